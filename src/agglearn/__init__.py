@@ -1,0 +1,3 @@
+"""Learning from aggregated data."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,17 @@
+"""Errors that a user can act on: one line that says what, where, and what to do."""
+
+
+class AgglearnError(Exception):
+    """Base of every error meant for the user; its text is one line."""
+
+
+class ConfigError(AgglearnError, ValueError):
+    """A configuration file or option is wrong: names the file, the key and what is allowed."""
+
+
+class DataError(AgglearnError, ValueError):
+    """The data are there but wrong: names the file or column and what to do."""
+
+
+class NotAvailable(AgglearnError):
+    """Something cannot be had here (no source, an optional package missing): a status, not a failure."""

@@ -1,0 +1,115 @@
+"""Products of the workflow: folders and files that are there whole or not at all.
+
+A product folder holds its payload and `manifest.json`: status (`ok` or `unavailable`), the reason, and the
+content digest of every payload file. What cannot be had travels on as a status instead of stopping the DAG.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from agglearn.errors import NotAvailable
+
+MANIFEST = "manifest.json"
+
+
+def digest(value) -> str:
+    """16 hex digits over a JSON-serialisable value."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def file_digest(path) -> str:
+    """sha256 of a file, read in blocks."""
+    with open(path, "rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+@contextlib.contextmanager
+def atomic_dir(path) -> Iterator[Path]:
+    """Yield an empty folder that replaces `path` when the block ends well, and vanishes when it does not."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    work = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    try:
+        yield work
+        work.chmod(0o755)  # mkdtemp's 0700 would hide a finished product from other users
+        if path.exists():
+            old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
+            os.rename(path, old / "was")
+            os.rename(work, path)
+            shutil.rmtree(old, ignore_errors=True)
+        else:
+            os.rename(work, path)
+    except BaseException:
+        shutil.rmtree(work, ignore_errors=True)
+        raise
+
+
+@contextlib.contextmanager
+def atomic_file(path) -> Iterator[Path]:
+    """Yield a path to write to; it replaces `path` when the block ends well."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    work = path.with_name(f".{os.getpid()}.{path.name}")
+    try:
+        yield work
+        os.replace(work, path)
+    finally:
+        work.unlink(missing_ok=True)
+
+
+def write_json(path, value) -> None:
+    """Write JSON atomically, sorted, for people to read."""
+    with atomic_file(path) as work:
+        work.write_text(json.dumps(value, indent=1, sort_keys=True) + "\n")
+
+
+def read_json(path):
+    return json.loads(Path(path).read_text())
+
+
+def manifest(product) -> dict:
+    """Manifest of a product folder."""
+    return read_json(Path(product) / MANIFEST)
+
+
+def require(product) -> dict:
+    """Manifest of a product that is needed; raises NotAvailable with its reason when it is not there."""
+    found = manifest(product)
+    if found["status"] != "ok":
+        raise NotAvailable(found["reason"])
+    return found
+
+
+def content(folder) -> dict[str, str]:
+    """Digest of every file below `folder`, by relative path."""
+    folder = Path(folder)
+    files = sorted(p for p in folder.rglob("*") if p.is_file() and p.name != MANIFEST)
+    return {p.relative_to(folder).as_posix(): file_digest(p) for p in files}
+
+
+def make(out, build: Callable[[Path], dict | None], upstream: Iterable = (), on_missing: str = "report") -> dict:
+    """Build a product folder: `build(folder)` fills it and returns what the manifest shall say besides.
+
+    NotAvailable, raised by `build` or standing in an upstream product, becomes the status of the product;
+    with `on_missing="fail"` it is raised instead. Any other error leaves no product.
+    """
+    with atomic_dir(out) as work:
+        try:
+            for product in upstream:
+                require(product)
+            said = {"status": "ok", **(build(work) or {})}
+        except NotAvailable as error:
+            if on_missing == "fail":
+                raise
+            for path in work.iterdir():
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+            said = {"status": "unavailable", "reason": str(error)}
+        said["content"] = content(work)
+        write_json(work / MANIFEST, said)
+    return said
