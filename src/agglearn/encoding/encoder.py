@@ -1,0 +1,219 @@
+"""From raw columns to codes: each feature becomes one of `size` modalities, numbered from 0.
+
+A missing value is a modality of its own where training rows have missing values. Anything that training rows
+never showed (a new category; a missing value where there was none) is UNSEEN: it belongs to no modality, is
+counted in no table, and adds nothing to a prediction.
+"""
+
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from pandas.api.types import is_bool_dtype, is_numeric_dtype
+
+from agglearn.encoding.binning import Binning, binning
+from agglearn.errors import DataError
+
+UNSEEN = -1
+MISSING = "missing"
+LOOKS_NUMERIC = 0.9  # share of numbers from which text in a column is taken for a mistake
+
+
+def as_text(column: pd.Series) -> pd.Series:
+    """Categories as text: 3, 3.0 and "3" are one category (a missing value turns integers into floats)."""
+    if is_numeric_dtype(column.dtype) and not is_bool_dtype(column.dtype):
+        values = column.to_numpy(dtype=float, na_value=np.nan)
+        known = np.isfinite(values)
+        if (values[known] == np.floor(values[known])).all() and (np.abs(values[known]) < 2**53).all():
+            text = np.full(len(values), None, dtype=object)
+            text[known] = values[known].astype(np.int64).astype(str)
+            return pd.Series(text, index=column.index)
+    return column.astype(object).where(column.isna(), column.astype(str))
+
+
+@dataclass(frozen=True)
+class CategoricalEncoder:
+    """Categories of one feature, in sorted order; a missing value, if training had any, comes last."""
+
+    name: str
+    values: tuple[str, ...]
+    has_missing: bool = False
+
+    @classmethod
+    def fit(cls, column: pd.Series) -> "CategoricalEncoder":
+        text = as_text(column)
+        return cls(str(column.name), tuple(sorted(text.dropna().unique())), bool(text.isna().any()))
+
+    @property
+    def size(self) -> int:
+        return len(self.values) + self.has_missing
+
+    @property
+    def labels(self) -> list[str]:
+        """Name of each modality."""
+        return [*self.values, *([MISSING] if self.has_missing else [])]
+
+    def encode(self, column: pd.Series) -> np.ndarray:
+        text = as_text(column)
+        codes = pd.Index(self.values, dtype=object).get_indexer(text).astype(np.int32)
+        if self.has_missing:
+            codes[text.isna().to_numpy()] = len(self.values)
+        return codes
+
+    def to_dict(self) -> dict:
+        return {"name": self.name, "values": list(self.values), "has_missing": self.has_missing}
+
+
+@dataclass(frozen=True)
+class BinnedEncoder:
+    """Bins of one continuous feature by inner edges; a missing value, if training had any, comes last."""
+
+    name: str
+    edges: tuple[float, ...]
+    has_missing: bool = False
+
+    @classmethod
+    def fit(cls, column: pd.Series, how: Binning) -> "BinnedEncoder":
+        values = numbers(column)
+        known = values[~np.isnan(values)]
+        edges = how.edges(known) if len(known) else ()
+        return cls(str(column.name), tuple(map(float, edges)), len(known) < len(values))
+
+    @property
+    def size(self) -> int:
+        return len(self.edges) + 1 + self.has_missing
+
+    @property
+    def labels(self) -> list[str]:
+        bounds = ["-inf", *(f"{e:g}" for e in self.edges), "inf"]
+        bins = [f"({a}, {b}]" for a, b in itertools.pairwise(bounds)]
+        return [*bins, *([MISSING] if self.has_missing else [])]
+
+    def encode(self, column: pd.Series) -> np.ndarray:
+        values = numbers(column)
+        codes = np.searchsorted(np.asarray(self.edges), values, side="left").astype(np.int32)
+        codes[np.isnan(values)] = len(self.edges) + 1 if self.has_missing else UNSEEN
+        return codes
+
+    def to_dict(self) -> dict:
+        return {"name": self.name, "edges": list(self.edges), "has_missing": self.has_missing}
+
+
+FeatureEncoder = CategoricalEncoder | BinnedEncoder
+
+
+def numbers(column: pd.Series) -> np.ndarray:
+    """Column as float64, NaN where missing; text that is no number is an error that names column and row."""
+    parsed = pd.to_numeric(column, errors="coerce")
+    wrong = (parsed.isna() & column.notna()).to_numpy()
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise DataError(
+            f"column {column.name!r} is numeric but row {row + 1} holds {column.iloc[row]!r} "
+            f"({wrong.sum()} such rows); mend them, declare the text as missing, or the column as categorical"
+        )
+    values = parsed.to_numpy(dtype=float, na_value=np.nan)
+    if np.isinf(values).any():
+        raise DataError(f"column {column.name!r} holds infinite values; replace them by missing ones")
+    return values
+
+
+def is_continuous(column: pd.Series) -> bool:
+    """Whether a column is to be binned: numbers, not booleans. Mostly numbers with some text is an error."""
+    if is_bool_dtype(column.dtype):
+        return False
+    if is_numeric_dtype(column.dtype):
+        return True
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return False
+    known = column.dropna()
+    if known.empty:
+        return False
+    share = pd.to_numeric(known, errors="coerce").notna().mean()
+    if LOOKS_NUMERIC <= share < 1:
+        numbers(column)  # raises, naming the row
+    return bool(share == 1)
+
+
+@dataclass(frozen=True)
+class FrameEncoder:
+    """Encoders of all features, in order. Codes of a frame are an (n, D) int32 array."""
+
+    features: tuple[FeatureEncoder, ...]
+
+    @classmethod
+    def fit(
+        cls,
+        frame: pd.DataFrame,
+        binning_: "str | Binning" = "deciles",
+        categorical: Iterable[str] = (),
+    ) -> "FrameEncoder":
+        """Learn vocabularies and bins from training rows.
+
+        Parameters
+        ----------
+        frame : features only, one column each.
+        binning_ : `deciles`, `width`, or a binning object, for numeric columns.
+        categorical : numeric columns whose numbers are names (hashes, codes), not quantities.
+        """
+        how, named = binning(binning_), set(categorical)
+        absent = named - set(frame.columns)
+        if absent:
+            raise DataError(f"categorical: no column {sorted(absent)[0]!r}; there are {_some(frame.columns)}")
+        return cls(
+            tuple(
+                BinnedEncoder.fit(frame[c], how)
+                if c not in named and is_continuous(frame[c])
+                else CategoricalEncoder.fit(frame[c])
+                for c in frame.columns
+            )
+        )
+
+    @property
+    def names(self) -> list[str]:
+        return [f.name for f in self.features]
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """Modalities per feature, (D,) int64."""
+        return np.array([f.size for f in self.features], dtype=np.int64)
+
+    @property
+    def offsets(self) -> np.ndarray:
+        """First position of each feature when all modalities stand in one row, (D + 1,) int64; last = their number."""
+        return np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64)
+
+    def encode(self, frame: pd.DataFrame) -> np.ndarray:
+        """Codes of a frame that has the features as columns (matched by name, others ignored), (n, D) int32."""
+        absent = [n for n in self.names if n not in frame.columns]
+        if absent:
+            raise DataError(f"no column {absent[0]!r} ({len(absent)} missing); there are {_some(frame.columns)}")
+        codes = np.empty((len(frame), len(self.features)), dtype=np.int32)
+        for d, feature in enumerate(self.features):
+            codes[:, d] = feature.encode(frame[feature.name])
+        return codes
+
+    def select(self, names: Sequence[str]) -> "FrameEncoder":
+        by_name = {f.name: f for f in self.features}
+        return FrameEncoder(tuple(by_name[n] for n in names))
+
+    def to_dict(self) -> list[dict]:
+        return [f.to_dict() for f in self.features]
+
+    @classmethod
+    def from_dict(cls, state: list[dict]) -> "FrameEncoder":
+        return cls(
+            tuple(
+                BinnedEncoder(s["name"], tuple(s["edges"]), s["has_missing"])
+                if "edges" in s
+                else CategoricalEncoder(s["name"], tuple(s["values"]), s["has_missing"])
+                for s in state
+            )
+        )
+
+
+def _some(names: Iterable, most: int = 12) -> str:
+    names = [str(n) for n in names]
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -1,0 +1,110 @@
+"""Base of all learners: scikit-learn manners, a declared observation type, and models without pickle."""
+
+import importlib
+import json
+from pathlib import Path
+from typing import ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from agglearn.encoding import FrameEncoder
+from agglearn.errors import DataError
+from agglearn.observations import Observation
+from agglearn.observations.base import prepared
+
+
+class Estimator(BaseEstimator):
+    """A learner from one kind of observation.
+
+    Subclasses set `observes` and write `_fit(observation, selection)`. Parameters live in `__init__`, learned state in
+    attributes that end in an underscore: arrays, numbers, text, lists and dicts of these, encoders; that is
+    what `save` keeps.
+    """
+
+    observes: ClassVar[type[Observation]]
+
+    def fit(self, observation, selection=None) -> Self:
+        """Learn from an observation of the declared type.
+
+        Parameters
+        ----------
+        observation : instance of `observes`; anything else is refused.
+        selection : what tuning may look at besides, or None.
+        """
+        if not isinstance(observation, self.observes):
+            raise DataError(
+                f"{type(self).__name__} learns from {self.observes.__name__}, not from {type(observation).__name__}"
+            )
+        self._fit(observation, selection)
+        return self
+
+    def _fit(self, observation, selection) -> None:
+        raise NotImplementedError
+
+    def save(self, folder) -> None:
+        """Write `model.json` and `model.npz`: class, parameters and learned state."""
+        check_is_fitted(self)
+        folder, arrays = prepared(folder), {}
+        learned = {k: v for k, v in vars(self).items() if k.endswith("_") and not k.startswith("_") and k != "trace_"}
+        state = {
+            "class": f"{type(self).__module__}.{type(self).__qualname__}",
+            "params": self.get_params(deep=False),
+            "state": {k: _pack(v, k, arrays) for k, v in learned.items()},
+        }
+        np.savez_compressed(folder / "model.npz", **arrays)
+        (folder / "model.json").write_text(json.dumps(state, indent=1, ensure_ascii=False) + "\n")
+
+    @classmethod
+    def load(cls, folder) -> Self:
+        """Read a model that `save` wrote; called on `Estimator` it gives whatever class was saved."""
+        folder = Path(folder)
+        if not (folder / "model.json").is_file():
+            raise DataError(f"{folder}: no model here (model.json is missing); make one with `agglearn fit`")
+        state = json.loads((folder / "model.json").read_text())
+        module, _, name = state["class"].rpartition(".")
+        found = getattr(importlib.import_module(module), name)
+        if not issubclass(found, cls):
+            raise DataError(f"{folder}: holds a {name}, not a {cls.__name__}")
+        with np.load(folder / "model.npz") as arrays:
+            model = found(**state["params"])
+            for key, value in state["state"].items():
+                setattr(model, key, _unpack(value, arrays))
+        return model
+
+
+def _pack(value, path, arrays):
+    """JSON for a learned value; arrays go to `arrays` under their path."""
+    if isinstance(value, np.ndarray):
+        arrays[path] = value
+        return {"__array__": path}
+    if isinstance(value, FrameEncoder):
+        return {"__encoder__": value.to_dict()}
+    if isinstance(value, dict):
+        return {
+            "__dict__": [
+                [_pack(k, f"{path}.k{i}", arrays), _pack(v, f"{path}.{i}", arrays)]
+                for i, (k, v) in enumerate(value.items())
+            ]
+        }
+    if isinstance(value, tuple):
+        return {"__tuple__": [_pack(v, f"{path}.{i}", arrays) for i, v in enumerate(value)]}
+    if isinstance(value, list):
+        return [_pack(v, f"{path}.{i}", arrays) for i, v in enumerate(value)]
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _unpack(value, arrays):
+    if isinstance(value, list):
+        return [_unpack(v, arrays) for v in value]
+    if not isinstance(value, dict):
+        return value
+    [(kind, inner)] = value.items()
+    if kind == "__array__":
+        return arrays[inner]
+    if kind == "__encoder__":
+        return FrameEncoder.from_dict(inner)
+    if kind == "__tuple__":
+        return tuple(_unpack(v, arrays) for v in inner)
+    return {_unpack(k, arrays): _unpack(v, arrays) for k, v in inner}

@@ -1,0 +1,44 @@
+"""Metrics of predicted probabilities. All take y (n,) in {0, 1} and p (n,) = P(Y = 1), natural logarithm."""
+
+import numpy as np
+from sklearn.metrics import roc_auc_score
+
+CLIP = 1e-15  # a probability of exactly 0 or 1 costs log(1e-15), not infinity
+
+
+def log_likelihood(y: np.ndarray, p: np.ndarray) -> float:
+    """Mean log-likelihood, nats per record."""
+    p = np.clip(np.asarray(p, dtype=float), CLIP, 1 - CLIP)
+    return float(np.mean(np.where(np.asarray(y) > 0, np.log(p), np.log1p(-p))))
+
+
+def entropy(rate: float) -> float:
+    """Entropy of a binary variable, nats; 0 at rates 0 and 1."""
+    return float(-sum(q * np.log(q) for q in (rate, 1 - rate) if q > 0))
+
+
+def normalized_log_likelihood(y: np.ndarray, p: np.ndarray) -> float:
+    """NLLH = 1 − log-loss / H(Y), with H from the base rate of `y` itself: 0 for the base rate, 1 for an oracle.
+
+    Gilotte et al. 2022, section 5.2, with the sign that their numbers have.
+    """
+    h = entropy(float(np.mean(y)))
+    return 1 + log_likelihood(y, p) / h if h > 0 else float("nan")
+
+
+def auc(y: np.ndarray, p: np.ndarray) -> float:
+    """Area under the ROC curve; NaN when only one class is present."""
+    return float(roc_auc_score(y, p)) if 0 < np.mean(y) < 1 else float("nan")
+
+
+def brier(y: np.ndarray, p: np.ndarray) -> float:
+    """Mean squared error of the probabilities."""
+    return float(np.mean((np.asarray(p, dtype=float) - y) ** 2))
+
+
+def calibration_error(y: np.ndarray, p: np.ndarray, bins: int = 10) -> float:
+    """Expected calibration error: mean |rate − mean prediction| over `bins` groups of equal size by prediction."""
+    order = np.argsort(p, kind="stable")
+    y, p = np.asarray(y, dtype=float)[order], np.asarray(p, dtype=float)[order]
+    groups = [g for g in np.array_split(np.arange(len(y)), bins) if len(g)]
+    return float(sum(abs(y[g].sum() - p[g].sum()) for g in groups) / len(y))

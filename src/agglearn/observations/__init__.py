@@ -1,0 +1,7 @@
+"""Observations: the only things that learners are given."""
+
+from agglearn.observations.base import NoiseSpec, Observation
+from agglearn.observations.records import Records
+from agglearn.observations.tables import ContingencyTables, Table
+
+__all__ = ["ContingencyTables", "NoiseSpec", "Observation", "Records", "Table"]

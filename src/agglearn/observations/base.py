@@ -1,0 +1,58 @@
+"""What a learner may see. An observation is data in memory: it holds no path and no label it does not declare."""
+
+import hashlib
+from abc import ABC, abstractmethod
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Self
+
+
+@dataclass(frozen=True)
+class NoiseSpec:
+    """Privacy noise in an observation: how it was drawn and what it promises.
+
+    `private` is true only when the noise was drawn unseeded through OpenDP; seeded noise of experiments is not
+    private, whatever its epsilon. `adjacency` says how neighbouring data sets differ: in one `record` or `label`.
+    """
+
+    mechanism: str
+    scale: float
+    epsilon: float
+    delta: float = 0.0
+    adjacency: str = "record"
+    private: bool = False
+
+    def to_dict(self) -> dict:
+        return asdict(self)
+
+
+class Observation(ABC):
+    """Base of everything that a learner may be given."""
+
+    noise: NoiseSpec | None = None
+
+    @abstractmethod
+    def save(self, folder) -> None:
+        """Write the observation into an existing or new folder."""
+
+    @classmethod
+    @abstractmethod
+    def load(cls, folder) -> Self:
+        """Read what `save` wrote."""
+
+    @abstractmethod
+    def _fingerprint(self, hasher) -> None:
+        """Feed every value that a learner could see into the hasher."""
+
+    @property
+    def digest(self) -> str:
+        """Digest of the content: equal for equal observations, wherever they lie."""
+        hasher = hashlib.sha256(type(self).__name__.encode())
+        self._fingerprint(hasher)
+        return hasher.hexdigest()[:16]
+
+
+def prepared(folder) -> Path:
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder

@@ -1,0 +1,64 @@
+"""Records with their labels: what skylines and oracles see, and no method for aggregated data."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+import pandas as pd
+
+from agglearn.encoding import FrameEncoder
+from agglearn.encoding.labels import take_label
+from agglearn.errors import DataError
+from agglearn.observations.base import Observation, prepared
+from agglearn.products import read_json, write_json
+
+
+@dataclass(frozen=True)
+class Records(Observation):
+    """Individual records.
+
+    Attributes
+    ----------
+    encoder : the same modalities that tables of these records have.
+    frame : raw features, one row per record.
+    y : (n,) int8 labels in {0, 1}.
+    label : name of the label.
+    """
+
+    encoder: FrameEncoder
+    frame: pd.DataFrame
+    y: np.ndarray
+    label: str = "label"
+
+    @classmethod
+    def from_records(cls, frame, label, features=None, *, binning="deciles", categorical=(), positive=None) -> Self:
+        """Records from raw columns; parameters as in `ContingencyTables.from_records`."""
+        x, y = take_label(frame, label, positive)
+        x = x if features is None else x[list(features)]
+        if x.empty:
+            raise DataError("there are no records")
+        return cls(FrameEncoder.fit(x, binning, categorical), x.reset_index(drop=True), y, label)
+
+    @property
+    def codes(self) -> np.ndarray:
+        """(n, D) int32 codes of the features."""
+        return self.encoder.encode(self.frame)
+
+    def save(self, folder) -> None:
+        folder = prepared(folder)
+        self.frame.to_parquet(folder / "features.parquet", index=False)
+        np.save(folder / "labels.npy", self.y)
+        write_json(folder / "records.json", {"label": self.label, "encoder": self.encoder.to_dict()})
+
+    @classmethod
+    def load(cls, folder) -> Self:
+        folder = Path(folder)
+        header = read_json(folder / "records.json")
+        frame = pd.read_parquet(folder / "features.parquet")
+        return cls(FrameEncoder.from_dict(header["encoder"]), frame, np.load(folder / "labels.npy"), header["label"])
+
+    def _fingerprint(self, hasher) -> None:
+        hasher.update(repr([self.encoder.to_dict(), list(self.frame.columns), self.label]).encode())
+        hasher.update(pd.util.hash_pandas_object(self.frame, index=False).to_numpy().tobytes())
+        hasher.update(self.y.tobytes())
