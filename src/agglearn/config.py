@@ -1,0 +1,186 @@
+"""Configuration: files read, laid over each other, checked against schemas and against the code, before anything runs.
+
+Every error names the file, the key and what is allowed there.
+"""
+
+import difflib
+from pathlib import Path
+
+import jsonschema
+import yaml
+
+from agglearn import source
+from agglearn.errors import ConfigError
+
+DATASET = "agglearn.datasets.base.Dataset"
+SIMULATED = "agglearn.datasets.base.Simulated"
+ESTIMATOR = "agglearn.estimator.Estimator"
+OBSERVATION = "agglearn.observations.base.Observation"
+TASK = "agglearn.tasks.base.Task"
+UNIVERSAL_MEASURES = {"seconds"}
+
+
+def load(base, overrides: dict | None = None) -> dict:
+    """The effective configuration.
+
+    Parameters
+    ----------
+    base : the project's root, which holds `config/` and `workflow/schemas/`.
+    overrides : what the command line or `--configfile` says; laid over the files key by key. May also hold
+        `datasets`, `experiments` and `claims`.
+
+    Raises
+    ------
+    ConfigError : in one line, with the file and the key.
+    """
+    base = Path(base)
+    overrides = dict(overrides or {})
+    layered = {k: overrides.pop(k) for k in ("datasets", "experiments", "claims") if k in overrides}
+    config = merged(read_yaml(base / "config/config.yaml"), overrides)
+    validate(config, base, "config", "config/config.yaml")
+    for folder in config["code"]:
+        source.add_root(base / folder)
+    files = {p.stem: read_yaml(p) for p in sorted((base / "config/experiments").glob("*.yaml"))}
+    raw = merged(files, layered.get("experiments", {}))
+    config["experiments"] = {name: extended(name, raw) for name in raw}
+    config["datasets"] = merged(read_yaml(base / "config/datasets.yaml"), layered.get("datasets", {}))
+    claims = merged(read_yaml(base / "config/claims.yaml") or {}, layered.get("claims", {}))
+    config["claims"] = {k: v for k, v in claims.items() if v is not None}
+    for name, entry in config["datasets"].items():
+        validate(entry, base, "dataset", "config/datasets.yaml", name)
+        _check_dataset(name, entry)
+    for name, e in config["experiments"].items():
+        file = f"config/experiments/{name}.yaml"
+        validate(e, base, "experiment", file)
+        config["experiments"][name] = e = {**DEFAULTS, **e}
+        _check_experiment(e, file, config["datasets"])
+    for name, claim in config["claims"].items():
+        validate(claim, base, "claim", "config/claims.yaml", name)
+        _known(claim["experiment"], config["experiments"], "config/claims.yaml", f"{name}.experiment")
+    for name in [] if config["run"] == "all" else config["run"]:
+        _known(name, config["experiments"], "config/config.yaml", "run")
+    return config
+
+
+DEFAULTS = {"batch_by": ["dataset", "method"], "time_limit": 600, "keep_model": "none", "timed": False, "reported": []}
+
+
+def read_yaml(path):
+    """A YAML file; an error of syntax is one line with the place."""
+    try:
+        return yaml.safe_load(path.read_text())
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: no such file; restore it from the repository") from None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f":{mark.line + 1}" if mark else ""
+        raise ConfigError(f"{path}{place}: not valid YAML: {getattr(error, 'problem', error)}") from None
+
+
+def merged(under, over):
+    """`over` laid over `under`, mapping by mapping; a null in `over` removes the key."""
+    if not (isinstance(under, dict) and isinstance(over, dict)):
+        return over
+    out = {k: v for k, v in under.items() if not (k in over and over[k] is None)}
+    for key, value in over.items():
+        if value is not None:
+            out[key] = merged(out[key], value) if key in out else value
+    return out
+
+
+def extended(name: str, raw: dict, seen=()) -> dict:
+    """An experiment with what it `extends` under it."""
+    e = raw[name]
+    if not isinstance(e, dict) or "extends" not in e:
+        return e
+    file = f"config/experiments/{name}.yaml"
+    _known(e["extends"], raw, file, "extends")
+    if name in seen:
+        raise ConfigError(f"{file}: extends: goes in a circle: {' → '.join([*seen, name])}")
+    return merged(extended(e["extends"], raw, (*seen, name)), {k: v for k, v in e.items() if k != "extends"})
+
+
+# -- schemas ----------------------------------------------------------------------------------------------------------
+
+
+def validate(value, base: Path, schema: str, file: str, *where: str) -> None:
+    """Check against `workflow/schemas/<schema>.schema.yaml`."""
+    rules = read_yaml(base / f"workflow/schemas/{schema}.schema.yaml")
+    errors = sorted(jsonschema.Draft202012Validator(rules).iter_errors(value), key=lambda e: (len(e.path), str(e.path)))
+    if errors:
+        error = jsonschema.exceptions.best_match(errors) if len(errors[0].path) else errors[0]
+        raise ConfigError(f"{file}: {_say(error, where)}")
+
+
+def _say(error, where) -> str:
+    place = ".".join(map(str, [*where, *error.absolute_path])) or "top level"
+    if error.validator == "additionalProperties":
+        allowed = sorted(error.schema.get("properties", {}))
+        wrong = sorted(set(error.instance) - set(allowed))[0]
+        return f"{place}: unknown key {wrong!r}{_meant(wrong, allowed)}; allowed: {', '.join(allowed)}"
+    if error.validator == "enum":
+        return f"{place}: {error.instance!r} is not allowed; one of {', '.join(map(str, error.validator_value))}"
+    if error.validator == "required":
+        lacking = [k for k in error.validator_value if k not in error.instance][0]
+        return f"{place}: key {lacking!r} is missing"
+    if error.validator == "pattern":
+        return f"{place}: {error.instance!r} does not have the form {error.validator_value}"
+    return f"{place}: {error.message}"
+
+
+def _meant(wrong: str, known) -> str:
+    close = difflib.get_close_matches(wrong, list(known), 1)
+    return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+def _known(name, known, file: str, place: str) -> None:
+    if name not in known:
+        raise ConfigError(
+            f"{file}: {place}: {name!r} is not known{_meant(str(name), known)}; there are {', '.join(sorted(known))}"
+        )
+
+
+# -- against the code -------------------------------------------------------------------------------------------------
+
+
+def _class(dotted: str, base: str, file: str, place: str) -> None:
+    kind = base.rpartition(".")[2]
+    if not source.find_class(dotted):
+        raise ConfigError(f"{file}: {place}: there is no class {dotted!r}; give the dotted path of a subclass of {base}")
+    if not source.is_subclass(dotted, base):
+        raise ConfigError(f"{file}: {place}: {dotted!r} is not a subclass of {kind} ({base})")
+
+
+def _parameters(dotted: str, given, file: str, place: str) -> None:
+    allowed = source.parameters(dotted)
+    for name in given or {}:
+        if allowed is not None and name not in allowed:
+            raise ConfigError(
+                f"{file}: {place}: {dotted} takes no {name!r}{_meant(name, allowed)}; it takes {', '.join(sorted(allowed))}"
+            )
+
+
+def _check_dataset(name: str, entry: dict) -> None:
+    _class(entry["class"], DATASET, "config/datasets.yaml", f"{name}.class")
+    _parameters(entry["class"], entry.get("params"), "config/datasets.yaml", f"{name}.params")
+
+
+def _check_experiment(e: dict, file: str, datasets: dict) -> None:
+    _class(e["task"], TASK, file, "task")
+    for name in e["datasets"]:
+        _known(name, datasets, file, "datasets")
+    for name, spec in e["observe"].items():
+        _class(spec["type"], OBSERVATION, file, f"observe.{name}.type")
+    for name, m in e["methods"].items():
+        _class(m["class"], ESTIMATOR, file, f"methods.{name}.class")
+        _parameters(m["class"], m.get("params"), file, f"methods.{name}.params")
+        _known(m["observe"], e["observe"], file, f"methods.{name}.observe")
+    measures = {*source.constant(e["task"], "MEASURES"), *UNIVERSAL_MEASURES}
+    for name in e["measures"]:
+        _known(name, measures, file, "measures")
+    if "baseline" in e:
+        _known(e["baseline"], e["methods"], file, "baseline")
+    for i, row in enumerate(e["reported"]):
+        _known(row["dataset"], e["datasets"], file, f"reported.{i}.dataset")
+        _known(row["method"], e["methods"], file, f"reported.{i}.method")
+        _known(row["measure"], measures, file, f"reported.{i}.measure")

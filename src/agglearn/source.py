@@ -1,0 +1,148 @@
+"""What code a dotted name depends on, read from the syntax tree: nothing is imported, nobody maintains a list.
+
+Followed are modules of this package and of the folders named under `code:` in the configuration. Comments,
+docstrings and layout are no part of a digest.
+"""
+
+import ast
+import functools
+import hashlib
+from pathlib import Path
+
+ROOTS = [Path(__file__).resolve().parent.parent]
+
+
+def add_root(folder) -> None:
+    """Follow modules in this folder too."""
+    folder = Path(folder).resolve()
+    if folder not in ROOTS:
+        ROOTS.append(folder)
+        for cached in (_file, _tree, _imports, modules_behind, code_digest, find_class):
+            cached.cache_clear()
+
+
+@functools.cache
+def _file(module: str) -> Path | None:
+    for root in ROOTS:
+        path = root.joinpath(*module.split("."))
+        for candidate in (path.with_suffix(".py"), path / "__init__.py"):
+            if candidate.is_file():
+                return candidate
+    return None
+
+
+@functools.cache
+def _tree(module: str) -> ast.Module:
+    tree = ast.parse(_file(module).read_text())
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list) and body and isinstance(body[0], ast.Expr):
+            if isinstance(body[0].value, ast.Constant):  # a docstring
+                del body[0]
+    return tree
+
+
+@functools.cache
+def _imports(module: str) -> list[tuple[str, str | None, str]]:
+    """(module, name or None, local name) of every import of followed code, at any depth of the file."""
+    is_package = _file(module).name == "__init__.py"
+    found = []
+    for node in ast.walk(_tree(module)):
+        if isinstance(node, ast.Import):
+            found += [(a.name, None, a.asname or a.name) for a in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                parts = module.split(".")
+                parts = parts[: len(parts) - node.level + is_package]
+                base = ".".join(parts + ([base] if base else []))
+            found += [(base, a.name, a.asname or a.name) for a in node.names]
+    return [f for f in found if _file(f[0])]
+
+
+def _defining(module: str, name: str | None) -> str:
+    """Module that defines `name`, followed through re-exporting packages."""
+    if name and _file(f"{module}.{name}"):
+        return f"{module}.{name}"
+    if name:
+        defined = {n.name for n in _tree(module).body if isinstance(n, ast.ClassDef | ast.FunctionDef)}
+        if name not in defined:
+            for base, original, local in _imports(module):
+                if local == name and original:
+                    return _defining(base, original)
+    return module
+
+
+@functools.cache
+def modules_behind(dotted: str) -> tuple[str, ...]:
+    """Modules that the class or module `dotted` reaches through imports, sorted."""
+    module, _, name = dotted.rpartition(".")
+    todo, seen = [dotted if _file(dotted) else _defining(module, name)], set()
+    while todo:
+        current = todo.pop()
+        if current not in seen:
+            seen.add(current)
+            todo += [_defining(base, name) for base, name, _ in _imports(current)]
+    return tuple(sorted(seen))
+
+
+@functools.cache
+def code_digest(*dotted: str) -> str:
+    """12 hex digits over the code behind these names."""
+    modules = sorted({m for d in dotted for m in modules_behind(d)})
+    text = "".join(m + ast.dump(_tree(m)) for m in modules)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+@functools.cache
+def find_class(dotted: str) -> tuple[str, ast.ClassDef] | None:
+    """Defining module and definition of a class, or None where there is no such class."""
+    module, _, name = dotted.rpartition(".")
+    if not module or not _file(module):
+        return None
+    module = _defining(module, name)
+    for node in _tree(module).body:
+        if isinstance(node, ast.ClassDef) and node.name == name:
+            return module, node
+    return None
+
+
+def ancestors(dotted: str) -> list[tuple[str, ast.ClassDef]]:
+    """The class and its bases in followed code, depth first."""
+    found = find_class(dotted)
+    if not found:
+        return []
+    module, node = found
+    chain = [(f"{module}.{node.name}", node)]
+    for base in node.bases:
+        name = base.id if isinstance(base, ast.Name) else None
+        if name:
+            home = _defining(module, name)
+            chain += ancestors(f"{home}.{name}")
+    return chain
+
+
+def is_subclass(dotted: str, base: str) -> bool:
+    """Whether the class at `dotted` descends from `base` (the dotted name of its definition)."""
+    return base in [name for name, _ in ancestors(dotted)]
+
+
+def parameters(dotted: str) -> set[str] | None:
+    """Names that the class's constructor takes; None where it takes any."""
+    for _, node in ancestors(dotted):
+        for item in node.body:
+            if isinstance(item, ast.FunctionDef) and item.name == "__init__":
+                if item.args.kwarg:
+                    return None
+                return {a.arg for a in [*item.args.posonlyargs, *item.args.args, *item.args.kwonlyargs]} - {"self"}
+    return set()
+
+
+def constant(dotted: str, name: str):
+    """Value of a class attribute that is written as a literal; the nearest ancestor's, None where there is none."""
+    for _, node in ancestors(dotted):
+        for item in node.body:
+            targets = item.targets if isinstance(item, ast.Assign) else [getattr(item, "target", None)]
+            if any(isinstance(t, ast.Name) and t.id == name for t in targets) and getattr(item, "value", None):
+                return ast.literal_eval(item.value)
+    return None
