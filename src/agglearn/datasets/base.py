@@ -1,0 +1,109 @@
+"""Where records come from: files that are fetched, data inside installed packages, or a simulator."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+
+from agglearn.products import read_json, write_json
+
+
+@dataclass(frozen=True)
+class RecordStore:
+    """Prepared records on disk: features and labels in separate files.
+
+    Attributes
+    ----------
+    folder : the `records/<dataset>` product.
+    header : rows, label name, categorical columns, and `parts`: row ranges of official train and test sets.
+    """
+
+    folder: Path
+    header: dict
+
+    @classmethod
+    def open(cls, folder) -> Self:
+        return cls(Path(folder), read_json(Path(folder) / "records.json"))
+
+    @property
+    def n(self) -> int:
+        return self.header["n"]
+
+    def features(self, rows: np.ndarray | None = None) -> pd.DataFrame:
+        """Raw feature columns of the rows asked for (all by default)."""
+        frame = pq.read_table(self.folder / "features.parquet").to_pandas()
+        return frame if rows is None else frame.iloc[rows].reset_index(drop=True)
+
+    def labels(self, rows: np.ndarray | None = None) -> np.ndarray:
+        """(n,) int8 labels."""
+        y = pq.read_table(self.folder / "labels.parquet")["label"].to_numpy()
+        return y if rows is None else y[rows]
+
+
+@dataclass(frozen=True)
+class Population:
+    """What a simulator draws.
+
+    Attributes
+    ----------
+    frame : features, one row per record.
+    y : (n,) int8 labels.
+    probabilities : (n,) the true P(Y = 1 | x).
+    parameters : the truth behind it, arrays by name.
+    """
+
+    frame: pd.DataFrame
+    y: np.ndarray
+    probabilities: np.ndarray
+    parameters: dict[str, np.ndarray] = field(default_factory=dict)
+
+
+class Dataset(ABC):
+    """One entry of `config/datasets.yaml`. Subclasses take the entry's `params` as constructor arguments."""
+
+    def __init__(self):
+        self.entry: dict = {}
+
+    @classmethod
+    def of(cls, entry: dict) -> "Dataset":
+        """The data set of an entry; `cls` is the entry's class."""
+        dataset = cls(**entry.get("params", {}))
+        dataset.entry = entry
+        return dataset
+
+
+class Stored(Dataset):
+    """A data set that is parsed once, into `features.parquet`, `labels.parquet` and `records.json`."""
+
+    @abstractmethod
+    def parse(self, files: dict[str, Path], out: Path) -> dict:
+        """Write the records of the fetched files into `out`; return what the manifest shall say.
+
+        Parses and fits nothing: no bins, no vocabularies, no split.
+        """
+
+    def write(self, out: Path, features: pd.DataFrame, y: np.ndarray, parts: dict | None = None) -> dict:
+        """Write records; `parts` maps names of official parts to [first, last + 1] rows."""
+        features.columns = [str(c) for c in features.columns]
+        features.to_parquet(out / "features.parquet", index=False, compression="zstd")
+        pd.DataFrame({"label": y}).to_parquet(out / "labels.parquet", index=False)
+        header = {
+            "n": len(features),
+            "label": self.entry.get("label", {}).get("column", "label"),
+            "categorical": self.entry.get("features", {}).get("categorical", []),
+            "parts": parts or {},
+        }
+        write_json(out / "records.json", header)
+        return {"rows": len(features), "columns": features.shape[1], "rate": float(np.mean(y))}
+
+
+class Simulated(Dataset):
+    """A data set that is drawn anew for every seed; nothing is fetched or stored."""
+
+    @abstractmethod
+    def draw(self, seed: int, **params):
+        """A population; `params` are the experiment's, laid over the constructor's."""

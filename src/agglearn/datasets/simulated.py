@@ -1,0 +1,83 @@
+"""Populations with a known truth."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+
+from agglearn.datasets.base import Population, Simulated
+from agglearn.errors import DataError
+from agglearn.seeds import generator
+
+MOST_STATES = 4_000_000
+
+
+class LogLinear(Simulated):
+    """Records drawn exactly from a pairwise model π(x, y) ∝ exp(φ(x)·(μ + yθ)) (Gilotte et al. 2022, eq. 1).
+
+    The state space is enumerated, so the sample is exact; the weights belong to the data set, only the records
+    change with the seed.
+
+    Parameters
+    ----------
+    n_features, n_modalities : D features with M modalities each; M^D states are enumerated.
+    strength : standard deviation of the pair weights of μ and θ.
+    n : records.
+    weights_seed : which model.
+    """
+
+    def __init__(self, n_features=6, n_modalities=5, strength=0.8, n=20_000, weights_seed=0):
+        super().__init__()
+        self.params = {
+            "n_features": n_features,
+            "n_modalities": n_modalities,
+            "strength": strength,
+            "n": n,
+            "weights_seed": weights_seed,
+        }
+
+    def draw(self, seed: int, **params) -> Population:
+        unknown = set(params) - set(self.params)
+        if unknown:
+            raise DataError(f"loglinear: unknown parameter {sorted(unknown)[0]!r}; it takes {', '.join(self.params)}")
+        p = {**self.params, **params}
+        d, m = p["n_features"], p["n_modalities"]
+        if m**d > MOST_STATES:
+            raise DataError(f"loglinear: {m}^{d} states are too many to enumerate; at most {MOST_STATES:,}")
+        model = {k: v for k, v in p.items() if k != "n"}
+        mu, theta, intercept = weights(d, m, p["strength"], generator("loglinear", sorted(model.items())))
+        mu_sum, theta_sum = interaction(mu, d, m), intercept + interaction(theta, d, m)
+        log_mass = mu_sum + np.logaddexp(0, theta_sum)
+        mass = np.exp(log_mass - log_mass.max())
+        rng = generator("loglinear-records", sorted(p.items()), seed)
+        state = rng.choice(len(mass), p["n"], p=mass / mass.sum())
+        probability = 1 / (1 + np.exp(-theta_sum[state]))
+        y = (rng.random(p["n"]) < probability).astype(np.int8)
+        codes = np.stack(np.unravel_index(state, (m,) * d), axis=1)
+        frame = pd.DataFrame({f"x{i + 1}": pd.Series(codes[:, i]).map("m{}".format) for i in range(d)})
+        return Population(frame, y, probability, {"theta": theta})
+
+
+def weights(d: int, m: int, strength: float, rng: np.random.Generator):
+    """Random pair weights as symmetric (d·m, d·m) matrices μ and θ (diagonal: single weights), and the intercept."""
+    mu, theta = np.zeros((2, d * m, d * m))
+    for i, j in itertools.combinations(range(d), 2):
+        for matrix in (mu, theta):
+            block = rng.normal(0, strength / np.sqrt(d - 1), (m, m))
+            matrix[i * m : (i + 1) * m, j * m : (j + 1) * m] = block
+            matrix[j * m : (j + 1) * m, i * m : (i + 1) * m] = block.T
+    for matrix in (mu, theta):
+        np.fill_diagonal(matrix, rng.normal(0, strength / 2, d * m))
+    return mu, theta, -1.0
+
+
+def interaction(w: np.ndarray, d: int, m: int) -> np.ndarray:
+    """φ(x)·w for every state x in C order, (m^d,)."""
+    total = np.zeros((m,) * d)
+    for i in range(d):
+        shape = [m if k == i else 1 for k in range(d)]
+        total += np.diagonal(w)[i * m : (i + 1) * m].reshape(shape)
+        for j in range(i + 1, d):
+            shape = [m if k in (i, j) else 1 for k in range(d)]
+            total += w[i * m : (i + 1) * m, j * m : (j + 1) * m].reshape(shape)
+    return total.ravel()

@@ -1,0 +1,131 @@
+"""Records from text or Parquet files, and from data sets inside installed packages."""
+
+import importlib
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from agglearn.datasets.base import Stored
+from agglearn.encoding.encoder import numbers
+from agglearn.encoding.labels import binary_label
+from agglearn.errors import DataError, NotAvailable
+
+
+class Tabular(Stored):
+    """Files with one record per line; see `format`, `label`, `features` and `split` of the entry."""
+
+    def parse(self, files: dict[str, Path], out: Path) -> dict:
+        frames = {name: self._read(path) for name, path in files.items()}
+        split = self.entry.get("split")
+        if isinstance(split, dict):
+            for part in split.values():
+                if part not in frames:
+                    raise DataError(f"split: no file {part!r}; there are {', '.join(frames)}")
+            order = [split["train"], split["test"]]
+            bounds = np.cumsum([0] + [len(frames[n]) for n in order]).tolist()
+            parts = {"train": bounds[:2], "test": bounds[1:]}
+            frames = {n: frames[n] for n in order}
+        else:
+            parts = None
+        frame = self._combine(frames)
+        y = label_of(frame, self.entry.get("label"), ", ".join(files))
+        return self.write(out, features_of(frame, self.entry), y, parts)
+
+    def _read(self, path: Path) -> pd.DataFrame:
+        if path.suffix == ".parquet":
+            return pd.read_parquet(path)
+        f = self.entry.get("format", {})
+        separator = f.get("separator", ",")
+        try:
+            return pd.read_csv(
+                path,
+                sep=separator.strip() or separator,
+                names=f.get("columns"),
+                skipinitialspace=separator != separator.rstrip(),
+                comment=f.get("comment"),
+                na_values=f.get("missing", []),
+                keep_default_na=False,
+                na_filter=True,
+                low_memory=False,
+            ).replace("", np.nan)
+        except pd.errors.EmptyDataError:
+            raise DataError(f"{path}: the file is empty; fetch it again or remove the entry") from None
+        except (pd.errors.ParserError, UnicodeDecodeError) as error:
+            raise DataError(f"{path}: cannot be read as text separated by {separator!r}: {error}") from None
+
+    def _combine(self, frames: dict[str, pd.DataFrame]) -> pd.DataFrame:
+        lengths = {n: len(f) for n, f in frames.items()}
+        for name, length in lengths.items():
+            if length == 0:
+                raise DataError(f"{name}: the file has no rows; fetch it again or remove the entry")
+        if self.entry.get("format", {}).get("combine") == "columns":
+            if len(set(lengths.values())) > 1:
+                raise DataError(f"combine: columns needs files of equal length, they have {lengths}")
+            return pd.concat(list(frames.values()), axis=1)
+        return pd.concat(list(frames.values()), ignore_index=True)
+
+
+class Packaged(Stored):
+    """A data set inside an installed Python package.
+
+    Parameters
+    ----------
+    loader : dotted path of a function that returns the data: statsmodels' (`.data`) or scikit-learn's
+        (called with `as_frame=True`, `.frame`).
+    """
+
+    def __init__(self, loader: str):
+        super().__init__()
+        self.loader = loader
+
+    def parse(self, files: dict[str, Path], out: Path) -> dict:
+        module, _, name = self.loader.rpartition(".")
+        try:
+            load = getattr(importlib.import_module(module), name)
+        except ImportError as error:
+            raise NotAvailable(f"{error.name} is not installed") from None
+        frame = load(as_frame=True).frame if module.startswith("sklearn") else load().data
+        y = label_of(frame, self.entry.get("label"), self.loader)
+        return self.write(out, features_of(frame, self.entry), y)
+
+
+def label_of(frame: pd.DataFrame, spec: dict | None, where: str) -> np.ndarray:
+    """(n,) int8 label by the entry's `label`."""
+    if not spec:
+        raise DataError(f"{where}: the entry has no label; add label: {{column: …}} in config/datasets.yaml")
+    name = spec["column"]
+    if name not in frame:
+        have = ", ".join(map(str, frame.columns[:20]))
+        raise DataError(f"{where}: no label column {name!r}; the columns are {have}")
+    column = frame[name]
+    if "above" in spec:
+        return (numbers(column) > spec["above"]).astype(np.int8)
+    positive = spec.get("positive")
+    if isinstance(positive, list):
+        found = column.isin(positive)
+        if not found.any():
+            raise DataError(f"{where}: label {name!r} never has the values {positive}")
+        rest = column[~found].dropna().unique()
+        if column.isna().any():
+            raise DataError(f"{where}: label {name!r} is missing in {int(column.isna().sum())} rows; drop or mend them")
+        if len(rest) > len(positive):
+            raise DataError(f"{where}: label {name!r} must have two values, besides {positive} it has {list(rest[:5])}")
+        return found.to_numpy().astype(np.int8)
+    try:
+        return binary_label(column, positive)
+    except DataError as error:
+        raise DataError(f"{where}: {error}") from None
+
+
+def features_of(frame: pd.DataFrame, entry: dict) -> pd.DataFrame:
+    """Feature columns by the entry's `features`: all but the label and those dropped."""
+    spec = entry.get("features", {})
+    for key in ("drop", "categorical", "numeric"):
+        for name in spec.get(key, []):
+            if name not in frame:
+                raise DataError(f"features.{key}: no column {name!r}; there are {', '.join(map(str, frame.columns))}")
+    features = frame.drop(columns=[entry["label"]["column"], *spec.get("drop", [])])
+    for name in spec.get("numeric", []):
+        features[name] = numbers(features[name])
+    return features
