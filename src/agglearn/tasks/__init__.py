@@ -1,1 +1,6 @@
-"""."""
+"""Tasks: what is observed and how it is judged."""
+
+from agglearn.tasks.base import Measurement, Source, Task, Truth
+from agglearn.tasks.classification import Classification
+
+__all__ = ["Classification", "Measurement", "Source", "Task", "Truth"]

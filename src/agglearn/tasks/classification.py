@@ -1,0 +1,152 @@
+"""Binary classification of records: learn from what is observed of training rows, judge on test rows."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Self
+
+import numpy as np
+import pandas as pd
+
+from agglearn.datasets import Population
+from agglearn.encoding import FrameEncoder
+from agglearn.errors import ConfigError, DataError
+from agglearn.evaluation import auc, brier, calibration_error, normalized_log_likelihood
+from agglearn.evaluation.interactions import pair_interactions
+from agglearn.observations import ContingencyTables, Observation, Records
+from agglearn.seeds import generator
+from agglearn.tasks.base import Measurement, Source, Task, Truth
+
+
+@dataclass(frozen=True)
+class TestRows(Truth):
+    """Held-out records, and what is known of the process behind them.
+
+    Attributes
+    ----------
+    frame, y : raw features and int8 labels of the test rows.
+    probabilities : their true P(Y = 1 | x), for simulated data.
+    parameters : true parameters, for simulated data.
+    """
+
+    frame: pd.DataFrame
+    y: np.ndarray
+    probabilities: np.ndarray | None = None
+    parameters: dict[str, np.ndarray] | None = None
+
+    def save(self, folder: Path) -> None:
+        self.frame.to_parquet(folder / "features.parquet", index=False)
+        arrays = {"y": self.y, **{f"parameter_{k}": v for k, v in (self.parameters or {}).items()}}
+        if self.probabilities is not None:
+            arrays["probabilities"] = self.probabilities
+        np.savez(folder / "truth.npz", **arrays)
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        with np.load(folder / "truth.npz") as arrays:
+            known = {k: arrays[k] for k in arrays.files}
+        parameters = {k.removeprefix("parameter_"): v for k, v in known.items() if k.startswith("parameter_")}
+        frame = pd.read_parquet(folder / "features.parquet")
+        return cls(frame, known["y"], known.get("probabilities"), parameters or None)
+
+
+class Classification(Task):
+    """Observations of training rows; test rows are judged.
+
+    Parameters of an observation: `binning` (default: the data set's, else deciles), `pairs` (contingency tables),
+    `max_modalities` (leave out features with more; their names stand in the log). Parameters of a stored data set:
+    `rows` (a random subset of that size).
+    """
+
+    MEASURES: ClassVar = {
+        "nllh": ("", "higher"),
+        "auc": ("", "higher"),
+        "brier": ("", "lower"),
+        "calibration_error": ("", "lower"),
+        "nllh_best_on_test": ("", "higher"),
+        "curve": ("", "higher"),
+        "probability_rmse": ("", "lower"),
+        "theta_error": ("", "lower"),
+    }
+    truth: ClassVar = TestRows
+
+    def observe(self, source: Source, kind: type[Observation], params: dict, seed: int):
+        unknown = set(params) - {"binning", "pairs", "max_modalities"}
+        if unknown:
+            raise ConfigError(f"observe: unknown key {sorted(unknown)[0]!r}; allowed: binning, max_modalities, pairs")
+        train, test = _split(source, seed)
+        frame, y = train
+        how = params.get("binning") or source.entry.get("binning", "deciles")
+        encoder = FrameEncoder.fit(frame, how, source.entry.get("features", {}).get("categorical", []))
+        if params.get("max_modalities"):
+            kept = [f.name for f in encoder.features if f.size <= params["max_modalities"]]
+            print(f"{source.name}: features with more modalities left out: {sorted(set(encoder.names) - set(kept))}")
+            encoder = encoder.select(kept)
+        label = source.entry.get("label", {}).get("column", "label")
+        if kind is ContingencyTables:
+            codes = encoder.encode(frame)
+            return ContingencyTables.from_codes(encoder, codes, y, label, params.get("pairs", "all")), test
+        if kind is Records:
+            return Records(encoder, frame[encoder.names], y, label), test
+        raise ConfigError(f"observe: Classification cannot make {kind.__name__}; it makes ContingencyTables and Records")
+
+    def measure(self, estimator, truth: TestRows, measures: list[str]) -> Iterator[Measurement]:
+        y = truth.y
+        p = estimator.predict_proba(truth.frame)[:, 1]
+        scores = {"nllh": normalized_log_likelihood, "auc": auc, "brier": brier, "calibration_error": calibration_error}
+        for name, score in scores.items():
+            if name in measures:
+                yield Measurement(name, score(y, p))
+        if {"curve", "nllh_best_on_test"} & set(measures) and hasattr(estimator, "staged_predict_proba"):
+            yield from _stages(estimator, truth, measures)
+        if "probability_rmse" in measures and truth.probabilities is not None:
+            yield Measurement("probability_rmse", float(np.sqrt(np.mean((p - truth.probabilities) ** 2))))
+        if "theta_error" in measures and truth.parameters and hasattr(estimator, "theta_"):
+            yield Measurement("theta_error", _theta_error(estimator, truth.parameters["theta"]))
+
+
+def _split(source: Source, seed: int):
+    """(training frame, labels) and the test rows, by the data set's official split or by the seed."""
+    data, split = source.data, source.entry.get("split", 0.2)
+    rng = generator("split", source.name, seed)
+    if isinstance(data, Population):
+        test = rng.random(len(data.y)) < split
+        part = lambda m: (data.frame[m].reset_index(drop=True), data.y[m])  # noqa: E731
+        return part(~test), TestRows(*part(test), data.probabilities[test], data.parameters)
+    parts = data.header["parts"]
+    if parts:
+        train, test = (np.arange(*parts[k]) for k in ("train", "test"))
+    else:
+        chosen = rng.random(data.n) < split
+        train, test = np.flatnonzero(~chosen), np.flatnonzero(chosen)
+    if wanted := source.params.get("rows"):
+        share = min(1, wanted / (len(train) + len(test)))
+        train, test = (np.sort(rng.choice(r, max(1, round(share * len(r))), replace=False)) for r in (train, test))
+    frame, y = data.features(), data.labels()
+    take = lambda r: (frame.iloc[r].reset_index(drop=True), y[r])  # noqa: E731
+    for name, rows in (("training", train), ("test", test)):
+        if len(np.unique(y[rows])) < 2:
+            raise DataError(f"{source.name}: all {len(rows)} {name} rows have the same label; use more rows")
+    return take(train), TestRows(*take(test))
+
+
+def _stages(estimator, truth: TestRows, measures: list[str]) -> Iterator[Measurement]:
+    """Curves, and the choices that a paper made on test data, from an estimator's staged predictions."""
+    best = -np.inf
+    for step, seconds, p in estimator.staged_predict_proba(truth.frame):
+        value = normalized_log_likelihood(truth.y, p)
+        best = max(best, value)
+        if "curve" in measures:
+            yield Measurement("nllh", value, step=step)
+            yield Measurement("seconds", seconds, step=step, unit="s")
+    if "nllh_best_on_test" in measures and np.isfinite(best):
+        yield Measurement("nllh_best_on_test", best)
+
+
+def _theta_error(estimator, truth: np.ndarray) -> float:
+    """‖θ̂ − θ‖ / ‖θ‖ over pair interactions, which do not depend on how weights are spread."""
+    sizes = estimator.encoder_.sizes
+    if truth.shape != estimator.theta_.shape:
+        return float("nan")  # a modality never drawn has no estimate
+    found, true = pair_interactions(estimator.theta_, sizes), pair_interactions(truth, sizes)
+    return float(np.linalg.norm(found - true) / np.linalg.norm(true))
