@@ -46,16 +46,6 @@ def fetch(name: str, entry: dict, config: dict, base: Path, out: Path, terminal=
     return {"origins": {f: v["origin"] for f, v in found.items()}}
 
 
-def local_candidates(name: str, entry: dict, config: dict, base: Path) -> list[Path]:
-    """Local files that could serve an entry, existing or not: what makes fetch run again when it changes."""
-    paths = []
-    for file, origin in entry.get("files", {}).items():
-        if "path" in origin:
-            paths.append(base / origin["path"])
-        paths += [base / m / entry.get("mirror", name) / file for m in config["mirrors"] if "://" not in m]
-    return paths
-
-
 def _one(name, file, origin, folder, config, base, terminal) -> dict:
     cached = base / config["cache"] / name / file
     wanted, tried, wrong = origin["sha256"], [], []

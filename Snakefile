@@ -1,0 +1,81 @@
+"""From public data to the papers' tables: fetch, prepare, observe, fit, render, track, judge, site."""
+
+import sys
+from pathlib import Path
+
+BASE = Path(workflow.basedir)
+sys.path.insert(0, str(BASE / "src"))
+
+from agglearn import lock
+from agglearn.config import load
+from agglearn.errors import ConfigError
+from agglearn.plan import Plan
+from agglearn.reporting.outcome import at_start, at_end
+
+try:
+    config.update(load(BASE, config))
+    plan = Plan(config)
+except ConfigError as error:
+    sys.exit(f"agglearn: {error}")
+
+R = config["results"]
+
+if workflow.is_main_process and not workflow.output_settings.dryrun:
+    lock.hold(f"{R}/.lock")
+    at_start(R)
+
+
+include: "rules/wiring.py"
+include: "rules/data.smk"
+include: "rules/fit.smk"
+include: "rules/report.smk"
+
+
+wildcard_constraints:
+    experiment="[a-z0-9_]+",
+    dataset="[a-z0-9_]+",
+    batch="[A-Za-z0-9_.-]+",
+
+
+localrules:
+    all,
+    fetch,
+    track,
+
+
+rule all:
+    default_target: True
+    input:
+        measurements(plan.experiments),
+        tables(plan.experiments),
+        receipts(plan.experiments),
+        f"{R}/claims.json",
+        f"{R}/site",
+
+
+onsuccess:
+    at_end(R)
+
+
+onerror:
+    at_end(R, failed=True)
+
+
+for name in plan.experiments:
+
+    rule:
+        name:
+            name
+        input:
+            tables([name]),
+            receipts([name]),
+
+
+for name in plan.sources():
+
+    rule:
+        name:
+            name
+        input:
+            tables(of_source(name)),
+            receipts(of_source(name)),

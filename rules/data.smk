@@ -1,0 +1,55 @@
+# Data: files are fetched, records parsed, observations made. A product of each always comes out; what cannot be had
+# is a status in it.
+#   in: mirrors, upstream hosts      out: sources/, records/, observations/
+
+
+rule fetch:
+    output:
+        directory(f"{R}/sources/{{dataset}}"),
+    params:
+        entry=entry_digest,
+        local=local_files,
+    log:
+        f"{R}/logs/fetch/{{dataset}}.log",
+    benchmark:
+        f"{R}/logs/fetch/{{dataset}}.tsv"
+    conda:
+        "../environment.yml"
+    script:
+        "../workflow/scripts/stage.py"
+
+
+rule prepare:
+    input:
+        f"{R}/sources/{{dataset}}",
+    output:
+        directory(f"{R}/records/{{dataset}}"),
+    params:
+        entry=entry_digest,
+        code=dataset_code,
+    log:
+        f"{R}/logs/prepare/{{dataset}}.log",
+    benchmark:
+        f"{R}/logs/prepare/{{dataset}}.tsv"
+    conda:
+        "../environment.yml"
+    script:
+        "../workflow/scripts/stage.py"
+
+
+rule observe:
+    input:
+        records,
+    output:
+        directory(f"{R}/observations/{{experiment}}/{{dataset}}"),
+    params:
+        slots=observed_slots,
+        code=observing_code,
+    log:
+        f"{R}/logs/observe/{{experiment}}/{{dataset}}.log",
+    benchmark:
+        f"{R}/logs/observe/{{experiment}}/{{dataset}}.tsv"
+    conda:
+        "../environment.yml"
+    script:
+        "../workflow/scripts/stage.py"

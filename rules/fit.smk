@@ -1,0 +1,20 @@
+# Fits: one job per batch of runs. Finished runs lie in runs/ and are reused while they hold.
+#   in: observations/      out: measurements/, runs/
+
+
+rule fit:
+    input:
+        observations,
+    output:
+        f"{R}/measurements/{{experiment}}/{{batch}}.parquet",
+    params:
+        recipes=recipes,
+    threads: fit_threads
+    log:
+        f"{R}/logs/fit/{{experiment}}/{{batch}}.log",
+    benchmark:
+        f"{R}/logs/fit/{{experiment}}/{{batch}}.tsv"
+    conda:
+        "../environment.yml"
+    script:
+        "../workflow/scripts/stage.py"

@@ -1,0 +1,83 @@
+# Reports: tables and figures beside the papers' numbers, runs in MLflow, verdicts on claims, the site.
+#   in: measurements/      out: tables/, figures/, tracking/, claims.json, site/
+
+
+rule render:
+    input:
+        batches,
+    output:
+        csv=f"{R}/tables/{{experiment}}.csv",
+        md=f"{R}/tables/{{experiment}}.md",
+        tex=f"{R}/tables/{{experiment}}.tex",
+        html=f"{R}/tables/{{experiment}}.html",
+        svg=f"{R}/figures/{{experiment}}.svg",
+    params:
+        shown=shown,
+        code=code_digest("agglearn.reporting.render"),
+    log:
+        f"{R}/logs/render/{{experiment}}.log",
+    benchmark:
+        f"{R}/logs/render/{{experiment}}.tsv"
+    conda:
+        "../environment.yml"
+    script:
+        "../workflow/scripts/stage.py"
+
+
+rule track:
+    input:
+        batches,
+    output:
+        update(f"{R}/tracking/{{experiment}}.json"),
+    params:
+        uri=config["tracking"]["uri"],
+        attempt=sending_attempt,
+    resources:
+        tracking=1,
+    log:
+        f"{R}/logs/track/{{experiment}}.log",
+    benchmark:
+        f"{R}/logs/track/{{experiment}}.tsv"
+    conda:
+        "../environment.yml"
+    script:
+        "../workflow/scripts/stage.py"
+
+
+rule judge:
+    input:
+        claimed,
+    output:
+        f"{R}/claims.json",
+    params:
+        claims=claims_digest,
+        code=code_digest("agglearn.reporting.claims"),
+    log:
+        f"{R}/logs/judge.log",
+    benchmark:
+        f"{R}/logs/judge.tsv"
+    conda:
+        "../environment.yml"
+    script:
+        "../workflow/scripts/stage.py"
+
+
+rule site:
+    input:
+        tables(plan.experiments),
+        receipts(plan.experiments),
+        f"{R}/claims.json",
+    output:
+        directory(f"{R}/site"),
+    params:
+        shown=everything_shown,
+        code=code_digest("agglearn.reporting.site"),
+        templates=template_digest,
+    log:
+        f"{R}/logs/site.log",
+    benchmark:
+        f"{R}/logs/site.tsv"
+    conda:
+        "../environment.yml"
+    script:
+        "../workflow/scripts/stage.py"

@@ -1,0 +1,105 @@
+"""Input and parameter functions of the rules. They only ask the plan; nothing is computed here."""
+
+from agglearn.config import SIMULATED
+from agglearn.places import local_candidates
+from agglearn.plan import classes_in
+from agglearn.products import digest, file_digest
+from agglearn.source import code_digest, is_subclass
+from agglearn.tracking.receipts import attempts
+
+
+def measurements(names):
+    return [f"{R}/measurements/{e}/{b}.parquet" for e in names for b in plan.batches(e)]
+
+
+def tables(names):
+    return [f"{R}/tables/{e}.csv" for e in names]
+
+
+def receipts(names):
+    return [f"{R}/tracking/{e}.json" for e in names]
+
+
+def of_source(source):
+    return [n for n, e in plan.experiments.items() if e["source"] == source]
+
+
+def entry_digest(wildcards):
+    return digest(config["datasets"][wildcards.dataset])
+
+
+def local_files(wildcards):
+    """Local files that could serve the data set, with size and time: one that appears or changes is fetched."""
+    entry = config["datasets"][wildcards.dataset]
+    found = [p for p in local_candidates(wildcards.dataset, entry, config, BASE) if p.is_file()]
+    return [f"{p} {p.stat().st_size} {p.stat().st_mtime_ns}" for p in found]
+
+
+def dataset_code(wildcards):
+    return code_digest(config["datasets"][wildcards.dataset]["class"])
+
+
+def records(wildcards):
+    """Stored records; a simulated data set has none, it is drawn where it is observed."""
+    simulated = is_subclass(config["datasets"][wildcards.dataset]["class"], SIMULATED)
+    return [] if simulated else [f"{R}/records/{wildcards.dataset}"]
+
+
+def observed_slots(wildcards):
+    slots = [s.key for s in plan.slots(wildcards.experiment, wildcards.dataset)]
+    types = plan.experiments[wildcards.experiment]["observe"]
+    return digest([slots, types, config["datasets"][wildcards.dataset]])
+
+
+def observing_code(wildcards):
+    e = plan.experiments[wildcards.experiment]
+    types = [o["type"] for o in e["observe"].values()]
+    return code_digest(e["task"], config["datasets"][wildcards.dataset]["class"], *types)
+
+
+def observations(wildcards):
+    names = plan.datasets(wildcards.experiment, wildcards.batch)
+    return [f"{R}/observations/{wildcards.experiment}/{d}" for d in names]
+
+
+def recipes(wildcards):
+    runs = plan.runs(wildcards.experiment, wildcards.batch)
+    return digest([[r.recipe for r in runs], plan.experiments[wildcards.experiment]["time_limit"]])
+
+
+def fit_threads(wildcards):
+    """Fits of a timed experiment have the machine for themselves."""
+    return workflow.cores if plan.experiments[wildcards.experiment]["timed"] else 1
+
+
+def batches(wildcards):
+    return measurements([wildcards.experiment])
+
+
+def shown(wildcards):
+    """What the table says besides the measurements."""
+    e = plan.experiments[wildcards.experiment]
+    said = {k: e.get(k) for k in ("title", "caption", "table", "figure", "reported", "baseline", "budget")}
+    return digest([said, {n: m.get("name") for n, m in e["methods"].items()}])
+
+
+def sending_attempt(wildcards):
+    return attempts(f"{R}/tracking/{wildcards.experiment}.json", config["tracking"]["uri"])
+
+
+def claimed(wildcards):
+    return measurements(sorted({c["experiment"] for c in config["claims"].values()} & set(plan.experiments)))
+
+
+def claims_digest(wildcards):
+    return digest(config["claims"])
+
+
+def everything_shown(wildcards):
+    said = [[n, e.get("title"), e.get("caption"), e.get("budget"), e["source"]] for n, e in plan.experiments.items()]
+    return digest([said, {n: e["title"] for n, e in config["datasets"].items()}])
+
+
+def template_digest(wildcards):
+    folder = BASE / "src/agglearn/reporting/templates"
+    return digest([file_digest(p) for p in sorted(folder.iterdir())])

@@ -1,0 +1,269 @@
+"""Runs of one batch: each in a forked child under a time limit, each kept as a folder and reused while it holds.
+
+A finished run is `results/runs/<key>/` with `run.json`, `measurements.parquet` and, where kept, `model/`. It is reused
+while its fingerprint (key, code, content of its observation) is the same and it succeeded; a run that failed
+is tried again whenever its batch is.
+"""
+
+import functools
+import importlib
+import json
+import os
+import platform
+import select
+import signal
+import subprocess
+import time
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from importlib.metadata import version
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from agglearn import products
+from agglearn.errors import AgglearnError, NotAvailable
+from agglearn.plan import IDENTITY, Run
+from agglearn.products import digest
+from agglearn.seeds import seed
+
+COLUMNS = [
+    "run",
+    *IDENTITY,
+    "status",
+    "reason",
+    "measure",
+    "item",
+    "step",
+    "value",
+    "unit",
+]
+TYPES = {"value": float, "step": float, "seed": "int64"}
+RECORDED = ("numpy", "scipy", "pandas", "scikit-learn", "numba", "pyarrow", "snakemake")
+
+
+def resolve(dotted: str):
+    """The object at a dotted path."""
+    module, _, name = dotted.rpartition(".")
+    return getattr(importlib.import_module(module), name)
+
+
+def build(value, **more):
+    """An object from `{class:, params:}`, nested ones first; other values as they are."""
+    if isinstance(value, dict) and "class" in value and set(value) <= {"class", "params"}:
+        params = {k: build(v) for k, v in value.get("params", {}).items()}
+        return resolve(value["class"])(**params, **more)
+    return value
+
+
+def fit_batch(runs: list[Run], observed: dict[str, str], results, out, limit: float, effective: dict) -> None:
+    """Compute the runs that are missing and gather the batch's measurements.
+
+    Parameters
+    ----------
+    runs : the batch.
+    observed : data set → its observations' product.
+    results : results folder.
+    out : Parquet file to write; its metadata hold the recipe of every run.
+    limit : seconds per run.
+    effective : configuration, kept beside each result.
+    """
+    store = Path(results) / "runs"
+    manifests = {d: products.manifest(o) for d, o in observed.items()}
+    prints = {r: fingerprint(r, manifests[r.dataset]) for r in runs}
+    homes = {r: store / r.key for r in runs}
+    todo = [r for r in runs if not _holds(homes[r], prints[r])]
+    record = functools.partial(_record, prints=prints, homes=homes, effective=effective)
+    for dataset in {r.dataset for r in todo}:
+        found = manifests[dataset]
+        if found["status"] != "ok":
+            for run in [r for r in todo if r.dataset == dataset]:
+                record(run, lambda folder, found=found: ("unavailable", found["reason"], "", []))
+    ready = [r for r in todo if manifests[r.dataset]["status"] == "ok"]
+    for dotted in {name for r in ready for name in (_spec(r)["class"], _spec(r)["task"], _spec(r)["type"])}:
+        resolve(dotted)  # imported once here, for all children; kernels run in children only
+
+    def work(run: Run) -> None:
+        record(run, lambda folder: one_run(run, Path(observed[run.dataset]), folder))
+
+    for run, why in in_children(work, ready, limit):
+        record(run, lambda folder, why=why: ("failed", why, "", []))
+    gather(runs, homes, out)
+    print(f"{len(todo)} of {len(runs)} runs computed, the rest reused")
+
+
+def fingerprint(run: Run, manifest: dict) -> str:
+    """Digest of all that the run's result depends on: its recipe and the content of its observation and truth."""
+    seen = {k: v for k, v in manifest["content"].items() if k.startswith(f"{run.slot.key}/")}
+    return digest([run.recipe, seen, manifest.get("reason")])
+
+
+def one_run(run: Run, observed: Path, folder: Path) -> tuple[str, str | None, str, list[dict]]:
+    """Fit and measure: (status, reason, traceback, rows). An error of a method is a result, not the end of the table."""
+    spec = _spec(run)
+    task = resolve(spec["task"])()
+    start = time.perf_counter()
+    try:
+        slot = observed / run.slot.key
+        observation = resolve(spec["type"]).load(slot / "observation")
+        random_state = seed("fit", run.dataset, run.dataset_params, run.observation_params, run.method, run.params, run.seed)
+        estimator = build({"class": spec["class"], "params": json.loads(run.params)}, random_state=random_state)
+        if hasattr(estimator, "warm_up"):
+            estimator.warm_up()  # compilation is no part of the time of a fit
+        begin = time.perf_counter()
+        estimator.fit(observation)
+        seconds = time.perf_counter() - begin
+        truth = task.truth.load(slot / "truth")
+        units = {name: unit for name, (unit, _) in task.MEASURES.items()}
+        rows = [
+            {"measure": m.measure, "item": m.item, "step": m.step, "value": m.value,
+             "unit": units.get(m.measure, "") if m.unit is None else m.unit}
+            for m in task.measure(estimator, truth, spec["measures"])
+        ]  # fmt: skip
+        if spec["keep_model"] == "all" or (spec["keep_model"] == "first_seed" and run.seed == 0):
+            estimator.save(folder / "model")
+        elapsed = time.perf_counter() - start
+        rows += [{"measure": m, "value": v, "unit": "s"} for m, v in (("seconds", seconds), ("elapsed", elapsed))]
+        return "ok", None, "", rows
+    except NotAvailable as error:
+        return "unavailable", str(error), "", []
+    except Exception as error:
+        reason = str(error) if isinstance(error, AgglearnError) else f"{type(error).__name__}: {error}"
+        return "failed", reason, traceback.format_exc(), []
+
+
+def _spec(run: Run) -> dict:
+    return json.loads(run.spec)
+
+
+def _holds(home: Path, wanted: str) -> bool:
+    try:
+        record = products.read_json(home / "run.json")
+    except (OSError, ValueError):
+        return False
+    return record["fingerprint"] == wanted and record["status"] == "ok"
+
+
+def _record(run: Run, compute: Callable, prints: dict, homes: dict, effective: dict) -> None:
+    with products.atomic_dir(homes[run]) as work:
+        status, reason, trace, rows = compute(work)
+        identity = {"run": run.key, **{f: getattr(run, f) for f in IDENTITY}, "status": status, "reason": reason}
+        frame = pd.DataFrame([{**identity, **r} for r in rows or [{}]], columns=COLUMNS).astype(TYPES)
+        pq.write_table(pa.Table.from_pandas(frame, schema=SCHEMA, preserve_index=False), work / "measurements.parquet")
+        if trace:
+            (work / "traceback.txt").write_text(trace)
+        products.write_json(
+            work / "run.json",
+            {
+                **identity,
+                "fingerprint": prints[run],
+                "recipe": run.recipe,
+                "spec": _spec(run),
+                "python": platform.python_version(),
+                "versions": {p: version(p) for p in RECORDED},
+                "commit": commit(),
+                "config": effective,
+            },
+        )
+
+
+SCHEMA = pa.schema(
+    [(c, pa.int64() if c == "seed" else pa.float64() if c in ("value", "step") else pa.string()) for c in COLUMNS]
+)
+
+
+@functools.cache
+def commit() -> str | None:
+    """Commit of the working tree, with a mark when it holds changes; None outside a repository."""
+    here = Path(__file__).parent
+    try:
+        said = subprocess.run(
+            ["git", "describe", "--always", "--dirty", "--abbrev=12"], cwd=here, capture_output=True, text=True, timeout=5
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return said.stdout.strip() or None
+
+
+def gather(runs: Iterable[Run], homes: dict, out) -> None:
+    """One Parquet file of all measurements of a batch."""
+    table = pa.concat_tables([pq.read_table(homes[r] / "measurements.parquet", schema=SCHEMA) for r in runs])
+    recipes = json.dumps({r.key: r.recipe for r in runs})
+    with products.atomic_file(out) as work:
+        pq.write_table(table.replace_schema_metadata({"recipes": recipes}), work, compression="zstd")
+
+
+def in_children(work: Callable, items: list, limit: float) -> Iterator[tuple[object, str]]:
+    """Run `work(item)` for every item in a forked child; yield (item, why) for each that died or took too long.
+
+    A child does one item after the other and says through a pipe which one it begins; after a death the next child
+    goes on with the following item.
+    """
+    at = 0
+    while at < len(items):
+        read, write = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            _child(work, items, at, write)
+        os.close(write)
+        begun, late = _follow(read, limit)
+        if late:
+            os.kill(pid, signal.SIGKILL)
+        os.close(read)
+        status = os.waitpid(pid, 0)[1]
+        if not late and status == 0:
+            return
+        at += max(begun - 1, 0)
+        how = f"stopped after the limit of {limit:g} s" if late else _death(status)
+        yield items[at], how
+        at += 1
+
+
+def _child(work: Callable, items: list, at: int, write: int) -> None:
+    code = 1
+    try:
+        _die_with_parent()
+        for item in items[at:]:
+            os.write(write, b".")
+            work(item)
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        import sys
+
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def _follow(read: int, limit: float) -> tuple[int, bool]:
+    """(items begun, whether the last one passed the limit) of a child, from its pipe."""
+    begun, since = 0, time.monotonic()
+    while True:
+        left = since + limit - time.monotonic()
+        if left <= 0:
+            return begun, True
+        if select.select([read], [], [], left)[0]:
+            said = os.read(read, 4096)
+            if not said:
+                return begun, False
+            begun, since = begun + len(said), time.monotonic()
+
+
+def _death(status: int) -> str:
+    if os.WIFSIGNALED(status):
+        name = signal.Signals(os.WTERMSIG(status)).name
+        more = " (out of memory?)" if name == "SIGKILL" else ""
+        return f"the process was ended by {name}{more}"
+    return f"the process ended with status {os.WEXITSTATUS(status)}"
+
+
+def _die_with_parent() -> None:
+    """Ask Linux to end this child with its parent, so that a killed workflow leaves nothing behind."""
+    if platform.system() == "Linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)

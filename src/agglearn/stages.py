@@ -1,0 +1,134 @@
+"""The stops of the way as the workflow calls them: each takes a job and writes exactly its output."""
+
+import sys
+from pathlib import Path
+
+from agglearn import products
+from agglearn.errors import AgglearnError
+from agglearn.plan import Plan
+
+ROOT = Path(__file__).resolve().parents[2]  # project root: configuration's relative paths start here
+
+
+def fetch(job, terminal=sys.stderr) -> None:
+    """Files of one data set: found, downloaded, checked."""
+    from agglearn.datasets.fetching import fetch
+
+    name = job.wildcards.dataset
+    entry = job.config["datasets"][name]
+    products.make(
+        job.output[0],
+        lambda out: fetch(name, entry, job.config, ROOT, out, terminal),
+        on_missing=job.config["on_missing"],
+    )
+
+
+def prepare(job, terminal=sys.stderr) -> None:
+    """Records of one data set: parsed, features and labels apart."""
+    from agglearn.running import resolve
+
+    entry = job.config["datasets"][job.wildcards.dataset]
+    source = Path(job.input[0])
+
+    def parse(out: Path) -> dict:
+        found = products.read_json(source / "files.json")
+        dataset = resolve(entry["class"]).of(entry)
+        return dataset.parse({name: Path(f["path"]) for name, f in found.items()}, out)
+
+    products.make(job.output[0], parse, [source], job.config["on_missing"])
+
+
+def observe(job, terminal=sys.stderr) -> None:
+    """Observations and truths of one data set for one experiment, a folder per slot."""
+    import json
+
+    from agglearn.datasets import RecordStore
+    from agglearn.running import resolve
+    from agglearn.tasks import Source
+
+    w = job.wildcards
+    plan, entry = Plan(job.config), job.config["datasets"][w.dataset]
+    experiment = plan.experiments[w.experiment]
+    task = resolve(experiment["task"])()
+
+    def build(out: Path) -> None:
+        for slot in plan.slots(w.experiment, w.dataset):
+            params = json.loads(slot.dataset_params)
+            if job.input:
+                data = RecordStore.open(job.input[0])
+            else:
+                data = resolve(entry["class"]).of(entry).draw(slot.seed, **params)
+            kind = resolve(experiment["observe"][slot.observation]["type"])
+            seen, truth = task.observe(
+                Source(w.dataset, entry, params, data), kind, json.loads(slot.observation_params), slot.seed
+            )
+            home = out / slot.key
+            for part, what in (("observation", seen), ("truth", truth)):
+                (home / part).mkdir(parents=True)
+                what.save(home / part)
+
+    products.make(job.output[0], build, job.input, job.config["on_missing"])
+
+
+def fit(job, terminal=sys.stderr) -> None:
+    """Runs of one batch."""
+    import pandas as pd
+
+    from agglearn.running import fit_batch
+
+    plan, w = Plan(job.config), job.wildcards
+    experiment = plan.experiments[w.experiment]
+    fit_batch(
+        plan.runs(w.experiment, w.batch),
+        {Path(o).name: o for o in job.input},
+        job.config["results"],
+        job.output[0],
+        experiment["time_limit"],
+        {k: v for k, v in job.config.items() if k not in ("experiments", "datasets", "claims")} | {"experiment": experiment},
+    )
+    if job.config["on_failure"] == "fail":
+        rows = pd.read_parquet(job.output[0])
+        failed = rows[rows.status == "failed"]
+        if len(failed):
+            first = failed.iloc[0]
+            raise AgglearnError(f"{first.dataset}, {first.method}, seed {first.seed} failed: {first.reason}")
+
+
+def render(job, terminal=sys.stderr) -> None:
+    """Table and figure of one experiment."""
+    from agglearn.reporting.render import render
+
+    render(Plan(job.config), job.wildcards.experiment, job.input, job.config["results"])
+
+
+def track(job, terminal=sys.stderr) -> None:
+    """Runs of one experiment, sent to MLflow."""
+    from agglearn.tracking.push import track
+
+    plan, name = Plan(job.config), job.wildcards.experiment
+    track(
+        job.config["tracking"]["uri"],
+        name,
+        plan.experiments[name],
+        [r.key for r in plan.runs(name)],
+        Path(job.config["results"]),
+        job.output[0],
+        job.params.attempt,
+        terminal,
+    )
+
+
+def judge(job, terminal=sys.stderr) -> None:
+    """Verdict on every claim."""
+    from agglearn.reporting.claims import judge_all
+
+    plan = Plan(job.config)
+    products.write_json(job.output[0], judge_all(job.config["claims"], plan, job.config["results"]))
+
+
+def site(job, terminal=sys.stderr) -> None:
+    """The pages that people read."""
+    from agglearn.reporting.site import build
+
+    with products.atomic_dir(job.output[0]) as out:
+        build(Plan(job.config), Path(job.config["results"]), out)
