@@ -1,1 +1,1 @@
-"""."""
+"""From measurements to tables, figures, verdicts and pages."""

@@ -1,1 +1,1 @@
-"""."""
+"""MLflow: runs sent by key, once."""

@@ -1,0 +1,145 @@
+"""Figures of an experiment, as SVG: dots with intervals, curves over steps, lines over a parameter."""
+
+import matplotlib
+
+matplotlib.use("svg")
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+
+from agglearn.evaluation.intervals import mean_interval
+from agglearn.reporting import summary
+from agglearn.reporting.layout import SYMBOLS, measure_name
+
+STYLE = {
+    "svg.hashsalt": "agglearn", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False,
+    "axes.grid": True, "grid.alpha": 0.3, "figure.constrained_layout.use": True, "svg.fonttype": "path",
+}  # fmt: skip
+COLORS = ["#0b5394", "#cc4125", "#38761d", "#b45f06", "#674ea7", "#45818e", "#a64d79", "#7f6000"]
+
+
+def draw(rows: pd.DataFrame, table: pd.DataFrame, experiment: dict, titles: dict[str, str], path) -> None:
+    """Write the figure of an experiment; with nothing to show it says so on the figure.
+
+    Parameters
+    ----------
+    rows : measurements of the runs; table : their summary.
+    titles : names of the data sets.
+    """
+    main = experiment["table"]["measure"] if "table" in experiment else experiment["measures"][0]
+    spec = experiment.get("figure") or {"kind": "dots", "y": main[0] if isinstance(main, list) else main}
+    with plt.rc_context(STYLE):
+        kind = {"dots": _dots, "curve": _curves, "line": _lines}[spec["kind"]]
+        figure = kind(rows, table, experiment, spec, titles) or _nothing()
+        figure.savefig(path, format="svg", metadata={"Date": None, "Title": experiment["title"]})
+        plt.close(figure)
+
+
+def _nothing():
+    figure, axes = plt.subplots(figsize=(5, 1))
+    axes.axis("off")
+    axes.text(0.5, 0.5, "nothing to show: no run of this figure has a result", ha="center", va="center")
+    return figure
+
+
+def _panels(names: list, height: float, titles):
+    columns = min(len(names), 3)
+    lines = -(-len(names) // columns)
+    figure, grid = plt.subplots(lines, columns, figsize=(min(4.2 * columns + 0.8, 13), height * lines), squeeze=False)
+    for axes in grid.flat[len(names) :]:
+        axes.axis("off")
+    for name, axes in zip(names, grid.flat, strict=False):
+        axes.set_title(titles.get(name, str(name)), fontsize=9, loc="left")
+    return figure, list(grid.flat[: len(names)])
+
+
+def _dots(rows, table, experiment, spec, titles):
+    chosen = table[(table["measure"] == spec["y"]) & table["mean"].notna()]
+    if chosen.empty:
+        return None
+    panels = [d for d in experiment["datasets"] if d in set(chosen["dataset"])]
+    labels = _series(chosen, spec.get("series", ["method"]), experiment)
+    order = list(dict.fromkeys(labels))
+    figure, axes = _panels(panels, 0.6 + 0.32 * max(len(order), 2), titles)
+    for name, ax in zip(panels, axes, strict=True):
+        part = chosen[chosen["dataset"] == name]
+        for (_, row), label in zip(part.iterrows(), labels[part.index], strict=True):
+            y = order.index(label)
+            half = (row["high"] - row["low"]) / 2
+            ax.errorbar(row["mean"], y, xerr=half if np.isfinite(half) else None, fmt="o", ms=4, color=COLORS[0], capsize=2)
+            if pd.notna(row["reported"]):
+                ax.plot(row["reported"], y, "D", mfc="none", mec=COLORS[1], ms=5)
+        ax.set_yticks(range(len(order)), order)
+        ax.set_ylim(len(order) - 0.5, -0.5)
+        ax.set_xlabel(spec.get("y_label", measure_name(spec["y"])))
+        if "y_from" in spec:
+            ax.set_xlim(left=spec["y_from"])
+    if chosen["reported"].notna().any():
+        axes[0].plot([], [], "D", mfc="none", mec=COLORS[1], ms=5, label="printed in the source")
+        axes[0].legend(fontsize=7, frameon=False)
+    return figure
+
+
+def _series(frame: pd.DataFrame, fields: list[str], experiment: dict) -> pd.Series:
+    """Legend text of each row."""
+
+    def text(name, value):
+        if name == "method":
+            return experiment["methods"][value].get("name") or value.replace("_", " ")
+        key = name.rpartition(".")[2]
+        return "" if value is None or value != value else f"{SYMBOLS.get(key, key.replace('_', ' '))} {value}"
+
+    parts = [summary.field(frame, f).map(lambda v, f=f: text(f, v)) for f in fields]
+    joined = parts[0]
+    for part in parts[1:]:
+        joined = joined + ", " + part
+    return joined.str.strip(", ")
+
+
+def _curves(rows, table, experiment, spec, titles):
+    """Means over seeds against the step (or the seconds at that step)."""
+    chosen = rows[(rows["measure"] == spec["y"]) & rows["step"].notna() & rows["value"].notna()].copy()
+    if chosen.empty:
+        return None
+    chosen["series"] = _series(chosen, spec.get("series", ["method"]), experiment)
+    chosen["x"] = chosen["step"]
+    if spec.get("x") == "seconds":
+        clock = rows[(rows["measure"] == "seconds") & rows["step"].notna()]
+        chosen = chosen.merge(clock[["run", "step", "value"]], on=["run", "step"], suffixes=("", "_clock"))
+        chosen["x"] = chosen.groupby(["dataset", "series", "step"])["value_clock"].transform("mean")
+    return _lines_of(chosen, experiment, spec, titles, spec.get("x_label", "iteration"))
+
+
+def _lines(rows, table, experiment, spec, titles):
+    """Means over seeds against a parameter."""
+    chosen = rows[(rows["measure"] == spec["y"]) & rows["step"].isna() & rows["value"].notna()].copy()
+    if chosen.empty:
+        return None
+    chosen["series"] = _series(chosen, spec.get("series", ["method"]), experiment)
+    chosen["x"] = pd.to_numeric(summary.field(chosen, spec["x"]))
+    label = spec.get("x_label", spec["x"].rpartition(".")[2].replace("_", " "))
+    return _lines_of(chosen[chosen["x"].notna()], experiment, spec, titles, label)
+
+
+def _lines_of(chosen, experiment, spec, titles, x_label):
+    panels = [d for d in experiment["datasets"] if d in set(chosen["dataset"])]
+    figure, axes = _panels(panels, 3.2, titles)
+    order = list(dict.fromkeys(chosen["series"]))
+    for name, ax in zip(panels, axes, strict=True):
+        for label in order:
+            part = chosen[(chosen["dataset"] == name) & (chosen["series"] == label)]
+            if part.empty:
+                continue
+            means = np.array([[x, *mean_interval(g["value"])] for x, g in part.groupby("x")])
+            color = COLORS[order.index(label) % len(COLORS)]
+            ax.plot(means[:, 0], means[:, 1], color=color, label=label, lw=1.4, marker="." if len(means) < 15 else None)
+            if np.isfinite(means[:, 2]).all():
+                ax.fill_between(means[:, 0], means[:, 2], means[:, 3], color=color, alpha=0.15, lw=0)
+        if spec.get("x_log"):
+            ax.set_xscale("log")
+        ax.set_xlabel(x_label)
+        if "y_from" in spec:
+            ax.set_ylim(bottom=spec["y_from"])
+    axes[0].set_ylabel(spec.get("y_label", measure_name(spec["y"])))
+    axes[-1].legend(fontsize=7, frameon=False)
+    return figure

@@ -1,0 +1,214 @@
+"""A summary laid out as a table that people read: Markdown, LaTeX and HTML from one grid of cells."""
+
+import itertools
+import json
+from dataclasses import dataclass, field
+from html import escape
+
+import numpy as np
+import pandas as pd
+
+from agglearn.reporting import summary
+
+ABBREVIATIONS = {"nllh": "NLLH", "auc": "AUC", "rmse": "RMSE", "mse": "MSE", "mae": "MAE", "l2": "L2"}
+SYMBOLS = {"l2_mu": "λμ", "l2_theta": "λθ"}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """`value` as text, the source's printed number, and whether this is a statement instead of a number."""
+
+    value: str = ""
+    reported: str = ""
+    verdict: str = ""
+    note: int | None = None
+
+
+@dataclass
+class Grid:
+    """Headers, cells and notes of a printed table."""
+
+    corner: str
+    columns: list[str]
+    rows: list[str]
+    cells: dict[tuple[int, int], Cell]
+    notes: list[str] = field(default_factory=list)
+
+
+def measure_name(name: str) -> str:
+    """A measure as people write it."""
+    return " ".join(ABBREVIATIONS.get(w, w) for w in name.split("_")) if isinstance(name, str) else ""
+
+
+def grid(table: pd.DataFrame, experiment: dict, titles: dict[str, str]) -> Grid:
+    """Lay a summary out by the experiment's `table:` (default: data sets × methods, first measure)."""
+    spec = experiment.get("table") or {"rows": ["dataset"], "columns": ["method"], "measure": experiment["measures"][0]}
+    measures = spec["measure"] if isinstance(spec["measure"], list) else [spec["measure"]]
+    shown = table[table["measure"].isin(measures) | table["measure"].isna()].copy()
+    rows, columns = list(spec["rows"]), list(spec["columns"])
+    if len(measures) > 1 and "measure" not in rows + columns:
+        columns.append("measure")
+    rows += _undistinguished(shown, rows + columns)
+    row_keys, column_keys = _keys(shown, rows, experiment), _keys(shown[shown["measure"].notna()], columns, experiment)
+    if not column_keys:  # nothing was measured at all
+        column_keys = _keys(shown, columns, experiment)
+    notes, cells = [], {}
+    for i, j in itertools.product(range(len(row_keys)), range(len(column_keys))):
+        match = shown[_where(shown, rows, row_keys[i]) & _where(shown, columns, column_keys[j])]
+        if match.empty:  # a run without result has no measure: it stands in all columns of its method
+            named = [(c, v) for c, v in zip(columns, column_keys[j], strict=True) if c != "measure"]
+            match = shown[_where(shown, rows, row_keys[i]) & _where(shown, [c for c, _ in named], [v for _, v in named])]
+            match = match[match["measure"].isna()]
+        if not match.empty:
+            cells[i, j] = _cell(match.iloc[0], experiment, spec.get("digits", 3), notes)
+    named = [" / ".join(_label(f, v, experiment, titles) for f, v in zip(rows, k, strict=True)) for k in row_keys]
+    heads = [", ".join(_label(f, v, experiment, titles) for f, v in zip(columns, k, strict=True)) for k in column_keys]
+    corner = measure_name(measures[0]) if len(measures) == 1 else ""
+    return Grid(corner, heads, named, cells, notes)
+
+
+def _undistinguished(shown: pd.DataFrame, used: list[str]) -> list[str]:
+    """Parameters that tell rows apart which `used` does not: they join the row headers."""
+    more = []
+    for column in ("dataset_params", "observation_params", "params"):
+        names = sorted({k for text in shown[column].dropna() for k in json.loads(text)})
+        more += [f"{column}.{n}" for n in names if f"{column}.{n}" not in used]
+    if shown["item"].notna().any() and "item" not in used:
+        more.append("item")
+    needed = []
+    base = [f for f in [*used, "measure"] if f]
+    for name in more:
+        groups = pd.DataFrame({f: summary.field(shown, f).map(str) for f in base} | {name: summary.field(shown, name).map(str)})
+        if groups.groupby(base, dropna=False)[name].nunique().max() > 1:
+            needed.append(name)
+            base.append(name)
+    return needed
+
+
+def _keys(shown: pd.DataFrame, fields: list[str], experiment: dict) -> list[tuple]:
+    """Combinations of values in the order of the configuration, numbers ascending."""
+    order = {"method": list(experiment["methods"]), "dataset": list(experiment["datasets"])}
+    columns = [summary.field(shown, f) for f in fields]
+    keys = list(dict.fromkeys(zip(*(c.where(c.notna(), None) for c in columns), strict=True)))
+
+    def rank(key):
+        return [
+            (0, order[f].index(v), "") if f in order and v in order[f]
+            else (0, v, "") if isinstance(v, int | float) and not isinstance(v, bool)
+            else (1, 0, "" if f == "measure" else str(v))
+            for f, v in zip(fields, key, strict=True)
+        ]  # fmt: skip
+
+    return sorted(keys, key=rank)
+
+
+def _where(shown: pd.DataFrame, fields: list[str], key) -> pd.Series:
+    same = pd.Series(True, index=shown.index)
+    for name, value in zip(fields, key, strict=True):
+        column = summary.field(shown, name)
+        same &= column.isna() if value is None else column == value
+    return same
+
+
+def _label(name: str, value, experiment: dict, titles: dict[str, str]) -> str:
+    if name == "method":
+        return experiment["methods"][value].get("name") or value.replace("_", " ")
+    if name == "dataset":
+        return titles.get(value, value)
+    if name == "measure":
+        return measure_name(value)
+    if name == "item":
+        return str(value)
+    key = name.rpartition(".")[2]
+    return "" if value is None else f"{SYMBOLS.get(key, key.replace('_', ' '))} = {value}"
+
+
+def _cell(row, experiment: dict, digits: int, notes: list[str]) -> Cell:
+    reported = ""
+    if pd.notna(row["reported"]):
+        entries = [e for e in experiment["reported"] if e["value"] == row["reported"] and e["place"] == row["place"]]
+        reported = entries[0].get("printed") or f"{row['reported']:g}"
+    note = None
+    if isinstance(row["reason"], str) and row["reason"]:
+        if row["reason"] not in notes:
+            notes.append(row["reason"])
+        note = notes.index(row["reason"]) + 1
+    if row["status"] != "ok" or not np.isfinite(row["mean"]):
+        return Cell({"unavailable": "not available"}.get(row["status"], row["status"]), reported, "", note)
+    return Cell(number(row["mean"], row["low"], row["high"], digits), reported, row["verdict"] or "", note)
+
+
+def number(mean: float, low: float, high: float, digits: int) -> str:
+    """Mean ± half the interval."""
+    text = f"{mean:.{digits}f}"
+    return f"{text} ± {(high - low) / 2:.{digits}f}" if np.isfinite(high - low) else text
+
+
+def markdown(g: Grid, title: str, caption: str) -> str:
+    """GitHub Markdown."""
+    lines = [f"**{title}**", "", "| " + " | ".join([g.corner, *g.columns]) + " |", "|" + " --- |" * (len(g.columns) + 1)]
+    for i, name in enumerate(g.rows):
+        cells = [_plain(g.cells.get((i, j), Cell())) for j in range(len(g.columns))]
+        lines.append("| " + " | ".join([name, *cells]) + " |")
+    lines += ["", caption, *(f"\n[{k}] {note}" for k, note in enumerate(g.notes, 1))]
+    return "\n".join(lines) + "\n"
+
+
+def _plain(cell: Cell) -> str:
+    note = f" [{cell.note}]" if cell.note else ""
+    return f"{cell.value}{f' ({cell.reported})' if cell.reported else ''}{note}"
+
+
+def latex(g: Grid, title: str, caption: str) -> str:
+    """A `table` environment that needs booktabs and nothing else."""
+    lines = [
+        r"\begin{table}",
+        rf"\caption{{{_tex(title)}. {_tex(caption)}}}",
+        rf"\begin{{tabular}}{{l{'r' * len(g.columns)}}}",
+        r"\toprule",
+        " & ".join(map(_tex, [g.corner, *g.columns])) + r" \\",
+        r"\midrule",
+    ]
+    for i, name in enumerate(g.rows):
+        cells = [_tex(_plain(g.cells.get((i, j), Cell()))) for j in range(len(g.columns))]
+        lines.append(" & ".join([_tex(name), *cells]) + r" \\")
+    lines += [r"\bottomrule", r"\end{tabular}"]
+    lines += [rf"\par\footnotesize [{k}] {_tex(note)}" for k, note in enumerate(g.notes, 1)]
+    return "\n".join([*lines, r"\end{table}"]) + "\n"
+
+
+TEX = {
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$", "−": "$-$", "×": r"$\times$", "λ": r"$\lambda$",
+    "μ": r"$_\mu$", "θ": r"$_\theta$", "≥": r"$\ge$", "≤": r"$\le$", "→": r"$\to$", "…": r"\ldots{}",
+}  # fmt: skip
+
+
+def _tex(text: str) -> str:
+    return "".join(TEX.get(c, c) for c in text)
+
+
+def html(g: Grid, title: str, caption: str) -> str:
+    """A `<figure>` with the table; the source's numbers stand under ours, coloured by verdict through CSS classes."""
+    head = "".join(f"<th scope=col>{escape(c)}</th>" for c in g.columns)
+    body = []
+    for i, name in enumerate(g.rows):
+        cells = "".join(f"<td>{_html_cell(g.cells.get((i, j), Cell()))}</td>" for j in range(len(g.columns)))
+        body.append(f"<tr><th scope=row>{escape(name)}</th>{cells}</tr>")
+    notes = "".join(f"<li>{escape(n)}</li>" for n in g.notes)
+    return (
+        f'<figure class="table"><figcaption><strong>{escape(title)}</strong> {escape(caption)}</figcaption>\n'
+        f'<div class="scroll"><table><thead><tr><th>{escape(g.corner)}</th>{head}</tr></thead>\n<tbody>\n'
+        + "\n".join(body)
+        + "\n</tbody></table></div>"
+        + (f"<ol class=notes>{notes}</ol>" if notes else "")
+        + "</figure>\n"
+    )
+
+
+def _html_cell(cell: Cell) -> str:
+    kind = {"agr": "agrees", "abo": "above", "bel": "below"}.get(cell.verdict[:3], "")
+    note = f"<sup>{cell.note}</sup>" if cell.note else ""
+    reported = f'<span class="reported {kind}" title="{escape(cell.verdict)}">{escape(cell.reported)}</span>'
+    value = escape(cell.value) if cell.value[:1].isdigit() or cell.value[:1] == "-" else f"<em>{escape(cell.value)}</em>"
+    return value + note + (reported if cell.reported else "")

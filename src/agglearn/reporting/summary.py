@@ -1,0 +1,135 @@
+"""Measurements of an experiment, summarised over seeds beside what the source printed."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from agglearn.evaluation.intervals import mean_interval
+from agglearn.plan import Plan
+
+CELL = ["dataset", "dataset_params", "observation", "observation_params", "method", "params"]
+COLUMNS = [
+    *CELL, "measure", "item", "n", "mean", "low", "high", "unit", "reported", "place", "verdict", "status", "reason",
+]  # fmt: skip
+
+
+def load_rows(paths, plan: Plan, experiment: str) -> pd.DataFrame:
+    """Rows of the plan's runs; a row computed with another recipe than today's is `stale` and has no value."""
+    wanted = {r.key: r.recipe for r in plan.runs(experiment)}
+    parts, recipes = [], {}
+    for path in paths:
+        table = pq.read_table(path)
+        recipes |= json.loads((table.schema.metadata or {}).get(b"recipes", b"{}"))
+        parts.append(table)
+    rows = pa.concat_tables(parts).to_pandas()
+    rows = rows[rows["run"].isin(wanted)].reset_index(drop=True)
+    stale = rows["run"].map(lambda k: recipes.get(k) != wanted[k]).astype(bool)
+    rows.loc[stale, "status"] = "stale"
+    rows.loc[stale, "reason"] = "computed with other code or settings than today's; run the workflow again"
+    rows.loc[stale, "value"] = np.nan
+    return rows
+
+
+def summarise(rows: pd.DataFrame, experiment: dict) -> pd.DataFrame:
+    """The table of an experiment: one row per cell, measure and item, with mean and 95 % interval over seeds.
+
+    Runs without result are rows with their status and reason. With a `baseline`, paired differences on the same data
+    and seed stand as measures `<measure>_minus_<baseline>`.
+    """
+    scalars = rows[rows["step"].isna()]
+    good = scalars[(scalars["status"] == "ok") & scalars["measure"].notna()]
+    if "baseline" in experiment:
+        good = pd.concat([good, differences(good, experiment["baseline"], experiment["measures"])], ignore_index=True)
+    found = []
+    for keys, group in good.groupby([*CELL, "measure", "item"], dropna=False, sort=False):
+        mean, low, high = mean_interval(group["value"])
+        found.append(
+            {**dict(zip([*CELL, "measure", "item"], keys, strict=True)), "n": int(group["value"].notna().sum()),
+             "mean": mean, "low": low, "high": high, "unit": group["unit"].iloc[0], "status": "ok"}
+        )  # fmt: skip
+    table = pd.DataFrame(found, columns=COLUMNS)
+    table = _with_problems(table, scalars[scalars["status"] != "ok"].drop_duplicates("run"))
+    return _with_reported(table, experiment)[COLUMNS]
+
+
+def differences(good: pd.DataFrame, baseline: str, measures: list[str]) -> pd.DataFrame:
+    """value − baseline's value on the same data set and seed, for measures that the baseline has once per seed."""
+    match = ["dataset", "dataset_params", "seed", "measure", "item"]
+    base = good[(good["method"] == baseline) & good["measure"].isin(measures)]
+    base = base.drop_duplicates(match, keep=False) if base.duplicated(match).any() else base
+    others = good[(good["method"] != baseline) & good["measure"].isin(measures)]
+    joined = others.merge(base[[*match, "value"]], on=match, suffixes=("", "_base"))
+    joined["value"] -= joined.pop("value_base")
+    joined["measure"] += f"_minus_{baseline}"
+    return joined
+
+
+def _with_problems(table: pd.DataFrame, bad: pd.DataFrame) -> pd.DataFrame:
+    """Add what failed, was unavailable or stale: to the rows of cells that have others, else as rows of their own."""
+    extra = []
+    for keys, group in bad.groupby(CELL, sort=False):
+        first, here = group.iloc[0], (table[CELL] == list(keys)).all(axis=1)
+        if here.any():
+            table.loc[here, "reason"] = f"{len(group)} seeds {first['status']}: {first['reason']}"
+        else:
+            extra.append({**dict(zip(CELL, keys, strict=True)), "n": 0, "status": first["status"], "reason": first["reason"]})
+    return pd.concat([table, pd.DataFrame(extra, columns=COLUMNS)], ignore_index=True) if extra else table
+
+
+def _with_reported(table: pd.DataFrame, experiment: dict) -> pd.DataFrame:
+    table = table.astype({c: object for c in ("place", "verdict", "reason", "measure", "item")})
+    for entry in experiment["reported"]:
+        rows = table.index[_matches(table, entry) & (table["measure"] == entry["measure"])]
+        if not len(rows):  # nothing measured: the printed number still stands, beside the reason
+            without = table.index[_matches(table, entry) & table["measure"].isna()]
+            if not len(without):
+                continue
+            copy = table.loc[without[0]].copy()
+            copy["measure"] = entry["measure"]
+            table.loc[len(table)] = copy
+            rows = [len(table) - 1]
+        table.loc[rows, "reported"] = entry["value"]
+        table.loc[rows, "place"] = entry["place"]
+        table.loc[rows, "verdict"] = [verdict(table.loc[r], entry) for r in rows]
+    said = table.loc[table["measure"].notna(), CELL].apply(tuple, axis=1)
+    doubled = table["measure"].isna() & table[CELL].apply(tuple, axis=1).isin(set(said))
+    return table[~doubled].reset_index(drop=True)
+
+
+def _matches(table: pd.DataFrame, entry: dict) -> pd.Series:
+    same = (table["dataset"] == entry["dataset"]) & (table["method"] == entry["method"])
+    if "item" in entry:
+        same &= table["item"] == entry["item"]
+    for field in ("params", "observation_params"):
+        for name, value in entry.get(field, {}).items():
+            same &= table[field].map(lambda text, name=name: json.loads(text).get(name)) == value
+    return same
+
+
+def verdict(row, entry: dict) -> str:
+    """How a measured mean compares with a printed number.
+
+    `agrees` when they differ by no more than the entry's tolerance, the interval, or half the last printed digit.
+    """
+    if row["status"] != "ok":
+        return "not judged"
+    printed = entry.get("printed", repr(entry["value"]))
+    digits = len(printed.partition(".")[2])
+    half = (row["high"] - row["low"]) / 2
+    allowed = max(entry.get("tolerance", 0), 0.5 * 10**-digits, half if np.isfinite(half) else 0)
+    gap = row["mean"] - entry["value"]
+    if abs(gap) <= allowed + 1e-12:
+        return "agrees"
+    return f"{'above' if gap > 0 else 'below'} by {abs(gap):.{max(digits, 2)}f}"
+
+
+def field(table: pd.DataFrame, name: str) -> pd.Series:
+    """A column of the table, or a parameter out of one (`params.l2_mu`)."""
+    column, _, key = name.partition(".")
+    if not key:
+        return table[column]
+    values = table[column].map(lambda text: json.loads(text).get(key) if isinstance(text, str) else None)
+    return values.map(lambda v: json.dumps(v) if isinstance(v, dict | list) else v)

@@ -1,0 +1,17 @@
+"""How MLflow opens a model kept by agglearn: no pickle, the class is named in `model.json`."""
+
+
+def _load_pyfunc(path):
+    return Predictor(path)
+
+
+class Predictor:
+    """`predict(frame)` gives P(label = 1) for every row."""
+
+    def __init__(self, path):
+        from agglearn.estimator import Estimator
+
+        self.model = Estimator.load(path)
+
+    def predict(self, model_input, params=None):
+        return self.model.predict_proba(model_input)[:, 1]

@@ -1,0 +1,119 @@
+"""Send runs to MLflow: one writer, by key; a run is complete when it bears its fingerprint.
+
+What MLflow already has under the same fingerprint stays; nothing is deleted but what is replaced. When the
+server is away the receipt says `pending`, and the next invocation tries again.
+"""
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pandas as pd
+
+from agglearn import products
+
+KEY, PRINT = "agglearn.run", "agglearn.fingerprint"
+MOST_METRICS = 1000  # of one request
+
+
+def track(uri, name, experiment, keys, results, receipt, attempt, terminal) -> None:
+    """Send the runs of an experiment; write the receipt whatever happens."""
+    os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
+    os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "10")
+    try:
+        said = {"status": "ok", **send(uri, name, experiment, keys, results), "attempts": attempt}
+    except Exception as error:  # a tracking server that is away must not cost a result
+        reason = f"{type(error).__name__}: {str(error).splitlines()[0][:200] if str(error) else ''}"
+        said = {"status": "pending", "reason": reason, "attempts": attempt + 1}
+        print(f"agglearn: {name} is not tracked: {reason}; the next run sends it", file=terminal)
+    products.write_json(receipt, said)
+
+
+def send(uri, name, experiment, keys, results: Path) -> dict:
+    """Send what the store lacks; returns counts."""
+    import mlflow
+
+    if uri.startswith("sqlite:///"):
+        Path(uri.removeprefix("sqlite:///")).parent.mkdir(parents=True, exist_ok=True)
+    mlflow.set_tracking_uri(uri)
+    client = mlflow.MlflowClient()
+    home = client.get_experiment_by_name(name)
+    if home is None:
+        artifacts = (results / "mlartifacts" / name).resolve().as_uri() if uri.startswith("sqlite:") else None
+        tags = {"mlflow.note.content": f"{experiment['title']}. {experiment.get('caption', '')}"}
+        eid = client.create_experiment(name, artifact_location=artifacts, tags=tags)
+    else:
+        eid = home.experiment_id
+    known = _known(client, eid)
+    counts = {"sent": 0, "kept": 0}
+    for key in keys:
+        folder = results / "runs" / key
+        record = products.read_json(folder / "run.json")
+        old = known.get(key, [])
+        complete = [r for r in old if r.data.tags.get(PRINT) == record["fingerprint"] and r.info.status != "RUNNING"]
+        if len(old) == 1 and complete:
+            counts["kept"] += 1
+            continue
+        for run in old:
+            _delete(client, eid, run)
+        _send_one(client, eid, key, record, folder)
+        counts["sent"] += 1
+    return counts | {"experiment_id": eid}
+
+
+def _known(client, eid) -> dict[str, list]:
+    """Runs of the store by our key."""
+    known, token = {}, None
+    while True:
+        page = client.search_runs([eid], max_results=1000, page_token=token)
+        for run in page:
+            known.setdefault(run.data.tags.get(KEY), []).append(run)
+        token = page.token
+        if not token:
+            return known
+
+
+def _delete(client, eid, run) -> None:
+    for model in client.search_logged_models([eid], filter_string=f"source_run_id = '{run.info.run_id}'"):
+        client.delete_logged_model(model.model_id)  # deleting a run leaves its models
+    client.delete_run(run.info.run_id)
+
+
+def _send_one(client, eid, key: str, record: dict, folder: Path) -> None:
+    from mlflow.entities import Metric, Param
+
+    tags = {KEY: key, "dataset": record["dataset"], "method": record["method"], "status": record["status"]}
+    tags |= {"commit": record["commit"] or ""} | ({"mlflow.note.content": record["reason"]} if record["reason"] else {})
+    run = client.create_run(eid, run_name=f"{record['method']}, {record['dataset']}, seed {record['seed']}", tags=tags)
+    rid, now = run.info.run_id, int(time.time() * 1000)
+    rows = pd.read_parquet(folder / "measurements.parquet")
+    rows = rows[rows["value"].notna() & rows["item"].isna()]  # what has an item travels in the file
+    metrics = [Metric(r.measure, r.value, now, int(r.step) if r.step == r.step else 0) for r in rows.itertuples()]
+    params = {"dataset": record["dataset"], "method": record["method"], "seed": record["seed"]}
+    for part in ("dataset_params", "observation_params", "params"):
+        prefix = {"params": ""}.get(part, part.removesuffix("_params") + ".")
+        params |= {prefix + k: v for k, v in json.loads(record[part]).items()}
+    client.log_batch(rid, params=[Param(k, str(v)[:500]) for k, v in params.items()])
+    for start in range(0, len(metrics), MOST_METRICS):
+        client.log_batch(rid, metrics=metrics[start : start + MOST_METRICS])
+    for name in ("measurements.parquet", "run.json", "traceback.txt"):
+        if (folder / name).exists():
+            client.log_artifact(rid, str(folder / name))
+    if (folder / "model").exists():
+        _log_model(rid, folder / "model")
+    client.set_tag(rid, PRINT, record["fingerprint"])  # last: only then is the run complete
+    client.set_terminated(rid, "FINISHED" if record["status"] == "ok" else "FAILED")
+
+
+def _log_model(rid: str, folder: Path) -> None:
+    import mlflow
+    import mlflow.pyfunc
+
+    with mlflow.start_run(run_id=rid):
+        mlflow.pyfunc.log_model(
+            name="model",
+            loader_module="agglearn.tracking.loader",
+            data_path=str(folder),
+            pip_requirements=["numpy", "pandas", "scikit-learn", "numba"],
+        )
