@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -134,7 +135,10 @@ class Plan:
         return [r for r in self._runs[experiment] if batch is None or self.batch_of(r) == batch]
 
     def batch_of(self, run: Run) -> str:
-        return "-".join(str(getattr(run, f)) for f in self.experiments[run.experiment]["batch_by"])
+        params = json.loads(run.params)
+        shared = self.experiments[run.experiment]["batch_by"]
+        parts = [params.get(f[7:]) if f.startswith("params.") else getattr(run, f) for f in shared]
+        return re.sub(r"[^A-Za-z0-9_.-]", "_", "-".join(map(str, parts)))
 
     def batches(self, experiment: str) -> list[str]:
         """Names of the batches, one Snakemake job each."""

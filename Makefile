@@ -1,0 +1,48 @@
+# Each target sets up what it needs. On a machine with Python ≥ 3.11 and make nothing else has to be installed.
+#   make reproduce   data → methods → tables, figures, site       (ARGS="…" goes to snakemake; PYTHON=… picks the Python)
+#   make test        all tests
+#   make ui          MLflow's pages on the runs
+#   make retry       what was not available or failed, once more
+#   make bench       speed beside named peers
+#   make lint        style of code and workflow
+#   make lock        new pins from pyproject.toml
+PYTHON ?= python3
+VENV ?= .venv
+ARGS ?=
+RESULTS ?= results
+BIN = $(VENV)/bin
+READY = $(VENV)/.ready
+
+.PHONY: reproduce test ui retry bench lint lock
+.DEFAULT_GOAL := reproduce
+
+$(READY): requirements.lock pyproject.toml workflow/scripts/setup.sh
+	@sh workflow/scripts/setup.sh "$(PYTHON)" "$(VENV)"
+	@touch $@
+
+# Snakemake's own last words scroll by; what counts is said once more at the end, and its exit status is kept.
+reproduce: $(READY)
+	@AGGLEARN_OUTCOME=make $(BIN)/snakemake $(ARGS); status=$$?; \
+	$(BIN)/python -m agglearn.reporting.outcome lines $(RESULTS); exit $$status
+
+retry: $(READY)
+	@again=$$($(BIN)/python -m agglearn.reporting.outcome again $(RESULTS)); \
+	if [ -z "$$again" ]; then echo "agglearn: nothing to try again"; \
+	else $(MAKE) reproduce ARGS="$(ARGS) --forcerun $$(echo $$again)"; fi
+
+test: $(READY)
+	@$(BIN)/python -m pytest $(ARGS)
+
+ui: $(READY)
+	@$(BIN)/python -m agglearn.tracking.ui $(ARGS)
+
+bench: $(READY)
+	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+
+lint: $(READY)
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/snakefmt --check Snakefile rules && $(BIN)/snakemake --lint
+
+lock:
+	@uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+	  --quiet --upgrade --output-file requirements.lock
+	@$(PYTHON) workflow/scripts/environment.py
