@@ -4,6 +4,7 @@
 #   make ui          MLflow's pages on the runs
 #   make retry       what was not available or failed, once more
 #   make bench       speed beside named peers
+#   make web         the site and MLflow's pages in a browser, with screenshots (installs Chromium where it may)
 #   make lint        style of code and workflow
 #   make lock        new pins from pyproject.toml
 PYTHON ?= python3
@@ -13,7 +14,7 @@ RESULTS ?= results
 BIN = $(VENV)/bin
 READY = $(VENV)/.ready
 
-.PHONY: reproduce test ui retry bench lint lock
+.PHONY: reproduce test ui retry bench web lint lock
 .DEFAULT_GOAL := reproduce
 
 $(READY): requirements.lock pyproject.toml workflow/scripts/setup.sh
@@ -38,6 +39,9 @@ ui: $(READY)
 
 bench: $(READY)
 	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+
+web: $(READY)
+	@sh workflow/scripts/browser.sh && $(BIN)/python -m pytest tests/web $(ARGS)
 
 lint: $(READY)
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/snakefmt --check Snakefile rules && $(BIN)/snakemake --lint

@@ -6,15 +6,15 @@
 rule fetch:
     output:
         directory(f"{R}/sources/{{dataset}}"),
-    params:
-        entry=entry_digest,
-        local=local_files,
     log:
         f"{R}/logs/fetch/{{dataset}}.log",
     benchmark:
         f"{R}/logs/fetch/{{dataset}}.tsv"
     conda:
         "../environment.yml"
+    params:
+        entry=entry_digest,
+        local=local_files,
     script:
         "../workflow/scripts/stage.py"
 
@@ -24,15 +24,15 @@ rule prepare:
         f"{R}/sources/{{dataset}}",
     output:
         directory(f"{R}/records/{{dataset}}"),
-    params:
-        entry=entry_digest,
-        code=dataset_code,
     log:
         f"{R}/logs/prepare/{{dataset}}.log",
     benchmark:
         f"{R}/logs/prepare/{{dataset}}.tsv"
     conda:
         "../environment.yml"
+    params:
+        entry=entry_digest,
+        code=dataset_code,
     script:
         "../workflow/scripts/stage.py"
 
@@ -42,14 +42,14 @@ rule observe:
         records,
     output:
         directory(f"{R}/observations/{{experiment}}/{{dataset}}"),
-    params:
-        slots=observed_slots,
-        code=observing_code,
     log:
         f"{R}/logs/observe/{{experiment}}/{{dataset}}.log",
     benchmark:
         f"{R}/logs/observe/{{experiment}}/{{dataset}}.tsv"
     conda:
         "../environment.yml"
+    params:
+        slots=observed_slots,
+        code=observing_code,
     script:
         "../workflow/scripts/stage.py"

@@ -7,14 +7,14 @@ rule fit:
         observations,
     output:
         f"{R}/measurements/{{experiment}}/{{batch}}.parquet",
-    params:
-        recipes=recipes,
-    threads: fit_threads
     log:
         f"{R}/logs/fit/{{experiment}}/{{batch}}.log",
     benchmark:
         f"{R}/logs/fit/{{experiment}}/{{batch}}.tsv"
     conda:
         "../environment.yml"
+    threads: fit_threads
+    params:
+        recipes=recipes,
     script:
         "../workflow/scripts/stage.py"

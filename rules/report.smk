@@ -11,15 +11,15 @@ rule render:
         tex=f"{R}/tables/{{experiment}}.tex",
         html=f"{R}/tables/{{experiment}}.html",
         svg=f"{R}/figures/{{experiment}}.svg",
-    params:
-        shown=shown,
-        code=code_digest("agglearn.reporting.render"),
     log:
         f"{R}/logs/render/{{experiment}}.log",
     benchmark:
         f"{R}/logs/render/{{experiment}}.tsv"
     conda:
         "../environment.yml"
+    params:
+        shown=shown,
+        code=code_digest("agglearn.reporting.render"),
     script:
         "../workflow/scripts/stage.py"
 
@@ -29,17 +29,17 @@ rule track:
         batches,
     output:
         update(f"{R}/tracking/{{experiment}}.json"),
-    params:
-        uri=config["tracking"]["uri"],
-        attempt=sending_attempt,
-    resources:
-        tracking=1,
     log:
         f"{R}/logs/track/{{experiment}}.log",
     benchmark:
         f"{R}/logs/track/{{experiment}}.tsv"
     conda:
         "../environment.yml"
+    resources:
+        tracking=1,
+    params:
+        uri=config["tracking"]["uri"],
+        attempt=sending_attempt,
     script:
         "../workflow/scripts/stage.py"
 
@@ -49,15 +49,15 @@ rule judge:
         claimed,
     output:
         f"{R}/claims.json",
-    params:
-        claims=claims_digest,
-        code=code_digest("agglearn.reporting.claims"),
     log:
         f"{R}/logs/judge.log",
     benchmark:
         f"{R}/logs/judge.tsv"
     conda:
         "../environment.yml"
+    params:
+        claims=claims_digest,
+        code=code_digest("agglearn.reporting.claims"),
     script:
         "../workflow/scripts/stage.py"
 
@@ -69,15 +69,15 @@ rule site:
         f"{R}/claims.json",
     output:
         directory(f"{R}/site"),
-    params:
-        shown=everything_shown,
-        code=code_digest("agglearn.reporting.site"),
-        templates=template_digest,
     log:
         f"{R}/logs/site.log",
     benchmark:
         f"{R}/logs/site.tsv"
     conda:
         "../environment.yml"
+    params:
+        shown=everything_shown,
+        code=code_digest("agglearn.reporting.site"),
+        templates=template_digest,
     script:
         "../workflow/scripts/stage.py"

@@ -146,7 +146,9 @@ def _known(name, known, file: str, place: str) -> None:
 def _class(dotted: str, base: str, file: str, place: str) -> None:
     kind = base.rpartition(".")[2]
     if not source.find_class(dotted):
-        raise ConfigError(f"{file}: {place}: there is no class {dotted!r}; give the dotted path of a subclass of {base}")
+        raise ConfigError(
+            f"{file}: {place}: there is no class {dotted!r}; give the dotted path of a subclass of {base}"
+        )
     if not source.is_subclass(dotted, base):
         raise ConfigError(f"{file}: {place}: {dotted!r} is not a subclass of {kind} ({base})")
 

@@ -99,6 +99,7 @@ class Plan:
     def __init__(self, config: dict):
         self.config = config
         chosen = config["experiments"] if config["run"] == "all" else config["run"]
+        chosen = sorted(chosen, key=lambda n: (config["experiments"][n].get("order", 100), n))
         self.experiments = {n: at_scale(config["experiments"][n], config["scale"]) for n in chosen}
         self._runs = {n: self._expand(n, e) for n, e in self.experiments.items()}
 

@@ -108,7 +108,9 @@ def one_run(run: Run, observed: Path, folder: Path) -> tuple[str, str | None, st
     try:
         slot = observed / run.slot.key
         observation = resolve(spec["type"]).load(slot / "observation")
-        random_state = seed("fit", run.dataset, run.dataset_params, run.observation_params, run.method, run.params, run.seed)
+        random_state = seed(
+            "fit", run.dataset, run.dataset_params, run.observation_params, run.method, run.params, run.seed
+        )
         estimator = build({"class": spec["class"], "params": json.loads(run.params)}, random_state=random_state)
         if hasattr(estimator, "warm_up"):
             estimator.warm_up()  # compilation is no part of the time of a fit
@@ -180,7 +182,11 @@ def commit() -> str | None:
     here = Path(__file__).parent
     try:
         said = subprocess.run(
-            ["git", "describe", "--always", "--dirty", "--abbrev=12"], cwd=here, capture_output=True, text=True, timeout=5
+            ["git", "describe", "--always", "--dirty", "--abbrev=12"],
+            cwd=here,
+            capture_output=True,
+            text=True,
+            timeout=5,
         )
     except (OSError, subprocess.TimeoutExpired):
         return None

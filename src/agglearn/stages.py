@@ -84,7 +84,8 @@ def fit(job, terminal=sys.stderr) -> None:
         job.config["results"],
         job.output[0],
         experiment["time_limit"],
-        {k: v for k, v in job.config.items() if k not in ("experiments", "datasets", "claims")} | {"experiment": experiment},
+        {k: v for k, v in job.config.items() if k not in ("experiments", "datasets", "claims")}
+        | {"experiment": experiment},
     )
     if job.config["on_failure"] == "fail":
         rows = pd.read_parquet(job.output[0])

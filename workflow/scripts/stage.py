@@ -30,6 +30,8 @@ with open(job.log[0], "w") as log:
         sys.exit(f"agglearn: {line}")
     except Exception as error:
         traceback.print_exc(file=log)
-        line = f"error: {job.rule} {' '.join(job.wildcards)}: {type(error).__name__}: {error} (traceback in {job.log[0]})"
+        line = (
+            f"error: {job.rule} {' '.join(job.wildcards)}: {type(error).__name__}: {error} (traceback in {job.log[0]})"
+        )
         log.write(line + "\n")
         sys.exit(f"agglearn: {line}")

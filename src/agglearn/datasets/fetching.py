@@ -108,7 +108,9 @@ def _download(url: str, target: Path, member: str | None, wanted: str, terminal)
     whole = target if member is None else target.with_name(url.rsplit("/", 1)[-1])
     part = whole.with_name(whole.name + ".part")
     done, total = part.stat().st_size if part.exists() else 0, 0
-    request = urllib.request.Request(url, headers={"User-Agent": "agglearn"} | ({"Range": f"bytes={done}-"} if done else {}))
+    request = urllib.request.Request(
+        url, headers={"User-Agent": "agglearn"} | ({"Range": f"bytes={done}-"} if done else {})
+    )
     try:
         with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:
             resumed = done and answer.status == 206

@@ -43,23 +43,19 @@ def judge(claim: dict, rows: pd.DataFrame) -> dict:
     """Verdict on one claim from the rows of its experiment."""
     each = claim.get("each", [])
     here = rows[_selected(rows, claim["value"])]
-    groups = [({}, rows)]
+    keys = [()]
     if each:
-        columns = {f: field(rows, f) for f in each}
-        keys = list(dict.fromkeys(zip(*(c.loc[here.index] for c in columns.values()), strict=True)))
-        groups = []
-        for key in keys:
-            same = pd.Series(True, index=rows.index)
-            for f, value in zip(each, key, strict=True):
-                same &= columns[f] == value
-            groups.append((dict(zip(each, key, strict=True)), rows[same]))
+        keys = sorted(set(zip(*(field(here, f) for f in each), strict=True)), key=str)
     cases = []
-    for key, part in groups:
+    for key in keys:
+        case = dict(zip(each, key, strict=True))
+        # what the reference says of itself stays: each level of a parameter may be held against one of them
+        sides = {k: {**case, **claim[k]} for k in ("reference",) if k in claim} | {"value": {**claim["value"], **case}}
         try:
-            verdict, detail = PREDICATES[claim["predicate"]](claim, part)
+            verdict, detail = PREDICATES[claim["predicate"]](claim | sides, rows)
         except Missing as error:
             verdict, detail = NOT_JUDGED, str(error)
-        cases.append({"case": ", ".join(f"{v}" for v in key.values()), "verdict": verdict, "detail": detail})
+        cases.append({"case": ", ".join(f"{v}" for v in key), "verdict": verdict, "detail": detail})
     if not cases:
         return {"verdict": NOT_JUDGED, "detail": "no such rows", "cases": []}
     found = {c["verdict"] for c in cases}
@@ -109,7 +105,9 @@ def _compare(claim: dict, rows: pd.DataFrame, sign: int) -> tuple[str, str]:
     mean, low, high = mean_interval(gaps)
     detail = f"difference {sign * mean:+.4f}" + (f" ± {(high - low) / 2:.4f}" if np.isfinite(high) else "")
     low, high = (mean, mean) if not np.isfinite(high) else (low, high)
-    return (HOLDS if low > -slack else FAILS if high < -slack else UNDECIDED), f"{detail} over {len(gaps)} pairs"
+    return (
+        HOLDS if low > -slack else FAILS if high < -slack else UNDECIDED
+    ), f"{detail} over {len(gaps)} pair{'s' * (len(gaps) > 1)}"
 
 
 def _less(claim, rows):

@@ -1,15 +1,18 @@
 """Figures of an experiment, as SVG: dots with intervals, curves over steps, lines over a parameter."""
 
+import re
+
 import matplotlib
 
 matplotlib.use("svg")
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from matplotlib.ticker import MaxNLocator
 
 from agglearn.evaluation.intervals import mean_interval
 from agglearn.reporting import summary
-from agglearn.reporting.layout import SYMBOLS, measure_name
+from agglearn.reporting.layout import SYMBOLS, measure_name, plain
 
 STYLE = {
     "svg.hashsalt": "agglearn", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False,
@@ -66,11 +69,14 @@ def _dots(rows, table, experiment, spec, titles):
         for (_, row), label in zip(part.iterrows(), labels[part.index], strict=True):
             y = order.index(label)
             half = (row["high"] - row["low"]) / 2
-            ax.errorbar(row["mean"], y, xerr=half if np.isfinite(half) else None, fmt="o", ms=4, color=COLORS[0], capsize=2)
+            ax.errorbar(
+                row["mean"], y, xerr=half if np.isfinite(half) else None, fmt="o", ms=4, color=COLORS[0], capsize=2
+            )
             if pd.notna(row["reported"]):
                 ax.plot(row["reported"], y, "D", mfc="none", mec=COLORS[1], ms=5)
         ax.set_yticks(range(len(order)), order)
         ax.set_ylim(len(order) - 0.5, -0.5)
+        ax.xaxis.set_major_locator(MaxNLocator(4))
         ax.set_xlabel(spec.get("y_label", measure_name(spec["y"])))
         if "y_from" in spec:
             ax.set_xlim(left=spec["y_from"])
@@ -87,13 +93,18 @@ def _series(frame: pd.DataFrame, fields: list[str], experiment: dict) -> pd.Seri
         if name == "method":
             return experiment["methods"][value].get("name") or value.replace("_", " ")
         key = name.rpartition(".")[2]
-        return "" if value is None or value != value else f"{SYMBOLS.get(key, key.replace('_', ' '))} {value}"
+        return "" if value is None or value != value else f"{SYMBOLS.get(key, key.replace('_', ' '))} {plain(value)}"
 
     parts = [summary.field(frame, f).map(lambda v, f=f: text(f, v)) for f in fields]
     joined = parts[0]
     for part in parts[1:]:
         joined = joined + ", " + part
     return joined.str.strip(", ")
+
+
+def _natural(label: str) -> list:
+    """Sort key under which numbers inside text count as numbers."""
+    return [float(part) if i % 2 else part for i, part in enumerate(re.split(r"(\d+(?:\.\d+)?)", label))]
 
 
 def _curves(rows, table, experiment, spec, titles):
@@ -124,7 +135,7 @@ def _lines(rows, table, experiment, spec, titles):
 def _lines_of(chosen, experiment, spec, titles, x_label):
     panels = [d for d in experiment["datasets"] if d in set(chosen["dataset"])]
     figure, axes = _panels(panels, 3.2, titles)
-    order = list(dict.fromkeys(chosen["series"]))
+    order = sorted(chosen["series"].unique(), key=_natural)
     for name, ax in zip(panels, axes, strict=True):
         for label in order:
             part = chosen[(chosen["dataset"] == name) & (chosen["series"] == label)]

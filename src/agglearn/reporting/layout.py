@@ -35,6 +35,11 @@ class Grid:
     notes: list[str] = field(default_factory=list)
 
 
+def plain(value) -> str:
+    """A parameter's value as people write it."""
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
 def measure_name(name: str) -> str:
     """A measure as people write it."""
     return " ".join(ABBREVIATIONS.get(w, w) for w in name.split("_")) if isinstance(name, str) else ""
@@ -57,7 +62,9 @@ def grid(table: pd.DataFrame, experiment: dict, titles: dict[str, str]) -> Grid:
         match = shown[_where(shown, rows, row_keys[i]) & _where(shown, columns, column_keys[j])]
         if match.empty:  # a run without result has no measure: it stands in all columns of its method
             named = [(c, v) for c, v in zip(columns, column_keys[j], strict=True) if c != "measure"]
-            match = shown[_where(shown, rows, row_keys[i]) & _where(shown, [c for c, _ in named], [v for _, v in named])]
+            match = shown[
+                _where(shown, rows, row_keys[i]) & _where(shown, [c for c, _ in named], [v for _, v in named])
+            ]
             match = match[match["measure"].isna()]
         if not match.empty:
             cells[i, j] = _cell(match.iloc[0], experiment, spec.get("digits", 3), notes)
@@ -78,7 +85,9 @@ def _undistinguished(shown: pd.DataFrame, used: list[str]) -> list[str]:
     needed = []
     base = [f for f in [*used, "measure"] if f]
     for name in more:
-        groups = pd.DataFrame({f: summary.field(shown, f).map(str) for f in base} | {name: summary.field(shown, name).map(str)})
+        groups = pd.DataFrame(
+            {f: summary.field(shown, f).map(str) for f in base} | {name: summary.field(shown, name).map(str)}
+        )
         if groups.groupby(base, dropna=False)[name].nunique().max() > 1:
             needed.append(name)
             base.append(name)
@@ -120,7 +129,7 @@ def _label(name: str, value, experiment: dict, titles: dict[str, str]) -> str:
     if name == "item":
         return str(value)
     key = name.rpartition(".")[2]
-    return "" if value is None else f"{SYMBOLS.get(key, key.replace('_', ' '))} = {value}"
+    return "" if value is None else f"{SYMBOLS.get(key, key.replace('_', ' '))} = {plain(value)}"
 
 
 def _cell(row, experiment: dict, digits: int, notes: list[str]) -> Cell:
@@ -133,9 +142,10 @@ def _cell(row, experiment: dict, digits: int, notes: list[str]) -> Cell:
         if row["reason"] not in notes:
             notes.append(row["reason"])
         note = notes.index(row["reason"]) + 1
+    said = row["verdict"] if isinstance(row["verdict"], str) else ""
     if row["status"] != "ok" or not np.isfinite(row["mean"]):
         return Cell({"unavailable": "not available"}.get(row["status"], row["status"]), reported, "", note)
-    return Cell(number(row["mean"], row["low"], row["high"], digits), reported, row["verdict"] or "", note)
+    return Cell(number(row["mean"], row["low"], row["high"], digits), reported, said, note)
 
 
 def number(mean: float, low: float, high: float, digits: int) -> str:
@@ -146,7 +156,12 @@ def number(mean: float, low: float, high: float, digits: int) -> str:
 
 def markdown(g: Grid, title: str, caption: str) -> str:
     """GitHub Markdown."""
-    lines = [f"**{title}**", "", "| " + " | ".join([g.corner, *g.columns]) + " |", "|" + " --- |" * (len(g.columns) + 1)]
+    lines = [
+        f"**{title}**",
+        "",
+        "| " + " | ".join([g.corner, *g.columns]) + " |",
+        "|" + " --- |" * (len(g.columns) + 1),
+    ]
     for i, name in enumerate(g.rows):
         cells = [_plain(g.cells.get((i, j), Cell())) for j in range(len(g.columns))]
         lines.append("| " + " | ".join([name, *cells]) + " |")
@@ -210,5 +225,7 @@ def _html_cell(cell: Cell) -> str:
     kind = {"agr": "agrees", "abo": "above", "bel": "below"}.get(cell.verdict[:3], "")
     note = f"<sup>{cell.note}</sup>" if cell.note else ""
     reported = f'<span class="reported {kind}" title="{escape(cell.verdict)}">{escape(cell.reported)}</span>'
-    value = escape(cell.value) if cell.value[:1].isdigit() or cell.value[:1] == "-" else f"<em>{escape(cell.value)}</em>"
+    value = (
+        escape(cell.value) if cell.value[:1].isdigit() or cell.value[:1] == "-" else f"<em>{escape(cell.value)}</em>"
+    )
     return value + note + (reported if cell.reported else "")

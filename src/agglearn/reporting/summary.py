@@ -75,7 +75,9 @@ def _with_problems(table: pd.DataFrame, bad: pd.DataFrame) -> pd.DataFrame:
         if here.any():
             table.loc[here, "reason"] = f"{len(group)} seeds {first['status']}: {first['reason']}"
         else:
-            extra.append({**dict(zip(CELL, keys, strict=True)), "n": 0, "status": first["status"], "reason": first["reason"]})
+            extra.append(
+                {**dict(zip(CELL, keys, strict=True)), "n": 0, "status": first["status"], "reason": first["reason"]}
+            )
     return pd.concat([table, pd.DataFrame(extra, columns=COLUMNS)], ignore_index=True) if extra else table
 
 

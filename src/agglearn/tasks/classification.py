@@ -88,7 +88,9 @@ class Classification(Task):
             return ContingencyTables.from_codes(encoder, codes, y, label, params.get("pairs", "all")), test
         if kind is Records:
             return Records(encoder, frame[encoder.names], y, label), test
-        raise ConfigError(f"observe: Classification cannot make {kind.__name__}; it makes ContingencyTables and Records")
+        raise ConfigError(
+            f"observe: Classification cannot make {kind.__name__}; it makes ContingencyTables and Records"
+        )
 
     def measure(self, estimator, truth: TestRows, measures: list[str]) -> Iterator[Measurement]:
         y = truth.y
