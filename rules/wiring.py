@@ -2,7 +2,6 @@
 
 from agglearn.config import SIMULATED
 from agglearn.places import local_candidates
-from agglearn.plan import classes_in
 from agglearn.products import digest, file_digest
 from agglearn.source import code_digest, is_subclass
 from agglearn.tracking.receipts import attempts

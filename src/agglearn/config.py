@@ -121,7 +121,7 @@ def _say(error, where) -> str:
     if error.validator == "enum":
         return f"{place}: {error.instance!r} is not allowed; one of {', '.join(map(str, error.validator_value))}"
     if error.validator == "required":
-        lacking = [k for k in error.validator_value if k not in error.instance][0]
+        lacking = next(k for k in error.validator_value if k not in error.instance)
         return f"{place}: key {lacking!r} is missing"
     if error.validator == "pattern":
         return f"{place}: {error.instance!r} does not have the form {error.validator_value}"

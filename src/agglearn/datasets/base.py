@@ -62,7 +62,7 @@ class Population:
     parameters: dict[str, np.ndarray] = field(default_factory=dict)
 
 
-class Dataset(ABC):
+class Dataset:
     """One entry of `config/datasets.yaml`. Subclasses take the entry's `params` as constructor arguments."""
 
     def __init__(self):
@@ -76,7 +76,7 @@ class Dataset(ABC):
         return dataset
 
 
-class Stored(Dataset):
+class Stored(Dataset, ABC):
     """A data set that is parsed once, into `features.parquet`, `labels.parquet` and `records.json`."""
 
     @abstractmethod
@@ -101,7 +101,7 @@ class Stored(Dataset):
         return {"rows": len(features), "columns": features.shape[1], "rate": float(np.mean(y))}
 
 
-class Simulated(Dataset):
+class Simulated(Dataset, ABC):
     """A data set that is drawn anew for every seed; nothing is fetched or stored."""
 
     @abstractmethod

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 from numba import njit, prange
 from scipy.optimize import minimize

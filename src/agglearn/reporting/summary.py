@@ -82,7 +82,7 @@ def _with_problems(table: pd.DataFrame, bad: pd.DataFrame) -> pd.DataFrame:
 
 
 def _with_reported(table: pd.DataFrame, experiment: dict) -> pd.DataFrame:
-    table = table.astype({c: object for c in ("place", "verdict", "reason", "measure", "item")})
+    table = table.astype(dict.fromkeys(("place", "verdict", "reason", "measure", "item"), object))
     for entry in experiment["reported"]:
         rows = table.index[_matches(table, entry) & (table["measure"] == entry["measure"])]
         if not len(rows):  # nothing measured: the printed number still stands, beside the reason
