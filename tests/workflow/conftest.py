@@ -1,0 +1,22 @@
+import copy
+
+import pytest
+from project import CHAIN, REGIONS, SPIKE_DATA, Project, adult_like, bank_like
+
+
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory):
+    """Compiled kernels are shared by all projects."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory, cache):
+    """A project with small data in the formats of Adult and Bank, and the two spikes."""
+    made = Project(tmp_path_factory.mktemp("project"), cache)
+    made.write_data("adult", "adult", "adult.data", adult_like(500, 1, test=False))
+    made.write_data("adult", "adult", "adult.test", adult_like(250, 2, test=True))
+    made.write_data("bank", "bank_marketing", "bank-additional-full.csv", bank_like(600, 3))
+    made.overlay["datasets"] |= copy.deepcopy(SPIKE_DATA)
+    made.overlay["experiments"] |= copy.deepcopy({"spike_chain": CHAIN, "spike_regions": REGIONS})
+    return made

@@ -1,0 +1,163 @@
+"""A copy of the project in a temporary folder, with small data in the exact format of the real files."""
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+COPIED = ("Snakefile", "config", "environment.yml", "profiles", "rules", "src", "workflow", "tests/workflow/spikes")
+
+
+class Project:
+    """Runs Snakemake as a user would, and reads what comes out."""
+
+    def __init__(self, folder: Path, cache: Path):
+        self.folder, self.results = folder, folder / "results"
+        for name in COPIED:
+            origin = ROOT / name
+            if origin.is_dir():
+                shutil.copytree(origin, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+            else:
+                shutil.copy(origin, folder / name)
+        self.overlay = {
+            "scale": "smoke",
+            "cache": str(cache),
+            "mirrors": [str(folder / "mirror")],
+            "code": ["tests/workflow/spikes"],
+            "datasets": {},
+            "experiments": {},
+        }
+
+    def write_data(self, name: str, folder: str, file: str, text: str) -> None:
+        """Put a file into the mirror and its checksum into the entry."""
+        path = self.folder / "mirror" / folder / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        self.overlay["datasets"].setdefault(name, {}).setdefault("files", {})[file] = {"sha256": digest}
+
+    def start(self, *arguments: str, **more) -> subprocess.Popen:
+        path = self.folder / "overlay.yaml"
+        path.write_text(yaml.safe_dump(self.overlay))
+        command = [sys.executable, "-m", "snakemake", "--cores", "2", "--configfile", str(path), *arguments]
+        environment = {k: v for k, v in os.environ.items() if not k.startswith(("NUMBA", "AGGLEARN"))}
+        return subprocess.Popen(
+            command, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment, **more
+        )
+
+    def run(self, *arguments: str) -> "Outcome":
+        began = time.monotonic()
+        process = self.start(*arguments)
+        said, _ = process.communicate(timeout=540)
+        return Outcome(process.returncode, said, time.monotonic() - began)
+
+    def computed(self) -> dict[str, float]:
+        """Run key → time at which its folder was written."""
+        return {p.parent.name: p.stat().st_mtime_ns for p in self.results.glob("runs/*/run.json")}
+
+    def records(self) -> list[dict]:
+        return [json.loads(p.read_text()) for p in self.results.glob("runs/*/run.json")]
+
+    def table(self, name: str) -> pd.DataFrame:
+        return pd.read_csv(self.results / f"tables/{name}.csv")
+
+    def edit(self, file: str, old: str, new: str) -> None:
+        path = self.folder / file
+        text = path.read_text()
+        assert text.count(old) >= 1, f"{file} has no {old!r}"
+        path.write_text(text.replace(old, new, 1))
+
+
+class Outcome:
+    """Exit status, everything printed, seconds."""
+
+    def __init__(self, status: int, text: str, seconds: float):
+        self.status, self.text, self.seconds = status, text, seconds
+
+    @property
+    def said(self) -> list[str]:
+        """Our own lines."""
+        return [line for line in self.text.splitlines() if line.startswith("agglearn: ")]
+
+
+def adult_like(rows: int, seed: int, test: bool) -> str:
+    """Records in the format of adult.data / adult.test, with a label that depends on them."""
+    rng = np.random.default_rng(seed)
+    education = rng.choice(["HS-grad", "Bachelors", "Masters"], rows)
+    hours, age = rng.integers(10, 80, rows), rng.integers(17, 90, rows)
+    score = (education == "Masters") * 1.5 + (education == "Bachelors") + (hours - 40) / 15 - 0.8
+    label = np.where(rng.random(rows) < 1 / (1 + np.exp(-score)), ">50K", "<=50K")
+    lines = [
+        f"{age[i]}, {rng.choice(['Private', 'State-gov', '?'])}, {rng.integers(10000, 900000)}, {education[i]}, "
+        f"{rng.integers(1, 16)}, {rng.choice(['Divorced', 'Never-married'])}, {rng.choice(['Sales', 'Craft-repair', '?'])}, "
+        f"{rng.choice(['Husband', 'Wife', 'Own-child'])}, {rng.choice(['White', 'Black'])}, {rng.choice(['Male', 'Female'])}, "
+        f"{rng.choice([0, 0, 0, 2174])}, 0, {hours[i]}, {rng.choice(['United-States', 'Mexico'])}, "
+        f"{label[i]}{'.' if test else ''}"
+        for i in range(rows)
+    ]
+    return ("|1x3 Cross validator\n" if test else "") + "\n".join(lines) + "\n\n"
+
+
+BANK = {
+    "job": ["admin.", "services"], "marital": ["married", "single"], "education": ["basic.4y", "unknown"],
+    "default": ["no", "unknown"], "housing": ["yes", "no"], "loan": ["yes", "no"], "contact": ["cellular", "telephone"],
+    "month": ["may", "jun"], "day_of_week": ["mon", "tue"],
+}  # fmt: skip
+
+
+def bank_like(rows: int, seed: int) -> str:
+    """Records in the format of bank-additional-full.csv."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame({"age": rng.integers(18, 90, rows)})
+    for name, values in BANK.items():
+        frame[name] = rng.choice(values, rows)
+    frame["duration"] = rng.integers(0, 2000, rows)
+    frame["campaign"], frame["pdays"], frame["previous"] = rng.integers(1, 9, rows), 999, 0
+    frame["poutcome"] = rng.choice(["nonexistent", "failure"], rows)
+    for name, low, high in (("emp.var.rate", -3, 2), ("cons.price.idx", 92, 95), ("cons.conf.idx", -50, -30)):
+        frame[name] = rng.uniform(low, high, rows).round(1)
+    frame["euribor3m"], frame["nr.employed"] = rng.uniform(0, 5, rows).round(2), rng.integers(4900, 5300, rows)
+    frame["y"] = np.where(rng.random(rows) < 1 / (1 + np.exp(2 - frame["duration"] / 500)), "yes", "no")
+    return frame.to_csv(index=False, sep=";", quoting=2)
+
+
+CHAIN = {
+    "source": "spike",
+    "title": "Markov chain",
+    "task": "chain.ChainRecovery",
+    "datasets": {"walkers": {"population": 5000}},
+    "observe": {"counts": {"type": "chain.NodeCounts"}},
+    "seeds": [0, 1],
+    "methods": {"gradient": {"class": "chain.ExponentiatedGradient", "observe": "counts", "params": {"step": {"grid": [1.0, 4.0]}}}},
+    "measures": ["transition_error"],
+    "batch_by": ["dataset"],
+    "table": {"rows": ["dataset"], "columns": ["params.step"], "measure": "transition_error"},
+    "figure": {"kind": "curve", "y": "transition_error", "series": ["params.step"]},
+}  # fmt: skip
+
+REGIONS = {
+    "source": "spike",
+    "title": "Bags per region",
+    "task": "bags.PersonLabels",
+    "datasets": {"regions": {}},
+    "observe": {"bags": {"type": "bags.BagCounts"}},
+    "seeds": [0, 1],
+    "methods": {"threshold": {"class": "bags.MeanThreshold", "observe": "bags"}},
+    "measures": ["accuracy"],
+    "batch_by": ["dataset"],
+    "table": {"rows": ["item"], "columns": ["method"], "measure": "accuracy"},
+}
+
+SPIKE_DATA = {
+    "walkers": {"title": "Walkers", "class": "chain.MarkovChain"},
+    "regions": {"title": "Regions", "class": "bags.Regions"},
+}

@@ -1,0 +1,117 @@
+"""Bags of persons per region with label counts: proves that values per region (`item`) travel the road."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Self
+
+import numpy as np
+
+from agglearn.datasets import Simulated
+from agglearn.estimator import Estimator
+from agglearn.observations import Observation
+from agglearn.seeds import generator
+from agglearn.tasks import Measurement, Task, Truth
+
+
+class Regions(Simulated):
+    """Persons with one covariate, whose mean differs between regions; the label depends on it."""
+
+    def __init__(self, n_regions=8, bag_size=200):
+        super().__init__()
+        self.n_regions, self.bag_size = n_regions, bag_size
+
+    def draw(self, seed: int, **params):
+        size, rng = params.get("bag_size", self.bag_size), generator("regions", seed)
+        x = rng.normal(rng.normal(0, 1.5, (self.n_regions, 1)), 1, (self.n_regions, size))
+        return x, rng.random(x.shape) < 1 / (1 + np.exp(-1.5 * x))
+
+
+@dataclass(frozen=True)
+class BagCounts(Observation):
+    """Covariates (n_regions, bag_size) and the number of positive labels per region."""
+
+    x: np.ndarray
+    counts: np.ndarray
+
+    def save(self, folder) -> None:
+        np.savez(Path(folder) / "bags.npz", x=self.x, counts=self.counts)
+
+    @classmethod
+    def load(cls, folder) -> Self:
+        with np.load(Path(folder) / "bags.npz") as arrays:
+            return cls(arrays["x"], arrays["counts"])
+
+    def _fingerprint(self, hasher) -> None:
+        hasher.update(self.x.tobytes() + self.counts.tobytes())
+
+
+@dataclass(frozen=True)
+class Labels(Truth):
+    x: np.ndarray
+    y: np.ndarray
+
+    def save(self, folder) -> None:
+        np.savez(Path(folder) / "labels.npz", x=self.x, y=self.y)
+
+    @classmethod
+    def load(cls, folder) -> Self:
+        with np.load(Path(folder) / "labels.npz") as arrays:
+            return cls(arrays["x"], arrays["y"])
+
+
+class PersonLabels(Task):
+    """Accuracy on persons, per region and over all."""
+
+    MEASURES: ClassVar = {"accuracy": ("", "higher")}
+    truth: ClassVar = Labels
+
+    def observe(self, source, kind, params, seed):
+        x, y = source.data
+        return kind(x, y.sum(1)), Labels(x, y)
+
+    def measure(self, estimator, truth, measures):
+        right = estimator.predict(truth.x) == truth.y
+        for region, part in enumerate(right):
+            yield Measurement("accuracy", float(part.mean()), item=f"region {region}")
+        yield Measurement("accuracy", float(right.mean()))
+
+
+class MeanThreshold(Estimator):
+    """Threshold on the covariate whose share of persons above matches the share of labels over all regions."""
+
+    observes = BagCounts
+
+    def __init__(self, random_state=None):
+        self.random_state = random_state
+
+    def _fit(self, observation, selection=None):
+        self.threshold_ = float(np.quantile(observation.x, 1 - observation.counts.sum() / observation.x.size))
+
+    def predict(self, x):
+        return x > self.threshold_
+
+
+class Planted(MeanThreshold):
+    """Methods that go wrong on purpose: one raises, one is killed, one hangs, one lacks a package."""
+
+    def __init__(self, how="raise", random_state=None):
+        self.how = how
+        self.random_state = random_state
+
+    def _fit(self, observation, selection=None):
+        import os
+        import time
+
+        from agglearn.errors import NotAvailable
+
+        if self.how == "raise":
+            raise ZeroDivisionError("matrix is singular")
+        if self.how == "kill":
+            os.kill(os.getpid(), 9)
+        if self.how == "hang":
+            time.sleep(600)
+        if self.how == "lack":
+            raise NotAvailable("torch is not installed")
+        if self.how == "slow":
+            time.sleep(1.5)
+        super()._fit(observation)
