@@ -1,0 +1,59 @@
+"""The occurring cells of single features and pairs as one row of weights: a sparse design for logistic regression."""
+
+import itertools
+
+import numpy as np
+
+
+class Cells:
+    """Numbers the cells that occur in some records: table after table, ascending within each.
+
+    Attributes
+    ----------
+    sizes : (D,) modalities of each feature.
+    keys : features of each table: (i,) and, when `quadratic`, (i, j) with i < j.
+    flat : (m,) int64 C-order index of each cell within its table; bounds : (tables + 1,) where each table begins.
+    """
+
+    def __init__(self, sizes, keys, flat, bounds):
+        self.sizes, self.keys, self.flat, self.bounds = sizes, keys, flat, bounds
+
+    @classmethod
+    def of(cls, codes: np.ndarray, sizes: np.ndarray, quadratic: bool = True) -> "Cells":
+        """Cells of (n, D) codes."""
+        keys = table_keys(len(sizes), quadratic)
+        found = []
+        for key in keys:
+            flat = _flat(codes, key, sizes)
+            found.append(np.unique(flat[flat >= 0]))
+        return cls(sizes, keys, np.concatenate(found), np.cumsum([0, *map(len, found)]))
+
+    @property
+    def size(self) -> int:
+        """m: cells, hence weights."""
+        return len(self.flat)
+
+    def index(self, codes: np.ndarray) -> np.ndarray:
+        """(n, tables) int32 cell of each row in each table; m where the cell never occurred."""
+        out = np.empty((len(codes), len(self.keys)), dtype=np.int32)
+        for t, key in enumerate(self.keys):
+            known = self.flat[self.bounds[t] : self.bounds[t + 1]]
+            flat = _flat(codes, key, self.sizes)
+            place = np.minimum(np.searchsorted(known, flat), len(known) - 1)
+            out[:, t] = np.where(known[place] == flat, self.bounds[t] + place, self.size)
+        return out
+
+
+def table_keys(n_features: int, quadratic: bool) -> list[tuple[int, ...]]:
+    """Features of each table: singles, then pairs."""
+    singles = [(i,) for i in range(n_features)]
+    return singles + (list(itertools.combinations(range(n_features), 2)) if quadratic else [])
+
+
+def _flat(codes: np.ndarray, key, sizes) -> np.ndarray:
+    """(n,) int64 flat cell of each row in one table, −1 where a value is unseen."""
+    flat, seen = np.zeros(len(codes), np.int64), np.ones(len(codes), bool)
+    for i in key:
+        flat = flat * int(sizes[i]) + codes[:, i]
+        seen &= codes[:, i] >= 0
+    return np.where(seen, flat, -1)

@@ -1,0 +1,53 @@
+"""Persistent Gibbs chains of the pairwise model (Gilotte et al. 2022, section 3.4)."""
+
+import numba
+import numpy as np
+
+from agglearn.maxent import kernels
+from agglearn.maxent.layout import Layout
+
+
+class Chains:
+    """`n` persistent samples of X and what the sampler needs to move them.
+
+    Every chain has a random stream of its own in every iteration, made from (seed, iteration, chain), and statistics
+    are exact integer sums: results do not depend on the number of threads.
+    """
+
+    def __init__(self, layout: Layout, n: int, intercept: float, seed: int, start: str = "marginals"):
+        self.layout, self.n, self.seed, self.intercept = layout, n, seed, np.float32(intercept)
+        k, padded = layout.n_modalities, int(layout.starts[-1])
+        self.positions = _start(layout, n, seed, start)
+        self.weights = np.zeros((2, k, padded), np.float32)
+        self.bias = np.full((2, padded), kernels.CLOSED, np.float32)
+        self.bias[:, layout.padded] = 0.0
+        self.theta = np.zeros((k, k), np.float32)
+        self.acc = np.zeros((numba.get_num_threads(), k, k), np.int64)
+
+    def set_weights(self, mu: np.ndarray, theta: np.ndarray) -> None:
+        """Use these (m,) cell weights from now on."""
+        at = self.layout
+        kernels.spread(mu, theta, at.rows, at.columns, at.padded, self.weights, self.bias, self.theta)
+
+    def sweep(self, iteration: int, n_sweeps: int = 1, marginalize: bool = True) -> tuple[np.ndarray, np.ndarray]:
+        """Move all chains; (m,) estimates of E[D]·n′/n and E[C]·n′/n: sums over chains (lines 2–7 of Algorithm 1)."""
+        at = self.layout
+        counts, sums = np.zeros(len(at.rows), np.int64), np.zeros(len(at.rows), np.int64)
+        seed = np.uint64(np.random.SeedSequence([self.seed, iteration]).generate_state(1, np.uint64)[0])
+        for first in range(0, self.n, kernels.SEGMENT):
+            kernels.gibbs(
+                self.positions, self.weights, self.bias, self.theta, self.intercept, at.pairs, at.offsets, at.starts,
+                at.sizes, seed, n_sweeps, marginalize, first, min(first + kernels.SEGMENT, self.n), self.acc,
+            )  # fmt: skip
+            kernels.collect(self.acc, at.rows, at.columns, counts, sums)
+        return counts.astype(float), sums / kernels.UNIT
+
+
+def _start(layout: Layout, n: int, seed: int, how: str) -> np.ndarray:
+    """(n, D) positions of independent features, drawn from their marginals or uniformly."""
+    rng = np.random.default_rng([seed, 0x5747])
+    columns = []
+    for offset, size, counts in zip(layout.offsets, layout.sizes, layout.marginals(), strict=True):
+        p = counts / counts.sum() if how == "marginals" else None
+        columns.append(offset + rng.choice(size, n, p=p))
+    return np.stack(columns, axis=1).astype(np.int32)

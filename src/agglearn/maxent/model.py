@@ -1,0 +1,188 @@
+"""Maximum-entropy classifier, trained by persistent contrastive divergence from contingency tables.
+
+Source: Gilotte, Ben Yahmed, Rohde 2022: model eq. 1, prediction eq. 3, training Algorithm 1.
+"""
+
+import time
+from collections.abc import Iterator
+
+import numpy as np
+from scipy.special import expit
+
+from agglearn.errors import ConfigError
+from agglearn.estimator import Estimator
+from agglearn.maxent import kernels
+from agglearn.maxent.chains import Chains
+from agglearn.maxent.layout import Layout, positions
+from agglearn.observations import ContingencyTables
+
+SMALLEST_CURVATURE = 1e-3  # records; noise can make half of an observed count negative
+
+
+class MaxEntClassifier(Estimator):
+    """Pairwise Markov random field over features and label, fitted to contingency tables.
+
+    π(x, y) ∝ exp(φ(x)·(μ + y·θ) + y·b) with one weight per cell of every table there is (single features and pairs)
+    and b fixed at the log-odds of the label; P(Y=1|X=x) = σ(φ(x)·θ + b).
+
+    Parameters
+    ----------
+    n_chains : Gibbs chains (n′). About a tenth of the records is enough.
+    l2_mu, l2_theta : λ in λ‖μ‖² + λ‖θ‖², added to the negative log-likelihood of all records (eq. 5).
+    max_iter : iterations of Algorithm 1.
+    step_mu, step_theta : step sizes; None for 5/T and 1/T with T the number of tables (appendix A).
+    n_sweeps : Gibbs sweeps per iteration.
+    gradient : `rescaled` (eq. 6) or `exact` (lemma 2) gradient on θ.
+    clip_ratio : whether rescaling may only shrink: the larger of d and d̂ is brought down to the smaller. Without it
+        eq. 6 as printed, which amplifies noise where d̂ is small.
+    preconditioner : `both` halves of observed and predicted counts, or `predicted` counts only, as printed.
+    clip : largest preconditioned direction, per weight.
+    marginalize_label : sum P(Y=1|x̃) over chains (line 7), or the labels drawn.
+    average : share of the last iterations over which θ is averaged (Polyak); 0 for the last iterate.
+    initial_chains : `marginals` (independent features as in the tables) or `uniform`.
+    trace_every : keep every so many iterates for `staged_predict_proba`; 0 for none.
+    tol : stop when the smoothed misfit of the tables falls by less than this share per iteration; 0 for never.
+    random_state : seed, or None for a fresh one.
+
+    Attributes
+    ----------
+    mu_, theta_ : (K, K) symmetric weights; blocks (i, j) of pairs, diagonal of single features, 0 without a table.
+    intercept_ : b. encoder_ : modalities of the tables. classes_ : [0, 1]. n_iter_ : iterations done.
+    misfit_ : (n_iter_,) Σ|d̂ − d| / Σd of each iteration.
+    trace_ : list of (step, seconds, theta), not saved.
+    """
+
+    observes = ContingencyTables
+
+    def __init__(
+        self,
+        n_chains=10_000,
+        l2_mu=1.0,
+        l2_theta=16.0,
+        max_iter=200,
+        step_mu=None,
+        step_theta=None,
+        n_sweeps=1,
+        gradient="rescaled",
+        clip_ratio=True,
+        preconditioner="both",
+        clip=2.0,
+        marginalize_label=True,
+        average=0.5,
+        initial_chains="marginals",
+        trace_every=0,
+        tol=0.0,
+        random_state=None,
+    ):
+        self.n_chains = n_chains
+        self.l2_mu = l2_mu
+        self.l2_theta = l2_theta
+        self.max_iter = max_iter
+        self.step_mu = step_mu
+        self.step_theta = step_theta
+        self.n_sweeps = n_sweeps
+        self.gradient = gradient
+        self.clip_ratio = clip_ratio
+        self.preconditioner = preconditioner
+        self.clip = clip
+        self.marginalize_label = marginalize_label
+        self.average = average
+        self.initial_chains = initial_chains
+        self.trace_every = trace_every
+        self.tol = tol
+        self.random_state = random_state
+
+    def _fit(self, observation, selection=None):
+        self._check_params()
+        layout = Layout.of(observation)
+        seed = np.random.SeedSequence(self.random_state).generate_state(1, np.uint64)[0]
+        rate = np.clip(observation.positives / observation.total, 1e-9, 1 - 1e-9)
+        self.classes_, self.encoder_ = np.array([0, 1]), observation.encoder
+        self.intercept_ = float(np.log(rate / (1 - rate)))
+        chains = Chains(layout, int(self.n_chains), self.intercept_, int(seed), self.initial_chains)
+        mu, theta = self._train(layout, chains, observation.total)
+        self.mu_, self.theta_ = layout.matrix(mu), layout.matrix(theta)
+
+    def _train(self, layout, chains, total):
+        """Algorithm 1; returns the last μ and the averaged θ, (m,) each."""
+        mu, theta, scale = initial_mu(layout), np.zeros(len(layout.rows)), total / chains.n
+        begin, mean, misfit = time.perf_counter(), np.zeros_like(theta), []
+        first_averaged = int(np.ceil(self.max_iter * (1 - self.average)))
+        self.trace_ = []
+        for step in range(1, self.max_iter + 1):
+            chains.set_weights(mu, theta)
+            d_hat, c_hat = chains.sweep(step, self.n_sweeps, self.marginalize_label)
+            move_mu, move_theta = self._directions(layout, mu, theta, scale * d_hat, scale * c_hat)
+            mu -= self._step_mu(layout) * move_mu
+            theta -= self._step_theta(layout) * move_theta
+            misfit.append(np.abs(scale * d_hat - layout.d).sum() / np.abs(layout.d).sum())
+            if step > first_averaged:
+                mean += (theta - mean) / (step - first_averaged)
+            if self.trace_every and (step % self.trace_every == 0 or step == self.max_iter):
+                now = mean if step > first_averaged else theta
+                self.trace_.append((step, time.perf_counter() - begin, layout.matrix(now)))
+        self.n_iter_, self.misfit_ = step, np.array(misfit)
+        return mu, mean if step > first_averaged else theta
+
+    def _step_mu(self, layout):
+        return 5 / layout.n_tables if self.step_mu is None else self.step_mu
+
+    def _step_theta(self, layout):
+        return 1 / layout.n_tables if self.step_theta is None else self.step_theta
+
+    def _directions(self, layout, mu, theta, d_hat, c_hat):
+        """Preconditioned, clipped directions on μ and θ (lines 8–11), for d̂ and ĉ on the scale of the records."""
+        d, c = layout.d, layout.c
+        g_mu = d_hat - d + 2 * self.l2_mu * mu
+        c_model, c_data = c_hat, c
+        if self.gradient == "rescaled":
+            ratio = (np.maximum(d, 0) + 1) / (d_hat + 1)
+            c_model = c_hat * (np.minimum(ratio, 1) if self.clip_ratio else ratio)
+            c_data = c * (np.minimum(1 / ratio, 1) if self.clip_ratio else 1)
+        g_theta = c_model - c_data + 2 * self.l2_theta * theta
+        if self.preconditioner == "both":
+            d_hat, c_hat = (d_hat + d) / 2, (c_hat + c) / 2
+        h_mu = np.maximum(d_hat + 2 * self.l2_mu, SMALLEST_CURVATURE)
+        h_theta = np.maximum(c_hat + 2 * self.l2_theta, SMALLEST_CURVATURE)
+        return np.clip(g_mu / h_mu, -self.clip, self.clip), np.clip(g_theta / h_theta, -self.clip, self.clip)
+
+    def _check_params(self):
+        for name, allowed in CHOICES.items():
+            if getattr(self, name) not in allowed:
+                raise ConfigError(f"{name}: {getattr(self, name)!r} is not known; one of {', '.join(allowed)}")
+        for name in ("n_chains", "max_iter", "n_sweeps"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name}: must be at least 1, got {getattr(self, name)}")
+        if not 0 <= self.average <= 1:
+            raise ConfigError(f"average: must be a share from 0 to 1, got {self.average}")
+
+    def predict_proba(self, frame) -> np.ndarray:
+        """(n, 2) probabilities of both labels for raw columns, matched by name (eq. 3); unseen values add nothing."""
+        p = self._probabilities(positions(self.encoder_, frame), self.theta_)
+        return np.column_stack([1 - p, p])
+
+    def staged_predict_proba(self, frame) -> Iterator[tuple[int, float, np.ndarray]]:
+        """(step, seconds since the start of training, (n,) P(Y=1)) for every kept iterate."""
+        at = positions(self.encoder_, frame)
+        for step, seconds, theta in self.trace_:
+            yield step, seconds, self._probabilities(at, theta)
+
+    def _probabilities(self, at, theta):
+        out = np.empty(len(at))
+        kernels.predict_logits(at, theta, self.intercept_, out)
+        return expit(out)
+
+
+CHOICES = {
+    "gradient": ("rescaled", "exact"),
+    "preconditioner": ("both", "predicted"),
+    "initial_chains": ("marginals", "uniform"),
+}
+
+
+def initial_mu(layout: Layout) -> np.ndarray:
+    """(m,) start of μ: 0 for pairs, centred log counts for single features (independent features)."""
+    logs = np.concatenate([np.log(np.maximum(counts, 0.5)) for counts in layout.marginals()])
+    feature = np.repeat(np.arange(len(layout.sizes)), layout.sizes)
+    logs -= (np.bincount(feature, logs) / layout.sizes)[feature]
+    return np.where(layout.single, logs[layout.rows], 0.0)

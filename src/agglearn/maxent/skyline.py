@@ -1,0 +1,92 @@
+"""Logistic regression on all records with the weights that the maximum-entropy model has: what it could reach at best."""
+
+import numpy as np
+from scipy.special import expit
+
+from agglearn.errors import ConfigError
+from agglearn.estimator import Estimator
+from agglearn.evaluation.metrics import log_likelihood
+from agglearn.maxent.cells import Cells, table_keys
+from agglearn.maxent.sparse_logistic import SparseLogistic
+from agglearn.observations import Records
+
+STRONGEST, WEAKEST = 10, -6  # exponents of the λ path
+
+
+class LogisticSkyline(Estimator):
+    """P(Y=1|X=x) = σ(φ(x)·θ + b), fitted to individual records (Gilotte et al. 2022, sections 3.2, 5.2, appendix A).
+
+    Parameters
+    ----------
+    quadratic : one weight per modality and per pair of modalities; False for modalities only.
+    l2 : λ in λ‖θ‖², added to the negative log-likelihood of all records; `path` to choose it: from strong to weak
+        on a log2 grid, each fit started from the last, until the rows held out say that it got worse.
+    max_iter : L-BFGS iterations per fit.
+    validation : share of the records held out to choose λ; the model is then fitted to all of them.
+    random_state : seed of the choice of held-out rows, or None for a fresh one.
+
+    Attributes
+    ----------
+    l2_ : λ used. path_ : (λs, 2) each λ tried and its mean log-likelihood of held-out rows; empty for a given λ.
+    coef_ : (m,) weights of the cells that occur. intercept_ : b. encoder_, classes_.
+    """
+
+    observes = Records
+
+    def __init__(self, quadratic=True, l2="path", max_iter=200, validation=0.2, random_state=None):
+        self.quadratic = quadratic
+        self.l2 = l2
+        self.max_iter = max_iter
+        self.validation = validation
+        self.random_state = random_state
+
+    def _fit(self, observation, selection=None):
+        if isinstance(self.l2, str) and self.l2 != "path":
+            raise ConfigError(f"l2: {self.l2!r} is not known; 'path' or a number")
+        codes, y = observation.codes, np.asarray(observation.y, dtype=float)
+        self.classes_, self.encoder_ = np.array([0, 1]), observation.encoder
+        cells = Cells.of(codes, observation.encoder.sizes, self.quadratic)
+        self.cells_flat_, self.cells_bounds_ = cells.flat, cells.bounds
+        start, self.path_, self.l2_ = None, np.empty((0, 2)), self.l2
+        if self.l2 == "path":
+            start = self._choose(codes, y, cells)
+        problem = grouped(cells, codes, y)
+        solution = problem.fit(self.l2_, start, self.max_iter, tol=1e-8)
+        self.coef_, self.intercept_ = solution[:-1], float(solution[-1])
+
+    def _choose(self, codes, y, cells):
+        """Set `l2_` and `path_`; returns the solution at the λ chosen."""
+        rng = np.random.default_rng(self.random_state)
+        held = np.zeros(len(y), bool)
+        held[rng.permutation(len(y))[: max(1, round(self.validation * len(y)))]] = True
+        problem, index = grouped(cells, codes[~held], y[~held]), cells.index(codes[held])
+        solution, tried, solutions = None, [], []
+        for exponent in range(STRONGEST, WEAKEST - 1, -1):
+            solution = problem.fit(2.0**exponent, solution, self.max_iter, tol=1e-6)
+            solutions.append(solution)
+            tried.append((2.0**exponent, log_likelihood(y[held], predict(index, solution[:-1], solution[-1]))))
+            if len(tried) > 1 and tried[-1][1] < tried[-2][1]:
+                break
+        self.path_ = np.array(tried)
+        best = int(np.argmax(self.path_[:, 1]))
+        self.l2_ = float(self.path_[best, 0])
+        return solutions[best]
+
+    def predict_proba(self, frame) -> np.ndarray:
+        """(n, 2) probabilities of both labels for raw columns, matched by name; cells never seen add nothing."""
+        sizes = self.encoder_.sizes
+        cells = Cells(sizes, table_keys(len(sizes), self.quadratic), self.cells_flat_, self.cells_bounds_)
+        p = predict(cells.index(self.encoder_.encode(frame)), self.coef_, self.intercept_)
+        return np.column_stack([1 - p, p])
+
+
+def grouped(cells: Cells, codes: np.ndarray, y: np.ndarray) -> SparseLogistic:
+    """The fitting problem with equal records grouped."""
+    rows, inverse, counts = np.unique(codes, axis=0, return_inverse=True, return_counts=True)
+    positives = np.bincount(inverse.ravel(), y, len(rows))
+    return SparseLogistic(cells.index(rows), counts.astype(float), positives, cells.size)
+
+
+def predict(index: np.ndarray, weights: np.ndarray, intercept: float) -> np.ndarray:
+    """(n,) P(Y=1) for rows of active weights; the index len(weights) adds nothing."""
+    return expit(np.append(weights, 0.0)[index].sum(axis=1) + intercept)
