@@ -1,6 +1,8 @@
 """Learning from contingency tables with a maximum-entropy model (Gilotte, Ben Yahmed, Rohde 2022), and its baselines."""
 
+from agglearn.maxent.best_pair import BestPairClassifier
 from agglearn.maxent.model import MaxEntClassifier
+from agglearn.maxent.naive_bayes import NaiveBayesClassifier
 from agglearn.maxent.skyline import LogisticSkyline
 
-__all__ = ["LogisticSkyline", "MaxEntClassifier"]
+__all__ = ["BestPairClassifier", "LogisticSkyline", "MaxEntClassifier", "NaiveBayesClassifier"]

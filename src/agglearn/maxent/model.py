@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.special import expit
 
-from agglearn.errors import ConfigError
+from agglearn.errors import ConfigError, NotAvailable
 from agglearn.estimator import Estimator
 from agglearn.maxent import kernels
 from agglearn.maxent.chains import Chains
@@ -49,7 +49,8 @@ class MaxEntClassifier(Estimator):
     mu_, theta_ : (K, K) symmetric weights; blocks (i, j) of pairs, diagonal of single features, 0 without a table.
     intercept_ : b. encoder_ : modalities of the tables. classes_ : [0, 1]. n_iter_ : iterations done.
     misfit_ : (n_iter_,) Σ|d̂ − d| / Σd of each iteration.
-    trace_ : list of (step, seconds, theta), not saved.
+    trace_ : list of (step, seconds, θ of the cells in the order of the tables), not saved. Before averaging begins
+        these are the iterates, from then on their mean so far: the model that one would have by stopping there.
     """
 
     observes = ContingencyTables
@@ -101,7 +102,7 @@ class MaxEntClassifier(Estimator):
         self.intercept_ = float(np.log(rate / (1 - rate)))
         chains = Chains(layout, int(self.n_chains), self.intercept_, int(seed), self.initial_chains)
         mu, theta = self._train(layout, chains, observation.total)
-        self.mu_, self.theta_ = layout.matrix(mu), layout.matrix(theta)
+        self.mu_, self.theta_, self._layout = layout.matrix(mu), layout.matrix(theta), layout
 
     def _train(self, layout, chains, total):
         """Algorithm 1; returns the last μ and the averaged θ, (m,) each."""
@@ -120,7 +121,7 @@ class MaxEntClassifier(Estimator):
                 mean += (theta - mean) / (step - first_averaged)
             if self.trace_every and (step % self.trace_every == 0 or step == self.max_iter):
                 now = mean if step > first_averaged else theta
-                self.trace_.append((step, time.perf_counter() - begin, layout.matrix(now)))
+                self.trace_.append((step, time.perf_counter() - begin, now.copy()))
         self.n_iter_, self.misfit_ = step, np.array(misfit)
         return mu, mean if step > first_averaged else theta
 
@@ -163,9 +164,11 @@ class MaxEntClassifier(Estimator):
 
     def staged_predict_proba(self, frame) -> Iterator[tuple[int, float, np.ndarray]]:
         """(step, seconds since the start of training, (n,) P(Y=1)) for every kept iterate."""
+        if not getattr(self, "trace_", None):
+            raise NotAvailable("no iterates were kept: fit with trace_every > 0 (they are not saved with a model)")
         at = positions(self.encoder_, frame)
         for step, seconds, theta in self.trace_:
-            yield step, seconds, self._probabilities(at, theta)
+            yield step, seconds, self._probabilities(at, self._layout.matrix(theta))
 
     def _probabilities(self, at, theta):
         out = np.empty(len(at))

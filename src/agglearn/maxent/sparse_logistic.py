@@ -2,17 +2,17 @@
 
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 from numba import njit, prange
 from scipy.optimize import minimize
 from scipy.special import expit
 
 PARTS = 8  # fixed runs of rows whose gradients are added in order, whatever the number of threads
+WORTH_THREADS = 200_000  # active weights of all rows from which threads pay
 
 
-@njit(cache=True, parallel=True)
-def loss_and_gradient(index, counts, positives, weights, intercept, parts):
+@njit(cache=True)
+def rows_loss(index, counts, positives, weights, intercept, out):
     """Negative log-likelihood of grouped rows and its gradient.
 
     Parameters
@@ -20,22 +20,29 @@ def loss_and_gradient(index, counts, positives, weights, intercept, parts):
     index : (n, P) int32, the active weights of each row.
     counts, positives : (n,) records of the row, and those with label 1.
     weights : (m,); intercept : added to every row.
-    parts : (PARTS, m + 2), overwritten: per part the gradient, then that of the intercept, then the loss.
+    out : (m + 2,), overwritten: the gradient, then that of the intercept, then the loss.
     """
-    n, m = index.shape[0], weights.size
-    for part in prange(PARTS):
-        out = parts[part]
-        out[:] = 0.0
-        for i in range(part * n // PARTS, (part + 1) * n // PARTS):
-            active, z = index[i], intercept
-            for q in range(active.size):
-                z += weights[active[q]]
-            soft = np.log1p(np.exp(-abs(z))) + max(z, 0.0)  # log(1 + e^z)
-            residual = counts[i] * np.exp(z - soft) - positives[i]
-            for q in range(active.size):
-                out[active[q]] += residual
-            out[m] += residual
-            out[m + 1] += counts[i] * soft - positives[i] * z
+    m = weights.size
+    out[:] = 0.0
+    for i in range(index.shape[0]):
+        active, z = index[i], intercept
+        for q in range(active.size):
+            z += weights[active[q]]
+        soft = np.log1p(np.exp(-abs(z))) + max(z, 0.0)  # log(1 + e^z)
+        residual = counts[i] * np.exp(z - soft) - positives[i]
+        for q in range(active.size):
+            out[active[q]] += residual
+        out[m] += residual
+        out[m + 1] += counts[i] * soft - positives[i] * z
+
+
+@njit(cache=True, parallel=True)
+def parts_loss(index, counts, positives, weights, intercept, parts):
+    """`rows_loss` of fixed runs of rows, one per row of `parts`, so that their sum has one order."""
+    n, p = index.shape[0], parts.shape[0]
+    for part in prange(p):
+        a, b = part * n // p, (part + 1) * n // p
+        rows_loss(index[a:b], counts[a:b], positives[a:b], weights, intercept, parts[part])
 
 
 @dataclass
@@ -53,7 +60,7 @@ class SparseLogistic:
     size: int
 
     def __post_init__(self):
-        self.parts = np.empty((PARTS, self.size + 2))
+        self.parts = np.empty((PARTS if self.index.size > WORTH_THREADS else 1, self.size + 2))
 
     @property
     def start(self) -> np.ndarray:
@@ -64,7 +71,10 @@ class SparseLogistic:
     def objective(self, solution: np.ndarray, l2: float) -> tuple[float, np.ndarray]:
         """Loss and its gradient at (weights, intercept)."""
         weights = solution[:-1]
-        loss_and_gradient(self.index, self.counts, self.positives, weights, solution[-1], self.parts)
+        if len(self.parts) > 1:
+            parts_loss(self.index, self.counts, self.positives, weights, solution[-1], self.parts)
+        else:
+            rows_loss(self.index, self.counts, self.positives, weights, solution[-1], self.parts[0])
         total = self.parts.sum(axis=0)
         gradient = total[:-1]
         gradient[:-1] += 2 * l2 * weights

@@ -1,0 +1,165 @@
+"""Naive Bayes from the contingency tables of single features, in the three kinds that the paper speaks of."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+from scipy.special import expit
+
+from agglearn.errors import ConfigError, DataError, NotAvailable
+from agglearn.estimator import Estimator
+from agglearn.maxent.layout import positions
+from agglearn.maxent.model import MaxEntClassifier
+from agglearn.observations import ContingencyTables
+
+L2_GRID = tuple(2.0**e for e in range(12, -7, -1))
+KINDS = ("generative", "pcd", "logistic")
+
+
+class NaiveBayesClassifier(Estimator):
+    """P(Y=1|X=x) = σ(b + Σ_i θ_i(x_i)), each θ_i learned from the table of feature i alone; pair tables are ignored.
+
+    Parameters
+    ----------
+    kind : how θ_i is learned (Gilotte et al. 2022, section 4.1, appendix A and its footnote):
+        `generative`: θ_i = log P(x_i|Y=1) − log P(x_i|Y=0), the maximum-entropy model of these tables;
+        `pcd`: the same model trained like `MaxEntClassifier`, which the paper did, stopping early;
+        `logistic`: one L2-regularised logistic regression per feature, one λ for all, and Σ of their log-odds − b.
+    smoothing : records added to every modality of each label (`generative`).
+    l2 : λ of the logistic regressions (`logistic`).
+    n_chains, l2_mu, l2_theta, max_iter, step_mu, step_theta, average : see `MaxEntClassifier` (`pcd`).
+    trace_every : keep every so many iterates (`pcd`).
+    random_state : seed (`pcd`), or None for a fresh one.
+
+    Attributes
+    ----------
+    theta_ : (K,) weights in the encoder's order. intercept_ : b. encoder_, classes_.
+    l2_grid_, theta_grid_ : (G,) and (G, K), the weights at every λ of a log2 grid, strong to weak (`logistic`).
+    trace_ : list of (step, seconds, (K,) weights), not saved (`pcd`).
+    """
+
+    observes = ContingencyTables
+
+    def __init__(
+        self,
+        kind="generative",
+        smoothing=1.0,
+        l2=1.0,
+        n_chains=10_000,
+        l2_mu=1.0,
+        l2_theta=16.0,
+        max_iter=200,
+        step_mu=None,
+        step_theta=None,
+        average=0.0,
+        trace_every=1,
+        random_state=None,
+    ):
+        self.kind = kind
+        self.smoothing = smoothing
+        self.l2 = l2
+        self.n_chains = n_chains
+        self.l2_mu = l2_mu
+        self.l2_theta = l2_theta
+        self.max_iter = max_iter
+        self.step_mu = step_mu
+        self.step_theta = step_theta
+        self.average = average
+        self.trace_every = trace_every
+        self.random_state = random_state
+
+    def _fit(self, observation, selection=None):
+        if self.kind not in KINDS:
+            raise ConfigError(f"kind: {self.kind!r} is not known; one of {', '.join(KINDS)}")
+        singles = {k: t for k, t in observation.tables.items() if len(k) == 1}
+        absent = set(range(len(observation.names))) - {k[0] for k in singles}
+        if absent:
+            raise DataError(
+                f"naive Bayes needs the table of every feature; {observation.names[min(absent)]!r} has none"
+            )
+        rate = np.clip(observation.positives / observation.total, 1e-9, 1 - 1e-9)
+        self.classes_, self.encoder_ = np.array([0, 1]), observation.encoder
+        self.intercept_ = float(np.log(rate / (1 - rate)))
+        tables = [observation.dense(i) for i in range(len(singles))]
+        if self.kind == "generative":
+            self.theta_ = np.concatenate([generative(d, c, self.smoothing) for d, c in tables])
+        elif self.kind == "logistic":
+            self._fit_logistic(tables)
+        else:
+            self._fit_pcd(replace(observation, tables=singles))
+
+    def _fit_logistic(self, tables):
+        started, self._seconds = time.perf_counter(), []
+        self.l2_grid_, grid = np.array(L2_GRID), []
+        for l2 in L2_GRID:
+            grid.append(np.concatenate([discriminative(d, c, l2) for d, c in tables]) - self.intercept_)
+            self._seconds.append(time.perf_counter() - started)
+        self.theta_grid_ = np.array(grid)
+        self.theta_ = np.concatenate([discriminative(d, c, self.l2) for d, c in tables]) - self.intercept_
+
+    def _fit_pcd(self, tables):
+        shared = self.get_params().keys() & MaxEntClassifier().get_params().keys()
+        model = MaxEntClassifier(**{name: getattr(self, name) for name in shared}).fit(tables)
+        self.theta_, self.n_iter_ = np.diag(model.theta_).copy(), model.n_iter_
+        self.trace_ = model.trace_
+
+    def predict_proba(self, frame) -> np.ndarray:
+        """(n, 2) probabilities of both labels for raw columns, matched by name; unseen values add nothing."""
+        p = self._probabilities(positions(self.encoder_, frame), self.theta_)
+        return np.column_stack([1 - p, p])
+
+    def staged_predict_proba(self, frame) -> Iterator[tuple[int, float, np.ndarray]]:
+        """(step, seconds, (n,) P(Y=1)): kept iterates (`pcd`), or places in `l2_grid_` (`logistic`)."""
+        if self.kind == "logistic":
+            seconds = getattr(self, "_seconds", [float("nan")] * len(self.l2_grid_))
+            stages = zip(range(len(self.l2_grid_)), seconds, self.theta_grid_, strict=True)
+        elif getattr(self, "trace_", None):
+            stages = self.trace_
+        else:
+            raise NotAvailable(f"a naive Bayes of kind {self.kind!r} has no stages, or none that were saved")
+        at = positions(self.encoder_, frame)
+        for step, took, theta in stages:
+            yield step, took, self._probabilities(at, theta)
+
+    def _probabilities(self, at, theta):
+        return expit(self.intercept_ + np.append(theta, 0.0)[at].sum(axis=1))  # −1 reads the appended 0
+
+
+def generative(d: np.ndarray, c: np.ndarray, smoothing: float) -> np.ndarray:
+    """(M,) log P(x|1) − log P(x|0) with `smoothing` added to each modality's count of either label; 0 where empty."""
+    ones, zeros = np.maximum(c, 0) + smoothing, np.maximum(d - c, 0) + smoothing
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.log(ones / ones.sum()) - np.log(zeros / zeros.sum())
+    return np.nan_to_num(ratio, nan=0.0, posinf=LARGEST, neginf=-LARGEST)
+
+
+LARGEST = 50.0  # log-odds of a modality that one label never had, without smoothing
+
+
+def discriminative(d: np.ndarray, c: np.ndarray, l2: float) -> np.ndarray:
+    """(M,) log-odds of the logistic regression of the label on one feature, from its table; the intercept is free.
+
+    Newton's method with halved steps; the Hessian is a diagonal with a border.
+    """
+    d, c = np.maximum(d, 0.0), np.clip(c, 0.0, np.maximum(d, 0.0))
+    rate = np.clip(c.sum() / max(d.sum(), 1.0), 1e-9, 1 - 1e-9)
+    w, b = np.zeros(len(d)), np.log(rate / (1 - rate))
+
+    def loss(w, b):
+        return np.sum(d * np.logaddexp(0, w + b) - c * (w + b)) + l2 * (w @ w)
+
+    now = loss(w, b)
+    for _ in range(100):
+        p = expit(w + b)
+        h, residual = d * p * (1 - p), d * p - c
+        gradient, diagonal = residual + 2 * l2 * w, h + 2 * l2 + 1e-12
+        move_b = (residual.sum() - np.sum(h * gradient / diagonal)) / (np.sum(h * (1 - h / diagonal)) + 1e-12)
+        move_w, share = (gradient - h * move_b) / diagonal, 1.0
+        while loss(w - share * move_w, b - share * move_b) > now and share > 1e-9:
+            share /= 2
+        w, b, before = w - share * move_w, b - share * move_b, now
+        now = loss(w, b)
+        if before - now <= 1e-14 * abs(before):
+            break
+    return w + b
