@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from agglearn.encoding import FrameEncoder
 from agglearn.errors import DataError
 from agglearn.observations import Observation
-from agglearn.observations.base import prepared
+from agglearn.observations.base import prepared, reading
 
 
 class Estimator(BaseEstimator):
@@ -62,16 +62,17 @@ class Estimator(BaseEstimator):
         folder = Path(folder)
         if not (folder / "model.json").is_file():
             raise DataError(f"{folder}: no model here (model.json is missing); make one with `agglearn fit`")
-        state = json.loads((folder / "model.json").read_text())
-        module, _, name = state["class"].rpartition(".")
-        found = getattr(importlib.import_module(module), name)
-        if not issubclass(found, cls):
-            raise DataError(f"{folder}: holds a {name}, not a {cls.__name__}")
-        with np.load(folder / "model.npz") as arrays:
-            model = found(**state["params"])
-            for key, value in state["state"].items():
-                setattr(model, key, _unpack(value, arrays))
-        return model
+        with reading(folder, "a model"):
+            state = json.loads((folder / "model.json").read_text())
+            module, _, name = state["class"].rpartition(".")
+            found = getattr(importlib.import_module(module), name)
+            if not issubclass(found, cls):
+                raise DataError(f"{folder}: holds a {name}, not a {cls.__name__}")
+            with np.load(folder / "model.npz") as arrays:
+                model = found(**state["params"])
+                for key, value in state["state"].items():
+                    setattr(model, key, _unpack(value, arrays))
+            return model
 
 
 def _pack(value, path, arrays):

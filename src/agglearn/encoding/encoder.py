@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import is_bool_dtype, is_numeric_dtype
+from pandas.api.types import is_bool_dtype, is_float_dtype, is_numeric_dtype
 
 from agglearn.encoding.binning import Binning, binning
 from agglearn.errors import DataError
@@ -22,15 +22,16 @@ LOOKS_NUMERIC = 0.9  # share of numbers from which text in a column is taken for
 
 
 def as_text(column: pd.Series) -> pd.Series:
-    """Categories as text: 3, 3.0 and "3" are one category (a missing value turns integers into floats)."""
-    if is_numeric_dtype(column.dtype) and not is_bool_dtype(column.dtype):
+    """Categories as text: 3, 3.0 and "3" are one category (a missing value turns integers into floats).
+
+    Each value is spelt by itself, so that a part of a column gives the same text as the whole.
+    """
+    text = column.astype(object).where(column.notna(), None)
+    if is_float_dtype(column.dtype):
         values = column.to_numpy(dtype=float, na_value=np.nan)
-        known = np.isfinite(values)
-        if (values[known] == np.floor(values[known])).all() and (np.abs(values[known]) < 2**53).all():
-            text = np.full(len(values), None, dtype=object)
-            text[known] = values[known].astype(np.int64).astype(str)
-            return pd.Series(text, index=column.index)
-    return column.astype(object).where(column.isna(), column.astype(str))
+        whole = np.isfinite(values) & (values == np.floor(values))
+        text[whole] = [int(v) for v in values[whole]]
+    return text.where(text.isna(), text.astype(str))
 
 
 @dataclass(frozen=True)
@@ -104,17 +105,26 @@ class BinnedEncoder:
 FeatureEncoder = CategoricalEncoder | BinnedEncoder
 
 
+class NotANumber(DataError):
+    """A numeric column holds text; `column`, `row` (from 1), `value` say where."""
+
+    def __init__(self, column: str, row: int, value, rows: int):
+        self.column, self.row, self.value = column, row, value
+        self.found = f"column {column!r} is numeric but row {row} holds {value!r} ({rows} such rows)"
+        super().__init__(f"{self.found}; mend them, declare the text as missing, or the column as categorical")
+
+
 def numbers(column: pd.Series) -> np.ndarray:
     """Column as float64, NaN where missing; text that is no number is an error that names column and row."""
     parsed = pd.to_numeric(column, errors="coerce")
     wrong = (parsed.isna() & column.notna()).to_numpy()
     if wrong.any():
         row = int(np.argmax(wrong))
-        raise DataError(
-            f"column {column.name!r} is numeric but row {row + 1} holds {column.iloc[row]!r} "
-            f"({wrong.sum()} such rows); mend them, declare the text as missing, or the column as categorical"
-        )
-    values = parsed.to_numpy(dtype=float, na_value=np.nan)
+        raise NotANumber(str(column.name), row + 1, column.iloc[row], int(wrong.sum()))
+    values = parsed.to_numpy(dtype=float, na_value=np.nan).copy()
+    if column.dtype == object:  # pandas reads text to within a unit in the last place: enough to cross a bin's edge
+        known = ~np.isnan(values)
+        values[known] = [float(v) for v in column[known]]
     if np.isinf(values).any():
         raise DataError(f"column {column.name!r} holds infinite values; replace them by missing ones")
     return values
@@ -159,6 +169,8 @@ class FrameEncoder:
         categorical : numeric columns whose numbers are names (hashes, codes), not quantities.
         """
         how, named = binning(binning_), set(categorical)
+        if not frame.columns.is_unique:
+            raise DataError(f"column {frame.columns[frame.columns.duplicated()][0]!r} is there twice; rename one")
         absent = named - set(frame.columns)
         if absent:
             raise DataError(f"categorical: no column {sorted(absent)[0]!r}; there are {_some(frame.columns)}")

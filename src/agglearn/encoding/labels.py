@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 
+from agglearn.encoding.encoder import as_text
 from agglearn.errors import DataError
 
 
@@ -12,11 +13,11 @@ def take_label(frame: pd.DataFrame, label: str, positive=None) -> tuple[pd.DataF
     Parameters
     ----------
     label : name of the label's column.
-    positive : value that counts as 1; not needed when the label is 0/1 or boolean.
+    positive : value that counts as 1; not needed when the label is 0/1 (numbers or text) or False/True.
 
     Raises
     ------
-    DataError : no such column, missing labels, other than two values, or a single class.
+    DataError : no such column, missing labels, other than two values, or two values without `positive`.
     """
     if label not in frame.columns:
         raise DataError(f"no label column {label!r}; the columns are {', '.join(map(str, frame.columns[:20]))}")
@@ -27,16 +28,18 @@ def binary_label(column: pd.Series, positive=None) -> np.ndarray:
     """A column as int8 0/1; see `take_label`."""
     if column.isna().any():
         raise DataError(f"label {column.name!r} is missing in {int(column.isna().sum())} rows; drop or mend them")
-    values = sorted(column.unique(), key=str)
+    codes, distinct = pd.factorize(column)
+    spelt = as_text(pd.Series(distinct)).tolist()
+    values = sorted(set(spelt))
     if len(values) != 2:
-        shown = ", ".join(repr(v) for v in values[:5])
+        shown = ", ".join(values[:5]) + (", …" if len(values) > 5 else "")
         raise DataError(f"label {column.name!r} must have two values, it has {len(values)}: {shown}")
-    if positive is None:
-        if set(values) != {0, 1}:
-            raise DataError(
-                f"label {column.name!r} has the values {values[0]!r} and {values[1]!r}; say which one is positive"
-            )
-        return column.to_numpy().astype(np.int8)
-    if str(positive) not in {str(v) for v in values}:
-        raise DataError(f"label {column.name!r} has no value {positive!r}; it has {values[0]!r} and {values[1]!r}")
-    return (column.astype(str) == str(positive)).to_numpy().astype(np.int8)
+    if positive is None and values not in (["0", "1"], ["False", "True"]):
+        raise DataError(
+            f"label {column.name!r} has the values {values[0]} and {values[1]}; "
+            f"say which one is positive (positive=…, on the command line --positive)"
+        )
+    [wanted] = [values[1]] if positive is None else as_text(pd.Series([positive])).tolist()
+    if wanted not in values:
+        raise DataError(f"label {column.name!r} has no value {wanted}; it has {values[0]} and {values[1]}")
+    return np.array([s == wanted for s in spelt], dtype=np.int8)[codes]

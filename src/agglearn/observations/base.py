@@ -1,10 +1,14 @@
 """What a learner may see. An observation is data in memory: it holds no path and no label it does not declare."""
 
+import contextlib
 import hashlib
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Self
+
+from agglearn.errors import AgglearnError, DataError
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,18 @@ class Observation(ABC):
         hasher = hashlib.sha256(type(self).__name__.encode())
         self._fingerprint(hasher)
         return hasher.hexdigest()[:16]
+
+
+@contextlib.contextmanager
+def reading(folder, what: str) -> Iterator[None]:
+    """Turn whatever a damaged or foreign folder makes fail into one DataError that names the folder."""
+    try:
+        yield
+    except AgglearnError:
+        raise
+    except Exception as error:
+        said = f"{type(error).__name__}: {error}".splitlines()[0]
+        raise DataError(f"{folder}: damaged, or not {what} made by agglearn ({said}); make it again") from error
 
 
 def prepared(folder) -> Path:

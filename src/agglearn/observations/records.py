@@ -10,7 +10,7 @@ import pandas as pd
 from agglearn.encoding import FrameEncoder
 from agglearn.encoding.labels import take_label
 from agglearn.errors import DataError
-from agglearn.observations.base import Observation, prepared
+from agglearn.observations.base import Observation, prepared, reading
 from agglearn.products import read_json, write_json
 
 
@@ -54,9 +54,12 @@ class Records(Observation):
     @classmethod
     def load(cls, folder) -> Self:
         folder = Path(folder)
-        header = read_json(folder / "records.json")
-        frame = pd.read_parquet(folder / "features.parquet")
-        return cls(FrameEncoder.from_dict(header["encoder"]), frame, np.load(folder / "labels.npy"), header["label"])
+        with reading(folder, "records"):
+            header = read_json(folder / "records.json")
+            frame = pd.read_parquet(folder / "features.parquet")
+            return cls(
+                FrameEncoder.from_dict(header["encoder"]), frame, np.load(folder / "labels.npy"), header["label"]
+            )
 
     def _fingerprint(self, hasher) -> None:
         hasher.update(repr([self.encoder.to_dict(), list(self.frame.columns), self.label]).encode())

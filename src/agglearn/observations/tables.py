@@ -16,9 +16,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from agglearn.encoding import Binning, FrameEncoder
+from agglearn.encoding.encoder import as_text
 from agglearn.encoding.labels import binary_label, take_label
 from agglearn.errors import DataError
-from agglearn.observations.base import NoiseSpec, Observation, prepared
+from agglearn.observations.base import NoiseSpec, Observation, prepared, reading
 
 Key = tuple[int, ...]  # features of a table, ascending: (i,) or (i, j)
 DENSE_CELLS = 1 << 22  # larger tables are added up sparsely
@@ -129,26 +130,38 @@ class ContingencyTables(Observation):
 
     @classmethod
     def from_parquet(
-        cls, path, label: str, features=None, pairs="all", *, binning="deciles", categorical=(), positive=None
+        cls,
+        path,
+        label: str,
+        features=None,
+        pairs="all",
+        *,
+        binning="deciles",
+        categorical=(),
+        positive=None,
+        missing: Iterable[str] = (),
     ) -> Self:
         """Aggregate a Parquet file too large for memory: one column at a time to fit the encoder, then row group by
-        row group to count. Parameters as in `from_records`."""
+        row group to count. Parameters as in `from_records`; `missing`: spellings of a missing value besides null."""
         file = pq.ParquetFile(path)
-        columns = [c for c in file.schema_arrow.names if c != label] if features is None else list(features)
-        _present([*columns, label], file.schema_arrow.names)
-        categorical = set(categorical)
+        _present([label], file.schema_arrow.names)
+        others = [c for c in file.schema_arrow.names if c != label]
+        columns = others if features is None else _present(features, others)
+        categorical, missing = set(_present(categorical, columns)), list(missing)
+        if not columns or not file.metadata.num_rows:
+            raise DataError("there are no records to aggregate")
         parts = [
-            FrameEncoder.fit(file.read(columns=[c]).to_pandas(), binning, categorical & {c}).features[0]
+            FrameEncoder.fit(with_missing(file.read(columns=[c]).to_pandas(), missing), binning, categorical & {c})
             for c in columns
         ]
-        encoder = FrameEncoder(tuple(parts))
+        encoder = FrameEncoder(tuple(p.features[0] for p in parts))
         y = binary_label(file.read(columns=[label]).to_pandas()[label], positive)
 
         def batches():
             start = 0
             for group in range(file.num_row_groups):
                 frame = file.read_row_group(group, columns=columns).to_pandas()
-                yield encoder.encode(frame), y[start : start + len(frame)]
+                yield encoder.encode(with_missing(frame, missing)), y[start : start + len(frame)]
                 start += len(frame)
 
         return cls.from_batches(encoder, batches(), label, pairs)
@@ -226,20 +239,21 @@ class ContingencyTables(Observation):
             raise DataError(
                 f"{folder}: no contingency tables here (tables.json is missing); make them with `agglearn aggregate`"
             )
-        header = json.loads((folder / "tables.json").read_text())
-        encoder = FrameEncoder.from_dict(header["encoder"])
-        rows = pq.read_table(folder / "tables.parquet").to_pandas()
-        groups = dict(iter(rows.groupby(["feature_a", "feature_b"], sort=False)))
-        tables = {}
-        for listed in header["tables"]:
-            key = tuple(listed)
-            shape = tuple(int(encoder.sizes[i]) for i in key)
-            part = groups.get((key[0], key[1] if len(key) == 2 else -1), rows.iloc[:0])
-            codes = [part[c].to_numpy(np.int64) for c in ("code_a", "code_b")[: len(key)]]
-            cells = np.ravel_multi_index(codes, shape)
-            tables[key] = Table(shape, cells, part["count"].to_numpy(), part["label_sum"].to_numpy())
-        noise = NoiseSpec(**header["noise"]) if header["noise"] else None
-        return cls(encoder, header["label"], header["total"], header["positives"], tables, noise)
+        with reading(folder, "contingency tables"):
+            header = json.loads((folder / "tables.json").read_text())
+            encoder = FrameEncoder.from_dict(header["encoder"])
+            rows = pq.read_table(folder / "tables.parquet").to_pandas()
+            groups = dict(iter(rows.groupby(["feature_a", "feature_b"], sort=False)))
+            tables = {}
+            for listed in header["tables"]:
+                key = tuple(listed)
+                shape = tuple(int(encoder.sizes[i]) for i in key)
+                part = groups.get((key[0], key[1] if len(key) == 2 else -1), rows.iloc[:0])
+                codes = [part[c].to_numpy(np.int64) for c in ("code_a", "code_b")[: len(key)]]
+                cells = np.ravel_multi_index(codes, shape)
+                tables[key] = Table(shape, cells, part["count"].to_numpy(), part["label_sum"].to_numpy())
+            noise = NoiseSpec(**header["noise"]) if header["noise"] else None
+            return cls(encoder, header["label"], header["total"], header["positives"], tables, noise)
 
     def _fingerprint(self, hasher) -> None:
         hasher.update(json.dumps([self.encoder.to_dict(), self.label, self.total, self.positives]).encode())
@@ -248,6 +262,12 @@ class ContingencyTables(Observation):
             hasher.update(repr(key).encode())
             for part in (table.cells, table.counts, table.label_sums):
                 hasher.update(np.ascontiguousarray(part).tobytes())
+
+
+def with_missing(frame: pd.DataFrame, marks: Iterable[str]) -> pd.DataFrame:
+    """The frame with the values that are spelt like one of the marks made missing."""
+    marks = list(marks)
+    return frame.mask(frame.apply(lambda column: as_text(column).isin(marks))) if marks else frame
 
 
 COLUMNS = ["feature_a", "feature_b", "code_a", "code_b", "count", "label_sum"]
@@ -263,18 +283,21 @@ def table_keys(names: Sequence[str], pairs) -> list[Key]:
     place = {n: i for i, n in enumerate(names)}
     chosen = set()
     for a, b in pairs:
-        _present([a, b], names)
         if a == b:
             raise DataError(f"pairs: {a!r} is paired with itself")
+        _present([a, b], names)
         chosen.add(tuple(sorted((place[a], place[b]))))
     return singles + sorted(chosen)
 
 
 def _present(wanted: Iterable[str], columns) -> list[str]:
+    """The names as a list; DataError for one that is no column or is named twice."""
     wanted = list(wanted)
-    for name in wanted:
+    for i, name in enumerate(wanted):
         if name not in columns:
             raise DataError(f"no column {name!r}; the columns are {', '.join(map(str, list(columns)[:20]))}")
+        if name in wanted[:i]:
+            raise DataError(f"column {name!r} is named twice")
     return wanted
 
 

@@ -1,0 +1,60 @@
+"""How well a model reproduces the contingency tables that it was fitted to, in one sentence."""
+
+import copy
+
+import numpy as np
+import pandas as pd
+
+from agglearn.encoding import UNSEEN, FrameEncoder
+from agglearn.observations import ContingencyTables
+
+
+class _Codes(FrameEncoder):
+    """Takes codes where raw values are expected."""
+
+    def encode(self, frame):
+        return frame.to_numpy(np.int32)
+
+
+def reproduction(model, tables: ContingencyTables) -> str:
+    """Misfit of the counts for a model of the features too, of the label's rates for one of the label only."""
+    if hasattr(model, "misfit_"):
+        return (
+            f"its own samples reproduce the tables' counts up to {100 * model.misfit_[-1]:.2g} % "
+            f"(sum of |differences| over sum of counts)"
+        )
+    keys = used(model, tables)
+    error, records = 0.0, 0.0
+    for key in keys:
+        table = tables.tables[key]
+        predicted = label_rates(model, tables.encoder, key, table)
+        error += np.abs(predicted * table.counts - table.label_sums).sum()
+        records += table.counts.sum()
+    if hasattr(model, "pairs_"):
+        which = "the table " + " × ".join(repr(tables.names[i]) for i in keys[0])
+    else:
+        which = f"the {len(keys)} tables of single features (pairs are not used)"
+    return f"it uses {which} and reproduces the label's rate there up to {error / max(records, 1):.2g} on average"
+
+
+def used(model, tables: ContingencyTables) -> list[tuple[int, ...]]:
+    """Keys of the tables that the model's predictions rest on: its pair, or all single features."""
+    if hasattr(model, "pairs_"):
+        return [tuple(sorted(tables.names.index(n) for n in model.pairs_[model.best_]))]
+    return [k for k in tables.tables if len(k) == 1]
+
+
+def label_rates(model, encoder: FrameEncoder, key, table) -> np.ndarray:
+    """(m,) P(Y=1) that the model gives each occupied cell of a table when it knows nothing else."""
+    codes = np.full((len(table.cells), len(encoder.features)), UNSEEN, dtype=np.int32)
+    for place, values in zip(key, np.unravel_index(table.cells, table.shape), strict=True):
+        codes[:, place] = values
+    model = copy.copy(model)
+    model.encoder_ = _Codes(encoder.features)
+    return model.predict_proba(pd.DataFrame(codes))[:, 1]
+
+
+def smallest_cells(tables: ContingencyTables, below: int = 10) -> tuple[int, float, int]:
+    """(occupied cells, smallest count, cells with fewer than `below` records) over all tables."""
+    counts = np.concatenate([t.counts for t in tables.tables.values()])
+    return len(counts), float(counts.min()), int((counts < below).sum())

@@ -1,0 +1,215 @@
+"""Bins, vocabularies, labels: what becomes which modality, and what is refused."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agglearn.encoding import (
+    UNSEEN,
+    BinnedEncoder,
+    CategoricalEncoder,
+    EqualWidth,
+    FrameEncoder,
+    Quantiles,
+    binning,
+)
+from agglearn.encoding.encoder import NotANumber, as_text, numbers
+from agglearn.encoding.labels import binary_label, take_label
+from agglearn.errors import ConfigError, DataError
+
+# -- bins -------------------------------------------------------------------------------------------------------------
+
+
+def test_deciles_hold_a_tenth_each():
+    encoder = BinnedEncoder.fit(pd.Series(np.arange(1, 1001)), Quantiles(10))
+    codes = encoder.encode(pd.Series(np.arange(1, 1001)))
+    np.testing.assert_array_equal(np.bincount(codes), np.full(10, 100))
+    assert encoder.encode(pd.Series([-5, 5000])).tolist() == [0, 9]
+
+
+def test_bins_are_open_below_and_closed_above():
+    encoder = BinnedEncoder("x", (1.0, 2.0))
+    assert encoder.encode(pd.Series([0.9, 1.0, 1.1, 2.0, 2.1])).tolist() == [0, 0, 1, 1, 2]
+    assert encoder.labels == ["(-inf, 1]", "(1, 2]", "(2, inf]"]
+
+
+def test_width_edges_are_rounded_unless_the_range_is_tiny():
+    values = np.linspace(0, 25, 1001)
+    assert EqualWidth(10).edges(values).tolist() == [2, 5, 8, 10, 12, 15, 18, 20, 22]  # halves go to even
+    np.testing.assert_allclose(EqualWidth(10, rounded=False).edges(values), np.arange(2.5, 25, 2.5))
+    np.testing.assert_allclose(EqualWidth(10).edges(values / 100), np.arange(0.025, 0.25, 0.025))
+
+
+def test_empty_bins_are_merged_into_their_lower_neighbour():
+    values = np.array([0.0, 1.0, 2.0, 99.0, 100.0])
+    edges = EqualWidth(10).edges(values)
+    assert edges.tolist() == [90]
+    skewed = np.array([0.0] * 95 + [1.0] * 5)
+    assert Quantiles(10).edges(skewed).tolist() == [0]
+
+
+@pytest.mark.parametrize("how", [Quantiles(10), EqualWidth(10)])
+def test_a_constant_is_one_bin(how):
+    encoder = BinnedEncoder.fit(pd.Series([7.0] * 5), how)
+    assert encoder.size == 1
+    assert encoder.encode(pd.Series([6.0, 7.0, 8.0])).tolist() == [0, 0, 0]
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=60), st.sampled_from([Quantiles(10), EqualWidth(10)]))
+def test_every_bin_was_seen_and_order_is_kept(values, how):
+    column = pd.Series(values)
+    encoder = BinnedEncoder.fit(column, how)
+    codes = encoder.encode(column)
+    assert set(codes) == set(range(encoder.size))
+    assert encoder.size <= 10
+    assert (np.diff(codes[np.argsort(values)]) >= 0).all()
+
+
+def test_unknown_binning():
+    with pytest.raises(ConfigError, match=r"'decile'.*deciles, width"):
+        binning("decile")
+
+
+# -- categories -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pd.Series([3, 4]),
+        pd.Series([3.0, 4.0]),
+        pd.Series(["3", "4"]),
+        pd.Series([3, 4], dtype="Int64"),
+        pd.Series([3, 4], dtype="uint8"),
+        pd.Series(["3", "4"], dtype="category"),
+        pd.Series([3, 4], dtype="category"),
+        pd.Series(["3", "4"], dtype="string"),
+    ],
+)
+def test_one_category_however_it_is_stored(column):
+    assert as_text(column).tolist() == ["3", "4"]
+    assert CategoricalEncoder("x", ("3", "4")).encode(column).tolist() == [0, 1]
+
+
+def test_text_of_other_values():
+    assert as_text(pd.Series([True, False])).tolist() == ["True", "False"]
+    assert as_text(pd.Series([3.0, 3.5, -0.0, np.nan])).tolist() == ["3", "3.5", "0", None]
+    assert as_text(pd.Series([2**62 + 1, 7])).tolist() == ["4611686018427387905", "7"]
+    assert as_text(pd.Series(["a", None])).tolist() == ["a", None]
+    assert as_text(pd.Series([None, 5], dtype="Int64")).tolist() == [None, "5"]
+
+
+@given(st.lists(st.one_of(st.none(), st.floats(-1e20, 1e20), st.integers(-9, 9).map(float)), min_size=1))
+def test_text_of_a_part_is_part_of_the_text(values):
+    column = pd.Series(values, dtype=float)
+    alone = [as_text(column.iloc[[i]]).iloc[0] for i in range(len(column))]
+    assert as_text(column).tolist() == alone
+
+
+def test_unseen_and_missing():
+    with_missing = CategoricalEncoder.fit(pd.Series(["b", None, "a"], name="x"))
+    without = CategoricalEncoder.fit(pd.Series(["b", "a"], name="x"))
+    later = pd.Series(["a", "c", None])
+    assert with_missing.encode(later).tolist() == [0, UNSEEN, 2]
+    assert without.encode(later).tolist() == [0, UNSEEN, UNSEEN]
+    assert with_missing.labels == ["a", "b", "missing"]
+    binned = BinnedEncoder.fit(pd.Series([1.0, np.nan, 2.0], name="x"), EqualWidth(2))
+    assert binned.encode(pd.Series([np.nan])).tolist() == [binned.size - 1]
+    assert BinnedEncoder("x", (1.0,)).encode(pd.Series([np.nan])).tolist() == [UNSEEN]
+
+
+def test_which_columns_are_binned():
+    frame = pd.DataFrame(
+        {
+            "number": [1.5, 2.5, 3.5],
+            "digits": ["1", "2", "30"],
+            "code": [1, 2, 3],
+            "flag": [True, False, True],
+            "text": ["1", "x", "y"],
+            "empty": [None, None, None],
+            "kind": pd.Categorical([1, 2, 1]),
+        }
+    )
+    encoder = FrameEncoder.fit(frame, categorical=["code"])
+    kinds = {f.name: isinstance(f, BinnedEncoder) for f in encoder.features}
+    assert kinds == {
+        "number": True, "digits": True, "code": False, "flag": False, "text": False, "empty": False, "kind": False,
+    }  # fmt: skip
+
+
+def test_frames_are_matched_by_name(records):
+    x = records.drop(columns="y")
+    encoder = FrameEncoder.fit(x)
+    codes = encoder.encode(x)
+    assert codes.dtype == np.int32
+    np.testing.assert_array_equal(encoder.encode(records[["y", *x.columns[::-1]]]), codes)
+    assert encoder.offsets.tolist() == [0, *np.cumsum(encoder.sizes)]
+    assert FrameEncoder.from_dict(encoder.to_dict()) == encoder
+    np.testing.assert_array_equal(encoder.select(["home", "age"]).encode(x), codes[:, [2, 0]])
+
+
+def test_encoder_errors(records):
+    encoder = FrameEncoder.fit(records)
+    with pytest.raises(DataError, match="no column 'job'"):
+        encoder.encode(records.drop(columns="job"))
+    with pytest.raises(DataError, match="categorical: no column 'jab'"):
+        FrameEncoder.fit(records, categorical=["jab"])
+    column = pd.Series([*map(str, range(20)), "n/a"], name="age")
+    with pytest.raises(NotANumber, match=r"column 'age'.*row 21 holds 'n/a'.*missing.*categorical"):
+        FrameEncoder.fit(column.to_frame())
+    with pytest.raises(NotANumber, match="row 2 holds 'old'"):
+        encoder.features[0].encode(pd.Series([30, "old"], name="age"))
+    with pytest.raises(DataError, match="infinite"):
+        numbers(pd.Series([1.0, np.inf], name="x"))
+
+
+def test_text_is_read_to_the_last_bit():
+    values = np.random.default_rng(0).normal(size=2000)
+    np.testing.assert_array_equal(numbers(pd.Series([repr(float(v)) for v in values])), values)
+
+
+# -- labels -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "column",
+    [[0, 1, 1], [0.0, 1.0, 1.0], ["0", "1", "1"], [False, True, True], pd.array([0, 1, 1], dtype="Int64")],
+)
+def test_labels_that_need_no_word(column):
+    y = binary_label(pd.Series(column, name="y"))
+    assert y.dtype == np.int8
+    assert y.tolist() == [0, 1, 1]
+
+
+def test_labels_by_their_positive_value():
+    assert binary_label(pd.Series(["no", "yes", "no"]), "yes").tolist() == [0, 1, 0]
+    assert binary_label(pd.Series([1, 2, 1]), 2).tolist() == [0, 1, 0]
+    assert binary_label(pd.Series([1.0, 2.0, 1.0]), "2").tolist() == [0, 1, 0]
+    assert binary_label(pd.Series([0, 1]), 0).tolist() == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("column", "positive", "said"),
+    [
+        (["a", "b", "c"], "a", "must have two values, it has 3: a, b, c"),
+        ([0, 1, 2], None, "must have two values, it has 3: 0, 1, 2"),
+        ([1, 1], None, "must have two values, it has 1: 1"),
+        ([1, None, 0], None, "missing in 1 rows"),
+        (["no", "yes"], None, "--positive"),
+        ([1, 2], None, "--positive"),
+        (["no", "yes"], "Yes", "no value Yes; it has no and yes"),
+    ],
+)
+def test_labels_that_are_refused(column, positive, said):
+    with pytest.raises(DataError, match=said):
+        binary_label(pd.Series(column, name="y"), positive)
+
+
+def test_the_label_leaves_the_features(records):
+    x, y = take_label(records, "y")
+    assert list(x) == ["age", "job", "home", "zone"]
+    np.testing.assert_array_equal(y, records.y)
+    with pytest.raises(DataError, match="no label column 'z'; the columns are age"):
+        take_label(records, "z")

@@ -1,0 +1,126 @@
+"""Estimators: the declared observation, and models kept without pickle."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from agglearn.encoding import FrameEncoder
+from agglearn.errors import DataError
+from agglearn.estimator import Estimator
+from agglearn.observations import ContingencyTables, Records
+
+
+class Keeper(Estimator):
+    """Learns one of everything that a model may keep."""
+
+    observes = ContingencyTables
+
+    def __init__(self, rate=0.5, names=("a", "b"), random_state=None):
+        self.rate = rate
+        self.names = names
+        self.random_state = random_state
+
+    def _fit(self, observation, selection=None):
+        self.encoder_ = observation.encoder
+        self.matrix_ = np.arange(6.0).reshape(2, 3)
+        self.whole_ = np.array([1, 2], dtype=np.int16)
+        self.nested_ = {(0, 1): np.ones(2), "text": [1, {"deep": np.zeros((2, 2))}, (1, "t")], 3: None}
+        self.scalar_ = np.float64(0.25)
+        self.flag_ = np.bool_(True)
+        self.empty_ = {}
+        self.trace_ = [object()]
+        self._cache = object()
+
+
+class Other(Keeper):
+    """Another class."""
+
+
+@pytest.fixture
+def fitted(records):
+    return Keeper(rate=0.25).fit(ContingencyTables.from_records(records, "y"))
+
+
+def test_saved_and_loaded(fitted, tmp_path):
+    fitted.save(tmp_path / "m")
+    back = Estimator.load(tmp_path / "m")
+    assert type(back) is Keeper
+    assert back.rate == 0.25
+    assert isinstance(back.encoder_, FrameEncoder)
+    assert back.encoder_ == fitted.encoder_
+    np.testing.assert_array_equal(back.matrix_, fitted.matrix_)
+    assert back.whole_.dtype == np.int16
+    assert list(back.nested_) == [(0, 1), "text", 3]
+    np.testing.assert_array_equal(back.nested_[(0, 1)], np.ones(2))
+    np.testing.assert_array_equal(back.nested_["text"][1]["deep"], np.zeros((2, 2)))
+    assert back.nested_["text"][2] == (1, "t")
+    assert back.nested_[3] is None
+    assert (back.scalar_, back.flag_, back.empty_) == (0.25, True, {})
+    assert not hasattr(back, "trace_")
+    assert not hasattr(back, "_cache")
+
+
+def test_no_pickle_in_the_files(fitted, tmp_path):
+    fitted.save(tmp_path / "m")
+    assert sorted(p.name for p in (tmp_path / "m").iterdir()) == ["model.json", "model.npz"]
+    with np.load(tmp_path / "m/model.npz", allow_pickle=False) as arrays:
+        assert all(arrays[n].dtype != object for n in arrays.files)
+    json.loads((tmp_path / "m/model.json").read_text())
+
+
+def test_an_array_of_objects_is_not_loaded(fitted, tmp_path):
+    fitted.matrix_ = np.array([object()], dtype=object)
+    with pytest.raises((DataError, ValueError, TypeError)):
+        fitted.save(tmp_path / "m")
+        Estimator.load(tmp_path / "m")
+
+
+def test_loading_what_is_not_there(fitted, tmp_path):
+    with pytest.raises(DataError, match=r"model\.json is missing"):
+        Estimator.load(tmp_path)
+    fitted.save(tmp_path / "m")
+    with pytest.raises(DataError, match="holds a Keeper, not a Other"):
+        Other.load(tmp_path / "m")
+    state = json.loads((tmp_path / "m/model.json").read_text())
+    for wrong in ({}, {**state, "class": "pandas.DataFrame"}, {**state, "class": "no.such"}, {**state, "params": {"a": 1}}):
+        (tmp_path / "m/model.json").write_text(json.dumps(wrong))
+        with pytest.raises(DataError):
+            Estimator.load(tmp_path / "m")
+
+
+def test_what_is_not_fitted_is_not_saved(tmp_path):
+    with pytest.raises(NotFittedError):
+        Keeper().save(tmp_path / "m")
+    assert not (tmp_path / "m").exists()
+
+
+def test_scikit_learn_manners(fitted):
+    fresh = clone(fitted)
+    assert fresh.get_params() == {"rate": 0.25, "names": ("a", "b"), "random_state": None}
+    assert not hasattr(fresh, "matrix_")
+    assert fresh.set_params(rate=1).rate == 1
+
+
+def test_another_observation_is_refused(records):
+    with pytest.raises(DataError, match="learns from ContingencyTables, not from Records"):
+        Keeper().fit(Records.from_records(records, "y"))
+    with pytest.raises(DataError, match="not from DataFrame"):
+        Keeper().fit(records)
+
+
+def test_records_saved_and_loaded(records, tmp_path):
+    seen = Records.from_records(records, "y", ["age", "home"])
+    seen.save(tmp_path / "r")
+    back = Records.load(tmp_path / "r")
+    assert back.digest == seen.digest
+    pd.testing.assert_frame_equal(back.frame, records[["age", "home"]])
+    changed = records.copy()
+    changed.loc[0, "age"] += 30
+    assert Records.from_records(changed, "y", ["age", "home"]).digest != seen.digest
+    (tmp_path / "r/labels.npy").write_bytes(b"no")
+    with pytest.raises(DataError, match="damaged"):
+        Records.load(tmp_path / "r")

@@ -1,0 +1,259 @@
+"""Contingency tables against the paper's example, against counting by hand, and their own laws."""
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agglearn.encoding import FrameEncoder
+from agglearn.errors import DataError
+from agglearn.observations import ContingencyTables, NoiseSpec, Table
+from agglearn.observations import tables as module
+
+# Table 2 of the paper with its three wrong cells mended: (1,B), (2,B), (2,a)
+TABLE_2 = {
+    ("Feature 1", "Feature 2"): {("1", "A"): (1, 0), ("1", "B"): (2, 1), ("2", "A"): (1, 1), ("2", "B"): (1, 1)},
+    ("Feature 1", "Feature 3"): {("1", "a"): (1, 1), ("1", "b"): (2, 0), ("2", "a"): (1, 1), ("2", "b"): (1, 1)},
+    ("Feature 2", "Feature 3"): {("A", "b"): (2, 1), ("B", "a"): (2, 2), ("B", "b"): (1, 0)},
+}
+
+
+def cells_of(tables: ContingencyTables, key) -> dict:
+    """{(modality, …): (count, label sum)} of the occupied cells."""
+    d, c = tables.dense(*key)
+    names = [tables.encoder.features[i].labels for i in key]
+    return {
+        tuple(n[i] for n, i in zip(names, at, strict=True)): (int(d[at]), int(c[at]))
+        for at in np.ndindex(*d.shape)
+        if d[at]
+    }
+
+
+def counted(frame: pd.DataFrame, columns, label) -> dict:
+    """The same by counting rows."""
+    out = {}
+    for values, y in zip(frame[list(columns)].itertuples(index=False), frame[label], strict=True):
+        key = tuple("missing" if v is None or v != v else str(v) for v in values)
+        d, c = out.get(key, (0, 0))
+        out[key] = (d + 1, c + y)
+    return out
+
+
+def test_the_papers_example(toy):
+    tables = ContingencyTables.from_records(toy, "label")
+    assert [cells_of(tables, k) for k in tables.pairs] == list(TABLE_2.values())
+    assert cells_of(tables, (0,)) == {("1",): (3, 1), ("2",): (2, 2)}
+    assert (tables.total, tables.positives) == (5, 3)
+
+
+categories = st.sampled_from(["a", "b", "c", None])
+rows = st.lists(st.tuples(categories, categories, st.sampled_from("xy"), st.integers(0, 1)), min_size=4, max_size=40)
+
+
+def framed(drawn) -> pd.DataFrame:
+    frame = pd.DataFrame(drawn, columns=["p", "q", "r", "y"])
+    frame.loc[0, "y"], frame.loc[1, "y"] = 0, 1
+    return frame
+
+
+@given(rows)
+@settings(max_examples=40, deadline=None)
+def test_every_cell_is_what_counting_gives(drawn):
+    frame = framed(drawn)
+    tables = ContingencyTables.from_records(frame, "y")
+    for key in tables.tables:
+        assert cells_of(tables, key) == counted(frame, [tables.names[i] for i in key], "y")
+
+
+@given(rows)
+@settings(max_examples=40, deadline=None)
+def test_pair_tables_add_up_to_single_tables(drawn):
+    tables = ContingencyTables.from_records(framed(drawn), "y")
+    for i, j in tables.pairs:
+        for pair, first, second in zip(tables.dense(i, j), tables.dense(i), tables.dense(j), strict=True):
+            np.testing.assert_array_equal(pair.sum(1), first)
+            np.testing.assert_array_equal(pair.sum(0), second)
+
+
+@given(rows, st.randoms(use_true_random=False), st.integers(1, 39))
+@settings(max_examples=40, deadline=None)
+def test_order_and_batches_change_nothing(drawn, random, cut):
+    frame = framed(drawn)
+    whole = ContingencyTables.from_records(frame, "y")
+    order = list(range(len(frame)))
+    random.shuffle(order)
+    assert ContingencyTables.from_records(frame.iloc[order], "y").digest == whole.digest
+    codes, y = whole.encoder.encode(frame), frame.y.to_numpy()
+    parts = [(codes[:cut], y[:cut]), (codes[cut:], y[cut:])]
+    assert ContingencyTables.from_batches(whole.encoder, parts, "y").digest == whole.digest
+
+
+def test_a_changed_record_changes_the_digest(records):
+    before = ContingencyTables.from_records(records, "y").digest
+    records.loc[0, "y"] = 1 - records.loc[0, "y"]
+    assert ContingencyTables.from_records(records, "y").digest != before
+
+
+@pytest.mark.parametrize("group", [7, 100, 1000])
+def test_parquet_in_row_groups_gives_the_same(records, tmp_path, group):
+    records["odd"] = records.age / 2  # whole numbers in some rows only
+    records["zone"] = records.zone.astype(float).where(records.index % 5 > 0)
+    records.to_parquet(tmp_path / "r.parquet", row_group_size=group, index=False)
+    how = {"categorical": ["zone", "odd"], "pairs": [("age", "odd"), ("home", "job")]}
+    streamed = ContingencyTables.from_parquet(tmp_path / "r.parquet", "y", **how)
+    assert streamed.digest == ContingencyTables.from_records(records, "y", **how).digest
+    assert [f.size for f in streamed.encoder.features] == [10, 3, 3, 4, records.odd.nunique()]
+
+
+def test_parquet_missing_marks_and_absent_columns(tmp_path):
+    path = tmp_path / "r.parquet"
+    frame = pd.DataFrame({"a": ["?", "u", "v", "u"], "n": [1, -1, 2, 3], "y": [0, 1, 0, 1]})
+    frame.to_parquet(path, row_group_size=1)
+    tables = ContingencyTables.from_parquet(path, "y", missing=["?", "-1"])
+    assert [f.has_missing for f in tables.encoder.features] == [True, True]
+    assert cells_of(tables, (0,)) == {("u",): (2, 2), ("v",): (1, 0), ("missing",): (1, 0)}
+    for wrong in ({"features": ["b"]}, {"categorical": ["b"]}, {"features": ["a", "a"]}):
+        with pytest.raises(DataError):
+            ContingencyTables.from_parquet(path, "y", **wrong)
+    pq.write_table(pa.Table.from_pandas(frame.iloc[:0]), path)
+    with pytest.raises(DataError, match="no records"):
+        ContingencyTables.from_parquet(path, "y")
+
+
+def test_sparse_counting_equals_dense(records, monkeypatch):
+    records.loc[5, "job"] = None
+    encoder = FrameEncoder.fit(records.drop(columns="y").iloc[10:])  # None in row 5 is unseen
+    codes, y = encoder.encode(records), records.y.to_numpy()
+    assert (codes == -1).any()
+    dense = ContingencyTables.from_codes(encoder, codes, y)
+    monkeypatch.setattr(module, "DENSE_CELLS", 0)
+    called = []
+    monkeypatch.setattr(np, "unique", lambda *a, _real=np.unique, **k: called.append(1) or _real(*a, **k))
+    assert ContingencyTables.from_codes(encoder, codes, y).digest == dense.digest
+    assert called
+
+
+def test_unseen_values_are_in_no_table_of_theirs(records):
+    encoder = FrameEncoder.fit(records[["age", "job"]])
+    later = pd.DataFrame({"age": [20, 30, 20], "job": ["cook", "pilot", "nurse"]})
+    tables = ContingencyTables.from_codes(encoder, encoder.encode(later), np.array([1, 1, 0]))
+    assert tables.dense(0)[0].sum() == 3
+    assert tables.dense(1)[0].sum() == tables.dense(0, 1)[0].sum() == 2
+    assert tables.dense(0, 1)[1].sum() == 1
+    assert tables.total == 3
+
+
+def test_matrices(records):
+    tables = ContingencyTables.from_records(records, "y", pairs=[("age", "home"), ("job", "zone")])
+    at = tables.encoder.offsets
+    for matrix, which in zip(tables.matrices(), (0, 1), strict=True):
+        np.testing.assert_array_equal(matrix, matrix.T)
+        for i in range(4):
+            block = matrix[at[i] : at[i + 1], at[i] : at[i + 1]]
+            np.testing.assert_array_equal(block, np.diag(tables.dense(i)[which]))
+            for j in range(i + 1, 4):
+                block = matrix[at[i] : at[i + 1], at[j] : at[j + 1]]
+                expected = tables.dense(i, j)[which] if (i, j) in tables.tables else np.zeros(block.shape)
+                np.testing.assert_array_equal(block, expected)
+
+
+def test_pairs_asked_for(records):
+    def pairs(wanted):
+        return ContingencyTables.from_records(records, "y", pairs=wanted).pairs
+
+    assert pairs("none") == []
+    assert len(pairs("all")) == 6
+    assert pairs([("home", "age"), ("age", "home"), ("job", "age")]) == [(0, 1), (0, 2)]
+    for wrong in ("some", [("age", "age")], [("age", "wage")]):
+        with pytest.raises(DataError, match=r"pairs|wage"):
+            pairs(wrong)
+
+
+@pytest.mark.parametrize("noise", [None, NoiseSpec("gaussian", 17.0, 1.0, 1e-5)])
+def test_saved_and_loaded(records, tmp_path, noise):
+    tables = ContingencyTables.from_records(records, "y", pairs=[("age", "job")])
+    if noise:
+        noisy = {k: Table(t.shape, t.cells, t.counts - 3.25, t.label_sums + 0.5) for k, t in tables.tables.items()}
+        tables = ContingencyTables(tables.encoder, "y", 399.5, 160.25, noisy, noise)
+    tables.save(tmp_path / "t")
+    back = ContingencyTables.load(tmp_path / "t")
+    assert back.digest == tables.digest
+    assert back.encoder == tables.encoder
+    assert back.noise == noise
+    assert list(back.tables) == list(tables.tables)
+
+
+def test_damaged_folders_are_data_errors(records, tmp_path):
+    def saved():
+        ContingencyTables.from_records(records, "y").save(tmp_path / "t")
+
+    with pytest.raises(DataError, match=r"tables\.json is missing"):
+        ContingencyTables.load(tmp_path / "nowhere")
+    for file, text in (
+        ("tables.json", "{"),
+        ("tables.json", "{}"),
+        ("tables.json", "[1]"),
+        ("tables.parquet", "no"),
+    ):
+        saved()
+        (tmp_path / "t" / file).write_text(text)
+        with pytest.raises(DataError, match="damaged"):
+            ContingencyTables.load(tmp_path / "t")
+    saved()
+    rows = pq.read_table(tmp_path / "t/tables.parquet").to_pandas()
+    rows.loc[0, "label_sum"] = rows.loc[0, "count"] + 1
+    rows.to_parquet(tmp_path / "t/tables.parquet")
+    with pytest.raises(DataError, match="label sum exceeds"):
+        ContingencyTables.load(tmp_path / "t")
+
+
+def tables_with(counts, sums, total=10, positives=4, noise=None) -> ContingencyTables:
+    encoder = FrameEncoder.fit(pd.DataFrame({"f": ["a", "b"]}))
+    table = Table((2,), np.array([0, 1]), np.array(counts), np.array(sums))
+    return ContingencyTables(encoder, "y", total, positives, {(0,): table}, noise)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"counts": [6, 4], "sums": [7, 0]}, "label sum exceeds"),
+        ({"counts": [-1, 4], "sums": [0, 0]}, "negative"),
+        ({"counts": [4, 4], "sums": [-1, 0]}, "negative"),
+        ({"counts": [8, 4], "sums": [2, 2]}, "adds up to 12"),
+        ({"counts": [5, 5], "sums": [4, 4]}, "adds up"),
+        ({"counts": [6, 4], "sums": [0, 0], "positives": 0}, "same label"),
+        ({"counts": [6, 4], "sums": [6, 4], "positives": 10}, "same label"),
+    ],
+)
+def test_tables_that_no_records_have(wrong, said):
+    assert tables_with([6, 4], [2, 2]).total == 10
+    with pytest.raises(DataError, match=said):
+        tables_with(**wrong)
+
+
+def test_declared_noise_may_do_what_records_cannot():
+    assert tables_with([-1.5, 4.0], [2.0, 5.0], noise=NoiseSpec("laplace", 1.0, 1.0)).total == 10
+
+
+def test_features_named_twice(records):
+    encoder = FrameEncoder.fit(records[["age", "job"]])
+    twice = FrameEncoder((encoder.features[0], encoder.features[0]))
+    with pytest.raises(DataError, match="'age' is named twice"):
+        ContingencyTables(twice, "y", 10, 4, {})
+    with pytest.raises(DataError, match="'job' is named twice"):
+        ContingencyTables.from_records(records, "y", ["job", "age", "job"])
+    doubled = pd.concat([records, records[["job"]]], axis=1)
+    with pytest.raises(DataError, match="'job' is there twice"):
+        ContingencyTables.from_records(doubled, "y")
+
+
+def test_nothing_to_aggregate(records):
+    with pytest.raises(DataError, match="no column 'wage'"):
+        ContingencyTables.from_records(records, "y", ["wage"])
+    with pytest.raises(DataError, match="no label column 'z'"):
+        ContingencyTables.from_records(records, "z")
+    with pytest.raises(DataError, match="no records"):
+        ContingencyTables.from_records(records, "y", [])
