@@ -51,7 +51,13 @@ class Project:
         command = [sys.executable, "-m", "snakemake", "--cores", "2", "--configfile", str(path), *arguments]
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("NUMBA", "AGGLEARN"))}
         return subprocess.Popen(
-            command, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment, **more
+            command,
+            cwd=self.folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=environment,
+            **more,
         )
 
     def run(self, *arguments: str) -> "Outcome":

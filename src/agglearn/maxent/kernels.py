@@ -134,13 +134,9 @@ def tally(x, p, pairs, acc):
 
 
 _i4, _f4, _i8 = types.int32, types.float32, types.int64
-_signature = types.void(
-    _i4[:, ::1], _f4[:, :, ::1], _f4[:, ::1], _f4[:, ::1], _f4, _i4[:, ::1], _i4[::1], _i4[::1], _i4[::1],
-    types.uint64, _i8, types.boolean, _i8, _i8, _i8[:, :, ::1],
-)  # fmt: skip
 
 
-@njit(_signature, cache=True, parallel=True, fastmath=FAST)
+@njit(cache=True, parallel=True, fastmath=FAST)  # compiled at first use: threads must not start at import
 def gibbs(
     chains,
     weights,
