@@ -5,7 +5,6 @@ Files found in a mirror or at a local path are used where they lie. Downloads go
 """
 
 import os
-import shutil
 import sys
 import time
 import urllib.error
@@ -125,9 +124,8 @@ def _download(url: str, target: Path, member: str | None, wanted: str, terminal)
         raise OSError(f"connection ended after {part.stat().st_size:,} bytes; the next run continues")
     os.replace(part, whole)
     if member:
-        with zipfile.ZipFile(whole) as archive, archive.open(member) as inside, atomic_file(target) as work:
-            with open(work, "wb") as out:
-                shutil.copyfileobj(inside, out, BLOCK)
+        with zipfile.ZipFile(whole) as archive, atomic_file(target) as work:
+            work.write_bytes(archive.read(member))
         whole.unlink()
     return target
 

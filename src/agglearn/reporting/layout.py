@@ -52,20 +52,14 @@ def grid(table: pd.DataFrame, experiment: dict, titles: dict[str, str]) -> Grid:
     shown = table[table["measure"].isin(measures) | table["measure"].isna()].copy()
     rows, columns = list(spec["rows"]), list(spec["columns"])
     if len(measures) > 1 and "measure" not in rows + columns:
-        columns.append("measure")
+        (rows if "method" in rows else columns).append("measure")
+    # a run without result stands in the place of the first measure
+    shown["measure"] = shown["measure"].where(shown["measure"].notna(), measures[0])
     rows += _undistinguished(shown, rows + columns)
-    row_keys, column_keys = _keys(shown, rows, experiment), _keys(shown[shown["measure"].notna()], columns, experiment)
-    if not column_keys:  # nothing was measured at all
-        column_keys = _keys(shown, columns, experiment)
+    row_keys, column_keys = _keys(shown, rows, experiment), _keys(shown, columns, experiment)
     notes, cells = [], {}
     for i, j in itertools.product(range(len(row_keys)), range(len(column_keys))):
         match = shown[_where(shown, rows, row_keys[i]) & _where(shown, columns, column_keys[j])]
-        if match.empty:  # a run without result has no measure: it stands in all columns of its method
-            named = [(c, v) for c, v in zip(columns, column_keys[j], strict=True) if c != "measure"]
-            match = shown[
-                _where(shown, rows, row_keys[i]) & _where(shown, [c for c, _ in named], [v for _, v in named])
-            ]
-            match = match[match["measure"].isna()]
         if not match.empty:
             cells[i, j] = _cell(match.iloc[0], experiment, spec.get("digits", 3), notes)
     named = [" / ".join(_label(f, v, experiment, titles) for f, v in zip(rows, k, strict=True)) for k in row_keys]

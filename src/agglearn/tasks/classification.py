@@ -10,7 +10,7 @@ import pandas as pd
 
 from agglearn.datasets import Population
 from agglearn.encoding import FrameEncoder
-from agglearn.errors import ConfigError, DataError
+from agglearn.errors import ConfigError, DataError, NotAvailable
 from agglearn.evaluation import auc, brier, calibration_error, normalized_log_likelihood
 from agglearn.evaluation.interactions import pair_interactions
 from agglearn.observations import ContingencyTables, Observation, Records
@@ -135,7 +135,7 @@ def _split(source: Source, seed: int):
 def _stages(estimator, truth: TestRows, measures: list[str]) -> Iterator[Measurement]:
     """Curves, and the choices that a paper made on test data, from an estimator's staged predictions."""
     best = -np.inf
-    for step, seconds, p in estimator.staged_predict_proba(truth.frame):
+    for step, seconds, p in _staged(estimator, truth.frame):
         value = normalized_log_likelihood(truth.y, p)
         best = max(best, value)
         if "curve" in measures:
@@ -143,6 +143,14 @@ def _stages(estimator, truth: TestRows, measures: list[str]) -> Iterator[Measure
             yield Measurement("seconds", seconds, step=step, unit="s")
     if "nllh_best_on_test" in measures and np.isfinite(best):
         yield Measurement("nllh_best_on_test", best)
+
+
+def _staged(estimator, frame: pd.DataFrame) -> Iterator[tuple[float, float, np.ndarray]]:
+    """Stages of an estimator; none where it kept none."""
+    try:
+        yield from estimator.staged_predict_proba(frame)
+    except NotAvailable:
+        return
 
 
 def _theta_error(estimator, truth: np.ndarray) -> float:
