@@ -16,6 +16,9 @@ COLUMNS = [
 ]  # fmt: skip
 
 
+TEXT = dict.fromkeys(("measure", "item", "place", "verdict", "reason"), object)
+
+
 def load_rows(paths, plan: Plan, experiment: str) -> pd.DataFrame:
     """Rows of the plan's runs; a row computed with another recipe than today's is `stale` and has no value."""
     wanted = {r.key: r.recipe for r in plan.runs(experiment)}
@@ -50,7 +53,7 @@ def summarise(rows: pd.DataFrame, experiment: dict) -> pd.DataFrame:
             {**dict(zip([*CELL, "measure", "item"], keys, strict=True)), "n": int(group["value"].notna().sum()),
              "mean": mean, "low": low, "high": high, "unit": group["unit"].iloc[0], "status": "ok"}
         )  # fmt: skip
-    table = pd.DataFrame(found, columns=COLUMNS)
+    table = pd.DataFrame(found, columns=COLUMNS).astype(TEXT)
     table = _with_problems(table, scalars[scalars["status"] != "ok"].drop_duplicates("run"))
     return _with_reported(table, experiment)[COLUMNS]
 
@@ -82,7 +85,7 @@ def _with_problems(table: pd.DataFrame, bad: pd.DataFrame) -> pd.DataFrame:
 
 
 def _with_reported(table: pd.DataFrame, experiment: dict) -> pd.DataFrame:
-    table = table.astype(dict.fromkeys(("place", "verdict", "reason", "measure", "item"), object))
+    table = table.astype(TEXT)
     for entry in experiment["reported"]:
         rows = table.index[_matches(table, entry) & (table["measure"] == entry["measure"])]
         if not len(rows):  # nothing measured: the printed number still stands, beside the reason

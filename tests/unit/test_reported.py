@@ -1,0 +1,45 @@
+"""Every printed number in the configuration stands in the text of its source, where that text is at hand."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+TEXTS = ROOT.parent / "shared/papers"
+PREFIX = {"maxent": "maxent_", "vocabulary": "vocabulary_", "labelsums": "labelsums_"}  # the rest is in the thesis
+
+
+def reported():
+    for path in sorted((ROOT / "config/experiments").glob("*.yaml")):
+        e = yaml.safe_load(path.read_text())
+        for entry in e.get("reported") or []:
+            source = e.get("source", path.stem.partition("_")[0])
+            printed = entry.get("printed", str(entry["value"]))
+            yield pytest.param(source, entry, printed, id=f"{path.stem}-{entry['dataset']}-{entry['method']}-{printed}")
+
+
+@pytest.mark.parametrize(("source", "entry", "printed"), list(reported()))
+def test_printed_number_is_in_the_source(source, entry, printed):
+    assert float(printed) == entry["value"]
+    files = sorted(TEXTS.glob(f"{PREFIX.get(source, 'thesis_')}*.txt"))
+    if not files:
+        pytest.skip("the sources' texts are not at hand")
+    place = re.match(r"(Table|Figure|Section|Appendix) ?([\w.]+)", entry["place"])
+    texts = [f.read_text() for f in files]
+    assert any(number_near(t, printed, place.group() if place else "") for t in texts)
+
+
+def number_near(text: str, printed: str, place: str, reach: int = 4000) -> bool:
+    """Whether the number stands within `reach` characters of a mention of its place."""
+    where = [m.start() for m in re.finditer(rf"(?<![\d.]){re.escape(printed)}(?![\d])", text)]
+    marks = [m.start() for m in re.finditer(re.escape(place), text, re.IGNORECASE)]
+    return any(abs(w - m) < reach for w in where for m in marks)
+
+
+def test_a_wrong_number_is_noticed():
+    text = "Table 9: things\n0.421 0.5"
+    assert number_near(text, "0.421", "Table 9")
+    assert not number_near(text, "0.42", "Table 9")
+    assert not number_near(text, "0.421", "Table 8")

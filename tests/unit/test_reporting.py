@@ -1,0 +1,190 @@
+"""Summaries, verdicts, layouts and claims on measurements whose answer is known."""
+
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from agglearn.evaluation.intervals import mean_interval
+from agglearn.reporting import layout
+from agglearn.reporting.claims import judge
+from agglearn.reporting.summary import summarise, verdict
+from agglearn.running import COLUMNS
+
+EXPERIMENT = {
+    "title": "T & U_1",
+    "datasets": {"a": {}, "b": {}},
+    "methods": {"ours": {"name": "Ours"}, "base": {}},
+    "measures": ["nllh"],
+    "reported": [],
+}
+
+
+def rows(values: dict, measure="nllh", step=None, item=None) -> pd.DataFrame:
+    """Rows from {(dataset, method[, params]): [value per seed] or (status, reason)}."""
+    found = []
+    for key, seeds in values.items():
+        dataset, method, params = (*key, "{}")[:3]
+        bad = isinstance(seeds, tuple)
+        for seed, value in enumerate([np.nan] if bad else seeds):
+            found.append(
+                dict.fromkeys(COLUMNS)
+                | {"run": f"{key}{seed}", "experiment": "e", "dataset": dataset, "dataset_params": "{}", "params": params,
+                   "observation": "tables", "observation_params": "{}", "method": method, "seed": seed, "step": step,
+                   "status": seeds[0] if bad else "ok", "reason": seeds[1] if bad else None, "item": item,
+                   "measure": None if bad else measure, "value": value, "unit": ""}
+            )  # fmt: skip
+    return pd.DataFrame(found).astype({"step": float, "value": float})
+
+
+def test_interval_against_scipy():
+    x = [0.1, 0.4, 0.35, 0.8]
+    mean, low, high = mean_interval(x)
+    expected = stats.ttest_1samp(x, 0).confidence_interval(0.95)
+    assert (low, high) == pytest.approx((expected.low, expected.high))
+    assert mean == pytest.approx(np.mean(x))
+    assert np.isnan(mean_interval([1.0])[1])
+
+
+def test_differences_are_paired():
+    table = summarise(
+        rows({("a", "ours"): [0.5, 0.9, 0.1], ("a", "base"): [0.4, 0.8, 0.0]}), EXPERIMENT | {"baseline": "base"}
+    )
+    row = table[table.measure == "nllh_minus_base"].iloc[0]
+    assert row["mean"] == pytest.approx(0.1)
+    assert row["high"] - row["low"] < 1e-9  # the seeds differ widely, the pairs do not
+
+
+def test_one_failure_does_not_empty_the_table():
+    table = summarise(
+        rows({("a", "ours"): [0.5], ("b", "ours"): ("unavailable", "no file"), ("a", "base"): ("failed", "E: x")}),
+        EXPERIMENT,
+    )
+    assert set(table.status) == {"ok", "unavailable", "failed"}
+    text = layout.markdown(layout.grid(table, EXPERIMENT, {"a": "A", "b": "B"}), "T", "")
+    assert "not available [" in text
+    assert "failed [" in text
+    assert "0.500" in text
+    assert "no file" in text
+    assert "E: x" in text
+
+
+def test_some_seeds_failed():
+    both = pd.concat(
+        [rows({("a", "ours"): [0.5, 0.6]}), rows({("a", "ours"): ("failed", "boom")}).assign(run="z", seed=2)]
+    )
+    [row] = summarise(both, EXPERIMENT).to_dict("records")
+    assert row["n"] == 2
+    assert row["reason"] == "1 seeds failed: boom"
+
+
+def test_reported_without_measurement_keeps_its_place():
+    e = EXPERIMENT | {
+        "reported": [{"dataset": "b", "method": "ours", "measure": "nllh", "value": 0.4, "place": "Table 1"}]
+    }
+    table = summarise(rows({("b", "ours"): ("unavailable", "no file")}), e)
+    assert table.reported.tolist() == [0.4]
+    assert table.verdict.tolist() == ["not judged"]
+    assert "(0.4)" in layout.markdown(layout.grid(table, e, {}), "T", "")
+
+
+@pytest.mark.parametrize(
+    ("mean", "half", "entry", "said"),
+    [
+        (0.4214, np.nan, {"value": 0.421}, "agrees"),
+        (0.4216, np.nan, {"value": 0.421}, "above by 0.001"),
+        (0.4216, 0.001, {"value": 0.421}, "agrees"),
+        (0.40, 0.001, {"value": 0.421}, "below by 0.021"),
+        (0.40, 0.001, {"value": 0.421, "tolerance": 0.03}, "agrees"),
+        (0.4196, np.nan, {"value": 0.42, "printed": "0.420"}, "agrees"),
+        (0.4176, np.nan, {"value": 0.42, "printed": "0.420"}, "below by 0.002"),
+    ],
+)
+def test_verdict(mean, half, entry, said):
+    assert verdict({"status": "ok", "mean": mean, "low": mean - half, "high": mean + half}, entry) == said
+
+
+def test_parameters_that_differ_become_headers():
+    table = summarise(rows({("a", "ours", '{"l2": 1.0}'): [0.5], ("a", "ours", '{"l2": 4.0}'): [0.6]}), EXPERIMENT)
+    grid = layout.grid(table, EXPERIMENT, {"a": "A"})
+    assert grid.rows == ["A / l2 = 1", "A / l2 = 4"]
+    wide = EXPERIMENT | {"table": {"rows": ["dataset"], "columns": ["params.l2"], "measure": "nllh"}}
+    assert layout.grid(table, wide, {}).columns == ["l2 = 1", "l2 = 4"]
+
+
+def test_text_is_escaped():
+    table = summarise(rows({("a", "ours"): ("failed", "x < y & 50 % of z_1")}), EXPERIMENT)
+    grid = layout.grid(table, EXPERIMENT, {"a": "<A>"})
+    html, tex = layout.html(grid, "T & U_1", ""), layout.latex(grid, "T & U_1", "")
+    assert "&lt;A&gt;" in html
+    assert "x &lt; y &amp; 50 %" in html
+    assert r"x < y \& 50 \% of z\_1" in tex
+    assert r"T \& U\_1" in tex
+    assert not re.search(r"(?<!\\)[%_#]", tex.replace(r"\begin{tabular}", ""))
+
+
+def claim(predicate, **more):
+    return {"predicate": predicate, "value": {"measure": "nllh", "method": "ours"}, **more}
+
+
+REFERENCE = {"reference": {"measure": "nllh", "method": "base"}}
+GOOD = {("a", "ours"): [0.50, 0.61, 0.70], ("a", "base"): [0.40, 0.50, 0.60]}
+NOISY = {("a", "ours"): [0.5, 0.1, 0.9], ("a", "base"): [0.4, 0.6, 0.3]}
+
+
+@pytest.mark.parametrize(
+    ("said", "values", "stated"),
+    [
+        (claim("greater", **REFERENCE), GOOD, "holds"),
+        (claim("less", **REFERENCE), GOOD, "fails"),
+        (claim("greater", **REFERENCE), NOISY, "undecided"),
+        (claim("less", **REFERENCE, tolerance=0.2), GOOD, "holds"),
+        (claim("within", **REFERENCE, tolerance=0.2), GOOD, "holds"),
+        (claim("within", **REFERENCE, tolerance=0.05), GOOD, "fails"),
+        (claim("at_least", bound=0.3), GOOD, "holds"),
+        (claim("at_most", bound=0.3), GOOD, "fails"),
+        (claim("at_least", bound=0.6), GOOD, "undecided"),
+        (claim("ratio_at_least", **REFERENCE, bound=1.2), GOOD, "holds"),
+        (claim("ratio_at_least", **REFERENCE, bound=1.3), GOOD, "fails"),
+        (claim("greater", **REFERENCE), {("a", "ours"): [0.5]}, "not judged"),
+        (claim("greater", **REFERENCE), {("a", "ours"): ("unavailable", "gone"), ("a", "base"): [1.0]}, "not judged"),
+    ],
+)
+def test_predicates(said, values, stated):
+    assert judge(said, rows(values))["verdict"] == stated
+
+
+def test_slope_of_a_power_law():
+    n = [10, 100, 1000]
+    values = {("a", "ours", json.dumps({"n": k})): [3 * k**1.5] for k in n}
+    assert judge(claim("slope_between", x="params.n", bound=[1.45, 1.55]), rows(values))["verdict"] == "holds"
+    assert judge(claim("slope_between", x="params.n", bound=[0.9, 1.1]), rows(values))["verdict"] == "fails"
+
+
+def test_earlier_compares_curves():
+    curves = pd.concat(
+        rows({("a", m): [value]}, step=step)
+        for m, ends in (("ours", [0.1, 0.4, 0.5]), ("base", [0.0, 0.1, 0.35]))
+        for step, value in enumerate(ends)
+    )
+    assert judge(claim("earlier", **REFERENCE), curves)["verdict"] == "holds"
+    swapped = claim("earlier", reference={"measure": "nllh", "method": "ours"}) | {
+        "value": {"measure": "nllh", "method": "base"}
+    }
+    assert judge(swapped, curves)["verdict"] == "fails"
+
+
+def test_each_judges_every_case_and_the_reference_keeps_its_own():
+    values = {("a", "ours", json.dumps({"l2": k})): [v] for k, v in ((1, 0.5), (4, 0.4), (16, 0.6))}
+    said = {
+        "predicate": "less",
+        "value": {"measure": "nllh", "params.l2": [4, 16]},
+        "reference": {"measure": "nllh", "params.l2": 1},
+        "each": ["params.l2"],
+    }
+    outcome = judge(said, rows(values))
+    assert outcome["verdict"] == "fails"
+    assert {c["case"]: c["verdict"] for c in outcome["cases"]} == {"4": "holds", "16": "fails"}

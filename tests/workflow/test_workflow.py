@@ -1,0 +1,151 @@
+"""The whole way at scale smoke: what runs, what does not run again, and what exactly runs after a change."""
+
+import json
+
+import mlflow
+import pandas as pd
+import pytest
+
+pytestmark = pytest.mark.workflow
+
+
+@pytest.fixture(scope="module")
+def first(project):
+    return project.run()
+
+
+def runs_of(project, **wanted):
+    return {r["run"] for r in project.records() if all(r[k] == v for k, v in wanted.items())}
+
+
+def test_whole_way(project, first):
+    assert first.status == 0, first.text[-3000:]
+    names = sorted(p.stem for p in (project.results / "tables").glob("*.csv"))
+    assert {"maxent_table4", "maxent_table5", "maxent_figure2", "maxent_embedded", "spike_chain"} <= set(names)
+    for name in names:
+        for kind in ("md", "tex", "html"):
+            assert (project.results / f"tables/{name}.{kind}").stat().st_size > 100
+        assert (project.results / f"figures/{name}.svg").read_text().startswith("<?xml")
+    assert all(r["status"] == "ok" for r in project.records()), [r for r in project.records() if r["status"] != "ok"]
+    table = project.table("maxent_table4")
+    assert list(table.columns) == [
+        "dataset", "dataset_params", "observation", "observation_params", "method", "params", "measure", "item", "n",
+        "mean", "low", "high", "unit", "reported", "place", "verdict", "status", "reason",
+    ]  # fmt: skip
+    rows = pd.concat(map(pd.read_parquet, project.results.glob("measurements/maxent_table4/*.parquet")))
+    assert set(rows.columns) == {
+        "run", "experiment", "dataset", "dataset_params", "observation", "observation_params", "method", "params", "seed",
+        "status", "reason", "measure", "item", "step", "value", "unit",
+    }  # fmt: skip
+    good = table[(table.measure == "nllh") & (table.method == "logistic") & (table.dataset == "adult")]
+    assert good["mean"].item() > 0.02  # the planted dependence is found
+
+
+def test_site_is_whole(project, first):
+    site = project.results / "site"
+    index = (site / "index.html").read_text()
+    assert "Table 4" in index
+    assert "Scale “smoke”" in index
+    assert "printed" not in index.split("Data</h2>")[1]
+    for page in site.glob("*.html"):
+        for link in page.read_text().split('href="')[1:] + page.read_text().split('src="')[1:]:
+            target = link.split('"')[0].split("#")[0]
+            if target and "://" not in target:
+                assert (site / target).exists(), f"{page.name} links to {target}"
+    claims = json.loads((project.results / "claims.json").read_text())
+    assert {c["verdict"] for c in claims} <= {"holds", "fails", "undecided", "not judged"}
+
+
+def test_curves_and_items_travel(project, first):
+    rows = pd.concat(map(pd.read_parquet, project.results.glob("measurements/spike_chain/*.parquet")))
+    curve = rows[rows.step.notna() & (rows.run == rows.run.iloc[0])].sort_values("step")
+    assert list(curve.step) == list(range(0, 200, 20))
+    assert curve.value.iloc[-1] < curve.value.iloc[0]
+    assert (
+        "iteration" in (project.results / "site/spike.html").read_text()
+        or (project.results / "figures/spike_chain.svg").exists()
+    )
+    regions = project.table("spike_regions")
+    assert regions.item.notna().sum() == 8
+    assert "region 7" in (project.results / "tables/spike_regions.md").read_text()
+    changed = {p for p in ("rules", "src/agglearn/plan.py") if "spike" in (project.folder / p).name}
+    assert not changed
+
+
+def test_tracking_holds_every_run_once(project, first):
+    client = mlflow.MlflowClient(f"sqlite:///{project.results}/mlflow.db")
+    experiments = [e for e in client.search_experiments() if e.name != "Default"]
+    assert len(experiments) == 6
+    keys = [r.data.tags["agglearn.run"] for e in experiments for r in client.search_runs([e.experiment_id])]
+    assert sorted(keys) == sorted(project.computed())
+    [chain] = [e for e in experiments if e.name == "spike_chain"]
+    run = client.search_runs([chain.experiment_id])[0]
+    history = client.get_metric_history(run.info.run_id, "transition_error")
+    assert {m.step for m in history} >= {0, 20, 180}
+
+
+def test_second_run_does_nothing(project, first):
+    before = project.computed()
+    again = project.run()
+    assert again.status == 0
+    assert "Nothing to be done" in again.text
+    assert project.computed() == before
+
+
+def test_comment_changes_nothing(project, first):
+    project.edit("src/agglearn/maxent/best_pair.py", '"""', '"""More words. ')
+    project.edit("tests/workflow/spikes/bags.py", "class MeanThreshold", "# a comment\nclass MeanThreshold")
+    assert "Nothing to be done" in project.run().text
+
+
+def test_edit_reruns_what_depends_on_it(project, first):
+    before = project.computed()
+    project.edit("tests/workflow/spikes/bags.py", "1 - observation.counts", "1.0 - observation.counts")
+    outcome = project.run()
+    assert outcome.status == 0, outcome.text[-2000:]
+    after = project.computed()
+    changed = {k for k in after if after[k] != before.get(k)}
+    assert changed == runs_of(project, experiment="spike_regions")
+
+
+def test_parameter_reruns_its_method_only(project, first):
+    before = project.computed()
+    project.overlay["experiments"]["maxent_table4"] = {"methods": {"naive_bayes": {"params": {"smoothing": 2.0}}}}
+    outcome = project.run("maxent_table4")
+    assert outcome.status == 0, outcome.text[-2000:]
+    new = set(project.computed()) - set(before)
+    assert len(new) == 2  # Adult and Bank
+    assert {(r["method"], r["experiment"]) for r in project.records() if r["run"] in new} == {
+        ("naive_bayes", "maxent_table4")
+    }
+    assert all(project.computed()[k] == before[k] for k in before)
+
+
+def test_new_seed_computes_new_runs_only(project, first):
+    before = project.computed()
+    project.overlay["experiments"]["spike_chain"]["seeds"] = [0, 1, 2]
+    assert project.run("spike_chain").status == 0
+    after = project.computed()
+    assert {r["seed"] for r in project.records() if r["run"] in set(after) - set(before)} == {2}
+    assert all(after[k] == before[k] for k in before)
+    assert (project.table("spike_chain").query("measure == 'transition_error'").n == 3).all()
+
+
+def test_changed_file_reruns_its_data_set_only(project, first):
+    before = project.computed()
+    path = project.folder / "mirror/bank_marketing/bank-additional-full.csv"
+    lines = path.read_text().splitlines(keepends=True)
+    project.write_data("bank", "bank_marketing", path.name, "".join(lines[:-25]))
+    outcome = project.run("maxent_table4")
+    assert outcome.status == 0, outcome.text[-2000:]
+    after = project.computed()
+    changed = {r["dataset"] for r in project.records() if after[r["run"]] != before.get(r["run"])}
+    assert changed == {"bank"}
+
+
+def test_lost_tracking_store_is_filled_again(project, first):
+    (project.results / "mlflow.db").unlink()
+    assert project.run("spike_chain").status == 0
+    client = mlflow.MlflowClient(f"sqlite:///{project.results}/mlflow.db")
+    [e] = [e for e in client.search_experiments() if e.name == "spike_chain"]
+    assert len(client.search_runs([e.experiment_id])) == len(runs_of(project, experiment="spike_chain"))
