@@ -86,7 +86,12 @@ def test_loading_what_is_not_there(fitted, tmp_path):
     with pytest.raises(DataError, match="holds a Keeper, not a Other"):
         Other.load(tmp_path / "m")
     state = json.loads((tmp_path / "m/model.json").read_text())
-    for wrong in ({}, {**state, "class": "pandas.DataFrame"}, {**state, "class": "no.such"}, {**state, "params": {"a": 1}}):
+    for wrong in (
+        {},
+        {**state, "class": "pandas.DataFrame"},
+        {**state, "class": "no.such"},
+        {**state, "params": {"a": 1}},
+    ):
         (tmp_path / "m/model.json").write_text(json.dumps(wrong))
         with pytest.raises(DataError):
             Estimator.load(tmp_path / "m")

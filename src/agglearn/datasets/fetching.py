@@ -5,11 +5,13 @@ Files found in a mirror or at a local path are used where they lie. Downloads go
 """
 
 import os
+import shutil
 import sys
 import time
 import urllib.error
 import urllib.request
 import zipfile
+import zlib
 from pathlib import Path
 
 from agglearn.errors import DataError, NotAvailable
@@ -108,7 +110,9 @@ def _download(url: str, target: Path, member: str | None, wanted: str, terminal)
     whole = target if member is None else target.with_name(url.rsplit("/", 1)[-1])
     part = whole.with_name(whole.name + ".part")
     done, total = part.stat().st_size if part.exists() else 0, 0
-    request = urllib.request.Request(url, headers={"User-Agent": "agglearn"} | ({"Range": f"bytes={done}-"} if done else {}))
+    request = urllib.request.Request(
+        url, headers={"User-Agent": "agglearn"} | ({"Range": f"bytes={done}-"} if done else {})
+    )
     try:
         with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:
             resumed = done and answer.status == 206
@@ -122,12 +126,22 @@ def _download(url: str, target: Path, member: str | None, wanted: str, terminal)
         raise OSError(f"connection ended after {part.stat().st_size:,} bytes; the next run continues")
     os.replace(part, whole)
     if member:
+        _unpack(whole, member, target)
+    return target
+
+
+def _unpack(whole: Path, member: str, target: Path) -> None:
+    """Keep one member of an archive; the archive goes, good or bad."""
+    try:
         with zipfile.ZipFile(whole) as archive, atomic_file(target) as work:
             with archive.open(member) as inside, open(work, "wb") as out:
-                while block := inside.read(BLOCK):
-                    out.write(block)
+                shutil.copyfileobj(inside, out, BLOCK)
+    except KeyError:
+        raise OSError(f"the archive has no member {member!r}") from None
+    except (zlib.error, EOFError) as error:
+        raise OSError(f"the archive is damaged: {error}") from None
+    finally:
         whole.unlink()
-    return target
 
 
 def _copy(source, sink, done: int, total: int, name: str, terminal) -> None:
