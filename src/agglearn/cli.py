@@ -287,8 +287,8 @@ def describe(tables, out) -> None:
     cells, smallest, small = smallest_cells(tables)
     named = [shown(f) for f in tables.encoder.features]
     print(f"{out}: {tables.total:,} records, {tables.positives:,} with label 1 ({100 * rate:.3g} %)")
-    print(f"{len(named)} features: {some(named)}")
-    print(f"{len(tables.tables):,} tables, {cells:,} cells that hold records")
+    print(f"{number(len(named), 'feature')}: {some(named)}")
+    print(f"{number(len(tables.tables), 'table')}, {number(cells, 'cell')} with records")
     print(
         f"the smallest cell holds {smallest:g}; {small:,} cells hold fewer than 10 records. Counts are exact, without noise"
     )
@@ -317,10 +317,8 @@ def fit(o) -> None:
         model.save(work)
         if (Path(o.tables) / READING).is_file():
             (work / READING).write_bytes((Path(o.tables) / READING).read_bytes())
-    features = f"{len(tables.names)} features" if len(tables.names) > 1 else "1 feature"
-    print(
-        f"{o.out}: {o.method} on {features} and {len(tables.tables):,} tables of {tables.total:,g} records, {seconds:.1f} s"
-    )
+    what = f"{number(len(tables.names), 'feature')} and {number(len(tables.tables), 'table')}"
+    print(f"{o.out}: {o.method} on {what} of {tables.total:,.0f} records, {seconds:.1f} s")
     print(reproduction(model, tables))
 
 
@@ -419,7 +417,8 @@ def reading_of(folder) -> dict:
     known = {"missing": [], "separator": ","}
     if (Path(folder) / READING).is_file():
         with reading(folder, "a model"):
-            known |= read_json(Path(folder) / READING)
+            found = read_json(Path(folder) / READING)
+            known = {"missing": [str(m) for m in found["missing"]], "separator": separator_of(found["separator"])}
     return known
 
 
@@ -449,6 +448,11 @@ def file_to_write(out: str, force: bool, data: str) -> Path:
     if path.exists() and not force:
         raise ConfigError(f"{out}: already there; choose another --out, or --force to replace it")
     return path
+
+
+def number(n: int, what: str) -> str:
+    """`1 table`, `2 tables`."""
+    return f"{n:,} {what}{'' if n == 1 else 's'}"
 
 
 def some(names, most: int = SHOWN) -> str:

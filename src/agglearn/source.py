@@ -36,9 +36,9 @@ def _tree(module: str) -> ast.Module:
     tree = ast.parse(_file(module).read_text())
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
-        if isinstance(body, list) and body and isinstance(body[0], ast.Expr):
-            if isinstance(body[0].value, ast.Constant):  # a docstring
-                del body[0]
+        first = body[0] if isinstance(body, list) and body else None
+        if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):  # a docstring
+            del body[0]
     return tree
 
 

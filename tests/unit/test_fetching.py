@@ -175,7 +175,7 @@ def test_a_partial_file_of_another_version_does_not_stay(place, host):
 
 def test_a_connection_that_ends_early_is_continued_next_time(place, host):
     host.files["/f"], host.cut = GOOD, 20_000
-    with pytest.raises(NotAvailable, match="connection ended|IncompleteRead"):
+    with pytest.raises(NotAvailable, match=r"connection ended|IncompleteRead"):
         place.get()
     assert (place.cache / "f.part").stat().st_size == 20_000
     assert not (place.cache / "f").exists()

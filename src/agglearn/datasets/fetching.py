@@ -133,15 +133,19 @@ def _download(url: str, target: Path, member: str | None, wanted: str, terminal)
 def _unpack(whole: Path, member: str, target: Path) -> None:
     """Keep one member of an archive; the archive goes, good or bad."""
     try:
-        with zipfile.ZipFile(whole) as archive, atomic_file(target) as work:
-            with archive.open(member) as inside, open(work, "wb") as out:
-                shutil.copyfileobj(inside, out, BLOCK)
+        with zipfile.ZipFile(whole) as archive, archive.open(member) as inside:
+            _keep(inside, target)
     except KeyError:
         raise OSError(f"the archive has no member {member!r}") from None
     except (zlib.error, EOFError) as error:
         raise OSError(f"the archive is damaged: {error}") from None
     finally:
         whole.unlink()
+
+
+def _keep(inside, target: Path) -> None:
+    with atomic_file(target) as work, open(work, "wb") as out:
+        shutil.copyfileobj(inside, out, BLOCK)
 
 
 def _copy(source, sink, done: int, total: int, name: str, terminal) -> None:

@@ -33,7 +33,7 @@ def reproduction(model, tables: ContingencyTables) -> str:
     if hasattr(model, "pairs_"):
         which = "the table " + " × ".join(repr(tables.names[i]) for i in keys[0])
     else:
-        which = f"the {len(keys)} tables of single features (pairs are not used)"
+        which = f"the tables of single features ({len(keys)}; pairs are not used)"
     return f"it uses {which} and reproduces the label's rate there up to {error / max(records, 1):.2g} on average"
 
 
