@@ -107,7 +107,7 @@ def parser() -> Parser:
     a.add_argument(
         "--categorical", action="append", metavar="A,B,…", help="columns whose numbers are names, not amounts"
     )
-    _reading_options(a)
+    _reading_options(a, "none", "comma")
     a.set_defaults(run=aggregate)
 
     f = commands.add_parser("fit", description=FIT, help="learn a model from tables")
@@ -121,7 +121,7 @@ def parser() -> Parser:
     p = commands.add_parser("predict", description=PREDICT, help="probabilities for new records")
     p.add_argument("model", help="folder written by `agglearn fit`")
     p.add_argument("data", help="CSV or Parquet file, one record per row")
-    _reading_options(p)
+    _reading_options(p, *2 * ["as in the file that was aggregated"])
     p.set_defaults(run=predict)
 
     for command, needed, what in (
@@ -134,11 +134,16 @@ def parser() -> Parser:
     return top
 
 
-def _reading_options(command) -> None:
+def _reading_options(command, missing: str, separator: str) -> None:
     command.add_argument(
-        "--missing", action="append", metavar="MARK", help="spelling of a missing value; may be repeated"
+        "--missing",
+        action="append",
+        metavar="MARK",
+        help=f"spelling of a missing value besides the empty field; may be repeated (default: {missing})",
     )
-    command.add_argument("--separator", metavar="S", help="between the fields of a CSV (default: comma); tab for tabs")
+    command.add_argument(
+        "--separator", metavar="S", help=f"between the fields of a CSV; tab for tabs (default: {separator})"
+    )
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -207,7 +212,7 @@ def features_wanted(o, columns: list[str], separator: str) -> list[str]:
         if len(columns) == 1 and (other := [s for s in ";\t|," if s != separator and s in columns[0]]):
             name = "tab" if other[0] == "\t" else other[0]
             raise DataError(
-                f"{o.data}: only one column, {columns[0]!r}; is the separator right? try --separator '{name}'"
+                f"{o.data}: only one column, {columns[0][:40]!r}; is the separator right? try --separator '{name}'"
             )
         raise DataError(f"{o.data}: no label column {o.label!r}; the columns are {some(columns)}")
     others = [c for c in columns if c != o.label]
