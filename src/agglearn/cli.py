@@ -107,7 +107,7 @@ def parser() -> Parser:
     a.add_argument(
         "--categorical", action="append", metavar="A,B,…", help="columns whose numbers are names, not amounts"
     )
-    _reading_options(a)
+    _reading_options(a, "none", "comma")
     a.set_defaults(run=aggregate)
 
     f = commands.add_parser("fit", description=FIT, help="learn a model from tables")
@@ -121,7 +121,7 @@ def parser() -> Parser:
     p = commands.add_parser("predict", description=PREDICT, help="probabilities for new records")
     p.add_argument("model", help="folder written by `agglearn fit`")
     p.add_argument("data", help="CSV or Parquet file, one record per row")
-    _reading_options(p)
+    _reading_options(p, *2 * ["as in the file that was aggregated"])
     p.set_defaults(run=predict)
 
     for command, needed, what in (
@@ -134,11 +134,16 @@ def parser() -> Parser:
     return top
 
 
-def _reading_options(command) -> None:
+def _reading_options(command, missing: str, separator: str) -> None:
     command.add_argument(
-        "--missing", action="append", metavar="MARK", help="spelling of a missing value; may be repeated"
+        "--missing",
+        action="append",
+        metavar="MARK",
+        help=f"spelling of a missing value besides the empty field; may be repeated (default: {missing})",
     )
-    command.add_argument("--separator", metavar="S", help="between the fields of a CSV (default: comma); tab for tabs")
+    command.add_argument(
+        "--separator", metavar="S", help=f"between the fields of a CSV; tab for tabs (default: {separator})"
+    )
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -207,7 +212,7 @@ def features_wanted(o, columns: list[str], separator: str) -> list[str]:
         if len(columns) == 1 and (other := [s for s in ";\t|," if s != separator and s in columns[0]]):
             name = "tab" if other[0] == "\t" else other[0]
             raise DataError(
-                f"{o.data}: only one column, {columns[0]!r}; is the separator right? try --separator '{name}'"
+                f"{o.data}: only one column, {columns[0][:40]!r}; is the separator right? try --separator '{name}'"
             )
         raise DataError(f"{o.data}: no label column {o.label!r}; the columns are {some(columns)}")
     others = [c for c in columns if c != o.label]
@@ -287,8 +292,8 @@ def describe(tables, out) -> None:
     cells, smallest, small = smallest_cells(tables)
     named = [shown(f) for f in tables.encoder.features]
     print(f"{out}: {tables.total:,} records, {tables.positives:,} with label 1 ({100 * rate:.3g} %)")
-    print(f"{len(named)} features: {some(named)}")
-    print(f"{len(tables.tables):,} tables, {cells:,} cells that hold records")
+    print(f"{number(len(named), 'feature')}: {some(named)}")
+    print(f"{number(len(tables.tables), 'table')}, {number(cells, 'cell')} with records")
     print(
         f"the smallest cell holds {smallest:g}; {small:,} cells hold fewer than 10 records. Counts are exact, without noise"
     )
@@ -317,10 +322,8 @@ def fit(o) -> None:
         model.save(work)
         if (Path(o.tables) / READING).is_file():
             (work / READING).write_bytes((Path(o.tables) / READING).read_bytes())
-    features = f"{len(tables.names)} features" if len(tables.names) > 1 else "1 feature"
-    print(
-        f"{o.out}: {o.method} on {features} and {len(tables.tables):,} tables of {tables.total:,g} records, {seconds:.1f} s"
-    )
+    what = f"{number(len(tables.names), 'feature')} and {number(len(tables.tables), 'table')}"
+    print(f"{o.out}: {o.method} on {what} of {tables.total:,.0f} records, {seconds:.1f} s")
     print(reproduction(model, tables))
 
 
@@ -419,7 +422,8 @@ def reading_of(folder) -> dict:
     known = {"missing": [], "separator": ","}
     if (Path(folder) / READING).is_file():
         with reading(folder, "a model"):
-            known |= read_json(Path(folder) / READING)
+            found = read_json(Path(folder) / READING)
+            known = {"missing": [str(m) for m in found["missing"]], "separator": separator_of(found["separator"])}
     return known
 
 
@@ -449,6 +453,11 @@ def file_to_write(out: str, force: bool, data: str) -> Path:
     if path.exists() and not force:
         raise ConfigError(f"{out}: already there; choose another --out, or --force to replace it")
     return path
+
+
+def number(n: int, what: str) -> str:
+    """`1 table`, `2 tables`."""
+    return f"{n:,} {what}{'' if n == 1 else 's'}"
 
 
 def some(names, most: int = SHOWN) -> str:

@@ -4,6 +4,7 @@ Every error names the file, the key and what is allowed there.
 """
 
 import difflib
+import functools
 from pathlib import Path
 
 import jsonschema
@@ -36,15 +37,15 @@ def load(base, overrides: dict | None = None) -> dict:
     base = Path(base)
     overrides = dict(overrides or {})
     layered = {k: overrides.pop(k) for k in ("datasets", "experiments", "claims") if k in overrides}
-    config = merged(read_yaml(base / "config/config.yaml"), overrides)
+    config = merged(read_mapping(base / "config/config.yaml"), overrides)
     validate(config, base, "config", "config/config.yaml")
     for folder in config["code"]:
         source.add_root(base / folder)
     files = {p.stem: read_yaml(p) for p in sorted((base / "config/experiments").glob("*.yaml"))}
     raw = merged(files, layered.get("experiments", {}))
     config["experiments"] = {name: extended(name, raw) for name in raw}
-    config["datasets"] = merged(read_yaml(base / "config/datasets.yaml"), layered.get("datasets", {}))
-    claims = merged(read_yaml(base / "config/claims.yaml") or {}, layered.get("claims", {}))
+    config["datasets"] = merged(read_mapping(base / "config/datasets.yaml"), layered.get("datasets", {}))
+    claims = merged(read_mapping(base / "config/claims.yaml"), layered.get("claims", {}))
     config["claims"] = {k: v for k, v in claims.items() if v is not None}
     for name, entry in config["datasets"].items():
         validate(entry, base, "dataset", "config/datasets.yaml", name)
@@ -65,10 +66,21 @@ def load(base, overrides: dict | None = None) -> dict:
 DEFAULTS = {"batch_by": ["dataset", "method"], "time_limit": 600, "keep_model": "none", "timed": False, "reported": []}
 
 
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the same safe subset, faster
+
+
+def read_mapping(path) -> dict:
+    """A YAML file that holds a mapping, or nothing."""
+    content = read_yaml(path)
+    if content is not None and not isinstance(content, dict):
+        raise ConfigError(f"{path}: top level: must be a mapping (name: value), not a {type(content).__name__}")
+    return content or {}
+
+
 def read_yaml(path):
     """A YAML file; an error of syntax is one line with the place."""
     try:
-        return yaml.safe_load(path.read_text())
+        return yaml.load(path.read_text(), LOADER)
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file; restore it from the repository") from None
     except yaml.YAMLError as error:
@@ -105,11 +117,16 @@ def extended(name: str, raw: dict, seen=()) -> dict:
 
 def validate(value, base: Path, schema: str, file: str, *where: str) -> None:
     """Check against `workflow/schemas/<schema>.schema.yaml`."""
-    rules = read_yaml(base / f"workflow/schemas/{schema}.schema.yaml")
-    errors = sorted(jsonschema.Draft202012Validator(rules).iter_errors(value), key=lambda e: (len(e.path), str(e.path)))
+    validator = _validator(base / f"workflow/schemas/{schema}.schema.yaml")
+    errors = sorted(validator.iter_errors(value), key=lambda e: (len(e.path), str(e.path)))
     if errors:
         error = jsonschema.exceptions.best_match(errors) if len(errors[0].path) else errors[0]
         raise ConfigError(f"{file}: {_say(error, where)}")
+
+
+@functools.cache
+def _validator(path: Path) -> jsonschema.Draft202012Validator:
+    return jsonschema.Draft202012Validator(read_yaml(path))
 
 
 def _say(error, where) -> str:
@@ -125,7 +142,20 @@ def _say(error, where) -> str:
         return f"{place}: key {lacking!r} is missing"
     if error.validator == "pattern":
         return f"{place}: {error.instance!r} does not have the form {error.validator_value}"
+    if error.validator == "oneOf":
+        return (
+            f"{place}: {error.instance!r} is not allowed; it must be {' or '.join(map(_kind, error.validator_value))}"
+        )
     return f"{place}: {error.message}"
+
+
+def _kind(option: dict) -> str:
+    """One alternative of a schema in words."""
+    if "$ref" in option:
+        return f"a list of {option['$ref'].rpartition('/')[2]}"
+    if "const" in option:
+        return repr(option["const"])
+    return {"array": "a list", "object": "a mapping", "number": "a number"}.get(option["type"], option["type"])
 
 
 def _meant(wrong: str, known) -> str:

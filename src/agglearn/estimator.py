@@ -78,6 +78,8 @@ class Estimator(BaseEstimator):
 def _pack(value, path, arrays):
     """JSON for a learned value; arrays go to `arrays` under their path."""
     if isinstance(value, np.ndarray):
+        if value.dtype == object:
+            raise TypeError(f"{path}: an array of objects cannot be kept without pickle; use a list")
         arrays[path] = value
         return {"__array__": path}
     if isinstance(value, FrameEncoder):

@@ -103,9 +103,9 @@ def _read_csv(path, separator: str, missing: list[str]) -> pd.DataFrame:
         raise DataError("the rows have more fields than the header; mend the file, or name the separator") from None
     except pd.errors.ParserError as error:
         raise DataError(f"cannot be read as text separated by {separator!r} ({_line(error)}); mend the file") from None
+    except (DataError, UnicodeDecodeError):
+        raise
     except ValueError as error:
-        if isinstance(error, UnicodeDecodeError):
-            raise
         raise DataError(f"cannot be read as text separated by {separator!r} ({_line(error)})") from None
     if frame.empty:
         raise DataError("the file has a header but no rows")

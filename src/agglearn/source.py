@@ -60,29 +60,29 @@ def _imports(module: str) -> list[tuple[str, str | None, str]]:
     return [f for f in found if _file(f[0])]
 
 
-def _defining(module: str, name: str | None) -> str:
-    """Module that defines `name`, followed through re-exporting packages."""
+def _origin(module: str, name: str | None) -> tuple[str, str | None]:
+    """Module that defines `name`, and its name there, followed through re-exports and `as`; no name for a module."""
     if name and _file(f"{module}.{name}"):
-        return f"{module}.{name}"
+        return f"{module}.{name}", None
     if name:
         defined = {n.name for n in _tree(module).body if isinstance(n, ast.ClassDef | ast.FunctionDef)}
         if name not in defined:
             for base, original, local in _imports(module):
                 if local == name and original:
-                    return _defining(base, original)
-    return module
+                    return _origin(base, original)
+    return module, name
 
 
 @functools.cache
 def modules_behind(dotted: str) -> tuple[str, ...]:
     """Modules that the class or module `dotted` reaches through imports, sorted."""
     module, _, name = dotted.rpartition(".")
-    todo, seen = [dotted if _file(dotted) else _defining(module, name)], set()
+    todo, seen = [dotted if _file(dotted) else _origin(module, name)[0]], set()
     while todo:
         current = todo.pop()
         if current not in seen:
             seen.add(current)
-            todo += [_defining(base, name) for base, name, _ in _imports(current)]
+            todo += [_origin(base, name)[0] for base, name, _ in _imports(current)]
     return tuple(sorted(seen))
 
 
@@ -100,7 +100,7 @@ def find_class(dotted: str) -> tuple[str, ast.ClassDef] | None:
     module, _, name = dotted.rpartition(".")
     if not module or not _file(module):
         return None
-    module = _defining(module, name)
+    module, name = _origin(module, name)
     for node in _tree(module).body:
         if isinstance(node, ast.ClassDef) and node.name == name:
             return module, node
@@ -115,11 +115,20 @@ def ancestors(dotted: str) -> list[tuple[str, ast.ClassDef]]:
     module, node = found
     chain = [(f"{module}.{node.name}", node)]
     for base in node.bases:
-        name = base.id if isinstance(base, ast.Name) else None
-        if name:
-            home = _defining(module, name)
-            chain += ancestors(f"{home}.{name}")
+        name = _named(module, base)
+        if name != f"{module}.{node.name}":
+            chain += ancestors(name)
     return chain
+
+
+def _named(module: str, base: ast.expr) -> str:
+    """Dotted name of a base class from how `module` writes it: `Base`, `package.module.Base`, `Base[T]`."""
+    text = ast.unparse(base.value if isinstance(base, ast.Subscript) else base)
+    for imported, name, local in _imports(module):
+        if name is None and text.startswith(f"{local}."):
+            return imported + text[len(local) :]
+    head, _, rest = text.partition(".")
+    return ".".join(part for part in (*_origin(module, head), rest) if part)
 
 
 def is_subclass(dotted: str, base: str) -> bool:

@@ -5,11 +5,13 @@ Files found in a mirror or at a local path are used where they lie. Downloads go
 """
 
 import os
+import shutil
 import sys
 import time
 import urllib.error
 import urllib.request
 import zipfile
+import zlib
 from pathlib import Path
 
 from agglearn.errors import DataError, NotAvailable
@@ -124,10 +126,26 @@ def _download(url: str, target: Path, member: str | None, wanted: str, terminal)
         raise OSError(f"connection ended after {part.stat().st_size:,} bytes; the next run continues")
     os.replace(part, whole)
     if member:
-        with zipfile.ZipFile(whole) as archive, atomic_file(target) as work:
-            work.write_bytes(archive.read(member))
-        whole.unlink()
+        _unpack(whole, member, target)
     return target
+
+
+def _unpack(whole: Path, member: str, target: Path) -> None:
+    """Keep one member of an archive; the archive goes, good or bad."""
+    try:
+        with zipfile.ZipFile(whole) as archive, archive.open(member) as inside:
+            _keep(inside, target)
+    except KeyError:
+        raise OSError(f"the archive has no member {member!r}") from None
+    except (zlib.error, EOFError) as error:
+        raise OSError(f"the archive is damaged: {error}") from None
+    finally:
+        whole.unlink()
+
+
+def _keep(inside, target: Path) -> None:
+    with atomic_file(target) as work, open(work, "wb") as out:
+        shutil.copyfileobj(inside, out, BLOCK)
 
 
 def _copy(source, sink, done: int, total: int, name: str, terminal) -> None:

@@ -20,7 +20,7 @@ def reproduction(model, tables: ContingencyTables) -> str:
     """Misfit of the counts for a model of the features too, of the label's rates for one of the label only."""
     if hasattr(model, "misfit_"):
         return (
-            f"its own samples reproduce the tables' counts up to {100 * model.misfit_[-1]:.2g} % "
+            f"its own samples differ from the tables' counts by {100 * model.misfit_[-1]:.2g} % "
             f"(sum of |differences| over sum of counts)"
         )
     keys = used(model, tables)
@@ -33,8 +33,8 @@ def reproduction(model, tables: ContingencyTables) -> str:
     if hasattr(model, "pairs_"):
         which = "the table " + " × ".join(repr(tables.names[i]) for i in keys[0])
     else:
-        which = f"the {len(keys)} tables of single features (pairs are not used)"
-    return f"it uses {which} and reproduces the label's rate there up to {error / max(records, 1):.2g} on average"
+        which = f"the tables of single features ({len(keys)}; pairs are not used)"
+    return f"it uses {which} and misses the label's rate there by {error / max(records, 1):.2g} on average"
 
 
 def used(model, tables: ContingencyTables) -> list[tuple[int, ...]]:

@@ -1,0 +1,246 @@
+"""Bad configuration: one line that names the file, the key and what is allowed."""
+
+import pytest
+
+from agglearn import source
+from agglearn.config import load, merged
+from agglearn.errors import ConfigError
+
+TRIAL = "config/experiments/trial.yaml"
+
+
+def load_it(project, overrides=None):
+    return load(project.base, overrides)
+
+
+def test_the_good_one(project):
+    config = load_it(project, {"scale": "smoke", "datasets": {"fair": {"note": "mine"}}})
+    assert config["scale"] == "smoke"
+    assert config["datasets"]["fair"]["note"] == "mine"
+    assert config["datasets"]["fair"]["class"] == "agglearn.datasets.Packaged"
+    assert config["experiments"]["trial"]["batch_by"] == ["dataset", "method"]
+
+
+def test_layers():
+    under = {"a": {"b": 1, "c": 2}, "d": [1, 2]}
+    assert merged(under, {"a": {"b": 3}, "d": [4]}) == {"a": {"b": 3, "c": 2}, "d": [4]}
+    assert merged(under, {"a": {"b": None}, "new": {"x": 1}}) == {"a": {"c": 2}, "d": [1, 2], "new": {"x": 1}}
+    assert under == {"a": {"b": 1, "c": 2}, "d": [1, 2]}
+
+
+def put(*path):
+    """A change that sets the last of `path` at the keys before it."""
+    *keys, last, value = path
+
+    def change(content):
+        for key in keys:
+            content = content[key]
+        content[last] = value
+
+    return change
+
+
+def drop(*path):
+    *keys, last = path
+
+    def change(content):
+        for key in keys:
+            content = content[key]
+        del content[last]
+
+    return change
+
+
+WRONG = {
+    # file to edit, change, what the line must name
+    "unknown key": ("config", put("scael", "smoke"), ["config/config.yaml", "'scael'", "did you mean 'scale'?", "allowed:"]),
+    "key missing": ("config", drop("mirrors"), ["config/config.yaml", "'mirrors' is missing"]),
+    "unknown scale": ("config", put("scale", "big"), ["config/config.yaml", "scale", "'big'", "smoke, default, paper"]),
+    "empty run": ("config", put("run", []), ["config/config.yaml"]),
+    "one name to run": ("config", put("run", "trial"), ["config/config.yaml: run: 'trial'", "it must be 'all' or a list"]),
+    "seeds by number": ("experiments/trial", put("seeds", 3), [TRIAL, "seeds: 3", "a list of seeds or a mapping"]),
+    "wrong type": ("config", put("cache", 3), ["config/config.yaml", "cache", "string"]),
+    "on_missing": ("config", put("on_missing", "stop"), ["config/config.yaml", "on_missing", "report, fail"]),
+    "tracking key": ("config", put("tracking", "url", "x"), ["config/config.yaml", "tracking", "'url'", "uri"]),
+    "dataset key": ("datasets", put("fair", "titel", "x"), ["config/datasets.yaml", "fair", "'titel'", "did you mean 'title'?"]),
+    "dataset format key": (
+        "datasets",
+        put("adult", "format", "seperator", ";"),
+        ["config/datasets.yaml", "adult.format", "'seperator'", "did you mean 'separator'?"],
+    ),
+    "dataset without class": ("datasets", drop("fair", "class"), ["config/datasets.yaml", "fair", "'class' is missing"]),
+    "dataset class": (
+        "datasets",
+        put("fair", "class", "agglearn.datasets.Nothing"),
+        ["config/datasets.yaml", "fair.class", "'agglearn.datasets.Nothing'", "agglearn.datasets.base.Dataset"],
+    ),
+    "dataset is a method": (
+        "datasets",
+        put("fair", "class", "agglearn.maxent.MaxEntClassifier"),
+        ["config/datasets.yaml", "fair.class", "not a subclass of Dataset"],
+    ),
+    "dataset parameter": (
+        "datasets",
+        put("loglinear", "params", "n_feature", 3),
+        ["config/datasets.yaml", "loglinear.params", "'n_feature'", "did you mean 'n_features'?"],
+    ),
+    "sha256": (
+        "datasets",
+        put("adult", "files", "adult.data", "sha256", "abc"),
+        ["config/datasets.yaml", "adult.files.adult.data.sha256", "'abc'"],
+    ),
+    "experiment key": ("experiments/trial", put("method", {}), [TRIAL, "'method'", "did you mean 'methods'?"]),
+    "experiment without seeds": ("experiments/trial", drop("seeds"), [TRIAL, "'seeds' is missing"]),
+    "unknown data set": ("experiments/trial", put("datasets", "adutl", {}), [TRIAL, "datasets", "'adutl'", "did you mean 'adult'?"]),
+    "unknown task": ("experiments/trial", put("task", "agglearn.tasks.Sorting"), [TRIAL, "task", "'agglearn.tasks.Sorting'"]),
+    "task is no task": ("experiments/trial", put("task", "agglearn.maxent.MaxEntClassifier"), [TRIAL, "task", "not a subclass of Task"]),
+    "unknown method class": (
+        "experiments/trial",
+        put("methods", "maxent", "class", "agglearn.maxent.MaxentClassifier"),
+        [TRIAL, "methods.maxent.class", "'agglearn.maxent.MaxentClassifier'", "agglearn.estimator.Estimator"],
+    ),
+    "class in no module": ("experiments/trial", put("methods", "maxent", "class", "MaxEnt"), [TRIAL, "methods.maxent.class", "'MaxEnt'"]),
+    "not an estimator": (
+        "experiments/trial",
+        put("methods", "maxent", "class", "agglearn.tasks.Classification"),
+        [TRIAL, "methods.maxent.class", "'agglearn.tasks.Classification'", "not a subclass of Estimator"],
+    ),
+    "somebody else's estimator": (
+        "experiments/trial",
+        put("methods", "maxent", "class", "sklearn.linear_model.LogisticRegression"),
+        [TRIAL, "methods.maxent.class", "'sklearn.linear_model.LogisticRegression'"],
+    ),
+    "parameter of a method": (
+        "experiments/trial",
+        put("methods", "maxent", "params", "n_chain", 3),
+        [TRIAL, "methods.maxent.params", "'n_chain'", "did you mean 'n_chains'?", "l2_theta"],
+    ),
+    "method key": (
+        "experiments/trial",
+        put("methods", "maxent", "parms", {}),
+        [TRIAL, "methods.maxent", "'parms'", "did you mean 'params'?"],
+    ),
+    "what a method observes": (
+        "experiments/trial",
+        put("methods", "maxent", "observe", "table"),
+        [TRIAL, "methods.maxent.observe", "'table'", "did you mean 'tables'?", "records, tables"],
+    ),
+    "observation type": (
+        "experiments/trial",
+        put("observe", "tables", "type", "agglearn.observations.Table"),
+        [TRIAL, "observe.tables.type", "not a subclass of Observation"],
+    ),
+    "unknown measure": ("experiments/trial", put("measures", ["nlh"]), [TRIAL, "measures", "'nlh'", "did you mean 'nllh'?", "brier"]),
+    "unknown baseline": ("experiments/trial", put("baseline", "logit"), [TRIAL, "baseline", "'logit'", "logistic, maxent"]),
+    "batch_by": ("experiments/trial", put("batch_by", ["methods"]), [TRIAL, "batch_by.0", "'methods'", "dataset, observation, method, seed"]),
+    "seeds": ("experiments/trial", put("seeds", [0, 0]), [TRIAL, "seeds"]),
+    "negative seed": ("experiments/trial", put("seeds", {"default": [-1]}), [TRIAL, "seeds"]),
+    "time limit": ("experiments/trial", put("time_limit", 0), [TRIAL, "time_limit"]),
+    "reported data set": (
+        "experiments/trial",
+        put("reported", [{"dataset": "bank", "method": "maxent", "measure": "nllh", "value": 1, "place": "Table 1"}]),
+        [TRIAL, "reported.0.dataset", "'bank'", "fair, loglinear"],
+    ),
+    "reported key": (
+        "experiments/trial",
+        put("reported", [{"dataset": "fair", "method": "maxent", "measure": "nllh", "value": 1, "places": "Table 1"}]),
+        [TRIAL, "reported.0", "'places'"],
+    ),
+    "extends nothing": ("experiments/trial", put("extends", "trail"), [TRIAL, "extends", "'trail'", "did you mean 'trial'?"]),
+    "extends itself": ("experiments/trial", put("extends", "trial"), [TRIAL, "extends", "circle", "trial → trial"]),
+    "claim of no experiment": (
+        "claims",
+        put("c", {"source": "maxent", "claim": "x", "place": "y", "experiment": "trila", "predicate": "less", "value": {"measure": "nllh"}}),
+        ["config/claims.yaml", "c.experiment", "'trila'", "did you mean 'trial'?"],
+    ),
+    "claim's predicate": (
+        "claims",
+        put("c", {"source": "maxent", "claim": "x", "place": "y", "experiment": "trial", "predicate": "lesser", "value": {"measure": "nllh"}}),
+        ["config/claims.yaml", "c.predicate", "'lesser'", "greater"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_bad_config_is_one_line(project, name):
+    file, change, said = WRONG[name]
+    project.edit(file, change)
+    with pytest.raises(ConfigError) as caught:
+        load_it(project)
+    line = str(caught.value)
+    assert "\n" not in line
+    for words in said:
+        assert words in line
+
+
+def test_unknown_experiment_in_run(project):
+    with pytest.raises(ConfigError) as caught:
+        load_it(project, {"run": ["trail"]})
+    assert "config/config.yaml: run: 'trail' is not known (did you mean 'trial'?)" in str(caught.value)
+
+
+def test_two_experiments_that_extend_each_other(project):
+    project.edit("experiments/trial", put("extends", "b"))
+    project.path("experiments/b").write_text("extends: trial\n")
+    with pytest.raises(ConfigError, match="circle"):
+        load_it(project)
+
+
+@pytest.mark.parametrize("file", ["config", "datasets", "experiments/trial", "claims"])
+def test_yaml_that_is_none(project, file):
+    path = project.path(file)
+    path.write_text("good: 1\nbad: [1, 2\nmore: 3\n")
+    with pytest.raises(ConfigError) as caught:
+        load_it(project)
+    line = str(caught.value)
+    assert "\n" not in line
+    assert f"config/{file}.yaml:3: not valid YAML" in line
+
+
+@pytest.mark.parametrize("file", ["config", "datasets", "experiments/trial", "claims"])
+@pytest.mark.parametrize("text", ["", "- a\n- b\n", "just text\n"])
+def test_yaml_that_is_no_mapping(project, file, text):
+    if (file, text) == ("claims", ""):
+        return  # no claims are no error
+    project.path(file).write_text(text)
+    file = "experiments/trial" if (file, text) == ("datasets", "") else file  # which names one
+    with pytest.raises(ConfigError, match=f"config/{file}.yaml"):
+        load_it(project)
+
+
+@pytest.mark.parametrize("name", ["config", "datasets"])
+def test_a_file_that_is_gone(project, name):
+    project.path(name).unlink()
+    with pytest.raises(ConfigError, match=rf"{name}\.yaml: no such file"):
+        load_it(project)
+
+
+def test_an_entry_that_is_empty(project):
+    project.edit("datasets", put("fair", None))
+    with pytest.raises(ConfigError, match=r"config/datasets\.yaml: fair"):
+        load_it(project)
+
+
+def test_overrides_are_checked_like_files(project):
+    with pytest.raises(ConfigError, match="'scales'"):
+        load_it(project, {"scales": "smoke"})
+    with pytest.raises(ConfigError, match=r"mine.*'titel'"):
+        load_it(project, {"datasets": {"mine": {"titel": "x"}}})
+    with pytest.raises(ConfigError, match=r"trial.*measures.*'auk'"):
+        load_it(project, {"experiments": {"trial": {"measures": ["auk"]}}})
+
+
+def test_code_of_ones_own(project, monkeypatch):
+    monkeypatch.setattr(source, "ROOTS", list(source.ROOTS))
+    (project.base / "mine").mkdir()
+    code = "from agglearn import estimator\n\nclass My(estimator.Estimator):\n    def __init__(self, rate=1):\n        pass\n"
+    (project.base / "mine/own_methods_for_test.py").write_text(code)
+    project.edit(
+        "experiments/trial",
+        put("methods", "mine", {"class": "own_methods_for_test.My", "observe": "tables", "params": {"rate": 2}}),
+    )
+    with pytest.raises(ConfigError, match=r"no class 'own_methods_for_test\.My'"):
+        load_it(project)
+    assert load_it(project, {"code": ["mine"]})["code"] == ["mine"]
+    with pytest.raises(ConfigError, match="takes no 'rat'"):
+        load_it(project, {"code": ["mine"], "experiments": {"trial": {"methods": {"mine": {"params": {"rat": 1}}}}}})

@@ -1,0 +1,144 @@
+"""Populations with a known truth, and records from files."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import chi2
+
+from agglearn.datasets import LogLinear, Packaged, RecordStore, Tabular
+from agglearn.datasets.simulated import interaction, weights
+from agglearn.errors import DataError, NotAvailable
+from agglearn.seeds import generator
+
+ALARM = 1e-6
+SIZES = {"n_features": 3, "n_modalities": 4, "strength": 0.8, "n": 20_000, "weights_seed": 0}
+
+
+def exact_mass(model: dict) -> np.ndarray:
+    """(m, …, m, 2) probabilities of every (x, y), by summing the weights of each state one by one."""
+    d, m = model["n_features"], model["n_modalities"]
+    named = {k: v for k, v in model.items() if k != "n"}
+    mu, theta, intercept = weights(d, m, model["strength"], generator("loglinear", sorted(named.items())))
+    mass = np.empty((m,) * d + (2,))
+    for x in np.ndindex(*(m,) * d):
+        at = [i * m + v for i, v in enumerate(x)]
+        on = [(a, b) for a in at for b in at if a <= b]
+        for y in (0, 1):
+            mass[(*x, y)] = np.exp(sum(mu[p] + y * theta[p] for p in on) + y * intercept)
+    return mass / mass.sum()
+
+
+def misfits(frame: pd.DataFrame, y: np.ndarray, mass: np.ndarray) -> list[float]:
+    """p-values of Pearson's test of every single and pair frequency, labels included."""
+    d, m = mass.ndim - 1, mass.shape[0]
+    values = np.column_stack([*(frame[c].str[1:].astype(int) for c in frame), y])
+    shape = (m,) * d + (2,)
+    out = []
+    for i in range(d + 1):
+        for j in range(i, d + 1):
+            axes = tuple(sorted({i, j}))
+            expected = mass.sum(axis=tuple(a for a in range(d + 1) if a not in axes)) * len(y)
+            flat = np.ravel_multi_index([values[:, a] for a in axes], [shape[a] for a in axes])
+            seen = np.bincount(flat, minlength=expected.size)
+            statistic = ((seen - expected.ravel()) ** 2 / expected.ravel()).sum()
+            out.append(chi2.sf(statistic, expected.size - 1))
+    return out
+
+
+def test_loglinear_draws_its_population():
+    drawn = LogLinear(**SIZES).draw(seed=1)
+    p_values = misfits(drawn.frame, drawn.y, exact_mass(SIZES))
+    assert len(p_values) == 10
+    assert min(p_values) > ALARM / len(p_values)
+
+
+@pytest.mark.parametrize("wrong", ["weights", "label", "independent"])
+def test_a_wrong_population_is_rejected(wrong):
+    drawn = LogLinear(**SIZES).draw(seed=1)
+    frame, y, mass = drawn.frame, drawn.y, exact_mass(SIZES)
+    if wrong == "weights":
+        mass = exact_mass(SIZES | {"weights_seed": 1})
+    elif wrong == "label":
+        y = 1 - y
+    else:  # singles kept, pairs broken
+        frame = frame.assign(x1=np.random.default_rng(0).permutation(frame.x1))
+    assert min(misfits(frame, y, mass)) < ALARM / 10
+
+
+def test_loglinear_probabilities_are_the_truth():
+    drawn = LogLinear(**SIZES).draw(seed=2)
+    mass = exact_mass(SIZES)
+    x = tuple(drawn.frame[c].str[1:].astype(int).to_numpy() for c in drawn.frame)
+    np.testing.assert_allclose(drawn.probabilities, mass[(*x, 1)] / mass[x].sum(-1))
+    assert drawn.parameters["theta"].shape == (12, 12)
+
+
+def test_loglinear_seeds_and_parameters():
+    one, two = (LogLinear(**SIZES).draw(seed=s) for s in (1, 2))
+    pd.testing.assert_frame_equal(LogLinear(**SIZES).draw(seed=1).frame, one.frame)
+    assert not one.frame.equals(two.frame)
+    np.testing.assert_array_equal(one.parameters["theta"], two.parameters["theta"])
+    assert len(LogLinear(**SIZES).draw(seed=1, n=7).y) == 7
+    with pytest.raises(DataError, match="unknown parameter 'rows'"):
+        LogLinear().draw(0, rows=3)
+    with pytest.raises(DataError, match="too many to enumerate"):
+        LogLinear(n_features=30, n_modalities=10).draw(0)
+
+
+def test_interaction_of_two_features():
+    w = np.zeros((4, 4))
+    w[0, 0], w[1, 1], w[2, 2], w[3, 3] = 1, 2, 10, 20
+    w[0, 3] = w[3, 0] = 100
+    assert interaction(w, 2, 2).tolist() == [11, 121, 12, 22]
+
+
+def parse(tmp_path, text: str, entry: dict, name="a.csv") -> RecordStore:
+    (tmp_path / name).write_text(text)
+    out = tmp_path / "out"
+    out.mkdir(exist_ok=True)
+    Tabular.of({"title": "t", "class": "agglearn.datasets.Tabular", **entry}).parse({name: tmp_path / name}, out)
+    return RecordStore.open(out)
+
+
+def test_text_files(tmp_path):
+    text = "|comment\n39, ?, >50K.\n, b, <=50K\n"
+    form = {"separator": ", ", "columns": ["age", "job", "income"], "comment": "|", "missing": ["?"]}
+    store = parse(tmp_path, text, {"format": form, "label": {"column": "income", "positive": [">50K", ">50K."]}})
+    assert store.labels().tolist() == [1, 0]
+    frame = store.features()
+    assert list(frame) == ["age", "job"]
+    assert frame.isna().to_numpy().tolist() == [[False, True], [True, False]]
+    assert store.features(np.array([1])).job.tolist() == ["b"]
+
+
+LABEL = {"label": {"column": "y"}}
+
+
+@pytest.mark.parametrize(
+    ("text", "entry", "said"),
+    [
+        ("", LABEL, "empty"),
+        ("a,y\n", LABEL, "no rows"),
+        ("a,z\n1,0\n2,1\n", LABEL, "no label column 'y'"),
+        ("a,y\n1,0\n2,1\n3,2\n", LABEL, "must have two values, it has 3"),
+        ("a,y\n1,no\n2,yes\n", LABEL, "positive"),
+        ("a,y\n1,0\n2\n,1,2,3\n", LABEL, "cannot be read"),
+        ("a,y\n1,0\nx,1\n", {**LABEL, "features": {"numeric": ["a"]}}, "column 'a' is numeric but row 2 holds 'x'"),
+        ("a,y\n1,0\n2,1\n", {**LABEL, "features": {"drop": ["b"]}}, r"features\.drop: no column 'b'"),
+        ("a,y\n1,0\n2,1\n", {**LABEL, "split": {"train": "b.csv", "test": "a.csv"}}, "no file 'b.csv'"),
+        ("a,y\n1,0\n2,1\n", {}, "no label"),
+    ],
+)
+def test_files_that_are_wrong(tmp_path, text, entry, said):
+    with pytest.raises(DataError, match=said):
+        parse(tmp_path, text, entry)
+
+
+def test_packaged(tmp_path):
+    entry = {"params": {"loader": "no_such_package.load"}, "label": {"column": "y"}}
+    with pytest.raises(NotAvailable, match="no_such_package is not installed"):
+        Packaged.of(entry).parse({}, tmp_path)
+    entry = {"params": {"loader": "sklearn.datasets.load_breast_cancer"}, "label": {"column": "target", "positive": 1}}
+    said = Packaged.of(entry).parse({}, tmp_path)
+    assert (said["rows"], said["columns"]) == (569, 30)
+    assert RecordStore.open(tmp_path).labels().sum() == 357

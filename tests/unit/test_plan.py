@@ -1,0 +1,148 @@
+"""From configuration to runs."""
+
+import itertools
+import json
+
+import pytest
+
+from agglearn import config as configuration
+from agglearn import plan as planning
+from agglearn.errors import ConfigError
+from agglearn.plan import IDENTITY, Plan, at_scale, canonical, classes_in, points
+
+
+def test_points():
+    assert points(3) == [3]
+    assert points({"grid": [1, 2]}) == [1, 2]
+    assert points({"a": 1}) == [{"a": 1}]
+    assert points({}) == [{}]
+    assert points({"a": {"grid": [1, 2]}, "b": {"grid": ["x", "y"]}}) == [
+        {"a": a, "b": b} for a in (1, 2) for b in ("x", "y")
+    ]
+    assert points({"a": {"b": {"grid": [1, 2]}}}) == [{"a": {"b": 1}}, {"a": {"b": 2}}]
+    assert points([{"grid": [1, 2]}, 3]) == [[1, 3], [2, 3]]
+    nested = {"grid": [{"kind": "a"}, {"kind": "b", "size": {"grid": [1, 2]}}]}
+    assert points(nested) == [{"kind": "a"}, {"kind": "b", "size": 1}, {"kind": "b", "size": 2}]
+
+
+def test_at_scale():
+    value = {
+        "n": {"smoke": 1, "default": 2},
+        "deep": [{"default": {"x": {"paper": 9, "default": 8}}}],
+        "plain": {"default_n": 1},
+    }
+    assert at_scale(value, "smoke") == {"n": 1, "deep": [{"x": 8}], "plain": {"default_n": 1}}
+    assert at_scale(value, "paper") == {"n": 2, "deep": [{"x": 9}], "plain": {"default_n": 1}}
+    assert at_scale({"smoke": None, "default": 2}, "smoke") is None
+    assert at_scale({}, "smoke") == {}
+    with pytest.raises(ConfigError, match="no value for scale 'paper' and no default"):
+        at_scale({"a": {"smoke": 1}}, "paper")
+
+
+def test_classes_in():
+    value = {"q": {"class": "a.B", "params": {"inner": [{"class": "c.D"}]}}, "class": 1, "x": 2}
+    assert classes_in(value) == ["a.B", "c.D"]
+
+
+def plan_of(project, **overrides) -> Plan:
+    return Plan(configuration.load(project.base, {"run": ["trial"], **overrides}))
+
+
+def test_runs_of_the_trial(project):
+    plan = plan_of(project)
+    runs = plan.runs("trial")
+    # fair, and two sizes of loglinear; two maxent and one logistic; three seeds
+    assert len(runs) == 3 * 3 * 3
+    assert len({r.key for r in runs}) == len(runs)
+    assert {json.loads(r.params)["n_chains"] for r in runs if r.method == "maxent"} == {10000}
+    assert {r.dataset_params for r in runs if r.dataset == "loglinear"} == {'{"n": 100}', '{"n": 200}'}
+    first = runs[0]
+    assert (first.dataset, first.observation, first.seed) == (
+        first.slot.dataset,
+        first.slot.observation,
+        first.slot.seed,
+    )
+    assert first.observation_params == '{"binning": "width"}'
+    with pytest.raises(AttributeError):
+        first.colour  # noqa: B018
+    assert plan.sources() == ["maxent"]
+
+
+def test_keys_are_stable_and_say_who(project):
+    run = plan_of(project).runs("trial")[0]
+    assert run.key == plan_of(project).runs("trial")[0].key
+    assert run.key == planning.digest([getattr(run, f) for f in IDENTITY])
+    smoke = plan_of(project, scale="smoke").runs("trial")
+    assert {r.seed for r in smoke} == {0}
+    keys = {r.key for r in plan_of(project).runs("trial")}
+    assert not keys & {r.key for r in smoke if r.method == "maxent"}, "other sizes are other runs"
+    assert {r.key for r in smoke if r.method == "logistic"} <= keys, "equal parameters are equal runs"
+    project.edit("experiments/trial", lambda e: e.update(title="Another", measures=["nllh"]))
+    assert run.key in {r.key for r in plan_of(project).runs("trial")}
+
+
+def test_recipes_change_with_code_and_measures(project, monkeypatch):
+    def recipes():
+        return {r.key: r.recipe for r in plan_of(project).runs("trial")}
+
+    before = recipes()
+    assert len(set(before.values())) == len(before)
+    assert recipes() == before
+    asked = []
+    real = planning.code_digest
+    monkeypatch.setattr(planning, "code_digest", lambda *names: asked.append(names) or real(*names) + "edited")
+    after = recipes()
+    assert after.keys() == before.keys()
+    assert all(after[k] != before[k] for k in before)
+    assert {names[0] for names in asked} == {"agglearn.maxent.MaxEntClassifier", "agglearn.maxent.LogisticSkyline"}
+    monkeypatch.undo()
+    project.edit("experiments/trial", lambda e: e.update(measures=["nllh"]))
+    assert all(v != before[k] for k, v in recipes().items())
+
+
+def test_batches(project):
+    plan = plan_of(project)
+    assert plan.batches("trial") == ["fair-logistic", "fair-maxent", "loglinear-logistic", "loglinear-maxent"]
+    parts = [plan.runs("trial", b) for b in plan.batches("trial")]
+    assert sorted(r.key for r in itertools.chain(*parts)) == sorted(r.key for r in plan.runs("trial"))
+    assert plan.datasets("trial") == ["fair", "loglinear"]
+    assert plan.datasets("trial", "fair-maxent") == ["fair"]
+    project.edit("experiments/trial", lambda e: e.update(batch_by=["seed"]))
+    assert plan_of(project).batches("trial") == ["0", "1", "2"]
+
+
+def test_slots_are_shared_by_methods(project):
+    plan = plan_of(project)
+    slots = plan.slots("trial", "fair")
+    assert len(slots) == 2 * 3
+    assert len({s.key for s in slots}) == 6
+    assert {r.slot for r in plan.runs("trial") if r.dataset == "fair"} == set(slots)
+
+
+def test_extends(project):
+    child = "extends: trial\ntitle: Child\ndatasets: {loglinear: null, bank: {}}\nseeds: [7]\n"
+    project.path("experiments/child").write_text(child)
+    plan = plan_of(project, run=["child"])
+    assert plan.datasets("child") == ["bank", "fair"]
+    assert {r.seed for r in plan.runs("child")} == {7}
+    assert {r.method for r in plan.runs("child")} == {"maxent", "logistic"}
+    grandchild = "extends: child\nmethods: {maxent: {params: {l2_theta: 1.0}}}\n"
+    project.path("experiments/grandchild").write_text(grandchild)
+    runs = plan_of(project, run=["grandchild"]).runs("grandchild")
+    params = {r.params for r in runs if r.method == "maxent"}
+    assert params == {canonical({"l2_theta": 1.0, "n_chains": 10000})}
+
+
+def test_doubles_are_refused(project):
+    def twice(e):
+        e["methods"]["maxent"]["params"]["l2_theta"] = {"grid": [1.0, 2.0, 1.0]}
+
+    project.edit("experiments/trial", twice)
+    with pytest.raises(ConfigError, match=r"config/experiments/trial\.yaml: the same run stands twice: fair, maxent"):
+        plan_of(project)
+
+
+def test_only_what_is_asked_for_is_planned(project):
+    project.path("experiments/other").write_text("extends: trial\ntitle: Other\n")
+    assert list(plan_of(project, run=["other"]).experiments) == ["other"]
+    assert {"other", "trial"} <= set(plan_of(project, run="all").experiments)

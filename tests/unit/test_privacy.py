@@ -1,0 +1,216 @@
+"""The privacy boundary: an estimator that searches everything it can reach must not find labels or records."""
+
+import gc
+import inspect
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from agglearn.datasets import RecordStore, Tabular
+from agglearn.errors import DataError
+from agglearn.estimator import Estimator
+from agglearn.observations import ContingencyTables, Observation, Records
+from agglearn.tasks import Classification, Source, Task
+
+N = 300  # records; no table, vocabulary or list of bins is that long
+
+
+def forbidden_records(folder: Path) -> tuple[pd.DataFrame, np.ndarray]:
+    """Records written to `folder`: what no learner from aggregates may get hold of."""
+    rng = np.random.default_rng(7)
+    frame = pd.DataFrame(
+        {"age": rng.normal(40, 10, N), "job": rng.choice(["cook", "nurse"], N), "zone": rng.integers(0, 9, N)}
+    )
+    frame["y"] = (rng.random(N) < 0.4).astype(np.int8)
+    frame.to_csv(folder / "private.csv", index=False)
+    return frame.drop(columns="y"), frame["y"].to_numpy()
+
+
+class Thief(Estimator):
+    """Walks everything that is reachable from its observation and keeps what it should not have found."""
+
+    observes = ContingencyTables
+    frame, y, folder = None, None, None  # what it looks for, set by the test
+
+    def __init__(self, random_state=None):
+        self.random_state = random_state
+
+    def _fit(self, observation, selection=None):
+        self.found_, self.visited_ = [], 0
+        todo, seen = [("observation", observation), ("selection", selection)], {}
+        while todo:
+            where, thing = todo.pop()
+            if id(thing) in seen or isinstance(thing, ModuleType | type) or inspect.isroutine(thing):
+                continue
+            seen[id(thing)] = thing
+            self.visited_ += 1
+            self._judge(where, thing)
+            todo += [(f"{where}{how}", inner) for how, inner in inside(thing)]
+
+    def _judge(self, where, thing):
+        if isinstance(thing, str | Path) and self._leads_to_records(str(thing)):
+            self.found_.append(f"{where}: a path, {thing}")
+        for values in columns(thing):
+            if len(values) == N and same(values, self.y):
+                self.found_.append(f"{where}: the labels")
+            if any(len(values) == N and same(values, self.frame[c]) for c in self.frame):
+                self.found_.append(f"{where}: a column of the records")
+
+    def _leads_to_records(self, text: str) -> bool:
+        """Whether a text names the records' file or folder, or a file in it."""
+        return str(self.folder) in text or "private" in text
+
+
+def inside(thing) -> list:
+    """(how, what) of everything directly within a value."""
+    if isinstance(thing, dict):
+        return [(f"[{k!r}]", v) for k, v in thing.items()] + [(".key", k) for k in thing]
+    if isinstance(thing, list | tuple | set | frozenset):
+        return [(f"[{i}]", v) for i, v in enumerate(thing)]
+    if isinstance(thing, np.ndarray):
+        return ([(".base", thing.base)] if thing.base is not None else []) + (
+            [(f"[{i}]", v) for i, v in enumerate(thing.flat)] if thing.dtype == object else []
+        )
+    if isinstance(thing, pd.DataFrame):
+        return [(f"[{c!r}]", thing[c].to_numpy()) for c in thing] + [(".attrs", thing.attrs)]
+    if isinstance(thing, str | bytes | int | float | Path):
+        return []
+    return [(".__dict__", getattr(thing, "__dict__", {})), (".referents", referents(thing))]
+
+
+def referents(thing) -> list:
+    """What the interpreter knows an object to hold (slots, closures), but for code and modules."""
+    return [r for r in gc.get_referents(thing) if not isinstance(r, type | ModuleType) and not inspect.isroutine(r)]
+
+
+def columns(thing) -> list:
+    """The vectors in a value that could be labels or a feature."""
+    if isinstance(thing, np.ndarray) and thing.ndim >= 1:
+        return [thing.ravel(), *(thing.T if thing.ndim == 2 else [])]
+    if isinstance(thing, pd.Series | pd.Index):
+        return [thing.to_numpy()]
+    return [np.array(thing, dtype=object)] if isinstance(thing, list | tuple) and len(thing) == N else []
+
+
+def same(values, wanted) -> bool:
+    """Whether two vectors are equal, in this order, in another, or with labels exchanged."""
+    a, b = (pd.Series(list(v)).astype(str) for v in (as_plain(values), as_plain(wanted)))
+    return bool((a == b).all()) or sorted(a) == sorted(b)
+
+
+def as_plain(values):
+    try:
+        return np.asarray(values).astype(float)
+    except (TypeError, ValueError):
+        return np.asarray(values)
+
+
+@pytest.fixture
+def hidden(tmp_path, monkeypatch):
+    """Prepared records, and a thief who knows what to look for."""
+    folder = tmp_path / "private"
+    folder.mkdir()
+    frame, y = forbidden_records(folder)
+    entry = {"title": "t", "class": "agglearn.datasets.Tabular", "label": {"column": "y"}, "split": 0.5}
+    dataset = Tabular.of(entry)
+    dataset.parse({"private.csv": folder / "private.csv"}, folder)
+    monkeypatch.setattr(Thief, "folder", folder)
+    monkeypatch.setattr(Thief, "frame", frame)
+    monkeypatch.setattr(Thief, "y", y)
+    return frame, y, entry, RecordStore.open(folder)
+
+
+class WithAll(Thief):
+    """The thief where the boundary is meant to be open: it gets records."""
+
+    observes = Records
+
+
+def learners_see() -> list[type[Observation]]:
+    """Every observation type but the one that is records."""
+    return [
+        kind for kind in Observation.__subclasses__() if kind is not Records and kind.__module__.startswith("agglearn")
+    ]
+
+
+def made_of(kind, frame, y, folder) -> list[Observation]:
+    """Observations of every way to make them."""
+    assert kind is ContingencyTables, f"say here how {kind.__name__} is made, so that it is searched too"
+    whole = frame.assign(y=y)
+    whole.to_parquet(folder / "private.parquet", row_group_size=50)
+    made = [
+        ContingencyTables.from_records(whole, "y"),
+        ContingencyTables.from_records(whole, "y", pairs="none", binning="width"),
+        ContingencyTables.from_parquet(folder / "private.parquet", "y"),
+    ]
+    made[0].save(folder.parent / "shown")
+    return [*made, ContingencyTables.load(folder.parent / "shown")]
+
+
+@pytest.mark.parametrize("kind", learners_see())
+def test_nothing_is_found_in_what_learners_get(kind, hidden):
+    frame, y, _, store = hidden
+    for observation in made_of(kind, frame, y, store.folder):
+        thief = type("T", (Thief,), {"observes": kind})().fit(observation)
+        assert thief.found_ == []
+        assert thief.visited_ > 50
+
+
+@pytest.mark.parametrize("kind", learners_see())
+@pytest.mark.parametrize("task", [Classification])
+def test_nothing_is_found_in_what_a_task_gives(kind, task, hidden, monkeypatch):
+    _, _, entry, store = hidden
+    seen, truth = task().observe(Source("hidden", entry, {}, store), kind, {}, 0)
+    train = {"frame": store.features(), "y": store.labels()}
+    test = {"frame": truth.frame, "y": truth.y}
+    for looked_for in (train, test):
+        monkeypatch.setattr(Thief, "frame", looked_for["frame"])
+        monkeypatch.setattr(Thief, "y", looked_for["y"])
+        monkeypatch.setattr(f"{__name__}.N", len(looked_for["y"]))
+        assert type("T", (Thief,), {"observes": kind})().fit(seen).found_ == []
+
+
+def test_every_task_is_searched():
+    known = {t for t in Task.__subclasses__() if t.__module__.startswith("agglearn")}
+    assert known == {Classification}, "name the new task in the parameters above"
+
+
+def test_the_thief_finds_records_where_they_are(hidden):
+    frame, y, _, _ = hidden
+    found = WithAll().fit(Records.from_records(frame.assign(y=y), "y")).found_
+    assert any("the labels" in f for f in found)
+    assert any("a column of the records" in f for f in found)
+
+
+@pytest.mark.parametrize("leak", ["array", "list", "path", "closure", "nested", "view", "shuffled"])
+def test_the_thief_finds_what_is_smuggled(hidden, leak):
+    frame, y, _, store = hidden
+    tables = ContingencyTables.from_records(frame.assign(y=y), "y")
+
+    class Reader:
+        __slots__ = ("read",)
+
+    reader = Reader()
+    reader.read = (lambda labels: lambda: labels)(y).__closure__
+    smuggled = {
+        "array": y,
+        "list": list(map(int, y)),
+        "path": str(store.folder / "labels.parquet"),
+        "closure": reader,
+        "nested": {"a": [({"b": frame[["job"]]},)]},
+        "view": y.copy()[:10],
+        "shuffled": np.sort(y),
+    }[leak]
+    object.__setattr__(tables, "extra", smuggled)
+    assert Thief().fit(tables).found_
+
+
+def test_another_type_is_refused_before_it_is_looked_at(hidden):
+    frame, y, _, _ = hidden
+    thief = Thief()
+    with pytest.raises(DataError, match="learns from ContingencyTables, not from Records"):
+        thief.fit(Records.from_records(frame.assign(y=y), "y"))
+    assert not hasattr(thief, "found_")

@@ -1,0 +1,95 @@
+"""Children that raise, die or hang: the others all run, each once."""
+
+import os
+import signal
+import time
+
+import pytest
+
+from agglearn.running import build, in_children
+
+LIMIT = 0.6
+
+
+def run(tmp_path, behaviours: list[str], limit=LIMIT):
+    """(what each item did, in order; {item: why} of those that failed)."""
+    log = tmp_path / "log"
+
+    def work(item):
+        at, how = item
+        with open(log, "a") as handle:
+            handle.write(f"{at}\n")
+        if how == "raises":
+            raise ValueError("on purpose")
+        if how == "exits":
+            os._exit(7)
+        if how == "killed":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if how == "hangs":
+            time.sleep(60)
+        if how == "slow":
+            time.sleep(limit * 0.6)
+
+    items = list(enumerate(behaviours))
+    failed = {item[0]: why for item, why in in_children(work, items, limit)}
+    return [int(x) for x in log.read_text().split()] if log.exists() else [], failed
+
+
+SAID = {
+    "raises": "the process ended with status 1",
+    "exits": "the process ended with status 7",
+    "killed": "the process was ended by SIGKILL",
+    "hangs": f"stopped after the limit of {LIMIT:g} s",
+}
+
+
+@pytest.mark.parametrize("how", SAID)
+@pytest.mark.parametrize("place", [0, 2, 4])
+def test_one_that_fails(tmp_path, how, place):
+    behaviours = ["ok"] * 5
+    behaviours[place] = how
+    begun, failed = run(tmp_path, behaviours)
+    assert begun == [0, 1, 2, 3, 4]
+    assert list(failed) == [place]
+    assert failed[place].startswith(SAID[how])
+
+
+def test_all_kinds_in_a_row(tmp_path):
+    begun, failed = run(tmp_path, ["raises", "killed", "hangs", "ok", "exits"])
+    assert begun == [0, 1, 2, 3, 4]
+    assert [failed[i].split(" (")[0] for i in (0, 1, 2, 4)] == [SAID[h] for h in ("raises", "killed", "hangs", "exits")]
+
+
+def test_the_limit_is_for_each_not_for_all(tmp_path):
+    begun, failed = run(tmp_path, ["slow"] * 4)
+    assert begun == [0, 1, 2, 3]
+    assert failed == {}
+
+
+def test_nothing_to_do(tmp_path):
+    assert run(tmp_path, []) == ([], {})
+
+
+def test_work_is_done_in_children(tmp_path):
+    here = []
+    assert list(in_children(lambda item: here.append(item), [1, 2], 5)) == []
+    assert here == []
+
+
+def test_no_child_is_left(tmp_path):
+    run(tmp_path, ["ok", "hangs"])
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
+def test_build():
+    value = {"class": "agglearn.encoding.FrameEncoder", "params": {"features": [1]}}
+    assert build(value).features == [1]
+    nested = {
+        "class": "agglearn.maxent.BestPairClassifier",
+        "params": {"l2": {"class": "fractions.Fraction", "params": {"numerator": 3}}},
+    }
+    built = build(nested, random_state=5)
+    assert (built.l2, built.random_state) == (3, 5)
+    assert build({"a": 1}) == {"a": 1}
+    assert build(4) == 4

@@ -1,0 +1,145 @@
+"""Digests of code: what must change them, what must not; and what is read from classes without importing them."""
+
+import itertools
+
+import pytest
+
+from agglearn import source
+
+numbers = itertools.count()
+
+
+class Package:
+    """A small package in a folder of its own, followed like our own code."""
+
+    def __init__(self, folder):
+        self.name = f"followed{next(numbers)}"
+        self.folder = folder / self.name
+        self.folder.mkdir()
+        self.write("__init__", "from .models import Model\nfrom .models import Model as Renamed\n")
+        self.write("models", f"import numpy as np\nfrom {self.name}.base import Base\nfrom .helpers import near\n\n"
+                   "class Model(Base):\n    KIND = 'm'\n    def fit(self):\n        return near(1)\n")  # fmt: skip
+        self.write("base", "class Base:\n    KIND = 'b'\n    TABLE = {'a': ('', 1)}\n"
+                   "    def __init__(self, rate=1, *, seed=None):\n        pass\n")  # fmt: skip
+        self.write("helpers", "def near(x):\n    from .far import far\n    return far(x)\n")
+        self.write("far", '"""Far."""\n\ndef far(x):\n    """Docstring."""\n    return x + 1  # comment\n')
+        self.write("apart", "class Apart:\n    def __init__(self, **more):\n        pass\n")
+        source.add_root(folder)
+
+    def write(self, module: str, text: str):
+        (self.folder / f"{module}.py").write_text(text)
+        self.forget()
+
+    def forget(self):
+        """A new process would read the files anew."""
+        for cached in (
+            source._file,
+            source._tree,
+            source._imports,
+            source.modules_behind,
+            source.code_digest,
+            source.find_class,
+        ):
+            cached.cache_clear()
+
+    def digest(self, name="Model") -> str:
+        self.forget()
+        return source.code_digest(f"{self.name}.{name}")
+
+
+@pytest.fixture
+def package(tmp_path):
+    before = list(source.ROOTS)
+    package = Package(tmp_path)
+    yield package
+    source.ROOTS[:] = before
+    package.forget()
+
+
+def test_imports_are_followed(package):
+    behind = {m.removeprefix(f"{package.name}.") for m in source.modules_behind(f"{package.name}.Model")}
+    assert behind == {"models", "base", "helpers", "far"}
+
+
+def test_comments_docstrings_and_layout_change_nothing(package):
+    before = package.digest()
+    package.write("far", '"""Farther."""\n# more\n\n\ndef far(x):\n    """Other."""\n    return (x\n            + 1)\n')
+    assert package.digest() == before
+    package.write("far", "def far(x):\n    return x + 1\n")
+    assert package.digest() == before
+
+
+def test_a_real_edit_two_steps_away_changes_it(package):
+    before, apart = package.digest(), package.digest("apart.Apart")
+    package.write("far", "def far(x):\n    return x + 2\n")
+    assert package.digest() != before
+    assert package.digest("apart.Apart") == apart
+
+
+@pytest.mark.parametrize("module", ["models", "base", "helpers"])
+def test_an_edit_of_every_module_on_the_way_changes_it(package, module):
+    before = package.digest()
+    path = package.folder / f"{module}.py"
+    package.write(module, path.read_text() + "\nEXTRA = 1\n")
+    assert package.digest() != before
+
+
+def test_what_is_not_imported_is_no_part(package):
+    before = package.digest()
+    package.write("apart", "class Apart:\n    def __init__(self, other):\n        pass\n")
+    assert package.digest() == before
+
+
+def test_edits_in_a_package_that_is_imported_as_a_module(package):
+    package.write("user", f"import {package.name}.far as f\nfrom . import helpers\n\nclass User:\n    pass\n")
+    before = package.digest("user.User")
+    package.write("far", "def far(x):\n    return x + 3\n")
+    assert package.digest("user.User") != before
+
+
+def test_names_through_packages(package):
+    for name in ("Model", "models.Model"):
+        module, node = source.find_class(f"{package.name}.{name}")
+        assert (module, node.name) == (f"{package.name}.models", "Model")
+    assert package.digest("Model") == package.digest("models.Model")
+    for wrong in ("Nothing", "models.Nothing", "nowhere.Model", "helpers.near"):
+        assert source.find_class(f"{package.name}.{wrong}") is None
+    assert source.find_class("Model") is None
+
+
+def test_descent(package):
+    name = package.name
+    assert source.is_subclass(f"{name}.Model", f"{name}.base.Base")
+    assert source.is_subclass(f"{name}.base.Base", f"{name}.base.Base")
+    assert not source.is_subclass(f"{name}.apart.Apart", f"{name}.base.Base")
+    assert not source.is_subclass(f"{name}.nowhere", f"{name}.base.Base")
+    package.write("grand", "from . import Model\n\nclass Grand(Model):\n    pass\n")
+    assert source.is_subclass(f"{name}.grand.Grand", f"{name}.base.Base")
+    package.write("dotted", "from . import base\n\nclass Dotted(base.Base):\n    pass\n")
+    assert source.is_subclass(f"{name}.dotted.Dotted", f"{name}.base.Base")
+    package.write("aliased", "from .base import Base as B\n\nclass Aliased(B):\n    pass\n")
+    assert source.is_subclass(f"{name}.aliased.Aliased", f"{name}.base.Base")
+    assert source.is_subclass(f"{name}.Renamed", f"{name}.base.Base")
+
+
+def test_parameters_and_constants(package):
+    name = package.name
+    assert source.parameters(f"{name}.Model") == {"rate", "seed"}
+    assert source.parameters(f"{name}.apart.Apart") is None
+    package.write("bare", "class Bare:\n    pass\n")
+    assert source.parameters(f"{name}.bare.Bare") == set()
+    assert source.constant(f"{name}.Model", "KIND") == "m"
+    assert source.constant(f"{name}.Model", "TABLE") == {"a": ("", 1)}
+    assert source.constant(f"{name}.Model", "NONE") is None
+    package.write("typed", "class Typed:\n    KIND: str = ''\n    OTHER: int\n")
+    assert source.constant(f"{name}.typed.Typed", "KIND") == ""
+    assert source.constant(f"{name}.typed.Typed", "OTHER") is None
+
+
+def test_our_own_classes():
+    assert source.is_subclass("agglearn.datasets.Tabular", "agglearn.datasets.base.Dataset")
+    assert "n_chains" in source.parameters("agglearn.maxent.MaxEntClassifier")
+    assert "nllh" in source.constant("agglearn.tasks.Classification", "MEASURES")
+    behind = source.modules_behind("agglearn.maxent.MaxEntClassifier")
+    assert {"agglearn.maxent.kernels", "agglearn.encoding.binning", "agglearn.observations.tables"} <= set(behind)
+    assert not [m for m in behind if m.startswith(("agglearn.plan", "agglearn.stages", "agglearn.cli"))]
