@@ -38,7 +38,7 @@ class MaxEntClassifier(Estimator):
     preconditioner : `both` halves of observed and predicted counts, or `predicted` counts only, as printed.
     clip : largest preconditioned direction, per weight.
     marginalize_label : sum P(Y=1|x̃) over chains (line 7), or the labels drawn.
-    average : share of the last iterations over which θ is averaged (Polyak); 0 for the last iterate.
+    average : share of the last iterations over which μ and θ are averaged (Polyak); 0 for the last iterate.
     initial_chains : `marginals` (independent features as in the tables) or `uniform`.
     trace_every : keep every so many iterates for `staged_predict_proba`; 0 for none.
     tol : stop when the smoothed misfit of the tables falls by less than this share per iteration; 0 for never.
@@ -105,9 +105,9 @@ class MaxEntClassifier(Estimator):
         self.mu_, self.theta_, self._layout = layout.matrix(mu), layout.matrix(theta), layout
 
     def _train(self, layout, chains, total):
-        """Algorithm 1; returns the last μ and the averaged θ, (m,) each."""
+        """Algorithm 1; returns μ and θ, averaged, (m,) each."""
         mu, theta, scale = initial_mu(layout), np.zeros(len(layout.rows)), total / chains.n
-        begin, mean, misfit = time.perf_counter(), np.zeros_like(theta), []
+        begin, mean, misfit = time.perf_counter(), np.zeros((2, len(theta))), []
         first_averaged = int(np.ceil(self.max_iter * (1 - self.average)))
         self.trace_ = []
         for step in range(1, self.max_iter + 1):
@@ -118,12 +118,12 @@ class MaxEntClassifier(Estimator):
             theta -= self._step_theta(layout) * move_theta
             misfit.append(np.abs(scale * d_hat - layout.d).sum() / np.abs(layout.d).sum())
             if step > first_averaged:
-                mean += (theta - mean) / (step - first_averaged)
+                mean += (np.stack([mu, theta]) - mean) / (step - first_averaged)
             if self.trace_every and (step % self.trace_every == 0 or step == self.max_iter):
-                now = mean if step > first_averaged else theta
+                now = mean[1] if step > first_averaged else theta
                 self.trace_.append((step, time.perf_counter() - begin, now.copy()))
         self.n_iter_, self.misfit_ = step, np.array(misfit)
-        return mu, mean if step > first_averaged else theta
+        return mean if step > first_averaged else (mu, theta)
 
     def _step_mu(self, layout):
         return 5 / layout.n_tables if self.step_mu is None else self.step_mu

@@ -23,6 +23,7 @@ class LogisticSkyline(Estimator):
         on a log2 grid, each fit started from the last, until the rows held out say that it got worse.
     max_iter : L-BFGS iterations per fit.
     validation : share of the records held out to choose λ; the model is then fitted to all of them.
+    tol : L-BFGS stops when an iteration gains less than this share of the loss.
     random_state : seed of the choice of held-out rows, or None for a fresh one.
 
     Attributes
@@ -33,11 +34,12 @@ class LogisticSkyline(Estimator):
 
     observes = Records
 
-    def __init__(self, quadratic=True, l2="path", max_iter=200, validation=0.2, random_state=None):
+    def __init__(self, quadratic=True, l2="path", max_iter=200, validation=0.2, tol=1e-8, random_state=None):
         self.quadratic = quadratic
         self.l2 = l2
         self.max_iter = max_iter
         self.validation = validation
+        self.tol = tol
         self.random_state = random_state
 
     def _fit(self, observation, selection=None):
@@ -51,7 +53,7 @@ class LogisticSkyline(Estimator):
         if self.l2 == "path":
             start = self._choose(codes, y, cells)
         problem = grouped(cells, codes, y)
-        solution = problem.fit(self.l2_, start, self.max_iter, tol=1e-8)
+        solution = problem.fit(self.l2_, start, self.max_iter, self.tol)
         self.coef_, self.intercept_ = solution[:-1], float(solution[-1])
 
     def _choose(self, codes, y, cells):

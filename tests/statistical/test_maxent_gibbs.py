@@ -1,0 +1,86 @@
+"""The Gibbs sampler leaves the exact law invariant; a sampler that forgets one pair term does not.
+
+Chi-square with fixed seeds, at a false-alarm rate of 1e-6 per test.
+"""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import chi2
+
+from agglearn.maxent.chains import Chains
+from agglearn.maxent.enumeration import Enumeration
+from agglearn.maxent.layout import Layout
+from agglearn.observations import ContingencyTables
+
+N, SIZES = 200_000, (2, 3, 4)
+
+
+@pytest.fixture(scope="module")
+def world():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({f"f{i}": rng.integers(0, s, 500).astype(str) for i, s in enumerate(SIZES)})
+    tables = ContingencyTables.from_records(frame.assign(y=rng.integers(0, 2, 500)), "y")
+    layout = Layout.of(tables)
+    mu, theta = rng.normal(size=(2, len(layout.rows)))
+    return layout, Enumeration.of(tables), mu, theta
+
+
+def p_value(world, n_sweeps, sabotage=lambda chains, layout: None) -> float:
+    """Start N chains from the exact law, sweep, and test the law of where they are."""
+    layout, exact, mu, theta = world
+    law = np.exp(exact.log_joint(mu, theta)).sum(axis=1)
+    chains = Chains(layout, N, exact.intercept, seed=11)
+    drawn = np.random.default_rng(5).choice(len(law), N, p=law)
+    chains.positions[:] = exact.states[drawn] + layout.offsets
+    chains.set_weights(mu, theta)
+    sabotage(chains, layout)
+    for step in range(n_sweeps):
+        chains.sweep(step)
+    codes = chains.positions - layout.offsets
+    observed = np.bincount(np.ravel_multi_index(codes.T, SIZES), minlength=len(law))
+    return chi2.sf(np.sum((observed - N * law) ** 2 / (N * law)), len(law) - 1)
+
+
+def forget_one_pair(chains, layout):
+    """The sampler no longer sees feature 0 when it draws feature 2."""
+    last = layout.padded[layout.offsets[2] :]
+    chains.weights[:, : layout.sizes[0], last[0] : last[-1] + 1] = 0
+
+
+def forget_the_label(chains, layout):
+    """The label no longer depends on X."""
+    chains.theta[:] = 0
+
+
+def test_sweeps_leave_the_exact_law_invariant(world):
+    assert p_value(world, 1) > 1e-6
+    assert p_value(world, 5) > 1e-6
+
+
+@pytest.mark.parametrize("sabotage", [forget_one_pair, forget_the_label])
+def test_wrong_samplers_are_rejected(world, sabotage):
+    assert p_value(world, 5, sabotage) < 1e-6
+
+
+def test_chains_find_the_exact_law_from_a_wrong_start(world):
+    layout, exact, mu, theta = world
+    chains = Chains(layout, N, exact.intercept, seed=3, start="uniform")
+    chains.set_weights(mu, theta)
+    for step in range(30):
+        counts, sums = chains.sweep(step)
+    d, c = exact.expected(mu, theta)
+    scale = N / exact.total
+    for got, truth in ((counts, d * scale), (sums, c * scale)):
+        assert np.all(np.abs(got - truth) < 6 * np.sqrt(truth) + 1)
+
+
+@pytest.mark.parametrize("marginalize", [True, False])
+def test_drawn_and_marginalised_labels_have_the_same_mean(world, marginalize):
+    layout, exact, mu, theta = world
+    chains = Chains(layout, N, exact.intercept, seed=4)
+    chains.set_weights(mu, theta)
+    for step in range(20):
+        _, sums = chains.sweep(step, 2, marginalize)
+    truth = exact.expected(mu, theta)[1] * N / exact.total
+    assert np.all(np.abs(sums - truth) < 6 * np.sqrt(truth) + 1)

@@ -1,0 +1,169 @@
+"""Skyline, naive Bayes and best pair against scikit-learn and exact enumeration."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+
+from agglearn.errors import ConfigError, DataError, NotAvailable
+from agglearn.estimator import Estimator
+from agglearn.maxent import BestPairClassifier, LogisticSkyline, NaiveBayesClassifier
+from agglearn.maxent.enumeration import Enumeration
+from agglearn.observations import ContingencyTables, Records
+
+
+def one_hot(*columns) -> np.ndarray:
+    """0/1 design of several columns of codes, one block each."""
+    return np.hstack([pd.get_dummies(pd.Series(c)).to_numpy(float) for c in columns])
+
+
+def peer(design, y, l2):
+    """scikit-learn's logistic regression with the same penalty λ‖w‖² (its C is 1/2λ)."""
+    return LogisticRegression(C=1 / (2 * l2), tol=1e-10, max_iter=10_000).fit(design, y)
+
+
+@pytest.mark.parametrize("quadratic", [True, False])
+def test_skyline_is_scikit_learns_on_the_explicit_design(records, quadratic):
+    y, x = records["label"].to_numpy(), records.drop(columns="label")
+    model = LogisticSkyline(quadratic=quadratic, l2=2.0, max_iter=2000, tol=1e-14).fit(
+        Records.from_records(records, "label")
+    )
+    columns = [x[c] for c in x]
+    if quadratic:
+        columns += [x[a] + "|" + x[b] for a, b in (("f0", "f1"), ("f0", "f2"), ("f1", "f2"))]
+    other = peer(one_hot(*columns), y, 2.0)
+    assert np.allclose(model.coef_, other.coef_[0], atol=1e-4)
+    assert np.allclose(model.predict_proba(records), other.predict_proba(one_hot(*columns)), atol=1e-4)
+    wrong = peer(one_hot(*columns), y, 4.0)
+    assert not np.allclose(model.predict_proba(records), wrong.predict_proba(one_hot(*columns)), atol=1e-4)
+
+
+def test_skyline_path_goes_from_strong_to_weak_and_stops(records):
+    model = LogisticSkyline(random_state=0).fit(Records.from_records(records, "label"))
+    assert (np.diff(model.path_[:, 0]) < 0).all()
+    assert model.l2_ == model.path_[np.argmax(model.path_[:, 1]), 0]
+    again = LogisticSkyline(l2=model.l2_, max_iter=2000).fit(Records.from_records(records, "label"))
+    assert np.allclose(model.predict_proba(records), again.predict_proba(records), atol=1e-3)
+
+
+def test_skyline_on_unseen_values_and_cells(records):
+    model = LogisticSkyline(l2=1.0).fit(Records.from_records(records, "label"))
+    odd = records.head(1).assign(f0="new", f1="new", f2="new")
+    assert np.isclose(model.predict_proba(odd)[0, 1], 1 / (1 + np.exp(-model.intercept_)))
+
+
+def test_generative_naive_bayes_is_the_maximum_entropy_of_single_tables(records):
+    tables = ContingencyTables.from_records(records, "label", pairs="none")
+    exact = Enumeration.of(tables)
+    _, theta = exact.optimum(l2_mu=1e-7, l2_theta=1e-7)
+    model = NaiveBayesClassifier(smoothing=0.0).fit(tables)
+    frame = pd.DataFrame({f"f{i}": [f"v{c}" for c in exact.states[:, i]] for i in range(3)})
+    assert np.allclose(model.predict_proba(frame)[:, 1], exact.label_probability(theta), atol=1e-4)
+    smoothed = NaiveBayesClassifier(smoothing=50.0).fit(tables)
+    assert not np.allclose(smoothed.predict_proba(frame)[:, 1], exact.label_probability(theta), atol=1e-4)
+
+
+def test_pcd_naive_bayes_comes_to_the_generative_one(records):
+    tables = ContingencyTables.from_records(records, "label")
+    settings = {"l2_theta": 0.1, "step_theta": 0.3, "step_mu": 0.6, "average": 0.5, "random_state": 0}
+    model = NaiveBayesClassifier("pcd", **settings).fit(tables)
+    exact = NaiveBayesClassifier(smoothing=0.0).fit(tables)
+    assert np.abs(model.predict_proba(records) - exact.predict_proba(records)).mean() < 0.01
+    stages = list(model.staged_predict_proba(records))
+    assert len(stages) == 200
+    assert (stages[-1][2] == model.predict_proba(records)[:, 1]).all()
+
+
+def test_logistic_naive_bayes_is_one_regression_per_feature(records):
+    tables = ContingencyTables.from_records(records, "label")
+    y, x = records["label"].to_numpy(), records.drop(columns="label")
+    model = NaiveBayesClassifier("logistic", l2=3.0).fit(tables)
+    base = np.log(y.mean() / (1 - y.mean()))
+    expected = base + sum(peer(one_hot(x[c]), y, 3.0).decision_function(one_hot(x[c])) - base for c in x)
+    got = model.predict_proba(records)[:, 1]
+    assert np.allclose(got, 1 / (1 + np.exp(-expected)), atol=1e-4)
+    stages = {model.l2_grid_[step]: p for step, _, p in model.staged_predict_proba(records)}
+    at_one = NaiveBayesClassifier("logistic", l2=1.0).fit(tables)
+    assert np.allclose(stages[1.0], at_one.predict_proba(records)[:, 1])
+
+
+def test_naive_bayes_with_labels_that_a_modality_never_has():
+    frame = pd.DataFrame({"a": ["p", "p", "q", "q", "r", "r"], "label": [0, 0, 1, 1, 0, 1]})
+    tables = ContingencyTables.from_records(frame, "label")
+    for kind in ("generative", "logistic"):
+        p = NaiveBayesClassifier(kind, smoothing=0.0, l2=0.0).fit(tables).predict_proba(frame)[:, 1]
+        assert np.isfinite(p).all()
+        assert np.allclose(p, [0, 0, 1, 1, 0.5, 0.5], atol=1e-3)
+
+
+def test_best_pair_is_scikit_learns_on_expanded_records(records):
+    tables = ContingencyTables.from_records(records, "label")
+    y = records["label"].to_numpy()
+    model = BestPairClassifier(l2=2.0).fit(tables)
+    assert model.pairs_ == [("f0", "f1"), ("f0", "f2"), ("f1", "f2")]
+    likelihoods = []
+    for step, _, p in model.staged_predict_proba(records):
+        a, b = (records[name] for name in model.pairs_[step])
+        design = one_hot(a, b, a + "|" + b)
+        assert np.allclose(p, peer(design, y, 2.0).predict_proba(design)[:, 1], atol=1e-4)
+        assert not np.allclose(p, peer(design, y, 3.0).predict_proba(design)[:, 1], atol=1e-4)
+        likelihoods.append(np.mean(np.where(y > 0, np.log(p), np.log(1 - p))))
+    assert model.best_ == np.argmax(likelihoods)  # tables this large leave no doubt
+
+
+def test_best_pair_does_not_choose_noise():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {"a": rng.integers(0, 30, 2000), "b": rng.integers(0, 30, 2000), "s": rng.integers(0, 2, 2000)}
+    )
+    frame["label"] = (rng.random(2000) < 0.4 + 0.2 * frame["s"]).astype(int)
+    frame["t"] = rng.integers(0, 2, 2000)
+    tables = ContingencyTables.from_records(frame.astype(dict.fromkeys("abst", str)), "label")
+    model = BestPairClassifier(l2=1.0).fit(tables)
+    assert set(model.pairs_[model.best_]) == {"s", "t"}
+
+
+ALL = [
+    LogisticSkyline(random_state=0),
+    LogisticSkyline(l2=4.0),
+    NaiveBayesClassifier(),
+    NaiveBayesClassifier("pcd", n_chains=500, max_iter=5, random_state=0),
+    NaiveBayesClassifier("logistic"),
+    BestPairClassifier(),
+]
+
+
+@pytest.mark.parametrize("model", ALL, ids=str)
+def test_manners(model, records, tmp_path):
+    observation = model.observes.from_records(records, "label")
+    fitted = clone(model).fit(observation)
+    p = fitted.predict_proba(records.assign(f1="unseen").head(7))
+    assert p.shape == (7, 2)
+    assert p.dtype == np.float64
+    assert np.allclose(p.sum(axis=1), 1)
+    assert (fitted.classes_ == [0, 1]).all()
+    fitted.save(tmp_path)
+    again = Estimator.load(tmp_path)
+    assert (again.predict_proba(records) == fitted.predict_proba(records)).all()
+    assert again.get_params() == model.get_params()
+
+
+def test_stages_survive_saving_where_they_are_part_of_the_model(records, tmp_path):
+    tables = ContingencyTables.from_records(records, "label")
+    for model in (NaiveBayesClassifier("logistic"), BestPairClassifier()):
+        model.fit(tables).save(tmp_path)
+        before, after = (list(m.staged_predict_proba(records)) for m in (model, Estimator.load(tmp_path)))
+        assert all((a[2] == b[2]).all() for a, b in zip(before, after, strict=True))
+    with pytest.raises(NotAvailable):
+        next(NaiveBayesClassifier().fit(tables).staged_predict_proba(records))
+
+
+def test_bad_parameters_and_tables(records):
+    singles = ContingencyTables.from_records(records, "label", pairs="none")
+    with pytest.raises(DataError, match="pairs"):
+        BestPairClassifier().fit(singles)
+    with pytest.raises(ConfigError, match="kind"):
+        NaiveBayesClassifier("bayesian").fit(singles)
+    with pytest.raises(ConfigError, match="l2"):
+        LogisticSkyline(l2="strong").fit(Records.from_records(records, "label"))

@@ -1,0 +1,227 @@
+"""Each kernel against plain NumPy, and a wrong version of each that the same check must reject."""
+
+import numpy as np
+import pytest
+from numba import njit
+
+from agglearn.maxent import kernels
+from agglearn.maxent.chains import Chains
+from agglearn.maxent.layout import Layout
+from agglearn.maxent.sparse_logistic import SparseLogistic, parts_loss, rows_loss
+
+
+@njit
+def _exp_all(x, out):
+    for i in range(x.size):
+        out[i] = kernels.exp32(x[i])
+
+
+def test_exp32_is_accurate_and_never_zero_times_infinite():
+    x = -np.concatenate([np.linspace(0, 87, 200_001), [88, 1e3, 1e30, np.inf]]).astype(np.float32)
+    out = np.empty_like(x)
+    _exp_all(x, out)
+    exact = np.exp(x[:-4].astype(float))
+    assert (np.abs(out[:-4] / exact - 1) < 5e-7 - 1e-7 * x[:-4]).all()
+    assert (out[-4:] >= 0).all()
+    assert (out[-4:] < 1e-37).all()
+
+
+def check_uniform(draw):
+    u = draw(100_000)
+    assert u.min() >= 0
+    assert u.max() < 1
+    counts = np.bincount((u * 20).astype(int), minlength=20)
+    assert np.sum((counts - 5000) ** 2 / 5000) < 60  # chi-square, 19 degrees: p < 1e-5
+    assert abs(np.corrcoef(u[:-1], u[1:])[0, 1]) < 0.015
+
+
+@njit
+def _stream_of_one_chain(n):
+    out, state = np.empty(n, np.float32), kernels.stream(np.uint64(5), 7)
+    for i in range(n):
+        state += np.uint64(0x9E3779B97F4A7C15)
+        out[i] = kernels.uniform(state)
+    return out
+
+
+@njit
+def _first_of_every_chain(n):
+    out = np.empty(n, np.float32)
+    for i in range(n):
+        out[i] = kernels.uniform(kernels.stream(np.uint64(5), i))
+    return out
+
+
+def test_random_numbers_are_uniform_along_and_across_chains():
+    check_uniform(_stream_of_one_chain)
+    check_uniform(_first_of_every_chain)
+    with pytest.raises(AssertionError):
+        check_uniform(lambda n: np.sqrt(_stream_of_one_chain(n)))
+
+
+def check_draw(draw, p=(0.5, 0.2, 0.0, 0.3)):
+    logits = np.full(8, kernels.CLOSED, np.float32)
+    with np.errstate(divide="ignore"):
+        logits[: len(p)] = np.maximum(np.log(p), kernels.CLOSED)
+    buffer, grid = np.empty(8, np.float32), (np.arange(10_000) + 0.5) / 10_000
+    drawn = [draw(logits, len(p), np.float32(u), buffer) for u in grid]
+    assert np.allclose(np.bincount(drawn, minlength=len(p)) / 10_000, p, atol=2e-4)
+
+
+def test_draw_inverts_the_distribution():
+    check_draw(kernels.draw)
+    check_draw(kernels.draw, (1.0,))
+    with pytest.raises(AssertionError):
+        check_draw(lambda logits, size, u, buffer: kernels.draw(logits, size, u * u, buffer))
+
+
+@pytest.fixture(scope="module")
+def layout(tables):
+    return Layout.of(tables)
+
+
+@pytest.fixture(scope="module")
+def weights(layout):
+    rng = np.random.default_rng(3)
+    return rng.normal(size=(2, len(layout.rows))) * 0.7
+
+
+def score(layout, values, x):
+    """φ(x)·values for positions x, cell by cell."""
+    active = np.isin(layout.rows, x) & np.isin(layout.columns, x)
+    return values[active].sum()
+
+
+def check_spread(spread, layout, weights):
+    """The field of every feature is what eq. 1 gives when that feature alone is changed."""
+    mu, theta = weights
+    chains = Chains(layout, 1, -0.3, seed=0)
+    spread(mu, theta, layout.rows, layout.columns, layout.padded, chains.weights, chains.bias, chains.theta)
+    out, rng = np.empty(chains.bias.shape[1], np.float32), np.random.default_rng(0)
+    for _ in range(20):
+        x = (layout.offsets + rng.integers(layout.sizes)).astype(np.int32)
+        assert np.isclose(kernels.logit(x, chains.theta, layout.pairs, np.float32(-0.3)), score(layout, theta, x) - 0.3)
+        for y in (0, 1):
+            kernels.field(x, chains.weights[y], chains.bias[y], out)
+            for i, (offset, size) in enumerate(zip(layout.offsets, layout.sizes, strict=True)):
+                others = [np.where(np.arange(len(x)) == i, offset + m, x) for m in range(size)]
+                exact = np.array([score(layout, mu + y * theta, other) for other in others])
+                got = out[layout.padded[offset : offset + size]]
+                assert np.allclose(got - got[0], exact - exact[0], atol=1e-4)
+                padding = out[layout.starts[i] + size : layout.starts[i + 1]]
+                assert (padding < -1e29).all()
+
+
+def _one_half_only(mu, theta, rows, columns, padded, weights, bias, theta32):
+    kernels.spread(mu, theta, rows, columns, padded, weights, bias, theta32)
+    for k in np.flatnonzero(rows != columns):
+        weights[:, columns[k], padded[rows[k]]] = 0
+
+
+def test_spread_field_and_logit_are_the_model(layout, weights):
+    check_spread(kernels.spread, layout, weights)
+    with pytest.raises(AssertionError):
+        check_spread(_one_half_only, layout, weights)
+
+
+def check_statistics(sweep, layout, weights):
+    """Counts and label sums are those of the chains as they stand after the sweep."""
+    chains = Chains(layout, 500, -0.3, seed=0)
+    chains.set_weights(*weights)
+    counts, sums = sweep(chains)
+    d, c = np.zeros(len(layout.rows)), np.zeros(len(layout.rows))
+    for x in chains.positions:
+        active = np.isin(layout.rows, x) & np.isin(layout.columns, x)
+        d += active
+        c += active / (1 + np.exp(0.3 - weights[1][active].sum()))
+    assert (counts == d).all()
+    assert np.allclose(sums, c, atol=500 * 2e-7)
+
+
+def _counts_before_moving(chains):
+    counts = Chains(chains.layout, chains.n, -0.3, seed=0)
+    counts.weights[:], counts.bias[:] = 0, 0
+    chains.sweep(1)
+    return counts.sweep(2)
+
+
+def test_statistics_of_chains(layout, weights):
+    check_statistics(lambda chains: chains.sweep(1), layout, weights)
+    check_statistics(lambda chains: chains.sweep(1, n_sweeps=3), layout, weights)
+    with pytest.raises(AssertionError):
+        check_statistics(_counts_before_moving, layout, weights)
+
+
+def test_statistics_of_many_segments_add_up(layout, weights, monkeypatch):
+    whole, split = (Chains(layout, 1000, -0.3, seed=0) for _ in range(2))
+    for chains in (whole, split):
+        chains.set_weights(*weights)
+    expected = whole.sweep(1)
+    monkeypatch.setattr(kernels, "SEGMENT", 300)
+    for a, b in zip(expected, split.sweep(1), strict=True):
+        assert (a == b).all()
+
+
+def check_prediction(predict, layout, weights):
+    theta, rng = layout.matrix(weights[1]), np.random.default_rng(1)
+    x = (layout.offsets + rng.integers(layout.sizes, size=(50, len(layout.sizes)))).astype(np.int32)
+    x[:10, 1] = -1
+    out = np.empty(50)
+    predict(x, theta, 0.25, out)
+    assert np.allclose(out, [score(layout, weights[1], row) + 0.25 for row in x])
+
+
+def test_predict_logits(layout, weights):
+    check_prediction(kernels.predict_logits, layout, weights)
+    with pytest.raises(AssertionError):
+        check_prediction(lambda x, t, b, out: kernels.predict_logits(np.maximum(x, 0), t, b, out), layout, weights)
+
+
+def check_loss(loss):
+    rng = np.random.default_rng(0)
+    index, counts = rng.integers(0, 9, size=(40, 3)).astype(np.int32), rng.integers(0, 5, 40).astype(float)
+    positives = np.floor(counts * rng.random(40))
+    w, out, step = rng.normal(size=10), np.empty(11), 1e-6
+    loss(index, counts, positives, w[:9], w[9], out)
+    shifts = np.vstack([np.eye(10), -np.eye(10)]) * step
+    values = np.empty(20)
+    for i, shift in enumerate(shifts):
+        moved, scratch = w + shift, np.empty(11)
+        loss(index, counts, positives, moved[:9], moved[9], scratch)
+        values[i] = scratch[10]
+    assert np.allclose(out[:10], (values[:10] - values[10:]) / (2 * step), atol=1e-5)
+    z = w[:9][index].sum(axis=1) + w[9]
+    assert np.isclose(out[10], np.sum(counts * np.log1p(np.exp(z)) - positives * z))
+
+
+def _doubled(index, counts, positives, w, b, out):
+    rows_loss(index, counts, positives, w, b, out)
+    out[:-1] *= 2
+
+
+def _in_parts(index, counts, positives, w, b, out):
+    parts = np.empty((8, len(out)))
+    parts_loss(index, counts, positives, w, b, parts)
+    out[:] = parts.sum(axis=0)
+
+
+def test_logistic_loss_and_its_gradient():
+    check_loss(rows_loss)
+    check_loss(_in_parts)
+    with pytest.raises(AssertionError):
+        check_loss(_doubled)
+
+
+def test_logistic_loss_of_extreme_scores_is_finite():
+    out = np.empty(3)
+    rows_loss(np.zeros((2, 1), np.int32), np.ones(2), np.array([0.0, 1.0]), np.array([800.0]), 0.0, out)
+    assert np.allclose(out, [1.0, 1.0, 800.0])
+
+
+def test_penalised_gradient_by_finite_differences():
+    problem = SparseLogistic(np.array([[0], [1]], np.int32), np.array([5.0, 3.0]), np.array([1.0, 2.0]), 2)
+    at = np.array([0.3, -0.2, 0.1])
+    _, gradient = problem.objective(at, 2.0)
+    shifts = np.eye(3) * 1e-6
+    numeric = [(problem.objective(at + s, 2.0)[0] - problem.objective(at - s, 2.0)[0]) / 2e-6 for s in shifts]
+    assert np.allclose(gradient, numeric, atol=1e-6)

@@ -1,0 +1,245 @@
+"""The maximum-entropy classifier against the exact optimum, and its manners."""
+
+import itertools
+import os
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+
+from agglearn.encoding import CategoricalEncoder, FrameEncoder
+from agglearn.errors import ConfigError, DataError, NotAvailable
+from agglearn.estimator import Estimator
+from agglearn.maxent import MaxEntClassifier
+from agglearn.maxent.enumeration import Enumeration
+from agglearn.maxent.layout import Layout
+from agglearn.observations import ContingencyTables, NoiseSpec, Records
+
+GOOD = {"n_chains": 20_000, "max_iter": 400, "l2_theta": 4.0, "step_theta": 0.15, "step_mu": 0.2, "random_state": 1}
+
+
+def state_probabilities(model, exact):
+    """(S,) P(Y=1|X) of the model at every state of the enumeration."""
+    features = model.encoder_.features
+    columns = {f.name: [f.labels[c] for c in exact.states[:, i]] for i, f in enumerate(features)}
+    return model.predict_proba(pd.DataFrame(columns))[:, 1]
+
+
+def distance(model, tables, l2_theta=4.0) -> float:
+    """Mean |P(Y=1|X) − optimum's| under the law of X at the exact optimum."""
+    exact = Enumeration.of(tables)
+    mu, theta = exact.optimum(model.l2_mu, l2_theta)
+    law = np.exp(exact.log_joint(mu, theta)).sum(axis=1)
+    return float(law @ np.abs(state_probabilities(model, exact) - exact.label_probability(theta)))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"gradient": "exact"},
+        {"clip_ratio": False},
+        {"preconditioner": "predicted", "step_mu": 0.1, "step_theta": 0.1},
+        {"marginalize_label": False},
+        {"n_sweeps": 2, "initial_chains": "uniform"},
+    ],
+    ids=str,
+)
+def test_every_option_reaches_the_exact_optimum(tables, options):
+    model = MaxEntClassifier(**{**GOOD, **options}).fit(tables)
+    assert distance(model, tables) < 0.006
+
+
+def test_a_wrong_optimum_is_noticed(tables):
+    model = MaxEntClassifier(**GOOD).fit(tables)
+    assert distance(model, tables, l2_theta=64.0) > 0.02
+
+
+def test_moments_match(tables):
+    model = MaxEntClassifier(**{**GOOD, "l2_mu": 1e-3, "l2_theta": 1e-3}).fit(tables)
+    exact, layout = Enumeration.of(tables), Layout.of(tables)
+    mu, theta = (m[layout.rows, layout.columns] for m in (model.mu_, model.theta_))
+    d_hat, c_hat = exact.expected(mu, theta)
+    assert np.all(np.abs(d_hat - exact.d) < 0.01 * exact.d + 5)
+    assert np.all(np.abs(c_hat - exact.c) < 0.01 * exact.c + 5)
+
+
+@pytest.mark.parametrize("pairs", ["none", [("f0", "f2")]])
+def test_some_or_no_pair_tables(records, pairs):
+    tables = ContingencyTables.from_records(records, "label", pairs=pairs)
+    model = MaxEntClassifier(**GOOD).fit(tables)
+    assert distance(model, tables) < 0.006
+    layout = Layout.of(tables)
+    assert np.count_nonzero(np.triu(model.theta_)) <= len(layout.rows)
+
+
+def test_pair_tables_without_single_ones(tables):
+    pairs_only = replace(tables, tables={k: t for k, t in tables.tables.items() if len(k) == 2})
+    assert distance(MaxEntClassifier(**GOOD).fit(pairs_only), pairs_only) < 0.006
+
+
+def test_xor_example():
+    rows = [
+        (a, b, a ^ b, y) for a in (0, 1) for b in (0, 1) for y in (0, 1) for _ in range(1500 if y == a ^ b else 500)
+    ]
+    frame = pd.DataFrame(rows, columns=["x1", "x2", "x3", "y"]).astype({"x1": str, "x2": str, "x3": str})
+    tables = ContingencyTables.from_records(frame, "y")
+    model = MaxEntClassifier(**{**GOOD, "l2_theta": 0.1, "l2_mu": 0.1, "max_iter": 800}).fit(tables)
+    x = pd.DataFrame({"x1": list("0011"), "x2": list("0101"), "x3": list("0110")})
+    assert np.allclose(model.predict_proba(x)[:, 1], [0.1, 0.9, 0.9, 0.1], atol=0.02)
+
+
+SCRIPT = """
+import sys, hashlib
+sys.path[:0] = {paths!r}
+from conftest import draw_records
+from agglearn.observations import ContingencyTables
+from agglearn.maxent import MaxEntClassifier
+tables = ContingencyTables.from_records(draw_records(sizes=(2, 3, 9, 17)), "label")
+model = MaxEntClassifier(n_chains=3_001, max_iter=30, random_state=2**63 - 1).fit(tables)
+print(hashlib.sha256(model.mu_.tobytes() + model.theta_.tobytes()).hexdigest())
+"""
+
+
+def start_script(threads, cache=None):
+    environment = {**os.environ, "NUMBA_NUM_THREADS": str(threads)}
+    if cache:
+        environment["NUMBA_CACHE_DIR"] = str(cache)
+    script = SCRIPT.format(paths=[os.path.dirname(__file__), *sys.path])
+    command = [sys.executable, "-c", script]
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def result(process):
+    out, err = process.communicate(timeout=180)
+    assert process.returncode == 0, err
+    return out.strip()
+
+
+def test_same_bits_with_one_two_and_four_threads_and_from_two_processes_on_a_cold_cache(tmp_path):
+    at_once = [start_script(threads, tmp_path) for threads in (1, 2)]
+    digests = {result(process) for process in at_once}
+    digests.add(result(start_script(4, tmp_path)))
+    assert len(digests) == 1
+
+
+def test_a_seed_fixes_the_result_and_another_changes_it(tables):
+    fits = [MaxEntClassifier(n_chains=500, max_iter=5, random_state=s).fit(tables).theta_ for s in (3, 3, 4)]
+    assert (fits[0] == fits[1]).all()
+    assert (fits[0] != fits[2]).any()
+
+
+def test_save_and_load(tables, records, tmp_path):
+    model = MaxEntClassifier(n_chains=500, max_iter=10, trace_every=2, random_state=0).fit(tables)
+    model.save(tmp_path)
+    again = Estimator.load(tmp_path)
+    assert isinstance(again, MaxEntClassifier)
+    assert again.get_params() == model.get_params()
+    assert (again.predict_proba(records) == model.predict_proba(records)).all()
+    with pytest.raises(NotAvailable, match="trace_every"):
+        next(again.staged_predict_proba(records))
+
+
+def test_clone_keeps_parameters():
+    model = MaxEntClassifier(n_chains=7, clip=1.5, random_state=3)
+    assert clone(model).get_params() == model.get_params()
+
+
+@pytest.mark.parametrize("average", [0.0, 0.5, 1.0])
+def test_the_last_stage_is_the_model(tables, records, average):
+    model = MaxEntClassifier(n_chains=500, max_iter=11, trace_every=4, average=average, random_state=0).fit(tables)
+    stages = list(model.staged_predict_proba(records))
+    assert [step for step, _, _ in stages] == [4, 8, 11]
+    assert (stages[-1][2] == model.predict_proba(records)[:, 1]).all()
+    assert all(a[1] <= b[1] for a, b in itertools.pairwise(stages))
+
+
+def test_probabilities_and_unseen_values(tables, records):
+    model = MaxEntClassifier(n_chains=500, max_iter=10, random_state=0).fit(tables)
+    p = model.predict_proba(records.head(5))
+    assert p.shape == (5, 2)
+    assert np.allclose(p.sum(axis=1), 1)
+    odd = records.head(1).assign(f0="never seen", f1="nor this", f2=None)
+    assert np.isclose(model.predict_proba(odd)[0, 1], 1 / (1 + np.exp(-model.intercept_)))
+    with pytest.raises(DataError, match="f1"):
+        model.predict_proba(records.drop(columns="f1"))
+
+
+def test_columns_are_matched_by_name(tables, records):
+    model = MaxEntClassifier(n_chains=500, max_iter=10, random_state=0).fit(tables)
+    assert (model.predict_proba(records[["f2", "label", "f0", "f1"]]) == model.predict_proba(records)).all()
+
+
+def test_features_with_one_modality_and_empty_cells():
+    encoder = FrameEncoder(
+        tuple(CategoricalEncoder(n, v) for n, v in (("one", ("a",)), ("two", ("a", "b")), ("three", ("a", "b", "c"))))
+    )
+    codes = np.array([[0, 0, 0], [0, 1, 1], [0, 1, 0], [0, 0, 1]] * 25, dtype=np.int32)  # modality c never occurs
+    y = np.array([0, 1, 1, 0] * 25)
+    tables = ContingencyTables.from_codes(encoder, codes, y)
+    model = MaxEntClassifier(n_chains=200, max_iter=100, random_state=0).fit(tables)
+    p = model.predict_proba(pd.DataFrame({"one": ["a", "a"], "two": ["a", "b"], "three": ["c", "c"]}))[:, 1]
+    assert np.isfinite(model.theta_).all()
+    assert p[0] < 0.5 < p[1]
+
+
+@pytest.mark.parametrize("step", [1.0, 50.0])
+@pytest.mark.parametrize("preconditioner", ["both", "predicted"])
+def test_huge_steps_stay_finite(tables, records, step, preconditioner):
+    model = MaxEntClassifier(
+        n_chains=300, max_iter=60, step_mu=step, step_theta=step, l2_mu=0.0, l2_theta=0.0, preconditioner=preconditioner
+    ).fit(tables)
+    assert np.isfinite(model.mu_).all()
+    assert np.isfinite(model.predict_proba(records)).all()
+
+
+def test_weights_of_fifty_do_not_overflow(tables):
+    from agglearn.maxent.chains import Chains
+
+    layout = Layout.of(tables)
+    chains = Chains(layout, 2000, 0.0, seed=0)
+    signs = np.random.default_rng(0).choice([-50.0, 50.0], (2, len(layout.rows)))
+    chains.set_weights(*signs)
+    for step in range(5):
+        counts, sums = chains.sweep(step)
+    assert counts[layout.single].sum() == 2000 * len(layout.sizes)
+    assert (sums >= 0).all()
+    assert (sums <= counts).all()
+
+
+def test_noisy_tables_with_negative_counts(tables):
+    rng = np.random.default_rng(0)
+
+    def noisy(table):
+        draw = rng.normal(0, 30, (2, len(table.counts)))
+        return replace(table, counts=table.counts + draw[0], label_sums=table.label_sums + draw[1])
+
+    observed = replace(
+        tables,
+        tables={k: noisy(t) for k, t in tables.tables.items()},
+        noise=NoiseSpec("gaussian", scale=30.0, epsilon=1.0),
+    )
+    model = MaxEntClassifier(n_chains=2000, max_iter=100, random_state=0).fit(observed)
+    assert np.isfinite(model.theta_).all()
+    assert distance(model, tables, l2_theta=16.0) < 0.1
+
+
+def test_bad_parameters_and_observations(tables, records):
+    with pytest.raises(ConfigError, match="gradient"):
+        MaxEntClassifier(gradient="steep").fit(tables)
+    with pytest.raises(ConfigError, match="max_iter"):
+        MaxEntClassifier(max_iter=0).fit(tables)
+    with pytest.raises(ConfigError, match="average"):
+        MaxEntClassifier(average=2).fit(tables)
+    with pytest.raises(DataError, match="ContingencyTables"):
+        MaxEntClassifier().fit(Records.from_records(records, "label"))
+
+
+def test_too_many_modalities_are_refused():
+    frame = pd.DataFrame({"a": [f"v{i}" for i in range(20_000)], "b": "x", "label": np.arange(20_000) % 2})
+    with pytest.raises(DataError, match="'a'"):
+        MaxEntClassifier().fit(ContingencyTables.from_records(frame, "label", pairs="none"))
