@@ -1,57 +1,12 @@
 """What several tests start from."""
 
-import shutil
 import sys
-from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
-import yaml
+from samples import ROOT, Project, people
 
-ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "src"))
-
-EXPERIMENT = """
-source: maxent
-title: An experiment of the tests
-task: agglearn.tasks.Classification
-datasets: {fair: {}, loglinear: {n: {grid: [100, 200]}}}
-observe:
-  tables:  {type: agglearn.observations.ContingencyTables, binning: width}
-  records: {type: agglearn.observations.Records, binning: width}
-seeds: {smoke: [0], default: [0, 1, 2]}
-methods:
-  maxent:
-    class: agglearn.maxent.MaxEntClassifier
-    observe: tables
-    params: {n_chains: {smoke: 200, default: 10000}, l2_theta: {grid: [4.0, 16.0]}}
-  logistic: {class: agglearn.maxent.LogisticSkyline, observe: records}
-measures: [nllh, auc, seconds]
-baseline: logistic
-"""
-
-
-class Project:
-    """A copy of the configuration, to be edited."""
-
-    def __init__(self, base: Path):
-        self.base = base
-        shutil.copytree(ROOT / "workflow/schemas", base / "workflow/schemas")
-        (base / "config/experiments").mkdir(parents=True)
-        for path in (ROOT / "config").glob("*.yaml"):
-            shutil.copy(path, base / "config")
-        (base / "config/claims.yaml").write_text("{}\n")
-        (base / "config/experiments/trial.yaml").write_text(EXPERIMENT)
-
-    def path(self, name: str) -> Path:
-        return self.base / "config" / f"{name}.yaml"
-
-    def edit(self, name: str, change) -> None:
-        """Apply `change` to the content of config/<name>.yaml."""
-        content = yaml.safe_load(self.path(name).read_text()) or {}
-        change(content)
-        self.path(name).write_text(yaml.safe_dump(content, sort_keys=False))
 
 
 @pytest.fixture
@@ -70,22 +25,6 @@ def toy() -> pd.DataFrame:
             "label": [1, 1, 0, 1, 0],
         }
     ).astype({"Feature 1": "category"})
-
-
-def people(n: int = 400, seed: int = 0) -> pd.DataFrame:
-    """Records with a number, a category, a category with missing values, a code, and a label that depends on them."""
-    rng = np.random.default_rng(seed)
-    frame = pd.DataFrame(
-        {
-            "age": rng.integers(18, 80, n),
-            "job": rng.choice(["cook", "nurse", "clerk"], n, p=[0.5, 0.3, 0.2]),
-            "home": rng.choice(["rent", "own", None], n),
-            "zone": rng.choice([11, 22, 33], n),
-        }
-    )
-    score = frame.age / 20 - 2.5 + (frame.job == "nurse")
-    frame["y"] = (rng.random(n) < 1 / (1 + np.exp(-score))).astype(int)
-    return frame
 
 
 @pytest.fixture

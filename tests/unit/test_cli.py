@@ -8,8 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
-from conftest import ROOT, people
+from samples import ROOT, people
 
 from agglearn import __version__
 from agglearn.cli import main
@@ -332,6 +334,47 @@ def test_bad_input_is_one_line(at, capfd, name):
         assert words in found.err
     assert state(at) == before
     assert sorted(os.listdir(at)) == folders
+
+
+PARQUET = {
+    "no rows": (pa.table({"a": pa.array([], pa.int64()), "y": pa.array([], pa.int64())}), "no rows"),
+    "nested": (pa.table({"a": [[1], [2]], "y": [0, 1]}), "column 'a' holds nested values"),
+    "twice": (pa.table([[1, 2], [1, 2], [0, 1]], names=["a", "a", "y"]), "two columns are named 'a'"),
+    "no label": (pa.table({"a": [1, 2], "b": [0, 1]}), "no label column 'y'; the columns are a, b"),
+    "label in words": (pa.table({"a": [1, 2], "y": ["n", "p"]}), "--positive"),
+    "text in numbers": (pa.table({"a": [*map(str, range(20)), "old"], "y": [0, 1, 1] * 7}), "row 21 holds 'old'"),
+}
+
+
+@pytest.mark.parametrize("name", PARQUET)
+def test_bad_parquet_is_one_line(at, capfd, name):
+    table, words = PARQUET[name]
+    pq.write_table(table, "bad.parquet", row_group_size=5)
+    before = state(at)
+    assert run("aggregate", "bad.parquet", "--label", "y", "--out", "out") == 1
+    said = capfd.readouterr().err
+    assert said.startswith("agglearn: bad.parquet: ")
+    assert words in said
+    assert said.count("\n") == 1
+    assert state(at) == before
+
+
+def test_tables_that_a_method_cannot_use(at, capfd):
+    how = ["--label", "y", "--positive", "yes", "--missing", "?", "--pairs", "none"]
+    assert run("aggregate", "data.csv", *how, "--out", "singles") == 0
+    capfd.readouterr()
+    assert run("fit", "singles", "--method", "best_pair", "--out", "out") == 1
+    assert capfd.readouterr().err.startswith("agglearn: there are no tables of pairs")
+    assert not Path("out").exists()
+
+
+def test_compressed_files(at):
+    pd.read_csv("data.csv").to_csv("data.csv.gz", index=False)
+    how = ["--label", "y", "--positive", "yes", "--missing", "?", "--categorical", "zone"]
+    assert run("aggregate", "data.csv.gz", *how, "--out", "t") == 0
+    assert ContingencyTables.load("t").digest == ContingencyTables.load("tables").digest
+    Path("bad.csv.gz").write_text("a,y\n")
+    assert run("aggregate", "bad.csv.gz", "--label", "y", "--out", "u") == 1
 
 
 DAMAGE = {
