@@ -44,8 +44,7 @@ def p_value(world, n_sweeps, sabotage=lambda chains, layout: None) -> float:
 
 def forget_one_pair(chains, layout):
     """The sampler no longer sees feature 0 when it draws feature 2."""
-    last = layout.padded[layout.offsets[2] :]
-    chains.weights[:, : layout.sizes[0], last[0] : last[-1] + 1] = 0
+    chains.weights[:, : layout.sizes[0], layout.starts[2] :] = 0
 
 
 def forget_the_label(chains, layout):

@@ -60,8 +60,14 @@ def test_mlflow_pages(project):
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     command = [sys.executable, "-m", "agglearn.tracking.ui", str(port)]
-    env = {"PYTHONPATH": str(project.folder / "src"), "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "HOME": "/tmp"}
-    server = subprocess.Popen(command, cwd=project.folder, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    env = {
+        "PYTHONPATH": str(project.folder / "src"),
+        "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
+        "HOME": "/tmp",
+    }
+    server = subprocess.Popen(
+        command, cwd=project.folder, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     try:
         for _ in range(120):
             try:

@@ -36,8 +36,8 @@ class Chains:
         seed = np.uint64(np.random.SeedSequence([self.seed, iteration]).generate_state(1, np.uint64)[0])
         for first in range(0, self.n, kernels.SEGMENT):
             kernels.gibbs(
-                self.positions, self.weights, self.bias, self.theta, self.intercept, at.pairs, at.offsets, at.starts,
-                at.sizes, seed, n_sweeps, marginalize, first, min(first + kernels.SEGMENT, self.n), self.acc,
+                self.positions, self.weights, self.bias, self.theta, self.intercept, at.partners, at.bounds,
+                at.starts, at.sizes, at.position, seed, n_sweeps, marginalize, first, min(first + kernels.SEGMENT, self.n), self.acc,
             )  # fmt: skip
             kernels.collect(self.acc, at.rows, at.columns, counts, sums)
         return counts.astype(float), sums / kernels.UNIT
@@ -47,7 +47,7 @@ def _start(layout: Layout, n: int, seed: int, how: str) -> np.ndarray:
     """(n, D) positions of independent features, drawn from their marginals or uniformly."""
     rng = np.random.default_rng([seed, 0x5747])
     columns = []
-    for offset, size, counts in zip(layout.offsets, layout.sizes, layout.marginals(), strict=True):
+    for offset, size, counts in zip(layout.offsets, layout.sizes, layout.marginals, strict=True):
         p = counts / counts.sum() if how == "marginals" else None
         columns.append(offset + rng.choice(size, n, p=p))
-    return np.stack(columns, axis=1).astype(np.int32)
+    return np.stack(columns, axis=1).astype(np.uint16)

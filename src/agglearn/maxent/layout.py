@@ -19,21 +19,26 @@ class Layout:
     Attributes
     ----------
     offsets, sizes : (D,) first position and modalities of each feature.
-    starts : (D + 1,) first padded column of each feature; padded : (K,) padded column of each position.
-    pairs : (P, 2) pairs of features with a table.
+    starts : (D + 1,) first padded column of each feature. padded : (K,) column of each position, frequent modalities
+        first; position : (Kp,) the reverse, 0 for padding.
+    partners, bounds : later features that feature d has a table with, partners[bounds[d]:bounds[d + 1]].
     rows, columns : (m,) positions of each cell; equal for cells of single tables.
     d, c : (m,) observed counts and label sums (section 2), float64.
+    marginals : counts of each feature's modalities.
     """
 
     offsets: np.ndarray
     sizes: np.ndarray
     starts: np.ndarray
     padded: np.ndarray
-    pairs: np.ndarray
+    position: np.ndarray
+    partners: np.ndarray
+    bounds: np.ndarray
     rows: np.ndarray
     columns: np.ndarray
     d: np.ndarray
     c: np.ndarray
+    marginals: list[np.ndarray]
 
     @classmethod
     def of(cls, tables: ContingencyTables) -> "Layout":
@@ -45,14 +50,15 @@ class Layout:
                 f"{offsets[-1]} modalities are more than maximum entropy can take ({MOST_MODALITIES}); "
                 f"hash, encode or drop the largest features, first {widest!r} ({sizes.max()})"
             )
-        lanes = kernels.LANES
-        starts = np.concatenate([[0], np.cumsum(-(-sizes // lanes) * lanes)])
-        padded = np.concatenate([starts[i] + np.arange(size) for i, size in enumerate(sizes)])
         cells = [_cells(tables, key) for key in tables.tables]
         rows, columns, d, c = (np.concatenate(part) for part in zip(*cells, strict=True))
-        whole = lambda a: np.ascontiguousarray(a, dtype=np.int32)  # noqa: E731
-        pairs = np.array(tables.pairs).reshape(-1, 2)
-        return cls(*map(whole, (offsets[:-1], sizes, starts, padded, pairs, rows, columns)), d, c)
+        pairs = sorted(tables.pairs)
+        partners = np.array([j for _, j in pairs], dtype=np.uint16)
+        bounds = np.searchsorted([i for i, _ in pairs], np.arange(len(sizes) + 1))
+        int32 = (np.ascontiguousarray(a, dtype=np.int32) for a in (offsets[:-1], sizes, bounds, rows, columns))
+        offsets, sizes, bounds, rows, columns = int32
+        counts = marginal_counts(tables)
+        return cls(offsets, sizes, *_columns(counts), partners, bounds, rows, columns, d, c, counts)
 
     @property
     def n_modalities(self) -> int:
@@ -63,7 +69,7 @@ class Layout:
     def n_tables(self) -> int:
         """Tables that give cells: pairs and single features."""
         singles = np.unique(self.rows[self.rows == self.columns])
-        return len(self.pairs) + len(np.unique(np.searchsorted(self.offsets, singles, side="right")))
+        return len(self.partners) + len(np.unique(np.searchsorted(self.offsets, singles, side="right")))
 
     @property
     def single(self) -> np.ndarray:
@@ -76,17 +82,26 @@ class Layout:
         out[self.rows, self.columns] = out[self.columns, self.rows] = values
         return out
 
-    def marginals(self) -> list[np.ndarray]:
-        """Counts of each feature's modalities: its single table, else summed from a pair table, else even."""
-        d = self.matrix(np.maximum(self.d, 0))
-        blocks = [slice(o, o + s) for o, s in zip(self.offsets, self.sizes, strict=True)]
-        out = []
-        for i, block in enumerate(blocks):
-            found = [np.diag(d[block, block])]
-            found += [d[block, other].sum(axis=1) for j, other in enumerate(blocks) if j != i]
-            found += [np.ones(self.sizes[i])]
-            out.append(next(counts for counts in found if counts.sum() > 0))
-        return out
+
+def marginal_counts(tables: ContingencyTables) -> list[np.ndarray]:
+    """Counts of each feature's modalities: its single table, else summed from a pair table, else even."""
+    out = []
+    for i, size in enumerate(tables.encoder.sizes):
+        found = [np.maximum(tables.dense(i)[0], 0)] if (i,) in tables.tables else []
+        found += [np.maximum(tables.dense(*k)[0], 0).sum(axis=1 - k.index(i)) for k in tables.pairs if i in k]
+        out.append(next((counts for counts in found if counts.sum() > 0), np.ones(size)))
+    return out
+
+
+def _columns(marginals: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """`starts`, `padded` and `position` of a layout."""
+    widths = [-(-len(counts) // kernels.LANES) * kernels.LANES for counts in marginals]
+    starts = np.concatenate([[0], np.cumsum(widths)])
+    ranks = [np.argsort(np.argsort(-counts, kind="stable")) for counts in marginals]
+    padded = np.concatenate([start + rank for start, rank in zip(starts, ranks, strict=False)])
+    position = np.zeros(starts[-1], dtype=np.uint16)
+    position[padded] = np.arange(len(padded))
+    return starts.astype(np.int32), padded.astype(np.int32), position
 
 
 def _cells(tables: ContingencyTables, key) -> tuple[np.ndarray, ...]:

@@ -185,7 +185,7 @@ CHOICES = {
 
 def initial_mu(layout: Layout) -> np.ndarray:
     """(m,) start of μ: 0 for pairs, centred log counts for single features (independent features)."""
-    logs = np.concatenate([np.log(np.maximum(counts, 0.5)) for counts in layout.marginals()])
+    logs = np.concatenate([np.log(np.maximum(counts, 0.5)) for counts in layout.marginals])
     feature = np.repeat(np.arange(len(layout.sizes)), layout.sizes)
     logs -= (np.bincount(feature, logs) / layout.sizes)[feature]
     return np.where(layout.single, logs[layout.rows], 0.0)

@@ -99,8 +99,9 @@ def check_spread(spread, layout, weights):
     spread(mu, theta, layout.rows, layout.columns, layout.padded, chains.weights, chains.bias, chains.theta)
     out, rng = np.empty(chains.bias.shape[1], np.float32), np.random.default_rng(0)
     for _ in range(20):
-        x = (layout.offsets + rng.integers(layout.sizes)).astype(np.int32)
-        assert np.isclose(kernels.logit(x, chains.theta, layout.pairs, np.float32(-0.3)), score(layout, theta, x) - 0.3)
+        x = (layout.offsets + rng.integers(layout.sizes)).astype(np.uint16)
+        z = kernels.logit(x, chains.theta, layout.partners, layout.bounds, np.float32(-0.3))
+        assert np.isclose(z, score(layout, theta, x) - 0.3, atol=1e-5)
         for y in (0, 1):
             kernels.field(x, chains.weights[y], chains.bias[y], out)
             for i, (offset, size) in enumerate(zip(layout.offsets, layout.sizes, strict=True)):
