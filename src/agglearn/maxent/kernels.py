@@ -141,15 +141,7 @@ def tally(x, p, partners, bounds, acc):
             row[x[partners[q]]] += packed
 
 
-<<<<<<< HEAD
-_i4, _f4, _i8 = types.int32, types.float32, types.int64
-=======
 _u2, _i4, _i8, _f4, _f8 = types.uint16, types.int32, types.int64, types.float32, types.float64
-_signature = types.void(
-    _u2[:, ::1], _f4[:, :, ::1], _f4[:, ::1], _f4[:, ::1], _f4, _u2[::1], _i4[::1], _i4[::1], _i4[::1], _u2[::1],
-    types.uint64, _i8, types.boolean, _i8, _i8, _i8[:, :, ::1],
-)  # fmt: skip
->>>>>>> maxent
 
 
 @njit(cache=True, parallel=True, fastmath=FAST)  # compiled at first use: threads must not start at import
