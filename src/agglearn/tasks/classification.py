@@ -103,7 +103,7 @@ class Classification(Task):
             yield from _stages(estimator, truth, measures)
         if "probability_rmse" in measures and truth.probabilities is not None:
             yield Measurement("probability_rmse", float(np.sqrt(np.mean((p - truth.probabilities) ** 2))))
-        if "theta_error" in measures and truth.parameters and hasattr(estimator, "theta_"):
+        if "theta_error" in measures and truth.parameters and np.ndim(getattr(estimator, "theta_", 0)) == 2:
             yield Measurement("theta_error", _theta_error(estimator, truth.parameters["theta"]))
 
 
