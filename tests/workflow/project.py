@@ -48,7 +48,7 @@ class Project:
     def start(self, *arguments: str, **more) -> subprocess.Popen:
         path = self.folder / "overlay.yaml"
         path.write_text(yaml.safe_dump(self.overlay))
-        command = [sys.executable, "-m", "snakemake", "--cores", "2", "--configfile", str(path), *arguments]
+        command = [sys.executable, "-m", "snakemake", "--cores", "2", *arguments, "--configfile", str(path)]
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("NUMBA", "AGGLEARN"))}
         return subprocess.Popen(
             command,

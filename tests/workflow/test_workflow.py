@@ -61,21 +61,15 @@ def test_curves_and_items_travel(project, first):
     curve = rows[rows.step.notna() & (rows.run == rows.run.iloc[0])].sort_values("step")
     assert list(curve.step) == list(range(0, 200, 20))
     assert curve.value.iloc[-1] < curve.value.iloc[0]
-    assert (
-        "iteration" in (project.results / "site/spike.html").read_text()
-        or (project.results / "figures/spike_chain.svg").exists()
-    )
     regions = project.table("spike_regions")
     assert regions.item.notna().sum() == 8
     assert "region 7" in (project.results / "tables/spike_regions.md").read_text()
-    changed = {p for p in ("rules", "src/agglearn/plan.py") if "spike" in (project.folder / p).name}
-    assert not changed
 
 
 def test_tracking_holds_every_run_once(project, first):
     client = mlflow.MlflowClient(f"sqlite:///{project.results}/mlflow.db")
     experiments = [e for e in client.search_experiments() if e.name != "Default"]
-    assert len(experiments) == 6
+    assert {e.name for e in experiments} == {p.stem for p in (project.results / "tables").glob("*.csv")}
     keys = [r.data.tags["agglearn.run"] for e in experiments for r in client.search_runs([e.experiment_id])]
     assert sorted(keys) == sorted(project.computed())
     [chain] = [e for e in experiments if e.name == "spike_chain"]
