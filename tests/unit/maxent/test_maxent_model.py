@@ -19,7 +19,15 @@ from agglearn.maxent.enumeration import Enumeration
 from agglearn.maxent.layout import Layout
 from agglearn.observations import ContingencyTables, NoiseSpec, Records
 
-GOOD = {"n_chains": 20_000, "max_iter": 400, "l2_theta": 4.0, "step_theta": 0.15, "step_mu": 0.2, "random_state": 1}
+GOOD = {
+    "n_chains": 10_000,
+    "max_iter": 400,
+    "l2_theta": 4.0,
+    "step_theta": 0.15,
+    "step_mu": 0.2,
+    "tol": 0,
+    "random_state": 1,
+}
 
 
 def state_probabilities(model, exact):
@@ -156,6 +164,17 @@ def test_the_last_stage_is_the_model(tables, records, average):
     assert [step for step, _, _ in stages] == [4, 8, 11]
     assert (stages[-1][2] == model.predict_proba(records)[:, 1]).all()
     assert all(a[1] <= b[1] for a, b in itertools.pairwise(stages))
+
+
+def test_training_stops_by_itself(tables):
+    model = MaxEntClassifier(**{**GOOD, "tol": 0.05, "max_iter": 2000}).fit(tables)
+    assert model.n_iter_ < 1000
+    assert len(model.misfit_) == model.n_iter_
+    assert distance(model, tables) < 0.01
+
+
+def test_defaults_suit_small_worlds(tables):
+    assert distance(MaxEntClassifier(random_state=0).fit(tables), tables, l2_theta=16.0) < 0.015
 
 
 def test_probabilities_and_unseen_values(tables, records):
