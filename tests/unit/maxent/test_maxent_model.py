@@ -122,6 +122,13 @@ def start_script(threads, cache=None):
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
+def test_import_starts_no_threads():
+    """Workers are forked from processes that have imported this; numba's threads would not survive that."""
+    check = "import agglearn.maxent, numba.np.ufunc.parallel as p; assert not p._is_initialized"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([sys.executable, "-c", check], check=True, env=environment)
+
+
 def result(process):
     out, err = process.communicate(timeout=180)
     assert process.returncode == 0, err
