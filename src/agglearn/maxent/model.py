@@ -17,6 +17,7 @@ from agglearn.maxent.layout import Layout, positions
 from agglearn.maxent.schedule import Schedule
 from agglearn.observations import ContingencyTables
 
+LARGEST_WEIGHT = 1000.0  # keeps any choice of steps finite; real weights stay below 20
 SMALLEST_CURVATURE = 1e-3  # records; noise can make half of an observed count negative
 
 
@@ -38,7 +39,7 @@ class MaxEntClassifier(Estimator):
     clip_ratio : whether rescaling may only shrink: the larger of d and d̂ is brought down to the smaller. Without it
         eq. 6 as printed, which amplifies noise where d̂ is small.
     preconditioner : `both` halves of observed and predicted counts, or `predicted` counts only, as printed.
-    clip : largest preconditioned direction, per weight.
+    clip : largest preconditioned direction, per weight; inf for no limit.
     marginalize_label : sum P(Y=1|x̃) over chains (line 7), or the labels drawn.
     average : share of the last iterations over which μ and θ are averaged (Polyak); 0 for the last iterate.
     initial_chains : `marginals` (independent features as in the tables) or `uniform`.
@@ -111,27 +112,26 @@ class MaxEntClassifier(Estimator):
         """Algorithm 1; returns μ and θ, averaged, (m,) each."""
         mu, theta, scale = initial_mu(layout), np.zeros(len(layout.rows)), total / chains.n
         schedule = Schedule(self.max_iter, self.average, self.tol, np.maximum(layout.d, 1.0))
-        begin, step, misfit = time.perf_counter(), 0, []
-        self.trace_ = []
+        step_mu, step_theta = self._steps(layout.n_tables)
+        begin, step, misfit, self.trace_ = time.perf_counter(), 0, [], []
         while step < schedule.last:
             step += 1
             chains.set_weights(mu, theta)
             d_hat, c_hat = (scale * s for s in chains.sweep(step, self.n_sweeps, self.marginalize_label))
             misfit.append([relative_misfit(d_hat, layout.d), relative_misfit(c_hat, layout.c)])
             move_mu, move_theta = self._directions(layout, mu, theta, d_hat, c_hat)
-            mu -= self._step_mu(layout) * move_mu
-            theta -= self._step_theta(layout) * move_theta
+            mu = np.clip(mu - step_mu * move_mu, -LARGEST_WEIGHT, LARGEST_WEIGHT)
+            theta = np.clip(theta - step_theta * move_theta, -LARGEST_WEIGHT, LARGEST_WEIGHT)
             schedule.add(step, mu, theta)
             if self.trace_every and (step % self.trace_every == 0 or step >= schedule.last):
                 self.trace_.append((step, time.perf_counter() - begin, schedule.result[1].copy()))
         self.n_iter_, self.misfit_ = step, np.array(misfit)
         return schedule.result
 
-    def _step_mu(self, layout):
-        return min(10 / layout.n_tables, 0.2) if self.step_mu is None else self.step_mu
-
-    def _step_theta(self, layout):
-        return min(2 / layout.n_tables, 0.1) if self.step_theta is None else self.step_theta
+    def _steps(self, n_tables):
+        """Step sizes on μ and θ."""
+        step_mu = min(10 / n_tables, 0.2) if self.step_mu is None else self.step_mu
+        return step_mu, min(2 / n_tables, 0.1) if self.step_theta is None else self.step_theta
 
     def _directions(self, layout, mu, theta, d_hat, c_hat):
         """Preconditioned, clipped directions on μ and θ (lines 8–11), for d̂ and ĉ on the scale of the records."""

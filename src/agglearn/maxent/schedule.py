@@ -46,5 +46,5 @@ class Schedule:
         self._before, self._window = self._window, np.zeros_like(theta)
 
     def _moved(self) -> float:
-        norm = math.sqrt(self.weights @ self._window**2)
-        return math.sqrt(self.weights @ (self._window - self._before) ** 2) / max(norm, 1e-12)
+        norm, change = (np.sum(self.weights * v**2) for v in (self._window, self._window - self._before))
+        return math.sqrt(change / max(norm, 1e-12))

@@ -215,9 +215,17 @@ def test_features_with_one_modality_and_empty_cells():
 
 @pytest.mark.parametrize("step", [1.0, 50.0])
 @pytest.mark.parametrize("preconditioner", ["both", "predicted"])
-def test_huge_steps_stay_finite(tables, records, step, preconditioner):
+@pytest.mark.parametrize("clip", [2.0, np.inf])
+def test_huge_steps_stay_finite(tables, records, step, preconditioner, clip):
     model = MaxEntClassifier(
-        n_chains=300, max_iter=60, step_mu=step, step_theta=step, l2_mu=0.0, l2_theta=0.0, preconditioner=preconditioner
+        n_chains=300,
+        max_iter=60,
+        step_mu=step,
+        step_theta=step,
+        l2_mu=0.0,
+        l2_theta=0.0,
+        preconditioner=preconditioner,
+        clip=clip,
     ).fit(tables)
     assert np.isfinite(model.mu_).all()
     assert np.isfinite(model.predict_proba(records)).all()
