@@ -8,10 +8,12 @@ loops vectorise, its modalities run from frequent to rare, so that searches end 
 
 Statistics are integers: one 64-bit cell holds a count (high bits) and a sum of P(Y=1|X) in units of 2^-23 (low bits).
 Integer sums do not depend on their order, hence neither on the number of threads.
+
+Kernels compile when first called, not when imported: a process that imports this may still fork.
 """
 
 import numpy as np
-from numba import njit, prange, types
+from numba import njit, prange
 
 LANES = 8
 CLOSED = np.float32(-1e30)
@@ -141,10 +143,7 @@ def tally(x, p, partners, bounds, acc):
             row[x[partners[q]]] += packed
 
 
-_u2, _i4, _i8, _f4, _f8 = types.uint16, types.int32, types.int64, types.float32, types.float64
-
-
-@njit(cache=True, parallel=True, fastmath=FAST)  # compiled at first use: threads must not start at import
+@njit(cache=True, parallel=True, fastmath=FAST)
 def gibbs(
     chains, weights, bias, theta, intercept, partners, bounds, starts, sizes, position,
     seed, n_sweeps, marginalize, first, last, acc,
@@ -176,7 +175,7 @@ def gibbs(
             tally(x, p, partners, bounds, acc[part])
 
 
-@njit(types.void(_i8[:, :, ::1], _i4[::1], _i4[::1], _i8[::1], _i8[::1]), cache=True)
+@njit(cache=True)
 def collect(acc, rows, columns, counts, sums):
     """Unpack the statistics of the cells (rows, columns), add them to counts and sums, and clear `acc`."""
     low = (np.int64(1) << SHIFT) - 1
@@ -188,9 +187,7 @@ def collect(acc, rows, columns, counts, sums):
             acc[part, rows[k], columns[k]] = 0
 
 
-@njit(
-    types.void(_f8[::1], _f8[::1], _i4[::1], _i4[::1], _i4[::1], _f4[:, :, ::1], _f4[:, ::1], _f4[:, ::1]), cache=True
-)
+@njit(cache=True)
 def spread(mu, theta, rows, columns, padded, weights, bias, theta32):
     """Write the weights of all cells where the sampler reads them: both halves, both labels; diagonal = bias.
 
@@ -207,7 +204,7 @@ def spread(mu, theta, rows, columns, padded, weights, bias, theta32):
             weights[1, i, padded[j]], weights[1, j, padded[i]] = with_label, with_label
 
 
-@njit(types.void(_i4[:, ::1], _f8[:, ::1], _f8, _f8[::1]), cache=True)
+@njit(cache=True)
 def predict_logits(positions, theta, intercept, out):
     """out[i] = φ(x_i)·θ + intercept for (n, D) positions; a position of −1 (unseen) adds nothing."""
     for i in range(positions.shape[0]):

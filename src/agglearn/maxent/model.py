@@ -14,8 +14,10 @@ from agglearn.estimator import Estimator
 from agglearn.maxent import kernels
 from agglearn.maxent.chains import Chains
 from agglearn.maxent.layout import Layout, positions
+from agglearn.maxent.schedule import Schedule
 from agglearn.observations import ContingencyTables
 
+LARGEST_WEIGHT = 1000.0  # keeps any choice of steps finite; real weights stay below 20
 SMALLEST_CURVATURE = 1e-3  # records; noise can make half of an observed count negative
 
 
@@ -30,25 +32,27 @@ class MaxEntClassifier(Estimator):
     n_chains : Gibbs chains (n′). About a tenth of the records is enough.
     l2_mu, l2_theta : λ in λ‖μ‖² + λ‖θ‖², added to the negative log-likelihood of all records (eq. 5).
     max_iter : iterations of Algorithm 1.
-    step_mu, step_theta : step sizes; None for 5/T and 1/T with T the number of tables (appendix A).
+    step_mu, step_theta : step sizes; None for min(10/T, 0.2) and min(2/T, 0.1) with T the number of tables, which
+        get to the same place in half the iterations of appendix A's 5/T and 1/T.
     n_sweeps : Gibbs sweeps per iteration.
     gradient : `rescaled` (eq. 6) or `exact` (lemma 2) gradient on θ.
     clip_ratio : whether rescaling may only shrink: the larger of d and d̂ is brought down to the smaller. Without it
         eq. 6 as printed, which amplifies noise where d̂ is small.
     preconditioner : `both` halves of observed and predicted counts, or `predicted` counts only, as printed.
-    clip : largest preconditioned direction, per weight.
+    clip : largest preconditioned direction, per weight; inf for no limit.
     marginalize_label : sum P(Y=1|x̃) over chains (line 7), or the labels drawn.
     average : share of the last iterations over which μ and θ are averaged (Polyak); 0 for the last iterate.
     initial_chains : `marginals` (independent features as in the tables) or `uniform`.
     trace_every : keep every so many iterates for `staged_predict_proba`; 0 for none.
-    tol : stop when the smoothed misfit of the tables falls by less than this share per iteration; 0 for never.
+    tol : begin to average, for as long as the averaged share says, and stop when θ moves by less than this share
+        between means over ten iterations; 0 for never before `max_iter`.
     random_state : seed, or None for a fresh one.
 
     Attributes
     ----------
     mu_, theta_ : (K, K) symmetric weights; blocks (i, j) of pairs, diagonal of single features, 0 without a table.
     intercept_ : b. encoder_ : modalities of the tables. classes_ : [0, 1]. n_iter_ : iterations done.
-    misfit_ : (n_iter_,) Σ|d̂ − d| / Σd of each iteration.
+    misfit_ : (n_iter_, 2) Σ|d̂ − d| / Σd and Σ|ĉ − c| / Σc of each iteration.
     trace_ : list of (step, seconds, θ of the cells in the order of the tables), not saved. Before averaging begins
         these are the iterates, from then on their mean so far: the model that one would have by stopping there.
     """
@@ -69,10 +73,10 @@ class MaxEntClassifier(Estimator):
         preconditioner="both",
         clip=2.0,
         marginalize_label=True,
-        average=0.5,
+        average=0.3,
         initial_chains="marginals",
         trace_every=0,
-        tol=0.0,
+        tol=0.05,
         random_state=None,
     ):
         self.n_chains = n_chains
@@ -107,29 +111,27 @@ class MaxEntClassifier(Estimator):
     def _train(self, layout, chains, total):
         """Algorithm 1; returns μ and θ, averaged, (m,) each."""
         mu, theta, scale = initial_mu(layout), np.zeros(len(layout.rows)), total / chains.n
-        begin, mean, misfit = time.perf_counter(), np.zeros((2, len(theta))), []
-        first_averaged = int(np.ceil(self.max_iter * (1 - self.average)))
-        self.trace_ = []
-        for step in range(1, self.max_iter + 1):
+        schedule = Schedule(self.max_iter, self.average, self.tol, np.maximum(layout.d, 1.0))
+        step_mu, step_theta = self._steps(layout.n_tables)
+        begin, step, misfit, self.trace_ = time.perf_counter(), 0, [], []
+        while step < schedule.last:
+            step += 1
             chains.set_weights(mu, theta)
-            d_hat, c_hat = chains.sweep(step, self.n_sweeps, self.marginalize_label)
-            move_mu, move_theta = self._directions(layout, mu, theta, scale * d_hat, scale * c_hat)
-            mu -= self._step_mu(layout) * move_mu
-            theta -= self._step_theta(layout) * move_theta
-            misfit.append(np.abs(scale * d_hat - layout.d).sum() / np.abs(layout.d).sum())
-            if step > first_averaged:
-                mean += (np.stack([mu, theta]) - mean) / (step - first_averaged)
-            if self.trace_every and (step % self.trace_every == 0 or step == self.max_iter):
-                now = mean[1] if step > first_averaged else theta
-                self.trace_.append((step, time.perf_counter() - begin, now.copy()))
+            d_hat, c_hat = (scale * s for s in chains.sweep(step, self.n_sweeps, self.marginalize_label))
+            misfit.append([relative_misfit(d_hat, layout.d), relative_misfit(c_hat, layout.c)])
+            move_mu, move_theta = self._directions(layout, mu, theta, d_hat, c_hat)
+            mu = np.clip(mu - step_mu * move_mu, -LARGEST_WEIGHT, LARGEST_WEIGHT)
+            theta = np.clip(theta - step_theta * move_theta, -LARGEST_WEIGHT, LARGEST_WEIGHT)
+            schedule.add(step, mu, theta)
+            if self.trace_every and (step % self.trace_every == 0 or step >= schedule.last):
+                self.trace_.append((step, time.perf_counter() - begin, schedule.result[1].copy()))
         self.n_iter_, self.misfit_ = step, np.array(misfit)
-        return mean if step > first_averaged else (mu, theta)
+        return schedule.result
 
-    def _step_mu(self, layout):
-        return 5 / layout.n_tables if self.step_mu is None else self.step_mu
-
-    def _step_theta(self, layout):
-        return 1 / layout.n_tables if self.step_theta is None else self.step_theta
+    def _steps(self, n_tables):
+        """Step sizes on μ and θ."""
+        step_mu = min(10 / n_tables, 0.2) if self.step_mu is None else self.step_mu
+        return step_mu, min(2 / n_tables, 0.1) if self.step_theta is None else self.step_theta
 
     def _directions(self, layout, mu, theta, d_hat, c_hat):
         """Preconditioned, clipped directions on μ and θ (lines 8–11), for d̂ and ĉ on the scale of the records."""
@@ -181,6 +183,11 @@ CHOICES = {
     "preconditioner": ("both", "predicted"),
     "initial_chains": ("marginals", "uniform"),
 }
+
+
+def relative_misfit(model: np.ndarray, data: np.ndarray) -> float:
+    """Σ|model − data| / Σ|data| over cells."""
+    return float(np.abs(model - data).sum() / np.abs(data).sum())
 
 
 def initial_mu(layout: Layout) -> np.ndarray:

@@ -47,7 +47,7 @@ def xor_records() -> pd.DataFrame:
 
 def test_xor_example_is_ninety_against_ten_percent():
     tables = ContingencyTables.from_records(xor_records(), "y", categorical=["x1", "x2", "x3"])
-    # the model sees x1 and x2 as independent of x3 given y but for the pair (x1, x2) with y: it counts the evidence twice
+    # x3 and x1 xor x2 both speak for the label, and pairs cannot tell that they are one: the evidence counts twice
     exact = Enumeration.of(tables)
     _, theta = exact.optimum(l2_mu=1e-6, l2_theta=1e-6)
     p = exact.label_probability(theta)

@@ -19,7 +19,15 @@ from agglearn.maxent.enumeration import Enumeration
 from agglearn.maxent.layout import Layout
 from agglearn.observations import ContingencyTables, NoiseSpec, Records
 
-GOOD = {"n_chains": 20_000, "max_iter": 400, "l2_theta": 4.0, "step_theta": 0.15, "step_mu": 0.2, "random_state": 1}
+GOOD = {
+    "n_chains": 10_000,
+    "max_iter": 400,
+    "l2_theta": 4.0,
+    "step_theta": 0.15,
+    "step_mu": 0.2,
+    "tol": 0,
+    "random_state": 1,
+}
 
 
 def state_probabilities(model, exact):
@@ -114,6 +122,13 @@ def start_script(threads, cache=None):
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
+def test_import_starts_no_threads():
+    """Workers are forked from processes that have imported this; numba's threads would not survive that."""
+    check = "import agglearn.maxent, numba.np.ufunc.parallel as p; assert not p._is_initialized"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([sys.executable, "-c", check], check=True, env=environment)
+
+
 def result(process):
     out, err = process.communicate(timeout=180)
     assert process.returncode == 0, err
@@ -158,6 +173,17 @@ def test_the_last_stage_is_the_model(tables, records, average):
     assert all(a[1] <= b[1] for a, b in itertools.pairwise(stages))
 
 
+def test_training_stops_by_itself(tables):
+    model = MaxEntClassifier(**{**GOOD, "tol": 0.05, "max_iter": 2000}).fit(tables)
+    assert model.n_iter_ < 1000
+    assert len(model.misfit_) == model.n_iter_
+    assert distance(model, tables) < 0.01
+
+
+def test_defaults_suit_small_worlds(tables):
+    assert distance(MaxEntClassifier(random_state=0).fit(tables), tables, l2_theta=16.0) < 0.015
+
+
 def test_probabilities_and_unseen_values(tables, records):
     model = MaxEntClassifier(n_chains=500, max_iter=10, random_state=0).fit(tables)
     p = model.predict_proba(records.head(5))
@@ -189,9 +215,17 @@ def test_features_with_one_modality_and_empty_cells():
 
 @pytest.mark.parametrize("step", [1.0, 50.0])
 @pytest.mark.parametrize("preconditioner", ["both", "predicted"])
-def test_huge_steps_stay_finite(tables, records, step, preconditioner):
+@pytest.mark.parametrize("clip", [2.0, np.inf])
+def test_huge_steps_stay_finite(tables, records, step, preconditioner, clip):
     model = MaxEntClassifier(
-        n_chains=300, max_iter=60, step_mu=step, step_theta=step, l2_mu=0.0, l2_theta=0.0, preconditioner=preconditioner
+        n_chains=300,
+        max_iter=60,
+        step_mu=step,
+        step_theta=step,
+        l2_mu=0.0,
+        l2_theta=0.0,
+        preconditioner=preconditioner,
+        clip=clip,
     ).fit(tables)
     assert np.isfinite(model.mu_).all()
     assert np.isfinite(model.predict_proba(records)).all()
