@@ -58,6 +58,31 @@ class LogLinear(Simulated):
         return Population(frame, y, probability, {"theta": theta})
 
 
+class Xor(Simulated):
+    """X3 = X1 xor X2, P(Y=1) = 0.25 + 0.5·X3: no pair of features shows what all three do (Gilotte et al. 2022,
+    section 4.2).
+
+    Parameters
+    ----------
+    n : records; each of the eight combinations of X1, X2 and Y has its exact share, so n must be a multiple of 16.
+    """
+
+    def __init__(self, n=16_000):
+        super().__init__()
+        self.n = n
+
+    def draw(self, seed: int, **params) -> Population:
+        n = params.get("n", self.n)
+        if set(params) - {"n"} or n % 16:
+            raise DataError(f"xor: takes n, a multiple of 16; got {params}")
+        one, two, label = np.repeat([(a, b, k) for a in (0, 1) for b in (0, 1) for k in range(4)], n // 16, axis=0).T
+        three = one ^ two
+        y = (label < 1 + 2 * three).astype(np.int8)
+        order = generator("xor", seed).permutation(n)
+        frame = pd.DataFrame({"x1": one, "x2": two, "x3": three}).astype(str).iloc[order].reset_index(drop=True)
+        return Population(frame, y[order], (0.25 + 0.5 * three)[order])
+
+
 def weights(d: int, m: int, strength: float, rng: np.random.Generator):
     """Random pair weights as symmetric (d·m, d·m) matrices μ and θ (diagonal: single weights), and the intercept."""
     mu, theta = np.zeros((2, d * m, d * m))

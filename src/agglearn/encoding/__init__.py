@@ -2,6 +2,7 @@
 
 from agglearn.encoding.binning import Binning, EqualWidth, Quantiles, binning
 from agglearn.encoding.encoder import UNSEEN, BinnedEncoder, CategoricalEncoder, FrameEncoder
+from agglearn.encoding.target import TargetEncoder, with_target_encodings
 
 __all__ = [
     "UNSEEN",
@@ -11,5 +12,7 @@ __all__ = [
     "EqualWidth",
     "FrameEncoder",
     "Quantiles",
+    "TargetEncoder",
     "binning",
+    "with_target_encodings",
 ]

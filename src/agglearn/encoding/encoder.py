@@ -216,14 +216,18 @@ class FrameEncoder:
 
     @classmethod
     def from_dict(cls, state: list[dict]) -> "FrameEncoder":
-        return cls(
-            tuple(
-                BinnedEncoder(s["name"], tuple(s["edges"]), s["has_missing"])
-                if "edges" in s
-                else CategoricalEncoder(s["name"], tuple(s["values"]), s["has_missing"])
-                for s in state
-            )
-        )
+        return cls(tuple(_feature(s) for s in state))
+
+
+def _feature(state: dict) -> FeatureEncoder:
+    """An encoder from what its `to_dict` said; each kind has a key of its own."""
+    if "edges" in state:
+        return BinnedEncoder(state["name"], tuple(state["edges"]), state["has_missing"])
+    if "codes" in state:
+        from agglearn.encoding.target import TargetEncoder  # which builds on this module
+
+        return TargetEncoder.from_dict(state)
+    return CategoricalEncoder(state["name"], tuple(state["values"]), state["has_missing"])
 
 
 def _some(names: Iterable, most: int = 12) -> str:

@@ -20,7 +20,7 @@ def reproduction(model, tables: ContingencyTables) -> str:
     """Misfit of the counts for a model of the features too, of the label's rates for one of the label only."""
     if hasattr(model, "misfit_"):
         return (
-            f"its own samples differ from the tables' counts by {100 * model.misfit_[-1]:.2g} % "
+            f"its own samples differ from the tables' counts by {100 * model.misfit_[-1][0]:.2g} % "
             f"(sum of |differences| over sum of counts)"
         )
     keys = used(model, tables)

@@ -1,8 +1,17 @@
 """Learning from contingency tables with a maximum-entropy model (Gilotte, Ben Yahmed, Rohde 2022), and its baselines."""
 
 from agglearn.maxent.best_pair import BestPairClassifier
+from agglearn.maxent.exact import ExactMaxEntClassifier
 from agglearn.maxent.model import MaxEntClassifier
 from agglearn.maxent.naive_bayes import NaiveBayesClassifier
 from agglearn.maxent.skyline import LogisticSkyline
+from agglearn.maxent.subsets import FeatureSubsets
 
-__all__ = ["BestPairClassifier", "LogisticSkyline", "MaxEntClassifier", "NaiveBayesClassifier"]
+__all__ = [
+    "BestPairClassifier",
+    "ExactMaxEntClassifier",
+    "FeatureSubsets",
+    "LogisticSkyline",
+    "MaxEntClassifier",
+    "NaiveBayesClassifier",
+]

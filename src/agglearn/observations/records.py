@@ -1,6 +1,7 @@
 """Records with their labels: what skylines and oracles see, and no method for aggregated data."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
@@ -44,6 +45,12 @@ class Records(Observation):
     def codes(self) -> np.ndarray:
         """(n, D) int32 codes of the features."""
         return self.encoder.encode(self.frame)
+
+    def select(self, names: Iterable[str]) -> Self:
+        """The same records with some features only, in the encoder's order."""
+        wanted = set(names)
+        kept = [n for n in self.encoder.names if n in wanted]
+        return replace(self, encoder=self.encoder.select(kept), frame=self.frame[kept])
 
     def save(self, folder) -> None:
         folder = prepared(folder)

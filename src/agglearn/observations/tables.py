@@ -6,7 +6,7 @@ Source: Gilotte, Ben Yahmed, Rohde 2022, section 2 (d = Σ φ(x_i), c = Σ φ(x_
 import itertools
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, Self
 
@@ -180,6 +180,15 @@ class ContingencyTables(Observation):
     def dense(self, *key: int) -> tuple[np.ndarray, np.ndarray]:
         """Counts and label sums of one table as float64 arrays."""
         return self.tables[key].dense()
+
+    def select(self, names: Iterable[str]) -> Self:
+        """The tables of some features only, in the encoder's order."""
+        wanted = set(_present(names, self.names))
+        kept = [i for i, n in enumerate(self.names) if n in wanted]
+        place = {i: k for k, i in enumerate(kept)}
+        tables = {tuple(place[i] for i in key): t for key, t in self.tables.items() if set(key) <= set(kept)}
+        encoder = self.encoder.select([self.names[i] for i in kept])
+        return replace(self, encoder=encoder, tables=tables)
 
     def matrices(self) -> tuple[np.ndarray, np.ndarray]:
         """All tables in two symmetric (K, K) float64 matrices, K = all modalities in the encoder's order.

@@ -31,5 +31,5 @@ def caption_of(experiment: dict, table) -> str:
     if (table["n"] > 1).any():
         parts.append(f"Mean ± half the 95 % interval over {int(table['n'].max())} seeds.")
     if table["reported"].notna().any():
-        parts.append("In parentheses: printed in the source.")
+        parts.append("In parentheses, or below: printed in the source.")
     return " ".join(p for p in parts if p)

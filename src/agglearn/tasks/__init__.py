@@ -2,5 +2,6 @@
 
 from agglearn.tasks.base import Measurement, Source, Task, Truth
 from agglearn.tasks.classification import Classification
+from agglearn.tasks.subsets import SubsetClassification
 
-__all__ = ["Classification", "Measurement", "Source", "Task", "Truth"]
+__all__ = ["Classification", "Measurement", "Source", "SubsetClassification", "Task", "Truth"]

@@ -9,13 +9,16 @@ import numpy as np
 import pandas as pd
 
 from agglearn.datasets import Population
-from agglearn.encoding import FrameEncoder
+from agglearn.encoding import FrameEncoder, with_target_encodings
 from agglearn.errors import ConfigError, DataError, NotAvailable
 from agglearn.evaluation import auc, brier, calibration_error, normalized_log_likelihood
 from agglearn.evaluation.interactions import pair_interactions
 from agglearn.observations import ContingencyTables, Observation, Records
 from agglearn.seeds import generator
 from agglearn.tasks.base import Measurement, Source, Task, Truth
+
+STAGED = {"curve", "nllh_best_on_test", "nllh_best_on_validation"}
+MOST_SHOWN = 5  # values of a feature whose predictions are shown one by one
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,7 @@ class Classification(Task):
 
     Parameters of an observation: `binning` (default: the data set's, else deciles), `pairs` (contingency tables),
     `max_modalities` (leave out features with more; their names stand in the log). Parameters of a stored data set:
-    `rows` (a random subset of that size).
+    `rows` (a random subset of that size). An entry's `encoding: {target: …}` sets training rows aside for it.
     """
 
     MEASURES: ClassVar = {
@@ -64,6 +67,8 @@ class Classification(Task):
         "brier": ("", "lower"),
         "calibration_error": ("", "lower"),
         "nllh_best_on_test": ("", "higher"),
+        "nllh_best_on_validation": ("", "higher"),
+        "prediction": ("", ""),
         "curve": ("", "higher"),
         "probability_rmse": ("", "lower"),
         "theta_error": ("", "lower"),
@@ -74,14 +79,9 @@ class Classification(Task):
         unknown = set(params) - {"binning", "pairs", "max_modalities"}
         if unknown:
             raise ConfigError(f"observe: unknown key {sorted(unknown)[0]!r}; allowed: binning, max_modalities, pairs")
-        train, test = _split(source, seed)
-        frame, y = train
-        how = params.get("binning") or source.entry.get("binning", "deciles")
-        encoder = FrameEncoder.fit(frame, how, source.entry.get("features", {}).get("categorical", []))
-        if params.get("max_modalities"):
-            kept = [f.name for f in encoder.features if f.size <= params["max_modalities"]]
-            print(f"{source.name}: features with more modalities left out: {sorted(set(encoder.names) - set(kept))}")
-            encoder = encoder.select(kept)
+        (frame, y), test = _split(source, seed)
+        encoder, kept = _encoder(source, frame, y, params, seed)
+        frame, y = frame[kept].reset_index(drop=True), y[kept]
         label = source.entry.get("label", {}).get("column", "label")
         if kind is ContingencyTables:
             codes = encoder.encode(frame)
@@ -99,12 +99,29 @@ class Classification(Task):
         for name, score in scores.items():
             if name in measures:
                 yield Measurement(name, score(y, p))
-        if {"curve", "nllh_best_on_test"} & set(measures) and hasattr(estimator, "staged_predict_proba"):
+        if "prediction" in measures:
+            yield from _predictions(truth.frame, p)
+        if STAGED & set(measures) and hasattr(estimator, "staged_predict_proba"):
             yield from _stages(estimator, truth, measures)
         if "probability_rmse" in measures and truth.probabilities is not None:
             yield Measurement("probability_rmse", float(np.sqrt(np.mean((p - truth.probabilities) ** 2))))
         if "theta_error" in measures and truth.parameters and np.ndim(getattr(estimator, "theta_", 0)) == 2:
             yield Measurement("theta_error", _theta_error(estimator, truth.parameters["theta"]))
+
+
+def _encoder(source: Source, frame: pd.DataFrame, y: np.ndarray, params: dict, seed: int):
+    """The encoder of an observation, and which training rows are left to learn from (those not used for encoding)."""
+    entry, kept = source.entry, np.ones(len(frame), dtype=bool)
+    how = params.get("binning") or entry.get("binning", "deciles")
+    encoder = FrameEncoder.fit(frame, how, entry.get("features", {}).get("categorical", []))
+    if target := entry.get("encoding", {}).get("target"):
+        kept = generator("target encoding", source.name, seed).random(len(frame)) >= target["holdout"]
+        encoder = with_target_encodings(encoder, frame[~kept], y[~kept], target["above"], target["modalities"])
+    if most := params.get("max_modalities"):
+        names = [f.name for f in encoder.features if f.size <= most]
+        print(f"{source.name}: features with more modalities left out: {sorted(set(encoder.names) - set(names))}")
+        encoder = encoder.select(names)
+    return encoder, kept
 
 
 def _split(source: Source, seed: int):
@@ -132,17 +149,34 @@ def _split(source: Source, seed: int):
     return take(train), TestRows(*take(test))
 
 
+def _predictions(frame: pd.DataFrame, p: np.ndarray) -> Iterator[Measurement]:
+    """Mean prediction for every value of every feature that has few."""
+    for name in frame:
+        if frame[name].nunique() <= MOST_SHOWN:
+            for value, mean in pd.Series(p).groupby(frame[name].to_numpy()).mean().items():
+                yield Measurement("prediction", float(mean), item=f"{name} = {value}")
+
+
 def _stages(estimator, truth: TestRows, measures: list[str]) -> Iterator[Measurement]:
-    """Curves, and the choices that a paper made on test data, from an estimator's staged predictions."""
-    best = -np.inf
+    """Curves, and the choice of a stage by held-out records, from an estimator's staged predictions.
+
+    `nllh_best_on_test` is the best stage's score on the records that chose it, as a paper may print it;
+    `nllh_best_on_validation` chooses on one half of these records and scores on the other, both ways, and averages.
+    """
+    half = np.arange(len(truth.y)) % 2 == 0
+    whole, first, second = [], [], []
     for step, seconds, p in _staged(estimator, truth.frame):
-        value = normalized_log_likelihood(truth.y, p)
-        best = max(best, value)
+        whole.append(normalized_log_likelihood(truth.y, p))
+        first.append(normalized_log_likelihood(truth.y[half], p[half]))
+        second.append(normalized_log_likelihood(truth.y[~half], p[~half]))
         if "curve" in measures:
-            yield Measurement("nllh", value, step=step)
+            yield Measurement("nllh", whole[-1], step=step)
             yield Measurement("seconds", seconds, step=step, unit="s")
-    if "nllh_best_on_test" in measures and np.isfinite(best):
-        yield Measurement("nllh_best_on_test", best)
+    if whole and "nllh_best_on_test" in measures:
+        yield Measurement("nllh_best_on_test", max(whole))
+    if whole and "nllh_best_on_validation" in measures:
+        scores = second[int(np.argmax(first))], first[int(np.argmax(second))]
+        yield Measurement("nllh_best_on_validation", float(np.mean(scores)))
 
 
 def _staged(estimator, frame: pd.DataFrame) -> Iterator[tuple[float, float, np.ndarray]]:

@@ -1,0 +1,88 @@
+"""Target encoding: a feature of many modalities becomes few, by how often they occur and how often with the label.
+
+Gilotte et al. 2022, section 4.3 (footnote 12): on held-out records, count and label rate of every modality are
+computed and discretised together. Records that build the encoding must not be used for anything else: their labels
+are in it.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from agglearn.encoding.encoder import FrameEncoder, as_text
+
+NEVER = "not held out"
+MISSING_VALUE = "\0missing"
+
+
+@dataclass(frozen=True)
+class TargetEncoder:
+    """Modalities of one feature by count and label rate of its values in held-out records.
+
+    Modality 0 is for values that the held-out records never showed: rare ones, and a missing value where there was
+    none. No value is ever unseen.
+
+    Attributes
+    ----------
+    values, codes : what the held-out records showed, and the modality of each.
+    labels : name of each modality.
+    """
+
+    name: str
+    values: tuple[str, ...]
+    codes: tuple[int, ...]
+    labels: tuple[str, ...]
+
+    @classmethod
+    def fit(cls, column: pd.Series, y: np.ndarray, modalities: int = 1000, prior: float = 20.0) -> "TargetEncoder":
+        """Learn from held-out records.
+
+        Parameters
+        ----------
+        column, y : feature and 0/1 labels of the held-out records.
+        modalities : fewer than this many result.
+        prior : records at the base rate added to each value before its rate is taken.
+        """
+        table = pd.DataFrame({"value": _text(column), "y": y}).groupby("value")["y"].agg(["size", "sum"])
+        rate = (table["sum"] + prior * np.mean(y)) / (table["size"] + prior)
+        level = np.floor(np.log2(table["size"])).astype(int)
+        bins = max(1, (modalities - 2) // (int(level.max()) + 1))
+        edges = np.unique(np.quantile(rate, np.linspace(0, 1, bins + 1)[1:-1]))
+        cell = level.to_numpy() * bins + np.searchsorted(edges, rate, side="left")
+        kept, codes = np.unique(cell, return_inverse=True)
+        labels = [f"{2 ** (k // bins)}+ records, rate {rate[cell == k].mean():.3g}" for k in kept]
+        return cls(str(column.name), tuple(table.index), tuple((codes + 1).tolist()), (NEVER, *labels))
+
+    @property
+    def size(self) -> int:
+        return len(self.labels)
+
+    def encode(self, column: pd.Series) -> np.ndarray:
+        at = pd.Index(self.values, dtype=object).get_indexer(_text(column))
+        return np.where(at >= 0, np.asarray(self.codes, dtype=np.int32)[at], 0).astype(np.int32)
+
+    def to_dict(self) -> dict:
+        return {"name": self.name, "values": list(self.values), "codes": list(self.codes), "labels": list(self.labels)}
+
+    @classmethod
+    def from_dict(cls, state: dict) -> "TargetEncoder":
+        return cls(state["name"], tuple(state["values"]), tuple(state["codes"]), tuple(state["labels"]))
+
+
+def _text(column: pd.Series) -> pd.Series:
+    return as_text(column).fillna(MISSING_VALUE)
+
+
+def with_target_encodings(
+    encoder: FrameEncoder, frame: pd.DataFrame, y: np.ndarray, above: int, modalities: int
+) -> FrameEncoder:
+    """The encoder with target encodings in place of features of more than `above` modalities.
+
+    Parameters
+    ----------
+    frame, y : records that are used for nothing else.
+    """
+    return FrameEncoder(
+        tuple(TargetEncoder.fit(frame[f.name], y, modalities) if f.size > above else f for f in encoder.features)
+    )

@@ -1,0 +1,44 @@
+"""The maximum-entropy model of small tables, exactly: what training by sampling approximates."""
+
+import numpy as np
+from scipy.special import expit
+
+from agglearn.estimator import Estimator
+from agglearn.maxent import kernels
+from agglearn.maxent.enumeration import Enumeration
+from agglearn.maxent.layout import Layout, positions
+from agglearn.observations import ContingencyTables
+
+
+class ExactMaxEntClassifier(Estimator):
+    """Optimum of the penalised likelihood (Gilotte et al. 2022, eqs. 4 and 5) by enumeration of all states.
+
+    Parameters
+    ----------
+    l2_mu, l2_theta : as in `MaxEntClassifier`.
+    random_state : not used; every estimator has it.
+
+    Raises
+    ------
+    DataError : the features have too many states.
+    """
+
+    observes = ContingencyTables
+
+    def __init__(self, l2_mu=1.0, l2_theta=16.0, random_state=None):
+        self.l2_mu = l2_mu
+        self.l2_theta = l2_theta
+        self.random_state = random_state
+
+    def _fit(self, observation, selection=None):
+        model, layout = Enumeration.of(observation), Layout.of(observation)
+        mu, theta = model.optimum(self.l2_mu, self.l2_theta)
+        self.mu_, self.theta_ = layout.matrix(mu), layout.matrix(theta)
+        self.intercept_, self.encoder_, self.classes_ = model.intercept, observation.encoder, np.array([0, 1])
+
+    def predict_proba(self, frame) -> np.ndarray:
+        """(n, 2) probabilities of both labels."""
+        logits = np.empty(len(frame))
+        kernels.predict_logits(positions(self.encoder_, frame), self.theta_, self.intercept_, logits)
+        p = expit(logits)
+        return np.column_stack([1 - p, p])
