@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from agglearn.encoding import FrameEncoder
 from agglearn.errors import DataError
 from agglearn.observations import ContingencyTables, NoiseSpec, Table
-from agglearn.observations import tables as module
 
 # Table 2 of the paper with its three wrong cells mended: (1,B), (2,B), (2,a)
 TABLE_2 = {
@@ -142,19 +141,6 @@ def test_parquet_missing_marks_and_absent_columns(tmp_path):
     pq.write_table(pa.Table.from_pandas(frame.iloc[:0]), path)
     with pytest.raises(DataError, match="no records"):
         ContingencyTables.from_parquet(path, "y")
-
-
-def test_sparse_counting_equals_dense(records, monkeypatch):
-    records.loc[5, "job"] = None
-    encoder = FrameEncoder.fit(records.drop(columns="y").iloc[10:])  # None in row 5 is unseen
-    codes, y = encoder.encode(records), records.y.to_numpy()
-    assert (codes == -1).any()
-    dense = ContingencyTables.from_codes(encoder, codes, y)
-    monkeypatch.setattr(module, "DENSE_CELLS", 0)
-    called = []
-    monkeypatch.setattr(np, "unique", lambda *a, _real=np.unique, **k: called.append(1) or _real(*a, **k))
-    assert ContingencyTables.from_codes(encoder, codes, y).digest == dense.digest
-    assert called
 
 
 def test_unseen_values_are_in_no_table_of_theirs(records):

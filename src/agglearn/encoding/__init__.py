@@ -2,6 +2,7 @@
 
 from agglearn.encoding.binning import Binning, EqualWidth, Quantiles, binning
 from agglearn.encoding.encoder import UNSEEN, BinnedEncoder, CategoricalEncoder, FrameEncoder
+from agglearn.encoding.hashing import HashedEncoder
 from agglearn.encoding.target import TargetEncoder, with_target_encodings
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "CategoricalEncoder",
     "EqualWidth",
     "FrameEncoder",
+    "HashedEncoder",
     "Quantiles",
     "TargetEncoder",
     "binning",

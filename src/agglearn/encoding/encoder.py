@@ -6,7 +6,7 @@ counted in no table, and adds nothing to a prediction.
 """
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,6 +34,19 @@ def as_text(column: pd.Series) -> pd.Series:
     return text.where(text.isna(), text.astype(str))
 
 
+def distinct(column: pd.Series) -> tuple[np.ndarray, pd.Series]:
+    """What a column holds: (n,) index of each row's value among the distinct ones (−1: missing), and these.
+
+    So that work per value is not done per row. Python objects other than text are left as they are, one by one: 1, 1.0
+    and True are equal, but not spelt alike.
+    """
+    if column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) not in ("string", "empty"):
+        known = column.notna().to_numpy()
+        return np.where(known, np.cumsum(known) - 1, -1), column[known]
+    at, values = pd.factorize(column)
+    return at, pd.Series(values)
+
+
 @dataclass(frozen=True)
 class CategoricalEncoder:
     """Categories of one feature, in sorted order; a missing value, if training had any, comes last."""
@@ -44,8 +57,8 @@ class CategoricalEncoder:
 
     @classmethod
     def fit(cls, column: pd.Series) -> "CategoricalEncoder":
-        text = as_text(column)
-        return cls(str(column.name), tuple(sorted(text.dropna().unique())), bool(text.isna().any()))
+        at, values = distinct(column)
+        return cls(str(column.name), tuple(sorted(set(as_text(values)))), bool((at < 0).any()))
 
     @property
     def size(self) -> int:
@@ -57,11 +70,9 @@ class CategoricalEncoder:
         return [*self.values, *([MISSING] if self.has_missing else [])]
 
     def encode(self, column: pd.Series) -> np.ndarray:
-        text = as_text(column)
-        codes = pd.Index(self.values, dtype=object).get_indexer(text).astype(np.int32)
-        if self.has_missing:
-            codes[text.isna().to_numpy()] = len(self.values)
-        return codes
+        at, values = distinct(column)
+        codes = pd.Index(self.values, dtype=object).get_indexer(as_text(values)).astype(np.int32)
+        return np.append(codes, np.int32(len(self.values) if self.has_missing else UNSEEN))[at]
 
     def to_dict(self) -> dict:
         return {"name": self.name, "values": list(self.values), "has_missing": self.has_missing}
@@ -102,7 +113,7 @@ class BinnedEncoder:
         return {"name": self.name, "edges": list(self.edges), "has_missing": self.has_missing}
 
 
-FeatureEncoder = CategoricalEncoder | BinnedEncoder
+FeatureEncoder = CategoricalEncoder | BinnedEncoder  # and those of `hashing` and `target`, which build on this module
 
 
 class NotANumber(DataError):
@@ -159,6 +170,7 @@ class FrameEncoder:
         frame: pd.DataFrame,
         binning_: "str | Binning" = "deciles",
         categorical: Iterable[str] = (),
+        hashed: Mapping[str, int] | None = None,
     ) -> "FrameEncoder":
         """Learn vocabularies and bins from training rows.
 
@@ -167,21 +179,17 @@ class FrameEncoder:
         frame : features only, one column each.
         binning_ : `deciles`, `width`, or a binning object, for numeric columns.
         categorical : numeric columns whose numbers are names (hashes, codes), not quantities.
+        hashed : {column: buckets}, columns whose values are hashed instead of learnt; see `HashedEncoder`.
         """
-        how, named = binning(binning_), set(categorical)
+        how, named, hashed = binning(binning_), set(categorical), dict(hashed or {})
         if not frame.columns.is_unique:
             raise DataError(f"column {frame.columns[frame.columns.duplicated()][0]!r} is there twice; rename one")
         absent = named - set(frame.columns)
         if absent:
             raise DataError(f"categorical: no column {sorted(absent)[0]!r}; there are {_some(frame.columns)}")
-        return cls(
-            tuple(
-                BinnedEncoder.fit(frame[c], how)
-                if c not in named and is_continuous(frame[c])
-                else CategoricalEncoder.fit(frame[c])
-                for c in frame.columns
-            )
-        )
+        if absent := set(hashed) - set(frame.columns):
+            raise DataError(f"hashed: no column {sorted(absent)[0]!r}; there are {_some(frame.columns)}")
+        return cls(tuple(_fitted(frame[c], how, c in named, hashed.get(c)) for c in frame.columns))
 
     @property
     def names(self) -> list[str]:
@@ -219,6 +227,17 @@ class FrameEncoder:
         return cls(tuple(_feature(s) for s in state))
 
 
+def _fitted(column: pd.Series, how: Binning, named: bool, buckets: int | None) -> FeatureEncoder:
+    """The encoder of one column."""
+    if buckets is not None:
+        from agglearn.encoding.hashing import HashedEncoder  # which builds on this module
+
+        return HashedEncoder.fit(column, buckets)
+    if not named and is_continuous(column):
+        return BinnedEncoder.fit(column, how)
+    return CategoricalEncoder.fit(column)
+
+
 def _feature(state: dict) -> FeatureEncoder:
     """An encoder from what its `to_dict` said; each kind has a key of its own."""
     if "edges" in state:
@@ -227,6 +246,10 @@ def _feature(state: dict) -> FeatureEncoder:
         from agglearn.encoding.target import TargetEncoder  # which builds on this module
 
         return TargetEncoder.from_dict(state)
+    if "buckets" in state:
+        from agglearn.encoding.hashing import HashedEncoder
+
+        return HashedEncoder(state["name"], state["buckets"], state["has_missing"])
     return CategoricalEncoder(state["name"], tuple(state["values"]), state["has_missing"])
 
 

@@ -5,7 +5,7 @@ Source: Gilotte, Ben Yahmed, Rohde 2022, section 2 (d = Σ φ(x_i), c = Σ φ(x_
 
 import itertools
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, Self
@@ -16,13 +16,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from agglearn.encoding import Binning, FrameEncoder
-from agglearn.encoding.encoder import as_text
-from agglearn.encoding.labels import binary_label, take_label
+from agglearn.encoding.encoder import as_text, distinct
+from agglearn.encoding.labels import take_label
 from agglearn.errors import DataError
 from agglearn.observations.base import NoiseSpec, Observation, prepared, reading
+from agglearn.observations.counting import Tally, buckets_of
 
 Key = tuple[int, ...]  # features of a table, ascending: (i,) or (i, j)
-DENSE_CELLS = 1 << 22  # larger tables are added up sparsely
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Table:
 
     Attributes
     ----------
-    shape : modalities of each feature.
+    shape : modalities of each feature; (H,) for a pair whose cells are hashed into H buckets.
     cells : (m,) int64, flat C-order index of the occupied cells, ascending.
     counts, label_sums : (m,) records, and records with label 1, in each cell.
     """
@@ -47,6 +47,12 @@ class Table:
         d.flat[self.cells], c.flat[self.cells] = self.counts, self.label_sums
         return d, c
 
+    def hashed(self, buckets: int) -> "Table":
+        """The table of a pair with its cells hashed: what counting hashed crosses of the same records gives."""
+        cells, inverse = np.unique(buckets_of(self.cells, buckets), return_inverse=True)
+        sums = [np.bincount(inverse, v, len(cells)).astype(v.dtype) for v in (self.counts, self.label_sums)]
+        return Table((buckets,), cells, *sums)
+
 
 @dataclass(frozen=True)
 class ContingencyTables(Observation):
@@ -57,7 +63,8 @@ class ContingencyTables(Observation):
     encoder : which raw values make which modality (as public as the tables themselves).
     label : name of the label.
     total, positives : records, and records with label 1.
-    tables : {(i,): Table, (i, j): Table}, features by position in the encoder, i < j.
+    tables : {(i,): Table, (i, j): Table}, features by position in the encoder, i < j. A pair's table may be hashed
+        (Weinberger et al. 2009): its cells are then buckets, `hashed_pairs` says of which.
     noise : how noise was added, or None; without it counts are checked to be whole and consistent.
     """
 
@@ -88,6 +95,8 @@ class ContingencyTables(Observation):
         binning: "str | Binning" = "deciles",
         categorical: Iterable[str] = (),
         positive=None,
+        hashed: Mapping[str, int] | None = None,
+        cross_buckets: int | None = None,
     ) -> Self:
         """Aggregate records.
 
@@ -97,36 +106,43 @@ class ContingencyTables(Observation):
         label : column with the binary label.
         features : columns to use; default all but the label.
         pairs : `all` pairs of features, `none`, or the pairs wanted, by name.
-        binning, categorical : see `FrameEncoder.fit`.
+        binning, categorical, hashed : see `FrameEncoder.fit`.
         positive : label value that counts as 1, where the label is not 0/1.
+        cross_buckets : tables of pairs with more cells than this are hashed into so many; None for none.
 
         Raises
         ------
         DataError : bad label, absent column, text in a numeric column, no rows.
         """
         x, y = take_label(frame, label, positive)
-        x = x if features is None else x[_present(features, x.columns)]
+        x = x if features is None else x[present(features, x.columns)]
         if x.empty:
             raise DataError("there are no records to aggregate")
-        encoder = FrameEncoder.fit(x, binning, categorical)
-        return cls.from_codes(encoder, encoder.encode(x), y, label, pairs)
+        encoder = FrameEncoder.fit(x, binning, categorical, hashed)
+        return cls.from_codes(encoder, encoder.encode(x), y, label, pairs, cross_buckets)
 
     @classmethod
-    def from_codes(cls, encoder: FrameEncoder, codes: np.ndarray, y: np.ndarray, label="label", pairs="all") -> Self:
+    def from_codes(
+        cls, encoder: FrameEncoder, codes: np.ndarray, y: np.ndarray, label="label", pairs="all", cross_buckets=None
+    ) -> Self:
         """Aggregate encoded records: codes (n, D) int32, y (n,) in {0, 1}."""
-        return cls.from_batches(encoder, [(codes, y)], label, pairs)
+        return cls.from_batches(encoder, [(codes, y)], label, pairs, cross_buckets)
 
     @classmethod
-    def from_batches(cls, encoder: FrameEncoder, batches, label="label", pairs="all") -> Self:
+    def from_batches(cls, encoder: FrameEncoder, batches, label="label", pairs="all", cross_buckets=None) -> Self:
         """Add up tables over batches of (codes, y); memory holds one batch and the tables."""
-        sizes, sums, total, positives = encoder.sizes, {}, 0, 0
-        keys = table_keys(encoder.names, pairs)
+        tally = tally_of(encoder, pairs, cross_buckets)
         for codes, y in batches:
-            total, positives = total + len(y), positives + int(np.sum(y))
-            for key in keys:
-                sums[key] = _add(sums.get(key), _count(codes, y, key, sizes))
-        tables = {k: Table(tuple(int(sizes[i]) for i in k), *sums[k]) for k in keys}
-        return cls(encoder, label, total, positives, tables)
+            tally.add(codes, y)
+        return cls.from_counts(encoder, tally.counts(), tally, label)
+
+    @classmethod
+    def from_counts(cls, encoder: FrameEncoder, counts: dict, tally: Tally, label="label") -> Self:
+        """Tables of what a tally counted: {key: (cells, counts, label sums)}."""
+        sizes, hashed = encoder.sizes, tally.hashed
+        shapes = {k: (hashed[k],) if k in hashed else tuple(int(sizes[i]) for i in k) for k in counts}
+        tables = {k: Table(shapes[k], *found) for k, found in counts.items()}
+        return cls(encoder, label, tally.total, tally.positives, tables)
 
     @classmethod
     def from_parquet(
@@ -140,31 +156,16 @@ class ContingencyTables(Observation):
         categorical=(),
         positive=None,
         missing: Iterable[str] = (),
+        hashed: Mapping[str, int] | None = None,
+        cross_buckets: int | None = None,
     ) -> Self:
-        """Aggregate a Parquet file too large for memory: one column at a time to fit the encoder, then row group by
-        row group to count. Parameters as in `from_records`; `missing`: spellings of a missing value besides null."""
-        file = pq.ParquetFile(path)
-        _present([label], file.schema_arrow.names)
-        others = [c for c in file.schema_arrow.names if c != label]
-        columns = others if features is None else _present(features, others)
-        categorical, missing = set(_present(categorical, columns)), list(missing)
-        if not columns or not file.metadata.num_rows:
-            raise DataError("there are no records to aggregate")
-        parts = [
-            FrameEncoder.fit(with_missing(file.read(columns=[c]).to_pandas(), missing), binning, categorical & {c})
-            for c in columns
-        ]
-        encoder = FrameEncoder(tuple(p.features[0] for p in parts))
-        y = binary_label(file.read(columns=[label]).to_pandas()[label], positive)
+        """Aggregate a Parquet file too large for memory: one column at a time to fit the encoder, then batch by batch
+        to count. Parameters as in `from_records`; `missing`: spellings of a missing value besides null."""
+        from agglearn.observations.streaming import ParquetRecords
 
-        def batches():
-            start = 0
-            for group in range(file.num_row_groups):
-                frame = file.read_row_group(group, columns=columns).to_pandas()
-                yield encoder.encode(with_missing(frame, missing)), y[start : start + len(frame)]
-                start += len(frame)
-
-        return cls.from_batches(encoder, batches(), label, pairs)
+        records = ParquetRecords(path, label, features, list(missing))
+        encoder = records.fit(binning, categorical, hashed)
+        return cls.from_batches(encoder, records.batches(encoder, positive), label, pairs, cross_buckets)
 
     # -- using --------------------------------------------------------------------------------------------------
 
@@ -177,13 +178,18 @@ class ContingencyTables(Observation):
         """Keys of the pair tables, in order."""
         return [k for k in self.tables if len(k) == 2]
 
+    @property
+    def hashed_pairs(self) -> dict[Key, int]:
+        """{(i, j): H} of the pair tables whose cells are hashed."""
+        return {k: self.tables[k].shape[0] for k in self.pairs if len(self.tables[k].shape) == 1}
+
     def dense(self, *key: int) -> tuple[np.ndarray, np.ndarray]:
         """Counts and label sums of one table as float64 arrays."""
         return self.tables[key].dense()
 
     def select(self, names: Iterable[str]) -> Self:
         """The tables of some features only, in the encoder's order."""
-        wanted = set(_present(names, self.names))
+        wanted = set(present(names, self.names))
         kept = [i for i, n in enumerate(self.names) if n in wanted]
         place = {i: k for k, i in enumerate(kept)}
         tables = {tuple(place[i] for i in key): t for key, t in self.tables.items() if set(key) <= set(kept)}
@@ -195,6 +201,7 @@ class ContingencyTables(Observation):
 
         Blocks (i, j) hold the pair tables, the diagonal the single tables; the rest is zero.
         """
+        self.refuse_hashed_pairs("matrices over pairs of modalities")
         offsets = self.encoder.offsets
         d, c = np.zeros((2, offsets[-1], offsets[-1]))
         for key, table in self.tables.items():
@@ -206,6 +213,14 @@ class ContingencyTables(Observation):
                 else:
                     matrix[rows, columns], matrix[columns, rows] = block, block.T
         return d, c
+
+    def refuse_hashed_pairs(self, what: str) -> None:
+        """DataError where a pair's table is hashed, for what needs the cells themselves."""
+        for i, j in self.hashed_pairs:
+            raise DataError(
+                f"table {self.names[i]!r} × {self.names[j]!r} is hashed: {what} cannot use it; leave the pair out, or "
+                "hash the features themselves"
+            )
 
     # -- keeping ------------------------------------------------------------------------------------------------
 
@@ -223,12 +238,14 @@ class ContingencyTables(Observation):
             "tables": [list(k) for k in self.tables],
             "noise": self.noise and self.noise.to_dict(),
         }
+        if self.hashed_pairs:
+            header["hashed"] = [[*k, buckets] for k, buckets in self.hashed_pairs.items()]
         (folder / "tables.json").write_text(json.dumps(header, indent=1, ensure_ascii=False) + "\n")
 
     def _rows(self, key: Key) -> pd.DataFrame:
         table = self.tables[key]
         codes = np.unravel_index(table.cells, table.shape)
-        first, second = codes[0], codes[-1] if len(key) == 2 else np.full(len(table.cells), -1)
+        first, second = codes[0], codes[1] if len(codes) == 2 else np.full(len(table.cells), -1)
         return pd.DataFrame(
             {
                 "feature_a": np.int32(key[0]),
@@ -253,12 +270,12 @@ class ContingencyTables(Observation):
             encoder = FrameEncoder.from_dict(header["encoder"])
             rows = pq.read_table(folder / "tables.parquet").to_pandas()
             groups = dict(iter(rows.groupby(["feature_a", "feature_b"], sort=False)))
-            tables = {}
+            tables, buckets = {}, {(i, j): (size,) for i, j, size in header.get("hashed", [])}
             for listed in header["tables"]:
                 key = tuple(listed)
-                shape = tuple(int(encoder.sizes[i]) for i in key)
+                shape = buckets.get(key) or tuple(int(encoder.sizes[i]) for i in key)
                 part = groups.get((key[0], key[1] if len(key) == 2 else -1), rows.iloc[:0])
-                codes = [part[c].to_numpy(np.int64) for c in ("code_a", "code_b")[: len(key)]]
+                codes = [part[c].to_numpy(np.int64) for c in ("code_a", "code_b")[: len(shape)]]
                 cells = np.ravel_multi_index(codes, shape)
                 tables[key] = Table(shape, cells, part["count"].to_numpy(), part["label_sum"].to_numpy())
             noise = NoiseSpec(**header["noise"]) if header["noise"] else None
@@ -267,8 +284,9 @@ class ContingencyTables(Observation):
     def _fingerprint(self, hasher) -> None:
         hasher.update(json.dumps([self.encoder.to_dict(), self.label, self.total, self.positives]).encode())
         hasher.update(json.dumps(self.noise and self.noise.to_dict()).encode())
+        hashed = self.hashed_pairs
         for key, table in self.tables.items():
-            hasher.update(repr(key).encode())
+            hasher.update(repr((key, table.shape) if key in hashed else key).encode())
             for part in (table.cells, table.counts, table.label_sums):
                 hasher.update(np.ascontiguousarray(part).tobytes())
 
@@ -276,7 +294,16 @@ class ContingencyTables(Observation):
 def with_missing(frame: pd.DataFrame, marks: Iterable[str]) -> pd.DataFrame:
     """The frame with the values that are spelt like one of the marks made missing."""
     marks = list(marks)
-    return frame.mask(frame.apply(lambda column: as_text(column).isin(marks))) if marks else frame
+    if not marks:
+        return frame
+    spelt = [_spelt(column, marks) for _, column in frame.items()]
+    return frame.mask(pd.DataFrame(np.column_stack(spelt), frame.index, frame.columns))
+
+
+def _spelt(column: pd.Series, marks: list[str]) -> np.ndarray:
+    """(n,) whether each value is spelt like one of the marks."""
+    at, values = distinct(column)
+    return np.append(as_text(values).isin(marks).to_numpy(bool), False)[at]
 
 
 COLUMNS = ["feature_a", "feature_b", "code_a", "code_b", "count", "label_sum"]
@@ -294,12 +321,12 @@ def table_keys(names: Sequence[str], pairs) -> list[Key]:
     for a, b in pairs:
         if a == b:
             raise DataError(f"pairs: {a!r} is paired with itself")
-        _present([a, b], names)
+        present([a, b], names)
         chosen.add(tuple(sorted((place[a], place[b]))))
     return singles + sorted(chosen)
 
 
-def _present(wanted: Iterable[str], columns) -> list[str]:
+def present(wanted: Iterable[str], columns) -> list[str]:
     """The names as a list; DataError for one that is no column or is named twice."""
     wanted = list(wanted)
     for i, name in enumerate(wanted):
@@ -310,34 +337,13 @@ def _present(wanted: Iterable[str], columns) -> list[str]:
     return wanted
 
 
-def _count(codes: np.ndarray, y: np.ndarray, key: Key, sizes: np.ndarray):
-    """Occupied cells of one table, with counts and label sums; rows with an unseen value are in no cell."""
-    flat = codes[:, key[0]].astype(np.int64)
-    seen = flat >= 0
-    for i in key[1:]:
-        flat = flat * sizes[i] + codes[:, i]
-        seen &= codes[:, i] >= 0
-    if not seen.all():
-        flat, y = flat[seen], y[seen]
-    cells = int(np.prod(sizes[list(key)]))
-    if cells <= DENSE_CELLS:
-        d = np.bincount(flat, minlength=cells)
-        c = np.bincount(flat[y > 0], minlength=cells)
-        occupied = np.flatnonzero(d)
-        return occupied, d[occupied], c[occupied]
-    occupied, inverse, d = np.unique(flat, return_inverse=True, return_counts=True)
-    return occupied, d, np.bincount(inverse[y > 0], minlength=len(occupied))
-
-
-def _add(a, b):
-    """Sum of two sparse (cells, counts, label sums)."""
-    if a is None:
-        return b
-    cells, inverse = np.unique(np.concatenate([a[0], b[0]]), return_inverse=True)
-    sums = [np.zeros(len(cells), dtype=np.int64) for _ in range(2)]
-    for out, one, two in zip(sums, a[1:], b[1:], strict=True):
-        np.add.at(out, inverse, np.concatenate([one, two]))
-    return cells, *sums
+def tally_of(encoder: FrameEncoder, pairs, cross_buckets: int | None = None) -> Tally:
+    """An empty tally of the tables wanted."""
+    sizes, keys = encoder.sizes, table_keys(encoder.names, pairs)
+    if cross_buckets is not None and cross_buckets < 1:
+        raise DataError(f"cross_buckets: must be at least 1, got {cross_buckets}")
+    large = [k for k in keys if len(k) == 2 and cross_buckets and int(sizes[k[0]]) * int(sizes[k[1]]) > cross_buckets]
+    return Tally(sizes, keys, dict.fromkeys(large, cross_buckets))
 
 
 def _check(tables: ContingencyTables) -> None:

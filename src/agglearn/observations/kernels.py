@@ -1,0 +1,103 @@
+"""Numba kernels that count records into cells. Pure: arrays in, arrays changed in place, nothing else.
+
+One 64-bit integer per cell holds a count (high half) and a label sum (low half), so that a record touches memory once.
+One call serves one table; it holds no lock of the interpreter, so tables are counted side by side, each by one thread
+at a time: results cannot depend on the number of threads.
+
+Kernels compile when first called, not when imported: a process that imports this may still fork.
+"""
+
+import numpy as np
+from numba import njit
+
+SHIFT = 32
+ONE = 1 << SHIFT
+LOW = ONE - 1
+MOST_RECORDS = (1 << 31) - 1  # more could overflow one half of a cell
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_MIX_A, _MIX_B = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_S27, _S30, _S31 = np.uint64(27), np.uint64(30), np.uint64(31)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def mix(cell):
+    """Bits of a cell's number, mixed (SplitMix64's finaliser after one step): the same on every machine."""
+    z = np.uint64(cell) + _GOLDEN
+    z = (z ^ (z >> _S30)) * _MIX_A
+    z = (z ^ (z >> _S27)) * _MIX_B
+    return z ^ (z >> _S31)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def bucket(cell, buckets):
+    """Bucket of a cell, 0 … buckets − 1; the cell itself where `buckets` is 0."""
+    return np.int64(mix(cell) % np.uint64(buckets)) if buckets else cell
+
+
+@njit(cache=True, nogil=True)
+def buckets_of(cells, buckets, out):
+    """out[k] = bucket of cells[k], int64."""
+    for k in range(cells.size):
+        out[k] = bucket(cells[k], buckets)
+
+
+@njit(cache=True, nogil=True)
+def count_dense(first, second, stride, buckets, labels, cells):
+    """Add records to a table that is held whole.
+
+    Parameters
+    ----------
+    first, second : (n,) int32 codes of both features; a negative one is in no cell. Twice the same for one feature.
+    stride : modalities of the second feature; 0 for one feature.
+    buckets : cells are hashed into so many buckets; 0 for not at all.
+    labels : (n,) int8 in {0, 1}.
+    cells : (cells,) int64 packed counts and label sums.
+    """
+    for r in range(first.size):
+        if first[r] >= 0 and second[r] >= 0:
+            cells[bucket(np.int64(first[r]) * stride + second[r], buckets)] += ONE + labels[r]
+
+
+@njit(cache=True, nogil=True)
+def place(slots, cell):
+    """Slot of a cell in an open-addressing table, or the empty slot where it belongs."""
+    mask = np.uint64(slots.shape[0] - 1)
+    at = mix(cell) & mask
+    while slots[at, 0] != 0 and slots[at, 0] != cell + 1:
+        at = (at + np.uint64(1)) & mask
+    return at
+
+
+@njit(cache=True, nogil=True)
+def count_sparse(first, second, stride, buckets, labels, slots, used, start):
+    """Add records from `start` on to a table of occupied cells only; returns the first record not added.
+
+    That is n, or less when the table is half full and must grow first.
+
+    Parameters
+    ----------
+    first, second, stride, buckets, labels : as in `count_dense`.
+    slots : (capacity, 2) int64, a power of two: cell + 1 (0: empty), packed counts and label sums.
+    used : (1,) int64 occupied slots.
+    """
+    for r in range(start, first.size):
+        if first[r] >= 0 and second[r] >= 0:
+            cell = bucket(np.int64(first[r]) * stride + second[r], buckets)
+            at = place(slots, cell)
+            if slots[at, 0] == 0:
+                if 2 * used[0] >= slots.shape[0]:
+                    return r
+                slots[at, 0] = cell + 1
+                used[0] += 1
+            slots[at, 1] += ONE + labels[r]
+    return first.size
+
+
+@njit(cache=True, nogil=True)
+def move(slots, larger):
+    """Put all occupied slots into a larger, empty table."""
+    for k in range(slots.shape[0]):
+        if slots[k, 0] != 0:
+            at = place(larger, slots[k, 0] - 1)
+            larger[at, 0], larger[at, 1] = slots[k, 0], slots[k, 1]

@@ -1,0 +1,99 @@
+"""Records in a Parquet file, read piece by piece: one column at a time to fit encoders, then batches of all columns."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from agglearn.encoding import BinnedEncoder, FrameEncoder
+from agglearn.encoding.encoder import LOOKS_NUMERIC
+from agglearn.encoding.labels import binary_label
+from agglearn.errors import DataError
+from agglearn.observations.tables import present, with_missing
+
+BATCH = 1 << 19  # records read at a time
+WHOLE = {pa.int64(): pd.Int64Dtype(), pa.uint64(): pd.UInt64Dtype()}  # a null must not make large codes inexact
+
+
+class ParquetRecords:
+    """A Parquet file of records.
+
+    Parameters
+    ----------
+    label, features : columns; None for all but the label.
+    missing : spellings of a missing value besides null.
+
+    Raises
+    ------
+    DataError : absent column, no rows, no features.
+    """
+
+    def __init__(self, path, label: str, features: Iterable[str] | None, missing: list[str]):
+        self.path, self.label, self.missing = path, label, missing
+        self.file = pq.ParquetFile(path)
+        names = self.file.schema_arrow.names
+        present([label], names)
+        others = [c for c in names if c != label]
+        self.columns = others if features is None else present(features, others)
+        if not self.columns or not self.file.metadata.num_rows:
+            raise DataError("there are no records to aggregate")
+
+    def fit(self, binning, categorical: Iterable[str], hashed: Mapping[str, int] | None) -> FrameEncoder:
+        """The encoder of all columns; memory holds one column, of categories the distinct values only."""
+        named, hashed = set(present(categorical, self.columns)), dict(hashed or {})
+        present(hashed, self.columns)
+        parts = []
+        for c in self.columns:
+            few = c in named or c in hashed or self._is_mostly_text(c)
+            frame = pd.DataFrame({c: self._distinct(c)}) if few else self.file.read(columns=[c]).to_pandas()
+            of = {c: hashed[c]} if c in hashed else None
+            parts.append(FrameEncoder.fit(with_missing(frame, self.missing), binning, named & {c}, of))
+        return FrameEncoder(tuple(p.features[0] for p in parts))
+
+    def batches(self, encoder: FrameEncoder, positive) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """(codes, y) of some rows at a time, in order."""
+        y = binary_label(self.file.read(columns=[self.label]).to_pandas()[self.label], positive)
+        file, start = pq.ParquetFile(self.path, read_dictionary=self._repetitive(encoder)), 0
+        for batch in file.iter_batches(BATCH, columns=self.columns):
+            frame = batch.to_pandas(types_mapper=WHOLE.get)
+            yield encoder.encode(with_missing(frame, self.missing)), y[start : start + len(frame)]
+            start += len(frame)
+
+    def _repetitive(self, encoder: FrameEncoder) -> list[str]:
+        """Columns of text to be read as dictionaries: each spelling is then looked at once per batch."""
+        if self.missing:
+            return []  # masks apply to values
+        return [f.name for f in encoder.features if not isinstance(f, BinnedEncoder) and self._is_text(f.name)]
+
+    def _is_text(self, name: str) -> bool:
+        kind = self.file.schema_arrow.field(name).type
+        return pa.types.is_string(kind) or pa.types.is_large_string(kind)
+
+    def _chunks(self, name: str) -> Iterator[pa.Array]:
+        for batch in self.file.iter_batches(BATCH, columns=[name]):
+            chunk = batch.column(0)
+            yield chunk.dictionary_decode() if pa.types.is_dictionary(chunk.type) else chunk
+
+    def _distinct(self, name: str) -> pd.Series:
+        """The values that occur, null among them where it does."""
+        found = None
+        for chunk in self._chunks(name):
+            values = pc.unique(chunk)
+            found = values if found is None else pc.unique(pa.concat_arrays([found, values]))
+        return found.to_pandas(types_mapper=WHOLE.get)
+
+    def _is_mostly_text(self, name: str) -> bool:
+        """Whether a column is text and too few of its rows hold numbers to be taken for a column of numbers."""
+        if not self._is_text(name):
+            return False
+        rows = numeric = 0
+        for chunk in self._chunks(name):
+            counts = pc.value_counts(chunk.drop_null()).flatten()
+            values, n = counts[0].to_pandas(), counts[1].to_numpy()
+            known = ~values.isin(self.missing).to_numpy(bool)
+            rows += n[known].sum()
+            numeric += n[known & pd.to_numeric(values, errors="coerce").notna().to_numpy()].sum()
+        return rows == 0 or numeric / rows < LOOKS_NUMERIC

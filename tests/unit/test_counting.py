@@ -1,0 +1,237 @@
+"""Counting in one pass: against NumPy, whole against sparse, in any batches, by any number of threads."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agglearn.encoding import CategoricalEncoder, FrameEncoder
+from agglearn.observations import ContingencyTables, counting, kernels
+from agglearn.observations.counting import Dense, Sparse, Tally
+
+
+def expected(codes, y, key, sizes):
+    """Occupied cells, counts and label sums of one table, in NumPy."""
+    seen = (codes[:, list(key)] >= 0).all(axis=1)
+    flat = np.ravel_multi_index(codes[seen][:, list(key)].T, [sizes[i] for i in key])
+    cells, inverse, d = np.unique(flat, return_inverse=True, return_counts=True)
+    return cells, d, np.bincount(inverse[y[seen] > 0], minlength=len(cells))
+
+
+KEYS = [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2)]
+
+
+@st.composite
+def encoded(draw):
+    """Random codes with unseen values, labels and sizes."""
+    n, seed = draw(st.integers(0, 300)), draw(st.integers(0, 2**32 - 1))
+    sizes = np.array(draw(st.tuples(*3 * [st.sampled_from([1, 2, 7, 300])])))
+    rng = np.random.default_rng(seed)
+    return rng.integers(-1, sizes, (n, 3)).astype(np.int32), rng.integers(0, 2, n).astype(np.int8), sizes
+
+
+def same(found: dict, codes, y, sizes):
+    for key in KEYS:
+        for a, b in zip(found[key], expected(codes, y, key, sizes), strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+@given(encoded(), st.booleans(), st.integers(1, 100))
+@settings(max_examples=60, deadline=None)
+def test_counts_are_those_of_numpy(drawn, sparse, batch):
+    codes, y, sizes = drawn
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(counting, "DENSE_CELLS", 0 if sparse else 1 << 22)
+        patch.setattr(counting, "FIRST_SLOTS", 2)
+        patch.setattr(counting, "BLOCK", 64)
+        tally = Tally(sizes, KEYS)
+        assert all(isinstance(t, Sparse if sparse else Dense) for t in tally._tables.values())
+        for start in range(0, len(y), batch):
+            tally.add(codes[start : start + batch], y[start : start + batch])
+        same(tally.counts(), codes, y, sizes)
+        assert (tally.total, tally.positives) == (len(y), y.sum())
+
+
+def test_small_tables_are_held_whole_and_all_together_within_bounds(monkeypatch):
+    kinds = lambda tally: {k: type(t).__name__ for k, t in tally._tables.items()}  # noqa: E731
+    sizes = np.array([3, 1 << 11, (1 << 11) + 1])
+    assert kinds(Tally(sizes, KEYS))[(1, 2)] == "Sparse"
+    assert kinds(Tally(sizes, KEYS))[(0, 2)] == "Dense"
+    assert kinds(Tally(sizes, KEYS, {(1, 2): 100}))[(1, 2)] == "Dense"
+    monkeypatch.setattr(counting, "DENSE_TOTAL", 10_000)
+    assert kinds(Tally(sizes, KEYS))[(0, 2)] == "Sparse"
+    assert kinds(Tally(np.full(2, 2**31 - 1), [(0, 1)])) == {(0, 1): "Sparse"}
+
+
+def test_more_records_than_half_a_cell_holds(monkeypatch):
+    monkeypatch.setattr(kernels, "MOST_RECORDS", 25)
+    rng = np.random.default_rng(0)
+    codes, y = rng.integers(0, 3, (90, 3)).astype(np.int32), rng.integers(0, 2, 90)
+    tally = Tally(np.array([3, 3, 3]), KEYS)
+    for start in range(0, 90, 10):
+        tally.add(codes[start : start + 10], y[start : start + 10])
+    same(tally.counts(), codes, y, [3, 3, 3])
+
+
+def test_cells_beyond_32_bits():
+    codes = np.array([[2**31 - 2, 2**31 - 2], [0, 5], [2**31 - 2, 2**31 - 2]], dtype=np.int32)
+    tally = Tally(np.full(2, 2**31 - 1), [(0, 1)])
+    tally.add(codes, np.array([1, 0, 0]))
+    cells, d, c = tally.counts()[(0, 1)]
+    assert cells.tolist() == [5, (2**31 - 2) * 2**31]
+    assert (d.tolist(), c.tolist()) == ([1, 2], [0, 1])
+
+
+def check_dense(count):
+    rng = np.random.default_rng(0)
+    codes, y = rng.integers(-1, [4, 5, 6], (500, 3)).astype(np.int32), rng.integers(0, 2, 500).astype(np.int8)
+    cells = np.zeros(20, np.int64)
+    count(codes[:, 0].copy(), codes[:, 1].copy(), 5, 0, y, cells)
+    at, d, c = expected(codes, y, (0, 1), [4, 5, 6])
+    assert (cells[at] == (d << kernels.SHIFT) + c).all()
+    assert cells.sum() == cells[at].sum()
+
+
+def _unseen_counted(first, second, stride, buckets, labels, cells):
+    kernels.count_dense(np.maximum(first, 0), second, stride, buckets, labels, cells)
+
+
+def check_sparse(count):
+    rng = np.random.default_rng(1)
+    codes, y = rng.integers(-1, [40, 50], (900, 2)).astype(np.int32), rng.integers(0, 2, 900).astype(np.int8)
+    table = Sparse()
+    table._count = lambda _, *records: count(*records[:-1], table.slots, table.used, records[-1])
+    table.add(codes[:, 0].copy(), codes[:, 1].copy(), 50, 0, y)
+    for a, b in zip(table.counts(), expected(codes, y, (0, 1), [40, 50]), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def _label_forgotten(first, second, stride, buckets, labels, slots, used, start):
+    return kernels.count_sparse(first, second, stride, buckets, labels * 0, slots, used, start)
+
+
+@pytest.mark.parametrize(
+    ("check", "right", "wrong"),
+    [(check_dense, kernels.count_dense, _unseen_counted), (check_sparse, kernels.count_sparse, _label_forgotten)],
+)
+def test_kernels_and_a_wrong_version_of_each(check, right, wrong):
+    check(right)
+    with pytest.raises(AssertionError):
+        check(wrong)
+
+
+def splitmix(state: int) -> int:
+    """First number of SplitMix64 from a state, in Python's own integers."""
+    z = (state + 0x9E3779B97F4A7C15) % 2**64
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB % 2**64
+    return z ^ (z >> 31)
+
+
+def test_the_bucket_of_a_cell_is_the_same_everywhere():
+    """Tables that were saved elsewhere, or years ago, are hashed alike."""
+    assert splitmix(0) == 0xE220A8397B1DCDAF  # as published with SplitMix64
+    cells = np.array([0, 1, 2, 1000, 2**40])
+    assert counting.buckets_of(cells, 97).tolist() == [splitmix(int(c)) % 97 for c in cells]
+    assert np.bincount(counting.buckets_of(np.arange(100_000), 100)).min() > 800
+
+
+SCRIPT = """
+import sys
+sys.path[:0] = {paths!r}
+import numpy as np, pandas as pd
+from agglearn.encoding import FrameEncoder
+from agglearn.observations import ContingencyTables, counting
+counting.BLOCK, counting.DENSE_CELLS = 700, 2000
+rng = np.random.default_rng(0)
+frame = pd.DataFrame({{f"f{{i}}": rng.integers(0, m, 5000) for i, m in enumerate((3, 70, 200))}}).astype(str)
+print(ContingencyTables.from_records(frame.assign(y=rng.integers(0, 2, 5000)), "y").digest)
+"""
+
+
+def start_script(threads: int, cache) -> subprocess.Popen:
+    environment = {**os.environ, "NUMBA_NUM_THREADS": str(threads), "NUMBA_CACHE_DIR": str(cache)}
+    command = [sys.executable, "-c", SCRIPT.format(paths=sys.path)]
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def digest_of(process: subprocess.Popen) -> str:
+    out, err = process.communicate(timeout=180)
+    assert process.returncode == 0, err
+    return out.strip()
+
+
+def test_same_with_one_two_and_four_threads_and_from_two_processes_on_a_cold_cache(tmp_path):
+    at_once = [start_script(threads, tmp_path) for threads in (1, 2)]
+    digests = {digest_of(process) for process in at_once}
+    digests.add(digest_of(start_script(4, tmp_path)))
+    assert len(digests) == 1
+
+
+def test_reading_tables_needs_no_compiler():
+    """Whoever reads saved tables, or forks after importing them, has not waited for numba or started its threads."""
+    check = "import sys, agglearn.observations; assert 'numba' not in sys.modules"
+    subprocess.run(
+        [sys.executable, "-c", check], check=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    )
+
+
+# -- streaming --------------------------------------------------------------------------------------------------------
+
+
+def many_kinds(n: int = 700) -> pd.DataFrame:
+    rng = np.random.default_rng(3)
+    big = 2**60 + rng.integers(0, 3, n)
+    frame = pd.DataFrame(
+        {
+            "text": rng.choice(["b", "a", None, "?"], n),
+            "numbers as text": rng.integers(0, 20, n).astype(str),
+            "code": pd.Series(big, dtype="Int64").where(rng.random(n) < 0.9),
+            "flag": rng.random(n) < 0.5,
+            "real": rng.normal(size=n).round(1),
+            "kind": pd.Categorical(rng.choice(["u", "v"], n), categories=["w", "v", "u"]),
+        }
+    )
+    return frame.assign(y=rng.integers(0, 2, n))
+
+
+@pytest.mark.parametrize("missing", [(), ("?", "0.1")])
+def test_any_column_streams_as_it_is_aggregated_in_memory(tmp_path, monkeypatch, missing):
+    frame, path = many_kinds(), tmp_path / "r.parquet"
+    frame.to_parquet(path, index=False, row_group_size=300)
+    monkeypatch.setattr("agglearn.observations.streaming.BATCH", 111)
+    how = {"categorical": ["code", "kind"], "hashed": {"text": 5}, "cross_buckets": 20}
+    streamed = ContingencyTables.from_parquet(path, "y", missing=missing, **how)
+    whole = frame.mask(frame.isin(["?", 0.1])) if missing else frame
+    assert streamed.digest == ContingencyTables.from_records(whole.assign(y=frame.y), "y", **how).digest
+    sizes = {f.name: f.size for f in streamed.encoder.features}
+    assert sizes["code"] == 4
+    assert sizes["kind"] == sizes["flag"] == 2
+    assert sizes["text"] == 6
+
+
+def test_spelling_of_many_rows_is_that_of_each():
+    mixed = pd.Series([1, "1", 1.0, True, None, "x", 2.5, np.nan])
+    encoder = CategoricalEncoder.fit(mixed.rename("m"))
+    assert encoder.values == ("1", "1.0", "2.5", "True", "x")
+    assert encoder.encode(mixed).tolist() == [0, 0, 1, 3, 5, 4, 2, 5]
+    for k in range(len(mixed)):
+        assert encoder.encode(mixed[k : k + 1])[0] == encoder.encode(mixed)[k]
+    assert FrameEncoder.fit(pd.DataFrame({"z": [0.0, -0.0, 1.0]}), categorical=["z"]).features[0].values == ("0", "1")
+
+
+def test_text_of_any_arrow_type_streams(tmp_path):
+    frame = pd.DataFrame({"a": list("uvuw"), "b": list("xxyy"), "y": [0, 1, 1, 0]})
+    table = pa.table(
+        {"a": pa.array(frame.a, pa.large_string()), "b": pa.array(frame.b).dictionary_encode(), "y": frame.y}
+    )
+    pq.write_table(table, tmp_path / "r.parquet")
+    tables = ContingencyTables.from_parquet(tmp_path / "r.parquet", "y", categorical=["b"])
+    assert tables.digest == ContingencyTables.from_records(frame, "y").digest
