@@ -1,0 +1,136 @@
+"""Seconds and memory of all tables of a Parquet file of records, beside the same group-bys in pandas, DuckDB and Polars.
+
+    python benchmarks/aggregation.py [--rows 1000000] [--only NAME …] [--keep FILE]
+
+Eleven integer columns with the cardinalities of Criteo Attribution are drawn into a temporary file; every contestant
+reads that file anew in a process of its own and makes the 11 tables of single features and the 55 of pairs (records
+and label sums per cell). Memory is the process's peak. Compilation is not timed. `--rows 16000000` is the full size.
+"""
+
+import argparse
+import functools
+import itertools
+import multiprocessing
+import os
+import resource
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+SIZES = {
+    "campaign": 675,
+    **{f"cat{i}": m for i, m in enumerate((9, 70, 1829, 21, 51, 30, 57_196, 11, 30), start=1)},
+    "position": 10,
+}
+PART = 1_000_000
+COLUMNS = list(SIZES)
+KEYS = [(c,) for c in COLUMNS] + list(itertools.combinations(COLUMNS, 2))
+
+
+def write(path: Path, rows: int) -> None:
+    """Skewed, dependent columns of large random integers, as hashed identifiers are, and a rare label."""
+    names = {c: np.random.default_rng(i).integers(0, 1 << 31, m) for i, (c, m) in enumerate(SIZES.items())}
+    writer = None
+    for start in range(0, rows, PART):
+        rng, n = np.random.default_rng([7, start]), min(PART, rows - start)
+        hidden = rng.random(n)
+        columns = {
+            c: names[c][(((hidden + 2 * rng.random(n)) / 3) ** 3 * m).astype(np.int64)] for c, m in SIZES.items()
+        }
+        table = pa.table({**columns, "label": (rng.random(n) < 0.1 * hidden).astype(np.int8)})
+        writer = writer or pq.ParquetWriter(path, table.schema)
+        writer.write_table(table)
+    writer.close()
+
+
+def with_agglearn(path: Path) -> int:
+    from agglearn.observations import ContingencyTables
+
+    tables = ContingencyTables.from_parquet(path, "label", categorical=COLUMNS)
+    return sum(len(t.cells) for t in tables.tables.values())
+
+
+def with_pandas(path: Path) -> int:
+    frame = pd.read_parquet(path)
+    return sum(len(frame.groupby(list(k), sort=False)["label"].agg(["size", "sum"])) for k in KEYS)
+
+
+def with_duckdb(path: Path) -> int:
+    import duckdb
+
+    connection = duckdb.connect()
+    connection.execute(f"SET threads = {os.cpu_count()}; CREATE TABLE r AS SELECT * FROM read_parquet('{path}')")
+    queries = (f"SELECT {', '.join(k)}, count(*) AS n, sum(label) FROM r GROUP BY {', '.join(k)}" for k in KEYS)
+    return sum(len(connection.execute(q).fetchnumpy()["n"]) for q in queries)
+
+
+def with_polars(path: Path) -> int:
+    import polars
+
+    frame = polars.read_parquet(path)
+    sums = (polars.len(), polars.col("label").cast(polars.Int64).sum().alias("sum"))
+    return sum(frame.group_by(*k).agg(*sums).height for k in KEYS)
+
+
+CONTESTANTS = {"agglearn": with_agglearn, "pandas": with_pandas, "DuckDB": with_duckdb, "Polars": with_polars}
+
+
+def contest(name: str, path: Path, warm: Path, answers) -> None:
+    """Seconds, peak memory and number of cells of one contestant, in a process of its own."""
+    try:
+        CONTESTANTS[name](warm)
+        begin = time.perf_counter()
+        cells = CONTESTANTS[name](path)
+        seconds = time.perf_counter() - begin
+        answers.put((seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9, cells))
+    except ImportError:
+        answers.put(None)
+
+
+def measure(name: str, path: Path, warm: Path):
+    context = multiprocessing.get_context("spawn")
+    answers = context.Queue()
+    process = context.Process(target=functools.partial(contest, name, path, warm, answers))
+    process.start()
+    while process.is_alive() and answers.empty():
+        process.join(0.1)
+    answer = (float("nan"), float("nan"), "died") if answers.empty() else answers.get()
+    process.join()
+    return answer
+
+
+def table(names: list[str], path: Path, warm: Path) -> pd.DataFrame:
+    rows, ours = [], None
+    for name in names:
+        answer = measure(name, path, warm)
+        ours = ours or answer
+        found = ["not installed", *["–"] * 3] if answer is None else [answer[0], answer[0] / ours[0], *answer[1:]]
+        rows.append(dict(zip(("by", "seconds", "ratio", "peak GB", "cells"), (name, *found), strict=True)))
+        print(f"  {name}: {found[0] if answer is None else f'{found[0]:.1f} s'}", flush=True)
+    return pd.DataFrame(rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--only", nargs="+", choices=list(CONTESTANTS), default=list(CONTESTANTS))
+    parser.add_argument("--keep", type=Path, help="write the records here and leave them, or use what is there")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        path, warm = args.keep or Path(folder) / "records.parquet", Path(folder) / "warm.parquet"
+        write(warm, 10_000)
+        if not path.exists():
+            write(path, args.rows)
+        size = f"{pq.ParquetFile(path).metadata.num_rows:,} records × {len(COLUMNS)} columns"
+        print(f"{size}, {len(KEYS)} tables, {os.cpu_count()} cores, {path.stat().st_size / 1e6:.0f} MB of Parquet")
+        found = table(args.only, path, warm)
+        print(found.to_string(index=False, float_format="%.3g"))
+
+
+if __name__ == "__main__":
+    main()
