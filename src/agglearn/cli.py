@@ -44,6 +44,9 @@ writes  the folder OUT: tables.parquet (features, codes, count, label_sum), tabl
         reading.json (separator and missing marks, so that `predict` reads new files alike). It appears when
         complete, or not at all.
 
+A column of very many values (identifiers) can be hashed: --hash user:1000 counts buckets of values instead of values, and
+no new value will be unseen. The hash is the same on every machine.
+
 An empty field is a missing value; further spellings by --missing. Missing is counted as a value of its own. Counts are
 exact, no noise is added: small cells can tell something about single persons."""
 
@@ -107,6 +110,8 @@ def parser() -> Parser:
     a.add_argument(
         "--categorical", action="append", metavar="A,B,…", help="columns whose numbers are names, not amounts"
     )
+    a.add_argument("--hash", action="append", default=[], metavar="COLUMN:BUCKETS",
+                   help="hash the values of a column into so many modalities; may be repeated")  # fmt: skip
     _reading_options(a, "none", "comma")
     a.set_defaults(run=aggregate)
 
@@ -194,6 +199,7 @@ def aggregate(o) -> None:
         "binning": o.binning,
         "categorical": names_wanted("--categorical", o.categorical, features),
         "positive": o.positive,
+        "hashed": hashes_wanted(o.hash, features),
     }
     with about(o.data), say_what_to_do(o.data, "aggregate"):
         if frame is None:
@@ -254,6 +260,21 @@ def pairs_wanted(text: str, features: list[str]):
     return pairs
 
 
+def hashes_wanted(given: list[str], features: list[str]) -> dict[str, int]:
+    """{column: buckets} from `COLUMN:BUCKETS`; names may hold colons."""
+    found = {}
+    for text in given:
+        name, _, buckets = text.rpartition(":")
+        if name not in features:
+            raise ConfigError(f"--hash: no feature {name or text!r}; write COLUMN:BUCKETS; there are {some(features)}")
+        if not buckets.isdecimal() or not 1 <= int(buckets) < 1 << 31:
+            raise ConfigError(f"--hash {name}: {buckets!r} is not a number of buckets")
+        if name in found:
+            raise ConfigError(f"--hash: {name!r} is named twice")
+        found[name] = int(buckets)
+    return found
+
+
 def separator_of(given: str | None) -> str:
     """The separator; ConfigError for what none can be."""
     if given is None:
@@ -281,11 +302,12 @@ def say_what_to_do(data, command: str):
 
 def describe(tables, out) -> None:
     """What was counted, for the terminal."""
-    from agglearn.encoding import BinnedEncoder
+    from agglearn.encoding import BinnedEncoder, HashedEncoder
     from agglearn.evaluation.reproduction import smallest_cells
 
     def shown(f):
-        kind = "bins" if isinstance(f, BinnedEncoder) else "categories"
+        kinds = {BinnedEncoder: "bins", HashedEncoder: "buckets"}
+        kind = kinds.get(type(f), "categories")
         return f"{f.name} ({f.size - f.has_missing} {kind}{' and missing' if f.has_missing else ''})"
 
     rate = tables.positives / tables.total

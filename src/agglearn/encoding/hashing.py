@@ -46,7 +46,8 @@ class HashedEncoder:
 
     def encode(self, column: pd.Series) -> np.ndarray:
         at, values = distinct(column)
-        return np.append(buckets_of(as_text(values), self.buckets), self.buckets if self.has_missing else UNSEEN)[at]
+        missing = np.int32(self.buckets if self.has_missing else UNSEEN)
+        return np.append(buckets_of(as_text(values), self.buckets), missing)[at]
 
     def to_dict(self) -> dict:
         return {"name": self.name, "buckets": self.buckets, "has_missing": self.has_missing}

@@ -42,6 +42,7 @@ class BestPairClassifier(Estimator):
     def _fit(self, observation, selection=None):
         if not observation.pairs:
             raise DataError("there are no tables of pairs; the best pair needs at least one")
+        observation.refuse_hashed_pairs("the best pair")
         self.classes_, self.encoder_ = np.array([0, 1]), observation.encoder
         self.pairs_ = [tuple(observation.names[i] for i in key) for key in observation.pairs]
         self.coefs_, scores, self._seconds, started = [], [], [], time.perf_counter()

@@ -43,6 +43,7 @@ class Layout:
     @classmethod
     def of(cls, tables: ContingencyTables) -> "Layout":
         """Layout of all tables there are; DataError when the modalities are too many for matrices over pairs."""
+        tables.refuse_hashed_pairs("maximum entropy")
         sizes, offsets = tables.encoder.sizes, tables.encoder.offsets
         if offsets[-1] > MOST_MODALITIES:
             widest = tables.names[int(np.argmax(sizes))]

@@ -33,13 +33,15 @@ class Records(Observation):
     label: str = "label"
 
     @classmethod
-    def from_records(cls, frame, label, features=None, *, binning="deciles", categorical=(), positive=None) -> Self:
+    def from_records(
+        cls, frame, label, features=None, *, binning="deciles", categorical=(), positive=None, hashed=None
+    ) -> Self:
         """Records from raw columns; parameters as in `ContingencyTables.from_records`."""
         x, y = take_label(frame, label, positive)
         x = x if features is None else x[list(features)]
         if x.empty:
             raise DataError("there are no records")
-        return cls(FrameEncoder.fit(x, binning, categorical), x.reset_index(drop=True), y, label)
+        return cls(FrameEncoder.fit(x, binning, categorical, hashed), x.reset_index(drop=True), y, label)
 
     @property
     def codes(self) -> np.ndarray:

@@ -57,7 +57,7 @@ class Classification(Task):
     """Observations of training rows; test rows are judged.
 
     Parameters of an observation: `binning` (default: the data set's, else deciles), `pairs` (contingency tables),
-    `max_modalities` (leave out features with more; their names stand in the log). Parameters of a stored data set:
+    `hashed` ({column: buckets}), `max_modalities` (leave out features with more; their names stand in the log). Parameters of a stored data set:
     `rows` (a random subset of that size). An entry's `encoding: {target: …}` sets training rows aside for it.
     """
 
@@ -76,9 +76,10 @@ class Classification(Task):
     truth: ClassVar = TestRows
 
     def observe(self, source: Source, kind: type[Observation], params: dict, seed: int):
-        unknown = set(params) - {"binning", "pairs", "max_modalities"}
+        unknown = set(params) - {"binning", "pairs", "hashed", "max_modalities"}
         if unknown:
-            raise ConfigError(f"observe: unknown key {sorted(unknown)[0]!r}; allowed: binning, max_modalities, pairs")
+            allowed = "binning, hashed, max_modalities, pairs"
+            raise ConfigError(f"observe: unknown key {sorted(unknown)[0]!r}; allowed: {allowed}")
         (frame, y), test = _split(source, seed)
         encoder, kept = _encoder(source, frame, y, params, seed)
         frame, y = frame[kept].reset_index(drop=True), y[kept]
@@ -113,7 +114,8 @@ def _encoder(source: Source, frame: pd.DataFrame, y: np.ndarray, params: dict, s
     """The encoder of an observation, and which training rows are left to learn from (those not used for encoding)."""
     entry, kept = source.entry, np.ones(len(frame), dtype=bool)
     how = params.get("binning") or entry.get("binning", "deciles")
-    encoder = FrameEncoder.fit(frame, how, entry.get("features", {}).get("categorical", []))
+    categorical = entry.get("features", {}).get("categorical", [])
+    encoder = FrameEncoder.fit(frame, how, categorical, params.get("hashed"))
     if target := entry.get("encoding", {}).get("target"):
         kept = generator("target encoding", source.name, seed).random(len(frame)) >= target["holdout"]
         encoder = with_target_encodings(encoder, frame[~kept], y[~kept], target["above"], target["modalities"])
