@@ -4,6 +4,7 @@
 #   make ui          MLflow's pages on the runs
 #   make retry       what was not available or failed, once more
 #   make bench       speed beside named peers
+#   make spark       PySpark into .venv, for agglearn.spark and its tests (needs Java 17 or newer)
 #   make web         the site and MLflow's pages in a browser, with screenshots (installs Chromium where it may)
 #   make lint        style of code and workflow
 #   make lock        new pins from pyproject.toml
@@ -14,7 +15,7 @@ RESULTS ?= results
 BIN = $(VENV)/bin
 READY = $(VENV)/.ready
 
-.PHONY: reproduce test ui retry bench web lint lock
+.PHONY: reproduce test ui retry bench spark web lint lock
 .DEFAULT_GOAL := reproduce
 
 $(READY): requirements.lock pyproject.toml workflow/scripts/setup.sh
@@ -40,6 +41,10 @@ ui: $(READY)
 bench: $(READY)
 	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
 
+spark: $(READY)
+	@$(BIN)/python -m pip --disable-pip-version-check --no-input --quiet install --no-build-isolation --require-hashes -r requirements-spark.lock
+	@java -version >/dev/null 2>&1 || echo "agglearn: PySpark is installed, but there is no java; Spark needs Java 17 or newer" >&2
+
 web: $(READY)
 	@sh workflow/scripts/browser.sh && $(BIN)/python -m pytest tests/web $(ARGS)
 
@@ -49,4 +54,7 @@ lint: $(READY)
 lock:
 	@uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 	  --quiet --upgrade --output-file requirements.lock
+	@$(PYTHON) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["spark"])' | \
+	  uv pip compile - --constraint requirements.lock --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+	  --quiet --upgrade --output-file requirements-spark.lock
 	@$(PYTHON) workflow/scripts/environment.py

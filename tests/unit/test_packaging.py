@@ -7,6 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 LOCK = (ROOT / "requirements.lock").read_text()
+SPARK = (ROOT / "requirements-spark.lock").read_text()
 
 
 def test_conda_twin_equals_lock():
@@ -26,13 +27,23 @@ def test_every_dependency_is_locked():
         assert locked[name].startswith(version + "."), pin
 
 
-def test_every_package_of_the_lock_has_hashes():
-    blocks = re.split(r"^(?=[a-z0-9-]+==)", LOCK, flags=re.M)[1:]
-    assert len(blocks) > 100
-    assert all("--hash=sha256:" in block for block in blocks)
+def test_every_package_of_the_locks_has_hashes():
+    for lock, least in ((LOCK, 100), (SPARK, 2)):
+        blocks = re.split(r"^(?=[a-z0-9-]+==)", lock, flags=re.M)[1:]
+        assert len(blocks) >= least
+        assert all("--hash=sha256:" in block for block in blocks)
 
 
-def test_lock_names_no_place():
-    assert "://" not in LOCK
-    assert "--index" not in LOCK
-    assert "/" not in re.sub(r"#.*", "", LOCK).replace("\\\n", "")
+def test_spark_has_pins_of_its_own_that_agree_with_the_lock():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    locked, spark = (dict(re.findall(r"^([a-z0-9-]+)==(\S+)", lock, re.M)) for lock in (LOCK, SPARK))
+    [pin] = project["optional-dependencies"]["spark"]
+    assert spark["pyspark"].startswith(pin.removeprefix("pyspark==").removesuffix("*"))
+    assert all(locked[name] == spark[name] for name in spark.keys() & locked.keys())
+
+
+def test_locks_name_no_place():
+    for lock in (LOCK, SPARK):
+        assert "://" not in lock
+        assert "--index" not in lock
+        assert "/" not in re.sub(r"#.*", "", lock).replace("\\\n", "")
