@@ -18,8 +18,9 @@ class Quantiles:
 
     bins: int = 10
 
-    def edges(self, values: np.ndarray) -> np.ndarray:
-        inner = np.quantile(values, np.linspace(0, 1, self.bins + 1)[1:-1])
+    def edges(self, values: np.ndarray, counts: np.ndarray | None = None) -> np.ndarray:
+        """Inner edges for values of which each occurs once, or `counts` times (distinct values then)."""
+        inner = quantiles(values, counts, np.linspace(0, 1, self.bins + 1)[1:-1])
         return _occupied(np.unique(inner), values)
 
 
@@ -34,7 +35,8 @@ class EqualWidth:
     bins: int = 10
     rounded: bool = True
 
-    def edges(self, values: np.ndarray) -> np.ndarray:
+    def edges(self, values: np.ndarray, counts: np.ndarray | None = None) -> np.ndarray:
+        """Inner edges; how often a value occurs does not matter."""
         low, high = values.min(), values.max()
         inner = np.linspace(low, high, self.bins + 1)[1:-1]
         if self.rounded and high - low >= 1:
@@ -53,6 +55,19 @@ def binning(spec: "str | Binning") -> Binning:
             raise ConfigError(f"binning: {spec!r} is not known; one of {', '.join(sorted(NAMED))}")
         return NAMED[spec]
     return spec
+
+
+def quantiles(values: np.ndarray, counts: np.ndarray | None, q: np.ndarray) -> np.ndarray:
+    """`np.quantile(np.repeat(values, counts), q)`, to the bit, without the repetition; `counts` None for once each."""
+    if counts is None:
+        return np.quantile(values, q)
+    order = np.argsort(values)
+    values, until = values[order], np.cumsum(counts[order])
+    at = (until[-1] - 1) * q
+    below = np.floor(at)
+    share = at - below
+    low, high = (values[np.searchsorted(until, k, side="right")] for k in (below, np.minimum(below + 1, until[-1] - 1)))
+    return np.where(share < 0.5, low + (high - low) * share, high - (high - low) * (1 - share))
 
 
 def _occupied(edges: np.ndarray, values: np.ndarray) -> np.ndarray:

@@ -12,12 +12,20 @@ class Chains:
 
     Every chain has a random stream of its own in every iteration, made from (seed, iteration, chain), and statistics
     are exact integer sums: results do not depend on the number of threads.
+
+    A block of more chains can be moved by itself: `first` is the number of its first chain among all, `positions` are
+    where its chains stand.
     """
 
-    def __init__(self, layout: Layout, n: int, intercept: float, seed: int, start: str = "marginals"):
+    def __init__(
+        self, layout: Layout, n: int, intercept: float, seed: int, start: str = "marginals", first=0, positions=None
+    ):
         self.layout, self.n, self.seed, self.intercept = layout, n, seed, np.float32(intercept)
         k, padded = layout.n_modalities, int(layout.starts[-1])
-        self.positions = _start(layout, n, seed, start)
+        self.first, self.positions = (
+            first,
+            starting_positions(layout, n, seed, start) if positions is None else positions,
+        )
         self.weights = np.zeros((2, k, padded), np.float32)
         self.bias = np.full((2, padded), kernels.CLOSED, np.float32)
         self.bias[:, layout.padded] = 0.0
@@ -34,6 +42,7 @@ class Chains:
         at = self.layout
         counts, sums = np.zeros(len(at.rows), np.int64), np.zeros(len(at.rows), np.int64)
         seed = np.uint64(np.random.SeedSequence([self.seed, iteration]).generate_state(1, np.uint64)[0])
+        seed = seed_from(seed, self.first)
         for first in range(0, self.n, kernels.SEGMENT):
             kernels.gibbs(
                 self.positions, self.weights, self.bias, self.theta, self.intercept, at.partners, at.bounds,
@@ -43,7 +52,23 @@ class Chains:
         return counts.astype(float), sums / kernels.UNIT
 
 
-def _start(layout: Layout, n: int, seed: int, how: str) -> np.ndarray:
+def seed_from(seed: np.uint64, first: int) -> np.uint64:
+    """The seed under which chain i has the stream that chain `first` + i has under `seed` (see `kernels.stream`)."""
+    if first == 0:
+        return seed
+    with np.errstate(over="ignore"):
+        return _unmix(kernels.mix64.py_func(seed) + np.uint64(first) * kernels._GOLDEN)
+
+
+def _unmix(z: np.uint64) -> np.uint64:
+    """Inverse of `kernels.mix64`, which is a bijection."""
+    with np.errstate(over="ignore"):
+        z = (z ^ (z >> np.uint64(31)) ^ (z >> np.uint64(62))) * np.uint64(0x319642B2D24D8EC3)
+        z = (z ^ (z >> np.uint64(27)) ^ (z >> np.uint64(54))) * np.uint64(0x96DE1B173F119089)
+        return z ^ (z >> np.uint64(30)) ^ (z >> np.uint64(60))
+
+
+def starting_positions(layout: Layout, n: int, seed: int, how: str) -> np.ndarray:
     """(n, D) positions of independent features, drawn from their marginals or uniformly."""
     rng = np.random.default_rng([seed, 0x5747])
     columns = []

@@ -46,6 +46,8 @@ class MaxEntClassifier(Estimator):
     trace_every : keep every so many iterates for `staged_predict_proba`; 0 for none.
     tol : begin to average, for as long as the averaged share says, and stop when θ moves by less than this share
         between means over ten iterations; 0 for never before `max_iter`.
+    engine : `numba` (this machine) or `spark` (chains in the active Spark session, see `agglearn.spark`); both give the
+        same weights, to the bit.
     random_state : seed, or None for a fresh one.
 
     Attributes
@@ -77,6 +79,7 @@ class MaxEntClassifier(Estimator):
         initial_chains="marginals",
         trace_every=0,
         tol=0.05,
+        engine="numba",
         random_state=None,
     ):
         self.n_chains = n_chains
@@ -95,6 +98,7 @@ class MaxEntClassifier(Estimator):
         self.initial_chains = initial_chains
         self.trace_every = trace_every
         self.tol = tol
+        self.engine = engine
         self.random_state = random_state
 
     def _fit(self, observation, selection=None):
@@ -104,9 +108,17 @@ class MaxEntClassifier(Estimator):
         rate = np.clip(observation.positives / observation.total, 1e-9, 1 - 1e-9)
         self.classes_, self.encoder_ = np.array([0, 1]), observation.encoder
         self.intercept_ = float(np.log(rate / (1 - rate)))
-        chains = Chains(layout, int(self.n_chains), self.intercept_, int(seed), self.initial_chains)
+        chains = self._chains(layout, int(seed))
         mu, theta = self._train(layout, chains, observation.total)
         self.mu_, self.theta_, self._layout = layout.matrix(mu), layout.matrix(theta), layout
+
+    def _chains(self, layout, seed):
+        """The samples, on this machine or wherever the engine has them."""
+        if self.engine == "spark":
+            from agglearn.spark.chains import SparkChains  # PySpark is an optional extra
+
+            return SparkChains(layout, int(self.n_chains), self.intercept_, seed, self.initial_chains)
+        return Chains(layout, int(self.n_chains), self.intercept_, seed, self.initial_chains)
 
     def _train(self, layout, chains, total):
         """Algorithm 1; returns μ and θ, averaged, (m,) each."""
@@ -182,6 +194,7 @@ CHOICES = {
     "gradient": ("rescaled", "exact"),
     "preconditioner": ("both", "predicted"),
     "initial_chains": ("marginals", "uniform"),
+    "engine": ("numba", "spark"),
 }
 
 

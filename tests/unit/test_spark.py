@@ -1,0 +1,261 @@
+"""Spark beside one machine: the same tables, the same chains, to the bit; also when an executor dies."""
+
+import importlib.util
+import itertools
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from samples import people
+
+from agglearn.encoding import CategoricalEncoder, EqualWidth, FrameEncoder, Quantiles
+from agglearn.encoding.binning import quantiles
+from agglearn.errors import ConfigError, DataError, NotAvailable
+from agglearn.maxent import MaxEntClassifier
+from agglearn.maxent.chains import Chains
+from agglearn.maxent.layout import Layout
+from agglearn.observations import ContingencyTables
+from agglearn.spark import active_session, aggregate
+from agglearn.spark.fitting import fitted
+
+LACKING = [
+    *([] if importlib.util.find_spec("pyspark") else ["PySpark is not installed (`make spark` installs it)"]),
+    *([] if shutil.which("java") else ["there is no java"]),
+]
+needs_spark = pytest.mark.skipif(bool(LACKING), reason="; ".join(LACKING))
+
+# -- without Spark ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(importlib.util.find_spec("pyspark") is not None, reason="PySpark is installed")
+def test_without_pyspark_there_is_one_line():
+    with pytest.raises(NotAvailable, match="make spark"):
+        active_session()
+
+
+@given(st.lists(st.tuples(st.floats(-1e6, 1e6), st.integers(1, 50)), min_size=1, max_size=30, unique_by=lambda v: v[0]))
+@settings(max_examples=100, deadline=None)
+def test_quantiles_of_counted_values(drawn):
+    values, counts = (np.array(part) for part in zip(*drawn, strict=True))
+    q = np.linspace(0, 1, 11)
+    assert quantiles(values, counts, q).tolist() == np.quantile(np.repeat(values, counts), q).tolist()
+
+
+@pytest.mark.parametrize("how", [Quantiles(10), EqualWidth(10)])
+def test_encoders_of_counted_values(how):
+    frame = people().assign(flag=True, code="7", share=np.random.default_rng(0).random(400).round(2))
+    frame.loc[5, "share"] = None
+    for name in frame:
+        counts = frame[name].value_counts(dropna=False)
+        values = pd.Series(counts.index, name=name, dtype=frame[name].dtype)
+        for named in (False, True):
+            expected = FrameEncoder.fit(frame[[name]], how, [name] if named else []).features[0]
+            assert fitted(values, counts.to_numpy(), how, named, None) == expected
+    with pytest.raises(DataError, match="'n' is numeric but 1 rows hold text such as 'x'"):
+        fitted(pd.Series(["1", "x"], name="n"), np.array([30, 1]), how, False, None)
+
+
+def world(n: int = 800) -> ContingencyTables:
+    rng = np.random.default_rng(0)
+    codes = np.column_stack([rng.integers(0, 3, n), rng.integers(0, 5, n), rng.integers(0, 12, n)])
+    codes[:, 1] = np.where(rng.random(n) < 0.5, codes[:, 0], codes[:, 1])
+    y = (rng.random(n) < 0.2 + 0.5 * (codes[:, 0] == codes[:, 1])).astype(int)
+    features = (CategoricalEncoder(f"f{i}", tuple(f"v{k:02}" for k in range(m))) for i, m in enumerate((3, 5, 12)))
+    return ContingencyTables.from_codes(FrameEncoder(tuple(features)), codes.astype(np.int32), y)
+
+
+def check_blocks(moved_as):
+    """Blocks of chains moved apart stand where they stand when all are moved together, and sums add up."""
+    layout = Layout.of(world())
+    weights = np.random.default_rng(1).normal(size=(2, len(layout.rows)))
+    whole = Chains(layout, 1000, -0.4, seed=5)
+    bounds = [0, 1, 300, 999, 1000]
+    blocks = [
+        Chains(layout, b - a, -0.4, seed=5, first=moved_as(a), positions=whole.positions[a:b].copy())
+        for a, b in itertools.pairwise(bounds)
+    ]
+    for step in range(3):
+        for chains in (whole, *blocks):
+            chains.set_weights(*weights)
+        expected, found = whole.sweep(step), [block.sweep(step) for block in blocks]
+        assert (np.sum(found, axis=0) == expected).all()
+    assert (np.concatenate([block.positions for block in blocks]) == whole.positions).all()
+
+
+def test_blocks_of_chains():
+    check_blocks(lambda first: first)
+    with pytest.raises(AssertionError):
+        check_blocks(lambda first: 0)
+
+
+def test_engines_by_name():
+    with pytest.raises(ConfigError, match="engine: 'abacus' is not known"):
+        MaxEntClassifier(engine="abacus").fit(world())
+
+
+# -- local[2] ---------------------------------------------------------------------------------------------------------
+
+
+def settings_of(builder, master: str):
+    return (
+        builder.master(master)
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", "3")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+    )
+
+
+@pytest.fixture(scope="module")
+def spark():
+    from pyspark.sql import SparkSession
+
+    before = {name: os.environ.get(name) for name in ("PYTHONPATH", "PYSPARK_PYTHON")}
+    os.environ |= {"PYTHONPATH": os.pathsep.join(sys.path), "PYSPARK_PYTHON": sys.executable}
+    session = settings_of(SparkSession.builder, "local[2]").getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
+    for name, value in before.items():
+        os.environ.pop(name) if value is None else os.environ.update({name: value})
+
+
+def kinds() -> pd.DataFrame:
+    """Columns of every kind, large numbers with missing values and an odd name among them."""
+    rng = np.random.default_rng(4)
+    frame = people().assign(flag=rng.random(400) < 0.3, share=rng.random(400).round(2))
+    big = pd.Series(2**60 + rng.integers(0, 3, 400), dtype="Int64")
+    return frame.assign(**{"user.id `x`": big.where(rng.random(400) < 0.9)})
+
+
+@needs_spark
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"categorical": ["zone", "user.id `x`"]},
+        {"binning": "width", "hashed": {"job": 2, "user.id `x`": 5}, "pairs": [("job", "age"), ("home", "share")]},
+        {"features": ["home", "job"], "cross_buckets": 5},
+    ],
+    ids=["all", "hashed", "crosses"],
+)
+def test_tables_are_those_of_one_machine(spark, how):
+    frame = kinds()
+    expected = ContingencyTables.from_records(frame, "y", **how)
+    found = aggregate(spark.createDataFrame(frame).repartition(5), "y", **how)
+    assert found.encoder == expected.encoder
+    assert found.digest == expected.digest
+    again = aggregate(spark.createDataFrame(frame), "y", found.encoder.names, how.get("pairs", "all"),
+                      cross_buckets=how.get("cross_buckets"), encoder=expected.encoder)  # fmt: skip
+    assert again.digest == expected.digest
+
+
+@needs_spark
+def test_labels_and_what_is_wrong(spark):
+    frame = people().assign(y=lambda f: f.y.map({0: "no", 1: "yes"}))
+    data = spark.createDataFrame(frame)
+    expected = ContingencyTables.from_records(frame, "y", positive="yes")
+    assert aggregate(data, "y", positive="yes").digest == expected.digest
+    for said, arguments in (
+        ("which one is positive", {"label": "y"}),
+        ("no column 'wage'", {"label": "wage"}),
+        ("no column 'wage'", {"label": "y", "features": ["wage"], "positive": "yes"}),
+        ("must have two values", {"label": "zone"}),
+    ):
+        with pytest.raises(DataError, match=said):
+            aggregate(data, **arguments)
+    with pytest.raises(DataError, match="no records"):
+        aggregate(data.limit(0), "y")
+
+
+@needs_spark
+def test_training_gives_the_same_weights(spark, monkeypatch):
+    monkeypatch.setattr("agglearn.spark.chains.REFRESH", 4)
+    how = {"n_chains": 501, "max_iter": 9, "random_state": 3}
+    one, many = (MaxEntClassifier(engine=engine, **how).fit(world()) for engine in ("numba", "spark"))
+    assert (one.mu_ == many.mu_).all()
+    assert (one.theta_ == many.theta_).all()
+    assert (one.misfit_ == many.misfit_).all()
+
+
+@needs_spark
+def test_any_number_of_partitions(spark):
+    from agglearn.spark.chains import SparkChains
+
+    layout = Layout.of(world())
+    weights = np.random.default_rng(1).normal(size=(2, len(layout.rows)))
+    expected = Chains(layout, 100, 0.2, seed=8)
+    expected.set_weights(*weights)
+    sums = expected.sweep(1, n_sweeps=2)
+    for partitions in (1, 3, 7):
+        chains = SparkChains(layout, 100, 0.2, 8, partitions=partitions)
+        chains.set_weights(*weights)
+        assert (np.stack(chains.sweep(1, n_sweeps=2)) == sums).all()
+        assert (chains.positions() == expected.positions).all()
+
+
+# -- local-cluster ----------------------------------------------------------------------------------------------------
+
+CLUSTER = """
+import os, signal, sys
+sys.path[:0] = {paths!r}
+import numpy as np
+from pyspark.sql import SparkSession
+from test_spark import settings_of, world
+from agglearn.maxent.chains import Chains
+from agglearn.maxent.layout import Layout
+from agglearn.spark.chains import SparkChains
+
+
+def parent(pid):
+    with open(f"/proc/{{pid}}/stat") as stat:
+        return int(stat.read().rsplit(")", 1)[1].split()[1])
+
+
+def executor(_):
+    daemon = parent(os.getpid())  # of this Python worker
+    return parent(daemon)
+
+
+session = settings_of(SparkSession.builder, "local-cluster[2,1,1024]").config("spark.executor.memory", "512m").getOrCreate()
+session.sparkContext.setLogLevel("OFF")
+layout = Layout.of(world())
+one, many = Chains(layout, 400, 0.1, seed=2), SparkChains(layout, 400, 0.1, 2, partitions=4)
+weights = np.random.default_rng(0).normal(size=(6, 2, len(layout.rows)))
+for step in range(6):
+    if step == 3:
+        found = sorted(set(session.sparkContext.parallelize(range(8), 8).map(executor).collect()))
+        with open(f"/proc/{{found[0]}}/cmdline") as line:
+            assert "Executor" in line.read()
+        os.kill(found[0], signal.SIGKILL)
+    for chains in (one, many):
+        chains.set_weights(*weights[step])
+    assert (np.stack(one.sweep(step)) == np.stack(many.sweep(step))).all(), step
+assert (one.positions == many.positions()).all()
+print("executors", len(found), "one killed, same chains")
+session.stop()
+"""
+
+
+@needs_spark
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="finding an executor's process needs /proc")
+def test_a_killed_executor_changes_nothing(tmp_path):
+    import pyspark
+
+    paths = [str(Path(__file__).parent), *sys.path]
+    home = os.path.dirname(pyspark.__file__)
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "PYSPARK_PYTHON": sys.executable, "SPARK_HOME": home,
+                                "SPARK_WORKER_DIR": str(tmp_path), "SPARK_SCALA_VERSION": "2.13"}  # fmt: skip
+    script = tmp_path / "cluster.py"
+    script.write_text(CLUSTER.format(paths=paths))
+    done = subprocess.run(
+        [sys.executable, script], env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.startswith("executors 2 one killed")
