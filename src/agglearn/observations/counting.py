@@ -35,15 +35,15 @@ class Tally:
 
     def add(self, codes: np.ndarray, y: np.ndarray) -> None:
         """Count records: codes (n, D) integers, −1 for a value in no modality; y (n,) in {0, 1}."""
-        import numba  # here, so that whoever only reads tables does not wait for it
-
-        with ThreadPoolExecutor(numba.config.NUMBA_NUM_THREADS) as pool:
+        with _threads() as pool:
             for start in range(0, len(y), BLOCK):
                 self._add_block(codes[start : start + BLOCK], y[start : start + BLOCK], pool)
 
     def counts(self) -> dict[tuple[int, ...], Counts]:
         """Occupied cells of every table, with counts and label sums."""
-        now = {key: self._tables[key].counts() for key in self.keys}
+        with _threads() as pool:  # largest first, as in counting
+            found = dict(zip(reversed(self._tables), pool.map(_counts, reversed(self._tables.values())), strict=True))
+        now = {key: found[key] for key in self.keys}
         return {key: added(self._earlier[key], now[key]) for key in self.keys} if self._earlier else now
 
     def _begin(self) -> None:
@@ -71,6 +71,17 @@ class Tally:
 
         for _ in pool.map(one, reversed(self._tables)):  # largest first: the longest work does not come last
             pass
+
+
+def _threads() -> ThreadPoolExecutor:
+    """As many threads as numba would use, for work that lets go of the interpreter's lock."""
+    import numba  # here, so that whoever only reads tables does not wait for it
+
+    return ThreadPoolExecutor(numba.config.NUMBA_NUM_THREADS)
+
+
+def _counts(table) -> Counts:
+    return table.counts()
 
 
 class Dense:
