@@ -141,7 +141,8 @@ def _say(error, where) -> str:
         lacking = next(k for k in error.validator_value if k not in error.instance)
         return f"{place}: key {lacking!r} is missing"
     if error.validator == "pattern":
-        return f"{place}: {error.instance!r} does not have the form {error.validator_value}"
+        allowed = error.schema.get("description", f"it has the form {error.validator_value}")
+        return f"{place}: {error.instance!r} is not allowed; {allowed}"
     if error.validator == "oneOf":
         return (
             f"{place}: {error.instance!r} is not allowed; it must be {' or '.join(map(_kind, error.validator_value))}"

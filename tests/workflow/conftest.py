@@ -1,7 +1,7 @@
 import copy
 
 import pytest
-from project import CHAIN, REGIONS, SPIKE_DATA, Project, adult_like, bank_like
+from project import ATTRIBUTION, CHAIN, REGIONS, SPIKE_DATA, Project, adult_like, attribution_like, bank_like
 
 
 @pytest.fixture(scope="session")
@@ -17,6 +17,7 @@ def project(tmp_path_factory, cache):
     made.write_data("adult", "adult", "adult.data", adult_like(500, 1, test=False))
     made.write_data("adult", "adult", "adult.test", adult_like(250, 2, test=True))
     made.write_data("bank", "bank_marketing", "bank-additional-full.csv", bank_like(600, 3))
+    made.write_data("criteo_attribution", "criteo_attribution", ATTRIBUTION, attribution_like(4000, 4))
     made.overlay["datasets"] |= copy.deepcopy(SPIKE_DATA)
     made.overlay["experiments"] |= copy.deepcopy({"spike_chain": CHAIN, "spike_regions": REGIONS})
     return made

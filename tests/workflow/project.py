@@ -1,5 +1,6 @@
 """A copy of the project in a temporary folder, with small data in the exact format of the real files."""
 
+import gzip
 import hashlib
 import json
 import os
@@ -38,11 +39,12 @@ class Project:
         }
 
     def write_data(self, name: str, folder: str, file: str, text: str) -> None:
-        """Put a file into the mirror and its checksum into the entry."""
+        """Put a file into the mirror, compressed where its name says so, and its checksum into the entry."""
         path = self.folder / "mirror" / folder / file
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-        digest = hashlib.sha256(text.encode()).hexdigest()
+        data = gzip.compress(text.encode(), mtime=0) if file.endswith(".gz") else text.encode()
+        path.write_bytes(data)
+        digest = hashlib.sha256(data).hexdigest()
         self.overlay["datasets"].setdefault(name, {}).setdefault("files", {})[file] = {"sha256": digest}
 
     def start(self, *arguments: str, **more) -> subprocess.Popen:
@@ -135,6 +137,25 @@ def bank_like(rows: int, seed: int) -> str:
     frame["y"] = np.where(rng.random(rows) < 1 / (1 + np.exp(2 - frame["duration"] / 500)), "yes", "no")
     return frame.to_csv(index=False, sep=";", quoting=2)
 
+
+def attribution_like(rows: int, seed: int) -> str:
+    """Records in the format of criteo_attribution_dataset.tsv."""
+    rng = np.random.default_rng(seed)
+    click = (rng.random(rows) < 0.36).astype(int)
+    frame = pd.DataFrame({"timestamp": np.arange(rows), "uid": rng.integers(0, 10**8, rows)})
+    frame["campaign"] = rng.choice([10341182, 30801593, 17686799], rows)
+    frame["conversion"], frame["conversion_timestamp"], frame["conversion_id"] = 0, -1, -1
+    frame["attribution"], frame["click"] = 0, click
+    frame["click_pos"], frame["click_nb"] = -1, -1
+    frame["cost"], frame["cpo"] = rng.random(rows) * 1e-4, rng.random(rows)
+    frame["time_since_last_click"] = np.where(rng.random(rows) < 0.5, -1, rng.integers(1, 10**6, rows))
+    for k in range(1, 10):
+        size = 3000 if k == 7 else 4
+        frame[f"cat{k}"] = 10_000_000 + np.where(click & (rng.random(rows) < 0.5), 0, rng.integers(0, size, rows))
+    return frame.to_csv(index=False, sep="\t")
+
+
+ATTRIBUTION = "criteo_attribution_dataset.tsv.gz"
 
 CHAIN = {
     "source": "spike",

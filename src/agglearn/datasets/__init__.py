@@ -1,7 +1,18 @@
 """Data sets: fetched, packaged, simulated."""
 
 from agglearn.datasets.base import Dataset, Population, RecordStore, Simulated, Stored
-from agglearn.datasets.simulated import LogLinear, Xor
+from agglearn.datasets.simulated import Categorical, LogLinear, Xor
 from agglearn.datasets.tabular import Packaged, Tabular
 
-__all__ = ["Dataset", "LogLinear", "Packaged", "Population", "RecordStore", "Simulated", "Stored", "Tabular", "Xor"]
+__all__ = [
+    "Categorical",
+    "Dataset",
+    "LogLinear",
+    "Packaged",
+    "Population",
+    "RecordStore",
+    "Simulated",
+    "Stored",
+    "Tabular",
+    "Xor",
+]

@@ -58,6 +58,33 @@ class LogLinear(Simulated):
         return Population(frame, y, probability, {"theta": theta})
 
 
+class Categorical(Simulated):
+    """Independent features with power-law frequencies and a label that depends on each: any shape, at once.
+
+    Parameters
+    ----------
+    n_features, n_modalities : D features with M modalities each, P(modality k) ∝ 1/(k+1).
+    n : records.
+    """
+
+    def __init__(self, n_features=10, n_modalities=10, n=20_000):
+        super().__init__()
+        self.params = {"n_features": n_features, "n_modalities": n_modalities, "n": n}
+
+    def draw(self, seed: int, **params) -> Population:
+        if unknown := set(params) - set(self.params):
+            raise DataError(f"categorical: unknown parameter {sorted(unknown)[0]!r}; it takes {', '.join(self.params)}")
+        p = {**self.params, **params}
+        d, m, n = p["n_features"], p["n_modalities"], p["n"]
+        rng = generator("categorical", sorted(p.items()), seed)
+        mass = 1 / np.arange(1, m + 1)
+        codes = rng.choice(m, (n, d), p=mass / mass.sum())
+        score = rng.normal(0, 1 / np.sqrt(d), (d, m))[np.arange(d), codes].sum(axis=1) - 1
+        probability = 1 / (1 + np.exp(-score))
+        frame = pd.DataFrame({f"x{i + 1}": pd.Series(codes[:, i]).map("m{}".format) for i in range(d)})
+        return Population(frame, (rng.random(n) < probability).astype(np.int8), probability)
+
+
 class Xor(Simulated):
     """X3 = X1 xor X2, P(Y=1) = 0.25 + 0.5·X3: no pair of features shows what all three do (Gilotte et al. 2022,
     section 4.2).

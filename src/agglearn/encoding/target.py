@@ -41,17 +41,20 @@ class TargetEncoder:
         Parameters
         ----------
         column, y : feature and 0/1 labels of the held-out records.
-        modalities : fewer than this many result.
+        modalities : fewer than this many result; at least 3.
         prior : records at the base rate added to each value before its rate is taken.
         """
         table = pd.DataFrame({"value": _text(column), "y": y}).groupby("value")["y"].agg(["size", "sum"])
         rate = (table["sum"] + prior * np.mean(y)) / (table["size"] + prior)
         level = np.floor(np.log2(table["size"])).astype(int)
-        bins = max(1, (modalities - 2) // (int(level.max()) + 1))
+        levels = int(level.max()) + 1
+        if levels > modalities - 2:
+            level, levels = level * (modalities - 2) // levels, modalities - 2
+        bins = max(1, (modalities - 2) // levels)
         edges = np.unique(np.quantile(rate, np.linspace(0, 1, bins + 1)[1:-1]))
         cell = level.to_numpy() * bins + np.searchsorted(edges, rate, side="left")
         kept, codes = np.unique(cell, return_inverse=True)
-        labels = [f"{2 ** (k // bins)}+ records, rate {rate[cell == k].mean():.3g}" for k in kept]
+        labels = [f"{table['size'][cell == k].min()}+ records, rate {rate[cell == k].mean():.3g}" for k in kept]
         return cls(str(column.name), tuple(table.index), tuple((codes + 1).tolist()), (NEVER, *labels))
 
     @property

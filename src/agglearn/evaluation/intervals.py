@@ -1,7 +1,7 @@
 """Intervals for means over seeds."""
 
 import numpy as np
-from scipy import stats
+from scipy.special import stdtrit
 
 
 def mean_interval(values, level: float = 0.95) -> tuple[float, float, float]:
@@ -18,5 +18,5 @@ def mean_interval(values, level: float = 0.95) -> tuple[float, float, float]:
     mean = float(values.mean())
     if len(values) == 1:
         return mean, float("nan"), float("nan")
-    half = float(stats.t.ppf((1 + level) / 2, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values)))
+    half = float(stdtrit(len(values) - 1, (1 + level) / 2) * values.std(ddof=1) / np.sqrt(len(values)))
     return mean, mean - half, mean + half

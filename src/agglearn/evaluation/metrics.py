@@ -1,7 +1,6 @@
 """Metrics of predicted probabilities. All take y (n,) in {0, 1} and p (n,) = P(Y = 1), natural logarithm."""
 
 import numpy as np
-from sklearn.metrics import roc_auc_score
 
 CLIP = 1e-15  # a probability of exactly 0 or 1 costs log(1e-15), not infinity
 
@@ -28,6 +27,8 @@ def normalized_log_likelihood(y: np.ndarray, p: np.ndarray) -> float:
 
 def auc(y: np.ndarray, p: np.ndarray) -> float:
     """Area under the ROC curve; NaN when only one class is present."""
+    from sklearn.metrics import roc_auc_score  # slow to import, and observing needs only the other metrics
+
     return float(roc_auc_score(y, p)) if 0 < np.mean(y) < 1 else float("nan")
 
 

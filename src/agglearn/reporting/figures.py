@@ -32,7 +32,7 @@ def draw(rows: pd.DataFrame, table: pd.DataFrame, experiment: dict, titles: dict
     main = experiment["table"]["measure"] if "table" in experiment else experiment["measures"][0]
     spec = experiment.get("figure") or {"kind": "dots", "y": main[0] if isinstance(main, list) else main}
     with plt.rc_context(STYLE):
-        kind = {"dots": _dots, "curve": _curves, "line": _lines}[spec["kind"]]
+        kind = {"dots": _dots, "curve": _curves, "line": _lines, "scatter": _scatter}[spec["kind"]]
         figure = kind(rows, table, experiment, spec, titles) or _nothing()
         figure.savefig(path, format="svg", metadata={"Date": None, "Title": experiment["title"]})
         plt.close(figure)
@@ -132,6 +132,29 @@ def _lines(rows, table, experiment, spec, titles):
     return _lines_of(chosen[chosen["x"].notna()], experiment, spec, titles, label)
 
 
+def _scatter(rows, table, experiment, spec, titles):
+    """Each method's value of an item against that of the method `x`."""
+    chosen = table[(table["measure"] == spec["y"]) & table["mean"].notna() & table["item"].notna()]
+    base = chosen[chosen["method"] == spec["x"]].set_index(["dataset", "item"])["mean"]
+    others = chosen[chosen["method"] != spec["x"]]
+    if base.empty or others.empty:
+        return None
+    panels = [d for d in experiment["datasets"] if d in set(others["dataset"])]
+    figure, axes = _panels(panels, 3.6, titles)
+    labels = _series(others, ["method"], experiment)
+    for name, ax in zip(panels, axes, strict=True):
+        for k, label in enumerate(dict.fromkeys(labels)):
+            part = others[(others["dataset"] == name) & (labels == label)]
+            x = base.reindex(pd.MultiIndex.from_frame(part[["dataset", "item"]])).to_numpy()
+            ax.scatter(x, part["mean"], s=9, color=COLORS[k], label=label, alpha=0.7, lw=0)
+        ends = [base.min(), base.max()]
+        ax.plot(ends, ends, color="0.6", lw=0.8, zorder=0)
+        ax.set_xlabel(spec.get("x_label", spec["x"]))
+    axes[0].set_ylabel(spec.get("y_label", measure_name(spec["y"])))
+    axes[-1].legend(fontsize=7, frameon=False)
+    return figure
+
+
 def _lines_of(chosen, experiment, spec, titles, x_label):
     panels = [d for d in experiment["datasets"] if d in set(chosen["dataset"])]
     figure, axes = _panels(panels, 3.2, titles)
@@ -148,6 +171,8 @@ def _lines_of(chosen, experiment, spec, titles, x_label):
                 ax.fill_between(means[:, 0], means[:, 2], means[:, 3], color=color, alpha=0.15, lw=0)
         if spec.get("x_log"):
             ax.set_xscale("log")
+        if spec.get("y_log"):
+            ax.set_yscale("log")
         ax.set_xlabel(x_label)
         if "y_from" in spec:
             ax.set_ylim(bottom=spec["y_from"])

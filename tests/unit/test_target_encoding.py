@@ -1,0 +1,103 @@
+"""Target encoding: few modalities by count and rate, from held-out rows only."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from agglearn.encoding import FrameEncoder, TargetEncoder, with_target_encodings
+from agglearn.observations import ContingencyTables, Records
+from agglearn.tasks import Classification, Source
+from agglearn.tasks.classification import Population
+
+ENTRY = {"split": 0.2, "encoding": {"target": {"holdout": 0.3, "above": 20, "modalities": 50}}}
+
+
+def clicks(n=4000, values=300, seed=0):
+    rng = np.random.default_rng(seed)
+    value = np.minimum(rng.zipf(1.4, n), values)
+    rate = np.random.default_rng(1).beta(2, 8, values + 1)
+    y = (rng.random(n) < rate[value]).astype(np.int8)
+    frame = pd.DataFrame({"big": "v" + pd.Series(value.astype(str)), "small": rng.choice(list("ab"), n)})
+    return frame, y
+
+
+def test_values_alike_share_a_modality():
+    column = pd.Series(list("aaaabbbbccccdd"), name="v")
+    y = np.array([1, 1, 1, 0, 1, 1, 1, 0, 0, 0, 0, 0, 1, 1])
+    encoder = TargetEncoder.fit(column, y, modalities=30, prior=1.0)
+    a, b, c, d = encoder.encode(pd.Series(list("abcd"), name="v"))
+    assert a == b  # same count, same rate
+    assert len({a, c, d}) == 3
+
+
+def test_fewer_modalities_than_asked_for():
+    frame, y = clicks()
+    for most in (10, 50, 200):
+        encoder = TargetEncoder.fit(frame["big"], y, most)
+        assert encoder.size < most
+        assert encoder.encode(frame["big"]).max() == encoder.size - 1
+
+
+def test_rate_rises_with_the_modality_inside_a_level():
+    frame, y = clicks(20_000)
+    encoder = TargetEncoder.fit(frame["big"], y, 60)
+    rates = pd.Series(y).groupby(encoder.encode(frame["big"])).mean()
+    by_label = {label: rates[k] for k, label in enumerate(encoder.labels) if k in rates.index}
+    levels = {}
+    for label, rate in by_label.items():
+        if "+" in label:
+            levels.setdefault(int(label.split("+")[0]).bit_length(), []).append(rate)
+    widest = max(levels.values(), key=len)
+    assert np.corrcoef(np.arange(len(widest)), widest)[0, 1] > 0.8
+
+
+def test_what_was_not_held_out_is_one_modality():
+    encoder = TargetEncoder.fit(pd.Series(["a", "b", "b"], name="v"), np.array([0, 1, 1]))
+    assert encoder.encode(pd.Series(["z", None], name="v")).tolist() == [0, 0]
+    assert encoder.labels[0] == "not held out"
+
+
+def test_survives_saving():
+    frame, y = clicks(500)
+    encoder = with_target_encodings(FrameEncoder.fit(frame), frame, y, 20, 40)
+    again = FrameEncoder.from_dict(encoder.to_dict())
+    assert again == encoder
+    assert (again.encode(frame) == encoder.encode(frame)).all()
+    assert isinstance(encoder.features[0], TargetEncoder)
+    assert not isinstance(encoder.features[1], TargetEncoder)
+
+
+def observed(frame, y, kind=ContingencyTables):
+    source = Source("clicks", ENTRY, {}, Population(frame, y, np.full(len(y), 0.5)))
+    seen, _ = Classification().observe(source, kind, {}, 0)
+    return seen
+
+
+def test_no_training_row_is_in_the_encoding():
+    frame, y = clicks()
+    records = observed(frame.assign(id=np.arange(len(y))), y, Records)
+    assert isinstance(next(f for f in records.encoder.features if f.name == "big"), TargetEncoder)
+    trained = records.frame["id"].to_numpy()
+    assert 0 < len(trained) < 0.6 * len(y)  # less the test rows, less those held out for the encoding
+    other = y.copy()
+    other[trained] = 1 - other[trained]
+    assert observed(frame, other).encoder == observed(frame, y).encoder
+    rest = np.setdiff1d(np.arange(len(y)), trained)
+    changed = y.copy()
+    changed[rest] = 1 - changed[rest]
+    assert observed(frame, changed).encoder != observed(frame, y).encoder  # the check can fail
+
+
+def test_tables_count_training_rows_only():
+    frame, y = clicks()
+    assert observed(frame, y).total == len(observed(frame, y, Records).y)
+
+
+def test_select_is_aggregation_of_fewer_features():
+    frame, y = clicks()
+    frame["third"] = frame["small"].map({"a": "x", "b": "y"})
+    whole = ContingencyTables.from_records(frame.assign(y=y), "y", categorical=["big"])
+    part = ContingencyTables.from_records(frame.assign(y=y), "y", ["big", "third"], categorical=["big"])
+    assert whole.select(["third", "big"]).digest == part.digest
+    with pytest.raises(ValueError, match="no column 'none'"):
+        whole.select(["none"])
