@@ -110,3 +110,30 @@ def test_what_cannot_be(tables, monkeypatch):
     monkeypatch.setattr("agglearn.observations.noise.MOST_CELLS", 10)
     with pytest.raises(DataError, match="memory"):
         with_gaussian_noise(tables, 1, 0)
+
+
+def test_noise_and_hashing_of_an_experiment():
+    """`gaussian_noise` and `hashed` of an observation."""
+    from agglearn.datasets.simulated import LogLinear
+    from agglearn.observations import Records
+    from agglearn.tasks import Classification, Source
+
+    params = {"n_features": 3, "n_modalities": 4, "n": 3000}
+    source = Source("loglinear", {}, params, LogLinear(**params).draw(0))
+    how = {"hashed": {"x1": 2}}
+    clear, blurred, again, other = (
+        Classification().observe(source, ContingencyTables, {**how, **noise}, seed)[0]
+        for noise, seed in (
+            ({}, 0),
+            ({"gaussian_noise": 5.0}, 0),
+            ({"gaussian_noise": 5.0}, 0),
+            ({"gaussian_noise": 5.0}, 1),
+        )
+    )
+    assert clear.encoder.features[0].size == 2
+    assert clear.noise is None
+    assert blurred.noise.scale == 5.0
+    assert blurred.digest == again.digest != other.digest
+    assert Classification().observe(source, Records, how, 0)[0].encoder == clear.encoder
+    with pytest.raises(ConfigError, match="allowed: binning, gaussian_noise, hashed, max_modalities, pairs"):
+        Classification().observe(source, ContingencyTables, {"laplace": 1}, 0)

@@ -13,8 +13,9 @@ from agglearn.encoding import FrameEncoder, with_target_encodings
 from agglearn.errors import ConfigError, DataError, NotAvailable
 from agglearn.evaluation import auc, brier, calibration_error, normalized_log_likelihood
 from agglearn.evaluation.interactions import pair_interactions
-from agglearn.observations import ContingencyTables, Observation, Records
+from agglearn.observations import ContingencyTables, Observation, Records, with_gaussian_noise
 from agglearn.seeds import generator
+from agglearn.seeds import seed as seed_of
 from agglearn.tasks.base import Measurement, Source, Task, Truth
 
 STAGED = {"curve", "nllh_best_on_test", "nllh_best_on_validation"}
@@ -57,9 +58,12 @@ class Classification(Task):
     """Observations of training rows; test rows are judged.
 
     Parameters of an observation: `binning` (default: the data set's, else deciles), `pairs` (contingency tables),
-    `hashed` ({column: buckets}), `max_modalities` (leave out features with more; their names stand in the log). Parameters of a stored data set:
-    `rows` (a random subset of that size). An entry's `encoding: {target: …}` sets training rows aside for it.
+    `hashed` ({column: buckets}), `max_modalities` (leave out features with more; their names stand in the log),
+    `gaussian_noise` (σ, seeded; contingency tables only). Parameters of a stored data set: `rows` (a random subset of
+    that size). An entry's `encoding: {target: …}` sets training rows aside for it.
     """
+
+    PARAMS: ClassVar = ("binning", "gaussian_noise", "hashed", "max_modalities", "pairs")
 
     MEASURES: ClassVar = {
         "nllh": ("", "higher"),
@@ -76,17 +80,17 @@ class Classification(Task):
     truth: ClassVar = TestRows
 
     def observe(self, source: Source, kind: type[Observation], params: dict, seed: int):
-        unknown = set(params) - {"binning", "pairs", "hashed", "max_modalities"}
-        if unknown:
-            allowed = "binning, hashed, max_modalities, pairs"
-            raise ConfigError(f"observe: unknown key {sorted(unknown)[0]!r}; allowed: {allowed}")
+        if unknown := set(params) - set(self.PARAMS):
+            raise ConfigError(f"observe: unknown key {sorted(unknown)[0]!r}; allowed: {', '.join(self.PARAMS)}")
         (frame, y), test = _split(source, seed)
         encoder, kept = _encoder(source, frame, y, params, seed)
         frame, y = frame[kept].reset_index(drop=True), y[kept]
         label = source.entry.get("label", {}).get("column", "label")
         if kind is ContingencyTables:
             codes = encoder.encode(frame)
-            return ContingencyTables.from_codes(encoder, codes, y, label, params.get("pairs", "all")), test
+            tables = ContingencyTables.from_codes(encoder, codes, y, label, params.get("pairs", "all"))
+            noise_seed = seed_of("gaussian noise", source.name, seed)
+            return with_gaussian_noise(tables, params.get("gaussian_noise", 0), noise_seed), test
         if kind is Records:
             return Records(encoder, frame[encoder.names], y, label), test
         raise ConfigError(
