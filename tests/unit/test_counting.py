@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agglearn.encoding import CategoricalEncoder, FrameEncoder
+from agglearn.errors import DataError
 from agglearn.observations import ContingencyTables, counting, kernels
 from agglearn.observations.counting import Dense, Sparse, Tally
 
@@ -87,6 +88,15 @@ def test_cells_beyond_32_bits():
     cells, d, c = tally.counts()[(0, 1)]
     assert cells.tolist() == [5, (2**31 - 2) * 2**31]
     assert (d.tolist(), c.tolist()) == ([1, 2], [0, 1])
+
+
+def test_codes_that_cannot_be():
+    tally = Tally(np.array([3, 4]), [(0,), (1,), (0, 1)])
+    tally.add(np.array([[2, 3], [-1, -1]]), np.array([0, 1]))
+    for codes, said in (([[2, 4]], "feature 1: a code beyond its 4"), ([[1]], "shape"), ([[1, 1], [1, 1]], "shape")):
+        with pytest.raises(DataError, match=said):
+            tally.add(np.array(codes), np.array([1]))
+    assert tally.total == 2
 
 
 def check_dense(count):

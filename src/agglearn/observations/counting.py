@@ -9,6 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
+from agglearn.errors import DataError
+
 DENSE_CELLS = 1 << 22  # larger tables hold occupied cells only
 DENSE_TOTAL = 1 << 27  # cells of all tables held whole: 1 GiB
 BLOCK = 1 << 18  # records counted at a time
@@ -34,7 +36,12 @@ class Tally:
         self._begin()
 
     def add(self, codes: np.ndarray, y: np.ndarray) -> None:
-        """Count records: codes (n, D) integers, −1 for a value in no modality; y (n,) in {0, 1}."""
+        """Count records: codes (n, D) integers, −1 for a value in no modality; y (n,) in {0, 1}.
+
+        DataError for codes of other shape, or beyond the modalities there are.
+        """
+        if np.ndim(codes) != 2 or np.shape(codes) != (len(y), len(self.sizes)):
+            raise DataError(f"codes have the shape {np.shape(codes)}, not {(len(y), len(self.sizes))}")
         with _threads() as pool:
             for start in range(0, len(y), BLOCK):
                 self._add_block(codes[start : start + BLOCK], y[start : start + BLOCK], pool)
@@ -57,6 +64,8 @@ class Tally:
     def _add_block(self, codes, y, pool) -> None:
         from agglearn.observations.kernels import MOST_RECORDS
 
+        if beyond := np.flatnonzero(codes.max(axis=0) >= self.sizes).tolist():  # kernels check no bounds
+            raise DataError(f"feature {beyond[0]}: a code beyond its {self.sizes[beyond[0]]} modalities")
         if self._records + len(y) > MOST_RECORDS:
             self._earlier = self.counts()
             self._begin()
