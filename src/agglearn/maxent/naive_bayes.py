@@ -100,7 +100,7 @@ class NaiveBayesClassifier(Estimator):
 
     def _fit_pcd(self, tables):
         shared = self.get_params().keys() & MaxEntClassifier().get_params().keys()
-        model = MaxEntClassifier(**{name: getattr(self, name) for name in shared}, tol=0.0).fit(tables)
+        model = MaxEntClassifier(**{name: getattr(self, name) for name in shared}, momentum=0.0, tol=0.0).fit(tables)
         self.theta_, self.n_iter_ = np.diag(model.theta_).copy(), model.n_iter_
         self.trace_ = model.trace_
 

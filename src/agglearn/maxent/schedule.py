@@ -1,10 +1,70 @@
-"""When to average and when to stop: Polyak averaging over the end of training, early when θ has settled."""
+"""How training runs itself: when to begin to average, when to stop, and when a step was too large."""
 
 import math
 
 import numpy as np
 
-WINDOW = 10  # iterations over which θ is averaged to tell movement from noise
+WINDOW = 20  # iterations in a window at first; later windows grow with the iterations done
+GROWTH = 0.25
+RESTLESS = 6.0  # times the noise of the chains that directions fluctuate by when the steps are too large (else < 3)
+ROUNDS = 10  # how often as many chains as records are averaged over, so that chains add 5 % to the data's own error
+
+
+class Windows:
+    """Mean directions over successive windows of iterations, which tell what is systematic from what is noise.
+
+    Noise has no correlation between windows, so that Σ h·v̄·v̄′ over two of them estimates the systematic part of
+    v = g/h alone. Divided by the number of weights that the data determine, it is in squared standard errors of the
+    data: a gradient of d has variance d ≈ h.
+
+    Parameters
+    ----------
+    effective : number of weights that the data determine, for each kind of weight.
+    size : of each direction.
+
+    Attributes
+    ----------
+    unstable : whether in the last window directions fluctuated far more than the randomness of the chains explains, and
+        no less than before: the steps are too large. Slow but steady progress is not fluctuation.
+    """
+
+    def __init__(self, effective: tuple[float, ...], size: int):
+        self.effective = effective
+        self.sum, self.energy = np.zeros((len(effective), size)), np.zeros((len(effective), 2))
+        self.restart(0)
+
+    def add(self, step: int, moves, curvatures, noise) -> float | None:
+        """At the end of a window the largest systematic part, plus one standard error of it; else None.
+
+        noise : for each kind, Σ h·v² that the randomness of the chains alone would give in this iteration.
+        """
+        for k, (move, curvature) in enumerate(zip(moves, curvatures, strict=True)):
+            self.sum[k] += move
+            self.energy[k] += np.sum(curvature * move**2), noise[k]
+        if step < self.end:
+            return None
+        mean, steps, found = self.sum / (step - self.first), step - self.first, None
+        if self.before is not None:
+            found = max(map(self._systematic, mean, self.before, curvatures, self.effective))
+        still = [steps * np.sum(curvature * v**2) for v, curvature in zip(mean, curvatures, strict=True)]
+        unrest = float(np.max((self.energy[:, 0] - still) / (self.energy[:, 1] + 1e-9)))
+        unstable = unrest > RESTLESS and unrest > 0.7 * self.unrest
+        self.restart(step)
+        self.unstable = unstable
+        self.before, self.unrest = mean, unrest
+        self.end = step + max(WINDOW, math.ceil(GROWTH * step))
+        return found
+
+    def restart(self, step: int) -> None:
+        """Forget all windows; the next one begins after this step."""
+        self.sum, self.energy = np.zeros_like(self.sum), np.zeros_like(self.energy)
+        self.before, self.unrest, self.unstable = None, math.inf, False
+        self.first, self.end = step, step + WINDOW
+
+    @staticmethod
+    def _systematic(now, before, curvature, effective):
+        product = now * before * curvature
+        return (product.sum() + math.sqrt(np.sum(product**2))) / effective
 
 
 class Schedule:
@@ -13,21 +73,24 @@ class Schedule:
     Parameters
     ----------
     max_iter : iterations at most. average : share of the iterations, at the end, over which the mean is taken.
-    tol : θ has settled when ‖θ̄ − θ̄′‖ < tol·‖θ̄‖ for means over successive windows; 0 to never say so.
-    weights : (m,) weight of each cell in that norm.
+    tol : training has settled when the systematic part of the directions is below this many standard errors of the
+        data, per weight; 0 to never say so.
+    at_least : iterations to average over once settled.
     """
 
-    def __init__(self, max_iter: int, average: float, tol: float, weights: np.ndarray):
-        self.average, self.tol, self.weights = average, tol, weights
+    def __init__(self, max_iter: int, average: float, tol: float, at_least: int = 0):
+        self.average, self.tol, self.at_least = average, tol, at_least
         self.last, self.first = max_iter, math.ceil(max_iter * (1 - average))
+        self.settled = False
         self.result: np.ndarray | tuple = ()
-        self._averaged, self._window, self._before = 0, np.zeros(len(weights)), None
+        self._averaged = 0
 
-    def add(self, step: int, mu: np.ndarray, theta: np.ndarray) -> None:
-        """Take in the iterate of a step; `result` is the model that one would have by stopping here."""
+    def add(self, step: int, mu: np.ndarray, theta: np.ndarray, systematic: float | None) -> None:
+        """Take in the iterate of a step and what `Windows` say; `result` is the model if one stopped here."""
         if step <= self.first:
             self.result = (mu, theta)
-            self._watch(step, theta)
+            if systematic is not None and systematic < self.tol**2 and self.tol > 0:
+                self._settle(step)
             return
         self._averaged += 1
         if self._averaged == 1:
@@ -35,16 +98,16 @@ class Schedule:
         self.result[0] += (mu - self.result[0]) / self._averaged
         self.result[1] += (theta - self.result[1]) / self._averaged
 
-    def _watch(self, step, theta):
-        self._window += theta / WINDOW
-        if step % WINDOW:
-            return
-        if self._before is not None and self._moved() < self.tol:
-            self.first = step
-            more = math.ceil(step * self.average / (1 - self.average)) if self.average < 1 else self.last
+    def _settle(self, step):
+        self.first, self.settled = step, True
+        if 0 < self.average < 1:
+            more = max(self.at_least, math.ceil(step * self.average / (1 - self.average)))
             self.last = min(self.last, step + more)
-        self._before, self._window = self._window, np.zeros_like(theta)
+        elif self.average == 0:
+            self.last = step
 
-    def _moved(self) -> float:
-        norm, change = (np.sum(self.weights * v**2) for v in (self._window, self._window - self._before))
-        return math.sqrt(change / max(norm, 1e-12))
+
+def effective(counts: np.ndarray, l2: float) -> float:
+    """Number of weights that the data determine, Σ h/(h + 2λ) over cells with information h; at least 1."""
+    h = np.maximum(counts, 0.0)
+    return max(float(np.sum(h / (h + 2 * l2 + 1e-9))), 1.0)

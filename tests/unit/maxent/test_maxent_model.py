@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 
+from agglearn.datasets.simulated import LogLinear
 from agglearn.encoding import CategoricalEncoder, FrameEncoder
 from agglearn.errors import ConfigError, DataError, NotAvailable
 from agglearn.estimator import Estimator
@@ -174,14 +175,38 @@ def test_the_last_stage_is_the_model(tables, records, average):
 
 
 def test_training_stops_by_itself(tables):
-    model = MaxEntClassifier(**{**GOOD, "tol": 0.05, "max_iter": 2000}).fit(tables)
-    assert model.n_iter_ < 1000
+    model = MaxEntClassifier(l2_theta=4.0, max_iter=2000, random_state=1).fit(tables)
+    assert model.settled_
+    assert model.n_iter_ < 300
     assert len(model.misfit_) == model.n_iter_
     assert distance(model, tables) < 0.01
 
 
+@pytest.mark.parametrize("factor", [1, 30])
+def test_the_trainer_finds_its_steps_and_its_end_where_the_signal_is_strong(monkeypatch, factor):
+    """Close to full training on records of a strong pairwise model, also from steps that would diverge."""
+    steps = MaxEntClassifier._steps
+
+    def larger(self, n_tables):
+        mu, theta, momentum = steps(self, n_tables)
+        return factor * mu, factor * theta, momentum
+
+    world = LogLinear(n_features=5, n_modalities=4, strength=0.8).draw(0, n=40_000)
+    tables = ContingencyTables.from_records(world.frame.assign(label=world.y), "label")
+    options = {"n_chains": 4000, "l2_theta": 4.0, "random_state": 0}
+
+    def error(model):
+        return float(np.sqrt(np.mean((model.predict_proba(world.frame)[:, 1] - world.probabilities) ** 2)))
+
+    full = error(MaxEntClassifier(**options, tol=0, max_iter=800).fit(tables))
+    monkeypatch.setattr(MaxEntClassifier, "_steps", larger)
+    model = MaxEntClassifier(**options).fit(tables)
+    assert model.n_iter_ < (300 if factor == 1 else 1001)
+    assert error(model) < 1.08 * full
+
+
 def test_defaults_suit_small_worlds(tables):
-    assert distance(MaxEntClassifier(random_state=0).fit(tables), tables, l2_theta=16.0) < 0.015
+    assert distance(MaxEntClassifier(random_state=0).fit(tables), tables, l2_theta=32.0) < 0.015
 
 
 def test_probabilities_and_unseen_values(tables, records):
@@ -259,7 +284,7 @@ def test_noisy_tables_with_negative_counts(tables):
     )
     model = MaxEntClassifier(n_chains=2000, max_iter=100, random_state=0).fit(observed)
     assert np.isfinite(model.theta_).all()
-    assert distance(model, tables, l2_theta=16.0) < 0.1
+    assert distance(model, tables, l2_theta=32.0) < 0.1
 
 
 def test_bad_parameters_and_observations(tables, records):

@@ -1,16 +1,20 @@
-"""Averaging and stopping on sequences whose mean is known."""
+"""Averaging, stopping and the notice of unstable steps on sequences whose answer is known."""
+
+import math
 
 import numpy as np
 import pytest
 
-from agglearn.maxent.schedule import Schedule
+from agglearn.maxent.schedule import Schedule, Windows, effective
+
+M = 400
 
 
-def run(schedule, theta_of_step):
+def run(schedule, theta_of_step, systematic=lambda step: None):
     step = 0
     while step < schedule.last:
         step += 1
-        schedule.add(step, np.zeros(2), np.asarray(theta_of_step(step), dtype=float))
+        schedule.add(step, np.zeros(2), np.asarray(theta_of_step(step), dtype=float), systematic(step))
     return step
 
 
@@ -18,18 +22,50 @@ def run(schedule, theta_of_step):
     ("average", "expected"), [(0.0, 100), (0.5, np.mean(range(51, 101))), (1.0, np.mean(range(1, 101)))]
 )
 def test_mean_over_the_last_share(average, expected):
-    schedule = Schedule(100, average, 0.0, np.ones(2))
+    schedule = Schedule(100, average, 0.0, 0)
     assert run(schedule, lambda step: [step, 2 * step]) == 100
     assert np.allclose(schedule.result[1], [expected, 2 * expected])
 
 
-def test_settled_sequences_end_early_and_moving_ones_do_not():
-    still, moving = (Schedule(1000, 0.5, 0.01, np.ones(2)) for _ in range(2))
-    assert run(still, lambda step: [1 + 0.1**step, 1]) == 40  # settled at 20, averaged for as long again
-    assert run(moving, lambda step: [step, 1]) == 1000
-    assert np.allclose(still.result[1], [1, 1], atol=1e-9)
+@pytest.mark.parametrize(("average", "at_least", "expected"), [(0.5, 0, 40), (0.5, 100, 120), (0.0, 100, 20)])
+def test_once_settled_it_averages_and_ends(average, at_least, expected):
+    schedule = Schedule(1000, average, 0.1, at_least)
+    assert run(schedule, lambda step: [1 + 0.1**step, 1], lambda step: 0.009 if step == 20 else 1.0) == expected
+    assert schedule.settled
+    assert np.allclose(schedule.result[1], [1, 1], atol=1e-9)
 
 
-def test_cells_without_weight_do_not_keep_training_going():
-    schedule = Schedule(1000, 0.0, 0.01, np.array([1.0, 0.0]))
-    assert run(schedule, lambda step: [1, step]) == 20
+def test_without_tolerance_it_goes_to_the_end():
+    assert run(Schedule(300, 0.5, 0.0, 0), lambda step: [1, 1], lambda step: -1.0) == 300
+
+
+def windows_of(move, steps, scale=1.0):
+    """What `Windows` say at the end of each window, and whether they ever noticed unrest."""
+    windows, rng, said, unstable = Windows((M, M), M), np.random.default_rng(0), [], False
+    for step in range(1, steps + 1):
+        moves = [move(step, rng), scale * rng.normal(size=M)]
+        found = windows.add(step, moves, [np.ones(M)] * 2, [scale**2 * M] * 2)
+        said += [] if found is None else [found]
+        unstable |= windows.unstable
+    return said, unstable
+
+
+def test_noise_alone_is_nearly_nothing_and_a_small_drift_within_it_is_seen():
+    noise, unstable = windows_of(lambda step, rng: rng.normal(size=M), 300)
+    assert max(noise) < 0.02
+    assert not unstable
+    drift, unstable = windows_of(lambda step, rng: 0.3 + rng.normal(size=M), 300)
+    assert min(drift) > 0.06  # 0.3² = 0.09
+    assert not unstable
+
+
+def test_unstable_steps_are_noticed_and_fast_progress_is_not():
+    assert windows_of(lambda step, rng: 9 * (-1) ** step + rng.normal(size=M), 100)[1]
+    assert windows_of(lambda step, rng: 9 * math.sin(step / 2) + rng.normal(size=M), 100)[1]
+    assert not windows_of(lambda step, rng: 50 * 0.8**step + rng.normal(size=M), 100)[1]
+    assert not windows_of(lambda step, rng: 5 + 0.1 * rng.normal(size=M), 200, scale=0.1)[1]
+
+
+def test_effective_number_of_weights():
+    assert np.isclose(effective(np.array([1e9, 2.0, 0.0, -5.0]), 1.0), 1.5)
+    assert effective(np.zeros(3), 1.0) == 1.0
