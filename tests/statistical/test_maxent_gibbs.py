@@ -26,11 +26,11 @@ def world():
     return layout, Enumeration.of(tables), mu, theta
 
 
-def p_value(world, n_sweeps, sabotage=lambda chains, layout: None) -> float:
+def p_value(world, n_sweeps, sabotage=lambda chains, layout: None, sampler="gibbs") -> float:
     """Start N chains from the exact law, sweep, and test the law of where they are."""
     layout, exact, mu, theta = world
     law = np.exp(exact.log_joint(mu, theta)).sum(axis=1)
-    chains = Chains(layout, N, exact.intercept, seed=11)
+    chains = Chains(layout, N, exact.intercept, seed=11, sampler=sampler)
     drawn = np.random.default_rng(5).choice(len(law), N, p=law)
     chains.positions[:] = exact.states[drawn] + layout.offsets
     chains.set_weights(mu, theta)
@@ -45,6 +45,7 @@ def p_value(world, n_sweeps, sabotage=lambda chains, layout: None) -> float:
 def forget_one_pair(chains, layout):
     """The sampler no longer sees feature 0 when it draws feature 2."""
     chains.weights[:, : layout.sizes[0], layout.starts[2] :] = 0
+    chains.weights[:, layout.offsets[2] :, : layout.starts[1]] = 0
 
 
 def forget_the_label(chains, layout):
@@ -57,14 +58,36 @@ def test_sweeps_leave_the_exact_law_invariant(world):
     assert p_value(world, 5) > 1e-6
 
 
+def forget_the_proposal(chains, layout):
+    """Acceptance by the ratio of weights alone, as if proposals were even."""
+    chains.log_q[:] = 0
+
+
+def mix_both(chains, layout):
+    """Metropolis–Hastings on one feature, Gibbs on the others: right."""
+    chains.wide[:] = [False, False, True]
+
+
+def test_metropolis_hastings_leaves_the_exact_law_invariant(world):
+    assert p_value(world, 1, sampler="mh") > 1e-6
+    assert p_value(world, 5, sampler="mh") > 1e-6
+    assert p_value(world, 5, mix_both) > 1e-6
+
+
+@pytest.mark.parametrize("sampler", ["gibbs", "mh"])
 @pytest.mark.parametrize("sabotage", [forget_one_pair, forget_the_label])
-def test_wrong_samplers_are_rejected(world, sabotage):
-    assert p_value(world, 5, sabotage) < 1e-6
+def test_wrong_samplers_are_rejected(world, sabotage, sampler):
+    assert p_value(world, 5, sabotage, sampler) < 1e-6
 
 
-def test_chains_find_the_exact_law_from_a_wrong_start(world):
+def test_a_wrong_acceptance_rule_is_rejected(world):
+    assert p_value(world, 5, forget_the_proposal, "mh") < 1e-6
+
+
+@pytest.mark.parametrize("sampler", ["gibbs", "mh"])
+def test_chains_find_the_exact_law_from_a_wrong_start(world, sampler):
     layout, exact, mu, theta = world
-    chains = Chains(layout, N, exact.intercept, seed=3, start="uniform")
+    chains = Chains(layout, N, exact.intercept, seed=3, start="uniform", sampler=sampler)
     chains.set_weights(mu, theta)
     for step in range(30):
         counts, sums = chains.sweep(step)

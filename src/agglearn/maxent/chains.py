@@ -6,6 +6,9 @@ import numpy as np
 from agglearn.maxent import kernels
 from agglearn.maxent.layout import Layout
 
+WIDE = 256  # modalities from which Metropolis–Hastings gives more effective samples per second than Gibbs
+UNIFORM_SHARE = 0.05  # of proposals, so that every modality is proposed
+
 
 class Chains:
     """`n` persistent samples of X and what the sampler needs to move them.
@@ -13,6 +16,7 @@ class Chains:
     Every chain has a random stream of its own in every iteration, made from (seed, iteration, chain), and statistics
     are exact integer sums: results do not depend on the number of threads.
 
+<<<<<<< HEAD
     A block of more chains can be moved by itself: `first` is the number of its first chain among all, `positions` are
     where its chains stand.
     """
@@ -20,6 +24,19 @@ class Chains:
     def __init__(
         self, layout: Layout, n: int, intercept: float, seed: int, start: str = "marginals", first=0, positions=None
     ):
+=======
+    sampler : `gibbs` draws every feature from its exact conditional law; `mh` moves it by `n_proposals`
+        Metropolis–Hastings steps with proposals from its marginal; `auto` does so for features of `WIDE` modalities
+        and more.
+    """
+
+    def __init__(
+        self, layout: Layout, n: int, intercept: float, seed: int, start="marginals", sampler="gibbs", n_proposals=4
+    ):
+        self.n_proposals = n_proposals
+        self.wide = {"gibbs": layout.sizes < 0, "mh": layout.sizes > 0, "auto": layout.sizes >= WIDE}[sampler]
+        self.threshold, self.alias, self.log_q = proposals(layout)
+>>>>>>> sampler
         self.layout, self.n, self.seed, self.intercept = layout, n, seed, np.float32(intercept)
         k, padded = layout.n_modalities, int(layout.starts[-1])
         self.first, self.positions = (
@@ -46,7 +63,8 @@ class Chains:
         for first in range(0, self.n, kernels.SEGMENT):
             kernels.gibbs(
                 self.positions, self.weights, self.bias, self.theta, self.intercept, at.partners, at.bounds,
-                at.starts, at.sizes, at.position, seed, n_sweeps, marginalize, first, min(first + kernels.SEGMENT, self.n), self.acc,
+                at.starts, at.sizes, at.position, at.padded, at.offsets, self.wide, self.threshold, self.alias,
+                self.log_q, self.n_proposals, seed, n_sweeps, marginalize, first, min(first + kernels.SEGMENT, self.n), self.acc,
             )  # fmt: skip
             kernels.collect(self.acc, at.rows, at.columns, counts, sums)
         return counts.astype(float), sums / kernels.UNIT
@@ -76,3 +94,28 @@ def starting_positions(layout: Layout, n: int, seed: int, how: str) -> np.ndarra
         p = counts / counts.sum() if how == "marginals" else None
         columns.append(offset + rng.choice(size, n, p=p))
     return np.stack(columns, axis=1).astype(np.uint16)
+
+
+def proposals(layout: Layout) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(K,) thresholds and aliases (positions) of each feature's proposals, and their log-probabilities."""
+    parts = []
+    for offset, size, counts in zip(layout.offsets, layout.sizes, layout.marginals, strict=True):
+        q = (1 - UNIFORM_SHARE) * counts / counts.sum() + UNIFORM_SHARE / size
+        threshold, alias = alias_table(q)
+        parts.append((threshold, offset + alias, np.log(q)))
+    threshold, alias, log_q = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return threshold.astype(np.float32), alias.astype(np.uint16), log_q.astype(np.float32)
+
+
+def alias_table(q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Thresholds and aliases of a law (Vose 1991): draw i evenly, keep it with probability threshold[i], else alias."""
+    threshold, alias = q * len(q), np.arange(len(q))
+    small, large = (list(np.flatnonzero(side)) for side in (threshold < 1, threshold >= 1))
+    while small and large:
+        i, j = small.pop(), large[-1]
+        alias[i] = j
+        threshold[j] -= 1 - threshold[i]
+        if threshold[j] < 1:
+            small.append(large.pop())
+    threshold[small + large] = 1.0
+    return threshold, alias

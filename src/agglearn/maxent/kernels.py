@@ -132,6 +132,73 @@ def sweep_chain(x, weights, bias, starts, sizes, position, state, out, buffer):
     return state
 
 
+@njit(cache=True, inline="always")
+def accept(gain, log_q_old, log_q_new, u):
+    """Metropolis–Hastings: whether to take a proposal whose log-weight is larger by `gain`, drawn from q."""
+    ratio = gain + log_q_old - log_q_new
+    return ratio >= 0 or u < exp32(ratio)
+
+
+@njit(cache=True, fastmath=FAST)
+def log_weight(x, d, k, weights, bias, padded):
+    """Log-weight of position k for feature d, given the other features: one row of weights, D places of it."""
+    row, total = weights[k], bias[padded[k]]
+    for e in range(x.size):
+        if e != d:
+            total += row[padded[x[e]]]
+    return total
+
+
+@njit(cache=True, fastmath=FAST)
+def metropolis(x, d, weights, bias, padded, size, offset, threshold, alias, log_q, n_proposals, state):
+    """Move feature d by proposals from its alias table (Walker 1977); returns the state of the chain's stream."""
+    old = np.int64(x[d])
+    now = log_weight(x, d, old, weights, bias, padded)
+    for _ in range(n_proposals):
+        state += _GOLDEN
+        new = np.int64(offset + min(np.int64(uniform(state) * np.float32(size)), size - 1))
+        state += _GOLDEN
+        if uniform(state) >= threshold[new]:
+            new = np.int64(alias[new])
+        state += _GOLDEN
+        if new != old:
+            then = log_weight(x, d, new, weights, bias, padded)
+            if accept(then - now, log_q[old], log_q[new], uniform(state)):
+                old, now = new, then
+    x[d] = old
+    return state
+
+
+@njit(cache=True, fastmath=FAST)
+def sweep_wide(
+    x, weights, bias, starts, sizes, position, padded, offsets, wide, threshold, alias, log_q, n_proposals,
+    state, out, buffer,
+):  # fmt: skip
+    """A sweep like `sweep_chain`, with Metropolis–Hastings within Gibbs for wide features.
+
+    A wide feature costs D reads per proposal, not D for each of its modalities.
+    wide : (D,) which features. threshold, alias, log_q : (K,) alias table and log-probabilities of their proposals.
+    """
+    for d in range(x.size):
+        if wide[d]:
+            state = metropolis(
+                x, d, weights, bias, padded, np.int64(sizes[d]), np.int64(offsets[d]), threshold, alias, log_q,
+                n_proposals, state,
+            )  # fmt: skip
+            continue
+        first, after = starts[d], starts[d + 1]
+        logits = out[first:after]
+        logits[:] = bias[first:after]
+        for e in range(x.size):
+            if e != d:
+                row = weights[x[e]][first:after]
+                for k in range(row.size):
+                    logits[k] += row[k]
+        state += _GOLDEN
+        x[d] = position[first + draw(logits, sizes[d], uniform(state), buffer)]
+    return state
+
+
 @njit(cache=True, fastmath=FAST)
 def tally(x, p, partners, bounds, acc):
     """Add one chain to the packed statistics: 1 to the counts, p to the label sums."""
@@ -145,8 +212,8 @@ def tally(x, p, partners, bounds, acc):
 
 @njit(cache=True, parallel=True, fastmath=FAST)
 def gibbs(
-    chains, weights, bias, theta, intercept, partners, bounds, starts, sizes, position,
-    seed, n_sweeps, marginalize, first, last, acc,
+    chains, weights, bias, theta, intercept, partners, bounds, starts, sizes, position, padded, offsets,
+    wide, threshold, alias, log_q, n_proposals, seed, n_sweeps, marginalize, first, last, acc,
 ):  # fmt: skip
     """Lines 2–7 of Algorithm 1 for chains first … last − 1: draw y, sweep x, count.
 
@@ -157,10 +224,12 @@ def gibbs(
     theta : (K, K) weights of P(Y|X).
     partners, bounds : later features that feature d has a table with, partners[bounds[d]:bounds[d + 1]].
     starts, sizes : first padded column (D + 1), modalities of each feature. position : (Kp,) position of each column.
+    padded, offsets : (K,) column of each position; (D,) first position of each feature.
+    wide, threshold, alias, log_q, n_proposals : see `sweep_wide`.
     marginalize : count P(Y=1|X) (line 7) instead of the label drawn.
     acc : (parts, K, K) packed statistics to add to, upper triangle; chains are dealt to parts in contiguous runs.
     """
-    parts = acc.shape[0]
+    parts, mixed = acc.shape[0], wide.any()
     for part in prange(parts):
         out = np.empty(bias.shape[1], np.float32)
         buffer = np.empty(bias.shape[1], np.float32)
@@ -170,7 +239,13 @@ def gibbs(
             for _ in range(n_sweeps):
                 state += _GOLDEN
                 y = np.int64(uniform(state) < sigmoid32(logit(x, theta, partners, bounds, intercept)))
-                state = sweep_chain(x, weights[y], bias[y], starts, sizes, position, state, out, buffer)
+                if mixed:
+                    state = sweep_wide(
+                        x, weights[y], bias[y], starts, sizes, position, padded, offsets, wide, threshold, alias,
+                        log_q, n_proposals, state, out, buffer,
+                    )  # fmt: skip
+                else:
+                    state = sweep_chain(x, weights[y], bias[y], starts, sizes, position, state, out, buffer)
             p = sigmoid32(logit(x, theta, partners, bounds, intercept)) if marginalize else np.float32(y)
             tally(x, p, partners, bounds, acc[part])
 

@@ -1,5 +1,6 @@
 """Where each modality and each table cell stands: between contingency tables and the arrays that kernels read."""
 
+import os
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,9 @@ from agglearn.errors import DataError
 from agglearn.maxent import kernels
 from agglearn.observations import ContingencyTables
 
-MOST_MODALITIES = 10_000  # matrices over all pairs of modalities take 8·K² bytes each
+MOST_MODALITIES = 65_535  # positions are 16-bit
+CELL_BYTES = 160  # of training, per cell of all tables: weights, tables, statistics, directions, means
+PAIR_BYTES = 48  # per pair of modalities: the sampler's weights, the statistics of two threads, the result
 
 
 @dataclass(frozen=True)
@@ -45,12 +48,7 @@ class Layout:
         """Layout of all tables there are; DataError when the modalities are too many for matrices over pairs."""
         tables.refuse_hashed_pairs("maximum entropy")
         sizes, offsets = tables.encoder.sizes, tables.encoder.offsets
-        if offsets[-1] > MOST_MODALITIES:
-            widest = tables.names[int(np.argmax(sizes))]
-            raise DataError(
-                f"{offsets[-1]} modalities are more than maximum entropy can take ({MOST_MODALITIES}); "
-                f"hash, encode or drop the largest features, first {widest!r} ({sizes.max()})"
-            )
+        _check_size(tables)
         cells = [_cells(tables, key) for key in tables.tables]
         rows, columns, d, c = (np.concatenate(part) for part in zip(*cells, strict=True))
         pairs = sorted(tables.pairs)
@@ -84,6 +82,28 @@ class Layout:
         return out
 
 
+def needed_bytes(tables: ContingencyTables) -> float:
+    """Memory that training takes, but for the chains. Empty cells count: their d = 0 pulls μ down."""
+    cells = sum(np.prod(table.shape, dtype=float) for table in tables.tables.values())
+    return CELL_BYTES * cells + PAIR_BYTES * float(tables.encoder.offsets[-1]) ** 2
+
+
+def _check_size(tables: ContingencyTables) -> None:
+    """DataError when there are too many modalities for 16-bit positions or for the memory of this machine."""
+    sizes, total = tables.encoder.sizes, int(tables.encoder.offsets[-1])
+    needed, memory = needed_bytes(tables), os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if total <= MOST_MODALITIES and needed <= memory:
+        return
+    widest = tables.names[int(np.argmax(sizes))]
+    limit = (
+        f"the limit is {MOST_MODALITIES:,}" if total > MOST_MODALITIES else f"this machine has {memory / 1e9:.0f} GB"
+    )
+    raise DataError(
+        f"{total:,} modalities in all need {needed / 1e9:.0f} GB of memory, {limit}; "
+        f"hash, encode or drop the largest features, first {widest!r} ({sizes.max():,})"
+    )
+
+
 def marginal_counts(tables: ContingencyTables) -> list[np.ndarray]:
     """Counts of each feature's modalities: its single table, else summed from a pair table, else even."""
     out = []
@@ -109,10 +129,10 @@ def _cells(tables: ContingencyTables, key) -> tuple[np.ndarray, ...]:
     """Rows, columns, counts and label sums of every cell of one table, empty cells included."""
     offsets, sizes = tables.encoder.offsets, tables.encoder.sizes
     d, c = tables.dense(*key)
-    first = offsets[key[0]] + np.arange(sizes[key[0]])
+    first = (offsets[key[0]] + np.arange(sizes[key[0]])).astype(np.int32)
     if len(key) == 1:
         return first, first, d, c
-    rows, columns = np.meshgrid(first, offsets[key[1]] + np.arange(sizes[key[1]]), indexing="ij")
+    rows, columns = np.meshgrid(first, (offsets[key[1]] + np.arange(sizes[key[1]])).astype(np.int32), indexing="ij")
     return rows.ravel(), columns.ravel(), d.ravel(), c.ravel()
 
 

@@ -41,6 +41,8 @@ class MaxEntClassifier(Estimator):
     momentum : share of the last step on θ that is added to the next; None for 0.8, or 0 where `step_theta` is given.
         (On μ it would be unstable: chains follow μ with delay, while ĉ follows θ at once.)
     n_sweeps : Gibbs sweeps per iteration.
+    sampler : `gibbs`; `mh` for Metropolis–Hastings within Gibbs, whose cost does not grow with a feature's modalities;
+        `auto` for `mh` on features of 256 modalities and more. n_proposals : per feature and sweep (`mh`).
     gradient : `rescaled` (eq. 6) or `exact` (lemma 2) gradient on θ.
     clip_ratio : whether rescaling may only shrink: the larger of d and d̂ is brought down to the smaller. Without it
         eq. 6 as printed, which amplifies noise where d̂ is small.
@@ -72,12 +74,14 @@ class MaxEntClassifier(Estimator):
         self,
         n_chains=10_000,
         l2_mu=1.0,
-        l2_theta=32.0,
+        l2_theta=16.0,
         max_iter=1000,
         step_mu=None,
         step_theta=None,
         momentum=None,
         n_sweeps=1,
+        sampler="auto",
+        n_proposals=4,
         gradient="rescaled",
         clip_ratio=True,
         preconditioner="both",
@@ -98,6 +102,8 @@ class MaxEntClassifier(Estimator):
         self.step_theta = step_theta
         self.momentum = momentum
         self.n_sweeps = n_sweeps
+        self.sampler = sampler
+        self.n_proposals = n_proposals
         self.gradient = gradient
         self.clip_ratio = clip_ratio
         self.preconditioner = preconditioner
@@ -117,7 +123,13 @@ class MaxEntClassifier(Estimator):
         rate = np.clip(observation.positives / observation.total, 1e-9, 1 - 1e-9)
         self.classes_, self.encoder_ = np.array([0, 1]), observation.encoder
         self.intercept_ = float(np.log(rate / (1 - rate)))
+<<<<<<< HEAD
         chains = self._chains(layout, int(seed))
+=======
+        chains = Chains(
+            layout, int(self.n_chains), self.intercept_, int(seed), self.initial_chains, self.sampler, self.n_proposals
+        )
+>>>>>>> sampler
         mu, theta = self._train(layout, chains, observation.total)
         self.mu_, self.theta_, self._layout = layout.matrix(mu), layout.matrix(theta), layout
 
@@ -190,7 +202,7 @@ class MaxEntClassifier(Estimator):
         for name, allowed in CHOICES.items():
             if getattr(self, name) not in allowed:
                 raise ConfigError(f"{name}: {getattr(self, name)!r} is not known; one of {', '.join(allowed)}")
-        for name in ("n_chains", "max_iter", "n_sweeps"):
+        for name in ("n_chains", "max_iter", "n_sweeps", "n_proposals"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name}: must be at least 1, got {getattr(self, name)}")
         if not 0 <= self.average <= 1:
@@ -218,6 +230,7 @@ class MaxEntClassifier(Estimator):
 CHOICES = {
     "gradient": ("rescaled", "exact"),
     "preconditioner": ("both", "predicted"),
+    "sampler": ("auto", "gibbs", "mh"),
     "initial_chains": ("marginals", "uniform"),
     "engine": ("numba", "spark"),
 }

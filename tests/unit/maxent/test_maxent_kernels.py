@@ -5,7 +5,7 @@ import pytest
 from numba import njit
 
 from agglearn.maxent import kernels
-from agglearn.maxent.chains import Chains
+from agglearn.maxent.chains import Chains, alias_table
 from agglearn.maxent.layout import Layout
 from agglearn.maxent.sparse_logistic import SparseLogistic, parts_loss, rows_loss
 
@@ -226,3 +226,17 @@ def test_penalised_gradient_by_finite_differences():
     shifts = np.eye(3) * 1e-6
     numeric = [(problem.objective(at + s, 2.0)[0] - problem.objective(at - s, 2.0)[0]) / 2e-6 for s in shifts]
     assert np.allclose(gradient, numeric, atol=1e-6)
+
+
+def check_alias(table):
+    q = np.array([0.5, 0.2, 0.0, 0.3])
+    threshold, alias = table(q)
+    drawn = threshold / 4
+    np.add.at(drawn, alias, (1 - threshold) / 4)
+    assert np.allclose(drawn, q)
+
+
+def test_alias_tables():
+    check_alias(alias_table)
+    with pytest.raises(AssertionError):
+        check_alias(lambda q: (np.ones(4), np.arange(4)))

@@ -54,6 +54,7 @@ def distance(model, tables, l2_theta=4.0) -> float:
         {"clip_ratio": False},
         {"preconditioner": "predicted", "step_mu": 0.1, "step_theta": 0.1},
         {"marginalize_label": False},
+        {"sampler": "mh"},
         {"n_sweeps": 2, "initial_chains": "uniform"},
     ],
     ids=str,
@@ -109,8 +110,9 @@ from conftest import draw_records
 from agglearn.observations import ContingencyTables
 from agglearn.maxent import MaxEntClassifier
 tables = ContingencyTables.from_records(draw_records(sizes=(2, 3, 9, 17)), "label")
-model = MaxEntClassifier(n_chains=3_001, max_iter=30, random_state=2**63 - 1).fit(tables)
-print(hashlib.sha256(model.mu_.tobytes() + model.theta_.tobytes()).hexdigest())
+for sampler in ("gibbs", "mh"):
+    model = MaxEntClassifier(n_chains=3_001, max_iter=30, sampler=sampler, random_state=2**63 - 1).fit(tables)
+    print(hashlib.sha256(model.mu_.tobytes() + model.theta_.tobytes()).hexdigest())
 """
 
 
@@ -299,6 +301,12 @@ def test_bad_parameters_and_observations(tables, records):
 
 
 def test_too_many_modalities_are_refused():
-    frame = pd.DataFrame({"a": [f"v{i}" for i in range(20_000)], "b": "x", "label": np.arange(20_000) % 2})
-    with pytest.raises(DataError, match="'a'"):
+    frame = pd.DataFrame({"a": [f"v{i}" for i in range(70_000)], "b": "x", "label": np.arange(70_000) % 2})
+    with pytest.raises(DataError, match="65,535.*'a'"):
         MaxEntClassifier().fit(ContingencyTables.from_records(frame, "label", pairs="none"))
+
+
+def test_tables_too_large_for_the_memory_are_refused(tables, monkeypatch):
+    monkeypatch.setattr("agglearn.maxent.layout.PAIR_BYTES", 1e15)
+    with pytest.raises(DataError, match=r"GB.*'f2'"):
+        MaxEntClassifier().fit(tables)
