@@ -16,33 +16,25 @@ class Chains:
     Every chain has a random stream of its own in every iteration, made from (seed, iteration, chain), and statistics
     are exact integer sums: results do not depend on the number of threads.
 
-<<<<<<< HEAD
     A block of more chains can be moved by itself: `first` is the number of its first chain among all, `positions` are
     where its chains stand.
-    """
 
-    def __init__(
-        self, layout: Layout, n: int, intercept: float, seed: int, start: str = "marginals", first=0, positions=None
-    ):
-=======
     sampler : `gibbs` draws every feature from its exact conditional law; `mh` moves it by `n_proposals`
         Metropolis–Hastings steps with proposals from its marginal; `auto` does so for features of `WIDE` modalities
         and more.
     """
 
     def __init__(
-        self, layout: Layout, n: int, intercept: float, seed: int, start="marginals", sampler="gibbs", n_proposals=4
-    ):
+        self, layout: Layout, n: int, intercept: float, seed: int, start="marginals", sampler="gibbs", n_proposals=4,
+        first=0, positions=None,
+    ):  # fmt: skip
         self.n_proposals = n_proposals
         self.wide = {"gibbs": layout.sizes < 0, "mh": layout.sizes > 0, "auto": layout.sizes >= WIDE}[sampler]
         self.threshold, self.alias, self.log_q = proposals(layout)
->>>>>>> sampler
         self.layout, self.n, self.seed, self.intercept = layout, n, seed, np.float32(intercept)
         k, padded = layout.n_modalities, int(layout.starts[-1])
-        self.first, self.positions = (
-            first,
-            starting_positions(layout, n, seed, start) if positions is None else positions,
-        )
+        self.first = first
+        self.positions = starting_positions(layout, n, seed, start) if positions is None else positions
         self.weights = np.zeros((2, k, padded), np.float32)
         self.bias = np.full((2, padded), kernels.CLOSED, np.float32)
         self.bias[:, layout.padded] = 0.0

@@ -123,23 +123,17 @@ class MaxEntClassifier(Estimator):
         rate = np.clip(observation.positives / observation.total, 1e-9, 1 - 1e-9)
         self.classes_, self.encoder_ = np.array([0, 1]), observation.encoder
         self.intercept_ = float(np.log(rate / (1 - rate)))
-<<<<<<< HEAD
         chains = self._chains(layout, int(seed))
-=======
-        chains = Chains(
-            layout, int(self.n_chains), self.intercept_, int(seed), self.initial_chains, self.sampler, self.n_proposals
-        )
->>>>>>> sampler
         mu, theta = self._train(layout, chains, observation.total)
         self.mu_, self.theta_, self._layout = layout.matrix(mu), layout.matrix(theta), layout
 
     def _chains(self, layout, seed):
         """The samples, on this machine or wherever the engine has them."""
+        made = Chains
         if self.engine == "spark":
-            from agglearn.spark.chains import SparkChains  # PySpark is an optional extra
-
-            return SparkChains(layout, int(self.n_chains), self.intercept_, seed, self.initial_chains)
-        return Chains(layout, int(self.n_chains), self.intercept_, seed, self.initial_chains)
+            from agglearn.spark.chains import SparkChains as made  # PySpark is an optional extra
+        how = (self.initial_chains, self.sampler, self.n_proposals)
+        return made(layout, int(self.n_chains), self.intercept_, seed, *how)
 
     def _train(self, layout, chains, total):
         """Algorithm 1; returns μ and θ, averaged, (m,) each."""

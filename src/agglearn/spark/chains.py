@@ -15,9 +15,7 @@ from agglearn.maxent.chains import Chains, starting_positions
 from agglearn.maxent.layout import Layout
 from agglearn.spark.session import active_session
 
-REFRESH = (
-    20  # iterations after which positions pass through the driver, so that lost blocks are not moved from the start
-)
+REFRESH = 20  # iterations after which positions pass through the driver, lest lost blocks be moved from the start
 
 
 class SparkChains:
@@ -25,17 +23,18 @@ class SparkChains:
 
     Parameters
     ----------
-    layout, n, intercept, seed, start : as in `Chains`.
+    layout, n, intercept, seed, start, sampler, n_proposals : as in `Chains`.
     partitions : blocks of chains; None for the session's default parallelism.
     session : None for the active one.
     """
 
     def __init__(
-        self, layout: Layout, n: int, intercept: float, seed: int, start="marginals", partitions=None, session=None
-    ):
+        self, layout: Layout, n: int, intercept: float, seed: int, start="marginals", sampler="gibbs", n_proposals=4,
+        partitions=None, session=None,
+    ):  # fmt: skip
         self.layout, self.n = layout, n
         self._context = (session or active_session()).sparkContext
-        self._fixed = self._context.broadcast((layout, intercept, seed))
+        self._fixed = self._context.broadcast((layout, intercept, seed, sampler, n_proposals))
         parts = min(n, partitions or self._context.defaultParallelism)
         positions = starting_positions(layout, n, seed, start)
         bounds = [n * k // parts for k in range(parts + 1)]
@@ -82,7 +81,8 @@ def move(block, fixed, weights, how: dict):
     import numba
 
     numba.set_num_threads(1)  # a task has one core
-    (layout, intercept, seed), (first, positions) = fixed.value, block[:2]
-    chains = Chains(layout, len(positions), intercept, seed, first=first, positions=positions.copy())
+    (layout, intercept, seed, sampler, n_proposals), (first, positions) = fixed.value, block[:2]
+    block_of = {"sampler": sampler, "n_proposals": n_proposals, "first": first, "positions": positions.copy()}
+    chains = Chains(layout, len(positions), intercept, seed, **block_of)
     chains.set_weights(*weights.value)
     return first, chains.positions, np.stack(chains.sweep(**how))
