@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 from scipy.special import expit
+from sklearn.base import clone
 
 from agglearn.errors import ConfigError, NotAvailable
 from agglearn.estimator import Estimator
@@ -16,6 +17,7 @@ from agglearn.maxent import kernels
 from agglearn.maxent.chains import Chains
 from agglearn.maxent.layout import Layout, positions
 from agglearn.maxent.schedule import ROUNDS, Schedule, Windows, effective
+from agglearn.maxent.warming import tiny_tables
 from agglearn.observations import ContingencyTables
 
 LARGEST_WEIGHT = 1000.0  # keeps any choice of steps finite; real weights stay below 20
@@ -126,6 +128,11 @@ class MaxEntClassifier(Estimator):
         chains = self._chains(layout, int(seed))
         mu, theta = self._train(layout, chains, observation.total)
         self.mu_, self.theta_, self._layout = layout.matrix(mu), layout.matrix(theta), layout
+
+    def warm_up(self) -> None:
+        """Compile the kernels, or load them, so that the first fit of a process is not charged for it."""
+        if self.engine == "numba":
+            clone(self).set_params(n_chains=8, max_iter=2).fit(tiny_tables())
 
     def _chains(self, layout, seed):
         """The samples, on this machine or wherever the engine has them."""

@@ -6,11 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 from scipy.special import expit
+from sklearn.base import clone
 
 from agglearn.errors import ConfigError, DataError, NotAvailable
 from agglearn.estimator import Estimator
 from agglearn.maxent.layout import positions
 from agglearn.maxent.model import MaxEntClassifier
+from agglearn.maxent.warming import tiny_tables
 from agglearn.observations import ContingencyTables
 
 L2_GRID = tuple(2.0**e for e in range(12, -7, -1))
@@ -68,6 +70,10 @@ class NaiveBayesClassifier(Estimator):
         self.average = average
         self.trace_every = trace_every
         self.random_state = random_state
+
+    def warm_up(self) -> None:
+        """Compile the kernels, or load them, so that the first fit of a process is not charged for it."""
+        clone(self).set_params(n_chains=8, max_iter=2).fit(tiny_tables())
 
     def _fit(self, observation, selection=None):
         if self.kind not in KINDS:

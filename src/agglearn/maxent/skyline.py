@@ -2,12 +2,14 @@
 
 import numpy as np
 from scipy.special import expit
+from sklearn.base import clone
 
 from agglearn.errors import ConfigError
 from agglearn.estimator import Estimator
 from agglearn.evaluation.metrics import log_likelihood
 from agglearn.maxent.cells import Cells, table_keys
-from agglearn.maxent.sparse_logistic import SparseLogistic
+from agglearn.maxent.sparse_logistic import PARTS, WORTH_THREADS, SparseLogistic
+from agglearn.maxent.warming import tiny_records
 from agglearn.observations import Records
 
 STRONGEST, WEAKEST = 10, -6  # exponents of the λ path
@@ -55,6 +57,12 @@ class LogisticSkyline(Estimator):
         problem = grouped(cells, codes, y)
         solution = problem.fit(self.l2_, start, self.max_iter, self.tol)
         self.coef_, self.intercept_ = solution[:-1], float(solution[-1])
+
+    def warm_up(self) -> None:
+        """Compile the kernels, or load them, so that the first fit of a process is not charged for it."""
+        clone(self).set_params(l2=1.0).fit(tiny_records())
+        whole = SparseLogistic(np.zeros((PARTS, WORTH_THREADS // PARTS + 1), np.int32), *np.ones((2, PARTS)), 1)
+        whole.objective(np.zeros(2), 1.0)  # enough active weights for the threaded kernel
 
     def _choose(self, codes, y, cells):
         """Set `l2_` and `path_`; returns the solution at the λ chosen."""

@@ -42,6 +42,11 @@ class FeatureSubsets(Estimator):
             model = clone(self.base).set_params(random_state=self.random_state)
             self.models_[names] = model.fit(observation.select(names))
 
+    def warm_up(self) -> None:
+        """Whatever the learner does to be ready."""
+        if hasattr(self.base, "warm_up"):
+            self.base.warm_up()
+
     def subset_predict_proba(self, frame) -> Iterator[tuple[tuple[str, ...], np.ndarray]]:
         """(names of the features, (n,) P(Y=1)) of every subset."""
         for names, model in self.models_.items():

@@ -302,7 +302,7 @@ def test_bad_parameters_and_observations(tables, records):
 
 def test_too_many_modalities_are_refused():
     frame = pd.DataFrame({"a": [f"v{i}" for i in range(70_000)], "b": "x", "label": np.arange(70_000) % 2})
-    with pytest.raises(DataError, match="65,535.*'a'"):
+    with pytest.raises(DataError, match=r"65,535.*'a'"):
         MaxEntClassifier().fit(ContingencyTables.from_records(frame, "label", pairs="none"))
 
 

@@ -75,3 +75,11 @@ def test_subsets_refuse_what_the_base_does_not_observe(xor):
     _, frame = xor
     with pytest.raises(DataError, match="learns from Records"):
         FeatureSubsets(LogisticSkyline()).fit(ContingencyTables.from_records(frame, "y"))
+
+
+@pytest.mark.parametrize("learner", [MaxEntClassifier(), LogisticSkyline(), NaiveBayesClassifier(kind="pcd")])
+def test_warming_up_learns_nothing(learner):
+    before = learner.get_params()
+    learner.warm_up()
+    assert learner.get_params() == before
+    assert not [name for name in vars(learner) if name.endswith("_")]
