@@ -48,6 +48,8 @@ class Layout:
         """Layout of all tables there are; DataError when the modalities are too many for matrices over pairs."""
         sizes, offsets = tables.encoder.sizes, tables.encoder.offsets
         _check_size(tables)
+        if not tables.tables:
+            raise DataError("there are no tables to learn from")
         cells = [_cells(tables, key) for key in tables.tables]
         rows, columns, d, c = (np.concatenate(part) for part in zip(*cells, strict=True))
         pairs = sorted(tables.pairs)
