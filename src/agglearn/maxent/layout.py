@@ -49,6 +49,8 @@ class Layout:
         tables.refuse_hashed_pairs("maximum entropy")
         sizes, offsets = tables.encoder.sizes, tables.encoder.offsets
         _check_size(tables)
+        if not tables.tables:
+            raise DataError("there are no tables to learn from")
         cells = [_cells(tables, key) for key in tables.tables]
         rows, columns, d, c = (np.concatenate(part) for part in zip(*cells, strict=True))
         pairs = sorted(tables.pairs)

@@ -3,6 +3,7 @@
 Source: Gilotte, Ben Yahmed, Rohde 2022: model eq. 1, prediction eq. 3, training Algorithm 1.
 """
 
+import itertools
 import math
 import time
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ import numpy as np
 from scipy.special import expit
 from sklearn.base import clone
 
-from agglearn.errors import ConfigError, NotAvailable
+from agglearn.errors import ConfigError, DataError, NotAvailable
 from agglearn.estimator import Estimator
 from agglearn.maxent import kernels
 from agglearn.maxent.chains import Chains
@@ -53,6 +54,8 @@ class MaxEntClassifier(Estimator):
     marginalize_label : sum P(Y=1|x̃) over chains (line 7), or the labels drawn.
     average : share of the last iterations over which μ and θ are averaged (Polyak); 0 for the last iterate.
     initial_chains : `marginals` (independent features as in the tables) or `uniform`.
+    missing : what to do where pairs of features have no table: `train` on the tables there are, without weights for
+        those pairs, and name them in `missing_`; or `refuse` with a DataError.
     trace_every : keep every so many iterates for `staged_predict_proba`; 0 for none.
     tol : training has settled when what is systematic in the directions, told from noise by comparing windows of
         iterations, is below this many standard errors of the data per weight. From then on the mean is taken, for as
@@ -65,6 +68,7 @@ class MaxEntClassifier(Estimator):
     ----------
     mu_, theta_ : (K, K) symmetric weights; blocks (i, j) of pairs, diagonal of single features, 0 without a table.
     intercept_ : b. encoder_ : modalities of the tables. classes_ : [0, 1]. n_iter_ : iterations done. settled_ : whether `tol` was met.
+    missing_ : pairs of features, by name, that had no table.
     misfit_ : (n_iter_, 2) Σ|d̂ − d| / Σd and Σ|ĉ − c| / Σc of each iteration.
     trace_ : list of (step, seconds, θ of the cells in the order of the tables), not saved. Before averaging begins
         these are the iterates, from then on their mean so far: the model that one would have by stopping there.
@@ -91,6 +95,7 @@ class MaxEntClassifier(Estimator):
         marginalize_label=True,
         average=0.3,
         initial_chains="marginals",
+        missing="train",
         trace_every=0,
         tol=0.1,
         engine="numba",
@@ -113,6 +118,7 @@ class MaxEntClassifier(Estimator):
         self.marginalize_label = marginalize_label
         self.average = average
         self.initial_chains = initial_chains
+        self.missing = missing
         self.trace_every = trace_every
         self.tol = tol
         self.engine = engine
@@ -120,6 +126,13 @@ class MaxEntClassifier(Estimator):
 
     def _fit(self, observation, selection=None):
         self._check_params()
+        self.missing_ = missing_pairs(observation)
+        if self.missing_ and self.missing == "refuse":
+            first, second = self.missing_[0]
+            raise DataError(
+                f"{len(self.missing_)} pairs of features have no table, first {first!r} × {second!r}; "
+                "aggregate them, or train without (missing='train')"
+            )
         layout = Layout.of(observation)
         seed = np.random.SeedSequence(self.random_state).generate_state(1, np.uint64)[0]
         rate = np.clip(observation.positives / observation.total, 1e-9, 1 - 1e-9)
@@ -232,9 +245,16 @@ CHOICES = {
     "gradient": ("rescaled", "exact"),
     "preconditioner": ("both", "predicted"),
     "sampler": ("auto", "gibbs", "mh"),
+    "missing": ("train", "refuse"),
     "initial_chains": ("marginals", "uniform"),
     "engine": ("numba", "spark"),
 }
+
+
+def missing_pairs(tables: ContingencyTables) -> list[tuple[str, str]]:
+    """Names of the features of every pair that has no table."""
+    pairs = itertools.combinations(range(len(tables.names)), 2)
+    return [(tables.names[i], tables.names[j]) for i, j in pairs if (i, j) not in tables.tables]
 
 
 def relative_misfit(model: np.ndarray, data: np.ndarray) -> float:

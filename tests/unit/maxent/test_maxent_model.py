@@ -87,6 +87,17 @@ def test_some_or_no_pair_tables(records, pairs):
     assert np.count_nonzero(np.triu(model.theta_)) <= len(layout.rows)
 
 
+def test_missing_pair_tables_are_named_or_refused(records, tables):
+    some = ContingencyTables.from_records(records, "label", pairs=[("f0", "f2")])
+    model = MaxEntClassifier(n_chains=100, max_iter=2).fit(some)
+    assert model.missing_ == [("f0", "f1"), ("f1", "f2")]
+    with pytest.raises(DataError, match=r"2 pairs.*'f0' × 'f1'"):
+        MaxEntClassifier(missing="refuse").fit(some)
+    assert MaxEntClassifier(n_chains=100, max_iter=2, missing="refuse").fit(tables).missing_ == []
+    with pytest.raises(DataError, match="no tables"):
+        MaxEntClassifier().fit(replace(tables, tables={}))
+
+
 def test_pair_tables_without_single_ones(tables):
     pairs_only = replace(tables, tables={k: t for k, t in tables.tables.items() if len(k) == 2})
     assert distance(MaxEntClassifier(**GOOD).fit(pairs_only), pairs_only) < 0.006
