@@ -71,14 +71,14 @@ def world(n: int = 800) -> ContingencyTables:
     return ContingencyTables.from_codes(FrameEncoder(tuple(features)), codes.astype(np.int32), y)
 
 
-def check_blocks(moved_as):
+def check_blocks(moved_as, sampler):
     """Blocks of chains moved apart stand where they stand when all are moved together, and sums add up."""
     layout = Layout.of(world())
     weights = np.random.default_rng(1).normal(size=(2, len(layout.rows)))
-    whole = Chains(layout, 1000, -0.4, seed=5)
+    whole = Chains(layout, 1000, -0.4, seed=5, sampler=sampler)
     bounds = [0, 1, 300, 999, 1000]
     blocks = [
-        Chains(layout, b - a, -0.4, seed=5, first=moved_as(a), positions=whole.positions[a:b].copy())
+        Chains(layout, b - a, -0.4, seed=5, sampler=sampler, first=moved_as(a), positions=whole.positions[a:b].copy())
         for a, b in itertools.pairwise(bounds)
     ]
     for step in range(3):
@@ -89,10 +89,11 @@ def check_blocks(moved_as):
     assert (np.concatenate([block.positions for block in blocks]) == whole.positions).all()
 
 
-def test_blocks_of_chains():
-    check_blocks(lambda first: first)
+@pytest.mark.parametrize("sampler", ["gibbs", "mh"])
+def test_blocks_of_chains(sampler):
+    check_blocks(lambda first: first, sampler)
     with pytest.raises(AssertionError):
-        check_blocks(lambda first: 0)
+        check_blocks(lambda first: 0, sampler)
 
 
 def test_engines_by_name():
@@ -175,9 +176,10 @@ def test_labels_and_what_is_wrong(spark):
 
 
 @needs_spark
-def test_training_gives_the_same_weights(spark, monkeypatch):
+@pytest.mark.parametrize("sampler", ["gibbs", "mh"])
+def test_training_gives_the_same_weights(spark, monkeypatch, sampler):
     monkeypatch.setattr("agglearn.spark.chains.REFRESH", 4)
-    how = {"n_chains": 501, "max_iter": 9, "random_state": 3}
+    how = {"n_chains": 501, "max_iter": 9, "sampler": sampler, "random_state": 3}
     one, many = (MaxEntClassifier(engine=engine, **how).fit(world()) for engine in ("numba", "spark"))
     assert (one.mu_ == many.mu_).all()
     assert (one.theta_ == many.theta_).all()
