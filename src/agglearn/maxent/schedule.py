@@ -30,7 +30,7 @@ class Windows:
 
     def __init__(self, effective: tuple[float, ...], size: int):
         self.effective = effective
-        self.sum, self.energy = np.zeros((len(effective), size)), np.zeros((len(effective), 2))
+        self.sum, self.energy = np.zeros((len(effective), size), np.float32), np.zeros((len(effective), 2))
         self.restart(0)
 
     def add(self, step: int, moves, curvatures, noise) -> float | None:
@@ -43,7 +43,8 @@ class Windows:
             self.energy[k] += np.sum(curvature * move**2), noise[k]
         if step < self.end:
             return None
-        mean, steps, found = self.sum / (step - self.first), step - self.first, None
+        steps, found = step - self.first, None
+        mean = self.sum / np.float32(steps)
         if self.before is not None:
             found = max(map(self._systematic, mean, self.before, curvatures, self.effective))
         still = [steps * np.sum(curvature * v**2) for v, curvature in zip(mean, curvatures, strict=True)]
