@@ -6,7 +6,9 @@ import numpy as np
 
 WINDOW = 20  # iterations in a window at first; later windows grow with the iterations done
 GROWTH = 0.25
-RESTLESS = 6.0  # times the noise of the chains that directions fluctuate by when the steps are too large (else < 3)
+RESTLESS = (
+    6.0  # times the noise of the chains that directions fluctuate by when the steps are too large (seen otherwise: < 5)
+)
 ROUNDS = 10  # how often as many chains as records are averaged over, so that chains add 5 % to the data's own error
 
 
