@@ -34,7 +34,7 @@ class MaxEntClassifier(Estimator):
     ----------
     n_chains : Gibbs chains (n′). About a tenth of the records is enough.
     l2_mu, l2_theta : λ in λ‖μ‖² + λ‖θ‖², added to the negative log-likelihood of all records (eq. 5).
-        of 8, 16, 32, 64, on held-out quarters of training records, 32 did best on Bank and 16, barely, on Adult.
+        Of 8, 16, 32 and 64 for θ, on held-out quarters of training records, 32 did best on Bank and 16, barely, on Adult.
     max_iter : iterations of Algorithm 1 at most; `tol` usually ends it far sooner.
     step_mu, step_theta : step sizes; None for min(10/T, 0.2) and min(1.2/T, 0.1) with T the number of tables. Where
         both are None and directions fluctuate far more than the chains' randomness explains, training starts
