@@ -6,7 +6,9 @@ import numpy as np
 
 WINDOW = 20  # iterations in a window at first; later windows grow with the iterations done
 GROWTH = 0.25
-RESTLESS = 6.0  # times the noise of the chains that directions fluctuate by when the steps are too large (else < 3)
+RESTLESS = (
+    6.0  # times the noise of the chains that directions fluctuate by when the steps are too large (seen otherwise: < 5)
+)
 ROUNDS = 10  # how often as many chains as records are averaged over, so that chains add 5 % to the data's own error
 
 
@@ -30,7 +32,7 @@ class Windows:
 
     def __init__(self, effective: tuple[float, ...], size: int):
         self.effective = effective
-        self.sum, self.energy = np.zeros((len(effective), size)), np.zeros((len(effective), 2))
+        self.sum, self.energy = np.zeros((len(effective), size), np.float32), np.zeros((len(effective), 2))
         self.restart(0)
 
     def add(self, step: int, moves, curvatures, noise) -> float | None:
@@ -43,7 +45,8 @@ class Windows:
             self.energy[k] += np.sum(curvature * move**2), noise[k]
         if step < self.end:
             return None
-        mean, steps, found = self.sum / (step - self.first), step - self.first, None
+        steps, found = step - self.first, None
+        mean = self.sum / np.float32(steps)
         if self.before is not None:
             found = max(map(self._systematic, mean, self.before, curvatures, self.effective))
         still = [steps * np.sum(curvature * v**2) for v, curvature in zip(mean, curvatures, strict=True)]
