@@ -177,7 +177,7 @@ def effective_samples(n_chains: int = 10_000, sweeps: int = 30) -> None:
     for sampler, n_proposals in (("gibbs", 1), ("mh", 1), ("mh", 4), ("mh", 16)):
         chains = Chains(layout, n_chains, -1.0, seed=0, sampler=sampler, n_proposals=n_proposals)
         if sampler == "mh":
-            chains.wide[1:] = False  # as `auto` has it
+            chains.proposals.wide[1:] = False  # as `auto` has it
         chains.set_weights(mu, theta)
         for step in range(20):
             chains.sweep(step)

@@ -30,54 +30,34 @@ class Chains:
         self, layout: Layout, n: int, intercept: float, seed: int, start="marginals", sampler="gibbs", n_proposals=4,
         first=0, positions=None,
     ):  # fmt: skip
-        self.n_proposals = n_proposals
-        self.wide = {"gibbs": layout.sizes < 0, "mh": layout.sizes > 0, "auto": layout.sizes >= WIDE}[sampler]
-        self.threshold, self.alias, self.log_q = proposals(layout)
         self.layout, self.n, self.seed, self.intercept = layout, n, seed, np.float32(intercept)
-        k, padded = layout.n_modalities, int(layout.starts[-1])
-        self.first = first
+        self.first, self.n_proposals = first, n_proposals
+        wide = {"gibbs": layout.sizes < 0, "mh": layout.sizes > 0, "auto": layout.sizes >= WIDE}[sampler]
+        self.proposals = kernels.Proposals(wide, *proposals(layout))
         self.positions = starting_positions(layout, n, seed, start) if positions is None else positions
-        self.weights = np.zeros((2, k, padded), np.float32)
-        self.bias = np.full((2, padded), kernels.CLOSED, np.float32)
-        self.bias[:, layout.padded] = 0.0
+        k, padded = layout.n_modalities, int(layout.starts[-1])
+        self.weights = np.zeros((2, k + 1, padded), np.float32)
+        self.weights[:, -1] = kernels.CLOSED
+        self.weights[:, -1, layout.padded] = 0.0
         self.theta = np.zeros((k, k), np.float32)
-        self.acc = np.zeros((numba.get_num_threads(), k, k), np.int64)
+        self.acc = np.zeros((numba.get_num_threads(), len(layout.rows)), np.int64)
 
     def set_weights(self, mu: np.ndarray, theta: np.ndarray) -> None:
         """Use these (m,) cell weights from now on."""
         at = self.layout
-        kernels.spread(mu, theta, at.rows, at.columns, at.padded, self.weights, self.bias, self.theta)
+        kernels.spread(mu, theta, at.rows, at.columns, at.padded, self.weights, self.theta)
 
     def sweep(self, iteration: int, n_sweeps: int = 1, marginalize: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """Move all chains; (m,) estimates of E[D]·n′/n and E[C]·n′/n: sums over chains (lines 2–7 of Algorithm 1)."""
-        at = self.layout
-        counts, sums = np.zeros(len(at.rows), np.int64), np.zeros(len(at.rows), np.int64)
-        seed = np.uint64(np.random.SeedSequence([self.seed, iteration]).generate_state(1, np.uint64)[0])
-        seed = seed_from(seed, self.first)
+        counts, sums = np.zeros((2, len(self.layout.rows)), np.int64)
+        seed = np.random.SeedSequence([self.seed, iteration]).generate_state(1, np.uint64)[0]
         for first in range(0, self.n, kernels.SEGMENT):
             kernels.gibbs(
-                self.positions, self.weights, self.bias, self.theta, self.intercept, at.partners, at.bounds,
-                at.starts, at.sizes, at.position, at.padded, at.offsets, self.wide, self.threshold, self.alias,
-                self.log_q, self.n_proposals, seed, n_sweeps, marginalize, first, min(first + kernels.SEGMENT, self.n), self.acc,
+                self.positions[first : first + kernels.SEGMENT], self.first + first, self.weights, self.theta,
+                self.intercept, self.layout.space, self.proposals, self.n_proposals, seed, n_sweeps, marginalize, self.acc,
             )  # fmt: skip
-            kernels.collect(self.acc, at.rows, at.columns, counts, sums)
+            kernels.collect(self.acc, counts, sums)
         return counts.astype(float), sums / kernels.UNIT
-
-
-def seed_from(seed: np.uint64, first: int) -> np.uint64:
-    """The seed under which chain i has the stream that chain `first` + i has under `seed` (see `kernels.stream`)."""
-    if first == 0:
-        return seed
-    with np.errstate(over="ignore"):
-        return _unmix(kernels.mix64.py_func(seed) + np.uint64(first) * kernels._GOLDEN)
-
-
-def _unmix(z: np.uint64) -> np.uint64:
-    """Inverse of `kernels.mix64`, which is a bijection."""
-    with np.errstate(over="ignore"):
-        z = (z ^ (z >> np.uint64(31)) ^ (z >> np.uint64(62))) * np.uint64(0x319642B2D24D8EC3)
-        z = (z ^ (z >> np.uint64(27)) ^ (z >> np.uint64(54))) * np.uint64(0x96DE1B173F119089)
-        return z ^ (z >> np.uint64(30)) ^ (z >> np.uint64(60))
 
 
 def starting_positions(layout: Layout, n: int, seed: int, how: str) -> np.ndarray:

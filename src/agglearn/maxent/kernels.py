@@ -2,9 +2,8 @@
 
 Layout. The K modalities of all features stand in one row; a chain is the D positions of its modalities. Weights of
 pair tables are blocks of a symmetric (K, K) matrix, weights of single tables its diagonal. The sampler reads a float32
-copy per label whose columns are padded and ordered anew: each feature starts at a multiple of `LANES`, so that inner
-loops vectorise, its modalities run from frequent to rare, so that searches end soon, and padding has the weight
-`CLOSED`, so that it is never drawn.
+copy per label with one row more, for single weights, and padded columns: each feature starts at a multiple of `LANES`,
+and padding has the weight `CLOSED`, so that it is never drawn. Chains move in groups of `LANES`, side by side.
 
 Statistics are integers: one 64-bit cell holds a count (high bits) and a sum of P(Y=1|X) in units of 2^-23 (low bits).
 Integer sums do not depend on their order, hence neither on the number of threads.
@@ -12,10 +11,23 @@ Integer sums do not depend on their order, hence neither on the number of thread
 Kernels compile when first called, not when imported: a process that imports this may still fork.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit, prange
 
-LANES = 8
+from agglearn.maxent.lanes import (
+    LANES,
+    at_most,
+    floor,
+    larger,
+    load,
+    power_of_two,
+    splat,
+    store,
+    store_transposed,
+)
+
 CLOSED = np.float32(-1e30)
 SHIFT = 43  # low bits: sums of up to 2^20 probabilities in units of 2^-23
 SEGMENT = 1 << 20  # chains that one accumulator can hold
@@ -25,6 +37,31 @@ FAST = {"nnan", "nsz", "arcp", "contract", "reassoc"}  # infinities keep their m
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_A, _MIX_B = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _S27, _S30, _S31, _S40 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(40)
+
+
+class Space(NamedTuple):
+    """Where features and cells stand.
+
+    offsets, sizes : (D,) first position and modalities of each feature.
+    starts : (D + 1,) first padded column of each. padded : (K,) column of each position.
+    cells : (D, D) first cell of the table of features d < e; of d alone on the diagonal; −1 where there is no table.
+    """
+
+    offsets: np.ndarray
+    sizes: np.ndarray
+    starts: np.ndarray
+    padded: np.ndarray
+    cells: np.ndarray
+
+
+class Proposals(NamedTuple):
+    """Metropolis–Hastings within Gibbs. wide : (D,) for which features. threshold, alias, log_q : (K,) their alias table
+    and log-probabilities."""
+
+    wide: np.ndarray
+    threshold: np.ndarray
+    alias: np.ndarray
+    log_q: np.ndarray
 
 
 @njit(cache=True, inline="always")
@@ -70,66 +107,69 @@ def sigmoid32(z):
 
 
 @njit(cache=True, fastmath=FAST)
-def logit(x, theta, partners, bounds, intercept):
-    """φ(x)·θ + intercept of one chain (eq. 3); feature d has tables with partners[bounds[d]:bounds[d + 1]]."""
+def logit(x, theta, intercept):
+    """φ(x)·θ + intercept of one chain (eq. 3); pairs without a table have θ = 0."""
     z = intercept
     for d in range(x.size):
         row = theta[x[d]]
-        z += row[x[d]]
-        for q in range(bounds[d], bounds[d + 1]):
-            z += row[x[partners[q]]]
+        for e in range(d, x.size):
+            z += row[x[e]]
     return z
 
 
-@njit(cache=True, fastmath=FAST)
-def field(x, weights, bias, out):
-    """out[k] = log-weight that column k would have, given all other features' modalities, up to a constant."""
-    out[:] = bias
-    d, last = 0, x.size - x.size % 4
-    while d < last:  # four rows at a time: a quarter of the loads and stores of `out`
-        a, b, c, e = weights[x[d]], weights[x[d + 1]], weights[x[d + 2]], weights[x[d + 3]]
-        for k in range(out.size):
-            out[k] += (a[k] + b[k]) + (c[k] + e[k])
-        d += 4
-    for rest in range(last, x.size):
-        row = weights[x[rest]]
-        for k in range(out.size):
-            out[k] += row[k]
+@njit(cache=True, inline="always")
+def exp_lanes(x):
+    """`exp32` in every lane."""
+    t = larger(x, splat(np.float32(-87.0))) * splat(np.float32(1.44269504))
+    n = floor(t + splat(np.float32(0.5)))
+    f = t - n
+    p = splat(np.float32(1.32647e-3))
+    p = p * f + splat(np.float32(9.67151e-3))
+    p = p * f + splat(np.float32(5.550734e-2))
+    p = p * f + splat(np.float32(2.4022242e-1))
+    p = p * f + splat(np.float32(6.9314698e-1))
+    p = p * f + splat(np.float32(1.0))
+    return p * power_of_two(n)
 
 
-@njit(cache=True, fastmath=FAST)
-def draw(logits, size, u, buffer):
-    """Column drawn from softmax(logits[:size]) with one uniform number; logits is padded with CLOSED."""
-    top = logits[0]
-    for j in range(logits.size):
-        top = max(top, logits[j])
-    total = np.float32(0.0)
-    for j in range(logits.size):
-        e = exp32(logits[j] - top)
-        buffer[j] = e
-        total += e
-    rest = u * total
-    for j in range(size - 1):
-        rest -= buffer[j]
-        if rest < 0:
-            return j
-    return size - 1
+@njit(cache=True)
+def conditional(weights, rows, first, width, out):
+    """Log-weights of `width` columns from `first` on, up to a constant, for the chains of a group.
+
+    weights : flat. rows : (D + 1, LANES) where each chain's rows begin in it: one for each of its modalities, whose
+    own block is 0, and the single weights. out : (width, LANES), flat.
+    """
+    for b in range(first, first + width, LANES):
+        s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = splat(np.float32(0.0))
+        for at in rows:
+            s0 += load(weights, at[0] + b)
+            s1 += load(weights, at[1] + b)
+            s2 += load(weights, at[2] + b)
+            s3 += load(weights, at[3] + b)
+            s4 += load(weights, at[4] + b)
+            s5 += load(weights, at[5] + b)
+            s6 += load(weights, at[6] + b)
+            s7 += load(weights, at[7] + b)
+        store_transposed(out, LANES * (b - first), s0, s1, s2, s3, s4, s5, s6, s7)
 
 
-@njit(cache=True, fastmath=FAST)
-def sweep_chain(x, weights, bias, starts, sizes, position, state, out, buffer):
-    """One Gibbs sweep over the features of one chain, given its label; returns the state of its stream."""
-    field(x, weights, bias, out)
-    for d in range(x.size):
-        state += _GOLDEN
-        first, after = starts[d], starts[d + 1]
-        old, new = x[d], position[first + draw(out[first:after], sizes[d], uniform(state), buffer)]
-        if new != old:
-            x[d] = new
-            later, gain, loss = out[after:], weights[new][after:], weights[old][after:]
-            for k in range(later.size):
-                later[k] += gain[k] - loss[k]
-    return state
+@njit(cache=True)
+def draw(logits, width, size, u, drawn):
+    """In every lane a column drawn from softmax(logits[:size]) with one uniform number.
+
+    logits : (width, LANES), flat, padded with CLOSED, overwritten. u, drawn : (LANES,) float32.
+    """
+    top = load(logits, 0)
+    for k in range(1, width):
+        top = larger(top, load(logits, LANES * k))
+    total = splat(np.float32(0.0))
+    for k in range(width):
+        total += exp_lanes(load(logits, LANES * k) - top)
+        store(logits, LANES * k, total)
+    target, below = total * load(u, 0), splat(np.float32(0.0))
+    for k in range(size - 1):
+        below += at_most(load(logits, LANES * k), target)
+    store(drawn, 0, below)
 
 
 @njit(cache=True, inline="always")
@@ -140,9 +180,9 @@ def accept(gain, log_q_old, log_q_new, u):
 
 
 @njit(cache=True, fastmath=FAST)
-def log_weight(x, d, k, weights, bias, padded):
+def log_weight(x, d, k, weights, padded):
     """Log-weight of position k for feature d, given the other features: one row of weights, D places of it."""
-    row, total = weights[k], bias[padded[k]]
+    row, total = weights[k], weights[-1, padded[k]]
     for e in range(x.size):
         if e != d:
             total += row[padded[x[e]]]
@@ -150,121 +190,120 @@ def log_weight(x, d, k, weights, bias, padded):
 
 
 @njit(cache=True, fastmath=FAST)
-def metropolis(x, d, weights, bias, padded, size, offset, threshold, alias, log_q, n_proposals, state):
+def metropolis(x, d, weights, space, proposals, n_proposals, state):
     """Move feature d by proposals from its alias table (Walker 1977); returns the state of the chain's stream."""
-    old = np.int64(x[d])
-    now = log_weight(x, d, old, weights, bias, padded)
+    old, size = np.int64(x[d]), np.int64(space.sizes[d])
+    now = log_weight(x, d, old, weights, space.padded)
     for _ in range(n_proposals):
         state += _GOLDEN
-        new = np.int64(offset + min(np.int64(uniform(state) * np.float32(size)), size - 1))
+        new = space.offsets[d] + min(np.int64(uniform(state) * np.float32(size)), size - 1)
         state += _GOLDEN
-        if uniform(state) >= threshold[new]:
-            new = np.int64(alias[new])
+        if uniform(state) >= proposals.threshold[new]:
+            new = np.int64(proposals.alias[new])
         state += _GOLDEN
         if new != old:
-            then = log_weight(x, d, new, weights, bias, padded)
-            if accept(then - now, log_q[old], log_q[new], uniform(state)):
+            then = log_weight(x, d, new, weights, space.padded)
+            if accept(then - now, proposals.log_q[old], proposals.log_q[new], uniform(state)):
                 old, now = new, then
     x[d] = old
     return state
 
 
 @njit(cache=True, fastmath=FAST)
-def sweep_wide(
-    x, weights, bias, starts, sizes, position, padded, offsets, wide, threshold, alias, log_q, n_proposals,
-    state, out, buffer,
-):  # fmt: skip
-    """A sweep like `sweep_chain`, with Metropolis–Hastings within Gibbs for wide features.
+def sweep(chains, y, states, weights, rows, space, proposals, n_proposals, out, u, drawn):
+    """One sweep over the features of a group of chains, given their labels: exact conditional draws (Gibbs), or
+    Metropolis–Hastings for features that are wide: D reads for a proposal, not D for each modality.
 
-    A wide feature costs D reads per proposal, not D for each of its modalities.
-    wide : (D,) which features. threshold, alias, log_q : (K,) alias table and log-probabilities of their proposals.
+    chains : at most LANES of them. states : of their random streams. rows, out, u, drawn : room to work.
     """
-    for d in range(x.size):
-        if wide[d]:
-            state = metropolis(
-                x, d, weights, bias, padded, np.int64(sizes[d]), np.int64(offsets[d]), threshold, alias, log_q,
-                n_proposals, state,
-            )  # fmt: skip
-            continue
-        first, after = starts[d], starts[d + 1]
-        logits = out[first:after]
-        logits[:] = bias[first:after]
-        for e in range(x.size):
-            if e != d:
-                row = weights[x[e]][first:after]
-                for k in range(row.size):
-                    logits[k] += row[k]
-        state += _GOLDEN
-        x[d] = position[first + draw(logits, sizes[d], uniform(state), buffer)]
-    return state
+    n, flat = len(chains), weights.reshape(-1)
+    label, stride = weights[0].size, weights.shape[2]
+    for c in range(n):
+        for d in range(chains.shape[1]):
+            rows[d, c] = y[c] * label + np.int64(chains[c, d]) * stride
+        rows[-1, c] = (y[c] + 1) * label - stride
+    for d in range(chains.shape[1]):
+        if proposals.wide[d]:
+            for c in range(n):
+                states[c] = metropolis(chains[c], d, weights[y[c]], space, proposals, n_proposals, states[c])
+        else:
+            for c in range(n):
+                states[c] += _GOLDEN
+                u[c] = uniform(states[c])
+            first, width = np.int64(space.starts[d]), np.int64(space.starts[d + 1] - space.starts[d])
+            conditional(flat, rows, first, width, out)
+            draw(out, width, np.int64(space.sizes[d]), u, drawn)
+            for c in range(n):
+                chains[c, d] = space.offsets[d] + np.int64(drawn[c])
+        for c in range(n):
+            rows[d, c] = y[c] * label + np.int64(chains[c, d]) * stride
 
 
-@njit(cache=True, fastmath=FAST)
-def tally(x, p, partners, bounds, acc):
-    """Add one chain to the packed statistics: 1 to the counts, p to the label sums."""
+@njit(cache=True)
+def tally(x, p, offsets, sizes, cells, codes, acc):
+    """Add one chain to the packed statistics of the cells: 1 to the counts, p to the label sums. codes : room to work."""
     packed = (np.int64(1) << SHIFT) + np.int64(p * np.float32(UNIT) + np.float32(0.5))
     for d in range(x.size):
-        row = acc[x[d]]
-        row[x[d]] += packed
-        for q in range(bounds[d], bounds[d + 1]):
-            row[x[partners[q]]] += packed
+        codes[d] = np.int64(x[d]) - offsets[d]
+    for d in range(x.size):
+        first = cells[d]
+        if first[d] >= 0:
+            acc[first[d] + codes[d]] += packed
+        for e in range(d + 1, x.size):
+            if first[e] >= 0:
+                acc[first[e] + codes[d] * sizes[e] + codes[e]] += packed
 
 
 @njit(cache=True, parallel=True, fastmath=FAST)
 def gibbs(
-    chains, weights, bias, theta, intercept, partners, bounds, starts, sizes, position, padded, offsets,
-    wide, threshold, alias, log_q, n_proposals, seed, n_sweeps, marginalize, first, last, acc,
+    chains, number, weights, theta, intercept, space, proposals, n_proposals, seed, n_sweeps, marginalize, acc
 ):  # fmt: skip
-    """Lines 2–7 of Algorithm 1 for chains first … last − 1: draw y, sweep x, count.
+    """Lines 2–7 of Algorithm 1: draw y, sweep x, count.
 
     Parameters
     ----------
-    chains : (n, D) positions, changed in place.
-    weights, bias : (2, K, Kp) pair weights and (2, Kp) single weights by label, columns padded.
-    theta : (K, K) weights of P(Y|X).
-    partners, bounds : later features that feature d has a table with, partners[bounds[d]:bounds[d + 1]].
-    starts, sizes : first padded column (D + 1), modalities of each feature. position : (Kp,) position of each column.
-    padded, offsets : (K,) column of each position; (D,) first position of each feature.
-    wide, threshold, alias, log_q, n_proposals : see `sweep_wide`.
+    chains : (n, D) positions, changed in place. number : of the first of them, which names its random stream.
+    weights : (2, K + 1, Kp) pair weights by label, columns padded; the last row holds single weights.
+    theta : (K, K) weights of P(Y|X). intercept : its constant.
+    space, proposals, n_proposals : see `Space`, `Proposals`, `metropolis`.
     marginalize : count P(Y=1|X) (line 7) instead of the label drawn.
-    acc : (parts, K, K) packed statistics to add to, upper triangle; chains are dealt to parts in contiguous runs.
+    acc : (parts, m) packed statistics of all cells, to add to; chains are dealt to parts in contiguous runs.
     """
-    parts, mixed = acc.shape[0], wide.any()
+    parts, n = acc.shape[0], len(chains)
     for part in prange(parts):
-        out = np.empty(bias.shape[1], np.float32)
-        buffer = np.empty(bias.shape[1], np.float32)
-        for i in range(first + part * (last - first) // parts, first + (part + 1) * (last - first) // parts):
-            state, x = stream(seed, i), chains[i]
-            y = np.int64(0)
+        out = np.empty(LANES * weights.shape[2], np.float32)
+        u, drawn = np.zeros(LANES, np.float32), np.zeros(LANES, np.float32)
+        rows, codes = np.zeros((chains.shape[1] + 1, LANES), np.int64), np.empty(chains.shape[1], np.int64)
+        states, y = np.zeros(LANES, np.uint64), np.zeros(LANES, np.int64)
+        last = (part + 1) * n // parts
+        for first in range(part * n // parts, last, LANES):
+            group = chains[first : min(first + LANES, last)]
+            for c in range(len(group)):
+                states[c] = stream(seed, number + first + c)
             for _ in range(n_sweeps):
-                state += _GOLDEN
-                y = np.int64(uniform(state) < sigmoid32(logit(x, theta, partners, bounds, intercept)))
-                if mixed:
-                    state = sweep_wide(
-                        x, weights[y], bias[y], starts, sizes, position, padded, offsets, wide, threshold, alias,
-                        log_q, n_proposals, state, out, buffer,
-                    )  # fmt: skip
-                else:
-                    state = sweep_chain(x, weights[y], bias[y], starts, sizes, position, state, out, buffer)
-            p = sigmoid32(logit(x, theta, partners, bounds, intercept)) if marginalize else np.float32(y)
-            tally(x, p, partners, bounds, acc[part])
+                for c in range(len(group)):
+                    states[c] += _GOLDEN
+                    y[c] = np.int64(uniform(states[c]) < sigmoid32(logit(group[c], theta, intercept)))
+                sweep(group, y, states, weights, rows, space, proposals, n_proposals, out, u, drawn)
+            for c in range(len(group)):
+                p = sigmoid32(logit(group[c], theta, intercept)) if marginalize else np.float32(y[c])
+                tally(group[c], p, space.offsets, space.sizes, space.cells, codes, acc[part])
 
 
 @njit(cache=True)
-def collect(acc, rows, columns, counts, sums):
-    """Unpack the statistics of the cells (rows, columns), add them to counts and sums, and clear `acc`."""
+def collect(acc, counts, sums):
+    """Unpack the statistics, add them to counts and sums, and clear `acc`."""
     low = (np.int64(1) << SHIFT) - 1
-    for k in range(rows.size):
-        for part in range(acc.shape[0]):
-            packed = acc[part, rows[k], columns[k]]
-            counts[k] += packed >> SHIFT
-            sums[k] += packed & low
-            acc[part, rows[k], columns[k]] = 0
+    for part in range(acc.shape[0]):
+        for k in range(acc.shape[1]):
+            counts[k] += acc[part, k] >> SHIFT
+            sums[k] += acc[part, k] & low
+            acc[part, k] = 0
 
 
 @njit(cache=True)
-def spread(mu, theta, rows, columns, padded, weights, bias, theta32):
-    """Write the weights of all cells where the sampler reads them: both halves, both labels; diagonal = bias.
+def spread(mu, theta, rows, columns, padded, weights, theta32):
+    """Write the weights of all cells where the sampler reads them: both halves, both labels; single ones in the last row.
 
     padded : (K,) padded column of each position.
     """
@@ -273,7 +312,7 @@ def spread(mu, theta, rows, columns, padded, weights, bias, theta32):
         without, with_label, t = np.float32(mu[k]), np.float32(mu[k] + theta[k]), np.float32(theta[k])
         theta32[i, j], theta32[j, i] = t, t
         if i == j:
-            bias[0, padded[i]], bias[1, padded[i]] = without, with_label
+            weights[0, -1, padded[i]], weights[1, -1, padded[i]] = without, with_label
         else:
             weights[0, i, padded[j]], weights[0, j, padded[i]] = without, without
             weights[1, i, padded[j]], weights[1, j, padded[i]] = with_label, with_label

@@ -22,9 +22,8 @@ class Layout:
     Attributes
     ----------
     offsets, sizes : (D,) first position and modalities of each feature.
-    starts : (D + 1,) first padded column of each feature. padded : (K,) column of each position, frequent modalities
-        first; position : (Kp,) the reverse, 0 for padding.
-    partners, bounds : later features that feature d has a table with, partners[bounds[d]:bounds[d + 1]].
+    starts : (D + 1,) first padded column of each feature. padded : (K,) column of each position.
+    cells : (D, D) first cell of the table of features d < e; of d alone on the diagonal; −1 where there is no table.
     rows, columns : (m,) positions of each cell; equal for cells of single tables.
     d, c : (m,) observed counts and label sums (section 2), float64.
     marginals : counts of each feature's modalities.
@@ -34,9 +33,7 @@ class Layout:
     sizes: np.ndarray
     starts: np.ndarray
     padded: np.ndarray
-    position: np.ndarray
-    partners: np.ndarray
-    bounds: np.ndarray
+    cells: np.ndarray
     rows: np.ndarray
     columns: np.ndarray
     d: np.ndarray
@@ -51,15 +48,19 @@ class Layout:
         _check_size(tables)
         if not tables.tables:
             raise DataError("there are no tables to learn from")
-        cells = [_cells(tables, key) for key in tables.tables]
-        rows, columns, d, c = (np.concatenate(part) for part in zip(*cells, strict=True))
-        pairs = sorted(tables.pairs)
-        partners = np.array([j for _, j in pairs], dtype=np.uint16)
-        bounds = np.searchsorted([i for i, _ in pairs], np.arange(len(sizes) + 1))
-        int32 = (np.ascontiguousarray(a, dtype=np.int32) for a in (offsets[:-1], sizes, bounds, rows, columns))
-        offsets, sizes, bounds, rows, columns = int32
-        counts = marginal_counts(tables)
-        return cls(offsets, sizes, *_columns(counts), partners, bounds, rows, columns, d, c, counts)
+        parts = [_cells(tables, key) for key in tables.tables]
+        rows, columns, d, c = (np.concatenate(part) for part in zip(*parts, strict=True))
+        cells = np.full((len(sizes), len(sizes)), -1, dtype=np.int64)
+        for key, first in zip(tables.tables, np.cumsum([0] + [len(part[0]) for part in parts]), strict=False):
+            cells[key[0], key[-1]] = first
+        int32 = (np.ascontiguousarray(a, dtype=np.int32) for a in (offsets[:-1], sizes, rows, columns))
+        offsets, sizes, rows, columns = int32
+        return cls(offsets, sizes, *_columns(sizes), cells, rows, columns, d, c, marginal_counts(tables))
+
+    @property
+    def space(self) -> kernels.Space:
+        """What kernels need of it."""
+        return kernels.Space(*(getattr(self, name) for name in kernels.Space._fields))
 
     @property
     def n_modalities(self) -> int:
@@ -69,8 +70,7 @@ class Layout:
     @property
     def n_tables(self) -> int:
         """Tables that give cells: pairs and single features."""
-        singles = np.unique(self.rows[self.rows == self.columns])
-        return len(self.partners) + len(np.unique(np.searchsorted(self.offsets, singles, side="right")))
+        return int(np.sum(self.cells >= 0))
 
     @property
     def single(self) -> np.ndarray:
@@ -116,15 +116,12 @@ def marginal_counts(tables: ContingencyTables) -> list[np.ndarray]:
     return out
 
 
-def _columns(marginals: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """`starts`, `padded` and `position` of a layout."""
-    widths = [-(-len(counts) // kernels.LANES) * kernels.LANES for counts in marginals]
-    starts = np.concatenate([[0], np.cumsum(widths)])
-    ranks = [np.argsort(np.argsort(-counts, kind="stable")) for counts in marginals]
-    padded = np.concatenate([start + rank for start, rank in zip(starts, ranks, strict=False)])
-    position = np.zeros(starts[-1], dtype=np.uint16)
-    position[padded] = np.arange(len(padded))
-    return starts.astype(np.int32), padded.astype(np.int32), position
+def _columns(sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """`starts` and `padded` of a layout."""
+    starts = np.concatenate([[0], np.cumsum(-(-sizes // kernels.LANES) * kernels.LANES)]).astype(np.int32)
+    return starts, np.concatenate([start + np.arange(size) for start, size in zip(starts, sizes, strict=False)]).astype(
+        np.int32
+    )
 
 
 def _cells(tables: ContingencyTables, key) -> tuple[np.ndarray, ...]:

@@ -6,6 +6,7 @@ from numba import njit
 
 from agglearn.maxent import kernels
 from agglearn.maxent.chains import Chains, alias_table
+from agglearn.maxent.lanes import load, store
 from agglearn.maxent.layout import Layout
 from agglearn.maxent.sparse_logistic import SparseLogistic, parts_loss, rows_loss
 
@@ -59,20 +60,44 @@ def test_random_numbers_are_uniform_along_and_across_chains():
         check_uniform(lambda n: np.sqrt(_stream_of_one_chain(n)))
 
 
-def check_draw(draw, p=(0.5, 0.2, 0.0, 0.3)):
-    logits = np.full(8, kernels.CLOSED, np.float32)
+def check_draw(draw, p=(0.5, 0.2, 0.0, 0.3), height=0.0):
+    """Every lane inverts its own law, here p shifted by one place from lane to lane, times exp(height)."""
+    laws = np.stack([np.roll(p, lane) for lane in range(kernels.LANES)], axis=1)
+    logits = np.full((8, kernels.LANES), kernels.CLOSED, np.float32)
     with np.errstate(divide="ignore"):
-        logits[: len(p)] = np.maximum(np.log(p), kernels.CLOSED)
-    buffer, grid = np.empty(8, np.float32), (np.arange(10_000) + 0.5) / 10_000
-    drawn = [draw(logits, len(p), np.float32(u), buffer) for u in grid]
-    assert np.allclose(np.bincount(drawn, minlength=len(p)) / 10_000, p, atol=2e-4)
+        logits[: len(p)] = np.maximum(np.log(laws) + height, kernels.CLOSED)
+    grid, drawn = (np.arange(10_000) + 0.5) / 10_000, np.empty((10_000, kernels.LANES), np.float32)
+    for u, out in zip(grid.astype(np.float32), drawn, strict=True):
+        draw(logits.copy().ravel(), 8, len(p), np.full(kernels.LANES, u), out)
+    for lane in range(kernels.LANES):
+        counts = np.bincount(drawn[:, lane].astype(int), minlength=len(p))
+        assert np.allclose(counts / 10_000, laws[:, lane], atol=2e-4)
+
+
+def _squared(logits, width, size, u, drawn):
+    kernels.draw(logits, width, size, u * u, drawn)
 
 
 def test_draw_inverts_the_distribution():
     check_draw(kernels.draw)
     check_draw(kernels.draw, (1.0,))
+    check_draw(kernels.draw, height=300.0)
     with pytest.raises(AssertionError):
-        check_draw(lambda logits, size, u, buffer: kernels.draw(logits, size, u * u, buffer))
+        check_draw(_squared)
+
+
+@njit
+def _exp_lanes(x, out):
+    for i in range(0, x.size, kernels.LANES):
+        store(out, i, kernels.exp_lanes(load(x, i)))
+
+
+def test_lanes_compute_what_scalars_do():
+    x = -np.random.default_rng(0).exponential(30, 80_000).astype(np.float32)
+    side_by_side, one_by_one = np.empty_like(x), np.empty_like(x)
+    _exp_lanes(x, side_by_side)
+    _exp_all(x, one_by_one)
+    assert np.allclose(side_by_side, one_by_one, rtol=1e-6, atol=0)
 
 
 @pytest.fixture(scope="module")
@@ -96,30 +121,33 @@ def check_spread(spread, layout, weights):
     """The field of every feature is what eq. 1 gives when that feature alone is changed."""
     mu, theta = weights
     chains = Chains(layout, 1, -0.3, seed=0)
-    spread(mu, theta, layout.rows, layout.columns, layout.padded, chains.weights, chains.bias, chains.theta)
-    out, rng = np.empty(chains.bias.shape[1], np.float32), np.random.default_rng(0)
-    for _ in range(20):
-        x = (layout.offsets + rng.integers(layout.sizes)).astype(np.uint16)
-        z = kernels.logit(x, chains.theta, layout.partners, layout.bounds, np.float32(-0.3))
+    spread(mu, theta, layout.rows, layout.columns, layout.padded, chains.weights, chains.theta)
+    rng = np.random.default_rng(0)
+    label, stride = chains.weights[0].size, chains.weights.shape[2]
+    group = (layout.offsets + rng.integers(layout.sizes, size=(kernels.LANES, len(layout.sizes)))).astype(np.uint16)
+    for x in group:
+        z = kernels.logit(x, chains.theta, np.float32(-0.3))
         assert np.isclose(z, score(layout, theta, x) - 0.3, atol=1e-5)
-        for y in (0, 1):
-            kernels.field(x, chains.weights[y], chains.bias[y], out)
-            for i, (offset, size) in enumerate(zip(layout.offsets, layout.sizes, strict=True)):
-                others = [np.where(np.arange(len(x)) == i, offset + m, x) for m in range(size)]
-                exact = np.array([score(layout, mu + y * theta, other) for other in others])
-                got = out[layout.padded[offset : offset + size]]
-                assert np.allclose(got - got[0], exact - exact[0], atol=1e-4)
-                padding = out[layout.starts[i] + size : layout.starts[i + 1]]
-                assert (padding < -1e29).all()
+    y = np.arange(kernels.LANES) % 2
+    rows = y * label + np.vstack([group.T.astype(int), np.full(kernels.LANES, layout.n_modalities)]) * stride
+    for i, (offset, size) in enumerate(zip(layout.offsets, layout.sizes, strict=True)):
+        width = int(layout.starts[i + 1] - layout.starts[i])
+        out = np.empty((width, kernels.LANES), np.float32)
+        kernels.conditional(chains.weights.ravel(), rows, int(layout.starts[i]), width, out.reshape(-1))
+        assert (out[size:] < -1e29).all()
+        for lane, x in enumerate(group):
+            others = [np.where(np.arange(len(x)) == i, offset + m, x) for m in range(size)]
+            exact = np.array([score(layout, mu + y[lane] * theta, other) for other in others])
+            assert np.allclose(out[:size, lane] - out[0, lane], exact - exact[0], atol=1e-4)
 
 
-def _one_half_only(mu, theta, rows, columns, padded, weights, bias, theta32):
-    kernels.spread(mu, theta, rows, columns, padded, weights, bias, theta32)
+def _one_half_only(mu, theta, rows, columns, padded, weights, theta32):
+    kernels.spread(mu, theta, rows, columns, padded, weights, theta32)
     for k in np.flatnonzero(rows != columns):
         weights[:, columns[k], padded[rows[k]]] = 0
 
 
-def test_spread_field_and_logit_are_the_model(layout, weights):
+def test_spread_conditional_and_logit_are_the_model(layout, weights):
     check_spread(kernels.spread, layout, weights)
     with pytest.raises(AssertionError):
         check_spread(_one_half_only, layout, weights)
@@ -141,7 +169,7 @@ def check_statistics(sweep, layout, weights):
 
 def _counts_before_moving(chains):
     counts = Chains(chains.layout, chains.n, -0.3, seed=0)
-    counts.weights[:], counts.bias[:] = 0, 0
+    counts.weights[:] = 0
     chains.sweep(1)
     return counts.sweep(2)
 

@@ -1,0 +1,130 @@
+"""Eight float32 numbers as one value in numba kernels: `LANES` chains move side by side in vector registers.
+
+Numba vectorises long loops only; the sampler's are as short as a feature has modalities. Here each operation is
+one LLVM vector instruction, for any processor. `load(array, i)` and `store(array, i, lanes)` go to array[i:i + 8].
+"""
+
+import operator
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic, models, overload, register_model
+
+LANES = 8
+FLOATS = ir.VectorType(ir.FloatType(), LANES)
+INTS = ir.VectorType(ir.IntType(32), LANES)
+FUSED = ("contract", "nsz")  # a·b + c in one instruction, where there is one
+
+
+class Lanes(types.Type):
+    """Numba's type of eight lanes."""
+
+    def __init__(self):
+        super().__init__(name="Lanes")
+
+
+lanes = Lanes()
+
+
+@register_model(Lanes)
+class _LanesModel(models.PrimitiveModel):
+    def __init__(self, manager, kind):
+        super().__init__(manager, kind, FLOATS)
+
+
+def _constant(value) -> ir.Constant:
+    return ir.Constant(INTS, [value] * LANES)
+
+
+def _pointer(context, builder, kind, array, index):
+    data = context.make_array(kind)(context, builder, array).data
+    return builder.bitcast(builder.gep(data, [index]), FLOATS.as_pointer())
+
+
+@intrinsic
+def load(typing, array, index):
+    def code(context, builder, signature, args):
+        return builder.load(_pointer(context, builder, signature.args[0], *args), align=4)
+
+    return lanes(array, types.int64), code
+
+
+@intrinsic
+def store(typing, array, index, value):
+    def code(context, builder, signature, args):
+        builder.store(args[2], _pointer(context, builder, signature.args[0], *args[:2]), align=4)
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, lanes), code
+
+
+@intrinsic
+def splat(typing, value):
+    """The same float32 in all lanes."""
+
+    def code(context, builder, signature, args):
+        nothing = ir.Constant(FLOATS, ir.Undefined)
+        first = builder.insert_element(nothing, args[0], ir.Constant(ir.IntType(32), 0))
+        return builder.shuffle_vector(first, nothing, _constant(0))
+
+    return lanes(types.float32), code
+
+
+def _operation(n_arguments: int, instruction):
+    """A function of lanes whose code is instruction(builder, *arguments)."""
+
+    def typed(typing, *arguments):
+        return lanes(*[lanes] * n_arguments), lambda context, builder, signature, args: instruction(builder, *args)
+
+    return intrinsic((lambda typing, a: typed(typing, a)) if n_arguments == 1 else (lambda typing, a, b: typed(typing)))
+
+
+def _floor(builder, a):
+    function = ir.FunctionType(FLOATS, [FLOATS])
+    return builder.call(cgutils.get_or_insert_function(builder.module, function, f"llvm.floor.v{LANES}f32"), [a])
+
+
+def _power_of_two(builder, a):
+    exponent = builder.add(builder.fptosi(a, INTS), _constant(127))
+    return builder.bitcast(builder.shl(exponent, _constant(23)), FLOATS)
+
+
+floor = _operation(1, _floor)
+power_of_two = _operation(1, _power_of_two)  # 2ⁿ for whole n from −126 to 127
+larger = _operation(2, lambda builder, a, b: builder.select(builder.fcmp_ordered(">", a, b), a, b))
+at_most = _operation(2, lambda builder, a, b: builder.uitofp(builder.fcmp_ordered("<=", a, b), FLOATS))  # 1 or 0
+_add = _operation(2, lambda builder, a, b: builder.fadd(a, b, flags=FUSED))
+_sub = _operation(2, lambda builder, a, b: builder.fsub(a, b, flags=FUSED))
+_mul = _operation(2, lambda builder, a, b: builder.fmul(a, b, flags=FUSED))
+
+
+def _as_operator(symbol, function):
+    @overload(symbol)
+    def of_lanes(a, b):
+        if isinstance(a, Lanes) and isinstance(b, Lanes):
+            return lambda a, b: function(a, b)
+
+
+for _symbol, _function in ((operator.add, _add), (operator.iadd, _add), (operator.sub, _sub), (operator.mul, _mul)):
+    _as_operator(_symbol, _function)
+
+
+@intrinsic
+def store_transposed(typing, array, index, a, b, c, d, e, f, g, h):
+    """array[index + 8k + i] = lane k of the i-th value."""
+
+    def code(context, builder, signature, args):
+        rows, half = args[2:], LANES // 2
+        low, high = (
+            ir.Constant(INTS, [v for k in part for v in (k, LANES + k)]) for part in (range(half), range(half, LANES))
+        )
+        for _ in range(3):  # halves interleaved log2(8) times
+            pairs = list(zip(rows[:half], rows[half:], strict=True))
+            rows = [builder.shuffle_vector(x, y, mask) for x, y in pairs for mask in (low, high)]
+        for k, row in enumerate(rows):
+            at = builder.add(args[1], ir.Constant(ir.IntType(64), LANES * k))
+            builder.store(row, _pointer(context, builder, signature.args[0], args[0], at), align=4)
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, *[lanes] * LANES), code
