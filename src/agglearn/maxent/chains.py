@@ -27,7 +27,7 @@ class Chains:
     """
 
     def __init__(
-        self, layout: Layout, n: int, intercept: float, seed: int, start="marginals", sampler="gibbs", n_proposals=4,
+        self, layout: Layout, n: int, intercept: float, seed: int, start="marginals", sampler="gibbs", n_proposals=8,
         first=0, positions=None,
     ):  # fmt: skip
         self.layout, self.n, self.seed, self.intercept = layout, n, seed, np.float32(intercept)

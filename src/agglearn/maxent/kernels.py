@@ -190,31 +190,36 @@ def log_weight(x, d, k, weights, padded):
 
 
 @njit(cache=True, fastmath=FAST)
-def metropolis(x, d, weights, space, proposals, n_proposals, state):
-    """Move feature d by proposals from its alias table (Walker 1977); returns the state of the chain's stream."""
-    old, size = np.int64(x[d]), np.int64(space.sizes[d])
-    now = log_weight(x, d, old, weights, space.padded)
+def metropolis(chains, d, y, states, weights, space, proposals, n_proposals, new, now, then):
+    """Move feature d of a group of chains by proposals from its alias table (Walker 1977).
+
+    All chains take a step before any takes the next: their reads of memory overlap. new, now, then : room to work.
+    """
+    size = np.int64(space.sizes[d])
+    for c in range(len(chains)):
+        now[c] = log_weight(chains[c], d, chains[c, d], weights[y[c]], space.padded)
     for _ in range(n_proposals):
-        state += _GOLDEN
-        new = space.offsets[d] + min(np.int64(uniform(state) * np.float32(size)), size - 1)
-        state += _GOLDEN
-        if uniform(state) >= proposals.threshold[new]:
-            new = np.int64(proposals.alias[new])
-        state += _GOLDEN
-        if new != old:
-            then = log_weight(x, d, new, weights, space.padded)
-            if accept(then - now, proposals.log_q[old], proposals.log_q[new], uniform(state)):
-                old, now = new, then
-    x[d] = old
-    return state
+        for c in range(len(chains)):
+            states[c] += _GOLDEN
+            new[c] = space.offsets[d] + min(np.int64(uniform(states[c]) * np.float32(size)), size - 1)
+            states[c] += _GOLDEN
+            if uniform(states[c]) >= proposals.threshold[new[c]]:
+                new[c] = proposals.alias[new[c]]
+        for c in range(len(chains)):
+            then[c] = log_weight(chains[c], d, new[c], weights[y[c]], space.padded)
+        for c in range(len(chains)):
+            states[c] += _GOLDEN
+            log_q_old, log_q_new = proposals.log_q[chains[c, d]], proposals.log_q[new[c]]
+            if accept(then[c] - now[c], log_q_old, log_q_new, uniform(states[c])):
+                chains[c, d], now[c] = new[c], then[c]
 
 
 @njit(cache=True, fastmath=FAST)
-def sweep(chains, y, states, weights, rows, space, proposals, n_proposals, out, u, drawn):
+def sweep(chains, y, states, weights, rows, space, proposals, n_proposals, out, u, drawn, new):
     """One sweep over the features of a group of chains, given their labels: exact conditional draws (Gibbs), or
     Metropolis–Hastings for features that are wide: D reads for a proposal, not D for each modality.
 
-    chains : at most LANES of them. states : of their random streams. rows, out, u, drawn : room to work.
+    chains : at most LANES of them. states : of their random streams. rows, out, u, drawn, new : room to work.
     """
     n, flat = len(chains), weights.reshape(-1)
     label, stride = weights[0].size, weights.shape[2]
@@ -224,8 +229,7 @@ def sweep(chains, y, states, weights, rows, space, proposals, n_proposals, out, 
         rows[-1, c] = (y[c] + 1) * label - stride
     for d in range(chains.shape[1]):
         if proposals.wide[d]:
-            for c in range(n):
-                states[c] = metropolis(chains[c], d, weights[y[c]], space, proposals, n_proposals, states[c])
+            metropolis(chains, d, y, states, weights, space, proposals, n_proposals, new, u, drawn)
         else:
             for c in range(n):
                 states[c] += _GOLDEN
@@ -274,7 +278,7 @@ def gibbs(
         out = np.empty(LANES * weights.shape[2], np.float32)
         u, drawn = np.zeros(LANES, np.float32), np.zeros(LANES, np.float32)
         rows, codes = np.zeros((chains.shape[1] + 1, LANES), np.int64), np.empty(chains.shape[1], np.int64)
-        states, y = np.zeros(LANES, np.uint64), np.zeros(LANES, np.int64)
+        states, y, new = np.zeros(LANES, np.uint64), np.zeros(LANES, np.int64), np.zeros(LANES, np.int64)
         last = (part + 1) * n // parts
         for first in range(part * n // parts, last, LANES):
             group = chains[first : min(first + LANES, last)]
@@ -284,7 +288,7 @@ def gibbs(
                 for c in range(len(group)):
                     states[c] += _GOLDEN
                     y[c] = np.int64(uniform(states[c]) < sigmoid32(logit(group[c], theta, intercept)))
-                sweep(group, y, states, weights, rows, space, proposals, n_proposals, out, u, drawn)
+                sweep(group, y, states, weights, rows, space, proposals, n_proposals, out, u, drawn, new)
             for c in range(len(group)):
                 p = sigmoid32(logit(group[c], theta, intercept)) if marginalize else np.float32(y[c])
                 tally(group[c], p, space.offsets, space.sizes, space.cells, codes, acc[part])

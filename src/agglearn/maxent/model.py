@@ -87,7 +87,7 @@ class MaxEntClassifier(Estimator):
         momentum=None,
         n_sweeps=1,
         sampler="auto",
-        n_proposals=4,
+        n_proposals=8,
         gradient="rescaled",
         clip_ratio=True,
         preconditioner="both",

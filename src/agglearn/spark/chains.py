@@ -29,7 +29,7 @@ class SparkChains:
     """
 
     def __init__(
-        self, layout: Layout, n: int, intercept: float, seed: int, start="marginals", sampler="gibbs", n_proposals=4,
+        self, layout: Layout, n: int, intercept: float, seed: int, start="marginals", sampler="gibbs", n_proposals=8,
         partitions=None, session=None,
     ):  # fmt: skip
         self.layout, self.n = layout, n
