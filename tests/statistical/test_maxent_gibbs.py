@@ -4,42 +4,22 @@ Chi-square with fixed seeds, at a false-alarm rate of 1e-6 per test.
 """
 
 import numpy as np
-import pandas as pd
 import pytest
-from scipy.stats import chi2
+from chi_square import N, exact_positions, p_value_of
 
 from agglearn.maxent.chains import Chains
-from agglearn.maxent.enumeration import Enumeration
-from agglearn.maxent.layout import Layout
-from agglearn.observations import ContingencyTables
-
-N, SIZES = 200_000, (2, 3, 4)
-
-
-@pytest.fixture(scope="module")
-def world():
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame({f"f{i}": rng.integers(0, s, 500).astype(str) for i, s in enumerate(SIZES)})
-    tables = ContingencyTables.from_records(frame.assign(y=rng.integers(0, 2, 500)), "y")
-    layout = Layout.of(tables)
-    mu, theta = rng.normal(size=(2, len(layout.rows)))
-    return layout, Enumeration.of(tables), mu, theta
 
 
 def p_value(world, n_sweeps, sabotage=lambda chains, layout: None, sampler="gibbs") -> float:
     """Start N chains from the exact law, sweep, and test the law of where they are."""
     layout, exact, mu, theta = world
-    law = np.exp(exact.log_joint(mu, theta)).sum(axis=1)
     chains = Chains(layout, N, exact.intercept, seed=11, sampler=sampler)
-    drawn = np.random.default_rng(5).choice(len(law), N, p=law)
-    chains.positions[:] = exact.states[drawn] + layout.offsets
+    chains.positions[:] = exact_positions(world)
     chains.set_weights(mu, theta)
     sabotage(chains, layout)
     for step in range(n_sweeps):
         chains.sweep(step)
-    codes = chains.positions - layout.offsets
-    observed = np.bincount(np.ravel_multi_index(codes.T, SIZES), minlength=len(law))
-    return chi2.sf(np.sum((observed - N * law) ** 2 / (N * law)), len(law) - 1)
+    return p_value_of(world, chains.positions)
 
 
 def forget_one_pair(chains, layout):

@@ -32,8 +32,7 @@ class Chains:
     ):  # fmt: skip
         self.layout, self.n, self.seed, self.intercept = layout, n, seed, np.float32(intercept)
         self.first, self.n_proposals = first, n_proposals
-        wide = {"gibbs": layout.sizes < 0, "mh": layout.sizes > 0, "auto": layout.sizes >= WIDE}[sampler]
-        self.proposals = kernels.Proposals(wide, *proposals(layout))
+        self.proposals = kernels.Proposals(wide_features(layout, sampler), *proposals(layout))
         self.positions = starting_positions(layout, n, seed, start) if positions is None else positions
         k, padded = layout.n_modalities, int(layout.starts[-1])
         self.weights = np.zeros((2, k + 1, padded), np.float32)
@@ -58,6 +57,11 @@ class Chains:
             )  # fmt: skip
             kernels.collect(self.acc, counts, sums)
         return counts.astype(float), sums / kernels.UNIT
+
+
+def wide_features(layout: Layout, sampler: str) -> np.ndarray:
+    """(D,) which features are moved by Metropolis–Hastings."""
+    return {"gibbs": layout.sizes < 0, "mh": layout.sizes > 0, "auto": layout.sizes >= WIDE}[sampler]
 
 
 def starting_positions(layout: Layout, n: int, seed: int, how: str) -> np.ndarray:

@@ -60,8 +60,8 @@ class MaxEntClassifier(Estimator):
     tol : training has settled when what is systematic in the directions, told from noise by comparing windows of
         iterations, is below this many standard errors of the data per weight. From then on the mean is taken, for as
         long as `average` says and until ten times as many chains as records were seen. 0 for never.
-    engine : `numba` (this machine) or `spark` (chains in the active Spark session, see `agglearn.spark`); both give the
-        same weights, to the bit.
+    engine : `numba` (this machine) or `spark` (chains in the active Spark session, see `agglearn.spark`), which give the
+        same weights, to the bit; `torch` (PyTorch, on a CUDA device where there is one), the same to Monte-Carlo error.
     random_state : seed, or None for a fresh one.
 
     Attributes
@@ -152,6 +152,8 @@ class MaxEntClassifier(Estimator):
         made = Chains
         if self.engine == "spark":
             from agglearn.spark.chains import SparkChains as made  # PySpark is an optional extra
+        if self.engine == "torch":
+            from agglearn.maxent.torch_chains import TorchChains as made  # PyTorch is one too
         how = (self.initial_chains, self.sampler, self.n_proposals)
         return made(layout, int(self.n_chains), self.intercept_, seed, *how)
 
@@ -254,7 +256,7 @@ CHOICES = {
     "sampler": ("auto", "gibbs", "mh"),
     "missing": ("train", "refuse"),
     "initial_chains": ("marginals", "uniform"),
-    "engine": ("numba", "spark"),
+    "engine": ("numba", "spark", "torch"),
 }
 
 
