@@ -7,10 +7,12 @@ the authors' code ends at on Adult. Compilation is not timed. Figures of the aut
 """
 
 import argparse
+import importlib.util
 import time
 import tracemalloc
 from pathlib import Path
 
+import numba
 import numpy as np
 import pandas as pd
 
@@ -96,10 +98,10 @@ def model_of(layout: Layout) -> tuple[np.ndarray, np.ndarray]:
     return initial_mu(layout), rng.normal(0, 0.05, len(layout.rows))
 
 
-def iteration(tables, n_chains: int, times: int = 3, sampler: str = "gibbs") -> float:
+def iteration(tables, n_chains: int, times: int = 3, sampler: str = "gibbs", made=Chains) -> float:
     """Seconds of one iteration's sampling: weights in, sweep, statistics out."""
     layout = Layout.of(tables)
-    weights, chains = model_of(layout), Chains(layout, n_chains, -1.0, seed=0, sampler=sampler)
+    weights, chains = model_of(layout), made(layout, n_chains, -1.0, seed=0, sampler=sampler)
 
     def iterate():
         chains.set_weights(*weights)
@@ -167,17 +169,27 @@ def memory() -> None:
     print(f"\nPeak memory: {(peaks[1] - peaks[0]) / (499_000 * len(layout.sizes)):.1f} bytes per chain and feature")
 
 
-def effective_samples(n_chains: int = 10_000, sweeps: int = 30) -> None:
-    """Gibbs beside Metropolis–Hastings on a feature of 1,000 modalities among nine of 20."""
-    layout, rows = Layout.of(simulated(200_000, (1000,) + (20,) * 9)), []
+def busy_cores(n_chains: int = 100_000) -> None:
+    """Processor seconds of a sweep over its seconds."""
+    layout = Layout.of(simulated(*SHAPES["Adult-shaped"]))
+    chains, shares = Chains(layout, n_chains, -1.0, seed=0), []
+    chains.set_weights(*model_of(layout))
+    for step in range(5):
+        begin, used = time.perf_counter(), time.process_time()
+        chains.sweep(step)
+        shares.append((time.process_time() - used) / (time.perf_counter() - begin) / numba.get_num_threads())
+    print(f"\nCores busy in a sweep of {n_chains:,} chains: {max(shares):.0%} of {numba.get_num_threads()}")
+
+
+def effective_samples(shape: tuple[int, ...], n_chains: int = 10_000, sweeps: int = 30) -> None:
+    """Gibbs beside Metropolis–Hastings on features of 1,000 modalities, judged by the first of them."""
+    layout, rows = Layout.of(simulated(200_000, shape)), []
     rng = np.random.default_rng(2)
     mu, theta = initial_mu(layout), rng.normal(0, 0.3, len(layout.rows))
     mu = mu + np.where(layout.single, 0, rng.normal(0, 0.3, len(mu)))
     value = rng.normal(size=1000)
-    for sampler, n_proposals in (("gibbs", 1), ("mh", 1), ("mh", 4), ("mh", 16)):
+    for sampler, n_proposals in (("gibbs", 1), ("auto", 1), ("auto", 4), ("auto", 8), ("auto", 16)):
         chains = Chains(layout, n_chains, -1.0, seed=0, sampler=sampler, n_proposals=n_proposals)
-        if sampler == "mh":
-            chains.proposals.wide[1:] = False  # as `auto` has it
         chains.set_weights(mu, theta)
         for step in range(20):
             chains.sweep(step)
@@ -188,10 +200,14 @@ def effective_samples(n_chains: int = 10_000, sweeps: int = 30) -> None:
             seconds.append(time.perf_counter() - begin)
             path.append(value[chains.positions[:, 0] - layout.offsets[0]])
         share = 1 / autocorrelation_time(np.array(path))
-        name = sampler if sampler == "gibbs" else f"mh, {n_proposals} proposals"
+        name = sampler if sampler == "gibbs" else f"mh where wide, {n_proposals} proposals"
         sweeping = min(seconds)
         rows.append({"sampler": name, "s/sweep": sweeping, "ESS per draw": share, "ESS/s": n_chains * share / sweeping})
-    show("Effective samples per second, one feature of 1,000 modalities, 10,000 chains", rows)
+    wide = shape.count(max(shape))
+    show(
+        f"Effective samples per second, {wide} of {len(shape)} features have {max(shape):,} modalities, {n_chains:,} chains",
+        rows,
+    )
 
 
 def autocorrelation_time(path: np.ndarray) -> float:
@@ -216,11 +232,32 @@ def papers_largest_run(measured: int = 30_000) -> None:
         rows.append(
             {"sampler": sampler, "s/iteration": each, "iterations/s": 1 / each, "minutes": each * iterations / 60}
         )
+    rows += on_a_device(tables, n_chains, iterations)
     show(
         f"{n_chains:,} chains, {features} features of {size} modalities, {iterations} iterations: sampling on this machine, "
         f"from {measured:,} chains (the paper: 200 machines, hours)",
         rows,
     )
+
+
+def on_a_device(tables, n_chains: int, iterations: int) -> list[dict]:
+    """The same on a CUDA device, with all chains."""
+    if importlib.util.find_spec("torch") is None:
+        print("\nengine torch: not measured, PyTorch is not installed (`make torch`)")
+        return []
+    import torch
+
+    from agglearn.maxent.torch_chains import TorchChains
+
+    if not torch.cuda.is_available():
+        print("\nengine torch: not measured, there is no CUDA device")
+        return []
+    rows = []
+    for sampler in ("gibbs", "mh"):
+        each = iteration(tables, n_chains, 2, sampler, TorchChains)
+        rows.append({"sampler": f"{sampler}, torch on {torch.cuda.get_device_name()}", "s/iteration": each})
+        rows[-1] |= {"iterations/s": 1 / each, "minutes": each * iterations / 60}
+    return rows
 
 
 def time_to_authors_quality(folder: Path) -> None:
@@ -259,7 +296,9 @@ def main() -> None:
     beside_peers()
     against_sizes()
     memory()
-    effective_samples()
+    busy_cores()
+    effective_samples((1000,) + (20,) * 9)
+    effective_samples((1000,) * 6 + (20,) * 4, sweeps=20)
     papers_largest_run()
     if data:
         time_to_authors_quality(data)
