@@ -1,14 +1,16 @@
 """Encodings from noisy tables: what is summed, and the law of what is drawn instead of summed."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from test_target_encoding import clicks
 
 from agglearn.datasets import Population
 from agglearn.encoding import FrameEncoder, TargetEncoder
-from agglearn.observations import ContingencyTables, Records, encoded_from_noisy, with_gaussian_noise
+from agglearn.observations import ContingencyTables, Records, Table, encoded_from_noisy, with_gaussian_noise
 from agglearn.tasks import Classification, Source
 
 
@@ -25,14 +27,8 @@ def world():
 def behind(tables, raw):
     """Old values behind each modality of each feature, and the modality of each old value."""
     new, old = tables.encoder.features[0], raw.encoder.features[0]
-    to = new.encode(np_series([*old.values, None], old.name))
+    to = new.encode(pd.Series([*old.values, None], name=old.name, dtype=object))
     return to, [np.bincount(to, minlength=new.size), *(np.ones(n) for n in raw.encoder.sizes[1:])]
-
-
-def np_series(values, name):
-    import pandas as pd
-
-    return pd.Series(values, name=name, dtype=object)
 
 
 def test_without_noise_tables_are_sums_over_values(world):
@@ -86,7 +82,7 @@ def check_law(make, world, sigma=3.0, draws=60):
                     np.add.at(exact, to, full)
                 held = spread > 0
                 assert (found[~held] == 0).all()
-                z.append(((found - exact)[held] / spread[held]))
+                z.append((found - exact)[held] / spread[held])
     z = np.concatenate(z)
     assert abs(z.mean()) < 5 / math.sqrt(len(z))
     assert abs(np.mean(z**2) - 1) < 5 * math.sqrt(2 / len(z))
@@ -99,10 +95,6 @@ def drawn(encoder, codes, y, sigma, seed):
 
 def cell_by_cell(encoder, codes, y, sigma, seed):
     """What `encoded_from_noisy` says it is like: all noisy tables held, their cells summed."""
-    from dataclasses import replace
-
-    from agglearn.observations import Table
-
     noisy = with_gaussian_noise(ContingencyTables.from_codes(encoder, codes, y), sigma, seed)
     coded = drawn(encoder, codes, y, sigma, seed)
     to, _ = behind(coded, noisy)

@@ -6,4 +6,12 @@ from agglearn.observations.recoding import encoded_from_noisy
 from agglearn.observations.records import Records
 from agglearn.observations.tables import ContingencyTables, Table
 
-__all__ = ["ContingencyTables", "NoiseSpec", "Observation", "Records", "Table", "encoded_from_noisy", "with_gaussian_noise"]
+__all__ = [
+    "ContingencyTables",
+    "NoiseSpec",
+    "Observation",
+    "Records",
+    "Table",
+    "encoded_from_noisy",
+    "with_gaussian_noise",
+]
