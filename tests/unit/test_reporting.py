@@ -203,3 +203,12 @@ def test_headers_say_what_there_is_and_mappings_are_spelt_out():
     assert layout.grid(summarise(found, e), e, {}).rows == ["buckets = 2", "hashed = x 3, y 4"]
     series = figures._series(found, ["method", "observation_params.buckets", "observation_params.hashed"], e)
     assert series.tolist() == ["Ours, hashed x 3, y 4", "base, buckets 2"]
+
+
+def test_null_selects_rows_without_the_parameter():
+    values = {("a", "ours", params): [v] for params, v in (('{"k": 2}', 0.6), ("{}", 0.5))}
+    said = claim("greater", reference={"measure": "nllh", "params.k": None})
+    said["value"]["params.k"] = 2
+    assert judge(said, rows(values))["verdict"] == "holds"
+    said["value"]["params.k"] = None
+    assert judge(said, rows(values))["verdict"] != "holds"
