@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from agglearn.evaluation.intervals import mean_interval
-from agglearn.reporting import layout
+from agglearn.reporting import figures, layout
 from agglearn.reporting.claims import judge
 from agglearn.reporting.summary import summarise, verdict
 from agglearn.running import COLUMNS
@@ -188,3 +188,27 @@ def test_each_judges_every_case_and_the_reference_keeps_its_own():
     outcome = judge(said, rows(values))
     assert outcome["verdict"] == "fails"
     assert {c["case"]: c["verdict"] for c in outcome["cases"]} == {"4": "holds", "16": "fails"}
+
+
+def test_headers_say_what_there_is_and_mappings_are_spelt_out():
+    found = rows({("a", "ours"): [0.5], ("a", "base"): [0.6]})
+    found["observation_params"] = ['{"hashed": {"x": 3, "y": 4}}', '{"buckets": 2}']
+    e = EXPERIMENT | {
+        "table": {
+            "rows": [f"observation_params.{p}" for p in ("buckets", "hashed")],
+            "columns": ["method"],
+            "measure": "nllh",
+        }
+    }
+    assert layout.grid(summarise(found, e), e, {}).rows == ["buckets = 2", "hashed = x 3, y 4"]
+    series = figures._series(found, ["method", "observation_params.buckets", "observation_params.hashed"], e)
+    assert series.tolist() == ["Ours, hashed x 3, y 4", "base, buckets 2"]
+
+
+def test_null_selects_rows_without_the_parameter():
+    values = {("a", "ours", params): [v] for params, v in (('{"k": 2}', 0.6), ("{}", 0.5))}
+    said = claim("greater", reference={"measure": "nllh", "params.k": None})
+    said["value"]["params.k"] = 2
+    assert judge(said, rows(values))["verdict"] == "holds"
+    said["value"]["params.k"] = None
+    assert judge(said, rows(values))["verdict"] != "holds"

@@ -45,17 +45,27 @@ class TargetEncoder:
         prior : records at the base rate added to each value before its rate is taken.
         """
         table = pd.DataFrame({"value": _text(column), "y": y}).groupby("value")["y"].agg(["size", "sum"])
-        rate = (table["sum"] + prior * np.mean(y)) / (table["size"] + prior)
-        level = np.floor(np.log2(table["size"])).astype(int)
+        counted = table["size"].to_numpy(), table["sum"].to_numpy()
+        return cls.of_counts(str(column.name), tuple(table.index), *counted, float(np.mean(y)), modalities, prior)
+
+    @classmethod
+    def of_counts(
+        cls, name: str, values: tuple[str, ...], counts, label_sums, base_rate: float, modalities=1000, prior=20.0
+    ) -> "TargetEncoder":
+        """Learn from (m,) counts and label sums of the values, which may have noise: a count below 1 is taken for 1, a
+        label sum for the nearest that its count allows."""
+        counts = np.maximum(counts, 1)
+        rate = (np.clip(label_sums, 0, counts) + prior * base_rate) / (counts + prior)
+        level = np.floor(np.log2(counts)).astype(int)
         levels = int(level.max()) + 1
         if levels > modalities - 2:
             level, levels = level * (modalities - 2) // levels, modalities - 2
         bins = max(1, (modalities - 2) // levels)
         edges = np.unique(np.quantile(rate, np.linspace(0, 1, bins + 1)[1:-1]))
-        cell = level.to_numpy() * bins + np.searchsorted(edges, rate, side="left")
+        cell = level * bins + np.searchsorted(edges, rate, side="left")
         kept, codes = np.unique(cell, return_inverse=True)
-        labels = [f"{table['size'][cell == k].min()}+ records, rate {rate[cell == k].mean():.3g}" for k in kept]
-        return cls(str(column.name), tuple(table.index), tuple((codes + 1).tolist()), (NEVER, *labels))
+        labels = [f"{int(counts[cell == k].min())}+ records, rate {rate[cell == k].mean():.3g}" for k in kept]
+        return cls(name, values, tuple((codes + 1).tolist()), (NEVER, *labels))
 
     @property
     def size(self) -> int:

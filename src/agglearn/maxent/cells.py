@@ -4,6 +4,8 @@ import itertools
 
 import numpy as np
 
+from agglearn.observations.counting import buckets_of
+
 
 class Cells:
     """Numbers the cells that occur in some records: table after table, ascending within each.
@@ -13,20 +15,21 @@ class Cells:
     sizes : (D,) modalities of each feature.
     keys : features of each table: (i,) and, when `quadratic`, (i, j) with i < j.
     flat : (m,) int64 C-order index of each cell within its table; bounds : (tables + 1,) where each table begins.
+    cross_buckets : pairs with more cells than this are hashed into so many, which are then their cells; None for none.
     """
 
-    def __init__(self, sizes, keys, flat, bounds):
-        self.sizes, self.keys, self.flat, self.bounds = sizes, keys, flat, bounds
+    def __init__(self, sizes, keys, flat, bounds, cross_buckets=None):
+        self.sizes, self.keys, self.flat, self.bounds, self.cross_buckets = sizes, keys, flat, bounds, cross_buckets
 
     @classmethod
-    def of(cls, codes: np.ndarray, sizes: np.ndarray, quadratic: bool = True) -> "Cells":
+    def of(cls, codes: np.ndarray, sizes: np.ndarray, quadratic: bool = True, cross_buckets=None) -> "Cells":
         """Cells of (n, D) codes."""
         keys = table_keys(len(sizes), quadratic)
         found = []
         for key in keys:
-            flat = _flat(codes, key, sizes)
+            flat = _flat(codes, key, sizes, cross_buckets)
             found.append(np.unique(flat[flat >= 0]))
-        return cls(sizes, keys, np.concatenate(found), np.cumsum([0, *map(len, found)]))
+        return cls(sizes, keys, np.concatenate(found), np.cumsum([0, *map(len, found)]), cross_buckets)
 
     @property
     def size(self) -> int:
@@ -38,7 +41,7 @@ class Cells:
         out = np.empty((len(codes), len(self.keys)), dtype=np.int32)
         for t, key in enumerate(self.keys):
             known = self.flat[self.bounds[t] : self.bounds[t + 1]]
-            flat = _flat(codes, key, self.sizes)
+            flat = _flat(codes, key, self.sizes, self.cross_buckets)
             place = np.minimum(np.searchsorted(known, flat), len(known) - 1)
             out[:, t] = np.where(known[place] == flat, self.bounds[t] + place, self.size)
         return out
@@ -50,10 +53,12 @@ def table_keys(n_features: int, quadratic: bool) -> list[tuple[int, ...]]:
     return singles + (list(itertools.combinations(range(n_features), 2)) if quadratic else [])
 
 
-def _flat(codes: np.ndarray, key, sizes) -> np.ndarray:
-    """(n,) int64 flat cell of each row in one table, −1 where a value is unseen."""
+def _flat(codes: np.ndarray, key, sizes, cross_buckets: int | None) -> np.ndarray:
+    """(n,) int64 flat cell, or bucket, of each row in one table, −1 where a value is unseen."""
     flat, seen = np.zeros(len(codes), np.int64), np.ones(len(codes), bool)
     for i in key:
         flat = flat * int(sizes[i]) + codes[:, i]
         seen &= codes[:, i] >= 0
+    if len(key) == 2 and cross_buckets and int(sizes[key[0]]) * int(sizes[key[1]]) > cross_buckets:
+        flat = buckets_of(flat, cross_buckets)
     return np.where(seen, flat, -1)

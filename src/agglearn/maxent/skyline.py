@@ -31,7 +31,8 @@ class LogisticSkyline(Estimator):
     Attributes
     ----------
     l2_ : λ used. path_ : (λs, 2) each λ tried and its mean log-likelihood of held-out rows; empty for a given λ.
-    coef_ : (m,) weights of the cells that occur. intercept_ : b. encoder_, classes_.
+    coef_ : (m,) weights of the cells that occur, or of the buckets where the records say that pairs are hashed.
+    cross_buckets_ : as the records had it. intercept_ : b. encoder_, classes_.
     """
 
     observes = Records
@@ -49,8 +50,8 @@ class LogisticSkyline(Estimator):
             raise ConfigError(f"l2: {self.l2!r} is not known; 'path' or a number")
         codes, y = observation.codes, np.asarray(observation.y, dtype=float)
         self.classes_, self.encoder_ = np.array([0, 1]), observation.encoder
-        cells = Cells.of(codes, observation.encoder.sizes, self.quadratic)
-        self.cells_flat_, self.cells_bounds_ = cells.flat, cells.bounds
+        cells = Cells.of(codes, observation.encoder.sizes, self.quadratic, observation.cross_buckets)
+        self.cells_flat_, self.cells_bounds_, self.cross_buckets_ = cells.flat, cells.bounds, cells.cross_buckets
         start, self.path_, self.l2_ = None, np.empty((0, 2)), self.l2
         if self.l2 == "path":
             start = self._choose(codes, y, cells)
@@ -85,7 +86,8 @@ class LogisticSkyline(Estimator):
     def predict_proba(self, frame) -> np.ndarray:
         """(n, 2) probabilities of both labels for raw columns, matched by name; cells never seen add nothing."""
         sizes = self.encoder_.sizes
-        cells = Cells(sizes, table_keys(len(sizes), self.quadratic), self.cells_flat_, self.cells_bounds_)
+        keys = table_keys(len(sizes), self.quadratic)
+        cells = Cells(sizes, keys, self.cells_flat_, self.cells_bounds_, self.cross_buckets_)
         p = predict(cells.index(self.encoder_.encode(frame)), self.coef_, self.intercept_)
         return np.column_stack([1 - p, p])
 

@@ -2,7 +2,16 @@
 
 from agglearn.observations.base import NoiseSpec, Observation
 from agglearn.observations.noise import with_gaussian_noise
+from agglearn.observations.recoding import encoded_from_noisy
 from agglearn.observations.records import Records
 from agglearn.observations.tables import ContingencyTables, Table
 
-__all__ = ["ContingencyTables", "NoiseSpec", "Observation", "Records", "Table", "with_gaussian_noise"]
+__all__ = [
+    "ContingencyTables",
+    "NoiseSpec",
+    "Observation",
+    "Records",
+    "Table",
+    "encoded_from_noisy",
+    "with_gaussian_noise",
+]

@@ -4,7 +4,9 @@ Gilotte et al. 2022, section 5.1: the tables of the AdKDD'21 challenge carry Gau
 every label sum.
 """
 
+import functools
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -17,7 +19,9 @@ from agglearn.seeds import generator
 MOST_CELLS = 100_000_000  # with noise every cell is occupied: 24 bytes each
 
 
-def with_gaussian_noise(tables: ContingencyTables, sigma: float, seed: int, delta: float = 1e-5) -> ContingencyTables:
+def with_gaussian_noise(
+    tables: ContingencyTables, sigma: float, seed: int, delta: float = 1e-5, merged: Sequence[np.ndarray] | None = None
+) -> ContingencyTables:
     """The tables with independent N(0, σ²) on count and label sum of every cell, empty ones too, and on both totals.
 
     The noise of a table depends on seed and names of its features only, not on which other tables there are. Totals are
@@ -28,6 +32,8 @@ def with_gaussian_noise(tables: ContingencyTables, sigma: float, seed: int, delt
     sigma : standard deviation, in records. 0 gives the tables back.
     seed : of the noise.
     delta : at which `noise.epsilon` is stated: what this law would promise if it were drawn in secret (`promised`).
+    merged : of each feature, (modalities,) values that each modality stands for, where the noise was added to tables
+        of these values and their cells then summed: a cell's variance is σ² times the cells in it.
 
     Raises
     ------
@@ -46,7 +52,8 @@ def with_gaussian_noise(tables: ContingencyTables, sigma: float, seed: int, delt
         )
     names = tables.names
     noisy = {
-        k: _noisy(t, sigma, generator("gaussian noise", seed, [names[i] for i in k])) for k, t in tables.tables.items()
+        k: _noisy(t, sigma * _summed(merged, k), generator("gaussian noise", seed, [names[i] for i in k]))
+        for k, t in tables.tables.items()
     }
     shift = generator("gaussian noise", seed, "totals").normal(0, sigma, 2)
     total = max(tables.total + shift[0], 2.0)
@@ -65,7 +72,14 @@ def promised(sigma: float, n_tables: int, delta: float) -> float:
     return rho + 2 * math.sqrt(rho * math.log(1 / delta))
 
 
-def _noisy(table: Table, sigma: float, rng: np.random.Generator) -> Table:
+def _summed(merged, key) -> float | np.ndarray:
+    """Root of the number of noisy cells behind each cell of a table, flat; 1 where none were summed."""
+    if merged is None:
+        return 1.0
+    return np.sqrt(functools.reduce(np.multiply.outer, [merged[i] for i in key])).ravel()
+
+
+def _noisy(table: Table, sigma, rng: np.random.Generator) -> Table:
     counts, sums = rng.normal(0, sigma, (2, math.prod(table.shape)))
     counts[table.cells] += table.counts
     sums[table.cells] += table.label_sums

@@ -25,12 +25,15 @@ class Records(Observation):
     frame : raw features, one row per record.
     y : (n,) int8 labels in {0, 1}.
     label : name of the label.
+    cross_buckets : who crosses features hashes pairs with more cells than this into so many, as tables of these records
+        would (`ContingencyTables.from_records`); None for not at all.
     """
 
     encoder: FrameEncoder
     frame: pd.DataFrame
     y: np.ndarray
     label: str = "label"
+    cross_buckets: int | None = None
 
     @classmethod
     def from_records(
@@ -58,7 +61,8 @@ class Records(Observation):
         folder = prepared(folder)
         self.frame.to_parquet(folder / "features.parquet", index=False)
         np.save(folder / "labels.npy", self.y)
-        write_json(folder / "records.json", {"label": self.label, "encoder": self.encoder.to_dict()})
+        header = {"label": self.label, "cross_buckets": self.cross_buckets, "encoder": self.encoder.to_dict()}
+        write_json(folder / "records.json", header)
 
     @classmethod
     def load(cls, folder) -> Self:
@@ -66,11 +70,11 @@ class Records(Observation):
         with reading(folder, "records"):
             header = read_json(folder / "records.json")
             frame = pd.read_parquet(folder / "features.parquet")
-            return cls(
-                FrameEncoder.from_dict(header["encoder"]), frame, np.load(folder / "labels.npy"), header["label"]
-            )
+            encoder, y = FrameEncoder.from_dict(header["encoder"]), np.load(folder / "labels.npy")
+            return cls(encoder, frame, y, header["label"], header.get("cross_buckets"))
 
     def _fingerprint(self, hasher) -> None:
-        hasher.update(repr([self.encoder.to_dict(), list(self.frame.columns), self.label]).encode())
+        said = [self.encoder.to_dict(), list(self.frame.columns), self.label, self.cross_buckets]
+        hasher.update(repr(said).encode())
         hasher.update(pd.util.hash_pandas_object(self.frame, index=False).to_numpy().tobytes())
         hasher.update(self.y.tobytes())

@@ -71,9 +71,11 @@ def judge(claim: dict, rows: pd.DataFrame) -> dict:
 
 
 def _selected(rows: pd.DataFrame, selector: dict) -> pd.Series:
+    """Rows that have the values; a list allows several, null asks for a parameter that is not there."""
     same = pd.Series(True, index=rows.index)
     for name, value in selector.items():
-        same &= field(rows, name).isin(value) if isinstance(value, list) else field(rows, name) == value
+        column = field(rows, name)
+        same &= column.isna() if value is None else column.isin(value) if isinstance(value, list) else column == value
     return same
 
 

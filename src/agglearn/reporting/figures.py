@@ -95,11 +95,9 @@ def _series(frame: pd.DataFrame, fields: list[str], experiment: dict) -> pd.Seri
         key = name.rpartition(".")[2]
         return "" if value is None or value != value else f"{SYMBOLS.get(key, key.replace('_', ' '))} {plain(value)}"
 
-    parts = [summary.field(frame, f).map(lambda v, f=f: text(f, v)) for f in fields]
-    joined = parts[0]
-    for part in parts[1:]:
-        joined = joined + ", " + part
-    return joined.str.strip(", ")
+    columns = [summary.field(frame, f) for f in fields]
+    said = [filter(None, map(text, fields, values)) for values in zip(*columns, strict=True)]
+    return pd.Series([", ".join(parts) for parts in said], frame.index, dtype=object)
 
 
 def _natural(label: str) -> list:

@@ -36,7 +36,9 @@ class Grid:
 
 
 def plain(value) -> str:
-    """A parameter's value as people write it."""
+    """A parameter's value as people write it; a mapping comes as the JSON text that `summary.field` makes of it."""
+    if isinstance(value, str) and value.startswith("{"):
+        return ", ".join(f"{k} {plain(v)}" for k, v in json.loads(value).items())
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
@@ -62,8 +64,8 @@ def grid(table: pd.DataFrame, experiment: dict, titles: dict[str, str]) -> Grid:
         match = shown[_where(shown, rows, row_keys[i]) & _where(shown, columns, column_keys[j])]
         if not match.empty:
             cells[i, j] = _cell(match.iloc[0], experiment, spec.get("digits", 3), notes)
-    named = [" / ".join(_label(f, v, experiment, titles) for f, v in zip(rows, k, strict=True)) for k in row_keys]
-    heads = [", ".join(_label(f, v, experiment, titles) for f, v in zip(columns, k, strict=True)) for k in column_keys]
+    named = [" / ".join(_labels(rows, k, experiment, titles)) for k in row_keys]
+    heads = [", ".join(_labels(columns, k, experiment, titles)) for k in column_keys]
     corner = measure_name(measures[0]) if len(measures) == 1 else ""
     return Grid(corner, heads, named, cells, notes)
 
@@ -111,6 +113,11 @@ def _where(shown: pd.DataFrame, fields: list[str], key) -> pd.Series:
         column = summary.field(shown, name)
         same &= column.isna() if value is None else column == value
     return same
+
+
+def _labels(fields: list[str], key: tuple, experiment: dict, titles: dict[str, str]) -> list[str]:
+    """What tells a row or a column from the others; a parameter that it does not have is left out."""
+    return [label for f, v in zip(fields, key, strict=True) if (label := _label(f, v, experiment, titles))]
 
 
 def _label(name: str, value, experiment: dict, titles: dict[str, str]) -> str:

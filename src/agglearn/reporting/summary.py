@@ -136,5 +136,6 @@ def field(table: pd.DataFrame, name: str) -> pd.Series:
     column, _, key = name.partition(".")
     if not key:
         return table[column]
-    values = table[column].map(lambda text: json.loads(text).get(key) if isinstance(text, str) else None)
-    return values.map(lambda v: json.dumps(v) if isinstance(v, dict | list) else v)
+    values = (json.loads(text).get(key) if isinstance(text, str) else None for text in table[column])
+    spelt = [json.dumps(v) if isinstance(v, dict | list) else v for v in values]
+    return pd.Series(spelt, table.index, dtype=object)  # a row without the parameter leaves the others' type alone

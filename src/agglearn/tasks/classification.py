@@ -9,11 +9,17 @@ import numpy as np
 import pandas as pd
 
 from agglearn.datasets import Population
-from agglearn.encoding import FrameEncoder, with_target_encodings
+from agglearn.encoding import FrameEncoder, HashedEncoder, with_target_encodings
 from agglearn.errors import ConfigError, DataError, NotAvailable
 from agglearn.evaluation import auc, brier, calibration_error, normalized_log_likelihood
 from agglearn.evaluation.interactions import pair_interactions
-from agglearn.observations import ContingencyTables, Observation, Records, with_gaussian_noise
+from agglearn.observations import (
+    ContingencyTables,
+    Observation,
+    Records,
+    encoded_from_noisy,
+    with_gaussian_noise,
+)
 from agglearn.seeds import generator
 from agglearn.seeds import seed as seed_of
 from agglearn.tasks.base import Measurement, Source, Task, Truth
@@ -58,12 +64,18 @@ class Classification(Task):
     """Observations of training rows; test rows are judged.
 
     Parameters of an observation: `binning` (default: the data set's, else deciles), `pairs` (contingency tables),
-    `hashed` ({column: buckets}), `max_modalities` (leave out features with more; their names stand in the log),
-    `gaussian_noise` (σ, seeded; contingency tables only). Parameters of a stored data set: `rows` (a random subset of
-    that size). An entry's `encoding: {target: …}` sets training rows aside for it.
+    `hashed` ({column: buckets}), `max_modalities` (leave out features with more, or hash them into `buckets` where that is
+    given and not 0; their names stand in the log), `cross_buckets` (tables of pairs with more cells are hashed into so
+    many). Of contingency tables only: `gaussian_noise` (σ, seeded) or `noise_share` (σ per training record), and
+    `encode_noisy` ({above, modalities}: features of more values are encoded by what the noisy tables say of them).
+    Parameters of a stored data set: `rows` (a random subset of that size). An entry's `encoding: {target: …}` sets
+    training rows aside for it.
     """
 
-    PARAMS: ClassVar = ("binning", "gaussian_noise", "hashed", "max_modalities", "pairs")
+    PARAMS: ClassVar = (
+        "binning", "buckets", "cross_buckets", "encode_noisy", "gaussian_noise", "hashed", "max_modalities",
+        "noise_share", "pairs",
+    )  # fmt: skip
 
     MEASURES: ClassVar = {
         "nllh": ("", "higher"),
@@ -87,12 +99,9 @@ class Classification(Task):
         frame, y = frame[kept].reset_index(drop=True), y[kept]
         label = source.entry.get("label", {}).get("column", "label")
         if kind is ContingencyTables:
-            codes = encoder.encode(frame)
-            tables = ContingencyTables.from_codes(encoder, codes, y, label, params.get("pairs", "all"))
-            noise_seed = seed_of("gaussian noise", source.name, seed)
-            return with_gaussian_noise(tables, params.get("gaussian_noise", 0), noise_seed), test
+            return _tables(source, encoder, encoder.encode(frame), y, label, params, seed), test
         if kind is Records:
-            return Records(encoder, frame[encoder.names], y, label), test
+            return Records(encoder, frame[encoder.names], y, label, params.get("cross_buckets")), test
         raise ConfigError(
             f"observe: Classification cannot make {kind.__name__}; it makes ContingencyTables and Records"
         )
@@ -114,6 +123,16 @@ class Classification(Task):
             yield Measurement("theta_error", _theta_error(estimator, truth.parameters["theta"]))
 
 
+def _tables(source: Source, encoder: FrameEncoder, codes: np.ndarray, y: np.ndarray, label, params: dict, seed: int):
+    """Tables of encoded training rows, with the noise that the parameters ask for."""
+    pairs, noise_seed = params.get("pairs", "all"), seed_of("gaussian noise", source.name, seed)
+    sigma = params.get("gaussian_noise") or params.get("noise_share", 0) * len(y)
+    if how := params.get("encode_noisy"):
+        return encoded_from_noisy(encoder, codes, y, sigma, noise_seed, how["above"], how["modalities"], label, pairs)
+    tables = ContingencyTables.from_codes(encoder, codes, y, label, pairs, params.get("cross_buckets"))
+    return with_gaussian_noise(tables, sigma, noise_seed)
+
+
 def _encoder(source: Source, frame: pd.DataFrame, y: np.ndarray, params: dict, seed: int):
     """The encoder of an observation, and which training rows are left to learn from (those not used for encoding)."""
     entry, kept = source.entry, np.ones(len(frame), dtype=bool)
@@ -124,9 +143,13 @@ def _encoder(source: Source, frame: pd.DataFrame, y: np.ndarray, params: dict, s
         kept = generator("target encoding", source.name, seed).random(len(frame)) >= target["holdout"]
         encoder = with_target_encodings(encoder, frame[~kept], y[~kept], target["above"], target["modalities"])
     if most := params.get("max_modalities"):
-        names = [f.name for f in encoder.features if f.size <= most]
-        print(f"{source.name}: features with more modalities left out: {sorted(set(encoder.names) - set(names))}")
-        encoder = encoder.select(names)
+        large, buckets = [f.name for f in encoder.features if f.size > most], params.get("buckets")
+        done = f"hashed into {buckets} buckets" if buckets else "left out"
+        print(f"{source.name}: features with more modalities {done}: {sorted(large)}")
+        if buckets:
+            hashed = {name: HashedEncoder.fit(frame[name], buckets) for name in large}
+            return FrameEncoder(tuple(hashed.get(f.name, f) for f in encoder.features)), kept
+        encoder = encoder.select([n for n in encoder.names if n not in large])
     return encoder, kept
 
 

@@ -1,0 +1,117 @@
+"""Hashed crosses: cells that share a weight, against enumeration and against an explicit hashed encoding."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import expit
+
+from agglearn.maxent import LogisticSkyline
+from agglearn.maxent.enumeration import Enumeration
+from agglearn.maxent.hashed import Buckets
+from agglearn.observations import ContingencyTables, Records
+from agglearn.observations.counting import buckets_of
+
+BUCKETS = 5  # for tables of 6, 8 and 12 cells
+
+
+@pytest.fixture(scope="module")
+def hashed(records):
+    return ContingencyTables.from_records(records, "label", cross_buckets=BUCKETS)
+
+
+def statistics(tables) -> tuple[np.ndarray, np.ndarray]:
+    """All tables' counts and label sums in one row each."""
+    d, c = zip(*((a.ravel(), b.ravel()) for a, b in (tables.dense(*k) for k in tables.tables)), strict=True)
+    return np.concatenate(d), np.concatenate(c)
+
+
+def test_hashed_aggregates_are_aggregates_of_the_hashed_encoding(tables, hashed):
+    buckets = Buckets.of(hashed)
+    assert buckets.size == 2 + 3 + 4 + 3 * BUCKETS
+    for found, exact in zip(statistics(hashed), statistics(tables), strict=True):
+        np.testing.assert_array_equal(buckets.fold(exact), found)
+
+
+def test_nothing_hashed_is_the_identity(tables):
+    values = np.arange(len(statistics(tables)[0]), dtype=float)
+    assert (Buckets.of(tables).expand(values) == values).all()
+    assert (Buckets.of(tables).fold(values) == values).all()
+
+
+def test_expanding_is_the_adjoint_of_folding(hashed):
+    buckets, rng = Buckets.of(hashed), np.random.default_rng(0)
+    weights, cells = rng.normal(size=buckets.size), rng.normal(size=len(buckets.weight_of))
+    assert np.isclose(buckets.fold(cells) @ weights, cells @ buckets.expand(weights))
+
+
+def objective(tables, hashed, expand, fold, v, l2=(1.0, 16.0)) -> tuple[float, np.ndarray]:
+    """Penalised loss of (μ, θ) over buckets, by enumeration of all states, and its gradient (lemma 2 for φ_H)."""
+    exact, (d, c) = Enumeration.of(tables), statistics(hashed)
+    mu, theta = np.split(v, 2)
+    cells = expand(mu), expand(theta)
+    loss = exact.objective(*cells, 0.0, 0.0)[0] + l2[0] * mu @ mu + l2[1] * theta @ theta
+    d_hat, c_hat = map(fold, exact.expected(*cells))
+    return loss, np.concatenate([d_hat - d + 2 * l2[0] * mu, c_hat - c + 2 * l2[1] * theta])
+
+
+def check_gradient(fold, tables, hashed):
+    buckets, rng = Buckets.of(hashed), np.random.default_rng(1)
+    v, step = rng.normal(size=2 * buckets.size) * 0.3, 1e-4
+    _, gradient = objective(tables, hashed, buckets.expand, fold, v)
+    for k in rng.choice(len(v), 12, replace=False):
+        up, down = (objective(tables, hashed, buckets.expand, fold, v + s * np.eye(len(v))[k]) for s in (step, -step))
+        assert np.isclose(gradient[k], (up[0] - down[0]) / (2 * step), atol=1e-3)
+
+
+def test_gradient_by_enumeration(tables, hashed):
+    buckets = Buckets.of(hashed)
+    check_gradient(buckets.fold, tables, hashed)
+
+    def last_cell_only(cells):
+        out = np.zeros(buckets.size)
+        out[buckets.weight_of] = cells
+        return out
+
+    with pytest.raises(AssertionError):
+        check_gradient(last_cell_only, tables, hashed)
+
+
+def encoded(frame, encoder) -> np.ndarray:
+    """(n, w) φ_H of every record, written down from its definition."""
+    codes, sizes = encoder.encode(frame).astype(int), encoder.sizes
+    columns = [np.eye(size)[codes[:, i]] for i, size in enumerate(sizes)]
+    for i in range(len(sizes)):
+        for j in range(i + 1, len(sizes)):
+            cells = codes[:, i] * sizes[j] + codes[:, j]
+            columns.append(np.eye(BUCKETS)[buckets_of(cells, BUCKETS)])
+    return np.hstack(columns)
+
+
+def test_skyline_is_the_logistic_regression_on_the_hashed_encoding(records):
+    seen = Records.from_records(records, "label")
+    model = LogisticSkyline(l2=2.0, tol=1e-13).fit(replace(seen, cross_buckets=BUCKETS))
+    phi, y = encoded(records, seen.encoder), records.label.to_numpy()
+
+    def loss(w):
+        z = phi @ w[:-1] + w[-1]
+        g = expit(z) - y
+        return np.sum(np.logaddexp(0, z) - y * z) + 2 * w[:-1] @ w[:-1], np.append(phi.T @ g + 4 * w[:-1], g.sum())
+
+    w = minimize(loss, np.zeros(phi.shape[1] + 1), jac=True, method="BFGS", options={"gtol": 1e-6}).x
+    expected = expit(phi @ w[:-1] + w[-1])
+    assert np.allclose(model.predict_proba(records)[:, 1], expected, atol=1e-4)
+    plain = LogisticSkyline(l2=2.0, tol=1e-13).fit(seen).predict_proba(records)[:, 1]
+    assert np.abs(plain - expected).max() > 1e-3
+
+
+def test_hashing_of_crosses_is_kept_with_records_and_skyline(records, tmp_path):
+    seen = replace(Records.from_records(records, "label"), cross_buckets=BUCKETS)
+    seen.save(tmp_path / "records")
+    back = Records.load(tmp_path / "records")
+    assert back.digest == seen.digest != replace(seen, cross_buckets=None).digest
+    model = LogisticSkyline(l2=2.0).fit(back)
+    model.save(tmp_path / "model")
+    again = LogisticSkyline.load(tmp_path / "model")
+    assert (again.predict_proba(records) == model.predict_proba(records)).all()
