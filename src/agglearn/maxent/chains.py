@@ -42,12 +42,12 @@ class Chains:
         self.acc = np.zeros((numba.get_num_threads(), len(layout.rows)), np.int64)
 
     def set_weights(self, mu: np.ndarray, theta: np.ndarray) -> None:
-        """Use these (m,) cell weights from now on."""
+        """Use these (w,) weights from now on."""
         at = self.layout
-        kernels.spread(mu, theta, at.rows, at.columns, at.padded, self.weights, self.theta)
+        kernels.spread(at.expand(mu), at.expand(theta), at.rows, at.columns, at.padded, self.weights, self.theta)
 
     def sweep(self, iteration: int, n_sweeps: int = 1, marginalize: bool = True) -> tuple[np.ndarray, np.ndarray]:
-        """Move all chains; (m,) estimates of E[D]·n′/n and E[C]·n′/n: sums over chains (lines 2–7 of Algorithm 1)."""
+        """Move all chains; (w,) estimates of E[D]·n′/n and E[C]·n′/n: sums over chains (lines 2–7 of Algorithm 1)."""
         counts, sums = np.zeros((2, len(self.layout.rows)), np.int64)
         seed = np.random.SeedSequence([self.seed, iteration]).generate_state(1, np.uint64)[0]
         for first in range(0, self.n, kernels.SEGMENT):
@@ -56,7 +56,7 @@ class Chains:
                 self.intercept, self.layout.space, self.proposals, self.n_proposals, seed, n_sweeps, marginalize, self.acc,
             )  # fmt: skip
             kernels.collect(self.acc, counts, sums)
-        return counts.astype(float), sums / kernels.UNIT
+        return self.layout.fold(counts.astype(float)), self.layout.fold(sums / kernels.UNIT)
 
 
 def wide_features(layout: Layout, sampler: str) -> np.ndarray:

@@ -159,7 +159,7 @@ class MaxEntClassifier(Estimator):
 
     def _train(self, layout, chains, total):
         """Algorithm 1; returns μ and θ, averaged, (m,) each."""
-        mu, theta, scale = initial_mu(layout), np.zeros(len(layout.rows)), total / chains.n
+        mu, theta, scale = initial_mu(layout), np.zeros(len(layout.d)), total / chains.n
         schedule = Schedule(self.max_iter, self.average, self.tol, math.ceil(ROUNDS * scale))
         windows, (step_mu, step_theta, momentum) = self._windows(layout), self._steps(layout.n_tables)
         velocity, begin, step, misfit, self.trace_ = np.zeros_like(theta), time.perf_counter(), 0, [], []
@@ -193,7 +193,7 @@ class MaxEntClassifier(Estimator):
     def _windows(self, layout):
         information = layout.c * (1 - layout.c / np.maximum(layout.d, 1.0))
         known = effective(layout.d, self.l2_mu), effective(information, self.l2_theta)
-        return Windows(known, len(layout.rows))
+        return Windows(known, len(layout.d))
 
     def _steps(self, n_tables):
         """Step sizes on μ and θ, and the momentum of θ."""
@@ -272,8 +272,11 @@ def relative_misfit(model: np.ndarray, data: np.ndarray) -> float:
 
 
 def initial_mu(layout: Layout) -> np.ndarray:
-    """(m,) start of μ: 0 for pairs, centred log counts for single features (independent features)."""
+    """(w,) start of μ: 0 for pairs, centred log counts for single features (independent features)."""
     logs = np.concatenate([np.log(np.maximum(counts, 0.5)) for counts in layout.marginals])
     feature = np.repeat(np.arange(len(layout.sizes)), layout.sizes)
     logs -= (np.bincount(feature, logs) / layout.sizes)[feature]
-    return np.where(layout.single, logs[layout.rows], 0.0)
+    mu = np.zeros(len(layout.d))
+    weight_of = layout.expand(np.arange(len(mu)))
+    mu[weight_of[layout.single]] = logs[layout.rows[layout.single]]
+    return mu

@@ -54,11 +54,11 @@ class TorchChains:
         return torch.as_tensor(np.ascontiguousarray(array).astype(_PLAIN.get(array.dtype, array.dtype))).to(self.device)
 
     def set_weights(self, mu: np.ndarray, theta: np.ndarray) -> None:
-        """Use these (m,) cell weights from now on."""
+        """Use these (w,) weights from now on."""
         at = self.layout
         single = self._on(at.single)
         rows, columns = (self._on(a).long() for a in (at.rows, at.columns))
-        mu, theta = (self._on(v.astype(np.float32)) for v in (mu, theta))
+        mu, theta = (self._on(at.expand(v).astype(np.float32)) for v in (mu, theta))
         self.theta[rows, columns] = self.theta[columns, rows] = theta
         matrix = torch.zeros_like(self.theta)
         for y, values in enumerate((mu, mu + theta)):
@@ -82,7 +82,7 @@ class TorchChains:
                 y = torch.rand(len(x), generator=random, device=self.device) < self._probability(x)
                 self._move(x, y.long(), random)
             self._tally(x, self._probability(x) if marginalize else y.float(), sums)
-        return tuple(sums.cpu().numpy())
+        return tuple(map(self.layout.fold, sums.cpu().numpy()))
 
     def _probability(self, x):
         """P(Y = 1 | x) (eq. 3), (n,) float32."""

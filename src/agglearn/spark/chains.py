@@ -41,7 +41,7 @@ class SparkChains:
         self._spread([(a, positions[a:b]) for a, b in itertools.pairwise(bounds)])
 
     def set_weights(self, mu: np.ndarray, theta: np.ndarray) -> None:
-        """Use these (m,) cell weights from now on."""
+        """Use these (w,) weights from now on."""
         self._weights.append(self._context.broadcast((mu, theta)))
 
     def sweep(self, iteration: int, n_sweeps: int = 1, marginalize: bool = True) -> tuple[np.ndarray, np.ndarray]:
@@ -77,7 +77,7 @@ class SparkChains:
 
 
 def move(block, fixed, weights, how: dict):
-    """(number of the first chain, positions, (2, m) sums) of a block after an iteration. Runs on executors."""
+    """(number of the first chain, positions, (2, w) sums) of a block after an iteration. Runs on executors."""
     import numba
 
     numba.set_num_threads(1)  # a task has one core
