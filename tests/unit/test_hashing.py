@@ -153,16 +153,16 @@ def test_every_learner_takes_hashed_features(tmp_path, kind):
     assert records.encoder == tables.encoder
 
 
-@pytest.mark.parametrize("kind", [MaxEntClassifier, BestPairClassifier])
-def test_hashed_crosses_are_refused_by_who_cannot_use_them(kind):
+def test_hashed_crosses_are_refused_by_who_cannot_use_them():
     tables = ContingencyTables.from_records(users(), "y", cross_buckets=30)
     with pytest.raises(DataError, match="'user' × 'zone' is hashed"):
-        kind().fit(tables)
+        BestPairClassifier().fit(tables)
     with pytest.raises(DataError, match="is hashed"):
         tables.matrices()
     with pytest.raises(DataError, match="cross_buckets"):
         ContingencyTables.from_records(users(), "y", cross_buckets=0)
     NaiveBayesClassifier().fit(tables)
+    MaxEntClassifier(n_chains=50, max_iter=3).fit(tables)
 
 
 def test_on_the_command_line(tmp_path, monkeypatch, capsys):

@@ -3,13 +3,15 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from agglearn.maxent import LogisticSkyline
+from agglearn.maxent import LogisticSkyline, MaxEntClassifier
 from agglearn.maxent.enumeration import Enumeration
 from agglearn.maxent.hashed import Buckets
+from agglearn.maxent.layout import Layout
 from agglearn.observations import ContingencyTables, Records
 from agglearn.observations.counting import buckets_of
 
@@ -115,3 +117,61 @@ def test_hashing_of_crosses_is_kept_with_records_and_skyline(records, tmp_path):
     model.save(tmp_path / "model")
     again = LogisticSkyline.load(tmp_path / "model")
     assert (again.predict_proba(records) == model.predict_proba(records)).all()
+
+
+GOOD = {
+    "n_chains": 10_000,
+    "max_iter": 400,
+    "l2_theta": 4.0,
+    "step_theta": 0.15,
+    "step_mu": 0.2,
+    "tol": 0,
+    "random_state": 1,
+}
+
+
+@pytest.fixture(scope="module")
+def model(hashed):
+    return MaxEntClassifier(**GOOD, trace_every=100).fit(hashed)
+
+
+def test_training_reaches_the_exact_optimum(tables, hashed, model):
+    exact, buckets, l2 = Enumeration.of(tables), Buckets.of(hashed), (1.0, 4.0)
+
+    def both(v):
+        loss, gradient = objective(tables, hashed, buckets.expand, buckets.fold, v, l2)
+        return loss / tables.total, gradient / tables.total
+
+    options = {"maxiter": 20_000, "ftol": 1e-15, "gtol": 1e-9}
+    v = minimize(both, np.zeros(2 * buckets.size), jac=True, method="L-BFGS-B", options=options).x
+    mu, theta = map(buckets.expand, np.split(v, 2))
+    law = np.exp(exact.log_joint(mu, theta)).sum(axis=1)
+    columns = {f.name: [f.labels[c] for c in exact.states[:, i]] for i, f in enumerate(tables.encoder.features)}
+    found = model.predict_proba(pd.DataFrame(columns))[:, 1]
+    assert law @ np.abs(found - exact.label_probability(theta)) < 0.006
+    unhashed = exact.label_probability(exact.optimum(*l2)[1])
+    assert law @ np.abs(found - unhashed) > 0.02
+
+
+def test_cells_of_a_bucket_share_their_weight(hashed, model):
+    weight_of, layout = Buckets.of(hashed).weight_of, Layout.of(hashed)
+    for weights in (model.mu_, model.theta_):
+        cells = weights[layout.rows, layout.columns]
+        first = cells[np.unique(weight_of, return_index=True)[1]]
+        assert len(np.unique(cells)) > 10
+        assert (cells == first[np.searchsorted(np.unique(weight_of), weight_of)]).all()
+
+
+def test_stages_and_saving(records, model, tmp_path):
+    *_, (step, _, p) = model.staged_predict_proba(records)
+    assert step == 400
+    assert np.allclose(p, model.predict_proba(records)[:, 1])
+    model.save(tmp_path)
+    assert (MaxEntClassifier.load(tmp_path).predict_proba(records) == model.predict_proba(records)).all()
+
+
+def test_only_hashed_pairs_and_no_singles(hashed, records):
+    """Marginals for the start of the chains come from wherever there are some; else they are even."""
+    pairs = {k: t for k, t in hashed.tables.items() if len(k) == 2}
+    model = MaxEntClassifier(n_chains=500, max_iter=40, random_state=0).fit(replace(hashed, tables=pairs))
+    assert np.isfinite(model.predict_proba(records)).all()
