@@ -58,7 +58,8 @@ class MaxEntClassifier(Estimator):
         those pairs, and name them in `missing_`; or `refuse` with a DataError.
     trace_every : keep every so many iterates for `staged_predict_proba`; 0 for none.
     tol : training has settled when what is systematic in the directions, told from noise by comparing windows of
-        iterations, is below this many standard errors of the data per weight. From then on the mean is taken, for as
+        iterations, is below this many standard errors of the data per weight, or below five times as many and no longer
+        falling (rare cells drift for very long). From then on the mean is taken, for as
         long as `average` says and until ten times as many chains as records were seen. 0 for never.
     engine : `numba` (this machine) or `spark` (chains in the active Spark session, see `agglearn.spark`), which give the
         same weights, to the bit; `torch` (PyTorch, on a CUDA device where there is one), the same to Monte-Carlo error.
@@ -67,7 +68,7 @@ class MaxEntClassifier(Estimator):
     Attributes
     ----------
     mu_, theta_ : (K, K) symmetric weights; blocks (i, j) of pairs, diagonal of single features, 0 without a table.
-    intercept_ : b. encoder_ : modalities of the tables. classes_ : [0, 1]. n_iter_ : iterations done. settled_ : whether `tol` was met.
+    intercept_ : b. encoder_ : modalities of the tables. classes_ : [0, 1]. n_iter_ : iterations done. settled_ : whether it has settled.
     missing_ : pairs of features, by name, that had no table.
     misfit_ : (n_iter_, 2) Σ|d̂ − d| / Σd and Σ|ĉ − c| / Σc of each iteration.
     trace_ : list of (step, seconds, θ of the cells in the order of the tables), not saved. Before averaging begins

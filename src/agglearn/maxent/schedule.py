@@ -9,6 +9,7 @@ GROWTH = 0.25
 RESTLESS = (
     6.0  # times the noise of the chains that directions fluctuate by when the steps are too large (seen otherwise: < 5)
 )
+NEARLY, STALLED = 5.0, 0.8
 ROUNDS = 10  # how often as many chains as records are averaged over, so that chains add 5 % to the data's own error
 
 
@@ -77,7 +78,7 @@ class Schedule:
     ----------
     max_iter : iterations at most. average : share of the iterations, at the end, over which the mean is taken.
     tol : training has settled when the systematic part of the directions is below this many standard errors of the
-        data, per weight; 0 to never say so.
+        data, per weight, or below five times as many and no longer falling; 0 to never say so.
     at_least : iterations to average over once settled.
     """
 
@@ -86,13 +87,13 @@ class Schedule:
         self.last, self.first = max_iter, math.ceil(max_iter * (1 - average))
         self.settled = False
         self.result: np.ndarray | tuple = ()
-        self._averaged = 0
+        self._averaged, self._said = 0, []
 
     def add(self, step: int, mu: np.ndarray, theta: np.ndarray, systematic: float | None) -> None:
         """Take in the iterate of a step and what `Windows` say; `result` is the model if one stopped here."""
         if step <= self.first:
             self.result = (mu, theta)
-            if systematic is not None and systematic < self.tol**2 and self.tol > 0:
+            if systematic is not None and self.tol > 0 and self._quiet(systematic):
                 self._settle(step)
             return
         self._averaged += 1
@@ -100,6 +101,12 @@ class Schedule:
             self.result = np.zeros((2, len(theta)))
         self.result[0] += (mu - self.result[0]) / self._averaged
         self.result[1] += (theta - self.result[1]) / self._averaged
+
+    def _quiet(self, systematic: float) -> bool:
+        """Whether nothing systematic is left, or little that has not fallen by a fifth over two windows."""
+        self._said.append(systematic)
+        stalled = len(self._said) > 2 and systematic > STALLED * self._said[-3]
+        return systematic < self.tol**2 or (stalled and systematic < (NEARLY * self.tol) ** 2)
 
     def _settle(self, step):
         self.first, self.settled = step, True

@@ -35,6 +35,18 @@ def test_once_settled_it_averages_and_ends(average, at_least, expected):
     assert np.allclose(schedule.result[1], [1, 1], atol=1e-9)
 
 
+def test_little_that_no_longer_falls_is_settled_and_much_is_not():
+    def every_twenty(values):
+        return lambda step: values[min(step // 20, len(values)) - 1] ** 2 if step % 20 == 0 else None
+
+    falling, stalled, far = [0.7, 0.4, 0.2, 0.15, 0.09], [0.7, 0.4, 0.39, 0.38, 0.38], [0.9, 0.9, 0.9, 0.9, 0.9]
+    ends = []
+    for values in (falling, stalled, far):
+        schedule = Schedule(1000, 0.5, 0.1, 0)
+        ends.append((run(schedule, lambda step: [1, 1], every_twenty(values)), schedule.settled))
+    assert ends == [(200, True), (160, True), (1000, False)]
+
+
 def test_without_tolerance_it_goes_to_the_end():
     assert run(Schedule(300, 0.5, 0.0, 0), lambda step: [1, 1], lambda step: -1.0) == 300
 
