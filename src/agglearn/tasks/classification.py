@@ -17,6 +17,7 @@ from agglearn.observations import ContingencyTables, Observation, Records, with_
 from agglearn.seeds import generator
 from agglearn.seeds import seed as seed_of
 from agglearn.tasks.base import Measurement, Source, Task, Truth
+from agglearn.tasks.splitting import split_rows
 
 STAGED = {"curve", "nllh_best_on_test", "nllh_best_on_validation"}
 MOST_SHOWN = 5  # values of a feature whose predictions are shown one by one
@@ -132,21 +133,11 @@ def _encoder(source: Source, frame: pd.DataFrame, y: np.ndarray, params: dict, s
 
 def _split(source: Source, seed: int):
     """(training frame, labels) and the test rows, by the data set's official split or by the seed."""
-    data, split = source.data, source.entry.get("split", 0.2)
-    rng = generator("split", source.name, seed)
+    data = source.data
+    train, test = split_rows(source, seed)
     if isinstance(data, Population):
-        test = rng.random(len(data.y)) < split
-        part = lambda m: (data.frame[m].reset_index(drop=True), data.y[m])  # noqa: E731
-        return part(~test), TestRows(*part(test), data.probabilities[test], data.parameters)
-    parts = data.header["parts"]
-    if parts:
-        train, test = (np.arange(*parts[k]) for k in ("train", "test"))
-    else:
-        chosen = rng.random(data.n) < split
-        train, test = np.flatnonzero(~chosen), np.flatnonzero(chosen)
-    if wanted := source.params.get("rows"):
-        share = min(1, wanted / (len(train) + len(test)))
-        train, test = (np.sort(rng.choice(r, max(1, round(share * len(r))), replace=False)) for r in (train, test))
+        part = lambda r: (data.frame.iloc[r].reset_index(drop=True), data.y[r])  # noqa: E731
+        return part(train), TestRows(*part(test), data.probabilities[test], data.parameters)
     frame, y = data.features(), data.labels()
     take = lambda r: (frame.iloc[r].reset_index(drop=True), y[r])  # noqa: E731
     for name, rows in (("training", train), ("test", test)):

@@ -22,7 +22,7 @@ class BucketingQuantizer(Quantizer):
 
     Attributes
     ----------
-    See `Quantizer`.
+    n_buckets_ : {feature: k}. See `Quantizer` for the others.
     """
 
     def __init__(self, budget, allocation="uniform", min_count=0, shrinkage=None, noisy=False, random_state=None):
@@ -35,6 +35,7 @@ class BucketingQuantizer(Quantizer):
 
     def _quantize(self, rankings, budget):
         shares = allocated(budget, rankings, self.allocation)
+        self.n_buckets_ = {r.name: k for r, k in zip(rankings, shares, strict=True)}
         return [r.labels(_bucket_cuts(r, k)) for r, k in zip(rankings, shares, strict=True)]
 
 
