@@ -159,6 +159,8 @@ class DivisiveQuantizer(Quantizer):
 
 def _halves(border: int, n: int, k: int) -> np.ndarray:
     """Cuts of n places into k clusters: at the border between majority labels, and evenly on both sides."""
+    if k == 1:
+        return np.empty(0, np.int64)
     parts = [b for b in ((0, border), (border, n)) if b[0] < b[1]]
     each = [k] if len(parts) == 1 else [k - k // 2, k // 2]
     cuts = [

@@ -6,6 +6,7 @@ of a cluster satisfies the quadrangle inequality, so that the smallest loss L(m)
 solved in O(n log n); with one λ for all features a global budget is divided optimally too.
 """
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +17,8 @@ from agglearn.vocabulary.quantizer import Quantizer
 from agglearn.vocabulary.ranking import Ranking, in_threads
 
 MOST_CELLS = 400_000_000  # of a dynamic program's tables
-ROUNDING = 1e-13
+ROUNDING = 1e-13  # of all information: what rounding may seem to win
+MOST_GUESSES = 30  # before every step is along a chord
 
 
 class OptimalQuantizer(Quantizer):
@@ -92,17 +94,18 @@ def spend(curves: list[Curve], budget: int) -> tuple[list[np.ndarray], float]:
     few = Solution([np.empty(0, np.int64)] * len(curves), len(curves), everything)
     sizes = [c.ranking.n_places for c in curves]
     many = Solution([np.arange(1, n) for n in sizes], sum(sizes), 0.0)
-    known = {}
-    penalty = everything * len(curves) ** 2 / max(budget, 2) ** 3
-    while few.clusters < budget < many.clusters:
-        if many.clusters - few.clusters < max(8, budget // 200) or len(known) > 40:
+    known, penalty = {}, everything * len(curves) ** 2 / max(budget, 2) ** 3
+    for attempt in itertools.count():
+        if not few.clusters < budget < many.clusters:
+            break
+        chord = many.clusters - few.clusters < max(8, budget // 200) or attempt > MOST_GUESSES
+        if chord:
             penalty = (few.loss - many.loss) / (many.clusters - few.clusters)
-            chord = True
-        else:
-            penalty, chord = penalty if not known else _next(known, budget), False
+        elif known:
+            penalty = _next(known, budget)
         found = solved(curves, penalty)
-        ahead = few.loss + penalty * few.clusters - found.loss - penalty * found.clusters
-        if chord and ahead <= ROUNDING * everything:
+        ahead = few.loss - found.loss + penalty * (few.clusters - found.clusters)
+        if chord and (ahead <= ROUNDING * everything or found.clusters in (few.clusters, many.clusters)):
             break
         known[found.clusters] = penalty
         few, many = (found, many) if found.clusters <= budget else (few, found)
