@@ -30,8 +30,9 @@ class ClickTables(Simulated):
     """Tables of a click log of any size, drawn directly.
 
     Every value occurs in the training records: n records are each value once, and for the rest the power law
-    P(value k) ∝ 1/(k + 1)^exponent. Label sums are binomial with the values' rates, which are Beta with the mean `rate`,
-    conditioned on the total, which all features share. Held-out records follow the same law.
+    P(value k) ∝ 1/(k + 1)^exponent. Label sums are binomial with the values' rates, conditioned on the total, which all
+    features share. Rates are Beta with the mean `rate` and belong to the data set; the seed draws records. Held-out records
+    follow the same law.
 
     Parameters
     ----------
@@ -41,7 +42,7 @@ class ClickTables(Simulated):
     """
 
     def __init__(
-        self, n_features=26, n_values=300_000, n=400_000, n_test=50_000, exponent=1.05, rate=0.25, strength=6.0
+        self, n_features=26, n_values=300_000, n=400_000, n_test=50_000, exponent=1.05, rate=0.25, strength=20.0
     ):
         super().__init__()
         self.params = {
@@ -55,7 +56,11 @@ class ClickTables(Simulated):
         if sizes[-1] > p["n"]:
             raise DataError(f"click tables: a feature has {sizes[-1]} values, more than the {p['n']} records")
         encoder = FrameEncoder(tuple(CodedEncoder(f"c{i + 1}", size) for i, size in enumerate(sizes)))
-        drawn = [_drawn(size, p, generator("click tables", sorted(p.items()), seed, i)) for i, size in enumerate(sizes)]
+        drawn = []
+        for i, size in enumerate(sizes):
+            a, b = p["rate"] * p["strength"], (1 - p["rate"]) * p["strength"]
+            rates = generator("click rates", a, b, i, size).beta(a, b, size)
+            drawn.append(_drawn(rates, p, generator("click tables", sorted(p.items()), seed, i)))
         return TablePopulation(
             *(_tables(encoder, [d[k] for d in drawn], n, p["rate"]) for k, n in enumerate((p["n"], p["n_test"])))
         )
@@ -116,10 +121,9 @@ def _power_law(size: int, exponent: float) -> np.ndarray:
     return mass / mass.sum()
 
 
-def _drawn(size: int, p: dict, rng) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
-    """(counts, label sums) of training and of held-out records of one feature."""
-    mass = _power_law(size, p["exponent"])
-    rates = rng.beta(p["rate"] * p["strength"], (1 - p["rate"]) * p["strength"], size)
+def _drawn(rates: np.ndarray, p: dict, rng) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
+    """(counts, label sums) of training and of held-out records of one feature, from its values' click rates."""
+    mass, size = _power_law(len(rates), p["exponent"]), len(rates)
     counts = 1 + rng.multinomial(p["n"] - size, mass)
     held_out = rng.multinomial(p["n_test"], (mass * (p["n"] - size) + 1) / p["n"])
     return tuple((n, _label_sums(n, rates, round(p["rate"] * n.sum()), rng)) for n in (counts, held_out))

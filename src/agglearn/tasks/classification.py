@@ -17,7 +17,8 @@ from agglearn.observations import ContingencyTables, Observation, Records, with_
 from agglearn.seeds import generator
 from agglearn.seeds import seed as seed_of
 from agglearn.tasks.base import Measurement, Source, Task, Truth
-from agglearn.tasks.splitting import split_rows
+from agglearn.tasks.splitting import split_name, split_rows
+from agglearn.vocabulary.encoder import with_optimal_encodings
 
 STAGED = {"curve", "nllh_best_on_test", "nllh_best_on_validation"}
 MOST_SHOWN = 5  # values of a feature whose predictions are shown one by one
@@ -61,7 +62,7 @@ class Classification(Task):
     Parameters of an observation: `binning` (default: the data set's, else deciles), `pairs` (contingency tables),
     `hashed` ({column: buckets}), `max_modalities` (leave out features with more; their names stand in the log),
     `gaussian_noise` (σ, seeded; contingency tables only). Parameters of a stored data set: `rows` (a random subset of
-    that size). An entry's `encoding: {target: …}` sets training rows aside for it.
+    that size). An entry's `encoding: {target: …}` or `{vocabulary: …}` sets training rows aside for it.
     """
 
     PARAMS: ClassVar = ("binning", "gaussian_noise", "hashed", "max_modalities", "pairs")
@@ -121,9 +122,10 @@ def _encoder(source: Source, frame: pd.DataFrame, y: np.ndarray, params: dict, s
     how = params.get("binning") or entry.get("binning", "deciles")
     categorical = entry.get("features", {}).get("categorical", [])
     encoder = FrameEncoder.fit(frame, how, categorical, params.get("hashed"))
-    if target := entry.get("encoding", {}).get("target"):
-        kept = generator("target encoding", source.name, seed).random(len(frame)) >= target["holdout"]
-        encoder = with_target_encodings(encoder, frame[~kept], y[~kept], target["above"], target["modalities"])
+    for kind, spec in entry.get("encoding", {}).items():
+        kept = generator("target encoding", split_name(source), seed).random(len(frame)) >= spec["holdout"]
+        encoded = {"target": with_target_encodings, "vocabulary": with_optimal_encodings}[kind]
+        encoder = encoded(encoder, frame[~kept], y[~kept], spec["above"], spec["modalities"])
     if most := params.get("max_modalities"):
         names = [f.name for f in encoder.features if f.size <= most]
         print(f"{source.name}: features with more modalities left out: {sorted(set(encoder.names) - set(names))}")

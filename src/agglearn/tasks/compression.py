@@ -17,7 +17,7 @@ from agglearn.observations import ContingencyTables, Observation, Table
 from agglearn.tasks.base import Measurement, Source, Task, Truth
 from agglearn.tasks.splitting import split_rows
 from agglearn.vocabulary import OptimalQuantizer
-from agglearn.vocabulary.shrinkage import beta_prior
+from agglearn.vocabulary.shrinkage import EMPIRICAL, shrunk_sums
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Compression(Task):
     heldout_information : Σ I(Z; C) among held-out records.
     heldout_predictive : what the clusters' training rates tell of held-out labels, the mean of log p(y|z)/p(y), added up:
         I(Z; C) less what wrong rates cost. Rates of 0 and 1 are taken as half a record away from it.
-    heldout_predictive_shrunk : the same with beta-binomial rates.
+    heldout_predictive_shrunk : the same with each value's rate shrunk (beta-binomial) before clusters add up.
     """
 
     MEASURES: ClassVar = {
@@ -187,6 +187,8 @@ def _held_out_feature(estimator, truth: HeldOut, i: int, name: str, wanted: list
         rates = np.clip(c / np.maximum(n, 1), half, 1 - half)
         out["heldout_predictive"] = predictive_information(*test, rates, base)
     if "heldout_predictive_shrunk" in wanted:
-        a, b = beta_prior(n[n > 0], c[n > 0])
-        out["heldout_predictive_shrunk"] = predictive_information(*test, (c + a) / (n + a + b), base)
+        counts, sums = truth.train.dense(i)
+        seen = counts > 0
+        c = np.bincount(labels[seen], shrunk_sums(counts[seen], sums[seen], EMPIRICAL), size)
+        out["heldout_predictive_shrunk"] = predictive_information(*test, c / np.maximum(n, 1), base)
     return out

@@ -13,7 +13,7 @@ def split_rows(source: Source, seed: int) -> tuple[np.ndarray, np.ndarray]:
     The parameter `rows` of a stored data set takes a random subset of that size of both.
     """
     data, split = source.data, source.entry.get("split", 0.2)
-    rng, population = generator("split", source.name, seed), isinstance(source.data, Population)
+    rng, population = generator("split", split_name(source), seed), isinstance(source.data, Population)
     n = len(data.y) if population else data.n
     if not population and data.header["parts"]:
         train, test = (np.arange(*data.header["parts"][k]) for k in ("train", "test"))
@@ -27,3 +27,8 @@ def split_rows(source: Source, seed: int) -> tuple[np.ndarray, np.ndarray]:
         share = min(1, wanted / (len(train) + len(test)))
         train, test = (np.sort(rng.choice(r, max(1, round(share * len(r))), replace=False)) for r in (train, test))
     return train, test
+
+
+def split_name(source: Source) -> str:
+    """Whose name the random parts go by: data sets that are to be compared on the same rows share one."""
+    return source.entry.get("split_like", source.name)
