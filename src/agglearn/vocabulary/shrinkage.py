@@ -32,8 +32,8 @@ def shrunk_sums(counts: np.ndarray, sums: np.ndarray, how) -> np.ndarray:
 
 def beta_prior(counts: np.ndarray, sums: np.ndarray) -> tuple[float, float]:
     """(a, b) under which the counted labels are likeliest, if each value's rate is drawn from Beta(a, b)."""
-    pairs, times = np.unique(np.column_stack([counts, sums]), axis=0, return_counts=True)
-    n, c = pairs.T
+    pairs, times = np.unique(counts + 1j * sums, return_counts=True)  # few, however many values there are
+    n, c = pairs.real, pairs.imag
     mean = sums.sum() / counts.sum()
 
     def loss(x):
