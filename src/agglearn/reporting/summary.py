@@ -132,9 +132,16 @@ def verdict(row, entry: dict) -> str:
 
 
 def field(table: pd.DataFrame, name: str) -> pd.Series:
-    """A column of the table, or a parameter out of one (`params.l2_mu`)."""
-    column, _, key = name.partition(".")
-    if not key:
+    """A column of the table, or a parameter out of one (`params.l2_mu`, nested: `params.quantizer.params.budget`)."""
+    column, *keys = name.split(".")
+    if not keys:
         return table[column]
-    values = table[column].map(lambda text: json.loads(text).get(key) if isinstance(text, str) else None)
+
+    def inner(text):
+        value = json.loads(text) if isinstance(text, str) else None
+        for key in keys:
+            value = value.get(key) if isinstance(value, dict) else None
+        return value
+
+    values = table[column].map(inner)
     return values.map(lambda v: json.dumps(v) if isinstance(v, dict | list) else v)

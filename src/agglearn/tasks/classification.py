@@ -11,7 +11,7 @@ import pandas as pd
 from agglearn.datasets import Population
 from agglearn.encoding import FrameEncoder, with_target_encodings
 from agglearn.errors import ConfigError, DataError, NotAvailable
-from agglearn.evaluation import auc, brier, calibration_error, normalized_log_likelihood
+from agglearn.evaluation import auc, brier, calibration_error, log_loss, normalized_log_likelihood
 from agglearn.evaluation.interactions import pair_interactions
 from agglearn.observations import ContingencyTables, Observation, Records, with_gaussian_noise
 from agglearn.seeds import generator
@@ -69,6 +69,7 @@ class Classification(Task):
 
     MEASURES: ClassVar = {
         "nllh": ("", "higher"),
+        "log_loss": ("nat", "lower"),
         "auc": ("", "higher"),
         "brier": ("", "lower"),
         "calibration_error": ("", "lower"),
@@ -102,7 +103,8 @@ class Classification(Task):
     def measure(self, estimator, truth: TestRows, measures: list[str]) -> Iterator[Measurement]:
         y = truth.y
         p = estimator.predict_proba(truth.frame)[:, 1]
-        scores = {"nllh": normalized_log_likelihood, "auc": auc, "brier": brier, "calibration_error": calibration_error}
+        scores = {"nllh": normalized_log_likelihood, "log_loss": log_loss, "auc": auc, "brier": brier,
+                  "calibration_error": calibration_error}  # fmt: skip
         for name, score in scores.items():
             if name in measures:
                 yield Measurement(name, score(y, p))
