@@ -19,8 +19,8 @@ class Estimator(BaseEstimator):
     """A learner from one kind of observation.
 
     Subclasses set `observes` and write `_fit(observation, selection)`. Parameters live in `__init__`, learned state in
-    attributes that end in an underscore: arrays, numbers, text, lists and dicts of these, encoders; that is
-    what `save` keeps.
+    attributes that end in an underscore: arrays, numbers, text, lists and dicts of these, encoders, estimators;
+    that is what `save` keeps.
     """
 
     observes: ClassVar[type[Observation]]
@@ -47,12 +47,7 @@ class Estimator(BaseEstimator):
         """Write `model.json` and `model.npz`: class, parameters and learned state."""
         check_is_fitted(self)
         folder, arrays = prepared(folder), {}
-        learned = {k: v for k, v in vars(self).items() if k.endswith("_") and not k.startswith("_") and k != "trace_"}
-        state = {
-            "class": f"{type(self).__module__}.{type(self).__qualname__}",
-            "params": self.get_params(deep=False),
-            "state": {k: _pack(v, k, arrays) for k, v in learned.items()},
-        }
+        state = _described(self, "", arrays)
         np.savez_compressed(folder / "model.npz", **arrays)
         (folder / "model.json").write_text(json.dumps(state, indent=1, ensure_ascii=False) + "\n")
 
@@ -64,15 +59,39 @@ class Estimator(BaseEstimator):
             raise DataError(f"{folder}: no model here (model.json is missing); make one with `agglearn fit`")
         with reading(folder, "a model"):
             state = json.loads((folder / "model.json").read_text())
-            module, _, name = state["class"].rpartition(".")
-            found = getattr(importlib.import_module(module), name)
+            found = _class(state)
             if not issubclass(found, cls):
-                raise DataError(f"{folder}: holds a {name}, not a {cls.__name__}")
+                raise DataError(f"{folder}: holds a {found.__name__}, not a {cls.__name__}")
             with np.load(folder / "model.npz") as arrays:
-                model = found(**state["params"])
-                for key, value in state["state"].items():
-                    setattr(model, key, _unpack(value, arrays))
-            return model
+                return _restored(state, arrays)
+
+
+def _described(model: Estimator, path: str, arrays: dict) -> dict:
+    """JSON for a model: class, parameters (those that are estimators described in turn) and learned state."""
+    learned = {k: v for k, v in vars(model).items() if k.endswith("_") and not k.startswith("_") and k != "trace_"}
+    params = model.get_params(deep=False).items()
+    return {
+        "class": f"{type(model).__module__}.{type(model).__qualname__}",
+        "params": {k: _pack(v, f"{path}params.{k}", arrays) if isinstance(v, Estimator) else v for k, v in params},
+        "state": {k: _pack(v, f"{path}{k}", arrays) for k, v in learned.items()},
+    }
+
+
+def _class(state: dict) -> type[Estimator]:
+    module, _, name = state["class"].rpartition(".")
+    return getattr(importlib.import_module(module), name)
+
+
+def _restored(state: dict, arrays) -> Estimator:
+    params = {k: _unpack(v, arrays) if _is_estimator(v) else v for k, v in state["params"].items()}
+    model = _class(state)(**params)
+    for key, value in state["state"].items():
+        setattr(model, key, _unpack(value, arrays))
+    return model
+
+
+def _is_estimator(value) -> bool:
+    return isinstance(value, dict) and "__estimator__" in value
 
 
 def _pack(value, path, arrays):
@@ -84,6 +103,8 @@ def _pack(value, path, arrays):
         return {"__array__": path}
     if isinstance(value, FrameEncoder):
         return {"__encoder__": value.to_dict()}
+    if isinstance(value, Estimator):
+        return {"__estimator__": _described(value, f"{path}.", arrays)}
     if isinstance(value, dict):
         return {
             "__dict__": [
@@ -108,6 +129,8 @@ def _unpack(value, arrays):
         return arrays[inner]
     if kind == "__encoder__":
         return FrameEncoder.from_dict(inner)
+    if kind == "__estimator__":
+        return _restored(inner, arrays)
     if kind == "__tuple__":
         return tuple(_unpack(v, arrays) for v in inner)
     return {_unpack(k, arrays): _unpack(v, arrays) for k, v in inner}

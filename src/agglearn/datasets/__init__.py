@@ -1,11 +1,15 @@
 """Data sets: fetched, packaged, simulated."""
 
 from agglearn.datasets.base import Dataset, Population, RecordStore, Simulated, Stored
+from agglearn.datasets.clicks import ClickLog, ClickTables, TablePopulation
 from agglearn.datasets.simulated import Categorical, LogLinear, Xor
+from agglearn.datasets.streamed import Streamed
 from agglearn.datasets.tabular import Packaged, Tabular
 
 __all__ = [
     "Categorical",
+    "ClickLog",
+    "ClickTables",
     "Dataset",
     "LogLinear",
     "Packaged",
@@ -13,6 +17,8 @@ __all__ = [
     "RecordStore",
     "Simulated",
     "Stored",
+    "Streamed",
+    "TablePopulation",
     "Tabular",
     "Xor",
 ]

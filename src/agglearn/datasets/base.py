@@ -33,10 +33,19 @@ class RecordStore:
     def n(self) -> int:
         return self.header["n"]
 
+    @property
+    def names(self) -> list[str]:
+        """Names of the features."""
+        return pq.read_schema(self.folder / "features.parquet").names
+
     def features(self, rows: np.ndarray | None = None) -> pd.DataFrame:
         """Raw feature columns of the rows asked for (all by default)."""
         frame = pq.read_table(self.folder / "features.parquet").to_pandas()
         return frame if rows is None else frame.iloc[rows].reset_index(drop=True)
+
+    def column(self, name: str) -> pd.Series:
+        """One raw feature, of all rows: the others are not read."""
+        return pq.read_table(self.folder / "features.parquet", columns=[name]).to_pandas()[name]
 
     def labels(self, rows: np.ndarray | None = None) -> np.ndarray:
         """(n,) int8 labels."""
@@ -91,14 +100,17 @@ class Stored(Dataset, ABC):
         features.columns = [str(c) for c in features.columns]
         features.to_parquet(out / "features.parquet", index=False, compression="zstd")
         pd.DataFrame({"label": y}).to_parquet(out / "labels.parquet", index=False)
+        self._describe(out, len(features), parts)
+        return {"rows": len(features), "columns": features.shape[1], "rate": float(np.mean(y))}
+
+    def _describe(self, out: Path, n: int, parts: dict | None = None) -> None:
         header = {
-            "n": len(features),
+            "n": n,
             "label": self.entry.get("label", {}).get("column", "label"),
             "categorical": self.entry.get("features", {}).get("categorical", []),
             "parts": parts or {},
         }
         write_json(out / "records.json", header)
-        return {"rows": len(features), "columns": features.shape[1], "rate": float(np.mean(y))}
 
 
 class Simulated(Dataset, ABC):

@@ -7,6 +7,7 @@ Files found in a mirror or at a local path are used where they lie. Downloads go
 import os
 import shutil
 import sys
+import tarfile
 import time
 import urllib.error
 import urllib.request
@@ -133,11 +134,15 @@ def _download(url: str, target: Path, member: str | None, wanted: str, terminal)
 def _unpack(whole: Path, member: str, target: Path) -> None:
     """Keep one member of an archive; the archive goes, good or bad."""
     try:
-        with zipfile.ZipFile(whole) as archive, archive.open(member) as inside:
-            _keep(inside, target)
+        if tarfile.is_tarfile(whole):
+            with tarfile.open(whole) as archive, archive.extractfile(member) as inside:
+                _keep(inside, target)
+        else:
+            with zipfile.ZipFile(whole) as archive, archive.open(member) as inside:
+                _keep(inside, target)
     except KeyError:
         raise OSError(f"the archive has no member {member!r}") from None
-    except (zlib.error, EOFError) as error:
+    except (zlib.error, tarfile.TarError, EOFError) as error:
         raise OSError(f"the archive is damaged: {error}") from None
     finally:
         whole.unlink()

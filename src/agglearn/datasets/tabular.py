@@ -18,7 +18,7 @@ class Tabular(Stored):
     def parse(self, files: dict[str, Path], out: Path) -> dict:
         frames = {name: self._read(path) for name, path in files.items()}
         split = self.entry.get("split")
-        if isinstance(split, dict):
+        if isinstance(split, dict) and "train" in split:
             for part in split.values():
                 if part not in frames:
                     raise DataError(f"split: no file {part!r}; there are {', '.join(frames)}")

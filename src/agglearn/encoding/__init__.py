@@ -1,6 +1,7 @@
 """Encodings of raw columns as modalities: bins and vocabularies, fitted on training rows only."""
 
 from agglearn.encoding.binning import Binning, EqualWidth, Quantiles, binning
+from agglearn.encoding.coded import CodedEncoder
 from agglearn.encoding.encoder import UNSEEN, BinnedEncoder, CategoricalEncoder, FrameEncoder
 from agglearn.encoding.hashing import HashedEncoder
 from agglearn.encoding.target import TargetEncoder, with_target_encodings
@@ -10,6 +11,7 @@ __all__ = [
     "BinnedEncoder",
     "Binning",
     "CategoricalEncoder",
+    "CodedEncoder",
     "EqualWidth",
     "FrameEncoder",
     "HashedEncoder",

@@ -113,7 +113,9 @@ class BinnedEncoder:
         return {"name": self.name, "edges": list(self.edges), "has_missing": self.has_missing}
 
 
-FeatureEncoder = CategoricalEncoder | BinnedEncoder  # and those of `hashing` and `target`, which build on this module
+FeatureEncoder = (
+    CategoricalEncoder | BinnedEncoder
+)  # and those of `coded`, `hashing` and `target`, which build on this module
 
 
 class NotANumber(DataError):
@@ -242,6 +244,10 @@ def _feature(state: dict) -> FeatureEncoder:
     """An encoder from what its `to_dict` said; each kind has a key of its own."""
     if "edges" in state:
         return BinnedEncoder(state["name"], tuple(state["edges"]), state["has_missing"])
+    if "coded" in state:
+        from agglearn.encoding.coded import CodedEncoder  # which builds on this module
+
+        return CodedEncoder(state["name"], state["coded"])
     if "codes" in state:
         from agglearn.encoding.target import TargetEncoder  # which builds on this module
 

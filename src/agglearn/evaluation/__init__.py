@@ -6,7 +6,8 @@ from agglearn.evaluation.metrics import (
     calibration_error,
     entropy,
     log_likelihood,
+    log_loss,
     normalized_log_likelihood,
 )
 
-__all__ = ["auc", "brier", "calibration_error", "entropy", "log_likelihood", "normalized_log_likelihood"]
+__all__ = ["auc", "brier", "calibration_error", "entropy", "log_likelihood", "log_loss", "normalized_log_likelihood"]

@@ -11,6 +11,11 @@ def log_likelihood(y: np.ndarray, p: np.ndarray) -> float:
     return float(np.mean(np.where(np.asarray(y) > 0, np.log(p), np.log1p(-p))))
 
 
+def log_loss(y: np.ndarray, p: np.ndarray) -> float:
+    """Mean negative log-likelihood, nats per record."""
+    return -log_likelihood(y, p)
+
+
 def entropy(rate: float) -> float:
     """Entropy of a binary variable, nats; 0 at rates 0 and 1."""
     return float(-sum(q * np.log(q) for q in (rate, 1 - rate) if q > 0))

@@ -105,7 +105,8 @@ def _compare(claim: dict, rows: pd.DataFrame, sign: int) -> tuple[str, str]:
     """Whether sign·(value − reference) > −tolerance, by the 95 % interval of paired differences."""
     gaps, slack = sign * _paired(claim, rows), claim.get("tolerance", 0.0)
     mean, low, high = mean_interval(gaps)
-    detail = f"difference {sign * mean:+.4f}" + (f" ± {(high - low) / 2:.4f}" if np.isfinite(high) else "")
+    form = ".4f" if abs(mean) >= 1e-3 else ".2g"
+    detail = f"difference {sign * mean:+{form}}" + (f" ± {(high - low) / 2:{form}}" if np.isfinite(high) else "")
     low, high = (mean, mean) if not np.isfinite(high) else (low, high)
     return (
         HOLDS if low > -slack else FAILS if high < -slack else UNDECIDED

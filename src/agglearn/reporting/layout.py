@@ -63,7 +63,7 @@ def grid(table: pd.DataFrame, experiment: dict, titles: dict[str, str]) -> Grid:
     for i, j in itertools.product(range(len(row_keys)), range(len(column_keys))):
         match = shown[_where(shown, rows, row_keys[i]) & _where(shown, columns, column_keys[j])]
         if not match.empty:
-            cells[i, j] = _cell(match.iloc[0], experiment, spec.get("digits", 3), notes)
+            cells[i, j] = _cell(match.iloc[0], experiment, spec, notes)
     named = [" / ".join(_labels(rows, k, experiment, titles)) for k in row_keys]
     heads = [", ".join(_labels(columns, k, experiment, titles)) for k in column_keys]
     corner = measure_name(measures[0]) if len(measures) == 1 else ""
@@ -133,7 +133,7 @@ def _label(name: str, value, experiment: dict, titles: dict[str, str]) -> str:
     return "" if value is None else f"{SYMBOLS.get(key, key.replace('_', ' '))} = {plain(value)}"
 
 
-def _cell(row, experiment: dict, digits: int, notes: list[str]) -> Cell:
+def _cell(row, experiment: dict, spec: dict, notes: list[str]) -> Cell:
     reported = ""
     if pd.notna(row["reported"]):
         entries = [e for e in experiment["reported"] if e["value"] == row["reported"] and e["place"] == row["place"]]
@@ -146,13 +146,14 @@ def _cell(row, experiment: dict, digits: int, notes: list[str]) -> Cell:
     said = row["verdict"] if isinstance(row["verdict"], str) else ""
     if row["status"] != "ok" or not np.isfinite(row["mean"]):
         return Cell({"unavailable": "not available"}.get(row["status"], row["status"]), reported, "", note)
-    return Cell(number(row["mean"], row["low"], row["high"], digits), reported, said, note)
+    form = f".{spec['significant']}g" if "significant" in spec else f".{spec.get('digits', 3)}f"
+    return Cell(number(row["mean"], row["low"], row["high"], form), reported, said, note)
 
 
-def number(mean: float, low: float, high: float, digits: int) -> str:
+def number(mean: float, low: float, high: float, form: str) -> str:
     """Mean ± half the interval."""
-    text = f"{mean:.{digits}f}"
-    return f"{text} ± {(high - low) / 2:.{digits}f}" if np.isfinite(high - low) else text
+    text = f"{mean:{form}}"
+    return f"{text} ± {(high - low) / 2:{form}}" if np.isfinite(high - low) else text
 
 
 def markdown(g: Grid, title: str, caption: str) -> str:

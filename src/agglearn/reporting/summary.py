@@ -132,10 +132,16 @@ def verdict(row, entry: dict) -> str:
 
 
 def field(table: pd.DataFrame, name: str) -> pd.Series:
-    """A column of the table, or a parameter out of one (`params.l2_mu`)."""
-    column, _, key = name.partition(".")
-    if not key:
+    """A column of the table, or a parameter out of one (`params.l2_mu`, nested: `params.quantizer.params.budget`)."""
+    column, *keys = name.split(".")
+    if not keys:
         return table[column]
-    values = (json.loads(text).get(key) if isinstance(text, str) else None for text in table[column])
-    spelt = [json.dumps(v) if isinstance(v, dict | list) else v for v in values]
-    return pd.Series(spelt, table.index, dtype=object)  # a row without the parameter leaves the others' type alone
+
+    def inner(text):
+        value = json.loads(text) if isinstance(text, str) else None
+        for key in keys:
+            value = value.get(key) if isinstance(value, dict) else None
+        return json.dumps(value) if isinstance(value, dict | list) else value
+
+    # as objects: a row without the parameter leaves the others' type alone
+    return pd.Series([inner(text) for text in table[column]], table.index, dtype=object)

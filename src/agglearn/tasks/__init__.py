@@ -2,6 +2,7 @@
 
 from agglearn.tasks.base import Measurement, Source, Task, Truth
 from agglearn.tasks.classification import Classification
+from agglearn.tasks.compression import Compression
 from agglearn.tasks.subsets import SubsetClassification
 
-__all__ = ["Classification", "Measurement", "Source", "SubsetClassification", "Task", "Truth"]
+__all__ = ["Classification", "Compression", "Measurement", "Source", "SubsetClassification", "Task", "Truth"]

@@ -11,7 +11,7 @@ import pandas as pd
 from agglearn.datasets import Population
 from agglearn.encoding import FrameEncoder, HashedEncoder, with_target_encodings
 from agglearn.errors import ConfigError, DataError, NotAvailable
-from agglearn.evaluation import auc, brier, calibration_error, normalized_log_likelihood
+from agglearn.evaluation import auc, brier, calibration_error, log_loss, normalized_log_likelihood
 from agglearn.evaluation.interactions import pair_interactions
 from agglearn.observations import (
     ContingencyTables,
@@ -23,6 +23,8 @@ from agglearn.observations import (
 from agglearn.seeds import generator
 from agglearn.seeds import seed as seed_of
 from agglearn.tasks.base import Measurement, Source, Task, Truth
+from agglearn.tasks.splitting import split_name, split_rows
+from agglearn.vocabulary.encoder import with_optimal_encodings
 
 STAGED = {"curve", "nllh_best_on_test", "nllh_best_on_validation"}
 MOST_SHOWN = 5  # values of a feature whose predictions are shown one by one
@@ -68,8 +70,8 @@ class Classification(Task):
     given and not 0; their names stand in the log), `cross_buckets` (tables of pairs with more cells are hashed into so
     many). Of contingency tables only: `gaussian_noise` (σ, seeded) or `noise_share` (σ per training record), and
     `encode_noisy` ({above, modalities}: features of more values are encoded by what the noisy tables say of them).
-    Parameters of a stored data set: `rows` (a random subset of that size). An entry's `encoding: {target: …}` sets
-    training rows aside for it.
+    Parameters of a stored data set: `rows` (a random subset of that size). An entry's `encoding: {target: …}` or
+    `{vocabulary: …}` sets training rows aside for it.
     """
 
     PARAMS: ClassVar = (
@@ -79,6 +81,7 @@ class Classification(Task):
 
     MEASURES: ClassVar = {
         "nllh": ("", "higher"),
+        "log_loss": ("nat", "lower"),
         "auc": ("", "higher"),
         "brier": ("", "lower"),
         "calibration_error": ("", "lower"),
@@ -109,7 +112,8 @@ class Classification(Task):
     def measure(self, estimator, truth: TestRows, measures: list[str]) -> Iterator[Measurement]:
         y = truth.y
         p = estimator.predict_proba(truth.frame)[:, 1]
-        scores = {"nllh": normalized_log_likelihood, "auc": auc, "brier": brier, "calibration_error": calibration_error}
+        scores = {"nllh": normalized_log_likelihood, "log_loss": log_loss, "auc": auc, "brier": brier,
+                  "calibration_error": calibration_error}  # fmt: skip
         for name, score in scores.items():
             if name in measures:
                 yield Measurement(name, score(y, p))
@@ -139,9 +143,10 @@ def _encoder(source: Source, frame: pd.DataFrame, y: np.ndarray, params: dict, s
     how = params.get("binning") or entry.get("binning", "deciles")
     categorical = entry.get("features", {}).get("categorical", [])
     encoder = FrameEncoder.fit(frame, how, categorical, params.get("hashed"))
-    if target := entry.get("encoding", {}).get("target"):
-        kept = generator("target encoding", source.name, seed).random(len(frame)) >= target["holdout"]
-        encoder = with_target_encodings(encoder, frame[~kept], y[~kept], target["above"], target["modalities"])
+    for kind, spec in entry.get("encoding", {}).items():
+        kept = generator("target encoding", split_name(source), seed).random(len(frame)) >= spec["holdout"]
+        encoded = {"target": with_target_encodings, "vocabulary": with_optimal_encodings}[kind]
+        encoder = encoded(encoder, frame[~kept], y[~kept], spec["above"], spec["modalities"])
     if most := params.get("max_modalities"):
         large, buckets = [f.name for f in encoder.features if f.size > most], params.get("buckets")
         done = f"hashed into {buckets} buckets" if buckets else "left out"
@@ -155,21 +160,11 @@ def _encoder(source: Source, frame: pd.DataFrame, y: np.ndarray, params: dict, s
 
 def _split(source: Source, seed: int):
     """(training frame, labels) and the test rows, by the data set's official split or by the seed."""
-    data, split = source.data, source.entry.get("split", 0.2)
-    rng = generator("split", source.name, seed)
+    data = source.data
+    train, test = split_rows(source, seed)
     if isinstance(data, Population):
-        test = rng.random(len(data.y)) < split
-        part = lambda m: (data.frame[m].reset_index(drop=True), data.y[m])  # noqa: E731
-        return part(~test), TestRows(*part(test), data.probabilities[test], data.parameters)
-    parts = data.header["parts"]
-    if parts:
-        train, test = (np.arange(*parts[k]) for k in ("train", "test"))
-    else:
-        chosen = rng.random(data.n) < split
-        train, test = np.flatnonzero(~chosen), np.flatnonzero(chosen)
-    if wanted := source.params.get("rows"):
-        share = min(1, wanted / (len(train) + len(test)))
-        train, test = (np.sort(rng.choice(r, max(1, round(share * len(r))), replace=False)) for r in (train, test))
+        part = lambda r: (data.frame.iloc[r].reset_index(drop=True), data.y[r])  # noqa: E731
+        return part(train), TestRows(*part(test), data.probabilities[test], data.parameters)
     frame, y = data.features(), data.labels()
     take = lambda r: (frame.iloc[r].reset_index(drop=True), y[r])  # noqa: E731
     for name, rows in (("training", train), ("test", test)):

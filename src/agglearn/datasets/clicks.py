@@ -1,0 +1,146 @@
+"""Simulated click logs: categorical features of power-law vocabularies, each value with a planted click rate.
+
+Vocabularies grow geometrically from feature to feature, so that a few features have almost all values, as in the Criteo
+display advertising log (26 features, 28M values, five features above a million).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from agglearn.datasets.base import Population, Simulated
+from agglearn.encoding import CodedEncoder, FrameEncoder
+from agglearn.errors import DataError
+from agglearn.observations import ContingencyTables, Table
+from agglearn.seeds import generator
+
+SMALLEST = 3  # values of the smallest vocabulary
+
+
+@dataclass(frozen=True)
+class TablePopulation:
+    """Tables of single features, drawn without rows: of training records and of held-out ones, under the same codes."""
+
+    train: ContingencyTables
+    test: ContingencyTables
+
+
+class ClickTables(Simulated):
+    """Tables of a click log of any size, drawn directly.
+
+    Every value occurs in the training records: n records are each value once, and for the rest the power law
+    P(value k) ∝ 1/(k + 1)^exponent. Label sums are binomial with the values' rates, conditioned on the total, which all
+    features share. Rates are Beta with the mean `rate` and belong to the data set; the seed draws records. Held-out records
+    follow the same law.
+
+    Parameters
+    ----------
+    n_features, n_values : features, and values of all of them together.
+    n, n_test : training and held-out records.
+    exponent, rate, strength : of the power law; mean and a + b of Beta(a, b).
+    """
+
+    def __init__(
+        self, n_features=26, n_values=300_000, n=400_000, n_test=50_000, exponent=1.05, rate=0.25, strength=20.0
+    ):
+        super().__init__()
+        self.params = {
+            "n_features": n_features, "n_values": n_values, "n": n, "n_test": n_test, "exponent": exponent,
+            "rate": rate, "strength": strength,
+        }  # fmt: skip
+
+    def draw(self, seed: int, **params) -> TablePopulation:
+        p = _known("click tables", self.params, params)
+        sizes = vocabularies(p["n_features"], p["n_values"])
+        if sizes[-1] > p["n"]:
+            raise DataError(f"click tables: a feature has {sizes[-1]} values, more than the {p['n']} records")
+        encoder = FrameEncoder(tuple(CodedEncoder(f"c{i + 1}", size) for i, size in enumerate(sizes)))
+        drawn = []
+        for i, size in enumerate(sizes):
+            a, b = p["rate"] * p["strength"], (1 - p["rate"]) * p["strength"]
+            rates = generator("click rates", a, b, i, size).beta(a, b, size)
+            drawn.append(_drawn(rates, p, generator("click tables", sorted(p.items()), seed, i)))
+        return TablePopulation(
+            *(_tables(encoder, [d[k] for d in drawn], n, p["rate"]) for k, n in enumerate((p["n"], p["n_test"])))
+        )
+
+
+class ClickLog(Simulated):
+    """Rows of a click log: independent features, P(click) from the sum of the values' planted effects on the log-odds.
+
+    Parameters
+    ----------
+    n_features, n_values : features, and values of all of them together; rare ones may not occur.
+    n : records.
+    exponent, rate : of the power law; share of clicks, about.
+    strength : standard deviation of all effects together.
+    """
+
+    def __init__(self, n_features=12, n_values=20_000, n=50_000, exponent=1.05, rate=0.25, strength=1.5):
+        super().__init__()
+        self.params = {
+            "n_features": n_features, "n_values": n_values, "n": n, "exponent": exponent, "rate": rate,
+            "strength": strength,
+        }  # fmt: skip
+
+    def draw(self, seed: int, **params) -> Population:
+        p = _known("click log", self.params, params)
+        rng = generator("click log", sorted(p.items()), seed)
+        score, frame = np.full(p["n"], np.log(p["rate"] / (1 - p["rate"]))), {}
+        for i, size in enumerate(vocabularies(p["n_features"], p["n_values"])):
+            codes = np.searchsorted(np.cumsum(_power_law(size, p["exponent"])), rng.random(p["n"])).clip(max=size - 1)
+            score += rng.normal(0, p["strength"] / np.sqrt(p["n_features"]), size)[codes]
+            frame[f"c{i + 1}"] = pd.Series(codes).map("v{}".format)
+        probability = 1 / (1 + np.exp(-score))
+        return Population(pd.DataFrame(frame), (rng.random(p["n"]) < probability).astype(np.int8), probability)
+
+
+def vocabularies(n_features: int, n_values: int) -> list[int]:
+    """Sizes of the vocabularies, in geometric progression from 3 up, that add up to `n_values`."""
+    if n_values < SMALLEST * n_features:
+        raise DataError(f"{n_values} values are too few for {n_features} features; at least {SMALLEST} each")
+    low, high = 1.0, float(n_values)
+    for _ in range(200):
+        ratio = (low * high) ** 0.5
+        total = sum(SMALLEST * ratio**i for i in range(n_features)) if ratio < 1e6 else np.inf
+        low, high = (ratio, high) if total < n_values else (low, ratio)
+    sizes = [round(SMALLEST * low**i) for i in range(n_features)]
+    sizes[-1] += n_values - sum(sizes)
+    return sizes
+
+
+def _known(who: str, own: dict, params: dict) -> dict:
+    if unknown := set(params) - set(own):
+        raise DataError(f"{who}: unknown parameter {sorted(unknown)[0]!r}; it takes {', '.join(own)}")
+    return {**own, **params}
+
+
+def _power_law(size: int, exponent: float) -> np.ndarray:
+    mass = np.arange(1, size + 1) ** -float(exponent)
+    return mass / mass.sum()
+
+
+def _drawn(rates: np.ndarray, p: dict, rng) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
+    """(counts, label sums) of training and of held-out records of one feature, from its values' click rates."""
+    mass, size = _power_law(len(rates), p["exponent"]), len(rates)
+    counts = 1 + rng.multinomial(p["n"] - size, mass)
+    held_out = rng.multinomial(p["n_test"], (mass * (p["n"] - size) + 1) / p["n"])
+    return tuple((n, _label_sums(n, rates, round(p["rate"] * n.sum()), rng)) for n in (counts, held_out))
+
+
+def _label_sums(counts: np.ndarray, rates: np.ndarray, total: int, rng) -> np.ndarray:
+    """Binomial label sums, with as many labels flipped at random as it takes to have `total` of them."""
+    sums = rng.binomial(counts, rates)
+    excess = int(sums.sum()) - total
+    free = sums if excess > 0 else counts - sums
+    flipped = rng.multivariate_hypergeometric(free, abs(excess), method="marginals")
+    return sums - flipped if excess > 0 else sums + flipped
+
+
+def _tables(encoder: FrameEncoder, drawn: list, n: int, rate: float) -> ContingencyTables:
+    tables = {}
+    for i, (counts, sums) in enumerate(drawn):
+        cells = np.flatnonzero(counts)
+        tables[i,] = Table((len(counts),), cells, counts[cells], sums[cells])
+    return ContingencyTables(encoder, "click", n, round(rate * n), tables)

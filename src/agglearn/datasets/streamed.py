@@ -1,0 +1,56 @@
+"""Records from text files larger than memory: read and written block by block, values kept as text."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as csv
+import pyarrow.parquet as pq
+
+from agglearn.datasets.base import Stored
+from agglearn.errors import DataError
+
+BLOCK = 1 << 26  # bytes read at a time
+
+
+class Streamed(Stored):
+    """One file with one record per line and no header; `format.columns` names its columns.
+
+    Features are those not dropped, as text; an empty field is missing. `label.positive` is the label's spelling that
+    counts as 1.
+    """
+
+    def parse(self, files: dict[str, Path], out: Path) -> dict:
+        [path] = files.values()
+        columns, label = self.entry["format"]["columns"], self.entry["label"]["column"]
+        dropped = {label, *self.entry.get("features", {}).get("drop", [])}
+        features, labels = [c for c in columns if c not in dropped], []
+        schema = pa.schema([(c, pa.string()) for c in features])
+        with pq.ParquetWriter(out / "features.parquet", schema, compression="zstd") as writer:
+            for block in self._blocks(path, [*features, label]):
+                writer.write_table(block.select(features))
+                labels.append(self._labels(block[label], path))
+        y = np.concatenate(labels)
+        pq.write_table(pa.table({"label": y}), out / "labels.parquet")
+        self._describe(out, len(y))
+        return {"rows": len(y), "columns": len(features), "rate": float(np.mean(y))}
+
+    def _blocks(self, path: Path, wanted: list[str]):
+        form = self.entry["format"]
+        reading = csv.ReadOptions(column_names=form["columns"], block_size=BLOCK)
+        parsing = csv.ParseOptions(delimiter=form.get("separator", ","), quote_char=False)
+        types = {c: pa.string() for c in wanted}
+        converting = csv.ConvertOptions(column_types=types, include_columns=wanted, strings_can_be_null=True,
+                                        null_values=["", *form.get("missing", [])])  # fmt: skip
+        try:
+            with csv.open_csv(path, reading, parsing, converting) as blocks:
+                yield from (pa.Table.from_batches([b]) for b in blocks)
+        except pa.ArrowInvalid as error:
+            raise DataError(f"{path}: {str(error).splitlines()[0]}") from None
+
+    def _labels(self, column, path: Path) -> np.ndarray:
+        spelt = pc.unique(column).to_pylist()
+        if None in spelt or len(spelt) > 2:
+            raise DataError(f"{path}: label {self.entry['label']['column']!r} must have two values, it has {spelt[:5]}")
+        return pc.equal(column, str(self.entry["label"].get("positive", 1))).to_numpy().astype(np.int8)

@@ -1,0 +1,33 @@
+"""Information that clusters carry about a binary label, in nats."""
+
+import numpy as np
+from scipy.special import rel_entr, xlogy
+
+
+def mutual_information(counts: np.ndarray, label_sums: np.ndarray) -> float:
+    """I(Z; C) of a table of records and label sums per cluster, rates as counted (Bateni et al. 2019, eq. 1)."""
+    joint = np.stack([counts - label_sums, label_sums]).astype(float)
+    independent = np.outer(joint.sum(axis=1), joint.sum(axis=0)) / joint.sum()
+    return float(rel_entr(joint, independent).sum() / joint.sum())
+
+
+def predictive_information(counts: np.ndarray, label_sums: np.ndarray, rates: np.ndarray, base: float) -> float:
+    """Mean of log p(y|z)/p(y) over records: what predicting each cluster's rate wins over predicting the base rate.
+
+    Parameters
+    ----------
+    counts, label_sums : (m,) records that are predicted, by cluster. rates : (m,) predictions. base : the base rate.
+    """
+    won = xlogy(label_sums, rates / base) + xlogy(counts - label_sums, (1 - rates) / (1 - base))
+    return float(won.sum() / counts.sum())
+
+
+def bucketing_bound(buckets: int, base: float) -> float:
+    """Δ_max of Bateni et al. 2019, theorem 6: how much f (eq. 3) changes at most within one of k equal intervals.
+
+    f is convex with its minimum, 0, at the base rate of the label.
+    """
+    edges = np.linspace(0, 1, buckets + 1)
+    f = xlogy(edges, edges / base) + xlogy(1 - edges, (1 - edges) / (1 - base))
+    lowest = np.where((edges[:-1] <= base) & (base <= edges[1:]), 0.0, np.minimum(f[:-1], f[1:]))
+    return float(np.max(np.maximum(f[:-1], f[1:]) - lowest))

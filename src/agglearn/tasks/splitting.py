@@ -1,0 +1,34 @@
+"""Which rows are for training and which for the test."""
+
+import numpy as np
+
+from agglearn.datasets import Population
+from agglearn.seeds import generator
+from agglearn.tasks.base import Source
+
+
+def split_rows(source: Source, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Training and test rows: by the data set's official parts, in order of time, or at random by the seed.
+
+    The parameter `rows` of a stored data set takes a random subset of that size of both.
+    """
+    data, split = source.data, source.entry.get("split", 0.2)
+    rng, population = generator("split", split_name(source), seed), isinstance(source.data, Population)
+    n = len(data.y) if population else data.n
+    if not population and data.header["parts"]:
+        train, test = (np.arange(*data.header["parts"][k]) for k in ("train", "test"))
+    elif isinstance(split, dict):
+        border = n - round(split["last"] * n)
+        train, test = np.arange(border), np.arange(border, n)
+    else:
+        chosen = rng.random(n) < split
+        train, test = np.flatnonzero(~chosen), np.flatnonzero(chosen)
+    if not population and (wanted := source.params.get("rows")):
+        share = min(1, wanted / (len(train) + len(test)))
+        train, test = (np.sort(rng.choice(r, max(1, round(share * len(r))), replace=False)) for r in (train, test))
+    return train, test
+
+
+def split_name(source: Source) -> str:
+    """Whose name the random parts go by: data sets that are to be compared on the same rows share one."""
+    return source.entry.get("split_like", source.name)

@@ -1,0 +1,29 @@
+"""Compression of large vocabularies: few clusters of values that still tell about a binary label.
+
+Source: Bateni et al. 2019, *Categorical feature compression via submodular optimization*.
+"""
+
+from agglearn.vocabulary.baselines import (
+    AgglomerativeQuantizer,
+    BucketingQuantizer,
+    DivisiveQuantizer,
+    FrequencyQuantizer,
+)
+from agglearn.vocabulary.distributed import DistributedSubmodularQuantizer
+from agglearn.vocabulary.learning import LogisticOnClusters, NetworkOnClusters
+from agglearn.vocabulary.optimal import OptimalQuantizer
+from agglearn.vocabulary.quantizer import Quantizer
+from agglearn.vocabulary.submodular import SubmodularQuantizer
+
+__all__ = [
+    "AgglomerativeQuantizer",
+    "BucketingQuantizer",
+    "DistributedSubmodularQuantizer",
+    "DivisiveQuantizer",
+    "FrequencyQuantizer",
+    "LogisticOnClusters",
+    "NetworkOnClusters",
+    "OptimalQuantizer",
+    "Quantizer",
+    "SubmodularQuantizer",
+]

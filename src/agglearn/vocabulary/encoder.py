@@ -1,0 +1,40 @@
+"""The exact optimum as an encoder: values of a large feature become clusters that tell the most about the label.
+
+As with target encodings, records that build the clusters must not be used for anything else: their labels are in them.
+"""
+
+import numpy as np
+import pandas as pd
+
+from agglearn.encoding import FrameEncoder, TargetEncoder
+from agglearn.encoding.encoder import as_text
+from agglearn.encoding.target import MISSING_VALUE, NEVER
+from agglearn.vocabulary.optimal import OptimalQuantizer
+
+
+def optimal_encoder(column: pd.Series, y: np.ndarray, modalities: int) -> TargetEncoder:
+    """Clusters of one feature from held-out records, at most `modalities` with the one for values never held out.
+
+    Rates are shrunk (beta-binomial) before they are clustered, so that a value seen once is not taken for a certain one.
+    """
+    values = as_text(column).fillna(MISSING_VALUE)
+    table = pd.DataFrame({"value": values, "y": y}).groupby("value")["y"].agg(["size", "sum"])
+    found = OptimalQuantizer(min(modalities - 1, len(table)), shrinkage="beta_binomial")
+    codes = found.fit(table["size"].to_numpy(), table["sum"].to_numpy()).labels_
+    n, c = np.bincount(codes, table["size"]), np.bincount(codes, table["sum"])
+    labels = [f"{int(a)} records, rate {b / a:.3g}" for a, b in zip(n, c, strict=True)]
+    return TargetEncoder(str(column.name), tuple(table.index), tuple((codes + 1).tolist()), (NEVER, *labels))
+
+
+def with_optimal_encodings(
+    encoder: FrameEncoder, frame: pd.DataFrame, y: np.ndarray, above: int, modalities: int
+) -> FrameEncoder:
+    """The encoder with clusters in place of features of more than `above` modalities.
+
+    Parameters
+    ----------
+    frame, y : records that are used for nothing else.
+    """
+    return FrameEncoder(
+        tuple(optimal_encoder(frame[f.name], y, modalities) if f.size > above else f for f in encoder.features)
+    )

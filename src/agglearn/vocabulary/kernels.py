@@ -1,0 +1,330 @@
+"""Numba kernels of vocabulary compression. Pure: arrays in, arrays out.
+
+Layout. The values of a feature stand in places 0 … n − 1 in the order of their label rate. N and C are prefix sums over
+places, (n + 1,) float64: places i … j − 1 hold N[j] − N[i] records, C[j] − C[i] of them with label 1. A cut k parts
+place k − 1 from place k. Information is in nats × records: divided by the records, it is in nats.
+
+Kernels hold no lock of the interpreter and use one thread each; they compile when first called, not when imported.
+"""
+
+import heapq
+
+import numpy as np
+from numba import njit
+
+from agglearn.observations.kernels import mix
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def information(n, c, p):
+    """n·f(c/n), f(t) = t·log(t/p) + (1 − t)·log((1 − t)/(1 − p)): what a cluster of n records, c of them with label 1,
+    tells about a label of rate p (Bateni et al. 2019, eq. 3)."""
+    r, out = c / n, 0.0
+    if c > 0:
+        out += c * np.log(r / p)
+    if n > c:
+        out += (n - c) * np.log((1 - r) / (1 - p))
+    return out
+
+
+@njit(cache=True, nogil=True, inline="always")
+def split_gain(n1, c1, n2, c2):
+    """Information won by telling apart two clusters of n1 and n2 records, c1 and c2 of them with label 1: Δ of Bateni et
+    al. 2019, eq. 2, as a divergence from the union, so that small gains keep their digits."""
+    n, c, out = n1 + n2, c1 + c2, 0.0
+    if c1 > 0:
+        out += c1 * np.log(c1 * n / (n1 * c))
+    if n1 > c1:
+        out += (n1 - c1) * np.log((n1 - c1) * n / (n1 * (n - c)))
+    if c2 > 0:
+        out += c2 * np.log(c2 * n / (n2 * c))
+    if n2 > c2:
+        out += (n2 - c2) * np.log((n2 - c2) * n / (n2 * (n - c)))
+    return max(out, 0.0)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def gain_of(N, C, left, k, right):
+    """Information won by a cut at k inside places left … right − 1."""
+    return split_gain(N[k] - N[left], C[k] - C[left], N[right] - N[k], C[right] - C[k])
+
+
+@njit(cache=True, nogil=True)
+def stochastic_greedy(N, C, bounds, weights, cuts, sample, seed):
+    """Lazier-than-lazy greedy (Mirzasoleiman et al. 2015): `cuts` times the best of `sample` random candidates.
+
+    Each candidate knows its segment, so that a query costs O(1); when a segment is split the smaller half is told, which
+    is O(log n) per candidate over a whole run.
+
+    Parameters
+    ----------
+    bounds : (D + 1,) places at which the features of N, C begin; cuts of every solution, and the end.
+    weights : (D,) factor of the gains of each feature.
+
+    Returns
+    -------
+    (cuts,) int64 cuts in the order in which they were made, (cuts,) float64 their gains.
+    """
+    n = N.size - 1
+    left, right = np.empty(bounds.size - 1 + cuts, np.int64), np.empty(bounds.size - 1 + cuts, np.int64)
+    weight = np.empty(left.size)
+    segment, candidates, m = np.empty(n, np.int32), np.empty(n, np.int32), 0
+    for d in range(bounds.size - 1):
+        left[d], right[d], weight[d] = bounds[d], bounds[d + 1], weights[d]
+        segment[bounds[d] : bounds[d + 1]] = d
+        for k in range(bounds[d] + 1, bounds[d + 1]):
+            candidates[m] = k
+            m += 1
+    order, gains, state = np.empty(cuts, np.int64), np.empty(cuts), np.uint64(seed)
+    for t in range(cuts):
+        best, where = -1.0, 0
+        for u in range(min(sample, m)):
+            state += _GOLDEN
+            v = u + np.int64(mix(state) % np.uint64(m - u))
+            candidates[u], candidates[v] = candidates[v], candidates[u]
+            k = candidates[u]
+            s = segment[k]
+            gain = weight[s] * gain_of(N, C, left[s], k, right[s])
+            if gain > best:
+                best, where = gain, u
+        k, new = np.int64(candidates[where]), bounds.size - 1 + t
+        m -= 1
+        candidates[where] = candidates[m]
+        order[t], gains[t] = k, best
+        s = segment[k]
+        if k - left[s] < right[s] - k:
+            left[new], right[new], left[s] = left[s], k, k
+        else:
+            left[new], right[new], right[s] = k, right[s], k
+        weight[new] = weight[s]
+        segment[left[new] : right[new]] = new
+    return order, gains
+
+
+@njit(cache=True, nogil=True)
+def largest_gain(N, C):
+    """The largest gain of a single cut inside places 0 … n − 1; 0 where there is none."""
+    n, best = N.size - 1, 0.0
+    for k in range(1, n):
+        best = max(best, gain_of(N, C, 0, k, n))
+    return best
+
+
+@njit(cache=True, nogil=True)
+def threshold_cuts(N, C, largest, epsilon, rounds, most):
+    """Cuts that one machine makes by decreasing thresholds largest·(1 − ε)^i (Badanidiyuru and Vondrák 2014).
+
+    A gain only falls as cuts are added, so that a candidate whose last gain lies below the threshold is not asked again.
+
+    Returns
+    -------
+    (m,) int64 cuts in the order in which they were made, m ≤ most, and (m,) int64 the round of each.
+    """
+    n = N.size - 1
+    last, following = np.full(n, np.inf), np.full(n + 1, n, np.int64)
+    order, made, m = np.empty(min(most, max(n - 1, 0)), np.int64), np.empty(min(most, max(n - 1, 0)), np.int64), 0
+    for i in range(rounds):
+        threshold, before = largest * (1 - epsilon) ** i, 0
+        for k in range(1, n):
+            if m == order.size:
+                return order, made
+            if k == following[before]:
+                before = k
+            elif last[k] >= threshold:
+                last[k] = gain_of(N, C, before, k, following[before])
+                if last[k] >= threshold:
+                    following[k], following[before] = following[before], k
+                    order[m], made[m], before, m = k, i, k, m + 1
+    return order[:m], made[:m]
+
+
+@njit(cache=True, nogil=True, inline="always")
+def loss_of(N, C, S, p, i, j):
+    """Information lost by making places i … j − 1 one cluster; S: prefix sums of the information of single places."""
+    return S[j] - S[i] - information(N[j] - N[i], C[j] - C[i], p)
+
+
+@njit(cache=True, nogil=True)
+def single_information(N, C, p):
+    """(n + 1,) prefix sums of the information of single places."""
+    S = np.zeros(N.size)
+    for k in range(N.size - 1):
+        S[k + 1] = S[k] + information(N[k + 1] - N[k], C[k + 1] - C[k], p)
+    return S
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _later_wins(N, C, S, p, best, i, j, end):
+    """Whether a cluster that ends before place `end` should begin at j rather than at i < j."""
+    return best[j] + loss_of(N, C, S, p, j, end) <= best[i] + loss_of(N, C, S, p, i, end)
+
+
+@njit(cache=True, nogil=True)
+def _first_win(N, C, S, p, best, i, j, low):
+    """The first end after `low` for which beginning at j wins over i, by galloping; n + 1 where there is none."""
+    n, step, high = N.size - 1, 1, low + 1
+    while high <= n and not _later_wins(N, C, S, p, best, i, j, high):
+        step, low = 2 * step, high
+        high = n + 1 if low == n else min(low + step, n)
+    while high <= n and high - low > 1:
+        middle = (low + high) // 2
+        if _later_wins(N, C, S, p, best, i, j, middle):
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+@njit(cache=True, nogil=True)
+def penalised(N, C, S, p, penalty, best, before, start, queue):
+    """Cheapest clusters at `penalty` each: a concave least-weight subsequence, in O(n log n).
+
+    Losses satisfy the quadrangle inequality, so that of two beginnings of a cluster the later one, once better, stays
+    better: a queue holds the beginnings that are still best somewhere, each with the first end where it is
+    (Hirschberg and Larmore 1987; Galil and Park 1992).
+
+    Parameters
+    ----------
+    best, before, start, queue : scratch arrays, (n + 1,) float64 and thrice (n + 1,) int32.
+
+    Returns
+    -------
+    ascending cuts, and the loss without penalties.
+    """
+    n, head, tail = N.size - 1, 0, 1
+    best[0], queue[0], start[0] = 0.0, 0, 1
+    for j in range(1, n + 1):
+        while head + 1 < tail and start[head + 1] <= j:
+            head += 1
+        i = queue[head]
+        best[j] = best[i] + loss_of(N, C, S, p, i, j) + penalty
+        before[j] = i
+        if j == n:
+            break
+        while tail > head + 1 and _later_wins(N, C, S, p, best, queue[tail - 1], j, start[tail - 1]):
+            tail -= 1
+        end = _first_win(N, C, S, p, best, queue[tail - 1], j, max(j, start[tail - 1]))
+        if end <= n:
+            queue[tail], start[tail] = j, end
+            tail += 1
+    clusters, j = 0, n
+    while j > 0:
+        clusters, j = clusters + 1, before[j]
+    cuts, j = np.empty(clusters - 1, np.int64), before[n]
+    for k in range(clusters - 2, -1, -1):
+        cuts[k] = j
+        j = before[j]
+    return cuts, best[n] - penalty * clusters
+
+
+@njit(cache=True, nogil=True)
+def quadratic_program(N, C, S, p, most):
+    """Dynamic program of Kurkoski and Yagi 2014 over all beginnings: O(n²·most).
+
+    Returns
+    -------
+    (most + 1, n + 1) float64: smallest loss of the first j places in m clusters; int32: where the last one begins.
+    """
+    n = N.size - 1
+    loss, begins = np.full((most + 1, n + 1), np.inf), np.zeros((most + 1, n + 1), np.int32)
+    loss[0, 0] = 0.0
+    for m in range(1, most + 1):
+        for j in range(m, n + 1):
+            for i in range(m - 1, j):
+                value = loss[m - 1, i] + loss_of(N, C, S, p, i, j)
+                if value < loss[m, j]:
+                    loss[m, j], begins[m, j] = value, i
+    return loss, begins
+
+
+@njit(cache=True, nogil=True)
+def divided_program(N, C, S, p, most):
+    """The same by divide and conquer, since the best beginning moves only forward with the end: O(n·most·log n)."""
+    n = N.size - 1
+    loss, begins = np.full((most + 1, n + 1), np.inf), np.zeros((most + 1, n + 1), np.int32)
+    loss[0, 0] = 0.0
+    stack = np.empty((4 * 64, 4), np.int64)
+    for m in range(1, most + 1):
+        stack[0, 0], stack[0, 1], stack[0, 2], stack[0, 3] = m, n, m - 1, n - 1
+        depth = 1
+        while depth:
+            depth -= 1
+            first, last, low, high = stack[depth]
+            j = (first + last) // 2
+            for i in range(max(low, m - 1), min(high, j - 1) + 1):
+                value = loss[m - 1, i] + loss_of(N, C, S, p, i, j)
+                if value < loss[m, j]:
+                    loss[m, j], begins[m, j] = value, i
+            split = np.int64(begins[m, j])
+            if first < j:
+                stack[depth, 0], stack[depth, 1], stack[depth, 2], stack[depth, 3] = first, j - 1, low, split
+                depth += 1
+            if j < last:
+                stack[depth, 0], stack[depth, 1], stack[depth, 2], stack[depth, 3] = j + 1, last, split, high
+                depth += 1
+    return loss, begins
+
+
+@njit(cache=True, nogil=True)
+def agglomerate(N, C, bounds, weights, merges):
+    """Merge `merges` times the two clusters whose union loses least (Slonim and Tishby 2001).
+
+    With two labels the cheapest pair is always a pair of neighbours: moving a cluster's partner nearer to it lowers the
+    cost of the union, whatever the partner weighs. So a heap of neighbours serves: O(n log n).
+
+    Returns
+    -------
+    (n,) bool: whether a cluster begins at each place.
+    """
+    n = N.size - 1
+    begins, before, after = np.ones(n, np.bool_), np.empty(n + 1, np.int64), np.empty(n + 1, np.int64)
+    weight, fixed = np.empty(n), np.zeros(n + 1, np.bool_)
+    fixed[n] = True
+    for d in range(bounds.size - 1):
+        fixed[bounds[d]] = True
+        weight[bounds[d] : bounds[d + 1]] = weights[d]
+    for k in range(n + 1):
+        before[k], after[k] = k - 1, k + 1
+    heap = [(weight[k] * gain_of(N, C, k - 1, k, k + 1), k, k - 1, k + 1) for k in range(1, n) if not fixed[k]]
+    heapq.heapify(heap)
+    while merges and len(heap):
+        _, k, left, right = heapq.heappop(heap)
+        if not begins[k] or before[k] != left or after[k] != right:
+            continue  # a neighbour has changed since
+        begins[k] = False
+        after[left], before[right] = right, left
+        merges -= 1
+        for at in (left, right):
+            if not fixed[at]:
+                cost = weight[at] * gain_of(N, C, before[at], at, after[at])
+                heapq.heappush(heap, (cost, at, before[at], after[at]))
+    return begins
+
+
+@njit(cache=True, nogil=True)
+def information_of(counts, sums, labels, n, c):
+    """Information kept by clusters, and lost by them, from the units in them: both are sums of divergences.
+
+    Parameters
+    ----------
+    counts, sums, labels : (U,) records, label sums and cluster of each unit. n, c : (m,) of each cluster.
+    """
+    p, kept, lost = c.sum() / n.sum(), 0.0, 0.0
+    for k in range(n.size):
+        kept += information(n[k], c[k], p)
+    for u in range(counts.size):
+        k = labels[u]
+        if 0 < c[k] < n[k]:
+            lost += information(counts[u], sums[u], c[k] / n[k])
+    return kept, lost
+
+
+@njit(cache=True, nogil=True)
+def summed_information(n, c, p):
+    """Σ n·f(c/n) over clusters of n records, c with label 1."""
+    out = 0.0
+    for k in range(n.size):
+        out += information(n[k], c[k], p)
+    return out

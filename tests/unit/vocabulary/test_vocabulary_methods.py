@@ -1,0 +1,240 @@
+"""The paper's methods and its baselines: guarantees, definitions, and what the paper proves of them."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from vocabulary_samples import best_partition, by_labels, drawn, information, tables
+
+from agglearn.errors import ConfigError
+from agglearn.evaluation.information import bucketing_bound, mutual_information
+from agglearn.vocabulary import (
+    AgglomerativeQuantizer,
+    BucketingQuantizer,
+    DistributedSubmodularQuantizer,
+    DivisiveQuantizer,
+    FrequencyQuantizer,
+    OptimalQuantizer,
+    SubmodularQuantizer,
+)
+from agglearn.vocabulary.allocation import apportioned
+
+METHODS = (
+    AgglomerativeQuantizer, BucketingQuantizer, DistributedSubmodularQuantizer, DivisiveQuantizer, FrequencyQuantizer,
+    OptimalQuantizer, SubmodularQuantizer,
+)  # fmt: skip
+QUICK = settings(max_examples=60, deadline=None)
+
+
+@given(tables(most=9), st.data())
+@QUICK
+def test_information_is_monotone_and_submodular(table, data):
+    """F of a set of cuts (theorem 3), from the definition of mutual information."""
+    counts, sums = table
+    order = np.argsort(sums / counts, kind="stable")
+    cuts = list(range(1, len(counts)))
+    small = set(data.draw(st.lists(st.sampled_from(cuts), unique=True)))
+    large = small | set(data.draw(st.lists(st.sampled_from(cuts), unique=True)))
+    value = lambda s: information(counts, sums, np.split(order, sorted(s)))  # noqa: E731
+    assert value(large) >= value(small) - 1e-12
+    for s in set(cuts) - large:
+        assert value(small | {s}) - value(small) >= value(large | {s}) - value(large) - 1e-12
+
+
+@pytest.mark.parametrize("method", METHODS)
+@given(features=st.lists(tables(), min_size=1, max_size=3), share=st.floats(0, 1))
+@settings(max_examples=25, deadline=None)
+def test_what_is_reported_is_what_the_clusters_keep(method, features, share):
+    counts = {f"f{i}": c for i, (c, _) in enumerate(features)}
+    sums = {f"f{i}": s for i, (_, s) in enumerate(features)}
+    units = sum(map(len, counts.values()))
+    budget = round(len(features) + share * (units - len(features)))
+    found = method(budget).fit(counts, sums)
+    kept = {n: information(counts[n], sums[n], by_labels(found.labels_[n])) for n in counts}
+    whole = sum(information(counts[n], sums[n], [[i] for i in range(len(counts[n]))]) for n in counts)
+    assert found.feature_information_ == pytest.approx(kept, abs=1e-12)
+    assert found.information_ == pytest.approx(sum(kept.values()), abs=1e-12)
+    assert found.information_loss_ == pytest.approx(whole - sum(kept.values()), abs=1e-12)
+    assert found.relative_loss_ == pytest.approx((whole - sum(kept.values())) / whole if whole > 1e-15 else 0, abs=1e-9)
+    assert found.n_clusters_ == sum(len(np.unique(v)) for v in found.labels_.values()) <= budget
+    assert found.information_ <= OptimalQuantizer(budget).fit(counts, sums).information_ + 1e-12
+    for n in counts:
+        assert np.unique(found.labels_[n]).tolist() == list(range(found.labels_[n].max() + 1))
+        if method is not FrequencyQuantizer:
+            rates = [sums[n][g].sum() / counts[n][g].sum() for g in by_labels(found.labels_[n])]
+            assert (np.diff(rates) > 0).all()
+
+
+@given(tables(most=12), st.integers(2, 6), st.sampled_from([0.01, 0.1, 0.3]))
+@QUICK
+def test_greedy_keeps_its_guarantee(table, m, epsilon):
+    """In expectation 1 − 1/e − ε; on small tables any run keeps it, which is more than the theorem says."""
+    counts, sums = table
+    best = best_partition(counts, sums, m)
+    found = SubmodularQuantizer(min(m, len(counts)), epsilon, random_state=1).fit(counts, sums)
+    assert found.information_ >= (1 - 1 / math.e - epsilon) * best - 1e-12
+
+
+@given(tables(least=6, most=12), st.integers(3, 6), st.sampled_from([0.3, 0.5]))
+@QUICK
+def test_distributed_keeps_its_guarantee(table, m, epsilon):
+    counts, sums = table
+    found = DistributedSubmodularQuantizer(m, epsilon).fit(counts, sums)
+    assert found.information_ >= (1 - 1 / math.e - 2 * epsilon) * best_partition(counts, sums, m) - 1e-12
+
+
+def test_distributed_has_as_many_machines_as_the_theorem_says():
+    counts, sums = drawn(5000, 1)
+    found = DistributedSubmodularQuantizer(101, 0.1).fit(counts, sums)
+    assert found.n_machines_ == 10
+    assert found.n_clusters_ == 101
+    places = len(np.unique(sums / counts))
+    forced = [j * places // 10 for j in range(1, 10)]
+    rank = np.unique(sums / counts, return_inverse=True)[1]
+    for k in forced:  # no cluster reaches over a forced cut
+        assert not set(found.labels_[rank < k]) & set(found.labels_[rank >= k])
+
+
+def test_joint_greedy_keeps_the_guarantee_over_features():
+    for seed in range(5):
+        counts = {f"f{i}": drawn(300, 10 * seed + i)[0] for i in range(4)}
+        sums = {f"f{i}": drawn(300, 10 * seed + i)[1] for i in range(4)}
+        for budget in (4, 8, 20, 60):
+            best = OptimalQuantizer(budget).fit(counts, sums).information_
+            found = SubmodularQuantizer(budget, 0.1, "joint", random_state=seed).fit(counts, sums).information_
+            assert found >= (1 - 1 / math.e - 0.1) * best - 1e-12
+
+
+def test_merged_allocation_keeps_the_largest_gains():
+    """One feature tells much, one nothing: the budget goes to the first."""
+    counts, sums = (
+        {"a": np.full(20, 100), "b": np.full(20, 100)},
+        {"a": np.arange(20) * 5, "b": np.full(20, 47) + np.arange(20) % 2},
+    )
+    found = SubmodularQuantizer(10).fit(counts, sums)
+    assert found.labels_["b"].max() == 0
+    assert found.labels_["a"].max() == 8
+
+
+# -- baselines --------------------------------------------------------------------------------------------------------
+
+
+@given(tables(), st.integers(1, 12))
+@QUICK
+def test_buckets_are_intervals_of_equal_width(table, k):
+    counts, sums = table
+    k = min(k, len(counts))
+    found = BucketingQuantizer(k).fit(counts, sums)
+    expected = [min(int((n - c) * k) // int(n), k - 1) for n, c in zip(counts, sums, strict=True)]
+    for i, j in itertools.combinations(range(len(counts)), 2):
+        assert (found.labels_[i] == found.labels_[j]) == (expected[i] == expected[j])
+
+
+@given(tables(), st.integers(1, 12))
+@QUICK
+def test_theorem_6(table, k):
+    counts, sums = table
+    found = BucketingQuantizer(min(k, len(counts))).fit(counts, sums)
+    bound = bucketing_bound(found.n_buckets_["x0"], sums.sum() / counts.sum())
+    assert found.information_loss_ <= bound + 1e-12
+
+
+def test_the_bound_of_theorem_6_is_the_largest_change_of_f():
+    p, k = 0.3, 7
+    f = lambda t: t * np.log(t / p) + (1 - t) * np.log((1 - t) / (1 - p))  # noqa: E731
+    grid = [np.linspace(max(j / k, 1e-12), min((j + 1) / k, 1 - 1e-12), 20_001) for j in range(k)]
+    assert bucketing_bound(k, p) == pytest.approx(max(f(g).max() - f(g).min() for g in grid), abs=1e-6)
+
+
+def test_frequency_has_one_threshold_over_all_features():
+    counts = {"a": np.array([9, 7, 5, 1]), "b": np.array([8, 5, 2, 1])}
+    sums = {"a": np.array([1, 2, 3, 0]), "b": np.array([1, 2, 1, 1])}
+    found = FrequencyQuantizer(5).fit(counts, sums)  # 9, 8, 7 and two tails; both 5s would be one too many
+    assert found.threshold_ == 7
+    assert found.labels_["a"].tolist() == [0, 1, 2, 2]
+    assert found.labels_["b"].tolist() == [0, 1, 1, 1]
+    assert FrequencyQuantizer(8).fit(counts, sums).information_loss_ == pytest.approx(0, abs=1e-15)
+    assert FrequencyQuantizer(2).fit(counts, sums).information_ == pytest.approx(0, abs=1e-15)
+
+
+def test_divisive_moves_values_to_the_nearest_cluster():
+    """At the end no value is nearer to another cluster, by Kullback–Leibler divergence of the label's distribution."""
+    counts, sums = drawn(400, 3)
+    sums = np.clip(sums, 1, None)
+    counts = counts + 1
+    found = DivisiveQuantizer(12, tol=0.0, max_iter=1000).fit(counts, sums)
+    groups = by_labels(found.labels_)
+    q = np.array([(sums[g].sum() + 1e-3 * sums.sum() / counts.sum()) / (counts[g].sum() + 1e-3) for g in groups])
+    r = (sums / counts)[:, None]
+    divergence = r * np.log(r / q) + (1 - r) * np.log((1 - r) / (1 - q))
+    own = divergence[np.arange(len(r)), found.labels_]
+    assert (own <= divergence.min(axis=1) + 1e-9).all()
+
+
+def test_divisive_begins_with_the_majority_label():
+    counts, sums = np.full(10, 100), np.array([10, 20, 30, 40, 45, 55, 60, 70, 80, 90])
+    found = DivisiveQuantizer(2, max_iter=0).fit(counts, sums)
+    assert found.labels_.tolist() == [0] * 5 + [1] * 5
+
+
+@given(st.integers(2, 40), st.integers(1, 6), st.randoms())
+@QUICK
+def test_shares_add_up(budget, features, random):
+    budget = max(budget, features)
+    shares = apportioned(budget, np.array([random.random() + 1e-9 for _ in range(features)]))
+    assert shares.sum() == budget
+    assert shares.min() >= 1
+
+
+def test_shares_follow_information():
+    counts = {"a": np.full(40, 100), "b": np.full(40, 100)}
+    sums = {"a": np.arange(40) * 2 + 10, "b": np.full(40, 49) + np.arange(40) % 2}
+    found = BucketingQuantizer(20, allocation="information").fit(counts, sums)
+    assert found.n_buckets_ == {"a": 19, "b": 1}
+    assert BucketingQuantizer(20).fit(counts, sums).n_buckets_ == {"a": 10, "b": 10}
+
+
+# -- what the paper proves of simple methods --------------------------------------------------------------------------
+
+
+def test_proposition_7():
+    """Rates (j + 1/3)/k and (j + 2/3)/k of C = 0 fall into one bucket, which tells nothing."""
+    k, j = 5, 2
+    counts = np.full(8, 3 * k)
+    sums = counts - np.array([3 * j + 1, 3 * j + 2] * 4)
+    found = BucketingQuantizer(k).fit(counts, sums)
+    assert mutual_information(counts, sums) > 0.002
+    assert found.information_ == pytest.approx(0, abs=1e-15)
+    assert OptimalQuantizer(2).fit(counts, sums).relative_loss_ == pytest.approx(0, abs=1e-12)
+
+
+def test_proposition_8():
+    """The frequent third tells nothing, the rare rest everything: ln 2 / 3 nats (the paper prints 1/3, in bits)."""
+    k = 6
+    counts = np.repeat([4, 1, 1], k)
+    sums = np.repeat([2, 1, 0], k)
+    found = FrequencyQuantizer(k + 1).fit(counts, sums)
+    assert found.threshold_ == 4
+    assert mutual_information(counts, sums) == pytest.approx(math.log(2) / 3)
+    assert found.information_ == pytest.approx(0, abs=1e-15)
+    assert OptimalQuantizer(3).fit(counts, sums).relative_loss_ == pytest.approx(0, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("method", "said"),
+    [
+        (SubmodularQuantizer(2, epsilon=0.0), "epsilon"),
+        (SubmodularQuantizer(2, allocation="fair"), "allocation"),
+        (BucketingQuantizer(2, allocation="merged"), "allocation"),
+        (DistributedSubmodularQuantizer(2, epsilon=2), "epsilon"),
+        (DistributedSubmodularQuantizer(2, engine="cloud"), "engine"),
+        (OptimalQuantizer(2, algorithm="guess"), "algorithm"),
+        (OptimalQuantizer(2, shrinkage="hard"), "shrinkage"),
+    ],
+)
+def test_unknown_settings_are_named(method, said):
+    with pytest.raises(ConfigError, match=said):
+        method.fit(*drawn(20))

@@ -1,0 +1,243 @@
+"""What all quantisers share: what they are fitted to, what they map, and what they refuse."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from vocabulary_samples import drawn
+
+from agglearn.errors import ConfigError, DataError
+from agglearn.estimator import Estimator
+from agglearn.observations import ContingencyTables, NoiseSpec, with_gaussian_noise
+from agglearn.vocabulary import FrequencyQuantizer, OptimalQuantizer, SubmodularQuantizer
+from agglearn.vocabulary.shrinkage import beta_prior, shrunk_sums
+
+METHODS = [OptimalQuantizer(8), SubmodularQuantizer(8, random_state=3), FrequencyQuantizer(8)]
+
+
+def people(n=600, seed=0):
+    rng = np.random.default_rng(seed)
+    zone, job = rng.zipf(1.6, n).clip(max=60), rng.choice(list("abcdef"), n)
+    y = (rng.random(n) < np.random.default_rng(1).beta(1, 2, 61)[zone]).astype(int)
+    return pd.DataFrame({"zone": zone, "job": job}), y
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda m: type(m).__name__)
+def test_tables_records_and_arrays_give_the_same(method):
+    frame, y = people()
+    records = clone(method).fit(frame, y)
+    tables = ContingencyTables.from_records(frame.assign(y=y), "y", pairs="none", categorical=["zone"])
+    of_tables = clone(method).fit(tables)
+    parts = {c: frame.assign(y=y).groupby(frame[c].astype(str))["y"].agg(["size", "sum"]) for c in frame}
+    arrays = clone(method).fit({c: t["size"] for c, t in parts.items()}, {c: t["sum"] for c, t in parts.items()})
+    expected = records.transform(frame)
+    assert (of_tables.transform(frame) == expected).all()
+    assert (arrays.transform(frame.astype(str)) == expected).all()
+    assert records.information_ == of_tables.information_ == pytest.approx(arrays.information_, abs=1e-14)
+    assert records.get_feature_names_out().tolist() == ["zone", "job"]
+    assert (clone(method).fit_transform(frame, y) == expected).all()
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda m: type(m).__name__)
+def test_order_of_rows_changes_nothing(method):
+    frame, y = people()
+    order = np.random.default_rng(0).permutation(len(y))
+    a, b = clone(method).fit(frame, y), clone(method).fit(frame.iloc[order], y[order])
+    assert (a.transform(frame) == b.transform(frame)).all()
+
+
+@pytest.mark.parametrize("method", METHODS[:2], ids=lambda m: type(m).__name__)
+def test_permuted_values_get_permuted_clusters(method):
+    counts, sums = drawn(300)
+    order = np.random.default_rng(0).permutation(300)
+    a, b = clone(method).fit(counts, sums), clone(method).fit(counts[order], sums[order])
+    assert a.labels_[order].tolist() == b.labels_.tolist()
+
+
+def test_unseen_values_go_to_the_cluster_nearest_to_the_base_rate():
+    counts, sums = np.array([100, 100, 100, 10]), np.array([5, 30, 90, 0])
+    found = OptimalQuantizer(3).fit(counts, sums)
+    assert found.unseen_ == found.labels_[1]
+    assert found.transform([0, 3, 4, -1, 77]).tolist() == [*found.labels_[[0, 3]], *[found.unseen_] * 3]
+    frame, y = people()
+    clusters = OptimalQuantizer(9).fit(frame, y)
+    new = clusters.transform(pd.DataFrame({"job": ["z", "a"], "zone": [10**9, 1], "more": [1, 2]}))
+    assert new[0].tolist() == [clusters.unseen_["zone"], clusters.unseen_["job"]]
+
+
+def test_frequency_sends_unseen_values_to_the_rare_ones():
+    counts, sums = np.array([50, 40, 3, 2, 1]), np.array([25, 1, 2, 1, 1])
+    found = FrequencyQuantizer(3, min_count=3).fit(counts, sums)
+    assert found.unseen_ == found.labels_[4] == 2
+
+
+def test_rare_values_are_one():
+    counts, sums = np.array([50, 40, 3, 2, 1, 0]), np.array([25, 1, 3, 0, 1, 0])
+    found = OptimalQuantizer(3, min_count=4).fit(counts, sums)
+    assert found.labels_[2] == found.labels_[3] == found.labels_[4] == found.unseen_ == found.labels_[5]
+    with pytest.raises(DataError, match="more than the 3 values"):
+        OptimalQuantizer(4, min_count=4).fit(counts, sums)
+
+
+def test_budget_may_be_a_share():
+    counts, sums = drawn(200)
+    assert (
+        OptimalQuantizer(0.05).fit(counts, sums).labels_.tolist()
+        == OptimalQuantizer(10).fit(counts, sums).labels_.tolist()
+    )
+
+
+def test_named_values():
+    counts = pd.Series([5, 4, 9], index=["x", "y", "z"])
+    sums = pd.Series([9, 0, 5], index=["z", "y", "x"])  # another order
+    found = OptimalQuantizer(2).fit(counts, sums)
+    assert found.transform(["y", "x", "z"]).tolist() == [0, 1, 1]
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda m: type(m).__name__)
+def test_survives_saving(method, tmp_path):
+    frame, y = people()
+    found = clone(method).fit(frame, y)
+    found.save(tmp_path / "model")
+    again = Estimator.load(tmp_path / "model")
+    assert (again.transform(frame) == found.transform(frame)).all()
+    arrays = clone(method).fit(*drawn(50))
+    arrays.save(tmp_path / "arrays")
+    assert Estimator.load(tmp_path / "arrays").labels_.tolist() == arrays.labels_.tolist()
+
+
+def test_one_feature_and_a_single_cluster():
+    counts, sums = drawn(30)
+    found = OptimalQuantizer(1).fit(counts, sums)
+    assert found.information_ == 0
+    assert found.relative_loss_ == pytest.approx(1)
+    assert set(found.labels_) == {0}
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4])
+def test_threads_change_nothing(threads):
+    code = (
+        "import sys, hashlib, numpy as np; sys.path.insert(0, 'tests/unit/vocabulary')\n"
+        "from vocabulary_samples import drawn\n"
+        "from agglearn.vocabulary import *\n"
+        "tables = [drawn(2000, i) for i in range(5)]\n"
+        "counts, sums = ({f'f{i}': t[k] for i, t in enumerate(tables)} for k in (0, 1))\n"
+        "found = [q.fit(counts, sums) for q in (OptimalQuantizer(60), SubmodularQuantizer(60), DistributedSubmodularQuantizer(60))]\n"
+        "print(hashlib.sha256(b''.join(v.tobytes() for q in found for v in q.labels_.values())).hexdigest())\n"
+    )
+    said = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "NUMBA_NUM_THREADS": str(threads)},
+    )
+    assert said.returncode == 0, said.stderr
+    tables = [drawn(2000, i) for i in range(5)]
+    counts, sums = ({f"f{i}": t[k] for i, t in enumerate(tables)} for k in (0, 1))
+    import hashlib
+
+    from agglearn.vocabulary import DistributedSubmodularQuantizer
+
+    found = [
+        q.fit(counts, sums) for q in (OptimalQuantizer(60), SubmodularQuantizer(60), DistributedSubmodularQuantizer(60))
+    ]
+    here = hashlib.sha256(b"".join(v.tobytes() for q in found for v in q.labels_.values())).hexdigest()
+    assert said.stdout.strip() == here
+
+
+# -- noise and shrinkage ----------------------------------------------------------------------------------------------
+
+
+def test_noisy_counts_are_clipped_with_a_warning_that_says_how_many():
+    counts, sums = np.array([10.5, 8.2, -1.0, 6.0]), np.array([3.0, 9.0, 0.5, -2.0])
+    with pytest.warns(UserWarning, match="3 of 4 noisy values clipped"):
+        found = OptimalQuantizer(2, noisy=True).fit(counts, sums)
+    assert found.labels_[2] == found.unseen_
+    frame, y = people()
+    tables = ContingencyTables.from_records(frame.assign(y=y), "y", pairs="none", categorical=["zone"])
+    noisy = with_gaussian_noise(tables, 3.0, 1)
+    assert isinstance(noisy.noise, NoiseSpec)
+    with pytest.warns(UserWarning, match="feature 'zone': .* clipped"):
+        OptimalQuantizer(6).fit(noisy)
+
+
+def test_the_beta_prior_is_found():
+    rng = np.random.default_rng(0)
+    counts = rng.zipf(1.5, 20_000).clip(max=500)
+    sums = rng.binomial(counts, rng.beta(2.0, 6.0, 20_000))
+    a, b = beta_prior(counts, sums)
+    assert (a, b) == pytest.approx((2.0, 6.0), rel=0.1)
+
+
+def test_shrinking_ranks_one_click_below_many():
+    counts, sums = np.array([1, 1000, 1, 500, 500]), np.array([1, 600, 0, 100, 80])
+    rates = shrunk_sums(counts, sums, "beta_binomial") / counts
+    assert rates[1] > rates[0] > rates[3]
+    assert (shrunk_sums(counts, sums, 1e-9) / counts) == pytest.approx(sums / counts, abs=1e-6)
+    found = OptimalQuantizer(2, shrinkage="beta_binomial").fit(counts, sums)
+    assert found.labels_[1] == 1
+    assert found.labels_[2] == 0
+
+
+# -- bad input --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("counts", "sums", "budget", "said"),
+    [
+        ([3, 4], [1, 5], 2, "value 1 needs 0 ≤ label sum ≤ count.*count 4 and label sum 5"),
+        ([3, -4], [1, 0], 2, "value 1 needs 0 ≤ label sum ≤ count"),
+        ([3, 4.5], [1, 0], 2, "value 1 needs whole numbers.*noisy=True"),
+        ([3, 4], [1, 0.5], 2, "whole numbers"),
+        ([3, np.nan], [1, 0], 2, "value 1 has count nan"),
+        ([3, 4], [1, np.inf], 2, "label sum inf"),
+        ([3, 4], [0, 0], 2, "same label"),
+        ([3, 4], [3, 4], 2, "same label"),
+        ([], [], 2, "vocabulary is empty"),
+        ([0, 0], [0, 0], 2, "vocabulary is empty"),
+        ([3, 4], [1, 0], 3, "more than the 2 values"),
+        ([3, 4], [1, 0, 0], 2, "one of each per value"),
+        (["a", "b"], [1, 0], 2, "must be numbers"),
+    ],
+)
+def test_bad_tables(counts, sums, budget, said):
+    with pytest.raises(DataError, match=said):
+        OptimalQuantizer(budget).fit(np.array(counts), np.array(sums))
+
+
+@pytest.mark.parametrize("budget", [0, -1, 2.5, True, "10", None, float("nan")])
+def test_bad_budgets(budget):
+    with pytest.raises(ConfigError, match="budget"):
+        OptimalQuantizer(budget).fit(*drawn(20))
+
+
+def test_more_bad_input():
+    a, b = drawn(10), drawn(10, 1)
+    with pytest.raises(DataError, match="1 clusters are too few for 2 features"):
+        OptimalQuantizer(1).fit({"a": a[0], "b": b[0]}, {"a": a[1], "b": b[1]})
+    with pytest.raises(DataError, match="same features"):
+        OptimalQuantizer(2).fit({"a": a[0]}, {"b": a[1]})
+    with pytest.raises(DataError, match="no features"):
+        OptimalQuantizer(2).fit({}, {})
+    twice = pd.Series(a[0], index=["v"] * 10)
+    with pytest.raises(DataError, match="'v' stands twice"):
+        OptimalQuantizer(2).fit(twice, twice)
+    with pytest.raises(DataError, match="name different values"):
+        OptimalQuantizer(2).fit(pd.Series([3, 4], index=["x", "y"]), pd.Series([1, 1], index=["x", "z"]))
+    with pytest.raises(DataError, match="second argument"):
+        OptimalQuantizer(2).fit(a[0])
+    frame, y = people()
+    with pytest.raises(DataError, match="600 records and 5 labels"):
+        OptimalQuantizer(2).fit(frame, y[:5])
+    with pytest.raises(DataError, match="no column 'zone'"):
+        OptimalQuantizer(4).fit(frame, y).transform(frame[["job"]])
+    with pytest.raises(DataError, match="positions 0 … 9"):
+        OptimalQuantizer(2).fit(*a).transform(["x"])
+    pairs = ContingencyTables.from_records(frame.assign(y=y), "y", pairs="all")
+    object.__setattr__(pairs, "tables", {k: t for k, t in pairs.tables.items() if len(k) == 2})
+    with pytest.raises(DataError, match="no table of the single feature 'zone'"):
+        OptimalQuantizer(4).fit(pairs)
