@@ -1,7 +1,8 @@
 """Tasks: what is observed and how it is judged."""
 
+from agglearn.tasks.bags import BagClassification
 from agglearn.tasks.base import Measurement, Source, Task, Truth
 from agglearn.tasks.classification import Classification
 from agglearn.tasks.subsets import SubsetClassification
 
-__all__ = ["Classification", "Measurement", "Source", "SubsetClassification", "Task", "Truth"]
+__all__ = ["BagClassification", "Classification", "Measurement", "Source", "SubsetClassification", "Task", "Truth"]
