@@ -4,9 +4,8 @@ import numpy as np
 
 from agglearn.errors import ConfigError
 from agglearn.observations import Bags
-from agglearn.proportions import kernels
 from agglearn.proportions.base import BagClassifier, choose_l2, counts_likelihood, positives, probabilities
-from agglearn.proportions.logistic import Logistic, single
+from agglearn.proportions.logistic import Logistic, scores, single
 from agglearn.proportions.means import mean_embedding, mean_map
 
 SHORT = 6  # iterations of a fit whose labels will change again
@@ -75,7 +74,7 @@ class AlternatingMeanMapClassifier(BagClassifier):
         sign = 1.0 if self.labels == "min" else -1.0
         best, losses, before = theta, [], None
         for _ in range(self.max_iter):
-            score = sign * kernels.scores(problem.x, theta[:, :-1], theta[:, -1])[:, 0]
+            score = sign * scores(problem.x, theta)[:, 0]
             y = top(score, problem.offsets, totals)
             if before is not None and (y == before).all():
                 break
@@ -99,5 +98,5 @@ def top(score: np.ndarray, offsets: np.ndarray, totals: np.ndarray) -> np.ndarra
 
 
 def _score(bags: Bags, theta: np.ndarray) -> float:
-    p = probabilities(kernels.scores(single(bags.X), theta[:, :-1], theta[:, -1]), 2)
+    p = probabilities(scores(single(bags.X), theta), 2)
     return counts_likelihood(p, bags.offsets, bags.counts)

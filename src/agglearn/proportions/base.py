@@ -8,8 +8,7 @@ from scipy.special import expit
 from agglearn.errors import ConfigError, DataError
 from agglearn.estimator import Estimator
 from agglearn.observations import Bags
-from agglearn.proportions import kernels
-from agglearn.proportions.logistic import single, softmax
+from agglearn.proportions.logistic import bag_sums, scores, single, softmax
 from agglearn.proportions.posterior import binary_posteriors
 
 HELD_OUT = 0.2  # share of the bags held out to choose λ
@@ -57,8 +56,8 @@ class BagClassifier(Estimator):
     def warm_up(self) -> None:
         """Compile the kernels, or load them, so that the first fit of a process is not charged for it."""
         x = np.linspace(-1, 1, 8).reshape(8, 1).astype(np.float32)
-        kernels.scores(x, np.ones((1, 1)), np.zeros(1))
-        kernels.bag_sums(x, np.ones((8, 1)), np.array([0, 4, 8]))
+        scores(x, np.ones((1, 2)))
+        bag_sums(x, np.ones((8, 1)), np.array([0, 4, 8]))
         binary_posteriors(x[:, 0], [0, 4, 8], [1, 2])
 
     def predict_proba(self, X) -> np.ndarray:
@@ -66,7 +65,7 @@ class BagClassifier(Estimator):
         x = single(X)
         if x.ndim != 2 or x.shape[1] != self.coef_.shape[1]:
             raise DataError(f"X: must be (instances, {self.coef_.shape[1]}), got shape {x.shape}")
-        return probabilities(kernels.scores(x, self.coef_, self.intercept_), len(self.classes_))
+        return probabilities(scores(x, np.column_stack([self.coef_, self.intercept_])), len(self.classes_))
 
     def predict(self, X) -> np.ndarray:
         """(n,) most probable classes."""
@@ -79,11 +78,11 @@ class BagClassifier(Estimator):
         return np.add.reduceat(p, bags.offsets[:-1], axis=0)
 
 
-def probabilities(scores: np.ndarray, classes: int) -> np.ndarray:
+def probabilities(score: np.ndarray, classes: int) -> np.ndarray:
     """(n, C) probabilities from C − 1 softmax scores or from C scores of one against the rest."""
-    if scores.shape[1] == classes - 1:
-        return softmax(scores)[0]
-    p = expit(scores)
+    if score.shape[1] == classes - 1:
+        return softmax(score)[0]
+    p = expit(score)
     return p / np.maximum(p.sum(axis=1, keepdims=True), 1e-300)
 
 

@@ -5,9 +5,8 @@ from sklearn.base import clone
 
 from agglearn.errors import ConfigError, NotAvailable
 from agglearn.observations import Bags
-from agglearn.proportions import kernels
 from agglearn.proportions.base import BagClassifier, choose_l2, counts_likelihood, positives, probabilities
-from agglearn.proportions.logistic import Logistic, single
+from agglearn.proportions.logistic import Logistic, scores, single
 from agglearn.proportions.marginal import Marginal, exact, normal
 from agglearn.proportions.means import mean_embedding
 from agglearn.proportions.posterior import class_posteriors
@@ -103,7 +102,7 @@ class CardinalityClassifier(BagClassifier):
         """EM with one fit of the classifier per M step, from the mean embedding's probabilities."""
         theta = mean_embedding(bags, self.random_state)
         x, classes = bags.X, len(self.classes_)
-        p = probabilities(kernels.scores(single(x), theta[:, :-1], theta[:, -1]), classes)
+        p = probabilities(scores(single(x), theta), classes)
         stacked, labels = np.tile(x, (classes, 1)), np.repeat(self.classes_, len(x))
         trace, best = [], -np.inf
         for _ in range(self.max_iter):
@@ -147,5 +146,5 @@ class NormalApproximationClassifier(CardinalityClassifier):
 
 
 def _score(bags: Bags, theta: np.ndarray) -> float:
-    p = probabilities(kernels.scores(single(bags.X), theta[:, :-1], theta[:, -1]), bags.counts.shape[1])
+    p = probabilities(scores(single(bags.X), theta), bags.counts.shape[1])
     return counts_likelihood(p, bags.offsets, bags.counts)

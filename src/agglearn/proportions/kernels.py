@@ -15,6 +15,10 @@ Kernels compile when first called, not when imported. Bags are spread over threa
 do not depend on their number.
 """
 
+import contextlib
+from collections.abc import Iterator
+
+import numba
 import numpy as np
 from numba import njit, prange
 
@@ -24,7 +28,20 @@ WIDTH = 64  # half the width of the direct method's distributions
 BLOCK = 64  # instances between two checkpoints
 FAST = {"nsz", "arcp", "contract", "reassoc"}
 
+WORTH_THREADS = 50_000  # numbers below which waiting for other threads costs more than they bring
+
 FOURIER, DIRECT = 0, 1
+
+
+@contextlib.contextmanager
+def threads_for(work: int) -> Iterator[None]:
+    """One thread where there is little to do."""
+    had = numba.get_num_threads()
+    numba.set_num_threads(had if work >= WORTH_THREADS else 1)
+    try:
+        yield
+    finally:
+        numba.set_num_threads(had)
 
 
 @njit(cache=True, error_model="numpy", fastmath=FAST)
@@ -145,6 +162,14 @@ def push(source, target, stay, move, direction):
 
 
 @njit(cache=True, error_model="numpy")
+def forward(odds, tau, prefix):
+    """Distributions of the signed sum of the first 1, 2, … labels into the rows of `prefix`, from its row 0."""
+    for j in range(len(odds)):
+        stay, move, direction, _ = step(odds[j] * tau)
+        push(prefix[j], prefix[j + 1], stay, move, direction)
+
+
+@njit(cache=True, error_model="numpy")
 def direct(odds, tau, z, half, out):
     """Posteriors of one bag into `out`; returns log P(S = z) under the tilted odds.
 
@@ -158,40 +183,35 @@ def direct(odds, tau, z, half, out):
     width = low + high + 1
     goal = z - down + low
     blocks = (n + BLOCK - 1) // BLOCK
-    kept = np.zeros((blocks, width))
+    kept = np.zeros((blocks + 1, width))
     prefix = np.zeros((min(n, BLOCK) + 1, width))
-    prefix[0, low] = 1.0
+    kept[0, low] = 1.0
     for b in range(blocks):
-        kept[b] = prefix[0]
-        for j in range(min(BLOCK, n - b * BLOCK)):
-            stay, move, direction, _ = step(odds[b * BLOCK + j] * tau)
-            push(prefix[j], prefix[j + 1], stay, move, direction)
-        if b + 1 < blocks:
-            prefix[0] = prefix[BLOCK]
-    total = prefix[n - (blocks - 1) * BLOCK, goal]
+        part = odds[b * BLOCK : (b + 1) * BLOCK]
+        prefix[0] = kept[b]
+        forward(part, tau, prefix)
+        kept[b + 1] = prefix[len(part)]
     suffix, other = np.zeros(width), np.zeros(width)
     suffix[goal] = 1.0
     for b in range(blocks - 1, -1, -1):
-        size = min(BLOCK, n - b * BLOCK)
-        if b + 1 < blocks:
+        part = odds[b * BLOCK : (b + 1) * BLOCK]
+        if b < blocks - 1:  # the last block's are still there
             prefix[0] = kept[b]
-            for j in range(size):
-                stay, move, direction, _ = step(odds[b * BLOCK + j] * tau)
-                push(prefix[j], prefix[j + 1], stay, move, direction)
-        for j in range(size - 1, -1, -1):
-            i = b * BLOCK + j
-            stay, move, direction, up = step(odds[i] * tau)
-            moved = 0.0
-            for k in range(max(0, -direction), width - max(0, direction)):
-                moved += prefix[j, k] * suffix[k + direction]
+            forward(part, tau, prefix)
+        for j in range(len(part) - 1, -1, -1):
+            stay, move, direction, up = step(part[j] * tau)
+            push(suffix, other, stay, move, -direction)
             stayed = 0.0
             for k in range(width):
                 stayed += prefix[j, k] * suffix[k]
-            moved, stayed = moved * move, stayed * stay
-            out[i] = (moved if up else stayed) / (moved + stayed)
-            push(suffix, other, stay, move, -direction)
+            stayed *= stay
+            moved = 0.0
+            for k in range(max(0, -direction), width - max(0, direction)):
+                moved += prefix[j, k] * suffix[k + direction]
+            moved *= move
+            out[b * BLOCK + j] = (moved if up else stayed) / (moved + stayed)
             suffix, other = other, suffix
-    return np.log(total)
+    return np.log(kept[blocks, goal])
 
 
 @njit(cache=True, error_model="numpy")

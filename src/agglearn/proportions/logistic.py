@@ -52,12 +52,12 @@ class Logistic:
 
     def probabilities(self, theta: np.ndarray) -> np.ndarray:
         """(n, C) class probabilities under θ (C − 1, d + 1)."""
-        return softmax(kernels.scores(self.x, theta[:, :-1], theta[:, -1]))[0]
+        return softmax(scores(self.x, theta))[0]
 
     def moments(self, soft: np.ndarray) -> np.ndarray:
         """(C − 1, d + 1) sufficient statistics of soft labels (n, C)."""
-        labels = np.ascontiguousarray(soft[:, 1:] if self.weights is None else soft[:, 1:] * self.weights[:, None])
-        return kernels.bag_sums(self.x, labels, self.offsets).sum(axis=0)
+        labels = soft[:, 1:] if self.weights is None else soft[:, 1:] * self.weights[:, None]
+        return bag_sums(self.x, labels, self.offsets).sum(axis=0)
 
     def fit(self, moments: np.ndarray, start=None, max_iter: int = 100, tol: float = 1e-6) -> np.ndarray:
         """θ (C − 1, d + 1) that maximises the penalised likelihood, by L-BFGS in coordinates where the bound
@@ -80,7 +80,7 @@ class Logistic:
 
     def loss(self, theta: np.ndarray, moments: np.ndarray) -> tuple[float, np.ndarray]:
         """Penalised negative log-likelihood, and its gradient."""
-        p, normaliser = softmax(kernels.scores(self.x, theta[:, :-1], theta[:, -1]))
+        p, normaliser = softmax(scores(self.x, theta))
         if self.weights is not None:
             normaliser = normaliser * self.weights
         penalty = self.penalty() * theta
@@ -100,12 +100,24 @@ def single(x) -> np.ndarray:
     return np.ascontiguousarray(x, dtype=np.float32)
 
 
-def softmax(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def scores(x: np.ndarray, theta: np.ndarray) -> np.ndarray:
+    """(n, K) scores θ_k·(x_i, 1) for θ (K, d + 1)."""
+    with kernels.threads_for(x.size):
+        return kernels.scores(x, np.ascontiguousarray(theta[:, :-1]), np.ascontiguousarray(theta[:, -1]))
+
+
+def bag_sums(x: np.ndarray, weights: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """(B, K, d + 1) sums Σ_i w_ik (x_i, 1) over bags, for weights (n, K)."""
+    with kernels.threads_for(x.size):
+        return kernels.bag_sums(x, np.ascontiguousarray(weights), offsets)
+
+
+def softmax(score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """((n, C) probabilities, (n,) log normaliser) of scores (n, C − 1), the first class having 0."""
-    top = np.maximum(scores.max(axis=1), 0)
-    out = np.empty((len(scores), scores.shape[1] + 1))
+    top = np.maximum(score.max(axis=1), 0)
+    out = np.empty((len(score), score.shape[1] + 1))
     out[:, 0] = np.exp(-top)
-    np.exp(scores - top[:, None], out=out[:, 1:])
+    np.exp(score - top[:, None], out=out[:, 1:])
     total = out.sum(axis=1)
     out /= total[:, None]
     return out, top + np.log(total)

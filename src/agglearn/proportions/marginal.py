@@ -13,8 +13,7 @@ from typing import Self
 
 import numpy as np
 
-from agglearn.proportions import kernels
-from agglearn.proportions.logistic import Logistic, softmax, solved
+from agglearn.proportions.logistic import Logistic, bag_sums, scores, softmax, solved
 from agglearn.proportions.posterior import binary_posteriors, class_posteriors
 
 Infer = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
@@ -63,9 +62,9 @@ class Marginal:
 
     def e_step(self, theta):
         """(probabilities, posteriors, ℓ) at θ."""
-        scores = kernels.scores(self.problem.x, theta[:, :-1], theta[:, -1])
-        p = softmax(scores)[0]
-        q, found = self.infer(scores, p, self.problem.offsets, self.counts)
+        found = scores(self.problem.x, theta)
+        p = softmax(found)[0]
+        q, found = self.infer(found, p, self.problem.offsets, self.counts)
         return p, q, float(found.sum())
 
     def penalised(self, likelihood: float, theta: np.ndarray) -> float:
@@ -77,7 +76,7 @@ class Marginal:
         self.trace.append(found)
         for _ in range(max_iter):
             best = self.penalised(found, theta)
-            theta = self.problem.fit(self.problem.moments(q), theta)
+            theta = self.problem.fit(self.problem.moments(q), theta, tol=1e-9)
             _, q, found = self.e_step(theta)
             self.trace.append(found)
             if self.penalised(found, theta) - best < tol * len(self.counts):
@@ -115,7 +114,7 @@ class Marginal:
         free, width = p.shape[1] - 1, self.problem.x.shape[1] + 1
         pairs = [(a, c) for a in range(free) for c in range(a, free)]
         weights = np.column_stack([p[:, a + 1] * ((a == c) - p[:, c + 1]) for a, c in pairs])
-        sums = kernels.bag_sums(self.problem.x, np.ascontiguousarray(weights), self.problem.offsets)
+        sums = bag_sums(self.problem.x, weights, self.problem.offsets)
         g = np.empty((len(sums), free, free, width))
         for k, (a, c) in enumerate(pairs):
             g[:, a, c] = g[:, c, a] = sums[:, k]

@@ -6,9 +6,8 @@ import numpy as np
 
 from agglearn.errors import DataError
 from agglearn.observations import Bags
-from agglearn.proportions import kernels
 from agglearn.proportions.base import BagClassifier, choose_l2, counts_likelihood, probabilities
-from agglearn.proportions.logistic import Logistic, single
+from agglearn.proportions.logistic import Logistic, bag_sums, scores, single
 
 
 class MeanEmbeddingClassifier(BagClassifier):
@@ -107,7 +106,7 @@ class InverseCalibrationClassifier(BagClassifier):
 def bag_means(bags: Bags) -> np.ndarray:
     """(B, d) means of covariates, by weight."""
     weights = np.ones(len(bags.X)) if bags.weights is None else bags.weights
-    sums = kernels.bag_sums(single(bags.X), np.ascontiguousarray(weights[:, None]), bags.offsets)[:, 0]
+    sums = bag_sums(single(bags.X), weights[:, None], bags.offsets)[:, 0]
     if (sums[:, -1] <= 0).any():
         raise DataError(f"bag {bags._bag(int(np.flatnonzero(sums[:, -1] <= 0)[0]))}: all weights are zero")
     return sums[:, :-1] / sums[:, -1:]
@@ -135,10 +134,10 @@ def mean_embedding(bags: Bags, random_state=None, multiclass="softmax") -> np.nd
 
 
 def _soft_likelihood(bags: Bags, theta: np.ndarray) -> float:
-    p = probabilities(kernels.scores(single(bags.X), theta[:, :-1], theta[:, -1]), bags.target.shape[1])
+    p = probabilities(scores(single(bags.X), theta), bags.target.shape[1])
     return float((bags.target * np.log(np.maximum(p, 1e-300))).sum(axis=1).mean())
 
 
 def _likelihood(bags: Bags, theta: np.ndarray) -> float:
-    p = probabilities(kernels.scores(single(bags.X), theta[:, :-1], theta[:, -1]), bags.counts.shape[1])
+    p = probabilities(scores(single(bags.X), theta), bags.counts.shape[1])
     return counts_likelihood(p, bags.offsets, bags.counts)

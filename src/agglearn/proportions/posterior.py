@@ -77,8 +77,9 @@ def _classes(p: np.ndarray, total, method: str) -> np.ndarray:
 
 def binary_posteriors(logits, offsets, totals, how: int = kernels.FOURIER) -> tuple[np.ndarray, np.ndarray]:
     """(P(y_i = 1 | bag's sum) (n,), log P(sum) per bag (B,)) for log-odds (n,), offsets (B + 1,), totals (B,)."""
-    odds = np.exp(np.clip(np.asarray(logits, dtype=float), -EXTREME, EXTREME))
-    return kernels.posteriors(odds, np.asarray(offsets, np.int64), np.asarray(totals, np.int64), how)
+    odds = np.exp(np.clip(np.ascontiguousarray(logits, dtype=float), -EXTREME, EXTREME))
+    with kernels.threads_for(20 * len(odds)):
+        return kernels.posteriors(odds, whole(offsets), whole(totals), how)
 
 
 def class_posteriors(p, offsets, counts, how: int = multiclass.FOURIER) -> tuple[np.ndarray, np.ndarray]:
@@ -88,12 +89,15 @@ def class_posteriors(p, offsets, counts, how: int = multiclass.FOURIER) -> tuple
     ------
     DataError : a bag is too large for exact inference with so many classes.
     """
-    q, found = multiclass.posteriors(
-        np.ascontiguousarray(p, dtype=float), np.asarray(offsets, np.int64), np.asarray(counts, np.int64), how
-    )
+    q, found = multiclass.posteriors(np.ascontiguousarray(p, dtype=float), whole(offsets), whole(counts), how)
     if (bad := np.flatnonzero(found == multiclass.TOO_LARGE)).size:
         raise DataError(
             f"bag {bad[0]}: counts {np.asarray(counts)[bad[0]].tolist()} are too large for exact inference over "
             f"{p.shape[1]} classes; use smaller bags or multiclass='ovr'"
         )
     return q, found
+
+
+def whole(numbers) -> np.ndarray:
+    """Integers as the kernels take them: one type and layout, so that they compile once."""
+    return np.ascontiguousarray(numbers, dtype=np.int64)
