@@ -8,7 +8,7 @@ from agglearn.proportions.base import BagClassifier, choose_l2, counts_likelihoo
 from agglearn.proportions.logistic import Logistic, scores, single
 from agglearn.proportions.means import mean_embedding, mean_map
 
-SHORT = 6  # iterations of a fit whose labels will change again
+SHORT = 3  # iterations of a fit whose labels will change again
 
 
 class AlternatingMeanMapClassifier(BagClassifier):
@@ -20,7 +20,8 @@ class AlternatingMeanMapClassifier(BagClassifier):
         of greatest loss.
     start : `mean_embedding`, as in the thesis, `mean_map` or `zero`.
     l2 : λ in ½λ‖θ‖²; `held_out` to choose it by the likelihood of held-out bags' counts.
-    max_iter : rounds; ends earlier when no label changes. The weights of least loss are kept.
+    max_iter, tol : rounds; ends earlier when no more than this share of the labels changes. The weights of least loss are
+        kept.
     n_bags : learn from the first so many bags; None for all.
     random_state : seed of the choice of held-out bags.
 
@@ -30,12 +31,13 @@ class AlternatingMeanMapClassifier(BagClassifier):
     """
 
     def __init__(
-        self, labels="min", start="mean_embedding", l2="held_out", max_iter=20, n_bags=None, random_state=None
+        self, labels="min", start="mean_embedding", l2="held_out", max_iter=20, tol=1e-3, n_bags=None, random_state=None
     ):
         self.labels = labels
         self.start = start
         self.l2 = l2
         self.max_iter = max_iter
+        self.tol = tol
         self.n_bags = n_bags
         self.random_state = random_state
 
@@ -76,7 +78,7 @@ class AlternatingMeanMapClassifier(BagClassifier):
         for _ in range(self.max_iter):
             score = sign * scores(problem.x, theta)[:, 0]
             y = top(score, problem.offsets, totals)
-            if before is not None and (y == before).all():
+            if before is not None and (y != before).mean() <= self.tol:
                 break
             moments = problem.moments(np.column_stack([1.0 - y, y]))
             theta = problem.fit(moments, theta, SHORT)
