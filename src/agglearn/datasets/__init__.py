@@ -1,6 +1,7 @@
 """Data sets: fetched, packaged, simulated."""
 
 from agglearn.datasets.base import Dataset, Population, RecordStore, Simulated, Stored
+from agglearn.datasets.census import Census
 from agglearn.datasets.clicks import ClickLog, ClickTables, TablePopulation
 from agglearn.datasets.simulated import Categorical, LogLinear, Xor
 from agglearn.datasets.streamed import Streamed
@@ -8,6 +9,7 @@ from agglearn.datasets.tabular import Packaged, Tabular
 
 __all__ = [
     "Categorical",
+    "Census",
     "ClickLog",
     "ClickTables",
     "Dataset",

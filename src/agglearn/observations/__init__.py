@@ -1,5 +1,6 @@
 """Observations: the only things that learners are given."""
 
+from agglearn.observations.bags import Bags, LabelledBags
 from agglearn.observations.base import NoiseSpec, Observation
 from agglearn.observations.noise import with_gaussian_noise
 from agglearn.observations.recoding import encoded_from_noisy
@@ -7,7 +8,9 @@ from agglearn.observations.records import Records
 from agglearn.observations.tables import ContingencyTables, Table
 
 __all__ = [
+    "Bags",
     "ContingencyTables",
+    "LabelledBags",
     "NoiseSpec",
     "Observation",
     "Records",

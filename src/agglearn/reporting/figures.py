@@ -131,35 +131,66 @@ def _lines(rows, table, experiment, spec, titles):
 
 
 def _scatter(rows, table, experiment, spec, titles):
-    """Each method's value of an item against that of the method `x`."""
+    """Each method's value of an item against that of the method `x`, or against its own measure `x`."""
     chosen = table[(table["measure"] == spec["y"]) & table["mean"].notna() & table["item"].notna()]
-    base = chosen[chosen["method"] == spec["x"]].set_index(["dataset", "item"])["mean"]
-    others = chosen[chosen["method"] != spec["x"]]
-    if base.empty or others.empty:
+    keys = ["dataset", "dataset_params", "item"]
+    if spec["x"] in experiment["methods"]:
+        base = chosen[chosen["method"] == spec["x"]]
+        others = chosen[chosen["method"] != spec["x"]]
+    else:
+        base = table[(table["measure"] == spec["x"]) & table["mean"].notna()]
+        keys, others = [*keys, "method", "params"], chosen
+    others = others.merge(base[[*keys, "mean"]].drop_duplicates(keys), on=keys, suffixes=("", "_base"))
+    if others.empty:
         return None
-    panels = [d for d in experiment["datasets"] if d in set(others["dataset"])]
-    figure, axes = _panels(panels, 3.6, titles)
-    labels = _series(others, ["method"], experiment)
-    for name, ax in zip(panels, axes, strict=True):
-        for k, label in enumerate(dict.fromkeys(labels)):
-            part = others[(others["dataset"] == name) & (labels == label)]
-            x = base.reindex(pd.MultiIndex.from_frame(part[["dataset", "item"]])).to_numpy()
-            ax.scatter(x, part["mean"], s=9, color=COLORS[k], label=label, alpha=0.7, lw=0)
-        ends = [base.min(), base.max()]
+    panel = _panel_of(others, experiment, spec, titles)
+    names = _ordered(panel, others, experiment)
+    figure, axes = _panels(names, 3.6, {})
+    labels = _series(others, spec.get("series", ["method"]), experiment)
+    order = list(dict.fromkeys(labels))
+    ends = [others["mean_base"].min(), others["mean_base"].max()]
+    for name, ax in zip(names, axes, strict=True):
+        for k, label in enumerate(order):
+            part = others[(panel == name) & (labels == label)]
+            ax.scatter(
+                part["mean_base"], part["mean"], s=9, color=COLORS[k % len(COLORS)], label=label, alpha=0.7, lw=0
+            )
         ax.plot(ends, ends, color="0.6", lw=0.8, zorder=0)
-        ax.set_xlabel(spec.get("x_label", spec["x"]))
+        ax.set_xlabel(spec.get("x_label", measure_name(spec["x"])))
     axes[0].set_ylabel(spec.get("y_label", measure_name(spec["y"])))
     axes[-1].legend(fontsize=7, frameon=False)
     return figure
 
 
+def _panel_of(frame: pd.DataFrame, experiment: dict, spec, titles: dict[str, str]) -> pd.Series:
+    """Title of the panel that each row belongs to: its data set, and the fields of `panel`; of an item counts what stands
+    before a colon."""
+    fields = spec.get("panel", [])
+    named = frame["dataset"].map(lambda d: titles.get(d, str(d)))
+    parts = [named] if not fields or frame["dataset"].nunique() > 1 else []
+    others = [f for f in fields if f != "item"]
+    parts += [_series(frame, others, experiment)] if others else []
+    parts += [frame["item"].str.partition(":")[0]] if "item" in fields else []
+    joined = parts[0].copy()
+    for part in parts[1:]:
+        joined = joined + ": " + part
+    return joined
+
+
+def _ordered(panel: pd.Series, frame: pd.DataFrame, experiment: dict) -> list[str]:
+    """Panels in the order of the data sets, numbers ascending."""
+    place = frame["dataset"].map(list(experiment["datasets"]).index)
+    return sorted(set(panel), key=lambda name: (place[panel == name].min(), _natural(name)))
+
+
 def _lines_of(chosen, experiment, spec, titles, x_label):
-    panels = [d for d in experiment["datasets"] if d in set(chosen["dataset"])]
-    figure, axes = _panels(panels, 3.2, titles)
+    panel = _panel_of(chosen, experiment, spec, titles)
+    names = _ordered(panel, chosen, experiment)
+    figure, axes = _panels(names, 3.2, {})
     order = sorted(chosen["series"].unique(), key=_natural)
-    for name, ax in zip(panels, axes, strict=True):
+    for name, ax in zip(names, axes, strict=True):
         for label in order:
-            part = chosen[(chosen["dataset"] == name) & (chosen["series"] == label)]
+            part = chosen[(panel == name) & (chosen["series"] == label)]
             if part.empty:
                 continue
             means = np.array([[x, *mean_interval(g["value"])] for x, g in part.groupby("x")])

@@ -128,9 +128,8 @@ def _datasets(plan: Plan, results: Path) -> list[dict]:
             if manifest.exists():
                 said = products.read_json(manifest)
                 break
-        rows = (
-            f"{said['rows']:,} records, {said['columns']} features, rate {said['rate']:.3f}" if "rows" in said else ""
-        )
+        rows = f"{said['rows']:,} records, {said['columns']} features" if "rows" in said else ""
+        rows += f", rate {said['rate']:.3f}" if "rate" in said else ""
         found.append(
             {
                 "name": name,

@@ -1,8 +1,18 @@
 """Tasks: what is observed and how it is judged."""
 
+from agglearn.tasks.bags import BagClassification
 from agglearn.tasks.base import Measurement, Source, Task, Truth
 from agglearn.tasks.classification import Classification
 from agglearn.tasks.compression import Compression
 from agglearn.tasks.subsets import SubsetClassification
 
-__all__ = ["Classification", "Compression", "Measurement", "Source", "SubsetClassification", "Task", "Truth"]
+__all__ = [
+    "BagClassification",
+    "Classification",
+    "Compression",
+    "Measurement",
+    "Source",
+    "SubsetClassification",
+    "Task",
+    "Truth",
+]

@@ -97,7 +97,7 @@ class Classification(Task):
     def observe(self, source: Source, kind: type[Observation], params: dict, seed: int):
         if unknown := set(params) - set(self.PARAMS):
             raise ConfigError(f"observe: unknown key {sorted(unknown)[0]!r}; allowed: {', '.join(self.PARAMS)}")
-        (frame, y), test = _split(source, seed)
+        (frame, y), test = split_records(source, seed)
         encoder, kept = _encoder(source, frame, y, params, seed)
         frame, y = frame[kept].reset_index(drop=True), y[kept]
         label = source.entry.get("label", {}).get("column", "label")
@@ -158,7 +158,7 @@ def _encoder(source: Source, frame: pd.DataFrame, y: np.ndarray, params: dict, s
     return encoder, kept
 
 
-def _split(source: Source, seed: int):
+def split_records(source: Source, seed: int):
     """(training frame, labels) and the test rows, by the data set's official split or by the seed."""
     data = source.data
     train, test = split_rows(source, seed)

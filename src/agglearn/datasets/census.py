@@ -1,0 +1,243 @@
+"""Person records of the American Community Survey with the regions they live in, and votes by region."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import connected_components
+
+from agglearn.datasets.base import Stored
+from agglearn.errors import DataError
+from agglearn.products import write_json
+
+NUMBERS = ("AGEP", "WKHP", "WKWN", "JWMNP", "PINCP", "WAGP", "POVPIP")
+CATEGORIES = (
+    "SEX", "RAC1P", "HISP", "CIT", "NATIVITY", "LANX", "ENG", "SCHL", "FOD1P", "MAR", "FER", "ESR", "INDP", "OCCP", "COW",
+    "JWTRNS", "MIGSP", "HICOV", "PRIVCOV", "PUBCOV", "DIS", "DEAR", "DEYE", "DREM", "DPHY", "MIL", "WKL", "ANC",
+)  # fmt: skip
+MISSING = -1_000_000  # in the place of a missing value of either kind
+NAMES = {"ST": "STATE", "PUMA10": "PUMA"}  # as older files spell them
+WHOLE_STATES = ("02", "11")  # votes of Alaska and the District are known for the whole only
+PUERTO_RICO = "72"
+
+
+class Census(Stored):
+    """Adult citizens (AGEP ≥ 18, CIT ≠ 5) of ACS microdata, by region.
+
+    A region is a connected component of the graph in which a PUMA and a county are joined where they overlap (Sun 2019,
+    section 3.5.1; Flaxman et al. 2015), so every county and every PUMA lies in one region; Alaska is one region.
+
+    Writes `features.parquet` (one row per person, region after region: `region`, `weight`, numbers, categories; columns
+    that a file lacks are missing in it), `regions.parquet` (state, centroid, votes by year) and `polls.parquet`.
+
+    Parameters
+    ----------
+    persons : folder of the person files among `files`, Parquet or CSV.
+    crosswalk : file with the columns `state`, `puma` and `county` (named below), two header lines.
+    puma, county : names of these columns in it.
+    votes : year → {file, county, democratic, republican}: county results and the names of their columns.
+    polls : file of exit polls by state. centroids : file with `region` (starting with the state's letters), x, y, z.
+    """
+
+    def __init__(self, persons, crosswalk, puma="puma22", county="county", votes=None, polls=None, centroids=None):
+        super().__init__()
+        self.persons = persons
+        self.crosswalk = crosswalk
+        self.puma = puma
+        self.county = county
+        self.votes = votes or {}
+        self.polls = polls
+        self.centroids = centroids
+
+    def parse(self, files: dict[str, Path], out: Path) -> dict:
+        links = read_crosswalk(files[self.crosswalk], self.puma, self.county)
+        region, components = regions_of(links)
+        places = links.assign(region=region)
+        table, partial = self._people(files, places)
+        pq.write_table(table, out / "features.parquet", compression="zstd", compression_level=1, row_group_size=1 << 18)
+        regions = self._regions(files, places, table)
+        regions.to_parquet(out / "regions.parquet", index=False)
+        if self.polls:
+            read_polls(files[self.polls]).to_parquet(out / "polls.parquet", index=False)
+        present = [c for c in (*NUMBERS, *CATEGORIES) if c in table.column_names]
+        header = {"n": table.num_rows, "label": "", "categorical": [c for c in present if c in CATEGORIES], "parts": {},
+                  "regions": len(regions), "partial_states": partial, "columns": present}  # fmt: skip
+        write_json(out / "records.json", header)
+        print(f"{len(regions)} regions ({components} components), {table.num_rows:,} adult citizens")
+        print(
+            f"states with fewer columns: {', '.join(f'{s} (no {len(c)} of them)' for s, c in partial.items()) or 'none'}"
+        )
+        return {"rows": table.num_rows, "columns": len(present), "regions": len(regions)}
+
+    def _people(self, files, places) -> tuple[pa.Table, dict[str, list[str]]]:
+        """(all persons, state → columns that its file lacks)."""
+        home = {}
+        for state, puma, region in zip(places["state"], places["puma"], places["region"], strict=True):
+            home[state + puma] = region
+        tables = {n: read_persons(p, home) for n, p in sorted(files.items()) if n.startswith(f"{self.persons}/")}
+        if not tables:
+            raise DataError(f"persons: no file lies in {self.persons!r}; there are {', '.join(sorted(files))[:200]}")
+        present = {c for t in tables.values() for c in t.column_names}
+        names = ["region", "weight", *(c for c in (*NUMBERS, *CATEGORIES) if c in present)]
+        partial, whole = {}, []
+        for name, table in tables.items():
+            lacking = [c for c in names if c not in table.column_names]
+            if lacking:
+                partial[Path(name).stem] = lacking
+            for c in lacking:
+                table = table.append_column(c, pa.array(np.full(table.num_rows, MISSING, np.int32)))
+            whole.append(table.select(names))
+        table = pa.concat_tables(whole).combine_chunks()
+        order = np.argsort(table["region"].to_numpy(), kind="stable")
+        return table.take(pa.array(order)), partial
+
+    def _regions(self, files, places: pd.DataFrame, table: pa.Table) -> pd.DataFrame:
+        first = places.drop_duplicates("region").set_index("region").sort_index()
+        regions = pd.DataFrame({"name": first["letters"] + " " + first["name"], "state": first["letters"]})
+        lacking = np.ones(len(regions), bool)
+        lacking[table["region"].to_numpy()] = False
+        if lacking.any():
+            raise DataError(
+                f"{int(lacking.sum())} regions have no person, the first {regions['name'][lacking].iloc[0]!r}"
+            )
+        weight = np.bincount(table["region"].to_numpy(), table["weight"].to_numpy(), len(regions))
+        regions["citizens"] = weight
+        if self.centroids:
+            centre = pd.read_csv(files[self.centroids])
+            mean = centre.groupby(centre["region"].str[:2])[["x", "y", "z"]].mean()
+            regions[["x", "y", "z"]] = mean.reindex(regions["state"]).to_numpy()
+        home = dict(zip(places["county"], places["region"], strict=True))
+        whole = {
+            s: int(places.loc[places["state"] == s, "region"].iloc[0])
+            for s in WHOLE_STATES
+            if (places["state"] == s).any()
+        }
+        for year, spec in self.votes.items():
+            for party, counts in votes_of(files[spec["file"]], spec, home, whole, len(regions)).items():
+                regions[f"{party}_{year}"] = counts
+        return regions.reset_index(drop=True)
+
+
+def read_crosswalk(path: Path, puma: str, county: str) -> pd.DataFrame:
+    """Pairs of PUMA and county that overlap: state (FIPS), letters, puma, county, name; without Puerto Rico."""
+    raw = pd.read_csv(path, dtype=str, skiprows=[1], encoding="latin1")
+    name = next(c for c in raw if c.lower().startswith(("countyname", "cntyname")))
+    columns = {"state": raw["state"], "letters": raw["stab"], "puma": raw[puma].str.strip().str.zfill(5),
+               "county": raw[county].str.strip(), "name": raw[name].str.strip()}  # fmt: skip
+    return pd.DataFrame(columns)[raw["state"] != PUERTO_RICO].reset_index(drop=True)
+
+
+def regions_of(links: pd.DataFrame) -> tuple[np.ndarray, int]:
+    """(region of every pair, numbered by first county; number of components before Alaska is made one)."""
+    pumas, _ = pd.factorize(links["state"] + links["puma"])
+    counties, _ = pd.factorize(links["county"])
+    n = pumas.max() + counties.max() + 2
+    graph = coo_matrix((np.ones(len(links)), (pumas, counties + pumas.max() + 1)), shape=(n, n))
+    components, label = connected_components(graph, directed=False)
+    found = pd.Series(label[pumas].astype(object))
+    found = found.where(~links["state"].isin(WHOLE_STATES), links["state"])
+    order = links.assign(r=found).groupby("r", sort=False)["county"].min().sort_values()
+    return found.map({r: i for i, r in enumerate(order.index)}).to_numpy(np.int64), components
+
+
+def read_persons(path: Path, home: dict[str, int]) -> pa.Table:
+    """Adult citizens of one file: region, weight, and the known columns as int32."""
+    wanted = {"PWGTP", "STATE", "ST", "PUMA", "PUMA10", *NUMBERS, *CATEGORIES}
+    if path.suffix == ".parquet":
+        table = pq.read_table(path, columns=[c for c in pq.read_schema(path).names if c in wanted])
+    else:
+        text = {c: pa.string() for c in ("ST", "PUMA", "PUMA10")}
+        table = pacsv.read_csv(path, convert_options=pacsv.ConvertOptions(column_types=text))
+        table = table.select([c for c in table.column_names if c in wanted])
+    table = table.rename_columns([NAMES.get(c, c) for c in table.column_names])
+    for name in ("STATE", "PUMA", "PWGTP", "AGEP", "CIT"):
+        if name not in table.column_names:
+            raise DataError(f"{path}: no column {name!r}; these are no ACS person records")
+    table = table.filter(pc.and_(pc.greater_equal(table["AGEP"], 18), pc.not_equal(table["CIT"], 5)))
+    puma = table["PUMA"].to_pandas().astype(str).str.strip()
+    known = (
+        ~puma.isin(("-9", "-09", "-0009", ""))
+    ).to_numpy()  # records of older years have no PUMA of this definition
+    table, puma = table.filter(pa.array(known)), puma[known].str.zfill(5)
+    place = table["STATE"].to_pandas().astype(str).str.zfill(2).to_numpy() + puma.to_numpy()
+    region = pd.Series(place).map(home)
+    if region.isna().any():
+        raise DataError(
+            f"{path}: PUMA {place[region.isna().to_numpy()][0]} is not in the crosswalk; use the crosswalk of its year"
+        )
+    columns = {"region": region.to_numpy(np.int32), "weight": whole(table["PWGTP"])}
+    columns |= {c: whole(table[c]) for c in table.column_names if c in NUMBERS + CATEGORIES}
+    return pa.table(columns)
+
+
+def whole(column: pa.ChunkedArray) -> np.ndarray:
+    """Numbers as int32, codes of letters as numbers, missing as `MISSING`."""
+    if pa.types.is_string(column.type):  # SOC and NAICS codes: 4739XX
+        column = pa.chunked_array([pa.array(pd.to_numeric(column.to_pandas(), errors="coerce"))])
+    return pc.fill_null(column.cast(pa.float64()), MISSING).to_numpy().astype(np.int32)
+
+
+def votes_of(path: Path, spec: dict, home: dict, whole: dict, n_regions: int) -> dict[str, np.ndarray]:
+    """{D, R: (regions,) votes} of county results; counties that no region has are named."""
+    raw = pd.read_csv(path)
+    county = raw[spec["county"]].astype(str).str.zfill(5).replace(RENAMED)
+    region = county.map(home).where(~county.str[:2].isin(whole), county.str[:2].map(whole))
+    if region.isna().any():
+        lost = raw.loc[region.isna(), spec["democratic"]].sum()
+        print(f"{path.name}: no region has the counties {', '.join(county[region.isna()])} ({lost:,.0f} votes for D)")
+    known = region.notna().to_numpy()
+    out = {}
+    for party, column in (("D", spec["democratic"]), ("R", spec["republican"])):
+        votes = raw[column].to_numpy(float)
+        if spec.get("repeated"):  # a total stands on every row of these states
+            state = county.str[:2]
+            first = ~(state.isin(spec["repeated"]) & state.duplicated())
+            votes = np.where(first, votes, 0)
+        out[party] = np.bincount(region[known].astype(int), votes[known], n_regions)
+    return out
+
+
+# counties that changed their name or borders between elections and censuses, within one region
+RENAMED = {"46113": "46102", "51515": "51019"} | {
+    f"09{k}0": f"09{j:03d}" for k, j in zip(range(11, 20), (1, 3, 5, 7, 9, 9, 11, 13, 15), strict=True)
+}
+
+
+def read_polls(path: Path) -> pd.DataFrame:
+    """Two-party shares of exit polls: area (a state's letters, or US), covariate, group, share, size."""
+    raw = pd.read_csv(path)
+    unknown = set(raw["state"]) - set(STATES)
+    if unknown:
+        raise DataError(f"{path}: {sorted(unknown)[0]!r} is no state")
+    raw = raw[(raw["election"] == "president") & raw["question"].isin(QUESTIONS)]
+    raw = raw.assign(group=raw["answer"].map(GROUPS), covariate=raw["question"].map(QUESTIONS)).dropna(subset="group")
+    keys = ["state", "covariate", "group"]
+    wide = raw.pivot_table(index=keys, columns="vote_group", values="cell_pct", aggfunc="first")
+    size = raw.groupby(keys)["answer_pct"].first()
+    found = pd.DataFrame({"share": wide["Clinton"] / (wide["Clinton"] + wide["Trump"]), "size": size}).dropna()
+    found = found.reset_index().rename(columns={"state": "area"})
+    return found.assign(area=found["area"].map(STATES))
+
+
+QUESTIONS = {"Gender": "sex", "Race": "race", "Education": "education"}
+GROUPS = {
+    "Male": "male", "Female": "female", "Latino": "hispanic", "White": "white", "Black": "black", "Asian": "asian",
+    "Other race": "other", "High school or less": "high school or less", "Some college": "some college",
+    "College graduate": "college graduate", "Postgraduate": "postgraduate",
+}  # fmt: skip
+STATES = {
+    "Alabama": "AL", "Alaska": "AK", "Arizona": "AZ", "Arkansas": "AR", "California": "CA", "Colorado": "CO",
+    "Connecticut": "CT", "Delaware": "DE", "District of Columbia": "DC", "Florida": "FL", "Georgia": "GA",
+    "Hawaii": "HI", "Idaho": "ID", "Illinois": "IL", "Indiana": "IN", "Iowa": "IA", "Kansas": "KS", "Kentucky": "KY",
+    "Louisiana": "LA", "Maine": "ME", "Maryland": "MD", "Massachusetts": "MA", "Michigan": "MI", "Minnesota": "MN",
+    "Mississippi": "MS", "Missouri": "MO", "Montana": "MT", "Nebraska": "NE", "Nevada": "NV", "New Hampshire": "NH",
+    "New Jersey": "NJ", "New Mexico": "NM", "New York": "NY", "North Carolina": "NC", "North Dakota": "ND",
+    "Ohio": "OH", "Oklahoma": "OK", "Oregon": "OR", "Pennsylvania": "PA", "Rhode Island": "RI",
+    "South Carolina": "SC", "South Dakota": "SD", "Tennessee": "TN", "Texas": "TX", "Utah": "UT", "Vermont": "VT",
+    "Virginia": "VA", "Washington": "WA", "West Virginia": "WV", "Wisconsin": "WI", "Wyoming": "WY", "National": "US",
+}  # fmt: skip

@@ -1,0 +1,20 @@
+"""Learning with label proportions (Sun 2019, chapter 3): exact inference under known counts, and every method beside it."""
+
+from agglearn.proportions.alternating import AlternatingMeanMapClassifier
+from agglearn.proportions.cardinality import CardinalityClassifier, NormalApproximationClassifier
+from agglearn.proportions.individual import IndividualClassifier
+from agglearn.proportions.means import InverseCalibrationClassifier, MeanEmbeddingClassifier, MeanMapClassifier
+from agglearn.proportions.posterior import cardinality_posterior
+from agglearn.proportions.trees import BoostedTrees
+
+__all__ = [
+    "AlternatingMeanMapClassifier",
+    "BoostedTrees",
+    "CardinalityClassifier",
+    "IndividualClassifier",
+    "InverseCalibrationClassifier",
+    "MeanEmbeddingClassifier",
+    "MeanMapClassifier",
+    "NormalApproximationClassifier",
+    "cardinality_posterior",
+]

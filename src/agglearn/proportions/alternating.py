@@ -1,0 +1,104 @@
+"""Alternating mean map: labels and weights in turn (Patrini et al. 2014, Algorithm 1)."""
+
+import numpy as np
+
+from agglearn.errors import ConfigError
+from agglearn.observations import Bags
+from agglearn.proportions.base import BagClassifier, choose_l2, counts_likelihood, positives, probabilities
+from agglearn.proportions.logistic import Logistic, scores, single
+from agglearn.proportions.means import mean_embedding, mean_map
+
+SHORT = 3  # iterations of a fit whose labels will change again
+
+
+class AlternatingMeanMapClassifier(BagClassifier):
+    """Labels that agree with the counts, and the logistic regression of these labels, in turn; one class against the rest.
+
+    Parameters
+    ----------
+    labels : `min`, the labels of least loss (in every bag the z instances of highest score are positive), or `max`, those
+        of greatest loss.
+    start : `mean_embedding`, as in the thesis, `mean_map` or `zero`.
+    l2 : λ in ½λ‖θ‖²; `held_out` to choose it by the likelihood of held-out bags' counts.
+    max_iter, tol : rounds; ends earlier when no more than this share of the labels changes. The weights of least loss are
+        kept.
+    n_bags : learn from the first so many bags; None for all.
+    random_state : seed of the choice of held-out bags.
+
+    Attributes
+    ----------
+    losses_ : per class, penalised loss after every round. l2_ : λ per class.
+    """
+
+    def __init__(
+        self, labels="min", start="mean_embedding", l2="held_out", max_iter=20, tol=1e-3, n_bags=None, random_state=None
+    ):
+        self.labels = labels
+        self.start = start
+        self.l2 = l2
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_bags = n_bags
+        self.random_state = random_state
+
+    def _learn(self, bags):
+        if self.labels not in ("min", "max"):
+            raise ConfigError(f"labels: {self.labels!r} is not known; min or max")
+        bags = bags.persons()
+        x, wanted = single(bags.X), range(len(self.classes_)) if len(self.classes_) > 2 else [1]
+        rows, self.losses_, self.l2_ = [], [], []
+        for c in wanted:
+            part = Bags(x, bags.offsets, positives(bags, c))
+            start = self._start(part)
+
+            def fitter(some, start=start):
+                problem = Logistic(single(some.X), some.offsets)
+                return lambda value, last: self._alternate(problem.at(value), some.counts[:, 1], start)[0]
+
+            l2, _ = choose_l2(self.l2, part, fitter, _score, self.random_state)
+            theta, losses = self._alternate(Logistic(x, bags.offsets, l2=l2), part.counts[:, 1], start)
+            rows.append(theta)
+            self.losses_.append(np.array(losses))
+            self.l2_.append(l2)
+        self._set(np.concatenate(rows))
+
+    def _start(self, bags: Bags) -> np.ndarray:
+        if self.start == "mean_embedding":
+            return mean_embedding(bags, self.random_state)
+        if self.start == "mean_map":
+            return mean_map(bags)(1.0, None)
+        if self.start == "zero":
+            return np.zeros((1, bags.X.shape[1] + 1))
+        raise ConfigError(f"start: {self.start!r} is not known; mean_embedding, mean_map or zero")
+
+    def _alternate(self, problem: Logistic, totals: np.ndarray, theta: np.ndarray) -> tuple[np.ndarray, list[float]]:
+        """(θ of least loss, losses) for (B,) numbers of positives."""
+        sign = 1.0 if self.labels == "min" else -1.0
+        best, losses, before = theta, [], None
+        for _ in range(self.max_iter):
+            score = sign * scores(problem.x, theta)[:, 0]
+            y = top(score, problem.offsets, totals)
+            if before is not None and (y != before).mean() <= self.tol:
+                break
+            moments = problem.moments(np.column_stack([1.0 - y, y]))
+            theta = problem.fit(moments, theta, SHORT)
+            losses.append(problem.loss(theta, moments)[0])
+            best = theta if losses[-1] == min(losses) else best
+            before = y
+        return problem.fit(moments, best) if losses[-1] == min(losses) else best, losses
+
+
+def top(score: np.ndarray, offsets: np.ndarray, totals: np.ndarray) -> np.ndarray:
+    """(n,) 1.0 for the z highest scores of every bag; ties go to the earlier instance."""
+    sizes = np.diff(offsets)
+    bag = np.repeat(np.arange(len(totals)), sizes)
+    order = np.lexsort((-score, bag))
+    rank = np.arange(len(score)) - np.repeat(offsets[:-1], sizes)
+    y = np.empty(len(score))
+    y[order] = rank < np.repeat(totals, sizes)
+    return y
+
+
+def _score(bags: Bags, theta: np.ndarray) -> float:
+    p = probabilities(scores(single(bags.X), theta), 2)
+    return counts_likelihood(p, bags.offsets, bags.counts)

@@ -1,0 +1,275 @@
+"""Numba kernels of exact inference under a known sum: the posterior of every label given how many labels are 1.
+
+One bag: independent labels y_i with odds o_i, and Σ y_i = z. Multiplying all odds by one τ does not change the law of y
+given its sum, so τ is chosen for the sum to be expected at z: then nothing underflows, whatever z. From there
+
+* `fourier`: with S the sum, σ² its variance, φ_i(t) = 1 + p_i(e^{it} − 1) and φ = Π φ_i,
+  P(S = z) = (1/N) Σ_k e^{−i t_k z} φ(t_k) at t_k = 2πk/N, and for the sum without i the same with φ/φ_i. The trapezoid
+  sum is in error by P(|S − z| ≥ N) (Bernstein's inequality), a frequency left out by at most exp(−2(σ²−¼) sin²(t/2)) of
+  it: both are kept below e^−40. Some 15 to 30 frequencies are left, whatever n; O(n).
+* `direct`: prefix and suffix distributions of the sum, all terms positive, so that small posteriors keep their relative
+  precision. Labels that are nearly sure to be 1 are counted from n downwards, so that for σ² < 4 the distributions have
+  a width of at most 129 whatever n; prefixes are recomputed from checkpoints. O(n) there, O(n²) for small bags.
+
+Kernels compile when first called, not when imported. Bags are spread over threads; each is computed by one, so results
+do not depend on their number.
+"""
+
+import contextlib
+from collections.abc import Iterator
+
+import numba
+import numpy as np
+from numba import njit, prange
+
+TAIL = 40.0  # -log of what may be lost
+SMALL = 4.0  # variance below which the direct method is used
+WIDTH = 64  # half the width of the direct method's distributions
+BLOCK = 64  # instances between two checkpoints
+FAST = {"nsz", "arcp", "contract", "reassoc"}
+
+WORTH_THREADS = 50_000  # numbers below which waiting for other threads costs more than they bring
+
+FOURIER, DIRECT = 0, 1
+
+
+@contextlib.contextmanager
+def threads_for(work: int) -> Iterator[None]:
+    """One thread where there is little to do."""
+    had = numba.get_num_threads()
+    numba.set_num_threads(had if work >= WORTH_THREADS else 1)
+    try:
+        yield
+    finally:
+        numba.set_num_threads(had)
+
+
+@njit(cache=True, error_model="numpy", fastmath=FAST)
+def moments(odds, tau):
+    """Mean and variance of the sum when all odds are multiplied by τ."""
+    mean, variance = 0.0, 0.0
+    for i in range(len(odds)):
+        x = odds[i] * tau
+        rest = 1.0 / (1.0 + x)
+        p = x * rest
+        mean += p
+        variance += p * rest
+    return mean, variance
+
+
+@njit(cache=True, error_model="numpy")
+def tilt(odds, z):
+    """log τ with |E S − z| ≤ 0.05·max(1, σ), and the variance there: Newton's method inside a bracket; 0 < z < n."""
+    at, low, high = 0.0, -350.0, 350.0
+    variance = 0.0
+    for _ in range(200):
+        mean, variance = moments(odds, np.exp(at))
+        gap = z - mean
+        if abs(gap) <= 0.05 * max(1.0, np.sqrt(variance)):
+            break
+        if gap > 0:
+            low = at
+        else:
+            high = at
+        at += gap / variance if variance > 0 else 1e9
+        if not low < at < high:
+            at = 0.5 * (low + high)
+    return at, variance
+
+
+@njit(cache=True, error_model="numpy")
+def log_ratio(odds, tau):
+    """Σ log((1 + o τ)/(1 + o)): what tilting divides every probability by, up to τ^y."""
+    total, product = 0.0, 1.0
+    for i in range(len(odds)):
+        product *= (1.0 + odds[i] * tau) / (1.0 + odds[i])
+        if not 1e-100 < product < 1e100:
+            total += np.log(product)
+            product = 1.0
+    return total + np.log(product)
+
+
+@njit(cache=True, error_model="numpy")
+def grid(variance, n):
+    """(N, frequencies used) for a sum of n labels with this variance."""
+    points = int(np.ceil(TAIL / 3 + np.sqrt(TAIL**2 / 9 + 2 * TAIL * variance))) + 2
+    points = min(points, n + 1) | 1  # odd: φ(π), which may vanish, is no point of the grid
+    used = points // 2 + 1
+    reach = TAIL / (2 * (variance - 0.25))
+    if reach < 1:
+        used = min(used, int(np.ceil(points * 2 * np.arcsin(np.sqrt(reach)) / (2 * np.pi))) + 1)
+    return points, used
+
+
+@njit(cache=True, error_model="numpy", fastmath=FAST)
+def fourier(odds, tau, z, variance, out):
+    """Posteriors of one bag into `out`; returns log P(S = z) under the tilted odds. Needs σ² ≥ 1."""
+    n = len(odds)
+    points, used = grid(variance, n)
+    t = 2 * np.pi / points * np.arange(used)
+    cosine, sine = np.cos(t), np.sin(t)
+    real, imaginary = np.ones(used), np.zeros(used)
+    for i in range(n):
+        x = odds[i] * tau
+        p = x / (1.0 + x)
+        for k in range(used):
+            a, b = 1.0 - p * (1.0 - cosine[k]), p * sine[k]
+            r = real[k]
+            real[k] = r * a - imaginary[k] * b
+            imaginary[k] = r * b + imaginary[k] * a
+    density = 0.0
+    first, second, square = np.empty(used), np.empty(used), np.empty(used)
+    for k in range(used):
+        c, s = np.cos(t[k] * z), np.sin(t[k] * z)
+        weight = 1.0 if k == 0 else 2.0
+        g, h = weight * (real[k] * c + imaginary[k] * s), weight * (imaginary[k] * c - real[k] * s)
+        density += g
+        first[k] = g * cosine[k] - h * sine[k]  # e^{it}·conj(φ_i) = e^{it} + p(1 − e^{it})
+        second[k] = g - first[k]
+        square[k] = 2.0 * (1.0 - cosine[k])  # |φ_i|² = 1 − 4 sin²(t/2)·p(1−p)
+    for i in range(n):
+        x = odds[i] * tau
+        rest = 1.0 / (1.0 + x)
+        p = x * rest
+        v, total = p * rest, 0.0
+        for k in range(used):
+            total += (first[k] + second[k] * p) / (1.0 - square[k] * v)
+        out[i] = min(max(p * total / density, 0.0), 1.0)
+    return np.log(density / points)
+
+
+@njit(cache=True, error_model="numpy")
+def step(x):
+    """(P(stay), P(move), direction, whether moving is y = 1) of one label: the less likely value moves."""
+    rest = 1.0 / (1.0 + x)
+    if x > 1.0:
+        return x * rest, rest, -1, False
+    return rest, x * rest, 1, True
+
+
+@njit(cache=True, error_model="numpy")
+def push(source, target, stay, move, direction):
+    """Distribution of the signed sum after one more label."""
+    w = len(source)
+    for k in range(w):
+        target[k] = stay * source[k]
+    if direction > 0:
+        for k in range(1, w):
+            target[k] += move * source[k - 1]
+    else:
+        for k in range(w - 1):
+            target[k] += move * source[k + 1]
+
+
+@njit(cache=True, error_model="numpy")
+def forward(odds, tau, prefix):
+    """Distributions of the signed sum of the first 1, 2, … labels into the rows of `prefix`, from its row 0."""
+    for j in range(len(odds)):
+        stay, move, direction, _ = step(odds[j] * tau)
+        push(prefix[j], prefix[j + 1], stay, move, direction)
+
+
+@njit(cache=True, error_model="numpy")
+def direct(odds, tau, z, half, out):
+    """Posteriors of one bag into `out`; returns log P(S = z) under the tilted odds.
+
+    Distributions reach `half` to both sides: exact where that is n, and to rounding for σ² < 4 where it is `WIDTH`.
+    """
+    n = len(odds)
+    down = 0
+    for i in range(n):
+        down += odds[i] * tau > 1.0
+    low, high = min(down, half), min(n - down, half)
+    width = low + high + 1
+    goal = z - down + low
+    blocks = (n + BLOCK - 1) // BLOCK
+    kept = np.zeros((blocks + 1, width))
+    prefix = np.zeros((min(n, BLOCK) + 1, width))
+    kept[0, low] = 1.0
+    for b in range(blocks):
+        part = odds[b * BLOCK : (b + 1) * BLOCK]
+        prefix[0] = kept[b]
+        forward(part, tau, prefix)
+        kept[b + 1] = prefix[len(part)]
+    suffix, other = np.zeros(width), np.zeros(width)
+    suffix[goal] = 1.0
+    for b in range(blocks - 1, -1, -1):
+        part = odds[b * BLOCK : (b + 1) * BLOCK]
+        if b < blocks - 1:  # the last block's are still there
+            prefix[0] = kept[b]
+            forward(part, tau, prefix)
+        for j in range(len(part) - 1, -1, -1):
+            stay, move, direction, up = step(part[j] * tau)
+            push(suffix, other, stay, move, -direction)
+            stayed = 0.0
+            for k in range(width):
+                stayed += prefix[j, k] * suffix[k]
+            stayed *= stay
+            moved = 0.0
+            for k in range(max(0, -direction), width - max(0, direction)):
+                moved += prefix[j, k] * suffix[k + direction]
+            moved *= move
+            out[b * BLOCK + j] = (moved if up else stayed) / (moved + stayed)
+            suffix, other = other, suffix
+    return np.log(kept[blocks, goal])
+
+
+@njit(cache=True, error_model="numpy")
+def posterior(odds, z, method, out):
+    """Posteriors of one bag into `out`; returns log P(S = z). Odds in [1e-150, 1e150], 0 ≤ z ≤ n."""
+    n = len(odds)
+    if z == 0 or z == n:
+        out[:] = 0.0 if z == 0 else 1.0
+        probability = 0.0
+        for i in range(n):
+            probability -= np.log1p(odds[i] if z == 0 else 1.0 / odds[i])
+        return probability
+    at, variance = tilt(odds, z)
+    tau = np.exp(at)
+    if method == DIRECT or variance < SMALL:
+        found = direct(odds, tau, z, n if method == DIRECT else WIDTH, out)
+    else:
+        found = fourier(odds, tau, z, variance, out)
+    return found + log_ratio(odds, tau) - at * z
+
+
+@njit(cache=True, parallel=True, error_model="numpy")
+def posteriors(odds, offsets, totals, method):
+    """(posteriors (n,), log P(Σy = z) per bag (B,)) of all bags."""
+    out = np.empty(len(odds))
+    found = np.empty(len(totals))
+    for b in prange(len(totals)):
+        low, high = offsets[b], offsets[b + 1]
+        found[b] = posterior(odds[low:high], totals[b], method, out[low:high])
+    return out, found
+
+
+@njit(cache=True, parallel=True, error_model="numpy", fastmath=FAST)
+def scores(x, coef, intercept):
+    """(n, K) scores x·coef_k + intercept_k for x (n, d), coef (K, d)."""
+    n, d = x.shape
+    classes = len(coef)
+    out = np.empty((n, classes))
+    for i in prange(n):
+        for k in range(classes):
+            total = 0.0
+            for j in range(d):
+                total += x[i, j] * coef[k, j]
+            out[i, k] = total + intercept[k]
+    return out
+
+
+@njit(cache=True, parallel=True, error_model="numpy", fastmath=FAST)
+def bag_sums(x, weights, offsets):
+    """(B, K, d + 1) sums Σ_i w_ik (x_i, 1) over every bag for x (n, d), weights (n, K)."""
+    bags, d = len(offsets) - 1, x.shape[1]
+    classes = weights.shape[1]
+    out = np.zeros((bags, classes, d + 1))
+    for b in prange(bags):
+        for i in range(offsets[b], offsets[b + 1]):
+            for k in range(classes):
+                w = weights[i, k]
+                for j in range(d):
+                    out[b, k, j] += w * x[i, j]
+                out[b, k, d] += w
+    return out

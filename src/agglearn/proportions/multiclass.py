@@ -1,0 +1,228 @@
+"""Numba kernels of exact inference under known class counts: P(y_i = c | Σ_j 1[y_j = ·] = z) for every instance.
+
+As in `kernels`, for C classes. Class weights are tilted for the expected counts to be near z. Then either
+
+* `box`: prefix and suffix distributions of the count vector over the box Π (z_c + 1) of all classes but the most
+  frequent one; all terms positive; O(n·box).
+* `lattice`: the characteristic function φ(t) = Π_j Σ_c p_jc e^{i t_c} on a grid of C − 1 frequencies. As
+  |φ(t)| ≤ exp(−2 Σ_{a<b} s_ab sin²((t_a − t_b)/2)) with s_ab = Σ_j p_ja p_jb, only the frequencies where that bound
+  exceeds e^−40 are used; their number does not grow with n; O(n).
+"""
+
+import numpy as np
+from numba import njit, prange
+
+from agglearn.proportions.kernels import FAST, TAIL, grid
+
+SWEEPS = 50  # of iterative scaling; any tilt is exact, a good one keeps the numbers near 1
+BOX = 4096  # cells up to which the box is taken without asking what the lattice would cost
+CELLS = 250_000_000  # prefixes kept at once
+FREQUENCIES = 200_000
+FOURIER, DIRECT = 0, 1
+TOO_LARGE = np.inf  # in the place of a log-likelihood: neither way is feasible
+
+
+@njit(cache=True, error_model="numpy")
+def tilted(p, z):
+    """(n, C) probabilities under class weights with expected counts near z, and the log of what that divides by."""
+    n, classes = p.shape
+    weights = np.ones(classes)
+    out, expected = np.empty((n, classes)), np.empty(classes)
+    for _ in range(SWEEPS):
+        log_total = 0.0
+        expected[:] = 0.0
+        for i in range(n):
+            total = 0.0
+            for c in range(classes):
+                out[i, c] = p[i, c] * weights[c]
+                total += out[i, c]
+            log_total += np.log(total)
+            for c in range(classes):
+                out[i, c] /= total
+                expected[c] += out[i, c]
+        worst = 0.0
+        for c in range(classes):
+            worst = max(worst, abs(expected[c] - z[c]) / max(1.0, np.sqrt(expected[c])))
+        if worst <= 0.05:
+            break
+        for c in range(classes):
+            if expected[c] > 0:
+                weights[c] *= z[c] / expected[c]
+    for c in range(classes):
+        if z[c] > 0:
+            log_total -= z[c] * np.log(weights[c])
+    return out, log_total
+
+
+@njit(cache=True, error_model="numpy", fastmath=FAST)
+def box(p, z, out):
+    """Posteriors of one bag into `out` for p (n, C), z (C,) with every z_c > 0 and the last class the most frequent one;
+    returns log P(z)."""
+    n, classes = p.shape
+    free = classes - 1
+    strides = np.ones(free, np.int64)
+    for c in range(1, free):
+        strides[c] = strides[c - 1] * (z[c - 1] + 1)
+    size = strides[free - 1] * (z[free - 1] + 1)
+    open_ = np.empty((free, size))  # whether a cell has one of class c to take away
+    for c in range(free):
+        for k in range(size):
+            open_[c, k] = 1.0 if (k // strides[c]) % (z[c] + 1) > 0 else 0.0
+    prefix = np.zeros((n + 1, size))
+    prefix[0, 0] = 1.0
+    for i in range(n):
+        for k in range(size):
+            prefix[i + 1, k] = p[i, free] * prefix[i, k]
+        for c in range(free):
+            s, w = strides[c], p[i, c]
+            for k in range(s, size):
+                prefix[i + 1, k] += w * open_[c, k] * prefix[i, k - s]
+    suffix, other = np.zeros(size), np.zeros(size)
+    suffix[size - 1] = 1.0
+    for i in range(n - 1, -1, -1):
+        total = 0.0
+        for c in range(classes):
+            s, joint = strides[c] if c < free else 0, 0.0
+            if c < free:
+                for k in range(s, size):
+                    joint += prefix[i, k - s] * open_[c, k] * suffix[k]
+            else:
+                for k in range(size):
+                    joint += prefix[i, k] * suffix[k]
+            out[i, c] = p[i, c] * joint
+            total += out[i, c]
+        for c in range(classes):
+            out[i, c] /= total
+        for k in range(size):
+            other[k] = p[i, free] * suffix[k]
+        for c in range(free):
+            s, w = strides[c], p[i, c]
+            for k in range(s, size):
+                other[k - s] += w * open_[c, k] * suffix[k]
+        suffix, other = other, suffix
+    return np.log(prefix[n, size - 1])
+
+
+@njit(cache=True, error_model="numpy")
+def frequencies(p, most):
+    """(T, C) frequencies worth using (half of them; the last class has 0), and how many points the grid has in all.
+
+    The first is 0. More than `most`: an empty list.
+    """
+    n, classes = p.shape
+    free = classes - 1
+    shared = p.T @ p
+    points, log_points, low = np.empty(free, np.int64), 0.0, np.empty(free, np.int64)
+    total = 1.0
+    for c in range(free):
+        points[c] = grid(max(p[:, c].sum() - shared[c, c], 1.0), n)[0]
+        low[c] = -(points[c] // 2)
+        total *= points[c]
+        log_points += np.log(points[c])
+    at, t = low.copy(), np.zeros(classes)
+    found, used = np.zeros((most, classes)), 1
+    while total <= 5e7:
+        first = 0
+        while first < free and at[first] == 0:
+            first += 1
+        if first < free and at[first] > 0:
+            for c in range(free):
+                t[c] = 2 * np.pi * at[c] / points[c]
+            decay = 0.0
+            for a in range(classes):
+                for b in range(a):
+                    decay += shared[a, b] * np.sin((t[a] - t[b]) / 2) ** 2
+            if 2 * decay <= TAIL + 1:
+                if used == most:
+                    break
+                found[used] = t
+                used += 1
+        c = 0
+        while c < free:
+            at[c] += 1
+            if at[c] <= -low[c]:
+                break
+            at[c] = low[c]
+            c += 1
+        if c == free:
+            return found[:used], log_points
+    return found[:0], log_points
+
+
+@njit(cache=True, error_model="numpy", fastmath={"nsz", "arcp", "contract"})
+def lattice(p, z, t, log_points, out):
+    """Posteriors of one bag into `out`; returns log P(z), or NaN where a factor of φ vanishes at a frequency used."""
+    n, classes = p.shape
+    out[:] = 0.0
+    density = 0.0
+    real, imaginary = np.empty(n), np.empty(n)
+    for k in range(len(t)):
+        cosine, sine = np.cos(t[k]), np.sin(t[k])
+        u, v, phase = 1.0, 0.0, 0.0
+        for i in range(n):
+            a, b = 0.0, 0.0
+            for c in range(classes):
+                a += p[i, c] * cosine[c]
+                b += p[i, c] * sine[c]
+            real[i], imaginary[i] = a, b
+            u, v = u * a - v * b, u * b + v * a
+        for c in range(classes):
+            phase += t[k, c] * z[c]
+        weight = 1.0 if k == 0 else 2.0
+        g, h = (weight * (u * np.cos(phase) + v * np.sin(phase)), weight * (v * np.cos(phase) - u * np.sin(phase)))
+        density += g
+        for i in range(n):
+            square = real[i] * real[i] + imaginary[i] * imaginary[i]
+            if square < 1e-12:
+                return np.nan
+            x, y = (g * real[i] + h * imaginary[i]) / square, (h * real[i] - g * imaginary[i]) / square
+            for c in range(classes):
+                out[i, c] += x * cosine[c] - y * sine[c]
+    for i in range(n):
+        for c in range(classes):
+            out[i, c] = min(max(p[i, c] * out[i, c] / density, 0.0), 1.0)
+    return np.log(density) - log_points
+
+
+@njit(cache=True, error_model="numpy")
+def posterior(p, z, method, out):
+    """Posteriors of one bag into `out`; returns log P(z), or `TOO_LARGE`."""
+    n, classes = p.shape
+    out[:] = 0.0
+    order = np.argsort(z)
+    present = order[classes - np.sum(z > 0) :]
+    if len(present) == 1:
+        out[:, present[0]] = 1.0
+        return np.log(p[:, present[0]]).sum()
+    within, found = np.empty((n, len(present))), np.empty((n, len(present)))
+    counts = z[present]
+    for c in range(len(present)):
+        within[:, c] = p[:, present[c]]
+    within, divided = tilted(within, counts)
+    cells, variance = 1.0, np.inf
+    for c in range(len(present)):
+        cells *= counts[c] + 1 if c + 1 < len(present) else 1
+        variance = min(variance, (within[:, c] * (1 - within[:, c])).sum())
+    probability = np.nan
+    if method == FOURIER and cells > BOX and variance >= 4:
+        t, log_points = frequencies(within, FREQUENCIES)
+        if len(t) and (4 * len(t) < cells or cells * (n + 1) > CELLS):
+            probability = lattice(within, counts, t, log_points, found)
+    if np.isnan(probability):
+        if cells * (n + 1) > CELLS:
+            return TOO_LARGE
+        probability = box(within, counts, found)
+    for c in range(len(present)):
+        out[:, present[c]] = found[:, c]
+    return probability + divided
+
+
+@njit(cache=True, parallel=True, error_model="numpy")
+def posteriors(p, offsets, counts, method):
+    """(posteriors (n, C), log P(z) per bag (B,)) of all bags for p (n, C), counts (B, C)."""
+    out = np.empty(p.shape)
+    found = np.empty(len(counts))
+    for b in prange(len(counts)):
+        low, high = offsets[b], offsets[b + 1]
+        found[b] = posterior(p[low:high], counts[b], method, out[low:high])
+    return out, found

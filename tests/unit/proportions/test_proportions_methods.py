@@ -1,0 +1,246 @@
+"""The learners: likelihoods that never fall, gradients, equalities between methods, truth recovered."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+
+from agglearn.errors import AgglearnError, ConfigError, DataError, NotAvailable
+from agglearn.estimator import Estimator
+from agglearn.observations import Bags, LabelledBags
+from agglearn.proportions import (
+    AlternatingMeanMapClassifier,
+    BoostedTrees,
+    CardinalityClassifier,
+    IndividualClassifier,
+    InverseCalibrationClassifier,
+    MeanEmbeddingClassifier,
+    MeanMapClassifier,
+    NormalApproximationClassifier,
+)
+from agglearn.proportions.alternating import top
+from agglearn.proportions.logistic import Logistic, softmax
+from agglearn.proportions.marginal import Marginal, exact, normal
+
+LEARNERS = [
+    CardinalityClassifier(random_state=0),
+    CardinalityClassifier(multiclass="exact", l2=1.0, random_state=0),
+    CardinalityClassifier(solver="em", l2=1.0, max_iter=5, random_state=0),
+    NormalApproximationClassifier(l2=1.0, random_state=0),
+    AlternatingMeanMapClassifier(l2=1.0, random_state=0),
+    AlternatingMeanMapClassifier(l2=1.0, labels="max", start="mean_map"),
+    AlternatingMeanMapClassifier(random_state=0, start="zero", max_iter=3),
+    MeanMapClassifier(random_state=0),
+    MeanEmbeddingClassifier(random_state=0),
+    MeanEmbeddingClassifier(multiclass="ovr", l2=0.1),
+    InverseCalibrationClassifier(),
+]
+
+
+def persons(n_bags=120, size=12, classes=2, d=3, seed=0):
+    """Bags that differ in their covariates, with labels from a logistic model: (LabelledBags, true scores)."""
+    theta = np.random.default_rng(classes).normal(0, 1.5, (classes - 1, d))
+    rng = np.random.default_rng(seed)
+    x = (rng.normal(0, 0.7, (n_bags, 1, d)) + rng.normal(size=(n_bags, size, d))).reshape(-1, d).astype(np.float32)
+    p = softmax(x @ theta.T)[0]
+    y = (rng.random(len(p))[:, None] > p.cumsum(axis=1)).sum(axis=1).clip(0, classes - 1)
+    offsets = np.arange(0, len(x) + 1, size)
+    counts = np.stack([np.add.reduceat((y == c).astype(int), offsets[:-1]) for c in range(classes)], axis=1)
+    return LabelledBags(Bags(x, offsets, counts), y), theta
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("learner", LEARNERS, ids=lambda e: repr(e)[:60])
+def test_learns_predicts_and_is_kept(learner, classes, tmp_path):
+    seen, _ = persons(classes=classes)
+    test, _ = persons(classes=classes, n_bags=50, seed=1)
+    model = clone(learner).fit(seen.bags)
+    p = model.predict_proba(test.bags.X)
+    assert p.shape == (600, classes)
+    assert np.allclose(p.sum(axis=1), 1)
+    chance = np.bincount(test.y).max() / len(test.y)
+    assert (model.predict(test.bags.X) == test.y).mean() > chance + 0.03
+    expected = model.predict_counts(test.bags)
+    assert np.allclose(expected.sum(axis=1), 12)
+    model.save(tmp_path / "model")
+    assert np.array_equal(Estimator.load(tmp_path / "model").predict_proba(test.bags.X), p)
+    assert np.array_equal(clone(learner).fit(seen.bags).predict_proba(test.bags.X), p)
+
+
+@pytest.mark.parametrize("solver", ["scoring", "em"])
+@pytest.mark.parametrize("multiclass", ["ovr", "exact"])
+def test_the_likelihood_never_falls(solver, multiclass):
+    seen, _ = persons(classes=3, size=20)
+    problem = Logistic(seen.bags.X, seen.bags.offsets, l2=1e-6)
+    counts = seen.bags.counts
+    if multiclass == "ovr":
+        counts = np.column_stack([240 / 12 - counts[:, 1], counts[:, 1]]).astype(int)
+    climb = Marginal(problem, counts)
+    start = np.random.default_rng(0).normal(0, 2, (counts.shape[1] - 1, 4))
+    getattr(climb, solver)(start, 30, 1e-6)
+    assert len(climb.trace) > 5
+    assert (np.diff(climb.trace) > -1e-6).all()
+    assert climb.trace[-1] > climb.trace[0] + 10
+
+
+def test_scoring_and_em_reach_the_same():
+    seen, theta = persons(n_bags=400)
+    fast = CardinalityClassifier(l2=0.1, tol=1e-8).fit(seen.bags)
+    slow = CardinalityClassifier(l2=0.1, tol=1e-8, solver="em", max_iter=500).fit(seen.bags)
+    assert fast.log_likelihoods_[0][-1] == pytest.approx(slow.log_likelihoods_[0][-1], abs=0.01)
+    assert len(fast.log_likelihoods_[0]) < len(slow.log_likelihoods_[0]) / 2
+    assert np.allclose(fast.coef_, slow.coef_, atol=0.05)
+    assert np.allclose(fast.coef_, theta, atol=0.6)
+
+
+def test_exact_multiclass_is_binary_for_two_classes():
+    seen, _ = persons()
+    one, other = (CardinalityClassifier(multiclass=m, l2=1.0, random_state=0).fit(seen.bags) for m in ("ovr", "exact"))
+    assert np.array_equal(one.coef_, other.coef_)
+    three = Bags(seen.bags.X, seen.bags.offsets, np.column_stack([seen.bags.counts, np.zeros(120, int)]))
+    p = softmax(seen.bags.X @ np.array([[1.0, 0, 0]]).T)[0]
+    q = exact(seen.bags.X[:, :1].astype(float), p, seen.bags.offsets, seen.bags.counts)
+    padded = exact(None, np.column_stack([p * 0.9, np.full(len(p), 0.1)]), three.offsets, three.counts)
+    assert np.allclose(padded[0][:, 1], q[0][:, 1], atol=1e-10)
+
+
+@pytest.mark.parametrize("infer", [exact, normal])
+def test_gradient_of_the_likelihood(infer):
+    """The posteriors minus the probabilities, times covariates, are the derivative of log P(z)."""
+    seen, _ = persons(n_bags=6, size=15)
+    climb = Marginal(Logistic(seen.bags.X, seen.bags.offsets), seen.bags.counts, infer)
+    theta = np.array([[0.3, -0.5, 0.2, 0.1]])
+    p, q, _ = climb.e_step(theta)
+    gradient = climb.problem.moments(q - p)[0]
+    for j in range(4):
+        step = np.zeros((1, 4))
+        step[0, j] = 1e-5
+        slope = (climb.e_step(theta + step)[2] - climb.e_step(theta - step)[2]) / 2e-5
+        assert slope == pytest.approx(gradient[j], rel=1e-5, abs=1e-6)
+
+
+def test_information_is_the_variance_of_the_gradient():
+    """For the normal approximation's linear part: Σ_b G_bᵀ V_b⁻¹ G_b is Var(Σ (q − p) x) over counts drawn from the model."""
+    seen, _ = persons(n_bags=40, size=30)
+    theta = np.array([[0.3, -0.5, 0.2, 0.1]])
+    climb = Marginal(Logistic(seen.bags.X, seen.bags.offsets), seen.bags.counts)
+    p, _, _ = climb.e_step(theta)
+    rng, gradients = np.random.default_rng(0), []
+    for _ in range(400):
+        y = rng.random(len(p)) < p[:, 1]
+        z = np.add.reduceat(y.astype(int), seen.bags.offsets[:-1])
+        climb.counts = np.column_stack([30 - z, z])
+        q = climb.e_step(theta)[1]
+        gradients.append(climb.problem.moments(q - p)[0])
+    assert np.allclose(
+        np.cov(np.array(gradients).T), climb.information(p), rtol=0.35, atol=0.12 * climb.information(p).max()
+    )
+
+
+def test_individual_is_logistic_regression():
+    seen, _ = persons()
+    ours = IndividualClassifier(l2=2.0).fit(seen)
+    theirs = LogisticRegression(C=0.5, tol=1e-8).fit(seen.bags.X, seen.y)
+    assert np.allclose(ours.coef_, theirs.coef_, atol=5e-3)
+    three, _ = persons(classes=3)
+    model = IndividualClassifier(l2=1e-3).fit(three)
+    theirs = LogisticRegression(C=1e3, tol=1e-8).fit(three.bags.X, three.y)
+    assert np.allclose(model.predict_proba(three.bags.X), theirs.predict_proba(three.bags.X), atol=5e-3)
+
+
+def test_bags_of_one_give_the_individual_model():
+    seen, _ = persons()
+    single = Bags(seen.bags.X, np.arange(len(seen.y) + 1), seen.y)
+    oracle = IndividualClassifier(l2=1.0).fit(LabelledBags(single, seen.y))
+    for method in (
+        CardinalityClassifier(l2=1.0, tol=1e-8),
+        AlternatingMeanMapClassifier(l2=1.0),
+        MeanEmbeddingClassifier(l2=1.0),
+    ):
+        assert np.allclose(method.fit(single).coef_, oracle.coef_, atol=0.02)
+
+
+def test_weight_zero_removes_a_person():
+    seen, _ = persons()
+    bags = seen.bags
+    gone = np.zeros(len(bags.X), bool)
+    gone[::5] = True
+    y = seen.y
+    counts = np.stack([np.add.reduceat(((y == c) & ~gone).astype(int), bags.offsets[:-1]) for c in (0, 1)], axis=1)
+    weighted = Bags(bags.X, bags.offsets, counts, weights=(~gone).astype(float))
+    sizes = np.add.reduceat((~gone).astype(int), bags.offsets[:-1])
+    without = Bags(bags.X[~gone], np.append(0, np.cumsum(sizes)), counts)
+    for learner in LEARNERS[:9]:
+        a, b = clone(learner).fit(weighted), clone(learner).fit(without)
+        assert np.allclose(a.coef_, b.coef_, atol=1e-6), learner
+
+
+def test_mean_map_with_known_means():
+    """Where classes look the same in every bag, the class means are found, and with them the weights."""
+    rng = np.random.default_rng(0)
+    shares = rng.uniform(0.1, 0.9, 400)
+    y = (rng.random((400, 50)) < shares[:, None]).astype(int)
+    x = rng.normal(size=(400, 50, 2)) + np.where(y[..., None] == 1, [1.0, -0.5], [0.0, 0.0])
+    bags = Bags(x.reshape(-1, 2), np.arange(0, 20_001, 50), y.sum(axis=1))
+    model = MeanMapClassifier(l2=0.1).fit(bags)
+    oracle = IndividualClassifier(l2=0.1).fit(LabelledBags(bags, y.ravel()))
+    assert np.allclose(model.coef_, oracle.coef_, atol=0.15)
+
+
+def test_alternating_labels():
+    score = np.array([3.0, 1.0, 2.0, 0.0, 0.0, 5.0])
+    assert top(score, np.array([0, 3, 6]), np.array([2, 1])).tolist() == [1, 0, 1, 0, 0, 1]
+    assert top(score, np.array([0, 3, 6]), np.array([0, 3])).tolist() == [0, 0, 0, 1, 1, 1]
+    seen, _ = persons()
+    losses = AlternatingMeanMapClassifier(l2=1.0).fit(seen.bags).losses_[0]
+    assert (np.diff(losses) < 1e-2).all()
+
+
+def test_another_classifier_in_the_m_step(tmp_path):
+    """An exclusive or of two signs, which no linear model has."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(0, 1, (300, 8, 2)) + rng.normal(0, 1.0, (300, 1, 2))
+    y = (x[..., 0] * x[..., 1] > 0).astype(int)
+    bags = Bags(x.reshape(-1, 2), np.arange(0, 2401, 8), y.sum(axis=1))
+    trees = CardinalityClassifier(classifier=BoostedTrees(max_iter=20), max_iter=4).fit(bags)
+    linear = CardinalityClassifier(l2=1.0).fit(bags)
+    right = [(m.predict(bags.X) == y.ravel()).mean() for m in (trees, linear)]
+    assert right[0] > right[1] + 0.1
+    with pytest.raises(NotAvailable, match="pickle"):
+        trees.save(tmp_path / "model")
+
+
+def test_first_bags_only():
+    seen, _ = persons()
+    part = seen.bags.take(np.arange(30))
+    assert np.array_equal(
+        MeanEmbeddingClassifier(l2=1.0, n_bags=30).fit(seen.bags).coef_, MeanEmbeddingClassifier(l2=1.0).fit(part).coef_
+    )
+    with pytest.raises(ConfigError, match="between 1 and the 120 bags"):
+        MeanEmbeddingClassifier(n_bags=121).fit(seen.bags)
+
+
+@pytest.mark.parametrize(
+    ("learner", "said"),
+    [
+        (CardinalityClassifier(solver="magic"), "scoring, em"),
+        (CardinalityClassifier(multiclass="magic"), "ovr or exact"),
+        (CardinalityClassifier(l2="magic"), "held_out"),
+        (CardinalityClassifier(l2=-1), "positive"),
+        (AlternatingMeanMapClassifier(labels="magic"), "min or max"),
+        (AlternatingMeanMapClassifier(start="magic"), "mean_embedding, mean_map or zero"),
+    ],
+)
+def test_unknown_settings(learner, said):
+    with pytest.raises(AgglearnError, match=said):
+        learner.fit(persons()[0].bags)
+
+
+def test_what_they_refuse():
+    seen, _ = persons()
+    with pytest.raises(DataError, match="no counts"):
+        MeanEmbeddingClassifier().fit(Bags(seen.bags.X, seen.bags.offsets, target=np.zeros(120)))
+    with pytest.raises(DataError, match="learns from Bags, not from LabelledBags"):
+        CardinalityClassifier().fit(seen)
+    with pytest.raises(DataError, match=r"must be .instances, 3."):
+        MeanEmbeddingClassifier(l2=1.0).fit(seen.bags).predict_proba(np.zeros((2, 5)))

@@ -1,0 +1,223 @@
+"""Exact posteriors: against enumeration, against an extended-precision dynamic program, and under every symmetry."""
+
+import itertools
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agglearn.errors import AgglearnError, DataError
+from agglearn.proportions import cardinality_posterior, kernels, multiclass
+from agglearn.proportions.posterior import binary_posteriors, class_posteriors
+
+SHAPES = [(0.5, 0.5), (1, 1), (0.05, 3), (5, 0.2), (0.1, 0.1), (30, 30)]
+
+
+def enumerated(p: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, float]:
+    """Posteriors (n, C) and P(z) for class probabilities (n, C), over all labellings."""
+    n, classes = p.shape
+    q = np.zeros(p.shape)
+    total = 0.0
+    for y in itertools.product(range(classes), repeat=n):
+        if (np.bincount(y, minlength=classes) == z).all():
+            weight = np.prod(p[np.arange(n), y])
+            total += weight
+            q[np.arange(n), y] += weight
+    return q / total, total
+
+
+def dynamic_program(p: np.ndarray, z: int) -> tuple[np.ndarray, float]:
+    """Posteriors and log P(z) in extended precision, O(n²), with the odds tilted so that nothing underflows."""
+    odds = p.astype(np.longdouble) / (1 - p.astype(np.longdouble))
+    low, high = -60.0, 60.0
+    for _ in range(100):
+        middle = (low + high) / 2
+        x = odds * np.exp(np.longdouble(middle))
+        low, high = (middle, high) if (x / (1 + x)).sum() < z else (low, middle)
+    x = odds * np.exp(np.longdouble(middle))
+    one, zero = x / (1 + x), 1 / (1 + x)
+    n = len(p)
+    prefix = np.zeros((n + 1, z + 1), np.longdouble)
+    prefix[0, 0] = 1
+    for i in range(n):
+        prefix[i + 1] = prefix[i] * zero[i]
+        prefix[i + 1, 1:] += prefix[i, :-1] * one[i]
+    suffix = np.zeros(z + 1, np.longdouble)
+    suffix[z] = 1
+    q = np.empty(n)
+    for i in range(n - 1, -1, -1):
+        q[i] = (prefix[i, :-1] * suffix[1:]).sum() * one[i] / prefix[n, z]
+        suffix = suffix * zero[i] + np.append(suffix[1:] * one[i], 0)
+    log_p = np.log(prefix[n, z]) + (np.log1p(x) - np.log1p(odds)).sum() - z * np.longdouble(middle)
+    return q, float(log_p)
+
+
+def skewed(n: int, seed: int = 0):
+    """Probabilities of every shape, with sums from the edge to the middle."""
+    rng = np.random.default_rng(seed)
+    for a, b in SHAPES:
+        p = rng.beta(a, b, n).clip(1e-9, 1 - 1e-9)
+        for z in sorted({1, max(1, n // 10), max(1, n // 2), n - 1}):
+            yield p, z
+
+
+def binary(p, z, how=kernels.FOURIER):
+    q, found = binary_posteriors(np.log(p) - np.log1p(-p), [0, len(p)], [z], how)
+    return q, found[0]
+
+
+@pytest.mark.parametrize("method", ["fourier", "direct", "tree"])
+@pytest.mark.parametrize(("n", "classes"), [(2, 2), (9, 2), (6, 3), (5, 4)])
+def test_enumeration(n, classes, method):
+    rng = np.random.default_rng(n)
+    for sharpness in (1.0, 0.2):
+        p = rng.dirichlet(np.full(classes, sharpness), n) + 1e-7
+        p /= p.sum(axis=1, keepdims=True)
+        z = np.bincount([rng.choice(classes, p=row) for row in p], minlength=classes)
+        q, total = enumerated(p, z)
+        assert np.allclose(cardinality_posterior(p, z, method), q, rtol=1e-9 if method != "tree" else 1e-6, atol=1e-12)
+        assert class_posteriors(p, [0, n], z[None])[1][0] == pytest.approx(np.log(total), abs=1e-10)
+        if classes == 2:
+            assert np.allclose(cardinality_posterior(p[:, 1], z[1], method), q[:, 1], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 12, 63, 64, 65, 129, 500, 2000])
+def test_dynamic_program(n):
+    """Relative error below 1e-10 for every posterior, however small."""
+    for p, z in itertools.islice(skewed(n), None, None, 1 if n < 1000 else 5):
+        if z in (0, n):
+            continue
+        q, found = binary(p, z)
+        wanted, log_p = dynamic_program(p, z)
+        assert abs(q - wanted).max() <= 1e-10
+        assert (abs(q - wanted) / np.maximum(wanted, 1e-300)).max() < 1e-10
+        assert found == pytest.approx(log_p, rel=1e-10, abs=1e-9)
+
+
+@pytest.mark.parametrize("n", [70, 500])
+def test_direct_and_tree_agree(n):
+    for p, z in skewed(n):
+        q = cardinality_posterior(p, z)
+        assert np.allclose(cardinality_posterior(p, z, "direct"), q, rtol=1e-9, atol=0)
+        if 0.1 < p.mean() < 0.9 and z == n // 2:
+            assert np.allclose(cardinality_posterior(p, z, "tree"), q, atol=1e-6)
+
+
+@pytest.mark.parametrize("spread", ["wide", "sure"])
+def test_a_million_adds_up(spread):
+    rng, n = np.random.default_rng(1), 1_000_000
+    p = rng.beta(1, 3, n) if spread == "wide" else np.where(rng.random(n) < 0.3, 1 - 1e-7, 1e-7)
+    z = n // 5 if spread == "wide" else int((p > 0.5).sum())
+    assert abs(cardinality_posterior(p, z).sum() - z) < 1e-9 * n
+
+
+@given(st.integers(2, 40), st.integers(0, 10_000))
+@settings(max_examples=40, deadline=None)
+def test_order_does_not_matter(n, seed):
+    rng = np.random.default_rng(seed)
+    p, z, order = rng.random(n), int(rng.integers(0, n + 1)), rng.permutation(n)
+    assert np.allclose(cardinality_posterior(p, z)[order], cardinality_posterior(p[order], z), rtol=1e-11)
+
+
+@given(st.integers(1, 60), st.integers(0, 10_000))
+@settings(max_examples=40, deadline=None)
+def test_ends_are_certain_and_labels_may_be_exchanged(n, seed):
+    p = np.random.default_rng(seed).uniform(0.01, 0.99, n)
+    assert (cardinality_posterior(p, 0) == 0).all()
+    assert (cardinality_posterior(p, n) == 1).all()
+    z = seed % (n + 1)
+    assert np.allclose(cardinality_posterior(p, z), 1 - cardinality_posterior(1 - p, n - z), atol=1e-11)
+
+
+def test_the_lattice_agrees_with_the_box():
+    rng = np.random.default_rng(3)
+    p = rng.dirichlet([1, 1, 2], 150)
+    z = np.sort(np.bincount([rng.choice(3, p=row) for row in p], minlength=3))
+    p = p[:, np.argsort(p.sum(axis=0))]
+    within, _ = multiclass.tilted(p, z)
+    box, lattice = np.empty_like(p), np.empty_like(p)
+    frequencies, log_points = multiclass.frequencies(within, 10_000)
+    found = multiclass.lattice(within, z, frequencies, log_points, lattice)
+    assert found == pytest.approx(multiclass.box(within, z, box), abs=1e-10)
+    assert (abs(box - lattice) / box).max() < 1e-10
+
+
+def test_certain_instances():
+    p = np.array([1.0, 0.0, 0.3, 0.6])
+    q = cardinality_posterior(p, 2)
+    assert q[0] == 1
+    assert q[1] == 0
+    assert q[2:] == pytest.approx([0.3 * 0.4 / (0.3 * 0.4 + 0.7 * 0.6), 0.7 * 0.6 / (0.3 * 0.4 + 0.7 * 0.6)])
+
+
+@pytest.mark.parametrize(
+    ("p", "z", "said"),
+    [
+        ([0.5, 0.5], 3, "from 0 to the 2 instances"),
+        ([0.5, 0.5], -1, "from 0 to the 2 instances"),
+        ([0.5, 0.5], 0.5, "whole number"),
+        ([1.0, 1.0, 0.5], 1, "2 instances have probability 1"),
+        ([0.0, 0.0, 0.5], 2, "1 have more than 0"),
+        ([0.5, np.nan], 1, "instance 1"),
+        ([0.5, 1.5], 1, "instance 1"),
+        ([[0.5, 0.5]], [1, 1], "add up to the 1 instances"),
+        ([[0.5, 0.6]], [1, 0], "rows must add up"),
+        ([[1.0, 0.0], [1.0, 0.0]], [1, 1], "impossible"),
+    ],
+)
+def test_what_is_impossible_is_said(p, z, said):
+    with pytest.raises(DataError, match=said):
+        cardinality_posterior(p, z)
+
+
+def test_an_unknown_method():
+    with pytest.raises(AgglearnError, match="fourier, tree, direct"):
+        cardinality_posterior([0.5], 1, "magic")
+
+
+def test_too_many_classes_for_so_large_a_bag():
+    p = np.full((4000, 6), 1 / 6)
+    with pytest.raises(DataError, match=r"bag 0: .*too large for exact inference over 6 classes"):
+        class_posteriors(p, [0, 4000], np.array([[667, 667, 667, 667, 666, 666]]))
+
+
+def test_a_wrong_kernel_is_noticed(monkeypatch):
+    """Planted: P(S = z) of all labels in the place of the sum without label i."""
+    p = np.random.default_rng(0).random(40)
+    wanted, _ = dynamic_program(p, 15)
+    assert np.allclose(binary(p, 15)[0], wanted, rtol=1e-10)
+    assert not np.allclose(p, wanted, rtol=1e-3)  # what it would return
+    tilted = p / (1 - p) * np.exp(kernels.tilt(p / (1 - p), 15)[0])
+    assert not np.allclose(tilted / (1 + tilted), wanted, rtol=1e-3)  # nor is the tilt alone enough
+
+
+CODE = """
+import numba, numpy as np, sys
+from agglearn.proportions.posterior import binary_posteriors, class_posteriors
+numba.set_num_threads(int(sys.argv[1]))
+rng = np.random.default_rng(0)
+logits, sizes = rng.normal(size=6000), np.array([1, 2, 7, 90, 900, 5000])
+z = np.array([1, 1, 3, 20, 444, 2100])
+q, found = binary_posteriors(logits, np.append(0, np.cumsum(sizes)), z)
+p = rng.dirichlet([1, 1, 1], 60)
+r, _ = class_posteriors(p, [0, 20, 40, 60], np.tile([5, 7, 8], (3, 1)))
+print(hash(q.tobytes() + found.tobytes() + r.tobytes()))
+"""
+
+
+def test_the_same_under_any_number_of_threads():
+    said = set()
+    for threads in (1, 2, 4):
+        result = subprocess.run(
+            [sys.executable, "-c", CODE, str(threads)],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "PYTHONHASHSEED": "0", "NUMBA_NUM_THREADS": "4", "PYTHONPATH": ":".join(sys.path)},
+        )
+        said.add(result.stdout)
+    assert len(said) == 1
