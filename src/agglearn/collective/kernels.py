@@ -244,3 +244,111 @@ def tilt(tables, which, order, potentials, out):
         for i in range(table.shape[0]):
             for j in range(table.shape[1]):
                 out[c, i, j] = table[i, j] * math.exp(potentials[c, i, j]) if table[i, j] > 0.0 else 0.0
+
+
+@njit(cache=True, inline="always")
+def slope(kind, y, parameter, z):
+    """ℓ′(z) of a count: kind 0 none, 1 Poisson (rate), 2 Gaussian (scale), 3 Laplace (scale)."""
+    if kind == 1:
+        return parameter - (y / max(z, 1e-300) if y > 0 else 0.0)
+    if kind == 2:
+        return (z - y) / (parameter * parameter)
+    if kind == 3:
+        return (1.0 if z > y else -1.0 if z < y else 0.0) / parameter
+    return 0.0
+
+
+@njit(cache=True)
+def _node_slopes(p, order, parent, children, bounds, degrees, kinds, counts, parameters, rows, columns, out):
+    """out = exp(−ℓ′/ν) at node p, z_p being the mean of what its edges say."""
+    for x in range(out.size):
+        z = columns[p, x] if parent[p] >= 0 else 0.0
+        for q in range(bounds[p], bounds[p + 1]):
+            z += rows[children[q], x]
+        z /= degrees[p]
+        out[x] = math.exp(min(-slope(kinds[p, x], counts[p, x], parameters[p, x], z) / degrees[p], 700.0))
+
+
+@njit(cache=True)
+def _messages_into(p, without, parent, children, bounds, up, down, states, out):
+    """out = product of the messages into node p, but for the one along edge `without`."""
+    for x in range(out.size):
+        out[x] = 1.0 if states[p, x] else 0.0
+    if parent[p] >= 0 and p != without:
+        out *= down[p]
+    for q in range(bounds[p], bounds[p + 1]):
+        if children[q] != without:
+            out *= up[children[q]]
+    rescale(out)
+
+
+@njit(cache=True)
+def _set_marginals(c, phi, parent, children, bounds, up, down, states, population, damping, z, rows, columns, a, b):
+    """Damped update of the table of edge c from potential and messages (eq. 2.10)."""
+    _messages_into(parent[c], c, parent, children, bounds, up, down, states, a)
+    _messages_into(c, c, parent, children, bounds, up, down, states, b)
+    total = 0.0
+    for i in range(a.size):
+        for j in range(b.size):
+            total += a[i] * phi[i, j] * b[j]
+    if not total > 0.0 or total == math.inf:
+        return
+    rows[c] = 0.0
+    columns[c] = 0.0
+    factor = damping * population / total
+    for i in range(a.size):
+        for j in range(b.size):
+            new = (1 - damping) * z[i, j] + factor * a[i] * phi[i, j] * b[j]
+            z[i, j] = new
+            rows[c, i] += new
+            columns[c, j] += new
+
+
+@njit(cache=True)
+def naive_round(
+    tables, which, order, parent, children, bounds, degrees, states, kinds, counts, parameters, edge_kinds, edge_counts,
+    edge_parameters, has_edges, population, damping, up, down, phi, z, rows, columns,
+):  # fmt: skip
+    """One round of NLBP with the naive schedule (Sun 2019, Algorithm 1): messages in order, up the tree and down.
+
+    Before a message along an edge its potential is updated (eq. 2.8), after it the tables of all edges that depend on
+    it. Changed in place: up, down (N, L), messages to and from the parent; phi, z (N, L, L), potentials and tables;
+    rows, columns (N, L), their sums. phi is empty without edge evidence only in meaning: it is always kept.
+    """
+    n, size = up.shape
+    at_parent, at_child, into, other, new = np.empty((5, size))
+    for turn in range(2 * n):
+        upward = turn < n
+        c = order[n - 1 - turn] if upward else order[turn - n]
+        p = parent[c]
+        if p < 0:
+            continue
+        _node_slopes(p, order, parent, children, bounds, degrees, kinds, counts, parameters, rows, columns, at_parent)
+        _node_slopes(c, order, parent, children, bounds, degrees, kinds, counts, parameters, rows, columns, at_child)
+        table, edge = tables[which[c]], phi[c]
+        for i in range(size):
+            for j in range(size):
+                edge[i, j] = table[i, j] * at_parent[i] * at_child[j]
+                if has_edges:
+                    kind = edge_kinds[c, i, j]
+                    if kind > 0:
+                        force = -slope(kind, edge_counts[c, i, j], edge_parameters[c, i, j], z[c, i, j])
+                        edge[i, j] *= math.exp(min(force, 700.0))
+        old = up[c] if upward else down[c]
+        _messages_into(c if upward else p, c, parent, children, bounds, up, down, states, into)
+        if upward:
+            times(edge, into, new)
+        else:
+            times_transposed(edge, into, new)
+        total = new.sum()
+        if total > 0.0 and total < math.inf:
+            for x in range(size):
+                old[x] = (1 - damping) * old[x] + damping * new[x] / total
+        _set_marginals(c, edge, parent, children, bounds, up, down, states, population, damping, z[c], rows, columns, into, other)
+        target = p if upward else c
+        if parent[target] >= 0 and target != c:
+            _set_marginals(target, phi[target], parent, children, bounds, up, down, states, population, damping, z[target], rows, columns, into, other)
+        for q in range(bounds[target], bounds[target + 1]):
+            k = children[q]
+            if k != c:
+                _set_marginals(k, phi[k], parent, children, bounds, up, down, states, population, damping, z[k], rows, columns, into, other)

@@ -93,8 +93,7 @@ class Problem:
                 self.base_edges = np.zeros((self.model.n_nodes, self.model.size, self.model.size))
             np.subtract.at(self.base_edges.reshape(-1), cells[edges] - self.n_cells, slope[edges])
         self.settled.append((noise, cells, y))
-        finite = np.where(np.isfinite(slope), slope, 0.0)
-        self.constant += float(np.sum(np.where(y == 0, 0.0, 0.0) + _at_zero(noise, y, finite)))
+        self.constant -= float(noise.loss(y, np.zeros(len(y))).sum())  # ℓ* at the only slope that ℓ has
 
     def _check_possible(self) -> None:
         """DataError that names a counted cell which the potentials or exact zeros make impossible."""
@@ -224,11 +223,6 @@ class Problem:
             loss = sum(t.noise.loss(t.y, flat[t.cells]).sum() for t in self.terms)
             loss += sum(noise.loss(y, flat[cells]).sum() for noise, cells, y in self.settled)
         return float(loss - self.model.score(edge_tables) - self.model.bethe_entropy(edge_tables, nodes))
-
-
-def _at_zero(noise, y, slope):
-    """ℓ*(slope) where the loss is linear with that slope: −ℓ(0)."""
-    return -noise.loss(y, np.zeros(y.shape)) if len(y) else slope
 
 
 def _observed(model: TreeModel, counts: list[FlowCounts]):
