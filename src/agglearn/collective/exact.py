@@ -47,11 +47,15 @@ class Passing:
     def __init__(self, problem: Problem, maximise: bool, max_tables: int):
         self.problem, self.model, self.maximise = problem, problem.model, maximise
         m = int(problem.M)
+        for c in self.model.rooted.order[1:]:
+            _refuse(f"edge {c}", m, int(np.isfinite(self.model.log_tables[self.model.which[c]]).sum()), max_tables)
+        for i, size in enumerate(self.model.sizes):
+            _refuse(f"node {i}", m, int(size), max_tables)
         self.nodes = [compositions(m, int(s)) for s in self.model.sizes]
         self.places = [{tuple(row): k for k, row in enumerate(t)} for t in self.nodes]
         losses = _losses(problem)
         self.node_terms = [self._node_term(i, losses[0]) for i in range(self.model.n_nodes)]
-        self.edges = {c: self._edge(c, losses[1], max_tables) for c in self.model.rooted.order[1:]}
+        self.edges = {c: self._edge(c, losses[1]) for c in self.model.rooted.order[1:]}
         self._up()
 
     def _node_term(self, i: int, losses) -> np.ndarray:
@@ -59,18 +63,13 @@ class Passing:
         tables = self.nodes[i]
         return (self.model.degrees[i] - 1) * gammaln(tables + 1).sum(axis=1) - losses(i, tables)
 
-    def _edge(self, c: int, losses, max_tables: int):
+    def _edge(self, c: int, losses):
         """All edge tables with positive potential: (k, cells), their margins' places, log φ^n p(y | n) / n!."""
         model, m = self.model, int(self.problem.M)
         p = model.rooted.parent[c]
         shape = int(model.sizes[p]), int(model.sizes[c])
         log_phi = model.log_tables[model.which[c]][: shape[0], : shape[1]].reshape(-1)
         allowed = np.flatnonzero(np.isfinite(log_phi))
-        if (n := comb(m + len(allowed) - 1, m)) > max_tables:
-            raise DataError(
-                f"edge {c}: {n:,} tables of {len(allowed)} cells with {m} in them are too many to enumerate "
-                f"(at most {max_tables:,}); use a smaller population or another method"
-            )
         small = compositions(m, len(allowed))
         value = small @ log_phi[allowed] - gammaln(small + 1).sum(axis=1)
         tables = np.zeros((len(small), *shape), small.dtype)
@@ -121,6 +120,15 @@ class Passing:
 
     def _empty(self) -> np.ndarray:
         return np.zeros((self.model.n_nodes, self.model.size, self.model.size))
+
+
+def _refuse(where: str, total: int, parts: int, most: int) -> None:
+    """DataError for more tables than can be enumerated."""
+    if (n := comb(total + parts - 1, total)) > most:
+        raise DataError(
+            f"{where}: {n:,} tables of {parts} cells with {total:,} in them are too many to enumerate (at most {most:,}); "
+            "use a smaller population or another method"
+        )
 
 
 def compositions(total: int, parts: int) -> np.ndarray:

@@ -55,9 +55,9 @@ class _Smoother:
             raise NotAvailable("gaussian: only node counts; edge tables would need covariances of L² × L²")
         self.problem, self.model = problem, model
         shape = (model.n_nodes, model.size)
-        self.counts = [
-            (t.noise, np.unravel_index(t.cells, shape), t.y) for t in problem.terms
-        ] + [(noise, np.unravel_index(cells, shape), y) for noise, cells, y in problem.settled]
+        self.counts = [(t.noise, np.unravel_index(t.cells, shape), t.y) for t in problem.terms] + [
+            (noise, np.unravel_index(cells, shape), y) for noise, cells, y in problem.settled
+        ]
         if any(type(noise).__name__ == "Exact" for noise, _, _ in self.counts):
             raise NotAvailable("gaussian: exact counts have no noise to approximate; use another method")
         cells = np.concatenate([np.ravel_multi_index(c, shape) for _, c, _ in self.counts])
@@ -150,7 +150,9 @@ def _tilted_moments(noise, y, mean, variance):
     points, weights = np.polynomial.legendre.leggauss(POINTS)
     n = low[:, None] + (high - low)[:, None] * (points + 1) / 2
     with np.errstate(divide="ignore"):
-        log_p = -noise.loss(np.broadcast_to(y[:, None], n.shape), n) - 0.5 * (n - mean[:, None]) ** 2 / variance[:, None]
+        log_p = (
+            -noise.loss(np.broadcast_to(y[:, None], n.shape), n) - 0.5 * (n - mean[:, None]) ** 2 / variance[:, None]
+        )
     p = np.exp(log_p - log_p.max(axis=1, keepdims=True)) * weights
     p /= p.sum(axis=1, keepdims=True)
     first = (p * n).sum(axis=1)

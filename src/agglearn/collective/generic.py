@@ -15,6 +15,9 @@ from agglearn.collective.problem import Problem
 from agglearn.errors import NotAvailable
 
 
+UNIT = 30.0  # entries that a node table adds up to inside Clarabel; with shares of one it ends early on more problems
+
+
 class Layout:
     """Variables x, the cells of all edge tables that somebody can be in, and n, those of all node tables, as shares of M.
 
@@ -34,12 +37,16 @@ class Layout:
         parent = model.rooted.parent[child]
         self.of, below = self.place[parent * size + i], self.place[child * size + j]
         self.root = np.flatnonzero(self.node // size == order[0])
-        keys, rows = np.unique(np.concatenate([child * size + i, problem.n_cells + child * size + j]), return_inverse=True)
+        keys, rows = np.unique(
+            np.concatenate([child * size + i, problem.n_cells + child * size + j]), return_inverse=True
+        )
         k = np.tile(np.arange(len(self.at)), 2)
         self.sums = sparse.csr_matrix((np.ones(len(k)), (rows, k)), (len(keys), len(self.at)))
         which = np.zeros(len(keys), np.int64)
         which[rows] = np.concatenate([self.of, below])
-        self.to_nodes = sparse.csr_matrix((np.ones(len(keys)), (np.arange(len(keys)), which)), (len(keys), len(self.node)))
+        self.to_nodes = sparse.csr_matrix(
+            (np.ones(len(keys)), (np.arange(len(keys)), which)), (len(keys), len(self.node))
+        )
 
     def tables(self, problem: Problem, x: np.ndarray) -> list[np.ndarray]:
         padded = np.zeros((problem.model.n_nodes, problem.model.size, problem.model.size))
@@ -70,10 +77,10 @@ def infer_cvxpy(model, counts, population_size, *, trace=False, tol=1e-8, time_l
     except ImportError:
         raise NotAvailable("generic-cvxpy needs CVXPY and Clarabel: make generic") from None
     problem = Problem(model, counts, population_size)
-    at, m = Layout(problem), problem.M
+    at, m = Layout(problem), problem.M / UNIT
     x, n = cp.Variable(len(at.at), nonneg=True), cp.Variable(len(at.node), nonneg=True)
     total = m * (cp.sum(cp.rel_entr(x, n[at.of])) - cp.sum(cp.entr(n[at.root])) - at.score @ x)
-    conditions = [at.sums @ x == at.to_nodes @ n, cp.sum(n[at.root]) == 1]
+    conditions = [at.sums @ x == at.to_nodes @ n, cp.sum(n[at.root]) == UNIT]
     for noise, cells, y in _terms(problem):
         z, name = m * (at.observed(problem, cells) @ cp.hstack([x, n])), type(noise).__name__
         if name == "Poisson":
@@ -87,14 +94,16 @@ def infer_cvxpy(model, counts, population_size, *, trace=False, tol=1e-8, time_l
         else:
             conditions.append(z == y)
     options = {} if time_limit is None else {"time_limit": float(time_limit)}
-    asked = cp.Problem(cp.Minimize(total / m), conditions)
+    asked = cp.Problem(cp.Minimize(total / problem.M), conditions)
     try:
-        asked.solve(solver=cp.CLARABEL, tol_gap_rel=tol, tol_gap_abs=tol, tol_feas=tol, canon_backend="SCIPY", **options)
+        asked.solve(
+            solver=cp.CLARABEL, tol_gap_rel=tol, tol_gap_abs=tol, tol_feas=tol, canon_backend="SCIPY", **options
+        )
     except cp.error.SolverError:
         raise NotAvailable("generic-cvxpy: Clarabel failed on this problem") from None
     if x.value is None or asked.status not in ("optimal", "optimal_inaccurate"):
         raise _given_up("generic-cvxpy", asked.status, time_limit)
-    return _result(problem, at, x.value, asked.solver_stats.num_iters)
+    return _result(problem, at, x.value / UNIT, asked.solver_stats.num_iters)
 
 
 def infer_ipopt(model, counts, population_size, *, trace=False, tol=1e-8, time_limit=None, max_iter=500):
@@ -110,7 +119,7 @@ def infer_ipopt(model, counts, population_size, *, trace=False, tol=1e-8, time_l
     parents, root = n[at.of.tolist()], n[at.root.tolist()]
     total = ca.dot(x, ca.log(x + tiny) - ca.log(parents + tiny) - ca.DM(at.score)) + ca.dot(root, ca.log(root + tiny))
     total = m * total
-    conditions = [_casadi(ca, at.sums) @ x - _casadi(ca, at.to_nodes) @ n, ca.sum1(root) - 1]
+    conditions, exact = [_casadi(ca, at.sums) @ x - _casadi(ca, at.to_nodes) @ n, ca.sum1(root) - 1], 0
     for noise, cells, y in _terms(problem):
         z, name = m * (_casadi(ca, at.observed(problem, cells)) @ v), type(noise).__name__
         if name == "Poisson":
@@ -119,6 +128,7 @@ def infer_ipopt(model, counts, population_size, *, trace=False, tol=1e-8, time_l
             total += ca.sumsqr(z - ca.DM(y)) / (2 * noise.scale**2)
         elif name == "Exact":
             conditions.append(z - ca.DM(y))
+            exact += len(y)
         else:
             raise NotAvailable("generic-ipopt: Laplace noise has no derivative; use generic-cvxpy or dual-newton")
     limit = {} if time_limit is None else {"max_wall_time": float(time_limit)}
@@ -128,7 +138,9 @@ def infer_ipopt(model, counts, population_size, *, trace=False, tol=1e-8, time_l
     start = np.concatenate([problem.start.pairs()[tuple(at.at.T)], problem.start.marginals.reshape(-1)[at.node]])
     with _quiet():
         solver = ca.nlpsol("solver", "ipopt", {"x": v, "f": total / m, "g": ca.vertcat(*conditions)}, options)
-        found = solver(x0=np.maximum(start, 1e-9), lbx=0.0, lbg=0.0, ubg=0.0)
+        # exact counts leave redundant equations, which IPOPT refuses: as intervals it takes them
+        room = np.concatenate([np.zeros(at.sums.shape[0] + 1), np.full(exact, 1e-8)])
+        found = solver(x0=np.maximum(start, 1e-9), lbx=0.0, lbg=-room, ubg=room)
     said = solver.stats()
     if not said["success"]:
         raise _given_up("generic-ipopt", said["return_status"], time_limit)

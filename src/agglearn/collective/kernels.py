@@ -344,11 +344,45 @@ def naive_round(
         if total > 0.0 and total < math.inf:
             for x in range(size):
                 old[x] = (1 - damping) * old[x] + damping * new[x] / total
-        _set_marginals(c, edge, parent, children, bounds, up, down, states, population, damping, z[c], rows, columns, into, other)
+        _set_marginals(
+            c, edge, parent, children, bounds, up, down, states, population, damping, z[c], rows, columns, into, other
+        )
         target = p if upward else c
         if parent[target] >= 0 and target != c:
-            _set_marginals(target, phi[target], parent, children, bounds, up, down, states, population, damping, z[target], rows, columns, into, other)
+            _set_marginals(
+                target,
+                phi[target],
+                parent,
+                children,
+                bounds,
+                up,
+                down,
+                states,
+                population,
+                damping,
+                z[target],
+                rows,
+                columns,
+                into,
+                other,
+            )
         for q in range(bounds[target], bounds[target + 1]):
             k = children[q]
             if k != c:
-                _set_marginals(k, phi[k], parent, children, bounds, up, down, states, population, damping, z[k], rows, columns, into, other)
+                _set_marginals(
+                    k,
+                    phi[k],
+                    parent,
+                    children,
+                    bounds,
+                    up,
+                    down,
+                    states,
+                    population,
+                    damping,
+                    z[k],
+                    rows,
+                    columns,
+                    into,
+                    other,
+                )

@@ -142,7 +142,9 @@ class TreeModel:
         for node in rest:
             laws = conditionals[node]
             sums = laws.sum(axis=1, keepdims=True)
-            tables[node] = rng.multinomial(counts[self.rooted.parent[node]], np.where(sums > 0, laws / np.where(sums > 0, sums, 1), 1 / self.size))
+            tables[node] = rng.multinomial(
+                counts[self.rooted.parent[node]], np.where(sums > 0, laws / np.where(sums > 0, sums, 1), 1 / self.size)
+            )
             counts[node] = tables[node].sum(axis=0)
         return self.split_edges(tables)
 

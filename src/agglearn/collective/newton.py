@@ -13,7 +13,7 @@ import numpy as np
 
 from agglearn.collective.problem import Point, Problem
 
-ARMIJO, TO_BOUNDARY, MOST_PRODUCTS = 1e-4, 0.95, 200
+ARMIJO, TO_BOUNDARY, SHORTEST, MOST_PRODUCTS, DAMPING = 1e-4, 0.95, 1e-7, 200, 1e-2
 WORTH = 0.1  # a step of mirror descent costs a fifth of a Newton step, and is taken while it divides the gap by ten
 
 
@@ -26,7 +26,7 @@ def dual_newton(problem: Problem, start=None, tol: float = 1e-8, max_iter: int =
     point = problem.at(_inside(problem, np.zeros(problem.size) if start is None else start))
     if not np.isfinite(point.dual_value):
         point = problem.at(_inside(problem, np.zeros(problem.size)))
-    before, cheap = np.inf, problem.smooth
+    before, cheap, damping = np.inf, problem.smooth, 0.0 if problem.smooth else DAMPING
     for _ in range(max_iter):
         if record:
             record(point)
@@ -40,11 +40,15 @@ def dual_newton(problem: Problem, start=None, tol: float = 1e-8, max_iter: int =
                 continue
         gradient = problem.mean(point.dual) - point.z
         free = ~_held(problem, point.dual, gradient)
-        direction = _direction(problem, point, gradient, free, before)
+        direction = _direction(problem, point, gradient, free, before, damping)
         before = float(np.abs(gradient[free]).sum())
-        moved = _search(problem, point, gradient, direction)
+        moved, step = _search(problem, point, gradient, direction)
+        damping *= 0.2 if step == 1.0 else 1.0 if step > 0.1 else 10.0
         if moved is None:
-            break
+            if damping == 0.0 or damping > 1e6:
+                break
+            damping = max(damping, DAMPING)
+            continue
         point = moved
     return point
 
@@ -63,10 +67,13 @@ def _held(problem: Problem, dual, gradient) -> np.ndarray:
     return ((dual >= problem.upper) & (gradient < 0)) | ((dual <= problem.lower) & (gradient > 0))
 
 
-def _direction(problem: Problem, point: Point, gradient, free, before) -> np.ndarray:
-    """Solve (M·Cov + diag ℓ*″) p = −g on the free cells by preconditioned conjugate gradients (Dembo, Steihaug 1983)."""
-    curvature = problem.conjugate_curvature(point.dual)
-    z = point.z
+def _direction(problem: Problem, point: Point, gradient, free, before, damping) -> np.ndarray:
+    """Solve (M·Cov + diag ℓ*″) p = −g on the free cells by preconditioned conjugate gradients (Dembo, Steihaug 1983).
+
+    damping : multiple of the diagonal that is added (Levenberg, Marquardt), where ℓ*″ is zero and the rest is singular.
+    """
+    z, curvature = point.z, problem.conjugate_curvature(point.dual)
+    curvature = curvature + damping * np.maximum(z + curvature, 1e-9 * problem.M)
     diagonal = z * (1 - np.minimum(z / problem.M, 1.0)) + curvature
     inverse = np.where(free, 1 / np.maximum(diagonal, 1e-12 * problem.M), 0.0)
     residual = np.where(free, -gradient, 0.0)
@@ -99,10 +106,10 @@ def _times(problem: Problem, point: Point, d, curvature) -> np.ndarray:
     return problem.M * problem.collect(*point.beliefs.covariance_times(nodes, edges)) + curvature * d
 
 
-def _search(problem: Problem, point: Point, gradient, direction) -> Point | None:
-    """Backtrack along the projected path until D falls by enough; None where it cannot fall any more."""
+def _search(problem: Problem, point: Point, gradient, direction) -> tuple[Point | None, float]:
+    """Backtrack along the projected path until D falls by enough, and the step; None where it does not fall."""
     step = 1.0
-    for _ in range(50):
+    while step > SHORTEST:
         dual = point.dual + step * direction
         for t in problem.terms:
             if type(t.noise).__name__ == "Poisson":
@@ -112,6 +119,6 @@ def _search(problem: Problem, point: Point, gradient, direction) -> Point | None
         moved = problem.at(dual)
         promised = float(gradient @ (dual - point.dual))
         if moved.dual_value <= point.dual_value + ARMIJO * promised and np.isfinite(moved.dual_value):
-            return moved
+            return moved, step
         step *= 0.5
-    return None
+    return None, 0.0

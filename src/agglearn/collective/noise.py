@@ -19,7 +19,7 @@ class Exact:
     smooth = False
 
     def loss(self, y, z):
-        return np.where(np.abs(y - z) <= 1e-9 * np.maximum(y, 1), 0.0, np.inf)
+        return np.where(np.abs(y - z) <= 1e-6 * np.maximum(y, 1), 0.0, np.inf)
 
     def conjugate(self, y, dual):
         return dual * y

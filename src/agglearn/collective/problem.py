@@ -191,8 +191,10 @@ class Problem:
         with np.errstate(divide="ignore", invalid="ignore"):
             loss = self.loss(z)
         exact = self._exact_part(z, dual)
-        gap = float(np.sum(loss + conjugate - dual * z)) if not exact.any() else float(
-            np.sum((loss + conjugate - dual * z)[~exact]) + np.abs(z - self.mean(dual))[exact].sum()
+        gap = (
+            float(np.sum(loss + conjugate - dual * z))
+            if not exact.any()
+            else float(np.sum((loss + conjugate - dual * z)[~exact]) + np.abs(z - self.mean(dual))[exact].sum())
         )
         return Point(dual, beliefs, z, gap, gap - dual_value, float(dual_value))
 
