@@ -14,7 +14,6 @@ from scipy import sparse
 from agglearn.collective.problem import Problem
 from agglearn.errors import NotAvailable
 
-
 UNIT = 30.0  # entries that a node table adds up to inside Clarabel; with shares of one it ends early on more problems
 
 

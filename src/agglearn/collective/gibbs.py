@@ -68,7 +68,7 @@ class Chain:
         tree, stamps = model.rooted, np.zeros(self.tables.shape, np.int64)
         kernels.moves(
             n_moves, tree.order, tree.parent, tree.children, tree.bounds, model.degrees, model.sizes, model.log_tables,
-            model.which, *self.evidence, self.nodes, self.tables, self.sums, stamps, seed % 2**32,
+            model.which, *self.evidence, self.nodes, self.tables, self.sums, stamps, np.random.default_rng(seed),
         )  # fmt: skip
         self.made += n_moves
 

@@ -27,7 +27,7 @@ def log_ratio_noise(kind, y, parameter, n):
 
 
 @njit(cache=True)
-def draw(low, high, cells, signs, log_phi, powers, kinds, counts, parameters, n, rng):
+def draw(low, high, cells, signs, log_phi, powers, kinds, counts, parameters, n, uniform):
     """δ in [low, high] from the law ∝ Π over k of φ^(s δ) / ((n + s δ)!)^power · p(y | n + s δ).
 
     One entry per cell that moves: n its count now, s its sign. Exact kinds must stay as they are, so they allow δ = 0
@@ -50,7 +50,7 @@ def draw(low, high, cells, signs, log_phi, powers, kinds, counts, parameters, n,
         weight *= math.exp(step_up(last, cells, signs, log_phi, powers, kinds, counts, parameters, n))
         last += 1
         total += weight
-    rest = rng * total - 1.0
+    rest = uniform * total - 1.0
     if rest < 0:
         return mode
     weight, delta = 1.0, mode
@@ -88,7 +88,7 @@ def step_up(delta, cells, signs, log_phi, powers, kinds, counts, parameters, n):
 @njit(cache=True)
 def moves(
     n_moves, order, parent, children, bounds, degrees, sizes, log_tables, which, node_kinds, node_counts, node_parameters,
-    edge_kinds, edge_counts, edge_parameters, has_edges, nodes, tables, sums, stamps, seed,
+    edge_kinds, edge_counts, edge_parameters, has_edges, nodes, tables, sums, stamps, rng,
 ):  # fmt: skip
     """Make random moves. Changed in place: nodes (N, L), tables (N, L, L), and sums (N, L, L): the tables after each move.
 
@@ -96,19 +96,18 @@ def moves(
     tables. Half of the moves are rectangles, half change a node; choices do not depend on the tables, so that each move
     leaves the posterior invariant.
     """
-    np.random.seed(seed)
-    n_nodes, size = nodes.shape
+    n_nodes = len(nodes)
     most = 2 * (int(degrees.max()) + 1) + 4
     signs, kinds = np.zeros(most, np.int64), np.zeros(most, np.int64)
     log_phi, powers, counts, parameters = np.zeros((4, most))
     n = np.zeros(most)
     edge, row, column = np.zeros(most, np.int64), np.zeros(most, np.int64), np.zeros(most, np.int64)
     for move in range(n_moves):
-        if np.random.random() < 0.5:
-            c = order[1 + np.random.randint(n_nodes - 1)]
+        if rng.random() < 0.5:
+            c = order[1 + rng.integers(0, n_nodes - 1)]
             p = parent[c]
-            i, j = np.random.randint(sizes[p]), np.random.randint(sizes[c])
-            a, b = np.random.randint(sizes[p]), np.random.randint(sizes[c])
+            i, j = rng.integers(0, sizes[p]), rng.integers(0, sizes[c])
+            a, b = rng.integers(0, sizes[p]), rng.integers(0, sizes[c])
             if i == a or j == b:
                 continue
             cells = 4
@@ -119,20 +118,20 @@ def moves(
                 signs[k] = 1 if k in (0, 3) else -1
             chosen, from_state, to_state = -1, 0, 0
         else:
-            chosen = np.random.randint(n_nodes)
-            from_state, to_state = np.random.randint(sizes[chosen]), np.random.randint(sizes[chosen])
+            chosen = rng.integers(0, n_nodes)
+            from_state, to_state = rng.integers(0, sizes[chosen]), rng.integers(0, sizes[chosen])
             if from_state == to_state:
                 continue
             cells = 0
             if parent[chosen] >= 0:
-                other = np.random.randint(sizes[parent[chosen]])
+                other = rng.integers(0, sizes[parent[chosen]])
                 for s in range(2):
                     edge[cells], row[cells] = chosen, other
                     column[cells], signs[cells] = (from_state, -1) if s == 0 else (to_state, 1)
                     cells += 1
             for q in range(bounds[chosen], bounds[chosen + 1]):
                 c = children[q]
-                other = np.random.randint(sizes[c])
+                other = rng.integers(0, sizes[c])
                 for s in range(2):
                     edge[cells], column[cells] = c, other
                     row[cells], signs[cells] = (from_state, -1) if s == 0 else (to_state, 1)
@@ -171,7 +170,7 @@ def moves(
                     allowed = False
                 total += 1
         if allowed and low < high:
-            delta = draw(low, high, total, signs, log_phi, powers, kinds, counts, parameters, n, np.random.random())
+            delta = draw(low, high, total, signs, log_phi, powers, kinds, counts, parameters, n, rng.random())
             if delta != 0:
                 for k in range(cells):
                     at = edge[k], row[k], column[k]
