@@ -386,3 +386,48 @@ def naive_round(
                     into,
                     other,
                 )
+
+
+@njit(cache=True)
+def softmax_moments(features, weights, theta, skip, gradient, hessian):
+    """Σ w(t, i) log Σ_j exp(θ·f(t, i, j)) with its gradient (K,) and Hessian (K, K), which are filled; rows of weight at
+    most `skip` are left out."""
+    steps, size, _, k = features.shape
+    total, scores = 0.0, np.empty(size)
+    mean, square = np.empty(k), np.empty((k, k))
+    gradient[:] = 0.0
+    hessian[:] = 0.0
+    for t in range(steps):
+        for i in range(size):
+            w = weights[t, i]
+            if w <= skip:
+                continue
+            top = -math.inf
+            for j in range(size):
+                s = 0.0
+                for a in range(k):
+                    s += theta[a] * features[t, i, j, a]
+                scores[j] = s
+                top = max(top, s)
+            z = 0.0
+            mean[:] = 0.0
+            square[:] = 0.0
+            for j in range(size):
+                p = math.exp(scores[j] - top)
+                if p < 1e-18:
+                    continue
+                z += p
+                for a in range(k):
+                    f = p * features[t, i, j, a]
+                    mean[a] += f
+                    for b in range(a + 1):
+                        square[a, b] += f * features[t, i, j, b]
+            total += w * (top + math.log(z))
+            for a in range(k):
+                gradient[a] += w * mean[a] / z
+                for b in range(a + 1):
+                    hessian[a, b] += w * (square[a, b] / z - mean[a] * mean[b] / (z * z))
+    for a in range(k):
+        for b in range(a):
+            hessian[b, a] = hessian[a, b]
+    return total

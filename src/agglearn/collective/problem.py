@@ -74,7 +74,7 @@ class Problem:
             at += len(cells)
         self.size = at
         self.cells = np.concatenate([t.cells for t in self.terms]) if self.terms else np.zeros(0, np.int64)
-        self.unique = len(np.unique(self.cells)) == at
+        self.unique = np.bincount(self.cells, minlength=1).max() <= 1
         self.has_edges = self.base_edges is not None or bool((self.cells >= self.n_cells).any())
         if self.has_edges and self.base_edges is None:
             self.base_edges = np.zeros((model.n_nodes, model.size, model.size))
