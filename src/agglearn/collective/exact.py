@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import gammaln, logsumexp
 
 from agglearn.collective.problem import Problem
+from agglearn.collective.results import Inference
 from agglearn.errors import DataError
 
 MOST_TABLES = 6_000_000
@@ -25,8 +26,6 @@ def infer_exact(model, counts, population_size, *, trace=False, kind="map", max_
     ------
     DataError : more than `max_tables` tables, a population size that is no integer, impossible evidence.
     """
-    from agglearn.collective.inference import Inference
-
     if kind not in ("map", "marginals"):
         raise DataError(f"kind: {kind!r} is not known; use 'map' or 'marginals'")
     if population_size != int(population_size):

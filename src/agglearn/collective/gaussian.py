@@ -10,6 +10,7 @@ import numpy as np
 from scipy.linalg import lstsq
 
 from agglearn.collective.problem import Problem
+from agglearn.collective.results import Inference, Recorder
 from agglearn.errors import DataError, NotAvailable
 
 POINTS, WIDTH = 48, 8.0
@@ -21,8 +22,6 @@ def infer_gaussian(model, counts, population_size, *, trace=False, max_iter=30, 
     Node counts of chains only. max_iter, tol, damping : of expectation propagation; it stops when means change by less than
     tol · M. details: `negative`, the sum of negative entries.
     """
-    from agglearn.collective.inference import Inference, Recorder
-
     problem = Problem(model, counts, population_size)
     smoother = _Smoother(problem)
     record = Recorder(problem) if trace else None
@@ -38,7 +37,7 @@ def infer_gaussian(model, counts, population_size, *, trace=False, max_iter=30, 
         site_mean, precision = smoother.sites(mean, variance, site_mean, precision, damping)
     edges = smoother.edges(mean)
     negative = sum(float(-np.minimum(t, 0).sum()) for t in edges)
-    rows = record.rows if record else []
+    rows = record.finish() if record else []
     nodes = [row.copy() for row in model.split_nodes(mean)]
     done = converged or smoother.closed_form
     return Inference(edges, nodes, np.nan, rows, converged=done, details={"negative": negative})

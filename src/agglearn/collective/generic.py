@@ -12,6 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from agglearn.collective.problem import Problem
+from agglearn.collective.results import Inference
 from agglearn.errors import NotAvailable
 
 UNIT = 30.0  # entries that a node table adds up to inside Clarabel; with shares of one it ends early on more problems
@@ -162,8 +163,6 @@ def _given_up(method: str, status, time_limit) -> NotAvailable:
 
 
 def _result(problem: Problem, at: Layout, x: np.ndarray, iterations):
-    from agglearn.collective.inference import Inference
-
     edges = at.tables(problem, problem.M * np.maximum(x, 0))
     nodes = problem.model.node_tables_of(edges)
     return Inference(edges, nodes, problem.objective_of(edges, nodes), details={"iterations": iterations})

@@ -9,6 +9,7 @@ from agglearn.collective import gibbs_kernels as kernels
 from agglearn.collective.model import TreeModel
 from agglearn.collective.newton import dual_newton
 from agglearn.collective.problem import Problem
+from agglearn.collective.results import Inference, Recorder
 from agglearn.errors import DataError, NotAvailable
 from agglearn.seeds import seed as seed_of
 
@@ -23,8 +24,6 @@ def infer_gibbs(
     stages : the trace has so many entries (the mean so far); their tables are in details["means"] where asked for.
     Exact counts of single cells can keep moves from reaching all tables; whole node tables do not.
     """
-    from agglearn.collective.inference import Inference, Recorder
-
     problem = Problem(model, counts, _whole(population_size))
     seed = 0 if random_state is None else random_state
     chain = Chain(problem, np.random.default_rng(seed_of("gibbs", seed)))
@@ -40,7 +39,7 @@ def infer_gibbs(
             record(kept[-1][1])
     edges = chain.mean()
     nodes = model.node_tables_of(edges)
-    rows, details = (record.rows, {"means": kept}) if record else ([], {})
+    rows, details = (record.finish(), {"means": kept}) if record else ([], {})
     return Inference(edges, nodes, problem.objective_of(edges, nodes), rows, details=details)
 
 

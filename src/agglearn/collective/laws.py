@@ -135,5 +135,3 @@ class FreeTables:
     def maximise(self, theta: np.ndarray, tables) -> np.ndarray:
         total = sum(t[0] for t in tables)
         return np.log(np.maximum(total / total.sum(), self.smallest)).ravel()
-
-

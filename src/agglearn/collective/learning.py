@@ -25,7 +25,16 @@ class Learned:
 
 
 def fit_em(
-    law, counts, population_sizes, start, *, n_iter=60, method="dual-newton", trace_every=1, on_iteration=None, **options
+    law,
+    counts,
+    population_sizes,
+    start,
+    *,
+    n_iter=60,
+    method="dual-newton",
+    trace_every=1,
+    on_iteration=None,
+    **options,
 ) -> Learned:
     """Parameters of a law from noisy counts of one or several populations.
 

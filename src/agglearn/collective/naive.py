@@ -5,6 +5,7 @@ import numpy as np
 from agglearn.collective import kernels
 from agglearn.collective.gibbs import evidence
 from agglearn.collective.problem import Problem
+from agglearn.collective.results import Inference, Recorder
 
 KINDS = {"Poisson": 1, "Gaussian": 2, "Laplace": 3}
 
@@ -14,8 +15,6 @@ def infer_naive(model, counts, population_size, *, trace=False, damping=0.1, tol
 
     Stops when the tables violate consistency (eq. 2.5) and change by less than `tol` · M · N in a round.
     """
-    from agglearn.collective.inference import Inference, Recorder
-
     problem = Problem(model, counts, population_size)
     observed, state = evidence(problem, KINDS), _State(problem)
     record = Recorder(problem) if trace else None
@@ -27,14 +26,14 @@ def infer_naive(model, counts, population_size, *, trace=False, damping=0.1, tol
             *observed, problem.M, damping, state.up, state.down, state.phi, state.z, state.rows, state.columns,
         )  # fmt: skip
         if record:
-            record(model.split_edges(state.z))
+            record([t.copy() for t in model.split_edges(state.z)])
         change = sum(float(np.abs(a - b).sum()) for a, b in zip((state.rows, state.columns), before, strict=True))
         if change <= damping * enough and model.violation(model.split_edges(state.z), problem.M) <= enough:
             converged = True
             break
     edges = [t.copy() for t in model.split_edges(state.z)]
     nodes = model.node_tables_of(edges)
-    rows = record.rows if record else []
+    rows = record.finish() if record else []
     return Inference(edges, nodes, problem.objective_of(edges, nodes), rows, converged=converged)
 
 

@@ -1,17 +1,22 @@
 """Data sets: fetched, packaged, simulated."""
 
 from agglearn.datasets.base import Dataset, Population, RecordStore, Simulated, Stored
+from agglearn.datasets.flows import BirdMigration, FlowPopulation, HumanMobility, StateFlows
 from agglearn.datasets.simulated import Categorical, LogLinear, Xor
 from agglearn.datasets.tabular import Packaged, Tabular
 
 __all__ = [
+    "BirdMigration",
     "Categorical",
     "Dataset",
+    "FlowPopulation",
+    "HumanMobility",
     "LogLinear",
     "Packaged",
     "Population",
     "RecordStore",
     "Simulated",
+    "StateFlows",
     "Stored",
     "Tabular",
     "Xor",

@@ -2,6 +2,16 @@
 
 from agglearn.tasks.base import Measurement, Source, Task, Truth
 from agglearn.tasks.classification import Classification
+from agglearn.tasks.flows import FlowInference, FlowLearning
 from agglearn.tasks.subsets import SubsetClassification
 
-__all__ = ["Classification", "Measurement", "Source", "SubsetClassification", "Task", "Truth"]
+__all__ = [
+    "Classification",
+    "FlowInference",
+    "FlowLearning",
+    "Measurement",
+    "Source",
+    "SubsetClassification",
+    "Task",
+    "Truth",
+]
