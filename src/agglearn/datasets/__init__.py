@@ -3,21 +3,26 @@
 from agglearn.datasets.base import Dataset, Population, RecordStore, Simulated, Stored
 from agglearn.datasets.census import Census
 from agglearn.datasets.clicks import ClickLog, ClickTables, TablePopulation
+from agglearn.datasets.flows import BirdMigration, FlowPopulation, HumanMobility, StateFlows
 from agglearn.datasets.simulated import Categorical, LogLinear, Xor
 from agglearn.datasets.streamed import Streamed
 from agglearn.datasets.tabular import Packaged, Tabular
 
 __all__ = [
+    "BirdMigration",
     "Categorical",
     "Census",
     "ClickLog",
     "ClickTables",
     "Dataset",
+    "FlowPopulation",
+    "HumanMobility",
     "LogLinear",
     "Packaged",
     "Population",
     "RecordStore",
     "Simulated",
+    "StateFlows",
     "Stored",
     "Streamed",
     "TablePopulation",

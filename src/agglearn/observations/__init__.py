@@ -2,6 +2,7 @@
 
 from agglearn.observations.bags import Bags, LabelledBags
 from agglearn.observations.base import NoiseSpec, Observation
+from agglearn.observations.flows import FlowCounts, FlowInstances
 from agglearn.observations.noise import with_gaussian_noise
 from agglearn.observations.recoding import encoded_from_noisy
 from agglearn.observations.records import Records
@@ -10,6 +11,8 @@ from agglearn.observations.tables import ContingencyTables, Table
 __all__ = [
     "Bags",
     "ContingencyTables",
+    "FlowCounts",
+    "FlowInstances",
     "LabelledBags",
     "NoiseSpec",
     "Observation",

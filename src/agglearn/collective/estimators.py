@@ -1,0 +1,301 @@
+"""Collective graphical models as estimators: tables of a population, or the law of its individuals."""
+
+import time
+
+import numpy as np
+
+from agglearn.collective.inference import infer
+from agglearn.collective.laws import FreeTables, HomogeneousPotentials, LogLinearTransitions
+from agglearn.collective.learning import fit_em
+from agglearn.collective.migration import migration_features
+from agglearn.collective.model import ChainModel
+from agglearn.errors import DataError
+from agglearn.estimator import Estimator
+from agglearn.observations import FlowCounts, FlowInstances
+from agglearn.seeds import generator
+
+
+class FlowReconstruction(Estimator):
+    """Tables of a population under a known chain, which is public: `context["log_potentials"]` of the counts.
+
+    Parameters
+    ----------
+    method : see `agglearn.collective.infer`. options : of the method. trace : keep objective and violation of iterates.
+    random_state : seed of sampling methods.
+
+    Attributes
+    ----------
+    edge_tables_, node_tables_ : lists of arrays. objective_, converged_. trace_ : (iteration, seconds, objective, violation).
+    """
+
+    observes = FlowCounts
+
+    def __init__(self, method="dual-newton", options=None, trace=False, random_state=None):
+        self.method = method
+        self.options = options
+        self.trace = trace
+        self.random_state = random_state
+
+    def warm_up(self):
+        """Compile on a problem of two states."""
+        model = ChainModel([np.zeros((2, 2))] * 2)
+        counts = FlowCounts(node_counts=np.array([[1.0, 2], [2, 1], [0, 3]]))
+        infer(model, counts, 3, method=self.method, trace=self.trace, **self._options())
+
+    def _options(self) -> dict:
+        sampled = {"random_state": self.random_state} if self.method == "gibbs" else {}
+        return {**sampled, **(self.options or {})}
+
+    def _fit(self, observation, selection=None):
+        model, m = ChainModel(list(observation.context["log_potentials"])), population_size(observation)
+        found = infer(model, observation, m, method=self.method, trace=self.trace, **self._options())
+        self.edge_tables_, self.node_tables_ = found.edge_tables, found.node_tables
+        self.objective_, self.converged_, self.trace_ = float(found.objective), bool(found.converged), found.trace
+
+
+class GibbsBesideMap(Estimator):
+    """Sun 2019, Table 2.1: when does the mean of Gibbs sampling come as near to a reference as the approximate MAP does?
+
+    `n_runs` samplers run side by side; for each, the reference is the mean of the others' results. The error is
+    ‖n − n_ref‖₁ / ‖n_ref‖₁, averaged over the runs.
+
+    Attributes
+    ----------
+    map_seconds_, map_error_, gibbs_error_ : of the MAP, and of a whole Gibbs run.
+    gibbs_seconds_ : until a Gibbs run's mean error is below the MAP's; where it never is, the time of a whole run.
+    reached_ : whether it was.
+    """
+
+    observes = FlowCounts
+
+    def __init__(self, method="dual-newton", n_runs=10, n_moves=10_000_000, stages=40, random_state=None):
+        self.method = method
+        self.n_runs = n_runs
+        self.n_moves = n_moves
+        self.stages = stages
+        self.random_state = random_state
+
+    def warm_up(self):
+        """Compile on a problem of two states."""
+        model = ChainModel([np.zeros((2, 2))] * 2)
+        counts = FlowCounts(node_counts=np.array([[1.0, 2], [2, 1], [0, 3]]))
+        infer(model, counts, 3, method=self.method)
+        infer(model, counts, 3, method="gibbs", n_moves=1000)
+
+    def _fit(self, observation, selection=None):
+        model, m = ChainModel(list(observation.context["log_potentials"])), population_size(observation)
+        begin = time.perf_counter()
+        best = np.array(infer(model, observation, m, method=self.method, tol=1e-6).edge_tables)
+        self.map_seconds_ = time.perf_counter() - begin
+        runs = [
+            infer(
+                model, observation, m, method="gibbs", n_moves=self.n_moves, stages=self.stages, trace=True,
+                random_state=(self.random_state, k),
+            ).details["means"]
+            for k in range(self.n_runs)
+        ]  # fmt: skip
+        self._compare(best, runs)
+
+    def _compare(self, best, runs):
+        ends = np.array([run[-1][1] for run in runs])
+        others = [(ends.sum(axis=0) - end) / (len(ends) - 1) for end in ends]
+        self.map_error_ = float(np.mean([_distance(best, other) for other in others]))
+        errors = np.mean(
+            [[_distance(np.array(n), o) for _, n in run] for run, o in zip(runs, others, strict=True)], axis=0
+        )
+        seconds = np.mean([[s for s, _ in run] for run in runs], axis=0)
+        near = np.flatnonzero(errors <= self.map_error_)
+        self.gibbs_error_, self.reached_ = float(errors[-1]), bool(near.size)
+        self.gibbs_seconds_ = float(seconds[near[0]] if near.size else seconds[-1])
+
+
+def _distance(tables, reference) -> float:
+    return float(np.abs(tables - reference).sum() / np.abs(reference).sum())
+
+
+class _Learner(Estimator):
+    """EM over instances; subclasses say which law, and where θ begins.
+
+    Attributes
+    ----------
+    theta_ : parameters. trace_ : (iteration, seconds, θ). edge_tables_ : per instance, of the last E step.
+    contexts_, n_steps_, size_ : what the law is made of.
+    """
+
+    observes = FlowInstances
+
+    def _fit(self, observation, selection=None):
+        counts = observation.instances
+        self.contexts_ = [dict(c.context) for c in counts]
+        edges, nodes = counts[0].repeats("edge"), counts[0].repeats("node")
+        self.n_steps_ = edges.shape[1] + 1 if edges.size else nodes.shape[1]
+        self.size_ = edges.shape[-1] if edges.size else nodes.shape[-1]
+        law = self.law()
+        learned = fit_em(
+            law, list(counts), [population_size(c) for c in counts], self._start(law, observation), n_iter=self.n_iter,
+            method=self.method, trace_every=self.trace_every, **(self.options or {}),
+        )  # fmt: skip
+        self.theta_, self.trace_ = learned.theta, learned.trace
+        self.edge_tables_ = [f.edge_tables for f in learned.inferences]
+
+    def models(self, theta=None) -> list[ChainModel]:
+        """The chain of each instance, with the learned parameters or others."""
+        law = self.law()
+        return [law.model(self.theta_ if theta is None else theta, k) for k in range(len(self.contexts_))]
+
+
+class MigrationEM(_Learner):
+    """Four parameters of bird migration from node counts of several years (Sun 2019, section 2.6.1.5).
+
+    Public in each instance's context: `shape` (rows, columns), `wind` (T−1, 2), `log_initial` (L,).
+
+    Parameters
+    ----------
+    method, options : of the E step. n_iter : EM iterations. trace_every : thinning.
+    start_scale : standard deviation of the random start.
+    """
+
+    def __init__(
+        self, method="dual-newton", n_iter=60, options=None, start_scale=1.0, trace_every=1, random_state=None
+    ):
+        self.method = method
+        self.n_iter = n_iter
+        self.options = options
+        self.start_scale = start_scale
+        self.trace_every = trace_every
+        self.random_state = random_state
+
+    def warm_up(self):
+        """Compile on a grid of 2 × 2."""
+        context = {"shape": np.array([2, 2]), "wind": np.ones((2, 2)), "log_initial": np.zeros(4)}
+        counts = FlowCounts(node_counts=np.ones((3, 4)), population_size=4, context=context)
+        type(self)(self.method, 1, self.options, random_state=0).fit(FlowInstances((counts,)))
+
+    def law(self) -> LogLinearTransitions:
+        features = [migration_features(*map(int, c["shape"]), c["wind"]) for c in self.contexts_]
+        return LogLinearTransitions(features, self.contexts_[0]["log_initial"])
+
+    def _start(self, law, observation):
+        # the same start for every method of a seed: only what is observed decides
+        return generator("migration start", observation.digest).normal(0, self.start_scale, law.n_parameters)
+
+
+class MobilityEM(_Learner):
+    """Free, time-homogeneous potentials of human mobility from noisy counts (Sun 2019, section 2.6.2).
+
+    Parameters
+    ----------
+    start : `baseline` (maximum likelihood that ignores the noise, from edge counts) or `random`. m_steps : L-BFGS
+        iterations per M step, each from the last θ. baseline_iter : L-BFGS iterations of the baseline.
+    """
+
+    def __init__(
+        self, method="dual-newton", n_iter=250, options=None, start="baseline", m_steps=10, baseline_iter=200,
+        trace_every=10, random_state=None,
+    ):  # fmt: skip
+        self.method = method
+        self.n_iter = n_iter
+        self.options = options
+        self.start = start
+        self.m_steps = m_steps
+        self.baseline_iter = baseline_iter
+        self.trace_every = trace_every
+        self.random_state = random_state
+
+    def warm_up(self):
+        """Compile on two states."""
+        counts = FlowCounts(edge_counts=np.ones((2, 2, 2)), noise="laplace", population_size=4)
+        if self.start == "random":
+            counts = FlowCounts(node_counts=np.ones((3, 2)), noise="laplace", population_size=2)
+        type(self)(self.method, 1, self.options, self.start).fit(FlowInstances((counts,)))
+
+    def law(self) -> HomogeneousPotentials:
+        return HomogeneousPotentials(self.size_, self.n_steps_, self.m_steps)
+
+    def _start(self, law, observation):
+        if self.start == "random":
+            return generator("mobility start", self.random_state).normal(0, 0.1, law.n_parameters)
+        return ignoring_noise(law, observation, self.baseline_iter)
+
+
+class MobilityBaseline(MobilityEM):
+    """Maximum likelihood with the noisy counts in the place of the true ones; negative sums count as nobody."""
+
+    def __init__(self, baseline_iter=200, random_state=None):
+        super().__init__(n_iter=0, baseline_iter=baseline_iter, random_state=random_state)
+
+    def get_params(self, deep=True):
+        return {"baseline_iter": self.baseline_iter, "random_state": self.random_state}
+
+    def warm_up(self):
+        """Compile on two states."""
+        counts = FlowCounts(edge_counts=np.ones((2, 2, 2)), noise="laplace", population_size=4)
+        type(self)(1).fit(FlowInstances((counts,)))
+
+
+def ignoring_noise(law: HomogeneousPotentials, observation: FlowInstances, max_iter: int) -> np.ndarray:
+    """θ fitted to noisy edge counts as they are."""
+    tables = [c.repeats("edge")[0] for c in observation.instances if c.repeats("edge").size]
+    if len(tables) < len(observation.instances):
+        raise DataError("start: the baseline needs edge counts in every instance; use start='random' for node counts")
+    wanted = np.maximum(sum(law.statistics(np.nan_to_num(t)) for t in tables), 0.0)
+    return law.fit(np.zeros(law.n_parameters), wanted, max_iter)
+
+
+class SharedTableEM(_Learner):
+    """One free table of origins and destinations, shared by several periods whose noisy tables were published.
+
+    Parameters
+    ----------
+    method, options, n_iter, trace_every : as in the others. It starts from the sum of the noisy tables, negative sums as
+    nobody.
+    """
+
+    def __init__(self, method="dual-newton", n_iter=30, options=None, trace_every=10, random_state=None):
+        self.method = method
+        self.n_iter = n_iter
+        self.options = options
+        self.trace_every = trace_every
+        self.random_state = random_state
+
+    def warm_up(self):
+        """Compile on two states."""
+        counts = FlowCounts(edge_counts=np.ones((1, 2, 2)), noise="laplace", population_size=4)
+        type(self)(self.method, 1, self.options).fit(FlowInstances((counts,)))
+
+    def law(self) -> FreeTables:
+        return FreeTables(self.size_)
+
+    def _start(self, law, observation):
+        total = sum(np.maximum(c.repeats("edge")[0].sum(axis=0), 0.0) for c in observation.instances)
+        return np.log(np.maximum(total / total.sum(), law.smallest)).ravel()
+
+
+class NoisyCounts(Estimator):
+    """The published tables as they are: what a user has without any model."""
+
+    observes = FlowInstances
+
+    def __init__(self, clip=False, random_state=None):
+        self.clip = clip
+        self.random_state = random_state
+
+    def _fit(self, observation, selection=None):
+        tables = [list(c.repeats("edge")[0]) for c in observation.instances]
+        self.edge_tables_ = [[np.maximum(t, 0) if self.clip else t for t in instance] for instance in tables]
+
+
+def population_size(counts: FlowCounts) -> float:
+    """M: public, or the sum of the counts of one node or edge, averaged over those observed completely."""
+    if counts.population_size is not None:
+        return float(counts.population_size)
+    totals = [
+        t.sum() / (counts.rate if counts.noise == "poisson" else 1.0)
+        for what in ("node", "edge")
+        for repeat in counts.repeats(what)
+        for t in repeat
+        if not np.isnan(t).any()
+    ]
+    if not totals or np.mean(totals) <= 0:
+        raise DataError("population_size: neither given, nor is there a complete table to estimate it from")
+    return float(np.mean(totals))

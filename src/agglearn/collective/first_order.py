@@ -1,0 +1,93 @@
+"""First-order methods for the approximate MAP problem: each wraps belief propagation and chooses the next λ.
+
+Sun 2019: feasibility-preserving NLBP (Algorithm 2), Bethe-RDA (Algorithm 3, Vilnis et al. 2015), mirror descent (eq. A.2),
+accelerated RDA (eqs. A.3 and A.4, after Xiao 2010). Where a loss has no gradient (Laplace noise) they follow a
+sub-gradient. What they return is the last belief propagation, which is feasible, with its gap to the optimum.
+"""
+
+import numpy as np
+
+from agglearn.collective.problem import Point, Problem
+
+
+def nlbp_feasible(problem: Problem, damping=0.1, tol=1e-8, max_iter=2000, record=None) -> Point:
+    """z ← (1 − α) z + α BP(θ − ∇ℓ(z)) with α = `damping`; every z is feasible (Algorithm 2)."""
+    point = problem.at(np.zeros(problem.size))
+    z, averaged = point.z.copy(), None
+    for _ in range(max_iter):
+        point = problem.at(problem.gradient(z))
+        moved = float(np.abs(point.z - z).sum())
+        z += damping * (point.z - z)
+        if record:
+            with record.paused():
+                new = problem.tables(point.beliefs)[0]
+                old = problem.tables(problem.start)[0] if averaged is None else averaged
+                averaged = [(1 - damping) * a + damping * b for a, b in zip(old, new, strict=True)]
+            record(averaged)
+        if _done(point, tol) and moved <= np.sqrt(tol) * problem.M:
+            break
+    return point
+
+
+def bethe_rda(problem: Problem, beta=0.0, tol=1e-8, max_iter=2000, record=None) -> Point:
+    """λ = t / (β + t) times the mean of all gradients so far (Algorithm 3); `beta` is β_t, the same in every step."""
+    point, mean = problem.at(np.zeros(problem.size)), np.zeros(problem.size)
+    for t in range(1, max_iter + 1):
+        mean += (problem.gradient(point.z) - mean) / t
+        point = problem.at(t / (beta + t) * mean)
+        if record:
+            record(point)
+        if _done(point, tol):
+            break
+    return point
+
+
+def mirror_descent(problem: Problem, step=1.0, tol=1e-8, max_iter=2000, record=None) -> Point:
+    """λ ← (λ + η_t ∇ℓ(z)) / (1 + η_t) with η_t = `step` / √t (eq. A.2; ∇φ(z) is −λ there)."""
+    point = problem.at(np.zeros(problem.size))
+    for t in range(1, max_iter + 1):
+        eta = step / np.sqrt(t)
+        point = problem.at((point.dual + eta * problem.gradient(point.z)) / (1 + eta))
+        if record:
+            record(point)
+        if _done(point, tol):
+            break
+    return point
+
+
+def accelerated_rda(problem: Problem, beta=0.0, lipschitz=1.0, tol=1e-8, max_iter=2000, record=None) -> Point:
+    """Weights t/2 on the gradients, A_t = t(t + 1)/4, λ = A_t / (A_t + β + L′) times their mean (eq. A.4).
+
+    L′ bounds the curvature of the loss relative to that of −H_B. It has no bound for Poisson noise: it starts at `lipschitz`
+    and doubles until the step satisfies the inequality that the convergence proof uses.
+    """
+    last = problem.at(np.zeros(problem.size))
+    w, mean = last.z.copy(), np.zeros(problem.size)
+    for t in range(1, max_iter + 1):
+        weight, share = t * (t + 1) / 4, 2 / (t + 1)
+        u = (1 - share) * w + share * last.z
+        g = problem.gradient(u)
+        mean = (1 - share) * mean + share * g
+        loss = problem.loss(np.maximum(u, 1e-300)).sum()
+        while True:
+            point = problem.at(weight / (weight + beta + lipschitz) * mean)
+            new = (1 - share) * w + share * point.z
+            rise = problem.loss(np.maximum(new, 1e-300)).sum() - loss - g @ (new - u)
+            if rise <= lipschitz / weight * _divergence(problem, point, last) + 1e-9 * abs(loss) or lipschitz > 1e12:
+                break
+            lipschitz *= 2
+        w, last = new, point
+        if record:
+            record(point)
+        if _done(point, tol):
+            break
+    return last
+
+
+def _divergence(problem: Problem, new: Point, old: Point) -> float:
+    """Bregman divergence of −H_B − ⟨θ, ·⟩ between two results of belief propagation: M times their relative entropy."""
+    return problem.M * (old.beliefs.log_z - new.beliefs.log_z) + float((old.dual - new.dual) @ new.z)
+
+
+def _done(point: Point, tol: float) -> bool:
+    return np.isfinite(point.objective) and point.gap <= tol * max(1.0, abs(point.objective))

@@ -1,0 +1,183 @@
+"""The approximate MAP problem given to generic convex solvers: what the thesis did with MATLAB's interior point.
+
+−H_B is written as Σ z_ij log(z_ij / n_parent) + Σ n_root log n_root, which is convex term by term. Clarabel (through CVXPY)
+takes a relative-entropy cone per cell, IPOPT (through CasADi) the expression with exact derivatives. Both packages are
+optional: `make generic`.
+"""
+
+import contextlib
+import os
+
+import numpy as np
+from scipy import sparse
+
+from agglearn.collective.problem import Problem
+from agglearn.collective.results import Inference
+from agglearn.errors import NotAvailable
+
+UNIT = 30.0  # entries that a node table adds up to inside Clarabel; with shares of one it ends early on more problems
+
+
+class Layout:
+    """Variables x, the cells of all edge tables that somebody can be in, and n, those of all node tables, as shares of M.
+
+    at : (k, 3) child, parent's state, child's state of each x. score : (k,) log φ. of : (k,) the n of each x's parent.
+    node : (r,) place of each n among the (N, L) cells. root : which n are the root's. sums : A with A x = B n. B : that.
+    """
+
+    def __init__(self, problem: Problem):
+        model, order = problem.model, problem.model.rooted.order
+        size = model.size
+        self.at = np.argwhere(problem.start.pairs() > 0)
+        child, i, j = self.at.T
+        self.score = model.log_tables[model.which[child], i, j]
+        self.node = np.flatnonzero(problem.start.marginals.reshape(-1) > 0)
+        self.place = np.full(problem.n_cells, -1)
+        self.place[self.node] = np.arange(len(self.node))
+        parent = model.rooted.parent[child]
+        self.of, below = self.place[parent * size + i], self.place[child * size + j]
+        self.root = np.flatnonzero(self.node // size == order[0])
+        keys, rows = np.unique(
+            np.concatenate([child * size + i, problem.n_cells + child * size + j]), return_inverse=True
+        )
+        k = np.tile(np.arange(len(self.at)), 2)
+        self.sums = sparse.csr_matrix((np.ones(len(k)), (rows, k)), (len(keys), len(self.at)))
+        which = np.zeros(len(keys), np.int64)
+        which[rows] = np.concatenate([self.of, below])
+        self.to_nodes = sparse.csr_matrix(
+            (np.ones(len(keys)), (np.arange(len(keys)), which)), (len(keys), len(self.node))
+        )
+
+    def tables(self, problem: Problem, x: np.ndarray) -> list[np.ndarray]:
+        padded = np.zeros((problem.model.n_nodes, problem.model.size, problem.model.size))
+        padded[tuple(self.at.T)] = x
+        return [t.copy() for t in problem.model.split_edges(padded)]
+
+    def observed(self, problem: Problem, cells: np.ndarray) -> sparse.csr_matrix:
+        """(cells, k + r) rows that give the observed cells out of x and n; zero rows where nobody can be."""
+        size = problem.model.size
+        flat = np.full(problem.model.n_nodes * size**2, -1)
+        flat[np.ravel_multi_index(self.at.T, (problem.model.n_nodes, size, size))] = np.arange(len(self.at))
+        nodes = cells < problem.n_cells
+        column = np.empty(len(cells), np.int64)
+        place = self.place[cells[nodes]]
+        column[nodes] = np.where(place >= 0, place + len(self.at), -1)
+        column[~nodes] = flat[cells[~nodes] - problem.n_cells]
+        hit = np.flatnonzero(column >= 0)
+        return sparse.csr_matrix((np.ones(len(hit)), (hit, column[hit])), (len(cells), len(self.at) + len(self.node)))
+
+
+def infer_cvxpy(model, counts, population_size, *, trace=False, tol=1e-8, time_limit=None):
+    """Clarabel, an interior point method on exponential cones, through CVXPY.
+
+    time_limit : seconds after which it gives up (NotAvailable says so, with the time).
+    """
+    try:
+        import cvxpy as cp
+    except ImportError:
+        raise NotAvailable("generic-cvxpy needs CVXPY and Clarabel: make generic") from None
+    problem = Problem(model, counts, population_size)
+    at, m = Layout(problem), problem.M / UNIT
+    x, n = cp.Variable(len(at.at), nonneg=True), cp.Variable(len(at.node), nonneg=True)
+    total = m * (cp.sum(cp.rel_entr(x, n[at.of])) - cp.sum(cp.entr(n[at.root])) - at.score @ x)
+    conditions = [at.sums @ x == at.to_nodes @ n, cp.sum(n[at.root]) == UNIT]
+    for noise, cells, y in _terms(problem):
+        z, name = m * (at.observed(problem, cells) @ cp.hstack([x, n])), type(noise).__name__
+        if name == "Poisson":
+            total += noise.rate * cp.sum(z)
+            if (y > 0).any():
+                total -= y[y > 0] @ cp.log(z[y > 0])
+        elif name == "Gaussian":
+            total += cp.sum_squares(z - y) / (2 * noise.scale**2)
+        elif name == "Laplace":
+            total += cp.norm1(z - y) / noise.scale
+        else:
+            conditions.append(z == y)
+    options = {} if time_limit is None else {"time_limit": float(time_limit)}
+    asked = cp.Problem(cp.Minimize(total / problem.M), conditions)
+    try:
+        asked.solve(
+            solver=cp.CLARABEL, tol_gap_rel=tol, tol_gap_abs=tol, tol_feas=tol, canon_backend="SCIPY", **options
+        )
+    except cp.error.SolverError:
+        raise NotAvailable("generic-cvxpy: Clarabel failed on this problem") from None
+    if x.value is None or asked.status not in ("optimal", "optimal_inaccurate"):
+        raise _given_up("generic-cvxpy", asked.status, time_limit)
+    return _result(problem, at, x.value / UNIT, asked.solver_stats.num_iters)
+
+
+def infer_ipopt(model, counts, population_size, *, trace=False, tol=1e-8, time_limit=None, max_iter=500):
+    """IPOPT, a primal-dual interior point method, with exact derivatives from CasADi."""
+    try:
+        import casadi as ca
+    except ImportError:
+        raise NotAvailable("generic-ipopt needs CasADi: make generic") from None
+    problem = Problem(model, counts, population_size)
+    at, m, tiny = Layout(problem), problem.M, 1e-30
+    v = ca.MX.sym("v", len(at.at) + len(at.node))
+    x, n = v[: len(at.at)], v[len(at.at) :]
+    parents, root = n[at.of.tolist()], n[at.root.tolist()]
+    total = ca.dot(x, ca.log(x + tiny) - ca.log(parents + tiny) - ca.DM(at.score)) + ca.dot(root, ca.log(root + tiny))
+    total = m * total
+    conditions, exact = [_casadi(ca, at.sums) @ x - _casadi(ca, at.to_nodes) @ n, ca.sum1(root) - 1], 0
+    for noise, cells, y in _terms(problem):
+        z, name = m * (_casadi(ca, at.observed(problem, cells)) @ v), type(noise).__name__
+        if name == "Poisson":
+            total += noise.rate * ca.sum1(z) - ca.dot(ca.DM(y), ca.log(z + tiny))
+        elif name == "Gaussian":
+            total += ca.sumsqr(z - ca.DM(y)) / (2 * noise.scale**2)
+        elif name == "Exact":
+            conditions.append(z - ca.DM(y))
+            exact += len(y)
+        else:
+            raise NotAvailable("generic-ipopt: Laplace noise has no derivative; use generic-cvxpy or dual-newton")
+    limit = {} if time_limit is None else {"max_wall_time": float(time_limit)}
+    options = {
+        "ipopt": {"print_level": 0, "sb": "yes", "tol": tol, "max_iter": max_iter, **limit}, "print_time": False,
+    }  # fmt: skip
+    start = np.concatenate([problem.start.pairs()[tuple(at.at.T)], problem.start.marginals.reshape(-1)[at.node]])
+    with _quiet():
+        solver = ca.nlpsol("solver", "ipopt", {"x": v, "f": total / m, "g": ca.vertcat(*conditions)}, options)
+        # exact counts leave redundant equations, which IPOPT refuses: as intervals it takes them
+        room = np.concatenate([np.zeros(at.sums.shape[0] + 1), np.full(exact, 1e-8)])
+        found = solver(x0=np.maximum(start, 1e-9), lbx=0.0, lbg=-room, ubg=room)
+    said = solver.stats()
+    if not said["success"]:
+        raise _given_up("generic-ipopt", said["return_status"], time_limit)
+    return _result(problem, at, np.asarray(found["x"]).ravel()[: len(at.at)], said["iter_count"])
+
+
+def _terms(problem: Problem):
+    """Everything that was observed."""
+    return [(t.noise, t.cells, t.y) for t in problem.terms if len(t.y)] + problem.settled
+
+
+def _casadi(ca, matrix: sparse.csr_matrix):
+    return ca.DM(matrix.tocsc())
+
+
+def _given_up(method: str, status, time_limit) -> NotAvailable:
+    if time_limit is not None and ("time" in str(status).lower() or status == "user_limit"):
+        return NotAvailable(f"{method}: > {time_limit:g} s")
+    return NotAvailable(f"{method}: the solver ended with {status}")
+
+
+def _result(problem: Problem, at: Layout, x: np.ndarray, iterations):
+    edges = at.tables(problem, problem.M * np.maximum(x, 0))
+    nodes = problem.model.node_tables_of(edges)
+    return Inference(edges, nodes, problem.objective_of(edges, nodes), details={"iterations": iterations})
+
+
+@contextlib.contextmanager
+def _quiet():
+    """IPOPT's banner and CasADi's warnings about steps that IPOPT takes back go nowhere."""
+    null, saved = os.open(os.devnull, os.O_WRONLY), [os.dup(1), os.dup(2)]
+    for number in (1, 2):
+        os.dup2(null, number)
+    try:
+        yield
+    finally:
+        for number, copy in enumerate(saved, 1):
+            os.dup2(copy, number)
+            os.close(copy)
+        os.close(null)

@@ -1,0 +1,67 @@
+"""One interface to every inference method: `infer(model, counts, population_size, method=…)`."""
+
+from agglearn.collective import first_order
+from agglearn.collective.exact import infer_exact
+from agglearn.collective.gaussian import infer_gaussian
+from agglearn.collective.generic import infer_cvxpy, infer_ipopt
+from agglearn.collective.gibbs import infer_gibbs
+from agglearn.collective.model import TreeModel
+from agglearn.collective.naive import infer_naive
+from agglearn.collective.newton import dual_newton
+from agglearn.collective.problem import Problem
+from agglearn.collective.results import Inference, Recorder
+from agglearn.errors import DataError
+
+POINT_METHODS = {
+    "dual-newton": dual_newton,
+    "nlbp-feasible": first_order.nlbp_feasible,
+    "bethe-rda": first_order.bethe_rda,
+    "mirror-descent": first_order.mirror_descent,
+    "accelerated-rda": first_order.accelerated_rda,
+}
+OTHER_METHODS = {
+    "nlbp-naive": infer_naive,
+    "exact": infer_exact,
+    "gibbs": infer_gibbs,
+    "gaussian": infer_gaussian,
+    "generic-cvxpy": infer_cvxpy,
+    "generic-ipopt": infer_ipopt,
+}
+METHODS = (*POINT_METHODS, *OTHER_METHODS)
+
+
+def infer(
+    model: TreeModel, counts, population_size: float, method: str = "dual-newton", *, trace: bool = False, **options
+) -> Inference:
+    """Tables n given observed counts y.
+
+    Parameters
+    ----------
+    model : law of one individual. counts : FlowCounts, or several of the same population. population_size : M.
+    method : approximate MAP (eq. 2.7): `dual-newton` (this package's own, the default), `nlbp-feasible`, `nlbp-naive`,
+        `bethe-rda`, `mirror-descent`, `accelerated-rda`, `generic-cvxpy`, `generic-ipopt`; `gaussian` (GCGM); `gibbs`
+        (posterior mean by sampling); `exact` (tiny problems).
+    trace : keep objective and violation after every iteration.
+    options : of the method: tol, max_iter, damping, beta, step, …; see the functions named after the methods.
+
+    Raises
+    ------
+    DataError : counts that the model or the population size cannot give. NotAvailable : a package is missing.
+    """
+    if method not in METHODS:
+        raise DataError(f"method: {method!r} is not known; use one of {', '.join(METHODS)}")
+    if method in POINT_METHODS:
+        problem = Problem(model, counts, population_size)
+        return _minimise(problem, POINT_METHODS[method], trace, **options)
+    return OTHER_METHODS[method](model, counts, population_size, trace=trace, **options)
+
+
+def _minimise(problem: Problem, method, trace: bool, **options) -> Inference:
+    record = Recorder(problem) if trace else None
+    tol = options.get("tol", 1e-8)
+    point = method(problem, record=record, **options)
+    edges, nodes = problem.tables(point.beliefs)
+    return Inference(
+        edges, nodes, point.objective, record.finish() if record else [], point.gap,
+        bool(point.gap <= tol * max(1.0, abs(point.objective))), {"dual": point.dual},
+    )  # fmt: skip

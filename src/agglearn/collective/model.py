@@ -1,0 +1,292 @@
+"""The model of one individual: pairwise potentials on a tree (Sun 2019, eq. 2.1), and the law of a population's tables.
+
+p(x) = (1/Z) Π φ_ij(x_i, x_j) over the edges of a tree; n(x_i, x_j) counts individuals of a population of M.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.special import gammaln, xlogy
+
+from agglearn.collective import propagation
+from agglearn.errors import DataError
+
+
+@dataclass(frozen=True)
+class Rooted:
+    """A tree's nodes from the root down, as kernels want them.
+
+    order : (N,) parents first. parent, edge : (N,) of each node, −1 at the root. children, bounds : lists of children,
+    one after the other. flipped : (N,) whether the edge was given child first.
+    """
+
+    order: np.ndarray
+    parent: np.ndarray
+    edge: np.ndarray
+    children: np.ndarray
+    bounds: np.ndarray
+    flipped: np.ndarray
+
+
+class TreeModel:
+    """Pairwise model on a tree.
+
+    Parameters
+    ----------
+    edges : pairs (i, j) of nodes 0 … N−1.
+    log_potentials : for each edge an (L_i, L_j) array of log φ; −inf forbids a pair. The same array object given for
+        several edges is kept once.
+
+    Attributes
+    ----------
+    n_nodes, sizes : number of nodes, and of the states of each.
+
+    Raises
+    ------
+    DataError : the edges make no tree, tables do not fit together, or no assignment has a positive probability.
+    """
+
+    def __init__(self, edges: Sequence[tuple[int, int]], log_potentials: Sequence[np.ndarray]):
+        self.edges = [(int(i), int(j)) for i, j in edges]
+        kept = {id(t): np.asarray(t, float) for t in log_potentials}
+        self.log_potentials = [kept[id(t)] for t in log_potentials]
+        self.sizes = _sizes(self.edges, self.log_potentials)
+        self.n_nodes = len(self.sizes)
+        self.rooted = _rooted(self.n_nodes, self.edges)
+        self._stack()
+        if not np.isfinite(self.log_partition):
+            raise DataError("the potentials forbid every assignment: along some path each pair has potential zero")
+
+    def _stack(self) -> None:
+        """Log-tables with the parent's state first, padded to the largest size, equal ones once."""
+        size, known = int(self.sizes.max()), {}
+        self.which = np.zeros(self.n_nodes, np.int64)
+        tables = []
+        for node in self.rooted.order[1:]:
+            table, flipped = self.log_potentials[self.rooted.edge[node]], bool(self.rooted.flipped[node])
+            key = (id(table), flipped)
+            if key not in known:
+                known[key] = len(tables)
+                padded = np.full((size, size), -np.inf)
+                given = table.T if flipped else table
+                padded[: given.shape[0], : given.shape[1]] = given
+                tables.append(padded)
+            self.which[node] = known[key]
+        self.log_tables = np.array(tables)
+        self.tops = self.log_tables.max(axis=(1, 2))
+        self.tables = np.exp(self.log_tables - self.tops[:, None, None])
+        self.log_scale = float(self.tops[self.which[self.rooted.order[1:]]].sum())
+
+    @property
+    def size(self) -> int:
+        """The largest number of states of a node."""
+        return int(self.sizes.max())
+
+    @cached_property
+    def degrees(self) -> np.ndarray:
+        """(N,) number of edges at each node, ν."""
+        return np.bincount(np.ravel(self.edges), minlength=self.n_nodes)
+
+    @cached_property
+    def states(self) -> np.ndarray:
+        """(N, L) which states exist."""
+        return np.arange(self.size) < self.sizes[:, None]
+
+    def with_potentials(self, log_potentials) -> "TreeModel":
+        """The same tree with other potentials."""
+        return TreeModel(self.edges, log_potentials)
+
+    # -- one individual -----------------------------------------------------------------------------------------
+
+    @cached_property
+    def _beliefs(self) -> "propagation.Beliefs":
+        return propagation.propagate(self, np.where(self.states, 0.0, -np.inf))
+
+    @property
+    def log_partition(self) -> float:
+        """log Z."""
+        return self._beliefs.log_z
+
+    @property
+    def node_marginals(self) -> list[np.ndarray]:
+        """μ_i, one (L_i,) array per node, by belief propagation."""
+        return self.split_nodes(self._beliefs.marginals)
+
+    @property
+    def edge_marginals(self) -> list[np.ndarray]:
+        """μ_ij, one (L_i, L_j) array per edge."""
+        return self.split_edges(self._beliefs.pairs())
+
+    def sample_individuals(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        """(n, N) states of independent individuals."""
+        conditionals, first = self._beliefs.conditionals()
+        x = np.empty((n, self.n_nodes), np.int64)
+        root, *rest = self.rooted.order
+        x[:, root] = rng.choice(self.size, n, p=first)
+        for node in rest:
+            steps = conditionals[node].cumsum(axis=1)
+            u = rng.random(n) * steps[x[:, self.rooted.parent[node]], -1]
+            x[:, node] = (steps[x[:, self.rooted.parent[node]]] <= u[:, None]).sum(axis=1)
+        return x
+
+    # -- a population -------------------------------------------------------------------------------------------
+
+    def sample_tables(self, population_size: int, rng: np.random.Generator) -> list[np.ndarray]:
+        """Edge tables of a population, drawn directly (multinomials from the root down): time does not depend on M."""
+        conditionals, first = self._beliefs.conditionals()
+        root, *rest = self.rooted.order
+        counts = {root: rng.multinomial(population_size, first / first.sum())}
+        tables = np.zeros((self.n_nodes, self.size, self.size), np.int64)
+        for node in rest:
+            laws = conditionals[node]
+            sums = laws.sum(axis=1, keepdims=True)
+            tables[node] = rng.multinomial(
+                counts[self.rooted.parent[node]], np.where(sums > 0, laws / np.where(sums > 0, sums, 1), 1 / self.size)
+            )
+            counts[node] = tables[node].sum(axis=0)
+        return self.split_edges(tables)
+
+    def tables_of(self, individuals: np.ndarray) -> list[np.ndarray]:
+        """Edge tables of individuals (n, N)."""
+        found = []
+        for i, j in self.edges:
+            cells = individuals[:, i] * self.sizes[j] + individuals[:, j]
+            found.append(np.bincount(cells, minlength=self.sizes[i] * self.sizes[j]).reshape(self.sizes[i], -1))
+        return found
+
+    def node_tables_of(self, edge_tables) -> list[np.ndarray]:
+        """Node tables that edge tables imply, (L_i,) each: the mean over the edges at a node."""
+        found = [np.zeros(size) for size in self.sizes]
+        for (i, j), table in zip(self.edges, edge_tables, strict=True):
+            found[i] += np.sum(table, axis=1) / self.degrees[i]
+            found[j] += np.sum(table, axis=0) / self.degrees[j]
+        return found
+
+    def violation(self, edge_tables, population_size: float) -> float:
+        """L1 distance from the local polytope (eq. 2.5): sums of edges beside node tables, totals, negative parts."""
+        nodes, total = self.node_tables_of(edge_tables), 0.0
+        for (i, j), table in zip(self.edges, edge_tables, strict=True):
+            total += np.abs(np.sum(table, axis=1) - nodes[i]).sum() + np.abs(np.sum(table, axis=0) - nodes[j]).sum()
+            total += np.abs(np.minimum(table, 0)).sum()
+        return float(total + sum(abs(n.sum() - population_size) for n in nodes))
+
+    def log_probability(self, edge_tables, population_size: int, form: str = "potentials") -> float:
+        """log p(n; θ) of integer tables, −inf outside the integer scaled local polytope.
+
+        form : `potentials` (eq. 2.6) or `marginals` (eq. 2.4); they agree.
+        """
+        tables = [np.asarray(t, float) for t in edge_tables]
+        nodes = self.node_tables_of(tables)
+        if any((t < 0).any() or (t != np.round(t)).any() for t in tables) or self.violation(tables, population_size):
+            return -np.inf
+        base = gammaln(population_size + 1) - sum(gammaln(t + 1).sum() for t in tables)
+        base += sum((d - 1) * gammaln(n + 1).sum() for d, n in zip(self.degrees, nodes, strict=True))
+        if form == "marginals":
+            base += sum(xlogy(t, m).sum() for t, m in zip(tables, self.edge_marginals, strict=True))
+            mine = zip(self.degrees, nodes, self.node_marginals, strict=True)
+            return float(base - sum((d - 1) * xlogy(n, m).sum() for d, n, m in mine))
+        return float(base + self.score(tables) - population_size * self.log_partition)
+
+    def score(self, edge_tables) -> float:
+        """Σ n_ij log φ_ij; −inf where a forbidden pair is counted."""
+        total = 0.0
+        for table, log_phi in zip(edge_tables, self.log_potentials, strict=True):
+            used = np.asarray(table) != 0
+            total += float(np.sum(table[used] * log_phi[used]))
+        return total
+
+    def bethe_entropy(self, edge_tables, node_tables) -> float:
+        """H_B of scaled tables (below eq. 2.7)."""
+        total = -sum(xlogy(t, t).sum() for t in edge_tables)
+        return float(total + sum((d - 1) * xlogy(n, n).sum() for d, n in zip(self.degrees, node_tables, strict=True)))
+
+    # -- arrays of kernels --------------------------------------------------------------------------------------
+
+    def split_nodes(self, padded: np.ndarray) -> list[np.ndarray]:
+        return [row[:size] for row, size in zip(padded, self.sizes, strict=True)]
+
+    def split_edges(self, padded: np.ndarray) -> list[np.ndarray]:
+        """(N, L, L) by child, parent first → one array per edge as given."""
+        found: list = [None] * len(self.edges)
+        for node in self.rooted.order[1:]:
+            e = self.rooted.edge[node]
+            table = padded[node].T if self.rooted.flipped[node] else padded[node]
+            i, j = self.edges[e]
+            found[e] = table[: self.sizes[i], : self.sizes[j]]
+        return found
+
+    def pad_edges(self, tables, fill: float = 0.0) -> np.ndarray:
+        """One array per edge as given → (N, L, L) by child, parent first."""
+        padded = np.full((self.n_nodes, self.size, self.size), fill)
+        for node in self.rooted.order[1:]:
+            table = tables[self.rooted.edge[node]]
+            table = table.T if self.rooted.flipped[node] else table
+            padded[node, : table.shape[0], : table.shape[1]] = table
+        return padded
+
+
+class ChainModel(TreeModel):
+    """A Markov chain: T−1 potentials between consecutive steps.
+
+    Parameters
+    ----------
+    log_potentials : T−1 arrays (L, L), log φ_t(x_t, x_{t+1}); a (T−1, L, L) array does too.
+    """
+
+    def __init__(self, log_potentials):
+        super().__init__([(t, t + 1) for t in range(len(log_potentials))], list(log_potentials))
+
+    def with_potentials(self, log_potentials) -> "ChainModel":
+        return ChainModel(log_potentials)
+
+
+def _sizes(edges, tables) -> np.ndarray:
+    """(N,) states per node; DataError where tables disagree or are no tables."""
+    if not edges:
+        raise DataError("a model needs at least one edge")
+    if len(edges) != len(tables):
+        raise DataError(f"{len(edges)} edges but {len(tables)} tables of log-potentials; give one for each")
+    known: dict[int, int] = {}
+    for (i, j), table in zip(edges, tables, strict=True):
+        if table.ndim != 2 or np.isnan(table).any() or (table == np.inf).any():
+            raise DataError(f"edge {i}–{j}: log-potentials must be a table of numbers or −inf, got shape {table.shape}")
+        for node, size in ((i, table.shape[0]), (j, table.shape[1])):
+            if known.setdefault(node, size) != size:
+                raise DataError(f"edge {i}–{j}: node {node} has {size} states here and {known[node]} at another edge")
+    n = max(known) + 1
+    if missing := sorted(set(range(n)) - set(known)):
+        raise DataError(f"node {missing[0]} has no edge: the graph must be one tree over nodes 0 to {n - 1}")
+    return np.array([known[i] for i in range(n)])
+
+
+def _rooted(n: int, edges) -> Rooted:
+    """The tree from node 0 down; DataError with the edge that closes a cycle or a node that is cut off."""
+    at: list[list] = [[] for _ in range(n)]
+    group = list(range(n))
+
+    def find(i):
+        while group[i] != i:
+            i = group[i]
+        return i
+
+    for e, (i, j) in enumerate(edges):
+        if find(i) == find(j):
+            raise DataError(f"edge {i}–{j} closes a cycle; a tree is required (or use a junction tree: from_cliques)")
+        group[find(i)] = find(j)
+        at[i].append((e, j, False))
+        at[j].append((e, i, True))
+    order, parent, edge, flipped = [0], np.full(n, -1), np.full(n, -1), np.zeros(n, bool)
+    for node in order:
+        for e, other, reverse in at[node]:
+            if e != edge[node]:
+                parent[other], edge[other], flipped[other] = node, e, reverse
+                order.append(other)
+    if len(order) < n:
+        cut = sorted(set(range(n)) - set(order))[0]
+        raise DataError(f"node {cut} is not connected with node 0; a tree is required")
+    children = [[c for c in order if parent[c] == p] for p in range(n)]
+    bounds = np.concatenate([[0], np.cumsum([len(c) for c in children])])
+    flat = np.array([c for part in children for c in part], np.int64)
+    return Rooted(np.array(order), parent, edge, flat, bounds.astype(np.int64), flipped)

@@ -1,0 +1,135 @@
+"""Populations that move: simulated birds and commuters with known truth, and published flows between states."""
+
+import re
+import tarfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from agglearn.datasets.base import Simulated, Stored
+from agglearn.errors import DataError
+from agglearn.products import write_json
+from agglearn.seeds import generator
+
+
+@dataclass(frozen=True)
+class FlowPopulation:
+    """What a simulator of movements draws: one or several populations with one law.
+
+    Attributes
+    ----------
+    edge_tables : per instance (T−1, L, L) true counts. log_potentials : per instance (T−1, L, L).
+    population_size : M of each instance. theta : true parameters, or None.
+    context : per instance, what is public besides counts. shape : rows and columns of the map.
+    """
+
+    edge_tables: list[np.ndarray]
+    log_potentials: list[np.ndarray]
+    population_size: int
+    theta: np.ndarray | None
+    context: list[dict[str, np.ndarray]] = field(default_factory=list)
+    shape: tuple[int, int] | None = None
+
+
+class BirdMigration(Simulated):
+    """Birds from the bottom-left to the top-right cell of a square grid, with a wind of its own at each step
+    (Sun 2019, section 2.6.1); formulas in `agglearn.collective.migration`.
+
+    Parameters
+    ----------
+    side : ℓ, cells along an edge. steps : T. population : M. theta : four parameters. years : independent realisations, each
+        with its own wind, whose two components are N(1, 0.5²).
+    """
+
+    def __init__(self, side=10, steps=20, population=1000, theta=(5, 10, 10, 10), years=1):
+        super().__init__()
+        self.params = {"side": side, "steps": steps, "population": population, "theta": list(theta), "years": years}
+
+    def draw(self, seed: int, **params) -> FlowPopulation:
+        from agglearn.collective.laws import LogLinearTransitions
+        from agglearn.collective.migration import migration_features
+
+        p = _laid_over("birds", self.params, params)
+        side, n = int(p["side"]), int(p["side"]) ** 2
+        rng = generator("birds", sorted((k, str(v)) for k, v in p.items()), seed)
+        initial = np.where(np.arange(n) == 0, 0.0, -np.inf)
+        winds = [rng.normal(1, 0.5, (p["steps"] - 1, 2)) for _ in range(p["years"])]
+        law = LogLinearTransitions([migration_features(side, side, w) for w in winds], initial)
+        theta = np.array(p["theta"], float)
+        models = [law.model(theta, k) for k in range(p["years"])]
+        tables = [np.array(m.sample_tables(p["population"], rng)) for m in models]
+        context = [{"shape": np.array([side, side]), "wind": w, "log_initial": initial} for w in winds]
+        potentials = [np.array(m.log_potentials) for m in models]
+        return FlowPopulation(tables, potentials, p["population"], theta, context, (side, side))
+
+
+class HumanMobility(Simulated):
+    """Commuters of a rectangular map from home (top right) to work (bottom left) (Sun 2019, section 2.6.2.1).
+
+    Parameters
+    ----------
+    rows, columns, steps, population : the map, T and M. home_spread, work_spread, step_spread : standard deviations of
+        the Gaussian potentials, in cells.
+    """
+
+    def __init__(
+        self, rows=15, columns=14, steps=10, population=1_000_000, home_spread=2.0, work_spread=2.0, step_spread=1.0
+    ):
+        super().__init__()
+        self.params = {
+            "rows": rows, "columns": columns, "steps": steps, "population": population, "home_spread": home_spread,
+            "work_spread": work_spread, "step_spread": step_spread,
+        }  # fmt: skip
+
+    def draw(self, seed: int, **params) -> FlowPopulation:
+        from agglearn.collective.migration import commuting_potentials
+        from agglearn.collective.model import ChainModel
+
+        p = _laid_over("mobility", self.params, params)
+        rng = generator("mobility", sorted(p.items()), seed)
+        shape = int(p["rows"]), int(p["columns"])
+        first, last, psi = commuting_potentials(*shape, p["home_spread"], p["work_spread"], p["step_spread"])
+        steps = int(p["steps"])
+        tables = [psi.copy() for _ in range(steps - 1)]
+        tables[0] += first[:, None]
+        tables[-1] += last[None, :]
+        drawn = np.array(ChainModel(tables).sample_tables(int(p["population"]), rng))
+        return FlowPopulation([drawn], [np.array(tables)], int(p["population"]), None, [{}], shape)
+
+
+class StateFlows(Stored):
+    """Weekly flows of visitors between US states, one table per week: `weekly_state2state_YYYY_MM_DD.csv` in an archive.
+
+    Stored are the flows as published; `labels.parquet` stays out: the counts are the data.
+    """
+
+    def parse(self, files: dict[str, Path], out: Path) -> dict:
+        frames = []
+        for path in files.values():
+            with tarfile.open(path) as archive:
+                for member in sorted(archive.getnames()):
+                    found = re.search(r"weekly_state2state_(\d{4}_\d{2}_\d{2})\.csv$", member)
+                    if found:
+                        frames.append(_week(archive, member, found.group(1)))
+        if not frames:
+            raise DataError(f"{', '.join(files)}: holds no file named weekly_state2state_YYYY_MM_DD.csv")
+        flows = pd.concat(frames, ignore_index=True)
+        flows.to_parquet(out / "features.parquet", index=False, compression="zstd")
+        write_json(out / "records.json", {"n": len(flows), "label": "flow", "categorical": [], "parts": {}})
+        return {"weeks": len(frames), "flows": len(flows)}
+
+
+def _week(archive, member: str, week: str) -> pd.DataFrame:
+    columns = {"geoid_o": "origin", "geoid_d": "destination", "lng_o": "x", "lat_o": "y", "visitor_flows": "flow"}
+    table = pd.read_csv(archive.extractfile(member), dtype={"geoid_o": str, "geoid_d": str})
+    if missing := sorted(set(columns) - set(table)):
+        raise DataError(f"{member}: no column {missing[0]!r}; the columns are {', '.join(table)}")
+    return table[list(columns)].rename(columns=columns).assign(week=week)
+
+
+def _laid_over(name: str, known: dict, params: dict) -> dict:
+    if unknown := set(params) - set(known):
+        raise DataError(f"{name}: unknown parameter {sorted(unknown)[0]!r}; it takes {', '.join(known)}")
+    return {**known, **params}

@@ -1,0 +1,159 @@
+"""Samplers of collective graphical models follow their exact laws; a sampler with one wrong factor does not.
+
+Chi-square tests with fixed seeds, at a false-alarm rate of 1e-6 per test.
+"""
+
+import sys
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import chi2, norm
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "unit/collective"))
+from collective_worlds import fixed_tree, flat, observe, populations, random_tree, unflat
+
+from agglearn.collective import infer
+from agglearn.collective.gibbs import Chain
+from agglearn.collective.noise import noise_model
+from agglearn.collective.problem import Problem
+from agglearn.observations import FlowCounts
+
+RATE = 1e-6
+
+
+def p_value(seen: Counter, law: dict) -> float:
+    """Chi-square of counts against a law, rare outcomes together."""
+    n = sum(seen.values())
+    if set(seen) - set(law):
+        return 0.0
+    common = {k: p for k, p in law.items() if n * p >= 5}
+    rest = n - sum(seen[k] for k in common), n * (1 - sum(common.values()))
+    cells = [(seen[k], n * p) for k, p in common.items()] + ([rest] if rest[1] >= 5 else [])
+    return chi2.sf(sum((o - e) ** 2 / e for o, e in cells), len(cells) - 1)
+
+
+def test_populations_and_tables_follow_the_law_of_tables():
+    model, m, n = fixed_tree("mixed", np.random.default_rng(0)), 2, 20_000
+    law, rng = populations(model, m), np.random.default_rng(1)
+    direct = Counter(flat(model.sample_tables(m, rng)) for _ in range(n))
+    individuals = model.sample_individuals(m * n, rng).reshape(n, m, -1)
+    counted = Counter(flat(model.tables_of(x)) for x in individuals)
+    assert p_value(direct, law) > RATE
+    assert p_value(counted, law) > RATE
+    other = populations(fixed_tree("mixed", np.random.default_rng(2)), m)
+    assert p_value(direct, other) < RATE
+
+
+def posterior_of_chain(noise, on, sabotage=None, runs=6000, moves=60):
+    """p-value of where chains end that start from the exact posterior."""
+    rng = np.random.default_rng(3)
+    model, m = fixed_tree("mixed", rng), 2
+    parameters = {"poisson": {"rate": 0.8}, "gaussian": {"scale": 1.5}, "laplace": {"scale": 0.9}}[noise]
+    counts = observe(model, model.sample_tables(m, rng), noise, rng, on, **parameters)
+    law, prior = {}, populations(model, m)
+    problem = Problem(model, counts, m)
+    for key, p in prior.items():
+        tables = unflat(model, key)
+        energy = (
+            problem.objective_of(tables)
+            + model.score(tables)
+            + model.bethe_entropy(tables, model.node_tables_of(tables))
+        )
+        law[key] = p * np.exp(-energy)
+    total = sum(law.values())
+    law = {k: p / total for k, p in law.items()}
+    keys, p = list(law), np.array(list(law.values()))
+    ends = Counter()
+    chain = Chain(problem, rng, unflat(model, keys[0]))
+    if sabotage:
+        sabotage(chain)
+    for run in range(runs):
+        start = unflat(model, keys[rng.choice(len(keys), p=p)])
+        chain.tables[:] = model.pad_edges(start)
+        for i, row in enumerate(model.node_tables_of(start)):
+            chain.nodes[i, : len(row)] = row
+        chain.run(moves, run)
+        ends[tuple(np.round(flat(chain.now())).astype(int))] += 1
+    return p_value(ends, law)
+
+
+@pytest.mark.parametrize(("noise", "on"), [("poisson", "node"), ("laplace", "node"), ("gaussian", "edge")])
+def test_gibbs_leaves_the_exact_posterior_invariant(noise, on):
+    assert posterior_of_chain(noise, on) > RATE
+
+
+def test_a_sampler_that_forgets_the_evidence_is_rejected():
+    def forget(chain):
+        chain.evidence[0][:] = 0
+
+    assert posterior_of_chain("poisson", "node", forget) < RATE
+
+
+def test_gibbs_reaches_the_posterior_from_anywhere():
+    """From one fixed start, long runs have the exact mean."""
+    rng = np.random.default_rng(4)
+    model, m = random_tree(rng, 4, most=3), 5
+    counts = observe(model, model.sample_tables(m, rng), "poisson", rng)
+    exact = infer(model, counts, m, method="exact", kind="marginals")
+    means = [
+        flat(infer(model, counts, m, method="gibbs", n_moves=100_000, random_state=k).edge_tables) for k in range(16)
+    ]
+    error = np.std(means, axis=0, ddof=1) / 4
+    z = np.abs(np.mean(means, axis=0) - np.array(flat(exact.edge_tables))) / np.maximum(error, 1e-9)
+    assert z.max() < 9  # Student's t with 15 degrees: below 1e-6 with all cells counted
+
+
+def geweke(wrong=None, rounds=20_000):
+    """Joint-distribution test (Geweke 2004): draws of (n, y) forwards, and by alternating y | n with moves of n | y.
+
+    Returns the largest |z| over the means of some statistics.
+    """
+    rng, m, noise = np.random.default_rng(5), 12, noise_model("poisson", rate=0.7)
+    model = fixed_tree("chain", rng)
+
+    def statistics(tables, y):
+        n = model.node_tables_of(tables)
+        return [tables[0][0, 0], tables[1][0, 1] ** 2, n[1][0], n[3][1] * y[3][1], y[2][0] ** 2, n[2][0] * n[0][0]]
+
+    forward = []
+    for _ in range(rounds):
+        tables = model.sample_tables(m, rng)
+        forward.append(statistics(tables, [noise.sample(n, rng) for n in model.node_tables_of(tables)]))
+    tables, alternating = model.sample_tables(m, rng), []
+    y = [noise.sample(n, rng) for n in model.node_tables_of(tables)]
+    for k in range(rounds):
+        chain = Chain(Problem(model, FlowCounts(node_counts=y, rate=0.7), m), rng, tables)
+        if wrong:
+            wrong(chain)
+        chain.run(25, k)
+        tables = [np.round(t) for t in chain.now()]
+        y = [noise.sample(n, rng) for n in model.node_tables_of(tables)]
+        alternating.append(statistics(tables, y))
+    a, b = np.array(forward), np.array(alternating)
+    batches = b.reshape(50, -1, b.shape[1]).mean(axis=1)  # batch means carry the autocorrelation
+    error = np.sqrt(a.var(axis=0) / len(a) + batches.var(axis=0, ddof=1) / len(batches))
+    return float(np.max(np.abs(a.mean(axis=0) - b.mean(axis=0)) / error))
+
+
+def test_joint_distribution_of_tables_and_counts():
+    bound = norm.isf(RATE / 12) * 1.3  # six statistics, both sides; t with 49 degrees has wider tails
+    assert geweke(rounds=4000) < bound
+
+
+def test_joint_distribution_notices_counts_that_were_not_seen():
+    def wrong(chain):
+        chain.evidence[1][:, 0] += 3
+
+    assert geweke(wrong, rounds=4000) > 8
+
+
+def test_exact_node_counts_are_kept_while_tables_move():
+    rng = np.random.default_rng(6)
+    model, m = fixed_tree("chain", rng), 4
+    counts = observe(model, model.sample_tables(m, rng), "exact", rng)
+    exact = infer(model, counts, m, method="exact", kind="marginals")
+    found = infer(model, counts, m, method="gibbs", n_moves=400_000, random_state=0)
+    assert flat(found.node_tables) == pytest.approx(flat(exact.node_tables))
+    np.testing.assert_allclose(flat(found.edge_tables), flat(exact.edge_tables), atol=0.02)

@@ -1,0 +1,72 @@
+"""Flow counts as an observation: kept, fingerprinted, and refused where they cannot be."""
+
+import numpy as np
+import pytest
+
+from agglearn.errors import DataError
+from agglearn.observations import FlowCounts, FlowInstances, NoiseSpec
+
+
+def counts(**more):
+    nodes = np.array([[3.0, 1, np.nan], [2, 2, 0]])
+    given = {"node_counts": nodes, "rate": 0.5, "population_size": 4, "context": {"wind": np.arange(4.0)}} | more
+    return FlowCounts(**given)
+
+
+def test_saved_and_loaded_it_is_the_same(tmp_path):
+    privacy = NoiseSpec("laplace", 2.0, 0.5)
+    for k, one in enumerate([counts(), counts(edge_counts=np.ones((1, 3, 3)), noise="laplace", privacy=privacy)]):
+        one.save(tmp_path / str(k))
+        again = FlowCounts.load(tmp_path / str(k))
+        assert again.digest == one.digest
+        assert again.privacy == one.privacy
+        np.testing.assert_array_equal(again.node_counts, one.node_counts)
+        np.testing.assert_array_equal(again.context["wind"], one.context["wind"])
+
+
+def test_the_digest_covers_everything_that_is_seen():
+    changed = [
+        {}, {"rate": 0.6}, {"scale": 3.0}, {"noise": "gaussian"}, {"population_size": 5},
+        {"context": {"wind": np.zeros(4)}}, {"node_counts": np.ones((2, 3))}, {"edge_counts": np.ones((1, 3, 3))},
+        {"privacy": NoiseSpec("laplace", 2.0, 0.5)},
+    ]  # fmt: skip
+    digests = [counts(**c).digest for c in changed]
+    assert len(set(digests)) == len(digests)
+    pair = FlowInstances((counts(), counts(rate=0.6)))
+    assert pair.digest != FlowInstances((counts(rate=0.6), counts())).digest
+
+
+def test_instances_are_kept_in_order(tmp_path):
+    many = FlowInstances(tuple(counts(rate=r) for r in np.linspace(0.1, 1, 12)))
+    many.save(tmp_path)
+    assert [c.rate for c in FlowInstances.load(tmp_path).instances] == [c.rate for c in many.instances]
+
+
+def test_tables_of_different_sizes_are_padded_with_what_was_not_observed():
+    found = FlowCounts(node_counts=[np.ones(2), np.ones(3)])
+    np.testing.assert_array_equal(np.isnan(found.node_counts), [[False, False, True], [False] * 3])
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({}, "there are no counts"),
+        ({"node_counts": np.ones((2, 2)), "noise": "binomial"}, "'binomial' is not known"),
+        ({"node_counts": np.array([[1.0, 2], [3, -1]])}, "node 1, state 1: negative count -1 under poisson"),
+        ({"edge_counts": -np.ones((1, 2, 2)), "noise": "exact"}, "edge 0, state 0, 0: negative"),
+        ({"node_counts": np.array([[1.0, 2], [3, 1]]), "noise": "exact"}, "node 0 counts 3 in all and node 1 counts 4"),
+        ({"node_counts": np.array([[1.0, 2]]), "noise": "exact", "population_size": 5}, "the population has 5"),
+        ({"node_counts": np.ones(3)}, "needs 2 axes"),
+        ({"node_counts": np.array([[np.inf, 1.0]])}, "infinite counts"),
+    ],
+)
+def test_impossible_counts_are_named(given, said):
+    with pytest.raises(DataError, match=said):
+        FlowCounts(**given)
+
+
+def test_a_damaged_folder_is_named(tmp_path):
+    counts().save(tmp_path)
+    (tmp_path / "flows.npz").write_bytes(b"nothing")
+    with pytest.raises(DataError, match="damaged, or not flow counts"):
+        FlowCounts.load(tmp_path)

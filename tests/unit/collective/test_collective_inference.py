@@ -1,0 +1,415 @@
+"""Inference against brute force, against an independent solver, and against each other."""
+
+import itertools
+
+import numpy as np
+import pytest
+from collective_worlds import NOISES, TREES, fixed_tree, flat, observe, populations, random_tree, unflat
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+from agglearn.collective import METHODS, ChainModel, TreeModel, infer, kernels, newton
+from agglearn.collective.inference import POINT_METHODS
+from agglearn.collective.noise import noise_model
+from agglearn.collective.problem import Problem
+from agglearn.errors import DataError, NotAvailable
+from agglearn.observations import FlowCounts
+
+M = 3
+
+
+def posterior(model, counts, m):
+    """p(n, y) of all tables, by brute force."""
+    noise = noise_model(counts.noise, counts.rate, counts.scale)
+    found = {}
+    for key, p in populations(model, m).items():
+        tables = unflat(model, key)
+        seen = zip(
+            [*model.node_tables_of(tables), *tables],
+            [*_rows(counts.repeats("node"), model.sizes), *_rows(counts.repeats("edge"), None, tables)],
+            strict=False,
+        )
+        if not counts.repeats("node").size:
+            seen = zip(tables, counts.repeats("edge")[0], strict=True)
+        loss = 0.0
+        for n, y in seen:
+            known = ~np.isnan(y)
+            loss += noise.loss(y[known], np.asarray(n, float)[known]).sum()
+        found[key] = p * np.exp(-loss)
+    return found
+
+
+def _rows(repeats, sizes, tables=()):
+    if not repeats.size:
+        return []
+    return [row[:size] for row, size in zip(repeats[0], sizes, strict=True)] if sizes is not None else list(repeats[0])
+
+
+@pytest.mark.parametrize("name", list(TREES))
+@pytest.mark.parametrize(("noise", "on"), [("poisson", "node"), ("laplace", "node"), ("gaussian", "edge")])
+def test_exact_inference_equals_brute_force(name, noise, on):
+    rng = np.random.default_rng(7)
+    model = fixed_tree(name, rng)
+    m = 2 if len(model.edges) > 3 else M
+    counts = observe(model, model.sample_tables(m, rng), noise, rng, on, missing=0.2, **NOISES[noise])
+    law = posterior(model, counts, m)
+    total = sum(law.values())
+    means = infer(model, counts, m, method="exact", kind="marginals")
+    assert means.details["log_evidence"] == pytest.approx(np.log(total))
+    mean = sum(np.array(k) * p for k, p in law.items()) / total
+    np.testing.assert_allclose(flat(means.edge_tables), mean, atol=1e-10)
+    best = infer(model, counts, m, method="exact")
+    assert best.details["log_posterior"] == pytest.approx(np.log(max(law.values())))
+    assert law[tuple(np.round(flat(best.edge_tables)).astype(int))] == pytest.approx(max(law.values()))
+
+
+def test_a_wrong_message_over_tables_is_noticed(monkeypatch):
+    from agglearn.collective import exact
+
+    right = exact._reduce
+    monkeypatch.setattr(exact, "_reduce", lambda v, g, n, maximise: right(v, g, n, True))
+    with pytest.raises(AssertionError):
+        test_exact_inference_equals_brute_force("chain", "poisson", "node")
+
+
+@pytest.mark.parametrize("solvable", [True, False])
+def test_three_dimensional_matching_reduces_to_inference(solvable):
+    """Theorem 3: a perfect matching exists iff the exact counts n_i(a) = 1 have positive probability."""
+    triples = [(0, 0, 0), (1, 2, 1), (2, 1, 2), (0, 1, 1)] if solvable else [(0, 0, 0), (1, 1, 1), (2, 1, 2), (0, 2, 2)]
+    m, k = 3, len(triples)
+    tables = [np.full((k, m), -np.inf) for _ in range(3)]
+    for e, triple in enumerate(triples):
+        for i, a in enumerate(triple):
+            tables[i][e, a] = 0.0
+    model = TreeModel([(0, 1), (0, 2), (0, 3)], tables)
+    counts = FlowCounts(node_counts=[np.full(k, np.nan), *np.ones((3, m))], noise="exact")
+    brute = any(all(len({t[i] for t in s}) == m for i in range(3)) for s in itertools.combinations(triples, m))
+    assert brute == solvable
+    if not solvable:
+        with pytest.raises(DataError, match="no tables"):
+            infer(model, counts, m, method="exact")
+        return
+    found = infer(model, counts, m, method="exact", kind="marginals")
+    covered = [t for t, n in zip(triples, found.node_tables[0], strict=True) if n > 0.99]
+    assert all({t[i] for t in covered} == set(range(m)) for i in range(3))
+    assert flat(infer(model, counts, m, method="exact").edge_tables) == pytest.approx(flat(found.edge_tables))
+
+
+def solved_otherwise(problem, start):
+    """The optimum of eq. 2.7 by SciPy's SLSQP over the edge tables themselves."""
+    model, shapes = problem.model, [t.shape for t in start]
+
+    def tables(x):
+        return [
+            np.reshape(p, s)
+            for p, s in zip(np.split(x, np.cumsum([a * b for a, b in shapes])[:-1]), shapes, strict=True)
+        ]
+
+    x = np.concatenate([t.ravel() for t in start])
+    a = _consistency(model, shapes)
+    found = minimize(
+        lambda v: problem.objective_of(tables(np.maximum(v, 1e-12))), x, method="SLSQP", bounds=[(1e-9, None)] * len(x),
+        constraints=[{"type": "eq", "fun": lambda v: a @ v - a @ x}], options={"maxiter": 500, "ftol": 1e-13},
+    )  # fmt: skip
+    return found.fun
+
+
+def _consistency(model, shapes):
+    """Matrix of all margins minus the first margin seen of their node, and the total."""
+    size, ends = sum(a * b for a, b in shapes), np.cumsum([0] + [a * b for a, b in shapes])
+    first, rows = {}, []
+    for e, (pair, shape) in enumerate(zip(model.edges, shapes, strict=True)):
+        cells = np.arange(ends[e], ends[e + 1]).reshape(shape)
+        for node, along in ((pair[0], cells), (pair[1], cells.T)):
+            margin = np.zeros((len(along), size))
+            for x, line in enumerate(along):
+                margin[x, line] = 1
+            if node in first:
+                rows.append(margin - first[node])
+            first.setdefault(node, margin)
+    total = np.zeros((1, size))
+    total[0, : ends[1]] = 1
+    return np.vstack([*rows, total])
+
+
+CASES = [("poisson", "node"), ("poisson", "edge"), ("gaussian", "node"), ("gaussian", "edge"), ("laplace", "node"), ("laplace", "edge")]  # fmt: skip
+
+
+@pytest.mark.parametrize(("noise", "on"), CASES)
+def test_dual_newton_finds_the_optimum_of_an_independent_solver(noise, on):
+    rng = np.random.default_rng(11)
+    model = fixed_tree("mixed", rng, size=2)
+    m = 20
+    counts = observe(model, model.sample_tables(m, rng), noise, rng, on, missing=0.1, **NOISES[noise])
+    found = infer(model, counts, m, tol=1e-10)
+    problem = Problem(model, counts, m)
+    assert problem.objective_of(found.edge_tables) == pytest.approx(found.objective, abs=1e-6)
+    other = solved_otherwise(problem, infer(model, counts, m, max_iter=0).edge_tables)
+    assert found.objective <= other + 1e-6
+    assert other <= found.objective + (1e-4 if noise != "laplace" else 0.05)  # SLSQP stops early at kinks
+
+
+def check_optimal(model, counts, m, found):
+    """Feasible, the gap closed, and −λ a sub-gradient of the noise at z (KKT) for every observed cell."""
+    problem = Problem(model, counts, m)
+    assert model.violation(found.edge_tables, m) <= 1e-8 * m
+    assert found.gap <= 1e-6 * max(1, abs(found.objective))
+    point = problem.at(found.details["dual"])
+    for t in problem.terms:
+        z, dual = point.z[t.at], point.dual[t.at]
+        if t.noise.smooth:
+            residual = t.noise.mean(t.y, dual) - z
+            assert (np.abs(residual) <= 1e-2 * np.sqrt(m) + 1e-3 * z).all()
+        elif isinstance(t.noise, type(noise_model("laplace"))):
+            inside = np.abs(dual) < 0.999 / t.noise.scale
+            np.testing.assert_allclose(z[inside], t.y[inside], atol=1e-2 * np.sqrt(m))
+            outside = ~inside & (np.abs(z - t.y) > 1e-2 * np.sqrt(m))
+            assert (np.sign(z - t.y)[outside] == np.sign(dual)[outside]).all()
+        else:
+            np.testing.assert_allclose(z, t.y, atol=1e-4 * m)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(0, 10**6), st.integers(2, 6), st.sampled_from([*NOISES, "exact"]), st.sampled_from(["node", "edge"]),
+    st.sampled_from([0.0, 0.4]), st.sampled_from([1.0, 6.0]), st.sampled_from([5, 1000]),
+)  # fmt: skip
+def test_dual_newton_always_converges(seed, n_nodes, noise, on, missing, strength, m):
+    rng = np.random.default_rng(seed)
+    model = random_tree(rng, n_nodes, zeros=0.2, most=4, strength=strength)
+    counts = observe(model, model.sample_tables(m, rng), noise, rng, on, missing, **NOISES.get(noise, {}))
+    found = infer(model, counts, m)
+    assert found.converged
+    check_optimal(model, counts, m, found)
+
+
+def test_the_check_of_optimality_notices_what_is_not_optimal():
+    rng = np.random.default_rng(0)
+    model = random_tree(rng, 5)
+    counts = observe(model, model.sample_tables(100, rng), "poisson", rng)
+    with pytest.raises(AssertionError):
+        check_optimal(model, counts, 100, infer(model, counts, 100, max_iter=0))
+
+
+def test_a_wrong_hessian_is_noticed_by_its_convergence(monkeypatch):
+    """With a tangent that is not the derivative, Newton's method needs many more steps or gives up."""
+    rng = np.random.default_rng(0)
+    model = random_tree(rng, 12, most=6, strength=3.0)
+    counts = observe(model, model.sample_tables(10_000, rng), "poisson", rng)
+    monkeypatch.setattr(newton, "WORTH", 0.0)  # no other steps
+    right, found = kernels.tangent, infer(model, counts, 10_000, trace=True)
+    assert found.converged
+    assert len(found.trace) <= 12
+
+    def wrong(*arrays):
+        right(*arrays)
+        arrays[-1][:] = arrays[10] * (arrays[11] + 3.0)
+
+    monkeypatch.setattr(kernels, "tangent", wrong)
+    sabotaged = infer(model, counts, 10_000, trace=True)
+    assert not sabotaged.converged or len(sabotaged.trace) > len(found.trace)
+
+
+FIRST_ORDER = [
+    ("nlbp-feasible", {"damping": 0.1}), ("bethe-rda", {}), ("bethe-rda", {"beta": 2.0}), ("mirror-descent", {}),
+    ("accelerated-rda", {}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("method", "options"), FIRST_ORDER)
+@pytest.mark.parametrize("on", ["node", "edge"])
+def test_first_order_methods_reach_the_same_optimum(method, options, on):
+    rng = np.random.default_rng(2)
+    model, m = fixed_tree("mixed", rng), 200
+    counts = observe(model, model.sample_tables(m, rng), "poisson", rng, on, rate=0.5)
+    best = infer(model, counts, m)
+    found = infer(model, counts, m, method=method, tol=1e-7, max_iter=20_000, **options)
+    assert found.converged
+    assert found.objective == pytest.approx(best.objective, rel=1e-6)
+    np.testing.assert_allclose(flat(found.edge_tables), flat(best.edge_tables), atol=0.2)
+
+
+@pytest.mark.parametrize("on", ["node", "edge"])
+def test_naive_nlbp_reaches_the_same_optimum(on):
+    rng = np.random.default_rng(2)
+    model, m = fixed_tree("mixed", rng), 200
+    counts = observe(model, model.sample_tables(m, rng), "poisson", rng, on, rate=0.5)
+    found = infer(model, counts, m, method="nlbp-naive", tol=1e-8, damping=0.2)
+    assert found.converged
+    assert model.violation(found.edge_tables, m) < 1e-4
+    np.testing.assert_allclose(flat(found.edge_tables), flat(infer(model, counts, m).edge_tables), rtol=1e-4, atol=1e-2)
+
+
+def test_a_wrong_naive_round_is_noticed(monkeypatch):
+    right = kernels.naive_round
+    monkeypatch.setattr(kernels, "naive_round", lambda *a: right(*a[:9], a[9] * 1.1, *a[10:]))  # counts too large
+    with pytest.raises(AssertionError):
+        test_naive_nlbp_reaches_the_same_optimum("node")
+
+
+def test_every_iterate_of_feasible_nlbp_is_feasible_and_naive_ones_are_not():
+    rng = np.random.default_rng(3)
+    model, m = fixed_tree("chain", rng), 50
+    counts = observe(model, model.sample_tables(m, rng), "poisson", rng)
+    feasible = infer(model, counts, m, method="nlbp-feasible", trace=True).trace
+    naive = infer(model, counts, m, method="nlbp-naive", trace=True).trace
+    assert len(feasible) > 5
+    assert max(violation for *_, violation in feasible) < 1e-9 * m
+    assert max(violation for *_, violation in naive[:5]) > 1e-3
+
+
+@pytest.mark.parametrize("method", POINT_METHODS)
+def test_the_gap_bounds_the_distance_from_the_optimum(method):
+    rng = np.random.default_rng(4)
+    model, m = fixed_tree("star", rng), 100
+    counts = observe(model, model.sample_tables(m, rng), "gaussian", rng, scale=2.0)
+    best = infer(model, counts, m, tol=1e-12).objective
+    for max_iter in (1, 3, 10):
+        found = infer(model, counts, m, method=method, max_iter=max_iter, tol=0)
+        assert -1e-7 <= found.objective - best <= found.gap + 1e-7
+    assert [row[0] for row in infer(model, counts, m, method=method, max_iter=3, tol=0, trace=True).trace][:2] == [0, 1]
+
+
+def test_gaussian_approximation_is_exact_in_the_gaussian_limit():
+    """With a large population the posterior is Gaussian, so that GCGM and the mode agree."""
+    rng = np.random.default_rng(5)
+    model, m = ChainModel([rng.normal(0, 0.5, (3, 3)) for _ in range(4)]), 100_000
+    for noise, parameters in (
+        ("gaussian", {"scale": 150.0}),
+        ("poisson", {"rate": 0.3}),
+        ("laplace", {"scale": 100.0}),
+    ):
+        counts = observe(model, model.sample_tables(m, rng), noise, rng, **parameters)
+        found, mode = infer(model, counts, m, method="gaussian"), infer(model, counts, m)
+        assert found.converged
+        close = 2e-3 if noise != "laplace" else 6e-3  # a kinked likelihood has its mode beside its mean
+        np.testing.assert_allclose(flat(found.edge_tables), flat(mode.edge_tables), atol=close * m / 3)
+        assert model.violation(found.edge_tables, m) < 1e-5 * m
+
+
+def test_gaussian_approximation_equals_dense_conditioning():
+    """Kalman and Bryson–Frazier against one large matrix."""
+    rng = np.random.default_rng(6)
+    model, m, s = ChainModel([rng.normal(size=(3, 3)) for _ in range(3)]), 400, 5.0
+    counts = observe(model, model.sample_tables(m, rng), "gaussian", rng, scale=s)
+    x = model.sample_individuals(1, rng)
+    assert x.shape == (1, 4)
+    one = np.zeros((3**4, 12))
+    states = np.array(list(itertools.product(range(3), repeat=4)))
+    for t in range(4):
+        one[np.arange(81), 3 * t + states[:, t]] = 1
+    p = np.exp(sum(f[states[:, t], states[:, t + 1]] for t, f in enumerate(model.log_potentials)))
+    p /= p.sum()
+    mean = m * p @ one
+    cov = m * ((one * p[:, None]).T @ one - np.outer(p @ one, p @ one))
+    after = mean + cov @ np.linalg.solve(cov + s**2 * np.eye(12), counts.node_counts.ravel() - mean)
+    found = infer(model, counts, m, method="gaussian")
+    np.testing.assert_allclose(np.concatenate(found.node_tables), after, rtol=1e-8)
+
+
+def test_repeated_and_mixed_observations_add_their_evidence():
+    rng = np.random.default_rng(8)
+    model, m = fixed_tree("chain", rng), 300
+    tables = model.sample_tables(m, rng)
+    one, two = (observe(model, tables, "poisson", rng, missing=0.3) for _ in range(2))
+    stacked = FlowCounts(node_counts=np.stack([one.node_counts, two.node_counts]))
+    together = infer(model, stacked, m, tol=1e-10)
+    np.testing.assert_allclose(
+        flat(together.edge_tables), flat(infer(model, [one, two], m, tol=1e-10).edge_tables), rtol=1e-4, atol=1e-3
+    )
+    both = infer(model, [one, observe(model, tables, "laplace", rng, "edge", scale=2.0)], m)
+    assert both.converged
+    check = Problem(model, [one], m)
+    assert check.objective_of(both.edge_tables) >= infer(model, one, m).objective - 1e-6
+
+
+def test_repeated_laplace_counts_have_the_median_between_them():
+    """Two counts per cell: between them the loss is flat, so both pull with opposite signs or cancel."""
+    model, m = ChainModel([np.zeros((2, 2))]), 100
+    counts = FlowCounts(
+        node_counts=np.array([[[70.0, 30.0], [50, 50]], [[80, 20], [50, 50]]]), noise="laplace", scale=0.01
+    )
+    found = infer(model, counts, m)
+    assert found.converged
+    assert 70 - 1e-3 <= found.node_tables[0][0] <= 80 + 1e-3
+
+
+@pytest.mark.parametrize("m", [1e3, 1e9])
+def test_population_size_does_not_change_shares_without_evidence(m):
+    model = random_tree(np.random.default_rng(9), 5)
+    counts = FlowCounts(node_counts=[np.full(s, np.nan) for s in model.sizes])
+    found = infer(model, counts, m)
+    np.testing.assert_allclose(flat(found.edge_tables), m * np.array(flat(model.edge_marginals)))
+
+
+def test_results_do_not_depend_on_the_number_of_threads():
+    import numba
+
+    rng = np.random.default_rng(10)
+    model = random_tree(rng, 8, most=6)
+    counts = observe(model, model.sample_tables(500, rng), "poisson", rng)
+    seen = []
+    for threads in (1, min(2, numba.config.NUMBA_NUM_THREADS)):
+        numba.set_num_threads(threads)
+        seen.append([flat(infer(model, counts, 500, method=k).edge_tables) for k in ("dual-newton", "nlbp-naive")])
+    assert seen[0] == seen[1]
+
+
+# -- what is wrong is said --------------------------------------------------------------------------------------------
+
+
+def test_unknown_methods_are_named():
+    assert set(METHODS) == {
+        "exact", "generic-cvxpy", "generic-ipopt", "gibbs", "gaussian", "nlbp-naive", "nlbp-feasible", "bethe-rda",
+        "mirror-descent", "accelerated-rda", "dual-newton",
+    }  # fmt: skip
+    with pytest.raises(DataError, match="'newton' is not known"):
+        infer(ChainModel([np.zeros((2, 2))]), FlowCounts(node_counts=np.ones((2, 2))), 2, method="newton")
+
+
+def test_counts_that_the_potentials_forbid_name_the_cell():
+    log_phi = np.array([[0.0, -np.inf], [0.0, 0.0]])
+    first = np.array([[0.0, 0.0], [-np.inf, -np.inf]])  # everybody starts in state 0
+    counts = np.array([[3.0, 0], [3, 0], [2, 1]])
+    with pytest.raises(DataError, match="node 2, state 1: counted"):
+        infer(ChainModel([first + log_phi, log_phi]), FlowCounts(node_counts=counts), 3)
+    with pytest.raises(DataError, match=r"edge 0–1, states 0, 1: counted"):
+        infer(ChainModel([log_phi]), FlowCounts(edge_counts=np.array([[[1.0, 1], [0, 1]]])), 3)
+
+
+def test_counts_that_do_not_fit_the_model_are_named():
+    model = ChainModel([np.zeros((2, 2))])
+    with pytest.raises(DataError, match="3 nodes of 2 states, the model has 2 of 2"):
+        infer(model, FlowCounts(node_counts=np.ones((3, 2))), 2)
+    with pytest.raises(DataError, match="1 tables of 3 × 3"):
+        infer(model, FlowCounts(edge_counts=np.ones((1, 3, 3))), 2)
+    with pytest.raises(DataError, match="population_size"):
+        infer(model, FlowCounts(node_counts=np.ones((2, 2))), 0)
+
+
+def test_methods_that_cannot_do_it_say_so():
+    tree, m = fixed_tree("star", np.random.default_rng(0)), 4
+    counts = FlowCounts(node_counts=np.ones((4, 2)) * 2)
+    with pytest.raises(NotAvailable, match="only chains"):
+        infer(tree, counts, m, method="gaussian")
+    with pytest.raises(DataError, match="too many to enumerate"):
+        infer(tree, counts, 10**6, method="exact")
+    exact = FlowCounts(node_counts=np.ones((4, 2)) * 2, noise="exact")
+    with pytest.raises(DataError, match="have no gradient"):
+        infer(tree, exact, m, method="nlbp-feasible")
+    with pytest.raises(NotAvailable, match="have no gradient"):
+        infer(tree, exact, m, method="nlbp-naive")
+
+
+@pytest.mark.parametrize("method", ["generic-cvxpy", "generic-ipopt"])
+@pytest.mark.parametrize("noise", ["poisson", "gaussian", "laplace", "exact"])
+def test_generic_solvers_agree(method, noise):
+    pytest.importorskip("cvxpy" if method == "generic-cvxpy" else "casadi")
+    if method == "generic-ipopt" and noise == "laplace":
+        pytest.skip("has no derivative")
+    rng = np.random.default_rng(12)
+    model, m = fixed_tree("mixed", rng), 30
+    counts = observe(model, model.sample_tables(m, rng), noise, rng, **NOISES.get(noise, {}))
+    found = infer(model, counts, m, method=method)
+    assert found.objective == pytest.approx(infer(model, counts, m).objective, abs=1e-4)
