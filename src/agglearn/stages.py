@@ -40,18 +40,18 @@ def prepare(job, terminal=sys.stderr) -> None:
 
 def observe(job, terminal=sys.stderr) -> None:
     """Observations and truths of one data set for one experiment, a folder per slot."""
-    import json
-
-    from agglearn.datasets import RecordStore
-    from agglearn.running import resolve
-    from agglearn.tasks import Source
-
     w = job.wildcards
     plan, entry = Plan(job.config), job.config["datasets"][w.dataset]
     experiment = plan.experiments[w.experiment]
-    task = resolve(experiment["task"])()
 
     def build(out: Path) -> None:
+        import json
+
+        from agglearn.datasets import RecordStore
+        from agglearn.running import resolve
+        from agglearn.tasks import Source
+
+        task = resolve(experiment["task"])()
         for slot in plan.slots(w.experiment, w.dataset):
             params = json.loads(slot.dataset_params)
             if job.input:

@@ -1,11 +1,16 @@
-"""Tasks: what is observed and how it is judged."""
+"""Tasks: what is observed and how it is judged. Each is imported when first asked for: most jobs need one."""
 
-from agglearn.tasks.bags import BagClassification
+import importlib
+from typing import TYPE_CHECKING
+
 from agglearn.tasks.base import Measurement, Source, Task, Truth
-from agglearn.tasks.classification import Classification
-from agglearn.tasks.compression import Compression
-from agglearn.tasks.flows import FlowInference, FlowLearning
-from agglearn.tasks.subsets import SubsetClassification
+
+if TYPE_CHECKING:  # read by tools, and by `agglearn.source`
+    from agglearn.tasks.bags import BagClassification
+    from agglearn.tasks.classification import Classification
+    from agglearn.tasks.compression import Compression
+    from agglearn.tasks.flows import FlowInference, FlowLearning
+    from agglearn.tasks.subsets import SubsetClassification
 
 __all__ = [
     "BagClassification",
@@ -19,3 +24,17 @@ __all__ = [
     "Task",
     "Truth",
 ]
+_HOMES = {
+    "BagClassification": "bags",
+    "Classification": "classification",
+    "Compression": "compression",
+    "FlowInference": "flows",
+    "FlowLearning": "flows",
+    "SubsetClassification": "subsets",
+}
+
+
+def __getattr__(name: str):
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)

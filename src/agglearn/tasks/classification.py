@@ -24,7 +24,6 @@ from agglearn.seeds import generator
 from agglearn.seeds import seed as seed_of
 from agglearn.tasks.base import Measurement, Source, Task, Truth
 from agglearn.tasks.splitting import split_name, split_rows
-from agglearn.vocabulary.encoder import with_optimal_encodings
 
 STAGED = {"curve", "nllh_best_on_test", "nllh_best_on_validation"}
 MOST_SHOWN = 5  # values of a feature whose predictions are shown one by one
@@ -144,6 +143,8 @@ def _encoder(source: Source, frame: pd.DataFrame, y: np.ndarray, params: dict, s
     categorical = entry.get("features", {}).get("categorical", [])
     encoder = FrameEncoder.fit(frame, how, categorical, params.get("hashed"))
     for kind, spec in entry.get("encoding", {}).items():
+        from agglearn.vocabulary.encoder import with_optimal_encodings  # which few need, and takes a second
+
         kept = generator("target encoding", split_name(source), seed).random(len(frame)) >= spec["holdout"]
         encoded = {"target": with_target_encodings, "vocabulary": with_optimal_encodings}[kind]
         encoder = encoded(encoder, frame[~kept], y[~kept], spec["above"], spec["modalities"])
