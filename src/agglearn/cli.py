@@ -28,6 +28,7 @@ ABOUT = """Learn a classifier from contingency tables instead of records.
   agglearn aggregate data.csv --label y --out tables/     count records per feature and per pair of features
   agglearn fit tables/ --method maxent --out model/       learn from the counts alone
   agglearn predict model/ new.csv --out predictions.csv   probability of the label for new records
+  agglearn compress tables/ --budget 500 --out clusters.csv   few clusters of the values of large features
 
 `agglearn COMMAND --help` explains each."""
 
@@ -129,10 +130,17 @@ def parser() -> Parser:
     _reading_options(p, *2 * ["as in the file that was aggregated"])
     p.set_defaults(run=predict)
 
+    from agglearn.compressing import COMPRESS, compress, options  # small: no numbers are read yet
+
+    c = commands.add_parser("compress", description=COMPRESS, help="cluster the values of large features")
+    options(c)
+    c.set_defaults(run=compress)
+
     for command, needed, what in (
         (a, True, "folder to write"),
         (f, True, "folder to write"),
         (p, False, "file to write"),
+        (c, True, "file to write"),
     ):
         command.add_argument("--out", required=needed, metavar="OUT", help=what)
         command.add_argument("--force", action="store_true", help="replace OUT where it exists")

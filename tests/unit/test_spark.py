@@ -24,6 +24,7 @@ from agglearn.maxent.layout import Layout
 from agglearn.observations import ContingencyTables
 from agglearn.spark import active_session, aggregate
 from agglearn.spark.fitting import fitted
+from agglearn.vocabulary import DistributedSubmodularQuantizer
 
 LACKING = [
     *([] if importlib.util.find_spec("pyspark") else ["PySpark is not installed (`make spark` installs it)"]),
@@ -261,3 +262,29 @@ def test_a_killed_executor_changes_nothing(tmp_path):
     )
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.startswith("executors 2 one killed")
+
+
+# -- vocabulary compression -------------------------------------------------------------------------------------------
+
+
+def vocabulary(features: int) -> tuple[dict, dict]:
+    rng = np.random.default_rng(2)
+    counts = {f"f{i}": rng.zipf(1.5, 2000).clip(max=500) for i in range(features)}
+    return counts, {name: rng.binomial(n, rng.beta(0.5, 2, 2000)) for name, n in counts.items()}
+
+
+@needs_spark
+@pytest.mark.parametrize("features", [1, 3])
+def test_machines_are_tasks(spark, features):
+    counts, sums = vocabulary(features)
+    here, there = (DistributedSubmodularQuantizer(90, engine=e).fit(counts, sums) for e in ("local", "spark"))
+    assert there.n_machines_ == here.n_machines_ > 5
+    assert there.n_rounds_ == here.n_rounds_
+    for name in counts:
+        assert there.labels_[name].tolist() == here.labels_[name].tolist()
+
+
+@pytest.mark.skipif(importlib.util.find_spec("pyspark") is not None, reason="PySpark is installed")
+def test_machines_need_pyspark():
+    with pytest.raises(NotAvailable, match="make spark"):
+        DistributedSubmodularQuantizer(90, engine="spark").fit(*vocabulary(1))

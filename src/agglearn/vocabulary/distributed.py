@@ -29,6 +29,20 @@ class Machine:
         return kernels.threshold_cuts(self.N, self.C, largest / self.weight, epsilon, rounds, most)
 
 
+class Machines:
+    """Machines as parts in this process."""
+
+    def __init__(self, machines: list[Machine]):
+        self._held = machines
+
+    def ask(self, question: str, *arguments) -> list:
+        """What every machine answers, in their order."""
+        return in_threads(lambda machine: getattr(machine, question)(*arguments), self._held)
+
+    def close(self) -> None:
+        """Nothing is held elsewhere."""
+
+
 class DistributedSubmodularQuantizer(Quantizer):
     """Decreasing thresholds on εk machines, k the number of cuts that the budget allows (theorem 5).
 
@@ -41,8 +55,8 @@ class DistributedSubmodularQuantizer(Quantizer):
     ----------
     budget, min_count, shrinkage, noisy : see `Quantizer`.
     epsilon : ε, in (0, 1).
-    engine : `local`, machines are parts in this process; `spark`, they are tasks of the active Spark session. Both give
-        the same clusters.
+    engine : `local`, machines are parts in this process; `spark`, they are tasks of the active Spark session, and only the
+        ranking is done here. Both give the same clusters.
     random_state : not used.
 
     Attributes
@@ -78,14 +92,18 @@ class DistributedSubmodularQuantizer(Quantizer):
         return [r.labels(c) for r, c in zip(rankings, joined.parted(np.append(forced, chosen[kept])), strict=True)]
 
     def _ask(self, machines: list[Machine], rounds: int, most: int) -> list:
-        """What every machine cuts: once they are asked for their largest gain, once for their cuts."""
-        ask = _ask_local
+        """What every machine cuts: they are asked for their largest gain, then for their cuts."""
         if self.engine == "spark":
-            from agglearn.spark.machines import ask
-        elif self.engine != "local":
+            from agglearn.spark.machines import SparkMachines as Asked
+        elif self.engine == "local":
+            Asked = Machines
+        else:
             raise ConfigError(f"engine: {self.engine!r} is not known; 'local' or 'spark'")
-        largest = max(ask(machines, "largest_gain"))
-        return ask(machines, "cuts", largest, self.epsilon, rounds, most)
+        asked = Asked(machines)
+        largest = max(asked.ask("largest_gain"))
+        found = asked.ask("cuts", largest, self.epsilon, rounds, most)
+        asked.close()
+        return found
 
 
 def parted(joined: Joined, machines: int) -> tuple[np.ndarray, list[Machine]]:
@@ -97,7 +115,3 @@ def parted(joined: Joined, machines: int) -> tuple[np.ndarray, list[Machine]]:
         Machine(joined.N[a : b + 1] - joined.N[a], joined.C[a : b + 1] - joined.C[a], float(joined.weights[d]))
         for a, b, d in zip(borders[:-1], borders[1:], feature, strict=True)
     ]
-
-
-def _ask_local(machines: list[Machine], question: str, *arguments) -> list:
-    return in_threads(lambda m: getattr(m, question)(*arguments), machines)

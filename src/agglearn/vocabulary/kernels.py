@@ -14,6 +14,7 @@ from numba import njit
 
 from agglearn.observations.kernels import mix
 
+FEW = 512  # records from which pairs of count and label sum are not numbered
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -49,6 +50,21 @@ def split_gain(n1, c1, n2, c2):
 def gain_of(N, C, left, k, right):
     """Information won by a cut at k inside places left … right − 1."""
     return split_gain(N[k] - N[left], C[k] - C[left], N[right] - N[k], C[right] - C[k])
+
+
+@njit(cache=True, nogil=True)
+def pair_keys(counts, sums):
+    """Number n(n + 1)/2 + c of each value's pair of whole count n < FEW and label sum c, −1 for other values, (U,) int32;
+    and how many values have each, int64."""
+    keys, times = np.empty(counts.size, np.int32), np.zeros(FEW * (FEW + 1) // 2, np.int64)
+    for u in range(counts.size):
+        n, c = np.int64(counts[u]) if counts[u] < FEW else FEW, np.int64(sums[u]) if sums[u] < FEW else FEW
+        if n < FEW and n == counts[u] and c == sums[u]:
+            keys[u] = n * (n + 1) // 2 + c
+            times[keys[u]] += 1
+        else:
+            keys[u] = -1
+    return keys, times
 
 
 @njit(cache=True, nogil=True)

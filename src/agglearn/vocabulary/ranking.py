@@ -73,22 +73,29 @@ class Ranking:
 
 
 def ranks(counts: np.ndarray, sums: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Places by ascending rate, equal rates at one place, and prefix sums over places; see `Ranking`."""
-    rates = sums / counts
-    order = np.argsort(rates)
-    rates = rates[order]
-    begins = np.append(True, rates[1:] != rates[:-1])
-    places = np.empty(len(counts), np.int32)
-    places[order] = np.cumsum(begins, dtype=np.int32) - 1
-    n = int(begins.sum())
-    prefix = [np.append(0.0, np.cumsum(np.bincount(places, v, n))) for v in (counts, sums)]
-    return places, *prefix
+    """Places by ascending rate, equal rates at one place, and prefix sums over places; see `Ranking`.
+
+    Most values have few records, hence one of few pairs of count and label sum: pairs are sorted, not values.
+    """
+    keys, times = kernels.pair_keys(counts, sums)
+    pairs, large = np.flatnonzero(times), np.flatnonzero(keys < 0)
+    n = np.floor((np.sqrt(8.0 * pairs + 1) - 1) / 2)
+    c = pairs - n * (n + 1) / 2
+    rates, at = np.unique(np.concatenate([c / n, sums[large] / counts[large]]), return_inverse=True)
+    place_of = np.zeros(len(times), np.int32)
+    place_of[pairs] = at[: len(pairs)]
+    places = place_of[keys]
+    places[large] = at[len(pairs) :]
+    added = [np.concatenate([v * times[pairs], w[large]]) for v, w in ((n, counts), (c, sums))]
+    return places, *(np.append(0.0, np.cumsum(np.bincount(at, v, len(rates)))) for v in added)
 
 
 def _units(counts, sums, min_count) -> tuple[np.ndarray, np.ndarray, np.ndarray, bool]:
     """Values of fewer than `min_count` records become one unit, values without records none."""
-    seen, rare = counts > 0, (counts > 0) & (counts < min_count)
-    kept = seen & ~rare
+    if counts.min() >= max(min_count, np.nextafter(0, 1)):
+        return np.arange(len(counts), dtype=np.int32), counts, sums, False
+    rare = (counts > 0) & (counts < min_count)
+    kept = (counts > 0) & ~rare
     if not rare.any():
         units = np.where(kept, np.cumsum(kept, dtype=np.int32) - 1, -1).astype(np.int32, copy=False)
         return units, counts[kept], sums[kept], False

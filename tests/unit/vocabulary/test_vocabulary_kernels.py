@@ -135,7 +135,17 @@ def check_losses(kernel):
     assert found == pytest.approx((kept, whole - kept), rel=1e-9)
 
 
+def check_pair_keys(kernel):
+    counts = np.array([1.0, 1, 3, 511, 512, 3, 2.5, 7, 3])
+    sums = np.array([0.0, 1, 2, 511, 1, 2, 1, 0.5, 3])
+    keys, times = kernel(counts, sums)
+    assert keys.tolist() == [1, 2, 8, 511 * 256 + 511, -1, 8, -1, -1, 9]
+    assert times.sum() == 6
+    assert times[8] == 2
+
+
 CHECKS = {
+    "pair_keys": check_pair_keys,
     "split_gain": check_split_gain,
     "information": check_information,
     "stochastic_greedy": check_greedy,
@@ -168,6 +178,7 @@ def wrong_agglomerate(N, C, bounds, weights, merges):
 
 
 WRONG = {
+    "pair_keys": lambda n, c: kernels.pair_keys(n, np.floor(c)),
     "split_gain": lambda a, b, c, d: kernels.split_gain(a, b, c, d) * (1 + 1e-6),
     "information": lambda n, c, p: kernels.information(n, c, 1 - p),
     "stochastic_greedy": wrong_greedy,

@@ -14,6 +14,7 @@ from agglearn.errors import ConfigError, DataError
 from agglearn.estimator import Estimator
 from agglearn.observations import ContingencyTables, NoiseSpec, with_gaussian_noise
 from agglearn.vocabulary import FrequencyQuantizer, OptimalQuantizer, SubmodularQuantizer
+from agglearn.vocabulary.ranking import ranks
 from agglearn.vocabulary.shrinkage import beta_prior, shrunk_sums
 
 METHODS = [OptimalQuantizer(8), SubmodularQuantizer(8, random_state=3), FrequencyQuantizer(8)]
@@ -108,6 +109,22 @@ def test_survives_saving(method, tmp_path):
     arrays = clone(method).fit(*drawn(50))
     arrays.save(tmp_path / "arrays")
     assert Estimator.load(tmp_path / "arrays").labels_.tolist() == arrays.labels_.tolist()
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.25])
+def test_ranks_are_those_of_sorted_rates(noise):
+    """Few and many records, whole and fractional counts, equal rates among all of them."""
+    rng = np.random.default_rng(0)
+    counts = np.concatenate([rng.zipf(1.3, 3000).clip(max=5000), [2, 1024, 600, 300]]) + noise * rng.integers(
+        0, 2, 3004
+    )
+    sums = np.concatenate([rng.binomial(counts[:3000].astype(int), 0.3), counts[3000:] / 2])
+    places, N, C = ranks(counts, sums)
+    rates, expected = np.unique(sums / counts, return_inverse=True)
+    assert places.tolist() == expected.tolist()
+    assert np.diff(N).tolist() == pytest.approx(np.bincount(expected, counts))
+    assert np.diff(C).tolist() == pytest.approx(np.bincount(expected, sums))
+    assert len(rates) < 3004
 
 
 def test_one_feature_and_a_single_cluster():
