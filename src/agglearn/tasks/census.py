@@ -239,12 +239,16 @@ def hidden_bags(study: Study, size: int, *stream) -> tuple[Bags, np.ndarray]:
 
 
 @functools.lru_cache(maxsize=4)
-def tested(study: Study) -> Bags:
-    """The persons set aside, in bags by region, with their labels counted where there are any."""
+def persons_tested(study: Study, election: int | None = None) -> Bags:
+    """The persons set aside, in bags by region, with their labels counted; in an election with the region's two-party
+    share of D as target and survey weights."""
     region = study.persons.region[study.test]
     offsets = np.append(np.flatnonzero(np.diff(region, prepend=-1)), len(region))
-    if study.labels is None:
-        return Bags(study.vectors(study.test), offsets)
+    if election is not None:
+        votes = votes_per_region(study.persons, election)[region[offsets[:-1]]]
+        share = votes[:, 2] / (votes[:, 1] + votes[:, 2])
+        weights = study.persons.weight[study.test]
+        return Bags(study.vectors(study.test), offsets, weights=weights, target=share)
     bag = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     codes = bag * study.classes + study.labels[study.test]
     counts = np.bincount(codes, minlength=(len(offsets) - 1) * study.classes).reshape(-1, study.classes)
