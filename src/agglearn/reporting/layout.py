@@ -62,7 +62,8 @@ def grid(table: pd.DataFrame, experiment: dict, titles: dict[str, str]) -> Grid:
         match = shown[_where(shown, rows, row_keys[i]) & _where(shown, columns, column_keys[j])]
         if not match.empty:
             cells[i, j] = _cell(match.iloc[0], experiment, spec.get("digits", 3), notes)
-    named = [" / ".join(_label(f, v, experiment, titles) for f, v in zip(rows, k, strict=True)) for k in row_keys]
+    said = [[_label(f, v, experiment, titles) for f, v in zip(rows, k, strict=True)] for k in row_keys]
+    named = [" / ".join(filter(None, labels)) for labels in said]
     heads = [", ".join(_label(f, v, experiment, titles) for f, v in zip(columns, k, strict=True)) for k in column_keys]
     corner = measure_name(measures[0]) if len(measures) == 1 else ""
     return Grid(corner, heads, named, cells, notes)
@@ -121,7 +122,7 @@ def _label(name: str, value, experiment: dict, titles: dict[str, str]) -> str:
     if name == "measure":
         return measure_name(value)
     if name == "item":
-        return str(value)
+        return "" if value is None else str(value)
     key = name.rpartition(".")[2]
     return "" if value is None else f"{SYMBOLS.get(key, key.replace('_', ' '))} = {plain(value)}"
 

@@ -53,7 +53,7 @@ def measured(
         poll = nation.set_index("group") if nation is not None else pd.DataFrame({"share": [], "size": []})
         for name, value in found.items():
             beside = f", exit poll {poll['share'][name]:.2f}" if name in poll.index else ""
-            if "share" in wanted:
+            if "share" in wanted and np.isfinite(value):  # no predicted vote has no share
                 yield Measurement("share", float(value), item=f"{covariate}: {name}{beside}")
         if len(poll):
             yield from scores(covariate, found.reindex(poll.index).to_numpy(), poll, wanted)

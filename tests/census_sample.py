@@ -99,3 +99,21 @@ def prepared_census(folder: Path, few: bool = True) -> RecordStore:
     out.mkdir()
     Census.of(ENTRY).parse(found, out)
     return RecordStore.open(out)
+
+
+def country_for_experiments(mirror: Path, files) -> dict:
+    """What to lay over the entry `acs_2024` so that a country of twelve Iowan regions stands in for its `files`; the
+    files are written into the mirror."""
+    pumas = [f"{k:05d}" for k in range(100, 112)]
+    links = [f"19,{p},19{k:03d},IA,County {k} IA" for k, p in enumerate(pumas)]
+    text = "\n".join([*LINKS.splitlines()[:2], *links]) + "\n"
+    votes = "fips,dem,gop\n" + "".join(f"19{k:03d},{1000 + 90 * k},{2000 - 70 * k}\n" for k in range(12))
+    written = {"links.csv": text, "votes.csv": votes, "polls.csv": POLLS, "centroids.csv": CENTROIDS}
+    (mirror / "acs").mkdir(parents=True)
+    for name, content in written.items():
+        (mirror / name).write_text(content)
+    persons(3000, "19", pumas, 0).to_parquet(mirror / "acs/p_19.parquet")
+    found = {n: {"sha256": "unknown"} for n in (*written, "acs/p_19.parquet")}
+    year = {"file": "votes.csv", "county": "fips", "democratic": "dem", "republican": "gop"}
+    params = ENTRY["params"] | {"crosswalk": "links.csv", "votes": dict.fromkeys((2016, 2020, 2024), year)}
+    return {"files": dict.fromkeys(files) | found, "params": params}
