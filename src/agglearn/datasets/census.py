@@ -42,9 +42,12 @@ class Census(Stored):
     puma, county : names of these columns in it.
     votes : year → {file, county, democratic, republican}: county results and the names of their columns.
     polls : file of exit polls by state. centroids : file with `region` (starting with the state's letters), x, y, z.
+    scales : start of a person file's name → what its weights are multiplied by, where files of several years are merged.
     """
 
-    def __init__(self, persons, crosswalk, puma="puma22", county="county", votes=None, polls=None, centroids=None):
+    def __init__(
+        self, persons, crosswalk, puma="puma22", county="county", votes=None, polls=None, centroids=None, scales=None
+    ):
         super().__init__()
         self.persons = persons
         self.crosswalk = crosswalk
@@ -53,14 +56,16 @@ class Census(Stored):
         self.votes = votes or {}
         self.polls = polls
         self.centroids = centroids
+        self.scales = scales or {}
 
     def parse(self, files: dict[str, Path], out: Path) -> dict:
         links = read_crosswalk(files[self.crosswalk], self.puma, self.county)
         region, components = regions_of(links)
         places = links.assign(region=region)
-        table, partial = self._people(files, places)
+        table, partial, partial_regions = self._people(files, places)
         pq.write_table(table, out / "features.parquet", compression="zstd", compression_level=1, row_group_size=1 << 18)
         regions = self._regions(files, places, table)
+        regions["partial"] = np.isin(np.arange(len(regions)), partial_regions)
         regions.to_parquet(out / "regions.parquet", index=False)
         if self.polls:
             read_polls(files[self.polls]).to_parquet(out / "polls.parquet", index=False)
@@ -74,27 +79,30 @@ class Census(Stored):
         )
         return {"rows": table.num_rows, "columns": len(present), "regions": len(regions)}
 
-    def _people(self, files, places) -> tuple[pa.Table, dict[str, list[str]]]:
-        """(all persons, state → columns that its file lacks)."""
+    def _people(self, files, places) -> tuple[pa.Table, dict[str, list[str]], np.ndarray]:
+        """(all persons, file → columns that it lacks, regions of the persons in such files)."""
         home = {}
         for state, puma, region in zip(places["state"], places["puma"], places["region"], strict=True):
             home[state + puma] = region
-        tables = {n: read_persons(p, home) for n, p in sorted(files.items()) if n.startswith(f"{self.persons}/")}
+        found = {n: p for n, p in sorted(files.items()) if n.startswith(f"{self.persons}/")}
+        scale = lambda name: next((v for k, v in self.scales.items() if Path(name).name.startswith(k)), 1.0)  # noqa: E731
+        tables = {n: read_persons(p, home, scale(n)) for n, p in found.items()}
         if not tables:
             raise DataError(f"persons: no file lies in {self.persons!r}; there are {', '.join(sorted(files))[:200]}")
         present = {c for t in tables.values() for c in t.column_names}
         names = ["region", "weight", *(c for c in (*NUMBERS, *CATEGORIES) if c in present)]
-        partial, whole = {}, []
+        partial, whole, lacking_regions = {}, [], []
         for name, table in tables.items():
             lacking = [c for c in names if c not in table.column_names]
             if lacking:
                 partial[Path(name).stem] = lacking
+                lacking_regions.append(np.unique(table["region"].to_numpy()))
             for c in lacking:
                 table = table.append_column(c, pa.array(np.full(table.num_rows, MISSING, np.int32)))
             whole.append(table.select(names))
         table = pa.concat_tables(whole).combine_chunks()
         order = np.argsort(table["region"].to_numpy(), kind="stable")
-        return table.take(pa.array(order)), partial
+        return table.take(pa.array(order)), partial, np.unique(np.concatenate([*lacking_regions, np.empty(0, int)]))
 
     def _regions(self, files, places: pd.DataFrame, table: pa.Table) -> pd.DataFrame:
         first = places.drop_duplicates("region").set_index("region").sort_index()
@@ -145,8 +153,8 @@ def regions_of(links: pd.DataFrame) -> tuple[np.ndarray, int]:
     return found.map({r: i for i, r in enumerate(order.index)}).to_numpy(np.int64), components
 
 
-def read_persons(path: Path, home: dict[str, int]) -> pa.Table:
-    """Adult citizens of one file: region, weight, and the known columns as int32."""
+def read_persons(path: Path, home: dict[str, int], scale: float = 1.0) -> pa.Table:
+    """Adult citizens of one file: region, weight times `scale`, and the known columns as int32."""
     wanted = {"PWGTP", "STATE", "ST", "PUMA", "PUMA10", *NUMBERS, *CATEGORIES}
     if path.suffix == ".parquet":
         table = pq.read_table(path, columns=[c for c in pq.read_schema(path).names if c in wanted])
@@ -170,7 +178,7 @@ def read_persons(path: Path, home: dict[str, int]) -> pa.Table:
         raise DataError(
             f"{path}: PUMA {place[region.isna().to_numpy()][0]} is not in the crosswalk; use the crosswalk of its year"
         )
-    columns = {"region": region.to_numpy(np.int32), "weight": whole(table["PWGTP"])}
+    columns = {"region": region.to_numpy(np.int32), "weight": whole(table["PWGTP"]) * scale}
     columns |= {c: whole(table[c]) for c in table.column_names if c in NUMBERS + CATEGORIES}
     return pa.table(columns)
 
@@ -185,8 +193,9 @@ def whole(column: pa.ChunkedArray) -> np.ndarray:
 def votes_of(path: Path, spec: dict, home: dict, whole: dict, n_regions: int) -> dict[str, np.ndarray]:
     """{D, R: (regions,) votes} of county results; counties that no region has are named."""
     raw = pd.read_csv(path)
-    county = raw[spec["county"]].astype(str).str.zfill(5).replace(RENAMED)
-    region = county.map(home).where(~county.str[:2].isin(whole), county.str[:2].map(whole))
+    county = raw[spec["county"]].astype(str).str.zfill(5)
+    county = county.map(lambda c: c if c in home else RENAMED.get(c, c))
+    region = county.map(lambda c: whole.get(c[:2], home.get(c, np.nan)))
     if region.isna().any():
         lost = raw.loc[region.isna(), spec["democratic"]].sum()
         print(f"{path.name}: no region has the counties {', '.join(county[region.isna()])} ({lost:,.0f} votes for D)")
@@ -202,10 +211,8 @@ def votes_of(path: Path, spec: dict, home: dict, whole: dict, n_regions: int) ->
     return out
 
 
-# counties that changed their name or borders between elections and censuses, within one region
-RENAMED = {"46113": "46102", "51515": "51019"} | {
-    f"09{k}0": f"09{j:03d}" for k, j in zip(range(11, 20), (1, 3, 5, 7, 9, 9, 11, 13, 15), strict=True)
-}
+# counties that changed their number between elections and censuses, and Connecticut's planning regions (one region)
+RENAMED = {"46113": "46102", "46102": "46113", "51515": "51019"} | {f"09{k}0": "09009" for k in range(11, 20)}
 
 
 def read_polls(path: Path) -> pd.DataFrame:

@@ -12,6 +12,7 @@ from agglearn.proportions.means import mean_embedding
 from agglearn.proportions.posterior import class_posteriors
 
 SOLVERS = ("scoring", "em")
+COARSE = 10  # how much coarser the solutions are that only choose λ
 
 
 class CardinalityClassifier(BagClassifier):
@@ -84,17 +85,17 @@ class CardinalityClassifier(BagClassifier):
 
         def fitter(part):
             climb = climber(part)
-            return lambda l2, last: self._run(climb.at(l2), start if last is None else last)
+            return lambda l2, last: self._run(climb.at(l2), start if last is None else last, COARSE * self.tol)
 
         kept = Bags(bags.X, bags.offsets, counts)
         l2, near = choose_l2(self.l2, kept, fitter, _score, self.random_state)
         climb = climber(kept).at(l2)
-        theta = self._run(climb, start if near is None else near)
+        theta = self._run(climb, start if near is None else near, self.tol)
         self.log_likelihoods_.append(np.array(climb.trace))
         return theta, l2
 
-    def _run(self, climb: Marginal, start: np.ndarray) -> np.ndarray:
-        return getattr(climb, self.solver)(start, self.max_iter, self.tol)
+    def _run(self, climb: Marginal, start: np.ndarray, tol: float) -> np.ndarray:
+        return getattr(climb, self.solver)(start, self.max_iter, tol)
 
     # -- any classifier in the M step ---------------------------------------------------------------------------
 

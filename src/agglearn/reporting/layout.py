@@ -128,7 +128,7 @@ def _label(name: str, value, experiment: dict, titles: dict[str, str]) -> str:
     if name == "measure":
         return measure_name(value)
     if name == "item":
-        return str(value)
+        return "" if value is None else str(value)
     key = name.rpartition(".")[2]
     return "" if value is None else f"{SYMBOLS.get(key, key.replace('_', ' '))} = {plain(value)}"
 

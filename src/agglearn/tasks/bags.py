@@ -78,6 +78,7 @@ class BagClassification(Task):
         "pair_auc": ("", "higher"),
         "pair_auc_close": ("", "higher"),
         "poll_rmse": ("", "lower"),
+        "region_rmse": ("", "lower"),
         "state_share": ("", ""),
         "state_poll": ("", ""),
     }
@@ -108,7 +109,7 @@ class BagClassification(Task):
         p = {"bag_size": 10, "columns": "full", "components": 50, "n_test": 10_000} | source.params
         study = census.hidden_study(source.data.folder, p["columns"], p.get("hidden"), p["n_test"], p["components"])
         seen, y = census.hidden_bags(study, p["bag_size"], "bags", source.name, p["hidden"], p["bag_size"], seed)
-        return as_seen(kind, seen, y), TestPersons(census.tested(study), study.labels[study.test])
+        return as_seen(kind, seen, y), TestPersons(census.persons_tested(study), study.labels[study.test])
 
     def _election(self, source: Source, kind, params: dict, seed: int):
         if kind is not Bags:
@@ -120,7 +121,7 @@ class BagClassification(Task):
         seen = census.voter_bags(study, p["election"], size, *stream)
         groups = polls.groups_of(study.persons, study.test)
         nation = self._polls(p.get("polls"), study.persons.polls)
-        return seen, TestPersons(census.tested(study), None, groups, nation)
+        return seen, TestPersons(census.persons_tested(study, p["election"]), None, groups, nation)
 
     @staticmethod
     def _polls(nation: dict | None, states: pd.DataFrame | None) -> pd.DataFrame | None:
@@ -135,6 +136,8 @@ class BagClassification(Task):
         p = estimator.predict_proba(truth.bags.X)
         if truth.groups is not None:
             yield from polls.measured(p.argmax(axis=1), truth.groups, truth.polls, measures)
+            if "region_rmse" in measures:
+                yield Measurement("region_rmse", polls.region_rmse(estimator.predict_counts(truth.bags), truth.bags))
             return
         if "accuracy" in measures:
             yield Measurement("accuracy", float((p.argmax(axis=1) == truth.y).mean()))

@@ -51,7 +51,7 @@ def persons_of(folder: Path, columns: str) -> Persons:
     """All persons, with the columns that every state has (`shared`), or without the states that lack some (`full`)."""
     store = RecordStore.open(folder)
     regions = pd.read_parquet(folder / "regions.parquet")
-    partial = {name.rpartition("_")[2]: lacking for name, lacking in store.header["partial_states"].items()}
+    partial = store.header["partial_states"]
     names = store.header["columns"]
     if columns == "shared":
         gone = {c for lacking in partial.values() for c in lacking}
@@ -61,12 +61,9 @@ def persons_of(folder: Path, columns: str) -> Persons:
     table = pq.read_table(folder / "features.parquet", columns=["region", "weight", *names])
     region = table["region"].to_numpy()
     if columns == "full" and partial:
-        lacking = (table[next(iter(partial.values()))[0]].to_numpy() == MISSING) & (
-            table[names[-1]].to_numpy() == MISSING
-        )
-        left = regions["state"].isin(regions["state"].to_numpy()[np.unique(region[lacking])])
-        kept = ~left.to_numpy()[region]
+        left = regions["partial"].to_numpy()
         print(f"left out, as they have fewer columns: {', '.join(regions['state'][left].unique())}")
+        kept = ~left[region]
         table, regions = table.filter(kept), regions[~left].reset_index(drop=True)
         region = np.unique(region[kept], return_inverse=True)[1]
     frame = pd.DataFrame({c: table[c].to_numpy() for c in names})
@@ -126,6 +123,8 @@ HIDDEN = {  # name → (labels, columns that they are made of)
     "HICOV": (lambda f: (f["HICOV"] == 1).to_numpy().astype(int), ("HICOV",)),
     "COVERAGE": (coverage, ("HICOV", "PRIVCOV", "PUBCOV")),
     "SCHL": (education, ("SCHL",)),
+    "WKL": (lambda f: f["WKL"].to_numpy().astype(int) - 1, ("WKL",)),
+    "ANC": (lambda f: f["ANC"].to_numpy().astype(int) - 1, ("ANC",)),
     "RAC1P": (race, ("RAC1P", "HISP")),
 }
 
@@ -239,12 +238,16 @@ def hidden_bags(study: Study, size: int, *stream) -> tuple[Bags, np.ndarray]:
 
 
 @functools.lru_cache(maxsize=4)
-def tested(study: Study) -> Bags:
-    """The persons set aside, in bags by region, with their labels counted where there are any."""
+def persons_tested(study: Study, election: int | None = None) -> Bags:
+    """The persons set aside, in bags by region, with their labels counted; in an election with the region's two-party
+    share of D as target and survey weights."""
     region = study.persons.region[study.test]
     offsets = np.append(np.flatnonzero(np.diff(region, prepend=-1)), len(region))
-    if study.labels is None:
-        return Bags(study.vectors(study.test), offsets)
+    if election is not None:
+        votes = votes_per_region(study.persons, election)[region[offsets[:-1]]]
+        share = votes[:, 2] / (votes[:, 1] + votes[:, 2])
+        weights = study.persons.weight[study.test]
+        return Bags(study.vectors(study.test), offsets, weights=weights, target=share)
     bag = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     codes = bag * study.classes + study.labels[study.test]
     counts = np.bincount(codes, minlength=(len(offsets) - 1) * study.classes).reshape(-1, study.classes)

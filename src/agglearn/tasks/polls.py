@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
+from agglearn.observations import Bags
 from agglearn.tasks.base import Measurement
 from agglearn.tasks.census import Persons, education, race
 
@@ -52,7 +53,7 @@ def measured(
         poll = nation.set_index("group") if nation is not None else pd.DataFrame({"share": [], "size": []})
         for name, value in found.items():
             beside = f", exit poll {poll['share'][name]:.2f}" if name in poll.index else ""
-            if "share" in wanted:
+            if "share" in wanted and np.isfinite(value):  # no predicted vote has no share
                 yield Measurement("share", float(value), item=f"{covariate}: {name}{beside}")
         if len(poll):
             yield from scores(covariate, found.reindex(poll.index).to_numpy(), poll, wanted)
@@ -61,14 +62,15 @@ def measured(
 
 
 def scores(covariate: str, found: np.ndarray, poll: pd.DataFrame, wanted: list[str]) -> Iterator[Measurement]:
-    """The three scores of Table 3.3; `pair_auc_close` counts pairs of polls within 0.01 as in the right order."""
+    """The scores of Table 3.3: groups with the right majority, pairs of groups in the right order (`pair_auc_close`: pairs
+    whose polls differ by 0.01 count as right), root mean squared error weighted by the polls' sizes."""
     share, size = poll["share"].to_numpy(), poll["size"].to_numpy() / poll["size"].sum()
     found = np.where(np.isnan(found), 0.5, found)  # a group without any predicted vote
     i, j = np.triu_indices(len(share), 1)
     right = (np.sign(found[i] - found[j]) == np.sign(share[i] - share[j])) & (share[i] != share[j])
     close = abs(share[i] - share[j]) <= CLOSE + 1e-9
     values = {
-        "majority": float(((found > 0.5) == (share > 0.5)).mean()),
+        "majority": float(((found > 0.5) == (share > 0.5)).sum()),
         "pair_auc": float(right.mean()),
         "pair_auc_close": float((right | close).mean()),
         "poll_rmse": float(np.sqrt((size * (found - share) ** 2).sum())),
@@ -89,3 +91,11 @@ def by_state(voted: np.ndarray, groups: pd.DataFrame, polls: pd.DataFrame) -> It
                 item = f"{covariate}: {group}, {area}"
                 yield Measurement("state_share", float(value), item=item)
                 yield Measurement("state_poll", float(share), item=item)
+
+
+def region_rmse(votes: np.ndarray, bags: Bags) -> float:
+    """Root mean squared error of regions' two-party shares, expected for the persons tested against counted, weighted by
+    these persons' weights. `votes` (B, 3): none or other, R, D; the counted share is the bags' target."""
+    found = votes[:, 2] / (votes[:, 1] + votes[:, 2])
+    size = np.add.reduceat(bags.weights, bags.offsets[:-1])
+    return float(np.sqrt(np.average((found - bags.target) ** 2, weights=size)))

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from agglearn.errors import AgglearnError, DataError
 from agglearn.proportions import cardinality_posterior, kernels, multiclass
+from agglearn.proportions.logistic import bag_sums, scores
 from agglearn.proportions.posterior import binary_posteriors, class_posteriors
 
 SHAPES = [(0.5, 0.5), (1, 1), (0.05, 3), (5, 0.2), (0.1, 0.1), (30, 30)]
@@ -185,18 +186,41 @@ def test_too_many_classes_for_so_large_a_bag():
         class_posteriors(p, [0, 4000], np.array([[667, 667, 667, 667, 666, 666]]))
 
 
-def test_a_wrong_kernel_is_noticed(monkeypatch):
-    """Planted: P(S = z) of all labels in the place of the sum without label i."""
+def test_a_wrong_posterior_is_noticed():
+    """Planted: the sum of all labels in the place of the sum without label i."""
     p = np.random.default_rng(0).random(40)
     wanted, _ = dynamic_program(p, 15)
-    assert np.allclose(binary(p, 15)[0], wanted, rtol=1e-10)
-    assert not np.allclose(p, wanted, rtol=1e-3)  # what it would return
-    tilted = p / (1 - p) * np.exp(kernels.tilt(p / (1 - p), 15)[0])
-    assert not np.allclose(tilted / (1 + tilted), wanted, rtol=1e-3)  # nor is the tilt alone enough
+    right = lambda q: np.allclose(q, wanted, rtol=1e-10)  # noqa: E731
+    assert right(binary(p, 15)[0])
+    assert not right(p * np.exp(binary(p, 14)[1] - binary(p, 15)[1]))
+
+
+def test_a_wrong_posterior_of_classes_is_noticed():
+    """Planted: classes taken one at a time, without the counts of the others."""
+    rng = np.random.default_rng(1)
+    p = rng.dirichlet([1, 1, 1], 7)
+    z = np.array([2, 2, 3])
+    wanted, _ = enumerated(p, z)
+    assert np.allclose(cardinality_posterior(p, z), wanted, atol=1e-12)
+    apart = np.column_stack([cardinality_posterior(p[:, c], z[c]) for c in range(3)])
+    assert not np.allclose(apart / apart.sum(axis=1, keepdims=True), wanted, atol=1e-3)
+
+
+def test_scores_and_sums():
+    """Against NumPy; planted: a bag that ends one instance early."""
+    rng = np.random.default_rng(2)
+    x, theta, w = rng.normal(size=(50, 3)).astype(np.float32), rng.normal(size=(2, 4)), rng.normal(size=(50, 2))
+    assert np.allclose(scores(x, theta), x @ theta[:, :3].T + theta[:, 3], atol=1e-6)
+    offsets = np.array([0, 1, 20, 50])
+    whole = np.einsum("ik,ij->ikj", w, np.column_stack([x, np.ones(50)]))
+    wanted = np.add.reduceat(whole, offsets[:-1], axis=0)
+    assert np.allclose(bag_sums(x, w, offsets), wanted, atol=1e-6)
+    assert not np.allclose(bag_sums(x, w, np.array([0, 1, 19, 50])), wanted, atol=1e-3)
 
 
 CODE = """
 import numba, numpy as np, sys
+from agglearn.proportions.logistic import bag_sums, scores
 from agglearn.proportions.posterior import binary_posteriors, class_posteriors
 numba.set_num_threads(int(sys.argv[1]))
 rng = np.random.default_rng(0)

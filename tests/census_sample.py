@@ -1,0 +1,119 @@
+"""A tiny country in the formats of the real files: two states with PUMAs that overlap counties, votes, exit polls."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from agglearn.datasets import Census, RecordStore
+
+ENTRY = {
+    "title": "t",
+    "class": "agglearn.datasets.Census",
+    "params": {
+        "persons": "acs",
+        "crosswalk": "links.csv",
+        "votes": {
+            2016: {"file": "v16.csv", "county": "fips", "democratic": "dem", "republican": "gop", "repeated": ["02"]}
+        },
+        "polls": "polls.csv",
+        "centroids": "centroids.csv",
+    },
+}
+LINKS = """state,puma22,county,stab,CountyName
+State code,PUMA,County code,State abbr.,County name
+01,00100,01001,AL,Autauga AL
+01,00100,01003,AL,Baldwin AL
+01,00200,01003,AL,Baldwin AL
+01,00300,01005,AL,Barbour AL
+02,00100,02020,AK,Anchorage AK
+02,00200,02013,AK,Aleutians AK
+19,00100,19001,IA,Adair IA
+72,00100,72001,PR,Adjuntas PR
+"""
+VOTES = """fips,dem,gop
+1001,100,300
+1003,200,100
+1005,50,60
+2020,70,80
+2013,70,80
+19001,500,400
+"""
+POLLS = """answer,answer_pct,cell_pct,election,question,question_number,state,vote_group
+Male,48,40,president,Gender,0,Iowa,Clinton
+Male,48,50,president,Gender,0,Iowa,Trump
+Male,48,10,president,Gender,0,Iowa,Other/No Answer
+Female,52,60,president,Gender,0,Iowa,Clinton
+Female,52,30,president,Gender,0,Iowa,Trump
+Asian,1,,president,Race,4,Iowa,Clinton
+Asian,1,,president,Race,4,Iowa,Trump
+Male,48,44,senate,Gender,0,Iowa,Clinton
+"""
+CENTROIDS = "region,x,y,z\nAL_10_01,1,2,3\nAL_10_02,3,4,5\nAK_10_01,7,8,9\nIA_10_01,0,0,1\n"
+
+
+def persons(n: int, state: str, pumas: list[str], seed: int, few: bool = False) -> pd.DataFrame:
+    """Records of one state; an age of 17 and a foreigner are among them."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "SERIALNO": [f"2024{i}" for i in range(n)],
+            "STATE": state,
+            "PUMA": rng.choice(pumas, n),
+            "PWGTP": rng.integers(5, 60, n),
+            "AGEP": rng.integers(18, 90, n),
+            "SEX": rng.integers(1, 3, n),
+            "RAC1P": rng.choice([1, 1, 1, 2, 6, 9], n),
+            "HISP": rng.choice([1, 1, 1, 2], n),
+            "CIT": rng.choice([1, 4], n),
+            "SCHL": rng.integers(15, 25, n),
+            "DIS": rng.integers(1, 3, n),
+        }
+    )
+    frame.loc[0, "AGEP"], frame.loc[1, "CIT"] = 17, 5
+    if not few:
+        frame["PINCP"] = pd.array(rng.integers(-100, 90_000, n), dtype="Int64")
+        frame.loc[2, "PINCP"] = pd.NA
+        frame["HICOV"] = np.where(frame["AGEP"] > 40, 1, 2)
+        frame["PRIVCOV"] = np.where((frame["AGEP"] > 60) & (frame["HICOV"] == 1), 1, 2)
+        frame["PUBCOV"] = np.where((frame["HICOV"] == 1) & (frame["PRIVCOV"] == 2), 1, 2)
+    return frame
+
+
+def prepared_census(folder: Path, few: bool = True) -> RecordStore:
+    """The country, prepared. With `few`, Alaska's file lacks columns."""
+    files = {"links.csv": LINKS, "v16.csv": VOTES, "polls.csv": POLLS, "centroids.csv": CENTROIDS}
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    (folder / "acs").mkdir()
+    found = {n: folder / n for n in files}
+    states = (("01", ["00100", "00200", "00300"]), ("02", ["00100", "00200"]), ("19", ["00100"]))
+    for seed, (state, pumas) in enumerate(states):
+        path = folder / f"acs/p_{state}.parquet"
+        table = pa.Table.from_pandas(persons(300, state, pumas, seed, few and state == "02"), preserve_index=False)
+        pq.write_table(table, path)
+        found[f"acs/p_{state}.parquet"] = path
+    out = folder / "records"
+    out.mkdir()
+    Census.of(ENTRY).parse(found, out)
+    return RecordStore.open(out)
+
+
+def country_for_experiments(mirror: Path, files) -> dict:
+    """What to lay over the entry `acs_2024` so that a country of twelve Iowan regions stands in for its `files`; the
+    files are written into the mirror."""
+    pumas = [f"{k:05d}" for k in range(100, 112)]
+    links = [f"19,{p},19{k:03d},IA,County {k} IA" for k, p in enumerate(pumas)]
+    text = "\n".join([*LINKS.splitlines()[:2], *links]) + "\n"
+    votes = "fips,dem,gop\n" + "".join(f"19{k:03d},{1000 + 90 * k},{2000 - 70 * k}\n" for k in range(12))
+    written = {"links.csv": text, "votes.csv": votes, "polls.csv": POLLS, "centroids.csv": CENTROIDS}
+    (mirror / "acs").mkdir(parents=True)
+    for name, content in written.items():
+        (mirror / name).write_text(content)
+    persons(3000, "19", pumas, 0).to_parquet(mirror / "acs/p_19.parquet")
+    found = {n: {"sha256": "unknown"} for n in (*written, "acs/p_19.parquet")}
+    year = {"file": "votes.csv", "county": "fips", "democratic": "dem", "republican": "gop"}
+    params = ENTRY["params"] | {"crosswalk": "links.csv", "votes": dict.fromkeys((2016, 2020, 2024), year)}
+    return {"files": dict.fromkeys(files) | found, "params": params}

@@ -1,0 +1,310 @@
+"""Census records: regions, persons kept, sampling, hidden attributes, votes, scores against exit polls."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from census_sample import ENTRY, LINKS, persons, prepared_census
+
+from agglearn.datasets import Census
+from agglearn.datasets.census import MISSING, read_crosswalk, read_persons, regions_of
+from agglearn.encoding.dense import DenseEncoder
+from agglearn.errors import ConfigError, DataError
+from agglearn.observations import Bags, LabelledBags
+from agglearn.proportions import CardinalityClassifier, IndividualClassifier, MeanEmbeddingClassifier
+from agglearn.tasks import BagClassification, Source, census, polls
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    return prepared_census(tmp_path_factory.mktemp("census"))
+
+
+def observed(store, kind=Bags, seed=0, params=None, **given):
+    return BagClassification().observe(Source("acs", ENTRY, given, store), kind, params or {}, seed)
+
+
+def test_regions_are_components(store, tmp_path):
+    (tmp_path / "links.csv").write_text(LINKS)
+    links = read_crosswalk(tmp_path / "links.csv", "puma22", "county")
+    region, components = regions_of(links)
+    assert components == 5  # two of Alabama, Iowa, and Alaska's two, which become one
+    assert region.tolist() == [0, 0, 0, 1, 2, 2, 3]
+    regions = pd.read_parquet(store.folder / "regions.parquet")
+    assert regions["state"].tolist() == ["AL", "AL", "AK", "IA"]
+    assert regions["D_2016"].tolist() == [300, 50, 70, 500]  # Alaska's total stands on both of its rows
+    assert regions["R_2016"].tolist() == [400, 60, 80, 400]
+    assert regions[["x", "y", "z"]].iloc[0].tolist() == [2, 3, 4]
+
+
+def test_adult_citizens_only(store):
+    assert store.n == 3 * 298
+    frame = store.features()
+    assert (np.diff(frame["region"]) >= 0).all()
+    assert frame["AGEP"].min() >= 18
+    assert not (frame["CIT"] == 5).any()
+    assert (frame.loc[frame["region"] == 2, "PINCP"] == MISSING).all()
+    assert store.header["partial_states"] == {"p_02": ["PINCP", "HICOV", "PRIVCOV", "PUBCOV"]}
+    weight = frame.groupby("region")["weight"].sum()
+    assert pd.read_parquet(store.folder / "regions.parquet")["citizens"].tolist() == weight.tolist()
+
+
+def test_older_files_in_the_upstream_format(tmp_path):
+    """CSV with ST and PUMA10; records of 2010 and 2011 have −9 there and are left out."""
+    frame = persons(50, "1", ["100", "00200"], 0).rename(columns={"STATE": "ST", "PUMA": "PUMA10"})
+    frame["ST"] = 1
+    frame.loc[10:19, "PUMA10"] = "-9"
+    frame["SOCP12"] = "4739XX"
+    frame.to_csv(tmp_path / "ss14pal.csv", index=False)
+    table = read_persons(tmp_path / "ss14pal.csv", {"0100100": 0, "0100200": 1}, 1.25)
+    assert table.num_rows == 38
+    assert sum(table["weight"].to_pylist()) == 1.25 * frame.drop([0, 1, *range(10, 20)])["PWGTP"].sum()
+    assert set(table["region"].to_pylist()) == {0, 1}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda f: f.drop(columns="PWGTP"), "no column 'PWGTP'"),
+        (lambda f: f.assign(PUMA="99999"), "PUMA 0199999 is not in the crosswalk"),
+    ],
+)
+def test_other_files_are_refused(tmp_path, change, said):
+    change(persons(20, "01", ["00100"], 0)).to_parquet(tmp_path / "p_01.parquet")
+    with pytest.raises(DataError, match=said):
+        read_persons(tmp_path / "p_01.parquet", {"0100100": 0})
+
+
+def test_an_unknown_state_in_the_polls(tmp_path):
+    (tmp_path / "polls.csv").write_text("state\nAtlantis\n")
+    with pytest.raises(DataError, match="'Atlantis' is no state"):
+        census_polls(tmp_path / "polls.csv")
+
+
+def census_polls(path):
+    from agglearn.datasets.census import read_polls
+
+    return read_polls(path)
+
+
+def test_no_person_files():
+    with pytest.raises(DataError, match="no file lies in 'acs'"):
+        Census.of(ENTRY)._people({"links.csv": None}, pd.DataFrame({"state": [], "puma": [], "region": []}))
+
+
+# -- drawing ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_hidden_attribute_is_counted_per_region(store):
+    seen, truth = observed(store, LabelledBags, hidden="DIS", bag_size=12, n_test=40, components=4)
+    assert len(seen.bags) == 3  # without Alaska, whose file lacks columns
+    assert seen.bags.X.shape == (36, 4)
+    counted = np.add.reduceat(seen.y, seen.bags.offsets[:-1])
+    assert seen.bags.counts[:, 1].tolist() == counted.tolist()
+    assert len(truth.y) == 40
+    assert truth.bags.counts.sum() == 40
+    bags, _ = observed(store, Bags, hidden="DIS", bag_size=12, n_test=40, components=4)
+    assert bags.digest == seen.bags.digest
+    other, again = observed(store, Bags, seed=1, hidden="DIS", bag_size=12, n_test=40, components=4)
+    assert other.digest != bags.digest
+    assert again.bags.digest == truth.bags.digest  # the same persons are tested in every trial
+
+
+def test_tested_persons_are_never_drawn(store):
+    study = census.hidden_study(store.folder, "full", "SEX", 200, 4)
+    order = np.arange(3)
+    rows = census.drawn_per_region(study.persons, study.weight, 2000, order, np.random.default_rng(0))
+    assert not np.isin(rows, study.test).any()
+    assert (study.persons.region[rows] == np.repeat(order, 2000)).all()
+    inside = rows[:2000]
+    share = np.bincount(inside, minlength=len(study.weight))[study.persons.region == 0] / 2000
+    weight = study.weight[study.persons.region == 0]
+    wanted = weight / weight.sum()
+    assert abs(share - wanted).max() < 6 * np.sqrt(wanted.max() / 2000)
+
+
+@pytest.mark.parametrize("hidden", ["DIS", "SEX", "HICOV", "COVERAGE", "SCHL", "RAC1P"])
+def test_what_a_label_is_made_of_is_no_covariate(store, hidden):
+    study = census.hidden_study(store.folder, "full", hidden, 20, 3)
+    left = {a for a, kept in zip(study.encoder.attributes, study.encoder.kept, strict=True) if kept}
+    assert not left & set(census.HIDDEN[hidden][1])
+    assert study.classes == {"COVERAGE": 3, "SCHL": 4, "RAC1P": 5}.get(hidden, 2)
+    assert {"x", "y", "z"} <= left
+
+
+def test_shared_columns_keep_every_state(store):
+    seen, _ = observed(store, hidden="DIS", bag_size=5, n_test=10, components=3, columns="shared")
+    assert len(seen) == 4
+    with pytest.raises(ConfigError, match=r"COVERAGE.* cannot be hidden .* DIS, SEX, SCHL, RAC1P can"):
+        observed(store, hidden="COVERAGE", columns="shared")
+
+
+def test_categories_of_the_census():
+    frame = pd.DataFrame({"RAC1P": [1, 2, 6, 3, 1], "HISP": [1, 1, 1, 1, 2], "SCHL": [17, 18, 21, 22, 24]})
+    assert census.race(frame).tolist() == [1, 2, 3, 4, 0]
+    assert census.education(frame).tolist() == [0, 1, 2, 3, 3]
+
+
+def test_votes_are_scaled_to_persons(store):
+    counts = census.apportioned(np.array([[50.0, 30, 20], [1, 1, 1], [0, 0, 7]]), 10)
+    assert counts.tolist() == [[5, 3, 2], [4, 3, 3], [0, 0, 10]]
+    seen, truth = observed(store, election=2016, bag_size=20, holdout=0.5, components=3, columns="shared")
+    assert (seen.counts.sum(axis=1) == 20).all()
+    assert set(truth.groups["state"]) == {"IA"}  # the only state with a poll
+    everybody, _ = observed(
+        store, election=2016, bag_size=20, holdout=0.5, components=3, columns="shared", params={"persons": "all"}
+    )
+    assert everybody.X.shape == (4, 3)
+    citizens = pd.read_parquet(store.folder / "regions.parquet")["citizens"]
+    assert np.allclose(everybody.counts.sum(axis=1), citizens)
+    study = census.voters_study(store.folder, "shared", 0.5, 3)
+    rows = np.flatnonzero(study.persons.region == 1)
+    mean = np.average(study.vectors(rows), weights=study.weight[rows], axis=0)
+    assert np.allclose(everybody.X[1], mean, atol=1e-4)
+    model = MeanEmbeddingClassifier(random_state=0).fit(everybody)
+    said = {m.measure: m.value for m in BagClassification().measure(model, truth, ["region_rmse", "share"])}
+    assert set(said) == {"region_rmse", "share"}
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"hidden": "DIS", "bags": 3}, "unknown key 'bags'"),
+        ({"hidden": "FOO"}, "'FOO' cannot be hidden"),
+        ({"election": 1848, "holdout": 0.5}, "no votes of 1848; there are 2016"),
+        ({"hidden": "DIS", "columns": "some"}, "shared or full"),
+    ],
+)
+def test_unknown_settings(store, given, said):
+    with pytest.raises(ConfigError, match=said):
+        observed(store, **given)
+
+
+def test_kept_and_read_again(store, tmp_path):
+    _, truth = observed(store, election=2016, bag_size=20, holdout=0.5, components=3, columns="shared",
+                        polls={"sex": {"male": [0.4, 48], "female": [0.6, 52]}})  # fmt: skip
+    truth.save(tmp_path)
+    again = type(truth).load(tmp_path)
+    assert again.y is None
+    assert again.groups.equals(truth.groups)
+    assert again.polls["area"].tolist() == ["US", "US", "IA", "IA"]
+    model = CardinalityClassifier(l2=1.0, random_state=0).fit(
+        Bags(truth.bags.X, [0, 60, len(truth.bags.X)], [[10, 25, 25], [0, 40, len(truth.bags.X) - 100]])
+    )
+    measures = ["share", "majority", "pair_auc", "poll_rmse", "state_share", "state_poll"]
+    found = list(BagClassification().measure(model, again, measures))
+    assert {m.measure for m in found} == set(measures)
+    assert {m.item for m in found if m.measure == "state_poll"} == {"sex: female, IA", "sex: male, IA"}
+
+
+# -- scores -----------------------------------------------------------------------------------------------------------
+
+TABLE_3_2 = {  # exit poll, size; predictions of the mean embedding, AMM, cardinality
+    "sex": ([0.44, 0.57], [48, 52], [[0.57, 0.44], [0.51, 0.47], [0.41, 0.45]]),
+    "race": (
+        [0.70, 0.39, 0.92, 0.71, 0.61],
+        [11, 70, 12, 4, 3],
+        [[0.63, 0.42, 0.74, 0.58, 0.77], [0.69, 0.38, 0.93, 0.91, 0.83], [0.77, 0.31, 0.99, 1.0, 0.94]],
+    ),
+    "education": (
+        [0.47, 0.46, 0.53, 0.61],
+        [18, 32, 32, 18],
+        [[0.44, 0.34, 0.71, 0.60], [0.32, 0.34, 0.73, 0.68], [0.18, 0.26, 0.71, 0.68]],
+    ),
+}
+TABLE_3_3 = {  # majorities, pairs, RMSE
+    "sex": [(0, 0, 0.13), (0, 0, 0.09), (1, 1, 0.09)],
+    "race": [(5, 0.7, 0.08), (5, 0.9, 0.06), (5, 0.8, 0.11)],
+    "education": [(4, 0.83, 0.12), (4, 0.83, 0.15), (4, 0.83, 0.20)],
+}
+
+
+@pytest.mark.parametrize("covariate", list(TABLE_3_2))
+@pytest.mark.parametrize("method", [0, 1, 2])
+def test_table_3_3_follows_from_table_3_2(covariate, method):
+    """With pairs of polls within .01 counted as right; strictly, two of the printed values do not."""
+    share, size, found = TABLE_3_2[covariate]
+    poll = pd.DataFrame({"share": share, "size": size})
+    wanted = ["majority", "pair_auc", "pair_auc_close", "poll_rmse"]
+    said = {m.measure: m.value for m in polls.scores(covariate, np.array(found[method]), poll, wanted)}
+    majority, pairs, rmse = TABLE_3_3[covariate][method]
+    assert said["majority"] == majority
+    assert said["pair_auc_close"] == pytest.approx(pairs, abs=0.005)
+    assert said["poll_rmse"] == pytest.approx(rmse, abs=0.0101)
+    strict = {("race", 0): 0.6, ("education", 1): 2 / 3, ("education", 2): 2 / 3}.get((covariate, method), pairs)
+    assert said["pair_auc"] == pytest.approx(strict, abs=0.005)
+
+
+def test_shares_are_weighted():
+    groups = pd.DataFrame({"weight": [1.0, 3, 5, 7], "sex": ["male", "male", "male", "female"]})
+    found = polls.shares(np.array([2, 1, 0, 0]), groups, ["sex"])
+    assert found["male"] == 0.25
+    assert np.isnan(found["female"])
+
+
+# -- vectors ----------------------------------------------------------------------------------------------------------
+
+
+def test_vectors_by_hand():
+    frame = pd.DataFrame({"age": [20.0, 40.0, np.nan, 30.0], "job": [1, 2, 1, -9]})
+    encoder = DenseEncoder(frame, ["job"])
+    assert encoder.names == ["age", "age=missing", "job=-9", "job=1", "job=2"]
+    x = encoder.transform(frame)
+    assert x[:, 0] == pytest.approx([-1.2247449, 1.2247449, 0, 0])
+    assert x[:, 1:].tolist() == [[0, 0, 1, 0], [0, 0, 0, 1], [1, 0, 1, 0], [0, 1, 0, 0]]
+    unseen = encoder.transform(pd.DataFrame({"age": [30.0], "job": [7]}))
+    assert unseen.tolist() == [[0, 0, 0, 0, 0]]
+
+
+def test_components_are_those_of_the_covariance():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=400), "b": rng.normal(size=400), "c": rng.integers(0, 3, 400)})
+    frame["b"] += 2 * frame["a"]
+    encoder = DenseEncoder(frame, ["c"])
+    whole = encoder.transform(frame)
+    share = encoder.reduce(frame, 2)
+    x = encoder.transform(frame)
+    u, s, _ = np.linalg.svd(whole - whole.mean(axis=0), full_matrices=False)
+    assert share == pytest.approx((s[:2] ** 2).sum() / (s**2).sum(), abs=1e-4)
+    assert np.allclose(abs(x), abs(u[:, :2] * s[:2]), atol=1e-3)
+
+
+def test_what_gives_the_label_away_is_left_out():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 500)
+    twin = np.where(rng.random(500) < 0.9, y, rng.integers(0, 3, 500))
+    frame = pd.DataFrame({"twin": twin, "other": rng.integers(0, 4, 500), "near": (y == 1) + rng.normal(0, 0.2, 500)})
+    encoder = DenseEncoder(frame, ["twin", "other"])
+    assert encoder.drop_correlated(frame, y) == ["near", "twin"]
+    assert encoder.transform(frame).shape == (500, 4)
+    with pytest.raises(DataError, match="none is left"):
+        DenseEncoder(frame[["twin"]], ["twin"]).drop_correlated(frame[["twin"]], y)
+
+
+# -- bags of records --------------------------------------------------------------------------------------------------
+
+
+def test_bags_of_records(tmp_path, records):
+    from agglearn.datasets import RecordStore, Tabular
+
+    records.to_csv(tmp_path / "r.csv", index=False)
+    entry = {"title": "t", "class": "agglearn.datasets.Tabular", "label": {"column": "y"}, "split": 0.3}
+    out = tmp_path / "records"
+    out.mkdir()
+    Tabular.of(entry).parse({"r.csv": tmp_path / "r.csv"}, out)
+    task, data = BagClassification(), RecordStore.open(out)
+    seen, truth = task.observe(Source("r", entry, {"bags": 7}, data), LabelledBags, {}, 0)
+    assert set(seen.bags.sizes) == {7}
+    assert len(truth.y) + len(seen.y) in range(394, 401)
+    by_job, _ = task.observe(Source("r", entry, {"bags": "job"}, data), Bags, {}, 0)
+    assert set(by_job.bag_names) == {"cook", "nurse", "clerk"}
+    model = IndividualClassifier().fit(seen)
+    found = {m.measure: m.value for m in task.measure(model, truth, ["accuracy", "auc", "count_error"])}
+    assert found["auc"] > 0.6
+    assert 0 <= found["count_error"] < 0.3
+    for params, said in (
+        ({"bags": "shoe"}, "neither a size nor a column"),
+        ({"bags": 1000}, "between 1 and"),
+        ({"x": 1}, "'x'"),
+    ):
+        with pytest.raises(ConfigError, match=said):
+            task.observe(Source("r", entry, params, data), Bags, {}, 0)

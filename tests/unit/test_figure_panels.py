@@ -1,0 +1,59 @@
+"""Figures with a panel per value of a parameter, and scatters of one measure against another."""
+
+import json
+
+import numpy as np
+import pandas as pd
+
+from agglearn.reporting import figures
+from agglearn.reporting.summary import CELL
+
+EXPERIMENT = {"title": "T", "datasets": {"a": {}}, "methods": {"ours": {}, "base": {}}, "measures": ["share"]}
+
+
+def cells(*found) -> pd.DataFrame:
+    """Summary rows from (method, dataset parameters, measure, item, mean)."""
+    rows = [
+        dict.fromkeys(CELL, "{}")
+        | {"dataset": "a", "method": m, "dataset_params": json.dumps(p), "measure": k, "item": i, "mean": v,
+           "low": np.nan, "high": np.nan, "reported": np.nan, "step": np.nan, "value": v}
+        for m, p, k, i, v in found
+    ]  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def texts(figure) -> list[str]:
+    return [axes.get_title(loc="left") for axes in figure.axes if axes.axison]
+
+
+def test_a_panel_per_parameter_in_the_order_of_numbers():
+    table = cells(*[("ours", {"size": s, "n": n}, "share", None, n / 10) for s in (100, 10, 2) for n in (1, 2)])
+    spec = {"kind": "line", "y": "share", "x": "dataset_params.n", "panel": ["dataset_params.size"]}
+    figure = figures._lines(table, table, EXPERIMENT, spec, {})
+    assert texts(figure) == ["size 2", "size 10", "size 100"]
+    assert figure.axes[0].lines[0].get_ydata().tolist() == [0.1, 0.2]
+
+
+def test_one_measure_against_another_by_item():
+    found = []
+    for item, poll in (("sex: male", 0.4), ("sex: female", 0.6), ("race: asian", 0.7)):
+        found += [("ours", {}, "share", item, poll + 0.1), ("ours", {}, "poll", item, poll)]
+    spec = {"kind": "scatter", "y": "share", "x": "poll", "panel": ["item"]}
+    figure = figures._scatter(cells(*found), cells(*found), EXPERIMENT, spec, {})
+    assert texts(figure) == ["race", "sex"]
+    points = figure.axes[1].collections[0].get_offsets()
+    assert np.allclose(points, [[0.4, 0.5], [0.6, 0.7]])
+
+
+def test_a_method_against_another():
+    found = [(m, {}, "share", i, v) for m, v in (("ours", 0.1), ("base", 0.2)) for i in ("x", "y")]
+    spec = {"kind": "scatter", "y": "share", "x": "base"}
+    figure = figures._scatter(cells(*found), cells(*found), EXPERIMENT, spec, {"a": "Data"})
+    assert texts(figure) == ["Data"]
+    assert np.allclose(figure.axes[0].collections[0].get_offsets(), [[0.2, 0.1], [0.2, 0.1]])
+    assert (
+        figures._scatter(
+            cells(("ours", {}, "share", "x", 1)), cells(("ours", {}, "share", "x", 1)), EXPERIMENT, spec, {}
+        )
+        is None
+    )
