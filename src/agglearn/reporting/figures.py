@@ -1,4 +1,4 @@
-"""Figures of an experiment, as SVG: dots with intervals, curves over steps, lines over a parameter."""
+"""Figures of an experiment, as SVG: dots with intervals, curves over steps, lines over a parameter, maps of flows."""
 
 import re
 
@@ -32,7 +32,7 @@ def draw(rows: pd.DataFrame, table: pd.DataFrame, experiment: dict, titles: dict
     main = experiment["table"]["measure"] if "table" in experiment else experiment["measures"][0]
     spec = experiment.get("figure") or {"kind": "dots", "y": main[0] if isinstance(main, list) else main}
     with plt.rc_context(STYLE):
-        kind = {"dots": _dots, "curve": _curves, "line": _lines, "scatter": _scatter}[spec["kind"]]
+        kind = {"dots": _dots, "curve": _curves, "line": _lines, "scatter": _scatter, "flows": _flows}[spec["kind"]]
         figure = kind(rows, table, experiment, spec, titles) or _nothing()
         figure.savefig(path, format="svg", metadata={"Date": None, "Title": experiment["title"]})
         plt.close(figure)
@@ -133,15 +133,19 @@ def _lines(rows, table, experiment, spec, titles):
 
 
 def _scatter(rows, table, experiment, spec, titles):
-    """Each method's value of an item against that of the method `x`."""
-    chosen = table[(table["measure"] == spec["y"]) & table["mean"].notna() & table["item"].notna()]
-    base = chosen[chosen["method"] == spec["x"]].set_index(["dataset", "item"])["mean"]
-    others = chosen[chosen["method"] != spec["x"]]
+    """Each method's value of an item against that of the method `x`, or against the item's value of the measure `x`."""
+    known = table[table["mean"].notna() & table["item"].notna()]
+    chosen = known[known["measure"] == spec["y"]]
+    if spec["x"] in experiment["methods"]:
+        base, others = chosen[chosen["method"] == spec["x"]], chosen[chosen["method"] != spec["x"]]
+    else:
+        base, others = known[known["measure"] == spec["x"]].drop_duplicates(["dataset", "item"]), chosen
+    base = base.set_index(["dataset", "item"])["mean"]
     if base.empty or others.empty:
         return None
     panels = [d for d in experiment["datasets"] if d in set(others["dataset"])]
     figure, axes = _panels(panels, 3.6, titles)
-    labels = _series(others, ["method"], experiment)
+    labels = _series(others, spec.get("series", ["method"]), experiment)
     for name, ax in zip(panels, axes, strict=True):
         for k, label in enumerate(dict.fromkeys(labels)):
             part = others[(others["dataset"] == name) & (labels == label)]
@@ -153,6 +157,44 @@ def _scatter(rows, table, experiment, spec, titles):
     axes[0].set_ylabel(spec.get("y_label", measure_name(spec["y"])))
     axes[-1].legend(fontsize=7, frameon=False)
     return figure
+
+
+def _flows(rows, table, experiment, spec, titles):
+    """Maps with an arrow per item `x,y > x,y`, as wide as its value: a panel per data set and series of the measure `y`,
+    and one of the measure `x`, if there is one."""
+    known = table[table["mean"].notna() & table["item"].notna()]
+    chosen = known[known["measure"] == spec["y"]].copy()
+    if chosen.empty:
+        return None
+    chosen["series"] = _series(chosen, spec.get("series", ["method"]), experiment)
+    first = known[known["measure"] == spec.get("x")].drop_duplicates(["dataset", "item"])
+    panels = []
+    for name in [d for d in experiment["datasets"] if d in set(chosen["dataset"])]:
+        title, here = titles.get(name, name), chosen[chosen["dataset"] == name]
+        panels += [(f"{title}: {label}", part) for label, part in here.groupby("series", sort=False)]
+        if len(true := first[first["dataset"] == name]):
+            panels.append((f"{title}: {spec.get('x_label', measure_name(spec['x']))}", true))
+    figure, axes = _panels([title for title, _ in panels], 3.8, {})
+    for (_, part), ax in zip(panels, axes, strict=True):
+        _arrows(ax, part)
+    return figure
+
+
+def _arrows(ax, part: pd.DataFrame) -> None:
+    ends = np.array([[[float(v) for v in end.split(",")] for end in item.split(">")] for item in part["item"]])
+    share = (part["mean"] / part["mean"].max()).to_numpy()
+    ax.scatter(*ends.reshape(-1, 2).T, s=4, color="0.7", lw=0)
+    for (start, stop), s in sorted(zip(ends, share, strict=True), key=lambda pair: pair[1]):
+        ax.annotate(
+            "", stop, start,
+            arrowprops={"arrowstyle": "-|>", "lw": 0.3 + 3 * s, "alpha": 0.15 + 0.7 * s, "color": COLORS[0], "shrinkA": 0,
+                        "shrinkB": 0, "mutation_scale": 4 + 8 * s, "connectionstyle": "arc3,rad=0.12"},
+        )  # fmt: skip
+    ax.set_aspect("equal")
+    ax.margins(0.08)
+    ax.grid(False)
+    ax.set_xticks([])
+    ax.set_yticks([])
 
 
 def _lines_of(chosen, experiment, spec, titles, x_label):

@@ -55,13 +55,13 @@ class TrueFlows(Truth):
 class _Flows(Task):
     """Draws noisy counts of flows.
 
-    Parameters of an observation: `on` (node, edge, or node_sums: noisy edge counts added up over where people go, as the
+    Parameters of an observation: `evidence` (node, edge, or node_sums: noisy edge counts added up over where people go, as the
     thesis does), `noise`, `rate`, `scale`, or `epsilon` instead of scale: Laplace noise of scale 1/ε, which a count
     of persons needs. `summed_as` (laplace or gaussian): the likelihood of node_sums, with the scale of one entry, or with
     the standard deviation of the sum.
     """
 
-    PARAMS: ClassVar = ("on", "noise", "rate", "scale", "epsilon", "summed_as")
+    PARAMS: ClassVar = ("evidence", "noise", "rate", "scale", "epsilon", "summed_as")
     truth: ClassVar = TrueFlows
 
     def observe(self, source: Source, kind: type[Observation], params: dict, seed: int):
@@ -118,7 +118,7 @@ def _noisy(tables: np.ndarray, context: dict, population_size: int, params: dict
     if epsilon := params.get("epsilon"):
         noise, scale = "laplace", 1 / epsilon
         privacy = NoiseSpec("laplace", scale, epsilon)
-    law, on = noise_model(noise, rate, scale), params.get("on", "node")
+    law, on = noise_model(noise, rate, scale), params.get("evidence", "node")
     more = {"noise": noise, "rate": rate, "scale": scale, "context": dict(context), "privacy": privacy}
     more["population_size"] = population_size or None
     nodes = np.concatenate([tables.sum(axis=2), tables[-1:].sum(axis=1)])
@@ -128,7 +128,7 @@ def _noisy(tables: np.ndarray, context: dict, population_size: int, params: dict
     if on == "edge":
         return FlowCounts(edge_counts=edges, **more)
     if on != "node_sums":
-        raise ConfigError(f"observe: on: {on!r} is not known; use node, edge or node_sums")
+        raise ConfigError(f"observe: evidence: {on!r} is not known; use node, edge or node_sums")
     sums = np.concatenate([edges.sum(axis=2), np.full((1, tables.shape[1]), np.nan)])
     if params.get("summed_as", "laplace") == "gaussian":
         more |= {"noise": "gaussian", "scale": scale * float(np.sqrt(2 * tables.shape[1]))}
