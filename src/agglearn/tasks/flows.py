@@ -203,9 +203,10 @@ def _convergence(estimator, truth: TrueFlows) -> Iterator[Measurement]:
     problem, tables = Problem(model, truth.counts, m), list(estimator.edge_tables_)
     violation = model.violation(tables, m) / m
     yield Measurement("violation", violation)
-    if np.isfinite(estimator.objective_):  # not for methods that minimise something else
+    if not np.isnan(estimator.objective_):  # not for methods that minimise something else
         gap = abs(problem.objective_of(tables) - best) / abs(best)
-        yield Measurement("relative_gap", gap)
+        if np.isfinite(gap):
+            yield Measurement("relative_gap", gap)
         trace = estimator.trace_
         good = [abs(f - best) <= ENOUGH * abs(best) and v <= CONSISTENT * m * model.n_nodes for *_, f, v in trace]
         if trace:
