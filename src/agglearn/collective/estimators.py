@@ -243,7 +243,7 @@ def ignoring_noise(law: HomogeneousPotentials, observation: FlowInstances, max_i
     if len(tables) < len(observation.instances):
         raise DataError("start: the baseline needs edge counts in every instance; use start='random' for node counts")
     tables = np.sum(tables, axis=0)
-    first, last, pairs = consistent(tables[0].sum(axis=1), tables[-1].sum(axis=0), tables.sum(axis=0))
+    first, _, pairs = consistent(tables[0].sum(axis=1), tables[-1].sum(axis=0), tables.sum(axis=0))
     return law.fit(np.zeros(law.n_parameters), np.concatenate([first, pairs.ravel()]), max_iter)
 
 
