@@ -5,6 +5,7 @@
 #   make retry       what was not available or failed, once more
 #   make bench       speed beside named peers
 #   make spark       PySpark into .venv, for agglearn.spark and its tests (needs Java 17 or newer)
+#   make generic     CVXPY, Clarabel, CasADi with IPOPT into .venv, for the generic solvers of agglearn.collective
 #   make web         the site and MLflow's pages in a browser, with screenshots (installs Chromium where it may)
 #   make lint        style of code and workflow
 #   make lock        new pins from pyproject.toml
@@ -15,7 +16,7 @@ RESULTS ?= results
 BIN = $(VENV)/bin
 READY = $(VENV)/.ready
 
-.PHONY: reproduce test ui retry bench spark web lint lock
+.PHONY: reproduce test ui retry bench spark generic web lint lock
 .DEFAULT_GOAL := reproduce
 
 $(READY): requirements.lock pyproject.toml workflow/scripts/setup.sh
@@ -45,6 +46,9 @@ spark: $(READY)
 	@$(BIN)/python -m pip --disable-pip-version-check --no-input --quiet install --no-build-isolation --require-hashes -r requirements-spark.lock
 	@java -version >/dev/null 2>&1 || echo "agglearn: PySpark is installed, but there is no java; Spark needs Java 17 or newer" >&2
 
+generic: $(READY)
+	@$(BIN)/python -m pip --disable-pip-version-check --no-input --quiet install --no-build-isolation --require-hashes -r requirements-generic.lock
+
 web: $(READY)
 	@sh workflow/scripts/browser.sh && $(BIN)/python -m pytest tests/web $(ARGS)
 
@@ -57,4 +61,7 @@ lock:
 	@$(PYTHON) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["spark"])' | \
 	  uv pip compile - --constraint requirements.lock --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 	  --quiet --upgrade --output-file requirements-spark.lock
+	@$(PYTHON) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["generic"], sep="\n")' | \
+	  uv pip compile - --constraint requirements.lock --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+	  --quiet --upgrade --output-file requirements-generic.lock
 	@$(PYTHON) workflow/scripts/environment.py
