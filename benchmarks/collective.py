@@ -34,7 +34,11 @@ def world(side: int, theta, population: int = 1000, seed: int = 0):
     drawn = BirdMigration(side, 20, population, theta).draw(seed)
     tables, rng = drawn.edge_tables[0], np.random.default_rng(seed)
     nodes = np.concatenate([tables.sum(axis=2), tables[-1:].sum(axis=1)])
-    return ChainModel(list(drawn.log_potentials[0])), FlowCounts(node_counts=rng.poisson(nodes).astype(float)), population
+    return (
+        ChainModel(list(drawn.log_potentials[0])),
+        FlowCounts(node_counts=rng.poisson(nodes).astype(float)),
+        population,
+    )
 
 
 def seconds_of(problem, method="dual-newton", times=1, **options) -> tuple[float, object]:
@@ -56,7 +60,9 @@ def beside_others(limit: float) -> None:
         problem, rows = world(15, theta), []
         ours, best = seconds_of(problem, times=5, tol=1e-6)
         tight = infer(*problem, tol=1e-10).objective
-        rows.append({"solver": "dual Newton", "s": ours, "ratio": 1.0, "relative gap": abs(best.objective - tight) / abs(tight)})
+        rows.append(
+            {"solver": "dual Newton", "s": ours, "ratio": 1.0, "relative gap": abs(best.objective - tight) / abs(tight)}
+        )
         for label, (method, options) in OTHERS.items():
             taken, found = seconds_of(problem, method, **({"tol": 1e-6} | options))
             gap = abs(found.objective - tight) / abs(tight)
@@ -100,12 +106,17 @@ def mobility() -> None:
         observation, truth = FlowLearning().observe(
             Source("mobility", {}, {}, drawn), FlowInstances, {"evidence": "edge", "noise": "laplace", "scale": b}, 0
         )
-        for name, model in (("baseline", MobilityBaseline()), ("250 EM iterations", MobilityEM(n_iter=250, options={"tol": 1e-6}))):
+        for name, model in (
+            ("baseline", MobilityBaseline()),
+            ("250 EM iterations", MobilityEM(n_iter=250, options={"tol": 1e-6})),
+        ):
             model.warm_up()
             begin = time.perf_counter()
             model.fit(observation)
             taken = time.perf_counter() - begin
-            found = {m.measure: m.value for m in FlowLearning().measure(model, truth, ["pairwise_mae"]) if m.step is None}
+            found = {
+                m.measure: m.value for m in FlowLearning().measure(model, truth, ["pairwise_mae"]) if m.step is None
+            }
             rows.append({"b": b, "what": name, "s": taken, "pairwise MAE": found["pairwise_mae"]})
     show("Mobility, 15 × 14 cells, T = 10, M = 1,000,000 (EM includes the baseline it starts from)", rows)
 
