@@ -113,6 +113,7 @@ def _curves(rows, table, experiment, spec, titles):
     if chosen.empty:
         return None
     chosen["series"] = _series(chosen, spec.get("series", ["method"]), experiment)
+    chosen = _in_panels(chosen, experiment, spec)
     chosen["x"] = chosen["step"]
     if spec.get("x") == "seconds":
         clock = rows[(rows["measure"] == "seconds") & rows["step"].notna()]
@@ -121,12 +122,18 @@ def _curves(rows, table, experiment, spec, titles):
     return _lines_of(chosen, experiment, spec, titles, spec.get("x_label", "iteration"))
 
 
+def _in_panels(chosen, experiment, spec):
+    """With `panel`, the values of that field stand in the place of data sets."""
+    return chosen.assign(dataset=_series(chosen, [spec["panel"]], experiment)) if "panel" in spec else chosen
+
+
 def _lines(rows, table, experiment, spec, titles):
     """Means over seeds against a parameter."""
     chosen = rows[(rows["measure"] == spec["y"]) & rows["step"].isna() & rows["value"].notna()].copy()
     if chosen.empty:
         return None
     chosen["series"] = _series(chosen, spec.get("series", ["method"]), experiment)
+    chosen = _in_panels(chosen, experiment, spec)
     chosen["x"] = pd.to_numeric(summary.field(chosen, spec["x"]))
     label = spec.get("x_label", spec["x"].rpartition(".")[2].replace("_", " "))
     return _lines_of(chosen[chosen["x"].notna()], experiment, spec, titles, label)
@@ -198,7 +205,10 @@ def _arrows(ax, part: pd.DataFrame) -> None:
 
 
 def _lines_of(chosen, experiment, spec, titles, x_label):
+    """Lines per series, a panel per data set or per value of the field `panel`."""
     panels = [d for d in experiment["datasets"] if d in set(chosen["dataset"])]
+    if "panel" in spec:
+        panels = sorted(chosen["dataset"].unique(), key=_natural)
     figure, axes = _panels(panels, 3.2, titles)
     order = sorted(chosen["series"].unique(), key=_natural)
     for name, ax in zip(panels, axes, strict=True):
