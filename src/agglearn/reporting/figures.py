@@ -45,8 +45,8 @@ def _nothing():
     return figure
 
 
-def _panels(names: list, height: float, titles):
-    columns = min(len(names), 3)
+def _panels(names: list, height: float, titles, most: int = 3):
+    columns = min(len(names), most)
     lines = -(-len(names) // columns)
     figure, grid = plt.subplots(lines, columns, figsize=(min(4.2 * columns + 0.8, 13), height * lines), squeeze=False)
     for axes in grid.flat[len(names) :]:
@@ -167,7 +167,7 @@ def _scatter(rows, table, experiment, spec, titles):
 
 
 def _flows(rows, table, experiment, spec, titles):
-    """Maps with an arrow per item `x,y > x,y`, as wide as its value: a panel per data set and series of the measure `y`,
+    """Maps with an arrow per item `x,y > x,y`, wider for a larger value: a panel per data set and series of the measure `y`,
     and one of the measure `x`, if there is one."""
     known = table[table["mean"].notna() & table["item"].notna()]
     chosen = known[known["measure"] == spec["y"]].copy()
@@ -181,7 +181,7 @@ def _flows(rows, table, experiment, spec, titles):
         panels += [(f"{title}: {label}", part) for label, part in here.groupby("series", sort=False)]
         if len(true := first[first["dataset"] == name]):
             panels.append((f"{title}: {spec.get('x_label', measure_name(spec['x']))}", true))
-    figure, axes = _panels([title for title, _ in panels], 3.8, {})
+    figure, axes = _panels([title for title, _ in panels], 3.8, {}, most=2)
     for (_, part), ax in zip(panels, axes, strict=True):
         _arrows(ax, part)
     return figure
@@ -189,7 +189,7 @@ def _flows(rows, table, experiment, spec, titles):
 
 def _arrows(ax, part: pd.DataFrame) -> None:
     ends = np.array([[[float(v) for v in end.split(",")] for end in item.split(">")] for item in part["item"]])
-    share = (part["mean"] / part["mean"].max()).to_numpy()
+    share = np.sqrt(part["mean"] / part["mean"].max()).to_numpy()  # small flows can still be seen
     ax.scatter(*ends.reshape(-1, 2).T, s=4, color="0.7", lw=0)
     for (start, stop), s in sorted(zip(ends, share, strict=True), key=lambda pair: pair[1]):
         ax.annotate(
@@ -200,6 +200,7 @@ def _arrows(ax, part: pd.DataFrame) -> None:
     ax.set_aspect("equal")
     ax.margins(0.08)
     ax.grid(False)
+    ax.spines[:].set_visible(False)
     ax.set_xticks([])
     ax.set_yticks([])
 
