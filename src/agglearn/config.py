@@ -160,7 +160,7 @@ def _kind(option: dict) -> str:
 
 
 def _meant(wrong: str, known) -> str:
-    close = difflib.get_close_matches(wrong, list(known), 1)
+    close = difflib.get_close_matches(str(wrong), list(known), 1)
     return f" (did you mean {close[0]!r}?)" if close else ""
 
 

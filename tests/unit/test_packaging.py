@@ -8,6 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 LOCK = (ROOT / "requirements.lock").read_text()
 SPARK = (ROOT / "requirements-spark.lock").read_text()
+GENERIC = (ROOT / "requirements-generic.lock").read_text()
 
 
 def test_conda_twin_equals_lock():
@@ -28,7 +29,7 @@ def test_every_dependency_is_locked():
 
 
 def test_every_package_of_the_locks_has_hashes():
-    for lock, least in ((LOCK, 100), (SPARK, 2)):
+    for lock, least in ((LOCK, 100), (SPARK, 2), (GENERIC, 3)):
         blocks = re.split(r"^(?=[a-z0-9-]+==)", lock, flags=re.M)[1:]
         assert len(blocks) >= least
         assert all("--hash=sha256:" in block for block in blocks)
@@ -42,8 +43,17 @@ def test_spark_has_pins_of_its_own_that_agree_with_the_lock():
     assert all(locked[name] == spark[name] for name in spark.keys() & locked.keys())
 
 
+def test_generic_solvers_have_pins_of_their_own_that_agree_with_the_lock():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    locked, generic = (dict(re.findall(r"^([a-z0-9-]+)==(\S+)", lock, re.M)) for lock in (LOCK, GENERIC))
+    for pin in project["optional-dependencies"]["generic"]:
+        name, version = re.match(r"([a-z]+)==([0-9.]+)\.\*", pin).groups()
+        assert generic[name].startswith(version + ".")
+    assert all(locked[name] == generic[name] for name in generic.keys() & locked.keys())
+
+
 def test_locks_name_no_place():
-    for lock in (LOCK, SPARK):
+    for lock in (LOCK, SPARK, GENERIC):
         assert "://" not in lock
         assert "--index" not in lock
         assert "/" not in re.sub(r"#.*", "", lock).replace("\\\n", "")

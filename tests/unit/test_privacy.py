@@ -226,7 +226,9 @@ def test_true_flows_are_not_found_in_noisy_ones(task, kind, on, monkeypatch):
     from agglearn.datasets import BirdMigration
 
     drawn = BirdMigration(side=3, steps=5, years=2).draw(0)
-    seen, truth = task().observe(Source("birds", {}, {}, drawn), kind, {"on": on, "noise": "laplace", "scale": 2.0}, 0)
+    seen, truth = task().observe(
+        Source("birds", {}, {}, drawn), kind, {"evidence": on, "noise": "laplace", "scale": 2.0}, 0
+    )
     for true in (truth.edge_tables[0], truth.edge_tables[0].sum(axis=2)):
         values = np.asarray(true, float).ravel()
         monkeypatch.setattr(f"{__name__}.N", len(values))

@@ -234,12 +234,32 @@ class MobilityBaseline(MobilityEM):
 
 
 def ignoring_noise(law: HomogeneousPotentials, observation: FlowInstances, max_iter: int) -> np.ndarray:
-    """θ fitted to noisy edge counts as they are."""
-    tables = [c.repeats("edge")[0] for c in observation.instances if c.repeats("edge").size]
+    """θ fitted to noisy edge counts as if they were true.
+
+    Counts that no population can have leave the likelihood without a maximum; they are first brought to the nearest sums that
+    are not negative and in which who comes also leaves.
+    """
+    tables = [np.nan_to_num(c.repeats("edge")[0]) for c in observation.instances if c.repeats("edge").size]
     if len(tables) < len(observation.instances):
         raise DataError("start: the baseline needs edge counts in every instance; use start='random' for node counts")
-    wanted = np.maximum(sum(law.statistics(np.nan_to_num(t)) for t in tables), 0.0)
-    return law.fit(np.zeros(law.n_parameters), wanted, max_iter)
+    tables = np.sum(tables, axis=0)
+    first, _, pairs = consistent(tables[0].sum(axis=1), tables[-1].sum(axis=0), tables.sum(axis=0))
+    return law.fit(np.zeros(law.n_parameters), np.concatenate([first, pairs.ravel()]), max_iter)
+
+
+def consistent(first, last, pairs, rounds: int = 200):
+    """Sums (L,), (L,), (L, L) near the given ones, not negative, with first + arrivals = last + departures in every state,
+    by alternating projections (von Neumann). The pairs are those of all steps together."""
+    size = len(first)
+    for _ in range(rounds):
+        first, last, pairs = np.maximum(first, 0), np.maximum(last, 0), np.maximum(pairs, 0)
+        last = last * (first.sum() / last.sum())
+        shift = (pairs.sum(axis=1) - pairs.sum(axis=0) - first + last) / (2 * (size + 1))
+        if np.abs(shift).sum() <= 1e-12 * pairs.sum():
+            break
+        first, last = first + shift, last - shift
+        pairs = pairs - shift[:, None] + shift[None, :]
+    return np.maximum(first, 0), np.maximum(last, 0), np.maximum(pairs, 0)
 
 
 class SharedTableEM(_Learner):

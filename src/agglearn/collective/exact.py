@@ -4,7 +4,6 @@ The CGM distribution factors along the tree into edge tables with node tables as
 enumerated once; messages between node tables are maxima or sums over the edge tables that connect them.
 """
 
-import itertools
 from math import comb
 
 import numpy as np
@@ -51,7 +50,6 @@ class Passing:
         for i, size in enumerate(self.model.sizes):
             _refuse(f"node {i}", m, int(size), max_tables)
         self.nodes = [compositions(m, int(s)) for s in self.model.sizes]
-        self.places = [{tuple(row): k for k, row in enumerate(t)} for t in self.nodes]
         losses = _losses(problem)
         self.node_terms = [self._node_term(i, losses[0]) for i in range(self.model.n_nodes)]
         self.edges = {c: self._edge(c, losses[1]) for c in self.model.rooted.order[1:]}
@@ -74,7 +72,7 @@ class Passing:
         tables = np.zeros((len(small), *shape), small.dtype)
         tables.reshape(len(small), -1)[:, allowed] = small
         value -= losses(c, tables)
-        rows, columns = _places(tables.sum(axis=2), self.places[p]), _places(tables.sum(axis=1), self.places[c])
+        rows, columns = _places(tables.sum(axis=2), self.nodes[p]), _places(tables.sum(axis=1), self.nodes[c])
         return tables, rows, columns, value
 
     def _up(self) -> None:
@@ -131,17 +129,21 @@ def _refuse(where: str, total: int, parts: int, most: int) -> None:
 
 
 def compositions(total: int, parts: int) -> np.ndarray:
-    """(k, parts) all ways to write `total` as an ordered sum of that many non-negative integers."""
-    bars = np.array(list(itertools.combinations(range(total + parts - 1), parts - 1)), np.int64)
-    bars = bars.reshape(-1, parts - 1)
-    ends = np.full((len(bars), 1), -1), np.full((len(bars), 1), total + parts - 1)
-    return np.diff(np.hstack([ends[0], bars, ends[1]]), axis=1) - 1
+    """(k, parts) all ways to write `total` as an ordered sum of that many non-negative integers, in ascending order."""
+    left, columns = np.array([total]), []
+    for _ in range(parts - 1):
+        row = np.repeat(np.arange(len(left)), left + 1)
+        value = np.arange(len(row)) - np.repeat(np.cumsum(left + 1) - (left + 1), left + 1)
+        columns = [c[row] for c in columns] + [value]
+        left = left[row] - value
+    return np.stack([*columns, left], axis=1)
 
 
-def _places(margins: np.ndarray, places: dict) -> np.ndarray:
-    """Number of each margin among the tables of its node."""
-    unique, inverse = np.unique(margins, axis=0, return_inverse=True)
-    return np.array([places[tuple(row)] for row in unique])[inverse.reshape(-1)]
+def _places(margins: np.ndarray, tables: np.ndarray) -> np.ndarray:
+    """Number of each margin among the tables of its node, both read as numbers in one base."""
+    base = int(tables[0].sum()) + 1
+    digits = base ** np.arange(tables.shape[1] - 1, -1, -1)
+    return np.searchsorted(tables @ digits, margins @ digits)
 
 
 def _reduce(values: np.ndarray, groups: np.ndarray, n: int, maximise: bool) -> np.ndarray:

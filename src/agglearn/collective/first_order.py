@@ -11,7 +11,10 @@ from agglearn.collective.problem import Point, Problem
 
 
 def nlbp_feasible(problem: Problem, damping=0.1, tol=1e-8, max_iter=2000, record=None) -> Point:
-    """z ← (1 − α) z + α BP(θ − ∇ℓ(z)) with α = `damping`; every z is feasible (Algorithm 2)."""
+    """z ← (1 − α) z + α BP(θ − ∇ℓ(z)) with α = `damping`; every z is feasible (Algorithm 2).
+
+    Stops when the gap is small and z hardly differs from the result of belief propagation.
+    """
     point = problem.at(np.zeros(problem.size))
     z, averaged = point.z.copy(), None
     for _ in range(max_iter):
@@ -24,7 +27,7 @@ def nlbp_feasible(problem: Problem, damping=0.1, tol=1e-8, max_iter=2000, record
                 old = problem.tables(problem.start)[0] if averaged is None else averaged
                 averaged = [(1 - damping) * a + damping * b for a, b in zip(old, new, strict=True)]
             record(averaged)
-        if _done(point, tol) and moved <= np.sqrt(tol) * problem.M:
+        if _done(point, tol) and moved <= 0.01 * np.sqrt(tol) * problem.M:
             break
     return point
 

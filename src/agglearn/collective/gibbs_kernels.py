@@ -86,6 +86,70 @@ def step_up(delta, cells, signs, log_phi, powers, kinds, counts, parameters, n):
 
 
 @njit(cache=True)
+def choose_rectangle(order, parent, sizes, at, signs, rng):
+    """Four cells of a random table with two random rows and columns; returns how many, 0 where they are not four."""
+    c = order[1 + rng.integers(0, order.size - 1)]
+    i, j = rng.integers(0, sizes[parent[c]]), rng.integers(0, sizes[c])
+    a, b = rng.integers(0, sizes[parent[c]]), rng.integers(0, sizes[c])
+    if i == a or j == b:
+        return 0
+    for k in range(4):
+        at[k, 0] = c
+        at[k, 1] = i if k < 2 else a
+        at[k, 2] = j if k % 2 == 0 else b
+        signs[k] = 1 if k in (0, 3) else -1
+    return 4
+
+
+@njit(cache=True)
+def choose_shift(node, parent, children, bounds, sizes, old, new, at, signs, rng):
+    """One cell of state `old` and one of `new`, beside a random state at the other end, in each table at a node."""
+    cells = 0
+    if parent[node] >= 0:
+        other = rng.integers(0, sizes[parent[node]])
+        for s in range(2):
+            at[cells, 0], at[cells, 1], at[cells, 2] = node, other, old if s == 0 else new
+            signs[cells] = -1 if s == 0 else 1
+            cells += 1
+    for q in range(bounds[node], bounds[node + 1]):
+        other = rng.integers(0, sizes[children[q]])
+        for s in range(2):
+            at[cells, 0], at[cells, 1], at[cells, 2] = children[q], old if s == 0 else new, other
+            signs[cells] = -1 if s == 0 else 1
+            cells += 1
+    return cells
+
+
+@njit(cache=True)
+def limits(cells, at, signs, tables):
+    """Smallest and largest δ that leave no cell negative."""
+    low, high = -(10**15), 10**15
+    for k in range(cells):
+        count = int(tables[at[k, 0], at[k, 1], at[k, 2]])
+        if signs[k] > 0:
+            low = max(low, -count)
+        else:
+            high = min(high, count)
+    return low, high
+
+
+@njit(cache=True)
+def look_up(
+    cells, at, tables, log_tables, which, edge_kinds, edge_counts, edge_parameters, has_edges, n, log_phi, powers, kinds,
+    counts, parameters,
+):  # fmt: skip
+    """Fill what `draw` wants to know of edge cells; False where one is forbidden or observed exactly."""
+    for k in range(cells):
+        c, i, j = at[k, 0], at[k, 1], at[k, 2]
+        n[k], powers[k], kinds[k], log_phi[k] = tables[c, i, j], 1.0, 0, log_tables[which[c], i, j]
+        if has_edges:
+            kinds[k], counts[k], parameters[k] = edge_kinds[c, i, j], edge_counts[c, i, j], edge_parameters[c, i, j]
+        if log_phi[k] == -math.inf or kinds[k] == 4:
+            return False
+    return True
+
+
+@njit(cache=True)
 def moves(
     n_moves, order, parent, children, bounds, degrees, sizes, log_tables, which, node_kinds, node_counts, node_parameters,
     edge_kinds, edge_counts, edge_parameters, has_edges, nodes, tables, sums, stamps, rng,
@@ -96,89 +160,42 @@ def moves(
     tables. Half of the moves are rectangles, half change a node; choices do not depend on the tables, so that each move
     leaves the posterior invariant.
     """
-    n_nodes = len(nodes)
     most = 2 * (int(degrees.max()) + 1) + 4
-    signs, kinds = np.zeros(most, np.int64), np.zeros(most, np.int64)
-    log_phi, powers, counts, parameters = np.zeros((4, most))
-    n = np.zeros(most)
-    edge, row, column = np.zeros(most, np.int64), np.zeros(most, np.int64), np.zeros(most, np.int64)
+    signs, kinds, at = np.zeros(most, np.int64), np.zeros(most, np.int64), np.zeros((most, 3), np.int64)
+    n, log_phi, powers, counts, parameters = np.zeros((5, most))
     for move in range(n_moves):
+        node, old, new = -1, 0, 0
         if rng.random() < 0.5:
-            c = order[1 + rng.integers(0, n_nodes - 1)]
-            p = parent[c]
-            i, j = rng.integers(0, sizes[p]), rng.integers(0, sizes[c])
-            a, b = rng.integers(0, sizes[p]), rng.integers(0, sizes[c])
-            if i == a or j == b:
-                continue
-            cells = 4
-            for k in range(4):
-                edge[k] = c
-                row[k] = i if k < 2 else a
-                column[k] = j if k % 2 == 0 else b
-                signs[k] = 1 if k in (0, 3) else -1
-            chosen, from_state, to_state = -1, 0, 0
+            cells = choose_rectangle(order, parent, sizes, at, signs, rng)
         else:
-            chosen = rng.integers(0, n_nodes)
-            from_state, to_state = rng.integers(0, sizes[chosen]), rng.integers(0, sizes[chosen])
-            if from_state == to_state:
-                continue
-            cells = 0
-            if parent[chosen] >= 0:
-                other = rng.integers(0, sizes[parent[chosen]])
-                for s in range(2):
-                    edge[cells], row[cells] = chosen, other
-                    column[cells], signs[cells] = (from_state, -1) if s == 0 else (to_state, 1)
-                    cells += 1
-            for q in range(bounds[chosen], bounds[chosen + 1]):
-                c = children[q]
-                other = rng.integers(0, sizes[c])
-                for s in range(2):
-                    edge[cells], column[cells] = c, other
-                    row[cells], signs[cells] = (from_state, -1) if s == 0 else (to_state, 1)
-                    cells += 1
-        low, high, allowed = -(10**15), 10**15, True
-        for k in range(cells):
-            c = edge[k]
-            count = tables[c, row[k], column[k]]
-            log_phi[k] = log_tables[which[c], row[k], column[k]]
-            if log_phi[k] == -math.inf:
-                allowed = False
-                break
-            n[k], powers[k], kinds[k] = count, 1.0, 0
-            if has_edges:
-                kinds[k] = edge_kinds[c, row[k], column[k]]
-                counts[k] = edge_counts[c, row[k], column[k]]
-                parameters[k] = edge_parameters[c, row[k], column[k]]
-                if kinds[k] == 4:
-                    allowed = False
-                    break
-            if signs[k] > 0:
-                low = max(low, -count)
-            else:
-                high = min(high, count)
-        if not allowed:
+            node = rng.integers(0, len(nodes))
+            old, new = rng.integers(0, sizes[node]), rng.integers(0, sizes[node])
+            cells = choose_shift(node, parent, children, bounds, sizes, old, new, at, signs, rng) if old != new else 0
+        low, high = limits(cells, at, signs, tables)
+        if cells == 0 or low >= high or not look_up(
+            cells, at, tables, log_tables, which, edge_kinds, edge_counts, edge_parameters, has_edges, n, log_phi, powers,
+            kinds, counts, parameters,
+        ):  # fmt: skip
             continue
         total = cells
-        if chosen >= 0:
+        if node >= 0:
+            if node_kinds[node, old] == 4 or node_kinds[node, new] == 4:
+                continue
             for s in range(2):
-                x = from_state if s == 0 else to_state
-                n[total], signs[total] = nodes[chosen, x], -1 if s == 0 else 1
-                log_phi[total], powers[total] = 0.0, 1.0 - degrees[chosen]
-                kinds[total] = node_kinds[chosen, x]
-                counts[total], parameters[total] = node_counts[chosen, x], node_parameters[chosen, x]
-                if kinds[total] == 4:
-                    allowed = False
+                x = old if s == 0 else new
+                n[total], signs[total], kinds[total] = nodes[node, x], -1 if s == 0 else 1, node_kinds[node, x]
+                log_phi[total], powers[total] = 0.0, 1.0 - degrees[node]
+                counts[total], parameters[total] = node_counts[node, x], node_parameters[node, x]
                 total += 1
-        if allowed and low < high:
-            delta = draw(low, high, total, signs, log_phi, powers, kinds, counts, parameters, n, rng.random())
-            if delta != 0:
-                for k in range(cells):
-                    at = edge[k], row[k], column[k]
-                    sums[at] += tables[at] * (move - stamps[at])
-                    stamps[at] = move
-                    tables[at] += signs[k] * delta
-                if chosen >= 0:
-                    nodes[chosen, from_state] -= delta
-                    nodes[chosen, to_state] += delta
+        delta = draw(low, high, total, signs, log_phi, powers, kinds, counts, parameters, n, rng.random())
+        if delta != 0:
+            for k in range(cells):
+                c, i, j = at[k, 0], at[k, 1], at[k, 2]
+                sums[c, i, j] += tables[c, i, j] * (move - stamps[c, i, j])
+                stamps[c, i, j] = move
+                tables[c, i, j] += signs[k] * delta
+            if node >= 0:
+                nodes[node, old] -= delta
+                nodes[node, new] += delta
     for c in order[1:]:
         sums[c] += tables[c] * (n_moves - stamps[c])

@@ -11,6 +11,7 @@ As long as plain steps of mirror descent, one belief propagation each, do as wel
 
 import numpy as np
 
+from agglearn.collective.noise import Poisson
 from agglearn.collective.problem import Point, Problem
 
 ARMIJO, TO_BOUNDARY, SHORTEST, MOST_PRODUCTS, DAMPING = 1e-4, 0.95, 1e-7, 200, 1e-2
@@ -57,7 +58,7 @@ def _inside(problem: Problem, dual) -> np.ndarray:
     """λ within its box, and off the pole of Poisson noise."""
     dual = np.clip(dual, problem.lower, problem.upper)
     for t in problem.terms:
-        if type(t.noise).__name__ == "Poisson":
+        if isinstance(t.noise, Poisson):
             dual[t.at] = np.minimum(dual[t.at], t.noise.rate * (1 - 1e-9))
     return dual
 
@@ -112,7 +113,7 @@ def _search(problem: Problem, point: Point, gradient, direction) -> tuple[Point 
     while step > SHORTEST:
         dual = point.dual + step * direction
         for t in problem.terms:
-            if type(t.noise).__name__ == "Poisson":
+            if isinstance(t.noise, Poisson):
                 room = t.noise.rate - point.dual[t.at]
                 dual[t.at] = np.minimum(dual[t.at], point.dual[t.at] + TO_BOUNDARY * room)
         dual = np.clip(dual, problem.lower, problem.upper)

@@ -1,7 +1,8 @@
 """Noise models: how an observed count y comes from a true count z (Sun 2019, section 2.1.2.1).
 
 Each gives ℓ(z) = −log p(y | z) with gradient and curvature, and the convex conjugate sup_z λz − ℓ(z) with its first two
-derivatives, which is what the dual problem is made of. All work elementwise on arrays.
+derivatives, which is what the dual problem is made of. All work elementwise on arrays. `smooth`: there is a gradient
+everywhere; `positive`: a count above zero proves that somebody is there.
 """
 
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from agglearn.errors import DataError
 class Exact:
     """y = z. The loss is an indicator, its gradient does not exist; the dual variable is free."""
 
-    smooth = False
+    smooth, positive = False, True
 
     def loss(self, y, z):
         return np.where(np.abs(y - z) <= 1e-6 * np.maximum(y, 1), 0.0, np.inf)
@@ -46,7 +47,7 @@ class Poisson:
     """y ~ Poisson(rate · z)."""
 
     rate: float = 1.0
-    smooth = True
+    smooth, positive = True, True
 
     def loss(self, y, z):
         return self.rate * z - xlogy(y, self.rate * z) + gammaln(y + 1)
@@ -82,7 +83,7 @@ class Gaussian:
     """y ~ N(z, scale²)."""
 
     scale: float = 1.0
-    smooth = True
+    smooth, positive = True, False
 
     def loss(self, y, z):
         return 0.5 * ((z - y) / self.scale) ** 2 + np.log(self.scale * np.sqrt(2 * np.pi))
@@ -121,7 +122,7 @@ class Laplace:
     """
 
     scale: float = 1.0
-    smooth = False
+    smooth, positive = False, False
 
     def loss(self, y, z):
         return np.abs(z - y) / self.scale + np.log(2 * self.scale)

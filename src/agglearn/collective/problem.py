@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from agglearn.collective.model import TreeModel
-from agglearn.collective.noise import Poisson, noise_model
+from agglearn.collective.noise import Exact, Poisson, noise_model
 from agglearn.collective.propagation import Beliefs, propagate
 from agglearn.errors import DataError
 from agglearn.observations.flows import FlowCounts
@@ -66,7 +66,7 @@ class Problem:
         self.base_edges = None
         self.constant = 0.0
         self.terms, self.settled, at = [], [], 0
-        for noise, cells, y in _observed(model, self.counts):
+        for noise, cells, y in _observed(model, self.counts, self.M):
             linear, slope = noise.linear(y)
             self._settle(noise, cells[linear], y[linear], slope[linear])
             cells, y = cells[~linear], y[~linear]
@@ -81,6 +81,7 @@ class Problem:
         bounds = [t.noise.bounds(t.y) for t in self.terms]
         self.lower, self.upper = (np.concatenate([b[k] for b in bounds]) if bounds else np.zeros(0) for k in (0, 1))
         self.smooth = all(t.noise.smooth for t in self.terms if len(t.y))
+        self.exact = np.repeat([isinstance(t.noise, Exact) for t in self.terms], [len(t.y) for t in self.terms])
         self._check_possible()
 
     def _settle(self, noise, cells, y, slope) -> None:
@@ -97,33 +98,32 @@ class Problem:
 
     def _check_possible(self) -> None:
         """DataError that names a counted cell which the potentials or exact zeros make impossible."""
-        needed = np.zeros(self.base.shape, bool)
-        positive = np.concatenate([t.y > 0 for t in self.terms]) if self.terms else np.zeros(0, bool)
-        must = [t.at for t in self.terms if type(t.noise).__name__ in ("Poisson", "Exact")]
-        strict = np.zeros(self.size, bool)
-        for at in must:
-            strict[at] = positive[at]
-        cells = self.cells[strict]
-        nodes = cells[cells < self.n_cells]
-        needed.reshape(-1)[nodes] = True
-        self.needed = needed if nodes.size else None
-        beliefs = propagate(self.model, self.base, self.base_edges, self.needed)
-        if not np.isfinite(beliefs.log_z):
+        counted = np.zeros(self.size, bool)
+        for t in self.terms:
+            counted[t.at] = (t.y > 0) & t.noise.positive
+        cells = self.cells[counted]
+        nodes, edges = cells[cells < self.n_cells], cells[cells >= self.n_cells] - self.n_cells
+        self.needed = None
+        if nodes.size:
+            self.needed = np.zeros(self.base.shape, bool)
+            self.needed.reshape(-1)[nodes] = True
+        self.start = propagate(self.model, self.base, self.base_edges, self.needed)
+        if not np.isfinite(self.start.log_z):
             raise DataError("no table has the observed zeros: the exact counts contradict the potentials")
-        if self.needed is not None and (bad := np.argwhere(needed & (beliefs.marginals <= 0))).size:
-            node, state = bad[0]
+        if (empty := nodes[self.start.marginals.reshape(-1)[nodes] <= 0]).size:
+            node, state = np.unravel_index(empty[0], self.base.shape)
             raise DataError(
                 f"node {node}, state {state}: counted, but potentials of zero (or exact counts of zero) let nobody be there"
             )
-        edges = cells[cells >= self.n_cells] - self.n_cells
-        if edges.size and (beliefs.pairs().reshape(-1)[edges] <= 0).any():
-            bad = edges[beliefs.pairs().reshape(-1)[edges] <= 0][0]
-            node, i, j = np.unravel_index(bad, (self.model.n_nodes, self.model.size, self.model.size))
-            e, swapped = self.model.rooted.edge[node], self.model.rooted.flipped[node]
-            i, j = (j, i) if swapped else (i, j)
-            a, b = self.model.edges[e]
-            raise DataError(f"edge {a}–{b}, states {i}, {j}: counted, but a potential of zero lets nobody go there")
-        self.start = beliefs
+        if edges.size and (empty := edges[self.start.pairs().reshape(-1)[edges] <= 0]).size:
+            raise DataError(f"{self._edge_cell(empty[0])}: counted, but a potential of zero lets nobody go there")
+
+    def _edge_cell(self, cell: int) -> str:
+        """Name of an edge's cell as the user numbers it."""
+        tree, size = self.model.rooted, self.model.size
+        node, i, j = np.unravel_index(cell, (self.model.n_nodes, size, size))
+        a, b = self.model.edges[tree.edge[node]]
+        return f"edge {a}–{b}, states {j}, {i}" if tree.flipped[node] else f"edge {a}–{b}, states {i}, {j}"
 
     # -- loss and its conjugate over the observed cells --------------------------------------------------------
 
@@ -189,21 +189,10 @@ class Problem:
         conjugate = self.conjugate(dual)
         dual_value = self.M * beliefs.log_z + conjugate.sum() - self.M * np.log(self.M) + self.constant
         with np.errstate(divide="ignore", invalid="ignore"):
-            loss = self.loss(z)
-        exact = self._exact_part(z, dual)
-        gap = (
-            float(np.sum(loss + conjugate - dual * z))
-            if not exact.any()
-            else float(np.sum((loss + conjugate - dual * z)[~exact]) + np.abs(z - self.mean(dual))[exact].sum())
-        )
-        return Point(dual, beliefs, z, gap, gap - dual_value, float(dual_value))
-
-    def _exact_part(self, z, dual) -> np.ndarray:
-        """Cells observed exactly: there the distance from the count stands for the gap."""
-        out = np.zeros(self.size, bool)
-        for t in self.terms:
-            out[t.at] = type(t.noise).__name__ == "Exact"
-        return out
+            gaps = self.loss(z) + conjugate - dual * z
+        # an exact count has no loss that could be compared: there the distance from it stands for the gap
+        gap = float(np.where(self.exact, np.abs(z - self.mean(dual)), gaps).sum())
+        return Point(dual, beliefs, z, gap, gap - float(dual_value), float(dual_value))
 
     # -- tables ------------------------------------------------------------------------------------------------
 
@@ -227,11 +216,13 @@ class Problem:
         return float(loss - self.model.score(edge_tables) - self.model.bethe_entropy(edge_tables, nodes))
 
 
-def _observed(model: TreeModel, counts: list[FlowCounts]):
+def _observed(model: TreeModel, counts: list[FlowCounts], population_size: float):
     """(noise, cells, y) of everything that was observed; repeated Poisson counts are added up."""
     offset = model.n_nodes * model.size
     for given in counts:
         noise = noise_model(given.noise, given.rate, given.scale)
+        if given.noise == "exact":
+            _check_totals(given, population_size)
         for what, place, padded in (
             ("node", 0, _padded_nodes(model, given)),
             ("edge", offset, _padded_edges(model, given)),
@@ -252,6 +243,17 @@ def _observed(model: TreeModel, counts: list[FlowCounts]):
                 flat = flat[:1] if (np.nan_to_num(flat) == np.nan_to_num(flat[:1])).all() else flat
             _, cells = np.nonzero(~np.isnan(flat))
             yield noise, cells + place, flat[~np.isnan(flat)]
+
+
+def _check_totals(given: FlowCounts, population_size: float) -> None:
+    for what in ("node", "edge"):
+        for repeat in given.repeats(what):
+            for at, table in enumerate(repeat):
+                if not np.isnan(table).any() and abs(table.sum() - population_size) > 1e-9 * population_size:
+                    raise DataError(
+                        f"{what} {at} counts {table.sum():g} exactly, the population has {population_size:g}; give the "
+                        "right population_size, or declare the noise"
+                    )
 
 
 def _padded_nodes(model: TreeModel, given: FlowCounts) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Figures of an experiment, as SVG: dots with intervals, curves over steps, lines over a parameter."""
+"""Figures of an experiment, as SVG: dots with intervals, curves over steps, lines over a parameter, maps of flows."""
 
 import re
 
@@ -32,7 +32,7 @@ def draw(rows: pd.DataFrame, table: pd.DataFrame, experiment: dict, titles: dict
     main = experiment["table"]["measure"] if "table" in experiment else experiment["measures"][0]
     spec = experiment.get("figure") or {"kind": "dots", "y": main[0] if isinstance(main, list) else main}
     with plt.rc_context(STYLE):
-        kind = {"dots": _dots, "curve": _curves, "line": _lines, "scatter": _scatter}[spec["kind"]]
+        kind = {"dots": _dots, "curve": _curves, "line": _lines, "scatter": _scatter, "flows": _flows}[spec["kind"]]
         figure = kind(rows, table, experiment, spec, titles) or _nothing()
         figure.savefig(path, format="svg", metadata={"Date": None, "Title": experiment["title"]})
         plt.close(figure)
@@ -45,8 +45,8 @@ def _nothing():
     return figure
 
 
-def _panels(names: list, height: float, titles):
-    columns = min(len(names), 3)
+def _panels(names: list, height: float, titles, most: int = 3):
+    columns = min(len(names), most)
     lines = -(-len(names) // columns)
     figure, grid = plt.subplots(lines, columns, figsize=(min(4.2 * columns + 0.8, 13), height * lines), squeeze=False)
     for axes in grid.flat[len(names) :]:
@@ -115,7 +115,8 @@ def _curves(rows, table, experiment, spec, titles):
     if spec.get("x") == "seconds":
         clock = rows[(rows["measure"] == "seconds") & rows["step"].notna()]
         chosen = chosen.merge(clock[["run", "step", "value"]], on=["run", "step"], suffixes=("", "_clock"))
-        chosen["x"] = chosen.groupby(["dataset", "series", "step"])["value_clock"].transform("mean")
+        panel = _panel_of(chosen, experiment, spec, titles)
+        chosen["x"] = chosen.groupby([panel, "series", "step"])["value_clock"].transform("mean")
     return _lines_of(chosen, experiment, spec, titles, spec.get("x_label", "iteration"))
 
 
@@ -160,6 +161,45 @@ def _scatter(rows, table, experiment, spec, titles):
     axes[0].set_ylabel(spec.get("y_label", measure_name(spec["y"])))
     axes[-1].legend(fontsize=7, frameon=False)
     return figure
+
+
+def _flows(rows, table, experiment, spec, titles):
+    """Maps with an arrow per item `x,y > x,y`, wider for a larger value: a panel per data set and series of the measure `y`,
+    and one of the measure `x`, if there is one."""
+    known = table[table["mean"].notna() & table["item"].notna()]
+    chosen = known[known["measure"] == spec["y"]].copy()
+    if chosen.empty:
+        return None
+    chosen["series"] = _series(chosen, spec.get("series", ["method"]), experiment)
+    first = known[known["measure"] == spec.get("x")].drop_duplicates(["dataset", "item"])
+    panels = []
+    for name in [d for d in experiment["datasets"] if d in set(chosen["dataset"])]:
+        title, here = titles.get(name, name), chosen[chosen["dataset"] == name]
+        panels += [(f"{title}: {label}", part) for label, part in here.groupby("series", sort=False)]
+        if len(true := first[first["dataset"] == name]):
+            panels.append((f"{title}: {spec.get('x_label', measure_name(spec['x']))}", true))
+    figure, axes = _panels([title for title, _ in panels], 3.8, {}, most=2)
+    for (_, part), ax in zip(panels, axes, strict=True):
+        _arrows(ax, part)
+    return figure
+
+
+def _arrows(ax, part: pd.DataFrame) -> None:
+    ends = np.array([[[float(v) for v in end.split(",")] for end in item.split(">")] for item in part["item"]])
+    share = np.sqrt(part["mean"] / part["mean"].max()).to_numpy()  # small flows can still be seen
+    ax.scatter(*ends.reshape(-1, 2).T, s=4, color="0.7", lw=0)
+    for (start, stop), s in sorted(zip(ends, share, strict=True), key=lambda pair: pair[1]):
+        ax.annotate(
+            "", stop, start,
+            arrowprops={"arrowstyle": "-|>", "lw": 0.3 + 3 * s, "alpha": 0.15 + 0.7 * s, "color": COLORS[0], "shrinkA": 0,
+                        "shrinkB": 0, "mutation_scale": 4 + 8 * s, "connectionstyle": "arc3,rad=0.12"},
+        )  # fmt: skip
+    ax.set_aspect("equal")
+    ax.margins(0.08)
+    ax.grid(False)
+    ax.spines[:].set_visible(False)
+    ax.set_xticks([])
+    ax.set_yticks([])
 
 
 def _panel_of(frame: pd.DataFrame, experiment: dict, spec, titles: dict[str, str]) -> pd.Series:

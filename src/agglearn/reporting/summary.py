@@ -108,7 +108,7 @@ def _matches(table: pd.DataFrame, entry: dict) -> pd.Series:
     same = (table["dataset"] == entry["dataset"]) & (table["method"] == entry["method"])
     if "item" in entry:
         same &= table["item"] == entry["item"]
-    for field in ("params", "observation_params"):
+    for field in ("params", "observation_params", "dataset_params"):
         for name, value in entry.get(field, {}).items():
             same &= table[field].map(lambda text, name=name: json.loads(text).get(name)) == value
     return same

@@ -388,6 +388,12 @@ def test_counts_that_do_not_fit_the_model_are_named():
         infer(model, FlowCounts(node_counts=np.ones((2, 2))), 0)
 
 
+def test_exact_counts_of_another_population_are_named():
+    counts = FlowCounts(node_counts=np.array([[1.0, 2], [2, 1]]), noise="exact")
+    with pytest.raises(DataError, match="node 0 counts 3 exactly, the population has 5"):
+        infer(ChainModel([np.zeros((2, 2))]), counts, 5)
+
+
 def test_methods_that_cannot_do_it_say_so():
     tree, m = fixed_tree("star", np.random.default_rng(0)), 4
     counts = FlowCounts(node_counts=np.ones((4, 2)) * 2)

@@ -1,0 +1,232 @@
+"""Learning: M steps against their optimality conditions, EM against its monotone objective, estimators as users meet them."""
+
+import numpy as np
+import pytest
+from collective_worlds import flat
+
+from agglearn.collective import (
+    ChainModel,
+    FlowReconstruction,
+    FreeTables,
+    GibbsBesideMap,
+    HomogeneousPotentials,
+    LogLinearTransitions,
+    MigrationEM,
+    MobilityBaseline,
+    MobilityEM,
+    NoisyCounts,
+    SharedTableEM,
+    fit_em,
+    infer,
+    kernels,
+)
+from agglearn.collective.migration import centres, migration_features
+from agglearn.datasets import BirdMigration, HumanMobility
+from agglearn.errors import DataError
+from agglearn.estimator import Estimator
+from agglearn.observations import FlowCounts, FlowInstances
+from agglearn.tasks import FlowLearning, Source
+
+THETA = np.array([0.5, 1.0, 1.0, 1.0])
+
+
+def birds(side=3, steps=6, years=2, theta=THETA, population=500, seed=0, **params):
+    drawn = BirdMigration(side, steps, population, theta, years).draw(seed)
+    return FlowLearning().observe(Source("birds", {}, {}, drawn), FlowInstances, params, seed)
+
+
+def law_of(observation):
+    model = MigrationEM(n_iter=0).fit(observation)
+    return model.law()
+
+
+def check_moments(kernel):
+    rng = np.random.default_rng(0)
+    features, weights, theta = rng.normal(size=(2, 3, 3, 2)), rng.random((2, 3)), rng.normal(size=2)
+    value = lambda t: float((weights * np.log(np.exp(features @ t).sum(axis=2))).sum())  # noqa: E731
+    gradient, hessian, h = np.empty(2), np.empty((2, 2)), 1e-5
+    assert kernel(features, weights, theta, 0.0, gradient, hessian) == pytest.approx(value(theta))
+    for k, unit in enumerate(np.eye(2)):
+        assert gradient[k] == pytest.approx((value(theta + h * unit) - value(theta - h * unit)) / (2 * h), rel=1e-6)
+        up, down, scratch = np.empty(2), np.empty(2), np.empty((2, 2))
+        kernel(features, weights, theta + h * unit, 0.0, up, scratch)
+        kernel(features, weights, theta - h * unit, 0.0, down, scratch)
+        np.testing.assert_allclose(hessian[k], (up - down) / (2 * h), rtol=1e-6)
+
+
+def test_softmax_moments_are_derivatives():
+    check_moments(kernels.softmax_moments)
+    with pytest.raises(AssertionError):
+        check_moments(lambda f, w, t, s, g, h: kernels.softmax_moments(f, np.ones_like(w), t, s, g, h))
+
+
+def test_complete_tables_give_the_maximum_likelihood():
+    observation, truth = birds(population=200_000)
+    law = law_of(observation)
+    found = law.maximise(np.zeros(4), list(map(list, truth.edge_tables)))
+    np.testing.assert_allclose(found, THETA, atol=0.05)
+    loglik = lambda t: sum(law.model(t, k).score(truth.edge_tables[k]) for k in range(2))  # noqa: E731
+    best = loglik(found)
+    for step in 0.02 * np.vstack([np.eye(4), -np.eye(4)]):
+        assert loglik(found + step) < best
+
+
+def test_homogeneous_potentials_match_the_moments_they_are_fitted_to():
+    rng = np.random.default_rng(1)
+    law = HomogeneousPotentials(4, 5)
+    tables = law.model(rng.normal(size=20)).sample_tables(100_000, rng)
+    theta = law.fit(np.zeros(20), law.statistics(tables), 500)
+    got = law.statistics(law.model(theta).edge_marginals)
+    np.testing.assert_allclose(got, law.statistics(tables) / 100_000, atol=1e-4)
+
+
+def test_free_tables_have_their_closed_form():
+    tables = [[np.array([[3.0, 1], [0, 4]])], [np.array([[1.0, 1], [0, 2]])]]
+    model = FreeTables(2).model(FreeTables(2).maximise(np.zeros(4), tables))
+    np.testing.assert_allclose(model.edge_marginals[0], [[4 / 12, 2 / 12], [0, 6 / 12]], atol=1e-9)
+
+
+def test_every_em_iteration_improves_the_joint_objective():
+    """Both steps minimise F(n; θ) + M log Z(θ), one over tables, one over parameters."""
+    observation, _ = birds()
+    law, seen = law_of(observation), []
+
+    def keep(iteration, theta, found):
+        seen.append(sum(f.objective + 500 * law.model(theta, k).log_partition for k, f in enumerate(found)))
+
+    fit_em(law, list(observation.instances), [500, 500], np.array([2.0, -1, 0, 1]), n_iter=12, on_iteration=keep)
+    assert np.diff(seen).max() <= 1e-4
+    assert seen[0] - seen[-1] > 10
+
+
+@pytest.mark.parametrize("method", ["nlbp-feasible", "accelerated-rda"])
+def test_the_method_of_the_e_step_does_not_change_what_is_learned(method):
+    observation, _ = birds()
+    found = MigrationEM(method, 5, {"tol": 1e-8, "max_iter": 3000}).fit(observation)
+    np.testing.assert_allclose(found.theta_, MigrationEM(n_iter=5).fit(observation).theta_, atol=1e-2)
+
+
+def test_parameters_of_migration_are_recovered():
+    theta = np.array([5.0, 10, 10, 10])
+    observation, truth = birds(4, 12, 3, theta, 1000)
+    found = MigrationEM(n_iter=40).fit(observation)
+    assert np.abs(found.theta_ - truth.theta).sum() / truth.theta.sum() < 0.1
+    assert np.abs(found.trace_[0][2] - truth.theta).sum() / truth.theta.sum() > 0.5
+
+
+def mobility(evidence="edge", scale=5.0, **params):
+    drawn = HumanMobility(3, 4, 5, 50_000).draw(0)
+    given = {"evidence": evidence, "noise": "laplace", "scale": scale} | params
+    return FlowLearning().observe(Source("mobility", {}, {}, drawn), FlowInstances, given, 0)
+
+
+def errors(estimator, truth):
+    wanted = ["pairwise_mae", "node_mae"]
+    return {m.measure: m.value for m in FlowLearning().measure(estimator, truth, wanted) if m.step is None}
+
+
+def test_edge_evidence_beats_the_baseline():
+    observation, truth = mobility(scale=60.0)
+    edge = errors(MobilityEM(n_iter=40).fit(observation), truth)
+    baseline = errors(MobilityBaseline().fit(observation), truth)
+    assert edge["pairwise_mae"] < baseline["pairwise_mae"]
+
+
+def test_node_sums_are_the_noisy_edges_added_up():
+    edges, nodes = (mobility(evidence)[0].instances[0] for evidence in ("edge", "node_sums"))
+    np.testing.assert_allclose(nodes.node_counts[:-1], edges.edge_counts.sum(axis=2))
+    assert np.isnan(nodes.node_counts[-1]).all()
+    gaussian = mobility("node_sums", summed_as="gaussian")[0].instances[0]
+    assert gaussian.noise == "gaussian"
+    assert gaussian.scale == pytest.approx(5.0 * np.sqrt(2 * 12))
+    found = MobilityEM(n_iter=3, start="random", random_state=0).fit(mobility("node_sums")[0])
+    assert np.isfinite(errors(found, mobility()[1])["node_mae"])
+
+
+def test_reconstruction_after_em_is_nearer_than_noisy_counts():
+    observation, truth = mobility(scale=80.0)
+    error = lambda m: next(x.value for x in FlowLearning().measure(m, truth, []) if x.measure == "edge_error")  # noqa: E731
+    assert error(MobilityEM(n_iter=30).fit(observation)) < error(NoisyCounts(clip=True).fit(observation))
+    assert error(NoisyCounts(clip=True).fit(observation)) < error(NoisyCounts().fit(observation))
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [MigrationEM(n_iter=2), MobilityEM(n_iter=2), SharedTableEM(n_iter=2), MobilityBaseline(5), NoisyCounts()],
+    ids=lambda e: type(e).__name__,
+)
+def test_saved_and_loaded_a_model_is_the_same(estimator, tmp_path):
+    observation = birds()[0] if isinstance(estimator, MigrationEM) else mobility()[0]
+    if isinstance(estimator, SharedTableEM):
+        one = FlowCounts(edge_counts=np.array([[[5.0, 1], [2, 8]]]), noise="laplace")
+        observation = FlowInstances((one, one))
+    if hasattr(estimator, "warm_up"):
+        estimator.warm_up()
+    estimator.fit(observation).save(tmp_path)
+    again = Estimator.load(tmp_path)
+    assert list(map(flat, again.edge_tables_)) == list(map(flat, estimator.edge_tables_))
+    if hasattr(estimator, "models"):
+        assert flat(again.models()[0].edge_marginals) == flat(estimator.models()[0].edge_marginals)
+
+
+def test_reconstruction_uses_the_public_model():
+    model = ChainModel([np.log(np.array([[0.9, 0.1], [0.2, 0.8]]))] * 2)
+    counts = FlowCounts(
+        node_counts=np.array([[8.0, 2], [6, 3], [5, 5]]), population_size=10,
+        context={"log_potentials": np.array(model.log_potentials)},
+    )  # fmt: skip
+    found = FlowReconstruction(trace=True).fit(counts)
+    assert flat(found.edge_tables_) == pytest.approx(flat(infer(model, counts, 10).edge_tables))
+    assert found.trace_[-1][2] == pytest.approx(found.objective_, rel=1e-6)
+
+
+def test_gibbs_beside_map_says_whether_it_was_reached():
+    rng = np.random.default_rng(3)
+    model = ChainModel([rng.normal(size=(3, 3)) for _ in range(3)])
+    nodes = model.node_tables_of(model.sample_tables(200, rng))
+    counts = FlowCounts(
+        node_counts=[rng.poisson(n).astype(float) for n in nodes], population_size=200,
+        context={"log_potentials": np.array(model.log_potentials)},
+    )  # fmt: skip
+    found = GibbsBesideMap(n_runs=3, n_moves=40_000, stages=8, random_state=0).fit(counts)
+    assert found.map_error_ < 0.2
+    assert found.gibbs_seconds_ > 0
+    assert found.reached_ == (found.gibbs_error_ <= found.map_error_) or found.reached_
+
+
+def test_features_of_a_step():
+    wind = np.array([[1.0, 0.0]])
+    f = migration_features(3, 3, wind)[0]
+    np.testing.assert_allclose(centres(3, 3)[5], [2, 1])
+    np.testing.assert_allclose(f[0, 0], [0, 0, 0, 0])  # stays
+    np.testing.assert_allclose(f[0, 1], [-1, 1, np.sqrt(0.5), 1])  # one to the right, with the wind
+    np.testing.assert_allclose(f[0, 4], [-np.sqrt(2), np.sqrt(0.5), 1, 1])  # straight to the destination
+    np.testing.assert_allclose(f[8, 7], [-1, -1, 0, 1])  # leaves the destination, against the wind
+
+
+def test_simulators_draw_whole_populations_that_depend_on_the_seed():
+    for simulator in (BirdMigration(3, 5, 100), HumanMobility(3, 3, 4, 100)):
+        one, same, other = (simulator.draw(seed) for seed in (0, 0, 1))
+        np.testing.assert_array_equal(one.edge_tables, same.edge_tables)
+        assert not np.array_equal(one.edge_tables, other.edge_tables)
+        assert (np.sum(one.edge_tables[0], axis=(1, 2)) == 100).all()
+        assert ChainModel(list(one.log_potentials[0])).violation(list(one.edge_tables[0]), 100) == 0
+        with pytest.raises(DataError, match="unknown parameter 'wings'"):
+            simulator.draw(0, wings=2)
+
+
+def test_birds_reach_the_other_corner():
+    tables = BirdMigration(6, 12, 500, (5, 10, 10, 10)).draw(0).edge_tables[0]
+    assert tables[0].sum(axis=1)[0] == 500
+    assert tables[-1].sum(axis=0)[-1] > 100
+
+
+def test_what_does_not_fit_is_named():
+    with pytest.raises(DataError, match="2 instances and 1 population sizes"):
+        fit_em(FreeTables(2), [None, None], [1], np.zeros(4))
+    with pytest.raises(DataError, match="features: must be"):
+        LogLinearTransitions([np.zeros((2, 3, 3))], np.zeros(3))
+    with pytest.raises(DataError, match="baseline needs edge counts"):
+        MobilityEM().fit(mobility("node_sums")[0])
+    with pytest.raises(DataError, match="neither given"):
+        MobilityEM(start="random").fit(FlowInstances((FlowCounts(node_counts=np.full((3, 2), np.nan)),)))

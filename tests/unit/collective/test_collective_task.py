@@ -1,0 +1,150 @@
+"""Flow tasks, published flows, and maps of flows."""
+
+import io
+import tarfile
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from agglearn.collective import FlowReconstruction
+from agglearn.datasets import BirdMigration, RecordStore, StateFlows
+from agglearn.errors import ConfigError, DataError
+from agglearn.observations import ContingencyTables, FlowCounts, FlowInstances
+from agglearn.reporting import figures
+from agglearn.tasks import FlowInference, FlowLearning, Source
+from agglearn.tasks.flows import TrueFlows
+
+HEADER = "geoid_o,geoid_d,lng_o,lat_o,lng_d,lat_d,date_range,visitor_flows,pop_flows\n"
+
+
+def archive(path, weeks, header=HEADER):
+    with tarfile.open(path, "w:gz") as out:
+        for week, lines in weeks.items():
+            text = (header + "".join(lines)).encode()
+            info = tarfile.TarInfo(f"./weekly_state2state_{week}.csv")
+            info.size = len(text)
+            out.addfile(info, io.BytesIO(text))
+    return path
+
+
+def lines(a, b):
+    return [
+        f"01,01,-86.8,32.7,-86.8,32.7,07/06/20 - 07/12/20,{a},1.0\n",
+        f"01,02,-86.8,32.7,-151.2,63.7,07/06/20 - 07/12/20,{b},1.0\n",
+    ]
+
+
+def stored(tmp_path, **weeks):
+    path = archive(tmp_path / "flows.tar.gz", {k.removeprefix("w"): v for k, v in weeks.items()})
+    (tmp_path / "records").mkdir()
+    said = StateFlows.of({"title": "t"}).parse({"flows.tar.gz": path}, tmp_path / "records")
+    return said, RecordStore.open(tmp_path / "records")
+
+
+def test_published_flows_become_tables_by_week(tmp_path):
+    said, store = stored(tmp_path, w2020_07_06=lines(100, 7), w2019_01_07=lines(80, 5))
+    assert said == {"weeks": 2, "flows": 4}
+    seen, truth = FlowLearning().observe(Source("flows", {}, {"weeks": 2}, store), FlowInstances, {"epsilon": 0.5, "evidence": "edge"}, 0)  # fmt: skip
+    np.testing.assert_array_equal(truth.edge_tables[:, 0, 0], [[80, 5], [100, 7]])  # weeks in order of time
+    np.testing.assert_allclose(truth.places[0], [-86.8, 32.7])
+    assert [c.scale for c in seen.instances] == [2.0, 2.0]
+    assert seen.instances[0].privacy.epsilon == 0.5
+    assert not seen.instances[0].privacy.private
+    assert len(seen.instances[0].context) == 0
+
+
+def test_an_archive_without_flows_is_named(tmp_path):
+    with pytest.raises(DataError, match="holds no file named weekly_state2state"):
+        StateFlows.of({}).parse({"f.tar.gz": archive(tmp_path / "f.tar.gz", {})}, tmp_path)
+    path = archive(tmp_path / "g.tar.gz", {"2020_07_06": ["1\n"]}, "geoid_o\n")
+    with pytest.raises(DataError, match="no column"):
+        StateFlows.of({}).parse({"g.tar.gz": path}, tmp_path)
+
+
+def observed(kind=FlowCounts, **params):
+    drawn = BirdMigration(3, 5, 200, (0.5, 1, 1, 1)).draw(0)
+    return FlowInference().observe(Source("birds", {}, {}, drawn), kind, params, 0)
+
+
+def test_truth_is_kept(tmp_path):
+    _, truth = observed()
+    truth.save(tmp_path)
+    again = TrueFlows.load(tmp_path)
+    for name in ("edge_tables", "log_potentials", "theta", "places"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(truth, name))
+    assert again.counts.digest == truth.counts.digest
+
+
+def test_measures_of_inference():
+    seen, truth = observed()
+    wanted = ["relative_gap", "time_to_convergence", "flow"]
+    good = list(FlowInference().measure(FlowReconstruction(trace=True).fit(seen), truth, wanted))
+    single = {m.measure: m.value for m in good if m.step is None and m.item is None}
+    assert single["relative_gap"] < 1e-6
+    assert single["converged"] == 1
+    assert single["violation"] < 1e-9
+    assert 0 < single["time_to_convergence"] < 10
+    flows = {m.item: m.value for m in good if m.measure == "true_flow"}
+    moved = truth.edge_tables[0].sum(axis=0)
+    np.fill_diagonal(moved, 0)
+    assert max(flows.values()) == moved.max()
+    early = FlowReconstruction("nlbp-feasible", {"max_iter": 2}, trace=True).fit(seen)
+    bad = {m.measure: m.value for m in FlowInference().measure(early, truth, wanted) if m.step is None and not m.item}
+    assert bad["converged"] == 0
+    assert "time_to_convergence" not in bad
+    assert bad["relative_gap"] > single["relative_gap"]
+
+
+def test_exact_map_and_mean_are_compared_with():
+    drawn = BirdMigration(2, 3, 3, (0.5, 1, 1, 1)).draw(0)
+    seen, truth = FlowInference().observe(Source("birds", {}, {}, drawn), FlowCounts, {}, 0)
+    measure = lambda m: {x.measure: x.value for x in FlowInference().measure(m, truth, ["map_error", "mean_error"])}  # noqa: E731
+    assert measure(FlowReconstruction("exact").fit(seen))["map_error"] == 0
+    assert measure(FlowReconstruction("exact", {"kind": "marginals"}).fit(seen))["mean_error"] < 1e-9
+    assert measure(FlowReconstruction().fit(seen))["map_error"] > 0
+
+
+def test_wrong_settings_are_named():
+    with pytest.raises(ConfigError, match="unknown key 'sigma'"):
+        observed(sigma=3)
+    with pytest.raises(ConfigError, match="'cell' is not known"):
+        observed(evidence="cell")
+    with pytest.raises(ConfigError, match="not ContingencyTables"):
+        observed(ContingencyTables)
+
+
+def test_a_map_has_an_arrow_per_flow():
+    base = {"dataset": "birds", "dataset_params": "{}", "observation_params": "{}", "params": "{}", "method": "ours"}
+    items = ["0,0 > 1,1", "1,1 > 2,2", "0,0 > 2,0"]
+    rows = [
+        {**base, "measure": m, "item": i, "mean": float(k + 1)}
+        for m in ("flow", "true_flow")
+        for k, i in enumerate(items)
+    ]
+    experiment = {"datasets": {"birds": {}}, "methods": {"ours": {"name": "ours"}}}
+    spec = {"kind": "flows", "y": "flow", "x": "true_flow", "x_label": "what happened"}
+    figure = figures._flows(None, pd.DataFrame(rows), experiment, spec, {"birds": "Birds"})
+    first, second = figure.axes[:2]
+    assert [first.get_title("left"), second.get_title("left")] == ["Birds: ours", "Birds: what happened"]
+    for axes in (first, second):
+        arrows = [t for t in axes.texts if t.arrow_patch is not None]
+        assert len(arrows) == 3
+        assert arrows[-1].xy == pytest.approx((2, 0))  # the largest lies on top
+
+
+def test_a_scatter_plot_takes_a_measure_as_abscissa():
+    base = {"dataset": "birds", "dataset_params": "{}", "observation_params": "{}", "params": "{}"}
+    rows = [
+        {**base, "method": m, "measure": measure, "item": str(k), "mean": float(k + shift)}
+        for m, shift in (("a", 1), ("b", 2))
+        for k in range(4)
+        for measure in ("count", "true_count")
+    ]
+    for row in rows:
+        row["mean"] = float(row["item"]) if row["measure"] == "true_count" else row["mean"]
+    experiment = {"datasets": {"birds": {}}, "methods": {"a": {}, "b": {}}}
+    spec = {"kind": "scatter", "x": "true_count", "y": "count"}
+    axes = figures._scatter(None, pd.DataFrame(rows), experiment, spec, {}).axes[0]
+    np.testing.assert_allclose(axes.collections[0].get_offsets(), [[k, k + 1] for k in range(4)])
+    np.testing.assert_allclose(axes.collections[1].get_offsets(), [[k, k + 2] for k in range(4)])
