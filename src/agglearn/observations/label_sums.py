@@ -64,9 +64,7 @@ class LabelSums(Observation):
     # -- making -------------------------------------------------------------------------------------------------
 
     @classmethod
-    def from_records(
-        cls, X, y, *, bounds=None, weights=None, intercept: bool = True, label: str = "label"
-    ) -> Self:
+    def from_records(cls, X, y, *, bounds=None, weights=None, intercept: bool = True, label: str = "label") -> Self:
         """Sums over a matrix of numbers.
 
         Parameters
@@ -185,7 +183,11 @@ class LabelSums(Observation):
             raise DataError(f"the sums have {self.noise.mechanism} noise already")
         if calibration == "classic" and epsilon >= 1 and draw is secret:
             raise ConfigError(f"calibration: classic promises nothing at epsilon {epsilon:g}; use analytic")
-        l1, l2 = ((self.sensitivity(1, sensitivity), 0) if mechanism.endswith("laplace") else (0, self.sensitivity(2, sensitivity)))
+        l1, l2 = (
+            (self.sensitivity(1, sensitivity), 0)
+            if mechanism.endswith("laplace")
+            else (0, self.sensitivity(2, sensitivity))
+        )
         law = calibrated(mechanism, epsilon, delta, l1, l2, calibration)
         noisy = draw(law, self.sums, "label sums", self.names)
         spec = NoiseSpec(law.kind, float(law.scale), float(epsilon), float(delta or 0), "label", draw is secret)
@@ -229,7 +231,9 @@ class LabelSums(Observation):
         np.save(folder / "sums.npy", self.sums)
         if self.weights is not None:
             np.save(folder / "weights.npy", np.asarray(self.weights))
-        write_json(folder / "map.json", state | {"encoder": encoder and encoder.to_dict(), "cells": len(self.map.cells)})
+        write_json(
+            folder / "map.json", state | {"encoder": encoder and encoder.to_dict(), "cells": len(self.map.cells)}
+        )
         noise = self.noise and self.noise.to_dict()
         write_json(folder / "release.json", {"label": self.label, "names": self.names, "noise": noise})
 
@@ -249,7 +253,9 @@ class LabelSums(Observation):
 
     def _fingerprint(self, hasher) -> None:
         hasher.update(repr([self.map.kind, self.names, self.map.ranges, self.label]).encode())
-        hasher.update(repr([self.map.encoder and self.map.encoder.to_dict(), self.noise and self.noise.to_dict()]).encode())
+        hasher.update(
+            repr([self.map.encoder and self.map.encoder.to_dict(), self.noise and self.noise.to_dict()]).encode()
+        )
         hasher.update(pd.util.hash_pandas_object(self.frame, index=False).to_numpy().tobytes())
         for values in (self.sums, self.weights):
             hasher.update(b"" if values is None else np.ascontiguousarray(values).tobytes())

@@ -45,7 +45,9 @@ def calibrated(
     if calibration not in CALIBRATIONS:
         raise ConfigError(f"calibration: {calibration!r} is not known; use {', '.join(CALIBRATIONS)}")
     if mechanism == "discrete_gaussian" and calibration != "zcdp":
-        raise ConfigError(f"calibration: {calibration} holds for the continuous Gaussian; use zcdp for the discrete one")
+        raise ConfigError(
+            f"calibration: {calibration} holds for the continuous Gaussian; use zcdp for the discrete one"
+        )
     if calibration == "zcdp":
         return Mechanism(mechanism, l2 / math.sqrt(2 * zcdp_budget(epsilon, delta)))
     scale = {"analytic": analytic_gaussian_scale, "classic": classic_gaussian_scale}[calibration]
