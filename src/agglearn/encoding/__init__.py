@@ -3,6 +3,7 @@
 from agglearn.encoding.binning import Binning, EqualWidth, Quantiles, binning
 from agglearn.encoding.coded import CodedEncoder
 from agglearn.encoding.encoder import UNSEEN, BinnedEncoder, CategoricalEncoder, FrameEncoder
+from agglearn.encoding.features import FeatureMap
 from agglearn.encoding.hashing import HashedEncoder
 from agglearn.encoding.target import TargetEncoder, with_target_encodings
 
@@ -13,6 +14,7 @@ __all__ = [
     "CategoricalEncoder",
     "CodedEncoder",
     "EqualWidth",
+    "FeatureMap",
     "FrameEncoder",
     "HashedEncoder",
     "Quantiles",

@@ -3,6 +3,7 @@
 from agglearn.observations.bags import Bags, LabelledBags
 from agglearn.observations.base import NoiseSpec, Observation
 from agglearn.observations.flows import FlowCounts, FlowInstances
+from agglearn.observations.label_sums import LabelSums
 from agglearn.observations.noise import with_gaussian_noise
 from agglearn.observations.recoding import encoded_from_noisy
 from agglearn.observations.records import Records
@@ -13,6 +14,7 @@ __all__ = [
     "ContingencyTables",
     "FlowCounts",
     "FlowInstances",
+    "LabelSums",
     "LabelledBags",
     "NoiseSpec",
     "Observation",

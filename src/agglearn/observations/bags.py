@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 
 from agglearn.errors import DataError
-from agglearn.observations.base import Observation, prepared, reading
+from agglearn.observations.base import NoiseSpec, Observation, prepared, reading
 from agglearn.products import read_json, write_json
 
 SHOWN = 10  # names listed in an error
@@ -27,6 +27,7 @@ class Bags(Observation):
     weights : (n,) weight of each instance, or None for 1. An instance of weight 0 counts for nothing.
     target : (B,) or (B, k) target of a bag, or None.
     names, bag_names : of columns and bags, for messages; by default their numbers.
+    noise : how noise was added to the counts, or None.
     """
 
     X: np.ndarray
@@ -36,6 +37,7 @@ class Bags(Observation):
     target: np.ndarray | None = None
     names: tuple[str, ...] = field(default=())
     bag_names: tuple[str, ...] = field(default=())
+    noise: NoiseSpec | None = None
 
     def __post_init__(self):
         put = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731
@@ -209,7 +211,8 @@ class Bags(Observation):
         for name in self._ARRAYS:
             if getattr(self, name) is not None:
                 np.save(folder / f"{name}.npy", getattr(self, name))
-        write_json(folder / "bags.json", {"names": self.names, "bag_names": self.bag_names})
+        noise = self.noise and self.noise.to_dict()
+        write_json(folder / "bags.json", {"names": self.names, "bag_names": self.bag_names, "noise": noise})
 
     @classmethod
     def load(cls, folder) -> Self:
@@ -218,10 +221,12 @@ class Bags(Observation):
         with reading(folder, "bags"):
             header = read_json(folder / "bags.json")
             arrays = {n: np.load(p) for n in cls._ARRAYS if (p := folder / f"{n}.npy").exists()}
-            return cls(**arrays, names=tuple(header["names"]), bag_names=tuple(header["bag_names"]))
+            noise = NoiseSpec(**header["noise"]) if header.get("noise") else None
+            return cls(**arrays, names=tuple(header["names"]), bag_names=tuple(header["bag_names"]), noise=noise)
 
     def _fingerprint(self, hasher) -> None:
-        hasher.update(repr([self.names, self.bag_names]).encode())
+        said = [self.names, self.bag_names, *([self.noise.to_dict()] if self.noise else [])]
+        hasher.update(repr(said).encode())
         for name in self._ARRAYS:
             value = getattr(self, name)
             hasher.update(f"{name}{None if value is None else (value.dtype.str, value.shape)}".encode())

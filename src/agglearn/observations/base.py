@@ -17,6 +17,8 @@ class NoiseSpec:
 
     `private` is true only when the noise was drawn unseeded through OpenDP; seeded noise of experiments is not
     private, whatever its epsilon. `adjacency` says how neighbouring data sets differ: in one `record` or `label`.
+    `scales` holds the scale per table (and of the `totals`) where they differ; `scale` is then the largest.
+    `postprocessing` names what was done after the noise (`clipped`, `projected`), which costs no privacy.
     """
 
     mechanism: str
@@ -25,6 +27,8 @@ class NoiseSpec:
     delta: float = 0.0
     adjacency: str = "record"
     private: bool = False
+    scales: dict[str, float] | None = None
+    postprocessing: str = "none"
 
     def to_dict(self) -> dict:
         return asdict(self)

@@ -187,6 +187,12 @@ class ContingencyTables(Observation):
         """Counts and label sums of one table as float64 arrays."""
         return self.tables[key].dense()
 
+    def private(self, epsilon: float, delta: float | None = None, **how) -> Self:
+        """The tables with noise drawn through OpenDP that promises (ε, δ); see `privacy.release_tables`."""
+        from agglearn.observations.privacy import release_tables  # which builds on this module
+
+        return release_tables(self, epsilon, delta, **how)
+
     def select(self, names: Iterable[str]) -> Self:
         """The tables of some features only, in the encoder's order."""
         wanted = set(present(names, self.names))

@@ -9,17 +9,19 @@ import numpy as np
 import pandas as pd
 
 from agglearn.datasets import Population
-from agglearn.encoding import FrameEncoder, HashedEncoder, with_target_encodings
+from agglearn.encoding import FeatureMap, FrameEncoder, HashedEncoder, with_target_encodings
 from agglearn.errors import ConfigError, DataError, NotAvailable
 from agglearn.evaluation import auc, brier, calibration_error, log_loss, normalized_log_likelihood
 from agglearn.evaluation.interactions import pair_interactions
 from agglearn.observations import (
     ContingencyTables,
+    LabelSums,
     Observation,
     Records,
     encoded_from_noisy,
     with_gaussian_noise,
 )
+from agglearn.observations.privacy import seeded
 from agglearn.seeds import generator
 from agglearn.seeds import seed as seed_of
 from agglearn.tasks.base import Measurement, Source, Task, Truth
@@ -69,13 +71,17 @@ class Classification(Task):
     given and not 0; their names stand in the log), `cross_buckets` (tables of pairs with more cells are hashed into so
     many). Of contingency tables only: `gaussian_noise` (σ, seeded) or `noise_share` (σ per training record), and
     `encode_noisy` ({above, modalities}: features of more values are encoded by what the noisy tables say of them).
+    Of label sums: `features` (`onehot`, `quadratic`, `scaled`), `ranges` (see `FeatureMap.fit`), `calibration`,
+    `sensitivity`. Of both: `epsilon` (seeded noise that would promise it; none without), `delta` (default 1/(10 N)),
+    `mechanism`; of tables `split`, `adjacency`, `postprocessing`, see `release_tables`.
     Parameters of a stored data set: `rows` (a random subset of that size). An entry's `encoding: {target: …}` or
     `{vocabulary: …}` sets training rows aside for it.
     """
 
     PARAMS: ClassVar = (
-        "binning", "buckets", "cross_buckets", "encode_noisy", "gaussian_noise", "hashed", "max_modalities",
-        "noise_share", "pairs",
+        "adjacency", "binning", "buckets", "calibration", "cross_buckets", "delta", "encode_noisy", "epsilon", "features",
+        "gaussian_noise", "hashed", "max_modalities", "mechanism", "noise_share", "pairs", "postprocessing", "ranges",
+        "sensitivity", "split",
     )  # fmt: skip
 
     MEASURES: ClassVar = {
@@ -90,6 +96,8 @@ class Classification(Task):
         "curve": ("", "higher"),
         "probability_rmse": ("", "lower"),
         "theta_error": ("", "lower"),
+        "coefficient": ("", ""),
+        "gradient_error": ("", "lower"),
     }
     truth: ClassVar = TestRows
 
@@ -104,8 +112,10 @@ class Classification(Task):
             return _tables(source, encoder, encoder.encode(frame), y, label, params, seed), test
         if kind is Records:
             return Records(encoder, frame[encoder.names], y, label, params.get("cross_buckets")), test
+        if kind is LabelSums:
+            return _label_sums(source, encoder, frame, y, label, params, seed), test
         raise ConfigError(
-            f"observe: Classification cannot make {kind.__name__}; it makes ContingencyTables and Records"
+            f"observe: Classification cannot make {kind.__name__}; it makes ContingencyTables, LabelSums and Records"
         )
 
     def measure(self, estimator, truth: TestRows, measures: list[str]) -> Iterator[Measurement]:
@@ -122,6 +132,13 @@ class Classification(Task):
             yield from _stages(estimator, truth, measures)
         if "probability_rmse" in measures and truth.probabilities is not None:
             yield Measurement("probability_rmse", float(np.sqrt(np.mean((p - truth.probabilities) ** 2))))
+        if "coefficient" in measures:
+            for name, value in zip(estimator.coef_names_, estimator.coef_, strict=True):
+                yield Measurement("coefficient", float(value), item=name)
+        if "gradient_error" in measures and len(getattr(estimator, "gradient_errors_", ())):
+            yield Measurement("gradient_error", float(estimator.gradient_errors_[-1, 1]))
+            for step, error in estimator.gradient_errors_:
+                yield Measurement("gradient_error", float(error), step=float(step))
         if "theta_error" in measures and truth.parameters and np.ndim(getattr(estimator, "theta_", 0)) == 2:
             yield Measurement("theta_error", _theta_error(estimator, truth.parameters["theta"]))
 
@@ -133,7 +150,34 @@ def _tables(source: Source, encoder: FrameEncoder, codes: np.ndarray, y: np.ndar
     if how := params.get("encode_noisy"):
         return encoded_from_noisy(encoder, codes, y, sigma, noise_seed, how["above"], how["modalities"], label, pairs)
     tables = ContingencyTables.from_codes(encoder, codes, y, label, pairs, params.get("cross_buckets"))
+    if promise := _promise(params, len(y)):
+        if sigma:
+            raise ConfigError("observe: epsilon and the size of the noise are both given; give one")
+        how = {k: params[k] for k in ("split", "adjacency", "postprocessing") if k in params}
+        return tables.private(**promise, **how, draw=seeded(seed_of("noise", source.name, seed)))
     return with_gaussian_noise(tables, sigma, noise_seed)
+
+
+def _label_sums(
+    source: Source, encoder: FrameEncoder, frame: pd.DataFrame, y: np.ndarray, label, params: dict, seed: int
+):
+    """Features of training rows and their sum, with the noise that the parameters ask for."""
+    mapped = FeatureMap.fit(params.get("features", "onehot"), encoder, frame, params.get("ranges"))
+    sums = LabelSums.from_map(mapped, frame[encoder.names], y, label=label)
+    promise = _promise(params, len(y))
+    if not promise:
+        return sums
+    how = {k: params[k] for k in ("calibration", "sensitivity") if k in params}
+    return sums.private(**promise, **how, draw=seeded(seed_of("noise", source.name, seed)))
+
+
+def _promise(params: dict, n: int) -> dict:
+    """ε, δ and mechanism of an observation; empty where it is to have no noise."""
+    if params.get("epsilon") is None:
+        return {}
+    mechanism = params.get("mechanism", "gaussian")
+    delta = None if mechanism.endswith("laplace") else params.get("delta", 1 / (10 * n))
+    return {"epsilon": params["epsilon"], "delta": delta, "mechanism": mechanism}
 
 
 def _encoder(source: Source, frame: pd.DataFrame, y: np.ndarray, params: dict, seed: int):

@@ -1,0 +1,303 @@
+"""Label sums: features without labels, and the one vector Σ y_i X_i.
+
+Source: the note on weighted aggregate logistic regression (its "dot-product" is the mean; here it is the sum, N times
+that).
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+
+from agglearn.encoding import FrameEncoder
+from agglearn.encoding.features import FeatureMap
+from agglearn.errors import ConfigError, DataError
+from agglearn.observations.base import NoiseSpec, Observation, prepared, reading
+from agglearn.observations.privacy.calibration import calibrated
+from agglearn.observations.privacy.mechanisms import Draw, secret
+from agglearn.products import read_json, write_json
+
+SENSITIVITIES = ("declared", "features", "coordinates")
+
+
+@dataclass(frozen=True, eq=False)
+class LabelSums(Observation):
+    """Public features and their sum over records with label 1. No label of a record is in it.
+
+    Attributes
+    ----------
+    map : from raw columns to k coordinates, an intercept of ones last where it has one.
+    frame : (n,) rows of raw features, by reference.
+    names : (k,) names of the coordinates of `sums`; must be those of the map, in its order.
+    sums : (k,) Σ w_i y_i X_i, exact or with noise.
+    weights : (n,) public weights of the records, or None for 1.
+    label : name of the label. noise : how noise was added, or None.
+
+    Raises
+    ------
+    DataError : sums of another length, or in another order than the map's coordinates; weights that are none.
+    """
+
+    map: FeatureMap
+    frame: pd.DataFrame
+    names: Sequence[str]
+    sums: np.ndarray
+    weights: np.ndarray | None = None
+    label: str = "label"
+    noise: NoiseSpec | None = None
+
+    def __post_init__(self):
+        object.__setattr__(self, "sums", np.asarray(self.sums, dtype=float))
+        object.__setattr__(self, "names", list(self.names))
+        _check_names(self.map.names, self.names, self.sums)
+        if not np.isfinite(self.sums).all():
+            bad = self.names[int(np.flatnonzero(~np.isfinite(self.sums))[0])]
+            raise DataError(f"sums: {bad!r} is no number")
+        if self.weights is not None:
+            _check_weights(np.asarray(self.weights), len(self.frame))
+
+    # -- making -------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def from_records(cls, X, y, *, bounds=None, weights=None, intercept: bool = True, label: str = "label") -> Self:
+        """Sums over a matrix of numbers.
+
+        Parameters
+        ----------
+        X : (n, k) DataFrame of numeric columns, or array (columns are then named x0, x1, …).
+        y : (n,) labels in {0, 1}.
+        bounds : (low, high) of all columns, or {column: (low, high)}: needed for `private`, unless its sensitivity is
+            taken from the features. Values outside are refused.
+        weights : (n,) weights ≥ 0 of the records, as public as the features; None for 1.
+        intercept : whether the sum of the labels is one more coordinate.
+
+        Raises
+        ------
+        DataError : labels other than 0 and 1, lengths that differ, values out of bounds, missing values.
+        """
+        frame = as_frame(X)
+        ranges = _bounds(bounds, list(frame.columns))
+        mapped = FeatureMap("columns", None, tuple(frame.columns), ranges, intercept=intercept)
+        return cls.from_map(mapped, frame, y, weights=weights, label=label)
+
+    @classmethod
+    def from_map(cls, mapped: FeatureMap, frame: pd.DataFrame, y, *, weights=None, label: str = "label") -> Self:
+        """Sums over the coordinates that a map makes of raw columns."""
+        y = np.asarray(y)
+        if y.shape != (len(frame),):
+            raise DataError(f"labels: {y.shape} for {len(frame)} records")
+        if not np.isin(y, (0, 1)).all():
+            raise DataError("labels: must be 0 or 1; map them first")
+        mapped.check_ranges(frame)
+        weighted = y.astype(float) if weights is None else y * _check_weights(np.asarray(weights, float), len(y))
+        return cls(mapped, frame, mapped.names, mapped.matrix(frame).T @ weighted, weights, label)
+
+    @classmethod
+    def from_release(cls, X, sums, names: Sequence[str] | None = None, *, noise: NoiseSpec | None, **more) -> Self:
+        """Features of one's own and sums that somebody else released over them.
+
+        Parameters
+        ----------
+        X : as in `from_records`. sums : Series by coordinate name, or a vector with its `names`; in the matrix's order.
+        noise : of the release, None where it is exact. more : `bounds`, `weights`, `intercept`, `label`.
+        """
+        if isinstance(sums, pd.Series):
+            sums, names = sums.to_numpy(), list(sums.index)
+        if names is None:
+            raise DataError("sums: give the names of their coordinates, so that their order can be checked")
+        zeros = np.zeros(len(X))
+        return replace(cls.from_records(X, zeros, **more), sums=np.asarray(sums, float), names=list(names), noise=noise)
+
+    # -- privacy ------------------------------------------------------------------------------------------------
+
+    def sensitivity(self, order: int = 2, of: str | float = "declared") -> float:
+        """What one label can change in the sums, as an L1 (`order` 1) or L2 norm: the largest w‖X‖ of a record.
+
+        Parameters
+        ----------
+        of : `declared`, from bounds alone; `features`, the largest norm of the rows that are there (features are public
+            here: the caller accepts that they are looked at); `coordinates`, the note's √k for features in [0, 1].
+            A number is taken as it is.
+
+        Raises
+        ------
+        ConfigError : `declared` or `coordinates` where no bounds, or wider ones, were declared; unknown `of`.
+        """
+        if not isinstance(of, str):
+            if not 0 < of < math.inf:
+                raise ConfigError(f"sensitivity: must be a number above 0, got {of}")
+            return float(of)
+        if of not in SENSITIVITIES:
+            raise ConfigError(f"sensitivity: {of!r} is not known; use {', '.join(SENSITIVITIES)}, or a number")
+        heaviest = 1.0 if self.weights is None else float(np.max(self.weights))
+        if of == "features":
+            x = abs(self.matrix) ** order
+            norms = np.asarray(x.sum(axis=1)).ravel() ** (1 / order)
+            return float((norms * (1.0 if self.weights is None else self.weights)).max()) + self._rounding(order)
+        largest = self.map.largest(order)
+        if largest is None:
+            raise ConfigError(
+                "sensitivity: the features have no declared bounds; declare them (bounds=…), or accept the largest norm of "
+                "the features that are there (sensitivity='features')"
+            )
+        if of == "coordinates":
+            if any(max(map(abs, r)) > 1 for r in self.map.ranges.values()) and self.map.kind == "columns":
+                raise ConfigError("sensitivity: 'coordinates' holds for features within [0, 1]; use 'declared'")
+            largest = len(self.names)
+        return heaviest * largest ** (1 / order) + self._rounding(order)
+
+    def _rounding(self, order: int) -> float:
+        """Bound of what adding up in floating point can add to a distance; none where all terms are whole."""
+        x = self.matrix
+        whole = (x.data == np.round(x.data)).all() and self.weights is None
+        return 0.0 if whole else 2 * len(self.frame) * 2.0**-53 * float(np.linalg.norm(abs(x).sum(axis=0), order))
+
+    def private(
+        self, epsilon: float, delta: float | None = None, *, mechanism: str = "gaussian",
+        calibration: str | None = None, sensitivity: str | float = "declared", draw: Draw = secret,
+    ) -> Self:  # fmt: skip
+        """The sums with noise that protects every single label, drawn once, through OpenDP.
+
+        The features are public, so neighbouring data sets differ in one label (`adjacency` label). Whatever is learned
+        from the result, in however many steps, costs nothing more.
+
+        Parameters
+        ----------
+        epsilon, delta : of the promise; Laplace noise takes no delta.
+        mechanism : `gaussian`, `laplace`, and where sums are whole `discrete_gaussian`, `discrete_laplace`.
+        calibration : `analytic` (default), `zcdp`, or `classic`, the note's, which holds for ε < 1 only.
+        sensitivity : see `sensitivity`.
+        draw : `seeded(seed)` instead for reproducible noise that is not private.
+
+        Raises
+        ------
+        ConfigError : ε, δ or bounds that give no promise; the classic calibration from ε = 1 on in a private release.
+        DataError : sums that have noise already.
+        """
+        if self.noise is not None:
+            raise DataError(f"the sums have {self.noise.mechanism} noise already")
+        if calibration == "classic" and epsilon >= 1 and draw is secret:
+            raise ConfigError(f"calibration: classic promises nothing at epsilon {epsilon:g}; use analytic")
+        l1, l2 = (
+            (self.sensitivity(1, sensitivity), 0)
+            if mechanism.endswith("laplace")
+            else (0, self.sensitivity(2, sensitivity))
+        )
+        law = calibrated(mechanism, epsilon, delta, l1, l2, calibration)
+        noisy = draw(law, self.sums, "label sums", self.names)
+        spec = NoiseSpec(law.kind, float(law.scale), float(epsilon), float(delta or 0), "label", draw is secret)
+        return replace(self, sums=noisy, noise=spec)
+
+    # -- using --------------------------------------------------------------------------------------------------
+
+    @property
+    def matrix(self) -> sparse.csr_array:
+        """(n, k) coordinates of the records; made once."""
+        if not hasattr(self, "_matrix"):
+            object.__setattr__(self, "_matrix", self.map.matrix(self.frame))
+        return self._matrix
+
+    @property
+    def noise_scale(self) -> float:
+        """Standard deviation of the noise on each coordinate; 0 without noise."""
+        if self.noise is None:
+            return 0.0
+        from agglearn.observations.privacy.mechanisms import Mechanism
+
+        return math.sqrt(Mechanism(self.noise.mechanism, self.noise.scale).variance)
+
+    def outside(self) -> np.ndarray:
+        """(k,) whether a coordinate's sum is beyond what any labels could give: then the likelihood has no maximum."""
+        w = np.ones(len(self.frame)) if self.weights is None else self.weights
+        x, slack = self.matrix, 1e-9 * np.maximum(abs(self.sums), 1)
+        least, most = x.minimum(0).T @ w, x.maximum(0).T @ w
+        return (self.sums < least - slack) | (self.sums > most + slack)
+
+    # -- keeping ------------------------------------------------------------------------------------------------
+
+    def save(self, folder) -> None:
+        """Write the features (`features.parquet`, `map.npz`) and, apart from them, the release: `release.json` with
+        mechanism, ε, δ and adjacency, and `sums.npy`."""
+        folder = prepared(folder)
+        self.frame.to_parquet(folder / "features.parquet", index=False)
+        state = self.map.state()
+        np.savez(folder / "map.npz", **{f"cells{i}": c for i, c in enumerate(state.pop("cells"))})
+        encoder = state.pop("encoder")
+        np.save(folder / "sums.npy", self.sums)
+        if self.weights is not None:
+            np.save(folder / "weights.npy", np.asarray(self.weights))
+        write_json(
+            folder / "map.json", state | {"encoder": encoder and encoder.to_dict(), "cells": len(self.map.cells)}
+        )
+        noise = self.noise and self.noise.to_dict()
+        write_json(folder / "release.json", {"label": self.label, "names": self.names, "noise": noise})
+
+    @classmethod
+    def load(cls, folder) -> Self:
+        """Read what `save` wrote; the checks of the constructor apply."""
+        folder = Path(folder)
+        with reading(folder, "label sums"):
+            state, release = read_json(folder / "map.json"), read_json(folder / "release.json")
+            with np.load(folder / "map.npz") as arrays:
+                state["cells"] = [arrays[f"cells{i}"] for i in range(state["cells"])]
+            state["encoder"] = FrameEncoder.from_dict(state["encoder"]) if state["encoder"] else None
+            weights = np.load(folder / "weights.npy") if (folder / "weights.npy").is_file() else None
+            noise = NoiseSpec(**release["noise"]) if release["noise"] else None
+            frame, sums = pd.read_parquet(folder / "features.parquet"), np.load(folder / "sums.npy")
+            return cls(FeatureMap.of(state), frame, release["names"], sums, weights, release["label"], noise)
+
+    def _fingerprint(self, hasher) -> None:
+        hasher.update(repr([self.map.kind, self.names, self.map.ranges, self.label]).encode())
+        hasher.update(
+            repr([self.map.encoder and self.map.encoder.to_dict(), self.noise and self.noise.to_dict()]).encode()
+        )
+        hasher.update(pd.util.hash_pandas_object(self.frame, index=False).to_numpy().tobytes())
+        for values in (self.sums, self.weights):
+            hasher.update(b"" if values is None else np.ascontiguousarray(values).tobytes())
+
+
+def as_frame(X) -> pd.DataFrame:
+    """A matrix as a frame; the columns of an array are x0, x1, …"""
+    if isinstance(X, pd.DataFrame):
+        return X
+    x = np.asarray(X)
+    if x.ndim != 2:
+        raise DataError(f"X: must be (records, features), got shape {x.shape}")
+    return pd.DataFrame(x, columns=[f"x{j}" for j in range(x.shape[1])])
+
+
+def _bounds(bounds, columns: list[str]) -> dict[str, tuple[float, float]]:
+    if bounds is None:
+        return {}
+    if not isinstance(bounds, Mapping):
+        bounds = dict.fromkeys(columns, tuple(bounds))
+    for name in columns:
+        if name not in bounds:
+            raise ConfigError(f"bounds: none for column {name!r}; declare (low, high) for it")
+        low, high = bounds[name]
+        if not -math.inf < low <= high < math.inf:
+            raise ConfigError(f"bounds: {name}: ({low}, {high}) is no range")
+    return {name: (float(bounds[name][0]), float(bounds[name][1])) for name in columns}
+
+
+def _check_names(wanted: list[str], names: list[str], sums: np.ndarray) -> None:
+    if sums.shape != (len(wanted),):
+        raise DataError(f"sums: {sums.shape} for {len(wanted)} coordinates; a release of other features?")
+    if names == wanted:
+        return
+    if len(names) != len(wanted):
+        raise DataError(f"sums: {len(names)} names for {len(wanted)} coordinates")
+    at = next(i for i, (a, b) in enumerate(zip(names, wanted, strict=True)) if a != b)
+    todo = "; bring them into one order" if sorted(names) == sorted(wanted) else ""
+    raise DataError(f"sums: coordinate {at + 1} of the release is {names[at]!r}, of the features {wanted[at]!r}{todo}")
+
+
+def _check_weights(weights: np.ndarray, n: int) -> np.ndarray:
+    if weights.shape != (n,) or not (np.isfinite(weights) & (weights >= 0)).all():
+        raise DataError(f"weights: must be ({n},) numbers from 0 on, got shape {weights.shape}")
+    return weights

@@ -1,0 +1,119 @@
+"""Noise laws, and the two ways to draw from them: seeded (experiments, not private) and secret (OpenDP, releases).
+
+Laws: Laplace and Gaussian (Dwork and Roth 2014, sections 3.3 and A), discrete Laplace (Ghosh et al. 2009), discrete
+Gaussian (Canonne, Kamath, Steinke 2020).
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from agglearn.errors import ConfigError, DataError
+from agglearn.seeds import generator
+
+MECHANISMS = ("gaussian", "laplace", "discrete_gaussian", "discrete_laplace")
+TAIL = 12  # standard deviations of a discrete Gaussian that are drawn from: what lies beyond has probability 1e-32
+
+
+@dataclass(frozen=True)
+class Mechanism:
+    """Independent noise on every number.
+
+    Attributes
+    ----------
+    kind : one of `MECHANISMS`.
+    scale : σ of a Gaussian, b of a Laplace law; an array gives every number its own (continuous laws, seeded only).
+    """
+
+    kind: str
+    scale: float | np.ndarray
+
+    def __post_init__(self):
+        known_mechanism(self.kind)
+        if not (np.all(np.asarray(self.scale) >= 0) and np.all(np.isfinite(self.scale))):
+            raise ConfigError(f"scale: must be a number from 0 on, got {self.scale}")
+
+    @property
+    def discrete(self) -> bool:
+        """Whether the noise is whole, for whole numbers."""
+        return self.kind.startswith("discrete_")
+
+    @property
+    def gaussian(self) -> bool:
+        return self.kind.endswith("gaussian")
+
+    @property
+    def variance(self) -> float:
+        """Variance of the noise; a discrete Gaussian's is below σ², by next to nothing from σ = 1 on."""
+        if self.kind == "discrete_laplace":
+            return 1 / (2 * math.sinh(1 / (2 * self.scale)) ** 2)
+        if self.kind == "discrete_gaussian":
+            support, p = discrete_gaussian(self.scale)
+            return float(p @ support.astype(float) ** 2)
+        return self.scale**2 * (1 if self.gaussian else 2)
+
+    def noise(self, rng: np.random.Generator, shape) -> np.ndarray:
+        """Seeded noise."""
+        if self.kind == "gaussian":
+            return rng.normal(0, self.scale, shape)
+        if self.kind == "laplace":
+            return rng.laplace(0, self.scale, shape)
+        if self.kind == "discrete_laplace":  # the difference of two geometric numbers
+            up, down = rng.geometric(-math.expm1(-1 / self.scale), (2, *np.atleast_1d(shape)))
+            return up - down
+        support, p = discrete_gaussian(self.scale)
+        return rng.choice(support, size=shape, p=p)
+
+
+Draw = Callable[..., np.ndarray]  # (mechanism, values, *names) → the values with noise
+
+
+def known_mechanism(kind: str) -> str:
+    """The kind; ConfigError for one that there is not."""
+    if kind not in MECHANISMS:
+        raise ConfigError(f"mechanism: {kind!r} is not known; use {', '.join(MECHANISMS)}")
+    return kind
+
+
+def discrete_gaussian(sigma: float) -> tuple[np.ndarray, np.ndarray]:
+    """Support and probabilities of the discrete Gaussian, p(k) ∝ exp(−k²/2σ²), within `TAIL` σ."""
+    reach = math.ceil(TAIL * sigma) + 1
+    support = np.arange(-reach, reach + 1)
+    p = np.exp(-((support / sigma) ** 2) / 2)
+    return support, p / p.sum()
+
+
+def seeded(seed: int) -> Draw:
+    """Draws of streams that belong to seed and names: reproducible, hence not private."""
+
+    def draw(mechanism: Mechanism, values: np.ndarray, *names) -> np.ndarray:
+        rng = generator(mechanism.kind.replace("_", " ") + " noise", seed, *names)
+        return values + mechanism.noise(rng, np.shape(values))
+
+    return draw
+
+
+def secret(mechanism: Mechanism, values: np.ndarray, *names) -> np.ndarray:
+    """Draws by OpenDP, from the system's secret randomness: of the values, nothing is told beyond what the law promises.
+
+    Raises
+    ------
+    DataError : values that are not finite, or not whole under a discrete law.
+    """
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    whole = mechanism.discrete
+    kind = "i64" if whole else "f64"
+    flat = np.ravel(np.asarray(values))
+    if not np.isfinite(flat).all() or (whole and (flat != np.round(flat)).any()):
+        raise DataError(f"{mechanism.kind} noise needs {'whole' if whole else 'finite'} numbers; use another mechanism")
+    domain = dp.vector_domain(dp.atom_domain(T=kind) if whole else dp.atom_domain(T=kind, nan=False))
+    if mechanism.gaussian:
+        measurement = dp.m.make_gaussian(domain, dp.l2_distance(T="f64"), scale=float(mechanism.scale))
+    else:
+        measurement = dp.m.make_laplace(domain, dp.l1_distance(T=kind), scale=float(mechanism.scale))
+    given = flat.astype(np.int64 if whole else np.float64).tolist()
+    return np.asarray(measurement(given)).reshape(np.shape(values)) if given else np.asarray(values)

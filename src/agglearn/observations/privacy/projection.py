@@ -1,0 +1,86 @@
+"""What may be done to noisy tables without costing privacy: cutting counts, and making tables agree with one another.
+
+Agreement: every table is a sum of orthogonal parts (grand mean, main effects, interaction). Tables agree when each part
+is the same wherever it occurs, so the weighted least-squares projection is, part by part, the mean of what the tables
+say of it, weighted by precision. Noise is independent and alike within a table.
+"""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from agglearn.observations.tables import ContingencyTables, Table
+
+TOTALS = "totals"
+
+
+def clipped(tables: ContingencyTables) -> ContingencyTables:
+    """Counts of at least 0, and label sums between 0 and the count. Small counts grow in the mean."""
+    cut = {}
+    for key, t in tables.tables.items():
+        counts = np.maximum(t.counts, 0)
+        cut[key] = replace(t, counts=counts, label_sums=np.clip(t.label_sums, 0, counts))
+    return _said(replace(tables, tables=cut), "clipped")
+
+
+def projected(tables: ContingencyTables) -> ContingencyTables:
+    """The nearest tables that agree, counts and label sums apart: all have one total, and pairs have the marginals of their
+    features. Weights are the inverse variances that `noise` states. Hashed pairs have no marginals and stay."""
+    noise = tables.noise
+    scale = lambda key: (noise.scales or {}).get(_name(tables, key), noise.scale) if noise else 1.0  # noqa: E731
+    hashed = tables.hashed_pairs
+    dense = {k: np.stack(t.dense()) for k, t in tables.tables.items() if k not in hashed}
+    precision = {k: 1 / scale(k) ** 2 for k in dense}
+    totals = np.array([tables.total, tables.positives], float)
+    agreed = _grand_totals(dense, precision, totals, 1 / scale(TOTALS) ** 2)
+    effects = _main_effects(dense, precision)
+    mended = {k: _assembled(k, t, agreed, effects) for k, t in dense.items()}
+    new = {k: Table(t[0].shape, np.arange(t[0].size), t[0].ravel(), t[1].ravel()) for k, t in mended.items()}
+    total = max(float(agreed[0]), 2.0)
+    positives = min(max(float(agreed[1]), 1.0), total - 1)
+    return _said(replace(tables, total=total, positives=positives, tables=tables.tables | new), "projected")
+
+
+def _grand_totals(dense: dict, precision: dict, totals: np.ndarray, weight: float) -> np.ndarray:
+    """(2,) records and positives: what a table's n cells add up to has n times the variance of one."""
+    weights = [weight, *(precision[k] / t[0].size for k, t in dense.items())]
+    sums = [totals, *(t.reshape(2, -1).sum(axis=1) for t in dense.values())]
+    return np.average(sums, axis=0, weights=weights)
+
+
+def _main_effects(dense: dict, precision: dict) -> dict:
+    """{feature: (2, size) deviations of its marginal from evenness}; a sum over n cells has n times the variance."""
+    found: dict = {}
+    for key, t in dense.items():
+        for axis, i in enumerate(key):
+            marginal = t if len(key) == 1 else t.sum(axis=2 - axis)
+            others = math.prod(t.shape[1:]) / t.shape[1 + axis]
+            centred = marginal - marginal.mean(axis=1, keepdims=True)
+            found.setdefault(i, []).append((centred, precision[key] / others))
+    return {i: np.average([c for c, _ in said], axis=0, weights=[w for _, w in said]) for i, said in found.items()}
+
+
+def _assembled(key, table: np.ndarray, totals: np.ndarray, effects: dict) -> np.ndarray:
+    """A table with its own interaction, and mean and main effects as agreed."""
+    if len(key) == 1:
+        return totals[:, None] / table.shape[1] + effects[key[0]]
+    rows, columns = table.shape[1:]
+    first, second = table.mean(axis=2, keepdims=True), table.mean(axis=1, keepdims=True)
+    interaction = table - first - second + table.mean(axis=(1, 2), keepdims=True)
+    i, j = key
+    return (
+        interaction
+        + totals[:, None, None] / (rows * columns)
+        + effects[i][:, :, None] / columns
+        + effects[j][:, None, :] / rows
+    )
+
+
+def _name(tables: ContingencyTables, key) -> str:
+    return key if key == TOTALS else " × ".join(tables.names[i] for i in key)
+
+
+def _said(tables: ContingencyTables, what: str) -> ContingencyTables:
+    """The tables with the step recorded beside the noise."""
+    return replace(tables, noise=replace(tables.noise, postprocessing=what)) if tables.noise else tables

@@ -1,0 +1,135 @@
+"""Observations with noise for privacy: tables, bag counts, flow counts. Label sums release themselves."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from agglearn.errors import ConfigError, DataError
+from agglearn.observations.bags import Bags
+from agglearn.observations.base import NoiseSpec
+from agglearn.observations.flows import FlowCounts
+from agglearn.observations.privacy.budget import TOTALS, mechanisms
+from agglearn.observations.privacy.calibration import calibrated, checked
+from agglearn.observations.privacy.mechanisms import Draw, Mechanism, secret
+from agglearn.observations.privacy.projection import clipped, projected
+from agglearn.observations.tables import ContingencyTables, Table
+
+MOST_CELLS = 100_000_000  # with noise every cell is occupied: 24 bytes each
+POSTPROCESSING = {"none": lambda tables: tables, "clip": clipped, "project": projected}
+
+
+def release_tables(
+    tables: ContingencyTables, epsilon: float, delta: float | None = None, *, mechanism: str = "gaussian",
+    split: str = "uniform", adjacency: str = "record", postprocessing: str = "none", draw: Draw = secret,
+) -> ContingencyTables:  # fmt: skip
+    """All tables and both totals with noise that promises (ε, δ) for the release as a whole.
+
+    Parameters
+    ----------
+    split : of the budget over tables, see `budget.shares`.
+    adjacency : `record`, one record more or less; `label`, one label exchanged: then counts are public and exact, and
+        label sums alone have noise.
+    postprocessing : `none`; `clip` (counts from 0 on, label sums within them); `project` (tables made to agree with one
+        another). It costs no privacy.
+    draw : `secret` draws through OpenDP; `seeded(seed)` the same law, reproducible and not private.
+
+    Raises
+    ------
+    ConfigError : ε ≤ 0, δ outside (0, 1), an unknown mechanism, split or adjacency. DataError : noise already.
+    """
+    if postprocessing not in POSTPROCESSING:
+        raise ConfigError(f"postprocessing: {postprocessing!r} is not known; use {', '.join(POSTPROCESSING)}")
+    laws = mechanisms(tables, mechanism, epsilon, delta, split, adjacency)
+    scales = {table_name(tables, k): float(law.scale) for k, law in laws.items()}
+    spec = NoiseSpec(
+        mechanism, max(scales.values()), float(epsilon), float(delta or 0), adjacency, draw is secret,
+        None if split == "uniform" else scales,
+    )  # fmt: skip
+    return POSTPROCESSING[postprocessing](noisy_tables(tables, laws, draw, spec))
+
+
+def noisy_tables(tables: ContingencyTables, laws: dict, draw: Draw, spec: NoiseSpec) -> ContingencyTables:
+    """The tables with independent noise on count and label sum of every cell, empty ones too, and on both totals.
+
+    The noise of a table depends on the names of its features, not on which other tables there are. Totals are
+    kept apart from nonsense: at least one record of each label.
+    """
+    if tables.noise is not None:
+        raise DataError(f"the tables have {tables.noise.mechanism} noise already")
+    cells = sum(math.prod(t.shape) for t in tables.tables.values())
+    if cells > MOST_CELLS:
+        raise DataError(
+            f"noise on all {cells:,} cells needs too much memory; use fewer pairs, or hash the largest features"
+        )
+    first, names = 1 if spec.adjacency == "label" else 0, tables.names  # counts are public where labels alone are not
+
+    def noisy(key, table: Table) -> Table:
+        values = np.stack([part.ravel() for part in table.dense()])
+        values[first:] = draw(laws[key], values[first:], [names[i] for i in key])
+        return Table(table.shape, np.arange(values.shape[1]), *values)
+
+    found = {key: noisy(key, table) for key, table in tables.tables.items()}
+    totals = np.array([tables.total, tables.positives], float)
+    totals[first:] = draw(laws[TOTALS], totals[first:], TOTALS)
+    total = max(totals[0], 2.0)
+    positives = min(max(totals[1], 1.0), total - 1)
+    return replace(tables, total=float(total), positives=float(positives), tables=found, noise=spec)
+
+
+def table_name(tables: ContingencyTables, key) -> str:
+    """`age`, `age × job`, or `totals`."""
+    return key if key == TOTALS else " × ".join(tables.names[i] for i in key)
+
+
+def release_bag_counts(
+    bags: Bags, epsilon: float, delta: float | None = None, *, mechanism: str = "discrete_laplace", draw: Draw = secret
+) -> Bags:
+    """Bags whose numbers of positives have noise, cut to 0 … size; sizes and covariates are public.
+
+    Neighbours differ in one label, which changes the positives of one bag by 1: bags compose in parallel.
+
+    Raises
+    ------
+    DataError : weights, other than two classes, noise already. ConfigError : see `calibrated`.
+    """
+    if bags.counts is None or bags.counts.shape[1] != 2 or bags.weights is not None:
+        raise DataError("noise on bag counts needs bags of two classes without weights")
+    if bags.noise is not None:
+        raise DataError(f"the counts have {bags.noise.mechanism} noise already")
+    law = calibrated(mechanism, epsilon, delta, 1, 1)
+    positives = np.clip(np.round(draw(law, bags.counts[:, 1], "bag counts")), 0, bags.sizes).astype(np.int64)
+    spec = spec_of(law, epsilon, delta, "label", draw)
+    return replace(bags, counts=np.column_stack([bags.sizes - positives, positives]), noise=spec)
+
+
+def release_flow_counts(
+    flows: FlowCounts, epsilon: float, delta: float | None = None, *, mechanism: str = "laplace", draw: Draw = secret
+) -> FlowCounts:
+    """Flow counts with noise on every entry that was observed; one person more or less is in one cell of every node's
+    and every edge's table, over which the budget is split (all with the same scale).
+
+    Raises
+    ------
+    DataError : counts that are not exact, or repeated. ConfigError : see `calibrated`.
+    """
+    if flows.noise != "exact":
+        raise DataError(f"the counts have {flows.noise} noise already")
+    parts = {k: getattr(flows, k) for k in ("node_counts", "edge_counts") if getattr(flows, k) is not None}
+    if any(v.ndim != n for k, v in parts.items() for n in [2 if k == "node_counts" else 3]):
+        raise DataError("repeated exact counts: give each once")
+    n = sum(len(v) for v in parts.values())
+    law = calibrated(mechanism, epsilon, delta, n, math.sqrt(n), None if mechanism.endswith("laplace") else "zcdp")
+    for name, values in parts.items():
+        seen = ~np.isnan(values)
+        parts[name] = values.copy()
+        parts[name][seen] = draw(law, values[seen], name)
+    noise = "gaussian" if law.gaussian else "laplace"
+    spec = spec_of(law, epsilon, delta, "record", draw)
+    return replace(flows, **parts, noise=noise, scale=float(law.scale), population_size=None, privacy=spec)
+
+
+def spec_of(law: Mechanism, epsilon: float, delta: float | None, adjacency: str, draw: Draw) -> NoiseSpec:
+    """What is recorded of one mechanism's noise."""
+    checked(epsilon, delta, law.kind)
+    return NoiseSpec(law.kind, float(law.scale), float(epsilon), float(delta or 0), adjacency, draw is secret)
