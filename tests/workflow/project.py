@@ -65,7 +65,7 @@ class Project:
     def run(self, *arguments: str) -> "Outcome":
         began = time.monotonic()
         process = self.start(*arguments)
-        said, _ = process.communicate(timeout=540)
+        said, _ = process.communicate(timeout=1200)
         return Outcome(process.returncode, said, time.monotonic() - began)
 
     def computed(self) -> dict[str, float]:
