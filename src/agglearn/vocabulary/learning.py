@@ -41,6 +41,10 @@ class OnClusters(Estimator):
         self.scores_ = np.array([log_likelihood(y[held], self._probabilities(t, clusters[held])) for t in self.tries_])
         self.best_ = int(np.argmax(self.scores_))
 
+    def warm_up(self) -> None:
+        """Compile the quantiser's kernels, or load them."""
+        self.quantizer.warm_up()
+
     def _clusters(self, codes: np.ndarray) -> np.ndarray:
         q = self.quantizer_
         columns = [np.append(q.labels_[n], q.unseen_[n])[codes[:, i]] for i, n in enumerate(self.encoder_.names)]
