@@ -80,7 +80,7 @@ class LogisticOnClusters(OnClusters):
     """
 
     def __init__(
-        self, quantizer, strengths=(0.01, 0.03, 0.1, 0.3, 1.0), validation=0.2, max_iter=100, random_state=None
+        self, quantizer, strengths=(0.03, 0.1, 0.3), validation=0.2, max_iter=100, random_state=None
     ):
         self.quantizer = quantizer
         self.strengths = strengths
