@@ -101,7 +101,7 @@ def whole_log(scale: float) -> None:
     def work(method):
         method.warm_up()
         start = time.perf_counter()
-        tables = ClickTables(n_values=values, n=rows, n_test=1).draw(0).train
+        tables = ClickTables(n_values=values, n=rows, n_test=1000).draw(0).train
         drawn = time.perf_counter() - start
         method.fit(tables)
         return drawn, time.perf_counter() - start - drawn, method.relative_loss_

@@ -41,6 +41,10 @@ class OnClusters(Estimator):
         self.scores_ = np.array([log_likelihood(y[held], self._probabilities(t, clusters[held])) for t in self.tries_])
         self.best_ = int(np.argmax(self.scores_))
 
+    def warm_up(self) -> None:
+        """Compile the quantiser's kernels, or load them."""
+        self.quantizer.warm_up()
+
     def _clusters(self, codes: np.ndarray) -> np.ndarray:
         q = self.quantizer_
         columns = [np.append(q.labels_[n], q.unseen_[n])[codes[:, i]] for i, n in enumerate(self.encoder_.names)]
@@ -76,7 +80,7 @@ class LogisticOnClusters(OnClusters):
     """
 
     def __init__(
-        self, quantizer, strengths=(0.01, 0.03, 0.1, 0.3, 1.0), validation=0.2, max_iter=100, random_state=None
+        self, quantizer, strengths=(0.03, 0.1, 0.3), validation=0.2, max_iter=100, random_state=None
     ):
         self.quantizer = quantizer
         self.strengths = strengths

@@ -1,0 +1,119 @@
+"""Classifiers on compressed features: what they are fitted to, what they keep, and that they learn."""
+
+import importlib.util
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from agglearn.datasets import ClickLog
+from agglearn.errors import NotAvailable
+from agglearn.estimator import Estimator
+from agglearn.evaluation import log_likelihood, log_loss
+from agglearn.observations import Records
+from agglearn.seeds import generator
+from agglearn.vocabulary import LogisticOnClusters, NetworkOnClusters, OptimalQuantizer, SubmodularQuantizer
+from agglearn.vocabulary.network import probabilities, settings
+
+HERE = importlib.util.find_spec("torch") is not None
+needs_torch = pytest.mark.skipif(not HERE, reason="PyTorch is not installed (`make torch` installs it)")
+
+
+@pytest.fixture(scope="module")
+def log():
+    population = ClickLog(n_features=5, n_values=400, n=6000, strength=2.0).draw(0)
+    records = Records.from_records(population.frame[:4000].assign(y=population.y[:4000]), "y")
+    return records, population.frame[4000:], population.y[4000:]
+
+
+def better_than_base(model, frame, y) -> float:
+    return log_likelihood(y, model.predict_proba(frame)[:, 1]) - log_likelihood(y, np.full(len(y), y.mean()))
+
+
+def test_logistic_learns_and_survives_saving(log, tmp_path):
+    records, frame, y = log
+    model = LogisticOnClusters(SubmodularQuantizer(60, min_count=10), random_state=3).fit(records)
+    assert better_than_base(model, frame, y) > 0.05
+    assert model.quantizer_.n_clusters_ == sum(model.sizes_) == 60
+    assert len(model.tries_) == len(model.strengths)
+    assert model.scores_[model.best_] == model.scores_.max()
+    stages = [p for _, _, p in model.staged_predict_proba(frame)]
+    assert (stages[model.best_] == model.predict_proba(frame)[:, 1]).all()
+    model.save(tmp_path)
+    again = Estimator.load(tmp_path)
+    assert (again.predict_proba(frame) == model.predict_proba(frame)).all()
+    assert again.quantizer.get_params() == model.quantizer.get_params()
+
+
+def test_held_out_rows_are_in_no_cluster(log):
+    """Labels of the rows that choose among settings do not move a cluster; those of the others do."""
+    records, _, _ = log
+    model = LogisticOnClusters(OptimalQuantizer(60), random_state=3).fit(records)
+    n = len(records.y)
+    held = np.zeros(n, bool)
+    held[generator("validation", 3).permutation(n)[: round(0.2 * n)]] = True
+    for part, same in ((held, True), (~held, False)):
+        y = np.where(part, 1 - records.y, records.y).astype(np.int8)
+        other = LogisticOnClusters(OptimalQuantizer(60), random_state=3)
+        other.fit(Records(records.encoder, records.frame, y))
+        equal = all(
+            (a == b).all()
+            for a, b in zip(model.quantizer_.labels_.values(), other.quantizer_.labels_.values(), strict=True)
+        )
+        assert equal is same
+
+
+def test_unseen_values_have_a_prediction(log):
+    records, frame, _ = log
+    model = LogisticOnClusters(OptimalQuantizer(60, min_count=10)).fit(records)
+    p = model.predict_proba(pd.DataFrame({c: ["new"] for c in frame}))
+    assert 0 < p[0, 1] < 1
+
+
+@pytest.mark.skipif(HERE, reason="PyTorch is installed")
+def test_without_pytorch_there_is_one_line(log):
+    with pytest.raises(NotAvailable, match="make torch"):
+        NetworkOnClusters(OptimalQuantizer(60)).fit(log[0])
+
+
+def test_settings_lie_in_the_paper_s_ranges():
+    drawn = [settings(k, np.random.default_rng(k)) for k in range(1, 300)]
+    for name, low, high in (
+        ("hidden", 100, 1280),
+        ("layers", 1, 5),
+        ("rate", 1e-6, 1e-2),
+        ("clip", 1, 1000),
+        ("l2", 0, 1e-4),
+    ):
+        values = [s[name] for s in drawn]
+        assert low <= min(values) < max(values) <= high
+    assert np.median([s["rate"] for s in drawn]) == pytest.approx(1e-4, rel=0.6)  # log-uniform
+
+
+def test_probabilities_are_the_network_s():
+    """A network written out by hand: two features, one hidden layer."""
+    rng = np.random.default_rng(0)
+    weights = {"0.weight": rng.normal(size=(5, 2)), "2.weight": rng.normal(size=(4, 4)), "2.bias": rng.normal(size=4),
+               "4.weight": rng.normal(size=(1, 4)), "4.bias": rng.normal(size=1)}  # fmt: skip
+    found = probabilities(weights, np.array([[0, 1], [1, 2]]), [2, 3])
+    for p, rows in zip(found, ([0, 3], [1, 4]), strict=True):
+        hidden = np.maximum(weights["2.weight"] @ weights["0.weight"][rows].ravel() + weights["2.bias"], 0)
+        z = weights["4.weight"] @ hidden + weights["4.bias"]
+        assert p == pytest.approx(1 / (1 + np.exp(-z[0])))
+
+
+@needs_torch
+def test_network_learns_and_repeats_itself(log):
+    records, frame, y = log
+    found = []
+    for _ in range(2):
+        quantizer = OptimalQuantizer(60, min_count=10)
+        found.append(NetworkOnClusters(quantizer, trials=1, epochs=4, batch_size=64, random_state=1).fit(records))
+    model, again = found
+    assert better_than_base(model, frame, y) > 0.04
+    assert (again.predict_proba(frame) == model.predict_proba(frame)).all()
+
+
+def test_log_loss_is_the_negative_likelihood():
+    y, p = np.array([0, 1, 1]), np.array([0.2, 0.9, 0.4])
+    assert log_loss(y, p) == pytest.approx(-(np.log(0.8) + np.log(0.9) + np.log(0.4)) / 3)
