@@ -60,8 +60,12 @@ class Logistic:
         return bag_sums(self.x, labels, self.offsets).sum(axis=0)
 
     def fit(self, moments: np.ndarray, start=None, max_iter: int = 100, tol: float = 1e-6) -> np.ndarray:
-        """θ (C − 1, d + 1) that maximises the penalised likelihood, by L-BFGS in coordinates where the bound
-        Σ (x, 1)(x, 1)ᵀ/4 + λ on the Hessian is the identity. Stops within about `tol` nats per instance."""
+        """θ (C − 1, d + 1) that maximises the penalised likelihood; see `minimum`."""
+        return self.minimum(moments, start, max_iter, tol)[0]
+
+    def minimum(self, moments: np.ndarray, start=None, max_iter: int = 100, tol: float = 1e-6):
+        """(θ, penalised loss there), by L-BFGS in coordinates where the bound Σ (x, 1)(x, 1)ᵀ/4 + λ on the Hessian is the
+        identity. Stops within about `tol` nats per instance."""
         shape = moments.shape
         root = cholesky(self.bound(shape[0]) + np.diag(self.penalty()), lower=True)
         whiten = lambda g: solve_triangular(root, g.T, lower=True).T  # noqa: E731
@@ -76,7 +80,7 @@ class Logistic:
         enough = np.sqrt(2 * tol * len(self.x) / first.size)
         options = {"maxiter": max_iter, "gtol": enough, "ftol": 0.0, "maxcor": 20}
         found = minimize(objective, first.ravel(), jac=True, method="L-BFGS-B", options=options)
-        return back(found.x.reshape(shape))
+        return back(found.x.reshape(shape)), float(found.fun)
 
     def loss(self, theta: np.ndarray, moments: np.ndarray) -> tuple[float, np.ndarray]:
         """Penalised negative log-likelihood, and its gradient."""

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
 
 from agglearn.errors import AgglearnError, ConfigError, DataError, NotAvailable
 from agglearn.estimator import Estimator
@@ -202,12 +203,20 @@ def test_another_classifier_in_the_m_step(tmp_path):
     x = rng.normal(0, 1, (300, 8, 2)) + rng.normal(0, 1.0, (300, 1, 2))
     y = (x[..., 0] * x[..., 1] > 0).astype(int)
     bags = Bags(x.reshape(-1, 2), np.arange(0, 2401, 8), y.sum(axis=1))
-    trees = CardinalityClassifier(classifier=BoostedTrees(max_iter=20), max_iter=4).fit(bags)
+    tree = DecisionTreeClassifier(max_depth=6, min_samples_leaf=20, random_state=0)
+    trees = CardinalityClassifier(classifier=tree, max_iter=10).fit(bags)
     linear = CardinalityClassifier(l2=1.0).fit(bags)
     right = [(m.predict(bags.X) == y.ravel()).mean() for m in (trees, linear)]
     assert right[0] > right[1] + 0.1
     with pytest.raises(NotAvailable, match="pickle"):
         trees.save(tmp_path / "model")
+
+
+def test_boosted_trees_in_the_m_step():
+    seen, _ = persons(n_bags=10)
+    model = CardinalityClassifier(classifier=BoostedTrees(max_iter=2), max_iter=1).fit(seen.bags)
+    assert model.predict_proba(seen.bags.X).shape == (120, 2)
+    assert np.isfinite(model.log_likelihoods_[0]).all()
 
 
 def test_first_bags_only():
