@@ -94,6 +94,11 @@ class TreeModel:
         """(N, L) which states exist."""
         return np.arange(self.size) < self.sizes[:, None]
 
+    @cached_property
+    def single_tables(self) -> np.ndarray:
+        """`tables` in single precision."""
+        return self.tables.astype(np.float32)
+
     def with_potentials(self, log_potentials) -> "TreeModel":
         """The same tree with other potentials."""
         return TreeModel(self.edges, log_potentials)

@@ -14,7 +14,7 @@ import numpy as np
 from agglearn.collective.noise import Poisson
 from agglearn.collective.problem import Point, Problem
 
-ARMIJO, TO_BOUNDARY, SHORTEST, MOST_PRODUCTS, DAMPING = 1e-4, 0.95, 1e-7, 200, 1e-2
+ARMIJO, TO_BOUNDARY, SHORTEST, MOST_PRODUCTS, DAMPING, LOOSEST = 1e-4, 0.95, 1e-7, 200, 1e-2, 0.3
 WORTH = 0.1  # a step of mirror descent costs a fifth of a Newton step, and is taken while it divides the gap by ten
 
 
@@ -24,9 +24,10 @@ def dual_newton(problem: Problem, start=None, tol: float = 1e-8, max_iter: int =
     start : λ to begin with, from a problem with the same observed cells; default zero.
     record : called with each point.
     """
-    point = problem.at(_inside(problem, np.zeros(problem.size) if start is None else start))
+    zero = np.zeros(problem.size)
+    point = problem.at(zero, problem.start) if start is None else problem.at(_inside(problem, start))
     if not np.isfinite(point.dual_value):
-        point = problem.at(_inside(problem, np.zeros(problem.size)))
+        point = problem.at(zero, problem.start)
     before, cheap, damping = np.inf, problem.smooth, 0.0 if problem.smooth else DAMPING
     for _ in range(max_iter):
         if record:
@@ -79,7 +80,7 @@ def _direction(problem: Problem, point: Point, gradient, free, before, damping) 
     inverse = np.where(free, 1 / np.maximum(diagonal, 1e-12 * problem.M), 0.0)
     residual = np.where(free, -gradient, 0.0)
     size = float(np.abs(residual).sum())
-    goal = min(0.1, (size / before) if np.isfinite(before) and before > 0 else 0.1, np.sqrt(size / problem.M))
+    goal = min(LOOSEST, size / before if 0 < before < np.inf else LOOSEST, np.sqrt(size / problem.M))
     p = np.zeros(problem.size)
     y = inverse * residual
     d, rho = y.copy(), float(residual @ y)

@@ -182,9 +182,9 @@ class Problem:
         """z = M · marginals at the observed cells."""
         return self.M * self.collect(beliefs.marginals, beliefs.pairs() if self.has_edges else None)
 
-    def at(self, dual: np.ndarray) -> Point:
-        """Beliefs, objective, dual value and gap at λ."""
-        beliefs = self.beliefs(dual)
+    def at(self, dual: np.ndarray, beliefs: Beliefs | None = None) -> Point:
+        """Beliefs (where they are not known yet), objective, dual value and gap at λ."""
+        beliefs = beliefs or self.beliefs(dual)
         z = self.counts_at(beliefs)
         conjugate = self.conjugate(dual)
         dual_value = self.M * beliefs.log_z + conjugate.sum() - self.M * np.log(self.M) + self.constant

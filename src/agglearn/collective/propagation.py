@@ -10,6 +10,8 @@ from agglearn.collective import kernels
 if TYPE_CHECKING:
     from agglearn.collective.model import TreeModel
 
+LARGE = 100  # states from which derivatives are computed with tables in single precision
+
 
 @dataclass
 class Beliefs:
@@ -51,8 +53,11 @@ class Beliefs:
     def covariance_times(self, v: np.ndarray, w: np.ndarray | None = None):
         """Change of the marginals per unit of node potentials v (N, L) and edge potentials w (N, L, L)."""
         tree, out = self.model.rooted, np.empty_like(self.marginals)
+        # single precision halves what large tables cost to read, and is enough for the direction of a Newton step
+        large = self.tables is self.model.tables and self.model.size >= LARGE and w is None
+        tables = self.model.single_tables if large else self.tables
         common = (
-            self.tables, self.which, tree.order, tree.parent, tree.children, tree.bounds, self.outer, self.inner,
+            tables, self.which, tree.order, tree.parent, tree.children, tree.bounds, self.outer, self.inner,
             self.den_up, self.den_down, self.marginals,
         )  # fmt: skip
         if w is None:

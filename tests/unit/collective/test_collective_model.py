@@ -84,6 +84,16 @@ def test_covariance_products_are_derivatives(seed):
         check_tangent(model, beliefs_of, rng)
 
 
+def test_single_precision_changes_derivatives_by_its_rounding_only(monkeypatch):
+    rng = np.random.default_rng(0)
+    model = ChainModel([rng.normal(0, 3, (20, 20)) for _ in range(6)])
+    v = rng.normal(size=(7, 20))
+    double, _ = model._beliefs.covariance_times(v)
+    monkeypatch.setattr(propagation, "LARGE", 1)
+    single, _ = model._beliefs.covariance_times(v)
+    assert 0 < np.abs(single - double).max() < 1e-6
+
+
 @pytest.mark.parametrize("name", ["tangent", "tangent_edges"])
 def test_a_wrong_tangent_is_noticed(name, monkeypatch):
     right = getattr(kernels, name)
