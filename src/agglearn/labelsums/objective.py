@@ -57,7 +57,7 @@ class Objective:
         else:
             product = lambda v, d: self.hessian_product(v * scale, d * scale) * scale  # noqa: E731
             options = {"maxiter": max_iter, "gtol": tol}
-            found = minimize(scaled, start, jac=True, hessp=product, method="trust-krylov", options=options)
+            found = minimize(scaled, start, jac=True, hessp=product, method="trust-ncg", options=options)
         return found.x * scale, int(found.nit)
 
 
