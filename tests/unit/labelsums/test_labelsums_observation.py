@@ -52,7 +52,7 @@ def test_sums_are_the_definition(n, k, number):
     rng = np.random.default_rng(number)
     x, y, w = rng.normal(size=(n, k)), rng.integers(0, 2, n), rng.random(n)
     found = LabelSums.from_records(x, y, weights=w)
-    np.testing.assert_allclose(found.sums, sum((w[i] * y[i] * np.append(x[i], 1) for i in range(n))), atol=1e-12)
+    np.testing.assert_allclose(found.sums, sum(w[i] * y[i] * np.append(x[i], 1) for i in range(n)), atol=1e-12)
     assert found.names == [*(f"x{j}" for j in range(k)), "intercept"]
     low, high = x.min(), x.max()
     bounded = LabelSums.from_records(x, y, bounds=(low, high), weights=w)
