@@ -5,7 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from samples import people
+from scipy import sparse
 from scipy.optimize import check_grad
+from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from agglearn.encoding import FeatureMap
@@ -13,7 +15,7 @@ from agglearn.errors import ConfigError, NotAvailable
 from agglearn.estimator import Estimator
 from agglearn.labelsums import LabelledDescent, RecordsLogistic, WALRClassifier
 from agglearn.labelsums.descent import Descent
-from agglearn.labelsums.objective import Objective, penalties
+from agglearn.labelsums.objective import Objective, penalties, prior_variance
 from agglearn.observations import LabelSums, Records
 from agglearn.observations.privacy import analytic_gaussian_scale, seeded
 
@@ -166,6 +168,31 @@ def test_penalty_from_noise_needs_no_labels_and_is_the_best_one():
 
     assert excess(found) < min(excess(found * 0.9), excess(found * 1.1))
     assert excess(found) < excess(plain)
+
+
+@pytest.mark.parametrize("noise_scale", [0.0, 20.0])
+def test_variance_of_coefficients_from_moments(noise_scale):
+    """Coefficients of variance τ² drawn again and again: the estimate is right in the mean."""
+    rng, tau, found = np.random.default_rng(0), 0.15, []
+    x = sparse.csr_array(np.column_stack([rng.normal(size=(3000, 8)), np.ones(3000)]))
+    for _ in range(60):
+        p = expit(x @ np.append(rng.normal(0, tau, 8), -1.0))
+        sums = x.T @ (rng.random(3000) < p).astype(float) + rng.normal(0, noise_scale, 9)
+        found.append(prior_variance(x, sums, noise_scale))
+    assert np.mean(found) == pytest.approx(tau**2, rel=0.3)
+    blind = [prior_variance(x, x.T @ (rng.random(3000) < 0.3).astype(float), 0.0) for _ in range(10)]
+    assert np.mean(blind) < tau**2 / 10
+
+
+def test_moments_choose_the_penalty(records):
+    noisy = sums_of(records).private(0.2, 1e-6, draw=seeded(0))
+    model = WALRClassifier(l2="moments").fit(noisy)
+    assert model.l2_ > 0.5
+    assert np.isfinite(model.coef_).all()
+    with pytest.raises(ConfigError, match="intercept"):
+        WALRClassifier(l2="moments").fit(LabelSums.from_records(np.eye(4), [0, 1, 0, 1], intercept=False))
+    with pytest.raises(ConfigError, match="moments"):
+        WALRClassifier(l2="guess").fit(noisy)
 
 
 def test_noise_awareness_helps(records):
