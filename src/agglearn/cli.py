@@ -19,13 +19,18 @@ METHODS = {
     "naive_bayes": "agglearn.maxent.NaiveBayesClassifier",
     "best_pair": "agglearn.maxent.BestPairClassifier",
 }
-MARKS = {"aggregate": "tables.json", "fit": "model.json"}  # what a folder holds that --force may replace
+MARKS = {
+    "aggregate": "tables.json",
+    "fit": "model.json",
+    "private": "tables.json",
+}  # what a folder holds that --force may replace
 READING = "reading.json"  # beside tables and model: how the records were written
 SHOWN = 12  # features named on the terminal
 
 ABOUT = """Learn a classifier from contingency tables instead of records.
 
   agglearn aggregate data.csv --label y --out tables/     count records per feature and per pair of features
+  agglearn private tables/ --epsilon 1 --out noisy/       add noise that protects single records
   agglearn fit tables/ --method maxent --out model/       learn from the counts alone
   agglearn predict model/ new.csv --out predictions.csv   probability of the label for new records
   agglearn compress tables/ --budget 500 --out clusters.csv   few clusters of the values of large features
@@ -50,6 +55,21 @@ no new value will be unseen. The hash is the same on every machine.
 
 An empty field is a missing value; further spellings by --missing. Missing is counted as a value of its own. Counts are
 exact, no noise is added: small cells can tell something about single persons."""
+
+PRIVATE = """Add noise to the tables of `agglearn aggregate`, so that they promise (epsilon, delta)-differential privacy as a whole.
+Noise is drawn once, by OpenDP, from the system's secret randomness: a second run gives other noise, and both together
+promise less. Whatever is learned from OUT costs nothing more.
+
+example:
+  agglearn private tables/ --epsilon 1 --delta 1e-6 --out noisy/
+
+reads   the folder TABLES.
+writes  the folder OUT: the same files, every cell with noise (empty ones too, so that all cells are written), mechanism,
+        scale, epsilon, delta and adjacency in tables.json. It appears when complete, or not at all.
+
+Noise protects counts. Bins and lists of categories were made from the records by `agglearn aggregate` and stay as they
+are: where these tell something, fix them beforehand. With --adjacency label counts are public and stay exact; label
+sums alone have noise."""
 
 FIT = """Learn P(label = 1 | features) from the tables of `agglearn aggregate`; no record is read.
 
@@ -116,6 +136,18 @@ def parser() -> Parser:
     _reading_options(a, "none", "comma")
     a.set_defaults(run=aggregate)
 
+    n = commands.add_parser("private", description=PRIVATE, help="add noise for privacy to tables")
+    n.add_argument("tables", help="folder written by `agglearn aggregate`")
+    n.add_argument("--epsilon", type=float, required=True, help="of the promise, for all tables together; above 0")
+    n.add_argument("--delta", type=float, help="of the promise, between 0 and 1; Gaussian noise needs it, Laplace none")
+    n.add_argument(
+        "--mechanism", default="gaussian", help="gaussian (default), laplace, discrete_gaussian, discrete_laplace"
+    )
+    n.add_argument("--split", default="uniform", help="of the budget over tables: uniform (default) or by cells")
+    n.add_argument("--adjacency", default="record", help="what is protected: one record (default) or one label")
+    n.add_argument("--post", default="none", help="afterwards: none (default), clip, or project (tables made to agree)")
+    n.set_defaults(run=private)
+
     f = commands.add_parser("fit", description=FIT, help="learn a model from tables")
     f.add_argument("tables", help="folder written by `agglearn aggregate`")
     f.add_argument("--method", default="maxent", choices=list(METHODS), help="default: maxent")
@@ -138,6 +170,7 @@ def parser() -> Parser:
 
     for command, needed, what in (
         (a, True, "folder to write"),
+        (n, True, "folder to write"),
         (f, True, "folder to write"),
         (p, False, "file to write"),
         (c, True, "file to write"),
@@ -327,6 +360,32 @@ def describe(tables, out) -> None:
     print(
         f"the smallest cell holds {smallest:g}; {small:,} cells hold fewer than 10 records. Counts are exact, without noise"
     )
+
+
+# -- private ----------------------------------------------------------------------------------------------------------
+
+
+def private(o) -> None:
+    """`agglearn private`."""
+    out = folder_to_write(o.out, o.force, MARKS["private"])
+    from agglearn.observations import ContingencyTables
+    from agglearn.products import atomic_dir
+
+    if Path(o.tables).resolve() == out:
+        raise ConfigError(f"{o.out}: is the folder to be read; choose another --out")
+    tables = ContingencyTables.load(o.tables)
+    how = {"mechanism": o.mechanism, "split": o.split, "adjacency": o.adjacency, "postprocessing": o.post}
+    noisy = tables.private(o.epsilon, o.delta, **how)
+    with atomic_dir(out) as work:
+        noisy.save(work)
+        if (Path(o.tables) / READING).is_file():
+            (work / READING).write_bytes((Path(o.tables) / READING).read_bytes())
+    spec = noisy.noise
+    delta = f", delta {spec.delta:g}" if spec.delta else ""
+    scale = f"scale {spec.scale:.4g}" if spec.scales is None else f"scales up to {spec.scale:.4g}"
+    print(f"{o.out}: {number(len(noisy.tables), 'table')} with {spec.mechanism.replace('_', ' ')} noise, {scale}")
+    print(f"epsilon {spec.epsilon:g}{delta} for one {spec.adjacency}, all tables together; drawn by OpenDP")
+    print("bins and categories come from the records as `aggregate` found them; the noise does not protect them")
 
 
 # -- fit --------------------------------------------------------------------------------------------------------------

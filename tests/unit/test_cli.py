@@ -72,7 +72,7 @@ def test_help_is_at_once_and_explains():
     assert said.strip() == f"agglearn {__version__}"
 
 
-@pytest.mark.parametrize("command", ["aggregate", "fit", "predict"])
+@pytest.mark.parametrize("command", ["aggregate", "private", "fit", "predict"])
 def test_every_help_has_an_example(capsys, command):
     assert run(command, "--help") == 0
     said = capsys.readouterr().out
@@ -115,6 +115,48 @@ def test_aggregate_is_what_the_library_does(at, capsys):
     assert "age (10 bins), job (3 categories), home (2 categories and missing), zone (3 categories)" in said[1]
     assert said[2].startswith("10 tables, ")
     assert "smallest cell" in said[3]
+
+
+@pytest.mark.parametrize("mechanism", ["gaussian", "discrete_laplace"])
+def test_private_tables(at, capsys, mechanism):
+    delta = ["--delta", "1e-6"] if mechanism == "gaussian" else []
+    how = ["--epsilon", "2", *delta, "--mechanism", mechanism, "--split", "cells", "--post", "project"]
+    assert run("private", "tables", *how, "--out", "noisy") == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said[1].startswith("epsilon 2")
+    assert "does not protect" in said[2]
+    noisy, exact = ContingencyTables.load("noisy"), ContingencyTables.load("tables")
+    assert noisy.noise.private
+    assert (noisy.noise.mechanism, noisy.noise.epsilon) == (mechanism, 2.0)
+    assert (noisy.dense(0, 1)[0] != exact.dense(0, 1)[0]).all()
+    assert run("fit", "noisy", "--method", "naive_bayes", "--out", "from_noisy") == 0
+    assert run("predict", "from_noisy", "data.csv", "--out", "p.csv") == 0
+
+
+@pytest.mark.parametrize(
+    ("how", "status", "said"),
+    [
+        ([], 2, "--epsilon"),
+        (["--epsilon", "0", "--delta", "1e-6"], 2, "epsilon: must be a number above 0"),
+        (["--epsilon", "1"], 2, "needs a delta"),
+        (["--epsilon", "1", "--delta", "1"], 2, "needs a delta"),
+        (["--epsilon", "1", "--delta", "1e-6", "--mechanism", "laplace"], 2, "leave delta out"),
+        (["--epsilon", "1", "--mechanism", "noise"], 2, "not known"),
+        (["--epsilon", "1", "--delta", "1e-6", "--out", "tables", "--force"], 2, "is the folder to be read"),
+    ],
+)
+def test_no_private_tables(at, capsys, how, status, said):
+    before = state(at)
+    assert run("private", "tables", *(how if "--out" in how else [*how, "--out", "noisy"])) == status
+    assert said in capsys.readouterr().err
+    assert state(at) == before
+
+
+def test_noise_is_not_added_twice(at, capsys):
+    how = ["--epsilon", "1", "--mechanism", "laplace"]
+    assert run("private", "tables", *how, "--out", "noisy") == 0
+    assert run("private", "noisy", *how, "--out", "noisier") == 1
+    assert "already" in capsys.readouterr().err
 
 
 def test_features_and_pairs(at):

@@ -13,7 +13,7 @@ from agglearn.encoding.features import FeatureMap
 from agglearn.errors import ConfigError, NotAvailable
 from agglearn.estimator import Estimator
 from agglearn.labelsums.descent import Descent
-from agglearn.labelsums.objective import Objective, penalties
+from agglearn.labelsums.objective import Objective, penalties, prior_variance
 from agglearn.observations import LabelSums
 from agglearn.observations.label_sums import as_frame
 
@@ -64,6 +64,7 @@ class WALRClassifier(LinearModel):
     ----------
     solver : `lbfgs`, `newton` (trust region), `full_batch` or `hybrid` (the note's mini-batch on the left side only).
     l2 : λ; the intercept is not penalised. 0 for none: with noise F then has no minimum in general (`LabelSums.outside`).
+        `moments` for 1/2τ², τ² estimated from the sums as they are, noise and all (`prior_variance`).
     noise_aware : λ_j = λ(1 + σ²/h_j) from the noise's known variance and the features, see `penalties`; False for λ.
     max_iter : iterations, steps. tol : of the gradient, scaled; `lbfgs` and `newton` only.
     batch_size : of `hybrid`. rate : learning rate of the descents; None for safe ones, see `Descent`.
@@ -73,7 +74,7 @@ class WALRClassifier(LinearModel):
     Attributes
     ----------
     coef_, intercept_, coef_names_, classes_ : see `LinearModel`. penalty_ : (k,) λ_j. n_iter_.
-    gradient_errors_ : (T, 2) step, root mean square error of the gradient there.
+    l2_ : λ used. gradient_errors_ : (T, 2) step, root mean square error of the gradient there.
     """
 
     observes = LabelSums
@@ -98,7 +99,12 @@ class WALRClassifier(LinearModel):
         weights = np.ones(x.shape[0]) if observation.weights is None else np.asarray(observation.weights, float)
         noise = observation.noise_scale
         aware = noise if self.noise_aware else 0.0
-        self.penalty_ = penalties(self.l2, x, weights, aware, observation.map.intercept)
+        self.l2_ = self.l2
+        if self.l2 == "moments":
+            if not observation.map.intercept or observation.weights is not None:
+                raise ConfigError("l2: moments needs sums with an intercept, over records without weights")
+            self.l2_ = 1 / (2 * prior_variance(x, observation.sums, noise))
+        self.penalty_ = penalties(self.l2_, x, weights, aware, observation.map.intercept)
         if self.solver in ("lbfgs", "newton"):
             problem = Objective(x, weights, observation.sums, self.penalty_)
             theta, self.n_iter_ = problem.minimum(self.solver, self.max_iter, self.tol)
@@ -118,7 +124,10 @@ def check_settings(estimator, solvers) -> None:
     """ConfigError for a solver that there is not, or numbers that cannot be."""
     if estimator.solver not in solvers:
         raise ConfigError(f"solver: {estimator.solver!r} is not known; use {', '.join(solvers)}")
-    if not estimator.l2 >= 0:
+    known = "moments" if isinstance(estimator, WALRClassifier) else None
+    if isinstance(estimator.l2, str) and estimator.l2 != known:
+        raise ConfigError(f"l2: {estimator.l2!r} is not known; use a number{' or moments' if known else ''}")
+    if not isinstance(estimator.l2, str) and not estimator.l2 >= 0:
         raise ConfigError(f"l2: must be a number from 0 on, got {estimator.l2}")
     for name in ("max_iter", "batch_size"):
         if getattr(estimator, name) < 1:

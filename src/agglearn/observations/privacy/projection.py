@@ -17,6 +17,8 @@ TOTALS = "totals"
 
 def clipped(tables: ContingencyTables) -> ContingencyTables:
     """Counts of at least 0, and label sums between 0 and the count. Small counts grow in the mean."""
+    if tables.noise is None:
+        return tables
     cut = {}
     for key, t in tables.tables.items():
         counts = np.maximum(t.counts, 0)
@@ -26,9 +28,12 @@ def clipped(tables: ContingencyTables) -> ContingencyTables:
 
 def projected(tables: ContingencyTables) -> ContingencyTables:
     """The nearest tables that agree, counts and label sums apart: all have one total, and pairs have the marginals of their
-    features. Weights are the inverse variances that `noise` states. Hashed pairs have no marginals and stay."""
+    features. Weights are the inverse variances that `noise` states; exact tables agree already. Where label sums alone
+    have noise, counts stay as they are. Hashed pairs have no marginals and stay."""
     noise = tables.noise
-    scale = lambda key: (noise.scales or {}).get(_name(tables, key), noise.scale) if noise else 1.0  # noqa: E731
+    if noise is None:
+        return tables
+    scale = lambda key: (noise.scales or {}).get(_name(tables, key), noise.scale)  # noqa: E731
     hashed = tables.hashed_pairs
     dense = {k: np.stack(t.dense()) for k, t in tables.tables.items() if k not in hashed}
     precision = {k: 1 / scale(k) ** 2 for k in dense}
@@ -83,4 +88,4 @@ def _name(tables: ContingencyTables, key) -> str:
 
 def _said(tables: ContingencyTables, what: str) -> ContingencyTables:
     """The tables with the step recorded beside the noise."""
-    return replace(tables, noise=replace(tables.noise, postprocessing=what)) if tables.noise else tables
+    return replace(tables, noise=replace(tables.noise, postprocessing=what))

@@ -1,0 +1,201 @@
+"""Label sums: what is in them, sensitivity, releases, and what is refused."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from samples import people
+
+from agglearn.encoding import FeatureMap, FrameEncoder
+from agglearn.errors import ConfigError, DataError
+from agglearn.observations import LabelSums, NoiseSpec
+from agglearn.observations.privacy import analytic_gaussian_scale, classic_gaussian_scale, seeded
+
+
+@pytest.fixture(scope="module")
+def records():
+    frame = people(800)
+    return frame.drop(columns="y"), frame["y"].to_numpy()
+
+
+def mapped(kind, frame) -> FeatureMap:
+    return FeatureMap.fit(kind, FrameEncoder.fit(frame, "deciles", ["zone"]), frame, "features")
+
+
+@pytest.mark.parametrize("kind", ["onehot", "quadratic", "scaled"])
+def test_one_label_changes_the_sums_by_its_row(records, kind):
+    """The sensitivity's definition, tried on every record: the largest change is that of `features`, within `declared`."""
+    frame, y = records
+    m = mapped(kind, frame)
+    sums = LabelSums.from_map(m, frame, y)
+    for order in (1, 2):
+        changes = []
+        for i in range(60):
+            other = y.copy()
+            other[i] = 1 - other[i]
+            changes.append(np.linalg.norm(LabelSums.from_map(m, frame, other).sums - sums.sums, order))
+        allowed = sums.sensitivity(order, "features")
+        assert max(changes) <= allowed * (1 + 1e-12)
+        assert max(changes) > 0.8 * allowed
+        assert allowed <= sums.sensitivity(order) * (1 + 1e-9) <= sums.sensitivity(order, "coordinates") * (1 + 1e-9)
+    if kind == "onehot":
+        assert sums.sensitivity() == math.sqrt(frame.shape[1] + 1)
+        assert sums.sensitivity(of="coordinates") == math.sqrt(len(m.names))  # N² times the note's k/N², squared
+
+
+@given(st.integers(1, 30), st.integers(1, 4), st.integers(0, 1000))
+@settings(max_examples=40, deadline=None)
+def test_sums_are_the_definition(n, k, number):
+    rng = np.random.default_rng(number)
+    x, y, w = rng.normal(size=(n, k)), rng.integers(0, 2, n), rng.random(n)
+    found = LabelSums.from_records(x, y, weights=w)
+    np.testing.assert_allclose(found.sums, sum(w[i] * y[i] * np.append(x[i], 1) for i in range(n)), atol=1e-12)
+    assert found.names == [*(f"x{j}" for j in range(k)), "intercept"]
+    low, high = x.min(), x.max()
+    bounded = LabelSums.from_records(x, y, bounds=(low, high), weights=w)
+    assert bounded.sensitivity(of="features") <= bounded.sensitivity() * (1 + 1e-9)
+
+
+def test_features_map_to_names(records):
+    frame, _ = records
+    for kind in ("onehot", "quadratic", "scaled"):
+        m = mapped(kind, frame)
+        x = m.matrix(frame)
+        assert x.shape == (len(frame), len(m.names))
+        assert len(set(m.names)) == len(m.names)
+        assert (x.toarray() >= 0).all()
+        assert (x.toarray() <= 1).all()
+        assert ((x * x).sum(axis=1) <= m.largest(2) + 1e-12).all()
+        again = FeatureMap.of(m.state())
+        assert (again.matrix(frame) != x).nnz == 0
+    one = mapped("onehot", frame)
+    job = frame["job"].iloc[0]
+    column = one.matrix(frame)[:, [one.names.index(f"job = {job}")]].toarray().ravel()
+    assert (column == (frame["job"] == job)).all()
+
+
+def test_quadratic_coordinates_are_products(records):
+    frame, _ = records
+    m = mapped("quadratic", frame)
+    x, names = m.matrix(frame).toarray(), m.names
+    pairs = [n for n in names if " & " in n]
+    assert len(pairs) > 20
+    for name in pairs[:: len(pairs) // 15]:
+        a, b = name.split(" & ")
+        assert (x[:, names.index(name)] == x[:, names.index(a)] * x[:, names.index(b)]).all()
+
+
+def test_private_release(records, tmp_path):
+    frame, y = records
+    sums = LabelSums.from_map(mapped("onehot", frame), frame, y)
+    noisy = sums.private(1.0, 1e-6)
+    spec = noisy.noise
+    assert spec == NoiseSpec(
+        "gaussian", analytic_gaussian_scale(sums.sensitivity(), 1.0, 1e-6), 1.0, 1e-6, "label", True
+    )
+    z = (noisy.sums - sums.sums) / spec.scale
+    assert (z != 0).all()
+    assert abs(np.mean(z**2) - 1) < 5.5 * math.sqrt(2 / len(z))
+    assert (sums.private(1.0, 1e-6).sums != noisy.sums).any()
+    noisy.save(tmp_path)
+    back = LabelSums.load(tmp_path)
+    assert back.noise == spec
+    assert back.digest == noisy.digest != sums.digest
+    assert (back.matrix != noisy.matrix).nnz == 0
+    with pytest.raises(DataError, match="already"):
+        noisy.private(1.0, 1e-6)
+    whole = sums.private(0.5, mechanism="discrete_laplace").sums
+    assert (whole == np.round(whole)).all()
+
+
+def test_seeded_noise_is_not_private(records):
+    frame, y = records
+    sums = LabelSums.from_map(mapped("onehot", frame), frame, y)
+    a, b, c = (sums.private(1.0, 1e-6, draw=seeded(s)) for s in (0, 0, 1))
+    assert a.digest == b.digest != c.digest
+    assert not a.noise.private
+    classic = sums.private(5.0, 1e-6, calibration="classic", draw=seeded(0))
+    assert classic.noise.scale == classic_gaussian_scale(sums.sensitivity(), 5.0, 1e-6)
+
+
+def test_the_classic_calibration_is_never_called_private_from_one_on(records):
+    frame, y = records
+    sums = LabelSums.from_map(mapped("onehot", frame), frame, y)
+    assert sums.private(0.9, 1e-6, calibration="classic").noise.private
+    for epsilon in (1, 3.0):
+        with pytest.raises(ConfigError, match="classic promises nothing"):
+            sums.private(epsilon, 1e-6, calibration="classic")
+
+
+def test_unbounded_features_are_refused_unless_looked_at_is_accepted():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(50, 3)), rng.integers(0, 2, 50)
+    sums = LabelSums.from_records(x, y)
+    with pytest.raises(ConfigError, match="no declared bounds"):
+        sums.private(1.0, 1e-6)
+    accepted = sums.private(1.0, 1e-6, sensitivity="features").noise.scale
+    largest = np.sqrt((x**2).sum(1) + 1).max()
+    assert accepted == pytest.approx(analytic_gaussian_scale(largest, 1.0, 1e-6))
+    assert sums.private(1.0, 1e-6, sensitivity=9.0).noise.scale == pytest.approx(analytic_gaussian_scale(9, 1.0, 1e-6))
+    wide = LabelSums.from_records(x, y, bounds=(-9, 9))
+    with pytest.raises(ConfigError, match="within"):
+        wide.sensitivity(of="coordinates")
+
+
+def test_a_release_of_somebody_else():
+    x = pd.DataFrame({"a": [0.1, 0.9, 0.4], "b": [1.0, 0.0, 0.5]})
+    spec = NoiseSpec("gaussian", 0.1, 1.0, 1e-6, "label", True)
+    sums = pd.Series({"a": 1.2, "b": 0.4, "intercept": 2.1})
+    assert LabelSums.from_release(x, sums, noise=spec).noise == spec
+    with pytest.raises(DataError, match=r"coordinate 1 of the release is 'b', of the features 'a'; bring them"):
+        LabelSums.from_release(x, sums[["b", "a", "intercept"]], noise=spec)
+    with pytest.raises(DataError, match="coordinate 2 of the release is 'c'"):
+        LabelSums.from_release(x, sums.rename({"b": "c"}), noise=spec)
+    with pytest.raises(DataError, match=r"\(2,\) for 3 coordinates"):
+        LabelSums.from_release(x, sums[["a", "b"]], noise=spec)
+    with pytest.raises(DataError, match="names"):
+        LabelSums.from_release(x, sums.to_numpy(), noise=spec)
+    with pytest.raises(DataError, match="'b' is no number"):
+        LabelSums.from_release(x, sums.replace(0.4, np.nan), noise=spec)
+
+
+@pytest.mark.parametrize(
+    ("how", "error", "said"),
+    [
+        ({"y": [0, 1]}, DataError, "labels"),
+        ({"y": [0, 1, 2]}, DataError, "0 or 1"),
+        ({"bounds": (0, 0.5)}, DataError, "column 'a': row 2 holds 0.9, outside the declared 0 to 0.5"),
+        ({"bounds": {"a": (0, 1)}}, ConfigError, "none for column 'b'"),
+        ({"bounds": (1, 0)}, ConfigError, "no range"),
+        ({"weights": [1, -1, 1]}, DataError, "weights"),
+        ({"X": pd.DataFrame({"a": [1, None, 2]})}, DataError, "missing values"),
+        ({"X": pd.DataFrame({"a": ["x", "y", "z"]})}, DataError, "numeric but row 1"),
+        ({"X": np.zeros(3)}, DataError, "shape"),
+    ],
+)
+def test_bad_input(how, error, said):
+    given_ = {"X": pd.DataFrame({"a": [0.1, 0.9, 0.4], "b": [1.0, 0.0, 0.5]}), "y": [0, 1, 1]} | how
+    with pytest.raises(error, match=said):
+        LabelSums.from_records(given_.pop("X"), given_.pop("y"), **given_)
+
+
+def test_bad_maps_and_promises(records):
+    frame, y = records
+    encoder = FrameEncoder.fit(frame, "deciles", ["zone"])
+    with pytest.raises(ConfigError, match="range"):
+        FeatureMap.fit("scaled", encoder, frame)
+    with pytest.raises(ConfigError, match="no range for column 'age'"):
+        FeatureMap.fit("scaled", encoder, frame, {})
+    with pytest.raises(ConfigError, match="not known"):
+        FeatureMap.fit("cubic", encoder, frame)
+    sums = LabelSums.from_map(mapped("onehot", frame), frame, y)
+    for how in ({"epsilon": 0, "delta": 0.1}, {"epsilon": 1, "delta": 0}, {"epsilon": 1, "delta": 1}, {"epsilon": 1}):
+        with pytest.raises(ConfigError, match=r"epsilon|delta"):
+            sums.private(**how)
+    with pytest.raises(ConfigError, match="sensitivity"):
+        sums.private(1.0, 1e-6, sensitivity="guess")
+    with pytest.raises(ConfigError, match="sensitivity"):
+        sums.private(1.0, 1e-6, sensitivity=-1.0)

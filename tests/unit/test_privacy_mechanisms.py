@@ -1,0 +1,153 @@
+"""Noise mechanisms: scales against closed forms, quadrature and OpenDP's accountant; seeded draws against OpenDP's."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import integrate, stats
+
+from agglearn.errors import ConfigError, DataError
+from agglearn.observations.privacy import (
+    MECHANISMS,
+    Mechanism,
+    analytic_gaussian_scale,
+    approximate_epsilon,
+    calibrated,
+    classic_gaussian_scale,
+    gaussian_delta,
+    secret,
+    seeded,
+    zcdp_budget,
+)
+
+
+def profile_by_quadrature(sigma: float, sensitivity: float, epsilon: float) -> float:
+    """∫ max(0, p − e^ε q) of N(s, σ²) against N(0, σ²)."""
+    p, q = stats.norm(sensitivity, sigma).pdf, stats.norm(0, sigma).pdf
+    from_here = sigma**2 * epsilon / sensitivity + sensitivity / 2
+    return integrate.quad(lambda t: p(t) - math.exp(epsilon) * q(t), from_here, from_here + 12 * sigma + sensitivity)[0]
+
+
+@pytest.mark.parametrize(("sigma", "sensitivity", "epsilon"), [(1, 1, 0.5), (4, 2, 0.3), (0.7, 1, 3.0), (20, 3, 0.05)])
+def test_profile_of_the_gaussian(sigma, sensitivity, epsilon):
+    assert gaussian_delta(sigma, sensitivity, epsilon) == pytest.approx(
+        profile_by_quadrature(sigma, sensitivity, epsilon), rel=1e-6
+    )
+
+
+@given(st.floats(0.01, 20), st.floats(1e-12, 0.3), st.floats(0.01, 100))
+@settings(max_examples=60, deadline=None)
+def test_analytic_scale_is_the_least(epsilon, delta, sensitivity):
+    sigma = analytic_gaussian_scale(sensitivity, epsilon, delta)
+    assert gaussian_delta(sigma, sensitivity, epsilon) <= delta * (1 + 1e-10)
+    assert gaussian_delta(sigma * (1 - 1e-6), sensitivity, epsilon) > delta
+    rho = zcdp_budget(epsilon, delta)
+    assert sigma <= sensitivity / math.sqrt(2 * rho) * (1 + 1e-9)  # what zCDP asks for is enough
+    assert approximate_epsilon(rho, delta) == pytest.approx(epsilon)
+
+
+def test_classic_calibration_is_the_notes_and_fails_for_large_epsilon():
+    assert classic_gaussian_scale(2.0, 0.5, 1e-5) ** 2 == pytest.approx(4 * 2 * math.log(1.25e5) / 0.25)
+    delta = 1e-6
+    kept = {e: gaussian_delta(classic_gaussian_scale(1.0, e, delta), 1.0, e) for e in (0.1, 0.5, 0.99, 10.0)}
+    assert all(kept[e] <= delta for e in (0.1, 0.5, 0.99))
+    assert kept[10.0] > delta
+
+
+@pytest.mark.parametrize("kind", MECHANISMS)
+def test_opendp_counts_the_same(kind):
+    """OpenDP's accountant: ε = Δ₁/b of Laplace laws, ρ = Δ₂²/2σ² of Gaussian ones."""
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    whole, gaussian = kind.startswith("discrete"), kind.endswith("gaussian")
+    domain = dp.vector_domain(dp.atom_domain(T="i64") if whole else dp.atom_domain(T="f64", nan=False))
+    l1, l2, epsilon, delta = 3, 2.0, 0.7, None if not gaussian else 1e-6
+    law = calibrated(kind, epsilon, delta, l1, l2, "zcdp" if gaussian else None)
+    make = dp.m.make_gaussian if gaussian else dp.m.make_laplace
+    metric = dp.l2_distance(T="f64") if gaussian else dp.l1_distance(T="i64" if whole else "f64")
+    counted = make(domain, metric, scale=law.scale).map(l2 if gaussian else l1)
+    assert counted == pytest.approx(zcdp_budget(epsilon, delta) if gaussian else epsilon, rel=1e-9)
+
+
+def two_samples_differ(a, b) -> float:
+    """p-value: Kolmogorov–Smirnov for continuous draws, χ² on the common values for whole ones."""
+    if not (a == np.round(a)).all():
+        return stats.ks_2samp(a, b).pvalue
+    values = np.unique(np.concatenate([a, b]))
+    table = np.array([[np.sum(s == v) for v in values] for s in (a, b)])
+    common = table.sum(0) >= 20
+    table = np.column_stack([table[:, common], table[:, ~common].sum(1)])
+    return stats.chi2_contingency(table[:, table.sum(0) > 0]).pvalue
+
+
+@pytest.mark.parametrize("kind", MECHANISMS)
+def test_seeded_and_secret_draws_have_one_law(kind):
+    law, zeros = Mechanism(kind, 2.5), np.zeros(4000)
+    ours, theirs = seeded(3)(law, zeros, "a"), secret(law, zeros)
+    assert two_samples_differ(ours, theirs) > 1e-6
+    assert two_samples_differ(Mechanism(kind, 3.3).noise(np.random.default_rng(0), 4000), theirs) < 1e-6
+    n = 200_000
+    drawn = law.noise(np.random.default_rng(1), n)
+    assert abs(drawn.mean()) < 5 * math.sqrt(law.variance / n)
+    assert abs(drawn.var() / law.variance - 1) < 5 * math.sqrt(5 / n) * 1.1
+
+
+def test_streams():
+    law = Mechanism("laplace", 1.0)
+    a, again, other, named = (seeded(s)(law, np.zeros(5), name) for s, name in ((1, "x"), (1, "x"), (2, "x"), (1, "y")))
+    assert (a == again).all()
+    assert not np.isin(a, np.concatenate([other, named])).any()
+    assert (secret(law, np.zeros(5)) != secret(law, np.zeros(5))).any()
+
+
+def largest_log_ratio(draw, neighbour, n=20000) -> float:
+    """Largest log-likelihood ratio over the halves t ≤ c with at least 200 draws on both sides, less 5 deviations."""
+    a, b = draw(np.zeros(n)), draw(np.full(n, float(neighbour)))
+    worst = 0.0
+    for c in np.quantile(np.concatenate([a, b]), np.linspace(0.02, 0.98, 25)):
+        for one, two in ((np.sum(a <= c), np.sum(b <= c)), (np.sum(a > c), np.sum(b > c))):
+            if min(one, two) >= 200:
+                worst = max(worst, abs(math.log(one / two)) - 5 * math.sqrt(1 / one + 1 / two))
+    return worst
+
+
+def test_laplace_keeps_its_promise_in_a_test_of_likelihood_ratios():
+    epsilon = 0.8
+    law = calibrated("laplace", epsilon, None, 1, 1)
+    assert largest_log_ratio(lambda v: seeded(5)(law, v, v[0]), 1) <= epsilon
+    too_little = Mechanism("laplace", law.scale / 2)
+    assert largest_log_ratio(lambda v: seeded(5)(too_little, v, v[0]), 1) > epsilon
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ({"epsilon": 0}, "epsilon"),
+        ({"epsilon": -1.0}, "epsilon"),
+        ({"epsilon": math.nan}, "epsilon"),
+        ({"epsilon": math.inf}, "epsilon"),
+        ({"delta": None}, "delta"),
+        ({"delta": 0}, "delta"),
+        ({"delta": 1}, "delta"),
+        ({"mechanism": "laplace"}, "leave delta out"),
+        ({"mechanism": "cauchy"}, "not known"),
+        ({"calibration": "guess"}, "not known"),
+        ({"mechanism": "laplace", "delta": None, "calibration": "zcdp"}, "one only"),
+        ({"mechanism": "discrete_gaussian", "calibration": "analytic"}, "zcdp"),
+    ],
+)
+def test_what_promises_nothing(how, said):
+    with pytest.raises(ConfigError, match=said):
+        calibrated(**({"mechanism": "gaussian", "epsilon": 1.0, "delta": 1e-6, "l1": 1, "l2": 1} | how))
+
+
+def test_what_cannot_be_drawn():
+    with pytest.raises(DataError, match="whole"):
+        secret(Mechanism("discrete_laplace", 1.0), np.array([0.5]))
+    with pytest.raises(DataError, match="finite"):
+        secret(Mechanism("laplace", 1.0), np.array([np.nan]))
+    with pytest.raises(ConfigError, match="scale"):
+        Mechanism("laplace", -1.0)
