@@ -79,9 +79,7 @@ class LogisticOnClusters(OnClusters):
     best_ : which try predicts. encoder_, classes_, sizes_ (clusters of each feature).
     """
 
-    def __init__(
-        self, quantizer, strengths=(0.03, 0.1, 0.3), validation=0.2, max_iter=100, random_state=None
-    ):
+    def __init__(self, quantizer, strengths=(0.03, 0.1, 0.3), validation=0.2, max_iter=100, random_state=None):
         self.quantizer = quantizer
         self.strengths = strengths
         self.validation = validation
