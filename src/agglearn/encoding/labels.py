@@ -36,10 +36,17 @@ def binary_label(column: pd.Series, positive=None) -> np.ndarray:
         raise DataError(f"label {column.name!r} must have two values, it has {len(values)}: {shown}")
     if positive is None and values not in (["0", "1"], ["False", "True"]):
         raise DataError(
-            f"label {column.name!r} has the values {values[0]} and {values[1]}; "
+            f"label {column.name!r} has the values {_shown(values[0])} and {_shown(values[1])}; "
             f"say which one is positive (positive=…, on the command line --positive)"
         )
     [wanted] = [values[1]] if positive is None else as_text(pd.Series([positive])).tolist()
     if wanted not in values:
-        raise DataError(f"label {column.name!r} has no value {wanted}; it has {values[0]} and {values[1]}")
+        raise DataError(
+            f"label {column.name!r} has no value {wanted}; it has {_shown(values[0])} and {_shown(values[1])}"
+        )
     return np.array([s == wanted for s in spelt], dtype=np.int8)[codes]
+
+
+def _shown(value: str) -> str:
+    """In quotes where blanks at an end would be overlooked."""
+    return repr(value) if value != value.strip() else value
