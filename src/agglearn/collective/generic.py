@@ -7,6 +7,7 @@ optional: `make generic`.
 
 import contextlib
 import os
+import warnings
 
 import numpy as np
 from scipy import sparse
@@ -96,9 +97,10 @@ def infer_cvxpy(model, counts, population_size, *, trace=False, tol=1e-8, time_l
     options = {} if time_limit is None else {"time_limit": float(time_limit)}
     asked = cp.Problem(cp.Minimize(total / problem.M), conditions)
     try:
-        asked.solve(
-            solver=cp.CLARABEL, tol_gap_rel=tol, tol_gap_abs=tol, tol_feas=tol, canon_backend="SCIPY", **options
-        )
+        with warnings.catch_warnings(action="ignore"):  # the status below says what they say
+            asked.solve(
+                solver=cp.CLARABEL, tol_gap_rel=tol, tol_gap_abs=tol, tol_feas=tol, canon_backend="SCIPY", **options
+            )
     except cp.error.SolverError:
         raise NotAvailable("generic-cvxpy: Clarabel failed on this problem") from None
     if x.value is None or asked.status not in ("optimal", "optimal_inaccurate"):
