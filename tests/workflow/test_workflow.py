@@ -26,8 +26,9 @@ def test_whole_way(project, first):
         for kind in ("md", "tex", "html"):
             assert (project.results / f"tables/{name}.{kind}").stat().st_size > 100
         assert (project.results / f"figures/{name}.svg").read_text().startswith("<?xml")
-    bad = [r for r in project.records() if r["status"] != "ok" and not r["dataset"].startswith("adkdd21")]
-    assert not bad
+    assert not [r for r in project.records() if r["status"] == "failed"]
+    absent = {r["dataset"] for r in project.records() if r["status"] != "ok" and "`make " not in r["reason"]}
+    assert absent <= {"adkdd21", "criteo_dac_head"}  # no source here; else a package of a step of its own is missing
     table = project.table("maxent_table4")
     assert list(table.columns) == [
         "dataset", "dataset_params", "observation", "observation_params", "method", "params", "measure", "item", "n",
