@@ -76,7 +76,7 @@ def infer_cvxpy(model, counts, population_size, *, trace=False, tol=1e-8, time_l
     try:
         import cvxpy as cp
     except ImportError:
-        raise NotAvailable("generic-cvxpy needs CVXPY and Clarabel: make generic") from None
+        raise NotAvailable("generic-cvxpy needs CVXPY and Clarabel; `make generic` installs them") from None
     problem = Problem(model, counts, population_size)
     at, m = Layout(problem), problem.M / UNIT
     x, n = cp.Variable(len(at.at), nonneg=True), cp.Variable(len(at.node), nonneg=True)
@@ -113,7 +113,7 @@ def infer_ipopt(model, counts, population_size, *, trace=False, tol=1e-8, time_l
     try:
         import casadi as ca
     except ImportError:
-        raise NotAvailable("generic-ipopt needs CasADi: make generic") from None
+        raise NotAvailable("generic-ipopt needs CasADi; `make generic` installs it") from None
     problem = Problem(model, counts, population_size)
     at, m, tiny = Layout(problem), problem.M, 1e-30
     v = ca.MX.sym("v", len(at.at) + len(at.node))

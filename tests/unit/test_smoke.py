@@ -1,0 +1,40 @@
+"""Every experiment, at scale smoke, on data that need no source: one run per method, without a workflow."""
+
+from types import SimpleNamespace
+
+import pytest
+from samples import ROOT
+
+from agglearn import config as configuration
+from agglearn import products, stages
+from agglearn.plan import Plan
+from agglearn.running import one_run, resolve
+
+CONFIG = configuration.load(ROOT, {"scale": "smoke"})
+PLAN = Plan(CONFIG)
+
+
+def without_source(experiment: str) -> list[str]:
+    """Data sets of an experiment that are drawn, not fetched."""
+    names = dict.fromkeys(run.dataset for run in PLAN.runs(experiment))
+    return [n for n in names if hasattr(resolve(CONFIG["datasets"][n]["class"]), "draw")]
+
+
+@pytest.mark.parametrize("experiment", [e for e in PLAN.experiments if without_source(e)])
+def test_one_run_of_every_method(experiment, tmp_path):
+    for dataset in without_source(experiment):
+        job = SimpleNamespace(
+            config=CONFIG,
+            wildcards=SimpleNamespace(experiment=experiment, dataset=dataset),
+            input=[],
+            output=[tmp_path / dataset],
+        )
+        stages.observe(job)
+        assert products.manifest(tmp_path / dataset)["status"] == "ok", products.manifest(tmp_path / dataset)["reason"]
+        first = {run.method: run for run in reversed(PLAN.runs(experiment)) if run.dataset == dataset}
+        for method, run in first.items():
+            home = tmp_path / run.key
+            home.mkdir()
+            status, reason, trace, rows = one_run(run, tmp_path / dataset, home)
+            assert status == "ok" or "`make " in reason, f"{method}: {trace or reason}"
+            assert status != "ok" or rows
