@@ -305,6 +305,17 @@ def _set_marginals(c, phi, parent, children, bounds, up, down, states, populatio
 
 
 @njit(cache=True)
+def _update_potential(c, table, at_parent, at_child, kinds, counts, parameters, has_edges, z, edge):
+    """Potential of the edge above node c under the evidence (eq. 2.8, with the sign of its gradient), written to `edge`."""
+    for i in range(len(edge)):
+        for j in range(len(edge)):
+            edge[i, j] = table[i, j] * at_parent[i] * at_child[j]
+            if has_edges and kinds[c, i, j] > 0:
+                force = -slope(kinds[c, i, j], counts[c, i, j], parameters[c, i, j], z[c, i, j])
+                edge[i, j] *= math.exp(min(force, 700.0))
+
+
+@njit(cache=True)
 def naive_round(
     tables, which, order, parent, children, bounds, degrees, states, kinds, counts, parameters, edge_kinds, edge_counts,
     edge_parameters, has_edges, population, damping, up, down, phi, z, rows, columns,
@@ -313,7 +324,7 @@ def naive_round(
 
     Before a message along an edge its potential is updated (eq. 2.8), after it the tables of all edges that depend on
     it. Changed in place: up, down (N, L), messages to and from the parent; phi, z (N, L, L), potentials and tables;
-    rows, columns (N, L), their sums. phi is empty without edge evidence only in meaning: it is always kept.
+    rows, columns (N, L), their sums.
     """
     n, size = up.shape
     at_parent, at_child, into, other, new = np.empty((5, size))
@@ -325,67 +336,29 @@ def naive_round(
             continue
         _node_slopes(p, order, parent, children, bounds, degrees, kinds, counts, parameters, rows, columns, at_parent)
         _node_slopes(c, order, parent, children, bounds, degrees, kinds, counts, parameters, rows, columns, at_child)
-        table, edge = tables[which[c]], phi[c]
-        for i in range(size):
-            for j in range(size):
-                edge[i, j] = table[i, j] * at_parent[i] * at_child[j]
-                if has_edges:
-                    kind = edge_kinds[c, i, j]
-                    if kind > 0:
-                        force = -slope(kind, edge_counts[c, i, j], edge_parameters[c, i, j], z[c, i, j])
-                        edge[i, j] *= math.exp(min(force, 700.0))
+        _update_potential(
+            c, tables[which[c]], at_parent, at_child, edge_kinds, edge_counts, edge_parameters, has_edges, z, phi[c]
+        )
         old = up[c] if upward else down[c]
         _messages_into(c if upward else p, c, parent, children, bounds, up, down, states, into)
         if upward:
-            times(edge, into, new)
+            times(phi[c], into, new)
         else:
-            times_transposed(edge, into, new)
+            times_transposed(phi[c], into, new)
         total = new.sum()
         if total > 0.0 and total < math.inf:
             for x in range(size):
                 old[x] = (1 - damping) * old[x] + damping * new[x] / total
-        _set_marginals(
-            c, edge, parent, children, bounds, up, down, states, population, damping, z[c], rows, columns, into, other
-        )
         target = p if upward else c
-        if parent[target] >= 0 and target != c:
-            _set_marginals(
-                target,
-                phi[target],
-                parent,
-                children,
-                bounds,
-                up,
-                down,
-                states,
-                population,
-                damping,
-                z[target],
-                rows,
-                columns,
-                into,
-                other,
-            )
-        for q in range(bounds[target], bounds[target + 1]):
-            k = children[q]
-            if k != c:
+        for q in range(
+            bounds[target] - 2, bounds[target + 1]
+        ):  # the edge itself, the target's own, those to its children
+            k = c if q == bounds[target] - 2 else target if q == bounds[target] - 1 else children[q]
+            if q == bounds[target] - 2 or (k != c and parent[k] >= 0):
                 _set_marginals(
-                    k,
-                    phi[k],
-                    parent,
-                    children,
-                    bounds,
-                    up,
-                    down,
-                    states,
-                    population,
-                    damping,
-                    z[k],
-                    rows,
-                    columns,
-                    into,
+                    k, phi[k], parent, children, bounds, up, down, states, population, damping, z[k], rows, columns, into,
                     other,
-                )
+                )  # fmt: skip
 
 
 @njit(cache=True)
