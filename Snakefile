@@ -24,6 +24,10 @@ if workflow.is_main_process and not workflow.output_settings.dryrun:
     lock.hold(f"{R}/.lock")
     at_start(R)
 
+if not workflow.remote_exec:
+    # Each pass of the scheduler would set one more timer for the next pass: in long runs it takes a third of a core.
+    workflow.scheduling_settings.max_jobs_per_timespan = None
+
 
 include: "rules/wiring.py"
 include: "rules/data.smk"

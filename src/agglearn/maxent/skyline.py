@@ -36,7 +36,7 @@ class LogisticSkyline(Estimator):
 
     observes = Records
 
-    def __init__(self, quadratic=True, l2="path", max_iter=200, validation=0.2, tol=1e-8, random_state=None):
+    def __init__(self, quadratic=True, l2="path", max_iter=200, validation=0.2, tol=1e-7, random_state=None):
         self.quadratic = quadratic
         self.l2 = l2
         self.max_iter = max_iter
