@@ -231,7 +231,10 @@ def test_overrides_are_checked_like_files(project):
 
 
 def test_values_of_the_command_line_have_their_types():
-    text = {"a": ["0", "-1.5", "1e-3", "width"], "b": {"c": "true", "d": "null", "e": "nan_share", "f": "2016-11-08", "g": ""}}
+    text = {
+        "a": ["0", "-1.5", "1e-3", "width"],
+        "b": {"c": "true", "d": "null", "e": "nan_share", "f": "2016-11-08", "g": ""},
+    }
     assert typed(text) == {
         "a": [0, -1.5, 1e-3, "width"],
         "b": {"c": True, "d": None, "e": "nan_share", "f": "2016-11-08", "g": None},
