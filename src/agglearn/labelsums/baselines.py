@@ -45,7 +45,7 @@ class BoostedTreesSkyline(Estimator):
 
     observes = Records
 
-    def __init__(self, max_iter=300, learning_rate=0.05, max_leaf_nodes=31, random_state=None):
+    def __init__(self, max_iter=100, learning_rate=0.1, max_leaf_nodes=31, random_state=None):
         self.max_iter = max_iter
         self.learning_rate = learning_rate
         self.max_leaf_nodes = max_leaf_nodes

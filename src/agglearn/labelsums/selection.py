@@ -13,13 +13,14 @@ from agglearn.encoding import FeatureMap
 from agglearn.errors import ConfigError, DataError
 from agglearn.estimator import Estimator
 from agglearn.evaluation.metrics import log_likelihood
+from agglearn.maxent import kernels
 from agglearn.maxent.chains import Chains
 from agglearn.maxent.model import MaxEntClassifier
 from agglearn.observations import ContingencyTables, Halves, LabelSums, Observation, Records, Table
 from agglearn.observations.base import NoiseSpec
 from agglearn.observations.privacy.projection import noise_variances
 
-SWEEPS = 30
+BURN_IN, KEPT = 30, 20  # sweeps before samples count, and sweeps that count
 
 
 class SelectedByAggregates(Estimator):
@@ -172,15 +173,12 @@ def tables_score(model: MaxEntClassifier, held: ContingencyTables, n_chains: int
     c = np.concatenate([held.dense(*k)[1].ravel() for k in held.tables])
     chains = Chains(layout, n_chains, model.intercept_, seed=1)
     chains.set_weights(mu, theta)
-    chains.sweep(1, SWEEPS)
-    z = logits(chains.positions.astype(np.int64), model.theta_, model.intercept_)
-    return float((c @ theta + held.positives * model.intercept_) / held.total - np.logaddexp(0, z).mean())
-
-
-def logits(positions: np.ndarray, theta: np.ndarray, intercept: float) -> np.ndarray:
-    """(n,) φ(x)·θ + b of (n, D) positions."""
-    z = np.full(len(positions), intercept)
-    for d in range(positions.shape[1]):
-        for e in range(d, positions.shape[1]):
-            z += theta[positions[:, d], positions[:, e]]
-    return z
+    chains.sweep(1, BURN_IN)
+    normaliser = []
+    for sweep in range(KEPT):
+        chains.sweep(2 + sweep)
+        kernels.predict_logits(
+            chains.positions.astype(np.int32), model.theta_, model.intercept_, z := np.empty(n_chains)
+        )
+        normaliser.append(np.logaddexp(0, z).mean())
+    return float((c @ theta + held.positives * model.intercept_) / held.total - np.mean(normaliser))
