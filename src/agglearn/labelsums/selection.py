@@ -18,7 +18,7 @@ from agglearn.maxent.chains import Chains
 from agglearn.maxent.model import MaxEntClassifier
 from agglearn.observations import ContingencyTables, Halves, LabelSums, Observation, Records, Table
 from agglearn.observations.base import NoiseSpec
-from agglearn.observations.privacy.projection import noise_variances
+from agglearn.observations.privacy.projection import noise_variances, projected
 
 BURN_IN, KEPT = 30, 20  # sweeps before samples count, and sweeps that count
 
@@ -66,7 +66,8 @@ class SelectedByAggregates(Estimator):
         if isinstance(observation, Halves):
             return (observation.first, observation.second), observation.whole
         if isinstance(observation, ContingencyTables):
-            return thinned(observation, np.random.default_rng(self.random_state)), observation
+            first, second = thinned(observation, np.random.default_rng(self.random_state))
+            return (projected(first), second), observation  # as tables of records agree
         raise DataError(f"{type(observation).__name__} cannot be split; release halves (Halves)")
 
     def _with(self, value) -> Estimator:
@@ -132,7 +133,9 @@ def thinned(tables: ContingencyTables, rng: np.random.Generator) -> tuple[Contin
         d, c = _half(t, variance[key], tables.noise, rng)
         first[key] = Table(t.shape, t.cells, d, c)
         second[key] = Table(t.shape, t.cells, t.counts - d, t.label_sums - c)
-    noise = tables.noise or NoiseSpec("gaussian", 0.0, float("inf"))
+    noise = tables.noise or NoiseSpec(
+        "gaussian", np.sqrt(2), float("inf")
+    )  # equal weights of the tables in a projection
     scales = noise.scales and {k: s / np.sqrt(2) for k, s in noise.scales.items()}
     half = replace(noise, scale=noise.scale / np.sqrt(2), scales=scales)
     totals = {"total": tables.total / 2, "positives": tables.positives / 2, "noise": half}
