@@ -65,7 +65,7 @@ def observe(job, terminal=sys.stderr) -> None:
             home = out / slot.key
             for part, what in (("observation", seen), ("truth", truth)):
                 (home / part).mkdir(parents=True)
-                what.save(home / part)
+                what.save(home / part, **({"features": out / "features"} if what.shares_features else {}))
 
     products.make(job.output[0], build, job.input, job.config["on_missing"])
 

@@ -16,8 +16,10 @@ from agglearn.estimator import Estimator
 from agglearn.observations import (
     Bags,
     ContingencyTables,
+    CountedBags,
     FlowCounts,
     FlowInstances,
+    Halves,
     LabelledBags,
     LabelSums,
     Observation,
@@ -172,6 +174,12 @@ def made_of(kind, frame, y, folder) -> list[Observation]:
         return made if kind is FlowCounts else [FlowInstances(tuple(made))]
     if kind is LabelSums:
         return label_sums_made_of(frame, y, folder)
+    if kind is CountedBags:
+        made = [CountedBags.from_records(FrameEncoder.fit(frame), frame, y, 10, np.random.default_rng(0))]
+        made[0].save(folder.parent / "shown", features=folder.parent / "features")
+        return [*made, CountedBags.load(folder.parent / "shown")]
+    if kind is Halves:
+        return halves_made_of(frame, y, folder)
     assert kind is ContingencyTables, f"say here how {kind.__name__} is made, so that it is searched too"
     whole = frame.assign(y=y)
     whole.to_parquet(folder / "private.parquet", row_group_size=50)
@@ -204,9 +212,17 @@ def label_sums_made_of(frame, y, folder) -> list[Observation]:
     return [*made, LabelSums.load(folder.parent / "shown")]
 
 
+def halves_made_of(frame, y, folder) -> list[Observation]:
+    """Halves of tables; those of label sums hold public features."""
+    encoder, cut = FrameEncoder.fit(frame), (slice(N // 2), slice(N // 2, N))
+    made = [Halves(*(ContingencyTables.from_codes(encoder, encoder.encode(frame[p]), y[p]) for p in cut))]
+    made[0].save(folder.parent / "shown")
+    return [*made, Halves.load(folder.parent / "shown")]
+
+
 def public(kind, frame) -> pd.DataFrame:
     """The columns that are no secret: the covariates of instances in bags, and beside label sums, are given."""
-    return frame[[]] if kind in (Bags, LabelSums) else frame
+    return frame[[]] if kind in (Bags, CountedBags, LabelSums) else frame
 
 
 @pytest.mark.parametrize("kind", learners_see())
@@ -224,6 +240,8 @@ def test_nothing_is_found_in_what_learners_get(kind, hidden, monkeypatch):
     [
         (BagClassification, Bags),
         (Classification, ContingencyTables),
+        (Classification, CountedBags),
+        (Classification, Halves),
         (Classification, LabelSums),
         (Compression, ContingencyTables),
         (SubsetClassification, ContingencyTables),

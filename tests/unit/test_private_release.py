@@ -20,6 +20,7 @@ from agglearn.observations.privacy import (
     zcdp_budget,
 )
 from agglearn.observations.privacy.budget import TOTALS, mechanisms, shares
+from agglearn.observations.privacy.projection import noise_variances
 
 
 @pytest.fixture(scope="module")
@@ -214,3 +215,18 @@ def test_what_cannot_be(tables, how, said):
         release_tables(tables, **({"epsilon": 1.0, "delta": 1e-6} | how))
     with pytest.raises(DataError, match="already"):
         release_tables(release_tables(tables, 1.0, 1e-6, draw=seeded(0)), 1.0, 1e-6)
+
+
+@pytest.mark.parametrize("split", ["uniform", "cells"])
+@pytest.mark.parametrize("postprocessing", ["none", "project"])
+def test_variances_of_cells_are_those_of_the_noise(tables, split, postprocessing):
+    found = []
+    for seed in range(400):
+        noisy = release_tables(tables, 1.0, 1e-5, split=split, postprocessing=postprocessing, draw=seeded(seed))
+        found.append({k: noisy.dense(*k)[0] - tables.dense(*k)[0] for k in tables.tables})
+    stated = noise_variances(noisy)
+    for key in tables.tables:
+        measured = np.mean([f[key] ** 2 for f in found])
+        cells = found[0][key].size
+        assert measured == pytest.approx(stated[key], rel=6 * math.sqrt(2 / (400 * cells)) * math.sqrt(cells))
+    assert noise_variances(tables) == dict.fromkeys(tables.tables, 0.0)

@@ -212,3 +212,15 @@ def test_null_selects_rows_without_the_parameter():
     assert judge(said, rows(values))["verdict"] == "holds"
     said["value"]["params.k"] = None
     assert judge(said, rows(values))["verdict"] != "holds"
+
+
+def test_a_table_for_each_data_set():
+    table = summarise(rows({("a", "ours"): [0.5], ("b", "ours"): [0.6]}), EXPERIMENT)
+    spec = {"each": "dataset", "rows": ["method"], "columns": ["params.l2"], "none": "plain", "measure": "nllh"}
+    found = layout.grids(table, EXPERIMENT | {"title": "T", "table": spec}, {"a": "A", "b": "B"})
+    assert [(title, grid.columns, [c.value for c in grid.cells.values()]) for title, grid in found] == [
+        ("T: A", ["plain"], ["0.500"]),
+        ("T: B", ["plain"], ["0.600"]),
+    ]
+    [(title, _)] = layout.grids(table, EXPERIMENT | {"title": "T"}, {})
+    assert title == "T"

@@ -4,14 +4,17 @@ from agglearn.maxent.best_pair import BestPairClassifier
 from agglearn.maxent.exact import ExactMaxEntClassifier
 from agglearn.maxent.model import MaxEntClassifier
 from agglearn.maxent.naive_bayes import NaiveBayesClassifier
+from agglearn.maxent.noisy import ExactNoiseAwareMaxEntClassifier, NoiseAwareMaxEntClassifier
 from agglearn.maxent.skyline import LogisticSkyline
 from agglearn.maxent.subsets import FeatureSubsets
 
 __all__ = [
     "BestPairClassifier",
     "ExactMaxEntClassifier",
+    "ExactNoiseAwareMaxEntClassifier",
     "FeatureSubsets",
     "LogisticSkyline",
     "MaxEntClassifier",
     "NaiveBayesClassifier",
+    "NoiseAwareMaxEntClassifier",
 ]

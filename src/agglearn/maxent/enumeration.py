@@ -73,14 +73,15 @@ class Enumeration:
         penalty = l2_mu * (mu @ mu) + l2_theta * (theta @ theta)
         return loss + penalty, d_hat - self.d + 2 * l2_mu * mu, c_hat - self.c + 2 * l2_theta * theta
 
-    def optimum(self, l2_mu: float = 1.0, l2_theta: float = 16.0) -> tuple[np.ndarray, np.ndarray]:
-        """(m,) μ* and θ* by L-BFGS."""
+    def optimum(self, l2_mu: float = 1.0, l2_theta: float = 16.0, start=None) -> tuple[np.ndarray, np.ndarray]:
+        """(m,) μ* and θ* by L-BFGS, from (μ, θ) or from 0."""
         m = len(self.d)
+        first = np.zeros(2 * m) if start is None else np.concatenate(start)
 
         def both(v):
             value, g_mu, g_theta = self.objective(v[:m], v[m:], l2_mu, l2_theta)
             return value / self.total, np.concatenate([g_mu, g_theta]) / self.total
 
         options = {"maxiter": 20_000, "maxfun": 50_000, "ftol": 1e-15, "gtol": 1e-10, "maxcor": 30}
-        found = minimize(both, np.zeros(2 * m), jac=True, method="L-BFGS-B", options=options).x
+        found = minimize(both, first, jac=True, method="L-BFGS-B", options=options).x
         return found[:m], found[m:]

@@ -2,7 +2,9 @@
 
 from agglearn.observations.bags import Bags, LabelledBags
 from agglearn.observations.base import NoiseSpec, Observation
+from agglearn.observations.counted_bags import CountedBags
 from agglearn.observations.flows import FlowCounts, FlowInstances
+from agglearn.observations.halves import Halves
 from agglearn.observations.label_sums import LabelSums
 from agglearn.observations.noise import with_gaussian_noise
 from agglearn.observations.recoding import encoded_from_noisy
@@ -12,8 +14,10 @@ from agglearn.observations.tables import ContingencyTables, Table
 __all__ = [
     "Bags",
     "ContingencyTables",
+    "CountedBags",
     "FlowCounts",
     "FlowInstances",
+    "Halves",
     "LabelSums",
     "LabelledBags",
     "NoiseSpec",

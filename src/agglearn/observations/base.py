@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Self
+from typing import ClassVar, Self
 
 from agglearn.errors import AgglearnError, DataError
 
@@ -35,9 +35,13 @@ class NoiseSpec:
 
 
 class Observation(ABC):
-    """Base of everything that a learner may be given."""
+    """Base of everything that a learner may be given.
+
+    `shares_features`: `save` takes a folder where features of records are kept once for all, and refers to them.
+    """
 
     noise: NoiseSpec | None = None
+    shares_features: ClassVar[bool] = False
 
     @abstractmethod
     def save(self, folder) -> None:

@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -18,6 +18,7 @@ from agglearn.encoding import FrameEncoder
 from agglearn.encoding.features import FeatureMap
 from agglearn.errors import ConfigError, DataError
 from agglearn.observations.base import NoiseSpec, Observation, prepared, reading
+from agglearn.observations.features import load_features, save_features
 from agglearn.observations.privacy.calibration import calibrated
 from agglearn.observations.privacy.mechanisms import Draw, secret
 from agglearn.products import read_json, write_json
@@ -50,6 +51,7 @@ class LabelSums(Observation):
     weights: np.ndarray | None = None
     label: str = "label"
     noise: NoiseSpec | None = None
+    shares_features: ClassVar[bool] = True
 
     def __post_init__(self):
         object.__setattr__(self, "sums", np.asarray(self.sums, dtype=float))
@@ -220,11 +222,11 @@ class LabelSums(Observation):
 
     # -- keeping ------------------------------------------------------------------------------------------------
 
-    def save(self, folder) -> None:
-        """Write the features (`features.parquet`, `map.npz`) and, apart from them, the release: `release.json` with
-        mechanism, ε, δ and adjacency, and `sums.npy`."""
+    def save(self, folder, features=None) -> None:
+        """Write the features (`features.parquet`, or into the folder `features`, where one is given), `map.npz` and, apart
+        from them, the release: `release.json` with mechanism, ε, δ and adjacency, and `sums.npy`."""
         folder = prepared(folder)
-        self.frame.to_parquet(folder / "features.parquet", index=False)
+        where = save_features(self.frame, folder, features)
         state = self.map.state()
         np.savez(folder / "map.npz", **{f"cells{i}": c for i, c in enumerate(state.pop("cells"))})
         encoder = state.pop("encoder")
@@ -232,7 +234,8 @@ class LabelSums(Observation):
         if self.weights is not None:
             np.save(folder / "weights.npy", np.asarray(self.weights))
         write_json(
-            folder / "map.json", state | {"encoder": encoder and encoder.to_dict(), "cells": len(self.map.cells)}
+            folder / "map.json",
+            state | {"encoder": encoder and encoder.to_dict(), "cells": len(self.map.cells), "features": where},
         )
         noise = self.noise and self.noise.to_dict()
         write_json(folder / "release.json", {"label": self.label, "names": self.names, "noise": noise})
@@ -248,7 +251,7 @@ class LabelSums(Observation):
             state["encoder"] = FrameEncoder.from_dict(state["encoder"]) if state["encoder"] else None
             weights = np.load(folder / "weights.npy") if (folder / "weights.npy").is_file() else None
             noise = NoiseSpec(**release["noise"]) if release["noise"] else None
-            frame, sums = pd.read_parquet(folder / "features.parquet"), np.load(folder / "sums.npy")
+            frame, sums = load_features(folder, state), np.load(folder / "sums.npy")
             return cls(FeatureMap.of(state), frame, release["names"], sums, weights, release["label"], noise)
 
     def _fingerprint(self, hasher) -> None:

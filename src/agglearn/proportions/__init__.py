@@ -4,6 +4,7 @@ from agglearn.proportions.alternating import AlternatingMeanMapClassifier
 from agglearn.proportions.cardinality import CardinalityClassifier, NormalApproximationClassifier
 from agglearn.proportions.individual import IndividualClassifier
 from agglearn.proportions.means import InverseCalibrationClassifier, MeanEmbeddingClassifier, MeanMapClassifier
+from agglearn.proportions.on_records import OnRecords
 from agglearn.proportions.posterior import cardinality_posterior
 from agglearn.proportions.trees import BoostedTrees
 
@@ -16,5 +17,6 @@ __all__ = [
     "MeanEmbeddingClassifier",
     "MeanMapClassifier",
     "NormalApproximationClassifier",
+    "OnRecords",
     "cardinality_posterior",
 ]

@@ -107,7 +107,7 @@ def _natural(label: str) -> list:
 
 def _curves(rows, table, experiment, spec, titles):
     """Means over seeds against the step (or the seconds at that step)."""
-    chosen = rows[(rows["measure"] == spec["y"]) & rows["step"].notna() & rows["value"].notna()].copy()
+    chosen = rows[rows["measure"].isin(_measures(spec)) & rows["step"].notna() & rows["value"].notna()].copy()
     if chosen.empty:
         return None
     chosen["series"] = _series(chosen, spec.get("series", ["method"]), experiment)
@@ -121,14 +121,28 @@ def _curves(rows, table, experiment, spec, titles):
 
 
 def _lines(rows, table, experiment, spec, titles):
-    """Means over seeds against a parameter."""
-    chosen = rows[(rows["measure"] == spec["y"]) & rows["step"].isna() & rows["value"].notna()].copy()
+    """Means over seeds against a parameter; with `x_none`, what has none stands to the right of the largest."""
+    chosen = rows[rows["measure"].isin(_measures(spec)) & rows["step"].isna() & rows["value"].notna()].copy()
     if chosen.empty:
         return None
     chosen["series"] = _series(chosen, spec.get("series", ["method"]), experiment)
-    chosen["x"] = pd.to_numeric(summary.field(chosen, spec["x"]))
+    chosen["x"] = pd.to_numeric(summary.field(chosen, spec["x"])).astype(float)
     label = spec.get("x_label", spec["x"].rpartition(".")[2].replace("_", " "))
+    if "x_none" in spec:
+        chosen["x"] = chosen["x"].fillna(_beyond(chosen["x"], spec.get("x_log")))
     return _lines_of(chosen[chosen["x"].notna()], experiment, spec, titles, label)
+
+
+def _measures(spec) -> list[str]:
+    return spec["y"] if isinstance(spec["y"], list) else [spec["y"]]
+
+
+def _beyond(x: pd.Series, log: bool) -> float:
+    """A place to the right of all values, as far from the last as the values are from one another."""
+    known = np.sort(x.dropna().unique())
+    if len(known) < 2:
+        return 10 * known[0] if len(known) else 1.0
+    return known[-1] * (known[-1] / known[-2]) if log else 2 * known[-1] - known[-2]
 
 
 def _scatter(rows, table, experiment, spec, titles):
@@ -211,6 +225,7 @@ def _panel_of(frame: pd.DataFrame, experiment: dict, spec, titles: dict[str, str
     others = [f for f in fields if f != "item"]
     parts += [_series(frame, others, experiment)] if others else []
     parts += [frame["item"].str.partition(":")[0]] if "item" in fields else []
+    parts += [frame["measure"].map(measure_name)] if isinstance(spec.get("y"), list) else []
     joined = parts[0].copy()
     for part in parts[1:]:
         joined = joined + ": " + part
@@ -218,33 +233,68 @@ def _panel_of(frame: pd.DataFrame, experiment: dict, spec, titles: dict[str, str
 
 
 def _ordered(panel: pd.Series, frame: pd.DataFrame, experiment: dict) -> list[str]:
-    """Panels in the order of the data sets, numbers ascending."""
+    """Panels in the order of the data sets, then of the measures of a figure of several, numbers ascending."""
     place = frame["dataset"].map(list(experiment["datasets"]).index)
-    return sorted(set(panel), key=lambda name: (place[panel == name].min(), _natural(name)))
+    several = (experiment.get("figure") or {}).get("y")
+    rank = frame["measure"].map(several.index) if isinstance(several, list) else pd.Series(0, frame.index)
+    first = lambda name: (place[panel == name].min(), rank[panel == name].min(), _natural(name))  # noqa: E731
+    return sorted(set(panel), key=first)
 
 
 def _lines_of(chosen, experiment, spec, titles, x_label):
-    panel = _panel_of(chosen, experiment, spec, titles)
+    panel, measures = _panel_of(chosen, experiment, spec, titles), _measures(spec)
     names = _ordered(panel, chosen, experiment)
-    figure, axes = _panels(names, 3.2, {})
-    order = sorted(chosen["series"].unique(), key=_natural)
+    figure, axes = _panels(names, 3.2, {}, most=len(measures) if len(measures) > 1 else 3)
+    order = _legend_order(chosen, experiment)
+    end = chosen["x"].max() if "x_none" in spec else None
     for name, ax in zip(names, axes, strict=True):
-        for label in order:
+        for k, label in enumerate(order):
             part = chosen[(panel == name) & (chosen["series"] == label)]
-            if part.empty:
-                continue
-            means = np.array([[x, *mean_interval(g["value"])] for x, g in part.groupby("x")])
-            color = COLORS[order.index(label) % len(COLORS)]
-            ax.plot(means[:, 0], means[:, 1], color=color, label=label, lw=1.4, marker="." if len(means) < 15 else None)
-            if np.isfinite(means[:, 2]).all():
-                ax.fill_between(means[:, 0], means[:, 2], means[:, 3], color=color, alpha=0.15, lw=0)
-        if spec.get("x_log"):
-            ax.set_xscale("log")
-        if spec.get("y_log"):
+            if not part.empty:
+                _line(ax, part, end, color=_color(k), label=label, ls=STROKES[k // len(COLORS) % len(STROKES)])
+        ax.set_xscale("log" if spec.get("x_log") else "linear")
+        measure = chosen.loc[panel == name, "measure"].iloc[0]
+        if spec.get("y_log") or (len(measures) > 1 and measure == "seconds"):
             ax.set_yscale("log")
         ax.set_xlabel(x_label)
-        if "y_from" in spec:
+        if "y_from" in spec and measure == measures[0]:
             ax.set_ylim(bottom=spec["y_from"])
-    axes[0].set_ylabel(spec.get("y_label", measure_name(spec["y"])))
-    axes[-1].legend(fontsize=7, frameon=False)
+        if end is not None:
+            ticks = sorted(chosen["x"].unique())
+            ax.set_xticks(ticks, [spec["x_none"] if x == end else f"{x:g}" for x in ticks])
+            ax.minorticks_off()
+    axes[0].set_ylabel(spec.get("y_label", "" if len(measures) > 1 else measure_name(measures[0])))
+    if len(order) > 8:
+        figure.legend(
+            *axes[0].get_legend_handles_labels(), fontsize=7, frameon=False, loc="outside lower center", ncols=4
+        )
+    else:
+        axes[-1].legend(fontsize=7, frameon=False)
     return figure
+
+
+STROKES = ("-", "--", ":")
+
+
+def _color(k: int) -> str:
+    return COLORS[k % len(COLORS)]
+
+
+def _legend_order(chosen: pd.DataFrame, experiment: dict) -> list[str]:
+    """Labels by number; where there are more than eight, in the order of the methods."""
+    labels = list(chosen["series"].unique())
+    if len(labels) <= 8:
+        return sorted(labels, key=_natural)
+    first = chosen.assign(at=chosen["method"].map(list(experiment["methods"]).index)).groupby("series")["at"].min()
+    return sorted(labels, key=lambda label: (first[label], _natural(label)))
+
+
+def _line(ax, part: pd.DataFrame, end: float | None, **how) -> None:
+    """Means and intervals over x; a level line for what is known only at the end, where parameters are none."""
+    means = np.array([[x, *mean_interval(g["value"])] for x, g in part.groupby("x")])
+    if end is not None and len(means) == 1 and means[0, 0] == end:
+        ax.axhline(means[0, 1], lw=1, alpha=0.8, **how)
+        return
+    ax.plot(means[:, 0], means[:, 1], lw=1.4, marker="." if len(means) < 15 else None, **how)
+    if np.isfinite(means[:, 2]).all():
+        ax.fill_between(means[:, 0], means[:, 2], means[:, 3], color=how["color"], alpha=0.15, lw=0)

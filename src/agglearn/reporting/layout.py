@@ -47,6 +47,18 @@ def measure_name(name: str) -> str:
     return " ".join(ABBREVIATIONS.get(w, w) for w in name.split("_")) if isinstance(name, str) else ""
 
 
+def grids(table: pd.DataFrame, experiment: dict, titles: dict[str, str]) -> list[tuple[str, Grid]]:
+    """(title, grid) of every table of an experiment: one, or one for each value of the field `each`."""
+    title, each = experiment["title"], (experiment.get("table") or {}).get("each")
+    if each is None:
+        return [(title, grid(table, experiment, titles))]
+    found = []
+    for key in _keys(table, [each], experiment):
+        part = table[_where(table, [each], key)]
+        found.append((f"{title}: {_label(each, key[0], experiment, titles)}", grid(part, experiment, titles)))
+    return found
+
+
 def grid(table: pd.DataFrame, experiment: dict, titles: dict[str, str]) -> Grid:
     """Lay a summary out by the experiment's `table:` (default: data sets × methods, first measure)."""
     spec = experiment.get("table") or {"rows": ["dataset"], "columns": ["method"], "measure": experiment["measures"][0]}
@@ -65,7 +77,7 @@ def grid(table: pd.DataFrame, experiment: dict, titles: dict[str, str]) -> Grid:
         if not match.empty:
             cells[i, j] = _cell(match.iloc[0], experiment, spec, notes)
     named = [" / ".join(_labels(rows, k, experiment, titles)) for k in row_keys]
-    heads = [", ".join(_labels(columns, k, experiment, titles)) for k in column_keys]
+    heads = [", ".join(_labels(columns, k, experiment, titles)) or spec.get("none", "") for k in column_keys]
     corner = measure_name(measures[0]) if len(measures) == 1 else ""
     return Grid(corner, heads, named, cells, notes)
 

@@ -13,14 +13,14 @@ def render(plan: Plan, name: str, paths, results) -> None:
     rows = summary.load_rows(paths, plan, name)
     table = summary.summarise(rows, experiment)
     titles = {d: plan.config["datasets"][d]["title"] for d in experiment["datasets"]}
-    grid = layout.grid(table, experiment, titles)
+    grids = layout.grids(table, experiment, titles)
     caption = caption_of(experiment, table)
     folder = Path(results)
     with products.atomic_file(folder / f"tables/{name}.csv") as work:
         table.to_csv(work, index=False)
     for kind, write in (("md", layout.markdown), ("tex", layout.latex), ("html", layout.html)):
         with products.atomic_file(folder / f"tables/{name}.{kind}") as work:
-            work.write_text(write(grid, experiment["title"], caption))
+            work.write_text("\n".join(write(grid, title, caption) for title, grid in grids))
     with products.atomic_file(folder / f"figures/{name}.svg") as work:
         figures.draw(rows, table, experiment, titles, work)
 

@@ -39,7 +39,9 @@ class Source:
 
 
 class Truth(ABC):
-    """What only the evaluator opens."""
+    """What only the evaluator opens. `shares_features` as in `Observation`."""
+
+    shares_features: ClassVar[bool] = False
 
     @abstractmethod
     def save(self, folder: Path) -> None: ...

@@ -9,23 +9,14 @@ import numpy as np
 import pandas as pd
 
 from agglearn.datasets import Population
-from agglearn.encoding import FeatureMap, FrameEncoder, HashedEncoder, with_target_encodings
 from agglearn.errors import ConfigError, DataError, NotAvailable
 from agglearn.evaluation import auc, brier, calibration_error, log_loss, normalized_log_likelihood
 from agglearn.evaluation.interactions import pair_interactions
-from agglearn.observations import (
-    ContingencyTables,
-    LabelSums,
-    Observation,
-    Records,
-    encoded_from_noisy,
-    with_gaussian_noise,
-)
-from agglearn.observations.privacy import seeded
-from agglearn.seeds import generator
-from agglearn.seeds import seed as seed_of
+from agglearn.observations import Observation
+from agglearn.observations.features import load_features, save_features
 from agglearn.tasks.base import Measurement, Source, Task, Truth
-from agglearn.tasks.splitting import split_name, split_rows
+from agglearn.tasks.observing import MADE, Rows, fitted_encoder
+from agglearn.tasks.splitting import split_rows
 
 STAGED = {"curve", "nllh_best_on_test", "nllh_best_on_validation"}
 MOST_SHOWN = 5  # values of a feature whose predictions are shown one by one
@@ -46,10 +37,12 @@ class TestRows(Truth):
     y: np.ndarray
     probabilities: np.ndarray | None = None
     parameters: dict[str, np.ndarray] | None = None
+    shares_features: ClassVar[bool] = True
 
-    def save(self, folder: Path) -> None:
-        self.frame.to_parquet(folder / "features.parquet", index=False)
-        arrays = {"y": self.y, **{f"parameter_{k}": v for k, v in (self.parameters or {}).items()}}
+    def save(self, folder: Path, features=None) -> None:
+        where = save_features(self.frame, folder, features)
+        arrays = {"y": self.y, "features": where}
+        arrays |= {f"parameter_{k}": v for k, v in (self.parameters or {}).items()}
         if self.probabilities is not None:
             arrays["probabilities"] = self.probabilities
         np.savez(folder / "truth.npz", **arrays)
@@ -59,7 +52,7 @@ class TestRows(Truth):
         with np.load(folder / "truth.npz") as arrays:
             known = {k: arrays[k] for k in arrays.files}
         parameters = {k.removeprefix("parameter_"): v for k, v in known.items() if k.startswith("parameter_")}
-        frame = pd.read_parquet(folder / "features.parquet")
+        frame = load_features(folder, {"features": str(known["features"])})
         return cls(frame, known["y"], known.get("probabilities"), parameters or None)
 
 
@@ -72,16 +65,17 @@ class Classification(Task):
     many). Of contingency tables only: `gaussian_noise` (σ, seeded) or `noise_share` (σ per training record), and
     `encode_noisy` ({above, modalities}: features of more values are encoded by what the noisy tables say of them).
     Of label sums: `features` (`onehot`, `quadratic`, `scaled`), `ranges` (see `FeatureMap.fit`), `calibration`,
-    `sensitivity`. Of both: `epsilon` (seeded noise that would promise it; none without), `delta` (default 1/(10 N)),
-    `mechanism`; of tables `split`, `adjacency`, `postprocessing`, see `release_tables`.
+    `sensitivity`. Of counted bags: `bag_size`. Of all three: `epsilon` (seeded noise that would promise it; none without),
+    `delta` (default 1/(10 N)), `mechanism`; of tables `split`, `adjacency`, `postprocessing`, see `release_tables`.
+    Of halves: `of` (`tables`, `label_sums`) and what these take.
     Parameters of a stored data set: `rows` (a random subset of that size). An entry's `encoding: {target: …}` or
     `{vocabulary: …}` sets training rows aside for it.
     """
 
     PARAMS: ClassVar = (
-        "adjacency", "binning", "buckets", "calibration", "cross_buckets", "delta", "encode_noisy", "epsilon", "features",
-        "gaussian_noise", "hashed", "max_modalities", "mechanism", "noise_share", "pairs", "postprocessing", "ranges",
-        "sensitivity", "split",
+        "adjacency", "bag_size", "binning", "buckets", "calibration", "cross_buckets", "delta", "encode_noisy", "epsilon", "features",
+        "gaussian_noise", "hashed", "max_modalities", "mechanism", "noise_share", "of", "pairs", "postprocessing",
+        "ranges", "sensitivity", "split",
     )  # fmt: skip
 
     MEASURES: ClassVar = {
@@ -105,18 +99,13 @@ class Classification(Task):
         if unknown := set(params) - set(self.PARAMS):
             raise ConfigError(f"observe: unknown key {sorted(unknown)[0]!r}; allowed: {', '.join(self.PARAMS)}")
         (frame, y), test = split_records(source, seed)
-        encoder, kept = _encoder(source, frame, y, params, seed)
+        encoder, kept = fitted_encoder(source, frame, y, params, seed)
         frame, y = frame[kept].reset_index(drop=True), y[kept]
         label = source.entry.get("label", {}).get("column", "label")
-        if kind is ContingencyTables:
-            return _tables(source, encoder, encoder.encode(frame), y, label, params, seed), test
-        if kind is Records:
-            return Records(encoder, frame[encoder.names], y, label, params.get("cross_buckets")), test
-        if kind is LabelSums:
-            return _label_sums(source, encoder, frame, y, label, params, seed), test
-        raise ConfigError(
-            f"observe: Classification cannot make {kind.__name__}; it makes ContingencyTables, LabelSums and Records"
-        )
+        if kind not in MADE:
+            known = ", ".join(k.__name__ for k in MADE)
+            raise ConfigError(f"observe: Classification cannot make {kind.__name__}; it makes {known}")
+        return MADE[kind](Rows(source, encoder, frame[encoder.names], y, label), params, seed), test
 
     def measure(self, estimator, truth: TestRows, measures: list[str]) -> Iterator[Measurement]:
         y = truth.y
@@ -141,66 +130,6 @@ class Classification(Task):
                 yield Measurement("gradient_error", float(error), step=float(step))
         if "theta_error" in measures and truth.parameters and np.ndim(getattr(estimator, "theta_", 0)) == 2:
             yield Measurement("theta_error", _theta_error(estimator, truth.parameters["theta"]))
-
-
-def _tables(source: Source, encoder: FrameEncoder, codes: np.ndarray, y: np.ndarray, label, params: dict, seed: int):
-    """Tables of encoded training rows, with the noise that the parameters ask for."""
-    pairs, noise_seed = params.get("pairs", "all"), seed_of("gaussian noise", source.name, seed)
-    sigma = params.get("gaussian_noise") or params.get("noise_share", 0) * len(y)
-    if how := params.get("encode_noisy"):
-        return encoded_from_noisy(encoder, codes, y, sigma, noise_seed, how["above"], how["modalities"], label, pairs)
-    tables = ContingencyTables.from_codes(encoder, codes, y, label, pairs, params.get("cross_buckets"))
-    if promise := _promise(params, len(y)):
-        if sigma:
-            raise ConfigError("observe: epsilon and the size of the noise are both given; give one")
-        how = {k: params[k] for k in ("split", "adjacency", "postprocessing") if k in params}
-        return tables.private(**promise, **how, draw=seeded(seed_of("noise", source.name, seed)))
-    return with_gaussian_noise(tables, sigma, noise_seed)
-
-
-def _label_sums(
-    source: Source, encoder: FrameEncoder, frame: pd.DataFrame, y: np.ndarray, label, params: dict, seed: int
-):
-    """Features of training rows and their sum, with the noise that the parameters ask for."""
-    mapped = FeatureMap.fit(params.get("features", "onehot"), encoder, frame, params.get("ranges"))
-    sums = LabelSums.from_map(mapped, frame[encoder.names], y, label=label)
-    promise = _promise(params, len(y))
-    if not promise:
-        return sums
-    how = {k: params[k] for k in ("calibration", "sensitivity") if k in params}
-    return sums.private(**promise, **how, draw=seeded(seed_of("noise", source.name, seed)))
-
-
-def _promise(params: dict, n: int) -> dict:
-    """ε, δ and mechanism of an observation; empty where it is to have no noise."""
-    if params.get("epsilon") is None:
-        return {}
-    mechanism = params.get("mechanism", "gaussian")
-    delta = None if mechanism.endswith("laplace") else params.get("delta", 1 / (10 * n))
-    return {"epsilon": params["epsilon"], "delta": delta, "mechanism": mechanism}
-
-
-def _encoder(source: Source, frame: pd.DataFrame, y: np.ndarray, params: dict, seed: int):
-    """The encoder of an observation, and which training rows are left to learn from (those not used for encoding)."""
-    entry, kept = source.entry, np.ones(len(frame), dtype=bool)
-    how = params.get("binning") or entry.get("binning", "deciles")
-    categorical = entry.get("features", {}).get("categorical", [])
-    encoder = FrameEncoder.fit(frame, how, categorical, params.get("hashed"))
-    for kind, spec in entry.get("encoding", {}).items():
-        from agglearn.vocabulary.encoder import with_optimal_encodings  # which few need, and takes a second
-
-        kept = generator("target encoding", split_name(source), seed).random(len(frame)) >= spec["holdout"]
-        encoded = {"target": with_target_encodings, "vocabulary": with_optimal_encodings}[kind]
-        encoder = encoded(encoder, frame[~kept], y[~kept], spec["above"], spec["modalities"])
-    if most := params.get("max_modalities"):
-        large, buckets = [f.name for f in encoder.features if f.size > most], params.get("buckets")
-        done = f"hashed into {buckets} buckets" if buckets else "left out"
-        print(f"{source.name}: features with more modalities {done}: {sorted(large)}")
-        if buckets:
-            hashed = {name: HashedEncoder.fit(frame[name], buckets) for name in large}
-            return FrameEncoder(tuple(hashed.get(f.name, f) for f in encoder.features)), kept
-        encoder = encoder.select([n for n in encoder.names if n not in large])
-    return encoder, kept
 
 
 def split_records(source: Source, seed: int):

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from agglearn.observations.privacy.mechanisms import Mechanism
 from agglearn.observations.tables import ContingencyTables, Table
 
 TOTALS = "totals"
@@ -30,21 +31,51 @@ def projected(tables: ContingencyTables) -> ContingencyTables:
     """The nearest tables that agree, counts and label sums apart: all have one total, and pairs have the marginals of their
     features. Weights are the inverse variances that `noise` states; exact tables agree already. Where label sums alone
     have noise, counts stay as they are. Hashed pairs have no marginals and stay."""
-    noise = tables.noise
-    if noise is None:
+    if tables.noise is None:
         return tables
-    scale = lambda key: (noise.scales or {}).get(_name(tables, key), noise.scale)  # noqa: E731
-    hashed = tables.hashed_pairs
+    hashed, released = tables.hashed_pairs, _released_variances(tables)
     dense = {k: np.stack(t.dense()) for k, t in tables.tables.items() if k not in hashed}
-    precision = {k: 1 / scale(k) ** 2 for k in dense}
+    precision = {k: 1 / released[k] for k in dense}
     totals = np.array([tables.total, tables.positives], float)
-    agreed = _grand_totals(dense, precision, totals, 1 / scale(TOTALS) ** 2)
+    agreed = _grand_totals(dense, precision, totals, 1 / released[TOTALS])
     effects = _main_effects(dense, precision)
     mended = {k: _assembled(k, t, agreed, effects) for k, t in dense.items()}
     new = {k: Table(t[0].shape, np.arange(t[0].size), t[0].ravel(), t[1].ravel()) for k, t in mended.items()}
     total = max(float(agreed[0]), 2.0)
     positives = min(max(float(agreed[1]), 1.0), total - 1)
     return _said(replace(tables, total=total, positives=positives, tables=tables.tables | new), "projected")
+
+
+def noise_variances(tables: ContingencyTables) -> dict:
+    """{table: variance of the noise on one of its cells} as the tables are, 0 without noise. A projected cell has the
+    variance of its table's own interaction, and what is left of that of the main effects and the total."""
+    if tables.noise is None:
+        return dict.fromkeys(tables.tables, 0.0)
+    released = _released_variances(tables)
+    if tables.noise.postprocessing != "projected":
+        return {k: released[k] for k in tables.tables}
+    plain = [k for k in tables.tables if k not in tables.hashed_pairs]
+    total, effects = 1 / released[TOTALS], {}
+    for key in plain:
+        size = math.prod(tables.tables[key].shape)
+        total += 1 / (released[key] * size)
+        for i in key:
+            effects[i] = effects.get(i, 0.0) + tables.encoder.sizes[i] / (released[key] * size)
+    found = {k: released[k] for k in tables.tables}
+    for key in plain:
+        shape = tables.tables[key].shape
+        size = math.prod(shape)
+        own = released[key] * math.prod(1 - 1 / n for n in shape) if len(key) == 2 else 0.0
+        mains = sum((1 - 1 / n) / effects[i] / (size / n) ** 2 for i, n in zip(key, shape, strict=True))
+        found[key] = own + mains + 1 / (total * size**2)
+    return found
+
+
+def _released_variances(tables: ContingencyTables) -> dict:
+    """{table, …, TOTALS: variance of the noise on each of its numbers} as released."""
+    noise = tables.noise
+    scale = lambda key: (noise.scales or {}).get(_name(tables, key), noise.scale)  # noqa: E731
+    return {k: Mechanism(noise.mechanism, scale(k)).variance for k in (*tables.tables, TOTALS)}
 
 
 def _grand_totals(dense: dict, precision: dict, totals: np.ndarray, weight: float) -> np.ndarray:

@@ -1,0 +1,73 @@
+"""The lowest and the highest step of the ladder: nothing but the base rate, and boosted trees on all records."""
+
+import numpy as np
+from sklearn.ensemble import HistGradientBoostingClassifier
+
+from agglearn.encoding import CategoricalEncoder
+from agglearn.errors import NotAvailable
+from agglearn.estimator import Estimator
+from agglearn.observations import ContingencyTables, Records
+
+MOST_CATEGORIES = 255  # that scikit-learn's trees split as categories
+
+
+class BaseRateClassifier(Estimator):
+    """P(Y=1|X) is the share of records with label 1; no table is looked at.
+
+    Attributes
+    ----------
+    rate_, classes_. random_state : not used.
+    """
+
+    observes = ContingencyTables
+
+    def __init__(self, random_state=None):
+        self.random_state = random_state
+
+    def _fit(self, observation, selection=None):
+        self.classes_ = np.array([0, 1])
+        self.rate_ = float(np.clip(observation.positives / observation.total, 1e-6, 1 - 1e-6))
+
+    def predict_proba(self, X) -> np.ndarray:
+        """(n, 2) the same for every row."""
+        return np.tile([1 - self.rate_, self.rate_], (len(X), 1))
+
+
+class BoostedTreesSkyline(Estimator):
+    """Gradient-boosted trees on the codes of all records: a ceiling for what is learned from aggregates of these codes.
+
+    Parameters
+    ----------
+    max_iter, learning_rate, max_leaf_nodes : of scikit-learn's `HistGradientBoostingClassifier`; it stops early by a tenth
+        of the records.
+    random_state : of these.
+    """
+
+    observes = Records
+
+    def __init__(self, max_iter=100, learning_rate=0.1, max_leaf_nodes=31, random_state=None):
+        self.max_iter = max_iter
+        self.learning_rate = learning_rate
+        self.max_leaf_nodes = max_leaf_nodes
+        self.random_state = random_state
+
+    def _fit(self, observation, selection=None):
+        self.encoder_, self.classes_ = observation.encoder, np.array([0, 1])
+        named = [isinstance(f, CategoricalEncoder) and f.size < MOST_CATEGORIES for f in self.encoder_.features]
+        seed = None if self.random_state is None else self.random_state % 2**32
+        self._trees = HistGradientBoostingClassifier(
+            max_iter=self.max_iter, learning_rate=self.learning_rate, max_leaf_nodes=self.max_leaf_nodes,
+            categorical_features=named, early_stopping=True, random_state=seed,
+        ).fit(self._codes(observation.frame), observation.y)  # fmt: skip
+
+    def _codes(self, frame) -> np.ndarray:
+        codes = self.encoder_.encode(frame).astype(float)
+        codes[codes < 0] = np.nan
+        return codes
+
+    def predict_proba(self, X) -> np.ndarray:
+        """(n, 2) probabilities of both labels."""
+        return self._trees.predict_proba(self._codes(X))
+
+    def save(self, folder):
+        raise NotAvailable("boosted trees cannot be kept without pickle")

@@ -1,0 +1,98 @@
+"""Bags of records with public features, and how many records of each bag have label 1."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Self
+
+import numpy as np
+import pandas as pd
+
+from agglearn.encoding import FeatureMap, FrameEncoder
+from agglearn.errors import DataError
+from agglearn.observations.bags import Bags
+from agglearn.observations.base import NoiseSpec, Observation, prepared, reading
+from agglearn.observations.features import load_features, save_features
+from agglearn.products import read_json, write_json
+
+
+@dataclass(frozen=True, eq=False)
+class CountedBags(Observation):
+    """Raw features of records, bag after bag, and the labels counted per bag.
+
+    Attributes
+    ----------
+    encoder : modalities of the features.
+    frame : (n,) rows of raw features, in any order, by reference.
+    rows : (n,) rows of the frame, bag after bag. A rest may be in no bag.
+    offsets : (B + 1,) bag b holds rows[offsets[b]:offsets[b + 1]].
+    counts : (B, 2) records with label 0 and with label 1.
+    noise : how noise was added to the counts, or None.
+    """
+
+    encoder: FrameEncoder
+    frame: pd.DataFrame
+    rows: np.ndarray
+    offsets: np.ndarray
+    counts: np.ndarray
+    noise: NoiseSpec | None = None
+    weights: ClassVar[None] = None
+    shares_features: ClassVar[bool] = True
+
+    def __post_init__(self):
+        if len(self.counts) != len(self.offsets) - 1 or self.offsets[-1] != len(self.rows):
+            raise DataError(f"{len(self.counts)} counts and {len(self.rows)} rows for offsets {self.offsets[:1]} …")
+
+    @classmethod
+    def from_records(cls, encoder: FrameEncoder, frame: pd.DataFrame, y, size: int, rng: np.random.Generator) -> Self:
+        """Random bags of one size; a rest of less than a bag is left out.
+
+        Raises
+        ------
+        DataError : fewer records than a bag takes.
+        """
+        n = len(frame) // size * size if size >= 1 else 0
+        if n == 0:
+            raise DataError(f"bag_size: must be between 1 and the {len(frame)} records, got {size}")
+        rows = rng.permutation(len(frame))[:n]
+        positives = np.asarray(y)[rows].reshape(-1, size).sum(axis=1).astype(np.int64)
+        return cls(encoder, frame, rows, np.arange(0, n + 1, size), np.column_stack([size - positives, positives]))
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """(B,) records per bag."""
+        return np.diff(self.offsets)
+
+    def bags(self) -> Bags:
+        """The same with the features as one coordinate per modality, for learners of bags."""
+        x = coordinates(self.encoder, self.frame)[self.rows]
+        return Bags(x, self.offsets, self.counts, noise=self.noise)
+
+    def save(self, folder, features=None) -> None:
+        """Write the features (into the folder `features`, where one is given), the bags and their counts."""
+        folder = prepared(folder)
+        where = save_features(self.frame, folder, features)
+        np.savez(folder / "bags.npz", rows=self.rows, offsets=self.offsets, counts=self.counts)
+        noise = self.noise and self.noise.to_dict()
+        write_json(folder / "bags.json", {"features": where, "encoder": self.encoder.to_dict(), "noise": noise})
+
+    @classmethod
+    def load(cls, folder) -> Self:
+        """Read what `save` wrote."""
+        folder = Path(folder)
+        with reading(folder, "counted bags"):
+            header = read_json(folder / "bags.json")
+            noise = NoiseSpec(**header["noise"]) if header["noise"] else None
+            with np.load(folder / "bags.npz") as kept:
+                arrays = [kept[k] for k in ("rows", "offsets", "counts")]
+            return cls(FrameEncoder.from_dict(header["encoder"]), load_features(folder, header), *arrays, noise)
+
+    def _fingerprint(self, hasher) -> None:
+        hasher.update(repr([self.encoder.to_dict(), self.noise and self.noise.to_dict()]).encode())
+        hasher.update(pd.util.hash_pandas_object(self.frame, index=False).to_numpy().tobytes())
+        for values in (self.rows, self.offsets, self.counts):
+            hasher.update(np.ascontiguousarray(values).tobytes())
+
+
+def coordinates(encoder: FrameEncoder, frame: pd.DataFrame) -> np.ndarray:
+    """(n, K) float32, one coordinate per modality."""
+    return FeatureMap("onehot", encoder, intercept=False).matrix(frame).astype(np.float32).toarray()

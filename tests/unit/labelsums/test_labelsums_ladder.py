@@ -1,0 +1,108 @@
+"""What the ladder adds: counted bags, learners of bags on records, the lowest and the highest step, shared features."""
+
+import numpy as np
+import pytest
+from samples import people
+
+from agglearn.encoding import FeatureMap, FrameEncoder
+from agglearn.errors import DataError, NotAvailable
+from agglearn.estimator import Estimator
+from agglearn.evaluation import auc
+from agglearn.labelsums import BaseRateClassifier, BoostedTreesSkyline, RecordsLogistic
+from agglearn.observations import ContingencyTables, CountedBags, LabelSums, Records
+from agglearn.observations.privacy import release_bag_counts, seeded
+from agglearn.proportions import AlternatingMeanMapClassifier, CardinalityClassifier, OnRecords
+
+
+@pytest.fixture(scope="module")
+def records() -> Records:
+    return Records.from_records(people(3000), "y", categorical=["zone"])
+
+
+def bags_of(records: Records, size: int, seed=0) -> CountedBags:
+    return CountedBags.from_records(records.encoder, records.frame, records.y, size, np.random.default_rng(seed))
+
+
+def test_counts_are_those_of_the_bags(records):
+    bags = bags_of(records, 7)
+    assert len(bags.rows) == 3000 // 7 * 7 == len(set(bags.rows.tolist()))
+    y = records.y[bags.rows].reshape(-1, 7)
+    assert (bags.counts[:, 1] == y.sum(axis=1)).all()
+    assert (bags.counts.sum(axis=1) == bags.sizes).all()
+    x = bags.bags().X
+    assert x.shape[1] == records.encoder.sizes.sum()
+    assert (x.sum(axis=1) == len(records.encoder.names)).all()
+    with pytest.raises(DataError, match="bag_size"):
+        bags_of(records, 3001)
+
+
+def test_bags_of_one_are_records(records):
+    """With one record in a bag the counts are the labels, and the learner is a logistic regression (½λ‖θ‖² here)."""
+    few = Records(records.encoder, records.frame[:600], records.y[:600])
+    one = OnRecords(CardinalityClassifier(l2=1.0, tol=1e-7)).fit(bags_of(few, 1))
+    all_records = RecordsLogistic(l2=0.5).fit(few)
+    np.testing.assert_allclose(one.predict_proba(records.frame), all_records.predict_proba(records.frame), atol=5e-3)
+
+
+def test_larger_bags_tell_less(records):
+    test = people(3000, seed=9)
+    scores = []
+    for learner in (CardinalityClassifier(l2=1.0), AlternatingMeanMapClassifier(l2=1.0)):
+        for size in (5, 500):
+            model = OnRecords(learner, random_state=0).fit(bags_of(records, size))
+            scores.append(auc(test["y"], model.predict_proba(test)[:, 1]))
+    assert scores[0] > scores[1]
+    assert scores[2] > scores[3]
+    assert scores[0] > 0.65
+
+
+def test_a_release_of_counts(records):
+    bags = bags_of(records, 10)
+    noisy = release_bag_counts(bags, 1.0, draw=seeded(3))
+    assert noisy.noise.adjacency == "label"
+    assert noisy.noise.epsilon == 1.0
+    assert 0.3 < np.abs(noisy.counts - bags.counts)[:, 1].mean() < 2
+    assert (noisy.counts.sum(axis=1) == 10).all()
+    assert noisy.digest != bags.digest
+    with pytest.raises(DataError, match="noise already"):
+        release_bag_counts(noisy, 1.0)
+
+
+def test_features_are_written_once(records, tmp_path):
+    mapped = FeatureMap.fit("onehot", records.encoder, records.frame)
+    kept = [bags_of(records, 10), bags_of(records, 30), LabelSums.from_map(mapped, records.frame, records.y)]
+    for k, observation in enumerate(kept):
+        observation.save(tmp_path / f"slot{k}/observation", features=tmp_path / "features")
+        assert type(observation).load(tmp_path / f"slot{k}/observation").digest == observation.digest
+    assert len(list(tmp_path.rglob("*.parquet"))) == 1
+    kept[2].save(tmp_path / "alone")
+    (tmp_path / "alone").rename(tmp_path / "moved")
+    assert LabelSums.load(tmp_path / "moved").digest == kept[2].digest
+
+
+def test_the_base_rate(records):
+    tables = ContingencyTables.from_codes(records.encoder, records.codes, records.y)
+    p = BaseRateClassifier().fit(tables).predict_proba(records.frame)
+    assert p.shape == (3000, 2)
+    assert np.unique(p[:, 1]).tolist() == pytest.approx([records.y.mean()])
+
+
+def test_trees_see_what_a_linear_model_cannot():
+    rng = np.random.default_rng(0)
+    frame = people(3000).assign(y=lambda f: ((f.age > 45) ^ (f.job == "cook")).astype(int))
+    frame["y"] = np.where(rng.random(3000) < 0.1, 1 - frame["y"], frame["y"])
+    seen = Records.from_records(frame[:2000], "y", categorical=["zone"])
+    trees, linear = BoostedTreesSkyline(random_state=2**40).fit(seen), RecordsLogistic().fit(seen)
+    rest = frame[2000:].assign(zone=99)  # a value never seen
+    best, worst = (auc(rest["y"], m.predict_proba(rest)[:, 1]) for m in (trees, linear))
+    assert best > 0.8 > worst
+    with pytest.raises(NotAvailable, match="pickle"):
+        trees.save("nowhere")
+
+
+def test_a_learner_on_records_is_kept(records, tmp_path):
+    model = OnRecords(AlternatingMeanMapClassifier(l2=1.0)).fit(bags_of(records, 10))
+    model.save(tmp_path / "m")
+    again = Estimator.load(tmp_path / "m")
+    np.testing.assert_allclose(again.predict_proba(records.frame), model.predict_proba(records.frame))
+    assert isinstance(FrameEncoder.from_dict(again.encoder_.to_dict()), FrameEncoder)

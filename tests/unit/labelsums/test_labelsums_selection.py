@@ -1,0 +1,164 @@
+"""Model choice by aggregates: scores against their definition, halves of a release, cases whose right choice is known."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+from samples import people
+
+from agglearn.encoding import FeatureMap, FrameEncoder
+from agglearn.errors import ConfigError, DataError
+from agglearn.estimator import Estimator
+from agglearn.evaluation.metrics import log_likelihood
+from agglearn.labelsums import RecordsLogistic, SelectedByAggregates, TunedOnRecords, WALRClassifier
+from agglearn.labelsums.selection import sums_score, tables_score, thinned
+from agglearn.maxent import MaxEntClassifier
+from agglearn.maxent.enumeration import Enumeration
+from agglearn.observations import ContingencyTables, Halves, LabelSums, Records, with_gaussian_noise
+from agglearn.observations.halves import added_sums, added_tables
+from agglearn.observations.privacy import release_tables, seeded
+
+VALUES = (0.5, 8.0, 128.0, 2048.0)
+
+
+def world(n: int, effect: float, seed=0) -> pd.DataFrame:
+    """Three features of five values; the label follows pairs of them with the strength `effect`."""
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(0, 5, (n, 3))
+    z = effect * np.where((codes[:, 0] + codes[:, 1]) % 2, 1, -1) + effect * (codes[:, 2] - 2) / 2
+    frame = pd.DataFrame({f"f{i}": pd.Series(codes[:, i]).map("v{}".format) for i in range(3)})
+    return frame.assign(label=(rng.random(n) < 1 / (1 + np.exp(-z))).astype(int))
+
+
+def halves_of(frame: pd.DataFrame) -> Halves:
+    x, y = frame.drop(columns="label"), frame["label"].to_numpy()
+    encoder = FrameEncoder.fit(x)
+    parts = [slice(0, len(y) // 2), slice(len(y) // 2, None)]
+    return Halves(*(ContingencyTables.from_codes(encoder, encoder.encode(x[p]), y[p]) for p in parts))
+
+
+def maxent() -> MaxEntClassifier:
+    return MaxEntClassifier(2000, max_iter=150)
+
+
+# The right penalty: with labels that follow nothing, a strong one; with strong effects and many records, a weak one.
+@pytest.mark.parametrize(("n", "effect", "right"), [(600, 0.0, {128.0, 2048.0}), (6000, 1.0, {0.5, 8.0})])
+@pytest.mark.parametrize("how", ["halves", "thinned", "records"])
+def test_the_right_penalty_is_chosen(n, effect, right, how):
+    frame = world(n, effect, 1)
+    if how == "records":
+        model = TunedOnRecords(maxent(), values=VALUES, random_state=1).fit(Records.from_records(frame, "label"))
+    else:
+        halves = halves_of(frame)
+        model = SelectedByAggregates(maxent(), values=VALUES, random_state=1).fit(
+            halves if how == "halves" else halves.whole
+        )
+    assert model.value_ in right
+    assert model.scores_.argmax() == VALUES.index(model.value_)
+
+
+def test_score_of_sums_is_the_likelihood_of_the_labels():
+    frame = people(900)
+    x, y = frame.drop(columns="y"), frame["y"].to_numpy()
+    mapped = FeatureMap.fit("onehot", FrameEncoder.fit(x, "deciles", ["zone"]), x)
+    first, second = (
+        LabelSums.from_map(mapped, x[p].reset_index(drop=True), y[p]) for p in (slice(450), slice(450, 900))
+    )
+    for l2 in (0.1, 50.0):
+        model = WALRClassifier("newton", l2=l2).fit(first)
+        exact = log_likelihood(y[450:], model.predict_proba(x[450:])[:, 1])
+        assert sums_score(model, second) == pytest.approx(exact, abs=1e-9)
+    chosen = SelectedByAggregates(WALRClassifier(), "l2", (0.1, 1e4)).fit(Halves(first, second))
+    assert chosen.value_ == 0.1
+    whole = RecordsLogistic(l2=0.1).fit(Records.from_records(frame, "y", categorical=["zone"]))
+    np.testing.assert_allclose(chosen.predict_proba(x), whole.predict_proba(x), atol=1e-3)
+
+
+def exact_score(model: MaxEntClassifier, held: ContingencyTables, weights=None) -> float:
+    """`tables_score` with every state of the features enumerated, weighted by the model or by `weights`."""
+    world = Enumeration.of(held)
+    layout = model._layout
+    mu, theta = (m[layout.rows, layout.columns] for m in (model.mu_, model.theta_))
+    z = world.cells @ theta + model.intercept_
+    mass = np.exp(world.log_joint(mu, theta)).sum(axis=1) if weights is None else weights
+    return (world.c @ theta + held.positives * model.intercept_) / held.total - mass @ np.logaddexp(0, z)
+
+
+def test_score_of_tables_is_that_of_all_states(tables):
+    model = MaxEntClassifier(2000, max_iter=100, l2_theta=1.0, random_state=0).fit(tables)
+    found, right = tables_score(model, tables, 50_000), exact_score(model, tables)
+    assert found == pytest.approx(right, abs=2e-3)
+    even = np.full(24, 1 / 24)  # features as if all states were equally likely: what must not pass
+    assert abs(exact_score(model, tables, even) - right) > 0.02
+
+
+@pytest.fixture
+def tables():
+    frame = pd.DataFrame(list(itertools.product("ab", "xyz", "klmn")), columns=["p", "q", "r"])
+    frame = frame.loc[np.random.default_rng(0).choice(24, 3000, p=np.arange(1, 25) / 300)].reset_index(drop=True)
+    odd = (frame.q == "z") ^ (frame.p == "a")
+    return ContingencyTables.from_records(frame.assign(label=(np.arange(3000) % 4 < 1 + 2 * odd).astype(int)), "label")
+
+
+def test_thinned_counts_add_up_and_are_even(tables):
+    first, second = thinned(tables, np.random.default_rng(0))
+    for key, t in tables.tables.items():
+        a, b = first.tables[key], second.tables[key]
+        assert (a.counts + b.counts == t.counts).all()
+        assert (a.label_sums + b.label_sums == t.label_sums).all()
+        assert (a.counts >= a.label_sums).all()
+        assert abs(a.counts.sum() - t.counts.sum() / 2) < 6 * np.sqrt(t.counts.sum()) / 2
+    assert first.total == second.total == tables.total / 2
+
+
+def test_halves_of_normal_numbers_are_uncorrelated(tables):
+    sigma, pairs = 30.0, []
+    for seed in range(300):
+        noisy = with_gaussian_noise(tables, sigma, seed)
+        key = noisy.pairs[0]
+        true = tables.dense(*key)[0].ravel() / 2
+        pairs.append([t.tables[key].counts - true for t in thinned(noisy, np.random.default_rng(seed))])
+    a, b = (np.array(v) for v in zip(*pairs, strict=True))
+    products = (a * b).mean(axis=0)
+    known = tables.dense(*noisy.pairs[0])[0].ravel()
+    # the counts themselves are fixed here, so the halves are as negatively correlated as counting error is left out
+    np.testing.assert_allclose(products.mean(), -known.mean() / 4, atol=6 * a.var() / np.sqrt(a.size))
+    assert thinned(noisy, np.random.default_rng(0))[0].noise.scale == pytest.approx(sigma / np.sqrt(2))
+
+
+def test_halves_add_up(tmp_path):
+    frame = world(1000, 1.0)
+    halves = halves_of(frame)
+    assert halves.whole.digest == ContingencyTables.from_records(frame, "label").digest
+    halves.save(tmp_path / "halves")
+    assert Halves.load(tmp_path / "halves").digest == halves.digest
+    noisy = Halves(*(release_tables(t, 1.0, 1e-4, draw=seeded(k)) for k, t in enumerate((halves.first, halves.second))))
+    assert noisy.whole.noise.scale == pytest.approx(np.sqrt(2) * noisy.first.noise.scale)
+    key = noisy.first.pairs[0]
+    together = noisy.first.dense(*key)[0] + noisy.second.dense(*key)[0]
+    np.testing.assert_allclose(added_tables(noisy.first, noisy.second).dense(*key)[0], together)
+    x, y = frame.drop(columns="label"), frame["label"].to_numpy()
+    mapped = FeatureMap.fit("quadratic", FrameEncoder.fit(x), x)
+    parts = [LabelSums.from_map(mapped, x[p].reset_index(drop=True), y[p]) for p in (slice(300), slice(300, 1000))]
+    np.testing.assert_allclose(added_sums(*parts).sums, LabelSums.from_map(mapped, x, y).sums)
+
+
+def test_what_cannot_be_chosen_is_refused(tables, tmp_path):
+    with pytest.raises(DataError, match="two of one kind"):
+        Halves(tables, Records.from_records(world(50, 1.0), "label"))
+    with pytest.raises(DataError, match="other features"):
+        Halves(tables, ContingencyTables.from_records(world(50, 1.0), "label"))
+    with pytest.raises(DataError, match="cannot be split"):
+        SelectedByAggregates(WALRClassifier(), "l2", (1.0,)).fit(LabelSums.from_records(np.ones((4, 1)), [0, 1, 0, 1]))
+    with pytest.raises(DataError, match="learns from LabelSums"):
+        SelectedByAggregates(WALRClassifier(), "l2", (1.0,)).fit(tables)
+    with pytest.raises(ConfigError, match="has no 'l3'"):
+        SelectedByAggregates(maxent(), "l3").fit(tables)
+
+
+def test_a_chosen_model_is_kept(tables, tmp_path):
+    model = SelectedByAggregates(MaxEntClassifier(100, max_iter=5), values=(1.0, 8.0), random_state=0).fit(tables)
+    model.save(tmp_path / "m")
+    frame = pd.DataFrame({"p": ["a"], "q": ["z"], "r": ["k"]})
+    assert Estimator.load(tmp_path / "m").predict_proba(frame).tolist() == model.predict_proba(frame).tolist()

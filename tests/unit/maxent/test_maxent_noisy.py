@@ -1,0 +1,155 @@
+"""Noise-aware maximum entropy: the E step against enumeration, training against its exact fixed point."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import norm, poisson
+
+from agglearn.maxent import (
+    ExactMaxEntClassifier,
+    ExactNoiseAwareMaxEntClassifier,
+    MaxEntClassifier,
+    NoiseAwareMaxEntClassifier,
+)
+from agglearn.maxent.enumeration import Enumeration
+from agglearn.maxent.noisy import Gains, gains, posterior_means, variances
+from agglearn.observations import ContingencyTables, with_gaussian_noise
+from agglearn.observations.privacy import release_tables, seeded
+
+
+def enumerated_gains(d_hat, c_hat, var_d, var_c) -> np.ndarray:
+    """(2, 2) best linear weights of (d̃, c̃) for (d, c), from all pairs of Poisson numbers."""
+    top = int(d_hat + 12 * np.sqrt(d_hat) + 15)
+    a, b = np.meshgrid(np.arange(top), np.arange(top), indexing="ij")
+    p = poisson.pmf(a, c_hat) * poisson.pmf(b, d_hat - c_hat)
+    values = np.stack([a + b, a]).reshape(2, -1).astype(float)
+    values -= (values * p.ravel()).sum(axis=1, keepdims=True)
+    true = (values * p.ravel()) @ values.T
+    return true @ np.linalg.inv(true + np.diag([var_d, var_c]))
+
+
+CASES = [(5.0, 2.0, 3.0, 7.0), (0.5, 0.1, 4.0, 4.0), (20.0, 1.0, 0.0, 9.0), (8.0, 7.0, 100.0, 2.0)]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_gains_are_the_best_linear_weights(case):
+    found = gains(*(np.array([v]) for v in case))
+    np.testing.assert_allclose(np.ravel(found).reshape(2, 2), enumerated_gains(*case), atol=1e-6)
+
+
+def test_a_gain_that_forgets_what_counts_and_label_sums_share_is_caught():
+    d_hat, c_hat, var_d, var_c = CASES[0]
+    apart = Gains(d_hat / (d_hat + var_d), 0.0, 0.0, c_hat / (c_hat + var_c))
+    assert np.abs(np.ravel(apart).reshape(2, 2) - enumerated_gains(*CASES[0])).max() > 0.05
+
+
+def test_posterior_means_are_near_the_exact_ones():
+    d_hat, c_hat, sigma = 60.0, 20.0, 12.0
+    a, b = np.meshgrid(np.arange(80.0), np.arange(130.0), indexing="ij")
+    prior = poisson.pmf(a, c_hat) * poisson.pmf(b, d_hat - c_hat)
+    one = lambda v: np.array([v])  # noqa: E731
+    for seen_d, seen_c in itertools.product((35.0, 60.0, 90.0), (5.0, 20.0, 45.0)):
+        w = prior * norm.pdf(seen_d, a + b, sigma) * norm.pdf(seen_c, a, sigma)
+        exact = np.array([(w * (a + b)).sum(), (w * a).sum()]) / w.sum()
+        gain = gains(one(d_hat), one(c_hat), one(sigma**2), one(sigma**2))
+        found = np.ravel(posterior_means(one(seen_d), one(seen_c), one(d_hat), one(c_hat), gain))
+        np.testing.assert_allclose(found, exact, atol=1.5)  # the means themselves range over 30 and 17 records
+
+
+def test_without_noise_the_observed_counts_come_back():
+    d, c, d_hat, c_hat = np.array([5.0, 0.0]), np.array([2.0, 0.0]), np.array([9.0, 1e-7]), np.array([1.0, 1e-8])
+    zero = np.zeros(2)
+    np.testing.assert_allclose(posterior_means(d, c, d_hat, c_hat, gains(d_hat, c_hat, zero, zero)), [d, c], atol=1e-6)
+
+
+def test_true_counts_of_six_records():
+    """All ways to spread six records over the states of two features and the label, weighted by model and noise."""
+    frame = pd.DataFrame({"a": list("uuuvvv"), "b": list("xxyyxy"), "label": [0, 1, 0, 1, 1, 0]})
+    tables = ContingencyTables.from_records(frame, "label")
+    model, sigma = Enumeration.of(tables), 2.0
+    joint = np.exp(model.log_joint(np.zeros(len(model.d)), 0.3 * np.ones(len(model.d))))
+    ways = [w for w in itertools.product(range(7), repeat=joint.size) if sum(w) == 6]
+    counts = np.array(ways, float).reshape(-1, *joint.shape)
+    true_d, true_c = counts.sum(axis=2) @ model.cells, counts[:, :, 1] @ model.cells
+    log_p = (counts * np.log(joint)).sum(axis=(1, 2)) - sum(map_log_factorial(counts))
+    errors = []
+    for seed in range(5):
+        noisy = Enumeration.of(with_gaussian_noise(tables, sigma, seed))
+        fit = ((true_d - noisy.d) ** 2).sum(axis=1) + ((true_c - noisy.c) ** 2).sum(axis=1)
+        w = np.exp(log_p - fit / (2 * sigma**2) - (log_p - fit / (2 * sigma**2)).max())
+        exact = (w / w.sum()) @ true_c
+        d_hat, c_hat = 6 * joint.sum(axis=1) @ model.cells, 6 * joint[:, 1] @ model.cells
+        var = np.full(len(noisy.d), sigma**2)
+        found = posterior_means(noisy.d, noisy.c, d_hat, c_hat, gains(d_hat, c_hat, var, var))[1]
+        errors.append([np.abs(found - exact).mean(), np.abs(noisy.c - exact).mean()])
+    ours, raw = np.mean(errors, axis=0)
+    assert ours < raw / 2
+
+
+def draw_records(n: int, sizes: tuple[int, ...], seed: int) -> pd.DataFrame:
+    """Dependent features and a label that depends on their sum."""
+    rng = np.random.default_rng(seed)
+    codes = np.minimum(
+        (0.6 * rng.random((n, 1)) + 0.4 * rng.random((n, len(sizes)))) * sizes, np.array(sizes) - 1
+    ).astype(int)
+    label = (rng.random(n) < 1 / (1 + np.exp(1 - codes.sum(axis=1)))).astype(int)
+    return pd.DataFrame({f"f{i}": [f"v{c}" for c in codes[:, i]] for i in range(len(sizes))}).assign(label=label)
+
+
+def map_log_factorial(counts: np.ndarray) -> np.ndarray:
+    table = np.array([0.0, *np.cumsum(np.log(np.arange(1, 7)))])
+    return table[counts.astype(int)].reshape(len(counts), -1).T
+
+
+def released(tables, **how):
+    return release_tables(tables, 1.0, 1e-4, draw=seeded(1), **how)
+
+
+def test_variances_of_what_was_released(tables):
+    noisy = released(tables)
+    d, _ = variances(noisy)
+    assert len(d) == len(Enumeration.of(noisy).d)
+    np.testing.assert_allclose(d, noisy.noise.scale**2)
+    assert variances(released(tables, adjacency="label"))[0].max() == 0
+    assert variances(tables)[1].max() == 0
+
+
+@pytest.mark.parametrize("adjacency", ["record", "label"])
+def test_training_reaches_the_fixed_point(adjacency):
+    small = ContingencyTables.from_records(draw_records(2000, (3, 3), 1), "label")
+    noisy, frame = released(small, adjacency=adjacency, postprocessing="project"), every_state(small)
+    exact = ExactNoiseAwareMaxEntClassifier(l2_theta=4.0, tol=0.5).fit(noisy).predict_proba(frame)
+    how = {"l2_theta": 4.0, "gradient": "exact", "tol": 0.0, "max_iter": 1000, "random_state": 0}
+    trained, plain = (k(3000, **how).fit(noisy) for k in (NoiseAwareMaxEntClassifier, MaxEntClassifier))
+    gap, other = (np.abs(model.predict_proba(frame) - exact).max() for model in (trained, plain))
+    assert gap < 0.02
+    assert gap < other / 2
+
+
+def test_nearer_to_the_truth_than_plain_training(tables):
+    noisy, frame = released(tables, postprocessing="project"), every_state(tables)
+    true = ExactMaxEntClassifier().fit(tables).predict_proba(frame)
+    aware, plain = (k(1000, random_state=0).fit(noisy) for k in (NoiseAwareMaxEntClassifier, MaxEntClassifier))
+    gap, other = (np.abs(model.predict_proba(frame) - true).max() for model in (aware, plain))
+    assert gap < 0.7 * other
+
+
+def every_state(tables) -> pd.DataFrame:
+    return pd.DataFrame(list(itertools.product(*(f.values for f in tables.encoder.features))), columns=tables.names)
+
+
+def test_without_noise_nothing_changes(tables):
+    plain = MaxEntClassifier(200, max_iter=20, random_state=3).fit(tables)
+    aware = NoiseAwareMaxEntClassifier(200, max_iter=20, random_state=3).fit(tables)
+    assert (plain.theta_ == aware.theta_).all()
+    exact = ExactMaxEntClassifier().fit(tables)
+    same = ExactNoiseAwareMaxEntClassifier().fit(tables)
+    np.testing.assert_allclose(same.theta_, exact.theta_, atol=1e-3)
+
+
+def test_much_noise_leaves_the_base_rate(tables):
+    model = NoiseAwareMaxEntClassifier(500, random_state=0).fit(with_gaussian_noise(tables, 1e5, 0))
+    p = model.predict_proba(every_state(tables))[:, 1]
+    assert np.ptp(p) < 0.05
