@@ -28,6 +28,7 @@ class Architecture(NamedTuple):
     last: bool = False  # whether an activation follows the last layer of φ
     dropout: float = 0.0
     heads: int = 4
+    gain: float = 1.0  # factor on pooled values
 
 
 class Segments(NamedTuple):
@@ -112,7 +113,7 @@ def _modules():
                 x = layer(x, segments) if self.shape.layers == "equivariant" else layer(x)
                 if self.shape.last or k + 1 < len(self.features):
                     x = self.activation(x)
-            return self.regressor(self._pooled(x, segments, weights))
+            return self.regressor(self.shape.gain * self._pooled(x, segments, weights))
 
         def _pooled(self, x, segments, weights):
             if self.attention is not None:

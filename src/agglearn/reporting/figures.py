@@ -52,7 +52,7 @@ def _stacked(drawings: list[str]) -> str:
     sizes = [[float(re.search(rf'{side}="([\d.]+)pt"', b).group(1)) for side in ("width", "height")] for b in bodies]
     width, height = max(w for w, _ in sizes), sum(h for _, h in sizes)
     placed, y = [], 0.0
-    for body, (w, h) in zip(bodies, sizes, strict=True):
+    for body, (_, h) in zip(bodies, sizes, strict=True):
         body = re.sub(r'(width|height)="([\d.]+)pt"', r'\1="\2"', body, count=2)
         placed.append(body.replace("<svg", f'<svg y="{y:g}"', 1))
         y += h

@@ -118,10 +118,10 @@ class DistributionRegression(Task):
         error = np.square(found - target)
         if target.ndim == 1:
             yield from _both("mse", error, measures)
-            yield Measurement("nmse", float(error.mean() / target.var()))
+            yield from _normalised(error, target)
         for k, name in enumerate(truth.columns):
             yield from _both("mse", error[:, k], measures, name)
-            yield Measurement("nmse", float(error[:, k].mean() / target[:, k].var()), item=name)
+            yield from _normalised(error[:, k], target[:, k], name)
         if "prediction" in measures and target.ndim == 1:
             for b in np.unique(np.linspace(0, len(target) - 1, min(SHOWN, len(target))).astype(int)):
                 yield Measurement("prediction", float(found[b]), item=f"bag {b}")
@@ -135,6 +135,11 @@ def _both(name: str, values: np.ndarray, measures: list[str], item: str | None =
         for k, part in enumerate(np.array_split(values, min(PARTS, len(values)))):
             label = f"part {k + 1}" if item is None else f"{item}: part {k + 1}"
             yield Measurement(f"{name}_of_part", float(part.mean()), item=label)
+
+
+def _normalised(error: np.ndarray, target: np.ndarray, item: str | None = None) -> Iterator[Measurement]:
+    if target.var() > 0:
+        yield Measurement("nmse", float(error.mean() / target.var()), item=item)
 
 
 def _known(given: dict, allowed, where: str) -> None:
