@@ -53,7 +53,7 @@ class DistributionRegression(Task):
       covariates in the place of its persons.
 
     `mse` and `accuracy` have a value for all test bags and, as `mse_of_part` and `accuracy_of_part`, one for each sixteenth of
-    them; `nmse` is the error over the variance of the test targets.
+    them; `nmse` is the error over the variance of the test targets, `slope` that of predictions on them.
     """
 
     POINTS: ClassVar = ("n_clouds", "points", "turned")
@@ -61,6 +61,7 @@ class DistributionRegression(Task):
     MEASURES: ClassVar = {
         "mse": ("", "lower"),
         "nmse": ("", "lower"),
+        "slope": ("", ""),
         "mse_of_part": ("", "lower"),
         "accuracy": ("", "higher"),
         "accuracy_of_part": ("", "higher"),
@@ -119,6 +120,8 @@ class DistributionRegression(Task):
         if target.ndim == 1:
             yield from _both("mse", error, measures)
             yield from _normalised(error, target)
+            if target.var() > 0:
+                yield Measurement("slope", float(np.polyfit(target, found, 1)[0]))
         for k, name in enumerate(truth.columns):
             yield from _both("mse", error[:, k], measures, name)
             yield from _normalised(error[:, k], target[:, k], name)
