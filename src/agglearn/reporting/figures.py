@@ -1,6 +1,8 @@
 """Figures of an experiment, as SVG: dots with intervals, curves over steps, lines over a parameter, maps of flows."""
 
+import io
 import re
+from pathlib import Path
 
 import matplotlib
 
@@ -22,7 +24,7 @@ COLORS = ["#0b5394", "#cc4125", "#38761d", "#b45f06", "#674ea7", "#45818e", "#a6
 
 
 def draw(rows: pd.DataFrame, table: pd.DataFrame, experiment: dict, titles: dict[str, str], path) -> None:
-    """Write the figure of an experiment; with nothing to show it says so on the figure.
+    """Write the figure of an experiment, several below each other where `figure:` is a list; with nothing to show it says so.
 
     Parameters
     ----------
@@ -31,11 +33,31 @@ def draw(rows: pd.DataFrame, table: pd.DataFrame, experiment: dict, titles: dict
     """
     main = experiment["table"]["measure"] if "table" in experiment else experiment["measures"][0]
     spec = experiment.get("figure") or {"kind": "dots", "y": main[0] if isinstance(main, list) else main}
+    kinds = {"dots": _dots, "curve": _curves, "line": _lines, "scatter": _scatter, "flows": _flows}
+    parts = []
     with plt.rc_context(STYLE):
-        kind = {"dots": _dots, "curve": _curves, "line": _lines, "scatter": _scatter, "flows": _flows}[spec["kind"]]
-        figure = kind(rows, table, experiment, spec, titles) or _nothing()
-        figure.savefig(path, format="svg", metadata={"Date": None, "Title": experiment["title"]})
-        plt.close(figure)
+        for one in spec if isinstance(spec, list) else [spec]:
+            figure = kinds[one["kind"]](rows, table, experiment, one, titles) or _nothing()
+            parts.append(io.StringIO())
+            figure.savefig(parts[-1], format="svg", metadata={"Date": None, "Title": experiment["title"]})
+            plt.close(figure)
+    Path(path).write_text(_stacked([part.getvalue() for part in parts]))
+
+
+def _stacked(drawings: list[str]) -> str:
+    """SVG drawings below each other, as one."""
+    if len(drawings) == 1:
+        return drawings[0]
+    bodies = [d[d.index("<svg") :] for d in drawings]
+    sizes = [[float(re.search(rf'{side}="([\d.]+)pt"', b).group(1)) for side in ("width", "height")] for b in bodies]
+    width, height = max(w for w, _ in sizes), sum(h for _, h in sizes)
+    placed, y = [], 0.0
+    for body, (_, h) in zip(bodies, sizes, strict=True):
+        body = re.sub(r'(width|height)="([\d.]+)pt"', r'\1="\2"', body, count=2)
+        placed.append(body.replace("<svg", f'<svg y="{y:g}"', 1))
+        y += h
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:g}pt" height="{height:g}pt" viewBox="0 0 {width:g} {height:g}">'
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + head + "\n" + "\n".join(placed) + "\n</svg>\n"
 
 
 def _nothing():
@@ -159,7 +181,7 @@ def _scatter(rows, table, experiment, spec, titles):
     if others.empty:
         return None
     panel = _panel_of(others, experiment, spec, titles)
-    names = _ordered(panel, others, experiment)
+    names = _ordered(panel, others, experiment, spec)
     figure, axes = _panels(names, 3.6, {})
     labels = _series(others, spec.get("series", ["method"]), experiment)
     order = list(dict.fromkeys(labels))
@@ -232,18 +254,17 @@ def _panel_of(frame: pd.DataFrame, experiment: dict, spec, titles: dict[str, str
     return joined
 
 
-def _ordered(panel: pd.Series, frame: pd.DataFrame, experiment: dict) -> list[str]:
+def _ordered(panel: pd.Series, frame: pd.DataFrame, experiment: dict, spec) -> list[str]:
     """Panels in the order of the data sets, then of the measures of a figure of several, numbers ascending."""
     place = frame["dataset"].map(list(experiment["datasets"]).index)
-    several = (experiment.get("figure") or {}).get("y")
-    rank = frame["measure"].map(several.index) if isinstance(several, list) else pd.Series(0, frame.index)
+    rank = frame["measure"].map(_measures(spec).index)
     first = lambda name: (place[panel == name].min(), rank[panel == name].min(), _natural(name))  # noqa: E731
     return sorted(set(panel), key=first)
 
 
 def _lines_of(chosen, experiment, spec, titles, x_label):
     panel, measures = _panel_of(chosen, experiment, spec, titles), _measures(spec)
-    names = _ordered(panel, chosen, experiment)
+    names = _ordered(panel, chosen, experiment, spec)
     figure, axes = _panels(names, 3.2, {}, most=len(measures) if len(measures) > 1 else 3)
     order = _legend_order(chosen, experiment)
     end = chosen["x"].max() if "x_none" in spec else None
