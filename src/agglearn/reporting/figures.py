@@ -2,6 +2,7 @@
 
 import io
 import re
+import textwrap
 from pathlib import Path
 
 import matplotlib
@@ -10,7 +11,7 @@ matplotlib.use("svg")
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
 from agglearn.evaluation.intervals import mean_interval
 from agglearn.reporting import summary
@@ -74,7 +75,7 @@ def _panels(names: list, height: float, titles, most: int = 3):
     for axes in grid.flat[len(names) :]:
         axes.axis("off")
     for name, axes in zip(names, grid.flat, strict=False):
-        axes.set_title(titles.get(name, str(name)), fontsize=9, loc="left")
+        axes.set_title(textwrap.fill(titles.get(name, str(name)), 44), fontsize=9, loc="left")
     return figure, list(grid.flat[: len(names)])
 
 
@@ -104,7 +105,7 @@ def _dots(rows, table, experiment, spec, titles):
             ax.set_xlim(left=spec["y_from"])
     if chosen["reported"].notna().any():
         axes[0].plot([], [], "D", mfc="none", mec=COLORS[1], ms=5, label="printed in the source")
-        axes[0].legend(fontsize=7, frameon=False)
+        figure.legend(fontsize=7, frameon=False, loc="outside lower center")
     return figure
 
 
@@ -269,17 +270,23 @@ def _lines_of(chosen, experiment, spec, titles, x_label):
     order = _legend_order(chosen, experiment)
     end = chosen["x"].max() if "x_none" in spec else None
     for name, ax in zip(names, axes, strict=True):
+        measure = chosen.loc[panel == name, "measure"].iloc[0]
+        log = spec.get("y_log") or (len(measures) > 1 and measure == "seconds")
+        ax.set_xscale("log" if spec.get("x_log") else "linear")
+        ax.set_yscale("log" if log else "linear")
         for k, label in enumerate(order):
             part = chosen[(panel == name) & (chosen["series"] == label)]
             if not part.empty:
-                _line(ax, part, end, color=_color(k), label=label, ls=STROKES[k // len(COLORS) % len(STROKES)])
-        ax.set_xscale("log" if spec.get("x_log") else "linear")
-        measure = chosen.loc[panel == name, "measure"].iloc[0]
-        if spec.get("y_log") or (len(measures) > 1 and measure == "seconds"):
-            ax.set_yscale("log")
+                _line(ax, part, end, log, color=_color(k), label=label, ls=STROKES[k // len(COLORS) % len(STROKES)])
         ax.set_xlabel(x_label)
         if "y_from" in spec and measure == measures[0]:
             ax.set_ylim(bottom=spec["y_from"])
+        if "x_from" in spec:
+            ax.set_xlim(left=spec["x_from"])
+        if spec.get("x_log"):
+            _readable(ax.xaxis)
+        if log:
+            _readable(ax.yaxis)
         if end is not None:
             ticks = sorted(chosen["x"].unique())
             ax.set_xticks(ticks, [spec["x_none"] if x == end else f"{x:g}" for x in ticks])
@@ -310,12 +317,25 @@ def _legend_order(chosen: pd.DataFrame, experiment: dict) -> list[str]:
     return sorted(labels, key=lambda label: (first[label], _natural(label)))
 
 
-def _line(ax, part: pd.DataFrame, end: float | None, **how) -> None:
-    """Means and intervals over x; a level line for what is known only at the end, where parameters are none."""
-    means = np.array([[x, *mean_interval(g["value"])] for x, g in part.groupby("x")])
+def _readable(axis) -> None:
+    """Ticks at 1, 2 and 5 with plain numbers where a logarithmic axis spans few powers of ten."""
+    low, high = axis.get_view_interval()
+    if high < 300 * low:
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.set_major_formatter("{x:g}")
+    axis.set_minor_formatter(NullFormatter())
+
+
+def _line(ax, part: pd.DataFrame, end: float | None, log: bool, **how) -> None:
+    """Means and intervals over x; a level line for what is known only at the end, where parameters are none. On a
+    logarithmic axis an interval ends at the smallest value, since it may reach below 0."""
+    means = np.array([[x, *mean_interval(g["value"]), g["value"].min()] for x, g in part.groupby("x")])
+    if log:
+        means[:, 2] = np.maximum(means[:, 2], means[:, 4])
+        means[means[:, 1] <= 0] = np.nan
     if end is not None and len(means) == 1 and means[0, 0] == end:
         ax.axhline(means[0, 1], lw=1, alpha=0.8, **how)
         return
     ax.plot(means[:, 0], means[:, 1], lw=1.4, marker="." if len(means) < 15 else None, **how)
-    if np.isfinite(means[:, 2]).all():
+    if np.isfinite(means[:, 2]).any():
         ax.fill_between(means[:, 0], means[:, 2], means[:, 3], color=how["color"], alpha=0.15, lw=0)
