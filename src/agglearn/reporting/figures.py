@@ -98,6 +98,7 @@ def _dots(rows, table, experiment, spec, titles):
             if pd.notna(row["reported"]):
                 ax.plot(row["reported"], y, "D", mfc="none", mec=COLORS[1], ms=5)
         ax.set_yticks(range(len(order)), order)
+        ax.tick_params(labelleft=ax.get_subplotspec().is_first_col())
         ax.set_ylim(len(order) - 0.5, -0.5)
         ax.xaxis.set_major_locator(MaxNLocator(4))
         ax.set_xlabel(spec.get("y_label", measure_name(spec["y"])))
