@@ -66,13 +66,10 @@ def measured(*found) -> pd.DataFrame:
     return cells(*((m, {"epsilon": e} if e else {}, k, None, v) for m, e, k, v in found))
 
 
-def test_several_measures_have_a_panel_each_and_what_has_no_parameter_a_place_of_its_own():
-    e = EXPERIMENT | {"figure": {"y": ["share", "cost"]}}
-    table = measured(*[("ours", x, k, (x or 9) / 10) for k in ("cost", "share") for x in (0.1, 1, None)],
-                     *[("base", None, k, 0.5) for k in ("cost", "share")])  # fmt: skip
-    spec = {"kind": "line", "y": ["share", "cost"], "x": "dataset_params.epsilon", "x_log": True, "x_none": "∞"}
-    figure = figures._lines(table, table, e, spec, {"a": "Data"})
-    assert texts(figure) == ["Data: share", "Data: cost"]
+def test_what_has_no_parameter_has_a_place_of_its_own():
+    table = measured(*[("ours", x, "share", (x or 9) / 10) for x in (0.1, 1, None)], ("base", None, "share", 0.5))
+    spec = {"kind": "line", "y": "share", "x": "dataset_params.epsilon", "x_log": True, "x_none": "∞"}
+    figure = figures._lines(table, table, EXPERIMENT, spec, {"a": "Data"})
     ours = next(line for line in figure.axes[0].lines if line.get_label() == "ours")
     assert ours.get_xdata().tolist() == [0.1, 1, 10]
     assert [t.get_text() for t in figure.axes[0].get_xticklabels()] == ["0.1", "1", "∞"]

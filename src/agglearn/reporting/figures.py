@@ -131,7 +131,7 @@ def _natural(label: str) -> list:
 
 def _curves(rows, table, experiment, spec, titles):
     """Means over seeds against the step (or the seconds at that step)."""
-    chosen = rows[rows["measure"].isin(_measures(spec)) & rows["step"].notna() & rows["value"].notna()].copy()
+    chosen = rows[(rows["measure"] == spec["y"]) & rows["step"].notna() & rows["value"].notna()].copy()
     if chosen.empty:
         return None
     chosen["series"] = _series(chosen, spec.get("series", ["method"]), experiment)
@@ -146,7 +146,7 @@ def _curves(rows, table, experiment, spec, titles):
 
 def _lines(rows, table, experiment, spec, titles):
     """Means over seeds against a parameter; with `x_none`, what has none stands to the right of the largest."""
-    chosen = rows[rows["measure"].isin(_measures(spec)) & rows["step"].isna() & rows["value"].notna()].copy()
+    chosen = rows[(rows["measure"] == spec["y"]) & rows["step"].isna() & rows["value"].notna()].copy()
     if chosen.empty:
         return None
     chosen["series"] = _series(chosen, spec.get("series", ["method"]), experiment)
@@ -155,10 +155,6 @@ def _lines(rows, table, experiment, spec, titles):
     if "x_none" in spec:
         chosen["x"] = chosen["x"].fillna(_beyond(chosen["x"], spec.get("x_log")))
     return _lines_of(chosen[chosen["x"].notna()], experiment, spec, titles, label)
-
-
-def _measures(spec) -> list[str]:
-    return spec["y"] if isinstance(spec["y"], list) else [spec["y"]]
 
 
 def _beyond(x: pd.Series, log: bool) -> float:
@@ -183,7 +179,7 @@ def _scatter(rows, table, experiment, spec, titles):
     if others.empty:
         return None
     panel = _panel_of(others, experiment, spec, titles)
-    names = _ordered(panel, others, experiment, spec)
+    names = _ordered(panel, others, experiment)
     figure, axes = _panels(names, 3.6, {})
     labels = _series(others, spec.get("series", ["method"]), experiment)
     order = list(dict.fromkeys(labels))
@@ -249,50 +245,53 @@ def _panel_of(frame: pd.DataFrame, experiment: dict, spec, titles: dict[str, str
     others = [f for f in fields if f != "item"]
     parts += [_series(frame, others, experiment)] if others else []
     parts += [frame["item"].str.partition(":")[0]] if "item" in fields else []
-    parts += [frame["measure"].map(measure_name)] if isinstance(spec.get("y"), list) else []
     joined = parts[0].copy()
     for part in parts[1:]:
         joined = joined + ": " + part
     return joined
 
 
-def _ordered(panel: pd.Series, frame: pd.DataFrame, experiment: dict, spec) -> list[str]:
-    """Panels in the order of the data sets, then of the measures of a figure of several, numbers ascending."""
+def _ordered(panel: pd.Series, frame: pd.DataFrame, experiment: dict) -> list[str]:
+    """Panels in the order of the data sets, numbers ascending."""
     place = frame["dataset"].map(list(experiment["datasets"]).index)
-    rank = frame["measure"].map(_measures(spec).index)
-    first = lambda name: (place[panel == name].min(), rank[panel == name].min(), _natural(name))  # noqa: E731
-    return sorted(set(panel), key=first)
+    return sorted(set(panel), key=lambda name: (place[panel == name].min(), _natural(name)))
 
 
 def _lines_of(chosen, experiment, spec, titles, x_label):
-    panel, measures = _panel_of(chosen, experiment, spec, titles), _measures(spec)
-    names = _ordered(panel, chosen, experiment, spec)
-    figure, axes = _panels(names, 3.2, {}, most=len(measures) if len(measures) > 1 else 3)
+    panel = _panel_of(chosen, experiment, spec, titles)
+    names = _ordered(panel, chosen, experiment)
+    figure, axes = _panels(names, 3.2, {})
     order = _legend_order(chosen, experiment)
     end = chosen["x"].max() if "x_none" in spec else None
     for name, ax in zip(names, axes, strict=True):
-        measure = chosen.loc[panel == name, "measure"].iloc[0]
-        log = spec.get("y_log") or (len(measures) > 1 and measure == "seconds")
         ax.set_xscale("log" if spec.get("x_log") else "linear")
-        ax.set_yscale("log" if log else "linear")
+        ax.set_yscale("log" if spec.get("y_log") else "linear")
         for k, label in enumerate(order):
             part = chosen[(panel == name) & (chosen["series"] == label)]
             if not part.empty:
-                _line(ax, part, end, log, color=_color(k), label=label, ls=STROKES[k // len(COLORS) % len(STROKES)])
+                _line(
+                    ax,
+                    part,
+                    end,
+                    spec.get("y_log"),
+                    color=_color(k),
+                    label=label,
+                    ls=STROKES[k // len(COLORS) % len(STROKES)],
+                )
         ax.set_xlabel(x_label)
-        if "y_from" in spec and measure == measures[0]:
+        if "y_from" in spec:
             ax.set_ylim(bottom=spec["y_from"])
         if "x_from" in spec:
             ax.set_xlim(left=spec["x_from"])
         if spec.get("x_log"):
             _readable(ax.xaxis)
-        if log:
+        if spec.get("y_log"):
             _readable(ax.yaxis)
         if end is not None:
             ticks = sorted(chosen["x"].unique())
             ax.set_xticks(ticks, [spec["x_none"] if x == end else f"{x:g}" for x in ticks])
             ax.minorticks_off()
-    axes[0].set_ylabel(spec.get("y_label", "" if len(measures) > 1 else measure_name(measures[0])))
+    axes[0].set_ylabel(spec.get("y_label", measure_name(spec["y"])))
     if len(order) > 8:
         figure.legend(
             *axes[0].get_legend_handles_labels(), fontsize=7, frameon=False, loc="outside lower center", ncols=4
