@@ -257,13 +257,17 @@ def _lines_of(chosen, experiment, spec, titles, x_label):
         if spec.get("y_log") or (len(measures) > 1 and measure == "seconds"):
             ax.set_yscale("log")
         ax.set_xlabel(x_label)
+        if len(measures) > 1:  # a row of panels is about one thing
+            ax.set_title(name.rpartition(": ")[0] if measure == measures[0] else "", fontsize=9, loc="left")
+            ax.set_ylabel(measure_name(measure))
         if "y_from" in spec and measure == measures[0]:
             ax.set_ylim(bottom=spec["y_from"])
         if end is not None:
             ticks = sorted(chosen["x"].unique())
             ax.set_xticks(ticks, [spec["x_none"] if x == end else f"{x:g}" for x in ticks])
             ax.minorticks_off()
-    axes[0].set_ylabel(spec.get("y_label", "" if len(measures) > 1 else measure_name(measures[0])))
+    if len(measures) == 1:
+        axes[0].set_ylabel(spec.get("y_label", measure_name(measures[0])))
     if len(order) > 8:
         figure.legend(
             *axes[0].get_legend_handles_labels(), fontsize=7, frameon=False, loc="outside lower center", ncols=4
