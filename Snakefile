@@ -7,13 +7,13 @@ BASE = Path(workflow.basedir)
 sys.path.insert(0, str(BASE / "src"))
 
 from agglearn import lock
-from agglearn.config import load
+from agglearn.config import load, merged, typed
 from agglearn.errors import ConfigError
 from agglearn.plan import Plan
 from agglearn.reporting.outcome import at_start, at_end
 
 try:
-    config.update(load(BASE, config))
+    config.update(load(BASE, merged(config, typed(dict(workflow.config_settings.config)))))
     plan = Plan(config)
 except ConfigError as error:
     sys.exit(f"agglearn: {error}")
@@ -51,6 +51,11 @@ rule all:
         receipts(plan.experiments),
         f"{R}/claims.json",
         f"{R}/site",
+
+
+onstart:
+    # Each of its passes sets one more timer for a next one: in long runs the scheduler would take a third of a core.
+    workflow.scheduler.job_rate_limiter = None
 
 
 onsuccess:

@@ -20,6 +20,7 @@ ENTRY = {
         },
         "polls": "polls.csv",
         "centroids": "centroids.csv",
+        "covariates": "counties.csv",
     },
 }
 LINKS = """state,puma22,county,stab,CountyName
@@ -50,6 +51,14 @@ Female,52,30,president,Gender,0,Iowa,Trump
 Asian,1,,president,Race,4,Iowa,Clinton
 Asian,1,,president,Race,4,Iowa,Trump
 Male,48,44,senate,Gender,0,Iowa,Clinton
+"""
+COUNTIES = """CensusId,State,County,TotalPop,Men,Income,Poverty
+1001,Alabama,Autauga,100,40,10,1
+1003,Alabama,Baldwin,300,160,30,
+1005,Alabama,Barbour,50,20,7,3
+2020,Alaska,Anchorage,10,5,2,4
+2013,Alaska,Aleutians,30,15,6,8
+99999,Nowhere,Nowhere,10,5,900,900
 """
 CENTROIDS = "region,x,y,z\nAL_10_01,1,2,3\nAL_10_02,3,4,5\nAK_10_01,7,8,9\nIA_10_01,0,0,1\n"
 
@@ -84,7 +93,13 @@ def persons(n: int, state: str, pumas: list[str], seed: int, few: bool = False) 
 
 def prepared_census(folder: Path, few: bool = True) -> RecordStore:
     """The country, prepared. With `few`, Alaska's file lacks columns."""
-    files = {"links.csv": LINKS, "v16.csv": VOTES, "polls.csv": POLLS, "centroids.csv": CENTROIDS}
+    files = {
+        "links.csv": LINKS,
+        "v16.csv": VOTES,
+        "polls.csv": POLLS,
+        "centroids.csv": CENTROIDS,
+        "counties.csv": COUNTIES,
+    }
     for name, text in files.items():
         (folder / name).write_text(text)
     (folder / "acs").mkdir()
@@ -108,7 +123,14 @@ def country_for_experiments(mirror: Path, files) -> dict:
     links = [f"19,{p},19{k:03d},IA,County {k} IA" for k, p in enumerate(pumas)]
     text = "\n".join([*LINKS.splitlines()[:2], *links]) + "\n"
     votes = "fips,dem,gop\n" + "".join(f"19{k:03d},{1000 + 90 * k},{2000 - 70 * k}\n" for k in range(12))
-    written = {"links.csv": text, "votes.csv": votes, "polls.csv": POLLS, "centroids.csv": CENTROIDS}
+    counties = "CensusId,TotalPop,Income\n" + "".join(f"19{k:03d},{100 + k},{50 - k}\n" for k in range(12))
+    written = {
+        "links.csv": text,
+        "votes.csv": votes,
+        "polls.csv": POLLS,
+        "centroids.csv": CENTROIDS,
+        "counties.csv": counties,
+    }
     (mirror / "acs").mkdir(parents=True)
     for name, content in written.items():
         (mirror / name).write_text(content)

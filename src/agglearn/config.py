@@ -89,6 +89,21 @@ def read_yaml(path):
         raise ConfigError(f"{path}{place}: not valid YAML: {getattr(error, 'problem', error)}") from None
 
 
+def typed(value):
+    """Values of `--config` with numbers, booleans and nulls in them: Snakemake hands nested ones over as text."""
+    if isinstance(value, dict):
+        return {k: typed(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [typed(v) for v in value]
+    if not isinstance(value, str):
+        return value
+    try:
+        found = yaml.load(value, LOADER)
+        return found if found is None or isinstance(found, int | float) else float(value)
+    except (ValueError, yaml.YAMLError):
+        return value
+
+
 def merged(under, over):
     """`over` laid over `under`, mapping by mapping; a null in `over` removes the key."""
     if not (isinstance(under, dict) and isinstance(over, dict)):

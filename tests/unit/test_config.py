@@ -3,7 +3,7 @@
 import pytest
 
 from agglearn import source
-from agglearn.config import load, merged
+from agglearn.config import load, merged, typed
 from agglearn.errors import ConfigError
 
 TRIAL = "config/experiments/trial.yaml"
@@ -228,6 +228,19 @@ def test_overrides_are_checked_like_files(project):
         load_it(project, {"datasets": {"mine": {"titel": "x"}}})
     with pytest.raises(ConfigError, match=r"trial.*measures.*'auk'"):
         load_it(project, {"experiments": {"trial": {"measures": ["auk"]}}})
+
+
+def test_values_of_the_command_line_have_their_types():
+    text = {
+        "a": ["0", "-1.5", "1e-3", "width"],
+        "b": {"c": "true", "d": "null", "e": "nan_share", "f": "2016-11-08", "g": ""},
+    }
+    assert typed(text) == {
+        "a": [0, -1.5, 1e-3, "width"],
+        "b": {"c": True, "d": None, "e": "nan_share", "f": "2016-11-08", "g": None},
+    }
+    assert isinstance(typed("0"), int)
+    assert typed({"n": 3, "s": "[x"}) == {"n": 3, "s": "[x"}
 
 
 def test_code_of_ones_own(project, monkeypatch):

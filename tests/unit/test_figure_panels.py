@@ -1,9 +1,11 @@
 """Figures with a panel per value of a parameter, and scatters of one measure against another."""
 
 import json
+from xml.etree import ElementTree
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from agglearn.reporting import figures
 from agglearn.reporting.summary import CELL
@@ -64,17 +66,26 @@ def measured(*found) -> pd.DataFrame:
     return cells(*((m, {"epsilon": e} if e else {}, k, None, v) for m, e, k, v in found))
 
 
-def test_several_measures_have_a_panel_each_and_what_has_no_parameter_a_place_of_its_own():
-    e = EXPERIMENT | {"figure": {"y": ["share", "cost"]}}
-    table = measured(*[("ours", x, k, (x or 9) / 10) for k in ("cost", "share") for x in (0.1, 1, None)],
-                     *[("base", None, k, 0.5) for k in ("cost", "share")])  # fmt: skip
-    spec = {"kind": "line", "y": ["share", "cost"], "x": "dataset_params.epsilon", "x_log": True, "x_none": "∞"}
-    figure = figures._lines(table, table, e, spec, {"a": "Data"})
-    assert texts(figure) == ["Data", ""]
-    assert [axes.get_ylabel() for axes in figure.axes] == ["share", "cost"]
+def test_what_has_no_parameter_has_a_place_of_its_own():
+    table = measured(*[("ours", x, "share", (x or 9) / 10) for x in (0.1, 1, None)], ("base", None, "share", 0.5))
+    spec = {"kind": "line", "y": "share", "x": "dataset_params.epsilon", "x_log": True, "x_none": "∞"}
+    figure = figures._lines(table, table, EXPERIMENT, spec, {"a": "Data"})
     ours = next(line for line in figure.axes[0].lines if line.get_label() == "ours")
     assert ours.get_xdata().tolist() == [0.1, 1, 10]
     assert [t.get_text() for t in figure.axes[0].get_xticklabels()] == ["0.1", "1", "∞"]
     base = next(line for line in figure.axes[0].lines if line.get_label() == "base")
     assert list(base.get_ydata()) == [0.5, 0.5]
     assert list(base.get_xdata()) == [0, 1]  # from edge to edge
+
+
+def test_figures_stand_below_each_other(tmp_path):
+    table = cells(("ours", {"size": 2}, "share", None, 0.5), ("ours", {"size": 10}, "share", None, 0.4))
+    spec = {"kind": "line", "x": "dataset_params.size", "y": "share"}
+    for count, name in ((1, "one"), (2, "two")):
+        experiment = EXPERIMENT | {"figure": [spec] * count}
+        figures.draw(table, table, experiment, {}, tmp_path / name)
+    one, two = (ElementTree.parse(tmp_path / n).getroot() for n in ("one", "two"))
+    height = lambda e: float(e.get("height").removesuffix("pt"))  # noqa: E731
+    assert height(two) == pytest.approx(2 * height(one))
+    inner = [e for e in two if e.tag.endswith("svg")]
+    assert [float(e.get("y")) for e in inner] == [0, pytest.approx(height(one))]

@@ -29,6 +29,7 @@ from agglearn.tasks import (
     BagClassification,
     Classification,
     Compression,
+    DistributionRegression,
     FlowInference,
     FlowLearning,
     Source,
@@ -280,6 +281,20 @@ def test_true_flows_are_not_found_in_noisy_ones(task, kind, on, monkeypatch):
         assert type("T", (Thief,), {"observes": FlowCounts})().fit(leaky).found_
 
 
+def test_targets_of_test_bags_are_not_found_in_bags_to_learn_from(monkeypatch):
+    from agglearn.datasets import GaussianBags
+
+    drawn = GaussianBags(n_bags=20, n_validation=0, n_test=30, bag_size=4).draw(0)
+    seen, truth = DistributionRegression().observe(Source("gaussian_bags", {}, {}, drawn), Bags, {}, 0)
+    monkeypatch.setattr(f"{__name__}.N", len(truth.bags))
+    monkeypatch.setattr(Thief, "folder", Path("nowhere"))
+    monkeypatch.setattr(Thief, "frame", pd.DataFrame({"target": truth.bags.target}))
+    monkeypatch.setattr(Thief, "y", truth.bags.target)
+    assert type("T", (Thief,), {"observes": Bags})().fit(seen).found_ == []
+    leaky = Bags(truth.bags.X, truth.bags.offsets, target=truth.bags.target)
+    assert type("T", (Thief,), {"observes": Bags})().fit(leaky).found_
+
+
 def test_every_task_is_searched():
     known, todo = set(), [Task]
     while todo:
@@ -287,7 +302,9 @@ def test_every_task_is_searched():
         known |= {t for t in found if t.__module__.startswith("agglearn")}
     public_tasks = {t for t in known if not t.__name__.startswith("_")}
     records = {BagClassification, Classification, Compression, SubsetClassification}
-    assert public_tasks == records | {FlowInference, FlowLearning}, "name the new task in the parameters above"
+    assert public_tasks == records | {DistributionRegression, FlowInference, FlowLearning}, (
+        "name the new task in the parameters above"
+    )
 
 
 def test_the_thief_finds_records_where_they_are(hidden):

@@ -115,6 +115,16 @@ def test_parameters_that_differ_become_headers():
     assert layout.grid(table, wide, {}).columns == ["l2 = 1", "l2 = 4"]
 
 
+def test_best_of_a_row_is_named():
+    found = rows({("a", "ours"): [0.3], ("a", "base"): [0.2], ("b", "ours"): [0.1], ("b", "base"): [0.4]})
+    for better, said in (("higher", ["Ours 0.300", "base 0.400"]), ("lower", ["base 0.200", "Ours 0.100"])):
+        spec = {"rows": ["dataset"], "columns": ["method"], "measure": "nllh", "best": better}
+        e = EXPERIMENT | {"table": spec}
+        grid = layout.grid(summarise(found, e), e, {})
+        assert grid.columns[-1] == "best"
+        assert [grid.cells[i, len(grid.columns) - 1].value for i in range(2)] == said
+
+
 def test_text_is_escaped():
     table = summarise(rows({("a", "ours"): ("failed", "x < y & 50 % of z_1")}), EXPERIMENT)
     grid = layout.grid(table, EXPERIMENT, {"a": "<A>"})

@@ -1,4 +1,4 @@
-"""Target encoding: few modalities by count and rate, from held-out rows only."""
+"""Encodings that see the label, by count and rate or by the optimal clusters: from held-out rows only."""
 
 import numpy as np
 import pandas as pd
@@ -8,8 +8,13 @@ from agglearn.encoding import FrameEncoder, TargetEncoder, with_target_encodings
 from agglearn.observations import ContingencyTables, Records
 from agglearn.tasks import Classification, Source
 from agglearn.tasks.classification import Population
+from agglearn.vocabulary import OptimalQuantizer
+from agglearn.vocabulary.encoder import optimal_encoder, with_optimal_encodings
 
-ENTRY = {"split": 0.2, "encoding": {"target": {"holdout": 0.3, "above": 20, "modalities": 50}}}
+HELD_OUT = {"holdout": 0.3, "above": 20, "modalities": 50}
+TARGET = {"split": 0.2, "encoding": {"target": HELD_OUT}}
+OPTIMUM = {"split": 0.2, "split_like": "twin", "encoding": {"vocabulary": HELD_OUT}}
+both = pytest.mark.parametrize("entry", [TARGET, OPTIMUM], ids=["target", "vocabulary"])
 
 
 def clicks(n=4000, values=300, seed=0):
@@ -57,9 +62,20 @@ def test_what_was_not_held_out_is_one_modality():
     assert encoder.labels[0] == "not held out"
 
 
-def test_survives_saving():
+def test_modalities_are_the_optimal_clusters():
+    frame, y = clicks()
+    encoder = optimal_encoder(frame["big"], y, 12)
+    table = pd.DataFrame({"v": frame["big"], "y": y}).groupby("v")["y"].agg(["size", "sum"])
+    best = OptimalQuantizer(11, shrinkage="beta_binomial").fit(table["size"].to_numpy(), table["sum"].to_numpy())
+    assert encoder.size == 12
+    assert encoder.encode(pd.Series(table.index, name="big")).tolist() == (best.labels_ + 1).tolist()
+    assert encoder.encode(pd.Series(["never", None], name="big")).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("encodings", [with_target_encodings, with_optimal_encodings])
+def test_survives_saving(encodings):
     frame, y = clicks(500)
-    encoder = with_target_encodings(FrameEncoder.fit(frame), frame, y, 20, 40)
+    encoder = encodings(FrameEncoder.fit(frame), frame, y, 20, 40)
     again = FrameEncoder.from_dict(encoder.to_dict())
     assert again == encoder
     assert (again.encode(frame) == encoder.encode(frame)).all()
@@ -67,30 +83,41 @@ def test_survives_saving():
     assert not isinstance(encoder.features[1], TargetEncoder)
 
 
-def observed(frame, y, kind=ContingencyTables):
-    source = Source("clicks", ENTRY, {}, Population(frame, y, np.full(len(y), 0.5)))
-    seen, _ = Classification().observe(source, kind, {}, 0)
-    return seen
+def observed(frame, y, entry, kind=ContingencyTables, name="clicks"):
+    source = Source(name, entry, {}, Population(frame, y, np.full(len(y), 0.5)))
+    return Classification().observe(source, kind, {}, 0)[0]
 
 
-def test_no_training_row_is_in_the_encoding():
+@both
+def test_no_training_row_is_in_the_encoding(entry):
     frame, y = clicks()
-    records = observed(frame.assign(id=np.arange(len(y))), y, Records)
+    records = observed(frame.assign(id=np.arange(len(y))), y, entry, Records)
     assert isinstance(next(f for f in records.encoder.features if f.name == "big"), TargetEncoder)
     trained = records.frame["id"].to_numpy()
     assert 0 < len(trained) < 0.6 * len(y)  # less the test rows, less those held out for the encoding
     other = y.copy()
     other[trained] = 1 - other[trained]
-    assert observed(frame, other).encoder == observed(frame, y).encoder
+    assert observed(frame, other, entry).encoder == observed(frame, y, entry).encoder
     rest = np.setdiff1d(np.arange(len(y)), trained)
     changed = y.copy()
     changed[rest] = 1 - changed[rest]
-    assert observed(frame, changed).encoder != observed(frame, y).encoder  # the check can fail
+    assert observed(frame, changed, entry).encoder != observed(frame, y, entry).encoder  # the check can fail
 
 
-def test_tables_count_training_rows_only():
+@both
+def test_tables_count_training_rows_only(entry):
     frame, y = clicks()
-    assert observed(frame, y).total == len(observed(frame, y, Records).y)
+    assert observed(frame, y, entry).total == len(observed(frame, y, entry, Records).y)
+
+
+def test_an_optimum_is_compared_on_the_rows_of_its_twin():
+    frame, y = clicks()
+    frame["id"] = np.arange(len(y))
+    ours, theirs, another = (
+        observed(frame, y, *more)
+        for more in ((OPTIMUM, Records), (TARGET, Records, "twin"), (TARGET, Records, "other"))
+    )
+    assert ours.frame["id"].tolist() == theirs.frame["id"].tolist() != another.frame["id"].tolist()
 
 
 def test_select_is_aggregation_of_fewer_features():

@@ -1,5 +1,6 @@
 """Data sets: fetched, packaged, simulated."""
 
+from agglearn.datasets.bags import BagPopulation, DigitClouds, GaussianBags, PointClouds
 from agglearn.datasets.base import Dataset, Population, RecordStore, Simulated, Stored
 from agglearn.datasets.census import Census
 from agglearn.datasets.clicks import ClickLog, ClickTables, TablePopulation
@@ -9,16 +10,20 @@ from agglearn.datasets.streamed import Streamed
 from agglearn.datasets.tabular import Packaged, Tabular
 
 __all__ = [
+    "BagPopulation",
     "BirdMigration",
     "Categorical",
     "Census",
     "ClickLog",
     "ClickTables",
     "Dataset",
+    "DigitClouds",
     "FlowPopulation",
+    "GaussianBags",
     "HumanMobility",
     "LogLinear",
     "Packaged",
+    "PointClouds",
     "Population",
     "RecordStore",
     "Simulated",

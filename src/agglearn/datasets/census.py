@@ -42,12 +42,14 @@ class Census(Stored):
     puma, county : names of these columns in it.
     votes : year → {file, county, democratic, republican}: county results and the names of their columns.
     polls : file of exit polls by state. centroids : file with `region` (starting with the state's letters), x, y, z.
+    covariates : file of county covariates, or None: `CensusId` (FIPS), `TotalPop` and numbers, which become the regions' means.
     scales : start of a person file's name → what its weights are multiplied by, where files of several years are merged.
     """
 
     def __init__(
-        self, persons, crosswalk, puma="puma22", county="county", votes=None, polls=None, centroids=None, scales=None
-    ):
+        self, persons, crosswalk, puma="puma22", county="county", votes=None, polls=None, centroids=None, scales=None,
+        covariates=None,
+    ):  # fmt: skip
         super().__init__()
         self.persons = persons
         self.crosswalk = crosswalk
@@ -57,6 +59,7 @@ class Census(Stored):
         self.polls = polls
         self.centroids = centroids
         self.scales = scales or {}
+        self.covariates = covariates
 
     def parse(self, files: dict[str, Path], out: Path) -> dict:
         links = read_crosswalk(files[self.crosswalk], self.puma, self.county)
@@ -128,6 +131,8 @@ class Census(Stored):
         for year, spec in self.votes.items():
             for party, counts in votes_of(files[spec["file"]], spec, home, whole, len(regions)).items():
                 regions[f"{party}_{year}"] = counts
+        if self.covariates:
+            regions = regions.join(county_means(files[self.covariates], home, len(regions)))
         return regions.reset_index(drop=True)
 
 
@@ -138,6 +143,23 @@ def read_crosswalk(path: Path, puma: str, county: str) -> pd.DataFrame:
     columns = {"state": raw["state"], "letters": raw["stab"], "puma": raw[puma].str.strip().str.zfill(5),
                "county": raw[county].str.strip(), "name": raw[name].str.strip()}  # fmt: skip
     return pd.DataFrame(columns)[raw["state"] != PUERTO_RICO].reset_index(drop=True)
+
+
+def county_means(path: Path, home: dict[str, int], regions: int) -> pd.DataFrame:
+    """(regions, columns `county_…`) means of the counties' numbers by population; counts as log(1 + total)."""
+    raw = pd.read_csv(path)
+    region = raw["CensusId"].astype(str).str.zfill(5).map(home)
+    raw, region = raw[region.notna()], region[region.notna()].astype(int)
+    numbers = raw.select_dtypes("number").drop(columns=["CensusId"])
+    numbers = numbers.fillna(numbers.mean())
+    people, out = numbers["TotalPop"].groupby(region).sum().reindex(range(regions), fill_value=0), {}
+    for name in numbers:
+        if name in ("TotalPop", "Men", "Women", "Citizen", "Employed"):
+            out[f"county_{name}"] = np.log1p(numbers[name].groupby(region).sum().reindex(range(regions), fill_value=0))
+        else:
+            mean = (numbers[name] * numbers["TotalPop"]).groupby(region).sum() / people
+            out[f"county_{name}"] = mean.reindex(range(regions)).fillna(numbers[name].mean())
+    return pd.DataFrame(out)
 
 
 def regions_of(links: pd.DataFrame) -> tuple[np.ndarray, int]:

@@ -81,7 +81,7 @@ def fit_pair(table, l2: float, max_iter: int) -> tuple[tuple, float]:
     positives = np.clip(table.label_sums, 0.0, counts)
     cells, counts, positives = table.cells[counts > 0], counts[counts > 0], positives[counts > 0]
     m, n = table.shape
-    index = np.column_stack([cells // n, m + cells % n, m + n + np.arange(len(cells))]).astype(np.int32)
+    index = np.stack([cells // n, m + cells % n, m + n + np.arange(len(cells))]).astype(np.int32)
     problem = SparseLogistic(index, counts, positives, m + n + len(cells))
     solution = problem.fit(l2, max_iter=max_iter, tol=1e-11)
     p = problem.probabilities(solution)

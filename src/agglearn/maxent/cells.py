@@ -6,6 +6,8 @@ import numpy as np
 
 from agglearn.observations.counting import buckets_of
 
+DENSE = 1 << 20  # cells of a table up to which they are looked up, not searched for
+
 
 class Cells:
     """Numbers the cells that occur in some records: table after table, ascending within each.
@@ -28,7 +30,7 @@ class Cells:
         found = []
         for key in keys:
             flat = _flat(codes, key, sizes, cross_buckets)
-            found.append(np.unique(flat[flat >= 0]))
+            found.append(_distinct(flat[flat >= 0]))
         return cls(sizes, keys, np.concatenate(found), np.cumsum([0, *map(len, found)]), cross_buckets)
 
     @property
@@ -37,14 +39,31 @@ class Cells:
         return len(self.flat)
 
     def index(self, codes: np.ndarray) -> np.ndarray:
-        """(n, tables) int32 cell of each row in each table; m where the cell never occurred."""
-        out = np.empty((len(codes), len(self.keys)), dtype=np.int32)
+        """(tables, n) int32 cell of each row in each table; m where the cell never occurred."""
+        out = np.empty((len(self.keys), len(codes)), dtype=np.int32)
         for t, key in enumerate(self.keys):
             known = self.flat[self.bounds[t] : self.bounds[t + 1]]
-            flat = _flat(codes, key, self.sizes, self.cross_buckets)
-            place = np.minimum(np.searchsorted(known, flat), len(known) - 1)
-            out[:, t] = np.where(known[place] == flat, self.bounds[t] + place, self.size)
+            out[t] = _place(known, _flat(codes, key, self.sizes, self.cross_buckets), self.bounds[t], self.size)
         return out
+
+
+def _distinct(flat: np.ndarray) -> np.ndarray:
+    """Ascending distinct numbers."""
+    if flat.max(initial=0) > DENSE:
+        return np.unique(flat)
+    seen = np.zeros(flat.max(initial=0) + 1, bool)
+    seen[flat] = True
+    return np.flatnonzero(seen)
+
+
+def _place(known: np.ndarray, flat: np.ndarray, first: int, none: int) -> np.ndarray:
+    """(n,) first + place of each number among the ascending known ones, `none` where it is not."""
+    if known[-1] > DENSE:
+        place = np.minimum(np.searchsorted(known, flat), len(known) - 1)
+        return np.where(known[place] == flat, first + place, none)
+    lookup = np.full(known[-1] + 2, none, np.int32)  # the last one is for all that are not known
+    lookup[known] = first + np.arange(len(known))
+    return lookup[np.where(flat <= known[-1], flat, -1)]
 
 
 def table_keys(n_features: int, quadratic: bool) -> list[tuple[int, ...]]:

@@ -29,6 +29,7 @@ from agglearn.maxent.lanes import (
 )
 
 CLOSED = np.float32(-1e30)
+BLOCK = LANES * LANES  # columns that a chain's sums of wide features take at a time
 SHIFT = 43  # low bits: sums of up to 2^20 probabilities in units of 2^-23
 SEGMENT = 1 << 20  # chains that one accumulator can hold
 UNIT = float(1 << 23)
@@ -133,13 +134,48 @@ def exp_lanes(x):
 
 
 @njit(cache=True)
-def conditional(weights, rows, first, width, out):
+def wide_block(weights, rows, b, place, room, out):
+    """`conditional` for `BLOCK` columns, written from `place` on. Each chain reads its rows in longer pieces: weights of
+    wide features are in no cache, and memory gives whole lines."""
+    for c in range(LANES):
+        s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = splat(np.float32(0.0))
+        for at in rows:
+            first = at[c] + b
+            s0 += load(weights, first)
+            s1 += load(weights, first + LANES)
+            s2 += load(weights, first + 2 * LANES)
+            s3 += load(weights, first + 3 * LANES)
+            s4 += load(weights, first + 4 * LANES)
+            s5 += load(weights, first + 5 * LANES)
+            s6 += load(weights, first + 6 * LANES)
+            s7 += load(weights, first + 7 * LANES)
+        store(room, BLOCK * c, s0)
+        store(room, BLOCK * c + LANES, s1)
+        store(room, BLOCK * c + 2 * LANES, s2)
+        store(room, BLOCK * c + 3 * LANES, s3)
+        store(room, BLOCK * c + 4 * LANES, s4)
+        store(room, BLOCK * c + 5 * LANES, s5)
+        store(room, BLOCK * c + 6 * LANES, s6)
+        store(room, BLOCK * c + 7 * LANES, s7)
+    for i in range(0, BLOCK, LANES):
+        store_transposed(
+            out, place + LANES * i,
+            load(room, i), load(room, BLOCK + i), load(room, 2 * BLOCK + i), load(room, 3 * BLOCK + i),
+            load(room, 4 * BLOCK + i), load(room, 5 * BLOCK + i), load(room, 6 * BLOCK + i), load(room, 7 * BLOCK + i),
+        )  # fmt: skip
+
+
+@njit(cache=True)
+def conditional(weights, rows, first, width, room, out):
     """Log-weights of `width` columns from `first` on, up to a constant, for the chains of a group.
 
     weights : flat. rows : (D + 1, LANES) where each chain's rows begin in it: one for each of its modalities, whose
-    own block is 0, and the single weights. out : (width, LANES), flat.
+    own block is 0, and the single weights. room : (LANES · BLOCK,) to work. out : (width, LANES), flat.
     """
-    for b in range(first, first + width, LANES):
+    narrow = first + width // BLOCK * BLOCK
+    for b in range(first, narrow, BLOCK):
+        wide_block(weights, rows, b, LANES * (b - first), room, out)
+    for b in range(narrow, first + width, LANES):
         s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = splat(np.float32(0.0))
         for at in rows:
             s0 += load(weights, at[0] + b)
@@ -215,11 +251,11 @@ def metropolis(chains, d, y, states, weights, space, proposals, n_proposals, new
 
 
 @njit(cache=True, fastmath=FAST)
-def sweep(chains, y, states, weights, rows, space, proposals, n_proposals, out, u, drawn, new):
+def sweep(chains, y, states, weights, rows, space, proposals, n_proposals, room, out, u, drawn, new):
     """One sweep over the features of a group of chains, given their labels: exact conditional draws (Gibbs), or
     Metropolis–Hastings for features that are wide: D reads for a proposal, not D for each modality.
 
-    chains : at most LANES of them. states : of their random streams. rows, out, u, drawn, new : room to work.
+    chains : at most LANES of them. states : of their random streams. rows, room, out, u, drawn, new : room to work.
     """
     n, flat = len(chains), weights.reshape(-1)
     label, stride = weights[0].size, weights.shape[2]
@@ -235,7 +271,7 @@ def sweep(chains, y, states, weights, rows, space, proposals, n_proposals, out, 
                 states[c] += _GOLDEN
                 u[c] = uniform(states[c])
             first, width = np.int64(space.starts[d]), np.int64(space.starts[d + 1] - space.starts[d])
-            conditional(flat, rows, first, width, out)
+            conditional(flat, rows, first, width, room, out)
             draw(out, width, np.int64(space.sizes[d]), u, drawn)
             for c in range(n):
                 chains[c, d] = space.offsets[d] + np.int64(drawn[c])
@@ -275,7 +311,7 @@ def gibbs(
     """
     parts, n = acc.shape[0], len(chains)
     for part in prange(parts):
-        out = np.empty(LANES * weights.shape[2], np.float32)
+        out, room = np.empty(LANES * weights.shape[2], np.float32), np.empty(LANES * BLOCK, np.float32)
         u, drawn = np.zeros(LANES, np.float32), np.zeros(LANES, np.float32)
         rows, codes = np.zeros((chains.shape[1] + 1, LANES), np.int64), np.empty(chains.shape[1], np.int64)
         states, y, new = np.zeros(LANES, np.uint64), np.zeros(LANES, np.int64), np.zeros(LANES, np.int64)
@@ -288,7 +324,7 @@ def gibbs(
                 for c in range(len(group)):
                     states[c] += _GOLDEN
                     y[c] = np.int64(uniform(states[c]) < sigmoid32(logit(group[c], theta, intercept)))
-                sweep(group, y, states, weights, rows, space, proposals, n_proposals, out, u, drawn, new)
+                sweep(group, y, states, weights, rows, space, proposals, n_proposals, room, out, u, drawn, new)
             for c in range(len(group)):
                 p = sigmoid32(logit(group[c], theta, intercept)) if marginalize else np.float32(y[c])
                 tally(group[c], p, space.offsets, space.sizes, space.cells, codes, acc[part])

@@ -1,14 +1,13 @@
 """Logistic regression on all records with the weights that the maximum-entropy model has: what it could reach at best."""
 
 import numpy as np
-from scipy.special import expit
 from sklearn.base import clone
 
 from agglearn.errors import ConfigError
 from agglearn.estimator import Estimator
 from agglearn.evaluation.metrics import log_likelihood
 from agglearn.maxent.cells import Cells, table_keys
-from agglearn.maxent.sparse_logistic import PARTS, WORTH_THREADS, SparseLogistic
+from agglearn.maxent.sparse_logistic import PARTS, WORTH_THREADS, SparseLogistic, predict
 from agglearn.maxent.warming import tiny_records
 from agglearn.observations import Records
 
@@ -37,7 +36,7 @@ class LogisticSkyline(Estimator):
 
     observes = Records
 
-    def __init__(self, quadratic=True, l2="path", max_iter=200, validation=0.2, tol=1e-8, random_state=None):
+    def __init__(self, quadratic=True, l2="path", max_iter=200, validation=0.2, tol=1e-7, random_state=None):
         self.quadratic = quadratic
         self.l2 = l2
         self.max_iter = max_iter
@@ -50,32 +49,33 @@ class LogisticSkyline(Estimator):
             raise ConfigError(f"l2: {self.l2!r} is not known; 'path' or a number")
         codes, y = observation.codes, np.asarray(observation.y, dtype=float)
         self.classes_, self.encoder_ = np.array([0, 1]), observation.encoder
-        cells = Cells.of(codes, observation.encoder.sizes, self.quadratic, observation.cross_buckets)
+        rows, row_of = np.unique(codes, axis=0, return_inverse=True)
+        cells = Cells.of(rows, observation.encoder.sizes, self.quadratic, observation.cross_buckets)
         self.cells_flat_, self.cells_bounds_, self.cross_buckets_ = cells.flat, cells.bounds, cells.cross_buckets
+        index, row_of = cells.index(rows), row_of.ravel()
         start, self.path_, self.l2_ = None, np.empty((0, 2)), self.l2
         if self.l2 == "path":
-            start = self._choose(codes, y, cells)
-        problem = grouped(cells, codes, y)
-        solution = problem.fit(self.l2_, start, self.max_iter, self.tol)
+            start = self._choose(index, row_of, y, cells.size)
+        solution = grouped(index, row_of, y, cells.size).fit(self.l2_, start, self.max_iter, self.tol)
         self.coef_, self.intercept_ = solution[:-1], float(solution[-1])
 
     def warm_up(self) -> None:
         """Compile the kernels, or load them, so that the first fit of a process is not charged for it."""
         clone(self).set_params(l2=1.0).fit(tiny_records())
-        whole = SparseLogistic(np.zeros((PARTS, WORTH_THREADS // PARTS + 1), np.int32), *np.ones((2, PARTS)), 1)
+        whole = SparseLogistic(np.zeros((WORTH_THREADS // PARTS + 1, PARTS), np.int32), *np.ones((2, PARTS)), 1)
         whole.objective(np.zeros(2), 1.0)  # enough active weights for the threaded kernel
 
-    def _choose(self, codes, y, cells):
+    def _choose(self, index, row_of, y, size):
         """Set `l2_` and `path_`; returns the solution at the λ chosen."""
         rng = np.random.default_rng(self.random_state)
         held = np.zeros(len(y), bool)
         held[rng.permutation(len(y))[: max(1, round(self.validation * len(y)))]] = True
-        problem, index = grouped(cells, codes[~held], y[~held]), cells.index(codes[held])
+        problem, index_held = grouped(index, row_of[~held], y[~held], size), index[:, row_of[held]]
         solution, tried, solutions = None, [], []
         for exponent in range(STRONGEST, WEAKEST - 1, -1):
             solution = problem.fit(2.0**exponent, solution, self.max_iter, tol=1e-6)
             solutions.append(solution)
-            tried.append((2.0**exponent, log_likelihood(y[held], predict(index, solution[:-1], solution[-1]))))
+            tried.append((2.0**exponent, log_likelihood(y[held], predict(index_held, solution[:-1], solution[-1]))))
             if len(tried) > 1 and tried[-1][1] < tried[-2][1]:
                 break
         self.path_ = np.array(tried)
@@ -92,13 +92,9 @@ class LogisticSkyline(Estimator):
         return np.column_stack([1 - p, p])
 
 
-def grouped(cells: Cells, codes: np.ndarray, y: np.ndarray) -> SparseLogistic:
-    """The fitting problem with equal records grouped."""
-    rows, inverse, counts = np.unique(codes, axis=0, return_inverse=True, return_counts=True)
-    positives = np.bincount(inverse.ravel(), y, len(rows))
-    return SparseLogistic(cells.index(rows), counts.astype(float), positives, cells.size)
-
-
-def predict(index: np.ndarray, weights: np.ndarray, intercept: float) -> np.ndarray:
-    """(n,) P(Y=1) for rows of active weights; the index len(weights) adds nothing."""
-    return expit(np.append(weights, 0.0)[index].sum(axis=1) + intercept)
+def grouped(index: np.ndarray, row_of: np.ndarray, y: np.ndarray, size: int) -> SparseLogistic:
+    """The fitting problem of some records. index : (P, rows) of all distinct rows; row_of : which of them each record is."""
+    counts = np.bincount(row_of, minlength=index.shape[1])
+    positives, there = np.bincount(row_of, y, index.shape[1]), counts > 0
+    index = index if there.all() else index[:, there]
+    return SparseLogistic(index, counts[there].astype(float), positives[there], size)

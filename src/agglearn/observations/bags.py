@@ -12,6 +12,7 @@ from agglearn.observations.base import NoiseSpec, Observation, prepared, reading
 from agglearn.products import read_json, write_json
 
 SHOWN = 10  # names listed in an error
+CHUNK = 1 << 17  # rows checked at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,8 +161,11 @@ class Bags(Observation):
         for values, what in ((self.names, x.shape[1]), (self.bag_names, len(self))):
             if values and len(values) != what:
                 raise DataError(f"{len(values)} names for {what} columns or bags")
-        if not np.isfinite(x).all():
-            i, j = np.argwhere(~np.isfinite(x))[0]
+        for start in range(0, len(x), CHUNK):  # x may be larger than memory
+            wrong = np.argwhere(~np.isfinite(x[start : start + CHUNK]))
+            if not len(wrong):
+                continue
+            i, j = wrong[0] + [start, 0]
             column = repr(self.names[j]) if self.names else j
             b = int(np.searchsorted(offsets, i, side="right") - 1)
             raise DataError(f"X: column {column} is not a number in bag {self._bag(b)} (row {i}); fill or drop it")
@@ -216,11 +220,12 @@ class Bags(Observation):
 
     @classmethod
     def load(cls, folder) -> Self:
-        """Read what `save` wrote; the checks of the constructor apply."""
+        """Read what `save` wrote; the checks of the constructor apply. Covariates stay on disk until they are used."""
         folder = Path(folder)
         with reading(folder, "bags"):
             header = read_json(folder / "bags.json")
-            arrays = {n: np.load(p) for n in cls._ARRAYS if (p := folder / f"{n}.npy").exists()}
+            kept = [(n, p) for n in cls._ARRAYS if (p := folder / f"{n}.npy").exists()]
+            arrays = {n: np.load(p, mmap_mode="c" if n == "X" else None) for n, p in kept}
             noise = NoiseSpec(**header["noise"]) if header.get("noise") else None
             return cls(**arrays, names=tuple(header["names"]), bag_names=tuple(header["bag_names"]), noise=noise)
 

@@ -1,6 +1,9 @@
 """Figures of an experiment, as SVG: dots with intervals, curves over steps, lines over a parameter, maps of flows."""
 
+import io
 import re
+import textwrap
+from pathlib import Path
 
 import matplotlib
 
@@ -8,7 +11,7 @@ matplotlib.use("svg")
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
 from agglearn.evaluation.intervals import mean_interval
 from agglearn.reporting import summary
@@ -22,7 +25,7 @@ COLORS = ["#0b5394", "#cc4125", "#38761d", "#b45f06", "#674ea7", "#45818e", "#a6
 
 
 def draw(rows: pd.DataFrame, table: pd.DataFrame, experiment: dict, titles: dict[str, str], path) -> None:
-    """Write the figure of an experiment; with nothing to show it says so on the figure.
+    """Write the figure of an experiment, several below each other where `figure:` is a list; with nothing to show it says so.
 
     Parameters
     ----------
@@ -31,11 +34,31 @@ def draw(rows: pd.DataFrame, table: pd.DataFrame, experiment: dict, titles: dict
     """
     main = experiment["table"]["measure"] if "table" in experiment else experiment["measures"][0]
     spec = experiment.get("figure") or {"kind": "dots", "y": main[0] if isinstance(main, list) else main}
+    kinds = {"dots": _dots, "curve": _curves, "line": _lines, "scatter": _scatter, "flows": _flows}
+    parts = []
     with plt.rc_context(STYLE):
-        kind = {"dots": _dots, "curve": _curves, "line": _lines, "scatter": _scatter, "flows": _flows}[spec["kind"]]
-        figure = kind(rows, table, experiment, spec, titles) or _nothing()
-        figure.savefig(path, format="svg", metadata={"Date": None, "Title": experiment["title"]})
-        plt.close(figure)
+        for one in spec if isinstance(spec, list) else [spec]:
+            figure = kinds[one["kind"]](rows, table, experiment, one, titles) or _nothing()
+            parts.append(io.StringIO())
+            figure.savefig(parts[-1], format="svg", metadata={"Date": None, "Title": experiment["title"]})
+            plt.close(figure)
+    Path(path).write_text(_stacked([part.getvalue() for part in parts]))
+
+
+def _stacked(drawings: list[str]) -> str:
+    """SVG drawings below each other, as one."""
+    if len(drawings) == 1:
+        return drawings[0]
+    bodies = [d[d.index("<svg") :] for d in drawings]
+    sizes = [[float(re.search(rf'{side}="([\d.]+)pt"', b).group(1)) for side in ("width", "height")] for b in bodies]
+    width, height = max(w for w, _ in sizes), sum(h for _, h in sizes)
+    placed, y = [], 0.0
+    for body, (_, h) in zip(bodies, sizes, strict=True):
+        body = re.sub(r'(width|height)="([\d.]+)pt"', r'\1="\2"', body, count=2)
+        placed.append(body.replace("<svg", f'<svg y="{y:g}"', 1))
+        y += h
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:g}pt" height="{height:g}pt" viewBox="0 0 {width:g} {height:g}">'
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + head + "\n" + "\n".join(placed) + "\n</svg>\n"
 
 
 def _nothing():
@@ -52,7 +75,7 @@ def _panels(names: list, height: float, titles, most: int = 3):
     for axes in grid.flat[len(names) :]:
         axes.axis("off")
     for name, axes in zip(names, grid.flat, strict=False):
-        axes.set_title(titles.get(name, str(name)), fontsize=9, loc="left")
+        axes.set_title(textwrap.fill(titles.get(name, str(name)), 44), fontsize=9, loc="left")
     return figure, list(grid.flat[: len(names)])
 
 
@@ -75,6 +98,7 @@ def _dots(rows, table, experiment, spec, titles):
             if pd.notna(row["reported"]):
                 ax.plot(row["reported"], y, "D", mfc="none", mec=COLORS[1], ms=5)
         ax.set_yticks(range(len(order)), order)
+        ax.tick_params(labelleft=ax.get_subplotspec().is_first_col())
         ax.set_ylim(len(order) - 0.5, -0.5)
         ax.xaxis.set_major_locator(MaxNLocator(4))
         ax.set_xlabel(spec.get("y_label", measure_name(spec["y"])))
@@ -82,7 +106,7 @@ def _dots(rows, table, experiment, spec, titles):
             ax.set_xlim(left=spec["y_from"])
     if chosen["reported"].notna().any():
         axes[0].plot([], [], "D", mfc="none", mec=COLORS[1], ms=5, label="printed in the source")
-        axes[0].legend(fontsize=7, frameon=False)
+        figure.legend(fontsize=7, frameon=False, loc="outside lower center")
     return figure
 
 
@@ -107,7 +131,7 @@ def _natural(label: str) -> list:
 
 def _curves(rows, table, experiment, spec, titles):
     """Means over seeds against the step (or the seconds at that step)."""
-    chosen = rows[rows["measure"].isin(_measures(spec)) & rows["step"].notna() & rows["value"].notna()].copy()
+    chosen = rows[(rows["measure"] == spec["y"]) & rows["step"].notna() & rows["value"].notna()].copy()
     if chosen.empty:
         return None
     chosen["series"] = _series(chosen, spec.get("series", ["method"]), experiment)
@@ -122,7 +146,7 @@ def _curves(rows, table, experiment, spec, titles):
 
 def _lines(rows, table, experiment, spec, titles):
     """Means over seeds against a parameter; with `x_none`, what has none stands to the right of the largest."""
-    chosen = rows[rows["measure"].isin(_measures(spec)) & rows["step"].isna() & rows["value"].notna()].copy()
+    chosen = rows[(rows["measure"] == spec["y"]) & rows["step"].isna() & rows["value"].notna()].copy()
     if chosen.empty:
         return None
     chosen["series"] = _series(chosen, spec.get("series", ["method"]), experiment)
@@ -131,10 +155,6 @@ def _lines(rows, table, experiment, spec, titles):
     if "x_none" in spec:
         chosen["x"] = chosen["x"].fillna(_beyond(chosen["x"], spec.get("x_log")))
     return _lines_of(chosen[chosen["x"].notna()], experiment, spec, titles, label)
-
-
-def _measures(spec) -> list[str]:
-    return spec["y"] if isinstance(spec["y"], list) else [spec["y"]]
 
 
 def _beyond(x: pd.Series, log: bool) -> float:
@@ -225,7 +245,6 @@ def _panel_of(frame: pd.DataFrame, experiment: dict, spec, titles: dict[str, str
     others = [f for f in fields if f != "item"]
     parts += [_series(frame, others, experiment)] if others else []
     parts += [frame["item"].str.partition(":")[0]] if "item" in fields else []
-    parts += [frame["measure"].map(measure_name)] if isinstance(spec.get("y"), list) else []
     joined = parts[0].copy()
     for part in parts[1:]:
         joined = joined + ": " + part
@@ -233,41 +252,46 @@ def _panel_of(frame: pd.DataFrame, experiment: dict, spec, titles: dict[str, str
 
 
 def _ordered(panel: pd.Series, frame: pd.DataFrame, experiment: dict) -> list[str]:
-    """Panels in the order of the data sets, then of the measures of a figure of several, numbers ascending."""
+    """Panels in the order of the data sets, numbers ascending."""
     place = frame["dataset"].map(list(experiment["datasets"]).index)
-    several = (experiment.get("figure") or {}).get("y")
-    rank = frame["measure"].map(several.index) if isinstance(several, list) else pd.Series(0, frame.index)
-    first = lambda name: (place[panel == name].min(), rank[panel == name].min(), _natural(name))  # noqa: E731
-    return sorted(set(panel), key=first)
+    return sorted(set(panel), key=lambda name: (place[panel == name].min(), _natural(name)))
 
 
 def _lines_of(chosen, experiment, spec, titles, x_label):
-    panel, measures = _panel_of(chosen, experiment, spec, titles), _measures(spec)
+    panel = _panel_of(chosen, experiment, spec, titles)
     names = _ordered(panel, chosen, experiment)
-    figure, axes = _panels(names, 3.2, {}, most=len(measures) if len(measures) > 1 else 3)
+    figure, axes = _panels(names, 3.2, {})
     order = _legend_order(chosen, experiment)
     end = chosen["x"].max() if "x_none" in spec else None
     for name, ax in zip(names, axes, strict=True):
+        ax.set_xscale("log" if spec.get("x_log") else "linear")
+        ax.set_yscale("log" if spec.get("y_log") else "linear")
         for k, label in enumerate(order):
             part = chosen[(panel == name) & (chosen["series"] == label)]
             if not part.empty:
-                _line(ax, part, end, color=_color(k), label=label, ls=STROKES[k // len(COLORS) % len(STROKES)])
-        ax.set_xscale("log" if spec.get("x_log") else "linear")
-        measure = chosen.loc[panel == name, "measure"].iloc[0]
-        if spec.get("y_log") or (len(measures) > 1 and measure == "seconds"):
-            ax.set_yscale("log")
+                _line(
+                    ax,
+                    part,
+                    end,
+                    spec.get("y_log"),
+                    color=_color(k),
+                    label=label,
+                    ls=STROKES[k // len(COLORS) % len(STROKES)],
+                )
         ax.set_xlabel(x_label)
-        if len(measures) > 1:  # a row of panels is about one thing
-            ax.set_title(name.rpartition(": ")[0] if measure == measures[0] else "", fontsize=9, loc="left")
-            ax.set_ylabel(measure_name(measure))
-        if "y_from" in spec and measure == measures[0]:
+        if "y_from" in spec:
             ax.set_ylim(bottom=spec["y_from"])
+        if "x_from" in spec:
+            ax.set_xlim(left=spec["x_from"])
+        if spec.get("x_log"):
+            _readable(ax.xaxis)
+        if spec.get("y_log"):
+            _readable(ax.yaxis)
         if end is not None:
             ticks = sorted(chosen["x"].unique())
             ax.set_xticks(ticks, [spec["x_none"] if x == end else f"{x:g}" for x in ticks])
             ax.minorticks_off()
-    if len(measures) == 1:
-        axes[0].set_ylabel(spec.get("y_label", measure_name(measures[0])))
+    axes[0].set_ylabel(spec.get("y_label", measure_name(spec["y"])))
     if len(order) > 8:
         figure.legend(
             *axes[0].get_legend_handles_labels(), fontsize=7, frameon=False, loc="outside lower center", ncols=4
@@ -293,12 +317,25 @@ def _legend_order(chosen: pd.DataFrame, experiment: dict) -> list[str]:
     return sorted(labels, key=lambda label: (first[label], _natural(label)))
 
 
-def _line(ax, part: pd.DataFrame, end: float | None, **how) -> None:
-    """Means and intervals over x; a level line for what is known only at the end, where parameters are none."""
-    means = np.array([[x, *mean_interval(g["value"])] for x, g in part.groupby("x")])
+def _readable(axis) -> None:
+    """Ticks at 1, 2 and 5 with plain numbers where a logarithmic axis spans few powers of ten."""
+    low, high = axis.get_view_interval()
+    if high < 300 * low:
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.set_major_formatter("{x:g}")
+    axis.set_minor_formatter(NullFormatter())
+
+
+def _line(ax, part: pd.DataFrame, end: float | None, log: bool, **how) -> None:
+    """Means and intervals over x; a level line for what is known only at the end, where parameters are none. On a
+    logarithmic axis an interval ends at the smallest value, since it may reach below 0."""
+    means = np.array([[x, *mean_interval(g["value"]), g["value"].min()] for x, g in part.groupby("x")])
+    if log:
+        means[:, 2] = np.maximum(means[:, 2], means[:, 4])
+        means[means[:, 1] <= 0] = np.nan
     if end is not None and len(means) == 1 and means[0, 0] == end:
         ax.axhline(means[0, 1], lw=1, alpha=0.8, **how)
         return
     ax.plot(means[:, 0], means[:, 1], lw=1.4, marker="." if len(means) < 15 else None, **how)
-    if np.isfinite(means[:, 2]).all():
+    if np.isfinite(means[:, 2]).any():
         ax.fill_between(means[:, 0], means[:, 2], means[:, 3], color=how["color"], alpha=0.15, lw=0)

@@ -71,15 +71,28 @@ def grid(table: pd.DataFrame, experiment: dict, titles: dict[str, str]) -> Grid:
     shown["measure"] = shown["measure"].where(shown["measure"].notna(), measures[0])
     rows += _undistinguished(shown, rows + columns)
     row_keys, column_keys = _keys(shown, rows, experiment), _keys(shown, columns, experiment)
-    notes, cells = [], {}
+    heads = [", ".join(_labels(columns, k, experiment, titles)) or spec.get("none", "") for k in column_keys]
+    notes, cells, means = [], {}, {}
     for i, j in itertools.product(range(len(row_keys)), range(len(column_keys))):
         match = shown[_where(shown, rows, row_keys[i]) & _where(shown, columns, column_keys[j])]
         if not match.empty:
             cells[i, j] = _cell(match.iloc[0], experiment, spec, notes)
+            if match.iloc[0]["status"] == "ok" and np.isfinite(match.iloc[0]["mean"]):
+                means[i, j] = match.iloc[0]["mean"]
+    if "best" in spec:
+        _add_best(cells, means, heads, spec["best"])
     named = [" / ".join(_labels(rows, k, experiment, titles)) for k in row_keys]
-    heads = [", ".join(_labels(columns, k, experiment, titles)) or spec.get("none", "") for k in column_keys]
     corner = measure_name(measures[0]) if len(measures) == 1 else ""
     return Grid(corner, heads, named, cells, notes)
+
+
+def _add_best(cells: dict, means: dict, heads: list[str], better: str) -> None:
+    """One more column: which of the others has the best value of a row, and that value."""
+    choose = max if better == "higher" else min
+    for row in {i for i, _ in means}:
+        best = choose((j for i, j in means if i == row), key=lambda j, row=row: means[row, j])
+        cells[row, len(heads)] = Cell(f"{heads[best]} {cells[row, best].value}")
+    heads.append("best")
 
 
 def _undistinguished(shown: pd.DataFrame, used: list[str]) -> list[str]:

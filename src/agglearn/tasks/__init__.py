@@ -9,6 +9,7 @@ if TYPE_CHECKING:  # read by tools, and by `agglearn.source`
     from agglearn.tasks.bags import BagClassification
     from agglearn.tasks.classification import Classification
     from agglearn.tasks.compression import Compression
+    from agglearn.tasks.distribution import DistributionRegression
     from agglearn.tasks.flows import FlowInference, FlowLearning
     from agglearn.tasks.subsets import SubsetClassification
 
@@ -16,6 +17,7 @@ __all__ = [
     "BagClassification",
     "Classification",
     "Compression",
+    "DistributionRegression",
     "FlowInference",
     "FlowLearning",
     "Measurement",
@@ -28,6 +30,7 @@ _HOMES = {
     "BagClassification": "bags",
     "Classification": "classification",
     "Compression": "compression",
+    "DistributionRegression": "distribution",
     "FlowInference": "flows",
     "FlowLearning": "flows",
     "SubsetClassification": "subsets",

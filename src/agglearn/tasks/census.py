@@ -270,3 +270,34 @@ def voters_drawn(study: Study, size: int, *stream) -> np.ndarray:
     """(regions · size, d) vectors of persons drawn per region."""
     order = np.arange(len(study.persons.regions))
     return study.vectors(drawn_per_region(study.persons, study.weight, size, order, generator(*stream)))
+
+
+# -- regions as bags with a target -------------------------------------------------------------------------------------
+
+
+def democratic_share(persons: Persons, election: int) -> np.ndarray:
+    """(regions,) two-party share of D."""
+    votes = votes_per_region(persons, election)
+    return votes[:, 2] / (votes[:, 1] + votes[:, 2])
+
+
+@functools.lru_cache(maxsize=1)
+def region_bags(study: Study, size: int | None, *stream) -> Bags:
+    """Bags of `size` persons per region drawn by survey weight, or of everybody, with weights, where `size` is None."""
+    names = tuple(study.persons.regions["name"])
+    if size is not None:
+        x = voters_drawn(study, size, *stream)
+        return Bags(x, np.arange(0, len(x) + 1, size), bag_names=names)
+    n = len(study.weight)
+    x = np.concatenate([study.vectors(np.arange(a, min(a + CHUNK, n))) for a in range(0, n, CHUNK)])
+    offsets = np.append(0, np.cumsum(np.bincount(study.persons.region, minlength=len(names))))
+    return Bags(x, offsets, weights=study.weight, bag_names=names)
+
+
+def county_bags(persons: Persons) -> Bags:
+    """Bags of one instance: the region's county covariates, standardised over the regions."""
+    frame = persons.regions[[c for c in persons.regions if c.startswith("county_")]]
+    if frame.empty:
+        raise ConfigError("persons: counties: the data set's entry names no county covariates")
+    x = ((frame - frame.mean()) / frame.std().replace(0, 1)).to_numpy(np.float32)
+    return Bags(x, np.arange(len(x) + 1), names=tuple(frame), bag_names=tuple(persons.regions["name"]))

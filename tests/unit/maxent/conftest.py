@@ -27,3 +27,9 @@ def records():
 @pytest.fixture(scope="session")
 def tables(records):
     return ContingencyTables.from_records(records, "label")
+
+
+@pytest.fixture(scope="session")
+def wide_tables():
+    """Tables of one feature with some 150 modalities among narrow ones."""
+    return ContingencyTables.from_records(draw_records(sizes=(2, 3, 150)), "label")

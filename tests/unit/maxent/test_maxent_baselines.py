@@ -9,6 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from agglearn.errors import ConfigError, DataError, NotAvailable
 from agglearn.estimator import Estimator
 from agglearn.maxent import BestPairClassifier, LogisticSkyline, NaiveBayesClassifier
+from agglearn.maxent.cells import Cells
 from agglearn.maxent.enumeration import Enumeration
 from agglearn.observations import ContingencyTables, Records
 
@@ -21,6 +22,25 @@ def one_hot(*columns) -> np.ndarray:
 def peer(design, y, l2):
     """scikit-learn's logistic regression with the same penalty λ‖w‖² (its C is 1/2λ)."""
     return LogisticRegression(C=1 / (2 * l2), tol=1e-10, max_iter=10_000).fit(design, y)
+
+
+def check_cells(codes, unseen, sizes=(4, 300)):
+    """Numbers are those of the distinct cells in order; of a row that never occurred, or is unseen, the last."""
+    cells = Cells.of(codes, np.array(sizes))
+    flat = codes[:, 0] * sizes[1] + codes[:, 1]
+    expected = [np.unique(column, return_inverse=True)[1] for column in (*codes.T, flat)]
+    starts = np.cumsum([0, *(found.max() + 1 for found in expected)])
+    assert (cells.index(codes) == np.add(expected, starts[:-1, None])).all()
+    assert (cells.index(unseen)[2] == cells.size).all()
+
+
+@pytest.mark.parametrize("dense", [0, 1 << 20])
+def test_cells_looked_up_or_searched_for(monkeypatch, dense):
+    monkeypatch.setattr("agglearn.maxent.cells.DENSE", dense)
+    codes = np.random.default_rng(0).integers((1, 5), (3, 280), size=(200, 2))
+    check_cells(codes, np.array([[0, 7], [3, 299], [-1, 5], [2, -1]]))
+    with pytest.raises(AssertionError):
+        check_cells(codes, codes[:1])
 
 
 @pytest.mark.parametrize("quadratic", [True, False])

@@ -132,8 +132,9 @@ def check_spread(spread, layout, weights):
     rows = y * label + np.vstack([group.T.astype(int), np.full(kernels.LANES, layout.n_modalities)]) * stride
     for i, (offset, size) in enumerate(zip(layout.offsets, layout.sizes, strict=True)):
         width = int(layout.starts[i + 1] - layout.starts[i])
-        out = np.empty((width, kernels.LANES), np.float32)
-        kernels.conditional(chains.weights.ravel(), rows, int(layout.starts[i]), width, out.reshape(-1))
+        out, room = (np.empty(n * kernels.LANES, np.float32) for n in (width, kernels.BLOCK))
+        kernels.conditional(chains.weights.ravel(), rows, int(layout.starts[i]), width, room, out)
+        out = out.reshape(width, kernels.LANES)
         assert (out[size:] < -1e29).all()
         for lane, x in enumerate(group):
             others = [np.where(np.arange(len(x)) == i, offset + m, x) for m in range(size)]
@@ -151,6 +152,12 @@ def test_spread_conditional_and_logit_are_the_model(layout, weights):
     check_spread(kernels.spread, layout, weights)
     with pytest.raises(AssertionError):
         check_spread(_one_half_only, layout, weights)
+
+
+def test_conditional_of_a_feature_wider_than_two_blocks(wide_tables):
+    wide = Layout.of(wide_tables)
+    assert wide.sizes.max() > 2 * kernels.BLOCK
+    check_spread(kernels.spread, wide, np.random.default_rng(3).normal(size=(2, len(wide.rows))))
 
 
 def check_statistics(sweep, layout, weights):
@@ -206,9 +213,9 @@ def test_predict_logits(layout, weights):
         check_prediction(lambda x, t, b, out: kernels.predict_logits(np.maximum(x, 0), t, b, out), layout, weights)
 
 
-def check_loss(loss):
+def check_loss(loss, tables=3):
     rng = np.random.default_rng(0)
-    index, counts = rng.integers(0, 9, size=(40, 3)).astype(np.int32), rng.integers(0, 5, 40).astype(float)
+    index, counts = rng.integers(0, 9, size=(tables, 40)).astype(np.int32), rng.integers(0, 5, 40).astype(float)
     positives = np.floor(counts * rng.random(40))
     w, out, step = rng.normal(size=10), np.empty(11), 1e-6
     loss(index, counts, positives, w[:9], w[9], out)
@@ -219,23 +226,28 @@ def check_loss(loss):
         loss(index, counts, positives, moved[:9], moved[9], scratch)
         values[i] = scratch[10]
     assert np.allclose(out[:10], (values[:10] - values[10:]) / (2 * step), atol=1e-5)
-    z = w[:9][index].sum(axis=1) + w[9]
+    z = w[:9][index].sum(axis=0) + w[9]
     assert np.isclose(out[10], np.sum(counts * np.log1p(np.exp(z)) - positives * z))
 
 
+def _whole(index, counts, positives, w, b, out):
+    rows_loss(index, counts, positives, w, b, np.empty(len(counts)), out)
+
+
 def _doubled(index, counts, positives, w, b, out):
-    rows_loss(index, counts, positives, w, b, out)
+    _whole(index, counts, positives, w, b, out)
     out[:-1] *= 2
 
 
 def _in_parts(index, counts, positives, w, b, out):
     parts = np.empty((8, len(out)))
-    parts_loss(index, counts, positives, w, b, parts)
+    parts_loss(index, counts, positives, w, b, np.empty(len(counts)), parts)
     out[:] = parts.sum(axis=0)
 
 
 def test_logistic_loss_and_its_gradient():
-    check_loss(rows_loss)
+    check_loss(_whole)
+    check_loss(_whole, tables=4)
     check_loss(_in_parts)
     with pytest.raises(AssertionError):
         check_loss(_doubled)
@@ -243,12 +255,12 @@ def test_logistic_loss_and_its_gradient():
 
 def test_logistic_loss_of_extreme_scores_is_finite():
     out = np.empty(3)
-    rows_loss(np.zeros((2, 1), np.int32), np.ones(2), np.array([0.0, 1.0]), np.array([800.0]), 0.0, out)
+    _whole(np.zeros((1, 2), np.int32), np.ones(2), np.array([0.0, 1.0]), np.array([800.0]), 0.0, out)
     assert np.allclose(out, [1.0, 1.0, 800.0])
 
 
 def test_penalised_gradient_by_finite_differences():
-    problem = SparseLogistic(np.array([[0], [1]], np.int32), np.array([5.0, 3.0]), np.array([1.0, 2.0]), 2)
+    problem = SparseLogistic(np.array([[0, 1]], np.int32), np.array([5.0, 3.0]), np.array([1.0, 2.0]), 2)
     at = np.array([0.3, -0.2, 0.1])
     _, gradient = problem.objective(at, 2.0)
     shifts = np.eye(3) * 1e-6

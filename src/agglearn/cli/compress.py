@@ -1,5 +1,8 @@
 """`agglearn compress`: clusters of values from the tables of `agglearn aggregate`."""
 
+from agglearn.cli.common import file_to_write
+
+HELP = "cluster the values of large features"
 METHODS = {
     "optimum": "OptimalQuantizer",
     "submodular": "SubmodularQuantizer",
@@ -10,7 +13,7 @@ METHODS = {
     "frequency": "FrequencyQuantizer",
 }
 
-COMPRESS = """Few clusters of values that keep as much information about the label as possible.
+ABOUT = """Few clusters of values that keep as much information about the label as possible.
 
 example:
   agglearn aggregate clicks.csv --label click --categorical page,user --pairs none --out tables/
@@ -37,10 +40,9 @@ def options(command) -> None:
     command.add_argument("--seed", type=int, default=0, help="of the random numbers (default: 0)")
 
 
-def compress(o) -> None:
-    """`agglearn compress`."""
+def run(o) -> None:
+    """Cluster the values of tables."""
     from agglearn import vocabulary
-    from agglearn.cli import file_to_write
     from agglearn.observations import ContingencyTables
     from agglearn.products import atomic_file
 

@@ -1,0 +1,190 @@
+"""Speed of the fixed embeddings of bags: beside scikit-learn and NumPy, from disk in bounded memory, on census persons.
+
+    python benchmarks/distribution.py
+
+Compilation is not timed.
+"""
+
+import tempfile
+import time
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from sklearn.cluster import MiniBatchKMeans
+from sklearn.kernel_approximation import RBFSampler
+
+from agglearn.distribution import (
+    BagOfWordsEmbedding,
+    FisherVectorEmbedding,
+    MomentEmbedding,
+    OrthogonalRandomEmbedding,
+    RandomFourierEmbedding,
+)
+from agglearn.observations import Bags
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def fastest(run, times: int = 3) -> float:
+    """Seconds of the fastest of some runs."""
+    seconds = []
+    for _ in range(times):
+        begin = time.perf_counter()
+        run()
+        seconds.append(time.perf_counter() - begin)
+    return min(seconds)
+
+
+def bags_of(n: int, size: int, d: int) -> Bags:
+    x = np.random.default_rng(0).standard_normal((n * size, d), dtype=np.float32)
+    return Bags(x, np.arange(0, n * size + 1, size))
+
+
+def sampler_means(bags: Bags, embedding) -> np.ndarray:
+    """Means of scikit-learn's random features of the same width, a bag's rows added up by NumPy."""
+    sampler = RBFSampler(gamma=0.5 / embedding.bandwidth_**2, n_components=embedding.n_sums_, random_state=0).fit(
+        bags.X[:10]
+    )
+    features = sampler.transform(bags.X)
+    return np.add.reduceat(features, bags.offsets[:-1], axis=0) / bags.sizes[:, None]
+
+
+def words_counted(bags: Bags, embedding) -> np.ndarray:
+    """Histograms of scikit-learn's nearest centres."""
+    k = len(embedding.centres_)
+    model = MiniBatchKMeans(k, n_init=1, max_iter=1).fit(bags.X[: 2 * k])
+    model.cluster_centers_ = embedding.centres_
+    found = model.predict(bags.X)
+    return np.bincount(bags.bag_of * k + found, minlength=len(bags) * k).reshape(-1, k) / bags.sizes[:, None]
+
+
+def fisher_by_numpy(bags: Bags, embedding) -> np.ndarray:
+    """Fisher vectors bag by bag, in NumPy and single precision."""
+    w, m, s = (a.astype(np.float32) for a in (embedding.weights_, embedding.means_, embedding.deviations_))
+    out = np.empty((len(bags), 2 * m.size), np.float32)
+    for b, (low, high) in enumerate(zip(bags.offsets[:-1], bags.offsets[1:], strict=True)):
+        z = (bags.X[low:high, None, :] - m) / s
+        score = np.log(w) - np.log(s).sum(axis=1) - 0.5 * (z * z).sum(axis=2)
+        share = np.exp(score - score.max(axis=1, keepdims=True))
+        share /= share.sum(axis=1, keepdims=True)
+        first = np.einsum("nk,nkd->kd", share, z, optimize=True) / np.sqrt(w)[:, None]
+        second = np.einsum("nk,nkd->kd", share, z * z - 1, optimize=True) / np.sqrt(2 * w)[:, None]
+        out[b] = np.concatenate([first, second], axis=1).ravel() / (high - low)
+    return out
+
+
+PEERS = {
+    "RFF, 512 frequencies": (RandomFourierEmbedding(512, random_state=0), "RBFSampler + grouped mean", sampler_means),
+    "BOW, 200 words": (BagOfWordsEmbedding(200, random_state=0), "MiniBatchKMeans.predict + histogram", words_counted),
+    "Fisher vector, 200": (FisherVectorEmbedding(200, random_state=0), "NumPy", fisher_by_numpy),
+    "mean and covariance": (MomentEmbedding(), None, None),
+}
+
+
+def beside_peers(n: int = 200, size: int = 512, d: int = 32) -> None:
+    bags, rows = bags_of(n, size, d), []
+    for name, (embedding, peer, other) in PEERS.items():
+        embedding.fit(bags)
+        seconds, peers = fastest(lambda e=embedding: e.transform(bags)), np.nan
+        if other:
+            peers = fastest(lambda o=other, e=embedding: o(bags, e), 1)
+        row = {"": name, "M instances/s": n * size / seconds / 1e6, "MB/s": bags.X.nbytes / seconds / 1e6}
+        rows.append(row | {"peer": peer, "its M instances/s": n * size / peers / 1e6, "ratio": peers / seconds})
+        if peer and name[:3] != "RFF":  # random features of the peer are other features
+            rows[-1]["largest difference"] = float(
+                abs(other(bags.take(range(20)), embedding) - embedding.transform(bags.take(range(20)))).max()
+            )
+    show(f"{n} bags of {size} × {d}, features of the same width", rows)
+
+
+def from_disk(n: int = 65_536, size: int = 512, d: int = 32) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "X.npy"
+        x = np.lib.format.open_memmap(path, "w+", np.float32, (n * size, d))
+        rng = np.random.default_rng(0)
+        for start in range(0, len(x), 1 << 20):
+            x[start : start + (1 << 20)] = rng.standard_normal((min(1 << 20, len(x) - start), d), dtype=np.float32)
+        x.flush()
+        del x
+        tracemalloc.start()
+        bags = Bags(np.load(path, mmap_mode="c"), np.arange(0, n * size + 1, size))
+        rows = []
+        for name, embedding in {
+            "RFF, 256 frequencies": OrthogonalRandomEmbedding(256),
+            "BOW, 200 words": BagOfWordsEmbedding(200),
+        }.items():
+            embedding.fit(bags)
+            tracemalloc.reset_peak()
+            begin = time.perf_counter()
+            vectors = embedding.transform(bags)
+            seconds = time.perf_counter() - begin
+            peak = tracemalloc.get_traced_memory()[1]
+            rows.append(
+                {
+                    "": name,
+                    "s": seconds,
+                    "M instances/s": n * size / seconds / 1e6,
+                    "peak MB": peak / 1e6,
+                    "of these the result": vectors.nbytes / 1e6,
+                }
+            )
+            del vectors
+        tracemalloc.stop()
+    show(f"{n:,} bags of {size} × {d} from disk, {n * size * d * 4 / 1e9:.1f} GB", rows)
+
+
+def census(frequencies: int = 1024, components: int = 50) -> None:
+    """From person files to the vectors of all regions."""
+    from agglearn import config
+    from agglearn.datasets import Census
+    from agglearn.datasets.fetching import fetch
+    from agglearn.errors import AgglearnError
+    from agglearn.products import read_json
+    from agglearn.tasks import census as regions
+
+    found = config.load(ROOT)
+    entry = found["datasets"]["acs_2024"]
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder)
+        try:
+            fetch("acs_2024", entry, found, ROOT, out)
+        except AgglearnError as error:
+            print(f"\ncensus persons: not available ({error})")
+            return
+        begin = time.perf_counter()
+        files = {name: Path(f["path"]) for name, f in read_json(out / "files.json").items()}
+        read = Census.of(entry).parse(files, out)["rows"]
+        parsed = time.perf_counter()
+        study = regions.voters_study(out, "shared", 0.0, components)
+        bags = regions.region_bags(study, None, "all")
+        encoded = time.perf_counter()
+        vectors = OrthogonalRandomEmbedding(frequencies, random_state=0).fit_transform(bags)
+        end = time.perf_counter()
+    row = {
+        "adult citizens": f"{read:,}",
+        "read, s": parsed - begin,
+        "encoded, s": encoded - parsed,
+        "embedded, s": end - encoded,
+        "together, s": end - begin,
+    }
+    show(f"Persons of the survey (3.4M records) to {vectors.shape[1]} features of {len(vectors)} regions", [row])
+
+
+def show(title: str, rows: list[dict]) -> None:
+    print(f"\n{title}\n" + pd.DataFrame(rows).to_string(index=False, float_format="%.4g", na_rep=""), flush=True)
+
+
+def main() -> None:
+    begin = time.perf_counter()
+    for embedding, *_ in PEERS.values():
+        embedding.warm_up()
+    print(f"compilation or reading it from the cache: {time.perf_counter() - begin:.1f} s")
+    beside_peers()
+    from_disk()
+    census()
+
+
+if __name__ == "__main__":
+    main()

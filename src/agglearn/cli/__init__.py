@@ -1,0 +1,81 @@
+"""The command line: aggregate records, fit a model to the tables, predict for new records.
+
+Exit status: 0 done; 1 the data are wrong; 2 the command is wrong. Whatever is wrong is one line on standard error.
+Each command is a module: HELP and ABOUT, `options(command)`, `run(options)`; heavy imports wait until it runs.
+"""
+
+import argparse
+import os
+import sys
+
+from agglearn import __version__
+from agglearn.cli import aggregate, compress, fit, predict, private
+from agglearn.errors import AgglearnError, ConfigError
+
+COMMANDS = {"aggregate": aggregate, "private": private, "fit": fit, "predict": predict, "compress": compress}
+
+ABOUT = """Learn a classifier from contingency tables instead of records.
+
+  agglearn aggregate data.csv --label y --out tables/     count records per feature and per pair of features
+  agglearn private tables/ --epsilon 1 --out noisy/       add noise that protects single records
+  agglearn fit tables/ --method maxent --out model/       learn from the counts alone
+  agglearn predict model/ new.csv --out predictions.csv   probability of the label for new records
+  agglearn compress tables/ --budget 500 --out clusters.csv   few clusters of the values of large features
+
+`agglearn COMMAND --help` explains each."""
+
+
+class Parser(argparse.ArgumentParser):
+    """Errors in one line."""
+
+    def __init__(self, *args, **more):
+        super().__init__(*args, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **more)
+
+    def error(self, message):
+        print(f"agglearn: {_line(message)}; see `{self.prog} --help`", file=sys.stderr)
+        sys.exit(2)
+
+
+def parser() -> Parser:
+    """The commands and their options."""
+    top = Parser(prog="agglearn", description=ABOUT)
+    top.add_argument("--version", action="version", version=f"agglearn {__version__}")
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, module in COMMANDS.items():
+        command = commands.add_parser(name, description=module.ABOUT, help=module.HELP)
+        module.options(command)
+        to_standard_output = module is predict
+        what = "file to write" if module in (predict, compress) else "folder to write"
+        command.add_argument("--out", required=not to_standard_output, metavar="OUT", help=what)
+        command.add_argument("--force", action="store_true", help="replace OUT where it exists")
+        command.set_defaults(run=module.run)
+    return top
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run a command; returns the exit status."""
+    options = parser().parse_args(arguments)
+    try:
+        options.run(options)
+        sys.stdout.flush()
+        return 0
+    except BrokenPipeError:  # whoever reads our output has had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except AgglearnError as error:
+        return _fail(error, 2 if isinstance(error, ConfigError) else 1)
+    except OSError as error:
+        return _fail(f"{error.filename or options.command}: {error.strerror or error}", 1)
+    except MemoryError:
+        return _fail(f"{options.command}: not enough memory; use fewer features or fewer pairs", 1)
+    except KeyboardInterrupt:
+        return _fail("stopped; nothing was written", 130)
+
+
+def _fail(error, status: int) -> int:
+    print(f"agglearn: {_line(error)}", file=sys.stderr)
+    return status
+
+
+def _line(text) -> str:
+    return " ".join(str(text).split())

@@ -1,0 +1,169 @@
+"""`agglearn aggregate`: records to tables."""
+
+import csv
+
+from agglearn.cli.common import (
+    READING,
+    folder_to_write,
+    number,
+    reading_options,
+    say_what_to_do,
+    separator_of,
+    some,
+)
+from agglearn.errors import ConfigError, DataError
+
+HELP = "count records into tables"
+MARK = "tables.json"  # what a folder holds that --force may replace
+ABOUT = """Count records, and those with label 1, for every value of every feature and every pair of values of two
+features. The tables are all that `agglearn fit` sees.
+
+example:
+  agglearn aggregate bank.csv --separator ';' --label y --positive yes --missing unknown --out tables/
+
+reads   one CSV (UTF-8, header line, one record per row) or Parquet file (read piece by piece, so it may be larger
+        than memory). Columns of numbers are binned; all others are categories. The label has two values: 0 and 1,
+        or any two with --positive.
+writes  the folder OUT: tables.parquet (features, codes, count, label_sum), tables.json (bins and categories),
+        reading.json (separator and missing marks, so that `predict` reads new files alike). It appears when
+        complete, or not at all.
+
+A column of very many values (identifiers) can be hashed: --hash user:1000 counts buckets of values instead of values, and
+no new value will be unseen. The hash is the same on every machine.
+
+An empty field is a missing value; further spellings by --missing. Missing is counted as a value of its own. Counts are
+exact, no noise is added: small cells can tell something about single persons."""
+
+
+def options(command) -> None:
+    """Options of the command, but for --out and --force."""
+    command.add_argument("data", help="CSV or Parquet file, one record per row")
+    command.add_argument("--label", required=True, metavar="COLUMN", help="column to be predicted")
+    command.add_argument("--positive", metavar="VALUE", help="value of the label that counts as 1, where it is not 0/1")
+    command.add_argument(
+        "--features", action="append", metavar="A,B,…", help="columns to use (default: all but the label)"
+    )
+    command.add_argument(
+        "--pairs", default="all", metavar="all|none|A:B,C:D", help="pairs of features to count (default: all)"
+    )
+    command.add_argument("--binning", default="deciles", choices=["deciles", "width"],
+                   help="bins of numeric columns: equal counts (deciles, default) or ten of equal width")  # fmt: skip
+    command.add_argument(
+        "--categorical", action="append", metavar="A,B,…", help="columns whose numbers are names, not amounts"
+    )
+    command.add_argument("--hash", action="append", default=[], metavar="COLUMN:BUCKETS",
+                   help="hash the values of a column into so many modalities; may be repeated")  # fmt: skip
+    reading_options(command, "none", "comma")
+
+
+def run(o) -> None:
+    """Count the records of a file."""
+    out = folder_to_write(o.out, o.force, MARK)
+    from agglearn.observations import ContingencyTables
+    from agglearn.products import atomic_dir, write_json
+    from agglearn.reading import about, is_parquet, parquet_columns, read_records
+
+    missing, separator = o.missing or [], separator_of(o.separator)
+    frame = None if is_parquet(o.data) else read_records(o.data, separator, missing)
+    columns = parquet_columns(o.data) if frame is None else list(frame.columns)
+    features = features_wanted(o, columns, separator)
+    how = {
+        "pairs": pairs_wanted(o.pairs, features),
+        "binning": o.binning,
+        "categorical": names_wanted("--categorical", o.categorical, features),
+        "positive": o.positive,
+        "hashed": hashes_wanted(o.hash, features),
+    }
+    with about(o.data), say_what_to_do(o.data, "aggregate"):
+        if frame is None:
+            tables = ContingencyTables.from_parquet(o.data, o.label, features, missing=missing, **how)
+        else:
+            tables = ContingencyTables.from_records(frame, o.label, features, **how)
+    with atomic_dir(out) as work:
+        tables.save(work)
+        write_json(work / READING, {"missing": missing, "separator": separator, "positive": o.positive})
+    describe(tables, o.out)
+
+
+def features_wanted(o, columns: list[str], separator: str) -> list[str]:
+    """Columns that are features; errors for a label or a feature that is not there."""
+    if o.label not in columns:
+        if len(columns) == 1 and (other := [s for s in ";\t|," if s != separator and s in columns[0]]):
+            name = "tab" if other[0] == "\t" else other[0]
+            raise DataError(
+                f"{o.data}: only one column, {columns[0][:40]!r}; is the separator right? try --separator '{name}'"
+            )
+        raise DataError(f"{o.data}: no label column {o.label!r}; the columns are {some(columns)}")
+    others = [c for c in columns if c != o.label]
+    if not others:
+        raise DataError(f"{o.data}: no column besides the label {o.label!r}; features are needed")
+    wanted = names_wanted("--features", o.features, columns)
+    if o.label in wanted:
+        raise ConfigError(f"--features: {o.label!r} is the label; leave it out")
+    return wanted or others
+
+
+def names_wanted(option: str, given: list[str] | None, columns: list[str]) -> list[str]:
+    """Names in the values of an option, comma between them (quoted where a name holds one)."""
+    names = [n for text in given or [] for n in next(csv.reader([text], skipinitialspace=True))]
+    for i, name in enumerate(names):
+        if name not in columns:
+            raise ConfigError(f"{option}: no column {name!r}; there are {some(columns)}")
+        if name in names[:i]:
+            raise ConfigError(f"{option}: {name!r} is named twice")
+    return names
+
+
+def pairs_wanted(text: str, features: list[str]):
+    """`all`, `none`, or pairs of names from `A:B,C:D`; names may hold colons."""
+    if text in ("all", "none"):
+        return text
+    pairs = []
+    for item in next(csv.reader([text], skipinitialspace=True)):
+        splits = [(item[:i], item[i + 1 :]) for i, sign in enumerate(item) if sign == ":"]
+        if not splits:
+            raise ConfigError(f"--pairs: {item!r} is no pair; write all, none, or pairs as A:B,C:D")
+        found = [s for s in splits if set(s) <= set(features)]
+        if not found:
+            a, b = splits[0]
+            raise ConfigError(f"--pairs: no feature {b if a in features else a!r}; there are {some(features)}")
+        if found[0][0] == found[0][1]:
+            raise ConfigError(f"--pairs: {found[0][0]!r} is paired with itself")
+        pairs.append(found[0])
+    return pairs
+
+
+def hashes_wanted(given: list[str], features: list[str]) -> dict[str, int]:
+    """{column: buckets} from `COLUMN:BUCKETS`; names may hold colons."""
+    found = {}
+    for text in given:
+        name, _, buckets = text.rpartition(":")
+        if name not in features:
+            raise ConfigError(f"--hash: no feature {name or text!r}; write COLUMN:BUCKETS; there are {some(features)}")
+        if not buckets.isdecimal() or not 1 <= int(buckets) < 1 << 31:
+            raise ConfigError(f"--hash {name}: {buckets!r} is not a number of buckets")
+        if name in found:
+            raise ConfigError(f"--hash: {name!r} is named twice")
+        found[name] = int(buckets)
+    return found
+
+
+def describe(tables, out) -> None:
+    """What was counted, for the terminal."""
+    from agglearn.encoding import BinnedEncoder, HashedEncoder
+    from agglearn.evaluation.reproduction import smallest_cells
+
+    def shown(f):
+        kinds = {BinnedEncoder: "bins", HashedEncoder: "buckets"}
+        kind = kinds.get(type(f), "categories")
+        return f"{f.name} ({f.size - f.has_missing} {kind}{' and missing' if f.has_missing else ''})"
+
+    rate = tables.positives / tables.total
+    cells, smallest, small = smallest_cells(tables)
+    named = [shown(f) for f in tables.encoder.features]
+    print(f"{out}: {tables.total:,} records, {tables.positives:,} with label 1 ({100 * rate:.3g} %)")
+    print(f"{number(len(named), 'feature')}: {some(named)}")
+    print(f"{number(len(tables.tables), 'table')}, {number(cells, 'cell')} with records")
+    print(
+        f"the smallest cell holds {smallest:g}; {small:,} cells hold fewer than 10 records. Counts are exact, without noise"
+    )

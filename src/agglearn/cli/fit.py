@@ -1,0 +1,109 @@
+"""`agglearn fit`: tables to a model."""
+
+import time
+
+from agglearn.cli.common import folder_to_write, keep_reading, number
+from agglearn.errors import ConfigError
+
+HELP = "learn a model from tables"
+MARK = "model.json"
+METHODS = {
+    "maxent": "agglearn.maxent.MaxEntClassifier",
+    "naive_bayes": "agglearn.maxent.NaiveBayesClassifier",
+    "best_pair": "agglearn.maxent.BestPairClassifier",
+}
+ABOUT = """Learn P(label = 1 | features) from the tables of `agglearn aggregate`; no record is read.
+
+example:
+  agglearn fit tables/ --method maxent --set n_chains=20000 --seed 1 --out model/
+
+methods
+  maxent       pairwise model of features and label, trained by Gibbs sampling: uses all tables, the most accurate
+  naive_bayes  features taken as independent given the label: uses the tables of single features; at once
+  best_pair    the two features that together tell most: uses one table of a pair; fast
+
+reads   the folder TABLES.
+writes  the folder OUT: model.json and model.npz (parameters and weights, no code in them). It appears when complete,
+        or not at all."""
+
+
+def options(command) -> None:
+    """Options of the command, but for --out and --force."""
+    command.add_argument("tables", help="folder written by `agglearn aggregate`")
+    command.add_argument("--method", default="maxent", choices=list(METHODS), help="default: maxent")
+    command.add_argument("--set", action="append", default=[], metavar="NAME=VALUE",
+                   help="parameter of the method, as in its class's constructor; may be repeated")  # fmt: skip
+    command.add_argument(
+        "--seed", type=int, default=0, help="of the random numbers (default: 0); same seed, same model"
+    )
+
+
+def run(o) -> None:
+    """Learn and keep a model."""
+    out = folder_to_write(o.out, o.force, MARK)
+    from agglearn.evaluation.reproduction import reproduction
+    from agglearn.observations import ContingencyTables
+    from agglearn.products import atomic_dir
+    from agglearn.running import resolve
+
+    kind = resolve(METHODS[o.method])
+    model = kind(**parameters(kind, o.method, o.set, o.seed))
+    tables = ContingencyTables.load(o.tables)
+    if hasattr(model, "warm_up"):
+        model.warm_up()
+    begin = time.perf_counter()
+    model.fit(tables)
+    seconds = time.perf_counter() - begin
+    with atomic_dir(out) as work:
+        model.save(work)
+        keep_reading(o.tables, work)
+    what = f"{number(len(tables.names), 'feature')} and {number(len(tables.tables), 'table')}"
+    print(f"{o.out}: {o.method} on {what} of {tables.total:,.0f} records, {seconds:.1f} s")
+    print(reproduction(model, tables))
+
+
+def parameters(kind, method: str, given: list[str], seed: int) -> dict:
+    """Constructor arguments from NAME=VALUE, checked against its signature."""
+    import difflib
+    import inspect
+
+    known = {n: p.default for n, p in inspect.signature(kind.__init__).parameters.items() if n != "self"}
+    found = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise ConfigError(f"--set: {text!r} is not NAME=VALUE")
+        if name == "random_state":
+            raise ConfigError("--set: random_state is given by --seed")
+        if name not in known:
+            close = difflib.get_close_matches(name, list(known), 1)
+            meant = f" (did you mean {close[0]!r}?)" if close else ""
+            takes = ", ".join(n for n in known if n != "random_state")
+            raise ConfigError(f"--set: {method} takes no {name!r}{meant}; it takes {takes}")
+        if name in found:
+            raise ConfigError(f"--set: {name!r} is given twice")
+        found[name] = typed(name, value, known[name])
+    return found | ({"random_state": seed} if "random_state" in known else {})
+
+
+def typed(name: str, text: str, default):
+    """The value of a parameter, of its default's type; a parameter without default value takes a number or none."""
+    if isinstance(default, str):
+        return text
+    if isinstance(default, bool):
+        if text.lower() not in ("true", "false"):
+            raise ConfigError(f"--set {name}: {text!r} is not true or false")
+        return text.lower() == "true"
+    if default is None and text.lower() == "none":
+        return None
+    try:
+        number = float(text)
+    except ValueError:
+        number = float("nan")
+    if number != number or abs(number) == float("inf"):
+        raise ConfigError(f"--set {name}: {text!r} is not a number{' or none' if default is None else ''}")
+    if isinstance(default, int):
+        if number != int(number):
+            raise ConfigError(f"--set {name}: {text!r} is not a whole number")
+        return int(number)
+    return number

@@ -1,0 +1,66 @@
+"""`agglearn predict`: probabilities for new records."""
+
+import sys
+
+from agglearn.cli.common import file_to_write, reading_of, reading_options, say_what_to_do, separator_of, some
+from agglearn.errors import DataError
+
+HELP = "probabilities for new records"
+ABOUT = """Probability of label 1 for every row of a file.
+
+example:
+  agglearn predict model/ new.csv --out predictions.csv
+
+reads   the folder MODEL and a CSV or Parquet file that has the model's features as columns: matched by name, in any
+        order, other columns are ignored; a label is not needed. The file is read as the one that was aggregated
+        (separator, missing marks), unless options say otherwise.
+writes  a CSV with the column `probability`, one line per row of the file, in its order; to OUT, or to standard
+        output. OUT appears when complete, or not at all.
+
+A value that was never seen in the tables (a new category; a missing value where there was none) adds nothing to a
+prediction, which then rests on the other features; how many there were is reported. A missing value that was seen is
+a value like any other. Numbers outside the range that was seen belong to the first or last bin."""
+
+
+def options(command) -> None:
+    """Options of the command, but for --out and --force."""
+    command.add_argument("model", help="folder written by `agglearn fit`")
+    command.add_argument("data", help="CSV or Parquet file, one record per row")
+    reading_options(command, *2 * ["as in the file that was aggregated"])
+
+
+def run(o) -> None:
+    """Predict for the rows of a file."""
+    out = file_to_write(o.out, o.force, o.data) if o.out else None
+    from agglearn.encoding import UNSEEN
+    from agglearn.estimator import Estimator
+    from agglearn.products import atomic_file
+    from agglearn.reading import about, read_records
+
+    model = Estimator.load(o.model)
+    if not (hasattr(model, "predict_proba") and hasattr(model, "encoder_")):
+        raise DataError(f"{o.model}: a {type(model).__name__} gives no probabilities; use a model of `agglearn fit`")
+    known = reading_of(o.model)
+    frame = read_records(
+        o.data,
+        known["separator"] if o.separator is None else separator_of(o.separator),
+        known["missing"] if o.missing is None else o.missing,
+    )
+    with about(o.data), say_what_to_do(o.data, "predict"):
+        unseen = (model.encoder_.encode(frame) == UNSEEN).sum(axis=0)
+        p = model.predict_proba(frame)[:, 1]
+    text = "probability\n" + "".join(f"{v:.9g}\n" for v in p)
+    if out:
+        with atomic_file(out) as work:
+            work.write_text(text)
+    else:
+        sys.stdout.write(text)
+    said = sys.stdout if out else sys.stderr
+    print(f"{o.out or 'standard output'}: {len(p):,} rows, mean probability {p.mean():.4g}", file=said)
+    found = [f"{name} {n:,}" for name, n in zip(model.encoder_.names, unseen, strict=True) if n]
+    what = (
+        f"values never seen in the tables, which add nothing: {some(found)}"
+        if found
+        else "every value was seen in the tables"
+    )
+    print(what, file=said)

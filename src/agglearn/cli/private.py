@@ -1,0 +1,64 @@
+"""`agglearn private`: tables with noise for privacy."""
+
+from pathlib import Path
+
+from agglearn.cli.common import folder_to_write, keep_reading, number
+from agglearn.errors import ConfigError
+
+HELP = "add noise for privacy to tables"
+MARK = "tables.json"
+ABOUT = """Add noise to the tables of `agglearn aggregate`, so that they promise (epsilon, delta)-differential privacy as a whole.
+Noise is drawn once, by OpenDP, from the system's secret randomness: a second run gives other noise, and both together
+promise less. Whatever is learned from OUT costs nothing more.
+
+example:
+  agglearn private tables/ --epsilon 1 --delta 1e-6 --out noisy/
+
+reads   the folder TABLES.
+writes  the folder OUT: the same files, every cell with noise (empty ones too, so that all cells are written), mechanism,
+        scale, epsilon, delta and adjacency in tables.json. It appears when complete, or not at all.
+
+Noise protects counts. Bins and lists of categories were made from the records by `agglearn aggregate` and stay as they
+are: where these tell something, fix them beforehand. With --adjacency label counts are public and stay exact; label
+sums alone have noise."""
+
+
+def options(command) -> None:
+    """Options of the command, but for --out and --force."""
+    command.add_argument("tables", help="folder written by `agglearn aggregate`")
+    command.add_argument(
+        "--epsilon", type=float, required=True, help="of the promise, for all tables together; above 0"
+    )
+    command.add_argument(
+        "--delta", type=float, help="of the promise, between 0 and 1; Gaussian noise needs it, Laplace none"
+    )
+    command.add_argument(
+        "--mechanism", default="gaussian", help="gaussian (default), laplace, discrete_gaussian, discrete_laplace"
+    )
+    command.add_argument("--split", default="uniform", help="of the budget over tables: uniform (default) or by cells")
+    command.add_argument("--adjacency", default="record", help="what is protected: one record (default) or one label")
+    command.add_argument(
+        "--post", default="none", help="afterwards: none (default), clip, or project (tables made to agree)"
+    )
+
+
+def run(o) -> None:
+    """Release tables once."""
+    out = folder_to_write(o.out, o.force, MARK)
+    from agglearn.observations import ContingencyTables
+    from agglearn.products import atomic_dir
+
+    if Path(o.tables).resolve() == out:
+        raise ConfigError(f"{o.out}: is the folder to be read; choose another --out")
+    tables = ContingencyTables.load(o.tables)
+    how = {"mechanism": o.mechanism, "split": o.split, "adjacency": o.adjacency, "postprocessing": o.post}
+    noisy = tables.private(o.epsilon, o.delta, **how)
+    with atomic_dir(out) as work:
+        noisy.save(work)
+        keep_reading(o.tables, work)
+    spec = noisy.noise
+    delta = f", delta {spec.delta:g}" if spec.delta else ""
+    scale = f"scale {spec.scale:.4g}" if spec.scales is None else f"scales up to {spec.scale:.4g}"
+    print(f"{o.out}: {number(len(noisy.tables), 'table')} with {spec.mechanism.replace('_', ' ')} noise, {scale}")
+    print(f"epsilon {spec.epsilon:g}{delta} for one {spec.adjacency}, all tables together; drawn by OpenDP")
+    print("bins and categories come from the records as `aggregate` found them; the noise does not protect them")

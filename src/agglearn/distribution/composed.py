@@ -1,0 +1,131 @@
+"""A fixed embedding, then a regressor of its vectors: the two-step procedure of Sun 2019, section 4.1."""
+
+import itertools
+from collections.abc import Mapping
+
+import numpy as np
+from sklearn.base import clone
+
+from agglearn.distribution.embedding import as_bags, first_instances
+from agglearn.errors import ConfigError, DataError
+from agglearn.estimator import Estimator
+from agglearn.observations import Bags
+from agglearn.seeds import seed
+
+TUNED_ON = 512  # training bags that the embedding's parameters are chosen on
+
+
+class BagModel(Estimator):
+    """What models of bags with a target have in common: which of the bags they learn from.
+
+    The first `n_validation` bags choose among settings, the next `n_bags` are learned from; of each bag the first `bag_size`
+    instances are used, in prediction too.
+    """
+
+    observes = Bags
+    classifies = False
+
+    def fit(self, bags, y=None, selection=None):
+        """Learn from bags (see `as_bags`) and their targets `y`, by default those that the bags carry."""
+        if isinstance(bags, Bags) or y is not None:
+            return super().fit(as_bags(bags, y), selection)
+        raise DataError(f"{type(self).__name__} needs a target of every bag: fit(bags, y)")
+
+    def _parts(self, bags: Bags) -> tuple[Bags, Bags | None]:
+        """(bags learned from, bags for choosing or None)."""
+        if bags.target is None:
+            raise DataError(f"{type(self).__name__}: these bags have no target; distribution regression needs one")
+        available = len(bags) - self.n_validation
+        n = available if self.n_bags is None else self.n_bags
+        if not 0 < n <= available:
+            raise ConfigError(f"n_bags: must be between 1 and the {max(available, 0)} bags there are, got {n}")
+        if n < 2:
+            raise DataError("one bag only: there is nothing to learn from")
+        held = bags.take(np.arange(self.n_validation)) if self.n_validation else None
+        part = bags.take(np.arange(self.n_validation, self.n_validation + n))
+        return first_instances(part, self.bag_size), held and first_instances(held, self.bag_size)
+
+    def _seen(self, bags) -> Bags:
+        return first_instances(as_bags(bags), self.bag_size)
+
+
+class EmbeddingRegressor(BagModel):
+    """Embeds bags, then regresses their targets on the vectors.
+
+    Parameters
+    ----------
+    embedding : a fixed embedding. regressor : `LinearRidge` or `KernelRidge`; anything with fit(Z, y, held) and predict(Z).
+    tune : parameter of the embedding → values, of which the one with the least error in choosing λ is taken, on at most
+        512 of the bags.
+    n_bags, bag_size, n_validation : see `BagModel`.
+    random_state : seed; embedding and regressor get seeds from it.
+
+    Attributes
+    ----------
+    embedding_, regressor_ : as fitted. tuned_ : parameters chosen.
+    """
+
+    def __init__(self, embedding, regressor, tune=None, n_bags=None, bag_size=None, n_validation=0, random_state=None):
+        self.embedding = embedding
+        self.regressor = regressor
+        self.tune = tune
+        self.n_bags = n_bags
+        self.bag_size = bag_size
+        self.n_validation = n_validation
+        self.random_state = random_state
+
+    def _fit(self, observation, selection=None):
+        part, held = self._parts(observation)
+        self.tuned_ = self._tuned(part, held)
+        self.embedding_ = self._embedding(self.tuned_).fit(part)
+        self.regressor_ = self._regressor()
+        vectors = None if held is None else (self.embedding_.transform(held), held.target)
+        self.regressor_.fit(self.embedding_.transform(part), part.target, vectors)
+
+    def _embedding(self, chosen: Mapping):
+        state = seed("embedding", self.random_state or 0)
+        return clone(self.embedding).set_params(random_state=state, **chosen)
+
+    def _regressor(self):
+        return clone(self.regressor).set_params(random_state=seed("regressor", self.random_state or 0))
+
+    def _tuned(self, part: Bags, held: Bags | None) -> dict:
+        names, values = list(self.tune or {}), list((self.tune or {}).values())
+        settings = [dict(zip(names, v, strict=True)) for v in itertools.product(*values)]
+        if len(settings) < 2:
+            return settings[0]
+        few, scores = part.take(np.arange(min(len(part), TUNED_ON))), []
+        held = held and held.take(np.arange(min(len(held), TUNED_ON)))
+        for chosen in settings:
+            embedding = self._embedding(chosen).fit(few)
+            other = None if held is None else (embedding.transform(held), held.target)
+            scores.append(self._regressor().fit(embedding.transform(few), few.target, other).score_)
+        return settings[int(np.argmin(scores))]
+
+    def warm_up(self) -> None:
+        """Compile the embedding's kernels, or load them."""
+        self.embedding.warm_up()
+
+    def predict(self, bags) -> np.ndarray:
+        """(B,) or (B, k) predictions of the bags' targets."""
+        found = self.regressor_.predict(self.embedding_.transform(self._seen(bags)))
+        return found[:, 0] if found.ndim == 2 and found.shape[1] == 1 else found
+
+
+class EmbeddingClassifier(EmbeddingRegressor):
+    """Embeds bags, then classifies the vectors; parameters as in `EmbeddingRegressor`, `regressor` with predict_proba."""
+
+    classifies = True
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """Classes in sorted order."""
+        return self.regressor_.classes_
+
+    def predict_proba(self, bags) -> np.ndarray:
+        """(B, C) probabilities of the classes."""
+        return self.regressor_.predict_proba(self.embedding_.transform(self._seen(bags)))
+
+    def predict(self, bags) -> np.ndarray:
+        """(B,) most probable classes."""
+        return self.classes_[self.predict_proba(bags).argmax(axis=1)]

@@ -1,0 +1,87 @@
+"""Fisher vectors of a mixture of diagonal Gaussians (Sun 2019, section 4.1.2; Perronnin and Dance 2007)."""
+
+from itertools import pairwise
+
+import numpy as np
+
+from agglearn.distribution.embedding import Embedding
+from agglearn.distribution.kernels import less_row_maximum, scaled_to_sum
+from agglearn.distribution.words import centres_of, nearest
+from agglearn.seeds import seed
+
+FLOOR = 1e-3  # least variance, as a share of the covariate's
+NOTHING = np.zeros(0, np.float32)
+
+
+class FisherVectorEmbedding(Embedding):
+    """Mean over instances of φ_k(x) = γ_k/√w_k ((x − μ_k)/σ_k, ((x − μ_k)²/σ_k² − 1)/√2), for K components; no gradient
+    of the weights, no normalisation.
+
+    Parameters
+    ----------
+    n_components : K (the thesis: 200); vectors have 2KD entries.
+    max_iter : EM steps, from k-means.
+    random_state : seed of the first centres and of the instances looked at.
+
+    Attributes
+    ----------
+    weights_ : (K,). means_, deviations_ : (K, D) μ and σ.
+    """
+
+    def __init__(self, n_components=200, max_iter=20, random_state=None):
+        self.n_components = n_components
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    def _learn(self, sample):
+        self.centre_ = sample.mean(axis=0, dtype=float).astype(np.float32)  # near 0 the sums lose fewer digits
+        x = sample - self.centre_
+        floor = FLOOR * np.maximum(x.var(axis=0, dtype=float), 1e-12)
+        centres = centres_of(x, self.n_components, 10, seed("components", self.random_state or 0))
+        share = np.eye(len(centres), dtype=np.float32)[nearest(x, centres)]
+        for _ in range(self.max_iter + 1):
+            self._maximise(x, share, floor)
+            share = self._posteriors(x)
+        self.n_sums_ = self.weights_.size * (2 * x.shape[1] + 1)
+
+    def _maximise(self, x, share, floor) -> None:
+        """Weights, means and variances from posteriors (n, K)."""
+        size = share.sum(axis=0, dtype=float) + 1e-3  # a component without instances keeps a little weight
+        self.weights_ = size / size.sum()
+        means = (share.T @ x) / size[:, None]
+        squares = (share.T @ (x * x)) / size[:, None]
+        self.means_ = means + self.centre_
+        self.deviations_ = np.sqrt(np.maximum(squares - means**2, floor))
+
+    def _posteriors(self, x: np.ndarray, weights=NOTHING) -> np.ndarray:
+        """(n, K) float32 γ of centred instances, times their weight."""
+        mean, precision = self.means_ - self.centre_, self.deviations_**-2
+        linear = np.concatenate([mean * precision, -0.5 * precision], axis=1).astype(np.float32)
+        constant = np.log(self.weights_) + np.log(precision).sum(axis=1) / 2 - (mean**2 * precision).sum(axis=1) / 2
+        scores = np.concatenate([x, x * x], axis=1) @ linear.T
+        scores += constant.astype(np.float32)
+        less_row_maximum(scores)
+        np.exp(scores, out=scores)
+        scaled_to_sum(scores, weights)
+        return scores
+
+    def _sums(self, x, weights, offsets):
+        x = x - self.centre_
+        share = self._posteriors(x, weights)
+        full = np.concatenate([np.ones((len(x), 1), np.float32), x, x * x], axis=1)
+        out = np.empty((len(offsets) - 1, share.shape[1], full.shape[1]), np.float32)
+        for b, (low, high) in enumerate(pairwise(offsets)):
+            np.matmul(share[low:high].T, full[low:high], out=out[b])
+        return out.reshape(len(out), -1)
+
+    def _finished(self, means):
+        sums = means.reshape(len(means), len(self.weights_), -1)
+        d, mean, sd = self.n_features_in_, (self.means_ - self.centre_), self.deviations_
+        out = np.empty((len(means), len(self.weights_), 2 * d), np.float32)
+        root, first, second = np.sqrt(self.weights_)[:, None], 1 + np.arange(d), 1 + d + np.arange(d)
+        for target, s in zip(out, sums, strict=True):
+            s = s.astype(float)
+            target[:, :d] = (s[:, first] - mean * s[:, :1]) / (sd * root)
+            squared = s[:, second] - 2 * mean * s[:, first] + mean**2 * s[:, :1]
+            target[:, d:] = (squared / sd**2 - s[:, :1]) / (np.sqrt(2) * root)
+        return out.reshape(len(out), -1)

@@ -1,0 +1,79 @@
+"""Kernel mean embeddings of the Gaussian kernel by random features (Sun 2019, section 4.1.1, eq. 4.3)."""
+
+import numpy as np
+from scipy.spatial.distance import pdist
+
+from agglearn.distribution.embedding import Embedding
+from agglearn.distribution.kernels import fourier_sums
+from agglearn.errors import ConfigError
+from agglearn.seeds import generator
+
+PAIRED = 1000  # instances whose distances give the median
+
+
+class RandomFourierEmbedding(Embedding):
+    """Mean of √(1/F) (cos ω_f·x, sin ω_f·x) over F random frequencies (Rahimi and Recht 2008).
+
+    The inner product of two bags' vectors estimates the mean of k(x, x') = exp(−‖x − x'‖²/2s²) over their pairs of instances,
+    with an error of order 1/√F.
+
+    Parameters
+    ----------
+    n_frequencies : F; vectors have 2F entries.
+    bandwidth : s, or `median`: the median distance of two instances.
+    scale : factor on the bandwidth.
+    random_state : seed of frequencies and of the instances looked at.
+
+    Attributes
+    ----------
+    bandwidth_ : s, with the factor. frequencies_ : (d, F) in turns, ω/2π.
+    """
+
+    def __init__(self, n_frequencies=512, bandwidth="median", scale=1.0, random_state=None):
+        self.n_frequencies = n_frequencies
+        self.bandwidth = bandwidth
+        self.scale = scale
+        self.random_state = random_state
+
+    def _learn(self, sample):
+        if self.bandwidth == "median":
+            spread = float(
+                np.median(pdist(sample[np.linspace(0, len(sample) - 1, min(PAIRED, len(sample))).astype(int)]))
+            )
+            spread = spread if spread > 0 else 1.0
+        elif isinstance(self.bandwidth, str) or self.bandwidth <= 0:
+            raise ConfigError(f"bandwidth: must be positive or 'median', got {self.bandwidth!r}")
+        else:
+            spread = float(self.bandwidth)
+        self.bandwidth_ = spread * self.scale
+        drawn = self._drawn(sample.shape[1], generator("frequencies", self.random_state or 0))
+        self.frequencies_ = (drawn / (2 * np.pi * self.bandwidth_)).astype(np.float32)
+        self.n_sums_ = 2 * self.n_frequencies
+
+    def _drawn(self, d: int, rng) -> np.ndarray:
+        """(d, F) frequencies for bandwidth 1."""
+        return rng.standard_normal((d, self.n_frequencies))
+
+    def _sums(self, x, weights, offsets):
+        out = np.empty((len(offsets) - 1, self.n_sums_), np.float32)
+        fourier_sums(x @ self.frequencies_, weights, offsets, out)
+        return out
+
+    def _finished(self, means):
+        means *= np.float32(1 / np.sqrt(self.n_frequencies))
+        return means
+
+
+class OrthogonalRandomEmbedding(RandomFourierEmbedding):
+    """The same with frequencies orthogonal within blocks of d (Yu et al. 2016): the same mean, a smaller variance.
+
+    What the thesis calls RFF. Parameters and attributes as in `RandomFourierEmbedding`.
+    """
+
+    def _drawn(self, d, rng):
+        parts = []
+        for _ in range(-(-self.n_frequencies // d)):
+            q, r = np.linalg.qr(rng.standard_normal((d, d)))
+            directions = q * np.sign(np.diag(r))  # uniform over the orthogonal group
+            parts.append(directions * np.sqrt(rng.chisquare(d, d)))
+        return np.concatenate(parts, axis=1)[:, : self.n_frequencies]

@@ -1,0 +1,76 @@
+"""Multinomial logistic regression of classes on vectors, its strength chosen by held-out vectors."""
+
+import numpy as np
+
+from agglearn.errors import DataError
+from agglearn.estimator import Estimator
+from agglearn.proportions.logistic import Logistic, scores, single, softmax
+from agglearn.seeds import generator
+
+STRENGTHS = tuple(10.0**k for k in (1, 0, -1, -2, -3, -4))  # λ, on vectors of mean variance 1
+HELD_OUT = 0.2
+
+
+class MultinomialLogistic(Estimator):
+    """Minimises cross-entropy + ½λ‖θ‖²/n on centred vectors, scaled by one number to a mean variance of 1.
+
+    λ goes from strong to weak, each solution started from the last. Takes vectors, not bags.
+
+    Parameters
+    ----------
+    strengths : λ tried; None for 10 to 1e-4 in steps of a decade. random_state : seed of the held-out fifth.
+
+    Attributes
+    ----------
+    classes_ : in sorted order. coef_ : (C − 1, d + 1) weights against the first class, intercepts last.
+    centre_, scale_ : of vectors. strength_ : λ chosen. score_ : mean log-likelihood of held-out vectors there, negated.
+    """
+
+    def __init__(self, strengths=None, random_state=None):
+        self.strengths = strengths
+        self.random_state = random_state
+
+    def fit(self, Z, y, held=None):
+        """Learn from vectors (n, d) and classes (n,); `held` = (vectors, classes) chooses λ, else a fifth does."""
+        self.classes_, y = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise DataError("bags of one class only: there is nothing to learn")
+        self.centre_ = np.asarray(Z, float).mean(axis=0)
+        self.scale_ = float(np.sqrt(np.mean(np.var(np.asarray(Z, float), axis=0)))) or 1.0
+        z, known = self._scaled(Z), y
+        if held is None:
+            order = generator("held", self.random_state or 0).permutation(len(y))
+            n = max(1, round(HELD_OUT * len(y)))
+            held, rest = (z[order[:n]], y[order[:n]]), order[n:]
+        else:
+            held, rest = (self._scaled(held[0]), np.searchsorted(self.classes_, held[1])), slice(None)
+        path = list(self._path(z[rest], known[rest]))
+        losses = [_loss(theta, *held) for _, theta in path]
+        best = int(np.argmin(losses))
+        self.strength_, self.score_ = path[best][0], losses[best]
+        problem = Logistic.of(z, l2=self.strength_)
+        self.coef_ = problem.fit(problem.moments(np.eye(len(self.classes_))[known]), path[best][1])
+        return self
+
+    def _path(self, z, y):
+        problem, theta = Logistic.of(z), None
+        moments = problem.moments(np.eye(len(self.classes_))[y])
+        for strength in STRENGTHS if self.strengths is None else self.strengths:
+            theta = problem.at(strength).fit(moments, theta)
+            yield strength, theta
+
+    def _scaled(self, z) -> np.ndarray:
+        return single((np.asarray(z, float) - self.centre_) / self.scale_)
+
+    def predict_proba(self, Z) -> np.ndarray:
+        """(n, C) probabilities of the classes."""
+        return softmax(scores(self._scaled(Z), self.coef_))[0]
+
+    def predict(self, Z) -> np.ndarray:
+        """(n,) most probable classes."""
+        return self.classes_[self.predict_proba(Z).argmax(axis=1)]
+
+
+def _loss(theta, z, y) -> float:
+    p = softmax(scores(z, theta))[0]
+    return float(-np.mean(np.log(np.maximum(p[np.arange(len(y)), y], 1e-300))))

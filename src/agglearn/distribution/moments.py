@@ -1,0 +1,52 @@
+"""First and second moments of a bag, the plainest fixed embedding."""
+
+from itertools import pairwise
+
+import numpy as np
+
+from agglearn.distribution.embedding import Embedding
+from agglearn.errors import ConfigError
+
+
+class MomentEmbedding(Embedding):
+    """Mean, and with `order` 2 the covariances of a bag's instances: d, or d + d(d + 1)/2 entries.
+
+    Not in the thesis; its tasks are functions of the covariance, and nothing simpler could be enough for them.
+
+    Parameters
+    ----------
+    order : 1 or 2. random_state : not used.
+
+    Attributes
+    ----------
+    centre_ : (d,) subtracted before sums are formed.
+    """
+
+    def __init__(self, order=2, random_state=None):
+        self.order = order
+        self.random_state = random_state
+
+    def _learn(self, sample):
+        if self.order not in (1, 2):
+            raise ConfigError(f"order: must be 1 or 2, got {self.order!r}")
+        d = sample.shape[1]
+        self.centre_ = sample.mean(axis=0, dtype=float).astype(np.float32)
+        self.n_sums_ = d if self.order == 1 else d + d * d
+
+    def _sums(self, x, weights, offsets):
+        x = x - self.centre_
+        weighted = x * weights[:, None] if len(weights) else x
+        first = np.add.reduceat(weighted, offsets[:-1], axis=0)
+        if self.order == 1:
+            return first
+        second = [weighted[low:high].T @ x[low:high] for low, high in pairwise(offsets)]
+        return np.concatenate([first, np.array(second).reshape(len(first), -1)], axis=1)
+
+    def _finished(self, means):
+        d = self.n_features_in_
+        first = means[:, :d]
+        if self.order == 1:
+            return first + self.centre_
+        row, column = np.triu_indices(d)
+        second = means[:, d:].reshape(-1, d, d)[:, row, column] - first[:, row] * first[:, column]
+        return np.concatenate([first + self.centre_, second], axis=1)

@@ -1,0 +1,275 @@
+"""Learned embeddings: DeepSets, a PointNet-style model and attention pooling, trained end to end (Sun 2019, section 4.1.3)."""
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from agglearn.distribution import sets
+from agglearn.distribution.composed import BagModel
+from agglearn.errors import ConfigError, DataError
+from agglearn.observations import Bags
+from agglearn.seeds import generator, seed
+
+HELD_OUT = 0.2  # share of the bags for early stopping where none are set apart
+CHECKS = 10  # looks at the held-out loss in a training
+
+
+class Plan(NamedTuple):
+    """Batches of a training: bags per step, steps in all, steps between two looks at the held-out loss."""
+
+    batch: int
+    steps: int
+    every: int
+
+
+class SetModel(BagModel):
+    """A network on sets, trained with Adam on the bags' targets; subclasses fix the loss and the architecture's defaults.
+
+    The learning rate falls to 0 along a cosine; the weights of the look with the least held-out loss are kept. Covariates
+    and targets are standardised. One thread on a CPU, so that results do not depend on their number; a CUDA device is used
+    where `device` is `auto` and there is one.
+
+    Parameters
+    ----------
+    features, regressor : widths of the layers of φ and g. pooling : `mean`, `sum`, `max`, `attention`.
+    layers : `dense`, or `equivariant`. activation : `elu`, `tanh`, `relu`, not after the last layer of φ.
+    dropout : before the layers of g. heads : of attention.
+    gain : factor on pooled values. Means of many instances differ little between bags, and training stands still at first; `mean`
+        with the bag size as gain is `sum`, the pooling of DeepSets' public code.
+    rate, clip, batch_size, steps : learning rate, norm at which gradients are clipped, bags per step, steps.
+    patience : looks (of 10) without improvement after which training ends; None for never.
+    instances : drawn of each bag per step, but in the last `full_share` of the steps, which take all; None for always all.
+    full_share : see there. The noise of small bags would otherwise stay in what is learned.
+    augment : `turn` clouds of points about z; None.
+    n_bags, bag_size, n_validation : see `BagModel`; without validation bags a fifth is held out.
+    device : `auto`, `cpu`, `cuda`.
+    random_state : seed.
+
+    Attributes
+    ----------
+    weights_ : {name: array}. centre_, scale_ : of covariates. losses_ : held-out loss at every look. n_out_ : outputs.
+
+    Raises
+    ------
+    NotAvailable : PyTorch is not installed.
+    """
+
+    def __init__(
+        self, features=(50, 100, 50), regressor=(30, 30, 10), pooling="mean", layers="dense", activation="elu",
+        dropout=0.0, heads=5, gain=1.0, rate=1e-3, clip=5.0, batch_size=128, steps=2000, patience=None, instances=None,
+        full_share=0.25, augment=None, n_bags=None, bag_size=None, n_validation=0, device="auto", random_state=None,
+    ):  # fmt: skip
+        self.features = features
+        self.regressor = regressor
+        self.pooling = pooling
+        self.layers = layers
+        self.activation = activation
+        self.dropout = dropout
+        self.heads = heads
+        self.gain = gain
+        self.rate = rate
+        self.clip = clip
+        self.batch_size = batch_size
+        self.steps = steps
+        self.patience = patience
+        self.instances = instances
+        self.full_share = full_share
+        self.augment = augment
+        self.n_bags = n_bags
+        self.bag_size = bag_size
+        self.n_validation = n_validation
+        self.device = device
+        self.random_state = random_state
+
+    # -- learning -----------------------------------------------------------------------------------------------
+
+    def _fit(self, observation, selection=None):
+        sets.torch()  # says at once where there is none
+        self._check()
+        part, held = self._parts(observation)
+        if held is None:
+            order = generator("held bags", self.random_state or 0).permutation(len(part))
+            n = max(1, round(HELD_OUT * len(part)))
+            part, held = part.take(np.sort(order[n:])), part.take(np.sort(order[:n]))
+        self._standardise(part)
+        self._train(self._batches(part), self._encoded(part), self._batches(held), self._encoded(held))
+
+    def _check(self) -> None:
+        for name, allowed in (
+            ("pooling", ("mean", "sum", "max", "attention")),
+            ("layers", ("dense", "equivariant")),
+            ("activation", ("elu", "tanh", "relu")),
+            ("augment", (None, *sets.AUGMENTATIONS)),
+            ("device", ("auto", "cpu", "cuda")),
+        ):
+            if getattr(self, name) not in allowed:
+                raise ConfigError(
+                    f"{name}: {getattr(self, name)!r} is not known; one of {', '.join(map(str, allowed))}"
+                )
+        if self.pooling == "sum" and self.instances is not None:
+            raise ConfigError("instances: a sum needs all of them; use mean pooling with a gain, or instances: null")
+        if self.pooling == "attention" and self.features[-1] % self.heads:
+            raise ConfigError(f"heads: {self.heads} does not divide the last width of features, {self.features[-1]}")
+
+    def _standardise(self, part: Bags) -> None:
+        rows = np.linspace(0, len(part.X) - 1, min(len(part.X), 1 << 16)).astype(int)
+        x = np.asarray(part.X[rows], np.float32)
+        self.centre_, spread = x.mean(axis=0), x.std(axis=0)
+        self.scale_ = np.where(spread > 0, spread, 1).astype(np.float32)
+        if self.augment:  # one scale for all axes: clouds are turned
+            self.centre_, self.scale_ = np.zeros_like(self.centre_), np.full_like(self.scale_, spread.mean())
+
+    def _train(self, batches, y, held, held_y) -> None:
+        t, state = sets.torch(), seed("set network", self.random_state or 0)
+        rng = generator("batches", self.random_state or 0)
+        model = sets.network(self._architecture(), len(self.centre_), self.n_out_, state).to(batches.device)
+        optimiser = t.optim.Adam(model.parameters(), lr=self.rate)
+        plan = Plan(min(self.batch_size, len(y)), self.steps, max(1, self.steps // CHECKS))
+        schedule = t.optim.lr_scheduler.CosineAnnealingLR(optimiser, plan.steps)
+        self.losses_, best, since = [], np.inf, 0
+        with t.random.fork_rng(devices=[]):
+            t.manual_seed(state)  # dropout
+            for step, which in enumerate(_order(len(y), plan, rng), 1):
+                model.train()
+                draw = self.instances if step <= (1 - self.full_share) * plan.steps else None
+                x = batches.take(which, draw, rng, sets.AUGMENTATIONS.get(self.augment))
+                optimiser.zero_grad()
+                self._loss(model(*x), t.from_numpy(y[which]).to(batches.device)).backward()
+                t.nn.utils.clip_grad_norm_(model.parameters(), self.clip)
+                optimiser.step()
+                schedule.step()
+                if step % plan.every == 0 or step == plan.steps:
+                    self.losses_.append(self._held_loss(model, held, held_y))
+                    if self.losses_[-1] < best or not np.isfinite(best):
+                        best, since = self.losses_[-1], 0
+                        self.weights_ = {k: v.cpu().numpy().copy() for k, v in model.state_dict().items()}
+                    elif (since := since + 1) == self.patience:
+                        break
+
+    def _held_loss(self, model, held, y) -> float:
+        t = sets.torch()
+        return float(self._loss(t.from_numpy(sets.predicted(model, held)), t.from_numpy(y)))
+
+    def _architecture(self) -> sets.Architecture:
+        return sets.Architecture(
+            tuple(self.features), tuple(self.regressor), self.pooling, self.layers, self.activation,
+            self.layers == "equivariant", self.dropout, self.heads, self.gain,
+        )  # fmt: skip
+
+    def _batches(self, bags: Bags) -> sets.Batches:
+        device = self.device
+        if device == "auto":
+            device = "cuda" if sets.torch().cuda.is_available() else "cpu"
+        return sets.Batches(_positive(bags), self.centre_, self.scale_, device)
+
+    # -- predicting ---------------------------------------------------------------------------------------------
+
+    def _outputs(self, bags) -> np.ndarray:
+        bags = self._seen(bags)
+        if bags.X.shape[1] != len(self.centre_):
+            raise DataError(f"bags: have {bags.X.shape[1]} covariates, this model knows {len(self.centre_)}")
+        batches = self._batches(bags)
+        model = sets.network(self._architecture(), len(self.centre_), self.n_out_, 0)
+        model.load_state_dict({k: sets.torch().from_numpy(v) for k, v in self.weights_.items()})
+        return sets.predicted(model.to(batches.device), batches)
+
+    def _encoded(self, bags: Bags) -> np.ndarray:
+        raise NotImplementedError
+
+    def _loss(self, outputs, y):
+        raise NotImplementedError
+
+
+class DeepSetsRegressor(SetModel):
+    """DeepSets for a number or a vector per bag (Zaheer et al. 2017; eq. 4.4): squared error. See `SetModel`.
+
+    Defaults are the thesis's architecture for population statistics: φ 50–100–50, g 30–30–10, ELU, mean pooling.
+    """
+
+    def _encoded(self, bags):
+        y = np.asarray(bags.target, float)
+        y = y[:, None] if y.ndim == 1 else y
+        if not hasattr(self, "target_centre_"):
+            spread = y.std(axis=0)
+            self.target_centre_, self.target_scale_ = y.mean(axis=0), np.where(spread > 0, spread, 1.0)
+            self.n_out_ = y.shape[1]
+        return ((y - self.target_centre_) / self.target_scale_).astype(np.float32)
+
+    def _fit(self, observation, selection=None):
+        self.__dict__.pop("target_centre_", None)
+        super()._fit(observation, selection)
+
+    def _loss(self, outputs, y):
+        return ((outputs - y) ** 2).mean()
+
+    def predict(self, bags) -> np.ndarray:
+        """(B,) or (B, k) predictions of the bags' targets."""
+        found = self._outputs(bags) * self.target_scale_ + self.target_centre_
+        return found[:, 0] if self.n_out_ == 1 else found
+
+
+class DeepSetsClassifier(SetModel):
+    """DeepSets for a class per bag: cross-entropy. See `SetModel`."""
+
+    classifies = True
+
+    def _fit(self, observation, selection=None):
+        if observation.target is not None:
+            self.classes_ = np.unique(observation.target)
+            self.n_out_ = len(self.classes_)
+            if self.n_out_ < 2:
+                raise DataError("bags of one class only: there is nothing to learn")
+        super()._fit(observation, selection)
+
+    def _encoded(self, bags):
+        return np.searchsorted(self.classes_, bags.target).astype(np.int64)
+
+    def _loss(self, outputs, y):
+        return sets.torch().nn.functional.cross_entropy(outputs, y)
+
+    def predict_proba(self, bags) -> np.ndarray:
+        """(B, C) probabilities of the classes."""
+        scores = self._outputs(bags).astype(float)
+        p = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return p / p.sum(axis=1, keepdims=True)
+
+    def predict(self, bags) -> np.ndarray:
+        """(B,) most probable classes."""
+        return self.classes_[self._outputs(bags).argmax(axis=1)]
+
+
+class PointNetClassifier(DeepSetsClassifier):
+    """The PointNet idea without its transformation networks (Qi et al. 2017): a shared perceptron, max pooling, a perceptron."""
+
+    def __init__(
+        self, features=(64, 128, 256), regressor=(128, 64), pooling="max", layers="dense", activation="relu",
+        dropout=0.3, heads=4, gain=1.0, rate=1e-3, clip=5.0, batch_size=32, steps=2000, patience=None, instances=None,
+        full_share=0.25, augment=None, n_bags=None, bag_size=None, n_validation=0, device="auto", random_state=None,
+    ):  # fmt: skip
+        super().__init__(
+            features, regressor, pooling, layers, activation, dropout, heads, gain, rate, clip, batch_size, steps, patience,
+            instances, full_share, augment, n_bags, bag_size, n_validation, device, random_state,
+        )  # fmt: skip
+
+
+def _positive(bags: Bags) -> Bags:
+    """The bags without instances of weight 0."""
+    if bags.weights is None or (bags.weights > 0).all():
+        return bags
+    kept = bags.weights > 0
+    sizes = np.bincount(bags.bag_of[kept], minlength=len(bags))
+    return replace(
+        bags, X=bags.X[kept], offsets=np.append(0, np.cumsum(sizes)), weights=bags.weights[kept], counts=None
+    )
+
+
+def _order(n: int, plan: Plan, rng):
+    """Numbers of the bags of every step: passes over all bags in random order, a rest of less than a batch left out."""
+    done = 0
+    while done < plan.steps:
+        order = rng.permutation(n)
+        for start in range(0, n - plan.batch + 1, plan.batch):
+            if done < plan.steps:
+                yield order[start : start + plan.batch]
+                done += 1

@@ -1,0 +1,191 @@
+"""Neural networks on sets in PyTorch, which is imported when first needed: layers, pooling, training.
+
+A batch of bags is its instances one below the other and the sizes of the bags. Pooling adds up segments; with bags of one
+size it is a sum over an axis.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from agglearn.observations import Bags
+from agglearn.vocabulary.network import torch
+
+PREDICTED = 1 << 17  # instances predicted at a time
+
+
+class Architecture(NamedTuple):
+    """Layers of a network on sets: widths of φ and of g, how φ sees the set, how it is pooled."""
+
+    features: tuple[int, ...]
+    regressor: tuple[int, ...]
+    pooling: str = "mean"  # sum, mean, max or attention
+    layers: str = "dense"  # or equivariant
+    activation: str = "elu"  # or tanh, relu
+    last: bool = False  # whether an activation follows the last layer of φ
+    dropout: float = 0.0
+    heads: int = 4
+    gain: float = 1.0  # factor on pooled values
+
+
+class Segments(NamedTuple):
+    """Where bags lie in a batch: `size` where all have one, else their `lengths` (B,)."""
+
+    lengths: object
+    size: int | None
+
+    def pooled(self, h, how: str):
+        """(B, w) sum, mean or max over the instances of each bag, for h (n, w)."""
+        if self.size is not None:
+            h = h.view(-1, self.size, h.shape[1])
+            return h.amax(dim=1) if how == "max" else getattr(h, how)(dim=1)
+        return torch().segment_reduce(h, how, lengths=self.lengths)
+
+    def spread(self, v):
+        """(n, w) each bag's row of v (B, w) for each of its instances."""
+        if self.size is not None:
+            return v.unsqueeze(1).expand(-1, self.size, -1).reshape(-1, v.shape[1])
+        return v.repeat_interleave(self.lengths, dim=0)
+
+
+@cache
+def _modules():
+    """The layers as PyTorch modules."""
+    t = torch()
+    nn = t.nn
+    activations = {"elu": nn.ELU, "tanh": nn.Tanh, "relu": nn.ReLU}
+
+    class Equivariant(nn.Module):
+        """x ↦ Γ(x − max over the set), the permutation-equivariant layer of DeepSets' point clouds (Zaheer et al. 2017)."""
+
+        def __init__(self, width, out):
+            super().__init__()
+            self.gamma = nn.Linear(width, out)
+
+        def forward(self, h, segments):
+            return self.gamma(h - segments.spread(segments.pooled(h, "max")))
+
+    class Attention(nn.Module):
+        """Pooling by multi-head attention with one learned query per head (Lee et al. 2019, PMA)."""
+
+        def __init__(self, width, heads):
+            super().__init__()
+            self.keys, self.values = nn.Linear(width, heads), nn.Linear(width, width)
+            self.heads = heads
+
+        def forward(self, h, segments, weights):
+            score = self.keys(h)
+            share = (score - segments.spread(segments.pooled(score, "max")).detach()).exp()
+            share = share if weights is None else share * weights[:, None]
+            total = segments.pooled(share, "sum")
+            values = self.values(h).view(len(h), self.heads, -1)
+            return segments.pooled((values * share[:, :, None]).flatten(1), "sum") / total.repeat_interleave(
+                values.shape[2], dim=1
+            )
+
+    class SetNetwork(nn.Module):
+        """g(pool φ(x)) over the instances x of each bag."""
+
+        def __init__(self, shape: Architecture, width: int, out: int):
+            super().__init__()
+            self.shape = shape
+            kind = Equivariant if shape.layers == "equivariant" else nn.Linear
+            widths = [width, *shape.features]
+            self.features = nn.ModuleList(kind(a, b) for a, b in pairwise(widths))
+            self.activation = activations[shape.activation]()
+            self.attention = Attention(widths[-1], shape.heads) if shape.pooling == "attention" else None
+            parts, at = [], widths[-1]
+            for units in shape.regressor:
+                parts += [nn.Dropout(shape.dropout)] * (shape.dropout > 0) + [
+                    nn.Linear(at, units),
+                    activations[shape.activation](),
+                ]
+                at = units
+            self.regressor = nn.Sequential(
+                *parts, *[nn.Dropout(shape.dropout)] * (shape.dropout > 0), nn.Linear(at, out)
+            )
+
+        def forward(self, x, segments, weights=None):
+            for k, layer in enumerate(self.features):
+                x = layer(x, segments) if self.shape.layers == "equivariant" else layer(x)
+                if self.shape.last or k + 1 < len(self.features):
+                    x = self.activation(x)
+            return self.regressor(self.shape.gain * self._pooled(x, segments, weights))
+
+        def _pooled(self, x, segments, weights):
+            if self.attention is not None:
+                return self.attention(x, segments, weights)
+            if weights is None or self.shape.pooling == "max":
+                return segments.pooled(x, self.shape.pooling)
+            total = segments.pooled(x * weights[:, None], "sum")
+            return total if self.shape.pooling == "sum" else total / segments.pooled(weights[:, None], "sum")
+
+    return SetNetwork
+
+
+@dataclass
+class Batches:
+    """Bags as tensors on a device, standardised: what training and prediction read from.
+
+    Attributes
+    ----------
+    bags : with instances of weight 0 left out. centre, scale : (d,) of covariates. device : of PyTorch.
+    """
+
+    bags: Bags
+    centre: np.ndarray
+    scale: np.ndarray
+    device: str
+
+    def take(self, which: np.ndarray, draw: int | None = None, rng=None, augment=None):
+        """(x, segments, weights or None) of some bags; of each `draw` instances at random, or all."""
+        t, sizes = torch(), self.bags.sizes[which]
+        if draw is not None and (sizes > draw).all():
+            within = (rng.random((len(which), draw)) * sizes[:, None]).astype(np.int64)
+            rows, sizes = (self.bags.offsets[which][:, None] + within).ravel(), np.full(len(which), draw)
+        else:
+            ends = np.cumsum(sizes)
+            rows = np.repeat(self.bags.offsets[which] - ends + sizes, sizes) + np.arange(ends[-1])
+        x = np.asarray(self.bags.X[rows], np.float32)
+        x = x if augment is None else augment(x, sizes, rng)
+        x = t.from_numpy((x - self.centre) / self.scale).to(self.device)
+        weights = None
+        if self.bags.weights is not None:
+            weights = t.from_numpy(self.bags.weights[rows].astype(np.float32)).to(self.device)
+        same = int(sizes[0]) if (sizes == sizes[0]).all() else None
+        return x, Segments(t.from_numpy(sizes).to(self.device), same), weights
+
+    def parts(self):
+        """Numbers of bags, in order, in parts of about `PREDICTED` instances."""
+        ends = np.searchsorted(self.bags.offsets, np.arange(PREDICTED, self.bags.offsets[-1], PREDICTED))
+        borders = np.unique(np.concatenate([[0], ends, [len(self.bags)]]))
+        return [np.arange(a, b) for a, b in pairwise(borders)]
+
+
+def network(shape: Architecture, width: int, out: int, state: int):
+    """A fresh network; the same for the same `state`."""
+    t = torch()
+    with t.random.fork_rng(devices=[]):
+        t.manual_seed(state)
+        return _modules()(shape, width, out)
+
+
+def predicted(model, batches: Batches) -> np.ndarray:
+    """(B, out) float32 outputs for all bags."""
+    model.eval()
+    with torch().no_grad():
+        return np.concatenate([model(*batches.take(part)).cpu().numpy() for part in batches.parts()])
+
+
+def turned(x: np.ndarray, sizes: np.ndarray, rng) -> np.ndarray:
+    """Clouds turned about the z axis at random and scaled by 0.8 to 1.25, each as a whole (DeepSets' augmentation)."""
+    angle, factor = 2 * np.pi * rng.random(len(sizes)), 0.8 + 0.45 * rng.random(len(sizes))
+    c, s = (np.repeat(f(angle) * factor, sizes).astype(np.float32) for f in (np.cos, np.sin))
+    height = np.repeat(factor, sizes).astype(np.float32)
+    return np.stack([c * x[:, 0] - s * x[:, 1], s * x[:, 0] + c * x[:, 1], height * x[:, 2]], axis=1)
+
+
+AUGMENTATIONS = {"turn": turned}

@@ -1,0 +1,310 @@
+"""Bags with a target: closed forms against Monte Carlo, simulated bags, clouds of points, and the task."""
+
+import io
+import zipfile
+
+import numpy as np
+import pytest
+from census_sample import ENTRY, prepared_census
+from scipy.stats import multivariate_normal
+
+from agglearn.datasets import DigitClouds, GaussianBags, PointClouds, RecordStore
+from agglearn.datasets.bags import LAWS, halving, points_on, read_off, surface, unit_sphere
+from agglearn.distribution import (
+    EmbeddingClassifier,
+    EmbeddingRegressor,
+    LinearRidge,
+    MomentEmbedding,
+    MultinomialLogistic,
+)
+from agglearn.distribution.statistics import block_information, marginal_entropy, total_correlation
+from agglearn.errors import ConfigError, DataError
+from agglearn.observations import Bags, Records
+from agglearn.tasks import DistributionRegression, Source
+
+# -- closed forms -----------------------------------------------------------------------------------------------------
+
+
+def covariance(d, seed=0):
+    a = np.random.default_rng(seed).normal(size=(d, d))
+    return a @ a.T + 0.3 * np.eye(d)
+
+
+def log_density(x, c):
+    return multivariate_normal(np.zeros(len(c)), c).logpdf(x)
+
+
+def monte_carlo(c, parts, n=100_000):
+    """(mean, standard error) of log p(x) − Σ log p(x_part): the mutual information of the parts."""
+    x = np.random.default_rng(1).multivariate_normal(np.zeros(len(c)), c, n)
+    gain = log_density(x, c) - sum(log_density(x[:, p], c[np.ix_(p, p)]) for p in parts)
+    return gain.mean(), gain.std() / np.sqrt(n)
+
+
+def agrees(value, mean, error) -> bool:
+    return abs(value - mean) < 5 * error  # false alarms: 6e-7
+
+
+def test_entropy_against_monte_carlo():
+    c = covariance(2)
+    x = np.random.default_rng(1).normal(0, np.sqrt(c[0, 0]), 100_000)
+    surprise = -log_density(x, c[:1, :1])
+    mean, error = surprise.mean(), surprise.std() / np.sqrt(len(x))
+    assert agrees(marginal_entropy(c), mean, error)
+    assert not agrees(0.5 * np.log(2 * np.pi * np.e * c[1, 1]), mean, error)  # of the other coordinate
+    assert not agrees(0.5 * np.log(2 * np.pi * c[0, 0]), mean, error)  # without e
+
+
+def test_information_of_halves_against_monte_carlo():
+    sigma, alpha, d = covariance(3), 0.6, 3
+    c = np.kron([[1, alpha], [alpha, 1]], sigma)
+    mean, error = monte_carlo(c, [range(d), range(d, 2 * d)])
+    assert agrees(block_information(alpha, d), mean, error)
+    assert not agrees(block_information(alpha, 1), mean, error)  # as if there were one coordinate
+    assert not agrees(-0.5 * d * np.log(1 - alpha), mean, error)
+
+
+def test_total_correlation_against_monte_carlo():
+    c = covariance(4)
+    mean, error = monte_carlo(c, [[k] for k in range(4)])
+    assert agrees(total_correlation(c), mean, error)
+    assert not agrees(-0.5 * np.linalg.slogdet(c)[1], mean, error)  # without the diagonal
+
+
+# -- simulated bags ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("statistic", list(LAWS))
+def test_bags_have_the_statistic_that_they_are_given(statistic):
+    """Whitened by the law, instances are standard normal: checked through targets computed from samples."""
+    drawn = GaussianBags(statistic, n_bags=6, n_validation=2, n_test=3, bag_size=40_000).draw(
+        1, dimension={"rotation": 2}.get(statistic, 4)
+    )
+    assert len(drawn.train) == 8
+    for k in range(3):
+        c = np.cov(drawn.test.X[40_000 * k : 40_000 * (k + 1)].astype(float).T)
+        by_sample = {
+            "rotation": marginal_entropy(c),
+            "correlation": total_correlation(c) - total_correlation(c[:2, :2]) - total_correlation(c[2:, 2:]),
+        }.get(statistic, total_correlation(c))
+        assert by_sample == pytest.approx(drawn.test.target[k], abs=0.03)
+    assert not np.allclose(drawn.train.target[2:], drawn.train.target[2])
+
+
+def test_first_bags_are_evenly_spaced():
+    for n in (2, 8, 64):
+        np.testing.assert_allclose(np.diff(np.sort(halving(1024)[:n])), 1 / n)
+    assert len(np.unique(halving(1000))) == 1000
+
+
+def test_same_seed_same_bags_and_validation_apart():
+    one, two, other = (GaussianBags(n_bags=4, n_validation=3, n_test=2, bag_size=5).draw(s) for s in (0, 0, 1))
+    assert one.train.digest == two.train.digest != other.train.digest
+    assert len(one.train) == 7
+    for wrong in ({"statistic": "x"}, {"size": 3}, {"dimension": 3}):
+        with pytest.raises(DataError, match="gaussian_bags"):
+            GaussianBags("correlation" if "dimension" in wrong else "rotation").draw(0, **wrong)
+
+
+def test_digits_are_inked_pixels():
+    drawn = DigitClouds().draw(0, n_bags=100)
+    assert len(drawn.train) == 100
+    assert len(drawn.train) + len(drawn.test) < 1797
+    assert (drawn.train.weights > 0).all()
+    assert abs(drawn.train.X).max() == 1
+    model = EmbeddingClassifier(MomentEmbedding(), MultinomialLogistic(), random_state=0).fit(drawn.train)
+    assert (model.predict(drawn.test) == drawn.test.target).mean() > 0.4
+    with pytest.raises(DataError, match="digits: unknown parameter"):
+        DigitClouds().draw(0, points=3)
+
+
+# -- clouds -----------------------------------------------------------------------------------------------------------
+
+
+def test_surface_of_a_cube():
+    grid = np.zeros((6, 6, 6), np.uint8)
+    grid[1:5, 1:5, 1:5] = 1
+    assert len(surface(grid)) == 4**3 - 2**3
+    assert len(surface(np.ones((3, 3, 3)))) == 26  # the border is free
+    cloud = unit_sphere(surface(grid))
+    np.testing.assert_allclose(cloud.mean(axis=0), 0, atol=1e-12)
+    assert np.linalg.norm(cloud, axis=1).max() == pytest.approx(1)
+
+
+def voxels(path, n=6):
+    rng = np.random.default_rng(0)
+    grids = (rng.random((n, 30, 30, 30)) < 0.05).astype(np.uint8)
+    grids[2] = 0
+    y = np.arange(n) % 2
+    np.savez(path, X_train=grids, y_train=y, X_test=grids[:4], y_test=y[:4])
+
+
+def stored(tmp_path, name="shapes.npz") -> RecordStore:
+    if name.endswith("npz"):
+        voxels(tmp_path / name)
+    (tmp_path / "out").mkdir()
+    dataset = PointClouds.of({"title": "t", "class": "agglearn.datasets.PointClouds", "params": {"points": 50}})
+    dataset.parse({name: tmp_path / name}, tmp_path / "out")
+    return RecordStore.open(tmp_path / "out")
+
+
+def test_clouds_from_voxels(tmp_path):
+    store = stored(tmp_path)
+    assert store.header["parts"] == {"train": [0, 5], "test": [5, 8]}  # the empty grid is left out
+    with np.load(store.folder / "clouds.npz") as arrays:
+        np.testing.assert_array_equal(arrays["classes"], [0, 1, 1, 0, 1, 0, 1, 1])
+
+
+CUBE = """OFF
+8 12 0
+0 0 0
+1 0 0
+1 1 0
+0 1 0
+0 0 1
+1 0 1
+1 1 1
+0 1 1
+3 0 1 2
+3 0 2 3
+3 4 5 6
+3 4 6 7
+3 0 1 5
+3 0 5 4
+3 1 2 6
+3 1 6 5
+3 2 3 7
+3 2 7 6
+3 3 0 4
+3 3 4 7
+"""
+
+
+def test_clouds_from_meshes(tmp_path):
+    with zipfile.ZipFile(tmp_path / "shapes.zip", "w") as archive:
+        for kind, part, k in (("chair", "train", 1), ("bed", "train", 1), ("bed", "test", 2), ("chair", "test", 2)):
+            archive.writestr(
+                f"Shapes/{kind}/{part}/{kind}_{k}.off", CUBE.replace("OFF\n8", "OFF8" if k == 2 else "OFF\n8")
+            )
+    store = stored(tmp_path, "shapes.zip")
+    with np.load(store.folder / "clouds.npz") as arrays:
+        np.testing.assert_array_equal(arrays["classes"], [0, 1, 0, 1])
+        np.testing.assert_array_equal(np.diff(arrays["offsets"]), 50)
+
+
+def test_points_lie_evenly_on_the_mesh():
+    points = points_on(*read_off(CUBE, "cube"), 12_000, np.random.default_rng(0))
+    on = np.isclose(points, 0) | np.isclose(points, 1)
+    assert on.any(axis=1).all()
+    sides = [np.isclose(points[:, j], v).sum() for j in range(3) for v in (0, 1)]
+    assert abs(np.array(sides) - 2000).max() < 5 * np.sqrt(2000)
+    np.testing.assert_allclose(points.mean(axis=0), 0.5, atol=0.02)
+    for wrong in ("PLY\n", "OFF\n8 12 0\n0 0", CUBE.replace("3 3 4 7", "4 3 4 7")):
+        with pytest.raises(DataError, match="cube"):
+            read_off(wrong, "cube")
+
+
+# -- the task ---------------------------------------------------------------------------------------------------------
+
+
+def test_task_on_clouds(tmp_path):
+    store = stored(tmp_path)
+    seen, truth = DistributionRegression().observe(
+        Source("shapes", {}, {"points": 20, "n_clouds": 4}, store), Bags, {}, 0
+    )
+    assert len(seen) == 4
+    assert (seen.sizes == 20).all()
+    assert len(truth.bags) == 3
+    truth.save(tmp_path)
+    assert type(truth).load(tmp_path).bags.digest == truth.bags.digest
+    heights = lambda bags: np.sort(np.linalg.norm(bags.X, axis=1))  # noqa: E731
+    plain, _ = DistributionRegression().observe(
+        Source("shapes", {}, {"points": 20, "n_clouds": 4, "turned": False}, store), Bags, {}, 0
+    )
+    np.testing.assert_allclose(heights(seen), heights(plain), atol=0.1)
+    assert not np.allclose(seen.X, plain.X, atol=0.1)
+
+
+@pytest.fixture(scope="module")
+def country(tmp_path_factory):
+    return prepared_census(tmp_path_factory.mktemp("census"))
+
+
+def observed(country, params=None, seed=0, **given):
+    given = {"elections": [2016, 2016], "columns": "shared", "components": 4} | given
+    return DistributionRegression().observe(Source("acs", ENTRY, given, country), Bags, params or {}, seed)
+
+
+def test_task_on_elections(country):
+    seen, truth = observed(country, bag_size=40)
+    assert len(seen) == 3
+    assert len(truth.bags) == 1
+    assert (seen.sizes == 40).all()
+    assert truth.columns == ("2016", "2016")
+    shares = {
+        "AL Autauga AL": 300 / 700,
+        "AL Barbour AL": 50 / 110,
+        "AK Anchorage AK": 70 / 150,
+        "IA Adair IA": 500 / 900,
+    }
+    for bags in (seen, truth.bags):
+        np.testing.assert_allclose(bags.target, [[shares[n]] * 2 for n in bags.bag_names])
+    tested = [observed(country, seed=s)[1].bags.bag_names for s in range(8)]
+    assert len(set(tested)) > 1
+    model = EmbeddingRegressor(MomentEmbedding(order=1), LinearRidge()).fit(seen)
+    found = list(DistributionRegression().measure(model, truth, ["mse", "nmse"]))
+    assert {(m.measure, m.item) for m in found} == {("mse", "2016")}  # one test bag has no variance
+
+
+def test_everybody_by_weight(country):
+    from agglearn.tasks import census
+
+    seen, truth = observed(country, bag_size=None)
+    assert len(seen.X) + len(truth.bags.X) == country.n
+    assert len(set(seen.weights)) > 2
+    study = census.voters_study(country.folder, "shared", 0.0, 4)
+    means = MomentEmbedding(order=1).fit(seen).transform(seen)
+    wanted = census.everyone(study)
+    names = list(study.persons.regions["name"])
+    np.testing.assert_allclose(means, wanted[[names.index(n) for n in seen.bag_names]], atol=1e-4)
+
+
+def test_counties_are_averaged_by_population(country):
+    import pandas as pd
+
+    regions = pd.read_parquet(country.folder / "regions.parquet")
+    np.testing.assert_allclose(regions["county_Income"], [25, 7, 5, (10 + 30 + 7 + 2 + 6) / 5])
+    np.testing.assert_allclose(regions["county_Poverty"], [(1 + 3 * 4) / 4, 3, 7, 4])  # Baldwin's gap: the mean of all
+    np.testing.assert_allclose(regions["county_Men"], np.log1p([200, 20, 20, 0]))
+    seen, truth = observed(country, {"persons": "counties"})
+    assert (seen.sizes == 1).all()
+    assert seen.names == ("county_TotalPop", "county_Men", "county_Income", "county_Poverty")
+    x = np.concatenate([seen.X, truth.bags.X])
+    np.testing.assert_allclose(x.mean(axis=0), 0, atol=1e-6)
+
+
+def test_task_measures():
+    drawn = GaussianBags(n_bags=64, n_validation=0, n_test=32, bag_size=50).draw(0)
+    seen, truth = DistributionRegression().observe(Source("gaussian_bags", {}, {}, drawn), Bags, {}, 0)
+    model = EmbeddingRegressor(MomentEmbedding(), LinearRidge()).fit(seen)
+    found = list(DistributionRegression().measure(model, truth, ["mse", "nmse", "mse_of_part", "prediction"]))
+    value = {(m.measure, m.item): m.value for m in found}
+    error = (model.predict(truth.bags) - truth.bags.target) ** 2
+    assert value["mse", None] == pytest.approx(error.mean())
+    assert value["nmse", None] == pytest.approx(error.mean() / truth.bags.target.var())
+    assert np.mean([v for (m, _), v in value.items() if m == "mse_of_part"]) == pytest.approx(error.mean())
+    assert value["prediction", "bag 3"] == pytest.approx(model.predict(truth.bags)[3])
+    assert value["target", "bag 3"] == truth.bags.target[3]
+
+
+def test_task_refuses(tmp_path):
+    drawn = GaussianBags(n_bags=2, n_validation=0, n_test=2, bag_size=3).draw(0)
+    task = DistributionRegression()
+    with pytest.raises(ConfigError, match="makes Bags, not Records"):
+        task.observe(Source("g", {}, {}, drawn), Records, {}, 0)
+    with pytest.raises(ConfigError, match="unknown key 'persons'"):
+        task.observe(Source("g", {}, {}, drawn), Bags, {"persons": "all"}, 0)
+    with pytest.raises(ConfigError, match="no bags for this task"):
+        task.observe(Source("g", {}, {}, io.StringIO()), Bags, {}, 0)
+    with pytest.raises(ConfigError, match="unknown key 'size'"):
+        task.observe(Source("shapes", {}, {"size": 3}, stored(tmp_path)), Bags, {}, 0)

@@ -1,0 +1,333 @@
+"""Fixed embeddings: what they are by definition, invariances, streaming, bad input."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import multivariate_normal
+
+from agglearn.distribution import (
+    BagOfWordsEmbedding,
+    FisherVectorEmbedding,
+    MomentEmbedding,
+    OrthogonalRandomEmbedding,
+    RandomFourierEmbedding,
+    kernels,
+)
+from agglearn.distribution import embedding as base
+from agglearn.distribution.embedding import as_bags, blocks, first_instances
+from agglearn.errors import ConfigError, DataError
+from agglearn.estimator import Estimator
+from agglearn.observations import Bags
+
+EMBEDDINGS = {
+    "rff": RandomFourierEmbedding(16, random_state=1),
+    "orf": OrthogonalRandomEmbedding(16, random_state=1),
+    "bow": BagOfWordsEmbedding(5, random_state=1),
+    "fisher": FisherVectorEmbedding(4, random_state=1),
+    "moments": MomentEmbedding(),
+    "mean": MomentEmbedding(order=1),
+}
+
+
+def ragged(seed=0, sizes=(5, 1, 40, 3), d=3, weighted=False) -> Bags:
+    rng = np.random.default_rng(seed)
+    n = sum(sizes)
+    weights = rng.integers(1, 4, n).astype(float) if weighted else None
+    return Bags(rng.normal(size=(n, d)), np.append(0, np.cumsum(sizes)), weights=weights)
+
+
+@pytest.fixture(params=list(EMBEDDINGS))
+def fitted(request):
+    return EMBEDDINGS[request.param].fit(ragged())
+
+
+# -- what every embedding is ------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 10**6), st.lists(st.integers(1, 12), min_size=1, max_size=5), st.booleans())
+@pytest.mark.parametrize("name", list(EMBEDDINGS))
+def test_order_of_instances_does_not_matter(name, seed, sizes, weighted):
+    embedding = EMBEDDINGS[name].fit(ragged())
+    bags, rng = ragged(seed, tuple(sizes), weighted=weighted), np.random.default_rng(seed)
+    within = np.concatenate(
+        [a + rng.permutation(b - a) for a, b in zip(bags.offsets[:-1], bags.offsets[1:], strict=True)]
+    )
+    shuffled = Bags(bags.X[within], bags.offsets, weights=None if bags.weights is None else bags.weights[within])
+    np.testing.assert_allclose(embedding.transform(shuffled), embedding.transform(bags), rtol=1e-4, atol=1e-4)
+
+
+def test_weights_count_instances(fitted):
+    bags = ragged(3, (4, 2), weighted=True)
+    times = bags.weights.astype(int)
+    repeated = Bags(
+        np.repeat(bags.X, times, axis=0), np.append(0, np.cumsum(np.add.reduceat(times, bags.offsets[:-1])))
+    )
+    np.testing.assert_allclose(fitted.transform(bags), fitted.transform(repeated), rtol=1e-4, atol=1e-4)
+    without = Bags(np.vstack([bags.X, np.full((1, 3), 9.0)]), [0, 4, 7], weights=np.append(bags.weights, 0))
+    np.testing.assert_allclose(fitted.transform(without), fitted.transform(bags), rtol=1e-5, atol=1e-5)
+
+
+def test_lists_and_bags_are_the_same(fitted):
+    bags = ragged(5)
+    parts = [bags.X[a:b] for a, b in zip(bags.offsets[:-1], bags.offsets[1:], strict=True)]
+    np.testing.assert_array_equal(fitted.transform(parts), fitted.transform(bags))
+    np.testing.assert_array_equal(fitted.transform((bags.X, bags.offsets)), fitted.transform(bags))
+
+
+def test_a_bag_of_one_instance_is_its_map(fitted):
+    bags = ragged(7, (1, 1))
+    alone = np.concatenate([fitted.transform([bags.X[:1]]), fitted.transform([bags.X[1:]])])
+    np.testing.assert_allclose(fitted.transform(bags), alone, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("rows", [1, 7, 16])
+def test_blocks_change_nothing(fitted, rows, monkeypatch):
+    bags = ragged(9, (30, 1, 2, 2, 50, 1), weighted=True)
+    whole = fitted.transform(bags)
+    monkeypatch.setattr(base, "ROWS", rows)
+    monkeypatch.setattr(blocks, "__defaults__", (rows,))
+    np.testing.assert_allclose(fitted.transform(bags), whole, rtol=2e-4, atol=2e-4)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.integers(1, 20), min_size=1, max_size=9), st.integers(1, 25))
+def test_blocks_hold_every_row_once(sizes, rows):
+    offsets, seen = np.append(0, np.cumsum(sizes)), []
+    for first, part, within in blocks(offsets, rows):
+        assert 0 < part.stop - part.start <= rows
+        assert within[-1] == part.stop - part.start
+        seen += list(np.repeat(first + np.arange(len(within) - 1), np.diff(within)))
+    np.testing.assert_array_equal(seen, np.repeat(np.arange(len(sizes)), sizes))
+
+
+def test_kept_and_read_again(fitted, tmp_path):
+    fitted.save(tmp_path / "m")
+    np.testing.assert_array_equal(Estimator.load(tmp_path / "m").transform(ragged(2)), fitted.transform(ragged(2)))
+
+
+def test_threads_change_nothing(fitted):
+    import numba
+
+    bags, threads = ragged(4, (300, 5, 700), d=3), numba.get_num_threads()
+    found = []
+    for n in {1, min(2, threads), threads}:
+        numba.set_num_threads(n)
+        found.append(fitted.transform(bags))
+    numba.set_num_threads(threads)
+    for other in found[1:]:
+        np.testing.assert_array_equal(other, found[0])
+
+
+# -- random features --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [RandomFourierEmbedding, OrthogonalRandomEmbedding])
+def test_features_are_cosines_and_sines(kind):
+    bags = ragged(1, (6, 2))
+    found = kind(8, bandwidth=0.7, random_state=3).fit(bags)
+    phase = 2 * np.pi * bags.X @ found.frequencies_.astype(float)
+    features = np.concatenate([np.cos(phase), np.sin(phase)], axis=1) / np.sqrt(8)
+    wanted = np.stack([features[:6].mean(axis=0), features[6:].mean(axis=0)])
+    np.testing.assert_allclose(found.transform(bags), wanted, atol=2e-6)
+
+
+def kernel_error(kind, n, seeds=20) -> float:
+    """Root mean squared error of inner products of single points against the Gaussian kernel."""
+    x = np.random.default_rng(0).normal(size=(12, 8))
+    exact = np.exp(-((x[:, None] - x[None]) ** 2).sum(axis=2) / (2 * 2.5**2))
+    errors = []
+    for s in range(seeds):
+        v = kind(n, bandwidth=2.5, random_state=s).fit_transform(list(x[:, None])).astype(float)
+        errors.append(v @ v.T - exact)
+    return float(np.sqrt(np.mean(np.square(errors))))
+
+
+def test_inner_products_converge_to_the_kernel_at_the_expected_rate():
+    sizes = np.array([16, 64, 256, 1024])
+    for kind in (RandomFourierEmbedding, OrthogonalRandomEmbedding):
+        errors = [kernel_error(kind, n) for n in sizes]
+        slope = np.polyfit(np.log(sizes), np.log(errors), 1)[0]
+        assert -0.65 < slope < -0.35, (kind, slope)  # 1/√F
+    assert kernel_error(OrthogonalRandomEmbedding, 64) < 0.9 * kernel_error(RandomFourierEmbedding, 64)
+
+
+def test_a_wrong_bandwidth_is_noticed():
+    x = np.random.default_rng(0).normal(size=(12, 8))
+    exact = np.exp(-((x[:, None] - x[None]) ** 2).sum(axis=2) / (2 * 2.5**2))
+    v = RandomFourierEmbedding(1024, bandwidth=2.5 * np.sqrt(2), random_state=0).fit_transform(list(x[:, None]))
+    assert np.sqrt(np.mean((v @ v.T - exact) ** 2)) > 5 * kernel_error(RandomFourierEmbedding, 1024, 3)
+
+
+def test_the_median_distance_is_the_bandwidth():
+    x = np.random.default_rng(1).normal(size=(400, 2))
+    distances = np.linalg.norm(x[:, None] - x[None], axis=2)[np.triu_indices(400, 1)]
+    assert RandomFourierEmbedding(2).fit([x]).bandwidth_ == pytest.approx(np.median(distances), rel=1e-5)
+    assert RandomFourierEmbedding(2, scale=2.0).fit([x]).bandwidth_ == pytest.approx(2 * np.median(distances), rel=1e-5)
+    with pytest.raises(ConfigError, match="bandwidth"):
+        RandomFourierEmbedding(2, bandwidth=-1).fit([x])
+
+
+# -- words and components ---------------------------------------------------------------------------------------------
+
+
+def test_words_are_the_nearest_centres():
+    bags = ragged(2, (50, 20))
+    found = BagOfWordsEmbedding(6, random_state=0).fit(bags)
+    nearest = np.argmin(((bags.X[:, None] - found.centres_) ** 2).sum(axis=2), axis=1)
+    wanted = np.stack([np.bincount(nearest[:50], minlength=6) / 50, np.bincount(nearest[50:], minlength=6) / 20])
+    np.testing.assert_allclose(found.transform(bags), wanted, atol=1e-6)
+
+
+def test_centres_are_where_the_clusters_are():
+    rng = np.random.default_rng(0)
+    true = np.array([[0, 0], [10, 0], [0, 10]])
+    found = BagOfWordsEmbedding(3, random_state=0).fit([true[rng.integers(0, 3, 300)] + rng.normal(0, 0.1, (300, 2))])
+    order = np.argsort(found.centres_ @ [1, 2])
+    np.testing.assert_allclose(found.centres_[order], true, atol=0.1)
+
+
+def test_fewer_distinct_instances_than_words():
+    assert BagOfWordsEmbedding(5).fit([np.ones((4, 2)), np.zeros((3, 2))]).transform([np.zeros((2, 2))]).shape == (1, 2)
+
+
+def log_likelihood(x, weights, means, deviations) -> float:
+    """Mean log-likelihood of instances under a diagonal mixture, by SciPy."""
+    density = sum(
+        w * multivariate_normal(m, np.diag(s**2)).pdf(x) for w, m, s in zip(weights, means, deviations, strict=True)
+    )
+    return float(np.mean(np.log(density)))
+
+
+def finite_differences(e, x, step=1e-4) -> np.ndarray:
+    """φ from the gradient of the log-likelihood: ∂/∂μ times σ/√w, ∂/∂σ times σ/√(2w)."""
+    out = np.empty((len(e.weights_), 2 * x.shape[1]))
+    for k, j in np.ndindex(len(e.weights_), x.shape[1]):
+        for part, column in (("means_", j), ("deviations_", x.shape[1] + j)):
+            values = []
+            for sign in (1, -1):
+                moved = {n: getattr(e, n).copy() for n in ("means_", "deviations_")}
+                moved[part][k, j] += sign * step
+                values.append(log_likelihood(x, e.weights_, moved["means_"], moved["deviations_"]))
+            scale = e.deviations_[k, j] / np.sqrt(e.weights_[k] * (1 if part == "means_" else 2))
+            out[k, column] = scale * (values[0] - values[1]) / (2 * step)
+    return out.reshape(-1)
+
+
+def test_fisher_vector_is_the_scaled_gradient_of_the_log_likelihood():
+    bags = ragged(1, (60, 7))
+    e = FisherVectorEmbedding(3, random_state=0).fit(bags)
+    found = e.transform(bags)
+    for row, x in zip(found, (bags.X[:60], bags.X[60:]), strict=True):
+        np.testing.assert_allclose(row, finite_differences(e, x), atol=2e-4)
+    wrong = found.reshape(2, 3, 2, 3).copy()
+    wrong[:, :, 1] *= np.sqrt(2)  # the factor that is easily forgotten
+    with pytest.raises(AssertionError):
+        np.testing.assert_allclose(wrong[0].ravel(), finite_differences(e, bags.X[:60]), atol=2e-4)
+
+
+def test_mixture_is_fitted():
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.normal([0, 0], [1, 0.2], (4000, 2)), rng.normal([6, 3], [0.5, 2], (2000, 2))])
+    e = FisherVectorEmbedding(2, random_state=0).fit([x])
+    order = np.argsort(e.means_[:, 0])
+    np.testing.assert_allclose(e.weights_[order], [2 / 3, 1 / 3], atol=0.02)
+    np.testing.assert_allclose(e.means_[order], [[0, 0], [6, 3]], atol=0.15)
+    np.testing.assert_allclose(e.deviations_[order], [[1, 0.2], [0.5, 2]], rtol=0.06)
+    np.testing.assert_allclose(e.transform([x]), 0, atol=0.02)  # at the optimum the gradient vanishes
+
+
+def test_moments_are_mean_and_covariance():
+    bags = ragged(3, (30, 8), weighted=True)
+    for row, part in zip(MomentEmbedding().fit_transform(bags), (slice(0, 30), slice(30, 38)), strict=True):
+        x, w = bags.X[part], bags.weights[part]
+        cov = np.cov(x.T, aweights=w, ddof=0)[np.triu_indices(3)]
+        np.testing.assert_allclose(row, [*np.average(x, axis=0, weights=w), *cov], atol=1e-5)
+
+
+# -- kernels with a planted mistake -----------------------------------------------------------------------------------
+
+
+def fourier_reference(turns, weights, offsets):
+    both = np.concatenate([np.cos(2 * np.pi * turns), np.sin(2 * np.pi * turns)], axis=1) * weights[:, None]
+    return np.add.reduceat(both, offsets[:-1], axis=0)
+
+
+def wrong_fourier_sums(turns, weights, offsets, out):
+    kernels.fourier_sums.py_func(turns - np.floor(turns), weights, offsets, out)
+    out[:, turns.shape[1] :] *= -1  # the sign of the sine
+
+
+@pytest.mark.parametrize(("kernel", "right"), [(kernels.fourier_sums, True), (wrong_fourier_sums, False)])
+def test_fourier_sums(kernel, right):
+    rng = np.random.default_rng(0)
+    turns = rng.normal(0, 3, (20, 5)).astype(np.float32)
+    weights, offsets = rng.random(20).astype(np.float32), np.array([0, 3, 4, 20])
+    out = np.empty((3, 10), np.float32)
+    kernel(turns, weights, offsets, out)
+    assert np.allclose(out, fourier_reference(turns.astype(float), weights, offsets), atol=1e-5) == right
+
+
+def wrong_largest(scores, found):
+    found[:] = scores.shape[1] - 1 - np.argmax(scores[:, ::-1], axis=1)  # the last of equal ones
+
+
+@pytest.mark.parametrize(("kernel", "right"), [(kernels.largest, True), (wrong_largest, False)])
+def test_largest(kernel, right):
+    scores = np.random.default_rng(0).integers(0, 3, (30, 7)).astype(np.float32)
+    found = np.empty(30, np.int64)
+    kernel(scores, found)
+    assert (found == scores.argmax(axis=1)).all() == right
+
+
+def test_histogram_and_softmax_kernels():
+    rng = np.random.default_rng(0)
+    found, weights = rng.integers(0, 4, 12), rng.random(12).astype(np.float32)
+    out = np.zeros((2, 4), np.float32)
+    kernels.histogram_sums(found, weights, np.array([0, 5, 12]), out)
+    np.testing.assert_allclose(out[1], np.bincount(found[5:], weights[5:], 4), rtol=1e-6)
+    scores = rng.normal(0, 20, (6, 4)).astype(np.float32)
+    p = np.exp(scores - scores.max(axis=1, keepdims=True))
+    kernels.less_row_maximum(scores)
+    np.exp(scores, out=scores)
+    kernels.scaled_to_sum(scores, np.full(6, 2, np.float32))
+    np.testing.assert_allclose(scores, 2 * p / p.sum(axis=1, keepdims=True), rtol=1e-5)
+
+
+# -- bad input --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("bags", "said"),
+    [
+        ([np.ones((2, 2)), np.ones((0, 2))], "empty bags: 1"),
+        ([np.ones((2, 2)), np.ones((3, 3))], "bag 1: has 3 covariates, bag 0 has 2"),
+        ([np.ones((2, 2)), np.ones(2)], "bag 1: must be"),
+        ([np.ones((2, 2)), np.full((1, 2), np.nan)], "in bag 1"),
+        ([], "no bags"),
+    ],
+)
+def test_bad_bags_are_named(bags, said):
+    with pytest.raises(DataError, match=said):
+        RandomFourierEmbedding(2).fit(bags)
+
+
+def test_other_bad_input(fitted):
+    with pytest.raises(DataError, match="have 2 covariates, this embedding knows 3"):
+        fitted.transform([np.ones((2, 2))])
+    with pytest.raises(DataError, match="bag 1: all weights are zero"):
+        fitted.transform(Bags(np.ones((3, 3)), [0, 2, 3], weights=[1, 1, 0]))
+    with pytest.raises(DataError, match="2 values for 1 bags"):
+        as_bags([np.ones((2, 2))], [1.0, 2.0])
+    with pytest.raises(ConfigError, match="order"):
+        MomentEmbedding(order=3).fit([np.ones((2, 2))])
+
+
+def test_first_instances():
+    bags = Bags(np.arange(6.0)[:, None], [0, 1, 4, 6], weights=np.arange(6.0), target=[1, 2, 3])
+    short = first_instances(bags, 2)
+    np.testing.assert_array_equal(short.X[:, 0], [0, 1, 2, 4, 5])
+    np.testing.assert_array_equal(short.weights, short.X[:, 0])
+    np.testing.assert_array_equal(short.offsets, [0, 1, 3, 5])
+    assert first_instances(bags, 9) is bags

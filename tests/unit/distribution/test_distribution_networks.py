@@ -1,0 +1,176 @@
+"""Networks on sets: invariance, ragged bags, weights, learning, repeatability, bad input. Needs PyTorch."""
+
+import numpy as np
+import pytest
+
+from agglearn.distribution import DeepSetsClassifier, DeepSetsRegressor, PointNetClassifier
+from agglearn.distribution.sets import turned
+from agglearn.errors import ConfigError, DataError, NotAvailable
+from agglearn.estimator import Estimator
+from agglearn.observations import Bags
+
+SMALL = {
+    "features": (8, 6),
+    "regressor": (5,),
+    "steps": 30,
+    "batch_size": 8,
+    "random_state": 3,
+    "heads": 2,
+    "device": "cpu",
+}
+VARIANTS = {
+    "mean": {},
+    "sum": {"pooling": "sum"},
+    "max": {"pooling": "max"},
+    "attention": {"pooling": "attention"},
+    "equivariant": {"layers": "equivariant", "pooling": "max", "activation": "tanh"},
+}
+
+
+def made(n=40, seed=0, sizes=(3, 9), weighted=False) -> Bags:
+    """Ragged bags whose target is the mean of their first covariate."""
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(*sizes, n)
+    bag = np.repeat(np.arange(n), lengths)
+    x = rng.normal(size=(lengths.sum(), 2)) + rng.normal(size=n)[bag, None]
+    weights = rng.integers(1, 4, len(x)).astype(float) if weighted else None
+    target = np.bincount(bag, x[:, 0] * (1 if weights is None else weights)) / np.bincount(bag, weights)
+    return Bags(x, np.append(0, np.cumsum(lengths)), weights=weights, target=target)
+
+
+@pytest.fixture(params=list(VARIANTS))
+def fitted(request):
+    pytest.importorskip("torch")
+    return DeepSetsRegressor(**SMALL | VARIANTS[request.param]).fit(made())
+
+
+def test_order_of_instances_does_not_matter(fitted):
+    bags = made(6, 1, weighted=True)
+    rng = np.random.default_rng(0)
+    rows = np.concatenate(
+        [a + rng.permutation(b - a) for a, b in zip(bags.offsets[:-1], bags.offsets[1:], strict=True)]
+    )
+    shuffled = Bags(bags.X[rows], bags.offsets, weights=bags.weights[rows])
+    np.testing.assert_allclose(fitted.predict(shuffled), fitted.predict(bags), rtol=1e-4, atol=1e-5)
+
+
+def test_bags_are_alone_in_a_batch(fitted):
+    bags = made(5, 2)
+    alone = [fitted.predict(bags.take([b]))[0] for b in range(5)]
+    np.testing.assert_allclose(fitted.predict(bags), alone, rtol=1e-4, atol=1e-5)
+    same = made(4, 3, (5, 6))  # bags of one size take another way
+    mixed = Bags(np.vstack([same.X, np.ones((1, 2))]), np.append(same.offsets, len(same.X) + 1))
+    np.testing.assert_allclose(fitted.predict(mixed)[:4], fitted.predict(same), rtol=1e-4, atol=1e-5)
+
+
+def test_weights_count_instances(fitted):
+    bags = made(4, 5, weighted=True)
+    if fitted.pooling == "max":
+        times = np.ones(len(bags.X), int)  # how often an instance occurs does not matter
+    else:
+        times = bags.weights.astype(int)
+    offsets = np.append(0, np.cumsum(np.add.reduceat(times, bags.offsets[:-1])))
+    repeated = Bags(np.repeat(bags.X, times, axis=0), offsets)
+    np.testing.assert_allclose(fitted.predict(bags), fitted.predict(repeated), rtol=1e-4, atol=1e-5)
+    more = Bags(
+        np.vstack([bags.X, np.full((1, 2), 50.0)]), [*bags.offsets[:-1], len(bags.X) + 1], weights=[*bags.weights, 0]
+    )
+    np.testing.assert_allclose(fitted.predict(more), fitted.predict(bags), rtol=1e-4, atol=1e-5)
+
+
+def test_the_same_seed_gives_the_same_model(fitted, tmp_path):
+    again = type(fitted)(**fitted.get_params()).fit(made())
+    np.testing.assert_array_equal(again.predict(made(5, 7)), fitted.predict(made(5, 7)))
+    other = type(fitted)(**fitted.get_params() | {"random_state": 4}).fit(made())
+    assert (other.predict(made(5, 7)) != fitted.predict(made(5, 7))).any()
+    fitted.save(tmp_path / "m")
+    np.testing.assert_array_equal(Estimator.load(tmp_path / "m").predict(made(5, 7)), fitted.predict(made(5, 7)))
+
+
+def test_learns_a_mean():
+    pytest.importorskip("torch")
+    model = DeepSetsRegressor(
+        features=(16, 16), regressor=(8,), steps=300, rate=1e-2, batch_size=16, device="cpu", random_state=0
+    )
+    test = made(100, 11)
+    assert np.mean((model.fit(made(200)).predict(test) - test.target) ** 2) < 0.05 * test.target.var()
+    assert model.losses_[-1] < 0.3 * model.losses_[0]
+    wrong = Bags(made(200).X, made(200).offsets, target=np.random.default_rng(0).permutation(made(200).target))
+    assert np.mean((model.fit(wrong).predict(test) - test.target) ** 2) > 0.5 * test.target.var()
+
+
+@pytest.mark.parametrize("kind", [DeepSetsClassifier, PointNetClassifier])
+def test_classifiers_learn(kind):
+    pytest.importorskip("torch")
+    rng = np.random.default_rng(0)
+    y = rng.choice([3, 5, 8], 90)
+    bags = [rng.normal(0, 0.3 * c, (20, 3)) for c in y]
+    model = kind(
+        features=(16, 16),
+        regressor=(8,),
+        steps=200,
+        rate=5e-3,
+        batch_size=16,
+        augment="turn",
+        instances=10,
+        device="cpu",
+        random_state=0,
+    )
+    model.fit(bags[:60], y[:60])
+    assert (model.predict(bags[60:]) == y[60:]).mean() > 0.75
+    assert set(model.predict(bags)) <= {3, 5, 8}
+    np.testing.assert_allclose(model.predict_proba(bags).sum(axis=1), 1)
+
+
+def test_vectors_as_targets_and_early_stopping():
+    pytest.importorskip("torch")
+    bags = made(30)
+    model = DeepSetsRegressor(**SMALL | {"patience": 1, "rate": 0.5, "steps": 100})
+    model.fit(bags, np.column_stack([bags.target, -bags.target]))
+    assert model.predict(bags).shape == (30, 2)
+    assert len(model.losses_) < 25
+
+
+def test_which_bags_are_learned_from():
+    pytest.importorskip("torch")
+    bags = made(40)
+    found = DeepSetsRegressor(**SMALL | {"n_bags": 20, "n_validation": 10, "bag_size": 3}).fit(bags)
+    rest = bags.take(np.arange(30))
+    np.testing.assert_array_equal(
+        DeepSetsRegressor(**SMALL | {"n_validation": 10, "bag_size": 3}).fit(rest).predict(bags), found.predict(bags)
+    )
+
+
+def test_turned_clouds_keep_their_shape():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(10, 3)).astype(np.float32)
+    new = turned(x, np.array([4, 6]), rng)
+    for part in (slice(0, 4), slice(4, 10)):
+        gram = lambda v: v[:, :2] @ v[:, :2].T  # noqa: E731
+        factor = new[part, 2] / x[part, 2]
+        assert np.ptp(factor) < 1e-5
+        np.testing.assert_allclose(gram(new[part]), factor[0] ** 2 * gram(x[part]), atol=1e-4)
+    assert not np.allclose(new[:, :2] / x[:, :2], (new[:, 2] / x[:, 2])[:, None])
+
+
+def test_bad_input():
+    pytest.importorskip("torch")
+    for wrong in ({"pooling": "median"}, {"layers": "x"}, {"activation": "x"}, {"augment": "x"}, {"device": "x"}):
+        with pytest.raises(ConfigError, match=next(iter(wrong))):
+            DeepSetsRegressor(**SMALL | wrong).fit(made())
+    with pytest.raises(ConfigError, match="heads: 4 does not divide"):
+        DeepSetsRegressor(**SMALL | {"pooling": "attention", "heads": 4}).fit(made())
+    with pytest.raises(DataError, match="one bag only"):
+        DeepSetsRegressor(**SMALL).fit([np.ones((2, 2))], [1.0])
+    with pytest.raises(DataError, match="one class only"):
+        DeepSetsClassifier(**SMALL).fit([np.ones((2, 2))] * 4, [1, 1, 1, 1])
+    with pytest.raises(DataError, match="have 3 covariates, this model knows 2"):
+        DeepSetsRegressor(**SMALL).fit(made()).predict([np.ones((2, 3))])
+
+
+def test_without_pytorch_it_says_what_to_do(monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(NotAvailable, match="make torch"):
+        DeepSetsRegressor(**SMALL).fit(made())

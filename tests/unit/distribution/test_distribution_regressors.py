@@ -1,0 +1,171 @@
+"""Ridge regressions, logistic regression and their composition with embeddings, against scikit-learn and by hand."""
+
+import numpy as np
+import pytest
+from sklearn.kernel_ridge import KernelRidge as Reference
+from sklearn.linear_model import LogisticRegression, Ridge
+
+from agglearn.distribution import (
+    BagOfWordsEmbedding,
+    EmbeddingClassifier,
+    EmbeddingRegressor,
+    KernelRidge,
+    LinearRidge,
+    MomentEmbedding,
+    MultinomialLogistic,
+    OrthogonalRandomEmbedding,
+)
+from agglearn.errors import ConfigError, DataError
+from agglearn.estimator import Estimator
+from agglearn.observations import Bags
+
+
+def problem(n, d, k=2, seed=0):
+    rng = np.random.default_rng(seed)
+    z = rng.normal(size=(n, d)) @ np.diag(np.logspace(0, -3, d))
+    return z, z @ rng.normal(size=(d, k)) * 10 + rng.normal(size=(n, k))
+
+
+@pytest.mark.parametrize(("n", "d"), [(30, 5), (12, 40), (20, 20)])
+@pytest.mark.parametrize("strength", [1e-6, 1e-2, 10.0])
+def test_linear_ridge_is_that_of_scikit_learn(n, d, strength):
+    z, y = problem(n, d)
+    found = LinearRidge([strength]).fit(z, y)
+    wanted = Ridge(alpha=found.l2_, solver="svd").fit(z, y)
+    new = problem(9, d, seed=1)[0]
+    np.testing.assert_allclose(found.predict(new), wanted.predict(new), rtol=1e-6, atol=1e-6)
+    with pytest.raises(AssertionError):  # a penalised intercept would be wrong
+        np.testing.assert_allclose(
+            found.predict(new), Ridge(alpha=found.l2_, fit_intercept=False).fit(z, y + 5).predict(new), rtol=1e-3
+        )
+
+
+@pytest.mark.parametrize(("n", "d"), [(15, 4), (12, 30)])
+def test_leave_one_out_is_what_it_says(n, d):
+    z, y = problem(n, d)
+    found = LinearRidge([0.1]).fit(z, y)
+    errors = [
+        (y[i] - Ridge(alpha=found.l2_).fit(np.delete(z, i, 0), np.delete(y, i, 0)).predict(z[i : i + 1])[0]) ** 2
+        for i in range(n)
+    ]
+    assert found.score_ == pytest.approx(np.mean(errors), rel=1e-5)
+
+
+def test_held_out_vectors_choose_the_strength():
+    z, y = problem(40, 10)
+    held = problem(50, 10)[0], problem(50, 10)[1]
+    found = LinearRidge().fit(z, y, held)
+    from agglearn.distribution.ridge import STRENGTHS
+
+    errors = [np.mean((LinearRidge([s]).fit(z, y).predict(held[0]) - held[1]) ** 2) for s in STRENGTHS]
+    assert found.strength_ == STRENGTHS[np.argmin(errors)]
+    assert found.score_ == pytest.approx(min(errors))
+
+
+def test_singular_vectors_need_no_warning(recwarn):
+    z = np.repeat(np.random.default_rng(0).normal(size=(20, 1)), 60, axis=1)  # rank 1
+    found = LinearRidge().fit(z, z[:, 0] * 3 + 1)
+    np.testing.assert_allclose(found.predict(z)[:, 0], z[:, 0] * 3 + 1, atol=1e-5)
+    KernelRidge().fit(z, z[:, 0])
+    KernelRidge().fit(np.zeros((5, 2)), np.arange(5))  # all vectors alike
+    assert not recwarn.list
+
+
+def test_kernel_ridge_is_that_of_scikit_learn():
+    z, y = problem(25, 3)
+    found = KernelRidge(widths=[1.0], strengths=[1e-3]).fit(z, y[:, :1])
+    kernel = lambda a, b: np.exp(-((a[:, None] - b[None]) ** 2).sum(axis=2) / (2 * found.width_**2))  # noqa: E731
+    centring = np.eye(25) - 1 / 25  # a free intercept: kernel and targets centred
+    k = centring @ kernel(z, z) @ centring
+    reference = Reference(alpha=found.ridge_.l2_, kernel="precomputed").fit(k, y[:, :1] - y[:, :1].mean())
+    new = problem(6, 3, seed=1)[0]
+    cross = (kernel(new, z) - kernel(z, z).mean(axis=0)) @ centring
+    np.testing.assert_allclose(found.predict(new), reference.predict(cross) + y[:, :1].mean(), rtol=1e-5)
+
+
+def test_few_landmarks_come_near():
+    rng = np.random.default_rng(0)
+    z = rng.uniform(-2, 2, (400, 1))
+    exact, few = (KernelRidge(landmarks=m, random_state=0).fit(z, np.sin(3 * z)) for m in (400, 60))
+    new = np.linspace(-1.9, 1.9, 50)[:, None]
+    np.testing.assert_allclose(few.predict(new), np.sin(3 * new), atol=1e-3)
+    np.testing.assert_allclose(exact.predict(new), np.sin(3 * new), atol=1e-3)
+
+
+def test_logistic_is_that_of_scikit_learn():
+    rng = np.random.default_rng(0)
+    z, y = rng.normal(size=(200, 4)), rng.integers(0, 3, 200)
+    z[:, 0] += y
+    found = MultinomialLogistic([1.0], random_state=0).fit(z, y)
+    # the first class has weights 0, the reference's are free: equal in the limit of no penalty
+    free = MultinomialLogistic([1e-4], random_state=0).fit(z, y)
+    wanted = LogisticRegression(C=1e6, max_iter=2000, tol=1e-10).fit(z, y)
+    np.testing.assert_allclose(free.predict_proba(z), wanted.predict_proba(z), atol=2e-3)
+    assert abs(found.coef_[:, :-1]).sum() < abs(free.coef_[:, :-1]).sum()
+
+
+def test_classes_keep_their_names():
+    bags = [
+        np.full((3, 2), c * 1.0) + np.random.default_rng(i).normal(0, 0.1, (3, 2)) for i in range(20) for c in (2, 7)
+    ]
+    y = np.array([2, 7] * 20)
+    model = EmbeddingClassifier(MomentEmbedding(order=1), MultinomialLogistic(), random_state=0).fit(bags, y)
+    assert (model.predict(bags) == y).all()
+    np.testing.assert_array_equal(model.classes_, [2, 7])
+    np.testing.assert_allclose(model.predict_proba(bags).sum(axis=1), 1)
+
+
+def made(n=60, seed=0):
+    """Bags whose target is the mean of their first covariate, squared."""
+    rng = np.random.default_rng(seed)
+    centres = rng.uniform(-1, 1, n)
+    bags = [np.column_stack([rng.normal(c, 0.1, 30), rng.normal(size=30)]) for c in centres]
+    return Bags(np.concatenate(bags), np.arange(0, 30 * n + 1, 30), target=centres**2)
+
+
+@pytest.mark.parametrize("regressor", [LinearRidge(), KernelRidge()])
+@pytest.mark.parametrize("n_validation", [0, 20])
+def test_embedding_and_regressor_learn(regressor, n_validation, tmp_path):
+    bags, test = made(80), made(40, 1)
+    model = EmbeddingRegressor(
+        OrthogonalRandomEmbedding(32), regressor, {"scale": [0.05, 1.0]}, n_validation=n_validation, random_state=0
+    ).fit(bags)
+    assert model.tuned_ == {"scale": 1.0}
+    assert np.mean((model.predict(test) - test.target) ** 2) < 0.1 * test.target.var()
+    model.save(tmp_path / "m")
+    np.testing.assert_array_equal(Estimator.load(tmp_path / "m").predict(test), model.predict(test))
+
+
+def test_which_bags_are_learned_from():
+    bags = made(30)
+    few = EmbeddingRegressor(MomentEmbedding(), LinearRidge(), n_bags=10, n_validation=5, bag_size=7).fit(bags)
+    parts = [bags.X[30 * b : 30 * b + 7] for b in range(30)]
+    vectors = MomentEmbedding().fit(parts[5:15]).transform(parts)
+    wanted = LinearRidge().fit(vectors[5:15], bags.target[5:15], (vectors[:5], bags.target[:5]))
+    np.testing.assert_allclose(few.predict(bags), wanted.predict(vectors)[:, 0], atol=1e-6)
+
+
+def test_vectors_as_targets():
+    bags = made(40)
+    y = np.column_stack([bags.target, 1 - bags.target])
+    found = EmbeddingRegressor(BagOfWordsEmbedding(10), LinearRidge(), random_state=0).fit(bags, y).predict(bags)
+    assert found.shape == (40, 2)
+    np.testing.assert_allclose(found.sum(axis=1), 1, atol=1e-4)
+
+
+def test_bad_input():
+    model = EmbeddingRegressor(MomentEmbedding(), LinearRidge())
+    with pytest.raises(DataError, match="needs a target"):
+        model.fit([np.ones((2, 2))])
+    with pytest.raises(DataError, match="have no target"):
+        model.fit(Bags(np.ones((2, 2)), [0, 1, 2]))
+    with pytest.raises(DataError, match="one bag only"):
+        model.fit([np.ones((2, 2))], [1.0])
+    with pytest.raises(DataError, match="3 values for 2 bags"):
+        model.fit([np.ones((2, 2)), np.ones((1, 2))], [1.0, 2, 3])
+    with pytest.raises(DataError, match="target: not a number for bag 1"):
+        model.fit([np.ones((2, 2)), np.ones((1, 2))], [1.0, np.nan])
+    with pytest.raises(ConfigError, match="n_bags: must be between 1 and the 30"):
+        EmbeddingRegressor(MomentEmbedding(), LinearRidge(), n_bags=31).fit(made(30))
+    with pytest.raises(DataError, match="one class only"):
+        EmbeddingClassifier(MomentEmbedding(), MultinomialLogistic()).fit([np.ones((2, 2))] * 3, [1, 1, 1])
