@@ -19,7 +19,7 @@ from agglearn.observations import ContingencyTables
 from agglearn.observations.privacy import projected, release_tables, seeded
 
 FEATURES = ["rate_marriage", "age", "yrs_married", "children", "religious"]
-EPSILONS, SEEDS, LABEL = (0.1, 0.3, 1.0, 3.0, 10.0), range(5), "label"
+EPSILONS, SEEDS, LABEL = (0.1, 0.3, 1.0, 3.0, 10.0), range(3), "label"
 
 
 def survey() -> pd.DataFrame:

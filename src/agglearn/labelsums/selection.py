@@ -167,7 +167,7 @@ def sums_score(model, held: LabelSums) -> float:
     return float((held.sums @ theta - np.logaddexp(0, z).sum()) / len(z))
 
 
-def tables_score(model: MaxEntClassifier, held: ContingencyTables, n_chains: int = 5000) -> float:
+def tables_score(model: MaxEntClassifier, held: ContingencyTables, n_chains: int = 2000) -> float:
     """Mean log-likelihood of the labels behind held-out tables, Σ c·θ + n₁b − n E ln(1 + e^{φ(x)·θ + b}), with x drawn from
     the model: P(Y|X) enters through label sums and through one expectation over features, which tables do not have."""
     layout = model._layout

@@ -15,6 +15,7 @@ from scipy.optimize import minimize
 from agglearn.proportions import kernels
 
 CHUNK = 256  # rows added up by one thread
+FEW = 1_000_000  # numbers in the covariates up to which their products are added up in double precision
 
 
 @dataclass
@@ -36,8 +37,9 @@ class Logistic:
 
     def __post_init__(self):
         if self.gram is None:
-            x = np.column_stack([self.x, np.ones(len(self.x), np.float32)])
-            weighted = x if self.weights is None else x * self.weights[:, None].astype(np.float32)
+            # few rows may come with λ below the rounding of single precision
+            x = np.column_stack([self.x, np.ones(len(self.x), float if self.x.size < FEW else np.float32)])
+            weighted = x if self.weights is None else x * self.weights[:, None].astype(x.dtype)
             self.gram = (x.T @ weighted).astype(float)
 
     @classmethod
