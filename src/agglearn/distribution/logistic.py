@@ -4,7 +4,7 @@ import numpy as np
 
 from agglearn.errors import DataError
 from agglearn.estimator import Estimator
-from agglearn.proportions.logistic import Logistic, scores, single, softmax
+from agglearn.proportions.logistic import CHUNK, Logistic, scores, single, softmax
 from agglearn.seeds import generator
 
 STRENGTHS = tuple(10.0**k for k in (1, 0, -1, -2, -3, -4))  # λ, on vectors of mean variance 1
@@ -48,12 +48,12 @@ class MultinomialLogistic(Estimator):
         losses = [_loss(theta, *held) for _, theta in path]
         best = int(np.argmin(losses))
         self.strength_, self.score_ = path[best][0], losses[best]
-        problem = Logistic.of(z, l2=self.strength_)
+        problem = _problem(z, self.strength_)
         self.coef_ = problem.fit(problem.moments(np.eye(len(self.classes_))[known]), path[best][1])
         return self
 
     def _path(self, z, y):
-        problem, theta = Logistic.of(z), None
+        problem, theta = _problem(z), None
         moments = problem.moments(np.eye(len(self.classes_))[y])
         for strength in STRENGTHS if self.strengths is None else self.strengths:
             theta = problem.at(strength).fit(moments, theta)
@@ -69,6 +69,13 @@ class MultinomialLogistic(Estimator):
     def predict(self, Z) -> np.ndarray:
         """(n,) most probable classes."""
         return self.classes_[self.predict_proba(Z).argmax(axis=1)]
+
+
+def _problem(z: np.ndarray, l2: float = 1.0) -> Logistic:
+    """The fitting problem with its bound in double precision: vectors are nearly collinear, and penalties small."""
+    x = np.column_stack([z.astype(float), np.ones(len(z))])
+    offsets = np.append(np.arange(0, len(z), CHUNK), len(z))
+    return Logistic(z, offsets, l2=l2, gram=x.T @ x)
 
 
 def _loss(theta, z, y) -> float:

@@ -183,14 +183,14 @@ def _scatter(rows, table, experiment, spec, titles):
     figure, axes = _panels(names, 3.6, {})
     labels = _series(others, spec.get("series", ["method"]), experiment)
     order = list(dict.fromkeys(labels))
-    ends = [others["mean_base"].min(), others["mean_base"].max()]
     for name, ax in zip(names, axes, strict=True):
         for k, label in enumerate(order):
             part = others[(panel == name) & (labels == label)]
             ax.scatter(
                 part["mean_base"], part["mean"], s=9, color=COLORS[k % len(COLORS)], label=label, alpha=0.7, lw=0
             )
-        ax.plot(ends, ends, color="0.6", lw=0.8, zorder=0)
+        here = others.loc[panel == name, "mean_base"]
+        ax.plot([here.min(), here.max()], [here.min(), here.max()], color="0.6", lw=0.8, zorder=0)
         ax.set_xlabel(spec.get("x_label", measure_name(spec["x"])))
     axes[0].set_ylabel(spec.get("y_label", measure_name(spec["y"])))
     axes[-1].legend(fontsize=7, frameon=False)

@@ -104,6 +104,13 @@ def test_logistic_is_that_of_scikit_learn():
     assert abs(found.coef_[:, :-1]).sum() < abs(free.coef_[:, :-1]).sum()
 
 
+def test_nearly_collinear_vectors_need_no_care():
+    rng = np.random.default_rng(0)
+    z = np.repeat(rng.normal(size=(150, 3)), 60, axis=1) + 1e-4 * rng.normal(size=(150, 180))
+    y = (z[:, 0] > -0.5).astype(int) + (z[:, 0] > 0.5)
+    assert (MultinomialLogistic(random_state=0).fit(z, y).predict(z) == y).mean() > 0.9
+
+
 def test_classes_keep_their_names():
     bags = [
         np.full((3, 2), c * 1.0) + np.random.default_rng(i).normal(0, 0.1, (3, 2)) for i in range(20) for c in (2, 7)
