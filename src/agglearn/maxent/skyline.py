@@ -11,7 +11,7 @@ from agglearn.maxent.sparse_logistic import PARTS, WORTH_THREADS, SparseLogistic
 from agglearn.maxent.warming import tiny_records
 from agglearn.observations import Records
 
-STRONGEST, WEAKEST = 10, -6  # exponents of the λ path
+FIRST, STRONGEST, WEAKEST = 7, 12, -6  # exponents of the λ path
 
 
 class LogisticSkyline(Estimator):
@@ -20,8 +20,9 @@ class LogisticSkyline(Estimator):
     Parameters
     ----------
     quadratic : one weight per modality and per pair of modalities; False for modalities only.
-    l2 : λ in λ‖θ‖², added to the negative log-likelihood of all records; `path` to choose it: from strong to weak
-        on a log2 grid, each fit started from the last, until the rows held out say that it got worse.
+    l2 : λ in λ‖θ‖², added to the negative log-likelihood of all records; `path` to choose it: from λ = 2⁷ to weaker ones
+        (where these are worse, to stronger ones) on a log2 grid, each fit started from the last, until the rows held
+        out say that it got worse.
     max_iter : L-BFGS iterations per fit.
     validation : share of the records held out to choose λ; the model is then fitted to all of them.
     tol : L-BFGS stops when an iteration gains less than this share of the loss.
@@ -36,7 +37,7 @@ class LogisticSkyline(Estimator):
 
     observes = Records
 
-    def __init__(self, quadratic=True, l2="path", max_iter=200, validation=0.2, tol=1e-7, random_state=None):
+    def __init__(self, quadratic=True, l2="path", max_iter=200, validation=0.2, tol=1e-8, random_state=None):
         self.quadratic = quadratic
         self.l2 = l2
         self.max_iter = max_iter
@@ -71,17 +72,20 @@ class LogisticSkyline(Estimator):
         held = np.zeros(len(y), bool)
         held[rng.permutation(len(y))[: max(1, round(self.validation * len(y)))]] = True
         problem, index_held = grouped(index, row_of[~held], y[~held], size), index[:, row_of[held]]
-        solution, tried, solutions = None, [], []
-        for exponent in range(STRONGEST, WEAKEST - 1, -1):
-            solution = problem.fit(2.0**exponent, solution, self.max_iter, tol=1e-6)
-            solutions.append(solution)
-            tried.append((2.0**exponent, log_likelihood(y[held], predict(index_held, solution[:-1], solution[-1]))))
-            if len(tried) > 1 and tried[-1][1] < tried[-2][1]:
+        tried, best = [], (-np.inf, None, None)
+        weaker, stronger = range(FIRST, WEAKEST - 1, -1), range(FIRST + 1, STRONGEST + 1)
+        for exponents in (weaker, stronger):
+            for exponent in exponents:
+                solution = problem.fit(2.0**exponent, best[2], self.max_iter, tol=1e-6)
+                score = log_likelihood(y[held], predict(index_held, solution[:-1], solution[-1]))
+                tried.append((2.0**exponent, score))
+                if score < best[0]:
+                    break
+                best = score, 2.0**exponent, solution
+            if best[1] < 2.0**FIRST:
                 break
-        self.path_ = np.array(tried)
-        best = int(np.argmax(self.path_[:, 1]))
-        self.l2_ = float(self.path_[best, 0])
-        return solutions[best]
+        self.path_, self.l2_ = np.array(tried), best[1]
+        return best[2]
 
     def predict_proba(self, frame) -> np.ndarray:
         """(n, 2) probabilities of both labels for raw columns, matched by name; cells never seen add nothing."""

@@ -67,6 +67,16 @@ def test_skyline_path_goes_from_strong_to_weak_and_stops(records):
     assert np.allclose(model.predict_proba(records), again.predict_proba(records), atol=1e-3)
 
 
+def test_skyline_path_turns_to_strong_penalties_where_nothing_can_be_learned(records):
+    chosen = []
+    for seed in range(6):
+        label = np.random.default_rng(seed).permutation(records["label"][:300])
+        model = LogisticSkyline(random_state=0).fit(Records.from_records(records[:300].assign(label=label), "label"))
+        assert model.l2_ == model.path_[np.argmax(model.path_[:, 1]), 0]
+        chosen.append(model.l2_ / model.path_[0, 0])
+    assert max(chosen) > 2
+
+
 def test_skyline_on_unseen_values_and_cells(records):
     model = LogisticSkyline(l2=1.0).fit(Records.from_records(records, "label"))
     odd = records.head(1).assign(f0="new", f1="new", f2="new")
