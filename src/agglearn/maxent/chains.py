@@ -6,9 +6,7 @@ import numpy as np
 from agglearn.maxent import kernels
 from agglearn.maxent.layout import Layout
 
-WIDE = (
-    256  # modalities from which `auto` takes Metropolis–Hastings; a rough choice: at 1,000 it is near even with Gibbs
-)
+WIDE = 1000  # modalities from which `auto` takes Metropolis–Hastings: there it is about even with Gibbs, at 300 behind
 UNIFORM_SHARE = 0.05  # of proposals, so that every modality is proposed
 
 

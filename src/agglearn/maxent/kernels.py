@@ -29,7 +29,7 @@ from agglearn.maxent.lanes import (
 )
 
 CLOSED = np.float32(-1e30)
-BLOCK = LANES * LANES  # columns that a chain's sums of wide features take at a time
+WIDE_ROWS = 64  # columns from which a chain reads its rows one by one, not beside those of other chains
 SHIFT = 43  # low bits: sums of up to 2^20 probabilities in units of 2^-23
 SEGMENT = 1 << 20  # chains that one accumulator can hold
 UNIT = float(1 << 23)
@@ -134,48 +134,19 @@ def exp_lanes(x):
 
 
 @njit(cache=True)
-def wide_block(weights, rows, b, place, room, out):
-    """`conditional` for `BLOCK` columns, written from `place` on. Each chain reads its rows in longer pieces: weights of
-    wide features are in no cache, and memory gives whole lines."""
-    for c in range(LANES):
-        s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = splat(np.float32(0.0))
-        for at in rows:
-            first = at[c] + b
-            s0 += load(weights, first)
-            s1 += load(weights, first + LANES)
-            s2 += load(weights, first + 2 * LANES)
-            s3 += load(weights, first + 3 * LANES)
-            s4 += load(weights, first + 4 * LANES)
-            s5 += load(weights, first + 5 * LANES)
-            s6 += load(weights, first + 6 * LANES)
-            s7 += load(weights, first + 7 * LANES)
-        store(room, BLOCK * c, s0)
-        store(room, BLOCK * c + LANES, s1)
-        store(room, BLOCK * c + 2 * LANES, s2)
-        store(room, BLOCK * c + 3 * LANES, s3)
-        store(room, BLOCK * c + 4 * LANES, s4)
-        store(room, BLOCK * c + 5 * LANES, s5)
-        store(room, BLOCK * c + 6 * LANES, s6)
-        store(room, BLOCK * c + 7 * LANES, s7)
-    for i in range(0, BLOCK, LANES):
-        store_transposed(
-            out, place + LANES * i,
-            load(room, i), load(room, BLOCK + i), load(room, 2 * BLOCK + i), load(room, 3 * BLOCK + i),
-            load(room, 4 * BLOCK + i), load(room, 5 * BLOCK + i), load(room, 6 * BLOCK + i), load(room, 7 * BLOCK + i),
-        )  # fmt: skip
-
-
-@njit(cache=True)
 def conditional(weights, rows, first, width, room, out):
     """Log-weights of `width` columns from `first` on, up to a constant, for the chains of a group.
 
     weights : flat. rows : (D + 1, LANES) where each chain's rows begin in it: one for each of its modalities, whose
-    own block is 0, and the single weights. room : (LANES · BLOCK,) to work. out : (width, LANES), flat.
+    own block is 0, and the single weights. room : (width,) to work. out : (width, LANES), flat.
     """
-    narrow = first + width // BLOCK * BLOCK
-    for b in range(first, narrow, BLOCK):
-        wide_block(weights, rows, b, LANES * (b - first), room, out)
-    for b in range(narrow, first + width, LANES):
+    if width >= WIDE_ROWS:
+        for c in range(LANES):
+            wide_conditional(weights, rows[:, c], first, width, room)
+            for k in range(width):
+                out[k * LANES + c] = room[k]
+        return
+    for b in range(first, first + width, LANES):
         s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = splat(np.float32(0.0))
         for at in rows:
             s0 += load(weights, at[0] + b)
@@ -187,6 +158,25 @@ def conditional(weights, rows, first, width, room, out):
             s6 += load(weights, at[6] + b)
             s7 += load(weights, at[7] + b)
         store_transposed(out, LANES * (b - first), s0, s1, s2, s3, s4, s5, s6, s7)
+
+
+@njit(cache=True)
+def wide_conditional(weights, rows, first, width, room):
+    """`conditional` of one chain, row after row, four at a time: weights of wide features are in no cache, and memory is
+    fastest where it is read in long runs. rows : (D + 1,); room : (width,), overwritten."""
+    room[:width] = np.float32(0.0)
+    whole = len(rows) // 4 * 4
+    for r in range(0, whole, 4):
+        one, two, three, four = rows[r] + first, rows[r + 1] + first, rows[r + 2] + first, rows[r + 3] + first
+        for b in range(0, width, LANES):
+            some = (load(weights, one + b) + load(weights, two + b)) + (
+                load(weights, three + b) + load(weights, four + b)
+            )
+            store(room, b, load(room, b) + some)
+    for r in range(whole, len(rows)):
+        one = rows[r] + first
+        for b in range(0, width, LANES):
+            store(room, b, load(room, b) + load(weights, one + b))
 
 
 @njit(cache=True)
@@ -311,7 +301,7 @@ def gibbs(
     """
     parts, n = acc.shape[0], len(chains)
     for part in prange(parts):
-        out, room = np.empty(LANES * weights.shape[2], np.float32), np.empty(LANES * BLOCK, np.float32)
+        out, room = np.empty(LANES * weights.shape[2], np.float32), np.empty(weights.shape[2], np.float32)
         u, drawn = np.zeros(LANES, np.float32), np.zeros(LANES, np.float32)
         rows, codes = np.zeros((chains.shape[1] + 1, LANES), np.int64), np.empty(chains.shape[1], np.int64)
         states, y, new = np.zeros(LANES, np.uint64), np.zeros(LANES, np.int64), np.zeros(LANES, np.int64)

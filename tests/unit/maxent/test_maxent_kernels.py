@@ -132,7 +132,7 @@ def check_spread(spread, layout, weights):
     rows = y * label + np.vstack([group.T.astype(int), np.full(kernels.LANES, layout.n_modalities)]) * stride
     for i, (offset, size) in enumerate(zip(layout.offsets, layout.sizes, strict=True)):
         width = int(layout.starts[i + 1] - layout.starts[i])
-        out, room = (np.empty(n * kernels.LANES, np.float32) for n in (width, kernels.BLOCK))
+        out, room = np.empty(width * kernels.LANES, np.float32), np.empty(width, np.float32)
         kernels.conditional(chains.weights.ravel(), rows, int(layout.starts[i]), width, room, out)
         out = out.reshape(width, kernels.LANES)
         assert (out[size:] < -1e29).all()
@@ -154,9 +154,9 @@ def test_spread_conditional_and_logit_are_the_model(layout, weights):
         check_spread(_one_half_only, layout, weights)
 
 
-def test_conditional_of_a_feature_wider_than_two_blocks(wide_tables):
+def test_conditional_of_a_wide_feature(wide_tables):
     wide = Layout.of(wide_tables)
-    assert wide.sizes.max() > 2 * kernels.BLOCK
+    assert wide.sizes.max() > kernels.WIDE_ROWS
     check_spread(kernels.spread, wide, np.random.default_rng(3).normal(size=(2, len(wide.rows))))
 
 
