@@ -69,7 +69,7 @@ def _nothing():
 
 
 def _panels(names: list, height: float, titles, most: int = 3):
-    columns = min(len(names), most)
+    columns = 2 if len(names) == 4 and most == 3 else min(len(names), most)
     lines = -(-len(names) // columns)
     figure, grid = plt.subplots(lines, columns, figsize=(min(4.2 * columns + 0.8, 13), height * lines), squeeze=False)
     for axes in grid.flat[len(names) :]:
