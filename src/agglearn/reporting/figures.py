@@ -69,7 +69,7 @@ def _nothing():
 
 
 def _panels(names: list, height: float, titles, most: int = 3):
-    columns = min(len(names), most)
+    columns = 2 if len(names) == 4 and most == 3 else min(len(names), most)
     lines = -(-len(names) // columns)
     figure, grid = plt.subplots(lines, columns, figsize=(min(4.2 * columns + 0.8, 13), height * lines), squeeze=False)
     for axes in grid.flat[len(names) :]:
@@ -274,6 +274,7 @@ def _lines_of(chosen, experiment, spec, titles, x_label):
                     part,
                     end,
                     spec.get("y_log"),
+                    len(order) <= MOST_BANDS,
                     color=_color(k),
                     label=label,
                     ls=STROKES[k // len(COLORS) % len(STROKES)],
@@ -302,6 +303,7 @@ def _lines_of(chosen, experiment, spec, titles, x_label):
 
 
 STROKES = ("-", "--", ":")
+MOST_BANDS = 8  # lines whose intervals can be told apart; of more they stand in the table only
 
 
 def _color(k: int) -> str:
@@ -326,7 +328,7 @@ def _readable(axis) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def _line(ax, part: pd.DataFrame, end: float | None, log: bool, **how) -> None:
+def _line(ax, part: pd.DataFrame, end: float | None, log: bool, band: bool, **how) -> None:
     """Means and intervals over x; a level line for what is known only at the end, where parameters are none. On a
     logarithmic axis an interval ends at the smallest value, since it may reach below 0."""
     means = np.array([[x, *mean_interval(g["value"]), g["value"].min()] for x, g in part.groupby("x")])
@@ -337,5 +339,5 @@ def _line(ax, part: pd.DataFrame, end: float | None, log: bool, **how) -> None:
         ax.axhline(means[0, 1], lw=1, alpha=0.8, **how)
         return
     ax.plot(means[:, 0], means[:, 1], lw=1.4, marker="." if len(means) < 15 else None, **how)
-    if np.isfinite(means[:, 2]).any():
+    if band and np.isfinite(means[:, 2]).any():
         ax.fill_between(means[:, 0], means[:, 2], means[:, 3], color=how["color"], alpha=0.15, lw=0)

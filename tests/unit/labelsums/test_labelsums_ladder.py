@@ -1,9 +1,13 @@
 """What the ladder adds: counted bags, learners of bags on records, the lowest and the highest step, shared features."""
 
+import json
+
 import numpy as np
 import pytest
-from samples import people
+from samples import ROOT, people
 
+from agglearn import config as configuration
+from agglearn.datasets import LogLinear
 from agglearn.encoding import FeatureMap, FrameEncoder
 from agglearn.errors import DataError, NotAvailable
 from agglearn.estimator import Estimator
@@ -11,7 +15,10 @@ from agglearn.evaluation import auc
 from agglearn.labelsums import BaseRateClassifier, BoostedTreesSkyline, RecordsLogistic
 from agglearn.observations import ContingencyTables, CountedBags, LabelSums, Records
 from agglearn.observations.privacy import release_bag_counts, seeded
+from agglearn.plan import Plan
 from agglearn.proportions import AlternatingMeanMapClassifier, CardinalityClassifier, OnRecords
+from agglearn.running import build, resolve
+from agglearn.tasks import Classification, Source
 
 
 @pytest.fixture(scope="module")
@@ -106,3 +113,23 @@ def test_a_learner_on_records_is_kept(records, tmp_path):
     again = Estimator.load(tmp_path / "m")
     np.testing.assert_allclose(again.predict_proba(records.frame), model.predict_proba(records.frame))
     assert isinstance(FrameEncoder.from_dict(again.encoder_.to_dict()), FrameEncoder)
+
+
+@pytest.mark.parametrize("experiment", ["labelsums_ladder", "labelsums_noisy_maxent", "labelsums_selection"])
+def test_every_method_on_drawn_records(experiment):
+    """The experiments' own settings, at scale smoke, on a population that needs no source."""
+    plan = Plan(configuration.load(ROOT, {"scale": "smoke", "run": [experiment]}))
+    params = {"n_features": 3, "n_modalities": 4, "n": 2000}
+    source, task = Source("loglinear", {}, params, LogLinear(**params).draw(0)), Classification()
+    seen = {}
+    for run in plan.runs(experiment):
+        if run.dataset != "adult":
+            continue
+        spec = json.loads(run.spec)
+        if run.slot not in seen:
+            seen[run.slot] = task.observe(source, resolve(spec["type"]), json.loads(run.observation_params), 0)
+        observation, truth = seen[run.slot]
+        model = build({"class": spec["class"], "params": json.loads(run.params)}, random_state=1).fit(observation)
+        found = {m.measure: m.value for m in task.measure(model, truth, ["nllh", "auc"])}
+        assert np.isfinite(list(found.values())).all(), run.method
+        assert found["auc"] >= 0.3, run.method
