@@ -44,7 +44,9 @@ def bags_of(n: int, size: int, d: int) -> Bags:
 
 def sampler_means(bags: Bags, embedding) -> np.ndarray:
     """Means of scikit-learn's random features of the same width, a bag's rows added up by NumPy."""
-    sampler = RBFSampler(gamma=0.5 / embedding.bandwidth_**2, n_components=embedding.n_sums_, random_state=0).fit(bags.X[:10])
+    sampler = RBFSampler(gamma=0.5 / embedding.bandwidth_**2, n_components=embedding.n_sums_, random_state=0).fit(
+        bags.X[:10]
+    )
     features = sampler.transform(bags.X)
     return np.add.reduceat(features, bags.offsets[:-1], axis=0) / bags.sizes[:, None]
 
@@ -91,7 +93,9 @@ def beside_peers(n: int = 200, size: int = 512, d: int = 32) -> None:
         row = {"": name, "M instances/s": n * size / seconds / 1e6, "MB/s": bags.X.nbytes / seconds / 1e6}
         rows.append(row | {"peer": peer, "its M instances/s": n * size / peers / 1e6, "ratio": peers / seconds})
         if peer and name[:3] != "RFF":  # random features of the peer are other features
-            rows[-1]["largest difference"] = float(abs(other(bags.take(range(20)), embedding) - embedding.transform(bags.take(range(20)))).max())
+            rows[-1]["largest difference"] = float(
+                abs(other(bags.take(range(20)), embedding) - embedding.transform(bags.take(range(20)))).max()
+            )
     show(f"{n} bags of {size} × {d}, features of the same width", rows)
 
 
@@ -107,14 +111,25 @@ def from_disk(n: int = 65_536, size: int = 512, d: int = 32) -> None:
         tracemalloc.start()
         bags = Bags(np.load(path, mmap_mode="c"), np.arange(0, n * size + 1, size))
         rows = []
-        for name, embedding in {"RFF, 256 frequencies": OrthogonalRandomEmbedding(256), "BOW, 200 words": BagOfWordsEmbedding(200)}.items():
+        for name, embedding in {
+            "RFF, 256 frequencies": OrthogonalRandomEmbedding(256),
+            "BOW, 200 words": BagOfWordsEmbedding(200),
+        }.items():
             embedding.fit(bags)
             tracemalloc.reset_peak()
             begin = time.perf_counter()
             vectors = embedding.transform(bags)
             seconds = time.perf_counter() - begin
             peak = tracemalloc.get_traced_memory()[1]
-            rows.append({"": name, "s": seconds, "M instances/s": n * size / seconds / 1e6, "peak MB": peak / 1e6, "of these the result": vectors.nbytes / 1e6})
+            rows.append(
+                {
+                    "": name,
+                    "s": seconds,
+                    "M instances/s": n * size / seconds / 1e6,
+                    "peak MB": peak / 1e6,
+                    "of these the result": vectors.nbytes / 1e6,
+                }
+            )
             del vectors
         tracemalloc.stop()
     show(f"{n:,} bags of {size} × {d} from disk, {n * size * d * 4 / 1e9:.1f} GB", rows)
@@ -147,7 +162,13 @@ def census(frequencies: int = 1024, components: int = 50) -> None:
         encoded = time.perf_counter()
         vectors = OrthogonalRandomEmbedding(frequencies, random_state=0).fit_transform(bags)
         end = time.perf_counter()
-    row = {"adult citizens": f"{read:,}", "read, s": parsed - begin, "encoded, s": encoded - parsed, "embedded, s": end - encoded, "together, s": end - begin}
+    row = {
+        "adult citizens": f"{read:,}",
+        "read, s": parsed - begin,
+        "encoded, s": encoded - parsed,
+        "embedded, s": end - encoded,
+        "together, s": end - begin,
+    }
     show(f"Persons of the survey (3.4M records) to {vectors.shape[1]} features of {len(vectors)} regions", [row])
 
 
