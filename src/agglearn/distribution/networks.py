@@ -12,6 +12,7 @@ from agglearn.observations import Bags
 from agglearn.seeds import generator, seed
 
 HELD_OUT = 0.2  # share of the bags for early stopping where none are set apart
+FIRST = 64  # bags whose pooled values give g its scale
 CHECKS = 10  # looks at the held-out loss in a training
 
 
@@ -26,7 +27,8 @@ class Plan(NamedTuple):
 class SetModel(BagModel):
     """A network on sets, trained with Adam on the bags' targets; subclasses fix the loss and the architecture's defaults.
 
-    The learning rate falls to 0 along a cosine; the weights of the look with the least held-out loss are kept. Covariates
+    Means of many instances differ little between bags, and training would stand still at first: pooled values of the first 64
+    bags are standardised before training, a matter of where it starts. The learning rate falls to 0 along a cosine; the weights of the look with the least held-out loss are kept. Covariates
     and targets are standardised. One thread on a CPU, so that results do not depend on their number; a CUDA device is used
     where `device` is `auto` and there is one.
 
@@ -35,8 +37,6 @@ class SetModel(BagModel):
     features, regressor : widths of the layers of φ and g. pooling : `mean`, `sum`, `max`, `attention`.
     layers : `dense`, or `equivariant`. activation : `elu`, `tanh`, `relu`, not after the last layer of φ.
     dropout : before the layers of g. heads : of attention.
-    gain : factor on pooled values. Means of many instances differ little between bags, and training stands still at first; `mean`
-        with the bag size as gain is `sum`, the pooling of DeepSets' public code.
     rate, clip, batch_size, steps : learning rate, norm at which gradients are clipped, bags per step, steps.
     patience : looks (of 10) without improvement after which training ends; None for never.
     instances : drawn of each bag per step, but in the last `full_share` of the steps, which take all; None for always all.
@@ -57,7 +57,7 @@ class SetModel(BagModel):
 
     def __init__(
         self, features=(50, 100, 50), regressor=(30, 30, 10), pooling="mean", layers="dense", activation="elu",
-        dropout=0.0, heads=5, gain=1.0, rate=1e-3, clip=5.0, batch_size=128, steps=2000, patience=None, instances=None,
+        dropout=0.0, heads=5, rate=1e-3, clip=5.0, batch_size=128, steps=2000, patience=None, instances=None,
         full_share=0.25, augment=None, n_bags=None, bag_size=None, n_validation=0, device="auto", random_state=None,
     ):  # fmt: skip
         self.features = features
@@ -67,7 +67,6 @@ class SetModel(BagModel):
         self.activation = activation
         self.dropout = dropout
         self.heads = heads
-        self.gain = gain
         self.rate = rate
         self.clip = clip
         self.batch_size = batch_size
@@ -108,7 +107,7 @@ class SetModel(BagModel):
                     f"{name}: {getattr(self, name)!r} is not known; one of {', '.join(map(str, allowed))}"
                 )
         if self.pooling == "sum" and self.instances is not None:
-            raise ConfigError("instances: a sum needs all of them; use mean pooling with a gain, or instances: null")
+            raise ConfigError("instances: a sum needs all of them; use mean pooling, or instances: null")
         if self.pooling == "attention" and self.features[-1] % self.heads:
             raise ConfigError(f"heads: {self.heads} does not divide the last width of features, {self.features[-1]}")
 
@@ -124,6 +123,7 @@ class SetModel(BagModel):
         t, state = sets.torch(), seed("set network", self.random_state or 0)
         rng = generator("batches", self.random_state or 0)
         model = sets.network(self._architecture(), len(self.centre_), self.n_out_, state).to(batches.device)
+        model.standardise(*batches.take(np.arange(min(FIRST, len(y)))))
         optimiser = t.optim.Adam(model.parameters(), lr=self.rate)
         plan = Plan(min(self.batch_size, len(y)), self.steps, max(1, self.steps // CHECKS))
         schedule = t.optim.lr_scheduler.CosineAnnealingLR(optimiser, plan.steps)
@@ -154,7 +154,7 @@ class SetModel(BagModel):
     def _architecture(self) -> sets.Architecture:
         return sets.Architecture(
             tuple(self.features), tuple(self.regressor), self.pooling, self.layers, self.activation,
-            self.layers == "equivariant", self.dropout, self.heads, self.gain,
+            self.layers == "equivariant", self.dropout, self.heads,
         )  # fmt: skip
 
     def _batches(self, bags: Bags) -> sets.Batches:
@@ -244,11 +244,11 @@ class PointNetClassifier(DeepSetsClassifier):
 
     def __init__(
         self, features=(64, 128, 256), regressor=(128, 64), pooling="max", layers="dense", activation="relu",
-        dropout=0.3, heads=4, gain=1.0, rate=1e-3, clip=5.0, batch_size=32, steps=2000, patience=None, instances=None,
+        dropout=0.3, heads=4, rate=1e-3, clip=5.0, batch_size=32, steps=2000, patience=None, instances=None,
         full_share=0.25, augment=None, n_bags=None, bag_size=None, n_validation=0, device="auto", random_state=None,
     ):  # fmt: skip
         super().__init__(
-            features, regressor, pooling, layers, activation, dropout, heads, gain, rate, clip, batch_size, steps, patience,
+            features, regressor, pooling, layers, activation, dropout, heads, rate, clip, batch_size, steps, patience,
             instances, full_share, augment, n_bags, bag_size, n_validation, device, random_state,
         )  # fmt: skip
 

@@ -46,7 +46,7 @@ class LinearRidge(Estimator):
         if len(Z) < 2:
             raise DataError("one bag only: there is nothing to learn from")
         strengths = STRENGTHS if self.strengths is None else np.asarray(self.strengths, float)
-        self.centre_ = np.asarray(Z, float).mean(axis=0)
+        self.centre_ = np.mean(Z, axis=0, dtype=float)
         factors = _Factors(Z, self.centre_, y - y.mean(axis=0))
         penalties = strengths * factors.mean_eigenvalue
         scores = factors.left_out(penalties) if held is None else factors.held_out(penalties, held, y.mean(axis=0))

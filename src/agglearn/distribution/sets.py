@@ -28,7 +28,6 @@ class Architecture(NamedTuple):
     last: bool = False  # whether an activation follows the last layer of φ
     dropout: float = 0.0
     heads: int = 4
-    gain: float = 1.0  # factor on pooled values
 
 
 class Segments(NamedTuple):
@@ -87,7 +86,7 @@ def _modules():
             )
 
     class SetNetwork(nn.Module):
-        """g(pool φ(x)) over the instances x of each bag."""
+        """g((pool φ(x) − shift)·factor) over the instances x of each bag; shift and factor are set before training."""
 
         def __init__(self, shape: Architecture, width: int, out: int):
             super().__init__()
@@ -104,16 +103,29 @@ def _modules():
                     activations[shape.activation](),
                 ]
                 at = units
+            self.register_buffer("shift", t.zeros(widths[-1]))
+            self.register_buffer("factor", t.ones(widths[-1]))
             self.regressor = nn.Sequential(
                 *parts, *[nn.Dropout(shape.dropout)] * (shape.dropout > 0), nn.Linear(at, out)
             )
 
         def forward(self, x, segments, weights=None):
+            return self.regressor((self.embedded(x, segments, weights) - self.shift) * self.factor)
+
+        def embedded(self, x, segments, weights=None):
             for k, layer in enumerate(self.features):
                 x = layer(x, segments) if self.shape.layers == "equivariant" else layer(x)
                 if self.shape.last or k + 1 < len(self.features):
                     x = self.activation(x)
-            return self.regressor(self.shape.gain * self._pooled(x, segments, weights))
+            return self._pooled(x, segments, weights)
+
+        def standardise(self, x, segments, weights=None):
+            """Let the pooled values of these bags have mean 0 and standard deviation 1."""
+            with t.no_grad():
+                pooled = self.embedded(x, segments, weights)
+                spread = pooled.std(dim=0)
+                self.shift.copy_(pooled.mean(dim=0))
+                self.factor.copy_(t.where(spread > 0, 1 / spread.clamp(min=1e-6), t.ones_like(spread)))
 
         def _pooled(self, x, segments, weights):
             if self.attention is not None:
