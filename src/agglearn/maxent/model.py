@@ -45,7 +45,7 @@ class MaxEntClassifier(Estimator):
         (On μ it would be unstable: chains follow μ with delay, while ĉ follows θ at once.)
     n_sweeps : Gibbs sweeps per iteration.
     sampler : `gibbs`; `mh` for Metropolis–Hastings within Gibbs, whose cost does not grow with a feature's modalities;
-        `auto` for `mh` on features of 256 modalities and more. n_proposals : per feature and sweep (`mh`).
+        `auto` for `mh` on features of 1,000 modalities and more. n_proposals : per feature and sweep (`mh`).
     gradient : `rescaled` (eq. 6) or `exact` (lemma 2) gradient on θ.
     clip_ratio : whether rescaling may only shrink: the larger of d and d̂ is brought down to the smaller. Without it
         eq. 6 as printed, which amplifies noise where d̂ is small.
