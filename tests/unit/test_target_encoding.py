@@ -9,7 +9,7 @@ from agglearn.observations import ContingencyTables, Records
 from agglearn.tasks import Classification, Source
 from agglearn.tasks.classification import Population
 from agglearn.vocabulary import OptimalQuantizer
-from agglearn.vocabulary.encoder import optimal_encoder, with_optimal_encodings
+from agglearn.vocabulary.encoder import optimal_encoder
 
 HELD_OUT = {"holdout": 0.3, "above": 20, "modalities": 50}
 TARGET = {"split": 0.2, "encoding": {"target": HELD_OUT}}
@@ -72,10 +72,10 @@ def test_modalities_are_the_optimal_clusters():
     assert encoder.encode(pd.Series(["never", None], name="big")).tolist() == [0, 0]
 
 
-@pytest.mark.parametrize("encodings", [with_target_encodings, with_optimal_encodings])
-def test_survives_saving(encodings):
+@pytest.mark.parametrize("fit", [TargetEncoder.fit, optimal_encoder])
+def test_survives_saving(fit):
     frame, y = clicks(500)
-    encoder = encodings(FrameEncoder.fit(frame), frame, y, 20, 40)
+    encoder = with_target_encodings(FrameEncoder.fit(frame), frame, y, 20, 40, fit)
     again = FrameEncoder.from_dict(encoder.to_dict())
     assert again == encoder
     assert (again.encode(frame) == encoder.encode(frame)).all()

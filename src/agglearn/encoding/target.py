@@ -88,14 +88,13 @@ def _text(column: pd.Series) -> pd.Series:
 
 
 def with_target_encodings(
-    encoder: FrameEncoder, frame: pd.DataFrame, y: np.ndarray, above: int, modalities: int
+    encoder: FrameEncoder, frame: pd.DataFrame, y: np.ndarray, above: int, modalities: int, fit=TargetEncoder.fit
 ) -> FrameEncoder:
     """The encoder with target encodings in place of features of more than `above` modalities.
 
     Parameters
     ----------
     frame, y : records that are used for nothing else.
+    fit : makes the encoder of a column from (column, y, modalities).
     """
-    return FrameEncoder(
-        tuple(TargetEncoder.fit(frame[f.name], y, modalities) if f.size > above else f for f in encoder.features)
-    )
+    return FrameEncoder(tuple(fit(frame[f.name], y, modalities) if f.size > above else f for f in encoder.features))

@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 import pandas as pd
 
-from agglearn.encoding import FeatureMap, FrameEncoder, HashedEncoder, with_target_encodings
+from agglearn.encoding import FeatureMap, FrameEncoder, HashedEncoder, TargetEncoder, with_target_encodings
 from agglearn.errors import ConfigError
 from agglearn.observations import (
     ContingencyTables,
@@ -120,11 +120,11 @@ def fitted_encoder(source: Source, frame: pd.DataFrame, y: np.ndarray, params: d
     categorical = entry.get("features", {}).get("categorical", [])
     encoder = FrameEncoder.fit(frame, how, categorical, params.get("hashed"))
     for kind, spec in entry.get("encoding", {}).items():
-        from agglearn.vocabulary.encoder import with_optimal_encodings  # which few need, and takes a second
+        from agglearn.vocabulary.encoder import optimal_encoder  # which few need, and takes a second
 
         kept = generator("target encoding", split_name(source), seed).random(len(frame)) >= spec["holdout"]
-        encoded = {"target": with_target_encodings, "vocabulary": with_optimal_encodings}[kind]
-        encoder = encoded(encoder, frame[~kept], y[~kept], spec["above"], spec["modalities"])
+        fit = {"target": TargetEncoder.fit, "vocabulary": optimal_encoder}[kind]
+        encoder = with_target_encodings(encoder, frame[~kept], y[~kept], spec["above"], spec["modalities"], fit)
     if most := params.get("max_modalities"):
         large, buckets = [f.name for f in encoder.features if f.size > most], params.get("buckets")
         done = f"hashed into {buckets} buckets" if buckets else "left out"

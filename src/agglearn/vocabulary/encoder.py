@@ -6,7 +6,7 @@ As with target encodings, records that build the clusters must not be used for a
 import numpy as np
 import pandas as pd
 
-from agglearn.encoding import FrameEncoder, TargetEncoder
+from agglearn.encoding import TargetEncoder
 from agglearn.encoding.encoder import as_text
 from agglearn.encoding.target import MISSING_VALUE, NEVER
 from agglearn.vocabulary.optimal import OptimalQuantizer
@@ -24,17 +24,3 @@ def optimal_encoder(column: pd.Series, y: np.ndarray, modalities: int) -> Target
     n, c = np.bincount(codes, table["size"]), np.bincount(codes, table["sum"])
     labels = [f"{int(a)} records, rate {b / a:.3g}" for a, b in zip(n, c, strict=True)]
     return TargetEncoder(str(column.name), tuple(table.index), tuple((codes + 1).tolist()), (NEVER, *labels))
-
-
-def with_optimal_encodings(
-    encoder: FrameEncoder, frame: pd.DataFrame, y: np.ndarray, above: int, modalities: int
-) -> FrameEncoder:
-    """The encoder with clusters in place of features of more than `above` modalities.
-
-    Parameters
-    ----------
-    frame, y : records that are used for nothing else.
-    """
-    return FrameEncoder(
-        tuple(optimal_encoder(frame[f.name], y, modalities) if f.size > above else f for f in encoder.features)
-    )
