@@ -100,7 +100,10 @@ def _dots(rows, table, experiment, spec, titles):
         ax.set_yticks(range(len(order)), order)
         ax.tick_params(labelleft=ax.get_subplotspec().is_first_col())
         ax.set_ylim(len(order) - 0.5, -0.5)
-        ax.xaxis.set_major_locator(MaxNLocator(4))
+        if spec.get("y_log"):
+            ax.set_xscale("log")
+        else:
+            ax.xaxis.set_major_locator(MaxNLocator(4))
         ax.set_xlabel(spec.get("y_label", measure_name(spec["y"])))
         if "y_from" in spec:
             ax.set_xlim(left=spec["y_from"])
@@ -116,6 +119,8 @@ def _series(frame: pd.DataFrame, fields: list[str], experiment: dict) -> pd.Seri
     def text(name, value):
         if name == "method":
             return experiment["methods"][value].get("name") or value.replace("_", " ")
+        if name == "item":
+            return value or ""
         key = name.rpartition(".")[2]
         return "" if value is None or value != value else f"{SYMBOLS.get(key, key.replace('_', ' '))} {plain(value)}"
 
