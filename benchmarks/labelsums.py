@@ -42,7 +42,6 @@ def fits(n: int, kind: str) -> None:
     frame, y = records(n)
     sums = LabelSums.from_map(FeatureMap.fit(kind, FrameEncoder.fit(frame), frame), frame, y)
     x = sums.matrix[:, :-1].tocsr()
-    best = np.inf
     losses = {}
 
     def loss(theta):
@@ -50,11 +49,11 @@ def fits(n: int, kind: str) -> None:
         return np.logaddexp(0, z).sum() - sums.sums @ theta + L2 * theta[:-1] @ theta[:-1]
 
     for solver in ("lbfgs", "newton"):
-        model = WALRClassifier(solver, l2=L2, tol=1e-3, max_iter=1000)
+        model = WALRClassifier(solver, l2=L2, tol=1e-2, max_iter=1000)
         seconds = fastest(lambda model=model: model.fit(sums), 2)
         losses[f"WALR, {solver}"] = (seconds, loss(np.append(model.coef_, model.intercept_)))
     for solver in ("lbfgs", "newton-cg"):
-        model = LogisticRegression(C=1 / (2 * L2), solver=solver, max_iter=1000, tol=1e-3)
+        model = LogisticRegression(C=1 / (2 * L2), solver=solver, max_iter=1000, tol=1e-7)
         seconds = fastest(lambda model=model: model.fit(x, y), 2)
         losses[f"scikit-learn, {solver}"] = (seconds, loss(np.append(model.coef_[0], model.intercept_)))
     best = min(value for _, value in losses.values())

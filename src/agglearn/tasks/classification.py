@@ -1,5 +1,6 @@
 """Binary classification of records: learn from what is observed of training rows, judge on test rows."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ from agglearn.observations import Observation
 from agglearn.observations.features import load_features, save_features
 from agglearn.tasks.base import Measurement, Source, Task, Truth
 from agglearn.tasks.observing import MADE, Rows, fitted_encoder
-from agglearn.tasks.splitting import split_rows
+from agglearn.tasks.splitting import split_name, split_rows
 
 STAGED = {"curve", "nllh_best_on_test", "nllh_best_on_validation"}
 MOST_SHOWN = 5  # values of a feature whose predictions are shown one by one
@@ -139,12 +140,24 @@ def split_records(source: Source, seed: int):
     if isinstance(data, Population):
         part = lambda r: (data.frame.iloc[r].reset_index(drop=True), data.y[r])  # noqa: E731
         return part(train), TestRows(*part(test), data.probabilities[test], data.parameters)
+    written = (data.folder / "features.parquet").stat().st_mtime_ns
+    said = [split_name(source), source.entry.get("split"), source.params]
+    key = (str(data.folder), written, json.dumps(said, sort_keys=True), seed)
+    if key in _SPLITS:  # many observations of one split
+        return _SPLITS[key]
     frame, y = data.features(), data.labels()
     take = lambda r: (frame.iloc[r].reset_index(drop=True), y[r])  # noqa: E731
     for name, rows in (("training", train), ("test", test)):
         if len(np.unique(y[rows])) < 2:
             raise DataError(f"{source.name}: all {len(rows)} {name} rows have the same label; use more rows")
-    return take(train), TestRows(*take(test))
+    if len(_SPLITS) >= KEPT_SPLITS:
+        _SPLITS.clear()
+    _SPLITS[key] = take(train), TestRows(*take(test))
+    return _SPLITS[key]
+
+
+_SPLITS: dict = {}  # of this process, which observes one data set
+KEPT_SPLITS = 5
 
 
 def _predictions(frame: pd.DataFrame, p: np.ndarray) -> Iterator[Measurement]:
