@@ -41,7 +41,7 @@ ui: $(READY)
 	@$(BIN)/python -m agglearn.tracking.ui $(ARGS)
 
 bench: $(READY)
-	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+	@for file in benchmarks/[a-z]*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
 
 spark: $(READY)
 	@$(BIN)/python -m pip --disable-pip-version-check --no-input --quiet install --no-build-isolation --require-hashes -r requirements-spark.lock

@@ -11,7 +11,7 @@ import argparse
 import time
 
 import numpy as np
-import pandas as pd
+from _common import show
 
 from agglearn.collective import ChainModel, MobilityBaseline, MobilityEM, infer
 from agglearn.datasets import BirdMigration, HumanMobility
@@ -49,10 +49,6 @@ def seconds_of(problem, method="dual-newton", times=1, **options) -> tuple[float
         found = infer(*problem, method=method, **options)
         taken.append(time.perf_counter() - begin)
     return min(taken), found
-
-
-def show(title: str, rows: list[dict]) -> None:
-    print(f"\n{title}\n" + pd.DataFrame(rows).to_string(index=False, float_format="%.4g", na_rep=""), flush=True)
 
 
 def beside_others(limit: float) -> None:

@@ -11,7 +11,7 @@ import tracemalloc
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
+from _common import fastest, show
 from sklearn.cluster import MiniBatchKMeans
 from sklearn.kernel_approximation import RBFSampler
 
@@ -25,16 +25,6 @@ from agglearn.distribution import (
 from agglearn.observations import Bags
 
 ROOT = Path(__file__).resolve().parents[1]
-
-
-def fastest(run, times: int = 3) -> float:
-    """Seconds of the fastest of some runs."""
-    seconds = []
-    for _ in range(times):
-        begin = time.perf_counter()
-        run()
-        seconds.append(time.perf_counter() - begin)
-    return min(seconds)
 
 
 def bags_of(n: int, size: int, d: int) -> Bags:
@@ -170,10 +160,6 @@ def census(frequencies: int = 1024, components: int = 50) -> None:
         "together, s": end - begin,
     }
     show(f"Persons of the survey (3.4M records) to {vectors.shape[1]} features of {len(vectors)} regions", [row])
-
-
-def show(title: str, rows: list[dict]) -> None:
-    print(f"\n{title}\n" + pd.DataFrame(rows).to_string(index=False, float_format="%.4g", na_rep=""), flush=True)
 
 
 def main() -> None:

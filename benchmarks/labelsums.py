@@ -6,10 +6,9 @@ Records are simulated: 14 features of ten values. Both solvers get the same spar
 through one vector.
 """
 
-import time
-
 import numpy as np
 import pandas as pd
+from _common import fastest
 from sklearn.linear_model import LogisticRegression
 
 from agglearn.encoding import FeatureMap, FrameEncoder
@@ -26,16 +25,6 @@ def records(n: int, features: int = 14, values: int = 10) -> tuple[pd.DataFrame,
     z = rng.normal(0, 0.4, (features, values))[np.arange(features), codes].sum(axis=1) - 1
     frame = pd.DataFrame({f"f{i}": pd.Series(codes[:, i]).map("v{}".format) for i in range(features)})
     return frame, (rng.random(n) < 1 / (1 + np.exp(-z))).astype(int)
-
-
-def fastest(run, times: int = 3) -> float:
-    """Seconds of the fastest of some runs."""
-    seconds = []
-    for _ in range(times):
-        begin = time.perf_counter()
-        run()
-        seconds.append(time.perf_counter() - begin)
-    return min(seconds)
 
 
 def fits(n: int, kind: str) -> None:

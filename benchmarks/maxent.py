@@ -15,6 +15,7 @@ from pathlib import Path
 import numba
 import numpy as np
 import pandas as pd
+from _common import fastest, show
 
 from agglearn.encoding import CategoricalEncoder, FrameEncoder
 from agglearn.evaluation import normalized_log_likelihood
@@ -80,16 +81,6 @@ class NumPyPeer:
             self.x[:, i] = offset + np.minimum((cumulative < u[:, None]).sum(axis=1), size - 1)
         p, hot, _ = self.probabilities()
         return hot.T @ hot, hot.T @ (hot * p[:, None])
-
-
-def fastest(run, times: int) -> float:
-    """Seconds of the fastest of some runs."""
-    seconds = []
-    for _ in range(times):
-        begin = time.perf_counter()
-        run()
-        seconds.append(time.perf_counter() - begin)
-    return min(seconds)
 
 
 def model_of(layout: Layout) -> tuple[np.ndarray, np.ndarray]:
@@ -279,10 +270,6 @@ def time_to_authors_quality(folder: Path) -> None:
             {"iterations": stages[-1][0], "s": stages[-1][1], "NLLH": stages[-1][2]},
         ],
     )
-
-
-def show(title: str, rows: list[dict]) -> None:
-    print(f"\n{title}\n" + pd.DataFrame(rows).to_string(index=False, float_format="%.4g", na_rep=""), flush=True)
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ import time
 
 import numba
 import numpy as np
-import pandas as pd
+from _common import fastest, show
 from scipy.stats import poisson_binom
 
 from agglearn.observations import Bags
@@ -38,16 +38,6 @@ def dynamic_program(p: np.ndarray, z: int) -> np.ndarray:
         q[i] = p[i] * (prefix[i, :-1] @ suffix[1:]) / prefix[n, z]
         suffix = suffix * (1 - p[i]) + np.append(suffix[1:] * p[i], 0)
     return q
-
-
-def fastest(run, times: int = 3) -> float:
-    """Seconds of the fastest of some runs."""
-    seconds = []
-    for _ in range(times):
-        begin = time.perf_counter()
-        run()
-        seconds.append(time.perf_counter() - begin)
-    return min(seconds)
 
 
 def e_step() -> None:
@@ -136,10 +126,6 @@ def fits() -> None:
             row |= {"steps": len(model.log_likelihoods_[0]), "log P(counts)": model.log_likelihoods_[0][-1]}
         rows.append(row)
     show("Fit to 800 bags of 100, 50 covariates", rows)
-
-
-def show(title: str, rows: list[dict]) -> None:
-    print(f"\n{title}\n" + pd.DataFrame(rows).to_string(index=False, float_format="%.4g", na_rep=""), flush=True)
 
 
 def main() -> None:
