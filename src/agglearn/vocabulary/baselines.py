@@ -26,12 +26,8 @@ class BucketingQuantizer(Quantizer):
     """
 
     def __init__(self, budget, allocation="uniform", min_count=0, shrinkage=None, noisy=False, random_state=None):
-        self.budget = budget
+        super().__init__(budget, min_count, shrinkage, noisy, random_state)
         self.allocation = allocation
-        self.min_count = min_count
-        self.shrinkage = shrinkage
-        self.noisy = noisy
-        self.random_state = random_state
 
     def _quantize(self, rankings, budget):
         shares = allocated(budget, rankings, self.allocation)
@@ -60,13 +56,6 @@ class FrequencyQuantizer(Quantizer):
     ----------
     threshold_ : τ. See `Quantizer` for the others.
     """
-
-    def __init__(self, budget, min_count=0, shrinkage=None, noisy=False, random_state=None):
-        self.budget = budget
-        self.min_count = min_count
-        self.shrinkage = shrinkage
-        self.noisy = noisy
-        self.random_state = random_state
 
     def _quantize(self, rankings, budget):
         counts = np.sort(np.concatenate([r.counts for r in rankings]))[::-1]
@@ -119,15 +108,11 @@ class DivisiveQuantizer(Quantizer):
         self, budget, allocation="uniform", max_iter=100, tol=1e-3, smoothing=1e-3, min_count=0, shrinkage=None,
         noisy=False, random_state=None,
     ):  # fmt: skip
-        self.budget = budget
+        super().__init__(budget, min_count, shrinkage, noisy, random_state)
         self.allocation = allocation
         self.max_iter = max_iter
         self.tol = tol
         self.smoothing = smoothing
-        self.min_count = min_count
-        self.shrinkage = shrinkage
-        self.noisy = noisy
-        self.random_state = random_state
 
     def _quantize(self, rankings, budget):
         shares = allocated(budget, rankings, self.allocation)
@@ -195,13 +180,6 @@ class AgglomerativeQuantizer(Quantizer):
     ----------
     See `Quantizer`.
     """
-
-    def __init__(self, budget, min_count=0, shrinkage=None, noisy=False, random_state=None):
-        self.budget = budget
-        self.min_count = min_count
-        self.shrinkage = shrinkage
-        self.noisy = noisy
-        self.random_state = random_state
 
     def _quantize(self, rankings, budget):
         joined = Joined.of(rankings)

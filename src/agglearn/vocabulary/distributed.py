@@ -67,13 +67,9 @@ class DistributedSubmodularQuantizer(Quantizer):
     def __init__(
         self, budget, epsilon=0.1, engine="local", min_count=0, shrinkage=None, noisy=False, random_state=None
     ):
-        self.budget = budget
+        super().__init__(budget, min_count, shrinkage, noisy, random_state)
         self.epsilon = epsilon
         self.engine = engine
-        self.min_count = min_count
-        self.shrinkage = shrinkage
-        self.noisy = noisy
-        self.random_state = random_state
 
     def _quantize(self, rankings, budget):
         if not 0 < self.epsilon < 1:

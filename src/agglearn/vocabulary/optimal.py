@@ -40,12 +40,8 @@ class OptimalQuantizer(Quantizer):
     """
 
     def __init__(self, budget, algorithm="lagrangian", min_count=0, shrinkage=None, noisy=False, random_state=None):
-        self.budget = budget
+        super().__init__(budget, min_count, shrinkage, noisy, random_state)
         self.algorithm = algorithm
-        self.min_count = min_count
-        self.shrinkage = shrinkage
-        self.noisy = noisy
-        self.random_state = random_state
 
     def _quantize(self, rankings, budget):
         if self.algorithm not in ("lagrangian", "divide", "quadratic"):

@@ -60,6 +60,13 @@ class Quantizer(TransformerMixin, Estimator):
 
     observes = ContingencyTables
 
+    def __init__(self, budget, min_count=0, shrinkage=None, noisy=False, random_state=None):
+        self.budget = budget
+        self.min_count = min_count
+        self.shrinkage = shrinkage
+        self.noisy = noisy
+        self.random_state = random_state
+
     def fit(self, X, y=None) -> Self:
         """Learn clusters from tables, from counts and label sums, or from records and labels; see the class."""
         if isinstance(X, Observation):

@@ -34,13 +34,9 @@ class SubmodularQuantizer(Quantizer):
     def __init__(
         self, budget, epsilon=0.01, allocation="merged", min_count=0, shrinkage=None, noisy=False, random_state=None
     ):
-        self.budget = budget
+        super().__init__(budget, min_count, shrinkage, noisy, random_state)
         self.epsilon = epsilon
         self.allocation = allocation
-        self.min_count = min_count
-        self.shrinkage = shrinkage
-        self.noisy = noisy
-        self.random_state = random_state
 
     def _quantize(self, rankings, budget):
         if not 0 < self.epsilon < 1:

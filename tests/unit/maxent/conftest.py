@@ -33,3 +33,11 @@ def tables(records):
 def wide_tables():
     """Tables of one feature with some 150 modalities among narrow ones."""
     return ContingencyTables.from_records(draw_records(sizes=(2, 3, 150)), "label")
+
+
+@pytest.fixture(scope="session")
+def good():
+    """Settings of maximum entropy that come near the optimum of such worlds."""
+    return {
+        "n_chains": 10_000, "max_iter": 400, "l2_theta": 4.0, "step_theta": 0.15, "step_mu": 0.2, "tol": 0, "random_state": 1,
+    }  # fmt: skip

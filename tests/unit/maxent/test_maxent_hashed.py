@@ -119,20 +119,9 @@ def test_hashing_of_crosses_is_kept_with_records_and_skyline(records, tmp_path):
     assert (again.predict_proba(records) == model.predict_proba(records)).all()
 
 
-GOOD = {
-    "n_chains": 10_000,
-    "max_iter": 400,
-    "l2_theta": 4.0,
-    "step_theta": 0.15,
-    "step_mu": 0.2,
-    "tol": 0,
-    "random_state": 1,
-}
-
-
 @pytest.fixture(scope="module")
-def model(hashed):
-    return MaxEntClassifier(**GOOD, trace_every=100).fit(hashed)
+def model(hashed, good):
+    return MaxEntClassifier(**good, trace_every=100).fit(hashed)
 
 
 def test_training_reaches_the_exact_optimum(tables, hashed, model):

@@ -20,16 +20,6 @@ from agglearn.maxent.enumeration import Enumeration
 from agglearn.maxent.layout import Layout
 from agglearn.observations import ContingencyTables, NoiseSpec, Records
 
-GOOD = {
-    "n_chains": 10_000,
-    "max_iter": 400,
-    "l2_theta": 4.0,
-    "step_theta": 0.15,
-    "step_mu": 0.2,
-    "tol": 0,
-    "random_state": 1,
-}
-
 
 def state_probabilities(model, exact):
     """(S,) P(Y=1|X) of the model at every state of the enumeration."""
@@ -59,18 +49,18 @@ def distance(model, tables, l2_theta=4.0) -> float:
     ],
     ids=str,
 )
-def test_every_option_reaches_the_exact_optimum(tables, options):
-    model = MaxEntClassifier(**{**GOOD, **options}).fit(tables)
+def test_every_option_reaches_the_exact_optimum(tables, options, good):
+    model = MaxEntClassifier(**{**good, **options}).fit(tables)
     assert distance(model, tables) < 0.006
 
 
-def test_a_wrong_optimum_is_noticed(tables):
-    model = MaxEntClassifier(**GOOD).fit(tables)
+def test_a_wrong_optimum_is_noticed(tables, good):
+    model = MaxEntClassifier(**good).fit(tables)
     assert distance(model, tables, l2_theta=64.0) > 0.02
 
 
-def test_moments_match(tables):
-    model = MaxEntClassifier(**{**GOOD, "l2_mu": 1e-3, "l2_theta": 1e-3}).fit(tables)
+def test_moments_match(tables, good):
+    model = MaxEntClassifier(**{**good, "l2_mu": 1e-3, "l2_theta": 1e-3}).fit(tables)
     exact, layout = Enumeration.of(tables), Layout.of(tables)
     mu, theta = (m[layout.rows, layout.columns] for m in (model.mu_, model.theta_))
     d_hat, c_hat = exact.expected(mu, theta)
@@ -79,9 +69,9 @@ def test_moments_match(tables):
 
 
 @pytest.mark.parametrize("pairs", ["none", [("f0", "f2")]])
-def test_some_or_no_pair_tables(records, pairs):
+def test_some_or_no_pair_tables(records, pairs, good):
     tables = ContingencyTables.from_records(records, "label", pairs=pairs)
-    model = MaxEntClassifier(**GOOD).fit(tables)
+    model = MaxEntClassifier(**good).fit(tables)
     assert distance(model, tables) < 0.006
     layout = Layout.of(tables)
     assert np.count_nonzero(np.triu(model.theta_)) <= len(layout.rows)
@@ -98,18 +88,18 @@ def test_missing_pair_tables_are_named_or_refused(records, tables):
         MaxEntClassifier().fit(replace(tables, tables={}))
 
 
-def test_pair_tables_without_single_ones(tables):
+def test_pair_tables_without_single_ones(tables, good):
     pairs_only = replace(tables, tables={k: t for k, t in tables.tables.items() if len(k) == 2})
-    assert distance(MaxEntClassifier(**GOOD).fit(pairs_only), pairs_only) < 0.006
+    assert distance(MaxEntClassifier(**good).fit(pairs_only), pairs_only) < 0.006
 
 
-def test_xor_example():
+def test_xor_example(good):
     rows = [
         (a, b, a ^ b, y) for a in (0, 1) for b in (0, 1) for y in (0, 1) for _ in range(1500 if y == a ^ b else 500)
     ]
     frame = pd.DataFrame(rows, columns=["x1", "x2", "x3", "y"]).astype({"x1": str, "x2": str, "x3": str})
     tables = ContingencyTables.from_records(frame, "y")
-    model = MaxEntClassifier(**{**GOOD, "l2_theta": 0.1, "l2_mu": 0.1, "max_iter": 800}).fit(tables)
+    model = MaxEntClassifier(**{**good, "l2_theta": 0.1, "l2_mu": 0.1, "max_iter": 800}).fit(tables)
     x = pd.DataFrame({"x1": list("0011"), "x2": list("0101"), "x3": list("0110")})
     assert np.allclose(model.predict_proba(x)[:, 1], [0.1, 0.9, 0.9, 0.1], atol=0.02)
 
