@@ -6,7 +6,7 @@ from pathlib import Path
 BASE = Path(workflow.basedir)
 sys.path.insert(0, str(BASE / "src"))
 
-from agglearn import lock
+from agglearn import lock, nursery
 from agglearn.config import load, merged, typed
 from agglearn.errors import ConfigError
 from agglearn.plan import Plan
@@ -56,6 +56,7 @@ rule all:
 onstart:
     # Each of its passes sets one more timer for a next one: in long runs the scheduler would take a third of a core.
     workflow.scheduler.job_rate_limiter = None
+    nursery.start(Path(config["cache"]).resolve() / "numba")
 
 
 onsuccess:

@@ -8,8 +8,6 @@ rule fetch:
         directory(f"{R}/sources/{{dataset}}"),
     log:
         f"{R}/logs/fetch/{{dataset}}.log",
-    benchmark:
-        f"{R}/logs/fetch/{{dataset}}.tsv"
     conda:
         "../environment.yml"
     params:
@@ -26,8 +24,6 @@ rule prepare:
         directory(f"{R}/records/{{dataset}}"),
     log:
         f"{R}/logs/prepare/{{dataset}}.log",
-    benchmark:
-        f"{R}/logs/prepare/{{dataset}}.tsv"
     conda:
         "../environment.yml"
     params:
@@ -44,8 +40,6 @@ rule observe:
         directory(f"{R}/observations/{{experiment}}/{{dataset}}"),
     log:
         f"{R}/logs/observe/{{experiment}}/{{dataset}}.log",
-    benchmark:
-        f"{R}/logs/observe/{{experiment}}/{{dataset}}.tsv"
     conda:
         "../environment.yml"
     params:

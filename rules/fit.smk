@@ -9,8 +9,6 @@ rule fit:
         f"{R}/measurements/{{experiment}}/{{batch}}.parquet",
     log:
         f"{R}/logs/fit/{{experiment}}/{{batch}}.log",
-    benchmark:
-        f"{R}/logs/fit/{{experiment}}/{{batch}}.tsv"
     conda:
         "../environment.yml"
     threads: fit_threads

@@ -13,8 +13,6 @@ rule render:
         svg=f"{R}/figures/{{experiment}}.svg",
     log:
         f"{R}/logs/render/{{experiment}}.log",
-    benchmark:
-        f"{R}/logs/render/{{experiment}}.tsv"
     conda:
         "../environment.yml"
     params:
@@ -31,8 +29,6 @@ rule track:
         update(f"{R}/tracking/{{experiment}}.json"),
     log:
         f"{R}/logs/track/{{experiment}}.log",
-    benchmark:
-        f"{R}/logs/track/{{experiment}}.tsv"
     conda:
         "../environment.yml"
     resources:
@@ -51,8 +47,6 @@ rule judge:
         f"{R}/claims.json",
     log:
         f"{R}/logs/judge.log",
-    benchmark:
-        f"{R}/logs/judge.tsv"
     conda:
         "../environment.yml"
     params:
@@ -71,8 +65,6 @@ rule site:
         directory(f"{R}/site"),
     log:
         f"{R}/logs/site.log",
-    benchmark:
-        f"{R}/logs/site.tsv"
     conda:
         "../environment.yml"
     params:

@@ -230,7 +230,7 @@ def in_children(work: Callable, items: list, limit: float) -> Iterator[tuple[obj
 def _child(work: Callable, items: list, at: int, write: int) -> None:
     code = 1
     try:
-        _die_with_parent()
+        die_with_parent()
         for item in items[at:]:
             os.write(write, b".")
             work(item)
@@ -267,7 +267,7 @@ def _death(status: int) -> str:
     return f"the process ended with status {os.WEXITSTATUS(status)}"
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
     """Ask Linux to end this child with its parent, so that a killed workflow leaves nothing behind."""
     if platform.system() == "Linux":
         import ctypes

@@ -1,13 +1,44 @@
 """The stops of the way as the workflow calls them: each takes a job and writes exactly its output."""
 
+import contextlib
+import resource
 import sys
+import time
+import traceback
 from pathlib import Path
 
-from agglearn import products
+from agglearn import products, source
 from agglearn.errors import AgglearnError
 from agglearn.plan import Plan
 
 ROOT = Path(__file__).resolve().parents[2]  # project root: configuration's relative paths start here
+
+
+def run(job, root: Path) -> str | None:
+    """Run the stage that bears the rule's name, with its output in the job's log; returns None or an error's line."""
+    for folder in job.config["code"]:
+        source.add_root(root / folder)
+    terminal, start = sys.stderr, time.perf_counter()
+    with open(job.log[0], "w") as log:
+        try:
+            with contextlib.redirect_stdout(log), contextlib.redirect_stderr(log):
+                STAGES[job.rule](job, terminal)
+            log.write(_cost(time.perf_counter() - start) + "\n")
+            return None
+        except AgglearnError as error:
+            line = f"error: {' '.join(job.wildcards)}: {error}"
+        except Exception as error:
+            traceback.print_exc(file=log)
+            line = f"error: {job.rule} {' '.join(job.wildcards)}: {type(error).__name__}: {error} (traceback in {job.log[0]})"
+        log.write(line + "\n")
+    return f"agglearn: {line}"
+
+
+def _cost(elapsed: float) -> str:
+    """What this process and its children took; the peak is that of the largest one."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    cpu = sum(u.ru_utime + u.ru_stime for u in used)
+    return f"took {elapsed:.1f} s, {cpu:.1f} s of CPU, {max(u.ru_maxrss for u in used) / 1024:.0f} MiB"
 
 
 def fetch(job, terminal=sys.stderr) -> None:
@@ -133,3 +164,6 @@ def site(job, terminal=sys.stderr) -> None:
 
     with products.atomic_dir(job.output[0]) as out:
         build(Plan(job.config), Path(job.config["results"]), out)
+
+
+STAGES = {stage.__name__: stage for stage in (fetch, prepare, observe, fit, render, track, judge, site)}

@@ -71,7 +71,7 @@ class LogisticSkyline(Estimator):
         rng = np.random.default_rng(self.random_state)
         held = np.zeros(len(y), bool)
         held[rng.permutation(len(y))[: max(1, round(self.validation * len(y)))]] = True
-        problem, index_held = grouped(index, row_of[~held], y[~held], size), index[:, row_of[held]]
+        problem, index_held = grouped(index, row_of[~held], y[~held], size), index.take(row_of[held], axis=1)
         tried, best = [], (-np.inf, None, None)
         weaker, stronger = range(FIRST, WEAKEST - 1, -1), range(FIRST + 1, STRONGEST + 1)
         for exponents in (weaker, stronger):
@@ -100,5 +100,5 @@ def grouped(index: np.ndarray, row_of: np.ndarray, y: np.ndarray, size: int) -> 
     """The fitting problem of some records. index : (P, rows) of all distinct rows; row_of : which of them each record is."""
     counts = np.bincount(row_of, minlength=index.shape[1])
     positives, there = np.bincount(row_of, y, index.shape[1]), counts > 0
-    index = index if there.all() else index[:, there]
+    index = index if there.all() else index.take(np.flatnonzero(there), axis=1)  # rows stay contiguous
     return SparseLogistic(index, counts[there].astype(float), positives[there], size)

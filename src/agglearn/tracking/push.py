@@ -21,6 +21,7 @@ def track(uri, name, experiment, keys, results, receipt, attempt, terminal) -> N
     """Send the runs of an experiment; write the receipt whatever happens."""
     os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
     os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "10")
+    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")  # nothing but results leaves, and only to this store
     try:
         said = {"status": "ok", **send(uri, name, experiment, keys, results), "attempts": attempt}
     except Exception as error:  # a tracking server that is away must not cost a result

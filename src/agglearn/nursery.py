@@ -1,0 +1,130 @@
+"""A process that has imported the heavy libraries and forks a child for each job of the workflow.
+
+Imports take two to four seconds, more than most jobs; a forked child has them at once. The workflow's main process starts
+the nursery (`start`), `workflow/scripts/stage.py` hands its job over (`hand_over`) and waits for the child's answer. Where none
+answers (it is still importing, another machine, another environment, another system than Linux), the job runs in its
+own process: nothing depends on the nursery but time. It ends with the main process, a child with its job's process.
+"""
+
+import gc
+import importlib
+import os
+import pickle
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
+
+ADDRESS = "AGGLEARN_NURSERY"
+THREADS = 1  # of a job's libraries; set before they are imported, so jobs that may use more run by themselves
+LIBRARIES = (
+    "jinja2", "matplotlib.backends.backend_svg", "matplotlib.figure", "mlflow.store.tracking.sqlalchemy_store", "numba", "pandas",
+    "pyarrow.parquet", "scipy.optimize", "scipy.sparse", "scipy.stats", "sklearn.base", "sklearn.linear_model", "snakemake.script",
+)  # fmt: skip
+
+_started = []
+
+
+def limited(threads: int) -> dict[str, str]:
+    """Environment that gives the numerical libraries so many threads."""
+    return {f"{name}_NUM_THREADS": str(threads) for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
+
+
+def start(numba_cache) -> None:
+    """Start the nursery of this process and let the processes it starts know its address."""
+    if sys.platform != "linux":
+        return
+    home = tempfile.mkdtemp(prefix="agglearn-")
+    more = limited(THREADS) | {"NUMBA_CACHE_DIR": str(numba_cache), "PYTHONPATH": str(Path(__file__).parents[1])}
+    call = [sys.executable, "-m", "agglearn.nursery", home]
+    _started.append(subprocess.Popen(call, stdin=subprocess.PIPE, env=os.environ | more))
+    os.environ[ADDRESS] = f"{sys.executable}:{home}/socket"
+
+
+def hand_over(job, **more) -> str | None | bool:
+    """Let a child of the nursery run `stages.run(job, **more)`.
+
+    Returns
+    -------
+    What it returned (None or an error's line); False where no nursery takes this job.
+    """
+    python, _, address = os.environ.get(ADDRESS, "").rpartition(":")
+    if job.threads != THREADS or python != sys.executable:
+        return False
+    with socket.socket(socket.AF_UNIX) as line, line.makefile("rwb") as stream:
+        try:
+            line.connect(address)
+        except OSError:
+            return False
+        socket.send_fds(line, [b"."], [1, 2])
+        pickle.dump({"cwd": os.getcwd(), "environ": dict(os.environ), "path": sys.path}, stream)
+        pickle.dump((job, more), stream)
+        stream.flush()
+        answer = stream.read()
+    return pickle.loads(answer) if answer else f"error: {job.rule} {' '.join(job.wildcards)}: its process was killed"
+
+
+def serve(home: str) -> None:
+    """Fork a child for every job handed over, until standard input ends."""
+    for name in LIBRARIES:
+        importlib.import_module(name)
+    gc.collect()
+    gc.freeze()  # children share these objects' memory
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt reaches children and the main process; that decides
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # children's answers travel by their sockets
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(f"{home}/socket")
+        listener.listen(64)
+        while listener in select.select([sys.stdin, listener], [], [])[0]:
+            line = listener.accept()[0]
+            if os.fork() == 0:
+                listener.close()
+                _child(line)
+            line.close()
+    shutil.rmtree(home)
+
+
+def _child(line: socket.socket) -> None:
+    from agglearn.running import die_with_parent
+
+    answer = "error: the job could not be taken over"
+    try:
+        die_with_parent()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        for theirs, ours in zip(socket.recv_fds(line, 1, 2)[1], (1, 2), strict=True):
+            os.dup2(theirs, ours)
+            os.close(theirs)
+        stream = line.makefile("rwb")
+        place = pickle.load(stream)
+        os.chdir(place["cwd"])
+        os.environ.clear()
+        os.environ.update(place["environ"])
+        sys.path[:] = place["path"]
+        job, more = pickle.load(stream)
+        threading.Thread(target=_end_with, args=(line,), daemon=True).start()
+        from agglearn import stages
+
+        answer = stages.run(job, **more)
+    except BaseException as error:
+        answer = f"error: {type(error).__name__}: {error}"
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        line.sendall(pickle.dumps(answer))
+        os._exit(0)
+
+
+def _end_with(line: socket.socket) -> None:
+    """End this process when the job's own process is gone."""
+    if not line.recv(1):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1])
