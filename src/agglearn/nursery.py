@@ -6,6 +6,7 @@ answers (it is still importing, another machine, another environment, another sy
 own process: nothing depends on the nursery but time. It ends with the main process, a child with its job's process.
 """
 
+import contextlib
 import gc
 import importlib
 import os
@@ -46,7 +47,7 @@ def start(numba_cache) -> None:
     os.environ[ADDRESS] = f"{sys.executable}:{home}/socket"
 
 
-def hand_over(job, **more) -> str | None | bool:
+def hand_over(job, **more) -> str | bool | None:
     """Let a child of the nursery run `stages.run(job, **more)`.
 
     Returns
@@ -66,13 +67,20 @@ def hand_over(job, **more) -> str | None | bool:
         pickle.dump((job, more), stream)
         stream.flush()
         answer = stream.read()
-    return pickle.loads(answer) if answer else f"error: {job.rule} {' '.join(job.wildcards)}: its process was killed"
+    return (
+        pickle.loads(answer)
+        if answer
+        else f"agglearn: error: {job.rule} {' '.join(job.wildcards)}: its process was killed"
+    )
 
 
 def serve(home: str) -> None:
     """Fork a child for every job handed over, until standard input ends."""
     for name in LIBRARIES:
-        importlib.import_module(name)
+        with contextlib.suppress(ImportError):  # the job that needs it says so
+            importlib.import_module(name)
+    with contextlib.suppress(ImportError):
+        importlib.import_module("numba").njit(abs)(1.0)  # compiles for the first time: its tables are filled then
     gc.collect()
     gc.freeze()  # children share these objects' memory
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt reaches children and the main process; that decides
@@ -92,7 +100,7 @@ def serve(home: str) -> None:
 def _child(line: socket.socket) -> None:
     from agglearn.running import die_with_parent
 
-    answer = "error: the job could not be taken over"
+    answer = "agglearn: error: the job could not be taken over"
     try:
         die_with_parent()
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -112,7 +120,7 @@ def _child(line: socket.socket) -> None:
 
         answer = stages.run(job, **more)
     except BaseException as error:
-        answer = f"error: {type(error).__name__}: {error}"
+        answer = f"agglearn: error: {type(error).__name__}: {error}"
     finally:
         sys.stdout.flush()
         sys.stderr.flush()

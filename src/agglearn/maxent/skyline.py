@@ -76,7 +76,7 @@ class LogisticSkyline(Estimator):
         weaker, stronger = range(FIRST, WEAKEST - 1, -1), range(FIRST + 1, STRONGEST + 1)
         for exponents in (weaker, stronger):
             for exponent in exponents:
-                solution = problem.fit(2.0**exponent, best[2], self.max_iter, tol=1e-6)
+                solution = problem.fit(2.0**exponent, best[2], self.max_iter, tol=1e-5)
                 score = log_likelihood(y[held], predict(index_held, solution[:-1], solution[-1]))
                 tried.append((2.0**exponent, score))
                 if score < best[0]:
