@@ -80,7 +80,7 @@ def serve(home: str) -> None:
         with contextlib.suppress(ImportError):  # the job that needs it says so
             importlib.import_module(name)
     with contextlib.suppress(ImportError):
-        importlib.import_module("numba").njit(abs)(1.0)  # compiles for the first time: its tables are filled then
+        importlib.import_module("numba").njit(lambda x: x)(1.0)  # the first compilation fills its tables
     gc.collect()
     gc.freeze()  # children share these objects' memory
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt reaches children and the main process; that decides
