@@ -27,13 +27,13 @@ from agglearn.maxent.lanes import (
     store,
     store_transposed,
 )
+from agglearn.maxent.updates import FAST
 
 CLOSED = np.float32(-1e30)
 WIDE_ROWS = 64  # columns from which a chain reads its rows one by one, not beside those of other chains
 SHIFT = 43  # low bits: sums of up to 2^20 probabilities in units of 2^-23
 SEGMENT = 1 << 20  # chains that one accumulator can hold
 UNIT = float(1 << 23)
-FAST = {"nnan", "nsz", "arcp", "contract", "reassoc"}  # infinities keep their meaning
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_A, _MIX_B = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)

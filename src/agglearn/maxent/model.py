@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 from agglearn.errors import ConfigError, DataError, NotAvailable
 from agglearn.estimator import Estimator
-from agglearn.maxent import kernels
+from agglearn.maxent import kernels, updates
 from agglearn.maxent.chains import Chains
 from agglearn.maxent.layout import Layout, positions
 from agglearn.maxent.schedule import ROUNDS, Schedule, Windows, effective
@@ -23,7 +23,6 @@ from agglearn.observations import ContingencyTables
 
 LARGEST_WEIGHT = 1000.0  # keeps any choice of steps finite; real weights stay below 20
 MOMENTUM = 0.8
-SMALLEST_CURVATURE = 1e-3  # records; noise can make half of an observed count negative
 
 
 class MaxEntClassifier(Estimator):
@@ -162,28 +161,24 @@ class MaxEntClassifier(Estimator):
         """Algorithm 1; returns μ and θ, averaged, (m,) each."""
         mu, theta, scale = initial_mu(layout), np.zeros(len(layout.d)), total / chains.n
         schedule = Schedule(self.max_iter, self.average, self.tol, math.ceil(ROUNDS * scale))
-        windows, (step_mu, step_theta, momentum) = self._windows(layout), self._steps(layout.n_tables)
-        velocity, begin, step, misfit, self.trace_ = np.zeros_like(theta), time.perf_counter(), 0, [], []
+        windows, (steps, momenta) = self._windows(layout), self._steps(layout.n_tables)
+        velocity, work = np.zeros((2, len(mu))), np.empty((2, 2, len(mu)))
+        clip, seen = float(self.clip), [np.abs(counts).sum() for counts in (layout.d, layout.c)]
+        begin, step, misfit, self.trace_ = time.perf_counter(), 0, [], []
         while step < schedule.last:
             step += 1
             chains.set_weights(mu, theta)
-            d_hat, c_hat = (scale * s for s in chains.sweep(step, self.n_sweeps, self.marginalize_label))
-            misfit.append([relative_misfit(d_hat, layout.d), relative_misfit(c_hat, layout.c)])
-            gradients, curvatures = self._gradients(layout, mu, theta, d_hat, c_hat)
-            moves = [
-                np.clip(np.divide(g, h, out=g), -self.clip, self.clip, out=g)
-                for g, h in zip(gradients, curvatures, strict=True)
-            ]
-            velocity *= momentum
-            velocity -= step_theta * moves[1]
-            for weights, change in ((mu, -step_mu * moves[0]), (theta, velocity)):  # in place: they can be many
-                weights += change
-                np.clip(weights, -LARGEST_WEIGHT, LARGEST_WEIGHT, out=weights)
-            noise = [scale * np.sum(hat / h) for hat, h in zip((d_hat, c_hat), curvatures, strict=True)]
-            systematic = windows.add(step, moves, curvatures, noise)
+            expected = d_hat, c_hat = [scale * s for s in chains.sweep(step, self.n_sweeps, self.marginalize_label)]
+            misfit.append([updates.distance(d_hat, layout.d) / seen[0], updates.distance(c_hat, layout.c) / seen[1]])
+            gradients, curvatures = self._gradients(layout, mu, theta, d_hat, c_hat, work)
+            each = gradients, curvatures, expected, (mu, theta), velocity, steps, momenta, windows.sum
+            moved = [updates.advance(*one, clip, LARGEST_WEIGHT) for one in zip(*each, strict=True)]
+            energy, noise = zip(*moved, strict=True)
+            systematic = windows.add(step, curvatures, energy, [scale * n for n in noise])
             if windows.unstable and self.step_mu is None and self.step_theta is None:
-                step_mu, step_theta = step_mu / 3, step_theta / 3
-                mu, theta, velocity = initial_mu(layout), np.zeros_like(theta), np.zeros_like(theta)
+                steps /= 3
+                mu, theta = initial_mu(layout), np.zeros_like(theta)
+                velocity[:] = 0.0
                 windows.restart(step)
             schedule.add(step, mu, theta, systematic)
             if self.trace_every and (step % self.trace_every == 0 or step >= schedule.last):
@@ -197,30 +192,19 @@ class MaxEntClassifier(Estimator):
         return Windows(known, len(layout.d))
 
     def _steps(self, n_tables):
-        """Step sizes on μ and θ, and the momentum of θ."""
+        """Step sizes and momenta of μ and θ, (2,) each."""
         step_mu = min(10 / n_tables, 0.2) if self.step_mu is None else self.step_mu
         if self.step_theta is not None:
-            return step_mu, self.step_theta, self.momentum or 0.0
-        momentum = MOMENTUM if self.momentum is None else self.momentum
-        return step_mu, min((1.2 if momentum else 2.0) / n_tables, 0.1), momentum
+            return np.array([step_mu, self.step_theta], float), np.array([0.0, self.momentum or 0.0])
+        momentum = MOMENTUM if self.momentum is None else float(self.momentum)
+        return np.array([step_mu, min((1.2 if momentum else 2.0) / n_tables, 0.1)], float), np.array([0.0, momentum])
 
-    def _gradients(self, layout, mu, theta, d_hat, c_hat):
-        """Gradients on μ and θ and their preconditioners (lines 8–11), for d̂ and ĉ on the scale of the records."""
-        d, c = layout.d, layout.c
-        g_mu = d_hat - d + 2 * self.l2_mu * mu
-        if self.gradient == "rescaled":
-            ratio = (np.maximum(d, 0) + 1) / (d_hat + 1)
-            g_theta = c_hat * (np.minimum(ratio, 1) if self.clip_ratio else ratio)
-            g_theta -= c * np.minimum(1 / ratio, 1) if self.clip_ratio else c
-            del ratio
-        else:
-            g_theta = c_hat - c
-        g_theta += 2 * self.l2_theta * theta
-        if self.preconditioner == "both":
-            d_hat, c_hat = (d_hat + d) / 2, (c_hat + c) / 2
-        h_mu = np.maximum(d_hat + 2 * self.l2_mu, SMALLEST_CURVATURE)
-        h_theta = np.maximum(c_hat + 2 * self.l2_theta, SMALLEST_CURVATURE)
-        return (g_mu, g_theta), (h_mu, h_theta)
+    def _gradients(self, layout, mu, theta, d_hat, c_hat, out):
+        """Gradients on μ and θ and their preconditioners, in `out` (2, 2, w), for d̂ and ĉ on the scale of the records."""
+        choices = self.gradient == "rescaled", bool(self.clip_ratio), self.preconditioner == "both"
+        of, penalties = (layout.d, layout.c, d_hat, c_hat, mu, theta), (float(self.l2_mu), float(self.l2_theta))
+        updates.gradients(*of, *penalties, *choices, *out)
+        return out
 
     def _check_params(self):
         for name, allowed in CHOICES.items():
@@ -265,11 +249,6 @@ def missing_pairs(tables: ContingencyTables) -> list[tuple[str, str]]:
     """Names of the features of every pair that has no table."""
     pairs = itertools.combinations(range(len(tables.names)), 2)
     return [(tables.names[i], tables.names[j]) for i, j in pairs if (i, j) not in tables.tables]
-
-
-def relative_misfit(model: np.ndarray, data: np.ndarray) -> float:
-    """Σ|model − data| / Σ|data| over cells."""
-    return float(np.abs(model - data).sum() / np.abs(data).sum())
 
 
 def initial_mu(layout: Layout) -> np.ndarray:

@@ -15,6 +15,7 @@ from agglearn.maxent.enumeration import Enumeration
 from agglearn.maxent.exact import ExactMaxEntClassifier
 from agglearn.maxent.layout import Layout
 from agglearn.maxent.model import MaxEntClassifier
+from agglearn.maxent.updates import SMALLEST_CURVATURE
 from agglearn.observations import ContingencyTables
 from agglearn.observations.privacy.projection import noise_variances
 
@@ -69,17 +70,19 @@ class NoiseAwareMaxEntClassifier(MaxEntClassifier):
         self._expected = None
         super()._fit(observation, selection)
 
-    def _gradients(self, layout, mu, theta, d_hat, c_hat):
+    def _gradients(self, layout, mu, theta, d_hat, c_hat, out):
         if self._noise is None:
-            return super()._gradients(layout, mu, theta, d_hat, c_hat)
+            return super()._gradients(layout, mu, theta, d_hat, c_hat, out)
         now = np.stack([d_hat, c_hat])
         self._expected = now if self._expected is None else self._expected + SMOOTH * (now - self._expected)
         gain = gains(*self._expected, *self._noise)
         d, c = posterior_means(layout.d, layout.c, d_hat, c_hat, gain)
-        gradients, (h_mu, h_theta) = super()._gradients(replace(layout, d=d, c=c), mu, theta, d_hat, c_hat)
-        h_mu = (h_mu - 2 * self.l2_mu) * gain.dd + 2 * self.l2_mu  # information that is left of the data's
-        h_theta = (h_theta - 2 * self.l2_theta) * gain.cc + 2 * self.l2_theta
-        return gradients, (np.maximum(h_mu, 1e-3), np.maximum(h_theta, 1e-3))
+        super()._gradients(replace(layout, d=d, c=c), mu, theta, d_hat, c_hat, out)
+        for h, left, l2 in zip(out[1], (gain.dd, gain.cc), (self.l2_mu, self.l2_theta), strict=True):
+            h[:] = np.maximum(
+                (h - 2 * l2) * left + 2 * l2, SMALLEST_CURVATURE
+            )  # information that is left of the data's
+        return out
 
 
 class ExactNoiseAwareMaxEntClassifier(ExactMaxEntClassifier):

@@ -4,6 +4,8 @@ import math
 
 import numpy as np
 
+from agglearn.maxent import updates
+
 WINDOW = 20  # iterations in a window at first; later windows grow with the iterations done
 GROWTH = 0.25
 RESTLESS = (
@@ -27,6 +29,7 @@ class Windows:
 
     Attributes
     ----------
+    sum : directions since the window began, for each kind; whoever moves weights adds to it.
     unstable : whether in the last window directions fluctuated far more than the randomness of the chains explains, and
         no less than before: the steps are too large. Slow but steady progress is not fluctuation.
     """
@@ -36,14 +39,17 @@ class Windows:
         self.sum, self.energy = np.zeros((len(effective), size), np.float32), np.zeros((len(effective), 2))
         self.restart(0)
 
-    def add(self, step: int, moves, curvatures, noise) -> float | None:
+    def add(self, step: int, curvatures, energy, noise) -> float | None:
         """At the end of a window the largest systematic part, plus one standard error of it; else None.
 
-        noise : for each kind, Σ h·v² that the randomness of the chains alone would give in this iteration.
+        The directions v of this step are in `sum` already.
+
+        Parameters
+        ----------
+        curvatures : h, for each kind. energy : Σ h·v² of this step. noise : what the randomness of the chains alone would
+            give for it.
         """
-        for k, (move, curvature) in enumerate(zip(moves, curvatures, strict=True)):
-            self.sum[k] += move
-            self.energy[k] += np.sum(curvature * move**2), noise[k]
+        self.energy += np.transpose([energy, noise])
         if step < self.end:
             return None
         steps, found = step - self.first, None
@@ -99,8 +105,8 @@ class Schedule:
         self._averaged += 1
         if self._averaged == 1:
             self.result = np.zeros((2, len(theta)))
-        self.result[0] += (mu - self.result[0]) / self._averaged
-        self.result[1] += (theta - self.result[1]) / self._averaged
+        updates.average(self.result[0], mu, self._averaged)
+        updates.average(self.result[1], theta, self._averaged)
 
     def _quiet(self, systematic: float) -> bool:
         """Whether nothing systematic is left, or little that has not fallen by a fifth over two windows."""

@@ -191,8 +191,8 @@ def test_the_trainer_finds_its_steps_and_its_end_where_the_signal_is_strong(monk
     steps = MaxEntClassifier._steps
 
     def larger(self, n_tables):
-        mu, theta, momentum = steps(self, n_tables)
-        return factor * mu, factor * theta, momentum
+        sizes, momenta = steps(self, n_tables)
+        return factor * sizes, momenta
 
     world = LogLinear(n_features=5, n_modalities=4, strength=0.8).draw(0, n=40_000)
     tables = ContingencyTables.from_records(world.frame.assign(label=world.y), "label")

@@ -56,7 +56,8 @@ def windows_of(move, steps, scale=1.0):
     windows, rng, said, unstable = Windows((M, M), M), np.random.default_rng(0), [], False
     for step in range(1, steps + 1):
         moves = [move(step, rng), scale * rng.normal(size=M)]
-        found = windows.add(step, moves, [np.ones(M)] * 2, [scale**2 * M] * 2)
+        windows.sum += moves
+        found = windows.add(step, [np.ones(M)] * 2, [np.sum(v**2) for v in moves], [scale**2 * M] * 2)
         said += [] if found is None else [found]
         unstable |= windows.unstable
     return said, unstable

@@ -1,0 +1,232 @@
+"""The command line: the way from records to predictions."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from cli_calls import run, state
+from samples import ROOT
+
+from agglearn import __version__
+from agglearn.estimator import Estimator
+from agglearn.observations import ContingencyTables
+
+QUICK = ["--set", "n_chains=200", "--set", "max_iter=20"]
+
+
+def test_help_is_at_once_and_explains():
+    code = "import sys; from agglearn.cli import parser; parser(); print([m for m in ('numpy', 'pandas') if m in sys.modules])"
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    assert subprocess.check_output([sys.executable, "-c", code], env=environment, text=True).strip() == "[]"
+    said = subprocess.check_output([sys.executable, "-m", "agglearn", "--version"], env=environment, text=True)
+    assert said.strip() == f"agglearn {__version__}"
+
+
+@pytest.mark.parametrize("command", ["aggregate", "private", "fit", "predict"])
+def test_every_help_has_an_example(capsys, command):
+    assert run(command, "--help") == 0
+    said = capsys.readouterr().out
+    for word in ("example:", f"agglearn {command} ", "reads ", "writes ", "--force"):
+        assert word in said
+
+
+@pytest.mark.parametrize("method", ["maxent", "naive_bayes", "best_pair"])
+def test_from_records_to_predictions(at, capsys, method):
+    more = QUICK if method == "maxent" else []
+    assert run("fit", "tables", "--method", method, "--seed", "3", "--out", "m", *more) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert len(said) == 2
+    assert said[0].startswith(f"m: {method} on 4 features and 10 tables of 300 records")
+    assert {"maxent": "differ", "naive_bayes": "tables of single features (4;", "best_pair": "×"}[method] in said[1]
+    assert run("predict", "m", "data.csv", "--out", "p.csv") == 0
+    assert capsys.readouterr().err == ""
+    written = pd.read_csv("p.csv")
+    assert list(written) == ["probability"]
+    frame = pd.read_csv("data.csv", na_values="?")
+    expected = Estimator.load("m").predict_proba(frame)[:, 1]
+    np.testing.assert_allclose(written.probability, expected, rtol=1e-8)
+    assert expected.std() > 0.05
+    assert run("fit", "tables", "--method", method, "--seed", "3", "--out", "again", *more) == 0
+    np.testing.assert_array_equal(Estimator.load("again").predict_proba(frame)[:, 1], expected)
+
+
+def test_aggregate_is_what_the_library_does(at, capsys):
+    tables = ContingencyTables.load("tables")
+    frame = pd.read_csv("data.csv", na_values="?")
+    same = ContingencyTables.from_records(frame, "y", categorical=["zone"], positive="yes")
+    assert tables.digest == same.digest
+    frame.to_parquet("data.parquet", row_group_size=50)
+    how = ["--label", "y", "--positive", "yes", "--categorical", "zone"]
+    assert run("aggregate", "data.parquet", *how, "--out", "streamed") == 0
+    assert ContingencyTables.load("streamed").digest == same.digest
+    said = capsys.readouterr().out.splitlines()
+    assert len(said) == 4
+    assert said[0].startswith("streamed: 300 records, ")
+    assert "age (10 bins), job (3 categories), home (2 categories and missing), zone (3 categories)" in said[1]
+    assert said[2].startswith("10 tables, ")
+    assert "smallest cell" in said[3]
+
+
+@pytest.mark.parametrize("mechanism", ["gaussian", "discrete_laplace"])
+def test_private_tables(at, capsys, mechanism):
+    delta = ["--delta", "1e-6"] if mechanism == "gaussian" else []
+    how = ["--epsilon", "2", *delta, "--mechanism", mechanism, "--split", "cells", "--post", "project"]
+    assert run("private", "tables", *how, "--out", "noisy") == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said[1].startswith("epsilon 2")
+    assert "does not protect" in said[2]
+    noisy, exact = ContingencyTables.load("noisy"), ContingencyTables.load("tables")
+    assert noisy.noise.private
+    assert (noisy.noise.mechanism, noisy.noise.epsilon) == (mechanism, 2.0)
+    assert (noisy.dense(0, 1)[0] != exact.dense(0, 1)[0]).all()
+    assert run("fit", "noisy", "--method", "naive_bayes", "--out", "from_noisy") == 0
+    assert run("predict", "from_noisy", "data.csv", "--out", "p.csv") == 0
+
+
+@pytest.mark.parametrize(
+    ("how", "status", "said"),
+    [
+        ([], 2, "--epsilon"),
+        (["--epsilon", "0", "--delta", "1e-6"], 2, "epsilon: must be a number above 0"),
+        (["--epsilon", "1"], 2, "needs a delta"),
+        (["--epsilon", "1", "--delta", "1"], 2, "needs a delta"),
+        (["--epsilon", "1", "--delta", "1e-6", "--mechanism", "laplace"], 2, "leave delta out"),
+        (["--epsilon", "1", "--mechanism", "noise"], 2, "not known"),
+        (["--epsilon", "1", "--delta", "1e-6", "--out", "tables", "--force"], 2, "is the folder to be read"),
+    ],
+)
+def test_no_private_tables(at, capsys, how, status, said):
+    before = state(at)
+    assert run("private", "tables", *(how if "--out" in how else [*how, "--out", "noisy"])) == status
+    assert said in capsys.readouterr().err
+    assert state(at) == before
+
+
+def test_noise_is_not_added_twice(at, capsys):
+    how = ["--epsilon", "1", "--mechanism", "laplace"]
+    assert run("private", "tables", *how, "--out", "noisy") == 0
+    assert run("private", "noisy", *how, "--out", "noisier") == 1
+    assert "already" in capsys.readouterr().err
+
+
+def test_features_and_pairs(at):
+    how = ["--label", "y", "--positive", "yes", "--missing", "?", "--binning", "width"]
+    assert (
+        run(
+            "aggregate",
+            "data.csv",
+            *how,
+            "--features",
+            "age,job",
+            "--features",
+            "home",
+            "--pairs",
+            "age:job",
+            "--out",
+            "t",
+        )
+        == 0
+    )
+    tables = ContingencyTables.load("t")
+    assert tables.names == ["age", "job", "home"]
+    assert tables.pairs == [(0, 1)]
+    assert run("aggregate", "data.csv", *how, "--pairs", "none", "--out", "u") == 0
+    assert ContingencyTables.load("u").pairs == []
+
+
+def test_names_with_commas_and_colons(at):
+    Path("odd.csv").write_text('"a,b",c:d,e,y\n1,u,p,0\n2,v,q,1\n')
+    how = ["--label", "y", "--features", '"a,b",c:d', "--pairs", '"a,b:c:d"']
+    assert run("aggregate", "odd.csv", *how, "--out", "t") == 0
+    assert ContingencyTables.load("t").pairs == [(0, 1)]
+    assert ContingencyTables.load("t").names == ["a,b", "c:d"]
+
+
+@pytest.mark.parametrize("separator", [";", "tab", "|"])
+def test_separators_and_byte_order_marks(at, separator):
+    sign = "\t" if separator == "tab" else separator
+    text = Path("data.csv").read_text().replace(",", sign)
+    Path("other.csv").write_text(text, encoding="utf-8-sig")
+    how = ["--label", "y", "--positive", "yes", "--missing", "?", "--categorical", "zone"]
+    assert run("aggregate", "other.csv", "--separator", separator, *how, "--out", "t") == 0
+    assert ContingencyTables.load("t").digest == ContingencyTables.load("tables").digest
+    assert run("fit", "t", "--method", "naive_bayes", "--out", "m") == 0
+    assert run("predict", "m", "other.csv", "--out", "p.csv") == 0  # the separator is remembered
+    assert run("predict", "model", "data.csv", "--out", "q.csv") == 0
+    assert Path("p.csv").read_text() == Path("q.csv").read_text()
+
+
+def test_predictions_to_standard_output(at, capsys):
+    assert run("predict", "model", "data.csv") == 0
+    said = capsys.readouterr()
+    lines = said.out.splitlines()
+    assert lines[0] == "probability"
+    assert len(lines) == 301
+    assert all(0 < float(x) < 1 for x in lines[1:])
+    assert said.err.splitlines()[0].startswith("standard output: 300 rows")
+    assert "every value was seen" in said.err
+
+
+def test_unseen_values_are_reported_and_add_nothing(at, capsys):
+    Path("new.csv").write_text("zone,home,job,age\n11,own,cook,30\n11,own,pilot,30\n99,?,,30\n")
+    assert run("predict", "model", "new.csv") == 0
+    said = capsys.readouterr()
+    assert "never seen in the tables, which add nothing: job 2, zone 1" in said.err
+    p = [float(x) for x in said.out.splitlines()[1:]]
+    model = Estimator.load("model")
+    codes = model.encoder_.encode(pd.DataFrame({"age": [30], "job": ["pilot"], "home": ["own"], "zone": ["11"]}))[0]
+    known = [d for d in range(4) if codes[d] >= 0]
+    assert known == [0, 2, 3]
+    logit = model.intercept_ + sum(model.theta_[model.encoder_.offsets[d] + codes[d]] for d in known)
+    assert p[1] == pytest.approx(1 / (1 + np.exp(-logit)))
+
+
+def test_categories_do_not_depend_on_the_rest_of_the_file(at):
+    Path("codes.csv").write_text("c,y\n01,0\n1,1\nA,0\n3.0,1\n")
+    assert run("aggregate", "codes.csv", "--label", "y", "--out", "t") == 0
+    assert ContingencyTables.load("t").encoder.features[0].values == ("01", "1", "3", "A")
+    assert run("fit", "t", "--method", "naive_bayes", "--out", "m") == 0
+    Path("new.csv").write_text("c\n01\n3\n")
+    assert run("predict", "m", "new.csv", "--out", "p.csv") == 0
+    p = pd.read_csv("p.csv").probability
+    assert p[0] < 0.5 < p[1]
+
+
+def test_force_replaces_only_its_own_kind(at, capsys):
+    before = state(at / "tables")
+    how = ["aggregate", "data.csv", "--label", "y", "--positive", "yes", "--pairs", "none"]
+    assert run(*how, "--out", "tables") == 2
+    assert state(at / "tables") == before
+    assert run(*how, "--out", "tables", "--force") == 0
+    assert ContingencyTables.load("tables").pairs == []
+    for out in (".", "model"):
+        kept = state(at)
+        assert run(*how, "--out", out, "--force") == 2
+        assert "holds something else" in capsys.readouterr().err
+        assert state(at) == kept
+    (at / "empty").mkdir()
+    assert run(*how, "--out", "empty") == 0
+    assert run("predict", "model", "data.csv", "--out", "p.csv") == 0
+    assert run("predict", "model", "data.csv", "--out", "p.csv") == 2
+    assert run("predict", "model", "data.csv", "--out", "p.csv", "--force") == 0
+
+
+def test_a_reader_that_has_had_enough(at):
+    command = f"{sys.executable} -m agglearn predict model data.csv | head -1; exit ${{PIPESTATUS[0]}}"
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    done = subprocess.run(["bash", "-c", command], env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "probability\n")
+    assert "Traceback" not in done.stderr
+
+
+def test_compressed_files(at):
+    pd.read_csv("data.csv").to_csv("data.csv.gz", index=False)
+    how = ["--label", "y", "--positive", "yes", "--missing", "?", "--categorical", "zone"]
+    assert run("aggregate", "data.csv.gz", *how, "--out", "t") == 0
+    assert ContingencyTables.load("t").digest == ContingencyTables.load("tables").digest
+    Path("bad.csv.gz").write_text("a,y\n")
+    assert run("aggregate", "bad.csv.gz", "--label", "y", "--out", "u") == 1
