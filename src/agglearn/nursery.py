@@ -26,6 +26,7 @@ THREADS = 1  # of a job's libraries; set before they are imported, so jobs that 
 LIBRARIES = (
     "jinja2", "matplotlib.backends.backend_svg", "matplotlib.figure", "mlflow.store.tracking.sqlalchemy_store", "numba", "pandas",
     "pyarrow.parquet", "scipy.optimize", "scipy.sparse", "scipy.stats", "sklearn.base", "sklearn.linear_model", "snakemake.script",
+    "torch._dynamo",  # optional; the first optimizer imports it
 )  # fmt: skip
 
 _started = []

@@ -5,9 +5,11 @@ errors of the order of ε·s_max/λ; strengths end at 1e-9 of the mean eigenvalu
 closed solution of (K + αI)⁻¹y drew warnings from its solver (section 4.3.1).
 """
 
+import math
+
 import numpy as np
 from scipy.linalg import eigh
-from scipy.spatial.distance import cdist, pdist
+from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.validation import check_is_fitted
 
 from agglearn.errors import DataError
@@ -147,15 +149,18 @@ class KernelRidge(Estimator):
         if len(z) < 2:
             raise DataError("one bag only: there is nothing to learn from")
         order = generator("landmarks", self.random_state or 0).permutation(len(z))
-        self.landmarks_ = z[np.sort(order[: self.landmarks])]
-        median = float(np.median(pdist(self.landmarks_[:1000]))) or 1.0
+        chosen = np.sort(order[: self.landmarks])
+        self.landmarks_ = z[chosen]
+        squares = euclidean_distances(z, self.landmarks_, squared=True)
+        among = squares[chosen]
+        median = math.sqrt(np.median(among[np.triu_indices(len(among), 1)])) or 1.0
+        squares_held = None if held is None else euclidean_distances(held[0], self.landmarks_, squared=True)
         best = None
         for multiple in self.widths:
             width = median * multiple
-            whitening = _whitening(_gaussian(self.landmarks_, self.landmarks_, width))
-            mapped = lambda v, w=width, t=whitening: _gaussian(np.asarray(v, float), self.landmarks_, w) @ t  # noqa: E731
-            ridge = LinearRidge(self.strengths)
-            ridge.fit(mapped(z), y, None if held is None else (mapped(held[0]), held[1]))
+            whitening = _whitening(_gaussian(among, width))
+            mapped, ridge = _gaussian(squares, width) @ whitening, LinearRidge(self.strengths)
+            ridge.fit(mapped, y, None if held is None else (_gaussian(squares_held, width) @ whitening, held[1]))
             if best is None or ridge.score_ < best[0]:
                 best = (ridge.score_, multiple, width, whitening, ridge)
         self.score_, self.multiple_, self.width_, self.whitening_, self.ridge_ = best
@@ -164,11 +169,13 @@ class KernelRidge(Estimator):
     def predict(self, Z) -> np.ndarray:
         """(n, k) predictions."""
         check_is_fitted(self)
-        return self.ridge_.predict(_gaussian(np.asarray(Z, float), self.landmarks_, self.width_) @ self.whitening_)
+        squares = euclidean_distances(np.asarray(Z, float), self.landmarks_, squared=True)
+        return self.ridge_.predict(_gaussian(squares, self.width_) @ self.whitening_)
 
 
-def _gaussian(a: np.ndarray, b: np.ndarray, width: float) -> np.ndarray:
-    return np.exp(cdist(a, b, "sqeuclidean") / (-2 * width**2))
+def _gaussian(squares: np.ndarray, width: float) -> np.ndarray:
+    """Kernel of squared distances."""
+    return np.exp(squares / (-2 * width**2))
 
 
 def _whitening(kernel: np.ndarray) -> np.ndarray:
