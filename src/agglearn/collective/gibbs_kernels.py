@@ -162,7 +162,8 @@ def moves(
     """
     most = 2 * (int(degrees.max()) + 1) + 4
     signs, kinds, at = np.zeros(most, np.int64), np.zeros(most, np.int64), np.zeros((most, 3), np.int64)
-    n, log_phi, powers, counts, parameters = np.zeros((5, most))
+    n, log_phi, powers = np.zeros(most), np.zeros(most), np.zeros(most)
+    counts, parameters = np.zeros(most), np.zeros(most)
     for move in range(n_moves):
         node, old, new = -1, 0, 0
         if rng.random() < 0.5:
@@ -198,4 +199,6 @@ def moves(
                 nodes[node, old] -= delta
                 nodes[node, new] += delta
     for c in order[1:]:
-        sums[c] += tables[c] * (n_moves - stamps[c])
+        for i in range(sums.shape[1]):
+            for j in range(sums.shape[2]):
+                sums[c, i, j] += tables[c, i, j] * (n_moves - stamps[c, i, j])

@@ -106,8 +106,10 @@ def fourier(odds, tau, z, variance, out):
     """Posteriors of one bag into `out`; returns log P(S = z) under the tilted odds. Needs σ² ≥ 1."""
     n = len(odds)
     points, used = grid(variance, n)
-    t = 2 * np.pi / points * np.arange(used)
-    cosine, sine = np.cos(t), np.sin(t)
+    t, cosine, sine = np.empty(used), np.empty(used), np.empty(used)
+    for k in range(used):
+        t[k] = 2 * np.pi / points * k
+        cosine[k], sine[k] = np.cos(t[k]), np.sin(t[k])
     real, imaginary = np.ones(used), np.zeros(used)
     for i in range(n):
         x = odds[i] * tau
@@ -162,6 +164,13 @@ def push(source, target, stay, move, direction):
 
 
 @njit(cache=True, error_model="numpy")
+def copy(source, target):
+    """Values of one array into another; compiles faster than an assignment to a slice."""
+    for k in range(len(source)):
+        target[k] = source[k]
+
+
+@njit(cache=True, error_model="numpy")
 def forward(odds, tau, prefix):
     """Distributions of the signed sum of the first 1, 2, … labels into the rows of `prefix`, from its row 0."""
     for j in range(len(odds)):
@@ -188,15 +197,15 @@ def direct(odds, tau, z, half, out):
     kept[0, low] = 1.0
     for b in range(blocks):
         part = odds[b * BLOCK : (b + 1) * BLOCK]
-        prefix[0] = kept[b]
+        copy(kept[b], prefix[0])
         forward(part, tau, prefix)
-        kept[b + 1] = prefix[len(part)]
+        copy(prefix[len(part)], kept[b + 1])
     suffix, other = np.zeros(width), np.zeros(width)
     suffix[goal] = 1.0
     for b in range(blocks - 1, -1, -1):
         part = odds[b * BLOCK : (b + 1) * BLOCK]
         if b < blocks - 1:  # the last block's are still there
-            prefix[0] = kept[b]
+            copy(kept[b], prefix[0])
             forward(part, tau, prefix)
         for j in range(len(part) - 1, -1, -1):
             stay, move, direction, up = step(part[j] * tau)
@@ -219,9 +228,9 @@ def posterior(odds, z, method, out):
     """Posteriors of one bag into `out`; returns log P(S = z). Odds in [1e-150, 1e150], 0 ≤ z ≤ n."""
     n = len(odds)
     if z == 0 or z == n:
-        out[:] = 0.0 if z == 0 else 1.0
         probability = 0.0
         for i in range(n):
+            out[i] = 0.0 if z == 0 else 1.0
             probability -= np.log1p(odds[i] if z == 0 else 1.0 / odds[i])
         return probability
     at, variance = tilt(odds, z)

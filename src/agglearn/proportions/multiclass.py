@@ -27,10 +27,9 @@ def tilted(p, z):
     """(n, C) probabilities under class weights with expected counts near z, and the log of what that divides by."""
     n, classes = p.shape
     weights = np.ones(classes)
-    out, expected = np.empty((n, classes)), np.empty(classes)
+    out = np.empty((n, classes))
     for _ in range(SWEEPS):
-        log_total = 0.0
-        expected[:] = 0.0
+        log_total, expected = 0.0, np.zeros(classes)
         for i in range(n):
             total = 0.0
             for c in range(classes):
@@ -111,16 +110,20 @@ def frequencies(p, most):
     """
     n, classes = p.shape
     free = classes - 1
-    shared = p.T @ p
-    points, log_points, low = np.empty(free, np.int64), 0.0, np.empty(free, np.int64)
+    shared, expected = np.zeros((classes, classes)), np.zeros(classes)
+    for i in range(n):
+        for a in range(classes):
+            expected[a] += p[i, a]
+            for b in range(a + 1):
+                shared[a, b] += p[i, a] * p[i, b]
+    points, log_points, low, at = np.empty(free, np.int64), 0.0, np.empty(free, np.int64), np.empty(free, np.int64)
     total = 1.0
     for c in range(free):
-        points[c] = grid(max(p[:, c].sum() - shared[c, c], 1.0), n)[0]
-        low[c] = -(points[c] // 2)
+        points[c] = grid(max(expected[c] - shared[c, c], 1.0), n)[0]
+        low[c] = at[c] = -(points[c] // 2)
         total *= points[c]
         log_points += np.log(points[c])
-    at, t = low.copy(), np.zeros(classes)
-    found, used = np.zeros((most, classes)), 1
+    t, found, used = np.zeros(classes), np.zeros((most, classes)), 1
     while total <= 5e7:
         first = 0
         while first < free and at[first] == 0:
@@ -135,7 +138,8 @@ def frequencies(p, most):
             if 2 * decay <= TAIL + 1:
                 if used == most:
                     break
-                found[used] = t
+                for c in range(free):
+                    found[used, c] = t[c]
                 used += 1
         c = 0
         while c < free:
@@ -153,11 +157,14 @@ def frequencies(p, most):
 def lattice(p, z, t, log_points, out):
     """Posteriors of one bag into `out`; returns log P(z), or NaN where a factor of φ vanishes at a frequency used."""
     n, classes = p.shape
-    out[:] = 0.0
     density = 0.0
-    real, imaginary = np.empty(n), np.empty(n)
+    real, imaginary, cosine, sine = np.empty(n), np.empty(n), np.empty(classes), np.empty(classes)
+    for i in range(n):
+        for c in range(classes):
+            out[i, c] = 0.0
     for k in range(len(t)):
-        cosine, sine = np.cos(t[k]), np.sin(t[k])
+        for c in range(classes):
+            cosine[c], sine[c] = np.cos(t[k, c]), np.sin(t[k, c])
         u, v, phase = 1.0, 0.0, 0.0
         for i in range(n):
             a, b = 0.0, 0.0
@@ -188,22 +195,36 @@ def lattice(p, z, t, log_points, out):
 def posterior(p, z, method, out):
     """Posteriors of one bag into `out`; returns log P(z), or `TOO_LARGE`."""
     n, classes = p.shape
-    out[:] = 0.0
-    order = np.argsort(z)
-    present = order[classes - np.sum(z > 0) :]
-    if len(present) == 1:
-        out[:, present[0]] = 1.0
-        return np.log(p[:, present[0]]).sum()
-    within, found = np.empty((n, len(present))), np.empty((n, len(present)))
-    counts = z[present]
-    for c in range(len(present)):
-        within[:, c] = p[:, present[c]]
+    present, some = np.empty(classes, np.int64), 0  # classes that occur, the most frequent one last
+    for c in range(classes):
+        if z[c] > 0:
+            present[some] = c
+            if some > 0 and z[present[some - 1]] > z[c]:
+                present[some - 1], present[some] = c, present[some - 1]
+            some += 1
+    for i in range(n):
+        for c in range(classes):
+            out[i, c] = 0.0
+    if some == 1:
+        probability = 0.0
+        for i in range(n):
+            out[i, present[0]] = 1.0
+            probability += np.log(p[i, present[0]])
+        return probability
+    within, counts = np.empty((n, some)), np.empty(some, np.int64)
+    for c in range(some):
+        counts[c] = z[present[c]]
+        for i in range(n):
+            within[i, c] = p[i, present[c]]
     within, divided = tilted(within, counts)
     cells, variance = 1.0, np.inf
-    for c in range(len(present)):
-        cells *= counts[c] + 1 if c + 1 < len(present) else 1
-        variance = min(variance, (within[:, c] * (1 - within[:, c])).sum())
-    probability = np.nan
+    for c in range(some):
+        cells *= counts[c] + 1 if c + 1 < some else 1
+        of_class = 0.0
+        for i in range(n):
+            of_class += within[i, c] * (1 - within[i, c])
+        variance = min(variance, of_class)
+    probability, found = np.nan, np.empty((n, some))
     if method == FOURIER and cells > BOX and variance >= 4:
         t, log_points = frequencies(within, FREQUENCIES)
         if len(t) and (4 * len(t) < cells or cells * (n + 1) > CELLS):
@@ -212,8 +233,9 @@ def posterior(p, z, method, out):
         if cells * (n + 1) > CELLS:
             return TOO_LARGE
         probability = box(within, counts, found)
-    for c in range(len(present)):
-        out[:, present[c]] = found[:, c]
+    for i in range(n):
+        for c in range(some):
+            out[i, present[c]] = found[i, c]
     return probability + divided
 
 
