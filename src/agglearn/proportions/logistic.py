@@ -120,13 +120,14 @@ def bag_sums(x: np.ndarray, weights: np.ndarray, offsets: np.ndarray) -> np.ndar
 
 def softmax(score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """((n, C) probabilities, (n,) log normaliser) of scores (n, C − 1), the first class having 0."""
-    top = np.maximum(score.max(axis=1), 0)
-    out = np.empty((len(score), score.shape[1] + 1))
-    out[:, 0] = np.exp(-top)
-    np.exp(score - top[:, None], out=out[:, 1:])
-    total = out.sum(axis=1)
-    out /= total[:, None]
-    return out, top + np.log(total)
+    columns = np.ascontiguousarray(score.T)  # few classes, many rows: sums along rows would be slow
+    top = np.maximum(columns.max(axis=0), 0)
+    out = np.empty((len(columns) + 1, len(score)))
+    np.exp(-top, out=out[0])
+    np.exp(columns - top, out=out[1:])
+    total = out.sum(axis=0)
+    out /= total
+    return out.T, top + np.log(total)
 
 
 def solved(matrix: np.ndarray, vector: np.ndarray) -> np.ndarray:
