@@ -23,6 +23,7 @@ from pathlib import Path
 
 ADDRESS = "AGGLEARN_NURSERY"
 THREADS = 1  # of a job's libraries; set before they are imported, so jobs that may use more run by themselves
+LONGEST = 80  # characters of the folder for temporary files: a socket's address has 107 at most
 LIBRARIES = (
     "jinja2", "matplotlib.backends.backend_svg", "matplotlib.figure", "mlflow.store.tracking.sqlalchemy_store", "numba", "pandas",
     "pyarrow.parquet", "scipy.optimize", "scipy.sparse", "scipy.stats", "sklearn.base", "sklearn.linear_model", "snakemake.script",
@@ -39,7 +40,7 @@ def limited(threads: int) -> dict[str, str]:
 
 def start(numba_cache) -> None:
     """Start the nursery of this process and let the processes it starts know its address."""
-    if sys.platform != "linux":
+    if sys.platform != "linux" or len(tempfile.gettempdir()) > LONGEST:
         return
     home = tempfile.mkdtemp(prefix="agglearn-")
     more = limited(THREADS) | {"NUMBA_CACHE_DIR": str(numba_cache), "PYTHONPATH": str(Path(__file__).parents[1])}

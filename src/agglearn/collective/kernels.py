@@ -144,6 +144,18 @@ def log_sweep(log_tables, which, order, parent, potentials, conditionals, margin
 
 
 @njit(cache=True)
+def centred(root, marginals, collected, rest, out):
+    """out (N, L): marginals times what a node's own side and the rest contribute, less the mean; returns the mean."""
+    mean = 0.0
+    for j in range(out.shape[1]):
+        mean += marginals[root, j] * collected[root, j]
+    for c in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            out[c, j] = marginals[c, j] * (collected[c, j] + rest[c, j] - mean)
+    return mean
+
+
+@njit(cache=True)
 def tangent(tables, which, order, parent, children, bounds, outer, inner, den_up, den_down, marginals, v, out):
     """out (N, L) = Cov(1[x_c = j], Σ v(x)) for a direction v (N, L) of node potentials: one pass up, one down.
 
@@ -168,12 +180,7 @@ def tangent(tables, which, order, parent, children, bounds, outer, inner, den_up
         times_transposed(tables[which[c]], work, rest[c])
         for j in range(size):
             rest[c, j] = rest[c, j] / den_down[c, j] if den_down[c, j] > 0.0 else 0.0
-    root, mean = order[0], 0.0
-    for j in range(size):
-        mean += marginals[root, j] * collected[root, j]
-    for c in range(n):
-        for j in range(size):
-            out[c, j] = marginals[c, j] * (collected[c, j] + rest[c, j] - mean)
+    centred(order[0], marginals, collected, rest, out)
 
 
 @njit(cache=True)
@@ -221,12 +228,7 @@ def tangent_edges(
                     into[j] += a * row[j] * (known + more[j])
         for j in range(size):
             into[j] = into[j] / den_down[c, j] if den_down[c, j] > 0.0 else 0.0
-    root, mean = order[0], 0.0
-    for j in range(size):
-        mean += marginals[root, j] * collected[root, j]
-    for c in range(n):
-        for j in range(size):
-            out[c, j] = marginals[c, j] * (collected[c, j] + rest[c, j] - mean)
+    mean = centred(order[0], marginals, collected, rest, out)
     for k in range(1, n):
         c, p = order[k], parent[order[k]]
         for i in range(size):
