@@ -4,11 +4,13 @@ Each maximises Σ n log p over its parameters, n being the tables that the E ste
 """
 
 import numpy as np
-from scipy.optimize import minimize
 
 from agglearn.collective import kernels
+from agglearn.collective.lbfgs import lbfgs
 from agglearn.collective.model import ChainModel
 from agglearn.errors import DataError
+
+SMALLEST = 1e-12  # expected number of an individual's visits
 
 
 class LogLinearTransitions:
@@ -110,13 +112,19 @@ class HomogeneousPotentials:
         wanted = statistics.astype(float)
         for part, total in ((slice(0, self.size), 1), (slice(self.size, None), self.n_steps - 1)):
             wanted[part] *= total / wanted[part].sum()
-        options = {"maxiter": max_iter, "maxcor": 10, "ftol": 1e-12, "gtol": 1e-9}
-        return minimize(self._loss, theta, args=(wanted,), jac=True, method="L-BFGS-B", options=options).x
+        scale = np.maximum(
+            np.maximum(wanted, self._expected(theta)[1]), SMALLEST
+        )  # of indicators, nearly their variance
+        return lbfgs(lambda at: self._loss(at, wanted), theta, scale, max_iter)
 
     def _loss(self, theta, wanted):
+        log_z, got = self._expected(theta)
+        return log_z - float(theta @ wanted), got - wanted
+
+    def _expected(self, theta):
+        """log Z, and the expected statistics of one individual."""
         beliefs = self.model(theta)._beliefs
-        got = np.concatenate([beliefs.marginals[0], beliefs.pairs().sum(axis=0).ravel()])
-        return beliefs.log_z - float(theta @ wanted), got - wanted
+        return beliefs.log_z, np.concatenate([beliefs.marginals[0], beliefs.pairs().sum(axis=0).ravel()])
 
 
 class FreeTables:
