@@ -17,4 +17,6 @@ def fastest(run, times: int = 3) -> float:
 
 def show(title: str, rows: list[dict]) -> None:
     """Print a table."""
-    print(f"\n{title}\n" + pd.DataFrame(rows).to_string(index=False, float_format="%.4g", na_rep=""), flush=True)
+    print(
+        f"\n{title}\n" + pd.DataFrame(rows).to_string(index=False, float_format="{:.4g}".format, na_rep=""), flush=True
+    )

@@ -21,6 +21,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+from _common import show
 
 SIZES = {
     "campaign": 675,
@@ -104,7 +105,7 @@ def measure(name: str, path: Path, warm: Path):
     return answer
 
 
-def table(names: list[str], path: Path, warm: Path) -> pd.DataFrame:
+def table(names: list[str], path: Path, warm: Path) -> list[dict]:
     rows, ours = [], None
     for name in names:
         answer = measure(name, path, warm)
@@ -112,7 +113,7 @@ def table(names: list[str], path: Path, warm: Path) -> pd.DataFrame:
         found = ["not installed", *["–"] * 3] if answer is None else [answer[0], answer[0] / ours[0], *answer[1:]]
         rows.append(dict(zip(("by", "seconds", "ratio", "peak GB", "cells"), (name, *found), strict=True)))
         print(f"  {name}: {found[0] if answer is None else f'{found[0]:.1f} s'}", flush=True)
-    return pd.DataFrame(rows)
+    return rows
 
 
 def main() -> None:
@@ -128,8 +129,7 @@ def main() -> None:
             write(path, args.rows)
         size = f"{pq.ParquetFile(path).metadata.num_rows:,} records × {len(COLUMNS)} columns"
         print(f"{size}, {len(KEYS)} tables, {os.cpu_count()} cores, {path.stat().st_size / 1e6:.0f} MB of Parquet")
-        found = table(args.only, path, warm)
-        print(found.to_string(index=False, float_format="%.3g"))
+        show("All tables of single features and pairs", table(args.only, path, warm))
 
 
 if __name__ == "__main__":

@@ -128,7 +128,7 @@ def beside_peers() -> None:
 
 def against_sizes() -> None:
     adult, chains = simulated(*SHAPES["Adult-shaped"]), [1_000, 10_000, 100_000, 1_000_000]
-    seconds = [iteration(adult, n, 2 if n > 10_000 else 10) for n in chains]
+    seconds = [iteration(adult, n, max(3, min(40, 2_000_000 // n))) for n in chains]
     curve("chains (Adult-shaped)", chains, seconds)
     features = [5, 10, 20, 40]
     curve(
