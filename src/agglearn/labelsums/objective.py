@@ -3,7 +3,7 @@
 F(θ) = Σ_i w_i ln(1 + e^{X_i·θ}) − s·θ + Σ_j λ_j θ_j², with s = Σ_i w_i y_i X_i; its gradient is N times the note's.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy import sparse
@@ -24,6 +24,7 @@ class Objective:
     weights: np.ndarray
     sums: np.ndarray
     penalty: np.ndarray
+    _kept: tuple | None = field(default=None, init=False, repr=False)
 
     def value_and_gradient(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         z = self.x @ theta
@@ -33,8 +34,14 @@ class Objective:
 
     def hessian_product(self, theta: np.ndarray, v: np.ndarray) -> np.ndarray:
         """∇²F(θ)·v."""
-        p = expit(self.x @ theta)
-        return self.x.T @ (self.weights * p * (1 - p) * (self.x @ v)) + 2 * self.penalty * v
+        return self.x.T @ (self._bend(theta) * (self.x @ v)) + 2 * self.penalty * v
+
+    def _bend(self, theta: np.ndarray) -> np.ndarray:
+        """(n,) w p(1 − p), kept for the products at the same θ that follow."""
+        if self._kept is None or not np.array_equal(self._kept[0], theta):
+            p = expit(self.x @ theta)
+            self._kept = theta.copy(), self.weights * p * (1 - p)
+        return self._kept[1]
 
     @property
     def curvature(self) -> np.ndarray:
