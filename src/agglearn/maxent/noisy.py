@@ -21,6 +21,7 @@ from agglearn.observations.privacy.projection import noise_variances
 
 SMOOTH = 0.05  # weight of the newest expectations in those that the gains are made of
 LEAST = 1e-9  # records expected in a cell
+SHARE = 0.3  # of its information by which a weight's steps are scaled at least: with less, momentum builds up until it diverges
 
 
 class Gains(NamedTuple):
@@ -79,9 +80,8 @@ class NoiseAwareMaxEntClassifier(MaxEntClassifier):
         d, c = posterior_means(layout.d, layout.c, d_hat, c_hat, gain)
         super()._gradients(replace(layout, d=d, c=c), mu, theta, d_hat, c_hat, out)
         for h, left, l2 in zip(out[1], (gain.dd, gain.cc), (self.l2_mu, self.l2_theta), strict=True):
-            h[:] = np.maximum(
-                (h - 2 * l2) * left + 2 * l2, SMALLEST_CURVATURE
-            )  # information that is left of the data's
+            information = (h - 2 * l2) * np.maximum(left, SHARE)  # what noise leaves of the data's
+            h[:] = np.maximum(information + 2 * l2, SMALLEST_CURVATURE)
         return out
 
 
