@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from scipy.stats import norm, poisson
 
+from agglearn.evaluation import normalized_log_likelihood
 from agglearn.maxent import (
     ExactMaxEntClassifier,
     ExactNoiseAwareMaxEntClassifier,
@@ -153,3 +154,22 @@ def test_much_noise_leaves_the_base_rate(tables):
     model = NoiseAwareMaxEntClassifier(500, random_state=0).fit(with_gaussian_noise(tables, 1e5, 0))
     p = model.predict_proba(every_state(tables))[:, 1]
     assert np.ptp(p) < 0.05
+
+
+def test_little_information_does_not_let_steps_grow(monkeypatch):
+    """Counts that are known and label sums that are mostly noise: training stays near the base rate or above it."""
+    rng = np.random.default_rng(0)
+    hidden = rng.random((20_000, 1))
+    codes = ((0.7 * hidden + 0.3 * rng.random((20_000, 14))) * 8).astype(int)
+    y = (rng.random(20_000) < 0.1 + 0.2 * hidden[:, 0]).astype(int)
+    frame = pd.DataFrame({f"f{i}": [f"v{c}" for c in codes[:, i]] for i in range(14)}).assign(label=y)
+    tables = ContingencyTables.from_records(frame, "label")
+    noisy = release_tables(tables, 0.1, 1e-5, adjacency="label", postprocessing="project", draw=seeded(1))
+
+    def trained():
+        model = NoiseAwareMaxEntClassifier(1000, max_iter=200, l2_theta=32.0, random_state=0).fit(noisy)
+        return normalized_log_likelihood(y, model.predict_proba(frame)[:, 1])
+
+    assert trained() > -0.02
+    monkeypatch.setattr("agglearn.maxent.noisy.SHARE", 0.0)
+    assert trained() < -0.1
