@@ -69,11 +69,9 @@ def hand_over(job, **more) -> str | bool | None:
         pickle.dump((job, more), stream)
         stream.flush()
         answer = stream.read()
-    return (
-        pickle.loads(answer)
-        if answer
-        else f"agglearn: error: {job.rule} {' '.join(job.wildcards)}: its process was killed"
-    )
+    if not answer:
+        return f"agglearn: error: {job.rule} {' '.join(job.wildcards)}: its process was killed"
+    return pickle.loads(answer)
 
 
 def serve(home: str) -> None:

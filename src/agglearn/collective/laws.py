@@ -112,9 +112,8 @@ class HomogeneousPotentials:
         wanted = statistics.astype(float)
         for part, total in ((slice(0, self.size), 1), (slice(self.size, None), self.n_steps - 1)):
             wanted[part] *= total / wanted[part].sum()
-        scale = np.maximum(
-            np.maximum(wanted, self._expected(theta)[1]), SMALLEST
-        )  # of indicators, nearly their variance
+        visits = np.maximum(wanted, self._expected(theta)[1])  # expected ones, nearly their variance
+        scale = np.maximum(visits, SMALLEST)
         return lbfgs(lambda at: self._loss(at, wanted), theta, scale, max_iter)
 
     def _loss(self, theta, wanted):

@@ -13,7 +13,7 @@ def gradients(d, c, d_hat, c_hat, mu, theta, l2_mu, l2_theta, rescaled, clip_rat
     Parameters
     ----------
     d, c : (w,) observed counts and label sums. d_hat, c_hat : the model's, on the scale of the records.
-    rescaled : ĉ by the ratio of counts (eq. 9), clipped on both sides or not; else the exact gradient.
+    rescaled : ĉ by the ratio of counts (eq. 6), clipped on both sides or not; else the exact gradient (lemma 2).
     both : curvature from observed and predicted counts; else from predicted ones, as printed.
     gradient, curvature : (2, w) to write, μ first.
     """
