@@ -36,7 +36,7 @@ def gradients(d, c, d_hat, c_hat, mu, theta, l2_mu, l2_theta, rescaled, clip_rat
 
 @njit(cache=True, fastmath=FAST)
 def advance(gradient, curvature, expected, weights, velocity, step, momentum, total, clip, largest):
-    """Move weights against v = g/h, clipped, with momentum (lines 10–11).
+    """Move weights against v = g/h, clipped, with momentum (lines 10–13).
 
     Parameters
     ----------
