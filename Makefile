@@ -6,7 +6,6 @@
 #   make bench       speed beside named peers
 #   make spark       PySpark into .venv, for agglearn.spark and its tests (needs Java 17 or newer)
 #   make torch       PyTorch into .venv, for neural networks and CUDA devices
-#   make generic     CVXPY, Clarabel, CasADi with IPOPT into .venv, for the generic solvers of agglearn.collective
 #   make web         the site and MLflow's pages in a browser, with screenshots (installs Chromium where it may)
 #   make lint        style of code and workflow
 #   make lock        new pins from pyproject.toml
@@ -16,8 +15,9 @@ ARGS ?=
 RESULTS ?= results
 BIN = $(VENV)/bin
 READY = $(VENV)/.ready
+EXTRAS = workflow networks privacy generic dev
 
-.PHONY: reproduce test ui retry bench spark torch generic web lint lock
+.PHONY: reproduce test ui retry bench spark torch web lint lock
 .DEFAULT_GOAL := reproduce
 
 $(READY): requirements.lock pyproject.toml workflow/scripts/setup.sh
@@ -52,9 +52,6 @@ torch: $(READY)
 	@$(BIN)/python -m pip --disable-pip-version-check --no-input --quiet install \
 	  $$($(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["torch"])')
 
-generic: $(READY)
-	@$(BIN)/python -m pip --disable-pip-version-check --no-input --quiet install --no-build-isolation --require-hashes -r requirements-generic.lock
-
 web: $(READY)
 	@sh workflow/scripts/browser.sh && $(BIN)/python -m pytest tests/web $(ARGS)
 
@@ -62,12 +59,9 @@ lint: $(READY)
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/snakefmt --check Snakefile rules && $(BIN)/snakemake --lint
 
 lock:
-	@uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+	@uv pip compile pyproject.toml $(EXTRAS:%=--extra %) --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 	  --quiet --upgrade --output-file requirements.lock
 	@$(PYTHON) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["spark"])' | \
 	  uv pip compile - --constraint requirements.lock --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 	  --quiet --upgrade --output-file requirements-spark.lock
-	@$(PYTHON) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["generic"], sep="\n")' | \
-	  uv pip compile - --constraint requirements.lock --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
-	  --quiet --upgrade --output-file requirements-generic.lock
 	@$(PYTHON) workflow/scripts/environment.py

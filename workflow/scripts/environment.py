@@ -5,12 +5,14 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+LOCKED = ("workflow", "networks", "privacy", "generic", "dev")
 
 
 def pins() -> dict[str, str]:
     """Version of every direct dependency, by name."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    wanted = [*project["dependencies"], *project["optional-dependencies"]["dev"]]
+    extras = project["optional-dependencies"]
+    wanted = [*project["dependencies"], *(w for extra in LOCKED for w in extras[extra])]
     names = sorted(re.match(r"[A-Za-z0-9-]+", w).group() for w in wanted)
     locked = dict(re.findall(r"^([a-z0-9-]+)==(\S+)", (ROOT / "requirements.lock").read_text(), re.M))
     return {n: locked[n] for n in names}
