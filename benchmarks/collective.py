@@ -3,7 +3,7 @@
     python benchmarks/collective.py [--time-limit 60] [--mobility]
 
 Birds on grids with T = 20 and M = 1,000 (Poisson counts of nodes), θ = (5, 10, 10, 10) and (0.5, 1, 1, 1). Every solver has
-the same problem in the same run; the generic ones (make generic) stop at the time limit. --mobility adds 250 EM iterations
+the same problem in the same run; the generic ones stop at the time limit. --mobility adds 250 EM iterations
 of the mobility model on 15 × 14 cells with M = 1e6. Compilation is not timed.
 """
 

@@ -1,8 +1,8 @@
 """The approximate MAP problem given to generic convex solvers: what the thesis did with MATLAB's interior point.
 
 −H_B is written as Σ z_ij log(z_ij / n_parent) + Σ n_root log n_root, which is convex term by term. Clarabel (through CVXPY)
-takes a relative-entropy cone per cell, IPOPT (through CasADi) the expression with exact derivatives. Both packages are
-optional: `make generic`.
+takes a relative-entropy cone per cell, IPOPT (through CasADi) the expression with exact derivatives. The extra `generic`
+installs both packages.
 """
 
 import contextlib
@@ -15,6 +15,7 @@ from scipy import sparse
 from agglearn.collective.problem import Problem
 from agglearn.collective.results import Inference
 from agglearn.errors import NotAvailable
+from agglearn.optional import require
 
 UNIT = 30.0  # entries that a node table adds up to inside Clarabel; with shares of one it ends early on more problems
 
@@ -73,10 +74,7 @@ def infer_cvxpy(model, counts, population_size, *, trace=False, tol=1e-8, time_l
 
     time_limit : seconds after which it gives up (NotAvailable says so, with the time).
     """
-    try:
-        import cvxpy as cp
-    except ImportError:
-        raise NotAvailable("generic-cvxpy needs CVXPY and Clarabel; `make generic` installs them") from None
+    cp = require("cvxpy", "generic")
     problem = Problem(model, counts, population_size)
     at, m = Layout(problem), problem.M / UNIT
     x, n = cp.Variable(len(at.at), nonneg=True), cp.Variable(len(at.node), nonneg=True)
@@ -110,10 +108,7 @@ def infer_cvxpy(model, counts, population_size, *, trace=False, tol=1e-8, time_l
 
 def infer_ipopt(model, counts, population_size, *, trace=False, tol=1e-8, time_limit=None, max_iter=500):
     """IPOPT, a primal-dual interior point method, with exact derivatives from CasADi."""
-    try:
-        import casadi as ca
-    except ImportError:
-        raise NotAvailable("generic-ipopt needs CasADi; `make generic` installs it") from None
+    ca = require("casadi", "generic")
     problem = Problem(model, counts, population_size)
     at, m, tiny = Layout(problem), problem.M, 1e-30
     v = ca.MX.sym("v", len(at.at) + len(at.node))

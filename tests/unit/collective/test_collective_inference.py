@@ -1,6 +1,7 @@
 """Inference against brute force, against an independent solver, and against each other."""
 
 import itertools
+import sys
 
 import numpy as np
 import pytest
@@ -408,10 +409,17 @@ def test_methods_that_cannot_do_it_say_so():
         infer(tree, exact, m, method="nlbp-naive")
 
 
+@pytest.mark.parametrize(("method", "package"), [("generic-cvxpy", "cvxpy"), ("generic-ipopt", "casadi")])
+def test_a_missing_generic_solver_is_one_line_that_names_the_extra(method, package, monkeypatch):
+    monkeypatch.setitem(sys.modules, package, None)
+    tree = fixed_tree("star", np.random.default_rng(0))
+    with pytest.raises(NotAvailable, match=rf"{package} is not installed.*agglearn\[generic\]"):
+        infer(tree, FlowCounts(node_counts=np.ones((4, 2)) * 2), 4, method=method)
+
+
 @pytest.mark.parametrize("method", ["generic-cvxpy", "generic-ipopt"])
 @pytest.mark.parametrize("noise", ["poisson", "gaussian", "laplace", "exact"])
 def test_generic_solvers_agree(method, noise):
-    pytest.importorskip("cvxpy" if method == "generic-cvxpy" else "casadi")
     if method == "generic-ipopt" and noise == "laplace":
         pytest.skip("has no derivative")
     rng = np.random.default_rng(12)
