@@ -240,10 +240,16 @@ def _voxels(path: Path, part: str, _):
 
 def _meshes(path: Path, part: str, points: int):
     with zipfile.ZipFile(path) as archive:
-        for name in sorted(archive.namelist()):
-            if found := re.search(rf"([^/]+)/{part}/([^/]+)\.off$", name):
-                mesh = read_off(archive.read(name).decode(), name)
-                yield points_on(*mesh, points, generator("mesh", name)), found.group(1), found.group(2)
+        for member, label, name in mesh_members(archive, part):
+            mesh = read_off(archive.read(member).decode(), member)
+            yield points_on(*mesh, points, generator("mesh", member)), label, name
+
+
+def mesh_members(archive: zipfile.ZipFile, part: str) -> list[tuple[str, str, str]]:
+    """(member, class, shape) of the meshes of one part, sorted by member; hidden files, as some systems add them, left out."""
+    names = sorted(n for n in archive.namelist() if not n.startswith("__MACOSX/"))
+    found = [(n, re.search(rf"([^/]+)/{part}/([^/.][^/]*)\.off$", n)) for n in names]
+    return [(n, match[1], match[2]) for n, match in found if match]
 
 
 def read_off(text: str, name: str) -> tuple[np.ndarray, np.ndarray]:

@@ -1,0 +1,67 @@
+"""Extracts from archives, and archives of many small files."""
+
+import gzip
+import io
+import itertools
+import posixpath
+import tarfile
+import zlib
+from pathlib import Path
+
+from agglearn.datasets.builds.inputs import Inputs, name_of, only, opened
+from agglearn.errors import DataError
+
+
+def first_lines(inputs: Inputs, out: Path, member: str, lines: int) -> None:
+    """Write the first lines of a text file that lies in a tar archive.
+
+    The archive is read as a stream and no further than the last of these lines.
+
+    Parameters
+    ----------
+    inputs : the archive, compressed by gzip.
+    out : text file to write, with the bytes of the lines as they are.
+    member : path of the text file in the archive.
+    lines : how many lines.
+
+    Raises
+    ------
+    DataError : the archive is damaged, lacks the member, or the member has fewer lines.
+    """
+    source = only(inputs)
+    try:
+        with opened(source) as stream, tarfile.open(fileobj=stream, mode="r|gz") as archive:
+            for entry in archive:
+                if posixpath.normpath(entry.name) == member and entry.isfile():
+                    return _head(archive.extractfile(entry), out, member, lines)
+    except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise DataError(f"{name_of(source)}: the archive is damaged: {error}") from None
+    raise DataError(f"{name_of(source)}: the archive has no file {member!r}")
+
+
+def _head(text, out: Path, member: str, lines: int) -> None:
+    written = 0
+    with open(out, "wb") as head:
+        for line in itertools.islice(text, lines):
+            head.write(line)
+            written += 1
+    if written < lines:
+        raise DataError(f"{member}: ends after {written:,} of {lines:,} lines")
+
+
+def tar_archive(inputs: Inputs, out: Path) -> None:
+    """Write all inputs into one gzipped tar archive, sorted by name; equal inputs give equal bytes.
+
+    Parameters
+    ----------
+    inputs : name in the archive → file.
+    out : archive to write.
+    """
+    with open(out, "wb") as raw, gzip.GzipFile("", "wb", 9, raw, mtime=0) as packed:
+        with tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+            for name, source in sorted(inputs.items()):
+                with opened(source) as stream:
+                    data = stream.read()
+                entry = tarfile.TarInfo(name)  # owner 0, time 0: nothing of this machine
+                entry.size = len(data)
+                archive.addfile(entry, io.BytesIO(data))

@@ -1,0 +1,90 @@
+"""Files of the Census Bureau in the form in which the loaders read them."""
+
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+
+from agglearn.datasets.builds.inputs import Inputs, name_of, only, opened
+from agglearn.errors import DataError
+
+CODES = {"SERIALNO": 0, "STATE": 2, "PUMA": 5}  # names of things, not numbers, with their width
+
+
+def person_columns(inputs: Inputs, out: Path, columns: list[str]) -> None:
+    """Write some columns of a person file of the American Community Survey as Parquet, one row per person, in its order.
+
+    Numbers become 64-bit integers, empty fields are missing. `SERIALNO`, `STATE` and `PUMA` stay text, the latter two with
+    their leading zeros.
+
+    Parameters
+    ----------
+    inputs : `psam_p*.csv` of the public use microdata.
+    out : Parquet file to write.
+    columns : names, in the order of the file to write.
+
+    Raises
+    ------
+    DataError : a column is not there, or holds what is no whole number.
+    """
+    source = only(inputs)
+    types = {c: pa.string() if c in CODES else pa.int64() for c in columns}
+    options = pacsv.ConvertOptions(include_columns=columns, column_types=types, null_values=[""])
+    try:
+        with opened(source) as stream:
+            table = pacsv.read_csv(stream, convert_options=options)
+    except (pa.ArrowInvalid, KeyError) as error:
+        raise DataError(f"{name_of(source)}: these are no such person records: {error}") from None
+    for name in {"STATE", "PUMA"} & set(columns):
+        padded = pc.utf8_lpad(table[name], CODES[name], "0")
+        table = table.set_column(columns.index(name), name, padded)
+    pq.write_table(table, out, compression="zstd")
+
+
+def puma_counties(inputs: Inputs, out: Path, puma: str, county: str) -> None:
+    """Write which PUMAs and counties overlap, as `agglearn.datasets.census.read_crosswalk` reads it.
+
+    A PUMA and a county overlap where they share a census tract. The file has neither populations nor shares.
+
+    Parameters
+    ----------
+    inputs : `tracts`, the Bureau's relation of tracts to PUMAs (`STATEFP,COUNTYFP,TRACTCE,PUMA5CE`). `counties`, its list
+        of counties (`STATE|STATEFP|COUNTYFP|…|COUNTYNAME|…`); a county that it lacks is called by its number.
+    out : CSV to write, with two header lines.
+    puma, county : names of these columns.
+
+    Raises
+    ------
+    DataError : a column is not there.
+    """
+    tracts = _text(inputs["tracts"], ",", ["STATEFP", "COUNTYFP", "PUMA5CE"])
+    listed = _text(inputs["counties"], "|", ["STATE", "STATEFP", "COUNTYFP", "COUNTYNAME"])
+    letters = dict(zip(listed["STATEFP"], listed["STATE"], strict=True))
+    names = dict(zip(listed["STATEFP"] + listed["COUNTYFP"], listed["COUNTYNAME"] + " " + listed["STATE"], strict=True))
+    number = tracts["STATEFP"] + tracts["COUNTYFP"]
+    pairs = pd.DataFrame(
+        {
+            "state": tracts["STATEFP"],
+            puma: tracts["PUMA5CE"],
+            county: number,
+            "stab": tracts["STATEFP"].map(letters),
+            "CountyName": number.map(names).fillna(number),
+        }
+    )
+    if pairs["stab"].isna().any():
+        state = pairs.loc[pairs["stab"].isna(), "state"].iloc[0]
+        raise DataError(f"{name_of(inputs['counties'])}: has no county of state {state}")
+    pairs = pairs.drop_duplicates().sort_values(["state", puma, county])
+    head = pd.DataFrame([["State code", "PUMA", "County code", "State abbr.", "County name"]], columns=pairs.columns)
+    pd.concat([head, pairs]).to_csv(out, index=False, encoding="latin1", errors="replace")
+
+
+def _text(source, separator: str, columns: list[str]) -> pd.DataFrame:
+    with opened(source) as stream:
+        table = pd.read_csv(stream, sep=separator, dtype=str, keep_default_na=False, encoding="utf-8-sig")
+    if missing := sorted(set(columns) - set(table)):
+        raise DataError(f"{name_of(source)}: no column {missing[0]!r}; the columns are {', '.join(table)}")
+    return table[columns]
