@@ -1,6 +1,5 @@
 """Base of all learners: scikit-learn manners, a declared observation type, and models without pickle."""
 
-import importlib
 import json
 from pathlib import Path
 from typing import ClassVar, Self
@@ -13,6 +12,7 @@ from agglearn.encoding import FrameEncoder
 from agglearn.errors import DataError
 from agglearn.observations import Observation
 from agglearn.observations.base import prepared, reading
+from agglearn.registry import resolve
 
 
 class Estimator(BaseEstimator):
@@ -59,7 +59,7 @@ class Estimator(BaseEstimator):
             raise DataError(f"{folder}: no model here (model.json is missing); make one with `agglearn fit`")
         with reading(folder, "a model"):
             state = json.loads((folder / "model.json").read_text())
-            found = _class(state)
+            found = resolve(state["class"])
             if not issubclass(found, cls):
                 raise DataError(f"{folder}: holds a {found.__name__}, not a {cls.__name__}")
             with np.load(folder / "model.npz") as arrays:
@@ -77,14 +77,9 @@ def _described(model: Estimator, path: str, arrays: dict) -> dict:
     }
 
 
-def _class(state: dict) -> type[Estimator]:
-    module, _, name = state["class"].rpartition(".")
-    return getattr(importlib.import_module(module), name)
-
-
 def _restored(state: dict, arrays) -> Estimator:
     params = {k: _unpack(v, arrays) if _is_estimator(v) else v for k, v in state["params"].items()}
-    model = _class(state)(**params)
+    model = resolve(state["class"])(**params)
     for key, value in state["state"].items():
         setattr(model, key, _unpack(value, arrays))
     return model

@@ -6,7 +6,6 @@ is tried again whenever its batch is.
 """
 
 import functools
-import importlib
 import json
 import os
 import platform
@@ -27,6 +26,7 @@ from agglearn import products
 from agglearn.errors import AgglearnError, NotAvailable
 from agglearn.plan import IDENTITY, Run
 from agglearn.products import digest
+from agglearn.registry import build, resolve
 from agglearn.seeds import seed
 
 COLUMNS = [
@@ -42,20 +42,6 @@ COLUMNS = [
 ]
 TYPES = {"value": float, "step": float, "seed": "int64"}
 RECORDED = ("numpy", "scipy", "pandas", "scikit-learn", "numba", "pyarrow", "snakemake")
-
-
-def resolve(dotted: str):
-    """The object at a dotted path."""
-    module, _, name = dotted.rpartition(".")
-    return getattr(importlib.import_module(module), name)
-
-
-def build(value, **more):
-    """An object from `{class:, params:}`, nested ones first; other values as they are."""
-    if isinstance(value, dict) and "class" in value and set(value) <= {"class", "params"}:
-        params = {k: build(v) for k, v in value.get("params", {}).items()}
-        return resolve(value["class"])(**params, **more)
-    return value
 
 
 def fit_batch(runs: list[Run], observed: dict[str, str], results, out, limit: float, effective: dict) -> None:

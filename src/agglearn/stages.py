@@ -56,7 +56,7 @@ def fetch(job, terminal=sys.stderr) -> None:
 
 def prepare(job, terminal=sys.stderr) -> None:
     """Records of one data set: parsed, features and labels apart."""
-    from agglearn.running import resolve
+    from agglearn.registry import resolve
 
     entry = job.config["datasets"][job.wildcards.dataset]
     source = Path(job.input[0])
@@ -79,7 +79,7 @@ def observe(job, terminal=sys.stderr) -> None:
         import json
 
         from agglearn.datasets import RecordStore
-        from agglearn.running import resolve
+        from agglearn.registry import resolve
         from agglearn.tasks import Source
 
         task = resolve(experiment["task"])()

@@ -7,6 +7,8 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
+import agglearn
+
 ROOT = Path(__file__).resolve().parents[2]
 LOCK = (ROOT / "requirements.lock").read_text()
 SPARK = (ROOT / "requirements-spark.lock").read_text()
@@ -51,3 +53,8 @@ def test_locks_name_no_place():
         assert "://" not in lock
         assert "--index" not in lock
         assert "/" not in re.sub(r"#.*", "", lock).replace("\\\n", "")
+
+
+def test_the_version_stands_in_one_place():
+    assert agglearn.__version__ == PROJECT["version"]
+    assert PROJECT["version"] not in (ROOT / "src/agglearn/__init__.py").read_text()

@@ -6,7 +6,8 @@ import time
 
 import pytest
 
-from agglearn.running import build, in_children
+from agglearn.registry import build
+from agglearn.running import in_children
 
 LIMIT = 0.6
 

@@ -8,7 +8,8 @@ from samples import ROOT
 from agglearn import config as configuration
 from agglearn import products, stages
 from agglearn.plan import Plan
-from agglearn.running import one_run, resolve
+from agglearn.registry import resolve
+from agglearn.running import one_run
 
 CONFIG = configuration.load(ROOT, {"scale": "smoke"})
 PLAN = Plan(CONFIG)

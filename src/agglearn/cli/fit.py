@@ -44,7 +44,7 @@ def run(o) -> None:
     from agglearn.evaluation.reproduction import reproduction
     from agglearn.observations import ContingencyTables
     from agglearn.products import atomic_dir
-    from agglearn.running import resolve
+    from agglearn.registry import resolve
 
     kind = resolve(METHODS[o.method])
     model = kind(**parameters(kind, o.method, o.set, o.seed))

@@ -1,6 +1,5 @@
 """Records from text or Parquet files, and from data sets inside installed packages."""
 
-import importlib
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +9,7 @@ from agglearn.datasets.base import Stored
 from agglearn.encoding.encoder import numbers
 from agglearn.encoding.labels import binary_label
 from agglearn.errors import DataError, NotAvailable
+from agglearn.registry import resolve
 
 
 class Tabular(Stored):
@@ -80,12 +80,11 @@ class Packaged(Stored):
         self.loader = loader
 
     def parse(self, files: dict[str, Path], out: Path) -> dict:
-        module, _, name = self.loader.rpartition(".")
         try:
-            load = getattr(importlib.import_module(module), name)
+            load = resolve(self.loader)
         except ImportError as error:
             raise NotAvailable(f"{error.name} is not installed") from None
-        frame = load(as_frame=True).frame if module.startswith("sklearn") else load().data
+        frame = load(as_frame=True).frame if self.loader.startswith("sklearn") else load().data
         y = label_of(frame, self.entry.get("label"), self.loader)
         return self.write(out, features_of(frame, self.entry), y)
 

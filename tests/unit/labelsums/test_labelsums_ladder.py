@@ -17,7 +17,7 @@ from agglearn.observations import ContingencyTables, CountedBags, LabelSums, Rec
 from agglearn.observations.privacy import release_bag_counts, seeded
 from agglearn.plan import Plan
 from agglearn.proportions import AlternatingMeanMapClassifier, CardinalityClassifier, OnRecords
-from agglearn.running import build, resolve
+from agglearn.registry import build, resolve
 from agglearn.tasks import Classification, Source
 
 
