@@ -47,7 +47,7 @@ def fitted(records):
 
 def test_saved_and_loaded(fitted, tmp_path):
     fitted.save(tmp_path / "m")
-    back = Estimator.load(tmp_path / "m")
+    back = Estimator.load(tmp_path / "m", trusted=[__name__])
     assert type(back) is Keeper
     assert back.rate == 0.25
     assert isinstance(back.encoder_, FrameEncoder)
@@ -85,7 +85,7 @@ def test_loading_what_is_not_there(fitted, tmp_path):
         Estimator.load(tmp_path)
     fitted.save(tmp_path / "m")
     with pytest.raises(DataError, match="holds a Keeper, not a Other"):
-        Other.load(tmp_path / "m")
+        Other.load(tmp_path / "m", trusted=[__name__])
     state = json.loads((tmp_path / "m/model.json").read_text())
     for wrong in (
         {},
@@ -95,7 +95,7 @@ def test_loading_what_is_not_there(fitted, tmp_path):
     ):
         (tmp_path / "m/model.json").write_text(json.dumps(wrong))
         with pytest.raises(DataError):
-            Estimator.load(tmp_path / "m")
+            Estimator.load(tmp_path / "m", trusted=[__name__])
 
 
 def test_what_is_not_fitted_is_not_saved(tmp_path):

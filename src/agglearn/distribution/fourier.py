@@ -6,6 +6,7 @@ from scipy.spatial.distance import pdist
 from agglearn.distribution.embedding import Embedding
 from agglearn.distribution.kernels import fourier_sums
 from agglearn.errors import ConfigError
+from agglearn.persistence import expect
 from agglearn.seeds import generator
 
 PAIRED = 1000  # instances whose distances give the median
@@ -53,6 +54,10 @@ class RandomFourierEmbedding(Embedding):
     def _drawn(self, d: int, rng) -> np.ndarray:
         """(d, F) frequencies for bandwidth 1."""
         return rng.standard_normal((d, self.n_frequencies))
+
+    def _check_state(self):
+        expect(self, n_features_in_=int, n_sums_=int)
+        expect(self, frequencies_=("f", (self.n_features_in_, self.n_sums_ // 2)))
 
     def _sums(self, x, weights, offsets):
         out = np.empty((len(offsets) - 1, self.n_sums_), np.float32)

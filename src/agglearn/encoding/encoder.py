@@ -226,6 +226,9 @@ class FrameEncoder:
 
     @classmethod
     def from_dict(cls, state: list[dict]) -> "FrameEncoder":
+        """The encoder that `to_dict` described; DataError where a description has wrong types or impossible codes."""
+        for s in state:
+            _check_description(s)
         return cls(tuple(_feature(s) for s in state))
 
 
@@ -238,6 +241,24 @@ def _fitted(column: pd.Series, how: Binning, named: bool, buckets: int | None) -
     if not named and is_continuous(column):
         return BinnedEncoder.fit(column, how)
     return CategoricalEncoder.fit(column)
+
+
+def _check_description(state: dict) -> None:
+    """Refuse the description of a feature whose codes could leave their range: kernels do not check bounds."""
+    lists = {"values": str, "labels": str, "codes": int, "edges": int | float}
+    right = isinstance(state.get("name"), str) and isinstance(state.get("has_missing", False), bool)
+    for key, kind in lists.items():
+        right &= isinstance(state.get(key, []), list) and all(isinstance(v, kind) for v in state.get(key, []))
+    right &= all(
+        isinstance(state.get(key, 1), int) and 1 <= state.get(key, 1) < 1 << 31 for key in ("coded", "buckets")
+    )
+    if not right:
+        raise DataError(f"feature {state.get('name')!r}: its description has values of a wrong type or size")
+    edges, codes = state.get("edges", []), state.get("codes", [])
+    if any(not a < b for a, b in itertools.pairwise(edges)):
+        raise DataError(f"feature {state['name']!r}: its edges do not ascend")
+    if codes and not 0 <= min(codes) <= max(codes) < len(state["labels"]):
+        raise DataError(f"feature {state['name']!r}: it has codes outside its {len(state['labels'])} modalities")
 
 
 def _feature(state: dict) -> FeatureEncoder:

@@ -8,6 +8,7 @@ from agglearn.maxent import kernels
 from agglearn.maxent.enumeration import Enumeration
 from agglearn.maxent.layout import Layout, positions
 from agglearn.observations import ContingencyTables
+from agglearn.persistence import expect
 
 
 class ExactMaxEntClassifier(Estimator):
@@ -35,6 +36,10 @@ class ExactMaxEntClassifier(Estimator):
         mu, theta = model.optimum(self.l2_mu, self.l2_theta)
         self.mu_, self.theta_ = layout.matrix(mu), layout.matrix(theta)
         self.intercept_, self.encoder_, self.classes_ = model.intercept, observation.encoder, np.array([0, 1])
+
+    def _check_state(self):
+        k = int(self.encoder_.sizes.sum())
+        expect(self, theta_=("f", (k, k)), mu_=("f", (k, k)), intercept_=float)
 
     def predict_proba(self, frame) -> np.ndarray:
         """(n, 2) probabilities of both labels."""

@@ -20,6 +20,7 @@ from agglearn.maxent.layout import Layout, positions
 from agglearn.maxent.schedule import ROUNDS, Schedule, Windows, effective
 from agglearn.maxent.warming import tiny_tables
 from agglearn.observations import ContingencyTables
+from agglearn.persistence import expect
 
 LARGEST_WEIGHT = 1000.0  # keeps any choice of steps finite; real weights stay below 20
 MOMENTUM = 0.8
@@ -215,6 +216,10 @@ class MaxEntClassifier(Estimator):
                 raise ConfigError(f"{name}: must be at least 1, got {getattr(self, name)}")
         if not 0 <= self.average <= 1:
             raise ConfigError(f"average: must be a share from 0 to 1, got {self.average}")
+
+    def _check_state(self):
+        k = int(self.encoder_.sizes.sum())
+        expect(self, theta_=("f", (k, k)), mu_=("f", (k, k)), intercept_=float)
 
     def predict_proba(self, frame) -> np.ndarray:
         """(n, 2) probabilities of both labels for raw columns, matched by name (eq. 3); unseen values add nothing."""

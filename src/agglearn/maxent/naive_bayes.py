@@ -14,6 +14,7 @@ from agglearn.maxent.layout import positions
 from agglearn.maxent.model import MaxEntClassifier
 from agglearn.maxent.warming import tiny_tables
 from agglearn.observations import ContingencyTables
+from agglearn.persistence import expect
 
 L2_GRID = tuple(2.0**e for e in range(12, -7, -1))
 KINDS = ("generative", "pcd", "logistic")
@@ -109,6 +110,10 @@ class NaiveBayesClassifier(Estimator):
         model = MaxEntClassifier(**{name: getattr(self, name) for name in shared}, momentum=0.0, tol=0.0).fit(tables)
         self.theta_, self.n_iter_ = np.diag(model.theta_).copy(), model.n_iter_
         self.trace_ = model.trace_
+
+    def _check_state(self):
+        k = int(self.encoder_.sizes.sum())
+        expect(self, theta_=("f", (k,)), intercept_=float)
 
     def predict_proba(self, frame) -> np.ndarray:
         """(n, 2) probabilities of both labels for raw columns, matched by name; unseen values add nothing."""

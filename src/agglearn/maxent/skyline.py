@@ -3,13 +3,14 @@
 import numpy as np
 from sklearn.base import clone
 
-from agglearn.errors import ConfigError
+from agglearn.errors import ConfigError, DataError
 from agglearn.estimator import Estimator
 from agglearn.evaluation.metrics import log_likelihood
 from agglearn.maxent.cells import Cells, table_keys
 from agglearn.maxent.sparse_logistic import PARTS, WORTH_THREADS, SparseLogistic, predict
 from agglearn.maxent.warming import tiny_records
 from agglearn.observations import Records
+from agglearn.persistence import expect
 
 FIRST, STRONGEST, WEAKEST = 7, 12, -6  # exponents of the λ path
 
@@ -86,6 +87,17 @@ class LogisticSkyline(Estimator):
                 break
         self.path_, self.l2_ = np.array(tried), best[1]
         return best[2]
+
+    def _check_state(self):
+        tables = len(table_keys(len(self.encoder_.sizes), self.quadratic))
+        expect(self, cells_flat_=("i", (None,)), cells_bounds_=("i", (tables + 1,)), intercept_=float)
+        expect(self, coef_=("f", self.cells_flat_.shape))
+        if (
+            self.cells_bounds_[0] != 0
+            or self.cells_bounds_[-1] != len(self.coef_)
+            or (np.diff(self.cells_bounds_) < 0).any()
+        ):
+            raise DataError(f"LogisticSkyline.cells_bounds_: must ascend from 0 to {len(self.coef_)}")
 
     def predict_proba(self, frame) -> np.ndarray:
         """(n, 2) probabilities of both labels for raw columns, matched by name; cells never seen add nothing."""

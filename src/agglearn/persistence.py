@@ -1,0 +1,242 @@
+"""Models as files: structure in JSON, arrays in NPZ. A folder cannot choose what code runs when it is read.
+
+`read_model` builds estimators of this package and of the classes or modules that the caller trusts, encoders, arrays, and
+plain values. It checks names, types, shapes and sizes, and refuses everything else by name.
+"""
+
+import json
+import math
+import zipfile
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+
+from agglearn.encoding import FrameEncoder
+from agglearn.errors import DataError
+from agglearn.registry import resolve
+
+PACKAGE = __name__.partition(".")[0]
+JSON_BYTES = 1 << 29  # longest model.json
+ARRAY_BYTES = 4 << 30  # of all arrays together, unpacked
+ARRAY_KINDS = "biufcU"  # NumPy's codes: booleans, integers, floats, complex numbers, text
+
+
+def write_model(model, folder: Path) -> None:
+    """Write `model.json` and `model.npz` into an existing folder.
+
+    Raises
+    ------
+    TypeError : a learned value is neither a plain value, an array of numbers or text, an encoder nor an estimator.
+    """
+    arrays: dict[str, np.ndarray] = {}
+    text = json.dumps(_describe(model, "", arrays), indent=1, ensure_ascii=False)
+    np.savez_compressed(folder / "model.npz", **arrays)
+    (folder / "model.json").write_text(text + "\n")
+
+
+def read_model(folder: Path, trusted: Iterable[str] = ()):
+    """Build the estimator that `write_model` wrote.
+
+    Parameters
+    ----------
+    folder : folder with `model.json` and `model.npz`.
+    trusted : dotted names of classes, or of modules and packages, outside this package that may be imported.
+
+    Raises
+    ------
+    DataError : the folder names a class that is not trusted, or holds a value of a wrong type, shape or size.
+    """
+    if (folder / "model.json").stat().st_size > JSON_BYTES:
+        raise DataError(f"{folder}: model.json is longer than {JSON_BYTES >> 20} MiB")
+    description = json.loads((folder / "model.json").read_text())
+    return _Reader(folder, _read_arrays(folder / "model.npz"), tuple(trusted)).build(description)
+
+
+# -- writing ----------------------------------------------------------------------------------------------------------
+
+
+def _describe(model, path: str, arrays: dict) -> dict:
+    """JSON for a model: its class, parameters (nested estimators described in turn) and learned state."""
+    learned = {k: v for k, v in vars(model).items() if _is_learned(k) and k != "trace_"}
+    params = model.get_params(deep=False).items()
+    return {
+        "class": f"{type(model).__module__}.{type(model).__qualname__}",
+        "params": {k: _pack(v, f"{path}params.{k}", arrays) if _is_model(v) else v for k, v in params},
+        "state": {k: _pack(v, f"{path}{k}", arrays) for k, v in learned.items()},
+    }
+
+
+def _is_learned(name: str) -> bool:
+    return name.isidentifier() and name.endswith("_") and not name.startswith("_")
+
+
+def _is_model(value) -> bool:
+    from agglearn.estimator import Estimator  # which builds on this module
+
+    return isinstance(value, Estimator)
+
+
+def _pack(value, path: str, arrays: dict):
+    """JSON for a learned value. Arrays go to `arrays` under their path."""
+    if isinstance(value, np.ndarray):
+        if value.dtype.kind not in ARRAY_KINDS:
+            raise TypeError(f"{path}: an array of {value.dtype} (objects?) cannot be written; use a list")
+        arrays[path] = value
+        return {"__array__": path}
+    if isinstance(value, FrameEncoder):
+        return {"__encoder__": value.to_dict()}
+    if _is_model(value):
+        return {"__estimator__": _describe(value, f"{path}.", arrays)}
+    if isinstance(value, dict):
+        items = enumerate(value.items())
+        return {
+            "__dict__": [[_pack(k, f"{path}.k{i}", arrays), _pack(v, f"{path}.{i}", arrays)] for i, (k, v) in items]
+        }
+    if isinstance(value, tuple):
+        return {"__tuple__": [_pack(v, f"{path}.{i}", arrays) for i, v in enumerate(value)]}
+    if isinstance(value, list):
+        return [_pack(v, f"{path}.{i}", arrays) for i, v in enumerate(value)]
+    return value.item() if isinstance(value, np.generic) else value
+
+
+# -- reading ----------------------------------------------------------------------------------------------------------
+
+
+class _Reader:
+    """Builds models out of one folder."""
+
+    def __init__(self, folder: Path, arrays: dict[str, np.ndarray], trusted: tuple[str, ...]):
+        self.folder, self.arrays, self.trusted = folder, arrays, trusted
+
+    def build(self, description):
+        """An estimator from its description. Its class decides what its learned state must look like."""
+        if not (isinstance(description, dict) and set(description) == {"class", "params", "state"}):
+            raise DataError(f"{self.folder}: model.json does not describe an estimator (class, params, state)")
+        kind = self.find_class(description["class"])
+        params, state = description["params"], description["state"]
+        model = kind(**{k: self.unpack(v) if _is_marked(v, "__estimator__") else v for k, v in params.items()})
+        for name, value in state.items():
+            if not _is_learned(name) or hasattr(kind, name):
+                raise DataError(f"{self.folder}: {name!r} is no learned attribute of a {kind.__name__}")
+            setattr(model, name, self.unpack(value))
+        if not isinstance(getattr(model, "encoder_", None), FrameEncoder | None):
+            raise DataError(f"{self.folder}: encoder_ of a {kind.__name__} is not an encoder")
+        if state:
+            model._check_state()
+        return model
+
+    def find_class(self, dotted) -> type:
+        """A class of this package or a trusted one. Nothing else is imported."""
+        if not isinstance(dotted, str):
+            raise DataError(f"{self.folder}: the class is {dotted!r}; it must be a dotted name")
+        module, _, name = dotted.rpartition(".")
+        if not (_is_inside(dotted, PACKAGE) or any(_is_inside(dotted, t) for t in self.trusted)):
+            raise DataError(
+                f"{self.folder}: refused to import {dotted!r}: not a class of {PACKAGE}, nor one that you trust "
+                f"(Estimator.load(folder, trusted=[{dotted!r}]) imports it and may run its code)"
+            )
+        found = None if module.endswith("__main__") else resolve(dotted)
+        if not (isinstance(found, type) and found.__module__ == module and _is_model_class(found)):
+            raise DataError(f"{self.folder}: {dotted!r} is not an estimator")
+        return found
+
+    def unpack(self, value):
+        """A learned value from its JSON."""
+        if isinstance(value, list):
+            return [self.unpack(v) for v in value]
+        if not isinstance(value, dict):
+            return value
+        [(kind, inner)] = value.items()
+        if kind == "__array__":
+            return self.arrays[inner]
+        if kind == "__encoder__":
+            return FrameEncoder.from_dict(inner)
+        if kind == "__estimator__":
+            return self.build(inner)
+        if kind == "__tuple__":
+            return tuple(self.unpack(v) for v in inner)
+        if kind == "__dict__":
+            return {self.unpack(k): self.unpack(v) for k, v in inner}
+        raise DataError(f"{self.folder}: model.json holds a value of an unknown kind, {kind!r}")
+
+
+def _is_inside(dotted: str, name: str) -> bool:
+    return dotted == name or dotted.startswith(f"{name}.")
+
+
+def _is_model_class(kind: type) -> bool:
+    from agglearn.estimator import Estimator  # which builds on this module
+
+    return issubclass(kind, Estimator)
+
+
+def _is_marked(value, mark: str) -> bool:
+    return isinstance(value, dict) and set(value) == {mark}
+
+
+def _read_arrays(path: Path) -> dict[str, np.ndarray]:
+    """Arrays of an NPZ file whose headers agree with the sizes of its members, objects refused."""
+    left, arrays = ARRAY_BYTES, {}
+    with zipfile.ZipFile(path) as archive:
+        for member in archive.infolist():
+            name = member.filename.removesuffix(".npy")
+            with archive.open(member) as handle:
+                shape, dtype = _read_header(handle, f"{path}: {name}")
+            size = math.prod(shape) * dtype.itemsize
+            left -= size
+            if dtype.kind not in ARRAY_KINDS:
+                raise DataError(f"{path}: {name}: arrays of type {dtype} are refused")
+            if size > member.file_size or left < 0:
+                raise DataError(f"{path}: {name}: shape {shape} needs {size:,} bytes, more than is there or allowed")
+            with archive.open(member) as handle:
+                arrays[name] = np.lib.format.read_array(handle, allow_pickle=False)
+    return arrays
+
+
+def _read_header(handle, place: str) -> tuple[tuple[int, ...], np.dtype]:
+    version = np.lib.format.read_magic(handle)
+    readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    if version not in readers:
+        raise DataError(f"{place}: NPY format {version} is not supported")
+    shape, _, dtype = readers[version](handle)
+    return shape, dtype
+
+
+# -- types and shapes -------------------------------------------------------------------------------------------------
+
+
+def expect(model, **expected) -> None:
+    """Refuse learned attributes that are not as expected. Kernels do not check bounds, so what they read is checked here.
+
+    Parameters
+    ----------
+    model : a restored estimator.
+    expected : attribute → a type (`float` admits integers), or (kinds, shape): an array whose `dtype.kind` is among the
+        letters `kinds`, with this shape, where None stands for any length.
+
+    Raises
+    ------
+    DataError : an attribute is missing, of another type or of another shape.
+    """
+    for name, what in expected.items():
+        value, place = getattr(model, name, None), f"{type(model).__name__}.{name}"
+        if isinstance(what, type):
+            _check_type(value, what, place)
+        else:
+            _check_array(value, *what, place)
+
+
+def _check_type(value, expected: type, place: str) -> None:
+    allowed = (int, float) if expected is float else expected
+    if not isinstance(value, allowed) or (isinstance(value, bool) and expected is not bool):
+        raise DataError(f"{place}: must be of type {expected.__name__}, not {type(value).__name__}")
+
+
+def _check_array(value, kinds: str, shape: tuple, place: str) -> None:
+    if not (isinstance(value, np.ndarray) and value.dtype.kind in kinds):
+        raise DataError(
+            f"{place}: must be an array of kind {kinds}, not {getattr(value, 'dtype', type(value).__name__)}"
+        )
+    if value.ndim != len(shape) or any(e not in (None, n) for e, n in zip(shape, value.shape, strict=True)):
+        raise DataError(f"{place}: has shape {value.shape}, expected {shape}")

@@ -1,0 +1,188 @@
+"""Model folders from strangers: nothing of theirs runs, and what does not fit is refused by name."""
+
+import io
+import json
+import shutil
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from agglearn.cli import main
+from agglearn.errors import DataError
+from agglearn.estimator import Estimator
+from agglearn.maxent import LogisticSkyline, MaxEntClassifier, NaiveBayesClassifier
+from agglearn.observations import ContingencyTables, Records
+from agglearn.tracking.loader import Predictor
+
+
+@pytest.fixture
+def frame():
+    rng = np.random.default_rng(5)
+    return pd.DataFrame({"a": rng.choice(list("xyz"), 200), "b": rng.normal(size=200), "y": rng.integers(0, 2, 200)})
+
+
+@pytest.fixture
+def folder(frame, tmp_path):
+    """An honest model folder, to be made hostile."""
+    NaiveBayesClassifier().fit(ContingencyTables.from_records(frame, "y")).save(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def edit(folder: Path, change) -> None:
+    """Rewrite model.json after `change(description)`."""
+    description = json.loads((folder / "model.json").read_text())
+    change(description)
+    (folder / "model.json").write_text(json.dumps(description))
+
+
+def replace_array(folder: Path, name: str, value: np.ndarray) -> None:
+    with np.load(folder / "model.npz") as arrays:
+        changed = {**arrays, name: value}
+    np.savez_compressed(folder / "model.npz", **changed)
+
+
+def command(path: Path) -> dict:
+    """A nested estimator that would run a command."""
+    return {"__estimator__": {"class": "os.system", "params": {"command": f"touch {path}"}, "state": {}}}
+
+
+@pytest.mark.parametrize("where", ["state", "params", "top"])
+def test_no_command_runs(folder, frame, tmp_path, where, capsys):
+    planted = tmp_path / "planted"
+
+    def change(description):
+        if where == "top":
+            description |= command(planted)["__estimator__"]
+        else:
+            description[where]["x_" if where == "state" else "smoothing"] = command(planted)
+
+    edit(folder, change)
+    frame.to_csv(tmp_path / "d.csv", index=False)
+    assert main(["predict", str(folder), str(tmp_path / "d.csv")]) == 1
+    assert "refused to import 'os.system'" in capsys.readouterr().err
+    with pytest.raises(DataError, match=r"refused to import 'os\.system'"):
+        Estimator.load(folder)
+    with pytest.raises(DataError, match=r"refused to import 'os\.system'"):
+        Predictor(folder)
+    assert not planted.exists()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "subprocess.Popen", "builtins.eval", "agglearn.estimator.importlib", "agglearn.errors.DataError", "agglearn.cli.main",
+        "agglearn.__main__.main", "agglearnx.Thing", "agglearn.estimator.BaseEstimator", "sklearn.linear_model.LogisticRegression", 7,
+    ],
+)  # fmt: skip
+def test_only_estimators_of_the_package_are_built(folder, name):
+    edit(folder, lambda d: d.update({"class": name}))
+    with pytest.raises(DataError, match=r"refused to import|is not an estimator|must be a dotted name"):
+        Estimator.load(folder)
+
+
+def test_a_stranger_s_class_is_built_once_trusted(frame, tmp_path, monkeypatch):
+    code = "from agglearn.maxent import NaiveBayesClassifier\n\n\nclass Mine(NaiveBayesClassifier):\n    pass\n"
+    (tmp_path / "stranger.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    import stranger
+
+    stranger.Mine().fit(ContingencyTables.from_records(frame, "y")).save(tmp_path / "m")
+    with pytest.raises(DataError, match=r"refused to import 'stranger\.Mine'"):
+        Estimator.load(tmp_path / "m")
+    for trusted in (["stranger.Mine"], ["stranger"]):
+        assert type(Estimator.load(tmp_path / "m", trusted=trusted)) is stranger.Mine
+
+
+@pytest.mark.parametrize("name", ["predict_proba", "__class__", "_private_", "fit", "not an identifier_", "observes"])
+def test_state_sets_learned_attributes_only(folder, name):
+    edit(folder, lambda d: d["state"].update({name: 1}))
+    with pytest.raises(DataError, match="is no learned attribute"):
+        Estimator.load(folder)
+
+
+def test_objects_in_npz_are_refused(folder):
+    np.savez(folder / "model.npz", theta_=np.array([{"a": 1}], dtype=object))
+    with pytest.raises(DataError, match="object"):
+        Estimator.load(folder)
+
+
+def bomb(shape: tuple[int, ...], payload: bytes) -> bytes:
+    """An NPY member that declares `shape` and holds `payload`."""
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": shape})
+    return header.getvalue() + payload
+
+
+@pytest.mark.parametrize("shape", [(10**13,), (1 << 40, 1 << 40), (300,)])
+def test_sizes_that_are_not_there_are_refused(folder, shape):
+    with zipfile.ZipFile(folder / "model.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("theta_.npy", bomb(shape, bytes(800)))
+    with pytest.raises(DataError, match="more than is there or allowed"):
+        Estimator.load(folder)
+
+
+def test_more_than_the_limit_is_refused_unread(folder, monkeypatch):
+    monkeypatch.setattr("agglearn.persistence.ARRAY_BYTES", 1000)
+    replace_array(folder, "theta_", np.zeros(1000))
+    with pytest.raises(DataError, match="8,000 bytes, more than is there or allowed"):
+        Estimator.load(folder)
+
+
+def test_deep_nesting_is_one_error(folder):
+    nested = "[" * 200_000 + "]" * 200_000
+    text = (folder / "model.json").read_text().replace('"state": {', f'"state": {{"x_": {nested},', 1)
+    (folder / "model.json").write_text(text)
+    with pytest.raises(DataError, match="RecursionError"):
+        Estimator.load(folder)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "nonsense", '{"class": "agglearn.maxent.NaiveBayesClassifier"}', "null", "7"]
+)
+def test_what_is_no_description_is_refused(folder, text):
+    (folder / "model.json").write_text(text)
+    with pytest.raises(DataError):
+        Estimator.load(folder)
+
+
+@pytest.mark.parametrize("wrong", [np.zeros(2), np.zeros((4, 4)), np.zeros(6, dtype=np.int64), np.array(["a"] * 6)])
+def test_shapes_and_types_are_checked(folder, wrong):
+    replace_array(folder, "theta_", wrong)
+    with pytest.raises(DataError, match=r"NaiveBayesClassifier\.theta_"):
+        Estimator.load(folder)
+
+
+def test_kernels_get_no_array_of_another_size(frame, tmp_path):
+    tables = ContingencyTables.from_records(frame, "y")
+    MaxEntClassifier(n_chains=50, max_iter=5, random_state=0).fit(tables).save(tmp_path / "maxent")
+    replace_array(tmp_path / "maxent", "theta_", np.zeros((2, 2)))
+    with pytest.raises(DataError, match=r"MaxEntClassifier\.theta_: has shape \(2, 2\)"):
+        Estimator.load(tmp_path / "maxent")
+    LogisticSkyline(l2=1.0).fit(Records.from_records(frame, "y")).save(tmp_path / "skyline")
+    with np.load(tmp_path / "skyline/model.npz") as arrays:
+        bounds = arrays["cells_bounds_"]
+    replace_array(tmp_path / "skyline", "cells_bounds_", bounds + 10**6)
+    with pytest.raises(DataError, match="must ascend from 0"):
+        Estimator.load(tmp_path / "skyline")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"values": "xyz"}, {"values": [1, 2]}, {"name": 3}, {"has_missing": 100}, {"coded": 1 << 40},
+        {"codes": [1, 99], "labels": ["a", "b"]}, {"edges": [2.0, 1.0]}, {"edges": ["a"]}, {"buckets": -1},
+    ],
+)  # fmt: skip
+def test_encoders_are_checked(folder, change):
+    edit(folder, lambda d: d["state"]["encoder_"]["__encoder__"][0].update(change))
+    with pytest.raises(DataError):
+        Estimator.load(folder)
+
+
+def test_an_honest_copy_still_loads(folder, frame, tmp_path):
+    shutil.copytree(folder, tmp_path / "copy")
+    expected = Estimator.load(folder).predict_proba(frame)
+    np.testing.assert_array_equal(Estimator.load(tmp_path / "copy").predict_proba(frame), expected)
