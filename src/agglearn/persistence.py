@@ -130,7 +130,7 @@ class _Reader:
         """A class of this package or a trusted one. Nothing else is imported."""
         if not isinstance(dotted, str):
             raise DataError(f"{self.folder}: the class is {dotted!r}; it must be a dotted name")
-        module, _, name = dotted.rpartition(".")
+        module = dotted.rpartition(".")[0]
         if not (_is_inside(dotted, PACKAGE) or any(_is_inside(dotted, t) for t in self.trusted)):
             raise DataError(
                 f"{self.folder}: refused to import {dotted!r}: not a class of {PACKAGE}, nor one that you trust "

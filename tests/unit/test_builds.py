@@ -283,9 +283,9 @@ def test_meshes_are_found_beside_hidden_files(tmp_path):
 
 def test_archives_without_meshes_are_refused(tmp_path):
     (tmp_path / "page.zip").write_text("<!doctype html>")
-    with pytest.raises(DataError, match="page.zip: the archive is damaged"):
+    with pytest.raises(DataError, match=r"page\.zip: the archive is damaged"):
         occupancy_grids({"meshes": tmp_path / "page.zip"}, tmp_path / "vox.npz")
     with zipfile.ZipFile(tmp_path / "empty.zip", "w") as archive:
         archive.writestr("readme.txt", "")
-    with pytest.raises(DataError, match="has no meshes <class>/train/<shape>.off"):
+    with pytest.raises(DataError, match=r"has no meshes <class>/train/<shape>\.off"):
         occupancy_grids({"meshes": tmp_path / "empty.zip"}, tmp_path / "vox.npz")

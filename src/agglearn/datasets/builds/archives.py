@@ -57,11 +57,14 @@ def tar_archive(inputs: Inputs, out: Path) -> None:
     inputs : name in the archive → file.
     out : archive to write.
     """
-    with open(out, "wb") as raw, gzip.GzipFile("", "wb", 9, raw, mtime=0) as packed:
-        with tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as archive:
-            for name, source in sorted(inputs.items()):
-                with opened(source) as stream:
-                    data = stream.read()
-                entry = tarfile.TarInfo(name)  # owner 0, time 0: nothing of this machine
-                entry.size = len(data)
-                archive.addfile(entry, io.BytesIO(data))
+    with (
+        open(out, "wb") as raw,
+        gzip.GzipFile("", "wb", 9, raw, mtime=0) as packed,
+        tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as archive,
+    ):
+        for name, source in sorted(inputs.items()):
+            with opened(source) as stream:
+                data = stream.read()
+            entry = tarfile.TarInfo(name)  # owner 0, time 0: nothing of this machine
+            entry.size = len(data)
+            archive.addfile(entry, io.BytesIO(data))

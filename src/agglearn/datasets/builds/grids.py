@@ -1,6 +1,5 @@
 """Occupancy grids of meshes: every voxel that the surface touches, and what the surface encloses."""
 
-import re
 import zipfile
 from pathlib import Path
 
