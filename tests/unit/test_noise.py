@@ -10,6 +10,7 @@ from agglearn.errors import ConfigError, DataError
 from agglearn.maxent import BestPairClassifier, MaxEntClassifier, NaiveBayesClassifier
 from agglearn.observations import ContingencyTables, with_gaussian_noise
 from agglearn.observations.noise import promised
+from agglearn.observations.privacy import gaussian_delta
 
 
 @pytest.fixture(scope="module")
@@ -90,8 +91,10 @@ def test_learners_take_noisy_tables(tables, kind):
 
 
 def test_promise():
-    """ε from ρ = Δ²/2σ² by hand: 3 tables and the totals, Δ² = 8, σ = 20: ρ = 0.01."""
-    assert promised(20.0, 3, math.exp(-1)) == pytest.approx(0.01 + 2 * 0.1)
+    """3 tables and the totals: Δ² = 8, σ = 20."""
+    epsilon = promised(20.0, 3, 1e-5)
+    assert gaussian_delta(20.0, math.sqrt(8), epsilon) == pytest.approx(1e-5)
+    assert promised(1e6, 3, 1e-5) == 0.0
 
 
 def test_totals_stay_possible():

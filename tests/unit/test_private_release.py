@@ -11,13 +11,15 @@ from agglearn.encoding import EqualWidth
 from agglearn.errors import ConfigError, DataError
 from agglearn.observations import Bags, ContingencyTables, FlowCounts, NoiseSpec
 from agglearn.observations.privacy import (
+    analytic_gaussian_scale,
     clipped,
+    discrete_gaussian_delta,
+    gaussian_delta,
     projected,
     release_bag_counts,
     release_flow_counts,
     release_tables,
     seeded,
-    zcdp_budget,
 )
 from agglearn.observations.privacy.budget import TOTALS, mechanisms, shares
 from agglearn.observations.privacy.projection import noise_variances
@@ -56,7 +58,11 @@ def test_budget_adds_up(tables, adjacency, split):
     assert set(laws) == {*tables.tables, TOTALS}
     assert sum(l1 / law.scale for law in laws.values()) == pytest.approx(0.7)
     laws = mechanisms(tables, "gaussian", 0.7, 1e-5, split, adjacency)
-    assert sum(l2_squared / (2 * law.scale**2) for law in laws.values()) == pytest.approx(zcdp_budget(0.7, 1e-5))
+    whole = math.sqrt(sum(l2_squared / law.scale**2 for law in laws.values()))  # as one Gaussian mechanism of σ = 1
+    assert gaussian_delta(1.0, whole, 0.7) == pytest.approx(1e-5)
+    laws = mechanisms(tables, "discrete_gaussian", 0.7, 1e-5, split, adjacency)
+    sigmas = np.repeat([law.scale for law in laws.values()], l2_squared)
+    assert 0.999e-5 < discrete_gaussian_delta(sigmas, np.ones(len(sigmas)), 0.7) <= 1e-5
 
 
 def test_more_cells_get_more(tables):
@@ -195,7 +201,7 @@ def test_flow_counts():
     assert abs(np.abs(noisy.edge_counts - edges).mean() / 2.5 - 1) < 5 / math.sqrt(3200)
     assert noisy.privacy.epsilon == 2.0
     gaussian = release_flow_counts(flows, 2.0, 1e-5, mechanism="gaussian", draw=seeded(0))
-    assert gaussian.scale == pytest.approx(math.sqrt(5 / (2 * zcdp_budget(2.0, 1e-5))))
+    assert gaussian.scale == pytest.approx(analytic_gaussian_scale(math.sqrt(5), 2.0, 1e-5))
     with pytest.raises(DataError, match="already"):
         release_flow_counts(noisy, 1.0)
 

@@ -159,6 +159,17 @@ class LabelSums(Observation):
         whole = (x.data == np.round(x.data)).all() and self.weights is None
         return 0.0 if whole else 2 * len(self.frame) * 2.0**-53 * float(np.linalg.norm(abs(x).sum(axis=0), order))
 
+    def _changes(self, of: str | float) -> np.ndarray | None:
+        """Whole numbers that one label changes sums by at most; None where more than their norm is not known."""
+        x = self.matrix
+        if self.weights is not None or not isinstance(of, str) or (x.data != np.round(x.data)).any():
+            return None
+        if of == "features":
+            return np.ones(int(np.diff(x.indptr).max()), int) if np.isin(x.data, (0, 1)).all() else None
+        if self.map.kind == "columns" and of == "declared":
+            return np.floor([*(max(map(abs, r)) for r in self.map.ranges.values()), *[1] * self.map.intercept])
+        return np.ones(len(self.names) if of == "coordinates" else self.map.largest(2), int)
+
     def private(
         self, epsilon: float, delta: float | None = None, *, mechanism: str = "gaussian",
         calibration: str | None = None, sensitivity: str | float = "declared", draw: Draw = secret,
@@ -172,7 +183,7 @@ class LabelSums(Observation):
         ----------
         epsilon, delta : of the promise; Laplace noise takes no delta.
         mechanism : `gaussian`, `laplace`, and where sums are whole `discrete_gaussian`, `discrete_laplace`.
-        calibration : `analytic` (default), `zcdp`, or `classic`, the note's, which holds for ε < 1 only.
+        calibration : see `calibrated`; `classic` is the note's, which holds for ε < 1 only.
         sensitivity : see `sensitivity`.
         draw : `seeded(seed)` instead for reproducible noise that is not private.
 
@@ -190,7 +201,8 @@ class LabelSums(Observation):
             if mechanism.endswith("laplace")
             else (0, self.sensitivity(2, sensitivity))
         )
-        law = calibrated(mechanism, epsilon, delta, l1, l2, calibration)
+        changes = self._changes(sensitivity) if mechanism == "discrete_gaussian" else None
+        law = calibrated(mechanism, epsilon, delta, l1, l2, calibration, changes)
         noisy = draw(law, self.sums, "label sums", self.names)
         spec = NoiseSpec(law.kind, float(law.scale), float(epsilon), float(delta or 0), "label", draw is secret)
         return replace(self, sums=noisy, noise=spec)

@@ -13,7 +13,7 @@ import numpy as np
 from agglearn.errors import ConfigError, DataError
 from agglearn.observations.base import NoiseSpec
 from agglearn.observations.privacy.budget import TOTALS
-from agglearn.observations.privacy.calibration import approximate_epsilon
+from agglearn.observations.privacy.calibration import gaussian_epsilon
 from agglearn.observations.privacy.mechanisms import Mechanism, seeded
 from agglearn.observations.privacy.release import noisy_tables
 from agglearn.observations.tables import ContingencyTables
@@ -52,10 +52,10 @@ def with_gaussian_noise(
 def promised(sigma: float, n_tables: int, delta: float) -> float:
     """ε of (ε, δ)-differential privacy of σ on counts and label sums of `n_tables` tables and the totals.
 
-    One record more or less changes one count and at most one label sum of each by 1, hence Δ² = 2·(n_tables + 1);
-    ρ = Δ²/2σ² and ε = ρ + 2·√(ρ·ln(1/δ)) (Bun and Steinke 2016, propositions 1.6 and 1.3).
+    One record more or less changes one count and at most one label sum of each by 1, hence Δ² = 2·(n_tables + 1) of one
+    Gaussian mechanism (Balle and Wang 2018, theorem 8).
     """
-    return approximate_epsilon((n_tables + 1) / sigma**2, delta)
+    return gaussian_epsilon(sigma, math.sqrt(2 * (n_tables + 1)), delta)
 
 
 def _summed(merged, key) -> float | np.ndarray:

@@ -12,7 +12,13 @@ from samples import people
 from agglearn.encoding import FeatureMap, FrameEncoder
 from agglearn.errors import ConfigError, DataError
 from agglearn.observations import LabelSums, NoiseSpec
-from agglearn.observations.privacy import analytic_gaussian_scale, classic_gaussian_scale, seeded
+from agglearn.observations.privacy import (
+    analytic_gaussian_scale,
+    classic_gaussian_scale,
+    discrete_gaussian_delta,
+    seeded,
+    zcdp_budget,
+)
 
 
 @pytest.fixture(scope="module")
@@ -109,6 +115,28 @@ def test_private_release(records, tmp_path):
         noisy.private(1.0, 1e-6)
     whole = sums.private(0.5, mechanism="discrete_laplace").sums
     assert (whole == np.round(whole)).all()
+
+
+@pytest.mark.parametrize("of", ["declared", "features"])
+def test_discrete_noise_is_calibrated_by_what_one_label_can_change(records, of):
+    frame, y = records
+    sums = LabelSums.from_map(mapped("onehot", frame), frame, y)
+    how = {"mechanism": "discrete_gaussian", "sensitivity": of, "draw": seeded(0)}
+    noisy = sums.private(1.0, 1e-6, **how)
+    assert discrete_gaussian_delta([noisy.noise.scale] * 5, [1] * 5, 1.0) <= 1e-6  # four features and the intercept
+    assert noisy.noise.scale < 1.001 * analytic_gaussian_scale(math.sqrt(5), 1.0, 1e-6)
+    x = np.random.default_rng(0).integers(-3, 8, (50, 2))
+    wider = LabelSums.from_records(x, x[:, 0] > 2, bounds={"x0": (-3, 7.5), "x1": (-9, 7)})
+    scale = wider.private(1.0, 1e-6, mechanism="discrete_gaussian", draw=seeded(0)).noise.scale
+    assert (
+        discrete_gaussian_delta([scale] * 3, [7, 9, 1], 1.0)
+        <= 1e-6
+        < discrete_gaussian_delta([scale * 0.99] * 3, [7, 9, 1], 1.0)
+    )
+    halves = LabelSums.from_records(x / 2, x[:, 0] > 2, bounds=(-9, 9))
+    assert halves.private(1.0, 1e-6, **how).noise.scale == pytest.approx(
+        halves.sensitivity(of=of) / math.sqrt(2 * zcdp_budget(1.0, 1e-6))
+    )
 
 
 def test_seeded_noise_is_not_private(records):

@@ -1,11 +1,14 @@
 """Privacy noise: mechanisms, what they promise, how a budget is split, and what may be done to a release afterwards."""
 
+from agglearn.observations.privacy.accounting import discrete_gaussian_delta
 from agglearn.observations.privacy.calibration import (
     analytic_gaussian_scale,
     approximate_epsilon,
     calibrated,
     classic_gaussian_scale,
+    discrete_gaussian_scales,
     gaussian_delta,
+    gaussian_epsilon,
     zcdp_budget,
 )
 from agglearn.observations.privacy.mechanisms import MECHANISMS, Mechanism, secret, seeded
@@ -20,7 +23,10 @@ __all__ = [
     "calibrated",
     "classic_gaussian_scale",
     "clipped",
+    "discrete_gaussian_delta",
+    "discrete_gaussian_scales",
     "gaussian_delta",
+    "gaussian_epsilon",
     "projected",
     "release_bag_counts",
     "release_flow_counts",

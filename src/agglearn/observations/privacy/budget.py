@@ -1,13 +1,16 @@
 """One budget over all tables: which share of it each takes, and how much noise that means.
 
 Inside a table records compose in parallel: a record is in one cell. Over tables they compose one after the other: ε adds
-up (Laplace), or ρ does (Gaussian; zCDP, Bun and Steinke 2016, lemma 2.3). The two totals count as one more table.
+up (Laplace), or Δ²/σ² does (Gaussian: independent normal numbers of any variances are one Gaussian mechanism, Balle and Wang
+2018; whole ones are accounted for by `accounting`). The two totals count as one more table.
 """
 
 import math
 
+import numpy as np
+
 from agglearn.errors import ConfigError
-from agglearn.observations.privacy.calibration import checked, zcdp_budget
+from agglearn.observations.privacy.calibration import analytic_gaussian_scale, checked, discrete_gaussian_scales
 from agglearn.observations.privacy.mechanisms import Mechanism
 
 TOTALS = "totals"
@@ -41,5 +44,10 @@ def mechanisms(
     (l1, l2_squared), parts = CHANGES[adjacency], shares(tables, split)
     if mechanism.endswith("laplace"):
         return {k: Mechanism(mechanism, l1 / (epsilon * share)) for k, share in parts.items()}
-    rho = zcdp_budget(epsilon, delta)
-    return {k: Mechanism(mechanism, math.sqrt(l2_squared / (2 * rho * share))) for k, share in parts.items()}
+    ratios = 1 / np.sqrt(list(parts.values()))
+    if mechanism == "gaussian":
+        scales = math.sqrt(l2_squared) * analytic_gaussian_scale(1, epsilon, delta) * ratios
+    else:  # of each table so many numbers change, by 1 each
+        each = np.repeat(ratios, l2_squared)
+        scales = discrete_gaussian_scales(each, np.ones(len(each), int), epsilon, delta)[::l2_squared]
+    return {k: Mechanism(mechanism, float(scale)) for k, scale in zip(parts, scales, strict=True)}

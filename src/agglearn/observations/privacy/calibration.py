@@ -5,14 +5,20 @@ distances between what is released of them.
 """
 
 import math
+from collections.abc import Sequence
 
+import numpy as np
 from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
 from agglearn.errors import ConfigError
+from agglearn.observations.privacy.accounting import discrete_gaussian_delta
 from agglearn.observations.privacy.mechanisms import Mechanism, known_mechanism
 
-CALIBRATIONS = ("analytic", "classic", "zcdp")
+CALIBRATIONS = {  # of each Gaussian law; the first is the default
+    "gaussian": ("analytic", "zcdp", "classic"),
+    "discrete_gaussian": ("exact", "zcdp"),
+}
 
 
 def checked(epsilon: float, delta: float | None, mechanism: str) -> None:
@@ -27,29 +33,33 @@ def checked(epsilon: float, delta: float | None, mechanism: str) -> None:
 
 
 def calibrated(
-    mechanism: str, epsilon: float, delta: float | None, l1: float, l2: float, calibration: str | None = None
-) -> Mechanism:
+    mechanism: str, epsilon: float, delta: float | None, l1: float, l2: float, calibration: str | None = None,
+    changes: Sequence[int] | None = None,
+) -> Mechanism:  # fmt: skip
     """The mechanism that promises (ε, δ) for numbers of these sensitivities.
 
     Parameters
     ----------
-    calibration : of a Gaussian: `analytic` (Balle and Wang 2018, the least noise), `classic` (for ε < 1 only), `zcdp`.
-        Default: `analytic`; for the discrete Gaussian `zcdp`, since the others hold for the continuous one only.
+    calibration : of a Gaussian: `analytic` (Balle and Wang 2018, the least noise; default), `zcdp`, or `classic` (for ε < 1
+        only). Of a discrete Gaussian: `exact`, the least noise by `accounting`, where `changes` are known; else `zcdp`.
+    changes : most that a neighbour changes each number by, whole; of norm `l2`.
     """
     checked(epsilon, delta, mechanism)
     if mechanism.endswith("laplace"):
         if calibration is not None:
             raise ConfigError(f"calibration: {mechanism} noise has one only; leave it out")
         return Mechanism(mechanism, l1 / epsilon)
-    calibration = calibration or ("zcdp" if mechanism == "discrete_gaussian" else "analytic")
-    if calibration not in CALIBRATIONS:
-        raise ConfigError(f"calibration: {calibration!r} is not known; use {', '.join(CALIBRATIONS)}")
-    if mechanism == "discrete_gaussian" and calibration != "zcdp":
+    allowed = [c for c in CALIBRATIONS[mechanism] if c != "exact" or changes is not None]
+    calibration = calibration or allowed[0]
+    if calibration not in allowed:
         raise ConfigError(
-            f"calibration: {calibration} holds for the continuous Gaussian; use zcdp for the discrete one"
+            f"calibration: {calibration!r} does not go with {mechanism} noise here; use {' or '.join(allowed)}"
         )
     if calibration == "zcdp":
         return Mechanism(mechanism, l2 / math.sqrt(2 * zcdp_budget(epsilon, delta)))
+    if calibration == "exact":
+        scales = discrete_gaussian_scales(np.ones(len(changes)), changes, epsilon, delta)
+        return Mechanism(mechanism, float(scales[0]))
     scale = {"analytic": analytic_gaussian_scale, "classic": classic_gaussian_scale}[calibration]
     return Mechanism(mechanism, scale(l2, epsilon, delta))
 
@@ -79,6 +89,41 @@ def analytic_gaussian_scale(sensitivity: float, epsilon: float, delta: float) ->
     while gaussian_delta(ratio, 1.0, epsilon) > delta:
         ratio *= 1 + 1e-12
     return sensitivity * ratio
+
+
+def gaussian_epsilon(sigma: float, sensitivity: float, delta: float) -> float:
+    """The least ε from 0 on that Gaussian noise has at δ: the inverse of `gaussian_delta`."""
+    if gaussian_delta(sigma, sensitivity, 0.0) <= delta:
+        return 0.0
+    most = approximate_epsilon((sensitivity / sigma) ** 2 / 2, delta)
+    return brentq(lambda epsilon: gaussian_delta(sigma, sensitivity, epsilon) - delta, 0.0, most)
+
+
+def discrete_gaussian_scales(
+    ratios: Sequence[float], changes: Sequence[int], epsilon: float, delta: float
+) -> np.ndarray:
+    """(m,) σ in the given ratios at which several numbers together keep (ε, δ), the least up to the grid's resolution.
+
+    Parameters
+    ----------
+    ratios, changes : (m,) σ of each number up to a common factor, and what a neighbour changes it by at most, whole.
+    """
+    ratios, changes = np.asarray(ratios, float), np.asarray(changes)
+    start = analytic_gaussian_scale(math.sqrt(np.sum((changes / ratios) ** 2)), epsilon, delta)
+
+    def excess(log_factor: float) -> float:
+        found = discrete_gaussian_delta(start * math.exp(log_factor) * ratios, changes, epsilon)
+        return math.log(max(found, 1e-300) / delta)
+
+    low, high = -0.01, 0.01
+    while excess(low) < 0:
+        low *= 2
+    while excess(high) > 0:
+        high *= 2
+    factor = math.exp(brentq(excess, low, high, xtol=1e-6))
+    while discrete_gaussian_delta(start * factor * ratios, changes, epsilon) > delta:
+        factor *= 1 + 1e-6
+    return start * factor * ratios
 
 
 def zcdp_budget(epsilon: float, delta: float) -> float:

@@ -97,7 +97,7 @@ def release_bag_counts(
         raise DataError("noise on bag counts needs bags of two classes without weights")
     if bags.noise is not None:
         raise DataError(f"the counts have {bags.noise.mechanism} noise already")
-    law = calibrated(mechanism, epsilon, delta, 1, 1)
+    law = calibrated(mechanism, epsilon, delta, 1, 1, changes=[1])
     positives = np.clip(np.round(draw(law, bags.counts[:, 1], "bag counts")), 0, bags.sizes).astype(np.int64)
     spec = spec_of(law, epsilon, delta, "label", draw)
     return replace(bags, counts=np.column_stack([bags.sizes - positives, positives]), noise=spec)
@@ -119,7 +119,7 @@ def release_flow_counts(
     if any(v.ndim != n for k, v in parts.items() for n in [2 if k == "node_counts" else 3]):
         raise DataError("repeated exact counts: give each once")
     n = sum(len(v) for v in parts.values())
-    law = calibrated(mechanism, epsilon, delta, n, math.sqrt(n), None if mechanism.endswith("laplace") else "zcdp")
+    law = calibrated(mechanism, epsilon, delta, n, math.sqrt(n), changes=np.ones(n, int))
     for name, values in parts.items():
         seen = ~np.isnan(values)
         parts[name] = values.copy()
