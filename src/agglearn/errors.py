@@ -15,3 +15,7 @@ class DataError(AgglearnError, ValueError):
 
 class NotAvailable(AgglearnError):
     """Something cannot be had here (no source, an optional package missing): a status, not a failure."""
+
+
+class PrivacyWarning(UserWarning):
+    """A release keeps its promise, but the promise is a weak one."""

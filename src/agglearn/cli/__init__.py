@@ -7,6 +7,7 @@ Each command is a module: HELP and ABOUT, `options(command)`, `run(options)`; he
 import argparse
 import os
 import sys
+import warnings
 
 from agglearn import __version__
 from agglearn.cli import aggregate, compress, fit, predict, private
@@ -56,7 +57,9 @@ def main(arguments: list[str] | None = None) -> int:
     """Run a command; returns the exit status."""
     options = parser().parse_args(arguments)
     try:
-        options.run(options)
+        with warnings.catch_warnings():
+            warnings.showwarning = _warn
+            options.run(options)
         sys.stdout.flush()
         return 0
     except BrokenPipeError:  # whoever reads our output has had enough
@@ -70,6 +73,10 @@ def main(arguments: list[str] | None = None) -> int:
         return _fail(f"{options.command}: not enough memory; use fewer features or fewer pairs", 1)
     except KeyboardInterrupt:
         return _fail("stopped; nothing was written", 130)
+
+
+def _warn(message, *_, **__) -> None:
+    print(f"agglearn: warning: {_line(message)}", file=sys.stderr)
 
 
 def _fail(error, status: int) -> int:

@@ -38,6 +38,9 @@ def options(command) -> None:
     command.add_argument("--split", default="uniform", help="of the budget over tables: uniform (default) or by cells")
     command.add_argument("--adjacency", default="record", help="what is protected: one record (default) or one label")
     command.add_argument(
+        "--allow-large-epsilon", action="store_true", help="accept an epsilon above 20, which protects nobody"
+    )
+    command.add_argument(
         "--post", default="none", help="afterwards: none (default), clip, or project (tables made to agree)"
     )
 
@@ -52,13 +55,13 @@ def run(o) -> None:
         raise ConfigError(f"{o.out}: is the folder to be read; choose another --out")
     tables = ContingencyTables.load(o.tables)
     how = {"mechanism": o.mechanism, "split": o.split, "adjacency": o.adjacency, "postprocessing": o.post}
+    how["allow_large_epsilon"] = o.allow_large_epsilon
     noisy = tables.private(o.epsilon, o.delta, **how)
     with atomic_dir(out) as work:
         noisy.save(work)
         keep_reading(o.tables, work)
     spec = noisy.noise
-    delta = f", delta {spec.delta:g}" if spec.delta else ""
     scale = f"scale {spec.scale:.4g}" if spec.scales is None else f"scales up to {spec.scale:.4g}"
     print(f"{o.out}: {number(len(noisy.tables), 'table')} with {spec.mechanism.replace('_', ' ')} noise, {scale}")
-    print(f"epsilon {spec.epsilon:g}{delta} for one {spec.adjacency}, all tables together; drawn by OpenDP")
+    print(spec.meaning)
     print("bins and categories come from the records as `aggregate` found them; the noise does not protect them")

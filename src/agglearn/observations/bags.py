@@ -226,7 +226,7 @@ class Bags(Observation):
             header = read_json(folder / "bags.json")
             kept = [(n, p) for n in cls._ARRAYS if (p := folder / f"{n}.npy").exists()]
             arrays = {n: np.load(p, mmap_mode="c" if n == "X" else None) for n, p in kept}
-            noise = NoiseSpec(**header["noise"]) if header.get("noise") else None
+            noise = NoiseSpec.from_dict(header.get("noise"))
             return cls(**arrays, names=tuple(header["names"]), bag_names=tuple(header["bag_names"]), noise=noise)
 
     def _fingerprint(self, hasher) -> None:

@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -18,7 +19,8 @@ class NoiseSpec:
     `private` is true only when the noise was drawn unseeded through OpenDP; seeded noise of experiments is not
     private, whatever its epsilon. `adjacency` says how neighbouring data sets differ: in one `record` or `label`.
     `scales` holds the scale per table (and of the `totals`) where they differ; `scale` is then the largest.
-    `postprocessing` names what was done after the noise (`clipped`, `projected`), which costs no privacy.
+    `postprocessing` names what was done after the noise (`clipped`, `projected`), which costs no privacy. `unprotected` says
+    in words why noise that OpenDP drew makes the whole no private release.
     """
 
     mechanism: str
@@ -29,9 +31,30 @@ class NoiseSpec:
     private: bool = False
     scales: dict[str, float] | None = None
     postprocessing: str = "none"
+    unprotected: str = ""
+
+    @property
+    def meaning(self) -> str:
+        """The promise for a person who does not know what ε is."""
+        if not self.private:
+            return f"Not private: {self.unprotected or 'this is the seeded noise of an experiment, which can be drawn again'}."
+        change = {
+            "record": "with any one record as without it",
+            "label": "with one label of a record as with the other",
+        }[self.adjacency]
+        factor = math.exp(self.epsilon)
+        times = f"{factor:.3g}" if factor < 1000 else f"{factor:,.0f}"
+        but = f", but for a probability of {self.delta:g} (delta)" if self.delta else ""
+        words = f"Whatever is learned from these numbers is at most {times} times as likely {change} (epsilon {self.epsilon:g}){but}."
+        return words + (" Features are public and stand here as they are." if self.adjacency == "label" else "")
 
     def to_dict(self) -> dict:
-        return asdict(self)
+        return asdict(self) | {"meaning": self.meaning}
+
+    @classmethod
+    def from_dict(cls, state: dict | None) -> "NoiseSpec | None":
+        """What `to_dict` gave, or None."""
+        return state and cls(**{k: v for k, v in state.items() if k != "meaning"})
 
 
 class Observation(ABC):

@@ -81,7 +81,7 @@ class CountedBags(Observation):
         folder = Path(folder)
         with reading(folder, "counted bags"):
             header = read_json(folder / "bags.json")
-            noise = NoiseSpec(**header["noise"]) if header["noise"] else None
+            noise = NoiseSpec.from_dict(header["noise"])
             with np.load(folder / "bags.npz") as kept:
                 arrays = [kept[k] for k in ("rows", "offsets", "counts")]
             return cls(FrameEncoder.from_dict(header["encoder"]), load_features(folder, header), *arrays, noise)

@@ -114,7 +114,7 @@ class FlowCounts(Observation):
             with np.load(folder / "flows.npz") as arrays:
                 known = {k: arrays[k] for k in arrays.files}
             context = {k.removeprefix("context_"): v for k, v in known.items() if k.startswith("context_")}
-            privacy = NoiseSpec(**header.pop("privacy")) if header["privacy"] else header.pop("privacy")
+            privacy = NoiseSpec.from_dict(header.pop("privacy"))
             return cls(known.get("node_counts"), known.get("edge_counts"), **header, context=context, privacy=privacy)
 
     def _fingerprint(self, hasher) -> None:

@@ -1,6 +1,7 @@
 """Two releases from disjoint random halves of the records: what a model is chosen by, where no record may be seen.
 
-A record is in one half only, so both together promise the ε of one (parallel composition).
+A record is in one half only, and which one depends on nothing but a coin of its own. So both together promise the ε of one
+(parallel composition). Halves of a fixed size would not: one record more moves others from half to half.
 """
 
 import math
@@ -64,6 +65,11 @@ class Halves(Observation):
     def _fingerprint(self, hasher) -> None:
         self.first._fingerprint(hasher)
         self.second._fingerprint(hasher)
+
+
+def coins(n: int, rng: np.random.Generator) -> np.ndarray:
+    """(n,) whether each record goes to the first half: independent fair coins."""
+    return rng.random(n) < 0.5
 
 
 def added_tables(a: ContingencyTables, b: ContingencyTables) -> ContingencyTables:

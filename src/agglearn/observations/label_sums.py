@@ -19,7 +19,8 @@ from agglearn.encoding.features import FeatureMap
 from agglearn.errors import ConfigError, DataError
 from agglearn.observations.base import NoiseSpec, Observation, prepared, reading
 from agglearn.observations.features import load_features, save_features
-from agglearn.observations.privacy.calibration import calibrated
+from agglearn.observations.privacy.calibration import calibrated, checked
+from agglearn.observations.privacy.limits import check_delta, check_epsilon
 from agglearn.observations.privacy.mechanisms import Draw, secret
 from agglearn.products import read_json, write_json
 
@@ -154,10 +155,14 @@ class LabelSums(Observation):
         return heaviest * largest ** (1 / order) + self._rounding(order)
 
     def _rounding(self, order: int) -> float:
-        """Bound of what adding up in floating point can add to a distance; none where all terms are whole."""
-        x = self.matrix
-        whole = (x.data == np.round(x.data)).all() and self.weights is None
-        return 0.0 if whole else 2 * len(self.frame) * 2.0**-53 * float(np.linalg.norm(abs(x).sum(axis=0), order))
+        """Bound of what adding up in floating point can add to a distance; none where all terms and sums are whole."""
+        terms = abs(self.matrix)
+        if self.weights is not None:
+            terms = sparse.csr_array(terms * np.asarray(self.weights, float)[:, None])
+        largest = terms.sum(axis=0)
+        if (terms.data == np.round(terms.data)).all() and largest.max() < 2**53:
+            return 0.0
+        return 2 * len(self.frame) * 2.0**-53 * float(np.linalg.norm(largest, order)) * (1 + 1e-9)
 
     def _changes(self, of: str | float) -> np.ndarray | None:
         """Whole numbers that one label changes sums by at most; None where more than their norm is not known."""
@@ -172,7 +177,8 @@ class LabelSums(Observation):
 
     def private(
         self, epsilon: float, delta: float | None = None, *, mechanism: str = "gaussian",
-        calibration: str | None = None, sensitivity: str | float = "declared", draw: Draw = secret,
+        calibration: str | None = None, sensitivity: str | float = "declared", allow_large_epsilon: bool = False,
+        draw: Draw = secret,
     ) -> Self:  # fmt: skip
         """The sums with noise that protects every single label, drawn once, through OpenDP.
 
@@ -185,15 +191,20 @@ class LabelSums(Observation):
         mechanism : `gaussian`, `laplace`, and where sums are whole `discrete_gaussian`, `discrete_laplace`.
         calibration : see `calibrated`; `classic` is the note's, which holds for ε < 1 only.
         sensitivity : see `sensitivity`.
+        allow_large_epsilon : accept ε above 20 in a private release.
         draw : `seeded(seed)` instead for reproducible noise that is not private.
 
         Raises
         ------
-        ConfigError : ε, δ or bounds that give no promise; the classic calibration from ε = 1 on in a private release.
+        ConfigError : ε, δ or bounds that give no promise; δ from 1/N on, ε above 20, and the classic calibration from ε = 1 on in a private release.
         DataError : sums that have noise already.
         """
         if self.noise is not None:
             raise DataError(f"the sums have {self.noise.mechanism} noise already")
+        checked(epsilon, delta, mechanism)
+        if draw is secret:
+            check_epsilon(epsilon, allow_large_epsilon)
+            check_delta(delta, len(self.frame))
         if calibration == "classic" and epsilon >= 1 and draw is secret:
             raise ConfigError(f"calibration: classic promises nothing at epsilon {epsilon:g}; use analytic")
         l1, l2 = (
@@ -262,7 +273,7 @@ class LabelSums(Observation):
                 state["cells"] = [arrays[f"cells{i}"] for i in range(state["cells"])]
             state["encoder"] = FrameEncoder.from_dict(state["encoder"]) if state["encoder"] else None
             weights = np.load(folder / "weights.npy") if (folder / "weights.npy").is_file() else None
-            noise = NoiseSpec(**release["noise"]) if release["noise"] else None
+            noise = NoiseSpec.from_dict(release["noise"])
             frame, sums = load_features(folder, state), np.load(folder / "sums.npy")
             return cls(FeatureMap.of(state), frame, release["names"], sums, weights, release["label"], noise)
 

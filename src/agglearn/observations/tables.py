@@ -284,7 +284,7 @@ class ContingencyTables(Observation):
                 codes = [part[c].to_numpy(np.int64) for c in ("code_a", "code_b")[: len(shape)]]
                 cells = np.ravel_multi_index(codes, shape)
                 tables[key] = Table(shape, cells, part["count"].to_numpy(), part["label_sum"].to_numpy())
-            noise = NoiseSpec(**header["noise"]) if header["noise"] else None
+            noise = NoiseSpec.from_dict(header["noise"])
             return cls(encoder, header["label"], header["total"], header["positives"], tables, noise)
 
     def _fingerprint(self, hasher) -> None:

@@ -17,6 +17,7 @@ from agglearn.observations import (
     encoded_from_noisy,
     with_gaussian_noise,
 )
+from agglearn.observations.halves import coins
 from agglearn.observations.privacy import release_bag_counts, seeded
 from agglearn.seeds import generator
 from agglearn.seeds import seed as seed_of
@@ -88,10 +89,10 @@ def _halves(rows: Rows, params: dict, seed) -> Halves:
     of = params.get("of", "tables")
     if of not in ("tables", "label_sums"):
         raise ConfigError(f"of: {of!r} is not known; use tables or label_sums")
-    order = generator("halves", split_name(rows.source), seed).permutation(len(rows.y))
+    first = coins(len(rows.y), generator("halves", split_name(rows.source), seed))
     mapped = (_map(rows, params),) if of == "label_sums" else ()
     make = {"tables": _tables, "label_sums": _label_sums}[of]
-    parts = enumerate(rows.take(np.sort(part)) for part in np.array_split(order, 2))
+    parts = enumerate(rows.take(np.flatnonzero(part)) for part in (first, ~first))
     return Halves(*(make(part, params, f"{seed} half {k}", *mapped) for k, part in parts))
 
 

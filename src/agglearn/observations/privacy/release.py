@@ -11,17 +11,20 @@ from agglearn.observations.base import NoiseSpec
 from agglearn.observations.flows import FlowCounts
 from agglearn.observations.privacy.budget import TOTALS, mechanisms
 from agglearn.observations.privacy.calibration import calibrated, checked
+from agglearn.observations.privacy.limits import check_delta, check_epsilon
 from agglearn.observations.privacy.mechanisms import Draw, Mechanism, secret
 from agglearn.observations.privacy.projection import clipped, projected
 from agglearn.observations.tables import ContingencyTables, Table
 
 MOST_CELLS = 100_000_000  # with noise every cell is occupied: 24 bytes each
+DEVIATIONS = 3  # of the noise, by which a noisy number of records may be below the true one
 POSTPROCESSING = {"none": lambda tables: tables, "clip": clipped, "project": projected}
 
 
 def release_tables(
     tables: ContingencyTables, epsilon: float, delta: float | None = None, *, mechanism: str = "gaussian",
-    split: str = "uniform", adjacency: str = "record", postprocessing: str = "none", draw: Draw = secret,
+    split: str = "uniform", adjacency: str = "record", postprocessing: str = "none", allow_large_epsilon: bool = False,
+    draw: Draw = secret,
 ) -> ContingencyTables:  # fmt: skip
     """All tables and both totals with noise that promises (ε, δ) for the release as a whole.
 
@@ -32,21 +35,29 @@ def release_tables(
         label sums alone have noise.
     postprocessing : `none`; `clip` (counts from 0 on, label sums within them); `project` (tables made to agree with one
         another). It costs no privacy.
+    allow_large_epsilon : accept ε above 20 in a private release.
     draw : `secret` draws through OpenDP; `seeded(seed)` the same law, reproducible and not private.
 
     Raises
     ------
-    ConfigError : ε ≤ 0, δ outside (0, 1), an unknown mechanism, split or adjacency. DataError : noise already.
+    ConfigError : ε ≤ 0, δ outside (0, 1), an unknown mechanism, split or adjacency; in a private release ε above 20, and δ
+        from 1/N on. DataError : noise already.
     """
     if postprocessing not in POSTPROCESSING:
         raise ConfigError(f"postprocessing: {postprocessing!r} is not known; use {', '.join(POSTPROCESSING)}")
     laws = mechanisms(tables, mechanism, epsilon, delta, split, adjacency)
+    if draw is secret:
+        check_epsilon(epsilon, allow_large_epsilon)
     scales = {table_name(tables, k): float(law.scale) for k, law in laws.items()}
     spec = NoiseSpec(
         mechanism, max(scales.values()), float(epsilon), float(delta or 0), adjacency, draw is secret,
         None if split == "uniform" else scales,
     )  # fmt: skip
-    return POSTPROCESSING[postprocessing](noisy_tables(tables, laws, draw, spec))
+    noisy = noisy_tables(tables, laws, draw, spec)
+    if draw is secret:  # whether δ is refused must not depend on more than the release tells
+        doubt = 0.0 if adjacency == "label" else DEVIATIONS * math.sqrt(laws[TOTALS].variance)
+        check_delta(delta, noisy.total + doubt)
+    return POSTPROCESSING[postprocessing](noisy)
 
 
 def noisy_tables(tables: ContingencyTables, laws: dict, draw: Draw, spec: NoiseSpec) -> ContingencyTables:
@@ -83,35 +94,42 @@ def table_name(tables: ContingencyTables, key) -> str:
 
 
 def release_bag_counts(
-    bags: Bags, epsilon: float, delta: float | None = None, *, mechanism: str = "discrete_laplace", draw: Draw = secret
-) -> Bags:
+    bags: Bags, epsilon: float, delta: float | None = None, *, mechanism: str = "discrete_laplace",
+    allow_large_epsilon: bool = False, draw: Draw = secret,
+) -> Bags:  # fmt: skip
     """Bags whose numbers of positives have noise, cut to 0 … size; sizes and covariates are public.
 
     Neighbours differ in one label, which changes the positives of one bag by 1: bags compose in parallel.
 
     Raises
     ------
-    DataError : weights, other than two classes, noise already. ConfigError : see `calibrated`.
+    DataError : weights, a target, other than two classes, noise already. ConfigError : see `release_tables`.
     """
     if bags.counts is None or bags.counts.shape[1] != 2 or bags.weights is not None:
         raise DataError("noise on bag counts needs bags of two classes without weights")
     if bags.noise is not None:
         raise DataError(f"the counts have {bags.noise.mechanism} noise already")
+    if bags.counts is not None and getattr(bags, "target", None) is not None:
+        raise DataError("the bags have an exact target beside their counts; leave it out (replace(bags, target=None))")
     law = calibrated(mechanism, epsilon, delta, 1, 1, changes=[1])
+    if draw is secret:
+        check_epsilon(epsilon, allow_large_epsilon)
+        check_delta(delta, bags.offsets[-1])
     positives = np.clip(np.round(draw(law, bags.counts[:, 1], "bag counts")), 0, bags.sizes).astype(np.int64)
     spec = spec_of(law, epsilon, delta, "label", draw)
     return replace(bags, counts=np.column_stack([bags.sizes - positives, positives]), noise=spec)
 
 
 def release_flow_counts(
-    flows: FlowCounts, epsilon: float, delta: float | None = None, *, mechanism: str = "laplace", draw: Draw = secret
-) -> FlowCounts:
+    flows: FlowCounts, epsilon: float, delta: float | None = None, *, mechanism: str = "laplace",
+    allow_large_epsilon: bool = False, draw: Draw = secret,
+) -> FlowCounts:  # fmt: skip
     """Flow counts with noise on every entry that was observed; one person more or less is in one cell of every node's
     and every edge's table, over which the budget is split (all with the same scale).
 
     Raises
     ------
-    DataError : counts that are not exact, or repeated. ConfigError : see `calibrated`.
+    DataError : counts that are not exact, or repeated. ConfigError : see `release_tables`.
     """
     if flows.noise != "exact":
         raise DataError(f"the counts have {flows.noise} noise already")
@@ -120,13 +138,23 @@ def release_flow_counts(
         raise DataError("repeated exact counts: give each once")
     n = sum(len(v) for v in parts.values())
     law = calibrated(mechanism, epsilon, delta, n, math.sqrt(n), changes=np.ones(n, int))
+    if draw is secret:
+        check_epsilon(epsilon, allow_large_epsilon)
     for name, values in parts.items():
         seen = ~np.isnan(values)
         parts[name] = values.copy()
         parts[name][seen] = draw(law, values[seen], name)
+    if draw is secret:
+        check_delta(delta, _population(parts.values(), law))
     noise = "gaussian" if law.gaussian else "laplace"
     spec = spec_of(law, epsilon, delta, "record", draw)
     return replace(flows, **parts, noise=noise, scale=float(law.scale), population_size=None, privacy=spec)
+
+
+def _population(parts, law: Mechanism) -> float:
+    """What noisy tables, each of a whole population, tell of its size: the largest sum, and what noise may have taken."""
+    sums = [(np.nansum(table), np.count_nonzero(~np.isnan(table))) for values in parts for table in values]
+    return max(total + DEVIATIONS * math.sqrt(n * law.variance) for total, n in sums)
 
 
 def spec_of(law: Mechanism, epsilon: float, delta: float | None, adjacency: str, draw: Draw) -> NoiseSpec:
