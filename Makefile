@@ -1,7 +1,7 @@
 # Each target sets up what it needs. On a machine with Python ≥ 3.11 and make nothing else has to be installed.
 #   make reproduce   data → methods → tables, figures, site       (ARGS="…" goes to snakemake; PYTHON=… picks the Python)
 #   make test        all tests
-#   make ui          MLflow's pages on the runs
+#   make ui          MLflow's pages on the runs  (PORT=5001 picks the port)
 #   make retry       what was not available or failed, once more
 #   make bench       speed beside named peers
 #   make spark       PySpark into .venv, for agglearn.spark and its tests (needs Java 17 or newer)
@@ -13,6 +13,7 @@ PYTHON ?= python3
 VENV ?= .venv
 ARGS ?=
 RESULTS ?= results
+PORT = 5000
 BIN = $(VENV)/bin
 READY = $(VENV)/.ready
 EXTRAS = workflow networks privacy generic dev
@@ -38,7 +39,7 @@ test: $(READY)
 	@$(BIN)/python -m pytest $(ARGS)
 
 ui: $(READY)
-	@$(BIN)/python -m agglearn.tracking.ui $(ARGS)
+	@exec $(BIN)/python -m agglearn.tracking.ui $(PORT)
 
 bench: $(READY)
 	@for file in benchmarks/[a-z]*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done

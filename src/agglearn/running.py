@@ -253,9 +253,9 @@ def _death(status: int) -> str:
     return f"the process ended with status {os.WEXITSTATUS(status)}"
 
 
-def die_with_parent() -> None:
-    """Ask Linux to end this child with its parent, so that a killed workflow leaves nothing behind."""
+def die_with_parent(by: int = signal.SIGKILL) -> None:
+    """Ask Linux to end this child with its parent, by a signal, so that a killed workflow leaves nothing behind."""
     if platform.system() == "Linux":
         import ctypes
 
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+        ctypes.CDLL(None).prctl(1, by)

@@ -29,7 +29,7 @@ def load_rows(paths, plan: Plan, experiment: str) -> pd.DataFrame:
         parts.append(table)
     rows = pa.concat_tables(parts).to_pandas()
     rows = rows[rows["run"].isin(wanted)].reset_index(drop=True)
-    stale = rows["run"].map(lambda k: recipes.get(k) != wanted[k]).astype(bool)
+    stale = rows["run"].isin([k for k, recipe in wanted.items() if recipes.get(k) != recipe])
     rows.loc[stale, "status"] = "stale"
     rows.loc[stale, "reason"] = "computed with other code or settings than today's; run the workflow again"
     rows.loc[stale, "value"] = np.nan
@@ -143,5 +143,7 @@ def field(table: pd.DataFrame, name: str) -> pd.Series:
             value = value.get(key) if isinstance(value, dict) else None
         return json.dumps(value) if isinstance(value, dict | list) else value
 
+    # each text is read once: curves repeat it in thousands of rows
+    values = {text: inner(text) for text in table[column].unique()}
     # as objects: a row without the parameter leaves the others' type alone
-    return pd.Series([inner(text) for text in table[column]], table.index, dtype=object)
+    return pd.Series([values[text] for text in table[column]], table.index, dtype=object)

@@ -1,15 +1,25 @@
 """`make ui`: MLflow on the runs of this project, with the links that lead to them."""
 
+import contextlib
 import os
+import signal
 import socket
+import subprocess
 import sys
 from pathlib import Path
 
 import yaml
 
+GRACE = 5  # seconds that the server has to end by itself
+
 
 def main(argv=None) -> None:
-    """Print a link per experiment and become the MLflow server. Arguments: [port]."""
+    """Print a link per experiment and serve MLflow until a signal or the caller's death. Arguments: [port]."""
+    from agglearn.running import die_with_parent
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: sys.exit())
+    die_with_parent(signal.SIGTERM)
     argv = sys.argv[1:] if argv is None else argv
     config = yaml.safe_load(Path("config/config.yaml").read_text())
     uri = config["tracking"]["uri"]
@@ -17,19 +27,66 @@ def main(argv=None) -> None:
         sys.exit(f"agglearn: runs are sent to {uri}; open it in a browser")
     if not Path(uri.removeprefix("sqlite:///")).exists():
         sys.exit("agglearn: no runs yet; make them with `make reproduce`")
-    port = int(argv[0]) if argv else 5000
+    port = port_of(argv[0] if argv else "5000")
     with socket.socket() as probe:
         if probe.connect_ex(("127.0.0.1", port)) == 0:
-            sys.exit(f"agglearn: port {port} is in use; take another one: make ui ARGS=5001")
+            sys.exit(f"agglearn: port {port} is in use; take another one: make ui PORT={port + 1}")
+    with contextlib.suppress(KeyboardInterrupt):
+        print_links(uri, port)
+        serve(uri, port)
+
+
+def port_of(text: str) -> int:
+    """A port number from the command line; anything else ends the process with one line."""
+    if not (text.isdecimal() and 0 < int(text) < 2**16):
+        sys.exit(f"agglearn: port {text!r} is not a number from 1 to 65535; for example: make ui PORT=5001")
+    return int(text)
+
+
+def print_links(uri: str, port: int) -> None:
+    """Print where each experiment's runs will be."""
     import mlflow
 
     mlflow.set_tracking_uri(uri)
-    found = [e for e in mlflow.search_experiments() if e.name != "Default"]
-    for e in sorted(found, key=lambda e: e.name):
+    experiments = [e for e in mlflow.search_experiments() if e.name != "Default"]
+    for e in sorted(experiments, key=lambda e: e.name):
         print(f"{e.name}: http://127.0.0.1:{port}/#/experiments/{e.experiment_id}/runs")
     print("Ctrl-C ends it.", flush=True)
-    command = ["mlflow", "server", "--backend-store-uri", uri, "--host", "127.0.0.1", "--port", str(port)]
-    os.execv(sys.executable, [sys.executable, "-m", *command])
+
+
+def serve(uri: str, port: int) -> None:
+    """Run MLflow's server in a process group of its own, and end the whole group with this process.
+
+    The server starts further processes, to which it does not pass signals on.
+    """
+    command = [
+        sys.executable,
+        "-m",
+        "mlflow",
+        "server",
+        "--backend-store-uri",
+        uri,
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+    ]
+    server = subprocess.Popen(command, start_new_session=True)
+    try:
+        sys.exit(server.wait())
+    finally:
+        end_group(server)
+
+
+def end_group(leader: subprocess.Popen) -> None:
+    """End all processes of a group: ask, wait `GRACE` seconds for the leader, then kill what is left."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)  # a second Ctrl-C must not leave half of them behind
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(leader.pid, signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            leader.wait(GRACE)
+        os.killpg(leader.pid, signal.SIGKILL)
 
 
 if __name__ == "__main__":

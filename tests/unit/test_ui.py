@@ -1,0 +1,113 @@
+"""`make ui` leaves no process behind, however it is ended."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+import uuid
+from pathlib import Path
+
+import mlflow
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+pytestmark = pytest.mark.skipif(sys.platform != "linux" or not shutil.which("make"), reason="needs Linux and make")
+
+
+def until(condition, seconds=60):
+    for _ in range(seconds * 20):
+        if result := condition():
+            return result
+        time.sleep(0.05)
+    raise AssertionError(f"did not happen within {seconds} s")
+
+
+def processes(mark: str) -> dict[int, str]:
+    """Number and command line of every process whose environment bears the mark."""
+    marked = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark.encode() in (folder / "environ").read_bytes() and (folder / "stat").read_text().split()[2] != "Z":
+                marked[int(folder.name)] = (folder / "cmdline").read_bytes().decode().replace("\0", " ")
+        except OSError:
+            continue
+    return marked
+
+
+def answers(port: int) -> bool:
+    try:
+        return urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=2).status == 200
+    except OSError:
+        return False
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A project's folder with an MLflow store."""
+    folder = tmp_path_factory.mktemp("ui")
+    (folder / "config").mkdir()
+    (folder / "config/config.yaml").write_text("tracking: {uri: 'sqlite:///mlflow.db'}\n")
+    mlflow.MlflowClient(f"sqlite:///{folder}/mlflow.db").create_experiment("maxent_table4")
+    return folder
+
+
+@pytest.fixture
+def ui(folder):
+    """`make ui` on a free port, answering: its process, and the mark of all that it starts."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    mark = f"AGGLEARN_TEST_MARK={uuid.uuid4()}"
+    ready = "--old-file=ready", "READY=ready", f"BIN={Path(sys.executable).parent}"
+    environment = os.environ | dict([mark.split("=")]) | {"PYTHONPATH": str(ROOT / "src")}
+    make = subprocess.Popen(
+        ["make", "-f", str(ROOT / "Makefile"), *ready, "ui", f"PORT={port}"],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    until(lambda: answers(port) or make.poll() is not None)
+    assert make.poll() is None
+    yield make, mark
+    for number in processes(mark):
+        os.kill(number, signal.SIGKILL)
+    make.wait()
+
+
+def served_by(mark: str) -> int:
+    (number,) = [
+        n for n, command in processes(mark).items() if "agglearn.tracking.ui" in command and "make" not in command
+    ]
+    return number
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ending", ["Ctrl-C", "make terminated", "make killed", "page server terminated"])
+def test_nothing_stays_behind(ui, ending):
+    make, mark = ui
+    assert len(processes(mark)) >= 3
+    if ending == "Ctrl-C":
+        os.killpg(make.pid, signal.SIGINT)
+    elif ending == "page server terminated":
+        os.kill(served_by(mark), signal.SIGTERM)
+    else:
+        make.send_signal(signal.SIGTERM if ending == "make terminated" else signal.SIGKILL)
+    make.wait(30)
+    until(lambda: not processes(mark), 30)
+
+
+@pytest.mark.parametrize("port", ["0", "65536", "web"])
+def test_a_wrong_port_is_one_line(folder, port):
+    command = [sys.executable, "-m", "agglearn.tracking.ui", port]
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    ended = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    assert ended.returncode == 1
+    assert ended.stderr.splitlines() == [
+        f"agglearn: port {port!r} is not a number from 1 to 65535; for example: make ui PORT=5001"
+    ]
