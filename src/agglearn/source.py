@@ -17,7 +17,7 @@ def add_root(folder) -> None:
     folder = Path(folder).resolve()
     if folder not in ROOTS:
         ROOTS.append(folder)
-        for cached in (_file, _tree, _imports, modules_behind, code_digest, find_class):
+        for cached in (_file, _tree, _dump, _imports, modules_behind, code_digest, find_class):
             cached.cache_clear()
 
 
@@ -40,6 +40,11 @@ def _tree(module: str) -> ast.Module:
         if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):  # a docstring
             del body[0]
     return tree
+
+
+@functools.cache
+def _dump(module: str) -> str:
+    return ast.dump(_tree(module))
 
 
 @functools.cache
@@ -90,7 +95,7 @@ def modules_behind(dotted: str) -> tuple[str, ...]:
 def code_digest(*dotted: str) -> str:
     """12 hex digits over the code behind these names."""
     modules = sorted({m for d in dotted for m in modules_behind(d)})
-    text = "".join(m + ast.dump(_tree(m)) for m in modules)
+    text = "".join(m + _dump(m) for m in modules)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 

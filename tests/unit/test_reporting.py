@@ -9,9 +9,9 @@ import pytest
 from scipy import stats
 
 from agglearn.evaluation.intervals import mean_interval
-from agglearn.reporting import figures, layout
+from agglearn.reporting import figures, layout, summary
 from agglearn.reporting.claims import judge
-from agglearn.reporting.summary import summarise, verdict
+from agglearn.reporting.summary import field, summarise, verdict
 from agglearn.running import COLUMNS
 
 EXPERIMENT = {
@@ -234,3 +234,12 @@ def test_a_table_for_each_data_set():
     ]
     [(title, _)] = layout.grids(table, EXPERIMENT | {"title": "T"}, {})
     assert title == "T"
+
+
+def test_each_text_of_parameters_is_read_once(monkeypatch):
+    """Curves repeat a run's parameters in thousands of rows."""
+    table = rows({("a", "ours", f'{{"n": {n}}}'): [0.1] * 50 for n in (1, 2)})
+    read, loads = [], json.loads
+    monkeypatch.setattr(summary.json, "loads", lambda text: read.append(text) or loads(text))
+    assert field(table, "params.n").tolist() == [1] * 50 + [2] * 50
+    assert len(read) == 2

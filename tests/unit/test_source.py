@@ -35,6 +35,7 @@ class Package:
         for cached in (
             source._file,
             source._tree,
+            source._dump,
             source._imports,
             source.modules_behind,
             source.code_digest,
@@ -143,3 +144,12 @@ def test_our_own_classes():
     behind = source.modules_behind("agglearn.maxent.MaxEntClassifier")
     assert {"agglearn.maxent.kernels", "agglearn.encoding.binning", "agglearn.observations.tables"} <= set(behind)
     assert not [m for m in behind if m.startswith(("agglearn.plan", "agglearn.stages", "agglearn.cli"))]
+
+
+def test_a_module_is_written_out_once_for_all_digests(package, monkeypatch):
+    """Hundreds of classes share most of their modules."""
+    written, dump = [], source.ast.dump
+    monkeypatch.setattr(source.ast, "dump", lambda tree: written.append(tree) or dump(tree))
+    names = f"{package.name}.models.Model", f"{package.name}.base.Base", f"{package.name}.helpers"
+    assert len({source.code_digest(name) for name in names}) == 3
+    assert len(written) == len(source.modules_behind(names[0]))

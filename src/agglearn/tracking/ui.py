@@ -11,6 +11,10 @@ from pathlib import Path
 import yaml
 
 GRACE = 5  # seconds that the server has to end by itself
+SETTINGS = {
+    "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",  # jobs judge language models; their processes leave the group
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+}
 
 
 def main(argv=None) -> None:
@@ -59,19 +63,12 @@ def serve(uri: str, port: int) -> None:
 
     The server starts further processes, to which it does not pass signals on.
     """
-    command = [
-        sys.executable,
-        "-m",
-        "mlflow",
-        "server",
-        "--backend-store-uri",
-        uri,
-        "--host",
-        "127.0.0.1",
-        "--port",
-        str(port),
-    ]
-    server = subprocess.Popen(command, start_new_session=True)
+    address = ["--backend-store-uri", uri, "--host", "127.0.0.1", "--port", str(port)]
+    server = subprocess.Popen(
+        [sys.executable, "-m", "mlflow", "server", *address, "--workers", "1"],  # for one person
+        env=os.environ | SETTINGS,
+        start_new_session=True,
+    )
     try:
         sys.exit(server.wait())
     finally:
