@@ -13,6 +13,7 @@ import pandas as pd
 
 from agglearn import products
 
+SQLITE = "sqlite:///"
 KEY, PRINT = "agglearn.run", "agglearn.fingerprint"
 MOST_METRICS = 800  # of one request, whose limit of 1,000 holds for all that it brings
 
@@ -35,8 +36,8 @@ def send(uri, name, experiment, keys, results: Path) -> dict:
     """Send what the store lacks; returns counts."""
     import mlflow
 
-    if uri.startswith("sqlite:///"):
-        Path(uri.removeprefix("sqlite:///")).parent.mkdir(parents=True, exist_ok=True)
+    if uri.startswith(SQLITE):
+        create_database(Path(uri.removeprefix(SQLITE)))
     mlflow.set_tracking_uri(uri)
     client = mlflow.MlflowClient()
     home = client.get_experiment_by_name(name)
@@ -61,6 +62,23 @@ def send(uri, name, experiment, keys, results: Path) -> dict:
         _send_one(client, eid, key, record, folder)
         counts["sent"] += 1
     return counts | {"experiment_id": eid}
+
+
+def create_database(path: Path) -> None:
+    """Make MLflow's SQLite database under another name and rename it, where there is none yet.
+
+    MLflow fills it by dozens of migrations; a process that is killed among them leaves a file that no MLflow can open.
+    """
+    import mlflow
+
+    if path.exists():
+        return
+    work = path.with_name(f".{path.name}.new")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for left in path.parent.glob(f"{work.name}*"):  # of a killed process, with its journal
+        left.unlink()
+    mlflow.MlflowClient(f"{SQLITE}{work}").search_experiments()
+    os.replace(work, path)
 
 
 def _known(client, eid) -> dict[str, list]:
