@@ -11,18 +11,21 @@ from agglearn.config import load, merged, typed
 from agglearn.errors import ConfigError
 from agglearn.plan import Plan
 from agglearn.reporting.outcome import at_start, at_end
+from agglearn.scales import scale_folder
 
 try:
     config.update(load(BASE, merged(config, typed(dict(workflow.config_settings.config)))))
+    config["scale_folder"] = scale_folder(config["results"], config["scale"])
     plan = Plan(config)
 except ConfigError as error:
     sys.exit(f"agglearn: {error}")
 
-R = config["results"]
+R = config["results"]  # of all scales: data, finished runs, logs
+S = config["scale_folder"]  # of this scale: what is observed, measured, rendered
 
 if workflow.is_main_process and not workflow.output_settings.dryrun:
     lock.hold(f"{R}/.lock")
-    at_start(R)
+    at_start(S)
 
 
 include: "rules/wiring.py"
@@ -49,8 +52,8 @@ rule all:
         measurements(plan.experiments),
         tables(plan.experiments),
         receipts(plan.experiments),
-        f"{R}/claims.json",
-        f"{R}/site",
+        f"{S}/claims.json",
+        f"{S}/site",
 
 
 onstart:
@@ -60,11 +63,11 @@ onstart:
 
 
 onsuccess:
-    at_end(R)
+    at_end(R, S)
 
 
 onerror:
-    at_end(R, failed=True)
+    at_end(R, S, failed=True)
 
 
 for name in plan.experiments:

@@ -37,7 +37,7 @@ rule observe:
     input:
         records,
     output:
-        directory(f"{R}/observations/{{experiment}}/{{dataset}}"),
+        directory(f"{S}/observations/{{experiment}}/{{dataset}}"),
     log:
         f"{R}/logs/observe/{{experiment}}/{{dataset}}.log",
     conda:

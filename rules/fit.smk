@@ -6,7 +6,7 @@ rule fit:
     input:
         observations,
     output:
-        f"{R}/measurements/{{experiment}}/{{batch}}.parquet",
+        f"{S}/measurements/{{experiment}}/{{batch}}.parquet",
     log:
         f"{R}/logs/fit/{{experiment}}/{{batch}}.log",
     conda:

@@ -6,11 +6,11 @@ rule render:
     input:
         batches,
     output:
-        csv=f"{R}/tables/{{experiment}}.csv",
-        md=f"{R}/tables/{{experiment}}.md",
-        tex=f"{R}/tables/{{experiment}}.tex",
-        html=f"{R}/tables/{{experiment}}.html",
-        svg=f"{R}/figures/{{experiment}}.svg",
+        csv=f"{S}/tables/{{experiment}}.csv",
+        md=f"{S}/tables/{{experiment}}.md",
+        tex=f"{S}/tables/{{experiment}}.tex",
+        html=f"{S}/tables/{{experiment}}.html",
+        svg=f"{S}/figures/{{experiment}}.svg",
     log:
         f"{R}/logs/render/{{experiment}}.log",
     conda:
@@ -26,7 +26,7 @@ rule track:
     input:
         batches,
     output:
-        update(f"{R}/tracking/{{experiment}}.json"),
+        update(f"{S}/tracking/{{experiment}}.json"),
     log:
         f"{R}/logs/track/{{experiment}}.log",
     conda:
@@ -44,7 +44,7 @@ rule judge:
     input:
         claimed,
     output:
-        f"{R}/claims.json",
+        f"{S}/claims.json",
     log:
         f"{R}/logs/judge.log",
     conda:
@@ -60,9 +60,9 @@ rule site:
     input:
         tables(plan.experiments),
         receipts(plan.experiments),
-        f"{R}/claims.json",
+        f"{S}/claims.json",
     output:
-        directory(f"{R}/site"),
+        directory(f"{S}/site"),
     log:
         f"{R}/logs/site.log",
     conda:

@@ -8,15 +8,15 @@ from agglearn.tracking.receipts import attempts
 
 
 def measurements(names):
-    return [f"{R}/measurements/{e}/{b}.parquet" for e in names for b in plan.batches(e)]
+    return [f"{S}/measurements/{e}/{b}.parquet" for e in names for b in plan.batches(e)]
 
 
 def tables(names):
-    return [f"{R}/tables/{e}.csv" for e in names]
+    return [f"{S}/tables/{e}.csv" for e in names]
 
 
 def receipts(names):
-    return [f"{R}/tracking/{e}.json" for e in names]
+    return [f"{S}/tracking/{e}.json" for e in names]
 
 
 def of_source(source):
@@ -58,7 +58,7 @@ def observing_code(wildcards):
 
 def observations(wildcards):
     names = plan.datasets(wildcards.experiment, wildcards.batch)
-    return [f"{R}/observations/{wildcards.experiment}/{d}" for d in names]
+    return [f"{S}/observations/{wildcards.experiment}/{d}" for d in names]
 
 
 def recipes(wildcards):
@@ -83,7 +83,7 @@ def shown(wildcards):
 
 
 def sending_attempt(wildcards):
-    return attempts(f"{R}/tracking/{wildcards.experiment}.json", config["tracking"]["uri"])
+    return attempts(f"{S}/tracking/{wildcards.experiment}.json", config["tracking"]["uri"])
 
 
 def claimed(wildcards):

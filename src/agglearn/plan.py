@@ -8,9 +8,9 @@ from functools import cached_property
 
 from agglearn.errors import ConfigError
 from agglearn.products import digest
+from agglearn.scales import SCALES
 from agglearn.source import code_digest
 
-SCALES = ("smoke", "default", "paper")
 IDENTITY = ("experiment", "dataset", "dataset_params", "observation", "observation_params", "method", "params", "seed")
 
 
@@ -63,7 +63,7 @@ class Run:
 
 
 def at_scale(value, scale: str):
-    """Replace every `{smoke:, default:, paper:}` by the value for the scale (default where it names none)."""
+    """Replace every `{smoke:, quick:, default:, paper:}` by the value for the scale (default where it names none)."""
     if isinstance(value, dict):
         if value and set(value) <= set(SCALES):
             if scale not in value and "default" not in value:

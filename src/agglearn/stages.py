@@ -115,7 +115,7 @@ def fit(job, terminal=sys.stderr) -> None:
         job.config["results"],
         job.output[0],
         experiment["time_limit"],
-        {k: v for k, v in job.config.items() if k not in ("experiments", "datasets", "claims")}
+        {k: v for k, v in job.config.items() if k not in ("experiments", "datasets", "claims", "scale_folder")}
         | {"experiment": experiment},
     )
     if job.config["on_failure"] == "fail":
@@ -129,8 +129,12 @@ def fit(job, terminal=sys.stderr) -> None:
 def render(job, terminal=sys.stderr) -> None:
     """Table and figure of one experiment."""
     from agglearn.reporting.render import render
+    from agglearn.scales import record_scale
 
-    render(Plan(job.config), job.wildcards.experiment, job.input, job.config["results"])
+    folder = job.config["scale_folder"]
+    if folder == job.config["results"]:
+        record_scale(folder, job.config["scale"])
+    render(Plan(job.config), job.wildcards.experiment, job.input, folder)
 
 
 def track(job, terminal=sys.stderr) -> None:
@@ -155,7 +159,7 @@ def judge(job, terminal=sys.stderr) -> None:
     from agglearn.reporting.claims import judge_all
 
     plan = Plan(job.config)
-    products.write_json(job.output[0], judge_all(job.config["claims"], plan, job.config["results"]))
+    products.write_json(job.output[0], judge_all(job.config["claims"], plan, job.config["scale_folder"]))
 
 
 def site(job, terminal=sys.stderr) -> None:
@@ -163,7 +167,7 @@ def site(job, terminal=sys.stderr) -> None:
     from agglearn.reporting.site import build
 
     with products.atomic_dir(job.output[0]) as out:
-        build(Plan(job.config), Path(job.config["results"]), out)
+        build(Plan(job.config), Path(job.config["scale_folder"]), out)
 
 
 STAGES = {stage.__name__: stage for stage in (fetch, prepare, observe, fit, render, track, judge, site)}

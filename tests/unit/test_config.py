@@ -55,7 +55,7 @@ WRONG = {
     # file to edit, change, what the line must name
     "unknown key": ("config", put("scael", "smoke"), ["config/config.yaml", "'scael'", "did you mean 'scale'?", "allowed:"]),
     "key missing": ("config", drop("mirrors"), ["config/config.yaml", "'mirrors' is missing"]),
-    "unknown scale": ("config", put("scale", "big"), ["config/config.yaml", "scale", "'big'", "smoke, default, paper"]),
+    "unknown scale": ("config", put("scale", "big"), ["config/config.yaml", "scale", "'big'", "smoke, quick, default, paper"]),
     "empty run": ("config", put("run", []), ["config/config.yaml"]),
     "one name to run": ("config", put("run", "trial"), ["config/config.yaml: run: 'trial'", "it must be 'all' or a list"]),
     "seeds by number": ("experiments/trial", put("seeds", 3), [TRIAL, "seeds: 3", "a list of seeds or a mapping"]),

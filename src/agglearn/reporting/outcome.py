@@ -22,15 +22,23 @@ def at_start(results) -> None:
         )
 
 
-def lines(results, experiments=None, failed: bool = False) -> list[str]:
-    """The last lines of a run, for the experiments named (default: all that have a table)."""
-    results = Path(results)
+def lines(results, folder, experiments=None, failed: bool = False) -> list[str]:
+    """The last lines of a run.
+
+    Parameters
+    ----------
+    results : results folder, with the logs.
+    folder : the scale's folder in it, with what was rendered.
+    experiments : names; default: all that have a table.
+    failed : whether the run was stopped by errors, which are then named.
+    """
+    folder = Path(folder)
     said, counts = [], Counter()
-    names = sorted(p.stem for p in (results / "tables").glob("*.csv"))
+    names = sorted(p.stem for p in (folder / "tables").glob("*.csv"))
     names = [n for n in names if experiments is None or n in experiments]
     lacking: dict[str, set[str]] = {}
     for name in names:
-        with open(results / f"tables/{name}.csv", newline="") as handle:
+        with open(folder / f"tables/{name}.csv", newline="") as handle:
             rows = list(csv.DictReader(handle))
         for cell in {(r["dataset"], r["method"], r["params"], r["status"], r["reason"]) for r in rows}:
             dataset, method, params, status, reason = cell
@@ -45,16 +53,16 @@ def lines(results, experiments=None, failed: bool = False) -> list[str]:
     said = said[:10] + ([f"… and {len(said) - 10} more"] if len(said) > 10 else [])
     for what, where in sorted(lacking.items()):
         said.append(f"not available: {what} (wanted by {', '.join(sorted(where))})")
-    for path in sorted((results / "tracking").glob("*.json")):
+    for path in sorted((folder / "tracking").glob("*.json")):
         receipt = json.loads(path.read_text())
         if receipt["status"] != "ok":
             said.append(f"not tracked: {path.stem}: {receipt['reason']} (the next run sends it)")
     if failed:
         said += errors(results)
     if names:
-        said.append(f"tables: {results}/tables/ ({len(names)} experiments), figures: {results}/figures/")
-    if (results / "site/index.html").exists():
-        said.append(f"read them at {results}/site/index.html")
+        said.append(f"tables: {folder}/tables/ ({len(names)} experiments), figures: {folder}/figures/")
+    if (folder / "site/index.html").exists():
+        said.append(f"read them at {folder}/site/index.html")
     if lacking or counts:
         said.append(
             f"{len(lacking)} data sets or packages not available, {sum(counts.values())} cells failed; "
@@ -75,11 +83,11 @@ def errors(results) -> list[str]:
     return found
 
 
-def at_end(results, experiments=None, failed: bool = False) -> None:
+def at_end(results, folder, experiments=None, failed: bool = False) -> None:
     """Print the last lines, unless `make` does so after Snakemake has left."""
     if os.environ.get("AGGLEARN_OUTCOME") == "make" and not failed:
         return
-    for line in lines(results, experiments, failed):
+    for line in lines(results, folder, experiments, failed):
         print(f"agglearn: {line}", file=sys.stderr)
 
 
@@ -99,4 +107,4 @@ def again(results) -> list[str]:
 
 if __name__ == "__main__":
     command, folder = sys.argv[1:3]
-    print("\n".join(again(folder) if command == "again" else [f"agglearn: {x}" for x in lines(folder)]))
+    print("\n".join(again(folder) if command == "again" else [f"agglearn: {x}" for x in lines(folder, folder)]))

@@ -49,8 +49,12 @@ def build(plan: Plan, results: Path, out: Path) -> None:
         "commit": commit(),
         "scale": plan.config["scale"],
         "sources": sources,
-        "datasets": _datasets(plan, results),
-        "outcome": [x for x in lines(results, plan.experiments) if not x.startswith(("tables:", "read them"))],
+        "datasets": _datasets(plan),
+        "outcome": [
+            x
+            for x in lines(plan.config["results"], results, plan.experiments)
+            if not x.startswith(("tables:", "read them"))
+        ],
     }
     (out / "index.html").write_text(pages.get_template("index.html").render(**context))
     for source in sources:
@@ -117,8 +121,9 @@ def _spent(plan: Plan, name: str, results: Path) -> float:
     return total
 
 
-def _datasets(plan: Plan, results: Path) -> list[dict]:
+def _datasets(plan: Plan) -> list[dict]:
     names = sorted({d for e in plan.experiments.values() for d in e["datasets"]})
+    results = Path(plan.config["results"])
     found = []
     for name in names:
         entry = plan.config["datasets"][name]

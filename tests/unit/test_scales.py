@@ -1,0 +1,34 @@
+"""Where the results of a scale lie."""
+
+import json
+
+import pytest
+
+from agglearn.errors import ConfigError
+from agglearn.scales import SCALES, record_scale, scale_folder
+
+
+def test_an_empty_folder_takes_any_scale(tmp_path):
+    assert {scale_folder(str(tmp_path), scale) for scale in SCALES} == {str(tmp_path)}
+
+
+def test_smaller_scales_work_below_a_larger_one(tmp_path):
+    results = str(tmp_path)
+    record_scale(results, "default")
+    assert [scale_folder(results, scale) for scale in SCALES] == [
+        f"{results}/smoke", f"{results}/quick", results, results,
+    ]  # fmt: skip
+
+
+def test_the_record_only_grows(tmp_path):
+    for scale, recorded in [("smoke", "smoke"), ("paper", "paper"), ("default", "paper")]:
+        record_scale(str(tmp_path), scale)
+        assert json.loads((tmp_path / "scale.json").read_text()) == {"scale": recorded}
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"scale": "big"}', '{"scale": ["smoke"]}'])
+def test_a_record_without_a_scale_is_one_line(tmp_path, text):
+    (tmp_path / "scale.json").write_text(text)
+    with pytest.raises(ConfigError, match=r"scale\.json: names no scale; write .* or delete it") as error:
+        scale_folder(str(tmp_path), "smoke")
+    assert "\n" not in str(error.value)

@@ -1,0 +1,48 @@
+"""A smaller scale leaves what a larger one has rendered alone."""
+
+import copy
+import json
+
+import pytest
+from project import CHAIN, SPIKE_DATA, Project
+
+pytestmark = pytest.mark.workflow
+
+
+@pytest.fixture
+def small(tmp_path, cache):
+    made = Project(tmp_path, cache)
+    made.overlay["datasets"] |= copy.deepcopy(SPIKE_DATA)
+    made.overlay["experiments"] |= {"spike_chain": copy.deepcopy(CHAIN) | {"seeds": {"smoke": [0], "default": [0, 1]}}}
+    made.overlay["run"] = ["spike_chain"]
+    return made
+
+
+def contents(folder):
+    """Everything that was rendered in a folder, and what it was rendered from."""
+    names = ("tables", "figures", "site", "measurements", "observations", "tracking")
+    return {p: p.read_bytes() for name in names for p in (folder / name).rglob("*") if p.is_file()}
+
+
+@pytest.mark.slow
+def test_smoke_then_default_then_smoke(small):
+    assert small.run().status == 0
+    assert set(small.table("spike_chain").n) == {1}  # in an empty folder smoke takes the usual place
+    small.overlay["scale"] = "default"
+    assert small.run().status == 0
+    assert set(small.table("spike_chain").n) == {2}
+    assert json.loads((small.results / "scale.json").read_text()) == {"scale": "default"}
+    before, finished = contents(small.results), small.computed()
+
+    small.overlay["scale"] = "smoke"
+    planned = small.run("-n")
+    assert "results/smoke/tables/spike_chain.csv" in planned.text
+    outcome = small.run()
+    assert outcome.status == 0
+    assert contents(small.results) == before
+    assert (small.results / "smoke/site/index.html").exists()
+    assert any("results/smoke/site/index.html" in line for line in outcome.said)
+    assert small.computed() == finished  # its runs are those of default with fewer seeds
+
+    small.overlay["scale"] = "default"
+    assert "Nothing to be done" in small.run().text
