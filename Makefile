@@ -21,7 +21,7 @@ EXTRAS = workflow networks privacy generic dev
 .PHONY: reproduce test ui retry bench spark torch web lint lock
 .DEFAULT_GOAL := reproduce
 
-$(READY): requirements.lock pyproject.toml workflow/scripts/setup.sh
+$(READY): requirements.lock pyproject.toml workflow/scripts/setup.sh workflow/scripts/install.py
 	@sh workflow/scripts/setup.sh "$(PYTHON)" "$(VENV)"
 	@touch $@
 
@@ -45,7 +45,7 @@ bench: $(READY)
 	@for file in benchmarks/[a-z]*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
 
 spark: $(READY)
-	@$(BIN)/python -m pip --disable-pip-version-check --no-input --quiet install --no-build-isolation --require-hashes -r requirements-spark.lock
+	@$(BIN)/python workflow/scripts/install.py --no-build-isolation --require-hashes -r requirements-spark.lock
 	@java -version >/dev/null 2>&1 || echo "agglearn: PySpark is installed, but there is no java; Spark needs Java 17 or newer" >&2
 
 # Whether PyTorch comes with CUDA depends on where pip finds it, hence a pin without hashes.
@@ -59,10 +59,10 @@ web: $(READY)
 lint: $(READY)
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/snakefmt --check Snakefile rules && $(BIN)/snakemake --lint
 
-lock:
-	@uv pip compile pyproject.toml $(EXTRAS:%=--extra %) --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+lock: $(READY)
+	@$(BIN)/uv pip compile pyproject.toml $(EXTRAS:%=--extra %) --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 	  --quiet --upgrade --output-file requirements.lock
-	@$(PYTHON) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["spark"])' | \
-	  uv pip compile - --constraint requirements.lock --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+	@$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["spark"])' | \
+	  $(BIN)/uv pip compile - --constraint requirements.lock --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 	  --quiet --upgrade --output-file requirements-spark.lock
-	@$(PYTHON) workflow/scripts/environment.py
+	@$(BIN)/python workflow/scripts/environment.py

@@ -25,16 +25,15 @@ install_venv_package() {
         { apt-get update -qq && apt-get install -y -qq python3-venv; } >/dev/null 2>&1
 }
 
-echo "agglearn: setting up $venv (a minute or two, once)"
+echo "agglearn: setting up $venv (half a minute with uv, two minutes without; once)"
 make_venv || borrow_pip || { install_venv_package && make_venv; } || {
     echo "agglearn: $python cannot make virtual environments; install the package python3-venv" >&2
     echo "          (sudo apt install python3-venv), or name another Python: make PYTHON=…" >&2
     rm -rf "$venv"
     exit 1
 }
-pip="$venv/bin/python -m pip --disable-pip-version-check --no-input --quiet"
-$pip install --require-hashes -r requirements.lock &&
-    $pip install --no-deps --no-build-isolation --editable . || {
+"$venv/bin/python" workflow/scripts/install.py --require-hashes -r requirements.lock &&
+    "$venv/bin/python" -m pip --disable-pip-version-check --no-input --quiet install --no-deps --no-build-isolation --editable . || {
     echo "agglearn: the packages of requirements.lock could not be installed; see above (is the package index reachable?)" >&2
     exit 1
 }
