@@ -38,6 +38,7 @@ class Project:
         (base / "config/experiments").mkdir(parents=True)
         for path in (ROOT / "config").glob("*.yaml"):
             shutil.copy(path, base / "config")
+        shutil.copytree(ROOT / "config/datasets", base / "config/datasets")
         (base / "config/claims.yaml").write_text("{}\n")
         (base / "config/experiments/trial.yaml").write_text(EXPERIMENT)
 

@@ -5,12 +5,14 @@ Every error names the file, the key and what is allowed there.
 
 import difflib
 import functools
+import re
 from pathlib import Path
 
 import jsonschema
 import yaml
 
 from agglearn import source
+from agglearn.entries import expanded
 from agglearn.errors import ConfigError
 
 DATASET = "agglearn.datasets.base.Dataset"
@@ -18,6 +20,7 @@ SIMULATED = "agglearn.datasets.base.Simulated"
 ESTIMATOR = "agglearn.estimator.Estimator"
 OBSERVATION = "agglearn.observations.base.Observation"
 TASK = "agglearn.tasks.base.Task"
+RULES = "agglearn.datasets.builds"
 UNIVERSAL_MEASURES = {"seconds"}
 
 
@@ -43,12 +46,12 @@ def load(base, overrides: dict | None = None) -> dict:
         source.add_root(base / folder)
     files = {p.stem: read_yaml(p) for p in sorted((base / "config/experiments").glob("*.yaml"))}
     raw = merged(files, layered.get("experiments", {}))
-    config["experiments"] = {name: extended(name, raw) for name in raw}
-    config["datasets"] = merged(read_mapping(base / "config/datasets.yaml"), layered.get("datasets", {}))
+    config["experiments"] = {name: extended(name, raw, "config/experiments") for name in raw}
+    config["datasets"] = _datasets(base, layered.get("datasets", {}))
     claims = merged(read_mapping(base / "config/claims.yaml"), layered.get("claims", {}))
     config["claims"] = {k: v for k, v in claims.items() if v is not None}
     for name, entry in config["datasets"].items():
-        validate(entry, base, "dataset", "config/datasets.yaml", name)
+        validate(entry, base, "dataset", f"config/datasets/{name}.yaml")
         _check_dataset(name, entry)
     for name, e in config["experiments"].items():
         file = f"config/experiments/{name}.yaml"
@@ -115,16 +118,35 @@ def merged(under, over):
     return out
 
 
-def extended(name: str, raw: dict, seen=()) -> dict:
-    """An experiment with what it `extends` under it."""
+def extended(name: str, raw: dict, folder: str, seen=()):
+    """An experiment or data set with what it `extends` under it."""
     e = raw[name]
     if not isinstance(e, dict) or "extends" not in e:
         return e
-    file = f"config/experiments/{name}.yaml"
+    file = f"{folder}/{name}.yaml"
     _known(e["extends"], raw, file, "extends")
     if name in seen:
         raise ConfigError(f"{file}: extends: goes in a circle: {' → '.join([*seen, name])}")
-    return merged(extended(e["extends"], raw, (*seen, name)), {k: v for k, v in e.items() if k != "extends"})
+    return merged(extended(e["extends"], raw, folder, (*seen, name)), {k: v for k, v in e.items() if k != "extends"})
+
+
+def _datasets(base: Path, over) -> dict:
+    """Entries of `config/datasets/` with `over` laid over them; every file stands by itself."""
+    folder = "config/datasets"
+    files = {p.stem: read_yaml(p) for p in sorted((base / folder).glob("*.yaml"))}
+    over = over if isinstance(over, dict) else {}
+    raw = merged(_expanded(files, folder), _expanded(over, folder))
+    for name in raw:
+        if not re.fullmatch("[a-z0-9_]+", name):
+            raise ConfigError(f"{folder}: {name!r} is not allowed as a name; use small letters, digits and _")
+    return {name: extended(name, raw, folder) for name in raw}
+
+
+def _expanded(entries: dict, folder: str) -> dict:
+    try:
+        return {name: expanded(entry) for name, entry in entries.items()}
+    except ConfigError as error:
+        raise ConfigError(f"{folder}: {error}") from None
 
 
 # -- schemas ----------------------------------------------------------------------------------------------------------
@@ -200,7 +222,10 @@ def _class(dotted: str, base: str, file: str, place: str) -> None:
 
 
 def _parameters(dotted: str, given, file: str, place: str) -> None:
-    allowed = source.parameters(dotted)
+    _allowed(dotted, source.parameters(dotted), given, file, place)
+
+
+def _allowed(dotted: str, allowed: set[str] | None, given, file: str, place: str) -> None:
     for name in given or {}:
         if allowed is not None and name not in allowed:
             raise ConfigError(
@@ -209,8 +234,23 @@ def _parameters(dotted: str, given, file: str, place: str) -> None:
 
 
 def _check_dataset(name: str, entry: dict) -> None:
-    _class(entry["class"], DATASET, "config/datasets.yaml", f"{name}.class")
-    _parameters(entry["class"], entry.get("params"), "config/datasets.yaml", f"{name}.params")
+    file = f"config/datasets/{name}.yaml"
+    _class(entry["class"], DATASET, file, "class")
+    _parameters(entry["class"], entry.get("params"), file, "params")
+    for member, origin in entry.get("files", {}).items():
+        for i, route in enumerate(origin.get("routes", [])):
+            if route["kind"] == "build":
+                _rule(route, file, f"files.{member}.routes.{i}")
+
+
+def _rule(route: dict, file: str, place: str) -> None:
+    """The function of a build exists and takes the parameters."""
+    dotted = route["function"]
+    definition = source.find_function(dotted)
+    if not definition:
+        raise ConfigError(f"{file}: {place}.function: there is no function {dotted!r}; there are those of {RULES}")
+    allowed = source.arguments(definition[1], without={"inputs", "out"})
+    _allowed(dotted, allowed, route.get("params"), file, f"{place}.params")
 
 
 def _check_experiment(e: dict, file: str, datasets: dict) -> None:

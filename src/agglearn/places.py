@@ -9,5 +9,6 @@ def local_candidates(name: str, entry: dict, config: dict, base: Path) -> list[P
     for file, origin in entry.get("files", {}).items():
         if "path" in origin:
             paths.append(base / origin["path"])
-        paths += [base / m / entry.get("mirror", name) / file for m in config["mirrors"] if "://" not in m]
+        if {"kind": "mirror"} in origin.get("routes", [{"kind": "mirror"}]):
+            paths += [base / m / entry.get("mirror", name) / file for m in config["mirrors"] if "://" not in m]
     return paths

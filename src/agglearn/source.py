@@ -17,7 +17,7 @@ def add_root(folder) -> None:
     folder = Path(folder).resolve()
     if folder not in ROOTS:
         ROOTS.append(folder)
-        for cached in (_file, _tree, _dump, _imports, modules_behind, code_digest, find_class):
+        for cached in (_file, _tree, _dump, _imports, modules_behind, code_digest, find_class, find_function):
             cached.cache_clear()
 
 
@@ -102,14 +102,21 @@ def code_digest(*dotted: str) -> str:
 @functools.cache
 def find_class(dotted: str) -> tuple[str, ast.ClassDef] | None:
     """Defining module and definition of a class, or None where there is no such class."""
+    return _definition(dotted, ast.ClassDef)
+
+
+@functools.cache
+def find_function(dotted: str) -> tuple[str, ast.FunctionDef] | None:
+    """Defining module and definition of a function, or None where there is no such function."""
+    return _definition(dotted, ast.FunctionDef)
+
+
+def _definition(dotted: str, kind: type):
     module, _, name = dotted.rpartition(".")
     if not module or not _file(module):
         return None
     module, name = _origin(module, name)
-    for node in _tree(module).body:
-        if isinstance(node, ast.ClassDef) and node.name == name:
-            return module, node
-    return None
+    return next(((module, n) for n in _tree(module).body if isinstance(n, kind) and n.name == name), None)
 
 
 def ancestors(dotted: str) -> list[tuple[str, ast.ClassDef]]:
@@ -146,10 +153,14 @@ def parameters(dotted: str) -> set[str] | None:
     for _, node in ancestors(dotted):
         for item in node.body:
             if isinstance(item, ast.FunctionDef) and item.name == "__init__":
-                if item.args.kwarg:
-                    return None
-                return {a.arg for a in [*item.args.posonlyargs, *item.args.args, *item.args.kwonlyargs]} - {"self"}
+                return arguments(item, without={"self"})
     return set()
+
+
+def arguments(function: ast.FunctionDef, without: set[str]) -> set[str] | None:
+    """Names that a function takes; None where it takes any."""
+    args = function.args
+    return None if args.kwarg else {a.arg for a in [*args.posonlyargs, *args.args, *args.kwonlyargs]} - without
 
 
 def constant(dotted: str, name: str):

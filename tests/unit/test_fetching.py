@@ -83,9 +83,11 @@ class Place:
         self.out.mkdir()
         self.said = io.StringIO()
 
-    def get(self, sha256=SHA, mirrors=("mirror",), **origin):
-        origin = {"url": f"{self.host.url}/f", "sha256": sha256} | origin
-        entry = {"files": {"f": {k: v for k, v in origin.items() if v}}}
+    def get(self, sha256=SHA, mirrors=("mirror",), path=None, **route):
+        """One file from the mirrors, then from one URL."""
+        route = {"kind": "primary", "url": f"{self.host.url}/f"} | route
+        file = {"sha256": sha256, "routes": [{"kind": "mirror"}, *([route] if route["url"] else [])]}
+        entry = {"files": {"f": file | ({"path": path} if path else {})}}
         config = {"mirrors": list(mirrors), "cache": "cache"}
         fetch("d", entry, config, self.base, self.out, self.said)
         found = read_json(self.out / "files.json")["f"]
@@ -131,7 +133,7 @@ def test_a_wrong_mirror_is_passed_over_and_left_alone(place, host):
 def test_wrong_everywhere(place, host):
     place.mirror.write_bytes(BAD)
     host.files["/f"] = BAD
-    with pytest.raises(DataError, match=r"sha256 is .* expected .*config/datasets\.yaml"):
+    with pytest.raises(DataError, match=r"sha256 is .* expected .*config/datasets/d\.yaml"):
         place.get()
     assert place.mirror.read_bytes() == BAD
     assert os.listdir(place.mirror.parent) == ["f"]

@@ -1,9 +1,10 @@
 import copy
 
 import pytest
-import yaml
 from census_sample import country_for_experiments
 from project import ATTRIBUTION, CHAIN, REGIONS, SPIKE_DATA, Project, adult_like, attribution_like, bank_like
+
+from agglearn.config import load
 
 # Every source and every kind of data; all experiments in their smoke sizes would take a quarter of an hour. What these
 # leave out, `tests/unit/test_smoke.py` does without a workflow.
@@ -28,7 +29,7 @@ def project(tmp_path_factory, cache):
     made.write_data("adult", "adult", "adult.test", adult_like(250, 2, test=True))
     made.write_data("bank", "bank_marketing", "bank-additional-full.csv", bank_like(600, 3))
     made.write_data("criteo_attribution", "criteo_attribution", ATTRIBUTION, attribution_like(4000, 4))
-    census = yaml.safe_load((made.folder / "config/datasets.yaml").read_text())["acs_2024"]["files"]
+    census = load(made.folder)["datasets"]["acs_2024"]["files"]
     made.overlay["datasets"]["acs_2024"] = country_for_experiments(made.folder / "mirror", census)
     made.overlay["datasets"] |= copy.deepcopy(SPIKE_DATA)
     made.overlay["experiments"] |= copy.deepcopy({"spike_chain": CHAIN, "spike_regions": REGIONS})

@@ -72,7 +72,7 @@ class Population:
 
 
 class Dataset:
-    """One entry of `config/datasets.yaml`. Subclasses take the entry's `params` as constructor arguments."""
+    """One entry of `config/datasets/`. Subclasses take the entry's `params` as constructor arguments."""
 
     def __init__(self):
         self.entry: dict = {}

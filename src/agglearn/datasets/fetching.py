@@ -55,11 +55,15 @@ def _one(name, file, origin, folder, config, base, terminal) -> dict:
     places: list[tuple[str, object]] = [("cache", cached)]
     if "path" in origin:
         places.append((origin["path"], base / origin["path"]))
-    for mirror in config["mirrors"]:
-        place = f"{mirror.rstrip('/')}/{folder}/{file}"
-        places.append((place, place if "://" in mirror else base / place))
-    if "url" in origin:
-        places.append((origin["url"], origin["url"]))
+    members = {}
+    for route in origin.get("routes", [{"kind": "mirror"}]):
+        if route["kind"] == "mirror":
+            for mirror in config["mirrors"]:
+                place = f"{mirror.rstrip('/')}/{folder}/{file}"
+                places.append((place, place if "://" in mirror else base / place))
+        elif "url" in route:
+            places.append((route["url"], route["url"]))
+            members[route["url"]] = route.get("member")
     for shown, place in places:
         try:
             if isinstance(place, Path):
@@ -69,8 +73,7 @@ def _one(name, file, origin, folder, config, base, terminal) -> dict:
                     continue
                 path = place
             else:
-                member = origin.get("member") if place == origin.get("url") else None
-                path = _download(place, cached, member, wanted, terminal)
+                path = _download(place, cached, members.get(place), wanted, terminal)
             return _checked(file, path, wanted, shown, moveable=path == cached)
         except Mismatch as error:
             wrong.append(str(error))
@@ -79,7 +82,7 @@ def _one(name, file, origin, folder, config, base, terminal) -> dict:
             tried.append(f"{shown}: {getattr(error, 'reason', None) or error}")
     if wrong:
         raise DataError(
-            f"{name}: {'; '.join(wrong)}; restore the file, or set its sha256 in config/datasets.yaml if the new one is right"
+            f"{name}: {'; '.join(wrong)}; restore the file, or set its sha256 in config/datasets/{name}.yaml if the new one is right"
         )
     raise NotAvailable(f"{file} cannot be had ({'; '.join(tried) or 'the entry names no place'})")
 

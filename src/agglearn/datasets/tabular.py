@@ -92,7 +92,7 @@ class Packaged(Stored):
 def label_of(frame: pd.DataFrame, spec: dict | None, where: str) -> np.ndarray:
     """(n,) int8 label by the entry's `label`."""
     if not spec:
-        raise DataError(f"{where}: the entry has no label; add label: {{column: …}} in config/datasets.yaml")
+        raise DataError(f"{where}: the entry has no label; add label: {{column: …}} in config/datasets/")
     name = spec["column"]
     if name not in frame:
         have = ", ".join(map(str, frame.columns[:20]))

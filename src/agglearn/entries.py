@@ -1,0 +1,66 @@
+"""Entries of data sets: one file each, with patterns that stand for many files. Imports nothing heavy: planning reads them."""
+
+import re
+
+from agglearn.errors import ConfigError
+
+VARIABLE = re.compile(r"\{(\w+)\}")
+
+
+def expanded(entry):
+    """An entry in which every file and every input of a build stands by itself.
+
+    `p{state}.csv: {each: {state: [al, ak]}, …}` becomes `pal.csv` and `pak.csv`, with `{state}` replaced in every text below
+    it. A text that is nothing but `{name}` becomes the value itself, whatever its type. What is not formed like this is left
+    as it is, for the schema to refuse.
+    """
+    if not isinstance(entry, dict) or not isinstance(entry.get("files"), dict):
+        return entry
+    return entry | {"files": {name: _with_inputs(file) for name, file in _each(entry["files"]).items()}}
+
+
+def _with_inputs(file):
+    if not isinstance(file, dict) or not isinstance(file.get("routes"), list):
+        return file
+    return file | {"routes": [_expanded_route(r) for r in file["routes"]]}
+
+
+def _expanded_route(route):
+    if not isinstance(route, dict) or not isinstance(route.get("inputs"), dict):
+        return route
+    return route | {"inputs": _each(route["inputs"])}
+
+
+def _each(files: dict) -> dict:
+    out = {}
+    for name, file in files.items():
+        rows = _rows(file.get("each")) if isinstance(file, dict) else None
+        body = {k: v for k, v in file.items() if k != "each"} if rows else file
+        for row in rows or [{}]:
+            whole = _filled(name, row)
+            if whole in out:
+                raise ConfigError(f"the file {whole!r} is named twice; its name needs a {{variable}} of `each`")
+            out[whole] = _filled(body, row)
+    return out
+
+
+def _rows(each) -> list[dict] | None:
+    """The values of every file, by variable; None where `each` is not there or is formed otherwise."""
+    if isinstance(each, dict) and len(each) == 1:
+        [(variable, values)] = each.items()
+        each = [{variable: v} for v in values] if isinstance(values, list) else None
+    return each if isinstance(each, list) and all(isinstance(row, dict) for row in each) else None
+
+
+def _filled(value, row: dict):
+    """`value` with the variables of a row replaced; other braces stay."""
+    if isinstance(value, dict):
+        return {_filled(k, row): _filled(v, row) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_filled(v, row) for v in value]
+    if not isinstance(value, str):
+        return value
+    whole = VARIABLE.fullmatch(value)
+    if whole and whole[1] in row:
+        return row[whole[1]]
+    return VARIABLE.sub(lambda found: str(row.get(found[1], found[0])), value)

@@ -1,0 +1,91 @@
+"""Patterns in entries, and what every shipped entry states."""
+
+import re
+
+import pytest
+from samples import ROOT
+
+from agglearn.config import load
+from agglearn.entries import expanded
+from agglearn.errors import ConfigError
+
+SHIPPED = load(ROOT)["datasets"]
+STATES = 51  # with the District of Columbia
+
+
+def test_a_list_of_values():
+    file = {
+        "sha256": "unknown",
+        "each": {"state": ["al", "ak"]},
+        "routes": [{"url": "h/{state}.zip", "member": "p{state}"}],
+    }
+    assert expanded({"files": {"p{state}.csv": file, "q": {"sha256": "x"}}})["files"] == {
+        "pal.csv": {"sha256": "unknown", "routes": [{"url": "h/al.zip", "member": "pal"}]},
+        "pak.csv": {"sha256": "unknown", "routes": [{"url": "h/ak.zip", "member": "pak"}]},
+        "q": {"sha256": "x"},
+    }
+
+
+def test_rows_of_values_keep_their_types():
+    rows = [{"n": "01", "bytes": 3, "columns": ["a"]}, {"n": "02", "bytes": 4, "columns": []}]
+    file = {"bytes": "{bytes}", "each": rows, "text": "{bytes} B", "columns": "{columns}", "other": "{else}"}
+    assert expanded({"files": {"{n}": file}})["files"] == {
+        "01": {"bytes": 3, "text": "3 B", "columns": ["a"], "other": "{else}"},
+        "02": {"bytes": 4, "text": "4 B", "columns": [], "other": "{else}"},
+    }
+
+
+def test_inputs_of_a_build_below_a_pattern():
+    inputs = {"{state}_{week}": {"each": {"week": ["1", "2"]}, "url": "{state}/{week}"}}
+    file = {"each": {"state": ["al"]}, "routes": [{"kind": "build", "inputs": inputs}]}
+    assert expanded({"files": {"{state}": file}})["files"]["al"]["routes"][0]["inputs"] == {
+        "al_1": {"url": "al/1"},
+        "al_2": {"url": "al/2"},
+    }
+
+
+def test_two_files_of_one_name():
+    with pytest.raises(ConfigError, match=r"'p' is named twice.*variable"):
+        expanded({"files": {"p": {"each": {"state": ["al", "ak"]}}}})
+
+
+@pytest.mark.parametrize("entry", [None, 3, {}, {"files": 3}, {"files": {"a": None, "b": {"each": 3, "routes": [4]}}}])
+def test_what_is_no_entry_is_left_to_the_schema(entry):
+    assert expanded(entry) == entry
+
+
+def fetched(name):
+    return SHIPPED[name].get("files", {})
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_an_entry_states_licence_and_citation_of_what_it_fetches(name):
+    entry = SHIPPED[name]
+    simulated = "simulated" in entry.get("note", "")
+    assert simulated or (entry["licence"] and entry["citation"])
+
+
+@pytest.mark.parametrize("name", [n for n in SHIPPED if fetched(n)])
+def test_every_file_can_be_had_without_our_mirror(name):
+    for file, origin in fetched(name).items():
+        kinds = [r["kind"] for r in origin["routes"]]
+        assert kinds[0] == "mirror", file
+        assert len(kinds) > 1, file
+
+
+@pytest.mark.parametrize("name", [n for n in SHIPPED if fetched(n)])
+def test_urls_do_not_move(name):
+    """A URL of a repository names a commit, unless a digest states what must come from it."""
+    for file, origin in fetched(name).items():
+        for route in origin["routes"]:
+            moving = re.search(r"/(master|main)/", route.get("url", ""))
+            assert not moving or origin["sha256"] != "unknown", file
+
+
+def test_states_and_weeks_are_complete():
+    assert sum(f.startswith("acs_pums_2024/") for f in fetched("acs_2024")) == STATES
+    assert sum(f.startswith("acs_pums_2012_2015/") for f in fetched("acs_2012_2015")) == 2 * STATES
+    [flows] = fetched("us_state_flows").values()
+    assert len(flows["routes"][1]["inputs"]) == 156
+    numbers = {re.search(r"psam_p(\d\d)", str(f["routes"]))[1] for n, f in fetched("acs_2024").items() if "pums" in n}
+    assert numbers == {n[-10:-8] for n in fetched("acs_2024") if "pums" in n}
