@@ -10,10 +10,12 @@ import sys
 import warnings
 
 from agglearn import __version__
-from agglearn.cli import aggregate, compress, fit, predict, private
+from agglearn.cli import aggregate, compress, doctor, fit, predict, private
 from agglearn.errors import AgglearnError, ConfigError
 
-COMMANDS = {"aggregate": aggregate, "private": private, "fit": fit, "predict": predict, "compress": compress}
+COMMANDS = {
+    "aggregate": aggregate, "private": private, "fit": fit, "predict": predict, "compress": compress, "doctor": doctor,
+}  # fmt: skip
 
 ABOUT = """Learn a classifier from contingency tables instead of records.
 
@@ -22,6 +24,7 @@ ABOUT = """Learn a classifier from contingency tables instead of records.
   agglearn fit tables/ --method maxent --out model/       learn from the counts alone
   agglearn predict model/ new.csv --out predictions.csv   probability of the label for new records
   agglearn compress tables/ --budget 500 --out clusters.csv   few clusters of the values of large features
+  agglearn doctor                                         versions, extras, memory, sources of data that answer
 
 `agglearn COMMAND --help` explains each."""
 
@@ -45,12 +48,16 @@ def parser() -> Parser:
     for name, module in COMMANDS.items():
         command = commands.add_parser(name, description=module.ABOUT, help=module.HELP)
         module.options(command)
-        to_standard_output = module is predict
-        what = "file to write" if module in (predict, compress) else "folder to write"
-        command.add_argument("--out", required=not to_standard_output, metavar="OUT", help=what)
-        command.add_argument("--force", action="store_true", help="replace OUT where it exists")
+        if module is not doctor:
+            _add_output(command, module)
         command.set_defaults(run=module.run)
     return top
+
+
+def _add_output(command, module) -> None:
+    what = "file to write" if module in (predict, compress) else "folder to write"
+    command.add_argument("--out", required=module is not predict, metavar="OUT", help=what)
+    command.add_argument("--force", action="store_true", help="replace OUT where it exists")
 
 
 def main(arguments: list[str] | None = None) -> int:

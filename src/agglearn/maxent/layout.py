@@ -3,13 +3,13 @@
 Each cell has a weight of its own, or, in tables of hashed crosses, that of its bucket. Chains know cells only.
 """
 
-import os
 from dataclasses import dataclass
 
 import numpy as np
 
 from agglearn.encoding import FrameEncoder
 from agglearn.errors import DataError
+from agglearn.machine import memory_bytes
 from agglearn.maxent import kernels
 from agglearn.maxent.hashed import Buckets
 from agglearn.observations import ContingencyTables
@@ -111,7 +111,7 @@ def needed_bytes(tables: ContingencyTables) -> float:
 def _check_size(tables: ContingencyTables) -> None:
     """DataError when there are too many modalities for 16-bit positions or for the memory of this machine."""
     sizes, total = tables.encoder.sizes, int(tables.encoder.offsets[-1])
-    needed, memory = needed_bytes(tables), os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    needed, memory = needed_bytes(tables), memory_bytes()
     if total <= MOST_MODALITIES and needed <= memory:
         return
     widest = tables.names[int(np.argmax(sizes))]
