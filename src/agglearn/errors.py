@@ -17,5 +17,9 @@ class NotAvailable(AgglearnError):
     """Something cannot be had here (no source, an optional package missing): a status, not a failure."""
 
 
+class NoiseIgnored(UserWarning):
+    """A learner takes noisy aggregates for exact ones."""
+
+
 class PrivacyWarning(UserWarning):
     """A release keeps its promise, but the promise is a weak one."""

@@ -1,16 +1,20 @@
 """Base of all learners: scikit-learn manners, a declared observation type, and models without pickle."""
 
+import warnings
 from collections.abc import Iterable
+from contextvars import ContextVar
 from pathlib import Path
 from typing import ClassVar, Self
 
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from agglearn.errors import DataError
-from agglearn.observations import Observation
+from agglearn.errors import DataError, NoiseIgnored
+from agglearn.observations import NoiseSpec, Observation
 from agglearn.observations.base import prepared, reading
 from agglearn.persistence import read_model, write_model
+
+_WITHIN = ContextVar("within", default=False)  # another learner's fit, which has judged the noise
 
 
 class Estimator(BaseEstimator):
@@ -18,10 +22,12 @@ class Estimator(BaseEstimator):
 
     Subclasses set `observes` and write `_fit(observation, selection)`. Parameters live in `__init__`, learned state in
     attributes that end in an underscore: arrays, numbers, text, lists and dicts of these, encoders, estimators;
-    that is what `save` keeps.
+    that is what `save` keeps. `accounts_for_noise`: whether it makes use of what an observation states of its noise. A learner
+    that does not takes noisy numbers for exact ones, and learns the noise by heart.
     """
 
     observes: ClassVar[type[Observation]]
+    accounts_for_noise: bool = False
 
     def fit(self, observation, selection=None) -> Self:
         """Learn from an observation of the declared type.
@@ -30,13 +36,33 @@ class Estimator(BaseEstimator):
         ----------
         observation : instance of `observes`; anything else is refused.
         selection : what tuning may look at besides, or None.
+
+        Warns
+        -----
+        NoiseIgnored : the observation has noise, and the learner does not account for it.
         """
         if not isinstance(observation, self.observes):
             raise DataError(
                 f"{type(self).__name__} learns from {self.observes.__name__}, not from {type(observation).__name__}"
             )
-        self._fit(observation, selection)
+        if (wrong := self.noise_ignored(observation)) and not _WITHIN.get():
+            warnings.warn(wrong, NoiseIgnored, stacklevel=2)
+        outer = _WITHIN.set(True)
+        try:
+            self._fit(observation, selection)
+        finally:
+            _WITHIN.reset(outer)
         return self
+
+    def noise_ignored(self, observation) -> str | None:
+        """What is wrong where the learner would take noisy numbers of this observation for exact ones, in one line."""
+        noise = observation.noise
+        if self.accounts_for_noise or not isinstance(noise, NoiseSpec):
+            return None
+        return (
+            f"{type(self).__name__} takes noisy {type(observation).__name__} ({noise.mechanism}, scale {noise.scale:.4g}) "
+            "for exact ones; use a learner that accounts for noise, such as NoiseAwareMaxEntClassifier for tables"
+        )
 
     def _fit(self, observation, selection) -> None:
         raise NotImplementedError

@@ -115,6 +115,7 @@ class Plan:
                         "type": e["observe"][m["observe"]]["type"],
                         "measures": e["measures"],
                         "keep_model": e["keep_model"],
+                        "ignore_noise": m.get("ignore_noise", False),
                     }
                     for observation_params, params in itertools.product(points(observed), points(m.get("params", {}))):
                         for seed in e["seeds"]:

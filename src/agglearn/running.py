@@ -14,6 +14,7 @@ import signal
 import subprocess
 import time
 import traceback
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from importlib.metadata import version
 from pathlib import Path
@@ -23,7 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from agglearn import products
-from agglearn.errors import AgglearnError, NotAvailable
+from agglearn.errors import AgglearnError, ConfigError, NoiseIgnored, NotAvailable
 from agglearn.plan import IDENTITY, Run
 from agglearn.products import digest
 from agglearn.registry import build, resolve
@@ -100,8 +101,11 @@ def one_run(run: Run, observed: Path, folder: Path) -> tuple[str, str | None, st
         estimator = build({"class": spec["class"], "params": json.loads(run.params)}, random_state=random_state)
         if hasattr(estimator, "warm_up"):
             estimator.warm_up()  # compilation is no part of the time of a fit
+        _check_noise(estimator, observation, spec["ignore_noise"])
         begin = time.perf_counter()
-        estimator.fit(observation)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NoiseIgnored)  # it was asked for
+            estimator.fit(observation)
         seconds = time.perf_counter() - begin
         truth = task.truth.load(slot / "truth")
         units = {name: unit for name, (unit, _) in task.MEASURES.items()}
@@ -120,6 +124,14 @@ def one_run(run: Run, observed: Path, folder: Path) -> tuple[str, str | None, st
     except Exception as error:
         reason = str(error) if isinstance(error, AgglearnError) else f"{type(error).__name__}: {error}"
         return "failed", reason, traceback.format_exc(), []
+
+
+def _check_noise(estimator, observation, ignore_noise: bool) -> None:
+    """ConfigError where noise would be ignored and the experiment does not ask for it, or asks in vain."""
+    if (wrong := estimator.noise_ignored(observation)) and not ignore_noise:
+        raise ConfigError(f"{wrong}; or state `ignore_noise: true` beside the method's class")
+    if ignore_noise and estimator.accounts_for_noise:
+        raise ConfigError(f"ignore_noise: {type(estimator).__name__} accounts for noise; leave it out")
 
 
 def _spec(run: Run) -> dict:

@@ -12,6 +12,7 @@ METHODS = {
     "naive_bayes": "agglearn.maxent.NaiveBayesClassifier",
     "best_pair": "agglearn.maxent.BestPairClassifier",
 }
+NOISE_AWARE = {"maxent": "agglearn.maxent.NoiseAwareMaxEntClassifier"}  # where the tables have noise
 ABOUT = """Learn P(label = 1 | features) from the tables of `agglearn aggregate`; no record is read.
 
 example:
@@ -22,6 +23,10 @@ methods
   naive_bayes  features taken as independent given the label: uses the tables of single features; at once
   best_pair    the two features that together tell most: uses one table of a pair; fast
 
+Tables of `agglearn private` have noise. maxent then learns with the true counts unknown: cells with little but noise in them
+have little weight. The other methods take noisy tables for exact ones, which may end far below the base rate. They
+refuse such tables, unless --ignore-noise is given; maxent then takes them for exact ones as well.
+
 reads   the folder TABLES.
 writes  the folder OUT: model.json and model.npz (parameters and weights, no code in them). It appears when complete,
         or not at all."""
@@ -31,6 +36,7 @@ def options(command) -> None:
     """Options of the command, but for --out and --force."""
     command.add_argument("tables", help="folder written by `agglearn aggregate`")
     command.add_argument("--method", default="maxent", choices=list(METHODS), help="default: maxent")
+    command.add_argument("--ignore-noise", action="store_true", help="take noisy tables for exact ones")
     command.add_argument("--set", action="append", default=[], metavar="NAME=VALUE",
                    help="parameter of the method, as in its class's constructor; may be repeated")  # fmt: skip
     command.add_argument(
@@ -46,9 +52,9 @@ def run(o) -> None:
     from agglearn.products import atomic_dir
     from agglearn.registry import resolve
 
-    kind = resolve(METHODS[o.method])
-    model = kind(**parameters(kind, o.method, o.set, o.seed))
     tables = ContingencyTables.load(o.tables)
+    kind = resolve(learner(o.method, tables.noise is not None, o.ignore_noise))
+    model = kind(**parameters(kind, o.method, o.set, o.seed))
     if hasattr(model, "warm_up"):
         model.warm_up()
     begin = time.perf_counter()
@@ -58,8 +64,23 @@ def run(o) -> None:
         model.save(work)
         keep_reading(o.tables, work)
     what = f"{number(len(tables.names), 'feature')} and {number(len(tables.tables), 'table')}"
-    print(f"{o.out}: {o.method} on {what} of {tables.total:,.0f} records, {seconds:.1f} s")
+    aware = ", noise-aware," if tables.noise and model.accounts_for_noise else ""
+    print(f"{o.out}: {o.method}{aware} on {what} of {tables.total:,.0f} records, {seconds:.1f} s")
     print(reproduction(model, tables))
+
+
+def learner(method: str, noisy: bool, ignore_noise: bool) -> str:
+    """Dotted name of the class that learns from tables with or without noise."""
+    if ignore_noise and not noisy:
+        raise ConfigError("--ignore-noise: the tables have no noise; leave it out")
+    if not noisy or ignore_noise:
+        return METHODS[method]
+    if method not in NOISE_AWARE:
+        raise ConfigError(
+            f"--method: {method} takes noisy tables for exact ones; use {' or '.join(NOISE_AWARE)}, which accounts for the noise, "
+            "or --ignore-noise"
+        )
+    return NOISE_AWARE[method]
 
 
 def parameters(kind, method: str, given: list[str], seed: int) -> dict:

@@ -49,6 +49,11 @@ class SelectedByAggregates(Estimator):
         self.values = values
         self.random_state = random_state
 
+    @property
+    def accounts_for_noise(self) -> bool:
+        """Whether the learner does."""
+        return self.base.accounts_for_noise
+
     def _fit(self, observation, selection=None):
         halves, whole = self._split(observation)
         if not isinstance(whole, self.base.observes):

@@ -93,6 +93,11 @@ class WALRClassifier(LinearModel):
         self.traced = traced
         self.random_state = random_state
 
+    @property
+    def accounts_for_noise(self) -> bool:
+        """Whether the penalty is made from the noise."""
+        return bool(self.noise_aware)
+
     def _fit(self, observation, selection=None):
         check_settings(self, SOLVERS)
         x = observation.matrix

@@ -66,6 +66,8 @@ class NoiseAwareMaxEntClassifier(MaxEntClassifier):
     were λ(1 + σ²/d). Without noise the same as `MaxEntClassifier`. Parameters and attributes as there.
     """
 
+    accounts_for_noise = True
+
     def _fit(self, observation, selection=None):
         self._noise = variances(observation) if observation.noise is not None else None
         self._expected = None
@@ -97,6 +99,8 @@ class ExactNoiseAwareMaxEntClassifier(ExactMaxEntClassifier):
     ----------
     n_iter_ : alternations done. counts_ : (2, m) posterior means of counts and label sums.
     """
+
+    accounts_for_noise = True
 
     def __init__(self, l2_mu=1.0, l2_theta=16.0, max_iter=500, tol=1e-2, random_state=None):
         super().__init__(l2_mu, l2_theta, random_state)

@@ -30,6 +30,11 @@ class FeatureSubsets(Estimator):
         self.most = most
         self.random_state = random_state
 
+    @property
+    def accounts_for_noise(self) -> bool:
+        """Whether the learner does."""
+        return self.base.accounts_for_noise
+
     def _fit(self, observation, selection=None):
         if not isinstance(observation, self.base.observes):
             raise DataError(f"{type(self.base).__name__} learns from {self.base.observes.__name__}")

@@ -26,6 +26,11 @@ class OnRecords(Estimator):
         self.learner = learner
         self.random_state = random_state
 
+    @property
+    def accounts_for_noise(self) -> bool:
+        """Whether the learner of bags does."""
+        return self.learner.accounts_for_noise
+
     def _fit(self, observation, selection=None):
         self.encoder_, self.classes_ = observation.encoder, np.array([0, 1])
         self.learner_ = clone(self.learner).set_params(random_state=self.random_state).fit(observation.bags())

@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from cli_calls import run, state
-from samples import ROOT
+from samples import ROOT, people
 
 from agglearn import __version__
 from agglearn.estimator import Estimator
+from agglearn.evaluation import normalized_log_likelihood
 from agglearn.observations import ContingencyTables
 
 QUICK = ["--set", "n_chains=200", "--set", "max_iter=20"]
@@ -83,8 +84,44 @@ def test_private_tables(at, capsys, mechanism):
     assert noisy.noise.private
     assert (noisy.noise.mechanism, noisy.noise.epsilon) == (mechanism, 2.0)
     assert (noisy.dense(0, 1)[0] != exact.dense(0, 1)[0]).all()
-    assert run("fit", "noisy", "--method", "naive_bayes", "--out", "from_noisy") == 0
+    assert run("fit", "noisy", *QUICK, "--out", "from_noisy") == 0
     assert run("predict", "from_noisy", "data.csv", "--out", "p.csv") == 0
+
+
+def test_fit_accounts_for_noise_or_refuses(at, capsys):
+    assert run("private", "tables", "--epsilon", "1", "--delta", "1e-6", "--out", "noisy") == 0
+    for method in ("naive_bayes", "best_pair"):
+        before = state(at)
+        assert run("fit", "noisy", "--method", method, "--out", "m") == 2
+        assert "takes noisy tables for exact ones; use maxent" in capsys.readouterr().err
+        assert state(at) == before
+        assert run("fit", "noisy", "--method", method, "--ignore-noise", "--out", method) == 0
+        said = capsys.readouterr()
+        assert "agglearn: warning: " in said.err
+        assert "takes noisy ContingencyTables" in said.err
+        assert len(said.err.splitlines()) == 1
+    assert run("fit", "noisy", *QUICK, "--out", "aware") == 0
+    said = capsys.readouterr()
+    assert said.out.startswith("aware: maxent, noise-aware, on 4 features")
+    assert said.err == ""
+    assert type(Estimator.load("aware")).__name__ == "NoiseAwareMaxEntClassifier"
+    assert run("fit", "noisy", *QUICK, "--ignore-noise", "--out", "plain") == 0
+    assert type(Estimator.load("plain")).__name__ == "MaxEntClassifier"
+    assert run("fit", "tables", *QUICK, "--ignore-noise", "--out", "m") == 2
+    assert "have no noise" in capsys.readouterr().err
+
+
+def test_the_private_route_ends_above_the_base_rate(at):
+    """aggregate, private, fit as documented: plain training learns the noise by heart, and is far below the base rate."""
+    people(1500, seed=3).to_csv("many.csv", index=False)
+    frame, found = people(4000, seed=4), {}
+    assert run("aggregate", "many.csv", "--label", "y", "--categorical", "zone", "--out", "t") == 0
+    assert run("private", "t", "--epsilon", "1", "--delta", "1e-6", "--out", "noisy") == 0
+    for out, more in (("aware", []), ("plain", ["--ignore-noise"])):
+        how = ["--set", "n_chains=2000", "--set", "max_iter=200", *more]
+        assert run("fit", "noisy", *how, "--out", out) == 0
+        found[out] = normalized_log_likelihood(frame.y, Estimator.load(out).predict_proba(frame)[:, 1])
+    assert found["aware"] > 0 > found["plain"]
 
 
 @pytest.mark.parametrize(
@@ -94,6 +131,8 @@ def test_private_tables(at, capsys, mechanism):
         (["--epsilon", "0", "--delta", "1e-6"], 2, "epsilon: must be a number above 0"),
         (["--epsilon", "1"], 2, "needs a delta"),
         (["--epsilon", "1", "--delta", "1"], 2, "needs a delta"),
+        (["--epsilon", "1", "--delta", ".9"], 2, "not below one over the number of records"),
+        (["--epsilon", "1e9", "--delta", "1e-6"], 2, "--allow-large-epsilon"),
         (["--epsilon", "1", "--delta", "1e-6", "--mechanism", "laplace"], 2, "leave delta out"),
         (["--epsilon", "1", "--mechanism", "noise"], 2, "not known"),
         (["--epsilon", "1", "--delta", "1e-6", "--out", "tables", "--force"], 2, "is the folder to be read"),

@@ -1,0 +1,171 @@
+"""Learners that take noisy aggregates for exact ones say so, and experiments do it on purpose only."""
+
+import json
+import warnings
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from samples import ROOT, people
+
+from agglearn import config as configuration
+from agglearn import stages
+from agglearn.encoding import FeatureMap, FrameEncoder
+from agglearn.errors import NoiseIgnored
+from agglearn.labelsums import BaseRateClassifier, SelectedByAggregates, WALRClassifier
+from agglearn.maxent import (
+    BestPairClassifier,
+    MaxEntClassifier,
+    NaiveBayesClassifier,
+    NoiseAwareMaxEntClassifier,
+)
+from agglearn.maxent.noisy import ExactNoiseAwareMaxEntClassifier
+from agglearn.maxent.subsets import FeatureSubsets
+from agglearn.observations import Bags, ContingencyTables, CountedBags, LabelSums
+from agglearn.observations.privacy import release_bag_counts, release_tables, seeded
+from agglearn.plan import Plan
+from agglearn.proportions import CardinalityClassifier, OnRecords
+from agglearn.registry import build
+from agglearn.running import one_run
+from agglearn.vocabulary import OptimalQuantizer
+
+QUICK = {"n_chains": 200, "max_iter": 5}
+
+
+@pytest.fixture(scope="module")
+def observed() -> dict:
+    """{kind: (exact, noisy)}."""
+    frame = people(300)
+    x, y = frame.drop(columns="y"), frame["y"].to_numpy()
+    encoder = FrameEncoder.fit(x)
+    tables = ContingencyTables.from_records(frame, "y", ["age", "job", "home"])
+    sums = LabelSums.from_map(FeatureMap.fit("onehot", encoder, x), x, y)
+    counted = CountedBags.from_records(encoder, x, y, 10, np.random.default_rng(0))
+    draw = seeded(0)
+    return {
+        ContingencyTables: (tables, release_tables(tables, 1.0, 1e-6, draw=draw)),
+        LabelSums: (sums, sums.private(1.0, 1e-6, draw=draw)),
+        CountedBags: (counted, release_bag_counts(counted, 1.0, draw=draw)),
+        Bags: (counted.bags(), release_bag_counts(counted.bags(), 1.0, draw=draw)),
+    }
+
+
+IGNORING = [
+    MaxEntClassifier(**QUICK),
+    NaiveBayesClassifier(),
+    BestPairClassifier(),
+    BaseRateClassifier(),
+    OptimalQuantizer(5),
+    WALRClassifier(noise_aware=False),
+    CardinalityClassifier(max_iter=2),
+    OnRecords(CardinalityClassifier(max_iter=2)),
+]
+ACCOUNTING = [NoiseAwareMaxEntClassifier(**QUICK), ExactNoiseAwareMaxEntClassifier(max_iter=1), WALRClassifier()]
+named = lambda estimator: type(estimator).__name__  # noqa: E731
+
+
+@pytest.mark.parametrize("estimator", IGNORING, ids=named)
+def test_whoever_takes_noise_for_exact_warns_once(estimator, observed):
+    exact, noisy = observed[estimator.observes]
+    with pytest.warns(NoiseIgnored, match=f"{named(estimator)} takes noisy .* for exact") as said:
+        estimator.fit(noisy)
+    assert sum(issubclass(w.category, NoiseIgnored) for w in said) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", NoiseIgnored)
+        estimator.fit(exact)
+
+
+@pytest.mark.parametrize("estimator", ACCOUNTING, ids=named)
+def test_whoever_accounts_for_noise_does_not_warn(estimator, observed):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", NoiseIgnored)
+        for observation in observed[estimator.observes]:
+            estimator.fit(observation)
+
+
+@pytest.mark.parametrize("wrapped", [SelectedByAggregates, FeatureSubsets])
+def test_a_learner_of_learners_warns_for_them(wrapped, observed):
+    more = {"values": (16.0,)} if wrapped is SelectedByAggregates else {"size": 2}
+    exact, noisy = observed[ContingencyTables]
+    with pytest.warns(NoiseIgnored) as said:
+        wrapped(MaxEntClassifier(**QUICK), **more).fit(noisy)
+    assert sum(issubclass(w.category, NoiseIgnored) for w in said) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", NoiseIgnored)
+        wrapped(NoiseAwareMaxEntClassifier(**QUICK), **more).fit(noisy)
+        wrapped(MaxEntClassifier(**QUICK), **more).fit(exact)  # halves of exact tables are noisy only in name
+
+
+def experiment(methods: dict) -> dict:
+    return {
+        "source": "maxent",
+        "title": "noise",
+        "task": "agglearn.tasks.Classification",
+        "datasets": {"loglinear": {"n": 300}},
+        "observe": {"tables": {"type": "agglearn.observations.ContingencyTables", "epsilon": 1}},
+        "seeds": [0],
+        "methods": {n: {"class": f"agglearn.maxent.{c}", "observe": "tables", **m} for n, (c, m) in methods.items()},
+        "measures": ["nllh"],
+    }
+
+
+def test_experiments_say_that_they_ignore_noise(tmp_path):
+    few = {"params": QUICK}
+    methods = {
+        "silent": ("NaiveBayesClassifier", {}),
+        "stated": ("NaiveBayesClassifier", {"ignore_noise": True}),
+        "aware": ("NoiseAwareMaxEntClassifier", few),
+        "in_vain": ("NoiseAwareMaxEntClassifier", {"ignore_noise": True, **few}),
+    }
+    config = configuration.load(
+        ROOT, {"scale": "smoke", "experiments": {"trial": experiment(methods)}, "run": ["trial"]}
+    )
+    plan, observed = Plan(config), tmp_path / "observed"
+    stages.observe(
+        SimpleNamespace(
+            config=config,
+            wildcards=SimpleNamespace(experiment="trial", dataset="loglinear"),
+            input=[],
+            output=[observed],
+        )
+    )
+    outcome = {}
+    for run in plan.runs("trial"):
+        (tmp_path / run.method).mkdir()
+        status, reason, _, _ = one_run(run, observed, tmp_path / run.method)
+        outcome[run.method] = status, reason
+    assert outcome["stated"] == outcome["aware"] == ("ok", None)
+    assert outcome["silent"][0] == outcome["in_vain"][0] == "failed"
+    assert "ignore_noise: true" in outcome["silent"][1]
+    assert "accounts for noise" in outcome["in_vain"][1]
+
+
+def test_stating_it_changes_no_seed():
+    plans = []
+    for more in ({}, {"ignore_noise": True}):
+        methods = {"bayes": ("NaiveBayesClassifier", more)}
+        config = configuration.load(ROOT, {"experiments": {"trial": experiment(methods)}, "run": ["trial"]})
+        plans.append(Plan(config).runs("trial")[0])
+    assert plans[0].key == plans[1].key  # which seeds are made from, and results are kept under
+    assert json.loads(plans[1].spec)["ignore_noise"]
+
+
+NOISE = ("epsilon", "gaussian_noise", "noise_share")
+
+
+def noisy_methods() -> list:
+    """(experiment, method, estimator, whether it states that it ignores noise) of all that may be given noise."""
+    plan, found = Plan(configuration.load(ROOT, {"scale": "paper"})), {}
+    for run in (run for name in plan.experiments for run in plan.runs(name)):
+        if any(json.loads(run.observation_params).get(k) for k in NOISE) and run.experiment[:10] != "collective":
+            spec = json.loads(run.spec)
+            estimator = build({"class": spec["class"], "params": json.loads(run.params)}, random_state=0)
+            found[run.experiment, run.method] = estimator, spec["ignore_noise"]
+    return [(*names, *what) for names, what in found.items()]
+
+
+def test_shipped_experiments_state_what_they_do_with_noise():
+    methods = noisy_methods()
+    assert len({experiment for experiment, *_ in methods}) >= 8
+    for name, method, estimator, stated in methods:
+        assert stated != estimator.accounts_for_noise, f"{name}: {method}"
