@@ -6,6 +6,8 @@
 #   make bench       speed beside named peers
 #   make spark       PySpark into .venv, for agglearn.spark and its tests (needs Java 17 or newer)
 #   make torch       PyTorch into .venv, for neural networks and CUDA devices
+#   make peers      what the benchmarks compare with: Private-PGM, OptBinning, DuckDB, Polars
+#   make docs       pages of all modules, classes and functions: results/api/index.html
 #   make web         the site and MLflow's pages in a browser, with screenshots (installs Chromium where it may)
 #   make lint        style of code and workflow
 #   make lock        new pins from pyproject.toml
@@ -16,9 +18,9 @@ RESULTS ?= results
 PORT = 5000
 BIN = $(VENV)/bin
 READY = $(VENV)/.ready
-EXTRAS = workflow networks privacy generic dev
+EXTRAS = workflow networks privacy generic docs dev
 
-.PHONY: reproduce test ui retry bench spark torch web lint lock
+.PHONY: reproduce test ui retry bench spark torch peers docs web lint lock
 .DEFAULT_GOAL := reproduce
 
 $(READY): requirements.lock pyproject.toml workflow/scripts/setup.sh workflow/scripts/install.py
@@ -52,6 +54,14 @@ spark: $(READY)
 torch: $(READY)
 	@$(BIN)/python -m pip --disable-pip-version-check --no-input --quiet install \
 	  $$($(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["torch"])')
+
+peers: $(READY)
+	@$(BIN)/python workflow/scripts/install.py -c requirements.lock \
+	  $$($(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["peers"])')
+
+docs: $(READY)
+	@$(BIN)/pdoc --docformat numpy --output-directory $(RESULTS)/api agglearn '!agglearn.__main__' 2>/dev/null
+	@echo "agglearn: $(RESULTS)/api/index.html"
 
 web: $(READY)
 	@sh workflow/scripts/browser.sh && $(BIN)/python -m pytest tests/web $(ARGS)

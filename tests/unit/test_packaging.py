@@ -13,22 +13,29 @@ ROOT = Path(__file__).resolve().parents[2]
 LOCK = (ROOT / "requirements.lock").read_text()
 SPARK = (ROOT / "requirements-spark.lock").read_text()
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-LOCKED_EXTRAS = ("workflow", "networks", "privacy", "generic", "dev")
+TWIN = runpy.run_path(str(ROOT / "workflow/scripts/environment.py"))
 
 
 def test_conda_twin_equals_lock():
-    made = runpy.run_path(str(ROOT / "workflow/scripts/environment.py"))["text"]()
+    made = TWIN["text"]()
     assert (ROOT / "environment.yml").read_text() == made
     locked = dict(re.findall(r"^([a-z0-9-]+)==(\S+)", LOCK, re.M))
-    pins = dict(re.findall(r"^  - ([a-z0-9-]+)=([0-9]\S*)$", made, re.M))
-    assert len(pins) > 10
+    pins = dict(re.findall(r"^ +- ([a-z0-9-]+)==?([0-9]\S*)$", made, re.M))
+    assert pins == TWIN["pins"]()
     assert all(locked[name] == version for name, version in pins.items())
+    assert set(TWIN["extras"]()) >= {"workflow", "networks", "privacy", "generic"}
+
+
+def test_all_names_every_extra_that_the_package_uses():
+    [everything] = PROJECT["optional-dependencies"]["all"]
+    extras = set(re.search(r"\[(.*)\]", everything).group(1).split(","))
+    assert extras == PROJECT["optional-dependencies"].keys() - {"all", "peers", "docs", "dev"}
 
 
 def test_the_lock_satisfies_every_bound():
     locked = dict(re.findall(r"^([a-z0-9-]+)==(\S+)", LOCK, re.M))
     extras = PROJECT["optional-dependencies"]
-    for bound in [*PROJECT["dependencies"], *(r for extra in LOCKED_EXTRAS for r in extras[extra])]:
+    for bound in [*PROJECT["dependencies"], *(r for extra in TWIN["extras"]() for r in extras[extra])]:
         requirement = Requirement(bound)
         assert requirement.specifier.contains(locked[requirement.name]), bound
         assert {s.operator for s in requirement.specifier} == {">=", "<"}, bound

@@ -5,24 +5,35 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-LOCKED = ("workflow", "networks", "privacy", "generic", "dev")
+NOT_IN_CHANNELS = {"opendp"}  # its maintainers publish on the Python index only
+HEAD = """# Made by `make lock`. Same direct dependencies and versions as requirements.lock. The channels could not be reached where
+# this file was made, so no solver has tried it. Where a channel lacks a version, use `make` or `pip install` instead.
+name: agglearn
+channels: [conda-forge, bioconda, nodefaults]
+dependencies:
+  - python>=3.11
+"""
+
+
+def extras() -> list[str]:
+    """Extras that the lock holds, as the Makefile has them."""
+    return re.search(r"^EXTRAS = (.*)$", (ROOT / "Makefile").read_text(), re.M).group(1).split()
 
 
 def pins() -> dict[str, str]:
     """Version of every direct dependency, by name."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    extras = project["optional-dependencies"]
-    wanted = [*project["dependencies"], *(w for extra in LOCKED for w in extras[extra])]
-    names = sorted(re.match(r"[A-Za-z0-9-]+", w).group() for w in wanted)
+    bounds = [*project["dependencies"], *(b for extra in extras() for b in project["optional-dependencies"][extra])]
+    names = sorted(re.match(r"[A-Za-z0-9-]+", b).group() for b in bounds)
     locked = dict(re.findall(r"^([a-z0-9-]+)==(\S+)", (ROOT / "requirements.lock").read_text(), re.M))
     return {n: locked[n] for n in names}
 
 
 def text() -> str:
-    lines = [f"  - {name}={version}" for name, version in pins().items()]
-    head = "# Made by `make lock`. Same direct dependencies and versions as requirements.lock.\nname: agglearn\n"
-    channels = "channels: [conda-forge, bioconda, nodefaults]\n"
-    return head + channels + "dependencies:\n  - python>=3.11\n" + "\n".join(lines) + "\n"
+    """Content of environment.yml."""
+    conda = [f"  - {name}={version}\n" for name, version in pins().items() if name not in NOT_IN_CHANNELS]
+    pip = [f"      - {name}=={version}\n" for name, version in pins().items() if name in NOT_IN_CHANNELS]
+    return HEAD + "".join(conda) + "  - pip\n  - pip:\n" + "".join(pip)
 
 
 if __name__ == "__main__":
