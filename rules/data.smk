@@ -1,5 +1,6 @@
 # Data: files are fetched, records parsed, observations made. A product of each always comes out; what cannot be had
-# is a status in it.
+# is a status in it. Observations can be made again in seconds and are large: once the fits that need them are done, only
+# their manifests stay (snakemake --notemp keeps them).
 #   in: mirrors, upstream hosts      out: sources/, records/, observations/
 
 
@@ -37,7 +38,8 @@ rule observe:
     input:
         records,
     output:
-        directory(f"{S}/observations/{{experiment}}/{{dataset}}"),
+        folder=temp(directory(f"{S}/observations/{{experiment}}/{{dataset}}")),
+        manifest=f"{S}/observations/{{experiment}}/{{dataset}}.json",
     log:
         f"{R}/logs/observe/{{experiment}}/{{dataset}}.log",
     conda:

@@ -4,11 +4,13 @@
 
 rule fit:
     input:
-        observations,
+        observed=observations,
+        manifests=observation_manifests,
     output:
         f"{S}/measurements/{{experiment}}/{{batch}}.parquet",
     log:
         f"{R}/logs/fit/{{experiment}}/{{batch}}.log",
+    priority: 1  # what is observed is used, and goes, before more is observed
     conda:
         "../environment.yml"
     threads: fit_threads

@@ -61,6 +61,11 @@ def observations(wildcards):
     return [f"{S}/observations/{wildcards.experiment}/{d}" for d in names]
 
 
+def observation_manifests(wildcards):
+    """What stays of observations; a change of how they are made is found there when they are gone."""
+    return [f"{folder}.json" for folder in observations(wildcards)]
+
+
 def recipes(wildcards):
     runs = plan.runs(wildcards.experiment, wildcards.batch)
     return digest([[r.recipe for r in runs], plan.experiments[wildcards.experiment]["time_limit"]])

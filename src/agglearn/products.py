@@ -93,6 +93,17 @@ def content(folder) -> dict[str, str]:
     return {p.relative_to(folder).as_posix(): file_digest(p) for p in files}
 
 
+def share_copies(folder: Path, digests: dict[str, str]) -> None:
+    """Let files of equal content share their bytes, by hard links, where the file system has them."""
+    first: dict[str, Path] = {}
+    for name, value in digests.items():
+        path = folder / name
+        original = first.setdefault(value, path)
+        if original is not path:
+            with contextlib.suppress(OSError), atomic_file(path) as link:
+                os.link(original, link)
+
+
 def make(out, build: Callable[[Path], dict | None], upstream: Iterable = (), on_missing: str = "report") -> dict:
     """Build a product folder: `build(folder)` fills it and returns what the manifest shall say besides.
 
@@ -111,5 +122,6 @@ def make(out, build: Callable[[Path], dict | None], upstream: Iterable = (), on_
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
             said = {"status": "unavailable", "reason": str(error)}
         said["content"] = content(work)
+        share_copies(work, said["content"])
         write_json(work / MANIFEST, said)
     return said

@@ -70,7 +70,7 @@ def prepare(job, terminal=sys.stderr) -> None:
 
 
 def observe(job, terminal=sys.stderr) -> None:
-    """Observations and truths of one data set for one experiment, a folder per slot."""
+    """Observations and truths of one data set for one experiment, a folder per slot; their manifest once more apart."""
     w = job.wildcards
     plan, entry = Plan(job.config), job.config["datasets"][w.dataset]
     experiment = plan.experiments[w.experiment]
@@ -98,7 +98,8 @@ def observe(job, terminal=sys.stderr) -> None:
                 (home / part).mkdir(parents=True)
                 what.save(home / part, **({"features": out / "features"} if what.shares_features else {}))
 
-    products.make(job.output[0], build, job.input, job.config["on_missing"])
+    manifest = products.make(job.output.folder, build, job.input, job.config["on_missing"])
+    products.write_json(job.output.manifest, manifest)
 
 
 def fit(job, terminal=sys.stderr) -> None:
@@ -111,7 +112,7 @@ def fit(job, terminal=sys.stderr) -> None:
     experiment = plan.experiments[w.experiment]
     fit_batch(
         plan.runs(w.experiment, w.batch),
-        {Path(o).name: o for o in job.input},
+        {Path(o).name: o for o in job.input.observed},
         job.config["results"],
         job.output[0],
         experiment["time_limit"],
