@@ -1,4 +1,4 @@
-"""From public data to the papers' tables: fetch, prepare, observe, fit, render, track, judge, site."""
+"""From public data to the papers' tables: fetch, prepare, observe, fit, render, track, judge, site, conclude."""
 
 import sys
 from pathlib import Path
@@ -38,22 +38,20 @@ wildcard_constraints:
     experiment="[a-z0-9_]+",
     dataset="[a-z0-9_]+",
     batch="[A-Za-z0-9_.-]+",
+    target="[a-z0-9_]+",
 
 
 localrules:
     all,
     fetch,
     track,
+    conclude,
 
 
 rule all:
     default_target: True
     input:
-        measurements(plan.experiments),
-        tables(plan.experiments),
-        receipts(plan.experiments),
-        f"{S}/claims.json",
-        f"{S}/site",
+        outcome("all"),
 
 
 onstart:
@@ -76,8 +74,7 @@ for name in plan.experiments:
         name:
             name
         input:
-            tables([name]),
-            receipts([name]),
+            outcome(name),
 
 
 for name in plan.sources():
@@ -86,5 +83,4 @@ for name in plan.sources():
         name:
             name
         input:
-            tables(of_source(name)),
-            receipts(of_source(name)),
+            outcome(name),

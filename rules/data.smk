@@ -1,12 +1,12 @@
 # Data: files are fetched, records parsed, observations made. A product of each always comes out; what cannot be had
 # is a status in it. Observations can be made again in seconds and are large: once the fits that need them are done, only
-# their manifests stay (snakemake --notemp keeps them).
+# their manifests stay (snakemake --notemp keeps them). `update` leaves a product in place until its successor is whole.
 #   in: mirrors, upstream hosts      out: sources/, records/, observations/
 
 
 rule fetch:
     output:
-        directory(f"{R}/sources/{{dataset}}"),
+        update(directory(f"{R}/sources/{{dataset}}")),
     log:
         f"{R}/logs/fetch/{{dataset}}.log",
     conda:
@@ -22,7 +22,7 @@ rule prepare:
     input:
         f"{R}/sources/{{dataset}}",
     output:
-        directory(f"{R}/records/{{dataset}}"),
+        update(directory(f"{R}/records/{{dataset}}")),
     log:
         f"{R}/logs/prepare/{{dataset}}.log",
     conda:

@@ -1,5 +1,5 @@
-# Reports: tables and figures beside the papers' numbers, runs in MLflow, verdicts on claims, the site.
-#   in: measurements/      out: tables/, figures/, tracking/, claims.json, site/
+# Reports: tables and figures beside the papers' numbers, runs in MLflow, verdicts on claims, the site, the outcome.
+#   in: measurements/      out: tables/, figures/, tracking/, claims.json, site/, outcome/
 
 
 rule render:
@@ -11,6 +11,7 @@ rule render:
         tex=f"{S}/tables/{{experiment}}.tex",
         html=f"{S}/tables/{{experiment}}.html",
         svg=f"{S}/figures/{{experiment}}.svg",
+        json=f"{S}/tables/{{experiment}}.json",
     log:
         f"{R}/logs/render/{{experiment}}.log",
     conda:
@@ -71,5 +72,19 @@ rule site:
         shown=everything_shown,
         code=code_digest("agglearn.reporting.site"),
         templates=template_digest,
+    script:
+        "../workflow/scripts/stage.py"
+
+
+# A failure leaves no outcome behind: this job fails, and it runs again with the next call.
+rule conclude:
+    input:
+        belonging,
+    output:
+        f"{S}/outcome/{{target}}.txt",
+    log:
+        f"{R}/logs/outcome/{{target}}.log",
+    conda:
+        "../environment.yml"
     script:
         "../workflow/scripts/stage.py"

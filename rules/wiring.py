@@ -19,8 +19,15 @@ def receipts(names):
     return [f"{S}/tracking/{e}.json" for e in names]
 
 
-def of_source(source):
-    return [n for n, e in plan.experiments.items() if e["source"] == source]
+def outcome(target):
+    return f"{S}/outcome/{target}.txt"
+
+
+def belonging(wildcards):
+    """Everything that a target stands for; the outcome is written after it."""
+    names = plan.named(wildcards.target)
+    shared = [f"{S}/claims.json", f"{S}/site"] if wildcards.target == "all" else []
+    return measurements(names) + tables(names) + receipts(names) + shared
 
 
 def entry_digest(wildcards):

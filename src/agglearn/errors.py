@@ -13,6 +13,10 @@ class DataError(AgglearnError, ValueError):
     """The data are there but wrong: names the file or column and what to do."""
 
 
+class Stopped(AgglearnError):
+    """A solver reached the limit that it was given: a result, not a failure. The text is the limit, as in `> 8 s`."""
+
+
 class NotAvailable(AgglearnError):
     """Something cannot be had here (no source, an optional package missing): a status, not a failure."""
 
@@ -23,3 +27,9 @@ class NoiseIgnored(UserWarning):
 
 class PrivacyWarning(UserWarning):
     """A release keeps its promise, but the promise is a weak one."""
+
+
+def described(error: Exception) -> str:
+    """One line for a reason: the text of our errors, else the type as well."""
+    text = str(error) if isinstance(error, AgglearnError) else f"{type(error).__name__}: {error}"
+    return " ".join(text.split())

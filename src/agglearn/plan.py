@@ -153,6 +153,10 @@ class Plan:
         """What has to be observed of a data set for an experiment."""
         return list(dict.fromkeys(r.slot for r in self._runs[experiment] if r.dataset == dataset))
 
+    def named(self, target: str) -> list[str]:
+        """Experiments that a target of the workflow stands for: `all`, a source, or one experiment."""
+        return [n for n, e in self.experiments.items() if target in ("all", n, e["source"])]
+
     def sources(self) -> list[str]:
         """Short names of the papers in the plan."""
         return sorted({e["source"] for e in self.experiments.values()})

@@ -1,6 +1,6 @@
 """Products of the workflow: folders and files that are there whole or not at all.
 
-A product folder holds its payload and `manifest.json`: status (`ok` or `unavailable`), the reason, and the
+A product folder holds its payload and `manifest.json`: status (`ok` or `unavailable`), the reason, the recipe, and the
 content digest of every payload file. What cannot be had travels on as a status instead of stopping the DAG.
 """
 
@@ -9,9 +9,11 @@ import hashlib
 import json
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import TextIO
 
 from agglearn.errors import NotAvailable
 
@@ -104,24 +106,58 @@ def share_copies(folder: Path, digests: dict[str, str]) -> None:
                 os.link(original, link)
 
 
-def make(out, build: Callable[[Path], dict | None], upstream: Iterable = (), on_missing: str = "report") -> dict:
+def make(
+    out,
+    build: Callable[[Path], dict | None],
+    upstream: Iterable = (),
+    on_missing: str = "report",
+    recipe: str | None = None,
+    terminal: TextIO | None = None,
+    facts: dict | None = None,
+) -> dict:
     """Build a product folder: `build(folder)` fills it and returns what the manifest shall say besides.
 
     NotAvailable, raised by `build` or standing in an upstream product, becomes the status of the product;
     with `on_missing="fail"` it is raised instead. Any other error leaves no product.
+
+    An `ok` product of the same recipe is not replaced by one that is not available: it stays, and a line on `terminal`
+    states why.
+
+    Parameters
+    ----------
+    recipe : digest of entry, settings and code that the product is made with.
+    facts : what the manifest holds whatever the status.
     """
-    with atomic_dir(out) as work:
-        try:
-            for product in upstream:
-                require(product)
-            said = {"status": "ok", **(build(work) or {})}
-        except NotAvailable as error:
-            if on_missing == "fail":
-                raise
-            for path in work.iterdir():
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
-            said = {"status": "unavailable", "reason": str(error)}
-        said["content"] = content(work)
-        share_copies(work, said["content"])
-        write_json(work / MANIFEST, said)
+    before = _before(out)
+    stays = recipe is not None and before.get("recipe") == recipe
+    try:
+        with atomic_dir(out) as work:
+            try:
+                for product in upstream:
+                    require(product)
+                said = {"status": "ok", **(build(work) or {})}
+            except NotAvailable as error:
+                if stays or on_missing == "fail":
+                    raise
+                for path in work.iterdir():
+                    shutil.rmtree(path) if path.is_dir() else path.unlink()
+                other = "; the product that was here has another recipe and was removed" if before else ""
+                said = {"status": "unavailable", "reason": f"{error}{other}"}
+            said |= {**(facts or {}), "content": content(work), "recipe": recipe}
+            share_copies(work, said["content"])
+            write_json(work / MANIFEST, said)
+    except NotAvailable as error:
+        if not stays:
+            raise
+        print(f"agglearn: {out} stays as it is: {error}", file=terminal or sys.stderr)
+        return before
     return said
+
+
+def _before(out) -> dict:
+    """Manifest of the product that is there and `ok`; empty where there is none."""
+    try:
+        found = manifest(out)
+    except (OSError, ValueError):
+        return {}
+    return found if found["status"] == "ok" else {}

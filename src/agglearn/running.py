@@ -1,8 +1,8 @@
 """Runs of one batch: each in a forked child under a time limit, each kept as a folder and reused while it holds.
 
 A finished run is `results/runs/<key>/` with `run.json`, `measurements.parquet` and, where kept, `model/`. It is reused
-while its fingerprint (key, code, content of its observation) is the same and it succeeded; a run that failed
-is tried again whenever its batch is.
+while its fingerprint (key, code, content of its observation) is the same and it has a result: it is `ok`, or `stopped` at
+its solver's own limit. A run that failed is tried again whenever its batch is.
 """
 
 import functools
@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from agglearn import products
-from agglearn.errors import AgglearnError, ConfigError, NoiseIgnored, NotAvailable
+from agglearn.errors import ConfigError, NoiseIgnored, NotAvailable, Stopped, described
 from agglearn.plan import IDENTITY, Run
 from agglearn.products import digest
 from agglearn.registry import build, resolve
@@ -61,8 +61,9 @@ def fit_batch(runs: list[Run], observed: dict[str, str], results, out, limit: fl
     manifests = {d: products.manifest(o) for d, o in observed.items()}
     prints = {r: fingerprint(r, manifests[r.dataset]) for r in runs}
     homes = {r: store / r.key for r in runs}
-    todo = [r for r in runs if not _holds(homes[r], prints[r])]
-    record = functools.partial(_record, prints=prints, homes=homes, effective=effective)
+    todo = [r for r in runs if not _holds(r, homes[r], prints[r], manifests[r.dataset])]
+    recipes = {d: m.get("recipe") for d, m in manifests.items()}
+    record = functools.partial(_record, prints=prints, homes=homes, recipes=recipes, effective=effective)
     for dataset in {r.dataset for r in todo}:
         found = manifests[dataset]
         if found["status"] != "ok":
@@ -121,9 +122,10 @@ def one_run(run: Run, observed: Path, folder: Path) -> tuple[str, str | None, st
         return "ok", None, "", rows
     except NotAvailable as error:
         return "unavailable", str(error), "", []
+    except Stopped as error:
+        return "stopped", str(error), "", []
     except Exception as error:
-        reason = str(error) if isinstance(error, AgglearnError) else f"{type(error).__name__}: {error}"
-        return "failed", reason, traceback.format_exc(), []
+        return "failed", described(error), traceback.format_exc(), []
 
 
 def _check_noise(estimator, observation, ignore_noise: bool) -> None:
@@ -138,15 +140,20 @@ def _spec(run: Run) -> dict:
     return json.loads(run.spec)
 
 
-def _holds(home: Path, wanted: str) -> bool:
+def _holds(run: Run, home: Path, wanted: str, manifest: dict) -> bool:
+    """Whether the finished run is what would be computed; without an observation, whether its recipes are today's."""
     try:
         record = products.read_json(home / "run.json")
     except (OSError, ValueError):
         return False
-    return record["fingerprint"] == wanted and record["status"] == "ok"
+    if record["status"] not in ("ok", "stopped"):
+        return False
+    if manifest["status"] != "ok" and manifest.get("recipe"):
+        return (record["recipe"], record.get("observation_recipe")) == (run.recipe, manifest["recipe"])
+    return record["fingerprint"] == wanted
 
 
-def _record(run: Run, compute: Callable, prints: dict, homes: dict, effective: dict) -> None:
+def _record(run: Run, compute: Callable, prints: dict, homes: dict, recipes: dict, effective: dict) -> None:
     with products.atomic_dir(homes[run]) as work:
         status, reason, trace, rows = compute(work)
         identity = {"run": run.key, **{f: getattr(run, f) for f in IDENTITY}, "status": status, "reason": reason}
@@ -160,6 +167,7 @@ def _record(run: Run, compute: Callable, prints: dict, homes: dict, effective: d
                 **identity,
                 "fingerprint": prints[run],
                 "recipe": run.recipe,
+                "observation_recipe": recipes[run.dataset],
                 "spec": _spec(run),
                 "python": platform.python_version(),
                 "versions": {p: version(p) for p in RECORDED},

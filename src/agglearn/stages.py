@@ -8,7 +8,7 @@ import traceback
 from pathlib import Path
 
 from agglearn import products, source
-from agglearn.errors import AgglearnError
+from agglearn.errors import AgglearnError, NotAvailable
 from agglearn.plan import Plan
 
 ROOT = Path(__file__).resolve().parents[2]  # project root: configuration's relative paths start here
@@ -51,6 +51,9 @@ def fetch(job, terminal=sys.stderr) -> None:
         job.output[0],
         lambda out: fetch(name, entry, job.config, ROOT, out, terminal),
         on_missing=job.config["on_missing"],
+        recipe=job.params.entry,
+        terminal=terminal,
+        facts={"size": sum(file.get("bytes", 0) for file in entry.get("files", {}).values())},
     )
 
 
@@ -63,10 +66,14 @@ def prepare(job, terminal=sys.stderr) -> None:
 
     def parse(out: Path) -> dict:
         found = products.read_json(source / "files.json")
+        for f in found.values():
+            if not Path(f["path"]).is_file():
+                raise NotAvailable(f"{f['path']} is no longer there")
         dataset = resolve(entry["class"]).of(entry)
         return dataset.parse({name: Path(f["path"]) for name, f in found.items()}, out)
 
-    products.make(job.output[0], parse, [source], job.config["on_missing"])
+    recipe = products.digest([job.params.entry, job.params.code])
+    products.make(job.output[0], parse, [source], job.config["on_missing"], recipe, terminal)
 
 
 def observe(job, terminal=sys.stderr) -> None:
@@ -98,7 +105,8 @@ def observe(job, terminal=sys.stderr) -> None:
                 (home / part).mkdir(parents=True)
                 what.save(home / part, **({"features": out / "features"} if what.shares_features else {}))
 
-    manifest = products.make(job.output.folder, build, job.input, job.config["on_missing"])
+    recipe = products.digest([job.params.slots, job.params.code])
+    manifest = products.make(job.output.folder, build, job.input, job.config["on_missing"], recipe, terminal)
     products.write_json(job.output.manifest, manifest)
 
 
@@ -171,4 +179,16 @@ def site(job, terminal=sys.stderr) -> None:
         build(Plan(job.config), Path(job.config["scale_folder"]), out)
 
 
-STAGES = {stage.__name__: stage for stage in (fetch, prepare, observe, fit, render, track, judge, site)}
+def conclude(job, terminal=sys.stderr) -> None:
+    """The outcome of a target; an error while something that it stands for has failed, so that the workflow ends with 1."""
+    from agglearn.reporting import outcome
+
+    places = job.config["results"], job.config["scale_folder"]
+    names = Plan(job.config).named(job.wildcards.target)
+    if failed := outcome.problems(*places, names)["failed"]:
+        raise AgglearnError(f"{len(failed)} cells, tables, figures or claims failed, the first: {failed[0]}")
+    with products.atomic_file(job.output[0]) as out:
+        out.write_text("\n".join(outcome.lines(*places, names)) + "\n")
+
+
+STAGES = {stage.__name__: stage for stage in (fetch, prepare, observe, fit, render, track, judge, site, conclude)}

@@ -17,6 +17,9 @@ import yaml
 ROOT = Path(__file__).resolve().parents[2]
 COPIED = ("Snakefile", "config", "environment.yml", "profiles", "rules", "src", "workflow", "tests/workflow/spikes")
 
+NOWHERE = "http://127.0.0.1:9"
+OFFLINE = {"http_proxy": NOWHERE, "https_proxy": NOWHERE, "no_proxy": "127.0.0.1,localhost", "PIP_INDEX_URL": NOWHERE}
+
 
 class Project:
     """Runs Snakemake as a user would, and reads what comes out."""
@@ -51,7 +54,7 @@ class Project:
         path = self.folder / "overlay.yaml"
         path.write_text(yaml.safe_dump(self.overlay))
         command = [sys.executable, "-m", "snakemake", "--cores", "2", *arguments, "--configfile", str(path)]
-        environment = {k: v for k, v in os.environ.items() if not k.startswith(("NUMBA", "AGGLEARN"))}
+        environment = {k: v for k, v in os.environ.items() if not k.startswith(("NUMBA", "AGGLEARN"))} | OFFLINE
         return subprocess.Popen(
             command,
             cwd=self.folder,

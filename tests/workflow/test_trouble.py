@@ -2,6 +2,7 @@
 
 import copy
 import os
+import shutil
 import signal
 import time
 
@@ -28,12 +29,12 @@ def plant(project, **methods):
 
 
 def test_failed_and_missing_cells_are_stated(small):
-    plant(small, planted={"how": {"grid": ["raise", "kill", "hang", "lack", "none"]}})
+    plant(small, planted={"how": {"grid": ["raise", "kill", "hang", "lack", "stop", "none"]}})
     small.overlay["experiments"]["spike_regions"]["time_limit"] = 3
     small.overlay["run"] = ["spike_regions", "maxent_table4"]  # Adult and Bank can be had nowhere
     small.overlay["experiments"]["maxent_table4"] = {"seeds": [0]}
     outcome = small.run()
-    assert outcome.status == 0, outcome.text[-3000:]
+    assert outcome.status == 1, outcome.text[-3000:]
     said = {
         r["params"]: (r["status"], r["reason"]) for r in small.records() if r["method"] == "planted" and r["seed"] == 0
     }
@@ -41,17 +42,84 @@ def test_failed_and_missing_cells_are_stated(small):
     assert said['{"how": "kill"}'] == ("failed", "the process was ended by SIGKILL (out of memory?)")
     assert said['{"how": "hang"}'] == ("failed", "stopped after the limit of 3 s")
     assert said['{"how": "lack"}'] == ("unavailable", "torch is not installed")
+    assert said['{"how": "stop"}'] == ("stopped", "> 8 s")
     assert said['{"how": "none"}'] == ("ok", None)
     traces = [p for p in small.results.glob("runs/*/traceback.txt") if "matrix is singular" in p.read_text()]
     assert len(traces) == 2
     table = small.table("spike_regions")
-    assert set(table.status) == {"ok", "failed", "unavailable"}
+    assert set(table.status) == {"ok", "failed", "unavailable", "stopped"}
     assert (small.table("maxent_table4").status == "unavailable").all()
     assert "not available" in (small.results / "tables/maxent_table4.md").read_text()
     page = (small.results / "site/index.html").read_text()
     assert "bank-additional-full.csv cannot be had" in page
     assert any(line.startswith("agglearn: not available: adult") for line in outcome.said)
     assert any("failed: spike_regions" in line for line in outcome.said)
+    before = small.computed()
+    again = small.run()
+    assert again.status == 1  # while the failure stands
+    assert small.computed() == before
+    assert small.run("maxent_table4").status == 0
+    del small.overlay["experiments"]["spike_regions"]["methods"]["planted"]
+    assert small.run().status == 0
+
+
+def test_what_is_missing_or_stopped_is_no_failure(small):
+    plant(small, planted={"how": {"grid": ["lack", "stop"]}})
+    small.overlay["run"] = ["spike_regions", "maxent_table4"]
+    small.overlay["experiments"]["maxent_table4"] = {"seeds": [0]}
+    outcome = small.run()
+    assert outcome.status == 0, outcome.text[-3000:]
+    assert "> 8 s" in (small.results / "tables/spike_regions.md").read_text()
+    assert "agglearn: stopped: spike_regions, planted: > 8 s (1 cell)" in outcome.said
+    assert any(s.startswith("agglearn: not available: adult") and "agglearn data get adult" in s for s in outcome.said)
+    assert "No run of this table has a result." in (small.results / "tables/maxent_table4.md").read_text()
+    again = small.run()
+    assert again.status == 0
+    assert "Nothing to be done" in again.text
+
+
+def test_a_figure_and_a_claim_that_fail_leave_the_site(small):
+    draws = "def _dots(rows, table, experiment, spec, titles):\n"
+    small.edit("src/agglearn/reporting/figures.py", draws, draws + '    raise ValueError("no ink")\n')
+    selector = {"method": "threshold", "measure": "accuracy"}
+    claim = {"source": "spike", "experiment": "spike_regions", "claim": "c", "place": "p", "value": selector}
+    small.overlay["claims"] = {"planted": claim | {"predicate": "slope_between", "x": "method", "bound": [0, 1]}}
+    outcome = small.run()
+    assert outcome.status == 1, outcome.text[-3000:]
+    assert "agglearn: failed: spike_regions, figure: ValueError: no ink" in outcome.said
+    assert any(s.startswith("agglearn: failed: claim planted: ValueError") for s in outcome.said)
+    page = (small.results / "site/index.html").read_text()
+    assert "spike_regions, figure: ValueError: no ink" in page
+    assert "claim planted" in page
+    assert "This figure failed: ValueError: no ink" in (small.results / "site/figures/spike_regions.svg").read_text()
+    assert small.table("spike_regions")["mean"].notna().all()
+    small.edit("src/agglearn/reporting/figures.py", draws + '    raise ValueError("no ink")\n', draws)
+    del small.overlay["claims"]
+    assert small.run().status == 0
+
+
+def test_a_mirror_that_is_away_costs_nothing(small):
+    small.overlay["run"] = ["maxent_figure2"]
+    small.overlay["experiments"]["maxent_figure2"] = {"seeds": [0]}
+    small.write_data("adult", "adult", "adult.data", adult_like(300, 1, test=False))
+    small.write_data("adult", "adult", "adult.test", adult_like(100, 2, test=True))
+    assert small.run().status == 0
+    ok, runs = small.computed(), small.records()
+    assert {r["status"] for r in runs} == {"ok"}
+    shutil.move(small.folder / "mirror", small.folder / "away")
+    for lost in ((), ("sources", "records"), ("sources", "records", "observations")):
+        for name in lost:
+            shutil.rmtree(small.results / name)
+        outcome = small.run("--forcerun", "fetch")
+        assert outcome.status == 0, outcome.text[-3000:]
+        assert small.computed() == ok
+        assert (small.table("maxent_figure2").status == "ok").all()
+    assert not any("not available: adult" in line for line in outcome.said)
+    small.overlay["datasets"]["adult"]["label"] = {"positive": ["<=50K", "<=50K."]}
+    outcome = small.run()
+    assert outcome.status == 0
+    assert any("not available: adult" in line for line in outcome.said)
+    assert {r["status"] for r in small.records()} == {"unavailable"}  # other data under the same name do not pass
 
 
 def test_failing_can_be_made_fatal(small):

@@ -14,7 +14,7 @@ from scipy import sparse
 
 from agglearn.collective.problem import Problem
 from agglearn.collective.results import Inference
-from agglearn.errors import NotAvailable
+from agglearn.errors import AgglearnError, NotAvailable, Stopped
 from agglearn.optional import require
 
 UNIT = 30.0  # entries that a node table adds up to inside Clarabel; with shares of one it ends early on more problems
@@ -72,7 +72,12 @@ class Layout:
 def infer_cvxpy(model, counts, population_size, *, trace=False, tol=1e-8, time_limit=None):
     """Clarabel, an interior point method on exponential cones, through CVXPY.
 
-    time_limit : seconds after which it gives up (NotAvailable says so, with the time).
+    time_limit : seconds after which the solver stops.
+
+    Raises
+    ------
+    Stopped : the solver reached its limit of time or of iterations.
+    AgglearnError : the solver ended without a solution.
     """
     cp = require("cvxpy", "generic")
     problem = Problem(model, counts, population_size)
@@ -100,14 +105,25 @@ def infer_cvxpy(model, counts, population_size, *, trace=False, tol=1e-8, time_l
                 solver=cp.CLARABEL, tol_gap_rel=tol, tol_gap_abs=tol, tol_feas=tol, canon_backend="SCIPY", **options
             )
     except cp.error.SolverError:
-        raise NotAvailable("generic-cvxpy: Clarabel failed on this problem") from None
+        raise AgglearnError("generic-cvxpy: Clarabel failed on this problem") from None
     if x.value is None or asked.status not in ("optimal", "optimal_inaccurate"):
-        raise _given_up("generic-cvxpy", asked.status, time_limit)
+        if asked.status != cp.USER_LIMIT:
+            raise AgglearnError(f"generic-cvxpy: Clarabel ended with {asked.status}")
+        late = time_limit is not None and asked.solver_stats.solve_time >= time_limit
+        raise _stopped(time_limit if late else None, asked.solver_stats.num_iters)
     return _result(problem, at, x.value / UNIT, asked.solver_stats.num_iters)
 
 
 def infer_ipopt(model, counts, population_size, *, trace=False, tol=1e-8, time_limit=None, max_iter=500):
-    """IPOPT, a primal-dual interior point method, with exact derivatives from CasADi."""
+    """IPOPT, a primal-dual interior point method, with exact derivatives from CasADi.
+
+    time_limit : seconds after which the solver stops. max_iter : iterations after which it stops.
+
+    Raises
+    ------
+    Stopped : the solver reached its limit of time or of iterations.
+    AgglearnError : the solver ended without a solution.
+    """
     ca = require("casadi", "generic")
     problem = Problem(model, counts, population_size)
     at, m, tiny = Layout(problem), problem.M, 1e-30
@@ -140,7 +156,9 @@ def infer_ipopt(model, counts, population_size, *, trace=False, tol=1e-8, time_l
         found = solver(x0=np.maximum(start, 1e-9), lbx=0.0, lbg=-room, ubg=room)
     said = solver.stats()
     if not said["success"]:
-        raise _given_up("generic-ipopt", said["return_status"], time_limit)
+        if not said["return_status"].startswith("Maximum_"):
+            raise AgglearnError(f"generic-ipopt: IPOPT ended with {said['return_status']}")
+        raise _stopped(time_limit if "Time" in said["return_status"] else None, said["iter_count"])
     return _result(problem, at, np.asarray(found["x"]).ravel()[: len(at.at)], said["iter_count"])
 
 
@@ -153,10 +171,8 @@ def _casadi(ca, matrix: sparse.csr_matrix):
     return ca.DM(matrix.tocsc())
 
 
-def _given_up(method: str, status, time_limit) -> NotAvailable:
-    if time_limit is not None and ("time" in str(status).lower() or status == "user_limit"):
-        return NotAvailable(f"{method}: > {time_limit:g} s")
-    return NotAvailable(f"{method}: the solver ended with {status}")
+def _stopped(seconds: float | None, iterations: int) -> Stopped:
+    return Stopped(f"> {iterations} iterations" if seconds is None else f"> {seconds:g} s")
 
 
 def _result(problem: Problem, at: Layout, x: np.ndarray, iterations):

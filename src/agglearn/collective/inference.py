@@ -47,6 +47,7 @@ def infer(
     Raises
     ------
     DataError : counts that the model or the population size cannot give. NotAvailable : a package is missing.
+    Stopped : a generic solver reached its limit of time or of iterations.
     """
     if method not in METHODS:
         raise DataError(f"method: {method!r} is not known; use one of {', '.join(METHODS)}")

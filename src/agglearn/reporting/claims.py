@@ -1,20 +1,23 @@
 """Verdicts on what the sources claim, by predicates over measurements. There is no expression language.
 
 A claim holds, fails, or is undecided (the interval covers both); it is not judged where rows are missing. With
-`each`, it is judged for every value of those fields, and holds when it holds for all.
+`each`, it is judged for every value of those fields, and holds when it holds for all. Where judging itself fails, the
+verdict is `failed`, with the reason.
 """
 
 import json
+import traceback
 from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
 
+from agglearn.errors import described
 from agglearn.evaluation.intervals import mean_interval
 from agglearn.plan import Plan
 from agglearn.reporting.summary import field, load_rows
 
-HOLDS, FAILS, UNDECIDED, NOT_JUDGED = "holds", "fails", "undecided", "not judged"
+HOLDS, FAILS, UNDECIDED, NOT_JUDGED, FAILED = "holds", "fails", "undecided", "not judged", "failed"
 
 
 class Missing(Exception):
@@ -27,16 +30,21 @@ def judge_all(claims: dict, plan: Plan, results) -> list[dict]:
     judged = []
     for name, claim in claims.items():
         experiment = claim["experiment"]
-        if experiment not in plan.experiments:
-            outcome = {"verdict": NOT_JUDGED, "detail": f"experiment {experiment} is not in this run", "cases": []}
-        else:
-            if experiment not in rows:
+        try:
+            if experiment in plan.experiments and experiment not in rows:
                 paths = [f"{results}/measurements/{experiment}/{b}.parquet" for b in plan.batches(experiment)]
                 rows[experiment] = load_rows(paths, plan, experiment)
-            outcome = judge(claim, rows[experiment])
+            outcome = judge(claim, rows[experiment]) if experiment in rows else _absent(experiment)
+        except Exception as error:
+            traceback.print_exc()
+            outcome = {"verdict": FAILED, "detail": f"failed: {described(error)}", "cases": []}
         said = {k: claim.get(k) for k in ("source", "claim", "place", "experiment", "predicate", "note")}
         judged.append({"name": name, **said, **outcome})
     return judged
+
+
+def _absent(experiment: str) -> dict:
+    return {"verdict": NOT_JUDGED, "detail": f"experiment {experiment} is not in this run", "cases": []}
 
 
 def judge(claim: dict, rows: pd.DataFrame) -> dict:
@@ -86,7 +94,8 @@ def _values(rows: pd.DataFrame, selector: dict, curve: bool = False) -> pd.DataF
     found = found[(found["status"] == "ok") & found["value"].notna()]
     if found.empty:
         bad = rows[_selected(rows, {k: v for k, v in selector.items() if k != "measure"})]
-        reasons = bad.loc[bad["status"] != "ok", "reason"].dropna().unique()
+        bad = bad[bad["status"] != "ok"]
+        reasons = bad["reason"].where(bad["status"] != "stopped", "stopped: " + bad["reason"]).dropna().unique()
         raise Missing(reasons[0] if len(reasons) else f"no rows for {json.dumps(selector)}")
     return found
 

@@ -3,7 +3,9 @@
 import io
 import re
 import textwrap
+import traceback
 from pathlib import Path
+from xml.sax.saxutils import escape
 
 import matplotlib
 
@@ -13,6 +15,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
+from agglearn.errors import described
 from agglearn.evaluation.intervals import mean_interval
 from agglearn.reporting import summary
 from agglearn.reporting.layout import SYMBOLS, measure_name, plain
@@ -21,28 +24,59 @@ STYLE = {
     "svg.hashsalt": "agglearn", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False,
     "axes.grid": True, "grid.alpha": 0.3, "figure.constrained_layout.use": True, "svg.fonttype": "path",
 }  # fmt: skip
+NO_RESULT = "No run of this figure has a result."
 COLORS = ["#0b5394", "#cc4125", "#38761d", "#b45f06", "#674ea7", "#45818e", "#a64d79", "#7f6000"]
 
 
-def draw(rows: pd.DataFrame, table: pd.DataFrame, experiment: dict, titles: dict[str, str], path) -> None:
-    """Write the figure of an experiment, several below each other where `figure:` is a list; with nothing to show it says so.
+def draw(rows: pd.DataFrame, table: pd.DataFrame, experiment: dict, titles: dict[str, str], path) -> list[str]:
+    """Write the figure of an experiment, several below each other where `figure:` is a list.
+
+    In the place of a figure without data, or of one that fails, stands a sentence.
 
     Parameters
     ----------
     rows : measurements of the runs; table : their summary.
     titles : names of the data sets.
+
+    Returns
+    -------
+    The reasons of figures that failed.
     """
     main = experiment["table"]["measure"] if "table" in experiment else experiment["measures"][0]
     spec = experiment.get("figure") or {"kind": "dots", "y": main[0] if isinstance(main, list) else main}
     kinds = {"dots": _dots, "curve": _curves, "line": _lines, "scatter": _scatter, "flows": _flows}
-    parts = []
-    with plt.rc_context(STYLE):
-        for one in spec if isinstance(spec, list) else [spec]:
-            figure = kinds[one["kind"]](rows, table, experiment, one, titles) or _nothing()
-            parts.append(io.StringIO())
-            figure.savefig(parts[-1], format="svg", metadata={"Date": None, "Title": experiment["title"]})
-            plt.close(figure)
-    Path(path).write_text(_stacked([part.getvalue() for part in parts]))
+    parts, failed = [], []
+    for one in spec if isinstance(spec, list) else [spec]:
+        try:
+            with plt.rc_context(STYLE):
+                figure = kinds[one["kind"]](rows, table, experiment, one, titles)
+                parts.append(sentence(NO_RESULT) if figure is None else _svg(figure, experiment["title"]))
+        except Exception as error:
+            traceback.print_exc()
+            failed.append(described(error))
+            parts.append(sentence(f"This figure failed: {failed[-1]}"))
+        finally:
+            plt.close("all")
+    Path(path).write_text(_stacked(parts))
+    return failed
+
+
+def _svg(figure, title: str) -> str:
+    drawing = io.StringIO()
+    figure.savefig(drawing, format="svg", metadata={"Date": None, "Title": title})
+    return drawing.getvalue()
+
+
+def sentence(text: str) -> str:
+    """A drawing that holds a sentence, as text that can be searched and read aloud."""
+    wrapped = textwrap.wrap(text, 90)
+    height = 16 * len(wrapped) + 16
+    spans = "".join(f'<tspan x="8" dy="16">{escape(line)}</tspan>' for line in wrapped)
+    return (
+        '<?xml version="1.0" encoding="utf-8"?>\n'
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="500pt" height="{height}pt" viewBox="0 0 500 {height}">'
+        f'<text y="4" font-family="sans-serif" font-size="11">{spans}</text></svg>\n'
+    )
 
 
 def _stacked(drawings: list[str]) -> str:
@@ -59,13 +93,6 @@ def _stacked(drawings: list[str]) -> str:
         y += h
     head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:g}pt" height="{height:g}pt" viewBox="0 0 {width:g} {height:g}">'
     return '<?xml version="1.0" encoding="utf-8"?>\n' + head + "\n" + "\n".join(placed) + "\n</svg>\n"
-
-
-def _nothing():
-    figure, axes = plt.subplots(figsize=(5, 1))
-    axes.axis("off")
-    axes.text(0.5, 0.5, "nothing to show: no run of this figure has a result", ha="center", va="center")
-    return figure
 
 
 def _panels(names: list, height: float, titles, most: int = 3):
@@ -144,6 +171,8 @@ def _curves(rows, table, experiment, spec, titles):
     if spec.get("x") == "seconds":
         clock = rows[(rows["measure"] == "seconds") & rows["step"].notna()]
         chosen = chosen.merge(clock[["run", "step", "value"]], on=["run", "step"], suffixes=("", "_clock"))
+        if chosen.empty:
+            return None
         panel = _panel_of(chosen, experiment, spec, titles)
         chosen["x"] = chosen.groupby([panel, "series", "step"])["value_clock"].transform("mean")
     return _lines_of(chosen, experiment, spec, titles, spec.get("x_label", "iteration"))
@@ -159,7 +188,8 @@ def _lines(rows, table, experiment, spec, titles):
     label = spec.get("x_label", spec["x"].rpartition(".")[2].replace("_", " "))
     if "x_none" in spec:
         chosen["x"] = chosen["x"].fillna(_beyond(chosen["x"], spec.get("x_log")))
-    return _lines_of(chosen[chosen["x"].notna()], experiment, spec, titles, label)
+    chosen = chosen[chosen["x"].notna()]
+    return None if chosen.empty else _lines_of(chosen, experiment, spec, titles, label)
 
 
 def _beyond(x: pd.Series, log: bool) -> float:

@@ -13,6 +13,8 @@ from agglearn.reporting import summary
 ABBREVIATIONS = {"nllh": "NLLH", "auc": "AUC", "rmse": "RMSE", "mse": "MSE", "mae": "MAE", "l2": "L2"}
 SYMBOLS = {"l2_mu": "λμ", "l2_theta": "λθ"}
 
+NO_RESULT = "No run of this table has a result."
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -56,7 +58,12 @@ def grids(table: pd.DataFrame, experiment: dict, titles: dict[str, str]) -> list
     for key in _keys(table, [each], experiment):
         part = table[_where(table, [each], key)]
         found.append((f"{title}: {_label(each, key[0], experiment, titles)}", grid(part, experiment, titles)))
-    return found
+    return found or [(title, sentence(NO_RESULT))]
+
+
+def sentence(text: str) -> Grid:
+    """A table with one cell, which holds a sentence."""
+    return Grid("", ["result"], ["all"], {(0, 0): Cell(text)})
 
 
 def grid(table: pd.DataFrame, experiment: dict, titles: dict[str, str]) -> Grid:
@@ -81,6 +88,8 @@ def grid(table: pd.DataFrame, experiment: dict, titles: dict[str, str]) -> Grid:
                 means[i, j] = match.iloc[0]["mean"]
     if "best" in spec:
         _add_best(cells, means, heads, spec["best"])
+    if not cells:
+        return sentence(NO_RESULT)
     named = [" / ".join(_labels(rows, k, experiment, titles)) for k in row_keys]
     corner = measure_name(measures[0]) if len(measures) == 1 else ""
     return Grid(corner, heads, named, cells, notes)
@@ -164,15 +173,20 @@ def _cell(row, experiment: dict, spec: dict, notes: list[str]) -> Cell:
         entries = [e for e in experiment["reported"] if e["value"] == row["reported"] and e["place"] == row["place"]]
         reported = entries[0].get("printed") or f"{row['reported']:g}"
     note = None
-    if isinstance(row["reason"], str) and row["reason"]:
+    if isinstance(row["reason"], str) and row["reason"] and row["status"] != "stopped":
         if row["reason"] not in notes:
             notes.append(row["reason"])
         note = notes.index(row["reason"]) + 1
     said = row["verdict"] if isinstance(row["verdict"], str) else ""
     if row["status"] != "ok" or not np.isfinite(row["mean"]):
-        return Cell({"unavailable": "not available"}.get(row["status"], row["status"]), reported, "", note)
+        return Cell(statement(row), reported, "", note)
     form = f".{spec['significant']}g" if "significant" in spec else f".{spec.get('digits', 3)}f"
     return Cell(number(row["mean"], row["low"], row["high"], form), reported, said, note)
+
+
+def statement(row) -> str:
+    """What stands in a cell without a number; of a solver that stopped, its limit."""
+    return {"unavailable": "not available", "stopped": row["reason"]}.get(row["status"], row["status"])
 
 
 def number(mean: float, low: float, high: float, form: str) -> str:

@@ -3,11 +3,13 @@
 import csv
 import json
 import os
+import re
 import sys
 import time
 from collections import Counter
 from pathlib import Path
 
+CELL = ["dataset", "dataset_params", "observation", "observation_params", "method", "params"]  # what tells cells apart
 STARTED = time.time()
 
 
@@ -27,32 +29,17 @@ def lines(results, folder, experiments=None, failed: bool = False) -> list[str]:
 
     Parameters
     ----------
-    results : results folder, with the logs.
+    results : results folder, with data and logs.
     folder : the scale's folder in it, with what was rendered.
     experiments : names; default: all that have a table.
-    failed : whether the run was stopped by errors, which are then named.
+    failed : whether jobs ended with errors, which are then named.
     """
     folder = Path(folder)
-    said, counts = [], Counter()
-    names = sorted(p.stem for p in (folder / "tables").glob("*.csv"))
-    names = [n for n in names if experiments is None or n in experiments]
-    lacking: dict[str, set[str]] = {}
-    for name in names:
-        with open(folder / f"tables/{name}.csv", newline="") as handle:
-            rows = list(csv.DictReader(handle))
-        for cell in {(r["dataset"], r["method"], r["params"], r["status"], r["reason"]) for r in rows}:
-            dataset, method, params, status, reason = cell
-            if status == "unavailable":
-                lacking.setdefault(f"{dataset}: {reason}", set()).add(name)
-            elif status in ("failed", "stale"):
-                counts[status] += 1
-                said.append(f"{status}: {name}, {dataset}, {method} {params}: {reason}")
-            elif "failed:" in reason:
-                counts["failed"] += 1
-                said.append(f"failed: {name}, {dataset}, {method} {params}: {reason}")
-    said = said[:10] + ([f"… and {len(said) - 10} more"] if len(said) > 10 else [])
-    for what, where in sorted(lacking.items()):
-        said.append(f"not available: {what} (wanted by {', '.join(sorted(where))})")
+    names, found = _rendered(folder, experiments), problems(results, folder, experiments)
+    said = found["failed"][:10]
+    if len(found["failed"]) > 10:
+        said.append(f"… and {len(found['failed']) - 10} more")
+    said += found["stopped"] + found["unavailable"]
     for path in sorted((folder / "tracking").glob("*.json")):
         receipt = json.loads(path.read_text())
         if receipt["status"] != "ok":
@@ -63,12 +50,72 @@ def lines(results, folder, experiments=None, failed: bool = False) -> list[str]:
         said.append(f"tables: {folder}/tables/ ({len(names)} experiments), figures: {folder}/figures/")
     if (folder / "site/index.html").exists():
         said.append(f"read them at {folder}/site/index.html")
-    if lacking or counts:
+    if found["unavailable"] or found["failed"]:
         said.append(
-            f"{len(lacking)} data sets or packages not available, {sum(counts.values())} cells failed; "
-            "`make retry` tries these again"
+            f"{len(found['unavailable'])} data sets or packages not available, {len(found['failed'])} cells, tables, figures "
+            "or claims failed; `make retry` tries these again"
         )
     return said
+
+
+def problems(results, folder, experiments=None) -> dict[str, list[str]]:
+    """What has no result: a line each for what `failed`, is `unavailable`, or `stopped` at a solver's own limit.
+
+    Stale cells count as failed. What is not available is listed with its size and the command that gets it, where known.
+    """
+    results, folder = Path(results), Path(folder)
+    failed, lacking, stopped = [], {}, Counter()
+    names = _rendered(folder, experiments)
+    for name in names:
+        failed += [f"failed: {name}, {why}" for why in _read(folder / f"tables/{name}.json", {"failed": []})["failed"]]
+        for dataset, *_, method, params, status, reason in _without_result(folder, name):
+            if status == "unavailable":
+                lacking.setdefault((dataset, reason), []).append(name)
+            elif status == "stopped":
+                stopped[f"stopped: {name}, {method}: {reason}"] += 1
+            else:
+                failed.append(f"{status}: {name}, {dataset}, {method} {params}: {reason}")
+    for claim in _read(folder / "claims.json", []):
+        if claim["verdict"] == "failed" and claim["experiment"] in names:
+            failed.append(f"failed: claim {claim['name']}: {claim['detail'].removeprefix('failed: ')}")
+    return {
+        "failed": list(dict.fromkeys(failed)),
+        "unavailable": [_lacking(results, *what, sorted(set(where))) for what, where in sorted(lacking.items())],
+        "stopped": [f"{line} ({n} cell{'s' * (n > 1)})" for line, n in sorted(stopped.items())],
+    }
+
+
+def _rendered(folder: Path, experiments) -> list[str]:
+    names = sorted(p.stem for p in (folder / "tables").glob("*.csv"))
+    return [n for n in names if experiments is None or n in experiments]
+
+
+def _without_result(folder: Path, name: str) -> list[tuple]:
+    """`CELL`, status and reason of each cell of a table that lacks a run."""
+    with open(folder / f"tables/{name}.csv", newline="") as handle:
+        rows = list(csv.DictReader(handle))
+    found = set()
+    for row in rows:
+        status, reason = row["status"], row["reason"]
+        if status == "ok" and (some := re.match(r"\d+ seeds (\w+): ", reason)):
+            status = some.group(1)
+        if status != "ok":
+            found.add((*(row[field] for field in CELL), status, reason))
+    return sorted(found)
+
+
+def _lacking(results: Path, dataset: str, reason: str, names: list[str]) -> str:
+    """One line on a data set or package that could not be had."""
+    source = _read(results / f"sources/{dataset}/manifest.json", {"status": "ok"})
+    absent = source["status"] != "ok" and source["reason"] in reason
+    size = f" ({source['size'] / 1e6:,.1f} MB)" if absent and source.get("size") else ""
+    get = f"; get it: agglearn data get {dataset}" if absent else ""
+    return f"not available: {dataset}{size}: {reason} (wanted by {', '.join(names)}){get}"
+
+
+def _read(path: Path, default):
+    """Content of a JSON file; the default where there is none."""
+    return json.loads(path.read_text()) if path.exists() else default
 
 
 def errors(results) -> list[str]:
@@ -84,10 +131,12 @@ def errors(results) -> list[str]:
 
 
 def at_end(results, folder, experiments=None, failed: bool = False) -> None:
-    """Print the last lines, unless `make` does so after Snakemake has left."""
-    if os.environ.get("AGGLEARN_OUTCOME") == "make" and not failed:
-        return
-    for line in lines(results, folder, experiments, failed):
+    """Print the last lines; of them only errors where `make` prints the rest after Snakemake has left."""
+    if os.environ.get("AGGLEARN_OUTCOME") == "make":
+        said = errors(results) if failed else []
+    else:
+        said = lines(results, folder, experiments, failed)
+    for line in said:
         print(f"agglearn: {line}", file=sys.stderr)
 
 
@@ -102,6 +151,9 @@ def again(results) -> list[str]:
     for path in sorted(results.glob("measurements/*/*.parquet")):
         if {"failed", "unavailable"} & set(pq.read_table(path, columns=["status"])["status"].to_pylist()):
             files.append(str(path))
+    files += [str(p.with_suffix(".csv")) for p in sorted(results.glob("tables/*.json")) if _read(p, {})["failed"]]
+    if any(claim["verdict"] == "failed" for claim in _read(results / "claims.json", [])):
+        files.append(str(results / "claims.json"))
     return files
 
 

@@ -1,33 +1,61 @@
 """Table and figure of one experiment: CSV for machines, Markdown, LaTeX and HTML for people, SVG."""
 
+import traceback
 from pathlib import Path
 
+import pandas as pd
+
 from agglearn import products
+from agglearn.errors import described
 from agglearn.plan import Plan
 from agglearn.reporting import figures, layout, summary
 
+WRITERS = {"md": layout.markdown, "tex": layout.latex, "html": layout.html}
+
 
 def render(plan: Plan, name: str, paths, results) -> None:
-    """Write `tables/<name>.csv .md .tex .html` and `figures/<name>.svg`."""
+    """Write `tables/<name>.csv .md .tex .html`, `figures/<name>.svg` and, last, `tables/<name>.json`.
+
+    A table or figure that fails holds the reason in words, and the JSON file lists it under `failed`.
+    """
     experiment = plan.experiments[name]
-    rows = summary.load_rows(paths, plan, name)
-    table = summary.summarise(rows, experiment)
     titles = {d: plan.config["datasets"][d]["title"] for d in experiment["datasets"]}
-    grids = layout.grids(table, experiment, titles)
-    caption = caption_of(experiment, table)
-    folder = Path(results)
-    with products.atomic_file(folder / f"tables/{name}.csv") as work:
+    tables, figure = Path(results) / "tables", Path(results) / f"figures/{name}.svg"
+    try:
+        rows = summary.load_rows(paths, plan, name)
+        table = summary.summarise(rows, experiment)
+        texts = _texts(table, experiment, titles)
+        failed = []
+    except Exception as error:
+        traceback.print_exc()
+        reason = described(error)
+        rows, table, failed = None, pd.DataFrame(columns=summary.COLUMNS), [f"table: {reason}"]
+        grid = layout.sentence(f"This table failed: {reason}")
+        texts = {kind: write(grid, experiment["title"], "") for kind, write in WRITERS.items()}
+    with products.atomic_file(tables / f"{name}.csv") as work:
         table.to_csv(work, index=False)
-    for kind, write in (("md", layout.markdown), ("tex", layout.latex), ("html", layout.html)):
-        with products.atomic_file(folder / f"tables/{name}.{kind}") as work:
-            work.write_text("\n".join(write(grid, title, caption) for title, grid in grids))
-    with products.atomic_file(folder / f"figures/{name}.svg") as work:
-        figures.draw(rows, table, experiment, titles, work)
+    for kind, text in texts.items():
+        with products.atomic_file(tables / f"{name}.{kind}") as work:
+            work.write_text(text)
+    with products.atomic_file(figure) as work:
+        if rows is None:
+            work.write_text(figures.sentence(f"This figure has no table to start from: {reason}"))
+        else:
+            failed += [f"figure: {why}" for why in figures.draw(rows, table, experiment, titles, work)]
+    products.write_json(tables / f"{name}.json", {"failed": failed})
 
 
-def caption_of(experiment: dict, table) -> str:
+def _texts(table: pd.DataFrame, experiment: dict, titles: dict[str, str]) -> dict[str, str]:
+    """The table in the words of every format."""
+    grids, caption = layout.grids(table, experiment, titles), caption_of(experiment, table)
+    return {kind: "\n".join(write(grid, title, caption) for title, grid in grids) for kind, write in WRITERS.items()}
+
+
+def caption_of(experiment: dict, table: pd.DataFrame) -> str:
     """The experiment's caption, and how to read the numbers."""
     parts = [experiment.get("caption", "").strip()]
+    if not (table["status"] == "ok").any():
+        parts.append(layout.NO_RESULT)
     if (table["n"] > 1).any():
         parts.append(f"Mean ± half the 95 % interval over {int(table['n'].max())} seeds.")
     if table["reported"].notna().any():

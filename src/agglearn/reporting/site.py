@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from agglearn import __version__, products
 from agglearn.plan import Plan
-from agglearn.reporting.layout import measure_name
+from agglearn.reporting.layout import measure_name, statement
 from agglearn.reporting.outcome import lines
 from agglearn.running import commit
 
@@ -95,7 +95,7 @@ def _full(table: pd.DataFrame, e: dict) -> list[dict]:
                 "method": e["methods"][row["method"]].get("name") or row["method"],
                 "params": _brief(row["params"]),
                 "measure": measure_name(row["measure"]) + (f" ({row['item']})" if isinstance(row["item"], str) else ""),
-                "value": f"{row['mean']:.4g}" + (f" ± {half:.2g}" if half == half else "") if known else row["status"],
+                "value": f"{row['mean']:.4g}" + (f" ± {half:.2g}" if half == half else "") if known else statement(row),
                 "unit": row["unit"] if isinstance(row["unit"], str) else "",
                 "n": row["n"],
                 "reported": f"{row['reported']:g}" if row["reported"] == row["reported"] else "",

@@ -9,14 +9,15 @@ import pyarrow.parquet as pq
 
 from agglearn.evaluation.intervals import mean_interval
 from agglearn.plan import Plan
+from agglearn.reporting.outcome import CELL
 
-CELL = ["dataset", "dataset_params", "observation", "observation_params", "method", "params"]
 COLUMNS = [
     *CELL, "measure", "item", "n", "mean", "low", "high", "unit", "reported", "place", "verdict", "status", "reason",
 ]  # fmt: skip
 
 
 TEXT = dict.fromkeys(("measure", "item", "place", "verdict", "reason"), object)
+WITHOUT = ("failed", "stale", "unavailable", "stopped")  # statuses of runs without numbers, what needs attention first
 
 
 def load_rows(paths, plan: Plan, experiment: str) -> pd.DataFrame:
@@ -71,12 +72,14 @@ def differences(good: pd.DataFrame, baseline: str, measures: list[str]) -> pd.Da
 
 
 def _with_problems(table: pd.DataFrame, bad: pd.DataFrame) -> pd.DataFrame:
-    """Add what failed, was unavailable or stale: to the rows of cells that have others, else as rows of their own."""
+    """Add runs without result: to the rows of cells that have others, else as rows of their own; of several statuses the
+    first in `WITHOUT`."""
     extra = []
     for keys, group in bad.groupby(CELL, sort=False):
-        first, here = group.iloc[0], (table[CELL] == list(keys)).all(axis=1)
+        worst = group[group["status"] == min(group["status"], key=WITHOUT.index)]
+        first, here = worst.iloc[0], (table[CELL] == list(keys)).all(axis=1)
         if here.any():
-            table.loc[here, "reason"] = f"{len(group)} seeds {first['status']}: {first['reason']}"
+            table.loc[here, "reason"] = f"{len(worst)} seeds {first['status']}: {first['reason']}"
         else:
             extra.append(
                 {**dict(zip(CELL, keys, strict=True)), "n": 0, "status": first["status"], "reason": first["reason"]}

@@ -124,7 +124,9 @@ def _send_one(client, eid, key: str, record: dict, folder: Path) -> None:
         client.log_batch(rid, metrics=metrics[start : start + MOST_METRICS])
     said = [Param(k, str(v)[:500]) for k, v in params.items()]
     client.log_batch(rid, metrics[:MOST_METRICS], said, [RunTag(PRINT, record["fingerprint"])])
-    client.set_terminated(rid, "FINISHED" if record["status"] == "ok" else "FAILED")  # only then is it complete
+    client.set_terminated(
+        rid, "FINISHED" if record["status"] in ("ok", "stopped") else "FAILED"
+    )  # only then is it complete
 
 
 def _log_model(rid: str, folder: Path) -> None:

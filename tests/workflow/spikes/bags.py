@@ -92,7 +92,7 @@ class MeanThreshold(Estimator):
 
 
 class Planted(MeanThreshold):
-    """Methods that go wrong on purpose: one raises, one is killed, one hangs, one lacks a package."""
+    """Methods that go wrong on purpose: one raises, one is killed, one hangs, one lacks a package, one stops at its limit."""
 
     def __init__(self, how="raise", random_state=None):
         self.how = how
@@ -102,7 +102,7 @@ class Planted(MeanThreshold):
         import os
         import time
 
-        from agglearn.errors import NotAvailable
+        from agglearn.errors import NotAvailable, Stopped
 
         if self.how == "raise":
             raise ZeroDivisionError("matrix is singular")
@@ -112,6 +112,8 @@ class Planted(MeanThreshold):
             time.sleep(600)
         if self.how == "lack":
             raise NotAvailable("torch is not installed")
+        if self.how == "stop":
+            raise Stopped("> 8 s")
         if self.how == "slow":
             time.sleep(1.5)
         super()._fit(observation)
