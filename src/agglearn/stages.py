@@ -105,7 +105,7 @@ def observe(job, terminal=sys.stderr) -> None:
                 (home / part).mkdir(parents=True)
                 what.save(home / part, **({"features": out / "features"} if what.shares_features else {}))
 
-    recipe = products.digest([job.params.slots, job.params.code])
+    recipe = products.digest([experiment["observe"], entry, job.params.code])  # of each slot, however many there are
     manifest = products.make(job.output.folder, build, job.input, job.config["on_missing"], recipe, terminal)
     products.write_json(job.output.manifest, manifest)
 

@@ -89,3 +89,36 @@ def test_figures_stand_below_each_other(tmp_path):
     assert height(two) == pytest.approx(2 * height(one))
     inner = [e for e in two if e.tag.endswith("svg")]
     assert [float(e.get("y")) for e in inner] == [0, pytest.approx(height(one))]
+
+
+SPECS = [
+    {"kind": "dots", "y": "share"},
+    {"kind": "curve", "y": "share"},
+    {"kind": "curve", "y": "share", "x": "seconds"},
+    {"kind": "line", "y": "share", "x": "dataset_params.n"},
+    {"kind": "line", "y": "share", "x": "dataset_params.n", "panel": ["dataset_params.size"]},
+    {"kind": "scatter", "y": "share", "x": "base", "panel": ["item"]},
+    {"kind": "flows", "y": "share", "x": "poll"},
+]
+
+
+@pytest.mark.parametrize("spec", SPECS)
+@pytest.mark.parametrize("found", [[("ours", {}, "share", None, np.nan)], [("ours", {}, "share", None, 0.5)], []])
+def test_a_figure_without_data_is_a_sentence(tmp_path, spec, found):
+    table = cells(("ours", {}, "other", None, np.nan), *found)
+    assert figures.draw(table, table, EXPERIMENT | {"figure": spec}, {}, tmp_path / "f.svg") == []
+    drawing = ElementTree.parse(tmp_path / "f.svg").getroot()
+    if spec["kind"] != "dots" or found != [("ours", {}, "share", None, 0.5)]:  # one value without x makes dots only
+        assert "".join(drawing.itertext()) == "No run of this figure has a result."
+
+
+def test_a_figure_that_fails_leaves_the_others(tmp_path):
+    table = cells(("ours", {"size": "<x>"}, "share", None, 0.5))
+    lines = {"kind": "line", "y": "share", "x": "dataset_params.size"}
+    experiment = EXPERIMENT | {"figure": [lines, {"kind": "dots", "y": "share"}]}
+    [reason] = figures.draw(table, table, experiment, {}, tmp_path / "f.svg")
+    assert reason.startswith("ValueError: Unable to parse string")
+    first, second = (e for e in ElementTree.parse(tmp_path / "f.svg").getroot() if e.tag.endswith("svg"))
+    assert "This figure failed: ValueError" in "".join(first.itertext())
+    assert "<x>" in "".join(first.itertext())
+    assert len(list(second.iter())) > 20

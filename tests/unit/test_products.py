@@ -97,7 +97,7 @@ def missing(out):
 
 def test_what_cannot_be_had_is_a_status_that_travels(tmp_path):
     said = make(tmp_path / "p", missing)
-    assert said == {"status": "unavailable", "reason": "no source", "content": {}}
+    assert said == {"status": "unavailable", "reason": "no source", "content": {}, "recipe": None}
     assert os.listdir(tmp_path / "p") == ["manifest.json"]
     with pytest.raises(NotAvailable, match="no source"):
         require(tmp_path / "p")
@@ -142,3 +142,26 @@ def test_copies_stay_copies_without_hard_links(tmp_path, monkeypatch):
     made = make(tmp_path / "p", lambda out: [(out / name).write_text("same") for name in "ab"] and None)
     assert content(tmp_path / "p") == made["content"]
     assert sorted(os.listdir(tmp_path / "p")) == ["a", "b", "manifest.json"]
+
+
+def good(out):
+    (out / "a").write_text("abc")
+
+
+@pytest.mark.parametrize("on_missing", ["report", "fail"])
+def test_an_ok_product_stays_when_its_successor_cannot_be_had(tmp_path, capsys, on_missing):
+    first = make(tmp_path / "p", good, recipe="one")
+    said = make(tmp_path / "p", missing, on_missing=on_missing, recipe="one")
+    assert said == first == manifest(tmp_path / "p")
+    assert (tmp_path / "p/a").read_text() == "abc"
+    assert "stays as it is: no source" in capsys.readouterr().err
+    assert os.listdir(tmp_path) == ["p"]
+
+
+def test_an_ok_product_of_another_recipe_does_not_stand_in(tmp_path):
+    make(tmp_path / "p", good, recipe="one")
+    said = make(tmp_path / "p", missing, recipe="two")
+    assert said["status"] == "unavailable"
+    assert "has another recipe" in said["reason"]
+    assert os.listdir(tmp_path / "p") == ["manifest.json"]
+    assert make(tmp_path / "p", missing, recipe="two")["reason"] == "no source"

@@ -2,15 +2,20 @@
 
 import json
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from scipy import stats
 
 from agglearn.evaluation.intervals import mean_interval
-from agglearn.reporting import figures, layout, summary
-from agglearn.reporting.claims import judge
+from agglearn.products import write_json
+from agglearn.reporting import figures, layout, outcome, summary
+from agglearn.reporting.claims import judge, judge_all
+from agglearn.reporting.render import render
 from agglearn.reporting.summary import field, summarise, verdict
 from agglearn.running import COLUMNS
 
@@ -243,3 +248,103 @@ def test_each_text_of_parameters_is_read_once(monkeypatch):
     monkeypatch.setattr(summary.json, "loads", lambda text: read.append(text) or loads(text))
     assert field(table, "params.n").tolist() == [1] * 50 + [2] * 50
     assert len(read) == 2
+
+
+def test_a_solver_that_stopped_shows_its_limit():
+    table = summarise(rows({("a", "ours"): ("stopped", "> 8 s"), ("a", "base"): [0.5]}), EXPERIMENT)
+    text = layout.markdown(layout.grid(table, EXPERIMENT, {"a": "A"}), "T", "")
+    assert "| A | > 8 s | 0.500 |" in text
+    assert "[1]" not in text
+    stopped = judge(claim("greater", **REFERENCE), rows({("a", "ours"): ("stopped", "> 8 s"), ("a", "base"): [1.0]}))
+    assert (stopped["verdict"], stopped["detail"]) == ("not judged", "stopped: > 8 s")
+
+
+def test_what_failed_stands_before_what_stopped():
+    both = [rows({("a", "ours"): [0.5]})]
+    for seed, how in enumerate((("stopped", "> 8 s"), ("failed", "boom")), 1):
+        both.append(rows({("a", "ours"): how}).assign(run=str(seed), seed=seed))
+    [row] = summarise(pd.concat(both), EXPERIMENT).to_dict("records")
+    assert row["reason"] == "1 seeds failed: boom"
+
+
+def test_a_table_without_rows_is_a_sentence():
+    other = rows({("a", "ours"): [0.5]}, measure="auc")
+    for spec in (
+        {"rows": ["dataset"], "columns": ["method"], "measure": "nllh"},
+        {"each": "item", "rows": ["dataset"], "columns": ["method"], "measure": "nllh"},
+    ):
+        e = EXPERIMENT | {"title": "T", "table": spec}
+        for found in (other, other[:0]):
+            [(title, grid)] = layout.grids(summarise(found, e), e, {})
+            for write in (layout.markdown, layout.latex, layout.html):
+                assert "No run of this table has a result." in write(grid, title, "")
+
+
+def project_of(tmp_path, found: pd.DataFrame, spec: dict | None = None):
+    """(plan of one experiment `e`, its measurement file) in a results folder."""
+    experiment = EXPERIMENT | {"title": "T"} | ({"table": spec} if spec else {})
+    keys = [SimpleNamespace(key=key, recipe="r") for key in found["run"]]
+    datasets = {d: {"title": d} for d in "ab"}
+    plan = SimpleNamespace(
+        experiments={"e": experiment}, config={"datasets": datasets}, runs=lambda name: keys, batches=lambda name: ["b"]
+    )
+    path = tmp_path / "measurements/e/b.parquet"
+    path.parent.mkdir(parents=True)
+    table = pa.Table.from_pandas(found[COLUMNS], preserve_index=False)
+    pq.write_table(table.replace_schema_metadata({"recipes": json.dumps(dict.fromkeys(found["run"], "r"))}), path)
+    return plan, path
+
+
+def test_a_table_that_fails_is_stated_in_every_format(tmp_path):
+    plan, path = project_of(
+        tmp_path, rows({("a", "ours"): [0.5]}), {"rows": ["no_such"], "columns": [], "measure": "nllh"}
+    )
+    render(plan, "e", [path], tmp_path)
+    for kind in ("md", "tex", "html"):
+        assert "This table failed: KeyError" in (tmp_path / f"tables/e.{kind}").read_text()
+    assert "no table to start from" in (tmp_path / "figures/e.svg").read_text()
+    assert pd.read_csv(tmp_path / "tables/e.csv").columns.tolist() == summary.COLUMNS
+    assert outcome.problems(tmp_path, tmp_path)["failed"] == ["failed: e, table: KeyError: 'no_such'"]
+    assert str(tmp_path / "tables/e.csv") in outcome.again(tmp_path)
+
+
+def test_a_claim_that_fails_leaves_the_others(tmp_path):
+    plan, _ = project_of(tmp_path, rows(GOOD))
+    common = {
+        "source": "s",
+        "claim": "c",
+        "place": "p",
+        "experiment": "e",
+        "value": {"measure": "nllh", "method": "ours"},
+    }
+    claims = {
+        "broken": common | {"predicate": "slope_between", "x": "method", "bound": [0, 1]},
+        "sound": common | {"predicate": "at_least", "bound": 0.3},
+    }
+    judged = judge_all(claims, plan, tmp_path)
+    assert [c["verdict"] for c in judged] == ["failed", "holds"]
+    assert judged[0]["detail"].startswith("failed: ValueError: Unable to parse string")
+
+
+def test_last_lines_name_what_failed_stopped_and_cannot_be_had(tmp_path):
+    found = rows(
+        {
+            ("a", "ours"): ("unavailable", "no file"),
+            ("b", "ours"): ("stopped", "> 8 s"),
+            ("b", "base"): ("failed", "boom"),
+        }
+    )
+    plan, path = project_of(tmp_path, found)
+    render(plan, "e", [path], tmp_path)
+    source = {"status": "unavailable", "reason": "no file", "size": 5_000_000}
+    write_json(tmp_path / "sources/a/manifest.json", source)
+    problems = outcome.problems(tmp_path, tmp_path)
+    assert problems == {
+        "failed": ["failed: e, b, base {}: boom"],
+        "stopped": ["stopped: e, ours: > 8 s (1 cell)"],
+        "unavailable": ["not available: a (5.0 MB): no file (wanted by e); get it: agglearn data get a"],
+    }
+    said = outcome.lines(tmp_path, tmp_path)
+    assert [line for kind in ("failed", "stopped", "unavailable") for line in problems[kind]] == said[:3]
+    assert outcome.problems(tmp_path, tmp_path, ["other"]) == {"failed": [], "stopped": [], "unavailable": []}
+    assert set(outcome.again(tmp_path)) == {str(tmp_path / "sources/a"), str(path)}

@@ -28,7 +28,7 @@ def test_one_run_of_every_method(experiment, tmp_path):
             config=CONFIG,
             wildcards=SimpleNamespace(experiment=experiment, dataset=dataset),
             input=[],
-            params=SimpleNamespace(slots="", code=""),
+            params=SimpleNamespace(code=""),
             output=[tmp_path / dataset],
         )
         stages.observe(job)

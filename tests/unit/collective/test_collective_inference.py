@@ -14,7 +14,7 @@ from agglearn.collective import METHODS, ChainModel, TreeModel, infer, kernels, 
 from agglearn.collective.inference import POINT_METHODS
 from agglearn.collective.noise import noise_model
 from agglearn.collective.problem import Problem
-from agglearn.errors import DataError, NotAvailable
+from agglearn.errors import AgglearnError, DataError, NotAvailable, Stopped
 from agglearn.observations import FlowCounts
 
 M = 3
@@ -427,3 +427,33 @@ def test_generic_solvers_agree(method, noise):
     counts = observe(model, model.sample_tables(m, rng), noise, rng, **NOISES.get(noise, {}))
     found = infer(model, counts, m, method=method)
     assert found.objective == pytest.approx(infer(model, counts, m).objective, abs=1e-4)
+
+
+@pytest.mark.parametrize("method", ["generic-cvxpy", "generic-ipopt"])
+def test_a_generic_solver_stops_at_its_limit_of_time(method):
+    rng = np.random.default_rng(12)
+    model, m = fixed_tree("mixed", rng), 30
+    counts = observe(model, model.sample_tables(m, rng), "poisson", rng)
+    with pytest.raises(Stopped, match=r"^> 1e-06 s$"):
+        infer(model, counts, m, method=method, time_limit=1e-6)
+
+
+def test_ipopt_stops_at_its_limit_of_iterations():
+    rng = np.random.default_rng(12)
+    model, m = fixed_tree("mixed", rng), 30
+    counts = observe(model, model.sample_tables(m, rng), "poisson", rng)
+    with pytest.raises(Stopped, match=r"^> 2 iterations$"):
+        infer(model, counts, m, method="generic-ipopt", max_iter=2)
+
+
+def test_a_generic_solver_that_breaks_is_an_error(monkeypatch):
+    import cvxpy as cp
+
+    def breaks(self, **options):
+        raise cp.error.SolverError("no progress")
+
+    monkeypatch.setattr(cp.Problem, "solve", breaks)
+    tree = fixed_tree("star", np.random.default_rng(0))
+    with pytest.raises(AgglearnError, match="Clarabel failed") as caught:
+        infer(tree, FlowCounts(node_counts=np.ones((4, 2)) * 2), 4, method="generic-cvxpy")
+    assert not isinstance(caught.value, NotAvailable | Stopped)
