@@ -2,13 +2,48 @@
 
 from pathlib import Path
 
+DEFAULT_ROUTES = [{"kind": "mirror"}]
+
+
+def routes(spec: dict) -> list[dict]:
+    """Routes of a file in order of trial."""
+    return spec.get("routes", DEFAULT_ROUTES)
+
+
+def mirrored(folder: str, file: str, config: dict) -> list[str]:
+    """A file's places in the mirrors, folders and URLs alike."""
+    return [f"{mirror.rstrip('/')}/{folder}/{file}" for mirror in config["mirrors"]]
+
 
 def local_candidates(name: str, entry: dict, config: dict, base: Path) -> list[Path]:
     """Local files that could serve an entry, existing or not: what makes fetch run again when it changes."""
     paths = []
-    for file, origin in entry.get("files", {}).items():
-        if "path" in origin:
-            paths.append(base / origin["path"])
-        if {"kind": "mirror"} in origin.get("routes", [{"kind": "mirror"}]):
-            paths += [base / m / entry.get("mirror", name) / file for m in config["mirrors"] if "://" not in m]
+    for file, spec in entry.get("files", {}).items():
+        paths += _candidates(entry.get("mirror", name), file, spec, config, base)
+    return paths
+
+
+def local_copies(name: str, entry: dict, config: dict, base: Path) -> dict[str, Path | None]:
+    """File → where it lies on this machine now: cache, own path, mirror; None where it must be fetched. Digests are not
+    checked."""
+    found = {}
+    for file, spec in entry.get("files", {}).items():
+        places = [base / config["cache"] / name / file, *_own(entry.get("mirror", name), file, spec, config, base)]
+        found[file] = next((p for p in places if p.is_file()), None)
+    return found
+
+
+def _own(folder: str, file: str, spec: dict, config: dict, base: Path) -> list[Path]:
+    """The user's own path and local mirrors of one file."""
+    paths = [base / spec["path"]] if "path" in spec else []
+    if any(r["kind"] == "mirror" for r in routes(spec)):
+        paths += [base / p for p in mirrored(folder, file, config) if "://" not in p]
+    return paths
+
+
+def _candidates(folder: str, file: str, spec: dict, config: dict, base: Path) -> list[Path]:
+    paths = _own(folder, file, spec, config, base)
+    for route in routes(spec):
+        for name, given in route.get("inputs", {}).items():
+            paths += _candidates(folder, name, given, config, base)
     return paths

@@ -1,0 +1,240 @@
+"""Downloads over HTTP(S), FTP and file URLs: tried again where a host is busy, continued where the file is proven the same."""
+
+import contextlib
+import email.utils
+import hashlib
+import http.client
+import os
+import shutil
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from agglearn.products import read_json, write_json
+
+TIMEOUT = 20  # seconds without an answer
+WAITS = (2, 8)  # seconds before the second and the third try
+LONGEST_WAIT = 60  # seconds, whatever the host asks for
+WINDOW = 60  # seconds in which a download must bring at least
+FLOOR = 60_000  # bytes
+BLOCK = 1 << 20
+BUSY = {408, 425, 429, 500, 502, 503, 504}
+AGENT = "agglearn"
+BROWSER = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0"  # where AGENT is refused
+
+Progress = Callable[[str, int, int], None]
+
+
+class Downloads:
+    """Whole files from URLs, in a folder, under names that belong to the URL.
+
+    A file that did not come whole stays as `.part` beside `.part.json`, which names the version by what the host said.
+
+    Parameters
+    ----------
+    folder : where the files lie.
+    progress : called with (name, bytes so far, bytes in all or 0).
+    """
+
+    def __init__(self, folder: Path, progress: Progress):
+        self.folder = folder
+        self.progress = progress
+        self._silent = set()  # hosts that gave no answer: the next file does not wait for them again
+
+    def path(self, url: str) -> Path:
+        """Where the file of a URL lies once it is whole."""
+        return self.folder / hashlib.sha256(url.encode()).hexdigest()[:16]
+
+    def get(self, url: str, name: str, unproven: bool) -> Path:
+        """The whole file at `url`, downloaded unless it is there.
+
+        Parameters
+        ----------
+        name : what progress calls it.
+        unproven : whether no digest will tell a right file from a wrong one: an empty file and one whose length the host does
+            not state are then refused.
+
+        Raises
+        ------
+        OSError, http.client.HTTPException : it cannot be had, or is a web page; the text is the reason.
+        """
+        whole = self.path(url)
+        if not whole.exists():
+            part = whole.with_name(whole.name + ".part")
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._patiently(url, lambda agent: self._receive(url, part, name, agent))
+            try:
+                _check_plausible(part, unproven)
+            except OSError:
+                _forget(part)
+                raise
+            os.replace(part, whole)
+            _forget(part)
+        return whole
+
+    @contextlib.contextmanager
+    def stream(self, url: str) -> Iterator[BinaryIO]:
+        """What lies at `url`, to be read while it comes; only what is read is downloaded."""
+        answer = self._patiently(url, lambda agent: _open(url, agent))
+        with answer:
+            if _is_page(answer.headers.get("Content-Type")):
+                raise OSError("the answer is a web page")
+            answer.name = url
+            yield answer
+
+    def _patiently(self, url: str, act):
+        """`act(agent)`, tried again where the host is busy or slow, and as a browser where it refuses scripts."""
+        host, agent, waits = urllib.parse.urlsplit(url).netloc, AGENT, list(WAITS)
+        if host in self._silent:
+            raise OSError("the host gave no answer before")
+        while True:
+            try:
+                return act(agent)
+            except urllib.error.HTTPError as error:
+                if error.code == 403 and agent == AGENT:
+                    agent = BROWSER
+                    continue
+                if error.code not in BUSY or not waits:
+                    raise OSError(f"{error.code} {error.reason}") from None
+                time.sleep(max(_asked(error.headers.get("Retry-After")), waits.pop(0)))
+            except (urllib.error.URLError, ConnectionError, TimeoutError, http.client.HTTPException) as error:
+                reason = getattr(error, "reason", None) or error
+                slow = isinstance(reason, TimeoutError)
+                if isinstance(error, urllib.error.URLError) and not slow:
+                    raise OSError(str(reason)) from None  # no such host, nobody listens there
+                if not waits:
+                    if slow:
+                        self._silent.add(host)
+                    raise OSError(str(reason) or type(reason).__name__) from None
+                time.sleep(waits.pop(0))
+
+    def _receive(self, url: str, part: Path, name: str, agent: str) -> None:
+        """Bring the partial file to its end."""
+        version, done = _version(part)
+        if done and done == version["total"]:
+            return
+        headers = {"Range": f"bytes={done}-", "If-Range": version["validator"]} if done else {}
+        try:
+            answer = _open(url, agent, headers)
+        except urllib.error.HTTPError as error:
+            if error.code != 416:
+                raise
+            _forget(part)
+            return self._receive(url, part, name, agent)
+        with answer:
+            if done and answer.status == 206 and not _continues(answer, version, done):
+                _forget(part)
+                return self._receive(url, part, name, agent)
+            resumed = bool(done) and answer.status == 206
+            if not resumed:
+                done, version = 0, _described(answer)
+                _forget(part)
+                write_json(_beside(part), version)
+            with open(part, "ab" if resumed else "wb") as sink:
+                self._copy(answer, sink, done, version["total"], name)
+        if part.stat().st_size < version["total"]:
+            raise ConnectionError(f"connection ended after {part.stat().st_size:,} of {version['total']:,} bytes")
+
+    def _copy(self, answer, sink, done: int, total: int, name: str) -> None:
+        require_room(self.folder, total - done)
+        began, before = time.monotonic(), done
+        while block := answer.read1(BLOCK):
+            sink.write(block)
+            done += len(block)
+            self.progress(name, done, total)
+            if time.monotonic() - began > WINDOW:
+                if done - before < FLOOR:
+                    raise TimeoutError(f"fewer than {FLOOR:,} bytes in {WINDOW} s")
+                began, before = time.monotonic(), done
+
+
+def require_room(folder: Path, size: int) -> None:
+    """OSError where fewer than `size` bytes are free."""
+    free = shutil.disk_usage(folder).free
+    if size > free:
+        raise OSError(f"needs {size / 1e6:,.0f} MB on the disk, {free / 1e6:,.0f} MB are free")
+
+
+def _open(url: str, agent: str, headers: dict | None = None):
+    request = urllib.request.Request(
+        url, headers={"User-Agent": agent, "Accept-Encoding": "identity"} | (headers or {})
+    )
+    return urllib.request.urlopen(request, timeout=TIMEOUT)
+
+
+def _asked(retry_after: str | None) -> float:
+    """Seconds that a host asks to wait: a number, or a date."""
+    if not retry_after:
+        return 0
+    try:
+        wait = float(retry_after)
+    except ValueError:
+        try:
+            wait = email.utils.parsedate_to_datetime(retry_after).timestamp() - time.time()
+        except ValueError:
+            return 0
+    return min(max(wait, 0), LONGEST_WAIT)
+
+
+# -- versions of a file ------------------------------------------------------------------------------------------------
+
+
+def _beside(part: Path) -> Path:
+    return part.with_name(part.name + ".json")
+
+
+def _forget(part: Path) -> None:
+    part.unlink(missing_ok=True)
+    _beside(part).unlink(missing_ok=True)
+
+
+def _described(answer) -> dict:
+    """What an answer states about the version that it brings."""
+    tag = answer.headers.get("ETag") or ""
+    weak = tag.startswith("W/")
+    length = answer.headers.get("Content-Length")
+    return {
+        "validator": (tag if not weak else "") or answer.headers.get("Last-Modified") or "",
+        "total": int(length or 0),
+        "end": length is not None or answer.headers.get("Transfer-Encoding", "").lower() == "chunked",
+        "type": answer.headers.get("Content-Type") or "",
+    }
+
+
+def _version(part: Path) -> tuple[dict, int]:
+    """(version, bytes) of a partial file that can be continued; zero bytes of any other."""
+    nothing = {"validator": "", "total": 0, "end": False, "type": ""}
+    if not (part.exists() and _beside(part).exists()):
+        return nothing, 0
+    version, done = read_json(_beside(part)), part.stat().st_size
+    if not version["validator"] or not 0 < done <= version["total"]:
+        return nothing, 0
+    return version, done
+
+
+def _continues(answer, version: dict, done: int) -> bool:
+    """Whether a partial answer is the rest of this version."""
+    said = {answer.headers.get("ETag"), answer.headers.get("Last-Modified")} - {None}
+    whole = answer.headers.get("Content-Range") == f"bytes {done}-{version['total'] - 1}/{version['total']}"
+    return whole and (not said or version["validator"] in said)
+
+
+def _is_page(content_type: str | None) -> bool:
+    return (content_type or "").lower().startswith(("text/html", "application/xhtml"))
+
+
+def _check_plausible(part: Path, unproven: bool) -> None:
+    """Refuse a web page in place of data; where no digest tells right from wrong, also what may be empty or cut."""
+    version = read_json(_beside(part))
+    with open(part, "rb") as file:
+        head = file.read(512).lstrip(b"\xef\xbb\xbf \t\r\n").lower()
+    if head.startswith((b"<!doctype html", b"<html")) or (unproven and _is_page(version["type"])):
+        raise OSError("the answer is a web page")
+    if unproven and not head:
+        raise OSError("the file is empty")
+    if unproven and not version["end"]:
+        raise OSError("the host does not state the length, so that a cut file looks whole")

