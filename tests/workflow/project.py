@@ -17,8 +17,10 @@ import yaml
 ROOT = Path(__file__).resolve().parents[2]
 COPIED = ("Snakefile", "config", "environment.yml", "profiles", "rules", "src", "workflow", "tests/workflow/spikes")
 
+# What the mirror lacks can be had nowhere: no package index, and a proxy on a port where nobody listens.
 NOWHERE = "http://127.0.0.1:9"
-OFFLINE = {"http_proxy": NOWHERE, "https_proxy": NOWHERE, "no_proxy": "127.0.0.1,localhost", "PIP_INDEX_URL": NOWHERE}
+OFFLINE = {"http_proxy": NOWHERE, "https_proxy": NOWHERE, "no_proxy": "127.0.0.1,localhost",
+           "PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": os.devnull}  # fmt: skip
 
 
 class Project:
@@ -54,7 +56,7 @@ class Project:
         path = self.folder / "overlay.yaml"
         path.write_text(yaml.safe_dump(self.overlay))
         command = [sys.executable, "-m", "snakemake", "--cores", "2", *arguments, "--configfile", str(path)]
-        environment = {k: v for k, v in os.environ.items() if not k.startswith(("NUMBA", "AGGLEARN"))} | OFFLINE
+        environment = {k: v for k, v in os.environ.items() if not k.startswith(("NUMBA", "AGGLEARN", "PIP_"))} | OFFLINE
         return subprocess.Popen(
             command,
             cwd=self.folder,

@@ -103,13 +103,14 @@ class Downloads:
                 time.sleep(max(_asked(error.headers.get("Retry-After")), waits.pop(0)))
             except (urllib.error.URLError, ConnectionError, TimeoutError, http.client.HTTPException) as error:
                 reason = getattr(error, "reason", None) or error
+                text = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
                 slow = isinstance(reason, TimeoutError)
                 if isinstance(error, urllib.error.URLError) and not slow:
-                    raise OSError(str(reason)) from None  # no such host, nobody listens there
+                    raise OSError(text) from None  # no such host, nobody listens there
                 if not waits:
                     if slow:
                         self._silent.add(host)
-                    raise OSError(str(reason) or type(reason).__name__) from None
+                    raise OSError(text) from None
                 time.sleep(waits.pop(0))
 
     def _receive(self, url: str, part: Path, name: str, agent: str) -> None:
