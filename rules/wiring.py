@@ -108,7 +108,7 @@ def claims_digest(wildcards):
 
 def everything_shown(wildcards):
     said = [[n, e.get("title"), e.get("caption"), e.get("budget"), e["source"]] for n, e in plan.experiments.items()]
-    return digest([said, {n: e["title"] for n, e in config["datasets"].items()}])
+    return digest([said, config["datasets"], config["references"]])
 
 
 def template_digest(wildcards):

@@ -48,6 +48,8 @@ def load(base, overrides: dict | None = None) -> dict:
     raw = merged(files, layered.get("experiments", {}))
     config["experiments"] = {name: extended(name, raw, "config/experiments") for name in raw}
     config["datasets"] = _datasets(base, layered.get("datasets", {}))
+    config["references"] = read_mapping(base / "config/references.yaml")
+    validate(config["references"], base, "references", "config/references.yaml")
     claims = merged(read_mapping(base / "config/claims.yaml"), layered.get("claims", {}))
     config["claims"] = {k: v for k, v in claims.items() if v is not None}
     for name, entry in config["datasets"].items():
@@ -60,9 +62,9 @@ def load(base, overrides: dict | None = None) -> dict:
         _check_experiment(e, file, config["datasets"])
     for name, claim in config["claims"].items():
         validate(claim, base, "claim", "config/claims.yaml", name)
-        _known(claim["experiment"], config["experiments"], "config/claims.yaml", f"{name}.experiment")
+        check_name(claim["experiment"], config["experiments"], "config/claims.yaml", f"{name}.experiment")
     for name in [] if config["run"] == "all" else config["run"]:
-        _known(name, config["experiments"], "config/config.yaml", "run")
+        check_name(name, config["experiments"], "config/config.yaml", "run")
     return config
 
 
@@ -124,7 +126,7 @@ def extended(name: str, raw: dict, folder: str, seen=()):
     if not isinstance(e, dict) or "extends" not in e:
         return e
     file = f"{folder}/{name}.yaml"
-    _known(e["extends"], raw, file, "extends")
+    check_name(e["extends"], raw, file, "extends")
     if name in seen:
         raise ConfigError(f"{file}: extends: goes in a circle: {' → '.join([*seen, name])}")
     return merged(extended(e["extends"], raw, folder, (*seen, name)), {k: v for k, v in e.items() if k != "extends"})
@@ -201,7 +203,8 @@ def _meant(wrong: str, known) -> str:
     return f" (did you mean {close[0]!r}?)" if close else ""
 
 
-def _known(name, known, file: str, place: str) -> None:
+def check_name(name, known, file: str, place: str) -> None:
+    """Raise ConfigError, with the closest of the known names, where a name is none of them."""
     if name not in known:
         raise ConfigError(
             f"{file}: {place}: {name!r} is not known{_meant(str(name), known)}; there are {', '.join(sorted(known))}"
@@ -256,19 +259,19 @@ def _rule(route: dict, file: str, place: str) -> None:
 def _check_experiment(e: dict, file: str, datasets: dict) -> None:
     _class(e["task"], TASK, file, "task")
     for name in e["datasets"]:
-        _known(name, datasets, file, "datasets")
+        check_name(name, datasets, file, "datasets")
     for name, spec in e["observe"].items():
         _class(spec["type"], OBSERVATION, file, f"observe.{name}.type")
     for name, m in e["methods"].items():
         _class(m["class"], ESTIMATOR, file, f"methods.{name}.class")
         _parameters(m["class"], m.get("params"), file, f"methods.{name}.params")
-        _known(m["observe"], e["observe"], file, f"methods.{name}.observe")
+        check_name(m["observe"], e["observe"], file, f"methods.{name}.observe")
     measures = {*source.constant(e["task"], "MEASURES"), *UNIVERSAL_MEASURES}
     for name in e["measures"]:
-        _known(name, measures, file, "measures")
+        check_name(name, measures, file, "measures")
     if "baseline" in e:
-        _known(e["baseline"], e["methods"], file, "baseline")
+        check_name(e["baseline"], e["methods"], file, "baseline")
     for i, row in enumerate(e["reported"]):
-        _known(row["dataset"], e["datasets"], file, f"reported.{i}.dataset")
-        _known(row["method"], e["methods"], file, f"reported.{i}.method")
-        _known(row["measure"], measures, file, f"reported.{i}.measure")
+        check_name(row["dataset"], e["datasets"], file, f"reported.{i}.dataset")
+        check_name(row["method"], e["methods"], file, f"reported.{i}.method")
+        check_name(row["measure"], measures, file, f"reported.{i}.measure")

@@ -7,8 +7,8 @@ from pathlib import Path
 _held = []
 
 
-def hold(path) -> None:
-    """Take the lock for the life of this process, or leave with one line."""
+def hold(path):
+    """Take the lock for the life of this process, or leave with one line; closing what is returned gives it back."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     handle = open(path, "w")  # noqa: SIM115
@@ -17,3 +17,4 @@ def hold(path) -> None:
     except OSError:
         sys.exit(f"agglearn: {path}: another run is working in this folder; wait for it or stop it")
     _held.append(handle)
+    return handle

@@ -15,6 +15,11 @@ def mirrored(folder: str, file: str, config: dict) -> list[str]:
     return [f"{mirror.rstrip('/')}/{folder}/{file}" for mirror in config["mirrors"]]
 
 
+def note_of(path: Path) -> Path:
+    """Where the cache notes by which route a file came."""
+    return path.with_name(f".{path.name}.json")
+
+
 def local_candidates(name: str, entry: dict, config: dict, base: Path) -> list[Path]:
     """Local files that could serve an entry, existing or not: what makes fetch run again when it changes."""
     paths = []

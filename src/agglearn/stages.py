@@ -176,7 +176,7 @@ def site(job, terminal=sys.stderr) -> None:
     from agglearn.reporting.site import build
 
     with products.atomic_dir(job.output[0]) as out:
-        build(Plan(job.config), Path(job.config["scale_folder"]), out)
+        build(Plan(job.config), Path(job.config["scale_folder"]), out, ROOT)
 
 
 def conclude(job, terminal=sys.stderr) -> None:

@@ -52,6 +52,8 @@ def test_site(project):
     assert "0.416" in index  # printed number beside ours
     source = page(f"file://{project.results}/site/maxent.html", "maxent.png")
     assert "Best two features" in source
+    data = page(f"file://{project.results}/site/data.html", "data.png")
+    assert "doi:10.24432/C5XW20" in data
     assert (SHOTS / "maxent.png").stat().st_size > 20_000
 
 

@@ -1,6 +1,7 @@
 """The whole way at scale smoke: what runs, what does not run again, and what exactly runs after a change."""
 
 import json
+import re
 
 import mlflow
 import pandas as pd
@@ -62,6 +63,10 @@ def test_site_is_whole(project, first):
     assert "Table 4" in index
     assert "Scale “smoke”" in index
     assert "printed" not in index.split("Data</h2>")[1]
+    data = (site / "data.html").read_text()
+    assert "doi:10.24432/C5XW20" in data
+    assert re.search(r"adkdd21</strong>.*?<em>not available</em>", data, re.DOTALL)
+    assert 'href="maxent.html#maxent_table4">maxent_table4</a>' in data
     for page in site.glob("*.html"):
         for link in page.read_text().split('href="')[1:] + page.read_text().split('src="')[1:]:
             target = link.split('"')[0].split("#")[0]

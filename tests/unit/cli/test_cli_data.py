@@ -1,0 +1,258 @@
+"""`agglearn data` and `agglearn cite` in a project of the test's own."""
+
+import hashlib
+import io
+import os
+import pty
+import re
+import subprocess
+import sys
+import zipfile
+
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from cli_calls import run
+from samples import ROOT, Project
+
+from agglearn.cli.data import Bar, table
+from agglearn.errors import NotAvailable
+from agglearn.products import make, read_json, write_json
+
+CSV = b"a,y\n1,0\n2,1\n"
+PERSONS = "RT,SERIALNO,SPORDER,STATE,PUMA,PWGTP,AGEP\nP,2024HU0000001,1,1,402,7,30\n"
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A project with one mirror and six data sets, as the current folder."""
+    project = Project(tmp_path / "project")
+    for path in (project.base / "config/datasets").glob("*.yaml"):
+        if path.stem not in ("fair", "loglinear", "digits"):
+            path.unlink()
+    (tmp_path / "host").mkdir()
+    (tmp_path / "host/upstream.csv").write_bytes(CSV)
+    with zipfile.ZipFile(tmp_path / "host/csv_pal.zip", "w") as archive:
+        archive.writestr("psam_p01.csv", PERSONS)
+    host, digest = (tmp_path / "host").as_uri(), hashlib.sha256(CSV).hexdigest()
+    entry = {"title": "Mine", "class": "agglearn.datasets.Tabular", "label": {"column": "y"}, "licence": "MIT"}
+    primary = {"kind": "primary", "url": f"{host}/upstream.csv"}
+    persons = {
+        "sha256": "unknown",
+        "routes": [{"kind": "primary", "url": f"{host}/csv_pal.zip", "member": "psam_p01.csv"}],
+    }
+    build = {"kind": "build", "function": "agglearn.datasets.builds.person_columns", "inputs": {"psam_p01.csv": persons},
+             "params": {"columns": ["AGEP", "STATE", "PUMA"]}}  # fmt: skip
+    datasets = {
+        "mirrored": {"files": {"a.csv": {"sha256": digest}}, "citation": "Me (2020). Mine.", "doi": "10.1234/mine"},
+        "fetched": {"files": {"a.csv": {"sha256": digest, "bytes": len(CSV), "routes": [{"kind": "mirror"}, primary]}}},
+        "built": {"files": {"p_01.parquet": {"sha256": "unknown", "routes": [build]}}},
+        "wrong": {"files": {"a.csv": {"sha256": "0" * 64, "routes": [primary]}}},
+        "dead": {"files": {"a.csv": {"sha256": digest, "routes": [{"kind": "archive", "url": f"{host}/gone.csv"}]}}},
+    }
+    for name, parts in datasets.items():
+        (project.base / f"config/datasets/{name}.yaml").write_text(yaml.safe_dump({**entry, **parts}))
+    (project.base / "mirror/mirrored").mkdir(parents=True)
+    (project.base / "mirror/mirrored/a.csv").write_bytes(CSV)
+    project.edit("config", lambda c: c.update(mirrors=["mirror"]))
+    project.edit("experiments/trial", lambda e: e["datasets"].update(mirrored={}, dead={}))
+    monkeypatch.chdir(project.base)
+    return project.base
+
+
+def listed(capsys) -> dict[str, list[str]]:
+    """Columns of `agglearn data` by data set."""
+    assert run("data") == 0
+    lines = [re.split(r"  +", line) for line in capsys.readouterr().out.splitlines()]
+    return {line[0]: line[1:] for line in lines}
+
+
+def test_the_list_tells_what_is_here_and_from_where(here, capsys):
+    rows = listed(capsys)
+    assert rows["data set"] == ["here", "from", "size", "licence", "needed by"]
+    assert rows["mirrored"] == ["yes", "mirror", f"{len(CSV)} B", "MIT", "trial"]
+    assert rows["fetched"] == ["no", "(mirror, primary)", f"{len(CSV)} B", "MIT", "no table"]
+    assert rows["built"] == ["no", "(build)", "unknown", "MIT", "no table"]
+    assert rows["dead"] == ["no", "(archive)", "unknown", "MIT", "trial"]
+    assert rows["fair"][:2] == ["yes", "inside statsmodels"]
+    assert rows["digits"][:2] == ["yes", "inside scikit-learn"]
+    assert rows["loglinear"] == ["yes", "simulated", "trial"]
+
+
+def test_what_is_fetched_is_here_afterwards(here, capsys):
+    for name, kind in (("fetched", "primary"), ("built", "build")):
+        assert run("data", "get", name) == 0
+        assert re.match(rf"{name}: 1 file, \S+ k?B, from {kind}, in ", capsys.readouterr().out)
+    assert (here / "results/cache/fetched/a.csv").read_bytes() == CSV
+    assert pq.read_table(here / "results/cache/built/p_01.parquet").to_pylist() == [
+        {"AGEP": 30, "STATE": "01", "PUMA": "00402"}
+    ]
+    rows = listed(capsys)
+    assert rows["fetched"][:3] == ["yes", "primary", f"{len(CSV)} B"]
+    assert rows["built"][:2] == ["yes", "build"]
+    (here.parent / "host/upstream.csv").unlink()
+    assert run("data", "get", "fetched") == 0  # from the cache
+
+
+def test_files_of_a_mirror_stay_where_they_are(here, capsys):
+    assert run("data", "get", "mirrored") == 0
+    assert f"from mirror, in {here}/mirror/mirrored" in capsys.readouterr().out
+    assert not (here / "results/cache/mirrored/a.csv").exists()
+
+
+def test_what_was_unavailable_becomes_available_for_the_next_run(here):
+    def fail(folder):
+        raise NotAvailable("no network")
+
+    product = here / "results/sources/fetched"
+    make(product, fail)
+    assert run("data", "get", "fetched") == 0
+    assert read_json(product / "manifest.json")["status"] == "ok"
+    assert read_json(product / "files.json")["a.csv"]["kind"] == "primary"
+    make(product, fail)
+    before = (product / "manifest.json").read_bytes()
+    (here / "results/cache/fetched/a.csv").unlink()
+    (here.parent / "host/upstream.csv").unlink()
+    assert run("data", "get", "fetched") == 1
+    assert (product / "manifest.json").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "told"),
+    [
+        (["get", "wrong"], 1, ["wrong", "upstream.csv", "sha256"]),
+        (["get", "dead"], 1, ["a.csv", "gone.csv"]),
+        (["get", "fetchd"], 2, ["'fetchd'", "did you mean 'fetched'?"]),
+        (["show", "nothing"], 2, ["'nothing'", "fetched"]),
+        (["get"], 2, ["name of one data set"]),
+        (["list", "fetched"], 2, ["`list` takes none"]),
+        (["fetch", "fetched"], 2, ["fetch", "list", "show", "get"]),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else str(value),
+)
+def test_trouble_is_one_line(here, capsys, arguments, status, told):
+    assert run("data", *arguments) == status
+    [line] = [x for x in capsys.readouterr().err.splitlines() if x.startswith("agglearn: ")][-1:]
+    assert all(word in line for word in told), line
+
+
+def test_data_that_need_no_download(here, capsys):
+    assert run("data", "get", "fair") == 0
+    assert run("data", "get", "loglinear") == 0
+    assert (
+        capsys.readouterr().out
+        == "fair: inside statsmodels, nothing to fetch\nloglinear: simulated, nothing to fetch\n"
+    )
+
+
+def test_everything_about_one(here, capsys):
+    assert run("data", "show", "mirrored") == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "mirrored: Mine",
+        "licence: MIT",
+        "cite: Me (2020). Mine. doi:10.1234/mine (licence: MIT)",
+        "needed by: trial",
+        f"file a.csv: {here}/mirror/mirrored/a.csv",
+    ]
+    assert run("data", "show", "fetched") == 0
+    assert re.search(
+        r"file a\.csv: not here; tried in turn: mirror, primary file:///\S+/upstream\.csv$", capsys.readouterr().out
+    )
+
+
+def test_another_configuration_can_be_laid_over(here, capsys):
+    (here / "mine.yaml").write_text("mirrors: []\ncache: elsewhere\n")
+    assert run("data", "get", "fetched", "--configfile", "mine.yaml") == 0
+    assert (here / "elsewhere/fetched/a.csv").read_bytes() == CSV
+    assert run("data", "get", "mirrored", "--configfile", "mine.yaml") == 1
+
+
+def test_a_running_workflow_is_not_disturbed(here):
+    from agglearn import lock
+
+    with lock.hold(here / "results/.lock"):
+        command = [sys.executable, "-m", "agglearn", "data", "get", "fetched"]
+        done = subprocess.run(command, cwd=here, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "another run is working in this folder" in done.stderr
+    assert run("data", "get", "fetched") == 0
+
+
+def test_the_bar_fills_and_leaves_an_empty_line():
+    terminal = io.StringIO()
+    bar = Bar(terminal, width=10)
+    for done in (0, 50, 100):
+        bar("folder/a.csv", done, 100)
+    bar("folder/b.csv", 1500, 0)
+    print("a warning", file=bar)
+    bar.write("")
+    assert terminal.getvalue().split("\r")[1:4] == [
+        "a.csv [          ]   0 % of 100 B",
+        "a.csv [=====     ]  50 % of 100 B",
+        "a.csv [==========] 100 % of 100 B",
+    ]
+    assert "b.csv 1.5 kB" in terminal.getvalue()
+    assert terminal.getvalue().endswith("\ra warning\n")
+
+
+def test_a_terminal_gets_a_bar(here):
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "agglearn", "data", "get", "fetched"], cwd=here, stderr=theirs, stdout=subprocess.PIPE
+    )
+    assert process.communicate()[0].startswith(b"fetched: 1 file")
+    os.close(theirs)
+    assert b"% of 12 B" in os.read(ours, 10_000)
+
+
+def test_sizes_and_columns_are_aligned():
+    rows = [{"name": "a", "kind": "files", "here": True, "origin": "cache", "bytes": n, "licence": "", "experiments": list("xyz")}
+            for n in (999, 1000, 5_834_924, 4_300_000_000)]  # fmt: skip
+    head, *lines = table(rows)
+    assert [line[head.index("size") :].split("  ")[0] for line in lines] == ["999 B", "1 kB", "5.83 MB", "4.3 GB"]
+    assert all(line.endswith("x, y and 1 more") for line in lines)
+
+
+def test_cite_reads_the_versions_of_the_runs(here, capsys):
+    assert run("cite") == 1
+    assert "results: has no measurements" in capsys.readouterr().err
+    folder = here / "results"
+    (folder / "measurements/trial").mkdir(parents=True)
+    pd.DataFrame([{"run": "r", "dataset": "mirrored", "status": "ok"}]).to_parquet(
+        folder / "measurements/trial/b.parquet"
+    )
+    (folder / "runs/r").mkdir(parents=True)
+    record = {
+        "config": {"experiment": {"source": "maxent"}},
+        "python": "3.11.7",
+        "commit": None,
+        "versions": {"numpy": "1.2.3"},
+    }
+    write_json(folder / "runs/r/run.json", record)
+    for arguments in ([], ["results"], [str(folder)]):
+        assert run("cite", *arguments) == 0
+        out = capsys.readouterr().out
+        assert "Gilotte" in out
+        assert "Me (2020). Mine. doi:10.1234/mine" in out
+        assert "numpy 1.2.3: Harris" in out
+
+
+def test_outside_of_a_project_the_checkout_is_used(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert run("data", "show", "adult") == 0
+    assert "10.24432/C5XW20" in capsys.readouterr().out
+
+
+def test_without_the_workflow_extra_one_line_names_it(here, tmp_path):
+    (tmp_path / "blocked").mkdir()
+    (tmp_path / "blocked/sitecustomize.py").write_text("import sys\nsys.modules['jsonschema'] = None\n")
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path / 'blocked'}:{ROOT / 'src'}"}
+    for command in (["data"], ["cite"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "agglearn", *command], cwd=here, env=environment, capture_output=True, text=True
+        )
+        assert done.returncode == 1
+        assert (
+            done.stderr == "agglearn: jsonschema is not installed; install it with `pip install 'agglearn[workflow]'`\n"
+        )

@@ -1,0 +1,108 @@
+"""References of a results folder: of what its successful runs used, with the versions that they recorded."""
+
+import pandas as pd
+import pytest
+from samples import ROOT
+
+from agglearn import __version__
+from agglearn.config import load
+from agglearn.errors import DataError
+from agglearn.products import write_json
+from agglearn.reporting.inventory import kind_of
+from agglearn.reporting.references import citations, references
+from agglearn.running import COLUMNS
+
+PAPERS = {
+    "maxent": {"title": "M", "short": "A 2022", "citation": "A (2022). Maxima.", "url": "https://a.org/"},
+    "collective": {"title": "C", "short": "B 2019", "citation": "B (2019). Birds."},
+    "proportions": {"title": "P", "short": "B 2019", "citation": "B (2019). Birds."},
+}
+TABULAR = "agglearn.datasets.Tabular"
+DATASETS = {
+    "census": {"title": "Census", "class": TABULAR, "files": {"a": {}}, "citation": "C (1996). Adults.", "doi": "10.1/x",
+               "licence": "CC BY 4.0"},
+    "census_raw": {"title": "Raw", "class": TABULAR, "files": {"a": {}}, "citation": "C (1996). Adults.", "doi": "10.1/x",
+                   "licence": "CC BY 4.0"},
+    "votes": {"title": "Votes", "class": TABULAR, "homepage": "https://v.org",
+              "files": {"a": {}, "polls": {"citation": "D (2016). Polls.", "licence": "research"}}},
+    "fair": {"title": "Affairs", "class": "agglearn.datasets.Packaged", "citation": "F (1978). Affairs.",
+             "params": {"loader": "statsmodels.datasets.fair.load_pandas"}},
+    "digits": {"title": "Digits", "class": "agglearn.datasets.DigitClouds"},
+    "xor": {"title": "Xor", "class": "agglearn.datasets.Xor"},
+    "birds": {"title": "Birds", "class": "agglearn.datasets.BirdMigration"},
+    "unused": {"title": "Unused", "class": TABULAR, "files": {"a": {}}},
+}  # fmt: skip
+CONFIG = {"datasets": DATASETS, "references": {"papers": PAPERS, "software": {"numpy": "N (2020). Arrays."}}}
+
+
+@pytest.fixture
+def results(tmp_path):
+    """A results folder: (data set, source, numpy, status) per run."""
+    runs = [
+        ("census", "maxent", "2.4.0", "ok"),
+        ("census_raw", "maxent", "2.3.5", "ok"),
+        ("votes", "collective", "2.4.0", "ok"),
+        ("fair", "proportions", "2.4.0", "ok"),
+        ("digits", "other", "2.4.0", "ok"),
+        ("xor", "maxent", "2.4.0", "ok"),
+        ("birds", "collective", "2.4.0", "ok"),
+        ("mine", "maxent", "2.4.0", "ok"),
+        ("unused", "labelsums", "9.9.9", "failed"),
+    ]
+    rows = []
+    for k, (dataset, source, numpy, status) in enumerate(runs):
+        rows.append(
+            dict.fromkeys(COLUMNS, "") | {"run": f"r{k}", "dataset": dataset, "status": status, "experiment": source}
+        )
+        record = {
+            "config": {"experiment": {"source": source}},
+            "python": "3.11.7",
+            "commit": "abc",
+            "versions": {"numpy": numpy},
+        }
+        (tmp_path / f"runs/r{k}").mkdir(parents=True)
+        write_json(tmp_path / f"runs/r{k}/run.json", record)
+    (tmp_path / "measurements/e").mkdir(parents=True)
+    pd.DataFrame(rows).to_parquet(tmp_path / "measurements/e/batch.parquet")
+    return tmp_path
+
+
+def test_references_name_what_successful_runs_used(results):
+    papers, datasets, software = "\n".join(references(CONFIG, results)).split("\n\n")
+    assert [part.split("\n")[0] for part in (papers, datasets, software)] == ["Papers", "Data sets", "Software"]
+    assert papers.split("\n")[1:] == [
+        "  collective, proportions: B (2019). Birds.",
+        "  maxent: A (2022). Maxima. https://a.org/",
+        "  other: no reference in config/references.yaml",
+    ]
+    assert datasets.split("\n")[1:] == [
+        "  census, census_raw: C (1996). Adults. doi:10.1/x (licence: CC BY 4.0)",
+        "  digits: Digits inside scikit-learn",
+        "  fair: F (1978). Affairs. inside statsmodels",
+        "  mine: no entry in config/datasets/",
+        "  votes: Votes https://v.org",
+        "  votes: D (2016). Polls. (licence: research)",
+        "  birds, xor: simulated, nothing to cite",
+    ]
+    assert "\n  numpy 2.3.5, 2.4.0: N (2020). Arrays.\n" in software
+    assert f"\n  agglearn {__version__} at abc\n" in software
+    assert "\n  Python 3.11.7" in software
+
+
+def test_a_folder_without_results_is_one_line(results, tmp_path):
+    with pytest.raises(DataError, match="no measurements"):
+        references(CONFIG, tmp_path / "nothing")
+    path = results / "measurements/e/batch.parquet"
+    pd.read_parquet(path).assign(status="failed").to_parquet(path)
+    with pytest.raises(DataError, match="no run has succeeded"):
+        references(CONFIG, results)
+
+
+def test_every_source_and_data_set_of_the_project_can_be_cited():
+    config = load(ROOT)
+    sources = {e["source"] for e in config["experiments"].values()}
+    assert sources <= set(config["references"]["papers"])
+    for name, entry in config["datasets"].items():
+        if kind_of(entry) == "files":
+            assert all(c["text"] and c["licence"] for c in citations(entry)[:1]), name
+            assert entry.get("doi") or entry.get("homepage"), name
