@@ -97,6 +97,7 @@ def test_text_of_other_values():
     assert as_text(pd.Series([True, False])).tolist() == ["True", "False"]
     assert as_text(pd.Series([3.0, 3.5, -0.0, np.nan])).tolist() == ["3", "3.5", "0", None]
     assert as_text(pd.Series([2**62 + 1, 7])).tolist() == ["4611686018427387905", "7"]
+    assert as_text(pd.Series([1e19, 1.0, np.nan])).tolist() == ["10000000000000000000", "1", None]
     assert as_text(pd.Series(["a", None])).tolist() == ["a", None]
     assert as_text(pd.Series([None, 5], dtype="Int64")).tolist() == [None, "5"]
 

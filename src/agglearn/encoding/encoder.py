@@ -28,9 +28,10 @@ def as_text(column: pd.Series) -> pd.Series:
     """
     text = column.astype(object).where(column.notna(), None)
     if is_float_dtype(column.dtype):
-        values = column.to_numpy(dtype=float, na_value=np.nan)
+        values, cells = column.to_numpy(dtype=float, na_value=np.nan), text.to_numpy(copy=True)
         whole = np.isfinite(values) & (values == np.floor(values))
-        text[whole] = [int(v) for v in values[whole]]
+        cells[whole] = [int(v) for v in values[whole]]  # a Series would store integers of more than 64 bits as floats
+        text = pd.Series(cells, column.index, dtype=object)
     return text.where(text.isna(), text.astype(str))
 
 
