@@ -6,7 +6,7 @@ from pathlib import Path
 BASE = Path(workflow.basedir)
 sys.path.insert(0, str(BASE / "src"))
 
-from agglearn import lock, nursery
+from agglearn import lock, machine, memory, nursery
 from agglearn.config import load, merged, typed
 from agglearn.errors import ConfigError
 from agglearn.plan import Plan
@@ -26,6 +26,13 @@ S = config["scale_folder"]  # of this scale: what is observed, measured, rendere
 if workflow.is_main_process and not workflow.output_settings.dryrun:
     lock.hold(f"{R}/.lock")
     at_start(S)
+
+
+# What the command line does not limit. A job that is expected to take more than there is runs alone.
+if workflow.is_main_process:
+    workflow.register_resource("tracking", 1)  # one writer to MLflow
+    if workflow.local_exec and not {"mem", "mem_mb", "mem_mib"} & {*workflow.global_resources}:
+        workflow.register_resource("mem_mb", machine.memory_bytes() // memory.MB)
 
 
 include: "rules/wiring.py"

@@ -11,6 +11,8 @@ rule fetch:
         f"{R}/logs/fetch/{{dataset}}.log",
     conda:
         "../environment.yml"
+    resources:
+        mem_mb=memory.FLOOR,
     params:
         entry=entry_digest,
         local=local_files,
@@ -27,6 +29,8 @@ rule prepare:
         f"{R}/logs/prepare/{{dataset}}.log",
     conda:
         "../environment.yml"
+    resources:
+        mem_mb=parsing_memory,
     params:
         entry=entry_digest,
         code=dataset_code,
@@ -44,6 +48,8 @@ rule observe:
         f"{R}/logs/observe/{{experiment}}/{{dataset}}.log",
     conda:
         "../environment.yml"
+    resources:
+        mem_mb=observing_memory,
     params:
         slots=observed_slots,
         code=observing_code,

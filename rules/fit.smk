@@ -14,6 +14,8 @@ rule fit:
     conda:
         "../environment.yml"
     threads: fit_threads
+    resources:
+        mem_mb=fitting_memory,
     params:
         recipes=recipes,
     script:

@@ -16,6 +16,8 @@ rule render:
         f"{R}/logs/render/{{experiment}}.log",
     conda:
         "../environment.yml"
+    resources:
+        mem_mb=memory.FLOOR,
     params:
         shown=shown,
         code=code_digest("agglearn.reporting.render"),
@@ -34,6 +36,7 @@ rule track:
         "../environment.yml"
     resources:
         tracking=1,
+        mem_mb=memory.FLOOR,
     params:
         uri=config["tracking"]["uri"],
         attempt=sending_attempt,
@@ -50,6 +53,8 @@ rule judge:
         f"{R}/logs/judge.log",
     conda:
         "../environment.yml"
+    resources:
+        mem_mb=memory.FLOOR,
     params:
         claims=claims_digest,
         code=code_digest("agglearn.reporting.claims"),
@@ -68,6 +73,8 @@ rule site:
         f"{R}/logs/site.log",
     conda:
         "../environment.yml"
+    resources:
+        mem_mb=memory.FLOOR,
     params:
         shown=everything_shown,
         code=code_digest("agglearn.reporting.site"),

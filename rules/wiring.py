@@ -1,5 +1,8 @@
 """Input and parameter functions of the rules. They only ask the plan; nothing is computed here."""
 
+import json
+
+from agglearn import memory
 from agglearn.config import SIMULATED
 from agglearn.places import local_candidates
 from agglearn.products import digest, file_digest
@@ -81,6 +84,21 @@ def recipes(wildcards):
 def fit_threads(wildcards):
     """Fits of a timed experiment have the machine for themselves."""
     return workflow.cores if plan.experiments[wildcards.experiment]["timed"] else 1
+
+
+def parsing_memory(wildcards, input):
+    return memory.for_parsing(config["datasets"][wildcards.dataset], Path(input[0]))
+
+
+def observing_memory(wildcards, input):
+    slots = plan.slots(wildcards.experiment, wildcards.dataset)
+    varied = [json.loads(text) for text in {s.dataset_params for s in slots}]
+    entry = config["datasets"][wildcards.dataset]
+    return memory.for_observing(entry, varied, Path(input[0]) if input else None)
+
+
+def fitting_memory(wildcards, input):
+    return memory.for_fitting([Path(manifest) for manifest in input.manifests])
 
 
 def batches(wildcards):

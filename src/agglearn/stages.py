@@ -7,7 +7,7 @@ import time
 import traceback
 from pathlib import Path
 
-from agglearn import products, source
+from agglearn import memory, products, source
 from agglearn.errors import AgglearnError, NotAvailable
 from agglearn.plan import Plan
 
@@ -70,7 +70,8 @@ def prepare(job, terminal=sys.stderr) -> None:
             if not Path(f["path"]).is_file():
                 raise NotAvailable(f"{f['path']} is no longer there")
         dataset = resolve(entry["class"]).of(entry)
-        return dataset.parse({name: Path(f["path"]) for name, f in found.items()}, out)
+        said = dataset.parse({name: Path(f["path"]) for name, f in found.items()}, out)
+        return (said or {}) | {"memory": memory.unpacked(out)}
 
     recipe = products.digest([job.params.entry, job.params.code])
     products.make(job.output[0], parse, [source], job.config["on_missing"], recipe, terminal)
@@ -82,7 +83,7 @@ def observe(job, terminal=sys.stderr) -> None:
     plan, entry = Plan(job.config), job.config["datasets"][w.dataset]
     experiment = plan.experiments[w.experiment]
 
-    def build(out: Path) -> None:
+    def build(out: Path) -> dict:
         import json
 
         from agglearn.datasets import RecordStore
@@ -104,6 +105,7 @@ def observe(job, terminal=sys.stderr) -> None:
             for part, what in (("observation", seen), ("truth", truth)):
                 (home / part).mkdir(parents=True)
                 what.save(home / part, **({"features": out / "features"} if what.shares_features else {}))
+        return {"memory": memory.largest_slot(out)}
 
     recipe = products.digest([experiment["observe"], entry, job.params.code])  # of each slot, however many there are
     manifest = products.make(job.output.folder, build, job.input, job.config["on_missing"], recipe, terminal)

@@ -174,6 +174,25 @@ def test_second_start_leaves_with_one_line(small):
     assert process.returncode == 0
 
 
+@pytest.mark.slow
+def test_jobs_wait_for_memory(small):
+    """The machine's memory is the default limit; jobs that are expected to take more than all of it run one at a time."""
+    small.edit(
+        "src/agglearn/machine.py",
+        "return min(physical_bytes(), cgroup_limit() or physical_bytes())",
+        "return 500 * 10**6",
+    )
+    small.overlay["experiments"]["spike_regions"]["batch_by"] = ["dataset", "seed"]
+    outcome = small.run("spike_regions")
+    assert outcome.status == 0, outcome.text[-2000:]
+    assert 'mem_mb=Resource("mem_mb", 500)' in outcome.text
+    running, most = 0, 0
+    for line in outcome.text.splitlines():
+        running += line.startswith(("rule ", "localrule ")) - line.startswith("Finished jobid:")
+        most = max(most, running)
+    assert most == 1
+
+
 def test_tracking_server_away(small):
     small.overlay["tracking"] = {"uri": "http://127.0.0.1:9"}
     outcome = small.run("spike_regions")

@@ -5,6 +5,7 @@ display advertising log (26 features, 28M values, five features above a million)
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -76,6 +77,8 @@ class ClickLog(Simulated):
     exponent, rate : of the power law; share of clicks, about.
     strength : standard deviation of all effects together.
     """
+
+    PEAK: ClassVar = {"bytes": 100, "n": 50_000, "n_features": 12}
 
     def __init__(self, n_features=12, n_values=20_000, n=50_000, exponent=1.05, rate=0.25, strength=1.5):
         super().__init__()

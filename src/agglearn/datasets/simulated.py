@@ -1,6 +1,7 @@
 """Populations with a known truth."""
 
 import itertools
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -25,6 +26,8 @@ class LogLinear(Simulated):
     n : records.
     weights_seed : which model.
     """
+
+    PEAK: ClassVar = {"bytes": 100, "n": 20_000, "n_features": 6}
 
     def __init__(self, n_features=6, n_modalities=5, strength=0.8, n=20_000, weights_seed=0):
         super().__init__()
@@ -67,6 +70,8 @@ class Categorical(Simulated):
     n : records.
     """
 
+    PEAK: ClassVar = {"bytes": 100, "n": 20_000, "n_features": 10}
+
     def __init__(self, n_features=10, n_modalities=10, n=20_000):
         super().__init__()
         self.params = {"n_features": n_features, "n_modalities": n_modalities, "n": n}
@@ -93,6 +98,8 @@ class Xor(Simulated):
     ----------
     n : records; each of the eight combinations of X1, X2 and Y has its exact share, so n must be a multiple of 16.
     """
+
+    PEAK: ClassVar = {"bytes": 100, "n": 16_000, "features": 3}
 
     def __init__(self, n=16_000):
         super().__init__()
