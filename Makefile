@@ -3,6 +3,8 @@
 #   make test        all tests
 #   make ui          MLflow's pages on the runs  (PORT=5001 picks the port)
 #   make retry       what was not available or failed, once more
+#   make prune       lists runs, observations, kernels that config/ no longer names; ARGS=--yes deletes them
+#   make clean       deletes everything generated; downloads stay
 #   make bench       speed beside named peers
 #   make spark       PySpark into .venv, for agglearn.spark and its tests (needs Java 17 or newer)
 #   make torch       PyTorch into .venv, for neural networks and CUDA devices
@@ -20,7 +22,7 @@ BIN = $(VENV)/bin
 READY = $(VENV)/.ready
 EXTRAS = workflow networks privacy generic docs dev
 
-.PHONY: reproduce test ui retry bench spark torch peers docs web lint lock
+.PHONY: reproduce test ui retry prune clean bench spark torch peers docs web lint lock
 .DEFAULT_GOAL := reproduce
 
 $(READY): requirements.lock pyproject.toml workflow/scripts/setup.sh workflow/scripts/install.py
@@ -42,6 +44,9 @@ test: $(READY)
 
 ui: $(READY)
 	@exec $(BIN)/python -m agglearn.tracking.ui $(PORT)
+
+prune clean: $(READY)
+	@$(BIN)/python -m agglearn.pruning $@ $(ARGS)
 
 bench: $(READY)
 	@for file in benchmarks/[a-z]*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done

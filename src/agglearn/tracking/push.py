@@ -58,7 +58,7 @@ def send(uri, name, experiment, keys, results: Path) -> dict:
             counts["kept"] += 1
             continue
         for run in old:
-            _delete(client, eid, run)
+            delete_run(client, eid, run)
         _send_one(client, eid, key, record, folder)
         counts["sent"] += 1
     return counts | {"experiment_id": eid}
@@ -93,7 +93,8 @@ def _known(client, eid) -> dict[str, list]:
             return known
 
 
-def _delete(client, eid, run) -> None:
+def delete_run(client, eid, run) -> None:
+    """Delete a run and its models; MLflow keeps both, hidden, until its garbage is collected."""
     for model in client.search_logged_models([eid], filter_string=f"source_run_id = '{run.info.run_id}'"):
         client.delete_logged_model(model.model_id)  # deleting a run leaves its models
     client.delete_run(run.info.run_id)

@@ -1,0 +1,205 @@
+"""`make prune` and `make clean`: what the configuration no longer names, and everything that was generated.
+
+Named is what a plan of today's configuration has at any scale: all experiments, whatever `run` says. Downloads stay.
+"""
+
+import argparse
+import ast
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agglearn import lock, source
+from agglearn.config import load, merged, read_mapping
+from agglearn.errors import ConfigError
+from agglearn.plan import Plan
+from agglearn.scales import SCALES
+from agglearn.tracking.push import KEY, SQLITE, delete_run
+
+BASE = Path(__file__).resolve().parents[2]
+GENERATED = (
+    "runs", "observations", "measurements", "records", "sources", "tables", "figures", "tracking", "claims.json", "site",
+    "quick.html", "api", "logs", "mlflow.db", "mlartifacts", "scale.json", *SCALES,
+)  # fmt: skip
+KERNEL = re.compile(r"(?P<module>\w+)\.(?P<function>.+)-(?P<line>\d+)\.py(?P<python>\d+)\.(?:nbi|\d+\.nbc)")
+
+
+@dataclass
+class Found:
+    """Things of one kind to delete."""
+
+    what: str
+    paths: list[Path] = field(default_factory=list)
+    of: int = 0  # how many there are of this kind
+
+    @property
+    def size(self) -> int:
+        return sum(size_of(p) for p in self.paths)
+
+    def __str__(self) -> str:
+        return f"{len(self.paths)} of {self.of} {self.what}, {self.size / 1e6:,.1f} MB"
+
+
+def size_of(path: Path) -> int:
+    """Bytes on disk; a file with several names counts once."""
+    files = [path] if path.is_file() else [p for p in path.rglob("*") if p.is_file()]
+    return sum({(s.st_dev, s.st_ino): s.st_size for s in (p.stat() for p in files)}.values())
+
+
+def plans(config: dict) -> list[Plan]:
+    """Plans of all experiments, one per scale."""
+    return [Plan(config | {"run": "all", "scale": scale}) for scale in SCALES]
+
+
+def stale(config: dict) -> tuple[list[Found], list[str]]:
+    """(what to delete from disk, ids of MLflow's runs to delete)."""
+    results, planned = Path(config["results"]), plans(config)
+    keys = {run.key for plan in planned for name in plan.experiments for run in plan.runs(name)}
+    pairs = {(name, dataset) for plan in planned for name in plan.experiments for dataset in plan.datasets(name)}
+    observed = [p for scale in ("", *SCALES) for p in (results / scale / "observations").glob("*/*")]
+    return [
+        _unnamed("runs", sorted((results / "runs").glob("*")), lambda p: p.name in keys),
+        _unnamed("observations", observed, lambda p: (p.parent.name, p.stem) in pairs),
+        _unnamed("compiled kernels", sorted(Path(config["cache"], "numba").rglob("*.nb[ic]")), kernel_check(config)),
+    ], tracked(config["tracking"]["uri"], keys)
+
+
+def _unnamed(what: str, paths: list[Path], named: Callable[[Path], bool]) -> Found:
+    return Found(what, [p for p in paths if not named(p)], len(paths))
+
+
+def kernel_check(config: dict) -> Callable[[Path], bool]:
+    """A function that tells whether a file of numba's cache belongs to a function of today's code and this Python."""
+    for folder in config["code"]:
+        source.add_root(BASE / folder)
+    today = {f"{path.stem}.{name}-{line}" for root in source.ROOTS for path in root.rglob("*.py")
+             for name, line in _functions(path)}  # fmt: skip
+    version = f"{sys.version_info.major}{sys.version_info.minor}"
+
+    def belongs(path: Path) -> bool:
+        parts = KERNEL.fullmatch(path.name)
+        if not parts:
+            return False
+        function = parts["function"].rpartition(".")[2]  # the innermost one
+        return parts["python"] == version and f"{parts['module']}.{function}-{parts['line']}" in today
+
+    return belongs
+
+
+def _functions(path: Path) -> Iterator[tuple[str, int]]:
+    """Every function of a file, with the line of its first decorator."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef):
+            yield node.name, min([node.lineno, *(d.lineno for d in node.decorator_list)])
+
+
+# -- MLflow -----------------------------------------------------------------------------------------------------------
+
+
+def tracked(uri: str, keys: set[str]) -> list[str]:
+    """Ids of the runs that this project sent to a SQLite store and that no plan names, deleted ones included.
+
+    Runs that somebody else put there bear no key and stay. Stores behind a server are left alone.
+    """
+    if not uri.startswith(SQLITE) or not Path(uri.removeprefix(SQLITE)).exists():
+        return []
+    import mlflow
+    from mlflow.entities import ViewType
+
+    client = mlflow.MlflowClient(uri)
+    experiments = [e.experiment_id for e in client.search_experiments(view_type=ViewType.ALL)]
+    ids, token = [], None
+    while experiments:
+        page = client.search_runs(experiments, run_view_type=ViewType.ALL, max_results=1000, page_token=token)
+        for run in page:
+            key, deleted = run.data.tags.get(KEY), run.info.lifecycle_stage == "deleted"
+            if key and (deleted or key not in keys):
+                ids.append(run.info.run_id)
+        token = page.token
+        if not token:
+            break
+    return ids
+
+
+def delete_tracked(uri: str, ids: list[str]) -> None:
+    """Delete runs from MLflow's store for good, with their models and files."""
+    import mlflow
+
+    client = mlflow.MlflowClient(uri)
+    for run in (client.get_run(i) for i in ids):
+        if run.info.lifecycle_stage != "deleted":
+            delete_run(client, run.info.experiment_id, run)
+    command = [sys.executable, "-m", "mlflow", "gc", "--backend-store-uri", uri, "--tracking-uri", uri]
+    for first in range(0, len(ids), 500):
+        done = subprocess.run(
+            [*command, "--run-ids", ",".join(ids[first : first + 500])], capture_output=True, text=True
+        )
+        if done.returncode:
+            sys.exit(f"agglearn: {uri}: MLflow did not delete the runs: {done.stderr.strip().splitlines()[-1]}")
+
+
+# -- commands ---------------------------------------------------------------------------------------------------------
+
+
+def prune(config: dict, delete: bool) -> None:
+    """Print what no plan names; delete it where that is asked for."""
+    uri = config["tracking"]["uri"]
+    found, ids = stale(config)
+    print(f"agglearn: not named by config/ at any scale ({', '.join(SCALES)}):")
+    for kind in found:
+        print(f"  {kind}")
+    print(f"  {len(ids)} of MLflow's runs")
+    if not ids and not any(kind.paths for kind in found):
+        print("agglearn: nothing to delete")
+        return
+    if not delete:
+        print("agglearn: nothing is deleted yet; delete it with: make prune ARGS=--yes")
+        return
+    for path in (p for kind in found for p in kind.paths):
+        remove(path)
+    delete_tracked(uri, ids) if ids else None
+    print("agglearn: deleted")
+
+
+def clean(config: dict) -> None:
+    """Delete everything generated, with a line for each; downloads and compiled kernels stay."""
+    results = Path(config["results"])
+    for path in (results / name for name in GENERATED):
+        if path.exists():
+            print(f"agglearn: {path} ({size_of(path) / 1e6:,.1f} MB) deleted")
+            remove(path)
+    print(f"agglearn: {config['cache']} stays: downloads and compiled kernels")
+
+
+def remove(path: Path) -> None:
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def main(argv=None) -> None:
+    """`python -m agglearn.pruning prune|clean`, in the project's folder."""
+    parser = argparse.ArgumentParser(prog="agglearn.pruning", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    pruning = commands.add_parser("prune")
+    pruning.add_argument("--yes", action="store_true", help="delete; without it, only list")
+    for command in (pruning, commands.add_parser("clean")):
+        command.add_argument(
+            "--configfile", action="append", type=Path, default=[], help="laid over config/, as in runs"
+        )
+    arguments = parser.parse_args(argv)
+    overlay = {}
+    try:
+        for path in arguments.configfile:
+            overlay = merged(overlay, read_mapping(path))
+        config = load(BASE, overlay)
+    except ConfigError as error:
+        sys.exit(f"agglearn: {error}")
+    lock.hold(f"{config['results']}/.lock")
+    prune(config, arguments.yes) if arguments.command == "prune" else clean(config)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,109 @@
+"""Pruning deletes what no plan names, and only when told to; cleaning leaves downloads."""
+
+import sys
+
+import mlflow
+import pytest
+import yaml
+from mlflow.entities import ViewType
+
+from agglearn import pruning
+from agglearn.config import load
+from agglearn.plan import Plan
+from agglearn.tracking.push import KEY
+
+PYTHON = f"py{sys.version_info.major}{sys.version_info.minor}"
+
+
+@pytest.fixture(scope="module")
+def keys():
+    """A key of each scale."""
+    config = load(pruning.BASE)
+    plans = (Plan(config | {"run": "all", "scale": scale}) for scale in ("smoke", "default", "paper"))
+    return [plan.runs("maxent_table4")[0].key for plan in plans]
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch, keys):
+    """A results folder with what plans name, what they do not, and what is somebody's own; arguments that lead to it."""
+    monkeypatch.chdir(tmp_path)
+    for name in (
+        *(f"runs/{key}/run.json" for key in (*keys, "0123456789abcdef")),
+        "observations/maxent_table4/adult/manifest.json", "observations/maxent_table4/adult.json",
+        "observations/maxent_table4/gone.json", "smoke/observations/gone/adult/x.npy",
+        f"cache/numba/maxent_0/gone.sweep-1.{PYTHON}.nbi", f"cache/numba/maxent_0/gone.sweep-1.{PYTHON}.1.nbc",
+        "cache/adult/adult.data", "tables/maxent_table4.csv", "notes.txt", "README.md",
+    ):  # fmt: skip
+        path = tmp_path / "results" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("content")
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump({"run": ["maxent_xor"]}))
+    return tmp_path / "results", ["--configfile", str(tmp_path / "mine.yaml")]
+
+
+def kernels(folder) -> list[str]:
+    """Files of numba's cache for today's functions: plain, and inside another function."""
+    source = pruning.BASE / "src/agglearn/maxent/kernels.py"
+    name, line = next(pruning._functions(source))
+    made = [f"kernels.{name}-{line}.{PYTHON}.nbi", f"kernels.outer._3clocals_3e.{name}-{line}.{PYTHON}.1.nbc"]
+    for file in made:
+        (folder / "cache/numba/maxent_0" / file).write_text("code")
+    return made
+
+
+def files(folder) -> set[str]:
+    return {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file() and p.name != ".lock"}
+
+
+def test_nothing_goes_without_a_second_word(project, capsys):
+    results, arguments = project
+    before = files(results)
+    pruning.main(["prune", *arguments])
+    assert files(results) == before
+    said = capsys.readouterr().out
+    for line in ("1 of 4 runs", "2 of 4 observations", "2 of 2 compiled kernels", "make prune ARGS=--yes"):
+        assert line in said
+
+
+def test_what_no_plan_names_goes(project, keys):
+    results, arguments = project
+    today = kernels(results)
+    before = files(results)
+    pruning.main(["prune", "--yes", *arguments])
+    assert before - files(results) == {
+        "runs/0123456789abcdef/run.json", "observations/maxent_table4/gone.json", "smoke/observations/gone/adult/x.npy",
+        f"cache/numba/maxent_0/gone.sweep-1.{PYTHON}.nbi", f"cache/numba/maxent_0/gone.sweep-1.{PYTHON}.1.nbc",
+    }  # fmt: skip
+    assert {f"cache/numba/maxent_0/{name}" for name in today} < files(results)
+
+
+def test_cleaning_leaves_downloads_and_what_is_not_ours(project, capsys):
+    results, arguments = project
+    pruning.main(["clean", *arguments])
+    assert {name for name in files(results) if "numba" not in name} == {
+        "cache/adult/adult.data",
+        "notes.txt",
+        "README.md",
+    }
+    assert "runs" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_runs_of_mlflow(tmp_path, keys):
+    uri = f"sqlite:///{tmp_path}/mlflow.db"
+    client = mlflow.MlflowClient(uri)
+    eid = client.create_experiment("maxent_table4", artifact_location=(tmp_path / "artifacts").as_uri())
+    runs = {n: client.create_run(eid, tags=t).info.run_id for n, t in
+            {"named": {KEY: keys[0]}, "replaced": {KEY: keys[0]}, "gone": {KEY: "0123456789abcdef"}, "mine": {}}.items()}  # fmt: skip
+    client.delete_run(runs["replaced"])
+    ids = pruning.tracked(uri, set(keys))
+    assert set(ids) == {runs["gone"], runs["replaced"]}
+    pruning.delete_tracked(uri, ids)
+    left = client.search_runs([eid], run_view_type=ViewType.ALL)
+    assert {run.info.run_id for run in left} == {runs["named"], runs["mine"]}
+    assert pruning.tracked(uri, set(keys)) == []
+
+
+def test_a_store_behind_a_server_is_left_alone():
+    assert pruning.tracked("http://127.0.0.1:9", set()) == []
+    assert pruning.tracked("sqlite:///nowhere/mlflow.db", set()) == []
