@@ -1,5 +1,6 @@
 """Samples that tests make: records, and a project's configuration to be edited."""
 
+import os
 import shutil
 from pathlib import Path
 
@@ -8,6 +9,11 @@ import pandas as pd
 import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
+
+# What the mirror lacks can be had nowhere: no package index, and a proxy on a port where nobody listens.
+NOWHERE = "http://127.0.0.1:9"
+OFFLINE = {"http_proxy": NOWHERE, "https_proxy": NOWHERE, "no_proxy": "127.0.0.1,localhost",
+           "PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": os.devnull}  # fmt: skip
 
 EXPERIMENT = """
 source: maxent

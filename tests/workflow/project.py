@@ -13,14 +13,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import yaml
+from samples import OFFLINE
 
 ROOT = Path(__file__).resolve().parents[2]
 COPIED = ("Snakefile", "config", "environment.yml", "profiles", "rules", "src", "workflow", "tests/workflow/spikes")
-
-# What the mirror lacks can be had nowhere: no package index, and a proxy on a port where nobody listens.
-NOWHERE = "http://127.0.0.1:9"
-OFFLINE = {"http_proxy": NOWHERE, "https_proxy": NOWHERE, "no_proxy": "127.0.0.1,localhost",
-           "PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": os.devnull}  # fmt: skip
 
 
 class Project:

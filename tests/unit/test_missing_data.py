@@ -1,0 +1,115 @@
+"""Each data set missing alone: its own experiments, one method each, on to the site, in this process."""
+
+import copy
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from samples import OFFLINE, ROOT
+
+from agglearn import config as configuration
+from agglearn import products, running, stages
+from agglearn.plan import SCALES, Plan
+from agglearn.reporting import outcome
+
+CONFIG = configuration.load(ROOT, {"scale": "smoke", "mirrors": []})
+FETCHED = sorted(
+    name
+    for name, entry in CONFIG["datasets"].items()
+    if entry.get("files") and any(name in e["datasets"] for e in CONFIG["experiments"].values())
+)
+
+
+def reduced(config: dict, missing: str, results) -> dict:
+    """The configuration with the experiments of one data set, and of each the first method."""
+    config = copy.deepcopy(config)
+    config |= {"results": str(results), "scale_folder": str(results), "cache": str(results / "cache")}
+    config["experiments"] = {n: e for n, e in config["experiments"].items() if missing in e["datasets"]}
+    config["claims"] = {n: c for n, c in config["claims"].items() if c["experiment"] in config["experiments"]}
+    for e in config["experiments"].values():
+        first = next(m for m in e["methods"] if m not in SCALES)  # alone, such a name would be taken for a scale
+        e["methods"] = {first: e["methods"][first]}
+        e["reported"] = [r for r in e["reported"] if r["method"] == first]
+        if e.get("baseline") != first:
+            e.pop("baseline", None)
+    return config
+
+
+def measured(run, observed, folder):
+    """What a run on data that are there would give: a number and a short curve of every measure, for two items."""
+    rng = np.random.default_rng(int(run.key, 16))
+    rows = [
+        {"measure": m, "item": item, "step": step, "value": rng.random(), "unit": ""}
+        for m in [*running._spec(run)["measures"], "seconds"]
+        for item in (None, "0,0 > 1,1")
+        for step in (None, 0.0, 1.0)
+    ]
+    return "ok", None, "", rows
+
+
+def job(config: dict, rule: str, output, given=(), **wildcards):
+    """A job as the workflow hands it over."""
+    params = SimpleNamespace(entry="entry", code="code", slots="slots")
+    space = SimpleNamespace(**wildcards)
+    return SimpleNamespace(config=config, rule=rule, output=output, input=given, wildcards=space, params=params)
+
+
+@pytest.fixture
+def way(tmp_path, monkeypatch):
+    """A function that goes the whole way without a data set; returns (configuration, plan)."""
+    monkeypatch.setattr(running, "one_run", measured)
+    for name, value in OFFLINE.items():
+        monkeypatch.setenv(name, value)
+
+    def go(missing: str):
+        config = reduced(CONFIG, missing, tmp_path)
+        plan = Plan(config)
+        source, records = (tmp_path / stop / missing for stop in ("sources", "records"))
+        stages.fetch(job(config, "fetch", [source], dataset=missing))
+        stages.prepare(job(config, "prepare", [records], [source], dataset=missing))
+        for name in plan.experiments:
+            observe(config, plan, name, missing, records)
+            for batch in plan.batches(name):
+                given = [tmp_path / "observations" / name / d for d in plan.datasets(name, batch)]
+                out = tmp_path / f"measurements/{name}/{batch}.parquet"
+                stages.fit(job(config, "fit", [out], SimpleNamespace(observed=given), experiment=name, batch=batch))
+            paths = [tmp_path / f"measurements/{name}/{b}.parquet" for b in plan.batches(name)]
+            stages.render(job(config, "render", [], paths, experiment=name))
+        stages.judge(job(config, "judge", [tmp_path / "claims.json"]))
+        stages.site(job(config, "site", [tmp_path / "site"]))
+        stages.conclude(job(config, "conclude", [tmp_path / "outcome/all.txt"], target="all"))
+        return plan
+
+    return go
+
+
+def observe(config, plan, name, missing, records) -> None:
+    for dataset in plan.datasets(name):
+        folder = records.parents[1] / "observations" / name / dataset
+        if dataset == missing:
+            output = SimpleNamespace(folder=folder, manifest=folder.with_suffix(".json"))
+            stages.observe(job(config, "observe", output, [records], experiment=name, dataset=dataset))
+        else:
+            products.make(folder, lambda out: None)
+
+
+@pytest.mark.parametrize("missing", FETCHED)
+def test_one_data_set_is_missing(way, tmp_path, missing):
+    plan = way(missing)
+    for name in plan.experiments:
+        table = pd.read_csv(tmp_path / f"tables/{name}.csv")
+        others = [d for d in plan.datasets(name) if d != missing]
+        assert set(table[table["dataset"] == missing]["status"]) == {"unavailable"}
+        assert set(table[table["dataset"] != missing]["status"]) == ({"ok"} if others else set())
+        assert products.read_json(tmp_path / f"tables/{name}.json") == {"failed": []}
+        drawing = (tmp_path / f"site/figures/{name}.svg").read_text()
+        if not others:
+            assert "No run of this figure has a result." in drawing
+    [line] = outcome.problems(tmp_path, tmp_path)["unavailable"]
+    size = sum(file.get("bytes", 0) for file in plan.config["datasets"][missing]["files"].values())
+    assert line.startswith(f"not available: {missing}" + (f" ({size / 1e6:,.1f} MB): " if size else ": "))
+    assert line.endswith(f"; get it: agglearn data get {missing}")
+    assert all(c["verdict"] != "failed" for c in products.read_json(tmp_path / "claims.json"))
+    assert missing in (tmp_path / "site/index.html").read_text()
+    assert (tmp_path / "outcome/all.txt").exists()

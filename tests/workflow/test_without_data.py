@@ -1,0 +1,51 @@
+"""The whole workflow on a machine that can get no data at all."""
+
+import json
+
+import pytest
+import yaml
+from project import Project
+
+from agglearn.config import load
+from agglearn.plan import SCALES, Plan
+
+pytestmark = [pytest.mark.workflow, pytest.mark.slow]
+
+
+def two_methods_each(folder) -> dict:
+    """Overlay that leaves each experiment its first method and its baseline, and what an experiment that extends it keeps."""
+    files = {p.stem: yaml.safe_load(p.read_text()) for p in (folder / "config/experiments").glob("*.yaml")}
+    whole = load(folder)["experiments"]
+    # a method that is alone and has the name of a scale would be taken for that
+    first = {n: next(m for m in e["methods"] if m not in SCALES) for n, e in whole.items()}
+    kept = {n: {first[n], e.get("baseline", first[n])} for n, e in whole.items()}
+    for name, e in files.items():
+        while "extends" in e:
+            kept[e["extends"]] |= kept[name]
+            e = files[e["extends"]]
+    return {
+        name: {"methods": dict.fromkeys(set(e.get("methods", {})) - kept[name]), "reported": []}
+        for name, e in files.items()
+    }
+
+
+def test_every_experiment_without_any_data(tmp_path, cache):
+    project = Project(tmp_path, cache)
+    project.overlay["cache"] = str(tmp_path / "cache")  # compiled kernels are few here
+    project.overlay["experiments"] = two_methods_each(project.folder)
+    outcome = project.run()
+    assert outcome.status == 0, outcome.text[-3000:]
+    plan = Plan(load(project.folder, dict(project.overlay)))
+    fetched = {d for n in plan.experiments for d in plan.datasets(n) if plan.config["datasets"][d].get("files")}
+    for name in plan.experiments:
+        statuses = set(project.table(name)["status"])
+        drawn = set(plan.datasets(name)) - fetched
+        assert "failed" not in statuses
+        assert ("ok" in statuses) == bool(drawn), name
+        assert (project.results / f"figures/{name}.svg").read_text().startswith("<?xml")
+        assert json.loads((project.results / f"tables/{name}.json").read_text()) == {"failed": []}
+    assert len(fetched) > 15
+    for name in fetched:
+        assert any(s.startswith(f"agglearn: not available: {name}") and f"data get {name}" in s for s in outcome.said)
+    assert (project.results / "site/index.html").exists()
+    assert {r["status"] for r in project.records()} <= {"ok", "unavailable", "stopped"}
