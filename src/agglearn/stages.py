@@ -44,6 +44,7 @@ def _cost(elapsed: float) -> str:
 def fetch(job, terminal=sys.stderr) -> None:
     """Files of one data set: found, downloaded, checked."""
     from agglearn.datasets.fetching import fetch
+    from agglearn.reporting.inventory import stated_bytes
 
     name = job.wildcards.dataset
     entry = job.config["datasets"][name]
@@ -53,7 +54,7 @@ def fetch(job, terminal=sys.stderr) -> None:
         on_missing=job.config["on_missing"],
         recipe=job.params.entry,
         terminal=terminal,
-        facts={"size": sum(file.get("bytes", 0) for file in entry.get("files", {}).values())},
+        facts={"bytes": stated_bytes(entry)},
     )
 
 

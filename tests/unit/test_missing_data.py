@@ -11,7 +11,8 @@ from samples import OFFLINE, ROOT
 from agglearn import config as configuration
 from agglearn import products, running, stages
 from agglearn.plan import SCALES, Plan
-from agglearn.reporting import outcome
+from agglearn.reporting import inventory, outcome
+from agglearn.text import bytes_text
 
 CONFIG = configuration.load(ROOT, {"scale": "smoke", "mirrors": []})
 FETCHED = sorted(
@@ -107,8 +108,8 @@ def test_one_data_set_is_missing(way, tmp_path, missing):
         if not others:
             assert "No run of this figure has a result." in drawing
     [line] = outcome.problems(tmp_path, tmp_path)["unavailable"]
-    size = sum(file.get("bytes", 0) for file in plan.config["datasets"][missing]["files"].values())
-    assert line.startswith(f"not available: {missing}" + (f" ({size / 1e6:,.1f} MB): " if size else ": "))
+    size = inventory.stated_bytes(plan.config["datasets"][missing])
+    assert line.startswith(f"not available: {missing}" + (f" ({bytes_text(size)}): " if size else ": "))
     assert line.endswith(f"; get it: agglearn data get {missing}")
     assert all(c["verdict"] != "failed" for c in products.read_json(tmp_path / "claims.json"))
     assert missing in (tmp_path / "site/index.html").read_text()

@@ -336,13 +336,13 @@ def test_last_lines_name_what_failed_stopped_and_cannot_be_had(tmp_path):
     )
     plan, path = project_of(tmp_path, found)
     render(plan, "e", [path], tmp_path)
-    source = {"status": "unavailable", "reason": "no file", "size": 5_000_000}
+    source = {"status": "unavailable", "reason": "no file", "bytes": 5_000_000}
     write_json(tmp_path / "sources/a/manifest.json", source)
     problems = outcome.problems(tmp_path, tmp_path)
     assert problems == {
         "failed": ["failed: e, b, base {}: boom"],
         "stopped": ["stopped: e, ours: > 8 s (1 cell)"],
-        "unavailable": ["not available: a (5.0 MB): no file (wanted by e); get it: agglearn data get a"],
+        "unavailable": ["not available: a (5 MB): no file (wanted by e); get it: agglearn data get a"],
     }
     said = outcome.lines(tmp_path, tmp_path)
     assert [line for kind in ("failed", "stopped", "unavailable") for line in problems[kind]] == said[:3]

@@ -66,6 +66,12 @@ def _files(name: str, entry: dict, config: dict, base: Path) -> tuple[bool, str,
     return not missing, ", ".join(dict.fromkeys(kinds)), None if None in sizes else sum(sizes)
 
 
+def stated_bytes(entry: dict) -> int | None:
+    """Size of all files of an entry as the entry has it; None where it has not."""
+    sizes = [_size(file, None) for file in entry.get("files", {}).values()]
+    return None if None in sizes else sum(sizes)
+
+
 def _origin(file: dict, path: Path, base: Path) -> str:
     """Kind of the route by which a file came."""
     note = places.note_of(path)

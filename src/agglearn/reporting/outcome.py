@@ -9,6 +9,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from agglearn.text import bytes_text
+
 CELL = ["dataset", "dataset_params", "observation", "observation_params", "method", "params"]  # what tells cells apart
 STARTED = time.time()
 
@@ -108,7 +110,7 @@ def _lacking(results: Path, dataset: str, reason: str, names: list[str]) -> str:
     """One line on a data set or package that could not be had."""
     source = _read(results / f"sources/{dataset}/manifest.json", {"status": "ok"})
     absent = source["status"] != "ok" and source["reason"] in reason
-    size = f" ({source['size'] / 1e6:,.1f} MB)" if absent and source.get("size") else ""
+    size = f" ({bytes_text(source['bytes'])})" if absent and source.get("bytes") else ""
     get = f"; get it: agglearn data get {dataset}" if absent else ""
     return f"not available: {dataset}{size}: {reason} (wanted by {', '.join(names)}){get}"
 
