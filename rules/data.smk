@@ -1,7 +1,7 @@
 # Data: files are fetched, records parsed, observations made. A product of each always comes out; what cannot be had
 # is a status in it. Observations can be made again in seconds and are large: once the fits that need them are done, only
 # their manifests stay (snakemake --notemp keeps them). `update` leaves a product in place until its successor is whole.
-#   in: mirrors, upstream hosts      out: sources/, records/, observations/
+#   in: mirrors, package index, hosts      out: sources/, records/, observations/
 
 
 rule fetch:
