@@ -254,6 +254,15 @@ def _rule(route: dict, file: str, place: str) -> None:
         raise ConfigError(f"{file}: {place}.function: there is no function {dotted!r}; there are those of {RULES}")
     allowed = source.arguments(definition[1], without={"inputs", "out"})
     _allowed(dotted, allowed, route.get("params"), file, f"{place}.params")
+    for name, given in route["inputs"].items():
+        sources = [
+            r for r in given.get("routes", []) if r["kind"] in ("package", "build") or {"member", "sha256"} & set(r)
+        ]
+        if given.get("stream") and (sources or given["sha256"] != "unknown"):
+            raise ConfigError(
+                f"{file}: {place}.inputs.{name}: a stream comes from a mirror or URL as it is; "
+                f"it takes `sha256: unknown`, and routes without member and sha256"
+            )
 
 
 def _check_experiment(e: dict, file: str, datasets: dict) -> None:

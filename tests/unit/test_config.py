@@ -148,6 +148,16 @@ WRONG = {
         put("files", "train_first10k.txt", "routes", 1, "function", "os.system"),
         ["routes.1.function", "there is no function 'os.system'", "agglearn.datasets.builds"],
     ),
+    "digest of a stream": (
+        "datasets/criteo_dac_head",
+        put("files", "train_first10k.txt", "routes", 1, "inputs", "archive", "sha256", 64 * "a"),
+        ["routes.1.inputs.archive", "a stream comes", "sha256: unknown"],
+    ),
+    "member of a stream": (
+        "datasets/criteo_dac_head",
+        put("files", "train_first10k.txt", "routes", 1, "inputs", "archive", "routes", 0, "member", "x"),
+        ["routes.1.inputs.archive", "routes without member"],
+    ),
     "parameter of a build": (
         "datasets/criteo_dac_head",
         put("files", "train_first10k.txt", "routes", 1, "params", "line", 3),

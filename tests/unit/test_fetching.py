@@ -192,8 +192,10 @@ def test_an_unknown_digest_is_remembered(place, host):
     assert len(host.asked) == 1
     (place.cache / "f").write_bytes(BAD)
     host.serve("/f", BAD)
-    with pytest.raises(DataError, match="sha256"):
+    with pytest.raises(DataError, match=r"as it first came \(delete .*\.f\.json to take the new one\)"):
         place.get(place.url(), sha256="unknown")
+    (place.cache / ".f.json").unlink()
+    assert place.get(place.url(), sha256="unknown")[2] == BAD
 
 
 def test_a_changed_route_does_not_serve_the_old_bytes(place, host):
@@ -682,6 +684,15 @@ def test_inputs_that_came_stay_until_the_file_is_built(place, host, rules):
     host.serve("/b", GOOD[100:])
     assert place.get(build(f"{rules}.joined", inputs))[2] == GOOD
     assert host.requests("/a") == [None]
+
+
+def test_inputs_that_made_a_wrong_file_come_again(place, host, rules):
+    host.serve("/a", BAD)
+    route = build(f"{rules}.joined", {"a": {"sha256": "unknown", "routes": [place.url("/a")]}})
+    with pytest.raises(DataError, match="sha256 is"):
+        place.get(route)
+    host.serve("/a", GOOD)
+    assert place.get(route)[2] == GOOD
 
 
 def test_a_stream_is_read_no_further_than_needed(place, host, rules):

@@ -63,7 +63,12 @@ class Cached:
         """
         note = read_json(self.note) if self.note.is_file() else {}
         before = note if note.get("route") == key(route) else {}
-        sha256 = self._expected(route, before).check(made, origin)
+        try:
+            sha256 = self._expected(route, before).check(made, origin)
+        except ChecksumMismatch as error:
+            if not before or stated(self.spec, route).known:
+                raise
+            raise ChecksumMismatch(f"{error} as it first came (delete {self.note} to take the new one)") from None
         written = {"route": key(route), "sha256": sha256, "origin": origin, "kind": route["kind"]}
         if route["kind"] == "build":
             written["content"] = content_digest(made)

@@ -117,17 +117,16 @@ class Fetcher:
         return whole
 
     def _built(self, file: str, cached: Cached, route: dict) -> dict:
-        """A file that a function makes from inputs, which go when it is right."""
+        """A file that a function makes from inputs, which go once all of them were there."""
         home = cached.path.parent / ".inputs" / cached.path.name
         made = home / ".made" / cached.path.name
         with contextlib.ExitStack() as stack:
             inputs = {n: self._input(n, given, home, stack) for n, given in route["inputs"].items()}
             made.parent.mkdir(parents=True, exist_ok=True)
             print(f"building {file}", file=self.terminal, flush=True)
+            stack.callback(shutil.rmtree, home, ignore_errors=True)  # wrong inputs must come again
             resolve(route["function"])(inputs, made, **route.get("params", {}))
-        found = cached.keep(made, route, route["function"])
-        shutil.rmtree(home, ignore_errors=True)
-        return found
+            return cached.keep(made, route, route["function"])
 
     def _input(self, name: str, spec: dict, home: Path, stack: contextlib.ExitStack) -> Path | BinaryIO:
         """The path of an input, or a stream from its first place that answers."""
