@@ -63,10 +63,9 @@ def table(found: list[dict]) -> list[str]:
     """Aligned lines, one per data set under a line of headings."""
     cells = [["data set", "here", "from", "size", "licence", "needed by"]]
     for row in found:
-        origin = row["origin"] if row["here"] else f"({row['origin']})"
         size = "" if row["kind"] != "files" else bytes_text(row["bytes"])
         needed = some(row["experiments"], 2) or "no table"
-        cells.append([row["name"], "yes" if row["here"] else "no", origin, size, row["licence"], needed])
+        cells.append([row["name"], "yes" if row["here"] else "no", row["origin"], size, row["licence"], needed])
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     return ["  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in cells]
 
