@@ -1,5 +1,6 @@
 """From public data to the papers' tables: fetch, prepare, observe, fit, render, track, judge, site, conclude."""
 
+import atexit
 import sys
 from pathlib import Path
 
@@ -10,7 +11,8 @@ from agglearn import lock, machine, memory, nursery
 from agglearn.config import load, merged, typed
 from agglearn.errors import ConfigError
 from agglearn.plan import Plan
-from agglearn.reporting.outcome import at_start, at_end
+from agglearn.reporting import progress
+from agglearn.reporting.outcome import at_end, at_start
 from agglearn.scales import scale_folder
 
 try:
@@ -26,6 +28,8 @@ S = config["scale_folder"]  # of this scale: what is observed, measured, rendere
 if workflow.is_main_process and not workflow.output_settings.dryrun:
     lock.hold(f"{R}/.lock")
     at_start(S)
+    # After the last words of Snakemake, however it ends.
+    atexit.register(at_end, R, S, config["show"], workflow.logger_manager.get_logfile())
 
 
 # What the command line does not limit. A job that is expected to take more than there is runs alone.
@@ -65,14 +69,7 @@ onstart:
     # Each of its passes sets one more timer for a next one: in long runs the scheduler would take a third of a core.
     workflow.scheduler.job_rate_limiter = None
     nursery.start(Path(config["cache"]).resolve() / "numba")
-
-
-onsuccess:
-    at_end(R, S)
-
-
-onerror:
-    at_end(R, S, failed=True)
+    progress.begin(workflow.logger_manager.get_log_handlers(), plan, workflow.dag.needrun_jobs())
 
 
 for name in plan.experiments:

@@ -9,6 +9,7 @@ rule fetch:
         update(directory(f"{R}/sources/{{dataset}}")),
     log:
         f"{R}/logs/fetch/{{dataset}}.log",
+    priority: urgency
     conda:
         "../environment.yml"
     resources:
@@ -27,6 +28,7 @@ rule prepare:
         update(directory(f"{R}/records/{{dataset}}")),
     log:
         f"{R}/logs/prepare/{{dataset}}.log",
+    priority: urgency
     conda:
         "../environment.yml"
     resources:
@@ -46,6 +48,7 @@ rule observe:
         manifest=f"{S}/observations/{{experiment}}/{{dataset}}.json",
     log:
         f"{R}/logs/observe/{{experiment}}/{{dataset}}.log",
+    priority: urgency
     conda:
         "../environment.yml"
     resources:

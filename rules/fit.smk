@@ -10,7 +10,7 @@ rule fit:
         f"{S}/measurements/{{experiment}}/{{batch}}.parquet",
     log:
         f"{R}/logs/fit/{{experiment}}/{{batch}}.log",
-    priority: 1  # what is observed is used, and goes, before more is observed
+    priority: urgency
     conda:
         "../environment.yml"
     threads: fit_threads

@@ -14,6 +14,7 @@ rule render:
         json=f"{S}/tables/{{experiment}}.json",
     log:
         f"{R}/logs/render/{{experiment}}.log",
+    priority: urgency
     conda:
         "../environment.yml"
     resources:
@@ -32,6 +33,7 @@ rule track:
         update(f"{S}/tracking/{{experiment}}.json"),
     log:
         f"{R}/logs/track/{{experiment}}.log",
+    priority: urgency
     conda:
         "../environment.yml"
     resources:

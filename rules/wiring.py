@@ -33,6 +33,18 @@ def belonging(wildcards):
     return measurements(names) + tables(names) + receipts(names) + shared
 
 
+def urgency(wildcards):
+    """Priority of a job: sources come in their order; of one source, its data and its quick experiments come first."""
+    named = dict(wildcards.items())
+    users = [
+        (plan.sources().index(e["source"]), e.get("budget", 0) if "experiment" in named else 0)
+        for n, e in plan.experiments.items()
+        if named.get("experiment", n) == n and named.get("dataset", next(iter(e["datasets"]))) in e["datasets"]
+    ]
+    place, budget = min(users)
+    return 1000 * (len(plan.sources()) - place) + max(0, 999 - budget)
+
+
 def entry_digest(wildcards):
     return digest(config["datasets"][wildcards.dataset])
 

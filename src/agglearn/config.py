@@ -63,8 +63,9 @@ def load(base, overrides: dict | None = None) -> dict:
     for name, claim in config["claims"].items():
         validate(claim, base, "claim", "config/claims.yaml", name)
         check_name(claim["experiment"], config["experiments"], "config/claims.yaml", f"{name}.experiment")
-    for name in [] if config["run"] == "all" else config["run"]:
-        check_name(name, config["experiments"], "config/config.yaml", "run")
+    for key in ("run", "show"):
+        for name in [] if config[key] == "all" else config[key]:
+            check_name(name, config["experiments"], "config/config.yaml", key)
     return config
 
 

@@ -2,8 +2,9 @@
 
 Imports take two to four seconds, more than most jobs; a forked child has them at once. The workflow's main process starts
 the nursery (`start`), `workflow/scripts/stage.py` hands its job over (`hand_over`) and waits for the child's answer. Where none
-answers (it is still importing, another machine, another environment, another system than Linux), the job runs in its
-own process: nothing depends on the nursery but time. It ends with the main process, a child with its job's process.
+answers (another machine, another environment, another system than Linux), the job runs in its own process: nothing
+depends on the nursery but time. Jobs handed over while it still imports wait: their own imports would take as long.
+It ends with the main process, a child with its job's process.
 """
 
 import contextlib
@@ -44,8 +45,12 @@ def start(numba_cache) -> None:
         return
     home = tempfile.mkdtemp(prefix="agglearn-")
     more = limited(THREADS) | {"NUMBA_CACHE_DIR": str(numba_cache), "PYTHONPATH": str(Path(__file__).parents[1])}
-    call = [sys.executable, "-m", "agglearn.nursery", home]
-    _started.append(subprocess.Popen(call, stdin=subprocess.PIPE, env=os.environ | more))
+    with socket.socket(socket.AF_UNIX) as listener:  # it exists before the first job asks for it
+        listener.bind(f"{home}/socket")
+        listener.listen(64)
+        call = [sys.executable, "-m", "agglearn.nursery", home, str(listener.fileno())]
+        server = subprocess.Popen(call, stdin=subprocess.PIPE, env=os.environ | more, pass_fds=[listener.fileno()])
+    _started.append(server)
     os.environ[ADDRESS] = f"{sys.executable}:{home}/socket"
 
 
@@ -62,7 +67,10 @@ def hand_over(job, **more) -> str | bool | None:
     with socket.socket(socket.AF_UNIX) as line, line.makefile("rwb") as stream:
         try:
             line.connect(address)
+            accepted = line.recv(1)
         except OSError:
+            return False
+        if not accepted:
             return False
         socket.send_fds(line, [b"."], [1, 2])
         pickle.dump({"cwd": os.getcwd(), "environ": dict(os.environ), "path": sys.path}, stream)
@@ -74,7 +82,7 @@ def hand_over(job, **more) -> str | bool | None:
     return pickle.loads(answer)
 
 
-def serve(home: str) -> None:
+def serve(home: str, listener: socket.socket) -> None:
     """Fork a child for every job handed over, until standard input ends."""
     for name in LIBRARIES:
         with contextlib.suppress(ImportError):  # the job that needs it says so
@@ -85,9 +93,7 @@ def serve(home: str) -> None:
     gc.freeze()  # children share these objects' memory
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt reaches children and the main process; that decides
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # children's answers travel by their sockets
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(f"{home}/socket")
-        listener.listen(64)
+    with listener:
         while listener in select.select([sys.stdin, listener], [], [])[0]:
             line = listener.accept()[0]
             if os.fork() == 0:
@@ -103,6 +109,7 @@ def _child(line: socket.socket) -> None:
     answer = "agglearn: error: the job could not be taken over"
     try:
         die_with_parent()
+        line.sendall(b".")
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         for theirs, ours in zip(socket.recv_fds(line, 1, 2)[1], (1, 2), strict=True):
@@ -135,4 +142,4 @@ def _end_with(line: socket.socket) -> None:
 
 
 if __name__ == "__main__":
-    serve(sys.argv[1])
+    serve(sys.argv[1], socket.socket(fileno=int(sys.argv[2])))

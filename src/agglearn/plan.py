@@ -158,5 +158,7 @@ class Plan:
         return [n for n, e in self.experiments.items() if target in ("all", n, e["source"])]
 
     def sources(self) -> list[str]:
-        """Short names of the papers in the plan."""
-        return sorted({e["source"] for e in self.experiments.values()})
+        """Short names of the papers in the plan: in the order of `config/references.yaml`, then others by name."""
+        names = {e["source"] for e in self.experiments.values()}
+        papers = self.config["references"].get("papers", {})
+        return [n for n in papers if n in names] + sorted(names - set(papers))

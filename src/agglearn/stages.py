@@ -26,10 +26,10 @@ def run(job, root: Path) -> str | None:
             log.write(_cost(time.perf_counter() - start) + "\n")
             return None
         except AgglearnError as error:
-            line = f"error: {' '.join(job.wildcards)}: {error}"
+            line = f"error: {' '.join(job.wildcards)}: {error} (log: {job.log[0]})"
         except Exception as error:
             traceback.print_exc(file=log)
-            line = f"error: {job.rule} {' '.join(job.wildcards)}: {type(error).__name__}: {error} (traceback in {job.log[0]})"
+            line = f"error: {job.rule} {' '.join(job.wildcards)}: {type(error).__name__}: {error} (log: {job.log[0]})"
         log.write(line + "\n")
     return f"agglearn: {line}"
 

@@ -3,6 +3,7 @@
 import os
 import pickle
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -59,7 +60,6 @@ def started(numba_cache) -> tuple[subprocess.Popen, str]:
     """A nursery and its address, known to nobody else."""
     nursery.start(numba_cache)
     address = os.environ.pop(nursery.ADDRESS)
-    until(Path(address.rpartition(":")[2]).exists)
     return nursery._started.pop(), address
 
 
@@ -88,7 +88,7 @@ def prepare(tmp_path, address, monkeypatch):
         entry = {"class": "parsing.Parser", "how": how}
         return SimpleNamespace(
             rule="prepare", threads=threads, log=["log"], input=["source"], output=["records"],
-            wildcards=Wildcards(fromdict={"dataset": "small"}),
+            wildcards=Wildcards(fromdict={"dataset": "small"}), params=SimpleNamespace(entry="", code=""),
             config={"code": [], "on_missing": "report", "datasets": {"small": entry}},
         )  # fmt: skip
 
@@ -125,7 +125,9 @@ def test_a_job_is_done_by_another_process(prepare):
 
 
 def test_an_error_comes_back_as_its_line(prepare):
-    assert nursery.hand_over(prepare("refuse"), root=Path.cwd()) == "agglearn: error: small: line 3: no number"
+    assert (
+        nursery.hand_over(prepare("refuse"), root=Path.cwd()) == "agglearn: error: small: line 3: no number (log: log)"
+    )
     assert not Path("records").exists()
 
 
@@ -141,6 +143,17 @@ def test_what_the_nursery_cannot_do_is_left(prepare, monkeypatch):
         assert nursery.hand_over(prepare("work"), root=Path.cwd()) is False
     monkeypatch.delenv(nursery.ADDRESS)
     assert nursery.hand_over(prepare("work"), root=Path.cwd()) is False
+    assert not Path("records").exists()
+
+
+def test_a_job_runs_by_itself_where_the_nursery_ends_before_it_accepts(prepare, tmp_path, monkeypatch):
+    monkeypatch.setenv(nursery.ADDRESS, f"{sys.executable}:socket")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind("socket")
+        listener.listen()
+        with client(prepare("work")) as waiting:
+            listener.accept()[0].close()
+        assert waiting.returncode == 0  # sys.exit(False): the job is still to be done
     assert not Path("records").exists()
 
 

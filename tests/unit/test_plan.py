@@ -4,6 +4,7 @@ import itertools
 import json
 
 import pytest
+from samples import ROOT
 
 from agglearn import config as configuration
 from agglearn import plan as planning
@@ -146,3 +147,22 @@ def test_only_what_is_asked_for_is_planned(project):
     project.path("experiments/other").write_text("extends: trial\ntitle: Other\n")
     assert list(plan_of(project, run=["other"]).experiments) == ["other"]
     assert {"other", "trial"} <= set(plan_of(project, run="all").experiments)
+
+
+def test_sources_stand_in_the_order_of_the_readme(project):
+    for name in ("labelsums", "collective", "vocabulary", "another", "aloud"):
+        project.path(f"experiments/{name}").write_text(f"extends: trial\nsource: {name}\n")
+    assert plan_of(project, run="all").sources() == [
+        "maxent",
+        "vocabulary",
+        "collective",
+        "labelsums",
+        "aloud",
+        "another",
+    ]
+
+
+def test_the_readme_names_the_sources_in_their_order():
+    papers = configuration.read_mapping(ROOT / "config/references.yaml")["papers"]
+    pages = [f"docs/{name}.md" for name in papers]
+    assert pages == sorted(pages, key=(ROOT / "README.md").read_text().index)

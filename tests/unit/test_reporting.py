@@ -348,3 +348,19 @@ def test_last_lines_name_what_failed_stopped_and_cannot_be_had(tmp_path):
     assert [line for kind in ("failed", "stopped", "unavailable") for line in problems[kind]] == said[:3]
     assert outcome.problems(tmp_path, tmp_path, ["other"]) == {"failed": [], "stopped": [], "unavailable": []}
     assert set(outcome.again(tmp_path)) == {str(tmp_path / "sources/a"), str(path)}
+
+
+def test_a_table_is_printed_as_text(tmp_path, capsys):
+    (tmp_path / "tables").mkdir()
+    head = "|  | Bank marketing (term deposits) | Fair's survey of extramarital affairs |"
+    rows = "| Logistic / NLLH | 0.433 (0.427) | not available [1] |\n| Best pair / NLLH | 0.380 | -0.1 |"
+    (tmp_path / "tables/e.md").write_text(f"**Table 4: NLLH**\n\n{head}\n| --- | --- | --- |\n{rows}\n\nCaption.\n")
+    outcome.at_end(tmp_path, tmp_path, ["e", "not_rendered"], ["run.log"])
+    said = capsys.readouterr().err
+    assert said.splitlines()[1:5] == [
+        "Table 4: NLLH",
+        "                  Bank marketing  Fair's survey of …",
+        "Logistic / NLLH    0.433 (0.427)   not available [1]",
+        "Best pair / NLLH           0.380                -0.1",
+    ]
+    assert said.splitlines()[6:] == ["agglearn: whole log: run.log"]

@@ -2,11 +2,12 @@
 
 import csv
 import json
-import os
 import re
 import sys
+import textwrap
 import time
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 from agglearn.text import bytes_text
@@ -126,20 +127,44 @@ def errors(results) -> list[str]:
     for log in sorted(Path(results, "logs").rglob("*.log")):
         if log.stat().st_mtime < STARTED - 1:
             continue
-        last = log.read_text(errors="replace").rstrip().rpartition("\n")[2]
-        if last.startswith("error: "):
-            found.append(last)
+        if line := error_in(log):
+            found.append(line)
     return found
 
 
-def at_end(results, folder, experiments=None, failed: bool = False) -> None:
-    """Print the last lines; of them only errors where `make` prints the rest after Snakemake has left."""
-    if os.environ.get("AGGLEARN_OUTCOME") == "make":
-        said = errors(results) if failed else []
-    else:
-        said = lines(results, folder, experiments, failed)
-    for line in said:
+def error_in(log) -> str | None:
+    """The error with which a job ended, if any: the last line of its log."""
+    path = Path(log)
+    last = path.read_text(errors="replace").rstrip().rpartition("\n")[2] if path.exists() else ""
+    return last if last.startswith("error: ") else None
+
+
+def at_end(results, folder, show: Iterable[str] = (), logs: Iterable = ()) -> None:
+    """Print the last words of a run: tables, what has no result, where everything is.
+
+    Parameters
+    ----------
+    results, folder : as for `lines`.
+    show : experiments whose tables are printed as text.
+    logs : files with the whole log of the run.
+    """
+    for name in show:
+        path = Path(folder) / f"tables/{name}.md"
+        if path.exists():
+            print(f"\n{as_text(path.read_text())}\n", file=sys.stderr)
+    for line in [*(f"whole log: {path}" for path in logs), *lines(results, folder, failed=True)]:
         print(f"agglearn: {line}", file=sys.stderr)
+
+
+def as_text(markdown: str) -> str:
+    """A Markdown table as text with aligned columns; what stands before and after the rows is left out, but for the title."""
+    title, *rest = markdown.splitlines()
+    rows = [[cell.strip() for cell in row.strip("|").split(" | ")] for row in rest if row.startswith("|")]
+    head, *body = [row for row in rows if not row[0].startswith("---")]
+    head = [textwrap.shorten(cell.partition(" (")[0], 18, placeholder=" …") for cell in head]
+    widths = [max(map(len, column)) for column in zip(head, *body, strict=True)]
+    aligned = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in (head, *body)]
+    return "\n".join([title.strip("*"), *aligned])
 
 
 def again(results) -> list[str]:
@@ -160,5 +185,4 @@ def again(results) -> list[str]:
 
 
 if __name__ == "__main__":
-    command, folder = sys.argv[1:3]
-    print("\n".join(again(folder) if command == "again" else [f"agglearn: {x}" for x in lines(folder, folder)]))
+    print("\n".join(again(sys.argv[1])))

@@ -1,0 +1,137 @@
+"""Lines of progress: one per source and now and then one between, from the events of a run."""
+
+import logging
+from types import SimpleNamespace
+
+import pytest
+from snakemake.iocontainers import Wildcards
+from snakemake_interface_logger_plugins.common import LogEvent
+
+from agglearn import config as configuration
+from agglearn.plan import Plan
+from agglearn.reporting import progress
+from agglearn.reporting.progress import LogHandler, Progress, begin, duration
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+def jobs_of(plan):
+    """A job per batch and a table per experiment, as the workflow has them, and one that belongs to no source."""
+    wildcards = [
+        *({"experiment": e, "batch": b} for e in plan.experiments for b in plan.batches(e)),
+        *({"experiment": e} for e in plan.experiments),
+        {},
+    ]
+    return [SimpleNamespace(jobid=i, wildcards=Wildcards(fromdict=w)) for i, w in enumerate(wildcards)]
+
+
+@pytest.fixture
+def plan(project):
+    project.path("experiments/other").write_text("extends: trial\nsource: vocabulary\nbudget: 80\n")
+    project.edit("experiments/trial", lambda e: e.update(budget=20))
+    return Plan(configuration.load(project.base, {"run": ["other", "trial"]}))
+
+
+@pytest.fixture
+def run(plan):
+    clock = Clock()
+    return Progress(plan, jobs_of(plan), clock), clock
+
+
+def test_every_source_ends_with_a_line(plan, run):
+    tracked, clock = run
+    lines = []
+    for job in jobs_of(plan):
+        clock.now += 0.1
+        lines.append(tracked.finish(job.jobid))
+    said = [line for line in lines if line]
+    assert sorted(line.split()[0] for line in said) == ["maxent", "vocabulary"]
+    assert all("done, 5 jobs" in line for line in said)
+
+
+def test_time_left_is_that_of_the_source(plan, run):
+    tracked, clock = run
+    quick, slow = (
+        [i for i, j in enumerate(jobs_of(plan)) if dict(j.wildcards.items()).get("experiment") == e]
+        for e in ("trial", "other")
+    )
+    clock.now = 30.0
+    tracked.finish(quick[0])
+    part = tracked.parts["maxent"]
+    assert 0 < part.worked < part.work == 20 + 5
+    clock.now = 60.0
+    line = tracked.finish(slow[0])
+    share = tracked.parts["vocabulary"]
+    left = (share.work - share.worked) / (part.worked + share.worked) * 60
+    assert line == f"vocabulary  1 of 5 jobs, about {duration(left)} left"
+
+
+def test_lines_are_few_however_long_it_takes(plan):
+    clock, jobs = (
+        Clock(),
+        [SimpleNamespace(jobid=i, wildcards=Wildcards(fromdict={"experiment": "trial"})) for i in range(20000)],
+    )
+    tracked = Progress(plan, jobs, clock)
+    lines = 0
+    for job in jobs:
+        clock.now += 2.0
+        lines += tracked.finish(job.jobid) is not None
+    assert 20 < lines < 90  # eleven hours
+
+
+def test_a_data_set_belongs_to_the_first_source_that_needs_it(plan, run):
+    tracked, _ = run
+    assert tracked.source_of({"dataset": "fair"}) == "maxent"
+    assert tracked.source_of({"target": "vocabulary"}) == tracked.source_of({"experiment": "other"}) == "vocabulary"
+    assert tracked.source_of({"target": "all"}) is None
+
+
+def record(level=logging.INFO, text=None, **extra):
+    made = logging.LogRecord("snakemake", level, "", 0, text, None, None)
+    vars(made).update(extra)
+    return made
+
+
+@pytest.fixture
+def handler():
+    return LogHandler(SimpleNamespace(dryrun=False), None)
+
+
+def test_what_is_printed_of_a_run(plan, handler, capsys):
+    begin([logging.NullHandler(), handler], plan, jobs_of(plan))
+    assert capsys.readouterr().err == "agglearn: 10 jobs: maxent (5), vocabulary (5)\n"
+    assert handler.lines(record(text="Execute 1 jobs...")) == []
+    error = {"event": LogEvent.JOB_ERROR, "rule_name": "fit", "log": ["results/logs/fit/trial/a.log"]}
+    assert handler.lines(record(logging.ERROR, "Error in rule fit, jobid: 3", **error)) == [
+        "error in fit: see results/logs/fit/trial/a.log"
+    ]
+    assert handler.lines(record(logging.ERROR, "WorkflowError:\nAt least one job did not complete successfully.")) == []
+    assert handler.lines(record(logging.ERROR, "SyntaxError in file Snakefile")) == ["SyntaxError in file Snakefile"]
+    assert handler.lines(record(text="Nothing to be done (all requested files are present and up to date).")) != []
+    for job in jobs_of(plan):
+        handler.emit(record(event=LogEvent.JOB_FINISHED, job_id=job.jobid))
+    assert capsys.readouterr().err.count("\n") == 2
+
+
+def test_before_it_begins_and_in_a_dry_run(handler):
+    assert handler.lines(record(event=LogEvent.JOB_FINISHED, job_id=1)) == []
+    handler.common_settings.dryrun = True
+    assert handler.lines(record(text="Job stats:\njob count")) == ["Job stats:", "job count"]
+
+
+def test_snakemake_finds_the_plugin():
+    from snakemake_interface_logger_plugins.registry import LoggerPluginRegistry
+
+    assert LoggerPluginRegistry().get_plugin("agglearn").log_handler is progress.LogHandler
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.2, "0 s"), (89, "89 s"), (100, "2 min"), (5340, "89 min"), (5410, "1 h 30 min")]
+)
+def test_durations(seconds, text):
+    assert duration(seconds) == text

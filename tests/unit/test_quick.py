@@ -1,0 +1,71 @@
+"""What `make quick` runs: `config/quick.yaml`, with the settings of scale default."""
+
+import json
+
+import pandas as pd
+import pytest
+from samples import ROOT
+
+from agglearn import config as configuration
+from agglearn.config import read_mapping
+from agglearn.plan import Plan
+from agglearn.source import is_subclass
+
+PACKAGED = "agglearn.datasets.tabular.Packaged"
+
+
+@pytest.fixture(scope="module")
+def quick():
+    return Plan(configuration.load(ROOT, read_mapping(ROOT / "config/quick.yaml")))
+
+
+@pytest.fixture(scope="module")
+def default():
+    return Plan(configuration.load(ROOT, {"run": ["maxent_table4", "labelsums_ladder"]}))
+
+
+def test_every_source_has_an_example(quick, default):
+    assert quick.sources() == list(quick.config["references"]["papers"])
+
+
+def test_table_4_has_the_runs_of_scale_default_with_one_seed(quick, default):
+    wanted = {r.key for r in default.runs("maxent_table4") if r.seed == 0}
+    runs = {r.key for r in quick.runs("maxent_table4") if r.dataset in ("adult", "bank")}
+    assert runs == wanted
+    assert {r.seed for r in quick.runs("maxent_table4")} == {0}
+
+
+def test_the_ladder_has_three_budgets_and_two_seeds(quick, default):
+    runs = [r for r in quick.runs("labelsums_ladder") if r.dataset == "adult"]
+    budgets = {json.loads(r.observation_params).get("epsilon") for r in runs if r.method == "maxent"}
+    assert budgets == {0.3, 3, None}
+    assert {r.key for r in runs} == {
+        r.key for r in default.runs("labelsums_ladder") if r.dataset == "adult" and r.seed < 2
+    }
+
+
+def test_without_a_source_of_data_every_experiment_has_data(quick):
+    entries = quick.config["datasets"]
+    kinds = (configuration.SIMULATED, PACKAGED)
+    for name in quick.experiments:
+        assert [d for d in quick.datasets(name) if any(is_subclass(entries[d]["class"], k) for k in kinds)], name
+
+
+@pytest.mark.slow
+@pytest.mark.workflow
+def test_table_4_on_adult(tmp_path_factory):
+    from project import Project
+
+    made = Project(tmp_path_factory.mktemp("quick"), tmp_path_factory.mktemp("cache"))
+    made.overlay = read_mapping(ROOT / "config/quick.yaml") | {"mirrors": [str(ROOT.parent / "shared/data")]}
+    made.overlay["experiments"]["maxent_table4"]["datasets"] = {"bank": None}
+    outcome = made.run("--logger", "agglearn", "maxent_table4")
+    table: pd.DataFrame = made.table("maxent_table4").query("dataset == 'adult'")
+    if set(table.status) == {"unavailable"}:
+        pytest.skip(f"Adult cannot be had here: {table.reason.iloc[0]}")
+    assert outcome.status == 0
+    assert len(outcome.text.splitlines()) < 40
+    nllh = table.query("method == 'maxent' and measure == 'nllh'").squeeze()
+    assert 0.41 < nllh["mean"] < 0.43
+    assert nllh["reported"] == 0.416
+    assert "Maximum entropy / NLLH" in outcome.text
