@@ -24,7 +24,7 @@ DATASETS = {
     "census_raw": {"title": "Raw", "class": TABULAR, "files": {"a": {}}, "citation": "C (1996). Adults.", "doi": "10.1/x",
                    "licence": "CC BY 4.0"},
     "votes": {"title": "Votes", "class": TABULAR, "homepage": "https://v.org",
-              "files": {"a": {}, "polls": {"citation": "D (2016). Polls.", "licence": "research"}}},
+              "files": {"a": {}, "polls": {"citation": "D (2016). Polls.", "licence": "research"}, "map.csv": {"licence": "MIT"}}},
     "fair": {"title": "Affairs", "class": "agglearn.datasets.Packaged", "citation": "F (1978). Affairs.",
              "params": {"loader": "statsmodels.datasets.fair.load_pandas"}},
     "digits": {"title": "Digits", "class": "agglearn.datasets.DigitClouds"},
@@ -82,6 +82,7 @@ def test_references_name_what_successful_runs_used(results):
         "  mine: no entry in config/datasets/",
         "  votes: Votes https://v.org",
         "  votes: D (2016). Polls. (licence: research)",
+        "  votes: map.csv (licence: MIT)",
         "  birds, xor: simulated, nothing to cite",
     ]
     assert "\n  numpy 2.3.5, 2.4.0: N (2020). Arrays.\n" in software

@@ -63,10 +63,9 @@ def table(found: list[dict]) -> list[str]:
     """Aligned lines, one per data set under a line of headings."""
     cells = [["data set", "here", "from", "size", "licence", "needed by"]]
     for row in found:
-        origin = row["origin"] if row["here"] else f"({row['origin']})"
         size = "" if row["kind"] != "files" else bytes_text(row["bytes"])
         needed = some(row["experiments"], 2) or "no table"
-        cells.append([row["name"], "yes" if row["here"] else "no", origin, size, row["licence"], needed])
+        cells.append([row["name"], "yes" if row["here"] else "no", row["origin"], size, row["licence"], needed])
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     return ["  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in cells]
 
@@ -87,14 +86,18 @@ def details(config: dict, name: str) -> list[str]:
         return [*lines, f"here: {row['origin']}, nothing to fetch"]
     files = entry["files"]
     for file, path in local_copies(name, entry, config, project_root()).items():
-        tried = [
-            " ".join([r["kind"], *(r[k] for k in ("url", "package", "function") if k in r)])
-            for r in routes(files[file])
-        ]
-        lines.append(
-            f"file {file}: {os.path.normpath(path) if path else 'not here; tried in turn: ' + ', '.join(tried)}"
+        where = (
+            os.path.normpath(path)
+            if path
+            else f"not here; tried in turn: {', '.join(map(_route, routes(files[file])))}"
         )
+        lines.append(f"file {file}: {where}")
     return lines
+
+
+def _route(route: dict) -> str:
+    """Kind of a route, and what it names."""
+    return " ".join([route["kind"], *(route[k] for k in ("url", "package", "function") if k in route)])
 
 
 def get(config: dict, name: str) -> None:
@@ -115,12 +118,12 @@ def get(config: dict, name: str) -> None:
     results = base / config["results"]
     product = results / "sources" / name
     with lock.hold(results / ".lock"), progress_on(sys.stderr) as bar:
+        shown = {"terminal": bar or sys.stderr, "progress": bar}
         if product.exists() and products.manifest(product)["status"] != "ok":
-            made = lambda out: fetch(name, entry, config, base, out, bar or sys.stderr, bar)  # noqa: E731
-            products.make(product, made, on_missing="fail")
+            products.make(product, lambda out: fetch(name, entry, config, base, out, **shown), on_missing="fail")
             files = products.read_json(product / "files.json")
         else:
-            files = obtain(name, entry, config, base, bar or sys.stderr, bar)
+            files = obtain(name, entry, config, base, **shown)
     size, kinds = sum(f["bytes"] for f in files.values()), dict.fromkeys(f["kind"] for f in files.values())
     folder = os.path.normpath(Path(next(iter(files.values()))["path"]).parent)
     print(f"{name}: {number(len(files), 'file')}, {bytes_text(size)}, from {', '.join(kinds)}, in {folder}")

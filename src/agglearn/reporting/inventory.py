@@ -30,8 +30,8 @@ def inventory(config: dict, experiments: dict, base: Path) -> list[dict]:
     """One row per data set: `name`, `title`, `kind`, `here`, `origin`, `bytes`, `licence`, `citation`, `doi`, `homepage`,
     `note`, `experiments`.
 
-    `bytes` is None where the size is not known. `origin` names where the files are or came from, and where they could come
-    from if they are not here.
+    `bytes` is None where the size is not known. `origin` is the kind of route by which the files came; in parentheses, those by
+    which they could come.
 
     Parameters
     ----------
@@ -63,7 +63,8 @@ def _files(name: str, entry: dict, config: dict, base: Path) -> tuple[bool, str,
     else:
         kinds = [_origin(entry["files"][f], path, base) for f, path in copies.items()]
     sizes = [_size(entry["files"][f], path) for f, path in copies.items()]
-    return not missing, ", ".join(dict.fromkeys(kinds)), None if None in sizes else sum(sizes)
+    origin = ", ".join(dict.fromkeys(kinds))
+    return not missing, f"({origin})" if missing else origin, None if None in sizes else sum(sizes)
 
 
 def stated_bytes(entry: dict) -> int | None:

@@ -109,8 +109,8 @@ def citations(entry: dict) -> list[dict[str, str]]:
 
     `label` and `url` are empty where there is neither a DOI nor a homepage.
     """
-    files = [f for f in entry.get("files", {}).values() if {"citation", "doi", "licence"} & set(f)]
-    parts = [_citation(entry, entry["title"]), *(_citation(f, f.get("citation", "")) for f in files)]
+    files = {name: f for name, f in entry.get("files", {}).items() if {"citation", "doi", "licence"} & set(f)}
+    parts = [_citation(entry, entry["title"]), *(_citation(f, name) for name, f in files.items())]
     return list({p["text"] + p["label"]: p for p in parts}.values())
 
 

@@ -125,7 +125,7 @@ def _datasets(plan: Plan, base: Path) -> list[dict]:
             rows.append(
                 {
                     **row,
-                    **_state(Path(plan.config["results"]), row["name"]),
+                    **_state(Path(plan.config["results"]), row["name"], row["kind"]),
                     "size": bytes_text(row["bytes"]) if row["kind"] == "files" else "",
                     "citations": [] if row["kind"] == "simulated" else citations(entry),
                     "experiments": [{"name": e, "source": plan.experiments[e]["source"]} for e in row["experiments"]],
@@ -134,7 +134,7 @@ def _datasets(plan: Plan, base: Path) -> list[dict]:
     return rows
 
 
-def _state(results: Path, name: str) -> dict[str, str]:
+def _state(results: Path, name: str, kind: str) -> dict[str, str]:
     """`status`, and in words how many records there are or why there are none."""
     for product in ("records", "sources"):
         path = results / product / name / products.MANIFEST
@@ -143,4 +143,4 @@ def _state(results: Path, name: str) -> dict[str, str]:
             size = f"{manifest['rows']:,} records, {manifest['columns']} features" if "rows" in manifest else ""
             size += f", rate {manifest['rate']:.3f}" if "rate" in manifest else ""
             return {"status": manifest["status"], "state": size or manifest.get("reason", "")}
-    return {"status": "ok", "state": "drawn anew for every seed"}
+    return {"status": "ok", "state": "drawn anew for every seed" if kind == "simulated" else ""}

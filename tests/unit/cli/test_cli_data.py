@@ -208,9 +208,9 @@ def test_a_terminal_gets_a_bar(here):
 
 def test_sizes_and_columns_are_aligned():
     rows = [{"name": "a", "kind": "files", "here": True, "origin": "cache", "bytes": n, "licence": "", "experiments": list("xyz")}
-            for n in (999, 1000, 5_834_924, 4_300_000_000)]  # fmt: skip
+            for n in (999, 999_600, 5_834_924, 4_300_000_000)]  # fmt: skip
     head, *lines = table(rows)
-    assert [line[head.index("size") :].split("  ")[0] for line in lines] == ["999 B", "1 kB", "5.83 MB", "4.3 GB"]
+    assert [line[head.index("size") :].split("  ")[0] for line in lines] == ["999 B", "1 MB", "5.83 MB", "4.3 GB"]
     assert all(line.endswith("x, y and 1 more") for line in lines)
 
 
