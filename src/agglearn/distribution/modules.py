@@ -1,87 +1,127 @@
-"""Networks on sets as PyTorch modules; importing this needs PyTorch."""
+"""Networks on sets: an embedding φ of instances, pooled over each bag, and a function g of the pooled values.
 
-from itertools import pairwise
+Importing this needs JAX.
+"""
 
-import torch
-from torch import nn
+from dataclasses import dataclass
 
-ACTIVATIONS = {"elu": nn.ELU, "tanh": nn.Tanh, "relu": nn.ReLU}
+import numpy as np
 
+from agglearn.distribution.sets import Batch
+from agglearn.networks.layers import ACTIVATIONS, dense, initial_dense, initial_perceptron, perceptron
+from agglearn.optional import require
 
-class Equivariant(nn.Module):
-    """x ↦ Γ(x − max over the set), the permutation-equivariant layer of DeepSets' point clouds (Zaheer et al. 2017)."""
-
-    def __init__(self, width, out):
-        super().__init__()
-        self.gamma = nn.Linear(width, out)
-
-    def forward(self, h, segments):
-        return self.gamma(h - segments.spread(segments.pooled(h, "max")))
+jax = require("jax", "networks")
+jnp = require("jax.numpy", "networks")
 
 
-class Attention(nn.Module):
-    """Pooling by multi-head attention with one learned query per head (Lee et al. 2019, PMA)."""
+@dataclass(frozen=True)
+class SetNetwork:
+    """g((pool φ(x) − shift)·factor) over the instances x of each bag; training leaves shift and factor as they are.
 
-    def __init__(self, width, heads):
-        super().__init__()
-        self.keys, self.values = nn.Linear(width, heads), nn.Linear(width, width)
-        self.heads = heads
+    Attributes
+    ----------
+    width, out : covariates of an instance, outputs of a bag. features, regressor : widths of the layers of φ and of g.
+    pooling : sum, mean, max or attention. layers : of φ, dense, or equivariant: x ↦ Γ(x − max over the bag), as in
+    DeepSets' point clouds (Zaheer et al. 2017), an activation after each. activation : elu, tanh or relu.
+    dropout : before each layer of g. heads : of attention.
+    """
 
-    def forward(self, h, segments, weights):
-        score = self.keys(h)
-        share = (score - segments.spread(segments.pooled(score, "max")).detach()).exp()
-        share = share if weights is None else share * weights[:, None]
-        total = segments.pooled(share, "sum")
-        values = self.values(h).view(len(h), self.heads, -1)
-        return segments.pooled((values * share[:, :, None]).flatten(1), "sum") / total.repeat_interleave(
-            values.shape[2], dim=1
-        )
+    width: int
+    out: int
+    features: tuple[int, ...]
+    regressor: tuple[int, ...]
+    pooling: str = "mean"
+    layers: str = "dense"
+    activation: str = "elu"
+    dropout: float = 0.0
+    heads: int = 4
+
+    def initial(self, rng: np.random.Generator) -> dict[str, np.ndarray]:
+        """Weights before training."""
+        last = self.features[-1]
+        weights = initial_perceptron("features", (self.width, *self.features), rng)
+        weights |= initial_perceptron("regressor", (last, *self.regressor, self.out), rng)
+        if self.pooling == "attention":
+            weights |= initial_dense("keys", last, self.heads, rng) | initial_dense("values", last, last, rng)
+        return weights | {"shift": np.zeros(last, np.float32), "factor": np.ones(last, np.float32)}
+
+    def standardised(self, weights: dict, pooled: np.ndarray) -> dict[str, np.ndarray]:
+        """The weights with shift and factor that give these pooled values (B, w) mean 0 and standard deviation 1."""
+        spread = pooled.std(axis=0, ddof=1) if len(pooled) > 1 else np.zeros(pooled.shape[1])
+        factor = np.where(spread > 0, 1 / np.maximum(spread, 1e-6), 1.0)
+        return weights | {"shift": pooled.mean(axis=0).astype(np.float32), "factor": factor.astype(np.float32)}
+
+    def __call__(self, weights: dict, batch: Batch, key=None):
+        """(B, out) outputs; with a key of random numbers as in training, with dropout."""
+        shift, factor = (jax.lax.stop_gradient(weights[name]) for name in ("shift", "factor"))
+        pooled = (self.embedded(weights, batch) - shift) * factor
+        return perceptron(
+            weights, "regressor", pooled, len(self.regressor) + 1, self.activation, self.dropout, key
+        )  # fmt: skip
+
+    def embedded(self, weights: dict, batch: Batch):
+        """(B, w) pooled φ."""
+        x = batch.x.reshape(-1, self.width)  # instances in two dimensions: one product of matrices per layer
+        if self.layers == "dense" and self.pooling in ("mean", "sum"):
+            return self._affine_last(weights, batch, x)
+        for k in range(len(self.features)):
+            if self.layers == "equivariant":
+                x = dense(weights, f"features.{k}", x - spread(batch, pooled_max(batch, x)))
+                x = ACTIVATIONS[self.activation](x)
+            else:
+                x = dense(weights, f"features.{k}", ACTIVATIONS[self.activation](x) if k else x)
+        if self.pooling == "attention":
+            return self._attention(weights, batch, x)
+        return {"max": pooled_max, "mean": pooled_mean, "sum": pooled_sum}[self.pooling](batch, x)
+
+    def _affine_last(self, weights, batch, x):
+        """Mean or sum of φ: no activation follows its last layer, which is applied to the mean, at a fraction of the cost."""
+        last = len(self.features) - 1
+        if last:
+            x = ACTIVATIONS[self.activation](perceptron(weights, "features", x, last, self.activation))
+        mean = dense(weights, f"features.{last}", pooled_mean(batch, x))
+        return mean if self.pooling == "mean" else mean * batch.total[:, None]
+
+    def _attention(self, weights, batch, h):
+        """Multi-head attention with one learned query per head (Lee et al. 2019, PMA)."""
+        score = dense(weights, "keys", h)
+        share = jnp.exp(score - spread(batch, jax.lax.stop_gradient(pooled_max(batch, score))))
+        values = dense(weights, "values", h).reshape(len(h), self.heads, -1) * share[:, :, None]
+        total = jnp.repeat(pooled_sum(batch, share), values.shape[2], axis=1)
+        return pooled_sum(batch, values.reshape(len(h), -1)) / total
 
 
-class SetNetwork(nn.Module):
-    """g((pool φ(x) − shift)·factor) over the instances x of each bag; shift and factor are set before training."""
+def pooled_sum(batch: Batch, h):
+    """(B, w) weighted sum over the instances of each bag, for h (R·C, w)."""
+    h = h.reshape(*batch.x.shape[:2], -1)
+    rows = (h if batch.weights is None else h * batch.weights[:, :, None]).sum(axis=1)
+    return rows if batch.bag is None else _sums(batch, rows)
 
-    def __init__(self, shape, width: int, out: int):
-        super().__init__()
-        self.shape = shape
-        kind = Equivariant if shape.layers == "equivariant" else nn.Linear
-        widths = [width, *shape.features]
-        self.features = nn.ModuleList(kind(a, b) for a, b in pairwise(widths))
-        self.activation = ACTIVATIONS[shape.activation]()
-        self.attention = Attention(widths[-1], shape.heads) if shape.pooling == "attention" else None
-        parts, at = [], widths[-1]
-        for units in shape.regressor:
-            parts += [nn.Dropout(shape.dropout)] * (shape.dropout > 0) + [
-                nn.Linear(at, units),
-                ACTIVATIONS[shape.activation](),
-            ]
-            at = units
-        self.register_buffer("shift", torch.zeros(widths[-1]))
-        self.register_buffer("factor", torch.ones(widths[-1]))
-        self.regressor = nn.Sequential(*parts, *[nn.Dropout(shape.dropout)] * (shape.dropout > 0), nn.Linear(at, out))
 
-    def forward(self, x, segments, weights=None):
-        return self.regressor((self.embedded(x, segments, weights) - self.shift) * self.factor)
+def pooled_mean(batch: Batch, h):
+    """(B, w) weighted mean over the instances of each bag."""
+    return pooled_sum(batch, h) / batch.total[:, None]
 
-    def embedded(self, x, segments, weights=None):
-        for k, layer in enumerate(self.features):
-            x = layer(x, segments) if self.shape.layers == "equivariant" else layer(x)
-            if self.shape.last or k + 1 < len(self.features):
-                x = self.activation(x)
-        return self._pooled(x, segments, weights)
 
-    def standardise(self, x, segments, weights=None):
-        """Let the pooled values of these bags have mean 0 and standard deviation 1."""
-        with torch.no_grad():
-            pooled = self.embedded(x, segments, weights)
-            spread = pooled.std(dim=0)
-            self.shift.copy_(pooled.mean(dim=0))
-            self.factor.copy_(torch.where(spread > 0, 1 / spread.clamp(min=1e-6), torch.ones_like(spread)))
+def pooled_max(batch: Batch, h):
+    """(B, w) maximum over the instances of each bag; its gradient goes to all that attain it in equal parts."""
+    h = h.reshape(*batch.x.shape[:2], -1)
+    if batch.weights is not None:
+        h = jnp.where(batch.weights[:, :, None] > 0, h, -jnp.inf)
+    rows = h.max(axis=1)
+    if batch.bag is None:
+        return rows
+    most = jax.ops.segment_max(jax.lax.stop_gradient(rows), batch.bag, len(batch.total), indices_are_sorted=True)
+    attained = (rows == most[batch.bag]) & jnp.isfinite(rows)
+    return _sums(batch, jnp.where(attained, rows, 0)) / _sums(batch, attained.astype(rows.dtype))
 
-    def _pooled(self, x, segments, weights):
-        if self.attention is not None:
-            return self.attention(x, segments, weights)
-        if weights is None or self.shape.pooling == "max":
-            return segments.pooled(x, self.shape.pooling)
-        total = segments.pooled(x * weights[:, None], "sum")
-        return total if self.shape.pooling == "sum" else total / segments.pooled(weights[:, None], "sum")
+
+def spread(batch: Batch, v):
+    """(R·C, w) each bag's row of v (B, w) for each of its instances."""
+    rows = v if batch.bag is None else v[batch.bag]
+    return jnp.repeat(rows, batch.x.shape[1], axis=0)
+
+
+def _sums(batch: Batch, rows):
+    return jax.ops.segment_sum(rows, batch.bag, len(batch.total), indices_are_sorted=True)

@@ -1,7 +1,10 @@
-"""Learned embeddings: DeepSets, a PointNet-style model and attention pooling, trained end to end (Sun 2019, section 4.1.3)."""
+"""Learned embeddings: DeepSets, a PointNet-style model and attention pooling, trained end to end (Sun 2019, section 4.1.3).
 
+JAX is imported when a network is trained or predicts.
+"""
+
+import functools
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -16,21 +19,12 @@ FIRST = 64  # bags whose pooled values give g its scale
 CHECKS = 10  # looks at the held-out loss in a training
 
 
-class Plan(NamedTuple):
-    """Batches of a training: bags per step, steps in all, steps between two looks at the held-out loss."""
-
-    batch: int
-    steps: int
-    every: int
-
-
 class SetModel(BagModel):
     """A network on sets, trained with Adam on the bags' targets; subclasses fix the loss and the architecture's defaults.
 
     Means of many instances differ little between bags, and training would stand still at first: pooled values of the first 64
     bags are standardised before training, a matter of where it starts. The learning rate falls to 0 along a cosine; the weights of the look with the least held-out loss are kept. Covariates
-    and targets are standardised. One thread on a CPU, so that results do not depend on their number; a CUDA device is used
-    where `device` is `auto` and there is one.
+    and targets are standardised. On a processor results do not depend on the number of threads.
 
     Parameters
     ----------
@@ -43,7 +37,7 @@ class SetModel(BagModel):
     full_share : see there. The noise of small bags would otherwise stay in what is learned.
     augment : `turn` clouds of points about z; None.
     n_bags, bag_size, n_validation : see `BagModel`; without validation bags a fifth is held out.
-    device : `auto`, `cpu`, `cuda`.
+    device : `cpu`, `cuda`, or `auto` for JAX's default device.
     random_state : seed.
 
     Attributes
@@ -52,7 +46,7 @@ class SetModel(BagModel):
 
     Raises
     ------
-    NotAvailable : PyTorch is not installed.
+    NotAvailable : JAX is not installed, or has no such device.
     """
 
     def __init__(
@@ -84,7 +78,7 @@ class SetModel(BagModel):
     # -- learning -----------------------------------------------------------------------------------------------
 
     def _fit(self, observation, selection=None):
-        sets.torch()  # says at once where there is none
+        _modules()  # before any work
         self._check()
         part, held = self._parts(observation)
         if held is None:
@@ -120,48 +114,37 @@ class SetModel(BagModel):
             self.centre_, self.scale_ = np.zeros_like(self.centre_), np.full_like(self.scale_, spread.mean())
 
     def _train(self, batches, y, held, held_y) -> None:
-        t, state = sets.torch(), seed("set network", self.random_state or 0)
+        modules, training = _modules()
+        state, network = seed("set network", self.random_state or 0), self._network()
         rng = generator("batches", self.random_state or 0)
-        model = sets.network(self._architecture(), len(self.centre_), self.n_out_, state).to(batches.device)
-        model.standardise(*batches.take(np.arange(min(FIRST, len(y)))))
-        optimiser = t.optim.Adam(model.parameters(), lr=self.rate)
-        plan = Plan(min(self.batch_size, len(y)), self.steps, max(1, self.steps // CHECKS))
-        schedule = t.optim.lr_scheduler.CosineAnnealingLR(optimiser, plan.steps)
-        self.losses_, best, since = [], np.inf, 0
-        with t.random.fork_rng(devices=[]):
-            t.manual_seed(state)  # dropout
-            for step, which in enumerate(_order(len(y), plan, rng), 1):
-                model.train()
-                draw = self.instances if step <= (1 - self.full_share) * plan.steps else None
-                x = batches.take(which, draw, rng, sets.AUGMENTATIONS.get(self.augment))
-                optimiser.zero_grad()
-                self._loss(model(*x), t.from_numpy(y[which]).to(batches.device)).backward()
-                t.nn.utils.clip_grad_norm_(model.parameters(), self.clip)
-                optimiser.step()
-                schedule.step()
-                if step % plan.every == 0 or step == plan.steps:
-                    self.losses_.append(self._held_loss(model, held, held_y))
-                    if self.losses_[-1] < best or not np.isfinite(best):
-                        best, since = self.losses_[-1], 0
-                        self.weights_ = {k: v.cpu().numpy().copy() for k, v in model.state_dict().items()}
-                    elif (since := since + 1) == self.patience:
-                        break
+        batch, augment = min(self.batch_size, len(y)), sets.AUGMENTATIONS.get(self.augment)
+        schedule = training.Schedule(
+            self.rate, self.clip, self.steps, max(1, self.steps // CHECKS), self.patience, cosine=True
+        )
 
-    def _held_loss(self, model, held, y) -> float:
-        t = sets.torch()
-        return float(self._loss(t.from_numpy(sets.predicted(model, held)), t.from_numpy(y)))
+        def drawn():
+            for step, which in enumerate(training.shuffled(len(y), batch, self.steps, rng), 1):
+                draw = self.instances if step <= (1 - self.full_share) * self.steps else None
+                yield batches.take(which, draw, rng, augment), y[which]
 
-    def _architecture(self) -> sets.Architecture:
-        return sets.Architecture(
-            tuple(self.features), tuple(self.regressor), self.pooling, self.layers, self.activation,
-            self.layers == "equivariant", self.dropout, self.heads,
+        with training.on_device(self.device):
+            weights = network.initial(np.random.default_rng(state))
+            first = batches.take(np.arange(min(FIRST, len(y))))
+            pooled = training.evaluate(modules.SetNetwork.embedded, network, weights, first)
+            weights = network.standardised(weights, np.asarray(pooled))
+            held_out = lambda w: float(training.loss_of(self.loss, self._predicted(network, w, held), held_y))  # noqa: E731
+            self.weights_, self.losses_ = training.train(
+                network, weights, drawn(), held_out, self.loss, schedule, state
+            )
+
+    def _network(self):
+        return _modules()[0].SetNetwork(
+            len(self.centre_), self.n_out_, tuple(self.features), tuple(self.regressor), self.pooling, self.layers,
+            self.activation, self.dropout, self.heads,
         )  # fmt: skip
 
     def _batches(self, bags: Bags) -> sets.Batches:
-        device = self.device
-        if device == "auto":
-            device = "cuda" if sets.torch().cuda.is_available() else "cpu"
-        return sets.Batches(_positive(bags), self.centre_, self.scale_, device)
+        return sets.Batches(_positive(bags), self.centre_, self.scale_)
 
     # -- predicting ---------------------------------------------------------------------------------------------
 
@@ -169,15 +152,15 @@ class SetModel(BagModel):
         bags = self._seen(bags)
         if bags.X.shape[1] != len(self.centre_):
             raise DataError(f"bags: have {bags.X.shape[1]} covariates, this model knows {len(self.centre_)}")
-        batches = self._batches(bags)
-        model = sets.network(self._architecture(), len(self.centre_), self.n_out_, 0)
-        model.load_state_dict({k: sets.torch().from_numpy(v) for k, v in self.weights_.items()})
-        return sets.predicted(model.to(batches.device), batches)
+        with _modules()[1].on_device(self.device):
+            return self._predicted(self._network(), self.weights_, self._batches(bags))
+
+    def _predicted(self, network, weights: dict, batches: sets.Batches) -> np.ndarray:
+        modules, training = _modules()
+        call = functools.partial(training.evaluate, modules.SetNetwork.__call__, network, weights)
+        return np.concatenate([np.asarray(call(batch))[:n] for batch, n in batches.parts()])
 
     def _encoded(self, bags: Bags) -> np.ndarray:
-        raise NotImplementedError
-
-    def _loss(self, outputs, y):
         raise NotImplementedError
 
 
@@ -186,6 +169,8 @@ class DeepSetsRegressor(SetModel):
 
     Defaults are the thesis's architecture for population statistics: φ 50–100–50, g 30–30–10, ELU, mean pooling.
     """
+
+    loss = "squared_error"
 
     def _encoded(self, bags):
         y = np.asarray(bags.target, float)
@@ -200,9 +185,6 @@ class DeepSetsRegressor(SetModel):
         self.__dict__.pop("target_centre_", None)
         super()._fit(observation, selection)
 
-    def _loss(self, outputs, y):
-        return ((outputs - y) ** 2).mean()
-
     def predict(self, bags) -> np.ndarray:
         """(B,) or (B, k) predictions of the bags' targets."""
         found = self._outputs(bags) * self.target_scale_ + self.target_centre_
@@ -213,6 +195,7 @@ class DeepSetsClassifier(SetModel):
     """DeepSets for a class per bag: cross-entropy. See `SetModel`."""
 
     classifies = True
+    loss = "cross_entropy"
 
     def _fit(self, observation, selection=None):
         if observation.target is not None:
@@ -223,10 +206,7 @@ class DeepSetsClassifier(SetModel):
         super()._fit(observation, selection)
 
     def _encoded(self, bags):
-        return np.searchsorted(self.classes_, bags.target).astype(np.int64)
-
-    def _loss(self, outputs, y):
-        return sets.torch().nn.functional.cross_entropy(outputs, y)
+        return np.searchsorted(self.classes_, bags.target).astype(np.int32)
 
     def predict_proba(self, bags) -> np.ndarray:
         """(B, C) probabilities of the classes."""
@@ -253,6 +233,14 @@ class PointNetClassifier(DeepSetsClassifier):
         )  # fmt: skip
 
 
+def _modules():
+    """The modules on JAX, imported when they are first needed."""
+    from agglearn.distribution import modules
+    from agglearn.networks import training
+
+    return modules, training
+
+
 def _positive(bags: Bags) -> Bags:
     """The bags without instances of weight 0."""
     if bags.weights is None or (bags.weights > 0).all():
@@ -262,14 +250,3 @@ def _positive(bags: Bags) -> Bags:
     return replace(
         bags, X=bags.X[kept], offsets=np.append(0, np.cumsum(sizes)), weights=bags.weights[kept], counts=None
     )
-
-
-def _order(n: int, plan: Plan, rng):
-    """Numbers of the bags of every step: passes over all bags in random order, a rest of less than a batch left out."""
-    done = 0
-    while done < plan.steps:
-        order = rng.permutation(n)
-        for start in range(0, n - plan.batch + 1, plan.batch):
-            if done < plan.steps:
-                yield order[start : start + plan.batch]
-                done += 1

@@ -1,9 +1,10 @@
-"""Neural networks on sets in PyTorch, which is imported when first needed: layers, pooling, training.
+"""Batches of bags as arrays of few shapes, as compiled networks need them.
 
-A batch of bags is its instances one below the other and the sizes of the bags. Pooling adds up segments; with bags of one
-size it is a sum over an axis.
+Bags of one size are (bags, size, covariates). Others are cut into rows of the same number of instances: the last row of a
+bag is filled up with instances of weight 0, and empty rows follow until their number is a round one.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -11,98 +12,109 @@ from typing import NamedTuple
 import numpy as np
 
 from agglearn.observations import Bags
-from agglearn.vocabulary.network import torch
 
-PREDICTED = 1 << 17  # instances predicted at a time
-
-
-class Architecture(NamedTuple):
-    """Layers of a network on sets: widths of φ and of g, how φ sees the set, how it is pooled."""
-
-    features: tuple[int, ...]
-    regressor: tuple[int, ...]
-    pooling: str = "mean"  # sum, mean, max or attention
-    layers: str = "dense"  # or equivariant
-    activation: str = "elu"  # or tanh, relu
-    last: bool = False  # whether an activation follows the last layer of φ
-    dropout: float = 0.0
-    heads: int = 4
+PREDICTED = 1 << 15  # instances predicted at a time
+LONGEST_ROW = 64  # instances in a row of bags of many sizes
+ROWS_PER_BAG = 4  # of bags of many sizes, about; more rows waste less, fewer are faster to add up
+SPARE_ROWS = 0.2  # beyond the average of so many bags, so that most batches have the same number of rows
+FEW_BAGS = 16  # as with bags of many sizes: single bags of any size, one after the other, then have few shapes
 
 
-class Segments(NamedTuple):
-    """Where bags lie in a batch: `size` where all have one, else their `lengths` (B,)."""
+class Batch(NamedTuple):
+    """Some bags, for a network.
 
-    lengths: object
-    size: int | None
+    Attributes
+    ----------
+    x : (R, C, d) instances, C in a row. weights : (R, C) weight of each instance, 0 where there is none; None for 1.
+    bag : (R,) bag of each row, ascending; None where every bag is one row. total : (B,) weight of each bag.
+    """
 
-    def pooled(self, h, how: str):
-        """(B, w) sum, mean or max over the instances of each bag, for h (n, w)."""
-        if self.size is not None:
-            h = h.view(-1, self.size, h.shape[1])
-            return h.amax(dim=1) if how == "max" else getattr(h, how)(dim=1)
-        return torch().segment_reduce(h, how, lengths=self.lengths)
-
-    def spread(self, v):
-        """(n, w) each bag's row of v (B, w) for each of its instances."""
-        if self.size is not None:
-            return v.unsqueeze(1).expand(-1, self.size, -1).reshape(-1, v.shape[1])
-        return v.repeat_interleave(self.lengths, dim=0)
+    x: np.ndarray
+    weights: np.ndarray | None
+    bag: np.ndarray | None
+    total: np.ndarray
 
 
 @dataclass
 class Batches:
-    """Bags as tensors on a device, standardised: what training and prediction read from.
+    """Bags as training and prediction read them, standardised.
 
     Attributes
     ----------
-    bags : with instances of weight 0 left out. centre, scale : (d,) of covariates. device : of PyTorch.
+    bags : with instances of weight 0 left out. centre, scale : (d,) of covariates.
     """
 
     bags: Bags
     centre: np.ndarray
     scale: np.ndarray
-    device: str
 
-    def take(self, which: np.ndarray, draw: int | None = None, rng=None, augment=None):
-        """(x, segments, weights or None) of some bags; of each `draw` instances at random, or all."""
-        t, sizes = torch(), self.bags.sizes[which]
+    def take(self, which: np.ndarray, draw: int | None = None, rng=None, augment=None) -> Batch:
+        """Some bags; of each `draw` instances at random, or all where a bag has no more."""
+        start, sizes = self.bags.offsets[which], self.bags.sizes[which]
         if draw is not None and (sizes > draw).all():
             within = (rng.random((len(which), draw)) * sizes[:, None]).astype(np.int64)
-            rows, sizes = (self.bags.offsets[which][:, None] + within).ravel(), np.full(len(which), draw)
-        else:
-            ends = np.cumsum(sizes)
-            rows = np.repeat(self.bags.offsets[which] - ends + sizes, sizes) + np.arange(ends[-1])
-        x = np.asarray(self.bags.X[rows], np.float32)
-        x = x if augment is None else augment(x, sizes, rng)
-        x = t.from_numpy((x - self.centre) / self.scale).to(self.device)
-        weights = None
-        if self.bags.weights is not None:
-            weights = t.from_numpy(self.bags.weights[rows].astype(np.float32)).to(self.device)
-        same = int(sizes[0]) if (sizes == sizes[0]).all() else None
-        return x, Segments(t.from_numpy(sizes).to(self.device), same), weights
+            return self._batch(start[:, None] + within, None, None, rng, augment)
+        if len(self.bags) >= FEW_BAGS and (self.bags.sizes == sizes[0]).all():
+            return self._batch(start[:, None] + np.arange(sizes[0]), None, None, rng, augment)
+        length, rows = self._row_length(), self._rows(sizes)
+        bag = np.repeat(np.arange(len(which)), rows)
+        first = (np.arange(len(bag)) - np.repeat(np.cumsum(rows) - rows, rows)) * length
+        within = first[:, None] + np.arange(length)
+        there = within < sizes[bag, None]
+        return self._batch(start[bag, None] + np.minimum(within, sizes[bag, None] - 1), there, bag, rng, augment)
 
-    def parts(self):
-        """Numbers of bags, in order, in parts of about `PREDICTED` instances."""
+    def _batch(self, at, there, bag, rng, augment) -> Batch:
+        """Batch of the instances `at` (R, C); `there` tells which of them count, None for all."""
+        x = np.asarray(self.bags.X[at.ravel()], np.float32)
+        if augment is not None:
+            lengths = np.full(len(at), at.shape[1]) if bag is None else np.bincount(bag) * at.shape[1]
+            x = augment(x, lengths, rng)
+        x = ((x - self.centre) / self.scale).reshape(*at.shape, -1)
+        weights = None if self.bags.weights is None else self.bags.weights[at].astype(np.float32)
+        if bag is None:
+            total = np.full(len(at), at.shape[1], np.float32) if weights is None else weights.sum(axis=1)
+            return Batch(x, weights, None, total)
+        weights = there.astype(np.float32) if weights is None else weights * there
+        total = np.bincount(bag, weights.sum(axis=1)).astype(np.float32)
+        average = self._rows(self.bags.sizes).mean() * len(total)
+        rows = _round_up(max(len(bag), int((1 + SPARE_ROWS) * average))) - len(bag)
+        return Batch(_filled(x, rows), _filled(weights, rows), _filled(bag, rows, len(total) - 1), total)
+
+    def _row_length(self) -> int:
+        """Instances in a row: a power of two."""
+        mean = self.bags.offsets[-1] / len(self.bags)
+        return int(2 ** np.clip(np.round(np.log2(mean / ROWS_PER_BAG)), 0, np.log2(LONGEST_ROW)))
+
+    def _rows(self, sizes: np.ndarray) -> np.ndarray:
+        """Rows that bags of these sizes take."""
+        return -(-sizes // self._row_length())
+
+    def parts(self) -> Iterator[tuple[Batch, int]]:
+        """All bags in order, in batches of about `PREDICTED` instances whose last bags may be empty; how many are not."""
         ends = np.searchsorted(self.bags.offsets, np.arange(PREDICTED, self.bags.offsets[-1], PREDICTED))
         borders = np.unique(np.concatenate([[0], ends, [len(self.bags)]]))
-        return [np.arange(a, b) for a, b in pairwise(borders)]
+        for first, end in pairwise(borders):
+            yield _with_empty_bags(self.take(np.arange(first, end))), end - first
 
 
-def network(shape: Architecture, width: int, out: int, state: int):
-    """A fresh network; the same for the same `state`."""
-    t = torch()
-    with t.random.fork_rng(devices=[]):
-        t.manual_seed(state)
-        from agglearn.distribution.modules import SetNetwork
+def _with_empty_bags(batch: Batch) -> Batch:
+    bags = _round_up(len(batch.total)) - len(batch.total)
+    total = _filled(batch.total, bags, 1)
+    if batch.bag is not None:
+        return batch._replace(total=total)
+    weights = None if batch.weights is None else _filled(batch.weights, bags, 1)
+    return Batch(_filled(batch.x, bags), weights, None, total)
 
-        return SetNetwork(shape, width, out)
+
+def _filled(a: np.ndarray, n: int, value=0) -> np.ndarray:
+    """The array with n rows of a value after its own."""
+    return np.concatenate([a, np.full((n, *a.shape[1:]), value, a.dtype)])
 
 
-def predicted(model, batches: Batches) -> np.ndarray:
-    """(B, out) float32 outputs for all bags."""
-    model.eval()
-    with torch().no_grad():
-        return np.concatenate([model(*batches.take(part)).cpu().numpy() for part in batches.parts()])
+def _round_up(n: int) -> int:
+    """The next of 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, … (four between a power of two and the next)."""
+    step = 1 << max(0, int(n - 1).bit_length() - 3)
+    return -(-n // step) * step
 
 
 def turned(x: np.ndarray, sizes: np.ndarray, rng) -> np.ndarray:

@@ -1,11 +1,11 @@
-"""Networks on sets: invariance, ragged bags, weights, learning, repeatability, bad input. Needs PyTorch."""
+"""Networks on sets: invariance, ragged bags, weights, learning, repeatability, bad input."""
 
 import numpy as np
 import pytest
 
 from agglearn.distribution import DeepSetsClassifier, DeepSetsRegressor, PointNetClassifier
 from agglearn.distribution.sets import turned
-from agglearn.errors import ConfigError, DataError, NotAvailable
+from agglearn.errors import ConfigError, DataError
 from agglearn.estimator import Estimator
 from agglearn.observations import Bags
 
@@ -40,7 +40,6 @@ def made(n=40, seed=0, sizes=(3, 9), weighted=False) -> Bags:
 
 @pytest.fixture(params=list(VARIANTS))
 def fitted(request):
-    pytest.importorskip("torch")
     return DeepSetsRegressor(**SMALL | VARIANTS[request.param]).fit(made())
 
 
@@ -58,9 +57,9 @@ def test_bags_are_alone_in_a_batch(fitted):
     bags = made(5, 2)
     alone = [fitted.predict(bags.take([b]))[0] for b in range(5)]
     np.testing.assert_allclose(fitted.predict(bags), alone, rtol=1e-4, atol=1e-5)
-    same = made(4, 3, (5, 6))  # bags of one size take another way
+    same = made(19, 3, (5, 6))  # many bags of one size take another way
     mixed = Bags(np.vstack([same.X, np.ones((1, 2))]), np.append(same.offsets, len(same.X) + 1))
-    np.testing.assert_allclose(fitted.predict(mixed)[:4], fitted.predict(same), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(fitted.predict(mixed)[:19], fitted.predict(same), rtol=1e-4, atol=1e-5)
 
 
 def test_weights_count_instances(fitted):
@@ -88,7 +87,6 @@ def test_the_same_seed_gives_the_same_model(fitted, tmp_path):
 
 
 def test_learns_a_mean():
-    pytest.importorskip("torch")
     model = DeepSetsRegressor(
         features=(16, 16), regressor=(8,), steps=300, rate=1e-2, batch_size=16, device="cpu", random_state=0
     )
@@ -101,7 +99,6 @@ def test_learns_a_mean():
 
 @pytest.mark.parametrize("kind", [DeepSetsClassifier, PointNetClassifier])
 def test_classifiers_learn(kind):
-    pytest.importorskip("torch")
     rng = np.random.default_rng(0)
     y = rng.choice([3, 5, 8], 90)
     bags = [rng.normal(0, 0.3 * c, (20, 3)) for c in y]
@@ -123,7 +120,6 @@ def test_classifiers_learn(kind):
 
 
 def test_vectors_as_targets_and_early_stopping():
-    pytest.importorskip("torch")
     bags = made(30)
     model = DeepSetsRegressor(**SMALL | {"patience": 1, "rate": 0.5, "steps": 100})
     model.fit(bags, np.column_stack([bags.target, -bags.target]))
@@ -132,7 +128,6 @@ def test_vectors_as_targets_and_early_stopping():
 
 
 def test_which_bags_are_learned_from():
-    pytest.importorskip("torch")
     bags = made(40)
     found = DeepSetsRegressor(**SMALL | {"n_bags": 20, "n_validation": 10, "bag_size": 3}).fit(bags)
     rest = bags.take(np.arange(30))
@@ -154,7 +149,6 @@ def test_turned_clouds_keep_their_shape():
 
 
 def test_bad_input():
-    pytest.importorskip("torch")
     for wrong in ({"pooling": "median"}, {"layers": "x"}, {"activation": "x"}, {"augment": "x"}, {"device": "x"}):
         with pytest.raises(ConfigError, match=next(iter(wrong))):
             DeepSetsRegressor(**SMALL | wrong).fit(made())
@@ -166,11 +160,3 @@ def test_bad_input():
         DeepSetsClassifier(**SMALL).fit([np.ones((2, 2))] * 4, [1, 1, 1, 1])
     with pytest.raises(DataError, match="have 3 covariates, this model knows 2"):
         DeepSetsRegressor(**SMALL).fit(made()).predict([np.ones((2, 3))])
-
-
-def test_without_pytorch_it_says_what_to_do(monkeypatch):
-    import sys
-
-    monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(NotAvailable, match="make torch"):
-        DeepSetsRegressor(**SMALL).fit(made())
