@@ -3,6 +3,7 @@
 Importing this needs JAX.
 """
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,9 +57,7 @@ class SetNetwork:
         """(B, out) outputs; with a key of random numbers as in training, with dropout."""
         shift, factor = (jax.lax.stop_gradient(weights[name]) for name in ("shift", "factor"))
         pooled = (self.embedded(weights, batch) - shift) * factor
-        return perceptron(
-            weights, "regressor", pooled, len(self.regressor) + 1, self.activation, self.dropout, key
-        )  # fmt: skip
+        return perceptron(weights, "regressor", pooled, self.activation, self.dropout, key)
 
     def embedded(self, weights: dict, batch: Batch):
         """(B, w) pooled φ."""
@@ -78,8 +77,8 @@ class SetNetwork:
     def _affine_last(self, weights, batch, x):
         """Mean or sum of φ: no activation follows its last layer, which is applied to the mean, at a fraction of the cost."""
         last = len(self.features) - 1
-        if last:
-            x = ACTIVATIONS[self.activation](perceptron(weights, "features", x, last, self.activation))
+        for k in range(last):
+            x = ACTIVATIONS[self.activation](dense(weights, f"features.{k}", x))
         mean = dense(weights, f"features.{last}", pooled_mean(batch, x))
         return mean if self.pooling == "mean" else mean * batch.total[:, None]
 
@@ -90,6 +89,12 @@ class SetNetwork:
         values = dense(weights, "values", h).reshape(len(h), self.heads, -1) * share[:, :, None]
         total = jnp.repeat(pooled_sum(batch, share), values.shape[2], axis=1)
         return pooled_sum(batch, values.reshape(len(h), -1)) / total
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def embed(network: SetNetwork, weights: dict, batch: Batch):
+    """(B, w) pooled φ, compiled."""
+    return network.embedded(weights, batch)
 
 
 def pooled_sum(batch: Batch, h):

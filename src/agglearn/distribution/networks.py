@@ -3,7 +3,6 @@
 JAX is imported when a network is trained or predicts.
 """
 
-import functools
 from dataclasses import replace
 
 import numpy as np
@@ -130,7 +129,7 @@ class SetModel(BagModel):
         with training.on_device(self.device):
             weights = network.initial(np.random.default_rng(state))
             first = batches.take(np.arange(min(FIRST, len(y))))
-            pooled = training.evaluate(modules.SetNetwork.embedded, network, weights, first)
+            pooled = modules.embed(network, weights, first)
             weights = network.standardised(weights, np.asarray(pooled))
             held_out = lambda w: float(training.loss_of(self.loss, self._predicted(network, w, held), held_y))  # noqa: E731
             self.weights_, self.losses_ = training.train(
@@ -156,9 +155,8 @@ class SetModel(BagModel):
             return self._predicted(self._network(), self.weights_, self._batches(bags))
 
     def _predicted(self, network, weights: dict, batches: sets.Batches) -> np.ndarray:
-        modules, training = _modules()
-        call = functools.partial(training.evaluate, modules.SetNetwork.__call__, network, weights)
-        return np.concatenate([np.asarray(call(batch))[:n] for batch, n in batches.parts()])
+        evaluate = _modules()[1].evaluate
+        return np.concatenate([np.asarray(evaluate(network, weights, batch))[:n] for batch, n in batches.parts()])
 
     def _encoded(self, bags: Bags) -> np.ndarray:
         raise NotImplementedError

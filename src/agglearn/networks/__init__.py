@@ -1,6 +1,6 @@
 """Small neural networks in JAX: layers and training, for methods of several sources.
 
-A network is an immutable description of its layers with three parts: `initial(rng)` draws its weights, a dict of float32
-arrays; calling it with weights and a batch gives outputs; equality and hash let compiled steps be used again.
-Only `layers` and `training` import JAX, and the methods import these when they train or predict.
+A network is a function of weights (a dict of float32 arrays by name), a batch and, in training, a key of random numbers. It is
+hashable by its settings, so that compiled steps are used again. Only `layers` and `training` import JAX, and the methods
+import these when they train or predict.
 """

@@ -31,9 +31,9 @@ def dense(weights: dict, name: str, x):
     return x @ weights[f"{name}.weight"] + weights[f"{name}.bias"]
 
 
-def perceptron(weights: dict, name: str, x, layers: int, activation: str, dropout: float = 0.0, key=None):
-    """`layers` dense layers with an activation between them, for x (n, width); with a key dropout before each layer."""
-    for k in range(layers):
+def perceptron(weights: dict, name: str, x, activation: str, dropout: float = 0.0, key=None):
+    """All dense layers of a name with an activation between them, for x (n, width); with a key dropout before each."""
+    for k in range(sum(f"{name}.{i}.weight" in weights for i in range(len(weights)))):
         if k:
             x = ACTIVATIONS[activation](x)
         if dropout and key is not None:

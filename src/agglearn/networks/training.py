@@ -103,10 +103,10 @@ def shuffled(n: int, batch: int, steps: int, rng: np.random.Generator) -> Iterat
                 done += 1
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1))
-def evaluate(method: Callable, network, weights: dict, x):
-    """What a method of the network's class gives for a batch, compiled."""
-    return method(network, weights, x)
+@functools.partial(jax.jit, static_argnums=0)
+def evaluate(network, weights: dict, x):
+    """Outputs of a network, compiled."""
+    return network(weights, x)
 
 
 @functools.partial(jax.jit, static_argnums=0)

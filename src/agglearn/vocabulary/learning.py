@@ -103,11 +103,11 @@ class LogisticOnClusters(OnClusters):
 
 
 class NetworkOnClusters(OnClusters):
-    """Embeddings of the clusters, then a multi-layer perceptron, trained with Adam (PyTorch).
+    """Embeddings of the clusters, then a multi-layer perceptron, trained with Adam (JAX).
 
     Settings are drawn from the paper's ranges (appendix A.2): hidden units 100–1280, hidden layers 1–5, learning rate
     1e-6–0.01 and norm of clipped gradients 1–1000 (both log-uniform), L2 0–1e-4; the first try is a plain one. Of every
-    try the epoch that is best on the held-out rows is kept. One thread, so that results do not depend on their number.
+    try the epoch that is best on the held-out rows is kept. Results do not depend on the number of threads.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ class NetworkOnClusters(OnClusters):
 
     Raises
     ------
-    NotAvailable : PyTorch is not installed.
+    NotAvailable : JAX is not installed.
     """
 
     def __init__(self, quantizer, trials=4, epochs=3, batch_size=512, embedding=8, validation=0.2, random_state=None):
@@ -137,7 +137,7 @@ class NetworkOnClusters(OnClusters):
         self.random_state = random_state
 
     def _fit(self, observation, selection=None):
-        network.torch()  # says at once where there is none
+        network.imported()  # before any work
         super()._fit(observation, selection)
 
     def _tries(self, clusters, y, held, held_y):

@@ -1,10 +1,8 @@
-"""Embedding layer and multi-layer perceptron in PyTorch, which is imported when first needed."""
+"""Training and prediction of networks on clusters. JAX is imported when they are first needed."""
 
 from typing import NamedTuple
 
 import numpy as np
-
-from agglearn.errors import NotAvailable
 
 PLAIN = {"hidden": 128, "layers": 2, "rate": 1e-3, "clip": 10.0, "l2": 1e-6}  # the first settings tried
 ROWS = 1 << 14  # predicted at a time
@@ -17,16 +15,6 @@ class Rows(NamedTuple):
     y: np.ndarray
     held: np.ndarray
     held_y: np.ndarray
-
-
-def torch():
-    """PyTorch on one thread; NotAvailable where it is not installed."""
-    try:
-        import torch as found
-    except ImportError:
-        raise NotAvailable("the network needs PyTorch; `make torch` installs it") from None
-    found.set_num_threads(1)
-    return found
 
 
 def settings(trial: int, rng: np.random.Generator) -> dict:
@@ -44,52 +32,44 @@ def settings(trial: int, rng: np.random.Generator) -> dict:
 
 def trained(rows: Rows, sizes, chosen: dict, epochs: int, batch_size: int, width: int, state: int) -> dict:
     """{name: array} weights after the epoch with the smallest log loss of held-out rows."""
-    t = torch()
-    source = t.Generator().manual_seed(state)
-    with t.random.fork_rng(devices=[]):
-        t.manual_seed(state)
-        layers = _layers(sizes, width, chosen["hidden"], chosen["layers"])
-    optimiser = t.optim.Adam(layers.parameters(), lr=chosen["rate"], weight_decay=chosen["l2"])
-    loss_of, low = t.nn.BCEWithLogitsLoss(), np.inf
-    x, y = (t.from_numpy(np.ascontiguousarray(v)) for v in (_flat(rows.clusters, sizes), rows.y.astype(np.float32)))
-    held = t.from_numpy(_flat(rows.held, sizes)), t.from_numpy(rows.held_y.astype(np.float32))
-    for _ in range(epochs):
-        for part in t.randperm(len(x), generator=source).split(batch_size):
-            optimiser.zero_grad()
-            loss_of(layers(x[part]).squeeze(1), y[part]).backward()
-            t.nn.utils.clip_grad_norm_(layers.parameters(), chosen["clip"])
-            optimiser.step()
-        with t.no_grad():
-            loss = float(loss_of(layers(held[0]).squeeze(1), held[1]))
-        if loss < low or not np.isfinite(low):
-            low, best = loss, {k: v.numpy().copy() for k, v in layers.state_dict().items()}
-    return best
+    (modules, training), rng = imported(), np.random.default_rng(state)
+    weights = modules.initial(sum(sizes), [width, *[chosen["hidden"]] * chosen["layers"]], len(sizes), rng)
+    batch = min(batch_size, len(rows.y))
+    every = len(rows.y) // batch
+    schedule = training.Schedule(chosen["rate"], chosen["clip"], epochs * every, every, l2=chosen["l2"])
+    positions, y = _positions(rows.clusters, sizes), rows.y.astype(np.float32)
+    held_y = rows.held_y.astype(np.float32)
+    order = training.shuffled(len(y), batch, schedule.steps, rng)
+    batches = ((positions[which], y[which]) for which in order)
+    held_out = lambda w: float(training.loss_of("log_loss", _log_odds(w, rows.held, sizes), held_y))  # noqa: E731
+    return training.train(modules.log_odds, weights, batches, held_out, "log_loss", schedule, state)[0]
 
 
 def probabilities(weights: dict, clusters: np.ndarray, sizes) -> np.ndarray:
-    """(n,) P(Y=1), computed without PyTorch."""
-    flat, out = _flat(clusters, sizes), np.empty(len(clusters))
-    depth = sorted({int(k.split(".")[0]) for k in weights if k.endswith("bias")})
-    for start in range(0, len(flat), ROWS):
-        x = weights["0.weight"][flat[start : start + ROWS]].reshape(len(flat[start : start + ROWS]), -1)
-        for k in depth:
-            x = x @ weights[f"{k}.weight"].T + weights[f"{k}.bias"]
-            if k != depth[-1]:
-                x = np.maximum(x, 0)
-        out[start : start + ROWS] = 1 / (1 + np.exp(-x[:, 0].astype(np.float64)))
-    return out
+    """(n,) P(Y=1)."""
+    return 1 / (1 + np.exp(-_log_odds(weights, clusters, sizes)[:, 0].astype(float)))
 
 
-def _layers(sizes, width: int, hidden: int, layers: int):
-    nn = torch().nn
-    parts, size = [nn.Embedding(sum(sizes), width), nn.Flatten()], len(sizes) * width
-    nn.init.normal_(parts[0].weight, std=0.05)
-    for _ in range(layers):
-        parts += [nn.Linear(size, hidden), nn.ReLU()]
-        size = hidden
-    return nn.Sequential(*parts, nn.Linear(size, 1))
+def imported():
+    """The modules on JAX, imported when they are first needed."""
+    from agglearn.networks import training
+    from agglearn.vocabulary import modules
+
+    return modules, training
 
 
-def _flat(clusters: np.ndarray, sizes) -> np.ndarray:
-    """(n, D) position of each cluster among those of all features."""
-    return clusters + np.cumsum([0, *sizes[:-1]])
+def _log_odds(weights: dict, clusters: np.ndarray, sizes) -> np.ndarray:
+    """(n, 1) float32 log-odds of the label."""
+    modules, training = imported()
+    positions, found = _positions(clusters, sizes), []
+    for start in range(0, len(positions), ROWS):
+        part = positions[start : start + ROWS]
+        filled = np.zeros((1 << (len(part) - 1).bit_length(), part.shape[1]), part.dtype)  # few shapes are compiled
+        filled[: len(part)] = part
+        found.append(np.asarray(training.evaluate(modules.log_odds, weights, filled))[: len(part)])
+    return np.concatenate(found)
+
+
+def _positions(clusters: np.ndarray, sizes) -> np.ndarray:
+    """(n, D) int32 position of each cluster among those of all features."""
+    return (clusters + np.cumsum([0, *sizes[:-1]])).astype(np.int32)
