@@ -153,8 +153,8 @@ class MaxEntClassifier(Estimator):
         made = Chains
         if self.engine == "spark":
             from agglearn.spark.chains import SparkChains as made  # PySpark is an optional extra
-        if self.engine == "torch":
-            from agglearn.maxent.torch_chains import TorchChains as made  # PyTorch is one too
+        if self.engine == "jax":
+            from agglearn.maxent.jax_chains import JaxChains as made  # JAX is one too
         how = (self.initial_chains, self.sampler, self.n_proposals)
         return made(layout, int(self.n_chains), self.intercept_, seed, *how)
 
@@ -246,7 +246,7 @@ CHOICES = {
     "sampler": ("auto", "gibbs", "mh"),
     "missing": ("train", "refuse"),
     "initial_chains": ("marginals", "uniform"),
-    "engine": ("numba", "spark", "torch"),
+    "engine": ("numba", "spark", "jax"),
 }
 
 

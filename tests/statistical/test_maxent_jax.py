@@ -1,64 +1,49 @@
-"""The PyTorch engine samples the law that the other engines sample, and learns what they learn."""
+"""The JAX engine samples the law that the other engines sample, and learns what they learn."""
 
-import importlib.util
-
+import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
 from chi_square import N, exact_positions, p_value_of
 
-from agglearn.errors import NotAvailable
 from agglearn.maxent import MaxEntClassifier
 from agglearn.maxent.enumeration import Enumeration
-from agglearn.maxent.torch_chains import TorchChains
-from agglearn.maxent.warming import tiny_tables
-
-HAS_TORCH = importlib.util.find_spec("torch") is not None
-needs_torch = pytest.mark.skipif(not HAS_TORCH, reason="PyTorch is not installed (`make torch` installs it)")
-
-
-@pytest.mark.skipif(HAS_TORCH, reason="PyTorch is installed")
-def test_without_torch_there_is_one_line():
-    with pytest.raises(NotAvailable, match="make torch"):
-        MaxEntClassifier(engine="torch").fit(tiny_tables())
+from agglearn.maxent.jax_chains import JaxChains
 
 
 def moved(world, sweeps, sampler="gibbs", sabotage=lambda chains: None) -> float:
     """p-value of where N chains are that started from the exact law."""
-    import torch
-
     layout, exact, mu, theta = world
-    chains = TorchChains(layout, N, exact.intercept, seed=11, sampler=sampler)
-    chains.positions = torch.as_tensor(exact_positions(world)).to(chains.positions)
+    chains = JaxChains(layout, N, exact.intercept, seed=11, sampler=sampler)
+    chains.parts = [jnp.asarray(part, jnp.int32) for part in np.array_split(exact_positions(world), len(chains.parts))]
     chains.set_weights(mu, theta)
     sabotage(chains)
     for step in range(sweeps):
         chains.sweep(step)
-    return p_value_of(world, chains.positions.cpu().numpy())
+    return p_value_of(world, chains.positions)
 
 
 def forget_one_pair(chains):
     """Feature 2 is drawn without a look at feature 0."""
-    k = len(chains.theta)
+    leading, k = list(chains.weights.leading), len(chains.weights.theta)
     for first in (0, k + 1):
-        chains.weights[2][first : first + chains.sizes[0]] = 0
+        leading[2] = leading[2].at[first : first + chains.shape.sizes[0]].set(0)
+    chains.weights = chains.weights._replace(leading=leading)
 
 
 def forget_the_label(chains):
-    chains.theta[:] = 0
+    chains.weights = chains.weights._replace(theta=jnp.zeros_like(chains.weights.theta))
 
 
 def forget_the_proposal(chains):
-    chains.log_q[:] = 0
+    chains.weights = chains.weights._replace(log_q=jnp.zeros_like(chains.weights.log_q))
 
 
-@needs_torch
 @pytest.mark.parametrize("sampler", ["gibbs", "mh"])
 def test_sweeps_leave_the_exact_law_invariant(world, sampler):
     assert moved(world, 5, sampler) > 1e-6
 
 
-@needs_torch
 @pytest.mark.parametrize(
     ("sampler", "sabotage"),
     [("gibbs", forget_one_pair), ("mh", forget_one_pair), ("gibbs", forget_the_label), ("mh", forget_the_proposal)],
@@ -67,11 +52,10 @@ def test_wrong_samplers_are_rejected(world, sampler, sabotage):
     assert moved(world, 5, sampler, sabotage) < 1e-6
 
 
-@needs_torch
 @pytest.mark.parametrize("marginalize", [True, False])
 def test_sums_are_those_of_the_exact_law(world, marginalize):
     layout, exact, mu, theta = world
-    chains = TorchChains(layout, N, exact.intercept, seed=3, start="uniform")
+    chains = JaxChains(layout, N, exact.intercept, seed=3, start="uniform")
     chains.set_weights(mu, theta)
     for step in range(30):
         counts, sums = chains.sweep(step, 2, marginalize)
@@ -80,10 +64,9 @@ def test_sums_are_those_of_the_exact_law(world, marginalize):
         assert np.all(np.abs(got - truth) < 6 * np.sqrt(truth) + 1)
 
 
-@needs_torch
 def test_training_agrees_with_the_compiled_engine(tables):
     how = {"n_chains": 20_000, "max_iter": 400, "l2_theta": 2.0, "random_state": 0}
-    a, b, again = (MaxEntClassifier(engine=e, **how).fit(tables) for e in ("numba", "torch", "torch"))
+    a, b, again = (MaxEntClassifier(engine=e, **how).fit(tables) for e in ("numba", "jax", "jax"))
     states = pd.DataFrame(Enumeration.of(tables).states.astype(str), columns=tables.names)
     p, q = (model.predict_proba(states)[:, 1] for model in (a, b))
     assert np.max(np.abs(p - q)) < 0.02
