@@ -8,7 +8,6 @@
 #   make clean       deletes everything generated; downloads stay
 #   make bench       speed beside named peers
 #   make spark       PySpark into .venv, for agglearn.spark and its tests (needs Java 17 or newer)
-#   make torch       PyTorch into .venv, for neural networks and CUDA devices
 #   make peers      what the benchmarks compare with: Private-PGM, OptBinning, DuckDB, Polars
 #   make docs       pages of all modules, classes and functions: results/api/index.html
 #   make web         the site and MLflow's pages in a browser, with screenshots (installs Chromium where it may)
@@ -23,7 +22,7 @@ BIN = $(VENV)/bin
 READY = $(VENV)/.ready
 EXTRAS = workflow networks privacy generic docs dev
 
-.PHONY: quick reproduce test ui retry prune clean bench spark torch peers docs web lint lock
+.PHONY: quick reproduce test ui retry prune clean bench spark peers docs web lint lock
 .DEFAULT_GOAL := reproduce
 
 $(READY): requirements.lock pyproject.toml workflow/scripts/setup.sh workflow/scripts/install.py
@@ -54,11 +53,6 @@ bench: $(READY)
 spark: $(READY)
 	@$(BIN)/python workflow/scripts/install.py --no-build-isolation --require-hashes -r requirements-spark.lock
 	@java -version >/dev/null 2>&1 || echo "agglearn: PySpark is installed, but there is no java; Spark needs Java 17 or newer" >&2
-
-# Whether PyTorch comes with CUDA depends on where pip finds it, hence a pin without hashes.
-torch: $(READY)
-	@$(BIN)/python -m pip --disable-pip-version-check --no-input --quiet install \
-	  $$($(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["torch"])')
 
 peers: $(READY)
 	@$(BIN)/python workflow/scripts/install.py -c requirements.lock \

@@ -7,11 +7,11 @@ the authors' code ends at on Adult. Compilation is not timed. Figures of the aut
 """
 
 import argparse
-import importlib.util
 import time
 import tracemalloc
 from pathlib import Path
 
+import jax
 import numba
 import numpy as np
 import pandas as pd
@@ -21,6 +21,7 @@ from agglearn.encoding import CategoricalEncoder, FrameEncoder
 from agglearn.evaluation import normalized_log_likelihood
 from agglearn.maxent import MaxEntClassifier
 from agglearn.maxent.chains import Chains
+from agglearn.maxent.jax_chains import JaxChains
 from agglearn.maxent.layout import Layout
 from agglearn.maxent.model import initial_mu
 from agglearn.observations import ContingencyTables
@@ -232,21 +233,15 @@ def papers_largest_run(measured: int = 30_000) -> None:
 
 
 def on_a_device(tables, n_chains: int, iterations: int) -> list[dict]:
-    """The same on a CUDA device, with all chains."""
-    if importlib.util.find_spec("torch") is None:
-        print("\nengine torch: not measured, PyTorch is not installed (`make torch`)")
-        return []
-    import torch
-
-    from agglearn.maxent.torch_chains import TorchChains
-
-    if not torch.cuda.is_available():
-        print("\nengine torch: not measured, there is no CUDA device")
+    """The same on an accelerator, with all chains."""
+    device = jax.devices()[0]
+    if device.platform == "cpu":
+        print("\nengine jax: not measured, JAX has no accelerator here")
         return []
     rows = []
     for sampler in ("gibbs", "mh"):
-        each = iteration(tables, n_chains, 2, sampler, TorchChains)
-        rows.append({"sampler": f"{sampler}, torch on {torch.cuda.get_device_name()}", "s/iteration": each})
+        each = iteration(tables, n_chains, 2, sampler, JaxChains)
+        rows.append({"sampler": f"{sampler}, jax on {device.device_kind}", "s/iteration": each})
         rows[-1] |= {"iterations/s": 1 / each, "minutes": each * iterations / 60}
     return rows
 

@@ -28,7 +28,6 @@ LONGEST = 80  # characters of the folder for temporary files: a socket's address
 LIBRARIES = (
     "jinja2", "matplotlib.backends.backend_svg", "matplotlib.figure", "mlflow.store.tracking.sqlalchemy_store", "numba", "pandas",
     "pyarrow.parquet", "scipy.optimize", "scipy.sparse", "scipy.stats", "sklearn.base", "sklearn.linear_model", "snakemake.script",
-    "torch._dynamo",  # optional; the first optimizer imports it
 )  # fmt: skip
 
 _started = []

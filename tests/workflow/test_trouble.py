@@ -41,7 +41,7 @@ def test_failed_and_missing_cells_are_stated(small):
     assert said['{"how": "raise"}'] == ("failed", "ZeroDivisionError: matrix is singular")
     assert said['{"how": "kill"}'] == ("failed", "the process was ended by SIGKILL (out of memory?)")
     assert said['{"how": "hang"}'] == ("failed", "stopped after the limit of 3 s")
-    assert said['{"how": "lack"}'] == ("unavailable", "torch is not installed")
+    assert said['{"how": "lack"}'] == ("unavailable", "pyspark is not installed")
     assert said['{"how": "stop"}'] == ("stopped", "> 8 s")
     assert said['{"how": "none"}'] == ("ok", None)
     traces = [p for p in small.results.glob("runs/*/traceback.txt") if "matrix is singular" in p.read_text()]

@@ -10,6 +10,7 @@ import numpy as np
 from agglearn.distribution import sets
 from agglearn.distribution.composed import BagModel
 from agglearn.errors import ConfigError, DataError
+from agglearn.networks import start_jax
 from agglearn.observations import Bags
 from agglearn.seeds import generator, seed
 
@@ -233,6 +234,7 @@ class PointNetClassifier(DeepSetsClassifier):
 
 def _modules():
     """The modules on JAX, imported when they are first needed."""
+    start_jax()
     from agglearn.distribution import modules
     from agglearn.networks import training
 

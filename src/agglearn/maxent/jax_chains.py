@@ -12,6 +12,7 @@ import numpy as np
 
 from agglearn.maxent.chains import proposals, starting_positions, wide_features
 from agglearn.maxent.layout import Layout
+from agglearn.networks import start_jax
 from agglearn.optional import require
 
 jax = require("jax", "networks")
@@ -63,6 +64,7 @@ class JaxChains:
     def __init__(
         self, layout: Layout, n: int, intercept: float, seed: int, start="marginals", sampler="gibbs", n_proposals=8
     ):  # fmt: skip
+        start_jax()
         self.layout, self.n, self.intercept, self.seed = layout, n, np.float32(intercept), seed
         tables = tuple((d, e, int(layout.cells[d, e])) for d, e in np.argwhere(layout.cells >= 0).tolist())
         self.shape = Shape(

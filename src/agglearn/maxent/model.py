@@ -62,7 +62,7 @@ class MaxEntClassifier(Estimator):
         falling (rare cells drift for very long). From then on the mean is taken, for as
         long as `average` says and until ten times as many chains as records were seen. 0 for never.
     engine : `numba` (this machine) or `spark` (chains in the active Spark session, see `agglearn.spark`), which give the
-        same weights, to the bit; `torch` (PyTorch, on a CUDA device where there is one), the same to Monte-Carlo error.
+        same weights, to the bit; `jax` (on JAX's default device, an accelerator where it has one), the same to Monte-Carlo error.
     random_state : seed, or None for a fresh one.
 
     Attributes

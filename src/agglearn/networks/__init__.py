@@ -4,3 +4,29 @@ A network is a function of weights (a dict of float32 arrays by name), a batch a
 hashable by its settings, so that compiled steps are used again. Only `layers` and `training` import JAX, and the methods
 import these when they train or predict.
 """
+
+import os
+
+from agglearn.optional import require
+
+THREADS = "PJRT_NPROC"  # JAX takes the size of its pool from it when it starts, and ignores OMP_NUM_THREADS
+
+
+def start_jax() -> None:
+    """Let JAX start with one thread on the processor, so that results do not depend on the number of cores.
+
+    Products of matrices add up in an order that depends on it. A program that has started JAX before, or has set
+    `PJRT_NPROC`, keeps its threads: results then agree to rounding.
+
+    Raises
+    ------
+    NotAvailable : JAX is not installed.
+    """
+    jax = require("jax", "networks")
+    if THREADS in os.environ:
+        return
+    os.environ[THREADS] = "1"
+    try:
+        jax.devices("cpu")
+    finally:
+        del os.environ[THREADS]

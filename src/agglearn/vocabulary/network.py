@@ -4,6 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from agglearn.networks import start_jax
+
 PLAIN = {"hidden": 128, "layers": 2, "rate": 1e-3, "clip": 10.0, "l2": 1e-6}  # the first settings tried
 ROWS = 1 << 14  # predicted at a time
 
@@ -52,6 +54,7 @@ def probabilities(weights: dict, clusters: np.ndarray, sizes) -> np.ndarray:
 
 def imported():
     """The modules on JAX, imported when they are first needed."""
+    start_jax()
     from agglearn.networks import training
     from agglearn.vocabulary import modules
 

@@ -111,7 +111,7 @@ class Planted(MeanThreshold):
         if self.how == "hang":
             time.sleep(600)
         if self.how == "lack":
-            raise NotAvailable("torch is not installed")
+            raise NotAvailable("pyspark is not installed")
         if self.how == "stop":
             raise Stopped("> 8 s")
         if self.how == "slow":

@@ -1,0 +1,116 @@
+"""Networks in processes of their own: forks, threads, a program's choice of 64 bits, and JAX missing."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from agglearn.nursery import limited
+
+PREAMBLE = """
+import os, sys, warnings
+import numpy as np
+warnings.simplefilter("error")
+
+def digest(whole=False):
+    import hashlib
+    from agglearn.distribution import DeepSetsRegressor
+    from agglearn.observations import Bags
+    rng = np.random.default_rng(0)
+    x, offsets = rng.normal(size=(96 * 256, 8)).astype(np.float32), np.arange(0, 96 * 256 + 1, 256)
+    bags = Bags(x, offsets, target=rng.normal(size=96))
+    settings = dict(features=(40, 60), regressor=(20,), steps=12, batch_size=48, dropout=0.2, pooling="attention")
+    model = DeepSetsRegressor(random_state=1, **settings).fit(bags)
+    return (model.weights_, model.predict(bags)) if whole else hashlib.sha256(model.predict(bags).tobytes()).hexdigest()
+"""
+
+
+def run(code: str, **environment) -> str:
+    call = [sys.executable, "-c", PREAMBLE + code]
+    done = subprocess.run(call, capture_output=True, text=True, env=os.environ | environment, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def one_thread() -> tuple[str, int]:
+    """Digest of predictions, and threads of JAX's pool."""
+    return run_with(1)
+
+
+def run_with(threads: int, **environment) -> tuple[str, int]:
+    code = """
+from pathlib import Path
+pool = lambda: sum("XLAEigen" in p.read_text() for p in Path("/proc/self/task").glob("*/comm"))
+print(digest(), pool())
+"""
+    digest, pool = run(code, **limited(threads), **environment).split()
+    return digest, int(pool)
+
+
+@pytest.mark.parametrize("threads", [2, 4])
+def test_results_do_not_depend_on_the_threads_of_a_job(one_thread, threads):
+    assert run_with(threads) == one_thread
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts threads in /proc")
+def test_one_thread_computes_and_more_would_change_results(one_thread):
+    """What `start_jax` is there for; where more threads give the same numbers, it may go."""
+    digest, pool = run_with(1, PJRT_NPROC="4")
+    assert digest != one_thread[0]
+    assert one_thread[1] <= 1 < pool
+
+
+def test_a_program_may_have_chosen_64_bits():
+    code = "weights, y = digest(True)\nassert {v.dtype for v in weights.values()} == {np.dtype(np.float32)}\nprint(*y)"
+    plain, wide = (np.array(run(code, JAX_ENABLE_X64=flag).split(), float) for flag in ("0", "1"))
+    np.testing.assert_allclose(wide, plain, rtol=1e-4, atol=1e-5)
+
+
+def test_importing_the_methods_imports_no_jax():
+    run("import agglearn.distribution, agglearn.vocabulary, agglearn.maxent\nassert 'jax' not in sys.modules")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_process_that_imported_jax_forks_silently_and_its_children_train(one_thread):
+    """As the nursery and `running.in_children` do; two children, one after the other."""
+    code = """
+import jax, optax
+for _ in range(2):
+    pid = os.fork()
+    if pid == 0:
+        print(digest(), flush=True)
+        os._exit(0)
+    assert os.waitpid(pid, 0)[1] == 0
+from jax._src import xla_bridge
+assert not xla_bridge.backends_are_initialized()
+"""
+    assert run(code, **limited(1)).split() == [one_thread[0]] * 2
+
+
+def test_without_jax_every_method_names_the_extra():
+    code = """
+sys.modules["jax"] = None
+import pandas as pd
+from agglearn.distribution import DeepSetsRegressor
+from agglearn.errors import NotAvailable
+from agglearn.maxent import MaxEntClassifier
+from agglearn.maxent.warming import tiny_tables
+from agglearn.observations import Records
+from agglearn.vocabulary import NetworkOnClusters, OptimalQuantizer
+records = Records.from_records(pd.DataFrame({"a": list("xyz") * 20, "y": [0, 1] * 30}), "y")
+for fit in (
+    lambda: DeepSetsRegressor().fit([np.ones((2, 2))] * 9, np.arange(9.0)),
+    lambda: MaxEntClassifier(engine="jax").fit(tiny_tables()),
+    lambda: NetworkOnClusters(OptimalQuantizer(2)).fit(records),
+):
+    try:
+        fit()
+    except NotAvailable as error:
+        print(error)
+"""
+    line = "jax is not installed; install it with `pip install 'agglearn[networks]'`\n"
+    assert run(code) == 3 * line
