@@ -70,10 +70,6 @@ def test_a_program_may_have_chosen_64_bits():
     np.testing.assert_allclose(wide, plain, rtol=1e-4, atol=1e-5)
 
 
-def test_importing_the_methods_imports_no_jax():
-    run("import agglearn.distribution, agglearn.vocabulary, agglearn.maxent\nassert 'jax' not in sys.modules")
-
-
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 def test_a_process_that_imported_jax_forks_silently_and_its_children_train(one_thread):
     """As the nursery and `running.in_children` do; two children, one after the other."""
