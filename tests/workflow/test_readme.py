@@ -1,0 +1,52 @@
+"""Every code block of the README runs. What takes long is tried: make and Snakemake plan it, pip finds what it installs."""
+
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from readme_blocks import LONG, ROOT, blocks, commands, minute
+
+LONG_COMMANDS = [c for b in blocks() if b.is_long for c in commands(b)]
+
+
+def environ() -> dict[str, str]:
+    return os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT / "src")}
+
+
+def test_every_block_names_its_language_and_is_run_one_way():
+    assert {b.language for b in blocks()} == {"sh", "python"}
+    assert [b.language for b in minute()] == ["python", "sh", "sh"]
+    assert all(c.split()[0] in LONG for c in LONG_COMMANDS)
+    assert LONG_COMMANDS[0] == "make quick"
+
+
+@pytest.mark.slow
+def test_the_minute_on_data_inside_scikit_learn(tmp_path):
+    outputs = [block.run(tmp_path, environ()) for block in minute()]
+    assert outputs[0].strip() in minute()[0].text  # the printed value is the one that the README states
+    assert {p.name for p in tmp_path.iterdir()} == {
+        "train.csv", "new.csv", "tables", "model", "predictions.csv", "clusters.csv", "noisy", "private-model",
+    }  # fmt: skip
+    assert len((tmp_path / "predictions.csv").read_text().split()) == len(
+        (tmp_path / "new.csv").read_text().splitlines()
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", LONG_COMMANDS)
+def test_long_commands_can_be_planned(command, tmp_path):
+    program, *arguments = shlex.split(command)
+    if program == "make":
+        call = ["make", "-n", *arguments]
+    elif program == "snakemake":
+        quick = [f"results={tmp_path}/results"]
+        more = quick if "--config" in arguments else ["--config", *quick]
+        call = ["snakemake", *arguments, *more, "--dry-run", "--quiet"]
+    else:
+        assert arguments == ["install", "."]
+        call = ["pip", "install", "--dry-run", "--no-deps", "--no-build-isolation", "--quiet", "."]
+    finished = subprocess.run(call, cwd=ROOT, env=environ(), capture_output=True, text=True)
+    assert finished.returncode == 0, finished.stderr
