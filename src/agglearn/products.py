@@ -157,7 +157,7 @@ def make(
 def _before(out) -> dict:
     """Manifest of the product that is there and `ok`; empty where there is none."""
     try:
-        found = manifest(out)
+        old = manifest(out)
     except (OSError, ValueError):
         return {}
-    return found if found["status"] == "ok" else {}
+    return old if old["status"] == "ok" else {}

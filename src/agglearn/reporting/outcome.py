@@ -38,11 +38,11 @@ def lines(results, folder, experiments=None, failed: bool = False) -> list[str]:
     failed : whether jobs ended with errors, which are then named.
     """
     folder = Path(folder)
-    names, found = _rendered(folder, experiments), problems(results, folder, experiments)
-    said = found["failed"][:10]
-    if len(found["failed"]) > 10:
-        said.append(f"… and {len(found['failed']) - 10} more")
-    said += found["stopped"] + found["unavailable"]
+    names, without = _rendered(folder, experiments), problems(results, folder, experiments)
+    said = without["failed"][:10]
+    if len(without["failed"]) > 10:
+        said.append(f"… and {len(without['failed']) - 10} more")
+    said += without["stopped"] + without["unavailable"]
     for path in sorted((folder / "tracking").glob("*.json")):
         receipt = json.loads(path.read_text())
         if receipt["status"] != "ok":
@@ -53,9 +53,9 @@ def lines(results, folder, experiments=None, failed: bool = False) -> list[str]:
         said.append(f"tables: {folder}/tables/ ({len(names)} experiments), figures: {folder}/figures/")
     if (folder / "site/index.html").exists():
         said.append(f"read them at {folder}/site/index.html")
-    if found["unavailable"] or found["failed"]:
+    if without["unavailable"] or without["failed"]:
         said.append(
-            f"{len(found['unavailable'])} data sets or packages not available, {len(found['failed'])} cells, tables, figures "
+            f"{len(without['unavailable'])} data sets or packages not available, {len(without['failed'])} cells, tables, figures "
             "or claims failed; `make retry` tries these again"
         )
     return said
@@ -97,14 +97,14 @@ def _without_result(folder: Path, name: str) -> list[tuple]:
     """`CELL`, status and reason of each cell of a table that lacks a run."""
     with open(folder / f"tables/{name}.csv", newline="") as handle:
         rows = list(csv.DictReader(handle))
-    found = set()
+    cells = set()
     for row in rows:
         status, reason = row["status"], row["reason"]
         if status == "ok" and (some := re.match(r"\d+ seeds (\w+): ", reason)):
             status = some.group(1)
         if status != "ok":
-            found.add((*(row[field] for field in CELL), status, reason))
-    return sorted(found)
+            cells.add((*(row[field] for field in CELL), status, reason))
+    return sorted(cells)
 
 
 def _lacking(results: Path, dataset: str, reason: str, names: list[str]) -> str:
