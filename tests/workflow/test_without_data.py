@@ -31,7 +31,6 @@ def two_methods_each(folder) -> dict:
 
 def test_every_experiment_without_any_data(tmp_path, cache):
     project = Project(tmp_path, cache)
-    project.overlay["cache"] = str(tmp_path / "cache")  # compiled kernels are few here
     project.overlay["experiments"] = two_methods_each(project.folder)
     outcome = project.run()
     assert outcome.status == 0, outcome.text[-3000:]
