@@ -1,0 +1,71 @@
+"""The wheel by itself, in an empty environment: it installs, imports, and runs the README's minute without the workflow."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from readme_blocks import ROOT, minute
+
+from agglearn import __version__
+from agglearn.diagnosis import ask_index
+
+WORKFLOW = ("snakemake", "mlflow", "matplotlib", "jsonschema", "jinja2", "pydantic", "statsmodels")
+INSTALL = ROOT / "workflow/scripts/install.py"
+
+
+def call(*arguments, **more) -> str:
+    finished = subprocess.run([str(a) for a in arguments], capture_output=True, text=True, **more)
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    return finished.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory) -> Path:
+    """The wheel, built from a copy of what it is made of."""
+    source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
+    shutil.copytree(ROOT / "src/agglearn", source / "src/agglearn", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check")
+    call(*pip, "wheel", "--no-deps", "--no-build-isolation", "--quiet", "--wheel-dir", out, source)
+    [path] = out.glob("agglearn-*.whl")
+    return path
+
+
+@pytest.fixture(scope="module")
+def environment(wheel, tmp_path_factory) -> dict[str, str]:
+    """Variables of an environment that holds the wheel, the extra `privacy` and their dependencies, as new as allowed."""
+    if ask_index(10) != "answers":
+        pytest.skip("the package index does not answer")
+    folder = tmp_path_factory.mktemp("empty") / "venv"
+    call(sys.executable, "-m", "venv", folder)
+    call(folder / "bin/python", INSTALL, f"{wheel}[privacy]")
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "VIRTUAL_ENV"))}
+    return clean | {"PATH": f"{folder}/bin:/usr/bin:/bin", "NUMBA_CACHE_DIR": str(folder.parent / "numba")}
+
+
+@pytest.mark.slow
+def test_the_minute_runs_without_the_workflow(environment, tmp_path):
+    code = f"from importlib.util import find_spec; print(*(n for n in {WORKFLOW} if find_spec(n)))"
+    assert call("python", "-c", code, env=environment, cwd=tmp_path).split() == []
+    for block in minute():
+        block.run(tmp_path, environment)
+    assert (tmp_path / "private-model/model.json").is_file()
+
+
+@pytest.mark.slow
+def test_version_doctor_and_what_needs_an_extra(environment, tmp_path):
+    assert call("agglearn", "--version", env=environment).split() == ["agglearn", __version__]
+    report = call("agglearn", "doctor", "--offline", env=environment, cwd=tmp_path)
+    assert "pip install 'agglearn[workflow]'" in report
+    assert "pip install 'agglearn[privacy]'" not in report
+    packages = ("maxent", "vocabulary", "collective", "proportions", "distribution", "labelsums", "observations")
+    call("python", "-c", "\n".join(f"import agglearn.{p}" for p in packages), env=environment, cwd=tmp_path)
+    code = "import agglearn.maxent.jax_chains"
+    failed = subprocess.run(["python", "-c", code], env=environment, cwd=tmp_path, capture_output=True, text=True)
+    assert failed.stderr.splitlines()[-1].endswith(
+        "jax is not installed; install it with `pip install 'agglearn[networks]'`"
+    )
