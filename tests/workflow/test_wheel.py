@@ -35,14 +35,16 @@ def wheel(tmp_path_factory) -> Path:
     return path
 
 
-@pytest.fixture(scope="module")
-def environment(wheel, tmp_path_factory) -> dict[str, str]:
-    """Variables of an environment that holds the wheel, the extra `privacy` and their dependencies, as new as allowed."""
+@pytest.fixture(scope="module", params=["highest", "lowest-direct"])
+def environment(request, wheel, tmp_path_factory) -> dict[str, str]:
+    """Variables of an environment that holds the wheel, the extra `privacy` and their dependencies, as new or as old as allowed."""
     if ask_index(10) != "answers":
         pytest.skip("the package index does not answer")
+    if request.param == "lowest-direct" and sys.version_info >= (3, 12):
+        pytest.skip("the lowest versions have wheels for Python 3.11 only")
     folder = tmp_path_factory.mktemp("empty") / "venv"
     call(sys.executable, "-m", "venv", folder)
-    call(folder / "bin/python", INSTALL, f"{wheel}[privacy]")
+    call(folder / "bin/python", INSTALL, "--resolution", request.param, f"{wheel}[privacy]")
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "VIRTUAL_ENV"))}
     return clean | {"PATH": f"{folder}/bin:/usr/bin:/bin", "NUMBA_CACHE_DIR": str(folder.parent / "numba")}
 

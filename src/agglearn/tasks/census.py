@@ -211,7 +211,7 @@ def votes_per_region(persons: Persons, election: int) -> np.ndarray:
         raise ConfigError(f"election: there are no votes of {election}; there are {', '.join(known) or 'none'}")
     votes = persons.regions[[f"R_{election}", f"D_{election}"]].to_numpy(float)
     size = persons.regions["citizens"].to_numpy(float)
-    votes *= np.minimum(1, size / np.maximum(votes.sum(axis=1), 1))[:, None]
+    votes = votes * np.minimum(1, size / np.maximum(votes.sum(axis=1), 1))[:, None]
     return np.column_stack([size - votes.sum(axis=1), votes])
 
 
