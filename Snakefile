@@ -35,6 +35,7 @@ if workflow.is_main_process and not workflow.output_settings.dryrun:
 # What the command line does not limit. A job that is expected to take more than there is runs alone.
 if workflow.is_main_process:
     workflow.register_resource("tracking", 1)  # one writer to MLflow
+    workflow.register_resource("site", 1)  # and one to the site
     if workflow.local_exec and not {"mem", "mem_mb", "mem_mib"} & {*workflow.global_resources}:
         workflow.register_resource("mem_mb", machine.memory_bytes() // memory.MB)
 
@@ -50,6 +51,7 @@ wildcard_constraints:
     dataset="[a-z0-9_]+",
     batch="[A-Za-z0-9_.-]+",
     target="[a-z0-9_]+",
+    source="|".join(plan.sources()),
 
 
 localrules:

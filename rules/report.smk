@@ -64,13 +64,31 @@ rule judge:
         "../workflow/scripts/stage.py"
 
 
+# The site of all sources that are done so far, made when one more is.
+rule page:
+    input:
+        source_results,
+    output:
+        f"{S}/site/{{source}}.html",
+    log:
+        f"{R}/logs/page/{{source}}.log",
+    priority: urgency
+    conda:
+        "../environment.yml"
+    resources:
+        mem_mb=memory.FLOOR,
+        site=1,
+    script:
+        "../workflow/scripts/stage.py"
+
+
 rule site:
     input:
-        tables(plan.experiments),
+        pages(plan.sources()),
         receipts(plan.experiments),
         f"{S}/claims.json",
     output:
-        directory(f"{S}/site"),
+        f"{S}/site/index.html",
     log:
         f"{R}/logs/site.log",
     conda:

@@ -22,6 +22,15 @@ def receipts(names):
     return [f"{S}/tracking/{e}.json" for e in names]
 
 
+def pages(sources):
+    return [f"{S}/site/{s}.html" for s in sources]
+
+
+def source_results(wildcards):
+    names = plan.named(wildcards.source)
+    return tables(names) + measurements(names)
+
+
 def outcome(target):
     return f"{S}/outcome/{target}.txt"
 
@@ -29,7 +38,7 @@ def outcome(target):
 def belonging(wildcards):
     """Everything that a target stands for; the outcome is written after it."""
     names = plan.named(wildcards.target)
-    shared = [f"{S}/claims.json", f"{S}/site"] if wildcards.target == "all" else []
+    shared = [f"{S}/claims.json", f"{S}/site/index.html"] if wildcards.target == "all" else []
     return measurements(names) + tables(names) + receipts(names) + shared
 
 
@@ -39,7 +48,9 @@ def urgency(wildcards):
     users = [
         (plan.sources().index(e["source"]), e.get("budget", 0) if "experiment" in named else 0)
         for n, e in plan.experiments.items()
-        if named.get("experiment", n) == n and named.get("dataset", next(iter(e["datasets"]))) in e["datasets"]
+        if named.get("source", e["source"]) == e["source"]
+        and named.get("experiment", n) == n
+        and named.get("dataset", next(iter(e["datasets"]))) in e["datasets"]
     ]
     place, budget = min(users)
     return 1000 * (len(plan.sources()) - place) + max(0, 999 - budget)

@@ -5,6 +5,7 @@ import resource
 import sys
 import time
 import traceback
+from collections.abc import Iterable
 from pathlib import Path
 
 from agglearn import memory, products, source
@@ -174,12 +175,27 @@ def judge(job, terminal=sys.stderr) -> None:
     products.write_json(job.output[0], judge_all(job.config["claims"], plan, job.config["scale_folder"]))
 
 
+def page(job, terminal=sys.stderr) -> None:
+    """The pages of the sources that are done so far, with their verdicts."""
+    from agglearn.reporting.claims import judge_all
+
+    plan, folder = Plan(job.config), Path(job.config["scale_folder"])
+    sources = [s for s in plan.sources() if all((folder / f"tables/{n}.csv").exists() for n in plan.named(s))]
+    done = Plan(job.config | {"run": [n for s in sources for n in plan.named(s)]})
+    claims = {n: c for n, c in job.config["claims"].items() if c["experiment"] in done.experiments}
+    _pages(job, done, judge_all(claims, done, folder), [s for s in plan.sources() if s not in sources])
+
+
 def site(job, terminal=sys.stderr) -> None:
     """The pages that people read."""
+    _pages(job, Plan(job.config), products.read_json(Path(job.config["scale_folder"]) / "claims.json"))
+
+
+def _pages(job, plan: Plan, claims: list[dict], unfinished: Iterable[str] = ()) -> None:
     from agglearn.reporting.site import build
 
-    with products.atomic_dir(job.output[0]) as out:
-        build(Plan(job.config), Path(job.config["scale_folder"]), out, ROOT)
+    with products.atomic_dir(Path(job.output[0]).parent) as out:
+        build(plan, claims, Path(job.config["scale_folder"]), out, ROOT, unfinished)
 
 
 def conclude(job, terminal=sys.stderr) -> None:
@@ -194,4 +210,4 @@ def conclude(job, terminal=sys.stderr) -> None:
         out.write_text("\n".join(outcome.lines(*places, names)) + "\n")
 
 
-STAGES = {stage.__name__: stage for stage in (fetch, prepare, observe, fit, render, track, judge, site, conclude)}
+STAGES = {stage.__name__: stage for stage in (fetch, prepare, observe, fit, render, track, judge, page, site, conclude)}

@@ -78,7 +78,7 @@ def way(tmp_path, monkeypatch):
             paths = [tmp_path / f"measurements/{name}/{b}.parquet" for b in plan.batches(name)]
             stages.render(job(config, "render", [], paths, experiment=name))
         stages.judge(job(config, "judge", [tmp_path / "claims.json"]))
-        stages.site(job(config, "site", [tmp_path / "site"]))
+        stages.site(job(config, "site", [tmp_path / "site/index.html"]))
         stages.conclude(job(config, "conclude", [tmp_path / "outcome/all.txt"], target="all"))
         return plan
 

@@ -34,7 +34,7 @@ def jobs_of(plan):
 def plan(project):
     project.path("experiments/other").write_text("extends: trial\nsource: vocabulary\nbudget: 80\n")
     project.edit("experiments/trial", lambda e: e.update(budget=20))
-    return Plan(configuration.load(project.base, {"run": ["other", "trial"]}))
+    return Plan(configuration.load(project.base, {"run": ["other", "trial"]}) | {"scale_folder": "results"})
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_every_source_ends_with_a_line(plan, run):
         lines.append(tracked.finish(job.jobid))
     said = [line for line in lines if line]
     assert sorted(line.split()[0] for line in said) == ["maxent", "vocabulary"]
-    assert all("done, 5 jobs" in line for line in said)
+    assert all(line.endswith(f"done 1 s after the start: results/site/{line.split()[0]}.html") for line in said)
 
 
 def test_time_left_is_that_of_the_source(plan, run):

@@ -33,7 +33,9 @@ def test_few_lines_and_the_last_ones_say_where_everything_is(small):
     lines = outcome.text.splitlines()
     assert len(lines) < 40
     assert "Finished jobid" not in outcome.text
-    assert any(line.startswith("agglearn: spike  done, ") for line in lines)
+    done = [line for line in lines if line.startswith("agglearn: spike  done ")]
+    assert len(done) == 1
+    assert done[0].endswith(": results/site/spike.html")
     assert outcome.said[-1] == "agglearn: read them at results/site/index.html"
     [log] = [line.removeprefix("agglearn: whole log: ") for line in outcome.said if "whole log" in line]
     assert "Finished jobid" in (small.folder / log).read_text()
@@ -54,7 +56,8 @@ def test_a_job_that_fails_is_one_line_with_its_log(small):
 def test_an_interrupt_ends_every_process(small):
     plant(small, "hang")
     process = small.start(*OUTPUT, start_new_session=True)
-    while not any(r["method"] == "threshold" for r in small.records()):
+    while not (small.results / "logs/fit/spike_regions/regions.log").exists():
+        assert process.poll() is None
         time.sleep(0.1)
     os.killpg(process.pid, signal.SIGINT)
     text, _ = process.communicate(timeout=120)
@@ -67,3 +70,22 @@ def test_an_interrupt_ends_every_process(small):
         time.sleep(0.1)
     else:
         raise AssertionError("processes are left")
+
+
+def test_the_page_of_a_source_is_there_while_another_one_runs(small):
+    plant(small, "hang")
+    small.overlay["experiments"]["spike_regions"]["source"] = "whiskers"  # after spike
+    process = small.start(*OUTPUT, start_new_session=True)
+    index = small.results / "site/index.html"
+    while not index.exists():
+        assert process.poll() is None
+        time.sleep(0.1)
+    assert "Markov chain" in (small.results / "site/spike.html").read_text()
+    assert "still at work on: whiskers" in index.read_text()
+    os.killpg(process.pid, signal.SIGINT)
+    process.communicate(timeout=120)
+    small.overlay["experiments"]["spike_regions"]["methods"].pop("planted")
+    assert small.run(*OUTPUT).status == 0
+    assert "still at work" not in index.read_text()
+    assert (small.results / "site/whiskers.html").exists()
+    assert "nothing to be done" in small.run(*OUTPUT).text.lower()

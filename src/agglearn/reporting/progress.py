@@ -91,7 +91,7 @@ class Progress:
         part.worked += work
         passed = now - self._start
         if part.done == part.jobs:
-            line = f"done, {part.jobs} jobs, {duration(passed)} after the start"
+            line = f"done {duration(passed)} after the start: {self.plan.config['scale_folder']}/site/{source}.html"
         elif now - self._last >= max(SHORTEST_GAP, passed / 10):
             line = f"{part.done} of {part.jobs} jobs{self._left(part, passed)}"
         else:

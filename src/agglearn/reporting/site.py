@@ -4,6 +4,7 @@ Everything a page needs lies in the folder; it can be opened from disk or copied
 """
 
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
@@ -21,10 +22,17 @@ from agglearn.running import commit
 from agglearn.text import bytes_text
 
 
-def build(plan: Plan, results: Path, out: Path, base: Path) -> None:
-    """Write the site into an empty folder; `base` is the project's root."""
+def build(plan: Plan, claims: list[dict], results: Path, out: Path, base: Path, unfinished: Iterable[str] = ()) -> None:
+    """Write the site of a plan into an empty folder.
+
+    Parameters
+    ----------
+    claims : verdicts, as `judge_all` returns them.
+    results : the scale's folder, with tables, figures and measurements.
+    out : the empty folder; base : the project's root.
+    unfinished : sources that are still being worked on.
+    """
     pages = Environment(loader=PackageLoader("agglearn.reporting"), autoescape=True, undefined=StrictUndefined)
-    claims = products.read_json(results / "claims.json")
     experiments = {n: _experiment(plan, n, results, out) for n in plan.experiments}
     sources = []
     for name in plan.sources():
@@ -43,6 +51,7 @@ def build(plan: Plan, results: Path, out: Path, base: Path) -> None:
         "commit": commit(),
         "scale": plan.config["scale"],
         "sources": sources,
+        "unfinished": list(unfinished),
         "datasets": _datasets(plan, base),
         "outcome": [
             x
@@ -50,11 +59,11 @@ def build(plan: Plan, results: Path, out: Path, base: Path) -> None:
             if not x.startswith(("tables:", "read them"))
         ],
     }
-    for page in ("index.html", "data.html"):
-        (out / page).write_text(pages.get_template(page).render(**context))
     for source in sources:
         page = pages.get_template("source.html").render(source=source, **context)
         (out / f"{source['name']}.html").write_text(page)
+    for page in ("data.html", "index.html"):  # the index is never older than what it links
+        (out / page).write_text(pages.get_template(page).render(**context))
     shutil.copy(Path(__file__).parent / "templates/style.css", out / "style.css")
 
 
