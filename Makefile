@@ -8,8 +8,8 @@
 #   make clean       deletes everything generated; downloads stay
 #   make bench       speed beside named peers
 #   make spark       PySpark into .venv, for agglearn.spark and its tests (needs Java 17 or newer)
-#   make peers      what the benchmarks compare with: Private-PGM, OptBinning, DuckDB, Polars
-#   make docs       pages of all modules, classes and functions: results/api/index.html
+#   make peers       what the benchmarks compare with: Private-PGM, OptBinning, DuckDB, Polars
+#   make docs        pages of all modules, classes and functions: results/api/index.html
 #   make web         the site and MLflow's pages in a browser, with screenshots (installs Chromium where it may)
 #   make lint        style of code and workflow
 #   make lock        new pins from pyproject.toml
