@@ -72,7 +72,7 @@ class Estimator(BaseEstimator):
 
         Raises
         ------
-        DataError : an attribute is missing, of another type or of another shape.
+        ValueError : an attribute is missing, of another type or of another shape.
         """
 
     def save(self, folder) -> None:

@@ -217,7 +217,7 @@ def expect(model, **expected) -> None:
 
     Raises
     ------
-    DataError : an attribute is missing, of another type or of another shape.
+    ValueError : an attribute is missing, of another type or of another shape.
     """
     for name, what in expected.items():
         value, place = getattr(model, name, None), f"{type(model).__name__}.{name}"
@@ -230,13 +230,13 @@ def expect(model, **expected) -> None:
 def _check_type(value, expected: type, place: str) -> None:
     allowed = (int, float) if expected is float else expected
     if not isinstance(value, allowed) or (isinstance(value, bool) and expected is not bool):
-        raise DataError(f"{place}: must be of type {expected.__name__}, not {type(value).__name__}")
+        raise ValueError(f"{place}: must be of type {expected.__name__}, not {type(value).__name__}")
 
 
 def _check_array(value, kinds: str, shape: tuple, place: str) -> None:
     if not (isinstance(value, np.ndarray) and value.dtype.kind in kinds):
-        raise DataError(
+        raise ValueError(
             f"{place}: must be an array of kind {kinds}, not {getattr(value, 'dtype', type(value).__name__)}"
         )
     if value.ndim != len(shape) or any(e not in (None, n) for e, n in zip(shape, value.shape, strict=True)):
-        raise DataError(f"{place}: has shape {value.shape}, expected {shape}")
+        raise ValueError(f"{place}: has shape {value.shape}, expected {shape}")

@@ -5,7 +5,6 @@ from sklearn.cluster import kmeans_plusplus
 
 from agglearn.distribution.embedding import Embedding
 from agglearn.distribution.kernels import histogram_sums, largest
-from agglearn.errors import DataError
 from agglearn.persistence import expect
 from agglearn.seeds import seed
 
@@ -37,7 +36,7 @@ class BagOfWordsEmbedding(Embedding):
         expect(self, n_features_in_=int, n_sums_=int)
         expect(self, centres_=("f", (self.n_sums_, self.n_features_in_)))
         if not np.isfinite(self.centres_).all():
-            raise DataError("BagOfWordsEmbedding.centres_: must be finite")
+            raise ValueError("BagOfWordsEmbedding.centres_: must be finite")
 
     def _sums(self, x, weights, offsets):
         out = np.zeros((len(offsets) - 1, self.n_sums_), np.float32)

@@ -227,7 +227,7 @@ class FrameEncoder:
 
     @classmethod
     def from_dict(cls, state: list[dict]) -> "FrameEncoder":
-        """The encoder that `to_dict` described; DataError where a description has wrong types or impossible codes."""
+        """The encoder that `to_dict` described; ValueError where a description has wrong types or impossible codes."""
         for s in state:
             _check_description(s)
         return cls(tuple(_feature(s) for s in state))
@@ -254,12 +254,12 @@ def _check_description(state: dict) -> None:
         isinstance(state.get(key, 1), int) and 1 <= state.get(key, 1) < 1 << 31 for key in ("coded", "buckets")
     )
     if not right:
-        raise DataError(f"feature {state.get('name')!r}: its description has values of a wrong type or size")
+        raise ValueError(f"feature {state.get('name')!r}: its description has values of a wrong type or size")
     edges, codes = state.get("edges", []), state.get("codes", [])
     if any(not a < b for a, b in itertools.pairwise(edges)):
-        raise DataError(f"feature {state['name']!r}: its edges do not ascend")
+        raise ValueError(f"feature {state['name']!r}: its edges do not ascend")
     if codes and not 0 <= min(codes) <= max(codes) < len(state["labels"]):
-        raise DataError(f"feature {state['name']!r}: it has codes outside its {len(state['labels'])} modalities")
+        raise ValueError(f"feature {state['name']!r}: it has codes outside its {len(state['labels'])} modalities")
 
 
 def _feature(state: dict) -> FeatureEncoder:

@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.base import clone
 
-from agglearn.errors import ConfigError, DataError
+from agglearn.errors import ConfigError
 from agglearn.estimator import Estimator
 from agglearn.evaluation.metrics import log_likelihood
 from agglearn.maxent.cells import Cells, table_keys
@@ -97,7 +97,7 @@ class LogisticSkyline(Estimator):
             or self.cells_bounds_[-1] != len(self.coef_)
             or (np.diff(self.cells_bounds_) < 0).any()
         ):
-            raise DataError(f"LogisticSkyline.cells_bounds_: must ascend from 0 to {len(self.coef_)}")
+            raise ValueError(f"LogisticSkyline.cells_bounds_: must ascend from 0 to {len(self.coef_)}")
 
     def predict_proba(self, frame) -> np.ndarray:
         """(n, 2) probabilities of both labels for raw columns, matched by name; cells never seen add nothing."""
