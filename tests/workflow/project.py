@@ -53,6 +53,7 @@ class Project:
         path.write_text(yaml.safe_dump(self.overlay))
         command = [sys.executable, "-m", "snakemake", "--cores", "2", *arguments, "--configfile", str(path)]
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("NUMBA", "AGGLEARN", "PIP_"))} | OFFLINE
+        environment["PYTHONPATH"] = str(self.folder / "src")  # Snakemake loads our logger before it reads the Snakefile
         return subprocess.Popen(
             command,
             cwd=self.folder,
