@@ -59,7 +59,7 @@ def releases(n: int = 50_000) -> None:
     bags = CountedBags.from_records(encoder, frame, y, 10, np.random.default_rng(0))
     numbers = {
         "contingency tables": (2 * sum(t.counts.size for t in tables.tables.values()), lambda how: release_tables(
-            tables, 1.0, 1e-6, draw=how)),
+            tables, 1.0, 1e-6, accept_learned_schema=True, draw=how)),
         "label sums": (len(sums.sums), lambda how: sums.private(1.0, 1e-6, draw=how)),
         "bag counts": (len(bags.counts), lambda how: release_bag_counts(bags, 1.0, draw=how)),
     }  # fmt: skip

@@ -72,3 +72,14 @@ def people(n: int = 400, seed: int = 0) -> pd.DataFrame:
     score = frame.age / 20 - 2.5 + (frame.job == "nurse")
     frame["y"] = (rng.random(n) < 1 / (1 + np.exp(-score))).astype(int)
     return frame
+
+
+PEOPLE_SCHEMA = """
+reviewed: true
+label: {column: y, positive: '1', negative: '0'}
+features:
+  age: {edges: [30, 40, 50, 60], missing: false}
+  job: {values: [cook, nurse, clerk], missing: true}
+  home: {values: [own, rent], missing: true}
+  zone: {values: ['11', '22', '33'], missing: false}
+"""

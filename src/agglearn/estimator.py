@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from agglearn.errors import DataError, NoiseIgnored
-from agglearn.observations import NoiseSpec, Observation
+from agglearn.observations import ContingencyTables, NoiseSpec, Observation
 from agglearn.observations.base import prepared, reading
 from agglearn.persistence import read_model, write_model
 
@@ -45,6 +45,8 @@ class Estimator(BaseEstimator):
             raise DataError(
                 f"{type(self).__name__} learns from {self.observes.__name__}, not from {type(observation).__name__}"
             )
+        if isinstance(observation, ContingencyTables):
+            observation.check_labels()
         if (wrong := self.noise_ignored(observation)) and not _WITHIN.get():
             warnings.warn(wrong, NoiseIgnored, stacklevel=2)
         outer = _WITHIN.set(True)

@@ -6,9 +6,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from samples import people
+from samples import PEOPLE_SCHEMA, people
 
-from agglearn.encoding import FrameEncoder
+from agglearn.encoding import FrameEncoder, Schema
 from agglearn.errors import ConfigError, DataError, PrivacyWarning
 from agglearn.observations import Bags, ContingencyTables, CountedBags, FlowCounts, LabelSums
 from agglearn.observations.halves import coins
@@ -22,7 +22,7 @@ def released() -> dict:
     """{what: (ε, δ, more) → its release}, of 400 records each."""
     frame = people(N)
     x, y = frame.drop(columns="y"), frame["y"].to_numpy()
-    tables = ContingencyTables.from_records(frame, "y", ["job", "zone"], categorical=["zone"])
+    tables = ContingencyTables.from_records(frame, features=["job", "zone"], schema=Schema.parse(PEOPLE_SCHEMA))
     sums = LabelSums.from_records(np.ones((N, 2)), y, bounds=(0, 1))
     bags = Bags(np.zeros((N, 1)), np.arange(0, N + 1, 20), y.reshape(-1, 20).sum(1))
     counted = CountedBags.from_records(FrameEncoder.fit(x), x, y, 20, np.random.default_rng(0))
@@ -81,6 +81,12 @@ def test_the_promise_in_words(released, kind):
     with pytest.warns(PrivacyWarning):
         large = released[kind](12.0, 1e-6)
     assert "162,755 times" in (large.privacy if kind == "flows" else large.noise).meaning
+
+
+def test_the_largest_promise_in_words(released):
+    with pytest.warns(PrivacyWarning):
+        spec = released["label sums"](1e6, 1e-6, allow_large_epsilon=True).noise
+    assert "at most e^1e+06 times as likely" in spec.meaning
 
 
 def test_seeded_noise_promises_nothing_in_words(released):

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from samples import people
+from samples import PEOPLE_SCHEMA, people
 
-from agglearn.encoding import EqualWidth
+from agglearn.encoding import EqualWidth, Schema
 from agglearn.errors import ConfigError, DataError
 from agglearn.observations import Bags, ContingencyTables, FlowCounts, NoiseSpec
 from agglearn.observations.privacy import (
@@ -28,6 +28,11 @@ from agglearn.observations.privacy.projection import noise_variances
 @pytest.fixture(scope="module")
 def tables() -> ContingencyTables:
     return ContingencyTables.from_records(people(2000), "y", categorical=["zone", "age"])
+
+
+@pytest.fixture(scope="module")
+def declared() -> ContingencyTables:
+    return ContingencyTables.from_records(people(2000), schema=Schema.parse(PEOPLE_SCHEMA))
 
 
 def neighbours_differ(adjacency: str):
@@ -83,8 +88,8 @@ def test_what_is_recorded(tables, tmp_path):
     assert 0.2 < drawn.std() < 5
 
 
-def test_through_opendp(tables):
-    few = tables.select(["job", "zone"])
+def test_through_opendp(declared):
+    few = declared.select(["job", "zone"])
     first, second = (few.private(3.0, mechanism="discrete_laplace") for _ in range(2))
     assert first.noise.private
     assert (first.dense(0, 1)[0] != second.dense(0, 1)[0]).any()
@@ -216,7 +221,8 @@ def test_flow_counts():
         ({"postprocessing": "smooth"}, "postprocessing"),
     ],
 )
-def test_what_cannot_be(tables, how, said):
+def test_what_cannot_be(declared, how, said):
+    tables = declared
     with pytest.raises(ConfigError, match=said):
         release_tables(tables, **({"epsilon": 1.0, "delta": 1e-6} | how))
     with pytest.raises(DataError, match="already"):

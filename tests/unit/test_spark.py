@@ -13,9 +13,9 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from samples import people
+from samples import PEOPLE_SCHEMA, people
 
-from agglearn.encoding import CategoricalEncoder, EqualWidth, FrameEncoder, Quantiles
+from agglearn.encoding import CategoricalEncoder, EqualWidth, FrameEncoder, Quantiles, Schema
 from agglearn.encoding.binning import quantiles
 from agglearn.errors import ConfigError, DataError, NotAvailable
 from agglearn.maxent import MaxEntClassifier
@@ -156,6 +156,23 @@ def test_tables_are_those_of_one_machine(spark, how):
     again = aggregate(spark.createDataFrame(frame), "y", found.encoder.names, how.get("pairs", "all"),
                       cross_buckets=how.get("cross_buckets"), encoder=expected.encoder)  # fmt: skip
     assert again.digest == expected.digest
+
+
+@needs_spark
+def test_tables_by_a_declared_schema(spark):
+    schema, frame = Schema.parse(PEOPLE_SCHEMA), people(500)
+    frame["age"] = frame.age.astype(str)
+    frame.loc[[3, 9], ["job", "age"]] = "astronaut", "old"
+    frame["y"] = frame.y.astype(str)
+    frame.loc[[4, 5, 6], "y"] = [None, "?", "2"]
+    wanted = ContingencyTables.from_records(frame, schema=schema)
+    found = aggregate(spark.createDataFrame(frame).repartition(3), schema=schema)
+    assert found.total == 497
+    assert found.digest == wanted.digest
+    few = aggregate(spark.createDataFrame(frame), features=["job", "zone"], schema=schema)
+    assert few.digest == ContingencyTables.from_records(frame, features=["job", "zone"], schema=schema).digest
+    with pytest.raises(ConfigError, match="binning: the schema declares it"):
+        aggregate(spark.createDataFrame(frame), schema=schema, binning="width")
 
 
 @needs_spark

@@ -10,12 +10,12 @@ import sys
 import warnings
 
 from agglearn import __version__
-from agglearn.cli import aggregate, cite, compress, data, doctor, fit, predict, private
+from agglearn.cli import aggregate, cite, compress, data, doctor, fit, predict, private, schema
 from agglearn.errors import AgglearnError, ConfigError
 
 COMMANDS = {
-    "aggregate": aggregate, "private": private, "fit": fit, "predict": predict, "compress": compress, "data": data,
-    "cite": cite, "doctor": doctor,
+    "aggregate": aggregate, "private": private, "fit": fit, "predict": predict, "compress": compress, "schema": schema,
+    "data": data, "cite": cite, "doctor": doctor,
 }  # fmt: skip
 
 ABOUT = """Learn a classifier from contingency tables instead of records.
@@ -25,6 +25,7 @@ ABOUT = """Learn a classifier from contingency tables instead of records.
   agglearn fit tables/ --method maxent --out model/       learn from the counts alone
   agglearn predict model/ new.csv --out predictions.csv   probability of the label for new records
   agglearn compress tables/ --budget 500 --out clusters.csv   few clusters of the values of large features
+  agglearn schema draft data.csv > schema.yaml            bins and categories to be declared, for a person to review
   agglearn doctor                                         versions, extras, memory, sources of data that answer
   agglearn data                                           data sets: what is here; `data get NAME` fetches one
   agglearn cite results/                                  references of what a results folder used
@@ -58,8 +59,8 @@ def parser() -> Parser:
 
 
 def _add_output(command, module) -> None:
-    what = "file to write" if module in (predict, compress) else "folder to write"
-    command.add_argument("--out", required=module is not predict, metavar="OUT", help=what)
+    what = "file to write" if module in (predict, compress, schema) else "folder to write"
+    command.add_argument("--out", required=module not in (predict, schema), metavar="OUT", help=what)
     command.add_argument("--force", action="store_true", help="replace OUT where it exists")
 
 

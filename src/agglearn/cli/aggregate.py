@@ -28,6 +28,10 @@ writes  the folder OUT: tables.parquet (features, codes, count, label_sum), tabl
         reading.json (separator and missing marks, so that `predict` reads new files alike). It appears when
         complete, or not at all.
 
+Bins and categories that are learned from the records tell of these records: a private release (`agglearn private`) needs them
+declared, by --schema FILE, see `agglearn schema --help`. The label, bins, categories and hashed columns are then those of the
+schema; whatever else occurs belongs to the level `other` of its feature.
+
 A column of very many values (identifiers) can be hashed: --hash user:1000 counts buckets of values instead of values, and
 no new value will be unseen. The hash is the same on every machine.
 
@@ -38,7 +42,8 @@ exact, no noise is added: small cells can tell something about single persons.""
 def options(command) -> None:
     """Options of the command, but for --out and --force."""
     command.add_argument("data", help="CSV or Parquet file, one record per row")
-    command.add_argument("--label", required=True, metavar="COLUMN", help="column to be predicted")
+    command.add_argument("--label", metavar="COLUMN", help="column to be predicted; needed without --schema")
+    command.add_argument("--schema", metavar="FILE", help="declared bins, categories and label values (YAML)")
     command.add_argument("--positive", metavar="VALUE", help="value of the label that counts as 1, where it is not 0/1")
     command.add_argument(
         "--features", action="append", metavar="A,B,…", help="columns to use (default: all but the label)"
@@ -46,7 +51,7 @@ def options(command) -> None:
     command.add_argument(
         "--pairs", default="all", metavar="all|none|A:B,C:D", help="pairs of features to count (default: all)"
     )
-    command.add_argument("--binning", default="deciles", choices=["deciles", "width"],
+    command.add_argument("--binning", choices=["deciles", "width"],
                    help="bins of numeric columns: equal counts (deciles, default) or ten of equal width")  # fmt: skip
     command.add_argument(
         "--categorical", action="append", metavar="A,B,…", help="columns whose numbers are names, not amounts"
@@ -59,15 +64,20 @@ def options(command) -> None:
 def run(o) -> None:
     """Count the records of a file."""
     out = folder_to_write(o.out, o.force, MARK)
+    from agglearn.encoding import Schema
     from agglearn.observations import ContingencyTables
     from agglearn.products import atomic_dir, write_json
     from agglearn.reading import about, is_parquet, parquet_columns, read_records
 
+    if o.label is None and o.schema is None:
+        raise ConfigError("--label: name the column to be predicted, or give --schema")
+    schema = Schema.read(o.schema) if o.schema else None
     missing, separator = o.missing or [], separator_of(o.separator)
     frame = None if is_parquet(o.data) else read_records(o.data, separator, missing)
     columns = parquet_columns(o.data) if frame is None else list(frame.columns)
-    features = features_wanted(o, columns, separator)
+    features = features_wanted(o, columns, separator, schema)
     how = {
+        "schema": schema,
         "pairs": pairs_wanted(o.pairs, features),
         "binning": o.binning,
         "categorical": names_wanted("--categorical", o.categorical, features),
@@ -79,27 +89,33 @@ def run(o) -> None:
             tables = ContingencyTables.from_parquet(o.data, o.label, features, missing=missing, **how)
         else:
             tables = ContingencyTables.from_records(frame, o.label, features, **how)
+        if not tables.total:
+            raise DataError("no record has one of the two labels that the schema declares")
     with atomic_dir(out) as work:
         tables.save(work)
-        write_json(work / READING, {"missing": missing, "separator": separator, "positive": o.positive})
+        write_json(
+            work / READING,
+            {"missing": missing, "separator": separator, "positive": schema.positive if schema else o.positive},
+        )
     describe(tables, o.out)
 
 
-def features_wanted(o, columns: list[str], separator: str) -> list[str]:
+def features_wanted(o, columns: list[str], separator: str, schema=None) -> list[str]:
     """Columns that are features; errors for a label or a feature that is not there."""
-    if o.label not in columns:
+    label = schema.label if schema else o.label
+    if label not in columns:
         if len(columns) == 1 and (other := [s for s in ";\t|," if s != separator and s in columns[0]]):
             name = "tab" if other[0] == "\t" else other[0]
             raise DataError(
                 f"{o.data}: only one column, {columns[0][:40]!r}; is the separator right? try --separator '{name}'"
             )
-        raise DataError(f"{o.data}: no label column {o.label!r}; the columns are {some(columns)}")
-    others = [c for c in columns if c != o.label]
+        raise DataError(f"{o.data}: no label column {label!r}; the columns are {some(columns)}")
+    others = schema.encoder.names if schema else [c for c in columns if c != label]
     if not others:
-        raise DataError(f"{o.data}: no column besides the label {o.label!r}; features are needed")
-    wanted = names_wanted("--features", o.features, columns)
-    if o.label in wanted:
-        raise ConfigError(f"--features: {o.label!r} is the label; leave it out")
+        raise DataError(f"{o.data}: no column besides the label {label!r}; features are needed")
+    wanted = names_wanted("--features", o.features, [label, *others] if schema else columns)
+    if label in wanted:
+        raise ConfigError(f"--features: {label!r} is the label; leave it out")
     return wanted or others
 
 
@@ -156,13 +172,20 @@ def describe(tables, out) -> None:
     def shown(f):
         kinds = {BinnedEncoder: "bins", HashedEncoder: "buckets"}
         kind = kinds.get(type(f), "categories")
-        return f"{f.name} ({f.size - f.has_missing} {kind}{' and missing' if f.has_missing else ''})"
+        last = [*["missing"] * f.has_missing, *["other"] * f.has_other]
+        return f"{f.name} ({' and '.join([f'{f.size - len(last)} {kind}', *last])})"
 
     rate = tables.positives / tables.total
     cells, smallest, small = smallest_cells(tables)
     named = [shown(f) for f in tables.encoder.features]
     print(f"{out}: {tables.total:,} records, {tables.positives:,} with label 1 ({100 * rate:.3g} %)")
-    print(f"{number(len(named), 'feature')}: {some(named)}")
+    print(f"{number(len(named), 'feature')}, by a {tables.encoder.schema} schema: {some(named)}")
+    if other := [
+        f"{f.name} {n:,.0f}"
+        for i, f in enumerate(tables.encoder.features)
+        if f.has_other and (n := tables.dense(i)[0][-1])
+    ]:
+        print(f"records that the schema has no level of their own for: {some(other)}")
     print(f"{number(len(tables.tables), 'table')}, {number(cells, 'cell')} with records")
     print(
         f"the smallest cell holds {smallest:g}; {small:,} cells hold fewer than 10 records. Counts are exact, without noise"

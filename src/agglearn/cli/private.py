@@ -18,8 +18,9 @@ reads   the folder TABLES.
 writes  the folder OUT: the same files, every cell with noise (empty ones too, so that all cells are written), mechanism,
         scale, epsilon, delta and adjacency in tables.json. It appears when complete, or not at all.
 
-Noise protects counts. Bins and lists of categories were made from the records by `agglearn aggregate` and stay as they
-are: where these tell something, fix them beforehand. With --adjacency label counts are public and stay exact; label
+Noise protects counts. Bins and categories stay as they are. TABLES must have been aggregated by a declared schema
+(`agglearn aggregate --schema`), which tells of no record. Others are refused unless --accept-learned-schema: OUT then states
+what is not protected, and is not called private. With --adjacency label counts are public and stay exact; label
 sums alone have noise."""
 
 
@@ -38,6 +39,11 @@ def options(command) -> None:
     command.add_argument("--split", default="uniform", help="of the budget over tables: uniform (default) or by cells")
     command.add_argument("--adjacency", default="record", help="what is protected: one record (default) or one label")
     command.add_argument(
+        "--accept-learned-schema",
+        action="store_true",
+        help="accept bins and categories that were learned from the records: OUT is then not private",
+    )
+    command.add_argument(
         "--allow-large-epsilon", action="store_true", help="accept an epsilon above 20, which protects nobody"
     )
     command.add_argument(
@@ -55,7 +61,7 @@ def run(o) -> None:
         raise ConfigError(f"{o.out}: is the folder to be read; choose another --out")
     tables = ContingencyTables.load(o.tables)
     how = {"mechanism": o.mechanism, "split": o.split, "adjacency": o.adjacency, "postprocessing": o.post}
-    how["allow_large_epsilon"] = o.allow_large_epsilon
+    how |= {"allow_large_epsilon": o.allow_large_epsilon, "accept_learned_schema": o.accept_learned_schema}
     noisy = tables.private(o.epsilon, o.delta, **how)
     with atomic_dir(out) as work:
         noisy.save(work)
@@ -64,4 +70,3 @@ def run(o) -> None:
     scale = f"scale {spec.scale:.4g}" if spec.scales is None else f"scales up to {spec.scale:.4g}"
     print(f"{o.out}: {number(len(noisy.tables), 'table')} with {spec.mechanism.replace('_', ' ')} noise, {scale}")
     print(spec.meaning)
-    print("bins and categories come from the records as `aggregate` found them; the noise does not protect them")

@@ -5,6 +5,7 @@ from agglearn.encoding.coded import CodedEncoder
 from agglearn.encoding.encoder import UNSEEN, BinnedEncoder, CategoricalEncoder, FrameEncoder
 from agglearn.encoding.features import FeatureMap
 from agglearn.encoding.hashing import HashedEncoder
+from agglearn.encoding.schema import Schema
 from agglearn.encoding.target import TargetEncoder, with_target_encodings
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "FrameEncoder",
     "HashedEncoder",
     "Quantiles",
+    "Schema",
     "TargetEncoder",
     "binning",
     "with_target_encodings",

@@ -2,22 +2,25 @@
 
 A missing value is a modality of its own where training rows have missing values. Anything that training rows
 never showed (a new category; a missing value where there was none) is UNSEEN: it belongs to no modality, is
-counted in no table, and adds nothing to a prediction.
+counted in no table, and adds nothing to a prediction. Encoders of a declared schema (`agglearn.encoding.schema`) have a
+last modality, `other`, for all of that.
 """
 
 import itertools
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import is_bool_dtype, is_float_dtype, is_numeric_dtype
+from pandas.api.types import is_bool_dtype, is_complex_dtype, is_float_dtype, is_numeric_dtype
 
 from agglearn.encoding.binning import Binning, binning
 from agglearn.errors import DataError
 
 UNSEEN = -1
 MISSING = "missing"
+OTHER = "other"
 LOOKS_NUMERIC = 0.9  # share of numbers from which text in a column is taken for a mistake
 
 
@@ -48,13 +51,40 @@ def distinct(column: pd.Series) -> tuple[np.ndarray, pd.Series]:
     return at, pd.Series(values)
 
 
+class Levels:
+    """What encoders share: a missing value and anything else may be modalities, after all others."""
+
+    has_missing: bool
+    has_other: bool
+
+    @property
+    def size(self) -> int:
+        return self._own + self.has_missing + self.has_other
+
+    @property
+    def _last_labels(self) -> list[str]:
+        return [MISSING] * self.has_missing + [OTHER] * self.has_other
+
+    @property
+    def _missing_code(self) -> np.int32:
+        return np.int32(self._own if self.has_missing else UNSEEN)
+
+    def _complete(self, codes: np.ndarray) -> np.ndarray:
+        """The codes with `other` in place of UNSEEN, where there is such a modality."""
+        return np.where(codes == UNSEEN, np.int32(self.size - 1), codes) if self.has_other else codes
+
+    def _state(self) -> dict:
+        return {"has_missing": self.has_missing} | ({"has_other": True} if self.has_other else {})
+
+
 @dataclass(frozen=True)
-class CategoricalEncoder:
-    """Categories of one feature, in sorted order; a missing value, if training had any, comes last."""
+class CategoricalEncoder(Levels):
+    """Categories of one feature, in sorted order; then a missing value, if training had any, and `other`, if declared."""
 
     name: str
     values: tuple[str, ...]
     has_missing: bool = False
+    has_other: bool = False
 
     @classmethod
     def fit(cls, column: pd.Series) -> "CategoricalEncoder":
@@ -62,30 +92,32 @@ class CategoricalEncoder:
         return cls(str(column.name), tuple(sorted(set(as_text(values)))), bool((at < 0).any()))
 
     @property
-    def size(self) -> int:
-        return len(self.values) + self.has_missing
+    def _own(self) -> int:
+        return len(self.values)
 
     @property
     def labels(self) -> list[str]:
         """Name of each modality."""
-        return [*self.values, *([MISSING] if self.has_missing else [])]
+        return [*self.values, *self._last_labels]
 
     def encode(self, column: pd.Series) -> np.ndarray:
         at, values = distinct(column)
         codes = pd.Index(self.values, dtype=object).get_indexer(as_text(values)).astype(np.int32)
-        return np.append(codes, np.int32(len(self.values) if self.has_missing else UNSEEN))[at]
+        return self._complete(np.append(codes, self._missing_code)[at])
 
     def to_dict(self) -> dict:
-        return {"name": self.name, "values": list(self.values), "has_missing": self.has_missing}
+        return {"name": self.name, "values": list(self.values)} | self._state()
 
 
 @dataclass(frozen=True)
-class BinnedEncoder:
-    """Bins of one continuous feature by inner edges; a missing value, if training had any, comes last."""
+class BinnedEncoder(Levels):
+    """Bins of one continuous feature by inner edges; then a missing value, if training had any, and `other`, if declared:
+    text that is no number is then `other`, and infinite numbers are in the first or the last bin."""
 
     name: str
     edges: tuple[float, ...]
     has_missing: bool = False
+    has_other: bool = False
 
     @classmethod
     def fit(cls, column: pd.Series, how: Binning) -> "BinnedEncoder":
@@ -95,23 +127,24 @@ class BinnedEncoder:
         return cls(str(column.name), tuple(map(float, edges)), len(known) < len(values))
 
     @property
-    def size(self) -> int:
-        return len(self.edges) + 1 + self.has_missing
+    def _own(self) -> int:
+        return len(self.edges) + 1
 
     @property
     def labels(self) -> list[str]:
         bounds = ["-inf", *(f"{e:g}" for e in self.edges), "inf"]
         bins = [f"({a}, {b}]" for a, b in itertools.pairwise(bounds)]
-        return [*bins, *([MISSING] if self.has_missing else [])]
+        return [*bins, *self._last_labels]
 
     def encode(self, column: pd.Series) -> np.ndarray:
-        values = numbers(column)
+        values = numbers_or_nan(column) if self.has_other else numbers(column)
         codes = np.searchsorted(np.asarray(self.edges), values, side="left").astype(np.int32)
-        codes[np.isnan(values)] = len(self.edges) + 1 if self.has_missing else UNSEEN
-        return codes
+        codes[np.isnan(values)] = UNSEEN
+        codes[column.isna().to_numpy()] = self._missing_code
+        return self._complete(codes)
 
     def to_dict(self) -> dict:
-        return {"name": self.name, "edges": list(self.edges), "has_missing": self.has_missing}
+        return {"name": self.name, "edges": list(self.edges)} | self._state()
 
 
 FeatureEncoder = (
@@ -144,6 +177,22 @@ def numbers(column: pd.Series) -> np.ndarray:
     return values
 
 
+def numbers_or_nan(column: pd.Series) -> np.ndarray:
+    """Column as float64, NaN for all that is no number: no error tells that there is such a value. Infinite ones stay."""
+    if is_numeric_dtype(column.dtype) and not is_complex_dtype(column.dtype):
+        return column.to_numpy(dtype=float, na_value=np.nan)
+    return np.array([_number(v) for v in column], dtype=float)
+
+
+def _number(value) -> float:
+    try:
+        return math.nan if isinstance(value, str) and "_" in value else float(value)
+    except (TypeError, ValueError):
+        return math.nan
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
 def is_continuous(column: pd.Series) -> bool:
     """Whether a column is to be binned: numbers, not booleans. Mostly numbers with some text is an error."""
     if is_bool_dtype(column.dtype):
@@ -163,9 +212,14 @@ def is_continuous(column: pd.Series) -> bool:
 
 @dataclass(frozen=True)
 class FrameEncoder:
-    """Encoders of all features, in order. Codes of a frame are an (n, D) int32 array."""
+    """Encoders of all features, in order. Codes of a frame are an (n, D) int32 array.
+
+    `schema` tells where they come from: `declared` by a person (`agglearn.encoding.schema`), or `learned` from records, of
+    which they then tell something.
+    """
 
     features: tuple[FeatureEncoder, ...]
+    schema: str = "learned"
 
     @classmethod
     def fit(
@@ -199,6 +253,11 @@ class FrameEncoder:
         return [f.name for f in self.features]
 
     @property
+    def from_labels(self) -> bool:
+        """Whether the labels of records went into the encoder of a feature."""
+        return any(getattr(f, "from_labels", False) for f in self.features)
+
+    @property
     def sizes(self) -> np.ndarray:
         """Modalities per feature, (D,) int64."""
         return np.array([f.size for f in self.features], dtype=np.int64)
@@ -220,17 +279,19 @@ class FrameEncoder:
 
     def select(self, names: Sequence[str]) -> "FrameEncoder":
         by_name = {f.name: f for f in self.features}
-        return FrameEncoder(tuple(by_name[n] for n in names))
+        return FrameEncoder(tuple(by_name[n] for n in names), self.schema)
 
     def to_dict(self) -> list[dict]:
         return [f.to_dict() for f in self.features]
 
     @classmethod
-    def from_dict(cls, state: list[dict]) -> "FrameEncoder":
+    def from_dict(cls, state: list[dict], schema: str = "learned") -> "FrameEncoder":
         """The encoder that `to_dict` described; ValueError where a description has wrong types or impossible codes."""
         for s in state:
             _check_description(s)
-        return cls(tuple(_feature(s) for s in state))
+        if schema not in ("declared", "learned"):
+            raise ValueError(f"schema: {schema!r} is neither declared nor learned")
+        return cls(tuple(_feature(s) for s in state), schema)
 
 
 def _fitted(column: pd.Series, how: Binning, named: bool, buckets: int | None) -> FeatureEncoder:
@@ -247,7 +308,9 @@ def _fitted(column: pd.Series, how: Binning, named: bool, buckets: int | None) -
 def _check_description(state: dict) -> None:
     """Refuse the description of a feature whose codes could leave their range: kernels do not check bounds."""
     lists = {"values": str, "labels": str, "codes": int, "edges": int | float}
-    right = isinstance(state.get("name"), str) and isinstance(state.get("has_missing", False), bool)
+    right = isinstance(state.get("name"), str) and all(
+        isinstance(state.get(key, False), bool) for key in ("has_missing", "has_other")
+    )
     for key, kind in lists.items():
         right &= isinstance(state.get(key, []), list) and all(isinstance(v, kind) for v in state.get(key, []))
     right &= all(
@@ -264,8 +327,9 @@ def _check_description(state: dict) -> None:
 
 def _feature(state: dict) -> FeatureEncoder:
     """An encoder from what its `to_dict` said; each kind has a key of its own."""
+    levels = state.get("has_missing", False), state.get("has_other", False)
     if "edges" in state:
-        return BinnedEncoder(state["name"], tuple(state["edges"]), state["has_missing"])
+        return BinnedEncoder(state["name"], tuple(state["edges"]), *levels)
     if "coded" in state:
         from agglearn.encoding.coded import CodedEncoder  # which builds on this module
 
@@ -277,8 +341,8 @@ def _feature(state: dict) -> FeatureEncoder:
     if "buckets" in state:
         from agglearn.encoding.hashing import HashedEncoder
 
-        return HashedEncoder(state["name"], state["buckets"], state["has_missing"])
-    return CategoricalEncoder(state["name"], tuple(state["values"]), state["has_missing"])
+        return HashedEncoder(state["name"], state["buckets"], *levels)
+    return CategoricalEncoder(state["name"], tuple(state["values"]), *levels)
 
 
 def _some(names: Iterable, most: int = 12) -> str:

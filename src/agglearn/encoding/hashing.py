@@ -11,21 +11,22 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from agglearn.encoding.encoder import MISSING, UNSEEN, as_text, distinct
+from agglearn.encoding.encoder import Levels, as_text, distinct
 from agglearn.errors import ConfigError
 
 
 @dataclass(frozen=True)
-class HashedEncoder:
+class HashedEncoder(Levels):
     """Values of one feature by the bucket of their hash; a missing value, if training had any, comes last.
 
     The hash (64 bits of BLAKE2b of the value's spelling in UTF-8, little-endian, modulo `buckets`) is the same on every
-    machine and in every run. No value is unseen, except a missing one where training had none.
+    machine and in every run. No value is unseen, except a missing one where training had none: it is `other`, if declared.
     """
 
     name: str
     buckets: int
     has_missing: bool = False
+    has_other: bool = False
 
     def __post_init__(self):
         if not isinstance(self.buckets, int) or not 1 <= self.buckets < 1 << 31:
@@ -36,24 +37,26 @@ class HashedEncoder:
         return cls(str(column.name), buckets, bool(column.isna().any()))
 
     @property
-    def size(self) -> int:
-        return self.buckets + self.has_missing
+    def _own(self) -> int:
+        return self.buckets
 
     @property
     def labels(self) -> list[str]:
         """Name of each modality."""
-        return [*(f"#{b}" for b in range(self.buckets)), *([MISSING] if self.has_missing else [])]
+        return [*(f"#{b}" for b in range(self.buckets)), *self._last_labels]
 
     def encode(self, column: pd.Series) -> np.ndarray:
         at, values = distinct(column)
-        missing = np.int32(self.buckets if self.has_missing else UNSEEN)
-        return np.append(buckets_of(as_text(values), self.buckets), missing)[at]
+        return self._complete(np.append(buckets_of(as_text(values), self.buckets), self._missing_code)[at])
 
     def to_dict(self) -> dict:
-        return {"name": self.name, "buckets": self.buckets, "has_missing": self.has_missing}
+        return {"name": self.name, "buckets": self.buckets} | self._state()
 
 
 def buckets_of(values: Iterable[str], buckets: int) -> np.ndarray:
     """(n,) int32 bucket of each text."""
-    hashes = (int.from_bytes(hashlib.blake2b(v.encode(), digest_size=8).digest(), "little") for v in values)
+    hashes = (
+        int.from_bytes(hashlib.blake2b(v.encode(errors="surrogatepass"), digest_size=8).digest(), "little")
+        for v in values
+    )
     return np.array([h % buckets for h in hashes], dtype=np.int32)

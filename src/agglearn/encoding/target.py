@@ -6,6 +6,7 @@ are in it.
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -29,6 +30,7 @@ class TargetEncoder:
     labels : name of each modality.
     """
 
+    from_labels: ClassVar[bool] = True  # what it tells of labels is beyond any noise on what is encoded
     name: str
     values: tuple[str, ...]
     codes: tuple[int, ...]

@@ -42,8 +42,8 @@ class NoiseSpec:
             "record": "with any one record as without it",
             "label": "with one label of a record as with the other",
         }[self.adjacency]
-        factor = math.exp(self.epsilon)
-        times = f"{factor:.3g}" if factor < 1000 else f"{factor:,.0f}"
+        factor = math.exp(min(self.epsilon, 100))
+        times = f"{factor:.3g}" if factor < 1000 else f"{factor:,.0f}" if factor < 1e15 else f"e^{self.epsilon:g}"
         but = f", but for a probability of {self.delta:g} (delta)" if self.delta else ""
         words = f"Whatever is learned from these numbers is at most {times} times as likely {change} (epsilon {self.epsilon:g}){but}."
         return words + (" Features are public and stand here as they are." if self.adjacency == "label" else "")

@@ -73,7 +73,10 @@ class CountedBags(Observation):
         where = save_features(self.frame, folder, features)
         np.savez(folder / "bags.npz", rows=self.rows, offsets=self.offsets, counts=self.counts)
         noise = self.noise and self.noise.to_dict()
-        write_json(folder / "bags.json", {"features": where, "encoder": self.encoder.to_dict(), "noise": noise})
+        write_json(
+            folder / "bags.json",
+            {"features": where, "encoder": self.encoder.to_dict(), "schema": self.encoder.schema, "noise": noise},
+        )
 
     @classmethod
     def load(cls, folder) -> Self:
@@ -84,7 +87,12 @@ class CountedBags(Observation):
             noise = NoiseSpec.from_dict(header["noise"])
             with np.load(folder / "bags.npz") as kept:
                 arrays = [kept[k] for k in ("rows", "offsets", "counts")]
-            return cls(FrameEncoder.from_dict(header["encoder"]), load_features(folder, header), *arrays, noise)
+            return cls(
+                FrameEncoder.from_dict(header["encoder"], header["schema"]),
+                load_features(folder, header),
+                *arrays,
+                noise,
+            )
 
     def _fingerprint(self, hasher) -> None:
         hasher.update(repr([self.encoder.to_dict(), self.noise and self.noise.to_dict()]).encode())

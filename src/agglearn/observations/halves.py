@@ -15,7 +15,8 @@ import pandas as pd
 from agglearn.errors import DataError
 from agglearn.observations.base import NoiseSpec, Observation, prepared, reading
 from agglearn.observations.label_sums import LabelSums
-from agglearn.observations.tables import ContingencyTables, Table
+from agglearn.observations.privacy.mechanisms import secret
+from agglearn.observations.tables import ContingencyTables, Table, encoded
 from agglearn.products import read_json, write_json
 
 KINDS = {"ContingencyTables": ContingencyTables, "LabelSums": LabelSums}
@@ -39,6 +40,24 @@ class Halves(Observation):
             raise DataError(f"halves: must be two of one kind, {' or '.join(KINDS)}, not {' and '.join(kinds)}")
         if self.first.names != self.second.names:
             raise DataError("halves: of other features, or in another order; make them with one encoder")
+
+    @classmethod
+    def from_records(cls, frame, label=None, features=None, pairs="all", *, random_state=None, **how) -> Self:
+        """Tables of two random halves of records, each record in one by a coin of its own.
+
+        Parameters
+        ----------
+        frame, label, features, pairs, how : as in `ContingencyTables.from_records`; one encoder serves both halves.
+        random_state : seed of the coins; None for the system's randomness, as a private release needs.
+        """
+        encoder, x, y, label = encoded(frame, label, features, **how)
+        codes, first = encoder.encode(x), coins(len(y), np.random.default_rng(random_state))
+        parts = (ContingencyTables.from_codes(encoder, codes[p], y[p], label, pairs) for p in (first, ~first))
+        return cls(*parts)
+
+    def private(self, epsilon: float, delta: float | None = None, **how) -> Self:
+        """Both halves with noise that OpenDP draws and that promises (ε, δ) for both together; see `release_tables`."""
+        return Halves(*(half.private(epsilon, delta, draw=secret, **how) for half in (self.first, self.second)))
 
     @property
     def noise(self) -> NoiseSpec | None:

@@ -20,7 +20,7 @@ from agglearn.errors import ConfigError, DataError
 from agglearn.observations.base import NoiseSpec, Observation, prepared, reading
 from agglearn.observations.features import load_features, save_features
 from agglearn.observations.privacy.calibration import calibrated, checked
-from agglearn.observations.privacy.limits import check_delta, check_epsilon
+from agglearn.observations.privacy.limits import check_delta, check_epsilon, unprotected
 from agglearn.observations.privacy.mechanisms import Draw, secret
 from agglearn.products import read_json, write_json
 
@@ -178,7 +178,7 @@ class LabelSums(Observation):
     def private(
         self, epsilon: float, delta: float | None = None, *, mechanism: str = "gaussian",
         calibration: str | None = None, sensitivity: str | float = "declared", allow_large_epsilon: bool = False,
-        draw: Draw = secret,
+        accept_learned_schema: bool = False, draw: Draw = secret,
     ) -> Self:  # fmt: skip
         """The sums with noise that protects every single label, drawn once, through OpenDP.
 
@@ -192,6 +192,7 @@ class LabelSums(Observation):
         calibration : see `calibrated`; `classic` is the note's, which holds for ε < 1 only.
         sensitivity : see `sensitivity`.
         allow_large_epsilon : accept ε above 20 in a private release.
+        accept_learned_schema : accept features that were encoded by labels; the release is then not called private.
         draw : `seeded(seed)` instead for reproducible noise that is not private.
 
         Raises
@@ -202,7 +203,9 @@ class LabelSums(Observation):
         if self.noise is not None:
             raise DataError(f"the sums have {self.noise.mechanism} noise already")
         checked(epsilon, delta, mechanism)
+        told = ""
         if draw is secret:
+            told = unprotected(self.map.encoder, accept_learned_schema, features_public=True)
             check_epsilon(epsilon, allow_large_epsilon)
             check_delta(delta, len(self.frame))
         if calibration == "classic" and epsilon >= 1 and draw is secret:
@@ -215,7 +218,10 @@ class LabelSums(Observation):
         changes = self._changes(sensitivity) if mechanism == "discrete_gaussian" else None
         law = calibrated(mechanism, epsilon, delta, l1, l2, calibration, changes)
         noisy = draw(law, self.sums, "label sums", self.names)
-        spec = NoiseSpec(law.kind, float(law.scale), float(epsilon), float(delta or 0), "label", draw is secret)
+        private = draw is secret and not told
+        spec = NoiseSpec(
+            law.kind, float(law.scale), float(epsilon), float(delta or 0), "label", private, unprotected=told
+        )
         return replace(self, sums=noisy, noise=spec)
 
     # -- using --------------------------------------------------------------------------------------------------
@@ -258,7 +264,13 @@ class LabelSums(Observation):
             np.save(folder / "weights.npy", np.asarray(self.weights))
         write_json(
             folder / "map.json",
-            state | {"encoder": encoder and encoder.to_dict(), "cells": len(self.map.cells), "features": where},
+            state
+            | {
+                "encoder": encoder and encoder.to_dict(),
+                "schema": encoder and encoder.schema,
+                "cells": len(self.map.cells),
+                "features": where,
+            },
         )
         noise = self.noise and self.noise.to_dict()
         write_json(folder / "release.json", {"label": self.label, "names": self.names, "noise": noise})
@@ -271,7 +283,8 @@ class LabelSums(Observation):
             state, release = read_json(folder / "map.json"), read_json(folder / "release.json")
             with np.load(folder / "map.npz") as arrays:
                 state["cells"] = [arrays[f"cells{i}"] for i in range(state["cells"])]
-            state["encoder"] = FrameEncoder.from_dict(state["encoder"]) if state["encoder"] else None
+            if state["encoder"]:
+                state["encoder"] = FrameEncoder.from_dict(state["encoder"], state["schema"])
             weights = np.load(folder / "weights.npy") if (folder / "weights.npy").is_file() else None
             noise = NoiseSpec.from_dict(release["noise"])
             frame, sums = load_features(folder, state), np.load(folder / "sums.npy")

@@ -9,9 +9,8 @@ import numpy as np
 import pandas as pd
 
 from agglearn.encoding import FrameEncoder
-from agglearn.encoding.labels import take_label
-from agglearn.errors import DataError
 from agglearn.observations.base import Observation, prepared, reading
+from agglearn.observations.tables import encoded
 from agglearn.products import read_json, write_json
 
 
@@ -37,14 +36,12 @@ class Records(Observation):
 
     @classmethod
     def from_records(
-        cls, frame, label, features=None, *, binning="deciles", categorical=(), positive=None, hashed=None
+        cls, frame, label=None, features=None, *, schema=None, binning=None, categorical=(), positive=None, hashed=None
     ) -> Self:
         """Records from raw columns; parameters as in `ContingencyTables.from_records`."""
-        x, y = take_label(frame, label, positive)
-        x = x if features is None else x[list(features)]
-        if x.empty:
-            raise DataError("there are no records")
-        return cls(FrameEncoder.fit(x, binning, categorical, hashed), x.reset_index(drop=True), y, label)
+        how = {"binning": binning, "categorical": categorical, "positive": positive, "hashed": hashed}
+        encoder, x, y, label = encoded(frame, label, features, schema, **how)
+        return cls(encoder, x.reset_index(drop=True), y, label)
 
     @property
     def codes(self) -> np.ndarray:
@@ -62,6 +59,7 @@ class Records(Observation):
         self.frame.to_parquet(folder / "features.parquet", index=False)
         np.save(folder / "labels.npy", self.y)
         header = {"label": self.label, "cross_buckets": self.cross_buckets, "encoder": self.encoder.to_dict()}
+        header["schema"] = self.encoder.schema
         write_json(folder / "records.json", header)
 
     @classmethod
@@ -70,7 +68,7 @@ class Records(Observation):
         with reading(folder, "records"):
             header = read_json(folder / "records.json")
             frame = pd.read_parquet(folder / "features.parquet")
-            encoder, y = FrameEncoder.from_dict(header["encoder"]), np.load(folder / "labels.npy")
+            encoder, y = FrameEncoder.from_dict(header["encoder"], header["schema"]), np.load(folder / "labels.npy")
             return cls(encoder, frame, y, header["label"], header.get("cross_buckets"))
 
     def _fingerprint(self, hasher) -> None:

@@ -1,6 +1,6 @@
 """Records in a Parquet file, read piece by piece: one column at a time to fit encoders, then batches of all columns."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import numpy as np
 import pandas as pd
@@ -10,7 +10,6 @@ import pyarrow.parquet as pq
 
 from agglearn.encoding import BinnedEncoder, FrameEncoder
 from agglearn.encoding.encoder import LOOKS_NUMERIC
-from agglearn.encoding.labels import binary_label
 from agglearn.errors import DataError
 from agglearn.observations.tables import present, with_missing
 
@@ -53,14 +52,21 @@ class ParquetRecords:
             parts.append(FrameEncoder.fit(with_missing(frame, self.missing), binning, named & {c}, of))
         return FrameEncoder(tuple(p.features[0] for p in parts))
 
-    def batches(self, encoder: FrameEncoder, positive) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """(codes, y) of some rows at a time, in order."""
-        y = binary_label(self.file.read(columns=[self.label]).to_pandas()[self.label], positive)
+    def batches(self, encoder: FrameEncoder, labels: Callable) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """(codes, y) of some rows at a time, in order.
+
+        Parameters
+        ----------
+        labels : makes (labels of the rows that have one, (n,) whether each row has one) of the label's column.
+        """
+        y, kept = labels(self.file.read(columns=[self.label]).to_pandas()[self.label])
+        upto = np.append(0, np.cumsum(kept))
         file, start = pq.ParquetFile(self.path, read_dictionary=self._repetitive(encoder)), 0
         for batch in file.iter_batches(BATCH, columns=self.columns):
             frame = batch.to_pandas(types_mapper=WHOLE.get)
-            yield encoder.encode(with_missing(frame, self.missing)), y[start : start + len(frame)]
-            start += len(frame)
+            end = start + len(frame)
+            yield encoder.encode(with_missing(frame, self.missing))[kept[start:end]], y[upto[start] : upto[end]]
+            start = end
 
     def _repetitive(self, encoder: FrameEncoder) -> list[str]:
         """Columns of text to be read as dictionaries: each spelling is then looked at once per batch."""

@@ -3,6 +3,7 @@
 Source: Gilotte, Ben Yahmed, Rohde 2022, section 2 (d = Σ φ(x_i), c = Σ φ(x_i)·y_i).
 """
 
+import functools
 import itertools
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,10 +16,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from agglearn.encoding import Binning, FrameEncoder
+from agglearn.encoding import Binning, FrameEncoder, Schema
 from agglearn.encoding.encoder import as_text, distinct
-from agglearn.encoding.labels import take_label
-from agglearn.errors import DataError
+from agglearn.encoding.labels import binary_label, take_label
+from agglearn.errors import ConfigError, DataError
 from agglearn.observations.base import NoiseSpec, Observation, prepared, reading
 from agglearn.observations.counting import Tally, buckets_of
 
@@ -88,11 +89,12 @@ class ContingencyTables(Observation):
     def from_records(
         cls,
         frame: pd.DataFrame,
-        label: str,
+        label: str | None = None,
         features: Sequence[str] | None = None,
         pairs: "Literal['all', 'none'] | Iterable[tuple[str, str]]" = "all",
         *,
-        binning: "str | Binning" = "deciles",
+        schema: Schema | None = None,
+        binning: "str | Binning | None" = None,
         categorical: Iterable[str] = (),
         positive=None,
         hashed: Mapping[str, int] | None = None,
@@ -103,22 +105,22 @@ class ContingencyTables(Observation):
         Parameters
         ----------
         frame : one row per record, raw columns; numbers are binned, the rest are categories.
-        label : column with the binary label.
-        features : columns to use; default all but the label.
+        label : column with the binary label; not needed with a schema.
+        features : columns to use; default all but the label, or all of the schema.
         pairs : `all` pairs of features, `none`, or the pairs wanted, by name.
+        schema : bins, categories and label values declared beforehand, in place of those that are learned from the records
+            by the next four. A private release needs one.
         binning, categorical, hashed : see `FrameEncoder.fit`.
         positive : label value that counts as 1, where the label is not 0/1.
         cross_buckets : tables of pairs with more cells than this are hashed into so many; None for none.
 
         Raises
         ------
-        DataError : bad label, absent column, text in a numeric column, no rows.
+        DataError : absent column; without a schema also bad label, text in a numeric column, no rows. ConfigError : what the
+            schema declares is given beside it.
         """
-        x, y = take_label(frame, label, positive)
-        x = x if features is None else x[present(features, x.columns)]
-        if x.empty:
-            raise DataError("there are no records to aggregate")
-        encoder = FrameEncoder.fit(x, binning, categorical, hashed)
+        how = {"binning": binning, "categorical": categorical, "positive": positive, "hashed": hashed}
+        encoder, x, y, label = encoded(frame, label, features, schema, **how)
         return cls.from_codes(encoder, encoder.encode(x), y, label, pairs, cross_buckets)
 
     @classmethod
@@ -148,11 +150,12 @@ class ContingencyTables(Observation):
     def from_parquet(
         cls,
         path,
-        label: str,
+        label: str | None = None,
         features=None,
         pairs="all",
         *,
-        binning="deciles",
+        schema: Schema | None = None,
+        binning=None,
         categorical=(),
         positive=None,
         missing: Iterable[str] = (),
@@ -163,9 +166,16 @@ class ContingencyTables(Observation):
         to count. Parameters as in `from_records`; `missing`: spellings of a missing value besides null."""
         from agglearn.observations.streaming import ParquetRecords
 
-        records = ParquetRecords(path, label, features, list(missing))
-        encoder = records.fit(binning, categorical, hashed)
-        return cls.from_batches(encoder, records.batches(encoder, positive), label, pairs, cross_buckets)
+        if schema is None:
+            records = ParquetRecords(path, named_label(label), features, list(missing))
+            encoder = records.fit(binning or "deciles", categorical, hashed)
+            labels = functools.partial(all_labels, positive=positive)
+        else:
+            schema.refuse(label, binning=binning, categorical=categorical, positive=positive, hashed=hashed)
+            encoder = selected(schema.encoder, features)
+            records = ParquetRecords(path, schema.label, encoder.names, list(missing))
+            labels = schema.labels
+        return cls.from_batches(encoder, records.batches(encoder, labels), records.label, pairs, cross_buckets)
 
     # -- using --------------------------------------------------------------------------------------------------
 
@@ -192,6 +202,13 @@ class ContingencyTables(Observation):
         from agglearn.observations.privacy import release_tables  # which builds on this module
 
         return release_tables(self, epsilon, delta, **how)
+
+    def check_labels(self) -> None:
+        """DataError where not both labels occur."""
+        if not 0 < self.positives < self.total:
+            raise DataError(
+                f"label {self.label!r}: all {self.total:g} records have the same label; nothing can be learned"
+            )
 
     def select(self, names: Iterable[str]) -> Self:
         """The tables of some features only, in the encoder's order."""
@@ -241,6 +258,7 @@ class ContingencyTables(Observation):
             "total": self.total,
             "positives": self.positives,
             "encoder": self.encoder.to_dict(),
+            "schema": self.encoder.schema,
             "tables": [list(k) for k in self.tables],
             "noise": self.noise and self.noise.to_dict(),
         }
@@ -273,7 +291,7 @@ class ContingencyTables(Observation):
             )
         with reading(folder, "contingency tables"):
             header = json.loads((folder / "tables.json").read_text())
-            encoder = FrameEncoder.from_dict(header["encoder"])
+            encoder = FrameEncoder.from_dict(header["encoder"], header["schema"])
             rows = pq.read_table(folder / "tables.parquet").to_pandas()
             groups = dict(iter(rows.groupby(["feature_a", "feature_b"], sort=False)))
             tables, buckets = {}, {(i, j): (size,) for i, j, size in header.get("hashed", [])}
@@ -288,13 +306,50 @@ class ContingencyTables(Observation):
             return cls(encoder, header["label"], header["total"], header["positives"], tables, noise)
 
     def _fingerprint(self, hasher) -> None:
-        hasher.update(json.dumps([self.encoder.to_dict(), self.label, self.total, self.positives]).encode())
+        hasher.update(
+            json.dumps([self.encoder.to_dict(), self.encoder.schema, self.label, self.total, self.positives]).encode()
+        )
         hasher.update(json.dumps(self.noise and self.noise.to_dict()).encode())
         hashed = self.hashed_pairs
         for key, table in self.tables.items():
             hasher.update(repr((key, table.shape) if key in hashed else key).encode())
             for part in (table.cells, table.counts, table.label_sums):
                 hasher.update(np.ascontiguousarray(part).tobytes())
+
+
+def encoded(
+    frame: pd.DataFrame, label: str | None, features, schema: Schema | None = None, *, binning=None, categorical=(),
+    positive=None, hashed=None,
+) -> tuple[FrameEncoder, pd.DataFrame, np.ndarray, str]:  # fmt: skip
+    """(encoder, features, labels, name of the label) of records: by a declared schema, or learned from them."""
+    if schema is not None:
+        schema.refuse(label, binning=binning, categorical=categorical, positive=positive, hashed=hashed)
+        encoder = selected(schema.encoder, features)
+        present([schema.label, *encoder.names], frame.columns)
+        y, kept = schema.labels(frame[schema.label])
+        return encoder, frame.loc[kept, encoder.names], y, schema.label
+    x, y = take_label(frame, named_label(label), positive)
+    x = x if features is None else x[present(features, x.columns)]
+    if x.empty:
+        raise DataError("there are no records to aggregate")
+    return FrameEncoder.fit(x, binning or "deciles", categorical, hashed), x, y, label
+
+
+def named_label(label: str | None) -> str:
+    """The label; ConfigError where neither it nor a schema is given."""
+    if label is None:
+        raise ConfigError("label: name the column of the label, or give a schema")
+    return label
+
+
+def selected(encoder: FrameEncoder, features: Iterable[str] | None) -> FrameEncoder:
+    """The encoder of some features, all where none are named."""
+    return encoder if features is None else encoder.select(present(features, encoder.names))
+
+
+def all_labels(column: pd.Series, positive) -> tuple[np.ndarray, np.ndarray]:
+    """(n,) labels of all records, and that each has one, as `Schema.labels` has it."""
+    return binary_label(column, positive), np.ones(len(column), bool)
 
 
 def with_missing(frame: pd.DataFrame, marks: Iterable[str]) -> pd.DataFrame:
@@ -363,7 +418,5 @@ def _check(tables: ContingencyTables) -> None:
             raise DataError(f"{where}: a label sum exceeds its count; label sums are counts of records with label 1")
         if table.counts.sum() > tables.total * (1 + 1e-9) or table.label_sums.sum() > tables.positives * (1 + 1e-9):
             raise DataError(f"{where}: adds up to {table.counts.sum():g} records, the total is {tables.total:g}")
-    if not 0 < tables.positives < tables.total:
-        raise DataError(
-            f"label {tables.label!r}: all {tables.total:g} records have the same label; nothing can be learned"
-        )
+    if tables.encoder.schema == "learned":  # with a declared schema that they do is a fact about the records
+        tables.check_labels()

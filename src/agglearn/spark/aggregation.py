@@ -10,14 +10,14 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 import pandas as pd
 
-from agglearn.encoding import BinnedEncoder, FrameEncoder
+from agglearn.encoding import BinnedEncoder, FrameEncoder, Schema
 from agglearn.encoding import binning as binning_of
 from agglearn.encoding.encoder import as_text
 from agglearn.encoding.labels import binary_label
 from agglearn.errors import DataError
 from agglearn.observations import ContingencyTables
 from agglearn.observations.counting import Tally
-from agglearn.observations.tables import present, tally_of
+from agglearn.observations.tables import named_label, present, selected, tally_of
 from agglearn.spark.fitting import fitted
 
 SCHEMA = "part int, cell long, n long, label_sum long"
@@ -27,11 +27,12 @@ WHOLE = ("tinyint", "smallint", "int", "bigint")
 
 def aggregate(
     dataframe,
-    label: str,
+    label: str | None = None,
     features: Iterable[str] | None = None,
     pairs="all",
     *,
-    binning="deciles",
+    schema: Schema | None = None,
+    binning=None,
     categorical: Iterable[str] = (),
     positive=None,
     hashed: Mapping[str, int] | None = None,
@@ -40,20 +41,25 @@ def aggregate(
 ) -> ContingencyTables:
     """Aggregate a `pyspark.sql.DataFrame` of any number of records.
 
-    Parameters as in `ContingencyTables.from_records`, and `encoder`: one fitted before, for columns with more distinct
+    Parameters as in `ContingencyTables.from_records` (a schema included), and `encoder`: one fitted before, for columns with more distinct
     values than the driver holds. The driver also holds the occupied cells of all tables.
 
     Raises
     ------
     DataError : as `ContingencyTables.from_records`.
     """
-    present([label], dataframe.columns)
+    if schema is not None:
+        schema.refuse(
+            label, binning=binning, categorical=categorical, positive=positive, hashed=hashed, encoder=encoder
+        )
+        label, encoder = schema.label, selected(schema.encoder, features)
+    present([named_label(label)], dataframe.columns)
     others = [c for c in dataframe.columns if c != label]
     columns = encoder.names if encoder else others if features is None else list(features)
     present(columns, others)
-    labels = label_values(dataframe, label, positive)
+    labels = {schema.positive: 1, schema.negative: 0} if schema else label_values(dataframe, label, positive)
     if encoder is None:
-        encoder = fit_encoder(dataframe, columns, binning, categorical, hashed)
+        encoder = fit_encoder(dataframe, columns, binning or "deciles", categorical, hashed)
     tally = tally_of(encoder, pairs, cross_buckets)
     as_names = [*(not isinstance(f, BinnedEncoder) for f in encoder.features), True]
     names = [*encoder.names, label]
@@ -96,8 +102,9 @@ def count(
     """Occupied cells of all tables of one partition: features in the encoder's order, then the label. On executors."""
     tally = tally_of(encoder, pairs, buckets)
     for frame in batches:
-        y = as_text(frame.iloc[:, -1]).map(labels).to_numpy(np.int8)
-        tally.add(encoder.encode(frame.iloc[:, :-1].set_axis(encoder.names, axis=1)), y)
+        y = as_text(frame.iloc[:, -1]).map(labels).to_numpy(float)
+        kept = ~np.isnan(y)  # a declared schema leaves other labels out
+        tally.add(encoder.encode(frame.iloc[:, :-1].set_axis(encoder.names, axis=1))[kept], y[kept].astype(np.int8))
     total = pd.DataFrame({"cell": [0], "n": [tally.total], "label_sum": [tally.positives]})
     yield total.assign(part=np.int32(ALL_RECORDS))[["part", "cell", "n", "label_sum"]]
     for part, (cells, n, sums) in enumerate(tally.counts().values()):

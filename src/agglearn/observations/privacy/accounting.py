@@ -11,7 +11,7 @@ import numpy as np
 
 from agglearn.observations.privacy.mechanisms import discrete_gaussian
 
-GRID = 1 << 16  # points; the computed σ is above the least one by less than one part in 10,000
+GRID = 1 << 16  # points; the computed σ is above the least one by less than one part in 1,000
 REACH = 16  # standard deviations of the total loss on either side that the grid holds: beyond them lies less than 1e-50
 
 

@@ -11,7 +11,7 @@ from agglearn.observations.base import NoiseSpec
 from agglearn.observations.flows import FlowCounts
 from agglearn.observations.privacy.budget import TOTALS, mechanisms
 from agglearn.observations.privacy.calibration import calibrated, checked
-from agglearn.observations.privacy.limits import check_delta, check_epsilon
+from agglearn.observations.privacy.limits import check_delta, check_epsilon, unprotected
 from agglearn.observations.privacy.mechanisms import Draw, Mechanism, secret
 from agglearn.observations.privacy.projection import clipped, projected
 from agglearn.observations.tables import ContingencyTables, Table
@@ -24,7 +24,7 @@ POSTPROCESSING = {"none": lambda tables: tables, "clip": clipped, "project": pro
 def release_tables(
     tables: ContingencyTables, epsilon: float, delta: float | None = None, *, mechanism: str = "gaussian",
     split: str = "uniform", adjacency: str = "record", postprocessing: str = "none", allow_large_epsilon: bool = False,
-    draw: Draw = secret,
+    accept_learned_schema: bool = False, draw: Draw = secret,
 ) -> ContingencyTables:  # fmt: skip
     """All tables and both totals with noise that promises (ε, δ) for the release as a whole.
 
@@ -36,22 +36,26 @@ def release_tables(
     postprocessing : `none`; `clip` (counts from 0 on, label sums within them); `project` (tables made to agree with one
         another). It costs no privacy.
     allow_large_epsilon : accept ε above 20 in a private release.
+    accept_learned_schema : accept that bins and categories were learned from the records, which noise on counts does not
+        hide: the release is then not called private.
     draw : `secret` draws through OpenDP; `seeded(seed)` the same law, reproducible and not private.
 
     Raises
     ------
-    ConfigError : ε ≤ 0, δ outside (0, 1), an unknown mechanism, split or adjacency; in a private release ε above 20, and δ
-        from 1/N on. DataError : noise already.
+    ConfigError : ε ≤ 0, δ outside (0, 1), an unknown mechanism, split or adjacency; in a private release ε above 20, δ
+        from 1/N on, and a learned schema. DataError : noise already.
     """
     if postprocessing not in POSTPROCESSING:
         raise ConfigError(f"postprocessing: {postprocessing!r} is not known; use {', '.join(POSTPROCESSING)}")
     laws = mechanisms(tables, mechanism, epsilon, delta, split, adjacency)
+    told = ""
     if draw is secret:
         check_epsilon(epsilon, allow_large_epsilon)
+        told = unprotected(tables.encoder, accept_learned_schema)
     scales = {table_name(tables, k): float(law.scale) for k, law in laws.items()}
     spec = NoiseSpec(
-        mechanism, max(scales.values()), float(epsilon), float(delta or 0), adjacency, draw is secret,
-        None if split == "uniform" else scales,
+        mechanism, max(scales.values()), float(epsilon), float(delta or 0), adjacency, draw is secret and not told,
+        None if split == "uniform" else scales, unprotected=told,
     )  # fmt: skip
     noisy = noisy_tables(tables, laws, draw, spec)
     if draw is secret:  # whether δ is refused must not depend on more than the release tells
@@ -95,7 +99,7 @@ def table_name(tables: ContingencyTables, key) -> str:
 
 def release_bag_counts(
     bags: Bags, epsilon: float, delta: float | None = None, *, mechanism: str = "discrete_laplace",
-    allow_large_epsilon: bool = False, draw: Draw = secret,
+    allow_large_epsilon: bool = False, accept_learned_schema: bool = False, draw: Draw = secret,
 ) -> Bags:  # fmt: skip
     """Bags whose numbers of positives have noise, cut to 0 … size; sizes and covariates are public.
 
@@ -111,12 +115,13 @@ def release_bag_counts(
         raise DataError(f"the counts have {bags.noise.mechanism} noise already")
     if bags.counts is not None and getattr(bags, "target", None) is not None:
         raise DataError("the bags have an exact target beside their counts; leave it out (replace(bags, target=None))")
-    law = calibrated(mechanism, epsilon, delta, 1, 1, changes=[1])
+    law, told = calibrated(mechanism, epsilon, delta, 1, 1, changes=[1]), ""
     if draw is secret:
+        told = unprotected(getattr(bags, "encoder", None), accept_learned_schema, features_public=True)
         check_epsilon(epsilon, allow_large_epsilon)
         check_delta(delta, bags.offsets[-1])
     positives = np.clip(np.round(draw(law, bags.counts[:, 1], "bag counts")), 0, bags.sizes).astype(np.int64)
-    spec = spec_of(law, epsilon, delta, "label", draw)
+    spec = spec_of(law, epsilon, delta, "label", draw, told)
     return replace(bags, counts=np.column_stack([bags.sizes - positives, positives]), noise=spec)
 
 
@@ -157,7 +162,12 @@ def _population(parts, law: Mechanism) -> float:
     return max(total + DEVIATIONS * math.sqrt(n * law.variance) for total, n in sums)
 
 
-def spec_of(law: Mechanism, epsilon: float, delta: float | None, adjacency: str, draw: Draw) -> NoiseSpec:
-    """What is recorded of one mechanism's noise."""
+def spec_of(
+    law: Mechanism, epsilon: float, delta: float | None, adjacency: str, draw: Draw, told: str = ""
+) -> NoiseSpec:
+    """What is recorded of one mechanism's noise; `told`, see `limits.unprotected`."""
     checked(epsilon, delta, law.kind)
-    return NoiseSpec(law.kind, float(law.scale), float(epsilon), float(delta or 0), adjacency, draw is secret)
+    private = draw is secret and not told
+    return NoiseSpec(
+        law.kind, float(law.scale), float(epsilon), float(delta or 0), adjacency, private, unprotected=told
+    )

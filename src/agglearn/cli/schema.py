@@ -1,0 +1,68 @@
+"""`agglearn schema draft`: a schema to be reviewed, from records."""
+
+import sys
+
+from agglearn.cli.aggregate import names_wanted
+from agglearn.cli.common import file_to_write, reading_options, say_what_to_do, separator_of, some
+from agglearn.errors import ConfigError
+
+HELP = "draft a schema that a private release needs"
+ABOUT = """Write a draft of a schema: bins, categories and label values, fixed beforehand by a person. `agglearn private` calls a release
+private only if its tables were aggregated by a declared schema, since bins and categories that are learned from records
+tell of these records.
+
+example:
+  agglearn schema draft data.csv --label y --positive yes > schema.yaml
+  (read and edit schema.yaml; set reviewed: true)
+  agglearn aggregate data.csv --schema schema.yaml --out tables/
+
+reads   one CSV or Parquet file, all of it.
+writes  YAML to OUT, or to standard output. It lists a value only if at least 20 records have it, rounds the edges of bins, hashes
+        what looks like an identifier, and says `reviewed: false`. It is made from records itself: a person has to take out what
+        must not be public.
+
+A schema has three parts:
+  reviewed: true
+  label: {column: y, positive: 'yes', negative: 'no'}
+  features:
+    age: {edges: [20, 30, 40], missing: false}
+    job: {values: [cook, nurse], missing: true}
+    email: {buckets: 100, missing: true}
+
+A value that is not listed, text where numbers belong, and a missing value where `missing` is not true belong to a level of their
+own, `other`. Records with a label that is neither positive nor negative are left out."""
+
+
+def options(command) -> None:
+    """Options of the command, but for --out and --force."""
+    command.add_argument("action", choices=["draft"], help="draft: write a schema to be reviewed")
+    command.add_argument("data", help="CSV or Parquet file, one record per row")
+    command.add_argument("--label", metavar="COLUMN", help="column to be predicted (default: left blank)")
+    command.add_argument("--positive", metavar="VALUE", help="value of the label that counts as 1")
+    command.add_argument(
+        "--categorical", action="append", metavar="A,B,…", help="columns whose numbers are names, not amounts"
+    )
+    reading_options(command, "none", "comma")
+
+
+def run(o) -> None:
+    """Draft the schema of a file."""
+    out = file_to_write(o.out, o.force, o.data) if o.out else None
+    from agglearn.encoding.drafting import draft
+    from agglearn.products import atomic_file
+    from agglearn.reading import about, read_records
+
+    frame = read_records(o.data, separator_of(o.separator), o.missing or [])
+    if o.label is not None and o.label not in frame:
+        raise ConfigError(f"--label: no column {o.label!r}; there are {some(frame.columns)}")
+    if o.positive is not None and o.label is None:
+        raise ConfigError("--positive: needs --label")
+    categorical = names_wanted("--categorical", o.categorical, list(frame.columns))
+    with about(o.data), say_what_to_do(o.data, "aggregate"):
+        text = draft(frame, o.label, o.positive, categorical)
+    if out:
+        with atomic_file(out) as work:
+            work.write_text(text)
+    else:
+        sys.stdout.write(text)
+    print("a draft is made from records: read it, edit it, then set reviewed: true", file=sys.stderr)
