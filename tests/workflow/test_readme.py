@@ -28,7 +28,7 @@ def test_the_minute_on_data_inside_scikit_learn(tmp_path):
     outputs = [block.run(tmp_path, environ()) for block in minute()]
     assert outputs[0].strip() in minute()[0].text  # the printed value is the one that the README states
     assert {p.name for p in tmp_path.iterdir()} == {
-        "train.csv", "new.csv", "tables", "model", "predictions.csv", "clusters.csv", "noisy", "private-model",
+        "train.csv", "new.csv", "tables", "model", "predictions.csv", "clusters.csv", "schema.yaml", "declared", "noisy", "private-model",
     }  # fmt: skip
     assert len((tmp_path / "predictions.csv").read_text().split()) == len(
         (tmp_path / "new.csv").read_text().splitlines()

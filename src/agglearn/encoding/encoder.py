@@ -185,6 +185,8 @@ def numbers_or_nan(column: pd.Series) -> np.ndarray:
 
 
 def _number(value) -> float:
+    if isinstance(value, complex) and not value.imag:  # one complex number makes a column of whole numbers complex
+        value = value.real
     try:
         return math.nan if isinstance(value, str) and "_" in value else float(value)
     except (TypeError, ValueError):
