@@ -1,8 +1,5 @@
 """The compression task and its data: what is observed, what is measured, and logs that are drawn or streamed."""
 
-import io
-import tarfile
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,7 +7,6 @@ from vocabulary_samples import by_labels, information
 
 from agglearn.datasets import ClickLog, ClickTables, Population, RecordStore, Streamed
 from agglearn.datasets.clicks import vocabularies
-from agglearn.datasets.fetching import _unpack
 from agglearn.encoding import CodedEncoder, FrameEncoder
 from agglearn.errors import ConfigError, DataError
 from agglearn.evaluation.information import mutual_information, predictive_information
@@ -203,22 +199,6 @@ def test_streamed_files_that_are_wrong(tmp_path):
 def test_streamed_labels_that_are_not_two(tmp_path):
     with pytest.raises(DataError, match="must have two values"):
         parsed(tmp_path, [*LINES, "2\t1\ta\tb"])
-
-
-def test_a_member_of_a_tar_archive(tmp_path):
-    path = tmp_path / "dac.tar.gz"
-    with tarfile.open(path, "w:gz") as archive:
-        data = b"0\t1\n"
-        member = tarfile.TarInfo("train.txt")
-        member.size = len(data)
-        archive.addfile(member, io.BytesIO(data))
-    _unpack(path, "train.txt", tmp_path / "train.txt")
-    assert (tmp_path / "train.txt").read_bytes() == data
-    assert not path.exists()
-    with tarfile.open(path, "w:gz"):
-        pass
-    with pytest.raises(OSError, match="no member"):
-        _unpack(path, "train.txt", tmp_path / "train.txt")
 
 
 def test_coded_features():
