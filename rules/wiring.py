@@ -19,7 +19,7 @@ def tables(names):
 
 
 def receipts(names):
-    return [f"{S}/tracking/{e}.json" for e in names]
+    return [] if config["tracking"]["uri"] == "none" else [f"{S}/tracking/{e}.json" for e in names]
 
 
 def pages(sources):
@@ -27,8 +27,8 @@ def pages(sources):
 
 
 def source_results(wildcards):
-    names = plan.named(wildcards.source)
-    return tables(names) + measurements(names)
+    """What the page of a source waits for: not for timed fits, which come when no other job is left."""
+    return tables(plan.untimed(wildcards.source))
 
 
 def outcome(target):
@@ -43,8 +43,12 @@ def belonging(wildcards):
 
 
 def urgency(wildcards):
-    """Priority of a job: sources come in their order; of one source, its data and its quick experiments come first."""
+    """Priority of a job: sources come in their order; of one source, its data and its quick experiments come first.
+
+    Of one experiment, the batch with most runs comes first, so that no long job is left at the end.
+    """
     named = dict(wildcards.items())
+    runs = len(plan.runs(wildcards.experiment, wildcards.batch)) if "batch" in named else 0
     users = [
         (plan.sources().index(e["source"]), e.get("budget", 0) if "experiment" in named else 0)
         for n, e in plan.experiments.items()
@@ -53,7 +57,7 @@ def urgency(wildcards):
         and named.get("dataset", next(iter(e["datasets"]))) in e["datasets"]
     ]
     place, budget = min(users)
-    return 1000 * (len(plan.sources()) - place) + max(0, 999 - budget)
+    return 1000 * (len(plan.sources()) - place) + max(0, 998 - budget) + min(runs, 999) / 1000
 
 
 def entry_digest(wildcards):

@@ -157,6 +157,11 @@ class Plan:
         """Experiments that a target of the workflow stands for: `all`, a source, or one experiment."""
         return [n for n, e in self.experiments.items() if target in ("all", n, e["source"])]
 
+    def untimed(self, source: str) -> list[str]:
+        """Experiments of a source that run beside others; all of them where all are timed."""
+        names = self.named(source)
+        return [n for n in names if not self.experiments[n]["timed"]] or names
+
     def sources(self) -> list[str]:
         """Short names of the papers in the plan: in the order of `config/references.yaml`, then others by name."""
         names = {e["source"] for e in self.experiments.values()}

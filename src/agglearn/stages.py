@@ -180,10 +180,16 @@ def page(job, terminal=sys.stderr) -> None:
     from agglearn.reporting.claims import judge_all
 
     plan, folder = Plan(job.config), Path(job.config["scale_folder"])
-    sources = [s for s in plan.sources() if all((folder / f"tables/{n}.csv").exists() for n in plan.named(s))]
-    done = Plan(job.config | {"run": [n for s in sources for n in plan.named(s)]})
+    rendered = {n for n in plan.experiments if (folder / f"tables/{n}.csv").exists()}
+    sources = [s for s in plan.sources() if rendered.issuperset(plan.untimed(s))]
+    done = Plan(job.config | {"run": [n for s in sources for n in plan.named(s) if n in rendered]})
     claims = {n: c for n, c in job.config["claims"].items() if c["experiment"] in done.experiments}
-    _pages(job, done, judge_all(claims, done, folder), [s for s in plan.sources() if s not in sources])
+    _pages(
+        job,
+        done,
+        judge_all(claims, done, folder),
+        [s for s in plan.sources() if not rendered.issuperset(plan.named(s))],
+    )
 
 
 def site(job, terminal=sys.stderr) -> None:

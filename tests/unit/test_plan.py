@@ -166,3 +166,9 @@ def test_the_readme_names_the_sources_in_their_order():
     papers = configuration.read_mapping(ROOT / "config/references.yaml")["papers"]
     pages = [f"docs/{name}.md" for name in papers]
     assert pages == sorted(pages, key=(ROOT / "README.md").read_text().index)
+
+
+def test_untimed_experiments(project):
+    project.path("experiments/clock").write_text("extends: trial\ntimed: true\n")
+    assert plan_of(project, run=["trial", "clock"]).untimed("maxent") == ["trial"]
+    assert plan_of(project, run=["clock"]).untimed("maxent") == ["clock"]

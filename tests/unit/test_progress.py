@@ -25,6 +25,7 @@ def jobs_of(plan):
     wildcards = [
         *({"experiment": e, "batch": b} for e in plan.experiments for b in plan.batches(e)),
         *({"experiment": e} for e in plan.experiments),
+        *({"source": s} for s in plan.sources()),
         {},
     ]
     return [SimpleNamespace(jobid=i, wildcards=Wildcards(fromdict=w)) for i, w in enumerate(wildcards)]
@@ -63,12 +64,12 @@ def test_time_left_is_that_of_the_source(plan, run):
     clock.now = 30.0
     tracked.finish(quick[0])
     part = tracked.parts["maxent"]
-    assert 0 < part.worked < part.work == 20 + 5
+    assert 0 < part.worked < part.work == 20 + 6
     clock.now = 60.0
     line = tracked.finish(slow[0])
     share = tracked.parts["vocabulary"]
     left = (share.work - share.worked) / (part.worked + share.worked) * 60
-    assert line == f"vocabulary  1 of 5 jobs, about {duration(left)} left"
+    assert line == f"vocabulary  1 of 6 jobs, about {duration(left)} left"
 
 
 def test_lines_are_few_however_long_it_takes(plan):
@@ -104,13 +105,17 @@ def handler():
 
 def test_what_is_printed_of_a_run(plan, handler, capsys):
     begin([logging.NullHandler(), handler], plan, jobs_of(plan))
-    assert capsys.readouterr().err == "agglearn: 10 jobs: maxent (5), vocabulary (5)\n"
+    assert capsys.readouterr().err == "agglearn: 12 jobs: maxent (6), vocabulary (6)\n"
     assert handler.lines(record(text="Execute 1 jobs...")) == []
     error = {"event": LogEvent.JOB_ERROR, "rule_name": "fit", "log": ["results/logs/fit/trial/a.log"]}
     assert handler.lines(record(logging.ERROR, "Error in rule fit, jobid: 3", **error)) == [
         "error in fit: see results/logs/fit/trial/a.log"
     ]
     assert handler.lines(record(logging.ERROR, "WorkflowError:\nAt least one job did not complete successfully.")) == []
+    ended = (
+        "RuleException:\nCalledProcessError in file \"rules/fit.smk\", line 21:\nCommand 'python stage.py' returned 1."
+    )
+    assert handler.lines(record(logging.ERROR, ended)) == []
     assert handler.lines(record(logging.ERROR, "SyntaxError in file Snakefile")) == ["SyntaxError in file Snakefile"]
     assert handler.lines(record(text="Nothing to be done (all requested files are present and up to date).")) != []
     for job in jobs_of(plan):
@@ -135,3 +140,13 @@ def test_snakemake_finds_the_plugin():
 )
 def test_durations(seconds, text):
     assert duration(seconds) == text
+
+
+def test_a_source_has_its_page_before_timed_fits_are_done(plan):
+    jobs = [
+        SimpleNamespace(jobid=0, wildcards=Wildcards(fromdict={"source": "maxent"})),
+        SimpleNamespace(jobid=1, wildcards=Wildcards(fromdict={"experiment": "trial"})),
+    ]
+    tracked = Progress(plan, jobs, Clock())
+    assert tracked.finish(0) == "maxent      done 0 s after the start: results/site/maxent.html"
+    assert tracked.finish(1) is None  # one such line per source

@@ -49,6 +49,7 @@ def test_a_job_that_fails_is_one_line_with_its_log(small):
     outcome = small.run(*OUTPUT)
     assert outcome.status == 1
     error = "agglearn: error: observe spike_regions regions: ImportError: broken (log: results/logs/observe/spike_regions/regions.log)"
+    assert "Exception" not in outcome.text
     assert outcome.said.count(error) == 2  # when it happens, and at the end
     assert (small.results / "tables/spike_chain.csv").exists()
 

@@ -6,7 +6,7 @@ They are plain lines, so that a terminal, a pipe and a file show the same.
 
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from snakemake_interface_logger_plugins.base import LogHandlerBase
@@ -19,6 +19,7 @@ SHORTEST_GAP = 20.0  # seconds between two lines of progress; later a tenth of t
 SURE_AFTER = 10.0  # seconds after which the time left is estimated
 OVERHEAD = 1.0  # work of any job, in the seconds of an experiment's budget
 SURPLUS = (
+    "RuleException:",
     "At least one job did not complete successfully",
     "Shutting down, this might take some time",
     "Exiting because",
@@ -33,6 +34,7 @@ class Part:
     work: float = 0.0
     done: int = 0
     worked: float = 0.0
+    announced: bool = False  # whether a line has named its page, or that it is done
 
 
 @dataclass
@@ -48,7 +50,7 @@ class Progress:
 
     plan: Plan
     jobs: Iterable
-    clock: object = time.monotonic
+    clock: Callable[[], float] = time.monotonic
     parts: dict[str, Part] = field(default_factory=dict, init=False)
 
     def __post_init__(self):
@@ -57,7 +59,7 @@ class Progress:
         for job in self.jobs:
             source = self.source_of(job.wildcards)
             if source is not None:
-                self._jobs[job.jobid] = source, self.work_of(job.wildcards)
+                self._jobs[job.jobid] = source, self.work_of(job.wildcards), "source" in dict(job.wildcards.items())
                 self.parts[source].jobs += 1
                 self.parts[source].work += self.work_of(job.wildcards)
         self._start = self._last = self.clock()
@@ -82,16 +84,19 @@ class Progress:
         return OVERHEAD + share * self.plan.experiments[name].get("budget", 0)
 
     def finish(self, jobid: int) -> str | None:
-        """Note that a job is done; a line when its source is done, or when it is time for one."""
+        """Note that a job is done; a line when its source has its page or is done, or when it is time for one."""
         if jobid not in self._jobs:
             return None
-        source, work = self._jobs.pop(jobid)
+        source, work, is_page = self._jobs.pop(jobid)
         part, now = self.parts[source], self.clock()
         part.done += 1
         part.worked += work
         passed = now - self._start
-        if part.done == part.jobs:
-            line = f"done {duration(passed)} after the start: {self.plan.config['scale_folder']}/site/{source}.html"
+        ends = is_page or part.done == part.jobs
+        if ends and not part.announced:
+            part.announced = True
+            page = f": {self.plan.config['scale_folder']}/site/{source}.html" if is_page else ""
+            line = f"done {duration(passed)} after the start{page}"
         elif now - self._last >= max(SHORTEST_GAP, passed / 10):
             line = f"{part.done} of {part.jobs} jobs{self._left(part, passed)}"
         else:
