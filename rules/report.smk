@@ -85,6 +85,7 @@ rule page:
 rule site:
     input:
         pages(plan.sources()),
+        tables(plan.experiments),
         receipts(plan.experiments),
         f"{S}/claims.json",
     output:
