@@ -282,6 +282,6 @@ def _check_experiment(e: dict, file: str, datasets: dict) -> None:
     if "baseline" in e:
         check_name(e["baseline"], e["methods"], file, "baseline")
     for i, row in enumerate(e["reported"]):
-        check_name(row["dataset"], e["datasets"], file, f"reported.{i}.dataset")
+        check_name(row["dataset"], datasets, file, f"reported.{i}.dataset")  # an ablation may leave a data set out
         check_name(row["method"], e["methods"], file, f"reported.{i}.method")
         check_name(row["measure"], measures, file, f"reported.{i}.measure")

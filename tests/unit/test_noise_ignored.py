@@ -126,7 +126,8 @@ def test_experiments_say_that_they_ignore_noise(tmp_path):
             config=config,
             wildcards=SimpleNamespace(experiment="trial", dataset="loglinear"),
             input=[],
-            output=[observed],
+            params=SimpleNamespace(code=""),
+            output=SimpleNamespace(folder=observed, manifest=tmp_path / "observed.json"),
         )
     )
     outcome = {}

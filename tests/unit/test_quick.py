@@ -59,7 +59,7 @@ def test_table_4_on_adult(tmp_path_factory):
     made = Project(tmp_path_factory.mktemp("quick"), tmp_path_factory.mktemp("cache"))
     made.overlay = read_mapping(ROOT / "config/quick.yaml") | {"mirrors": [str(ROOT.parent / "shared/data")]}
     made.overlay["experiments"]["maxent_table4"]["datasets"] = {"bank": None}
-    outcome = made.run("--logger", "agglearn", "maxent_table4")
+    outcome = made.run("maxent_table4", "--logger", "agglearn")
     table: pd.DataFrame = made.table("maxent_table4").query("dataset == 'adult'")
     if set(table.status) == {"unavailable"}:
         pytest.skip(f"Adult cannot be had here: {table.reason.iloc[0]}")

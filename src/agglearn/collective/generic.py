@@ -17,7 +17,7 @@ from agglearn.collective.results import Inference
 from agglearn.errors import AgglearnError, NotAvailable, Stopped
 from agglearn.optional import require
 
-UNIT = 30.0  # entries that a node table adds up to inside Clarabel; with shares of one it ends early on more problems
+UNIT = 1000.0  # entries that a node table adds up to inside Clarabel; with shares of one it breaks on more problems
 
 
 class Layout:
