@@ -7,7 +7,7 @@ from pathlib import Path
 BASE = Path(workflow.basedir)
 sys.path.insert(0, str(BASE / "src"))
 
-from agglearn import lock, machine, memory, nursery
+from agglearn import lock, machine, memory, nursery, products
 from agglearn.config import load, merged, typed
 from agglearn.errors import ConfigError
 from agglearn.plan import Plan
@@ -70,8 +70,16 @@ rule all:
 onstart:
     # Each of its passes sets one more timer for a next one: in long runs the scheduler would take a third of a core.
     workflow.scheduler.job_rate_limiter = None
+    if "fail" in (config["on_missing"], config["on_failure"]):
+        workflow.scheduler.keepgoing = False
     nursery.start(Path(config["cache"]).resolve() / "numba")
     progress.begin(workflow.logger_manager.get_log_handlers(), plan, workflow.dag.needrun_jobs())
+
+
+onsuccess:
+    # Targets that stand for results end in `conclude`, which fails with them; data may be a target alone.
+    if any(products.has_failed(path) for job in workflow.dag.targetjobs for path in job.output):
+        sys.exit(1)
 
 
 for name in plan.experiments:

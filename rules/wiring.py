@@ -3,7 +3,7 @@
 import json
 
 from agglearn import memory
-from agglearn.config import SIMULATED
+from agglearn.config import SIMULATED, essence
 from agglearn.places import local_candidates
 from agglearn.products import digest, file_digest
 from agglearn.source import code_digest, is_subclass
@@ -61,7 +61,7 @@ def urgency(wildcards):
 
 
 def entry_digest(wildcards):
-    return digest(config["datasets"][wildcards.dataset])
+    return digest(essence(config["datasets"][wildcards.dataset]))
 
 
 def local_files(wildcards):
@@ -84,7 +84,7 @@ def records(wildcards):
 def observed_slots(wildcards):
     slots = [s.key for s in plan.slots(wildcards.experiment, wildcards.dataset)]
     types = plan.experiments[wildcards.experiment]["observe"]
-    return digest([slots, types, config["datasets"][wildcards.dataset]])
+    return digest([slots, types, entry_digest(wildcards)])
 
 
 def observing_code(wildcards):

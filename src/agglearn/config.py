@@ -69,6 +69,7 @@ def load(base, overrides: dict | None = None) -> dict:
     return config
 
 
+FOR_READERS = ("title", "licence", "citation", "doi", "homepage", "note")  # in a data set's entry
 DEFAULTS = {"batch_by": ["dataset", "method"], "time_limit": 600, "keep_model": "none", "timed": False, "reported": []}
 
 
@@ -131,6 +132,14 @@ def extended(name: str, raw: dict, folder: str, seen=()):
     if name in seen:
         raise ConfigError(f"{file}: extends: goes in a circle: {' → '.join([*seen, name])}")
     return merged(extended(e["extends"], raw, folder, (*seen, name)), {k: v for k, v in e.items() if k != "extends"})
+
+
+def essence(entry: dict) -> dict:
+    """What of a data set's entry its data depend on: all but what is only for readers."""
+    kept = {key: value for key, value in entry.items() if key not in FOR_READERS}
+    if "files" in kept:
+        kept["files"] = {name: essence(spec) for name, spec in kept["files"].items()}
+    return kept
 
 
 def _datasets(base: Path, over) -> dict:

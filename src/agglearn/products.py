@@ -1,7 +1,7 @@
 """Products of the workflow: folders and files that are there whole or not at all.
 
-A product folder holds its payload and `manifest.json`: status (`ok` or `unavailable`), the reason, the recipe, and the
-content digest of every payload file. What cannot be had travels on as a status instead of stopping the DAG.
+A product folder holds its payload and `manifest.json`: status (`ok`, `unavailable` or `failed`), the reason, the recipe,
+and the content digest of every payload file. What cannot be had or made travels on as a status instead of stopping the DAG.
 """
 
 import contextlib
@@ -11,11 +11,12 @@ import os
 import shutil
 import sys
 import tempfile
+import traceback
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TextIO
 
-from agglearn.errors import NotAvailable
+from agglearn.errors import AgglearnError, NotAvailable, described
 
 MANIFEST = "manifest.json"
 
@@ -81,11 +82,22 @@ def manifest(product) -> dict:
 
 
 def require(product) -> dict:
-    """Manifest of a product that is needed; raises NotAvailable with its reason when it is not there."""
+    """Manifest of a product that is needed.
+
+    Raises
+    ------
+    NotAvailable, AgglearnError : the product could not be had, or could not be made; the text is its reason.
+    """
     found = manifest(product)
     if found["status"] != "ok":
-        raise NotAvailable(found["reason"])
+        raise (NotAvailable if found["status"] == "unavailable" else AgglearnError)(found["reason"])
     return found
+
+
+def has_failed(product) -> bool:
+    """Whether a path is a product folder, or a manifest apart, with the status `failed`."""
+    path = Path(product) / MANIFEST if Path(product).is_dir() else Path(product)
+    return path.suffix == ".json" and path.exists() and read_json(path).get("status") == "failed"
 
 
 def content(folder) -> dict[str, str]:
@@ -111,6 +123,7 @@ def make(
     build: Callable[[Path], dict | None],
     upstream: Iterable = (),
     on_missing: str = "report",
+    on_failure: str = "fail",
     recipe: str | None = None,
     terminal: TextIO | None = None,
     facts: dict | None = None,
@@ -118,7 +131,8 @@ def make(
     """Build a product folder: `build(folder)` fills it and returns what the manifest shall say besides.
 
     NotAvailable, raised by `build` or standing in an upstream product, becomes the status of the product;
-    with `on_missing="fail"` it is raised instead. Any other error leaves no product.
+    with `on_missing="fail"` it is raised instead. Any other error becomes the status `failed` with `on_failure="report"`, its
+    traceback goes to standard error; with `on_failure="fail"` it is raised and leaves no product.
 
     An `ok` product of the same recipe is not replaced by one that is not available: it stays, and a line on `terminal`
     states why.
@@ -132,17 +146,26 @@ def make(
     stays = recipe is not None and before.get("recipe") == recipe
     try:
         with atomic_dir(out) as work:
+            began = False
             try:
                 for product in upstream:
                     require(product)
+                began = True
                 said = {"status": "ok", **(build(work) or {})}
             except NotAvailable as error:
                 if stays or on_missing == "fail":
                     raise
-                for path in work.iterdir():
-                    shutil.rmtree(path) if path.is_dir() else path.unlink()
+                _empty(work)
                 other = "; the product that was here has another recipe and was removed" if before else ""
                 said = {"status": "unavailable", "reason": f"{error}{other}"}
+            except Exception as error:
+                if on_failure == "fail":
+                    raise
+                _empty(work)
+                said = {"status": "failed", "reason": described(error)}
+                if began:  # else a product that it needs has failed, and has said so
+                    traceback.print_exc()
+                    print(f"agglearn: error: {out}: {said['reason']}", file=terminal or sys.stderr)
             said |= {**(facts or {}), "content": content(work), "recipe": recipe}
             share_copies(work, said["content"])
             write_json(work / MANIFEST, said)
@@ -152,6 +175,11 @@ def make(
         print(f"agglearn: {out} stays as it is: {error}", file=terminal or sys.stderr)
         return before
     return said
+
+
+def _empty(folder: Path) -> None:
+    for path in folder.iterdir():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def _before(out) -> dict:

@@ -68,7 +68,7 @@ def fit_batch(runs: list[Run], observed: dict[str, str], results, out, limit: fl
         found = manifests[dataset]
         if found["status"] != "ok":
             for run in [r for r in todo if r.dataset == dataset]:
-                record(run, lambda folder, found=found: ("unavailable", found["reason"], "", []))
+                record(run, lambda folder, found=found: (found["status"], found["reason"], "", []))
     ready = [r for r in todo if manifests[r.dataset]["status"] == "ok"]
     for dotted in {name for r in ready for name in (_spec(r)["class"], _spec(r)["task"], _spec(r)["type"])}:
         resolve(dotted)  # imported once here, for all children; kernels run in children only

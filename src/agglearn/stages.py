@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from agglearn import memory, products, source
+from agglearn.config import essence
 from agglearn.errors import AgglearnError, NotAvailable
 from agglearn.plan import Plan
 
@@ -42,6 +43,11 @@ def _cost(elapsed: float) -> str:
     return f"took {elapsed:.1f} s, {cpu:.1f} s of CPU, {max(u.ru_maxrss for u in used) / 1024:.0f} MiB"
 
 
+def _failing(job) -> dict[str, str]:
+    """What becomes of data that cannot be had or made: a status, or the end."""
+    return {key: job.config[key] for key in ("on_missing", "on_failure")}
+
+
 def fetch(job, terminal=sys.stderr) -> None:
     """Files of one data set: found, downloaded, checked."""
     from agglearn.datasets.fetching import fetch
@@ -52,10 +58,10 @@ def fetch(job, terminal=sys.stderr) -> None:
     products.make(
         job.output[0],
         lambda out: fetch(name, entry, job.config, ROOT, out, terminal),
-        on_missing=job.config["on_missing"],
         recipe=job.params.entry,
         terminal=terminal,
         facts={"bytes": stated_bytes(entry)},
+        **_failing(job),
     )
 
 
@@ -76,7 +82,7 @@ def prepare(job, terminal=sys.stderr) -> None:
         return (said or {}) | {"memory": memory.unpacked(out)}
 
     recipe = products.digest([job.params.entry, job.params.code])
-    products.make(job.output[0], parse, [source], job.config["on_missing"], recipe, terminal)
+    products.make(job.output[0], parse, [source], recipe=recipe, terminal=terminal, **_failing(job))
 
 
 def observe(job, terminal=sys.stderr) -> None:
@@ -109,8 +115,10 @@ def observe(job, terminal=sys.stderr) -> None:
                 what.save(home / part, **({"features": out / "features"} if what.shares_features else {}))
         return {"memory": memory.largest_slot(out)}
 
-    recipe = products.digest([experiment["observe"], entry, job.params.code])  # of each slot, however many there are
-    manifest = products.make(job.output.folder, build, job.input, job.config["on_missing"], recipe, terminal)
+    recipe = products.digest(
+        [experiment["observe"], essence(entry), job.params.code]
+    )  # of each slot, however many there are
+    manifest = products.make(job.output.folder, build, job.input, recipe=recipe, terminal=terminal, **_failing(job))
     products.write_json(job.output.manifest, manifest)
 
 

@@ -7,6 +7,7 @@ import stat
 import tarfile
 import time
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from email.utils import formatdate
 from types import SimpleNamespace
 
@@ -135,6 +136,23 @@ def test_upstream_then_the_cache(place, host):
     assert place.get(place.url()) == ("primary", f"{host.url}/f", GOOD)
     assert len(host.asked) == 1
     assert place.cached() == ["f"]
+
+
+def test_two_that_fetch_at_once_download_once(place, host):
+    host.serve("/f", GOOD, pause=0.01)
+    files = {"f": {"sha256": SHA, "routes": [place.url()]}}
+
+    def get(name: str) -> str:
+        out, terminal = place.base / name, io.StringIO()
+        out.mkdir()
+        fetch("d", {"files": files}, {"mirrors": [], "cache": "cache"}, place.base, out, terminal)
+        assert (place.cache / "f").read_bytes() == GOOD
+        return terminal.getvalue()
+
+    with ThreadPoolExecutor(2) as pool:
+        said = list(pool.map(get, ("one", "two")))
+    assert len(host.asked) == 1
+    assert sum("fetched by another process" in text for text in said) == 1
 
 
 def test_a_local_path_and_a_mirror_by_url(place, host):

@@ -89,7 +89,7 @@ def prepare(tmp_path, address, monkeypatch):
         return SimpleNamespace(
             rule="prepare", threads=threads, log=["log"], input=["source"], output=["records"],
             wildcards=Wildcards(fromdict={"dataset": "small"}), params=SimpleNamespace(entry="", code=""),
-            config={"code": [], "on_missing": "report", "datasets": {"small": entry}},
+            config={"code": [], "on_missing": "report", "on_failure": "fail", "datasets": {"small": entry}},
         )  # fmt: skip
 
     return job

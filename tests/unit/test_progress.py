@@ -10,7 +10,7 @@ from snakemake_interface_logger_plugins.common import LogEvent
 from agglearn import config as configuration
 from agglearn.plan import Plan
 from agglearn.reporting import progress
-from agglearn.reporting.progress import LogHandler, Progress, begin, duration
+from agglearn.reporting.progress import TRUSTED, LogHandler, Part, Progress, begin, duration
 
 
 class Clock:
@@ -68,8 +68,16 @@ def test_time_left_is_that_of_the_source(plan, run):
     clock.now = 60.0
     line = tracked.finish(slow[0])
     share = tracked.parts["vocabulary"]
-    left = (share.work - share.worked) / (part.worked + share.worked) * 60
-    assert line == f"vocabulary  1 of 6 jobs, about {duration(left)} left"
+    speed = (part.worked + share.worked + TRUSTED) / (60 + TRUSTED)
+    assert line == f"vocabulary  1 of 6 jobs, about {duration((share.work - share.worked) / speed)} left"
+
+
+def test_a_slow_first_job_does_not_mislead(run):
+    """One unit of work in a quarter of a minute, twenty minutes of work left: by that job alone it would take five hours."""
+    tracked, _ = run
+    part = Part(jobs=9, work=1201, done=1, worked=1)
+    tracked.parts = {"maxent": part}
+    assert tracked._left(part, 15.0) == f", about {duration(1200 * 75 / 61)} left"
 
 
 def test_lines_are_few_however_long_it_takes(plan):

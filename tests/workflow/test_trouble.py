@@ -9,6 +9,8 @@ import time
 import pytest
 from project import CHAIN, REGIONS, SPIKE_DATA, Project, adult_like
 
+from agglearn import products
+
 pytestmark = pytest.mark.workflow
 
 
@@ -227,9 +229,39 @@ def test_bad_data(small, name):
     small.write_data("adult", "adult", "adult.test", adult_like(100, 2, test=False))
     small.overlay["datasets"]["adult"] |= entry
     outcome = small.run("results/records/adult")
-    assert outcome.status != 0
-    assert said in outcome.said[-1], outcome.text[-2000:]
-    assert not (small.results / "records/adult").exists()
+    assert outcome.status == 1
+    [line] = [line for line in outcome.said if "error: " in line]
+    assert said in line
+    assert products.manifest(small.results / "records/adult")["status"] == "failed"
+
+
+def test_data_that_fail_leave_the_rest_and_the_site(small):
+    small.write_data("adult", "adult", "adult.data", "")
+    small.write_data("adult", "adult", "adult.test", adult_like(100, 2, test=False))
+    small.overlay["run"] = ["spike_regions", "maxent_figure2"]
+    small.overlay["datasets"]["adult"] |= {"label": {"positive": ">50K"}}
+    outcome = small.run()
+    assert outcome.status == 1
+    assert set(small.table("maxent_figure2").query("dataset == 'adult'").status) == {"failed"}
+    assert small.table("spike_regions")["mean"].notna().all()
+    assert (small.results / "site/index.html").exists()
+    small.write_data("adult", "adult", "adult.data", adult_like(200, 1, test=False))
+    small.overlay["datasets"]["adult"]["citation"] = "Somebody"
+    assert small.run().status == 0
+    assert small.run("--dry-run", "results/records/adult").text.count("Nothing to be done") == 1
+    small.overlay["datasets"]["adult"]["citation"] = "Somebody else"
+    assert small.run("--dry-run", "results/records/adult").text.count("Nothing to be done") == 1
+
+
+@pytest.mark.parametrize("key", ["on_missing", "on_failure"])
+def test_a_fatal_failure_starts_no_other_job(small, key):
+    small.overlay |= {key: "fail", "run": ["maxent_figure2", "spike_regions"]}
+    if key == "on_failure":
+        small.write_data("adult", "adult", "adult.data", "")
+        small.write_data("adult", "adult", "adult.test", "")
+    outcome = small.run("--cores", "1")
+    assert outcome.status == 1
+    assert not (small.results / "measurements").exists()
 
 
 def test_checksum_mismatch_leaves_finished_results(small):

@@ -4,9 +4,12 @@ Files of a local mirror or path are used where they lie. What is downloaded or b
 its way lies in hidden folders there.
 """
 
+import contextlib
+import fcntl
 import shutil
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from agglearn.datasets.downloading import Downloads, Progress
@@ -57,11 +60,27 @@ def obtain(
     DataError : copies were found, but none with the right checksum.
     """
     home = base / config["cache"] / name
-    downloads = Downloads(home / ".downloads", progress or _Lines(terminal))
-    fetcher = Fetcher(name, entry, config, base, downloads, terminal)
-    found = {file: fetcher.get(file, spec, home) for file, spec in entry.get("files", {}).items()}
-    shutil.rmtree(downloads.folder, ignore_errors=True)
+    with _alone(home, terminal):
+        downloads = Downloads(home / ".downloads", progress or _Lines(terminal))
+        fetcher = Fetcher(name, entry, config, base, downloads, terminal)
+        found = {file: fetcher.get(file, spec, home) for file, spec in entry.get("files", {}).items()}
+        shutil.rmtree(downloads.folder, ignore_errors=True)
     return found
+
+
+@contextlib.contextmanager
+def _alone(home: Path, terminal) -> Iterator[None]:
+    """Wait until nobody else fetches the data set, so that its files come once and are written once."""
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError):  # a cache that cannot be written to cannot be written twice
+            home.parent.mkdir(parents=True, exist_ok=True)
+            handle = stack.enter_context(open(home.with_name(f".{home.name}.lock"), "w"))
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                print(f"agglearn: {home.name} is fetched by another process; waiting for it", file=terminal, flush=True)
+                fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
 
 
 class _Lines:

@@ -170,9 +170,12 @@ def as_text(markdown: str) -> str:
 def again(results) -> list[str]:
     """Files to make anew so that what was not available or failed is tried again."""
     results, files = Path(results), []
-    for manifest in sorted(results.glob("sources/*/manifest.json")):
+    for manifest in sorted([*results.glob("sources/*/manifest.json"), *results.glob("records/*/manifest.json")]):
         if json.loads(manifest.read_text())["status"] != "ok":
             files.append(str(manifest.parent))
+    for manifest in sorted(results.glob("observations/*/*.json")):
+        if json.loads(manifest.read_text())["status"] == "failed":
+            files.append(str(manifest))
     import pyarrow.parquet as pq
 
     for path in sorted(results.glob("measurements/*/*.parquet")):

@@ -18,6 +18,7 @@ from agglearn.reporting.outcome import error_in
 SHORTEST_GAP = 20.0  # seconds between two lines of progress; later a tenth of the time that has passed
 SURE_AFTER = 10.0  # seconds after which the time left is estimated
 OVERHEAD = 1.0  # work of any job, in the seconds of an experiment's budget
+TRUSTED = 60.0  # seconds for which the budgets alone tell the speed; the first jobs, which compile, would mislead
 SURPLUS = (
     "RuleException:",
     "At least one job did not complete successfully",
@@ -105,9 +106,9 @@ class Progress:
         return f"{source:<{max(map(len, self.parts))}}  {line}"
 
     def _left(self, part: Part, passed: float) -> str:
-        """Time left for a source: its work that is left, at the speed of everything so far."""
-        worked = sum(p.worked for p in self.parts.values())
-        return f", about {duration((part.work - part.worked) / worked * passed)} left" if passed >= SURE_AFTER else ""
+        """Time left for a source: its work that is left, at the speed of everything so far and of a second per second before."""
+        speed = (sum(p.worked for p in self.parts.values()) + TRUSTED) / (passed + TRUSTED)
+        return f", about {duration((part.work - part.worked) / speed)} left" if passed >= SURE_AFTER else ""
 
 
 def duration(seconds: float) -> str:
