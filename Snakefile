@@ -72,7 +72,7 @@ onstart:
     workflow.scheduler.job_rate_limiter = None
     if "fail" in (config["on_missing"], config["on_failure"]):
         workflow.scheduler.keepgoing = False
-    nursery.start(Path(config["cache"]).resolve() / "numba")
+    nursery.start()
     progress.begin(workflow.logger_manager.get_log_handlers(), plan, workflow.dag.needrun_jobs())
 
 

@@ -38,12 +38,12 @@ def limited(threads: int) -> dict[str, str]:
     return {f"{name}_NUM_THREADS": str(threads) for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
 
 
-def start(numba_cache) -> None:
+def start() -> None:
     """Start the nursery of this process and let the processes it starts know its address."""
     if sys.platform != "linux" or len(tempfile.gettempdir()) > LONGEST:
         return
     home = tempfile.mkdtemp(prefix="agglearn-")
-    more = limited(THREADS) | {"NUMBA_CACHE_DIR": str(numba_cache), "PYTHONPATH": str(Path(__file__).parents[1])}
+    more = limited(THREADS) | {"PYTHONPATH": str(Path(__file__).parents[1])}
     with socket.socket(socket.AF_UNIX) as listener:  # it exists before the first job asks for it
         listener.bind(f"{home}/socket")
         listener.listen(64)

@@ -4,16 +4,14 @@ Named is what a plan of today's configuration has at any scale: all experiments,
 """
 
 import argparse
-import ast
-import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agglearn import lock, source
+from agglearn import kernel_cache, lock
 from agglearn.config import load, merged, read_mapping
 from agglearn.errors import ConfigError
 from agglearn.plan import Plan
@@ -25,7 +23,6 @@ GENERATED = (
     "runs", "observations", "measurements", "records", "sources", "tables", "figures", "tracking", "claims.json", "site",
     "quick.html", "api", "logs", "mlflow.db", "mlartifacts", "scale.json", *SCALES,
 )  # fmt: skip
-KERNEL = re.compile(r"(?P<module>\w+)\.(?P<function>.+)-(?P<line>\d+)\.py(?P<python>\d+)\.(?:nbi|\d+\.nbc)")
 
 
 @dataclass
@@ -64,7 +61,7 @@ def stale(config: dict) -> tuple[list[Found], list[str]]:
     return [
         _unnamed("runs", sorted((results / "runs").glob("*")), lambda p: p.name in keys),
         _unnamed("observations", observed, lambda p: (p.parent.name, p.stem) in pairs),
-        _unnamed("compiled kernels", sorted(Path(config["cache"], "numba").rglob("*.nb[ic]")), kernel_check(config)),
+        kernel_folders(config),
     ], tracked(config["tracking"]["uri"], keys)
 
 
@@ -72,29 +69,11 @@ def _unnamed(what: str, paths: list[Path], named: Callable[[Path], bool]) -> Fou
     return Found(what, [p for p in paths if not named(p)], len(paths))
 
 
-def kernel_check(config: dict) -> Callable[[Path], bool]:
-    """A function that tells whether a file of numba's cache belongs to a function of today's code and this Python."""
-    for folder in config["code"]:
-        source.add_root(BASE / folder)
-    today = {f"{path.stem}.{name}-{line}" for root in source.ROOTS for path in root.rglob("*.py")
-             for name, line in _functions(path)}  # fmt: skip
-    version = f"{sys.version_info.major}{sys.version_info.minor}"
-
-    def belongs(path: Path) -> bool:
-        parts = KERNEL.fullmatch(path.name)
-        if not parts:
-            return False
-        function = parts["function"].rpartition(".")[2]  # the innermost one
-        return parts["python"] == version and f"{parts['module']}.{function}-{parts['line']}" in today
-
-    return belongs
-
-
-def _functions(path: Path) -> Iterator[tuple[str, int]]:
-    """Every function of a file, with the line of its first decorator."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.FunctionDef):
-            yield node.name, min([node.lineno, *(d.lineno for d in node.decorator_list)])
+def kernel_folders(config: dict) -> Found:
+    """Folders of compiled kernels: of the workflow's jobs, and of everything else that runs this code."""
+    today = kernel_cache.today(), kernel_cache.today(BASE / folder for folder in config["code"])
+    folders = [*kernel_cache.workflow_base(config).glob("*"), *kernel_cache.default_base().glob("agglearn-*")]
+    return _unnamed("folders of compiled kernels", sorted(folders), lambda path: path.name in today)
 
 
 # -- MLflow -----------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Iterable
 from pathlib import Path
 
-from agglearn import memory, products, source
+from agglearn import kernel_cache, memory, products, source
 from agglearn.config import essence
 from agglearn.errors import AgglearnError, NotAvailable
 from agglearn.plan import Plan
@@ -18,8 +18,10 @@ ROOT = Path(__file__).resolve().parents[2]  # project root: configuration's rela
 
 def run(job, root: Path) -> str | None:
     """Run the stage that bears the rule's name, with its output in the job's log; returns None or an error's line."""
-    for folder in job.config["code"]:
-        source.add_root(root / folder)
+    code = [root / folder for folder in job.config["code"]]
+    for folder in code:
+        source.add_root(folder)
+    kernel_cache.choose(kernel_cache.workflow_base(job.config), code)
     terminal, start = sys.stderr, time.perf_counter()
     with open(job.log[0], "w") as log:
         try:

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 from snakemake.iocontainers import Wildcards
 
-from agglearn import nursery
+from agglearn import kernel_cache, nursery
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the nursery needs Linux")
 
@@ -32,6 +32,8 @@ class Parser:
     def parse(self, files, out):
         (out / "pid").write_text(str(os.getpid()))
         print("parsing with", os.environ["OMP_NUM_THREADS"], "thread in", os.getcwd())
+        import numba
+        (out / "kernels").write_text(numba.config.CACHE_DIR)
         if self.how == "refuse":
             raise DataError("line 3: no number")
         if self.how == "die":
@@ -56,16 +58,16 @@ def until(condition):
     raise AssertionError("did not happen within 30 s")
 
 
-def started(numba_cache) -> tuple[subprocess.Popen, str]:
+def started() -> tuple[subprocess.Popen, str]:
     """A nursery and its address, known to nobody else."""
-    nursery.start(numba_cache)
+    nursery.start()
     address = os.environ.pop(nursery.ADDRESS)
     return nursery._started.pop(), address
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory):
-    server, address = started(tmp_path_factory.mktemp("numba"))
+def address():
+    server, address = started()
     yield address
     server.stdin.close()
     assert server.wait(10) == 0
@@ -89,7 +91,7 @@ def prepare(tmp_path, address, monkeypatch):
         return SimpleNamespace(
             rule="prepare", threads=threads, log=["log"], input=["source"], output=["records"],
             wildcards=Wildcards(fromdict={"dataset": "small"}), params=SimpleNamespace(entry="", code=""),
-            config={"code": [], "on_missing": "report", "on_failure": "fail", "datasets": {"small": entry}},
+            config={"code": [], "cache": "cache", "on_missing": "report", "on_failure": "fail", "datasets": {"small": entry}},
         )  # fmt: skip
 
     return job
@@ -122,6 +124,7 @@ def test_a_job_is_done_by_another_process(prepare):
     first, last = Path("log").read_text().splitlines()
     assert first == f"parsing with 1 thread in {Path.cwd()}"
     assert last.startswith("took ")
+    assert Path("records/kernels").read_text() == f"{Path.cwd()}/cache/numba/{kernel_cache.today()}"
 
 
 def test_an_error_comes_back_as_its_line(prepare):
@@ -165,7 +168,7 @@ def test_a_job_ends_with_the_process_that_waits_for_it(prepare):
 
 
 def test_all_end_with_the_main_process(prepare, tmp_path, monkeypatch):
-    server, address = started(tmp_path)
+    server, address = started()
     monkeypatch.setenv(nursery.ADDRESS, address)
     with client(prepare("sleep")) as waiting:
         pid = worker()

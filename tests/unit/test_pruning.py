@@ -1,18 +1,16 @@
 """Pruning deletes what no plan names, and only when told to; cleaning leaves downloads."""
 
-import sys
-
 import mlflow
 import pytest
 import yaml
 from mlflow.entities import ViewType
 
-from agglearn import pruning
+from agglearn import kernel_cache, pruning
 from agglearn.config import load
 from agglearn.plan import Plan
 from agglearn.tracking.push import KEY
 
-PYTHON = f"py{sys.version_info.major}{sys.version_info.minor}"
+OLD = "agglearn-0123456789abcdef"  # compiled kernels of another state of the code
 
 
 @pytest.fixture(scope="module")
@@ -27,28 +25,18 @@ def keys():
 def project(tmp_path, monkeypatch, keys):
     """A results folder with what plans name, what they do not, and what is somebody's own; arguments that lead to it."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(kernel_cache, "default_base", lambda: tmp_path / "elsewhere")
     for name in (
         *(f"runs/{key}/run.json" for key in (*keys, "0123456789abcdef")),
         "observations/maxent_table4/adult/manifest.json", "observations/maxent_table4/adult.json",
         "observations/maxent_table4/gone.json", "smoke/observations/gone/adult/x.npy",
-        f"cache/numba/maxent_0/gone.sweep-1.{PYTHON}.nbi", f"cache/numba/maxent_0/gone.sweep-1.{PYTHON}.1.nbc",
-        "cache/adult/adult.data", "tables/maxent_table4.csv", "notes.txt", "README.md",
+        f"cache/numba/{OLD}/maxent_0/kernels.sweep-1.py311.nbi", "cache/adult/adult.data", "tables/maxent_table4.csv", "notes.txt", "README.md",
     ):  # fmt: skip
         path = tmp_path / "results" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("content")
     (tmp_path / "mine.yaml").write_text(yaml.safe_dump({"run": ["maxent_xor"]}))
     return tmp_path / "results", ["--configfile", str(tmp_path / "mine.yaml")]
-
-
-def kernels(folder) -> list[str]:
-    """Files of numba's cache for today's functions: plain, and inside another function."""
-    source = pruning.BASE / "src/agglearn/maxent/kernels.py"
-    name, line = next(pruning._functions(source))
-    made = [f"kernels.{name}-{line}.{PYTHON}.nbi", f"kernels.outer._3clocals_3e.{name}-{line}.{PYTHON}.1.nbc"]
-    for file in made:
-        (folder / "cache/numba/maxent_0" / file).write_text("code")
-    return made
 
 
 def files(folder) -> set[str]:
@@ -61,20 +49,21 @@ def test_nothing_goes_without_a_second_word(project, capsys):
     pruning.main(["prune", *arguments])
     assert files(results) == before
     said = capsys.readouterr().out
-    for line in ("1 of 4 runs", "2 of 4 observations", "2 of 2 compiled kernels", "make prune ARGS=--yes"):
+    for line in ("1 of 4 runs", "2 of 4 observations", "1 of 1 folders of compiled kernels", "make prune ARGS=--yes"):
         assert line in said
 
 
 def test_what_no_plan_names_goes(project, keys):
     results, arguments = project
-    today = kernels(results)
+    today = kernel_cache.today()
+    (results / "cache/numba" / today).mkdir()
+    (results / "cache/numba" / today / "kernel.nbi").write_text("code")
     before = files(results)
     pruning.main(["prune", "--yes", *arguments])
     assert before - files(results) == {
         "runs/0123456789abcdef/run.json", "observations/maxent_table4/gone.json", "smoke/observations/gone/adult/x.npy",
-        f"cache/numba/maxent_0/gone.sweep-1.{PYTHON}.nbi", f"cache/numba/maxent_0/gone.sweep-1.{PYTHON}.1.nbc",
+        f"cache/numba/{OLD}/maxent_0/kernels.sweep-1.py311.nbi",
     }  # fmt: skip
-    assert {f"cache/numba/maxent_0/{name}" for name in today} < files(results)
 
 
 def test_cleaning_leaves_downloads_and_what_is_not_ours(project, capsys):

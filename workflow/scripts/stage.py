@@ -10,7 +10,7 @@ sys.path[:0] = [str(root / "src"), *(str(root / folder) for folder in job.config
 
 from agglearn import nursery  # noqa: E402
 
-os.environ |= nursery.limited(job.threads) | {"NUMBA_CACHE_DIR": str(Path(job.config["cache"]).resolve() / "numba")}
+os.environ |= nursery.limited(job.threads)
 said = nursery.hand_over(job, root=root)
 if said is False:
     from agglearn import stages

@@ -1,0 +1,87 @@
+"""The folder in which numba keeps compiled functions: one for each state of the code that is compiled.
+
+Numba compiles a function again when the file that defines the function changes. It does not look at other files, whose
+functions and constants are compiled into it too. So the folder's name is a digest of every module that imports numba, and
+of the versions that compile. Imports nothing heavy: every process that imports the package chooses its folder first.
+"""
+
+import hashlib
+import os
+import platform
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from importlib import metadata
+from pathlib import Path
+
+VARIABLE = "NUMBA_CACHE_DIR"
+PACKAGE = Path(__file__).resolve().parent
+COMPILES = re.compile(rb"^[ \t]*(?:from|import) (?:numba|llvmlite)\b", re.M)
+COMPILERS = ("numba", "llvmlite", "numpy")
+NAME = re.compile(r"agglearn-[0-9a-f]{16}(-[0-9a-f]{16})?")
+
+
+def choose(base=None, code: Iterable = ()) -> Path:
+    """Let numba keep what it compiles in the folder for today's code; returns that folder.
+
+    Parameters
+    ----------
+    base : folder for the folders of all states; default: `NUMBA_CACHE_DIR`, else the package's own cache.
+    code : folders with further modules, as under `code:` in the configuration.
+    """
+    given = Path(os.environ.get(VARIABLE) or default_base())
+    package = today()
+    if base is None and given.name.startswith(package):  # chosen by the process that started this one
+        folder = given
+    else:
+        folder = Path(base or (given.parent if NAME.fullmatch(given.name) else given)) / today(code)
+    os.environ[VARIABLE] = str(folder)
+    if "numba" in sys.modules:  # it read the variable when it was imported
+        sys.modules["numba"].config.CACHE_DIR = str(folder)
+    return folder
+
+
+def default_base() -> Path:
+    """Where the folders lie if nobody says otherwise: in the package, or in the user's cache if the package is read-only."""
+    if os.access(PACKAGE, os.W_OK):
+        return PACKAGE / "__pycache__"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "agglearn"
+
+
+def workflow_base(config: dict) -> Path:
+    """Where the folders of the workflow's jobs lie."""
+    return Path(config["cache"]).resolve() / "numba"
+
+
+def today(code: Iterable = ()) -> str:
+    """Name of the folder for today's code."""
+    versions = [platform.python_implementation(), platform.python_version(), *map(_version, COMPILERS)]
+    name = f"agglearn-{_digest([PACKAGE], versions)}"
+    folders = [Path(folder).resolve() for folder in code]
+    return f"{name}-{_digest(folders, [])}" if folders else name
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "none"
+
+
+def _digest(folders: Iterable[Path], more: Iterable[str]) -> str:
+    hasher = hashlib.sha256("\n".join(more).encode())
+    for folder in folders:
+        for path in compiled_modules(folder):
+            text = path.read_bytes()
+            hasher.update(f"{path.relative_to(folder)} {len(text)}\n".encode() + text)
+    return hasher.hexdigest()[:16]
+
+
+def compiled_modules(folder: Path) -> Iterator[Path]:
+    """Modules in a folder, and in the packages that lie in it, that import numba or llvmlite; sorted."""
+    for place, names, files in os.walk(folder):
+        names[:] = sorted(n for n in names if os.path.isfile(os.path.join(place, n, "__init__.py")))
+        for file in sorted(f for f in files if f.endswith(".py")):
+            path = Path(place, file)
+            if COMPILES.search(path.read_bytes()):
+                yield path

@@ -1,0 +1,144 @@
+"""Compiled functions follow the code of all modules that they are compiled from."""
+
+import ast
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agglearn import kernel_cache
+
+PACKAGE = kernel_cache.PACKAGE
+
+# module that is edited, old, new, what prints a number of a function that another module compiles from it
+DRAW = """
+import numpy as np
+from agglearn.maxent.kernels import draw
+drawn = np.zeros(8, np.float32)
+draw(np.zeros(32, np.float32), 4, 4, np.linspace(.05, .95, 8).astype(np.float32), drawn)
+print(drawn @ np.arange(8))
+"""
+GREEDY = """
+import numpy as np
+from agglearn.vocabulary.kernels import stochastic_greedy
+rng = np.random.default_rng(0)
+N = np.r_[0, rng.integers(50, 90, 300).cumsum()].astype(float)
+C = np.r_[0, rng.integers(1, 50, 300).cumsum()].astype(float)
+print(stochastic_greedy(N, C, np.array([0, 300]), np.ones(1), 5, 3, 7)[1].sum())
+"""
+LATTICE = """
+import numpy as np
+from agglearn.proportions.multiclass import frequencies
+p = np.random.default_rng(0).dirichlet(np.ones(3), 60)
+print(frequencies(p, 100_000)[1])
+"""
+EDITS = {
+    "maxent.lanes": ('fcmp_ordered("<=", a, b)', 'fcmp_ordered(">", a, b)', DRAW),
+    "observations.kernels": ("z ^ (z >> _S30)", "z ^ (z >> _S27)", GREEDY),
+    "proportions.kernels": ("min(points, n + 1) | 1", "min(points, n + 1) + 8 | 1", LATTICE),
+}
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory):
+    """A copy of the package."""
+    folder = tmp_path_factory.mktemp("copy")
+    shutil.copytree(PACKAGE, folder / "agglearn", ignore=shutil.ignore_patterns("__pycache__"))
+    return folder
+
+
+def run(folder: Path, code: str, **environ: str) -> str:
+    """What a process prints that runs the package in `folder`."""
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("NUMBA")}
+    call = [sys.executable, "-c", code]
+    process = subprocess.run(
+        call, env=clean | {"PYTHONPATH": str(folder)} | environ, capture_output=True, text=True, check=True
+    )
+    return process.stdout.strip()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("module", EDITS)
+def test_an_edit_in_a_second_module_changes_the_number(copy, tmp_path, module):
+    old, new, code = EDITS[module]
+    path = copy.joinpath("agglearn", *module.split(".")).with_suffix(".py")
+    text, cache = path.read_text(), {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    assert old in text
+    before = run(copy, code, **cache)
+    path.write_text(text.replace(old, new))
+    after = run(copy, code, **cache)
+    assert after != before
+    path.write_text(text)
+    assert run(copy, code, **cache) == before
+
+
+def test_every_process_uses_one_folder(copy, tmp_path):
+    code = (
+        "import os, subprocess, sys; import agglearn; print(os.environ['NUMBA_CACHE_DIR'], flush=True)\n"
+        "if len(sys.argv) == 1: subprocess.run([sys.executable, '-c', sys.orig_argv[2], 'child'])"
+    )
+    for environ, base in ({}, copy / "agglearn/__pycache__"), ({"NUMBA_CACHE_DIR": str(tmp_path)}, tmp_path):
+        first, second = run(copy, code, **environ).split()
+        assert first == second
+        assert Path(first).parent == base
+
+
+def test_numba_may_be_imported_first(copy, tmp_path):
+    code = "import numba, agglearn; from agglearn.maxent.updates import distance as d; print(d._cache.cache_path)"
+    folder = run(copy, code, NUMBA_CACHE_DIR=str(tmp_path))
+    assert Path(folder).parent.parent == tmp_path
+    assert kernel_cache.NAME.fullmatch(Path(folder).parent.name)
+
+
+def test_a_package_that_cannot_be_written_to_uses_the_users_cache(monkeypatch, tmp_path):
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert kernel_cache.default_base() == tmp_path / "agglearn"
+
+
+def test_code_of_users_counts(tmp_path, monkeypatch):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr("numba.config.CACHE_DIR", "")
+    (tmp_path / "code/inner").mkdir(parents=True)
+    (tmp_path / "code/inner/__init__.py").write_text("")
+    kernel = tmp_path / "code/inner/kernel.py"
+    names = [kernel_cache.today()]
+    for text in ("x = 1\n", "from numba import njit\n", "from numba import njit, prange\n"):
+        kernel.write_text(text)
+        names.append(kernel_cache.choose(tmp_path, [tmp_path / "code"]).name)
+    assert len(set(names)) == 4
+    assert kernel_cache.choose().name == names[-1]  # what this process starts keeps it
+
+
+def test_other_versions_have_another_folder(monkeypatch):
+    before = kernel_cache.today()
+    monkeypatch.setattr(kernel_cache, "_version", lambda package: "0.1" if package == "llvmlite" else "1")
+    assert kernel_cache.today() != before
+
+
+def compiled(tree: ast.Module) -> list[ast.FunctionDef]:
+    """Functions of a module that numba compiles."""
+    words = ("njit", "jit", "intrinsic", "overload", "vectorize")
+    functions = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)]
+    return [f for f in functions if any(w in ast.unparse(d) for d in f.decorator_list for w in words)]
+
+
+def test_compiled_functions_use_nothing_that_the_folder_name_leaves_out():
+    """Constants and functions of our other modules would be compiled in, and their edits would be missed."""
+    modules = {".".join(p.relative_to(PACKAGE.parent).with_suffix("").parts): p for p in
+               kernel_cache.compiled_modules(PACKAGE)}  # fmt: skip
+    assert len(modules) > 10
+    for module, path in modules.items():
+        tree = ast.parse(path.read_text())
+        ours = {
+            alias.asname or alias.name: node.module
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("agglearn")
+            for alias in node.names
+        }
+        for function in compiled(tree):
+            used = {n.id for n in ast.walk(function) if isinstance(n, ast.Name)} & set(ours)
+            assert {ours[name] for name in used} <= set(modules), f"{module}.{function.name}"
