@@ -212,8 +212,8 @@ WRONG = {
     "time limit": ("experiments/trial", put("time_limit", 0), [TRIAL, "time_limit"]),
     "reported data set": (
         "experiments/trial",
-        put("reported", [{"dataset": "bank", "method": "maxent", "measure": "nllh", "value": 1, "place": "Table 1"}]),
-        [TRIAL, "reported.0.dataset", "'bank'", "fair, loglinear"],
+        put("reported", [{"dataset": "bnak", "method": "maxent", "measure": "nllh", "value": 1, "place": "Table 1"}]),
+        [TRIAL, "reported.0.dataset", "'bnak'", "bank"],
     ),
     "reported key": (
         "experiments/trial",
