@@ -156,7 +156,6 @@ def test_much_noise_leaves_the_base_rate(tables):
     assert np.ptp(p) < 0.05
 
 
-@pytest.mark.xfail(reason="the planted share no longer fails with less noise: needs a harder case")
 def test_little_information_does_not_let_steps_grow(monkeypatch):
     """Counts that are known and label sums that are mostly noise: training stays near the base rate or above it."""
     rng = np.random.default_rng(0)
@@ -165,10 +164,10 @@ def test_little_information_does_not_let_steps_grow(monkeypatch):
     y = (rng.random(20_000) < 0.1 + 0.2 * hidden[:, 0]).astype(int)
     frame = pd.DataFrame({f"f{i}": [f"v{c}" for c in codes[:, i]] for i in range(14)}).assign(label=y)
     tables = ContingencyTables.from_records(frame, "label")
-    noisy = release_tables(tables, 0.1, 1e-5, adjacency="label", postprocessing="project", draw=seeded(1))
+    noisy = release_tables(tables, 0.05, 1e-5, adjacency="label", postprocessing="project", draw=seeded(1))
 
     def trained():
-        model = NoiseAwareMaxEntClassifier(1000, max_iter=200, l2_theta=32.0, random_state=0).fit(noisy)
+        model = NoiseAwareMaxEntClassifier(1000, max_iter=600, l2_theta=32.0, random_state=0).fit(noisy)
         return normalized_log_likelihood(y, model.predict_proba(frame)[:, 1])
 
     assert trained() > -0.02
