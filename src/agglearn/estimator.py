@@ -6,13 +6,15 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import ClassVar, Self
 
-from sklearn.base import BaseEstimator
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from agglearn.errors import DataError, NoiseIgnored
 from agglearn.observations import ContingencyTables, NoiseSpec, Observation
 from agglearn.observations.base import prepared, reading
-from agglearn.persistence import read_model, write_model
+from agglearn.persistence import is_learned, read_model, write_model
 
 _WITHIN = ContextVar("within", default=False)  # another learner's fit, which has judged the noise
 
@@ -28,6 +30,12 @@ class Estimator(BaseEstimator):
 
     observes: ClassVar[type[Observation]]
     accounts_for_noise: bool = False
+
+    def __getattr__(self, name: str):
+        """Only what is not there comes here. NotFittedError is an AttributeError too."""
+        if is_learned(name):
+            raise NotFittedError(f"this {type(self).__name__} has no {name!r}: it is not fitted yet; call fit first")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def fit(self, observation, selection=None) -> Self:
         """Learn from an observation of the declared type.
@@ -103,3 +111,43 @@ class Estimator(BaseEstimator):
         if not isinstance(model, cls):
             raise DataError(f"{folder}: holds a {type(model).__name__}, not a {cls.__name__}")
         return model
+
+
+class RecordClassifier(ClassifierMixin, Estimator):
+    """A learner that predicts the label of records, from raw columns.
+
+    Subclasses set `classes_` and `encoder_`, and write `predict_proba(X)`. X is a data frame, its columns matched by name, or a
+    2-D array with the columns in the order of `feature_names_in_`.
+    """
+
+    @property
+    def feature_names_in_(self) -> np.ndarray:
+        """(D,) names of the features, in order."""
+        return np.array(self.encoder_.names, dtype=object)
+
+    @property
+    def n_features_in_(self) -> int:
+        """D, the number of features."""
+        return len(self.feature_names_in_)
+
+    def predict(self, X) -> np.ndarray:
+        """(n,) most probable labels."""
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+    def score(self, X, y, sample_weight=None) -> float:
+        """Accuracy on records and their labels, which are 0 and 1 as in `classes_`.
+
+        Raises
+        ------
+        DataError : other labels.
+        """
+        y = known_labels(y, self.classes_)
+        return super().score(X, y, sample_weight)
+
+
+def known_labels(y, classes: np.ndarray) -> np.ndarray:
+    """(n,) labels; DataError for one that is not among the classes."""
+    y = np.asarray(y)
+    if other := y[~np.isin(y, classes)].tolist():
+        raise DataError(f"y: {other[0]!r} is no label of this model; its labels are {', '.join(map(str, classes))}")
+    return y

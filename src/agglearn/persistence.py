@@ -15,6 +15,7 @@ import numpy as np
 from agglearn.encoding import FrameEncoder
 from agglearn.errors import DataError
 from agglearn.registry import resolve
+from agglearn.seeds import GENERATORS
 
 PACKAGE = __name__.partition(".")[0]
 JSON_BYTES = 1 << 29  # longest model.json
@@ -58,16 +59,17 @@ def read_model(folder: Path, trusted: Iterable[str] = ()):
 
 def _describe(model, path: str, arrays: dict) -> dict:
     """JSON for a model: its class, parameters (nested estimators described in turn) and learned state."""
-    learned = {k: v for k, v in vars(model).items() if _is_learned(k) and k != "trace_"}
+    learned = {k: v for k, v in vars(model).items() if is_learned(k) and k != "trace_"}
     params = model.get_params(deep=False).items()
     return {
         "class": f"{type(model).__module__}.{type(model).__qualname__}",
-        "params": {k: _pack(v, f"{path}params.{k}", arrays) if _is_model(v) else v for k, v in params},
+        "params": {k: _pack_parameter(v, f"{path}params.{k}", arrays) for k, v in params},
         "state": {k: _pack(v, f"{path}{k}", arrays) for k, v in learned.items()},
     }
 
 
-def _is_learned(name: str) -> bool:
+def is_learned(name: str) -> bool:
+    """Whether an attribute of this name is learned state."""
     return name.isidentifier() and name.endswith("_") and not name.startswith("_")
 
 
@@ -75,6 +77,15 @@ def _is_model(value) -> bool:
     from agglearn.estimator import Estimator  # which builds on this module
 
     return isinstance(value, Estimator)
+
+
+def _pack_parameter(value, path: str, arrays: dict):
+    """JSON for a parameter. A generator has been drawn from: what is kept of it is None."""
+    if isinstance(value, GENERATORS):
+        return None
+    if isinstance(value, np.generic):
+        return value.item()
+    return _pack(value, path, arrays) if _is_model(value) else value
 
 
 def _pack(value, path: str, arrays: dict):
@@ -117,7 +128,7 @@ class _Reader:
         params, state = description["params"], description["state"]
         model = kind(**{k: self.unpack(v) if _is_marked(v, "__estimator__") else v for k, v in params.items()})
         for name, value in state.items():
-            if not _is_learned(name) or hasattr(kind, name):
+            if not is_learned(name) or hasattr(kind, name):
                 raise DataError(f"{self.folder}: {name!r} is no learned attribute of a {kind.__name__}")
             setattr(model, name, self.unpack(value))
         if not isinstance(getattr(model, "encoder_", None), FrameEncoder | None):

@@ -2,6 +2,8 @@
 
 import math
 from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -9,7 +11,7 @@ from samples import PEOPLE_SCHEMA, people
 
 from agglearn.encoding import EqualWidth, Schema
 from agglearn.errors import ConfigError, DataError
-from agglearn.observations import Bags, ContingencyTables, FlowCounts, NoiseSpec
+from agglearn.observations import Bags, ContingencyTables, FlowCounts, LabelSums, NoiseSpec
 from agglearn.observations.privacy import (
     analytic_gaussian_scale,
     clipped,
@@ -211,10 +213,34 @@ def test_flow_counts():
         release_flow_counts(noisy, 1.0)
 
 
+@pytest.mark.parametrize("number", [float, Fraction, Decimal, np.float64, np.float32], ids=lambda n: n.__name__)
+def test_epsilon_is_any_real_number(tables, tmp_path, number):
+    epsilon, delta = number(0.5), number(2**-20)
+    bags = Bags(np.zeros((6, 1)), [0, 3, 6], [1, 2])
+    flows = FlowCounts(edge_counts=np.ones((2, 2, 2)), noise="exact", population_size=4)
+    sums = LabelSums.from_records(np.eye(4), [0, 1, 1, 0], bounds=(0, 1))
+    released = [
+        release_tables(tables, epsilon, delta, draw=seeded(0)),
+        release_bag_counts(bags, epsilon, draw=seeded(0)),
+        release_flow_counts(flows, epsilon, draw=seeded(0)),
+        sums.private(epsilon, delta, draw=seeded(0)),
+    ]
+    specs = [getattr(r, "privacy", None) or r.noise for r in released]
+    assert [s.epsilon for s in specs] == [0.5] * 4
+    assert [s.delta for s in specs] == [2**-20, 0, 0, 2**-20]
+    assert all(type(v) is float for s in specs for v in (s.epsilon, s.delta, s.scale))
+    released[0].save(tmp_path)
+    assert ContingencyTables.load(tmp_path).noise == specs[0]
+
+
 @pytest.mark.parametrize(
     ("how", "said"),
     [
         ({"epsilon": 0.0}, "epsilon"),
+        ({"epsilon": Fraction(-1, 2)}, "epsilon"),
+        ({"epsilon": True}, "epsilon"),
+        ({"epsilon": "1"}, "epsilon"),
+        ({"delta": Decimal("NaN")}, "delta"),
         ({"delta": 2.0}, "delta"),
         ({"split": "fair"}, "split"),
         ({"adjacency": "person"}, "adjacency"),

@@ -12,7 +12,7 @@ from agglearn.collective.model import ChainModel
 from agglearn.errors import DataError
 from agglearn.estimator import Estimator
 from agglearn.observations import FlowCounts, FlowInstances
-from agglearn.seeds import generator
+from agglearn.seeds import draw_seed, generator
 
 
 class FlowReconstruction(Estimator):
@@ -43,7 +43,7 @@ class FlowReconstruction(Estimator):
         infer(model, counts, 3, method=self.method, trace=self.trace, **self._options())
 
     def _options(self) -> dict:
-        sampled = {"random_state": self.random_state} if self.method == "gibbs" else {}
+        sampled = {"random_state": draw_seed(self.random_state)} if self.method == "gibbs" else {}
         return {**sampled, **(self.options or {})}
 
     def _fit(self, observation, selection=None):
@@ -87,10 +87,11 @@ class GibbsBesideMap(Estimator):
         begin = time.perf_counter()
         best = np.array(infer(model, observation, m, method=self.method, tol=1e-6).edge_tables)
         self.map_seconds_ = time.perf_counter() - begin
+        state = draw_seed(self.random_state)
         runs = [
             infer(
                 model, observation, m, method="gibbs", n_moves=self.n_moves, stages=self.stages, trace=True,
-                random_state=(self.random_state, k),
+                random_state=(state, k),
             ).details["means"]
             for k in range(self.n_runs)
         ]  # fmt: skip
@@ -214,7 +215,7 @@ class MobilityEM(_Learner):
 
     def _start(self, law, observation):
         if self.start == "random":
-            return generator("mobility start", self.random_state).normal(0, 0.1, law.n_parameters)
+            return generator("mobility start", draw_seed(self.random_state)).normal(0, 0.1, law.n_parameters)
         return ignoring_noise(law, observation, self.baseline_iter)
 
 

@@ -11,6 +11,7 @@ from agglearn.collective.newton import dual_newton
 from agglearn.collective.problem import Problem
 from agglearn.collective.results import Inference, Recorder
 from agglearn.errors import DataError, NotAvailable
+from agglearn.seeds import draw_seed
 from agglearn.seeds import seed as seed_of
 
 KINDS = {"Poisson": 1, "Gaussian": 2, "Laplace": 3, "Exact": 4}
@@ -22,10 +23,11 @@ def infer_gibbs(
     """Mean of the tables over `n_moves` moves, after a share `burn_in` that does not count.
 
     stages : the trace has so many entries (the mean so far); their tables are in details["means"] where asked for.
+    random_state : see `draw_seed`; a tuple of whole numbers names a stream of its own.
     Exact counts of single cells can keep moves from reaching all tables; whole node tables do not.
     """
     problem = Problem(model, counts, _whole(population_size))
-    seed = 0 if random_state is None else random_state
+    seed = random_state if isinstance(random_state, tuple) else draw_seed(random_state)
     chain = Chain(problem, np.random.default_rng(seed_of("gibbs", seed)))
     chain.run(int(n_moves * burn_in), seed_of("burn-in", seed))
     chain.reset()

@@ -5,12 +5,13 @@ from collections.abc import Mapping
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.metrics import accuracy_score, r2_score
 
 from agglearn.distribution.embedding import as_bags, first_instances
 from agglearn.errors import ConfigError, DataError
-from agglearn.estimator import Estimator
+from agglearn.estimator import Estimator, known_labels
 from agglearn.observations import Bags
-from agglearn.seeds import seed
+from agglearn.seeds import draw_seed, seed
 
 TUNED_ON = 512  # training bags that the embedding's parameters are chosen on
 
@@ -30,6 +31,15 @@ class BagModel(Estimator):
         if isinstance(bags, Bags) or y is not None:
             return super().fit(as_bags(bags, y), selection)
         raise DataError(f"{type(self).__name__} needs a target of every bag: fit(bags, y)")
+
+    def score(self, bags, y=None) -> float:
+        """Accuracy of classes, or R² of numbers, on bags and their targets `y`, by default those that the bags carry."""
+        y = as_bags(bags, y).target
+        if y is None:
+            raise DataError("these bags have no target; give it: score(bags, y)")
+        if self.classifies:
+            return float(accuracy_score(known_labels(y, self.classes_), self.predict(bags)))
+        return float(r2_score(y, self.predict(bags)))
 
     def _parts(self, bags: Bags) -> tuple[Bags, Bags | None]:
         """(bags learned from, bags for choosing or None)."""
@@ -76,20 +86,20 @@ class EmbeddingRegressor(BagModel):
 
     def _fit(self, observation, selection=None):
         part, held = self._parts(observation)
-        self.tuned_ = self._tuned(part, held)
-        self.embedding_ = self._embedding(self.tuned_).fit(part)
-        self.regressor_ = self._regressor()
+        state = draw_seed(self.random_state)
+        self.tuned_ = self._tuned(part, held, state)
+        self.embedding_ = self._embedding(self.tuned_, state).fit(part)
+        self.regressor_ = self._regressor(state)
         vectors = None if held is None else (self.embedding_.transform(held), held.target)
         self.regressor_.fit(self.embedding_.transform(part), part.target, vectors)
 
-    def _embedding(self, chosen: Mapping):
-        state = seed("embedding", self.random_state or 0)
-        return clone(self.embedding).set_params(random_state=state, **chosen)
+    def _embedding(self, chosen: Mapping, state: int):
+        return clone(self.embedding).set_params(random_state=seed("embedding", state), **chosen)
 
-    def _regressor(self):
-        return clone(self.regressor).set_params(random_state=seed("regressor", self.random_state or 0))
+    def _regressor(self, state: int):
+        return clone(self.regressor).set_params(random_state=seed("regressor", state))
 
-    def _tuned(self, part: Bags, held: Bags | None) -> dict:
+    def _tuned(self, part: Bags, held: Bags | None, state: int) -> dict:
         names, values = list(self.tune or {}), list((self.tune or {}).values())
         settings = [dict(zip(names, v, strict=True)) for v in itertools.product(*values)]
         if len(settings) < 2:
@@ -97,10 +107,15 @@ class EmbeddingRegressor(BagModel):
         few, scores = part.take(np.arange(min(len(part), TUNED_ON))), []
         held = held and held.take(np.arange(min(len(held), TUNED_ON)))
         for chosen in settings:
-            embedding = self._embedding(chosen).fit(few)
+            embedding = self._embedding(chosen, state).fit(few)
             other = None if held is None else (embedding.transform(held), held.target)
-            scores.append(self._regressor().fit(embedding.transform(few), few.target, other).score_)
+            scores.append(self._regressor(state).fit(embedding.transform(few), few.target, other).score_)
         return settings[int(np.argmin(scores))]
+
+    @property
+    def n_features_in_(self) -> int:
+        """d, the number of covariates."""
+        return self.embedding_.n_features_in_
 
     def warm_up(self) -> None:
         """Compile the embedding's kernels, or load them."""

@@ -7,7 +7,7 @@ import numpy as np
 from agglearn.errors import DataError
 from agglearn.estimator import Estimator
 from agglearn.observations import Bags
-from agglearn.seeds import generator
+from agglearn.seeds import draw_seed, generator
 
 ROWS = 1 << 14  # instances in memory at a time
 FITTED_ON = 20_000  # instances that bandwidths, words and mixtures are computed from
@@ -123,7 +123,7 @@ class Embedding(Estimator):
     def _fit(self, observation, selection=None):
         total_weights(observation)
         self.n_features_in_ = observation.X.shape[1]
-        self._learn(sampled(observation, FITTED_ON, type(self).__name__, self.random_state or 0))
+        self._learn(sampled(observation, FITTED_ON, type(self).__name__, draw_seed(self.random_state)))
 
     def transform(self, bags) -> np.ndarray:
         """(B, width) float32 vectors of bags; instances are read in blocks, so memory is bounded by the result's.

@@ -7,7 +7,7 @@ import numpy as np
 from agglearn.distribution.embedding import Embedding
 from agglearn.distribution.kernels import less_row_maximum, scaled_to_sum
 from agglearn.distribution.words import centres_of, nearest
-from agglearn.seeds import seed
+from agglearn.seeds import draw_seed, seed
 
 FLOOR = 1e-3  # least variance, as a share of the covariate's
 NOTHING = np.zeros(0, np.float32)
@@ -37,7 +37,7 @@ class FisherVectorEmbedding(Embedding):
         self.centre_ = sample.mean(axis=0, dtype=float).astype(np.float32)  # near 0 the sums lose fewer digits
         x = sample - self.centre_
         floor = FLOOR * np.maximum(x.var(axis=0, dtype=float), 1e-12)
-        centres = centres_of(x, self.n_components, 10, seed("components", self.random_state or 0))
+        centres = centres_of(x, self.n_components, 10, seed("components", draw_seed(self.random_state)))
         share = np.eye(len(centres), dtype=np.float32)[nearest(x, centres)]
         for _ in range(self.max_iter + 1):
             self._maximise(x, share, floor)

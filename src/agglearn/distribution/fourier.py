@@ -7,7 +7,7 @@ from agglearn.distribution.embedding import Embedding
 from agglearn.distribution.kernels import fourier_sums
 from agglearn.errors import ConfigError
 from agglearn.persistence import expect
-from agglearn.seeds import generator
+from agglearn.seeds import draw_seed, generator
 
 PAIRED = 1000  # instances whose distances give the median
 
@@ -47,7 +47,7 @@ class RandomFourierEmbedding(Embedding):
         else:
             spread = float(self.bandwidth)
         self.bandwidth_ = spread * self.scale
-        drawn = self._drawn(sample.shape[1], generator("frequencies", self.random_state or 0))
+        drawn = self._drawn(sample.shape[1], generator("frequencies", draw_seed(self.random_state)))
         self.frequencies_ = (drawn / (2 * np.pi * self.bandwidth_)).astype(np.float32)
         self.n_sums_ = 2 * self.n_frequencies
 

@@ -1,17 +1,18 @@
 """Multinomial logistic regression of classes on vectors, its strength chosen by held-out vectors."""
 
 import numpy as np
+from sklearn.base import ClassifierMixin
 
 from agglearn.errors import DataError
 from agglearn.estimator import Estimator
 from agglearn.proportions.logistic import CHUNK, Logistic, scores, single, softmax
-from agglearn.seeds import generator
+from agglearn.seeds import draw_seed, generator
 
 STRENGTHS = tuple(10.0**k for k in (1, 0, -1, -2, -3, -4))  # λ, on vectors of mean variance 1
 HELD_OUT = 0.2
 
 
-class MultinomialLogistic(Estimator):
+class MultinomialLogistic(ClassifierMixin, Estimator):
     """Minimises cross-entropy + ½λ‖θ‖²/n on centred vectors, scaled by one number to a mean variance of 1.
 
     λ goes from strong to weak, each solution started from the last. Takes vectors, not bags.
@@ -39,7 +40,7 @@ class MultinomialLogistic(Estimator):
         self.scale_ = float(np.sqrt(np.mean(np.var(np.asarray(Z, float), axis=0)))) or 1.0
         z, known = self._scaled(Z), y
         if held is None:
-            order = generator("held", self.random_state or 0).permutation(len(y))
+            order = generator("held", draw_seed(self.random_state)).permutation(len(y))
             n = max(1, round(HELD_OUT * len(y)))
             held, rest = (z[order[:n]], y[order[:n]]), order[n:]
         else:
@@ -61,6 +62,11 @@ class MultinomialLogistic(Estimator):
 
     def _scaled(self, z) -> np.ndarray:
         return single((np.asarray(z, float) - self.centre_) / self.scale_)
+
+    @property
+    def n_features_in_(self) -> int:
+        """d, the length of the vectors."""
+        return len(self.centre_)
 
     def predict_proba(self, Z) -> np.ndarray:
         """(n, C) probabilities of the classes."""

@@ -12,7 +12,7 @@ from agglearn.distribution.composed import BagModel
 from agglearn.errors import ConfigError, DataError
 from agglearn.networks import start_jax
 from agglearn.observations import Bags
-from agglearn.seeds import generator, seed
+from agglearn.seeds import draw_seed, generator, seed
 
 HELD_OUT = 0.2  # share of the bags for early stopping where none are set apart
 FIRST = 64  # bags whose pooled values give g its scale
@@ -82,7 +82,7 @@ class SetModel(BagModel):
         self._check()
         part, held = self._parts(observation)
         if held is None:
-            order = generator("held bags", self.random_state or 0).permutation(len(part))
+            order = generator("held bags", draw_seed(self.random_state)).permutation(len(part))
             n = max(1, round(HELD_OUT * len(part)))
             part, held = part.take(np.sort(order[n:])), part.take(np.sort(order[:n]))
         self._standardise(part)
@@ -115,8 +115,8 @@ class SetModel(BagModel):
 
     def _train(self, batches, y, held, held_y) -> None:
         modules, training = _modules()
-        state, network = seed("set network", self.random_state or 0), self._network()
-        rng = generator("batches", self.random_state or 0)
+        state, network = seed("set network", draw_seed(self.random_state)), self._network()
+        rng = generator("batches", draw_seed(self.random_state))
         batch, augment = min(self.batch_size, len(y)), sets.AUGMENTATIONS.get(self.augment)
         schedule = training.Schedule(
             self.rate, self.clip, self.steps, max(1, self.steps // CHECKS), self.patience, cosine=True
@@ -145,6 +145,11 @@ class SetModel(BagModel):
 
     def _batches(self, bags: Bags) -> sets.Batches:
         return sets.Batches(_positive(bags), self.centre_, self.scale_)
+
+    @property
+    def n_features_in_(self) -> int:
+        """d, the number of covariates."""
+        return len(self.centre_)
 
     # -- predicting ---------------------------------------------------------------------------------------------
 

@@ -9,19 +9,20 @@ import math
 
 import numpy as np
 from scipy.linalg import eigh
+from sklearn.base import RegressorMixin
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.validation import check_is_fitted
 
 from agglearn.errors import DataError
 from agglearn.estimator import Estimator
-from agglearn.seeds import generator
+from agglearn.seeds import draw_seed, generator
 
 STRENGTHS = 10.0 ** np.arange(-9, 3.01, 0.5)  # λ, as multiples of the mean eigenvalue
 CHUNK = 4096  # rows turned to double precision at a time
 NEGLIGIBLE = 1e-13  # eigenvalues below this share of the largest are rounding
 
 
-class LinearRidge(Estimator):
+class LinearRidge(RegressorMixin, Estimator):
     """min ‖y − Zβ − β₀‖² + λ‖β‖², any number of targets, λ on a grid of multiples of the mean eigenvalue of Z's covariance.
 
     Takes vectors, not bags.
@@ -57,6 +58,11 @@ class LinearRidge(Estimator):
         self.coef_ = factors.coefficients(penalties[[best]])[0]
         self.intercept_ = y.mean(axis=0) - self.centre_ @ self.coef_
         return self
+
+    @property
+    def n_features_in_(self) -> int:
+        """d, the length of the vectors."""
+        return len(self.coef_)
 
     def predict(self, Z) -> np.ndarray:
         """(n, k) predictions."""
@@ -120,7 +126,7 @@ class _Factors:
         return [float(np.mean((target - z @ c) ** 2)) for c in self.coefficients(penalties)]
 
 
-class KernelRidge(Estimator):
+class KernelRidge(RegressorMixin, Estimator):
     """Ridge regression with the kernel exp(−‖z − z'‖²/2s²) of vectors, s a multiple of their median distance.
 
     The vectors' coordinates in the span of `landmarks` of them (Nyström) go to `LinearRidge`; with no more vectors than
@@ -148,7 +154,7 @@ class KernelRidge(Estimator):
         z = np.asarray(Z, float)
         if len(z) < 2:
             raise DataError("one bag only: there is nothing to learn from")
-        order = generator("landmarks", self.random_state or 0).permutation(len(z))
+        order = generator("landmarks", draw_seed(self.random_state)).permutation(len(z))
         chosen = np.sort(order[: self.landmarks])
         self.landmarks_ = z[chosen]
         squares = euclidean_distances(z, self.landmarks_, squared=True)
@@ -165,6 +171,11 @@ class KernelRidge(Estimator):
                 best = (ridge.score_, multiple, width, whitening, ridge)
         self.score_, self.multiple_, self.width_, self.whitening_, self.ridge_ = best
         return self
+
+    @property
+    def n_features_in_(self) -> int:
+        """d, the length of the vectors."""
+        return self.landmarks_.shape[1]
 
     def predict(self, Z) -> np.ndarray:
         """(n, k) predictions."""

@@ -6,7 +6,7 @@ from sklearn.cluster import kmeans_plusplus
 from agglearn.distribution.embedding import Embedding
 from agglearn.distribution.kernels import histogram_sums, largest
 from agglearn.persistence import expect
-from agglearn.seeds import seed
+from agglearn.seeds import draw_seed, seed
 
 
 class BagOfWordsEmbedding(Embedding):
@@ -29,7 +29,7 @@ class BagOfWordsEmbedding(Embedding):
         self.random_state = random_state
 
     def _learn(self, sample):
-        self.centres_ = centres_of(sample, self.n_words, self.max_iter, seed("words", self.random_state or 0))
+        self.centres_ = centres_of(sample, self.n_words, self.max_iter, seed("words", draw_seed(self.random_state)))
         self.n_sums_ = len(self.centres_)
 
     def _check_state(self):

@@ -270,7 +270,8 @@ class FrameEncoder:
         return np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64)
 
     def encode(self, frame: pd.DataFrame) -> np.ndarray:
-        """Codes of a frame that has the features as columns (matched by name, others ignored), (n, D) int32."""
+        """(n, D) int32 codes of a frame that has the features as columns, or of an array, see `named_columns`."""
+        frame = named_columns(frame, self.names)
         absent = [n for n in self.names if n not in frame.columns]
         if absent:
             raise DataError(f"no column {absent[0]!r} ({len(absent)} missing); there are {_some(frame.columns)}")
@@ -294,6 +295,21 @@ class FrameEncoder:
         if schema not in ("declared", "learned"):
             raise ValueError(f"schema: {schema!r} is neither declared nor learned")
         return cls(tuple(_feature(s) for s in state), schema)
+
+
+def named_columns(X, names: Sequence[str]) -> pd.DataFrame:
+    """Records as a frame: a data frame as it is, columns are matched by name; a 2-D array with its columns named in order.
+
+    Raises
+    ------
+    DataError : an array of another number of columns.
+    """
+    if isinstance(X, pd.DataFrame):
+        return X
+    x = np.asarray(X)
+    if x.ndim != 2 or x.shape[1] != len(names):
+        raise DataError(f"X: must be a data frame, or an array of shape (records, {len(names)}), got shape {x.shape}")
+    return pd.DataFrame(x, columns=list(names))
 
 
 def _fitted(column: pd.Series, how: Binning, named: bool, buckets: int | None) -> FeatureEncoder:

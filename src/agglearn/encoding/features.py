@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from agglearn.encoding.encoder import BinnedEncoder, FrameEncoder, numbers
+from agglearn.encoding.encoder import BinnedEncoder, FrameEncoder, named_columns, numbers
 from agglearn.errors import ConfigError, DataError
 
 KINDS = ("columns", "onehot", "quadratic", "scaled")
@@ -66,6 +66,11 @@ class FeatureMap:
         return cls(kind, encoder, cells=cells, intercept=intercept)
 
     @property
+    def inputs(self) -> list[str]:
+        """Names of the raw columns, in order."""
+        return list(self.columns) if self.encoder is None else self.encoder.names
+
+    @property
     def names(self) -> list[str]:
         """Names of the coordinates, in order."""
         found = list(self.columns)
@@ -84,12 +89,13 @@ class FeatureMap:
         return [f"{named[i][c // len(named[j])]} & {named[j][c % len(named[j])]}" for (i, j), cs in pairs for c in cs]
 
     def matrix(self, frame: pd.DataFrame) -> sparse.csr_array:
-        """(n, k) float64 coordinates of a frame, matched by name; what was never seen fills none.
+        """(n, k) float64 coordinates of a frame, matched by name, or of an array; what was never seen fills none.
 
         Raises
         ------
         DataError : a column is missing, text or nothing where numbers are needed, values out of their declared range.
         """
+        frame = named_columns(frame, self.inputs)
         if self.kind == "columns":
             blocks = [sparse.csr_array(self._numbers(frame))]
         else:

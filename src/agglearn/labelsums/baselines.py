@@ -4,19 +4,21 @@ import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from agglearn.encoding import CategoricalEncoder
+from agglearn.encoding.encoder import named_columns
 from agglearn.errors import NotAvailable
-from agglearn.estimator import Estimator
+from agglearn.estimator import RecordClassifier
 from agglearn.observations import ContingencyTables, Records
+from agglearn.seeds import draw_seed
 
 MOST_CATEGORIES = 255  # that scikit-learn's trees split as categories
 
 
-class BaseRateClassifier(Estimator):
+class BaseRateClassifier(RecordClassifier):
     """P(Y=1|X) is the share of records with label 1; no table is looked at.
 
     Attributes
     ----------
-    rate_, classes_. random_state : not used.
+    rate_, encoder_, classes_. random_state : not used.
     """
 
     observes = ContingencyTables
@@ -25,15 +27,15 @@ class BaseRateClassifier(Estimator):
         self.random_state = random_state
 
     def _fit(self, observation, selection=None):
-        self.classes_ = np.array([0, 1])
+        self.encoder_, self.classes_ = observation.encoder, np.array([0, 1])
         self.rate_ = float(np.clip(observation.positives / observation.total, 1e-6, 1 - 1e-6))
 
     def predict_proba(self, X) -> np.ndarray:
         """(n, 2) the same for every row."""
-        return np.tile([1 - self.rate_, self.rate_], (len(X), 1))
+        return np.tile([1 - self.rate_, self.rate_], (len(named_columns(X, self.encoder_.names)), 1))
 
 
-class BoostedTreesSkyline(Estimator):
+class BoostedTreesSkyline(RecordClassifier):
     """Gradient-boosted trees on the codes of all records: a ceiling for what is learned from aggregates of these codes.
 
     Parameters
@@ -54,7 +56,7 @@ class BoostedTreesSkyline(Estimator):
     def _fit(self, observation, selection=None):
         self.encoder_, self.classes_ = observation.encoder, np.array([0, 1])
         named = [isinstance(f, CategoricalEncoder) and f.size < MOST_CATEGORIES for f in self.encoder_.features]
-        seed = None if self.random_state is None else self.random_state % 2**32
+        seed = draw_seed(self.random_state) % 2**32
         self._trees = HistGradientBoostingClassifier(
             max_iter=self.max_iter, learning_rate=self.learning_rate, max_leaf_nodes=self.max_leaf_nodes,
             categorical_features=named, early_stopping=True, random_state=seed,
@@ -67,7 +69,8 @@ class BoostedTreesSkyline(Estimator):
 
     def predict_proba(self, X) -> np.ndarray:
         """(n, 2) probabilities of both labels."""
-        return self._trees.predict_proba(self._codes(X))
+        codes = self._codes(X)
+        return self._trees.predict_proba(codes)
 
     def save(self, folder):
         raise NotAvailable("boosted trees cannot be kept without pickle")

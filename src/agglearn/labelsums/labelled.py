@@ -10,7 +10,8 @@ from agglearn.labelsums.descent import Descent
 from agglearn.labelsums.objective import penalties
 from agglearn.labelsums.walr import LinearModel, check_settings
 from agglearn.observations import Records
-from agglearn.observations.privacy.calibration import analytic_gaussian_scale
+from agglearn.observations.privacy.calibration import analytic_gaussian_scale, checked
+from agglearn.seeds import draw_seed
 
 
 class RecordsLogistic(LinearModel):
@@ -76,9 +77,10 @@ class LabelledDescent(LinearModel):
         check_settings(self, ("minibatch", "noise_per_step"))
         mapped = FeatureMap.fit(self.features, observation.encoder, observation.frame, self.ranges)
         x, y = mapped.matrix(observation.frame), np.asarray(observation.y, float)
-        n, rng, once = len(y), np.random.default_rng(self.random_state), 0.0
+        n, rng, once = len(y), np.random.default_rng(draw_seed(self.random_state)), 0.0
         if self.solver == "noise_per_step":
-            once = analytic_gaussian_scale(math.sqrt(mapped.largest(2)), self.epsilon, self.delta or 1 / (10 * n))
+            epsilon, delta = checked(self.epsilon, self.delta or 1 / (10 * n), "gaussian")
+            once = analytic_gaussian_scale(math.sqrt(mapped.largest(2)), epsilon, delta)
         exact, every = x.T @ y, once * math.sqrt(self.max_iter)
 
         def right(t, rows):

@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from agglearn.encoding import FeatureMap
 from agglearn.errors import ConfigError, DataError
-from agglearn.estimator import Estimator
+from agglearn.estimator import Estimator, RecordClassifier
 from agglearn.evaluation.metrics import log_likelihood
 from agglearn.maxent import kernels
 from agglearn.maxent.chains import Chains
@@ -19,11 +19,12 @@ from agglearn.maxent.model import MaxEntClassifier
 from agglearn.observations import ContingencyTables, Halves, LabelSums, Observation, Records, Table
 from agglearn.observations.base import NoiseSpec
 from agglearn.observations.privacy.projection import noise_variances, projected
+from agglearn.seeds import draw_seed
 
 BURN_IN, KEPT = 30, 20  # sweeps before samples count, and sweeps that count
 
 
-class SelectedByAggregates(Estimator):
+class SelectedByAggregates(RecordClassifier):
     """A learner with one parameter chosen by aggregates alone, then fitted to the whole aggregate.
 
     From `Halves` each value is fitted to the first half and scored on the second. From `ContingencyTables` the halves are
@@ -55,30 +56,36 @@ class SelectedByAggregates(Estimator):
         return self.base.accounts_for_noise
 
     def _fit(self, observation, selection=None):
-        halves, whole = self._split(observation)
+        seed = draw_seed(self.random_state)
+        halves, whole = self._split(observation, seed)
         if not isinstance(whole, self.base.observes):
             raise DataError(f"{type(self.base).__name__} learns from {self.base.observes.__name__}")
         score = tables_score if isinstance(whole, ContingencyTables) else sums_score
-        models = [self._with(value).fit(halves[0]) for value in self.values]
+        models = [self._with(value, seed).fit(halves[0]) for value in self.values]
         self.scores_ = np.array([score(model, halves[1]) for model in models])
-        self._finish(whole, int(np.argmax(self.scores_)))
+        self._finish(whole, int(np.argmax(self.scores_)), seed)
 
-    def _finish(self, whole: Observation, best: int) -> None:
+    def _finish(self, whole: Observation, best: int, seed: int) -> None:
         self.value_, self.classes_ = self.values[best], np.array([0, 1])
-        self.model_ = self._with(self.value_).fit(whole)
+        self.model_ = self._with(self.value_, seed).fit(whole)
 
-    def _split(self, observation):
+    def _split(self, observation, seed: int):
         if isinstance(observation, Halves):
             return (observation.first, observation.second), observation.whole
         if isinstance(observation, ContingencyTables):
-            first, second = thinned(observation, np.random.default_rng(self.random_state))
+            first, second = thinned(observation, np.random.default_rng(seed))
             return (projected(first), second), observation  # as tables of records agree
         raise DataError(f"{type(observation).__name__} cannot be split; release halves (Halves)")
 
-    def _with(self, value) -> Estimator:
+    def _with(self, value, seed: int) -> Estimator:
         if self.parameter not in self.base.get_params():
             raise ConfigError(f"parameter: {type(self.base).__name__} has no {self.parameter!r}")
-        return clone(self.base).set_params(**{self.parameter: value, "random_state": self.random_state})
+        return clone(self.base).set_params(**{self.parameter: value, "random_state": seed})
+
+    @property
+    def feature_names_in_(self) -> np.ndarray:
+        """(D,) names of the features, in order."""
+        return self.model_.feature_names_in_
 
     def warm_up(self) -> None:
         """Whatever the learner does to be ready."""
@@ -110,11 +117,12 @@ class TunedOnRecords(SelectedByAggregates):
         self.validation = validation
 
     def _fit(self, observation, selection=None):
-        held = np.random.default_rng(self.random_state).random(len(observation.y)) < self.validation
+        seed = draw_seed(self.random_state)
+        held = np.random.default_rng(seed).random(len(observation.y)) < self.validation
         seen, frame, y = self._aggregate(observation, ~held), observation.frame[held], observation.y[held]
-        models = [self._with(value).fit(seen) for value in self.values]
+        models = [self._with(value, seed).fit(seen) for value in self.values]
         self.scores_ = np.array([log_likelihood(y, model.predict_proba(frame)[:, 1]) for model in models])
-        self._finish(self._aggregate(observation, np.ones(len(held), bool)), int(np.argmax(self.scores_)))
+        self._finish(self._aggregate(observation, np.ones(len(held), bool)), int(np.argmax(self.scores_)), seed)
 
     def _aggregate(self, records: Records, rows: np.ndarray) -> Observation:
         frame, y = records.frame[rows].reset_index(drop=True), records.y[rows]

@@ -11,16 +11,16 @@ from scipy.special import expit
 
 from agglearn.encoding.features import FeatureMap
 from agglearn.errors import ConfigError, NotAvailable
-from agglearn.estimator import Estimator
+from agglearn.estimator import RecordClassifier
 from agglearn.labelsums.descent import Descent
 from agglearn.labelsums.objective import Objective, penalties, prior_variance
 from agglearn.observations import LabelSums
-from agglearn.observations.label_sums import as_frame
+from agglearn.seeds import draw_seed
 
 SOLVERS = ("lbfgs", "newton", "full_batch", "hybrid")
 
 
-class LinearModel(Estimator):
+class LinearModel(RecordClassifier):
     """Prediction of a logistic model over a feature map.
 
     Attributes
@@ -37,8 +37,13 @@ class LinearModel(Estimator):
         self.trace_ = list(trace)
         self.gradient_errors_ = np.array([(t, error) for t, _, _, error in trace]).reshape(-1, 2)
 
+    @property
+    def feature_names_in_(self) -> np.ndarray:
+        """(D,) names of the columns that the coordinates are made of, in order."""
+        return np.array(FeatureMap.of(self.map_).inputs, dtype=object)
+
     def _matrix(self, X):
-        return FeatureMap.of(self.map_).matrix(as_frame(X))
+        return FeatureMap.of(self.map_).matrix(X)
 
     def _theta(self) -> np.ndarray:
         return np.append(self.coef_, self.intercept_) if self.map_["intercept"] else self.coef_
@@ -120,7 +125,7 @@ class WALRClassifier(LinearModel):
             x, weights, self.penalty_, lambda t, rows: right, batch, self.rate, self.max_iter, self.traced,
             noise_variance=noise**2,
         )  # fmt: skip
-        theta, trace = descent.run(np.random.default_rng(self.random_state))
+        theta, trace = descent.run(np.random.default_rng(draw_seed(self.random_state)))
         self.n_iter_ = self.max_iter
         return self._keep(observation.map, theta, trace)
 

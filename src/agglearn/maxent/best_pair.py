@@ -7,12 +7,12 @@ import numpy as np
 from scipy.special import expit
 
 from agglearn.errors import DataError
-from agglearn.estimator import Estimator
+from agglearn.estimator import RecordClassifier
 from agglearn.maxent.sparse_logistic import SparseLogistic
 from agglearn.observations import ContingencyTables
 
 
-class BestPairClassifier(Estimator):
+class BestPairClassifier(RecordClassifier):
     """One logistic regression per pair table, on both features and their interaction, exactly from the table.
 
     The pair used for prediction is chosen from the tables alone: largest log-likelihood minus effective number of

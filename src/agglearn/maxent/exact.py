@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.special import expit
 
-from agglearn.estimator import Estimator
+from agglearn.estimator import RecordClassifier
 from agglearn.maxent import kernels
 from agglearn.maxent.enumeration import Enumeration
 from agglearn.maxent.layout import Layout, positions
@@ -11,7 +11,7 @@ from agglearn.observations import ContingencyTables
 from agglearn.persistence import expect
 
 
-class ExactMaxEntClassifier(Estimator):
+class ExactMaxEntClassifier(RecordClassifier):
     """Optimum of the penalised likelihood (Gilotte et al. 2022, eqs. 4 and 5) by enumeration of all states.
 
     Parameters
@@ -43,7 +43,7 @@ class ExactMaxEntClassifier(Estimator):
 
     def predict_proba(self, frame) -> np.ndarray:
         """(n, 2) probabilities of both labels."""
-        logits = np.empty(len(frame))
-        kernels.predict_logits(positions(self.encoder_, frame), self.theta_, self.intercept_, logits)
+        at = positions(self.encoder_, frame)
+        kernels.predict_logits(at, self.theta_, self.intercept_, logits := np.empty(len(at)))
         p = expit(logits)
         return np.column_stack([1 - p, p])

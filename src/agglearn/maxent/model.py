@@ -11,9 +11,10 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.special import expit
 from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
 
 from agglearn.errors import ConfigError, DataError, NotAvailable
-from agglearn.estimator import Estimator
+from agglearn.estimator import RecordClassifier
 from agglearn.maxent import kernels, updates
 from agglearn.maxent.chains import Chains
 from agglearn.maxent.layout import Layout, positions
@@ -21,12 +22,13 @@ from agglearn.maxent.schedule import ROUNDS, Schedule, Windows, effective
 from agglearn.maxent.warming import tiny_tables
 from agglearn.observations import ContingencyTables
 from agglearn.persistence import expect
+from agglearn.seeds import draw_seed
 
 LARGEST_WEIGHT = 1000.0  # keeps any choice of steps finite; real weights stay below 20
 MOMENTUM = 0.8
 
 
-class MaxEntClassifier(Estimator):
+class MaxEntClassifier(RecordClassifier):
     """Pairwise Markov random field over features and label, fitted to contingency tables.
 
     π(x, y) ∝ exp(φ(x)·(μ + y·θ) + y·b) with one weight per cell of every table there is (single features and pairs)
@@ -135,7 +137,7 @@ class MaxEntClassifier(Estimator):
                 "aggregate them, or train without (missing='train')"
             )
         layout = Layout.of(observation)
-        seed = np.random.SeedSequence(self.random_state).generate_state(1, np.uint64)[0]
+        seed = np.random.SeedSequence(draw_seed(self.random_state)).generate_state(1, np.uint64)[0]
         rate = np.clip(observation.positives / observation.total, 1e-9, 1 - 1e-9)
         self.classes_, self.encoder_ = np.array([0, 1]), observation.encoder
         self.intercept_ = float(np.log(rate / (1 - rate)))
@@ -228,6 +230,7 @@ class MaxEntClassifier(Estimator):
 
     def staged_predict_proba(self, frame) -> Iterator[tuple[int, float, np.ndarray]]:
         """(step, seconds since the start of training, (n,) P(Y=1)) for every kept iterate."""
+        check_is_fitted(self)
         if not getattr(self, "trace_", None):
             raise NotAvailable("no iterates were kept: fit with trace_every > 0 (they are not saved with a model)")
         at = positions(self.encoder_, frame)

@@ -7,9 +7,10 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import expit
 from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
 
 from agglearn.errors import ConfigError, DataError, NotAvailable
-from agglearn.estimator import Estimator
+from agglearn.estimator import RecordClassifier
 from agglearn.maxent.layout import positions
 from agglearn.maxent.model import MaxEntClassifier
 from agglearn.maxent.warming import tiny_tables
@@ -20,7 +21,7 @@ L2_GRID = tuple(2.0**e for e in range(12, -7, -1))
 KINDS = ("generative", "pcd", "logistic")
 
 
-class NaiveBayesClassifier(Estimator):
+class NaiveBayesClassifier(RecordClassifier):
     """P(Y=1|X=x) = σ(b + Σ_i θ_i(x_i)), each θ_i learned from the table of feature i alone; pair tables are ignored.
 
     Parameters
@@ -122,6 +123,7 @@ class NaiveBayesClassifier(Estimator):
 
     def staged_predict_proba(self, frame) -> Iterator[tuple[int, float, np.ndarray]]:
         """(step, seconds, (n,) P(Y=1)): kept iterates (`pcd`), or places in `l2_grid_` (`logistic`)."""
+        check_is_fitted(self)
         if self.kind == "logistic":
             seconds = getattr(self, "_seconds", [float("nan")] * len(self.l2_grid_))
             stages = zip(range(len(self.l2_grid_)), seconds, self.theta_grid_, strict=True)

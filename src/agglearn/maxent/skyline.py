@@ -4,18 +4,19 @@ import numpy as np
 from sklearn.base import clone
 
 from agglearn.errors import ConfigError
-from agglearn.estimator import Estimator
+from agglearn.estimator import RecordClassifier
 from agglearn.evaluation.metrics import log_likelihood
 from agglearn.maxent.cells import Cells, table_keys
 from agglearn.maxent.sparse_logistic import PARTS, WORTH_THREADS, SparseLogistic, predict
 from agglearn.maxent.warming import tiny_records
 from agglearn.observations import Records
 from agglearn.persistence import expect
+from agglearn.seeds import draw_seed
 
 FIRST, STRONGEST, WEAKEST = 7, 12, -6  # exponents of the λ path
 
 
-class LogisticSkyline(Estimator):
+class LogisticSkyline(RecordClassifier):
     """P(Y=1|X=x) = σ(φ(x)·θ + b), fitted to individual records (Gilotte et al. 2022, sections 3.2, 5.2, appendix A).
 
     Parameters
@@ -69,7 +70,7 @@ class LogisticSkyline(Estimator):
 
     def _choose(self, index, row_of, y, size):
         """Set `l2_` and `path_`; returns the solution at the λ chosen."""
-        rng = np.random.default_rng(self.random_state)
+        rng = np.random.default_rng(draw_seed(self.random_state))
         held = np.zeros(len(y), bool)
         held[rng.permutation(len(y))[: max(1, round(self.validation * len(y)))]] = True
         problem, index_held = grouped(index, row_of[~held], y[~held], size), index.take(row_of[held], axis=1)

@@ -9,6 +9,7 @@ from sklearn.base import clone
 from agglearn.errors import DataError
 from agglearn.estimator import Estimator
 from agglearn.observations import Observation
+from agglearn.seeds import draw_seed
 
 
 class FeatureSubsets(Estimator):
@@ -42,9 +43,9 @@ class FeatureSubsets(Estimator):
         if self.most is not None and self.most < len(subsets):
             chosen = np.random.default_rng(0).choice(len(subsets), self.most, replace=False)
             subsets = [subsets[i] for i in np.sort(chosen)]
-        self.models_ = {}
+        self.models_, seed = {}, draw_seed(self.random_state)
         for names in subsets:
-            model = clone(self.base).set_params(random_state=self.random_state)
+            model = clone(self.base).set_params(random_state=seed)
             self.models_[names] = model.fit(observation.select(names))
 
     def warm_up(self) -> None:

@@ -18,6 +18,7 @@ from agglearn.observations.label_sums import LabelSums
 from agglearn.observations.privacy.mechanisms import secret
 from agglearn.observations.tables import ContingencyTables, Table, encoded
 from agglearn.products import read_json, write_json
+from agglearn.seeds import draw_seed
 
 KINDS = {"ContingencyTables": ContingencyTables, "LabelSums": LabelSums}
 
@@ -51,7 +52,7 @@ class Halves(Observation):
         random_state : seed of the coins; None for the system's randomness, as a private release needs.
         """
         encoder, x, y, label = encoded(frame, label, features, **how)
-        codes, first = encoder.encode(x), coins(len(y), np.random.default_rng(random_state))
+        codes, first = encoder.encode(x), coins(len(y), np.random.default_rng(draw_seed(random_state)))
         parts = (ContingencyTables.from_codes(encoder, codes[p], y[p], label, pairs) for p in (first, ~first))
         return cls(*parts)
 

@@ -202,7 +202,7 @@ class LabelSums(Observation):
         """
         if self.noise is not None:
             raise DataError(f"the sums have {self.noise.mechanism} noise already")
-        checked(epsilon, delta, mechanism)
+        epsilon, delta = checked(epsilon, delta, mechanism)
         told = ""
         if draw is secret:
             told = unprotected(self.map.encoder, accept_learned_schema, features_public=True)
@@ -219,9 +219,7 @@ class LabelSums(Observation):
         law = calibrated(mechanism, epsilon, delta, l1, l2, calibration, changes)
         noisy = draw(law, self.sums, "label sums", self.names)
         private = draw is secret and not told
-        spec = NoiseSpec(
-            law.kind, float(law.scale), float(epsilon), float(delta or 0), "label", private, unprotected=told
-        )
+        spec = NoiseSpec(law.kind, float(law.scale), epsilon, delta or 0.0, "label", private, unprotected=told)
         return replace(self, sums=noisy, noise=spec)
 
     # -- using --------------------------------------------------------------------------------------------------

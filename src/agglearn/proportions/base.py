@@ -4,18 +4,20 @@ from collections.abc import Callable
 
 import numpy as np
 from scipy.special import expit
+from sklearn.base import ClassifierMixin
 
 from agglearn.errors import ConfigError, DataError
-from agglearn.estimator import Estimator
+from agglearn.estimator import Estimator, known_labels
 from agglearn.observations import Bags
 from agglearn.proportions.logistic import bag_sums, scores, single, softmax
 from agglearn.proportions.posterior import binary_posteriors
+from agglearn.seeds import draw_seed
 
 HELD_OUT = 0.2  # share of the bags held out to choose λ
 PATH = tuple(10.0**k for k in (2, 1, 0, -1, -2))  # values of λ, from strong to weak
 
 
-class BagClassifier(Estimator):
+class BagClassifier(ClassifierMixin, Estimator):
     """A classifier of instances that sees bags.
 
     Subclasses write `_learn(bags)`, which sets `coef_` (K, d) and `intercept_` (K,), for bags of whole instances with
@@ -71,6 +73,15 @@ class BagClassifier(Estimator):
         """(n,) most probable classes."""
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
+    def score(self, X, y, sample_weight=None) -> float:
+        """Accuracy on instances and their classes; DataError for classes that were not learned."""
+        return super().score(X, known_labels(y, self.classes_), sample_weight)
+
+    @property
+    def n_features_in_(self) -> int:
+        """d, the number of covariates."""
+        return self.coef_.shape[1]
+
     def predict_counts(self, bags: Bags) -> np.ndarray:
         """(B, C) expected counts of every class in every bag; weights count."""
         p = self.predict_proba(bags.X)
@@ -114,7 +125,7 @@ def choose_l2(l2, bags: Bags, fitter: Callable, score: Callable, random_state) -
         raise ConfigError(f"l2: {l2!r} is not known; 'held_out' or a number")
     if len(bags) < 5:
         return 1.0, None
-    order = np.random.default_rng(random_state).permutation(len(bags))
+    order = np.random.default_rng(draw_seed(random_state)).permutation(len(bags))
     n_held = max(1, round(HELD_OUT * len(bags)))
     held, rest = (bags.take(np.sort(part)) for part in (order[:n_held], order[n_held:]))
     fit, solution, best = fitter(rest), None, (-np.inf, 1.0, None)

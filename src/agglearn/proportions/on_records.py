@@ -3,12 +3,13 @@
 import numpy as np
 from sklearn.base import clone
 
-from agglearn.estimator import Estimator
+from agglearn.estimator import RecordClassifier
 from agglearn.observations import CountedBags
 from agglearn.observations.counted_bags import coordinates
+from agglearn.seeds import draw_seed
 
 
-class OnRecords(Estimator):
+class OnRecords(RecordClassifier):
     """A learner of bags, over one coordinate per modality of the features.
 
     Parameters
@@ -33,7 +34,9 @@ class OnRecords(Estimator):
 
     def _fit(self, observation, selection=None):
         self.encoder_, self.classes_ = observation.encoder, np.array([0, 1])
-        self.learner_ = clone(self.learner).set_params(random_state=self.random_state).fit(observation.bags())
+        self.learner_ = (
+            clone(self.learner).set_params(random_state=draw_seed(self.random_state)).fit(observation.bags())
+        )
 
     def warm_up(self) -> None:
         """Whatever the learner does to be ready."""

@@ -11,14 +11,14 @@ from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
-from agglearn.estimator import Estimator
+from agglearn.estimator import RecordClassifier
 from agglearn.evaluation.metrics import log_likelihood
 from agglearn.observations import ContingencyTables, Records
-from agglearn.seeds import generator, seed
+from agglearn.seeds import draw_seed, generator, seed
 from agglearn.vocabulary import network
 
 
-class OnClusters(Estimator):
+class OnClusters(RecordClassifier):
     """Base: compresses the features, keeps every setting that was tried, predicts with the best on held-out rows.
 
     Subclasses write `_tries(codes, y, sizes, held_codes, held_y)`, which yields predictors, and `_probabilities`.
@@ -29,11 +29,11 @@ class OnClusters(Estimator):
     def _fit(self, observation, selection=None):
         codes, y = observation.codes, np.asarray(observation.y)
         held = np.zeros(len(y), bool)
-        rng = generator("validation", self.random_state or 0)
+        rng = generator("validation", draw_seed(self.random_state))
         held[rng.permutation(len(y))[: max(1, round(self.validation * len(y)))]] = True
         tables = ContingencyTables.from_codes(observation.encoder, codes[~held], y[~held], pairs="none")
         self.quantizer_ = clone(self.quantizer)
-        self.quantizer_.set_params(random_state=seed("quantizer", self.random_state or 0)).fit(tables)
+        self.quantizer_.set_params(random_state=seed("quantizer", draw_seed(self.random_state))).fit(tables)
         self.classes_, self.encoder_ = np.array([0, 1]), observation.encoder
         self.sizes_ = [max(int(self.quantizer_.labels_[n].max()), u) + 1 for n, u in self.quantizer_.unseen_.items()]
         clusters = self._clusters(codes)
@@ -143,9 +143,9 @@ class NetworkOnClusters(OnClusters):
     def _tries(self, clusters, y, held, held_y):
         self.settings_ = []
         for trial in range(self.trials):
-            chosen = network.settings(trial, generator("settings", self.random_state or 0, trial))
+            chosen = network.settings(trial, generator("settings", draw_seed(self.random_state), trial))
             self.settings_.append(chosen)
-            state = seed("network", self.random_state or 0, trial)
+            state = seed("network", draw_seed(self.random_state), trial)
             rows = network.Rows(clusters, y, held, held_y)
             yield network.trained(rows, self.sizes_, chosen, self.epochs, self.batch_size, self.embedding, state)
 

@@ -137,6 +137,16 @@ class Quantizer(TransformerMixin, Estimator):
         columns = [_looked_up(self.labels_[n], self._positions(n, X[n]), self.unseen_[n]) for n in self.features_]
         return np.column_stack(columns)
 
+    @property
+    def feature_names_in_(self) -> np.ndarray:
+        """(D,) names of the features, in order."""
+        return np.array(self.features_, dtype=object)
+
+    @property
+    def n_features_in_(self) -> int:
+        """D, the number of features."""
+        return len(self.features_)
+
     def fit_transform(self, X, y=None, **fit_params) -> np.ndarray:
         """`fit`, then the clusters of the records, or of the values themselves when fitted to arrays of one feature."""
         self.fit(X, y)
@@ -144,8 +154,7 @@ class Quantizer(TransformerMixin, Estimator):
 
     def get_feature_names_out(self, input_features=None) -> np.ndarray:
         """One column of clusters per feature, under its name."""
-        check_is_fitted(self)
-        return np.array(self.features_, dtype=object)
+        return self.feature_names_in_
 
     def warm_up(self) -> None:
         """Compile, or load what was compiled, so that the time of a fit is that of learning."""

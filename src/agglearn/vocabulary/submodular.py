@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from agglearn.errors import ConfigError
-from agglearn.seeds import seed
+from agglearn.seeds import draw_seed, seed
 from agglearn.vocabulary import kernels
 from agglearn.vocabulary.quantizer import Quantizer
 from agglearn.vocabulary.ranking import Ranking, in_threads
@@ -24,7 +24,7 @@ class SubmodularQuantizer(Quantizer):
     allocation : of the budget over several features. `merged`, the paper's: each feature is cut as if it had the whole
         budget, then the cuts of largest gain are kept. `joint`: one greedy run over the candidates of all features,
         which keeps the guarantee, since the sum over features is submodular too.
-    random_state : seed; None is 0.
+    random_state : seed.
 
     Attributes
     ----------
@@ -43,28 +43,32 @@ class SubmodularQuantizer(Quantizer):
             raise ConfigError(f"epsilon: must lie between 0 and 1, got {self.epsilon!r}")
         if self.allocation not in ("merged", "joint"):
             raise ConfigError(f"allocation: {self.allocation!r} is not known; 'merged' or 'joint'")
-        joined = Joined.of(rankings)
+        joined, state = Joined.of(rankings), draw_seed(self.random_state)
         cuts = min(budget, joined.n_places) - len(rankings)
-        found = self._joint(joined, cuts) if self.allocation == "joint" else self._merged(rankings, joined, cuts)
-        return [r.labels(c) for r, c in zip(rankings, joined.parted(found), strict=True)]
+        cut = (
+            self._joint(joined, cuts, state)
+            if self.allocation == "joint"
+            else self._merged(rankings, joined, cuts, state)
+        )
+        return [r.labels(c) for r, c in zip(rankings, joined.parted(cut), strict=True)]
 
-    def _joint(self, joined: "Joined", cuts: int) -> np.ndarray:
-        return self._greedy(joined, cuts, "all")[0]
+    def _joint(self, joined: "Joined", cuts: int, state: int) -> np.ndarray:
+        return self._greedy(joined, cuts, state, "all")[0]
 
-    def _merged(self, rankings: list[Ranking], joined: "Joined", cuts: int) -> np.ndarray:
+    def _merged(self, rankings: list[Ranking], joined: "Joined", cuts: int, state: int) -> np.ndarray:
         runs = in_threads(
-            lambda d: self._greedy(Joined.of([rankings[d]]), min(cuts, rankings[d].n_places - 1), d),
+            lambda d: self._greedy(Joined.of([rankings[d]]), min(cuts, rankings[d].n_places - 1), state, d),
             range(len(rankings)),
         )
         order = np.concatenate([o + joined.bounds[d] for d, (o, _) in enumerate(runs)])
         gains = np.concatenate([g for _, g in runs])
         return order[np.argsort(-gains, kind="stable")[:cuts]]
 
-    def _greedy(self, joined: "Joined", cuts: int, stream) -> tuple[np.ndarray, np.ndarray]:
+    def _greedy(self, joined: "Joined", cuts: int, state: int, stream) -> tuple[np.ndarray, np.ndarray]:
         candidates = joined.n_places - len(joined.weights)
         sample = math.ceil(candidates * math.log(1 / self.epsilon) / max(cuts, 1))
-        state = np.uint64(seed("submodular", self.random_state or 0, stream))
-        return kernels.stochastic_greedy(joined.N, joined.C, joined.bounds, joined.weights, cuts, sample, state)
+        key = np.uint64(seed("submodular", state, stream))
+        return kernels.stochastic_greedy(joined.N, joined.C, joined.bounds, joined.weights, cuts, sample, key)
 
 
 class Joined:

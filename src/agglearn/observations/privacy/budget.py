@@ -38,7 +38,7 @@ def mechanisms(
     tables, mechanism: str, epsilon: float, delta: float | None, split: str = "uniform", adjacency: str = "record"
 ) -> dict:
     """{table, …, TOTALS: mechanism} of a release of all tables that promises (ε, δ) as a whole."""
-    checked(epsilon, delta, mechanism)
+    epsilon, delta = checked(epsilon, delta, mechanism)
     if adjacency not in CHANGES:
         raise ConfigError(f"adjacency: {adjacency!r} is not known; use {' or '.join(CHANGES)}")
     (l1, l2_squared), parts = CHANGES[adjacency], shares(tables, split)

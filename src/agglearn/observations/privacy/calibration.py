@@ -6,6 +6,8 @@ distances between what is released of them.
 
 import math
 from collections.abc import Sequence
+from decimal import Decimal
+from numbers import Real
 
 import numpy as np
 from scipy.optimize import brentq
@@ -21,15 +23,23 @@ CALIBRATIONS = {  # of each Gaussian law; the first is the default
 }
 
 
-def checked(epsilon: float, delta: float | None, mechanism: str) -> None:
-    """ConfigError for ε or δ that promise nothing, and for a δ where there is none."""
-    if not (isinstance(epsilon, int | float) and 0 < epsilon < math.inf):
-        raise ConfigError(f"epsilon: must be a number above 0, got {epsilon}")
+def checked(epsilon, delta, mechanism: str) -> tuple[float, float | None]:
+    """ε and δ as floats, from real numbers of any type; ConfigError for those that promise nothing, and for a δ where there is
+    none."""
+    given, epsilon, delta = (epsilon, delta), _real(epsilon), None if delta is None else _real(delta)
+    if not 0 < epsilon < math.inf:
+        raise ConfigError(f"epsilon: must be a number above 0, got {given[0]}")
     if known_mechanism(mechanism).endswith("laplace"):
         if delta:
             raise ConfigError(f"delta: {mechanism} noise promises epsilon alone; leave delta out")
     elif delta is None or not 0 < delta < 1:
-        raise ConfigError(f"delta: {mechanism} noise needs a delta between 0 and 1, got {delta}")
+        raise ConfigError(f"delta: {mechanism} noise needs a delta between 0 and 1, got {given[1]}")
+    return epsilon, delta
+
+
+def _real(value) -> float:
+    """A real number (Fraction, Decimal, a NumPy scalar) as a float; NaN for anything else."""
+    return float(value) if isinstance(value, Real | Decimal) and not isinstance(value, bool) else math.nan
 
 
 def calibrated(
@@ -44,7 +54,7 @@ def calibrated(
         only). Of a discrete Gaussian: `exact`, the least noise by `accounting`, where `changes` are known; else `zcdp`.
     changes : most that a neighbour changes each number by, whole; of norm `l2`.
     """
-    checked(epsilon, delta, mechanism)
+    epsilon, delta = checked(epsilon, delta, mechanism)
     if mechanism.endswith("laplace"):
         if calibration is not None:
             raise ConfigError(f"calibration: {mechanism} noise has one only; leave it out")

@@ -47,6 +47,7 @@ def release_tables(
     """
     if postprocessing not in POSTPROCESSING:
         raise ConfigError(f"postprocessing: {postprocessing!r} is not known; use {', '.join(POSTPROCESSING)}")
+    epsilon, delta = checked(epsilon, delta, mechanism)
     laws = mechanisms(tables, mechanism, epsilon, delta, split, adjacency)
     told = ""
     if draw is secret:
@@ -54,7 +55,7 @@ def release_tables(
         told = unprotected(tables.encoder, accept_learned_schema)
     scales = {table_name(tables, k): float(law.scale) for k, law in laws.items()}
     spec = NoiseSpec(
-        mechanism, max(scales.values()), float(epsilon), float(delta or 0), adjacency, draw is secret and not told,
+        mechanism, max(scales.values()), epsilon, delta or 0.0, adjacency, draw is secret and not told,
         None if split == "uniform" else scales, unprotected=told,
     )  # fmt: skip
     noisy = noisy_tables(tables, laws, draw, spec)
@@ -115,6 +116,7 @@ def release_bag_counts(
         raise DataError(f"the counts have {bags.noise.mechanism} noise already")
     if bags.counts is not None and getattr(bags, "target", None) is not None:
         raise DataError("the bags have an exact target beside their counts; leave it out (replace(bags, target=None))")
+    epsilon, delta = checked(epsilon, delta, mechanism)
     law, told = calibrated(mechanism, epsilon, delta, 1, 1, changes=[1]), ""
     if draw is secret:
         told = unprotected(getattr(bags, "encoder", None), accept_learned_schema, features_public=True)
@@ -142,6 +144,7 @@ def release_flow_counts(
     if any(v.ndim != n for k, v in parts.items() for n in [2 if k == "node_counts" else 3]):
         raise DataError("repeated exact counts: give each once")
     n = sum(len(v) for v in parts.values())
+    epsilon, delta = checked(epsilon, delta, mechanism)
     law = calibrated(mechanism, epsilon, delta, n, math.sqrt(n), changes=np.ones(n, int))
     if draw is secret:
         check_epsilon(epsilon, allow_large_epsilon)
@@ -166,8 +169,6 @@ def spec_of(
     law: Mechanism, epsilon: float, delta: float | None, adjacency: str, draw: Draw, told: str = ""
 ) -> NoiseSpec:
     """What is recorded of one mechanism's noise; `told`, see `limits.unprotected`."""
-    checked(epsilon, delta, law.kind)
+    epsilon, delta = checked(epsilon, delta, law.kind)
     private = draw is secret and not told
-    return NoiseSpec(
-        law.kind, float(law.scale), float(epsilon), float(delta or 0), adjacency, private, unprotected=told
-    )
+    return NoiseSpec(law.kind, float(law.scale), epsilon, delta or 0.0, adjacency, private, unprotected=told)

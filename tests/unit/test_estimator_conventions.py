@@ -1,0 +1,166 @@
+"""What scikit-learn's users expect of every learner: NotFittedError, predict, score, names and number of the features."""
+
+import importlib
+import inspect
+
+import numpy as np
+import pytest
+from samples import people
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from agglearn.distribution import EmbeddingRegressor, KernelRidge, LinearRidge, MomentEmbedding, MultinomialLogistic
+from agglearn.encoding import FeatureMap
+from agglearn.errors import DataError
+from agglearn.estimator import Estimator, RecordClassifier
+from agglearn.labelsums import (
+    BaseRateClassifier,
+    BoostedTreesSkyline,
+    LabelledDescent,
+    RecordsLogistic,
+    SelectedByAggregates,
+    WALRClassifier,
+)
+from agglearn.maxent import (
+    BestPairClassifier,
+    ExactMaxEntClassifier,
+    FeatureSubsets,
+    LogisticSkyline,
+    MaxEntClassifier,
+    NaiveBayesClassifier,
+)
+from agglearn.observations import Bags, ContingencyTables, CountedBags, LabelSums, Records
+from agglearn.proportions import MeanMapClassifier, OnRecords
+from agglearn.vocabulary import LogisticOnClusters, OptimalQuantizer
+
+FRAME = people(200)
+TABLES = ContingencyTables.from_records(FRAME, "y")
+RECORDS = Records.from_records(FRAME, "y")
+SUMS = LabelSums.from_map(FeatureMap.fit("onehot", RECORDS.encoder, RECORDS.frame), RECORDS.frame, RECORDS.y)
+COUNTED = CountedBags.from_records(RECORDS.encoder, RECORDS.frame, RECORDS.y, 5, np.random.default_rng(0))
+CLOUDS = Bags(np.random.default_rng(0).normal(size=(80, 2)), np.arange(0, 81, 4), np.tile([2, 2], (20, 1)))
+TARGETS = CLOUDS.X[::4, 0]
+VECTORS = np.random.default_rng(1).normal(size=(60, 3))
+
+PACKAGES = ("maxent", "labelsums", "proportions", "distribution", "vocabulary", "collective")
+METHODS = (
+    "predict", "predict_proba", "staged_predict_proba", "subset_predict_proba", "predict_counts", "transform", "score",
+    "get_feature_names_out", "models",
+)  # fmt: skip
+ATTRIBUTES = ("classes_", "feature_names_in_", "n_features_in_", "coef_", "encoder_")
+NESTED = {"base": WALRClassifier(), "learner": MeanMapClassifier(), "quantizer": OptimalQuantizer(5), "budget": 5}
+NESTED |= {"embedding": MomentEmbedding(), "regressor": LinearRidge()}
+
+
+def learners() -> list[type]:
+    """Every learner that a user can name."""
+    found = [
+        getattr(module, n)
+        for p in PACKAGES
+        for module in [importlib.import_module(f"agglearn.{p}")]
+        for n in module.__all__
+    ]
+    return sorted({c for c in found if isinstance(c, type) and issubclass(c, Estimator)}, key=lambda c: c.__name__)
+
+
+def unfitted(kind: type) -> Estimator:
+    needed = [n for n, p in inspect.signature(kind).parameters.items() if p.default is inspect.Parameter.empty]
+    return kind(**{n: NESTED[n] for n in needed})
+
+
+@pytest.mark.parametrize("kind", learners(), ids=lambda c: c.__name__)
+def test_what_is_not_fitted_says_so(kind):
+    model = unfitted(kind)
+    assert not hasattr(model, "classes_")
+    for name in ATTRIBUTES:
+        with pytest.raises(NotFittedError):
+            getattr(model, name)
+    x = (
+        CLOUDS
+        if model.__module__.split(".")[1] == "distribution" and getattr(kind, "observes", None) is Bags
+        else FRAME
+    )
+    x = CLOUDS.X if model.__module__.split(".")[1] == "proportions" and kind is not OnRecords else x
+    x = VECTORS if kind in (LinearRidge, KernelRidge, MultinomialLogistic) else x
+    for name in METHODS:
+        if method := getattr(model, name, None):
+            given = {
+                "predict_counts": [CLOUDS],
+                "score": [x, np.zeros(len(x))],
+                "get_feature_names_out": [],
+                "models": [],
+            }
+            with pytest.raises(NotFittedError):
+                list(method(*given.get(name, [x])))  # generators begin when they are asked
+    clone(model)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = model.nothing
+
+
+CLASSIFIERS = [
+    (MaxEntClassifier(20, max_iter=3), TABLES),
+    (ExactMaxEntClassifier(), TABLES),
+    (NaiveBayesClassifier(), TABLES),
+    (BestPairClassifier(), TABLES),
+    (BaseRateClassifier(), TABLES),
+    (SelectedByAggregates(NaiveBayesClassifier(), "smoothing", (1.0,)), None),
+    (LogisticSkyline(l2=1.0), RECORDS),
+    (BoostedTreesSkyline(5), RECORDS),
+    (RecordsLogistic(), RECORDS),
+    (RecordsLogistic("scaled", "features"), RECORDS),
+    (LabelledDescent(max_iter=3), RECORDS),
+    (WALRClassifier(), SUMS),
+    (WALRClassifier(), LabelSums.from_records(FRAME[["age", "zone"]], FRAME.y)),
+    (OnRecords(MeanMapClassifier()), COUNTED),
+    (LogisticOnClusters(OptimalQuantizer(budget=8)), RECORDS),
+]
+
+
+@pytest.mark.parametrize(("model", "observation"), CLASSIFIERS, ids=lambda v: type(v).__name__)
+def test_classifiers_of_records(model, observation):
+    if observation is None:
+        model.model_, model.classes_ = NaiveBayesClassifier().fit(TABLES), np.array([0, 1])
+    else:
+        model = clone(model).fit(observation)
+    assert isinstance(model, RecordClassifier)
+    names = list(model.feature_names_in_)
+    assert model.n_features_in_ == len(names)
+    assert names in (["age", "job", "home", "zone"], ["age", "zone"])
+    p = model.predict_proba(FRAME)
+    labels = model.predict(FRAME)
+    np.testing.assert_array_equal(labels, (p[:, 1] > p[:, 0]).astype(int))
+    assert model.score(FRAME, FRAME.y) == np.mean(labels == FRAME.y)
+    array = FRAME[names].to_numpy()
+    np.testing.assert_array_equal(model.predict_proba(array), p)
+    with pytest.raises(DataError, match=rf"array of shape \(records, {len(names)}\), got shape"):
+        model.predict_proba(array[:, :1])
+    with pytest.raises(DataError, match="'yes' is no label of this model; its labels are 0, 1"):
+        model.score(FRAME, np.where(FRAME.y, "yes", "no"))
+
+
+def test_subsets_have_no_labels_to_predict():
+    assert not hasattr(FeatureSubsets(NaiveBayesClassifier()), "predict")
+
+
+def test_models_of_bags_and_vectors():
+    bags = MeanMapClassifier(l2=1.0).fit(CLOUDS)
+    classes = bags.predict(CLOUDS.X)
+    assert bags.n_features_in_ == 2
+    assert bags.score(CLOUDS.X, classes) == 1
+    model = EmbeddingRegressor(MomentEmbedding(), LinearRidge()).fit(CLOUDS, TARGETS)
+    assert model.n_features_in_ == 2
+    residual = TARGETS - model.predict(CLOUDS)
+    assert model.score(CLOUDS, TARGETS) == pytest.approx(
+        1 - np.sum(residual**2) / np.sum((TARGETS - TARGETS.mean()) ** 2)
+    )
+    with pytest.raises(DataError, match="no target"):
+        model.score(CLOUDS)
+    for kind in (LinearRidge, KernelRidge):
+        ridge = kind().fit(VECTORS, VECTORS[:, 0])
+        assert ridge.n_features_in_ == 3
+        assert ridge.score(VECTORS, VECTORS[:, 0]) > 0.5
+    logistic = MultinomialLogistic().fit(VECTORS, VECTORS[:, 0] > 0)
+    assert logistic.n_features_in_ == 3
+    assert logistic.score(VECTORS, VECTORS[:, 0] > 0) > 0.8
+    quantizer = OptimalQuantizer(4).fit(FRAME[["job", "home"]].fillna("?"), FRAME.y)
+    assert (quantizer.feature_names_in_.tolist(), quantizer.n_features_in_) == (["job", "home"], 2)
