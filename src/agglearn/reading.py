@@ -5,7 +5,10 @@ values are all numbers become numbers where they are encoded.
 """
 
 import contextlib
+import lzma
 import warnings
+import zipfile
+import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -14,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from agglearn.errors import DataError
+from agglearn.observations.streaming import as_columns, data_columns
 from agglearn.observations.tables import with_missing
 
 SEPARATORS = {"tab": "\t", "\\t": "\t"}
@@ -28,6 +32,8 @@ def about(path) -> Iterator[None]:
         raise DataError(f"{path}: not UTF-8 text (byte {error.object[error.start]:#04x}); save it as UTF-8") from None
     except pa.ArrowException as error:
         raise DataError(f"{path}: cannot be read as Parquet ({_line(error)}); write it again") from None
+    except (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile) as error:
+        raise DataError(f"{path}: is cut off or damaged ({_line(error)}); copy it again") from None
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror or _line(error)})") from None
     except DataError as error:
@@ -58,7 +64,7 @@ def parquet_columns(path) -> list[str]:
                 raise DataError(f"column {column.name!r} holds nested values ({column.type}); flatten or drop it")
         if not file.metadata.num_rows:
             raise DataError("the file has columns but no rows")
-        return file.schema_arrow.names
+        return data_columns(file.schema_arrow)
 
 
 def read_records(path, separator: str = ",", missing: Iterable[str] = ()) -> pd.DataFrame:
@@ -75,9 +81,9 @@ def read_records(path, separator: str = ",", missing: Iterable[str] = ()) -> pd.
     DataError : no such file, no rows, columns named twice, rows longer than the header, not UTF-8.
     """
     if is_parquet(path):
-        parquet_columns(path)
+        columns = parquet_columns(path)
         with about(path):
-            return with_missing(pd.read_parquet(path), missing)
+            return with_missing(as_columns(pq.read_table(path, columns=columns)), missing)
     with about(path):
         return _read_csv(path, SEPARATORS.get(separator, separator), list(missing))
 

@@ -4,17 +4,17 @@ import csv
 
 from agglearn.cli.common import (
     READING,
-    folder_to_write,
     number,
     reading_options,
     say_what_to_do,
     separator_of,
     some,
 )
+from agglearn.cli.inputs import input_file
+from agglearn.cli.outputs import TABLES, output_folder
 from agglearn.errors import ConfigError, DataError
 
 HELP = "count records into tables"
-MARK = "tables.json"  # what a folder holds that --force may replace
 ABOUT = """Count records, and those with label 1, for every value of every feature and every pair of values of two
 features. The tables are all that `agglearn fit` sees.
 
@@ -22,7 +22,7 @@ example:
   agglearn aggregate bank.csv --separator ';' --label y --positive yes --missing unknown --out tables/
 
 reads   one CSV (UTF-8, header line, one record per row) or Parquet file (read piece by piece, so it may be larger
-        than memory). Columns of numbers are binned; all others are categories. The label has two values: 0 and 1,
+        than memory); - for standard input. Columns of numbers are binned; all others are categories. The label has two values: 0 and 1,
         or any two with --positive.
 writes  the folder OUT: tables.parquet (features, codes, count, label_sum), tables.json (bins and categories),
         reading.json (separator and missing marks, so that `predict` reads new files alike). It appears when
@@ -63,14 +63,21 @@ def options(command) -> None:
 
 def run(o) -> None:
     """Count the records of a file."""
-    out = folder_to_write(o.out, o.force, MARK)
-    from agglearn.encoding import Schema
-    from agglearn.observations import ContingencyTables
-    from agglearn.products import atomic_dir, write_json
-    from agglearn.reading import about, is_parquet, parquet_columns, read_records
-
     if o.label is None and o.schema is None:
         raise ConfigError("--label: name the column to be predicted, or give --schema")
+    with output_folder(o.out, o.force, TABLES) as work, input_file(o.data) as data:
+        o.data = data
+        tables = count(o, work)
+    describe(tables, o.out)
+
+
+def count(o, work):
+    """Tables of the records, written into a folder."""
+    from agglearn.encoding import Schema
+    from agglearn.observations import ContingencyTables
+    from agglearn.products import write_json
+    from agglearn.reading import about, is_parquet, parquet_columns, read_records
+
     schema = Schema.read(o.schema) if o.schema else None
     missing, separator = o.missing or [], separator_of(o.separator)
     frame = None if is_parquet(o.data) else read_records(o.data, separator, missing)
@@ -91,13 +98,12 @@ def run(o) -> None:
             tables = ContingencyTables.from_records(frame, o.label, features, **how)
         if not tables.total:
             raise DataError("no record has one of the two labels that the schema declares")
-    with atomic_dir(out) as work:
-        tables.save(work)
-        write_json(
-            work / READING,
-            {"missing": missing, "separator": separator, "positive": schema.positive if schema else o.positive},
-        )
-    describe(tables, o.out)
+    tables.save(work)
+    write_json(
+        work / READING,
+        {"missing": missing, "separator": separator, "positive": schema.positive if schema else o.positive},
+    )
+    return tables
 
 
 def features_wanted(o, columns: list[str], separator: str, schema=None) -> list[str]:

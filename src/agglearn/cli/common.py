@@ -1,6 +1,8 @@
-"""What the commands share: outputs, how text is read, words for the terminal."""
+"""What the commands share: how text is read, numbers in options, words for the terminal."""
 
+import argparse
 import contextlib
+import math
 from pathlib import Path
 
 from agglearn.errors import ConfigError, DataError
@@ -66,29 +68,22 @@ def keep_reading(source, folder: Path) -> None:
         (folder / READING).write_bytes((Path(source) / READING).read_bytes())
 
 
-def folder_to_write(out: str, force: bool, mark: str) -> Path:
-    """The folder of `--out`; ConfigError for one that must not be replaced."""
-    path = Path(out).resolve()
-    if path.is_dir() and any(path.iterdir()):
-        if not force:
-            raise ConfigError(f"{out}: already there; choose another --out, or --force to replace it")
-        if not (path / mark).is_file():
-            raise ConfigError(f"{out}: holds something else ({mark} is not in it); choose another --out")
-    elif path.exists() and not path.is_dir():
-        raise ConfigError(f"{out}: is a file; --out names a folder")
-    return path
+def whole_seed(text: str) -> int:
+    """A seed from an option: a whole number from 0 on."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 on")
+    return int(text)
 
 
-def file_to_write(out: str, force: bool, data: str) -> Path:
-    """The file of `--out`; ConfigError for one that must not be replaced."""
-    path = Path(out).resolve()
-    if path.is_dir():
-        raise ConfigError(f"{out}: is a folder; --out names a file")
-    if path.exists() and path == Path(data).resolve():
-        raise ConfigError(f"{out}: is the file to be read; choose another --out")
-    if path.exists() and not force:
-        raise ConfigError(f"{out}: already there; choose another --out, or --force to replace it")
-    return path
+def finite(text: str) -> float:
+    """A number from an option, not NaN and not infinite."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number")
+    return value
 
 
 def number(n: int, what: str) -> str:

@@ -1,6 +1,7 @@
 """`agglearn compress`: clusters of values from the tables of `agglearn aggregate`."""
 
-from agglearn.cli.common import file_to_write
+from agglearn.cli.common import finite, whole_seed
+from agglearn.cli.outputs import output_file
 
 HELP = "cluster the values of large features"
 METHODS = {
@@ -30,28 +31,26 @@ one value of them, --shrink draws rates towards what is usual for the feature be
 def options(command) -> None:
     """Options of the command, but for --out and --force."""
     command.add_argument("tables", help="folder written by `agglearn aggregate`")
-    command.add_argument("--budget", required=True, type=float, metavar="N",
+    command.add_argument("--budget", required=True, type=finite, metavar="N",
                          help="clusters, all features together; below 1: share of the values")  # fmt: skip
     command.add_argument("--method", default="optimum", choices=list(METHODS), help="default: optimum")
     command.add_argument(
-        "--min-count", type=float, default=0, metavar="N", help="values of fewer records are one (default: 0)"
+        "--min-count", type=finite, default=0, metavar="N", help="values of fewer records are one (default: 0)"
     )
     command.add_argument("--shrink", action="store_true", help="shrink label rates (beta-binomial) before clustering")
-    command.add_argument("--seed", type=int, default=0, help="of the random numbers (default: 0)")
+    command.add_argument("--seed", type=whole_seed, default=0, help="of the random numbers (default: 0)")
 
 
 def run(o) -> None:
     """Cluster the values of tables."""
     from agglearn import vocabulary
     from agglearn.observations import ContingencyTables
-    from agglearn.products import atomic_file
 
-    out = file_to_write(o.out, o.force, o.tables)
     budget = int(o.budget) if o.budget == int(o.budget) else o.budget
     how = {"min_count": o.min_count, "shrinkage": "beta_binomial" if o.shrink else None, "random_state": o.seed}
-    tables = ContingencyTables.load(o.tables)
-    found = getattr(vocabulary, METHODS[o.method])(budget, **how).fit(tables)
-    with atomic_file(out) as work:
+    with output_file(o.out, o.force) as work:
+        tables = ContingencyTables.load(o.tables)
+        found = getattr(vocabulary, METHODS[o.method])(budget, **how).fit(tables)
         lines(found, tables).to_csv(work, index=False)
     values = sum(len(t.cells) for k, t in tables.tables.items() if len(k) == 1)
     print(f"{o.out}: {o.method}, {values:,} values of {len(tables.names)} features in {found.n_clusters_:,} clusters")

@@ -2,11 +2,11 @@
 
 import time
 
-from agglearn.cli.common import folder_to_write, keep_reading, number
+from agglearn.cli.common import keep_reading, number, whole_seed
+from agglearn.cli.outputs import MODEL, output_folder
 from agglearn.errors import ConfigError
 
 HELP = "learn a model from tables"
-MARK = "model.json"
 METHODS = {
     "maxent": "agglearn.maxent.MaxEntClassifier",
     "naive_bayes": "agglearn.maxent.NaiveBayesClassifier",
@@ -40,33 +40,37 @@ def options(command) -> None:
     command.add_argument("--set", action="append", default=[], metavar="NAME=VALUE",
                    help="parameter of the method, as in its class's constructor; may be repeated")  # fmt: skip
     command.add_argument(
-        "--seed", type=int, default=0, help="of the random numbers (default: 0); same seed, same model"
+        "--seed", type=whole_seed, default=0, help="of the random numbers (default: 0); same seed, same model"
     )
 
 
 def run(o) -> None:
     """Learn and keep a model."""
-    out = folder_to_write(o.out, o.force, MARK)
     from agglearn.evaluation.reproduction import reproduction
     from agglearn.observations import ContingencyTables
-    from agglearn.products import atomic_dir
-    from agglearn.registry import resolve
 
-    tables = ContingencyTables.load(o.tables)
-    kind = resolve(learner(o.method, tables.noise is not None, o.ignore_noise))
-    model = kind(**parameters(kind, o.method, o.set, o.seed))
-    if hasattr(model, "warm_up"):
-        model.warm_up()
-    begin = time.perf_counter()
-    model.fit(tables)
-    seconds = time.perf_counter() - begin
-    with atomic_dir(out) as work:
+    with output_folder(o.out, o.force, MODEL) as work:
+        tables = ContingencyTables.load(o.tables)
+        model, seconds = learn(o, tables)
         model.save(work)
         keep_reading(o.tables, work)
     what = f"{number(len(tables.names), 'feature')} and {number(len(tables.tables), 'table')}"
     aware = ", noise-aware," if tables.noise and model.accounts_for_noise else ""
     print(f"{o.out}: {o.method}{aware} on {what} of {tables.total:,.0f} records, {seconds:.1f} s")
     print(reproduction(model, tables))
+
+
+def learn(o, tables):
+    """(model, seconds) of the method that the options name."""
+    from agglearn.registry import resolve
+
+    kind = resolve(learner(o.method, tables.noise is not None, o.ignore_noise))
+    model = kind(**parameters(kind, o.method, o.set, o.seed))
+    if hasattr(model, "warm_up"):
+        model.warm_up()
+    begin = time.perf_counter()
+    model.fit(tables)
+    return model, time.perf_counter() - begin
 
 
 def learner(method: str, noisy: bool, ignore_noise: bool) -> str:

@@ -2,7 +2,9 @@
 
 import sys
 
-from agglearn.cli.common import file_to_write, reading_of, reading_options, say_what_to_do, separator_of, some
+from agglearn.cli.common import reading_of, reading_options, say_what_to_do, separator_of, some
+from agglearn.cli.inputs import input_file
+from agglearn.cli.outputs import STANDARD_OUTPUT, text_output
 from agglearn.errors import DataError
 
 HELP = "probabilities for new records"
@@ -12,7 +14,7 @@ example:
   agglearn predict model/ new.csv --out predictions.csv
 
 reads   the folder MODEL and a CSV or Parquet file that has the model's features as columns: matched by name, in any
-        order, other columns are ignored; a label is not needed. The file is read as the one that was aggregated
+        order, other columns are ignored; a label is not needed; - for standard input. The file is read as the one that was aggregated
         (separator, missing marks), unless options say otherwise.
 writes  a CSV with the column `probability`, one line per row of the file, in its order; to OUT, or to standard
         output. OUT appears when complete, or not at all.
@@ -31,10 +33,23 @@ def options(command) -> None:
 
 def run(o) -> None:
     """Predict for the rows of a file."""
-    out = file_to_write(o.out, o.force, o.data) if o.out else None
+    with text_output(o.out, o.force, o.data) as write, input_file(o.data) as data:
+        p, unseen = predictions(o, data)
+        write("probability\n" + "".join(f"{v:.9g}\n" for v in p))
+    to_file = o.out not in (None, STANDARD_OUTPUT)
+    told = sys.stdout if to_file else sys.stderr
+    print(f"{o.out if to_file else 'standard output'}: {len(p):,} rows, mean probability {p.mean():.4g}", file=told)
+    counts = [f"{name} {n:,}" for name, n in unseen.items() if n]
+    if counts:
+        print(f"values never seen in the tables, which add nothing: {some(counts)}", file=told)
+    else:
+        print("every value was seen in the tables", file=told)
+
+
+def predictions(o, data):
+    """(n,) probabilities of label 1 for a file, and per feature how many of its values were never seen."""
     from agglearn.encoding import UNSEEN
     from agglearn.estimator import Estimator
-    from agglearn.products import atomic_file
     from agglearn.reading import about, read_records
 
     model = Estimator.load(o.model)
@@ -42,25 +57,10 @@ def run(o) -> None:
         raise DataError(f"{o.model}: a {type(model).__name__} gives no probabilities; use a model of `agglearn fit`")
     known = reading_of(o.model)
     frame = read_records(
-        o.data,
+        data,
         known["separator"] if o.separator is None else separator_of(o.separator),
         known["missing"] if o.missing is None else o.missing,
     )
-    with about(o.data), say_what_to_do(o.data, "predict"):
+    with about(data), say_what_to_do(data, "predict"):
         unseen = (model.encoder_.encode(frame) == UNSEEN).sum(axis=0)
-        p = model.predict_proba(frame)[:, 1]
-    text = "probability\n" + "".join(f"{v:.9g}\n" for v in p)
-    if out:
-        with atomic_file(out) as work:
-            work.write_text(text)
-    else:
-        sys.stdout.write(text)
-    said = sys.stdout if out else sys.stderr
-    print(f"{o.out or 'standard output'}: {len(p):,} rows, mean probability {p.mean():.4g}", file=said)
-    found = [f"{name} {n:,}" for name, n in zip(model.encoder_.names, unseen, strict=True) if n]
-    what = (
-        f"values never seen in the tables, which add nothing: {some(found)}"
-        if found
-        else "every value was seen in the tables"
-    )
-    print(what, file=said)
+        return model.predict_proba(frame)[:, 1], dict(zip(model.encoder_.names, unseen, strict=True))

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from agglearn.cli.common import folder_to_write, keep_reading, number
+from agglearn.cli.common import keep_reading, number
+from agglearn.cli.outputs import TABLES, output_folder
 from agglearn.errors import ConfigError
 
 HELP = "add noise for privacy to tables"
-MARK = "tables.json"
 ABOUT = """Add noise to the tables of `agglearn aggregate`, so that they promise (epsilon, delta)-differential privacy as a whole.
 Noise is drawn once, by OpenDP, from the system's secret randomness: a second run gives other noise, and both together
 promise less. Whatever is learned from OUT costs nothing more.
@@ -53,20 +53,22 @@ def options(command) -> None:
 
 def run(o) -> None:
     """Release tables once."""
-    out = folder_to_write(o.out, o.force, MARK)
     from agglearn.observations import ContingencyTables
-    from agglearn.products import atomic_dir
 
-    if Path(o.tables).resolve() == out:
+    if Path(o.tables).resolve() == Path(o.out).resolve():
         raise ConfigError(f"{o.out}: is the folder to be read; choose another --out")
-    tables = ContingencyTables.load(o.tables)
-    how = {"mechanism": o.mechanism, "split": o.split, "adjacency": o.adjacency, "postprocessing": o.post}
-    how |= {"allow_large_epsilon": o.allow_large_epsilon, "accept_learned_schema": o.accept_learned_schema}
-    noisy = tables.private(o.epsilon, o.delta, **how)
-    with atomic_dir(out) as work:
+    with output_folder(o.out, o.force, TABLES) as work:
+        noisy = release(o, ContingencyTables.load(o.tables))
         noisy.save(work)
         keep_reading(o.tables, work)
     spec = noisy.noise
     scale = f"scale {spec.scale:.4g}" if spec.scales is None else f"scales up to {spec.scale:.4g}"
     print(f"{o.out}: {number(len(noisy.tables), 'table')} with {spec.mechanism.replace('_', ' ')} noise, {scale}")
     print(spec.meaning)
+
+
+def release(o, tables):
+    """The tables with noise."""
+    how = {"mechanism": o.mechanism, "split": o.split, "adjacency": o.adjacency, "postprocessing": o.post}
+    how |= {"allow_large_epsilon": o.allow_large_epsilon, "accept_learned_schema": o.accept_learned_schema}
+    return tables.private(o.epsilon, o.delta, **how)

@@ -3,7 +3,9 @@
 import sys
 
 from agglearn.cli.aggregate import names_wanted
-from agglearn.cli.common import file_to_write, reading_options, say_what_to_do, separator_of, some
+from agglearn.cli.common import reading_options, say_what_to_do, separator_of, some
+from agglearn.cli.inputs import input_file
+from agglearn.cli.outputs import text_output
 from agglearn.errors import ConfigError
 
 HELP = "draft a schema that a private release needs"
@@ -47,22 +49,21 @@ def options(command) -> None:
 
 def run(o) -> None:
     """Draft the schema of a file."""
-    out = file_to_write(o.out, o.force, o.data) if o.out else None
+    with text_output(o.out, o.force, o.data) as write, input_file(o.data) as data:
+        write(drafted(o, data))
+    print("a draft is made from records: read it, edit it, then set reviewed: true", file=sys.stderr)
+
+
+def drafted(o, data) -> str:
+    """YAML of a schema for a file."""
     from agglearn.encoding.drafting import draft
-    from agglearn.products import atomic_file
     from agglearn.reading import about, read_records
 
-    frame = read_records(o.data, separator_of(o.separator), o.missing or [])
+    frame = read_records(data, separator_of(o.separator), o.missing or [])
     if o.label is not None and o.label not in frame:
         raise ConfigError(f"--label: no column {o.label!r}; there are {some(frame.columns)}")
     if o.positive is not None and o.label is None:
         raise ConfigError("--positive: needs --label")
     categorical = names_wanted("--categorical", o.categorical, list(frame.columns))
-    with about(o.data), say_what_to_do(o.data, "aggregate"):
-        text = draft(frame, o.label, o.positive, categorical)
-    if out:
-        with atomic_file(out) as work:
-            work.write_text(text)
-    else:
-        sys.stdout.write(text)
-    print("a draft is made from records: read it, edit it, then set reviewed: true", file=sys.stderr)
+    with about(data), say_what_to_do(data, "aggregate"):
+        return draft(frame, o.label, o.positive, categorical)

@@ -1,5 +1,6 @@
 """Records in a Parquet file, read piece by piece: one column at a time to fit encoders, then batches of all columns."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import numpy as np
@@ -14,7 +15,18 @@ from agglearn.errors import DataError
 from agglearn.observations.tables import present, with_missing
 
 BATCH = 1 << 19  # records read at a time
+ROW_NUMBERS = re.compile(r"__index_level_\d+__")  # pandas' index without a name, which a filtered frame keeps
 WHOLE = {pa.int64(): pd.Int64Dtype(), pa.uint64(): pd.UInt64Dtype()}  # a null must not make large codes inexact
+
+
+def data_columns(schema: pa.Schema) -> list[str]:
+    """Columns of a Parquet file, but for the row numbers that pandas adds."""
+    return [name for name in schema.names if not ROW_NUMBERS.fullmatch(name)]
+
+
+def as_columns(table: pa.Table | pa.RecordBatch) -> pd.DataFrame:
+    """All that was read as columns, none as an index. Whole numbers stay whole where some are missing."""
+    return table.to_pandas(types_mapper=WHOLE.get, ignore_metadata=True)
 
 
 class ParquetRecords:
@@ -33,7 +45,7 @@ class ParquetRecords:
     def __init__(self, path, label: str, features: Iterable[str] | None, missing: list[str]):
         self.path, self.label, self.missing = path, label, missing
         self.file = pq.ParquetFile(path)
-        names = self.file.schema_arrow.names
+        names = data_columns(self.file.schema_arrow)
         present([label], names)
         others = [c for c in names if c != label]
         self.columns = others if features is None else present(features, others)
@@ -47,7 +59,7 @@ class ParquetRecords:
         parts = []
         for c in self.columns:
             few = c in named or c in hashed or self._is_mostly_text(c)
-            frame = pd.DataFrame({c: self._distinct(c)}) if few else self.file.read(columns=[c]).to_pandas()
+            frame = pd.DataFrame({c: self._distinct(c)}) if few else as_columns(self.file.read(columns=[c]))
             of = {c: hashed[c]} if c in hashed else None
             parts.append(FrameEncoder.fit(with_missing(frame, self.missing), binning, named & {c}, of))
         return FrameEncoder(tuple(p.features[0] for p in parts))
@@ -59,11 +71,11 @@ class ParquetRecords:
         ----------
         labels : makes (labels of the rows that have one, (n,) whether each row has one) of the label's column.
         """
-        y, kept = labels(self.file.read(columns=[self.label]).to_pandas()[self.label])
+        y, kept = labels(as_columns(self.file.read(columns=[self.label]))[self.label])
         upto = np.append(0, np.cumsum(kept))
         file, start = pq.ParquetFile(self.path, read_dictionary=self._repetitive(encoder)), 0
         for batch in file.iter_batches(BATCH, columns=self.columns):
-            frame = batch.to_pandas(types_mapper=WHOLE.get)
+            frame = as_columns(batch)
             end = start + len(frame)
             yield encoder.encode(with_missing(frame, self.missing))[kept[start:end]], y[upto[start] : upto[end]]
             start = end

@@ -176,7 +176,7 @@ class Quantizer(TransformerMixin, Estimator):
 def whole_budget(budget, rankings: list[Ranking]) -> int:
     """The budget in clusters; DataError where the features cannot use it, ConfigError where it is none."""
     units = sum(r.n_units for r in rankings)
-    if isinstance(budget, bool) or not isinstance(budget, int | float | np.integer) or not budget > 0:
+    if isinstance(budget, bool) or not isinstance(budget, int | float | np.integer) or not 0 < budget < np.inf:
         raise ConfigError(f"budget: must be a number of clusters, or a share of the values below 1; got {budget!r}")
     clusters = round(budget * units) if budget < 1 else budget
     if clusters != int(clusters):

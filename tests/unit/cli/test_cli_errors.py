@@ -14,6 +14,7 @@ from samples import ROOT
 AGG = ["aggregate", "bad.csv", "--label", "y", "--out", "out"]
 PREDICT = ["predict", "model", "bad.csv", "--out", "out"]
 FIT = ["fit", "tables", "--out", "out"]
+COMPRESS = ["compress", "tables", "--out", "out", "--budget"]
 NEW = "age,job,home,zone\n30,cook,own,11\n"
 
 BAD = {
@@ -77,6 +78,12 @@ BAD = {
     "parameter twice": (None, [*FIT, "--set", "clip=1", "--set", "clip=2"], 2, ["'clip' is given twice"]),
     "seed by set": (None, [*FIT, "--set", "random_state=1"], 2, ["--seed"]),
     "seed in words": (None, [*FIT, "--seed", "one"], 2, ["--seed", "'one'"]),
+    "seed below zero": (None, [*FIT, "--seed", "-1"], 2, ["--seed", "'-1' is not a whole number from 0 on"]),
+    "seed of a clustering": (None, [*COMPRESS, "5", "--seed", "-1"], 2, ["--seed", "'-1' is not a whole number from 0 on"]),
+    "budget not a number": (None, [*COMPRESS, "nan"], 2, ["--budget", "'nan' is not a number"]),
+    "budget without end": (None, [*COMPRESS, "inf"], 2, ["--budget", "'inf' is not a number"]),
+    "part of a cluster": (None, [*COMPRESS, "20.5"], 2, ["budget: 20.5 is no whole number of clusters"]),
+    "count not a number": (None, [*COMPRESS, "20", "--min-count", "nan"], 2, ["--min-count", "'nan' is not a number"]),
     "no tables": (None, ["fit", "nowhere", "--out", "out"], 1, ["nowhere: no contingency tables here", "agglearn aggregate"]),
     "a file as tables": (None, ["fit", "data.csv", "--out", "out"], 1, ["data.csv: no contingency tables here"]),
     "a model as tables": (None, ["fit", "model", "--out", "out"], 1, ["model: no contingency tables here"]),

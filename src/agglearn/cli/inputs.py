@@ -1,0 +1,64 @@
+"""Files that commands read: pipes are copied first, since a file is read more than once."""
+
+import contextlib
+import os
+import shutil
+import stat
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from agglearn.errors import AgglearnError, DataError
+
+STANDARD_INPUT = "-"
+COMPRESSED = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\xfd7zXZ\x00": ".xz", b"\x28\xb5\x2f\xfd": ".zst"}  # by first bytes
+
+
+@contextlib.contextmanager
+def input_file(given: str) -> Iterator[str]:
+    """Path of a file of records that can be read more than once.
+
+    Standard input (`-`, `/dev/stdin`) and other pipes (`<(…)`) are copied to a temporary file, which is removed at the end.
+    Errors name what was given.
+
+    Raises
+    ------
+    DataError : a device that is neither a pipe nor a terminal.
+    """
+    if given != STANDARD_INPUT and not _is_stream(given):
+        yield given
+        return
+    name = "standard input" if given == STANDARD_INPUT else given
+    with tempfile.TemporaryDirectory(prefix="agglearn.") as folder:
+        copy = _copy(given, Path(folder) / "records")
+        try:
+            yield str(copy)
+        except AgglearnError as error:
+            raise type(error)(str(error).replace(str(copy), name)) from None
+
+
+def _is_stream(given: str) -> bool:
+    """Whether a path is a pipe, or a terminal."""
+    try:
+        mode = os.stat(given).st_mode
+    except OSError:
+        return False  # whoever reads it names what is wrong
+    if stat.S_ISCHR(mode):
+        with open(given, "rb", buffering=0) as handle:
+            if not handle.isatty():
+                raise DataError(f"{given}: is a device; give a file, or a pipe")
+        return True
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
+
+
+def _copy(given: str, path: Path) -> Path:
+    """A copy of a stream, under a name that tells how it is compressed."""
+    with contextlib.ExitStack() as stack:
+        source = sys.stdin.buffer if given == STANDARD_INPUT else stack.enter_context(open(given, "rb"))
+        with open(path, "wb") as copy:
+            shutil.copyfileobj(source, copy)
+    with open(path, "rb") as handle:
+        first = handle.read(6)
+    ending = next((e for magic, e in COMPRESSED.items() if first.startswith(magic)), "")
+    return path.rename(path.with_name(path.name + ending))

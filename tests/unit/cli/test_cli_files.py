@@ -1,0 +1,204 @@
+"""Files that commands read and write: pipes, Parquet of any origin, damaged files; one writer, and nothing else is touched."""
+
+import gzip
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from cli_calls import run, state
+from samples import ROOT
+
+from agglearn.cli.outputs import TABLES, only_writer, output_folder
+from agglearn.errors import ConfigError
+from agglearn.observations import ContingencyTables
+
+HOW = ["--label", "y", "--positive", "yes", "--missing", "?", "--categorical", "zone"]
+COMMAND = f"{sys.executable} -m agglearn"
+
+
+def shell(line: str) -> subprocess.CompletedProcess:
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    return subprocess.run(["bash", "-c", line], env=environment, capture_output=True, text=True)
+
+
+# -- reading ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "cat data.csv | {command} aggregate - {how} --out t",
+        "{command} aggregate /dev/stdin {how} --out t < data.csv",
+        "cat data.csv | {command} aggregate /dev/stdin {how} --out t",
+        "{command} aggregate <(gzip -c data.csv) {how} --out t",
+    ],
+)
+def test_pipes_are_files(at, line):
+    done = shell(line.format(command=COMMAND, how=" ".join(HOW)))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert ContingencyTables.load("t").digest == ContingencyTables.load("tables").digest
+
+
+def test_predict_in_a_pipe(at):
+    done = shell(f"cat data.csv | {COMMAND} predict model - --out - | wc -l")
+    assert done.stdout.strip() == "301"
+    done = shell(f"printf 'age\\n1\\n' | {COMMAND} predict model -")
+    assert done.returncode == 1
+    assert done.stderr.startswith("agglearn: standard input: no column 'job'")
+    assert shell(f"printf '' | {COMMAND} predict model -").stderr == (
+        "agglearn: standard input: the file is empty; give a CSV with a header line\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (["aggregate", "/dev/zero", *HOW, "--out", "t"], "/dev/zero: is a device"),
+        (["aggregate", "data.csv", *HOW, "--out", "-"], "-: --out names a folder"),
+        (["predict", "model", "data.csv", "--out", "/dev/null", "--force"], "/dev/null: is a device or a pipe"),
+        (["compress", "tables", "--budget", "9", "--out", "-"], "-: --out names a file"),
+    ],
+)
+def test_what_is_no_file_is_refused_by_name(at, capfd, command, words):
+    before = state(at)
+    assert run(*command) in (1, 2)
+    assert words in capfd.readouterr().err
+    assert state(at) == before
+
+
+def test_a_file_that_was_cut_off(at, capfd):
+    whole = gzip.compress(Path("data.csv").read_bytes())
+    for name, content in {"cut": whole[: len(whole) // 2], "wrong": whole[:40] + b"\0" * 40 + whole[80:]}.items():
+        Path(f"{name}.csv.gz").write_bytes(content)
+        assert run("aggregate", f"{name}.csv.gz", *HOW, "--out", "t") == 1
+        told = capfd.readouterr().err
+        assert told.startswith(f"agglearn: {name}.csv.gz: is cut off or damaged")
+        assert told.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", [None, "person"])
+def test_parquet_of_a_filtered_frame(at, name):
+    frame = pd.read_csv("data.csv", na_values="?")
+    kept = frame[frame.age > 20].rename_axis(name)
+    kept.to_parquet("kept.parquet")
+    how = ["--label", "y", "--positive", "yes", "--categorical", "zone"]
+    assert run("aggregate", "kept.parquet", *how, "--out", "t") == 0
+    columns = ["age", "job", "home", "zone"] + ([name] if name else [])
+    assert ContingencyTables.load("t").names == columns  # a name makes a column of it, for whoever reads without pandas
+    expected = ContingencyTables.from_records(
+        kept.reset_index(drop=name is None)[[*columns, "y"]], "y", positive="yes", categorical=["zone"]
+    )
+    assert ContingencyTables.load("t").digest == expected.digest
+    assert run("fit", "t", "--method", "naive_bayes", "--out", "m") == 0
+    assert run("predict", "m", "kept.parquet", "--out", "p.csv") == 0
+    assert len(pd.read_csv("p.csv")) == len(kept)
+
+
+def test_large_codes_stay_apart(at, capsys):
+    codes = [1 << 60, (1 << 60) + 1, None] * 40
+    frame = pd.DataFrame({"code": pd.array(codes, "Int64"), "y": [0, 1, 1] * 40})
+    frame.to_parquet("codes.parquet")
+    assert run("aggregate", "codes.parquet", "--label", "y", "--categorical", "code", "--out", "t") == 0
+    assert run("fit", "t", "--method", "naive_bayes", "--out", "m") == 0
+    capsys.readouterr()
+    assert run("predict", "m", "codes.parquet", "--out", "p.csv") == 0
+    assert "every value was seen" in capsys.readouterr().out
+    p = pd.read_csv("p.csv").probability
+    assert p[0] < 0.5 < p[1]
+
+
+# -- writing ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("command", "out"),
+    [
+        (["aggregate", "data.csv", *HOW, "--pairs", "none"], "tables"),
+        (["private", "declared", "--epsilon", "1", "--delta", "1e-6"], "tables"),
+        (["fit", "tables", "--method", "naive_bayes", "--set", "smoothing=3"], "model"),
+    ],
+)
+def test_force_leaves_what_a_person_put_there(at, command, out):
+    folder = Path(out)
+    (folder / "notes.txt").write_text("mine")
+    (folder / "plots").mkdir()
+    (folder / "plots/a.svg").write_text("<svg/>")
+    (folder / "link").symlink_to("notes.txt")
+    folder.chmod(0o700)
+    before = state(folder)
+    assert run(*command, "--out", out, "--force") == 0
+    after = state(folder)
+    changed = {name for name in before if before[name] != after[name]}
+    assert changed
+    assert changed <= {"tables.json", "tables.parquet", "model.json", "model.npz", "reading.json"}
+    assert set(after) == set(before)
+    assert (folder / "link").is_symlink()
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_files_that_are_not_written_again_are_removed(at):
+    ContingencyTables.load("tables").save("bare")  # tables without reading.json
+    assert run("fit", "bare", "--method", "naive_bayes", "--out", "model", "--force") == 0
+    assert not Path("model/reading.json").exists()
+
+
+def test_a_failure_leaves_the_old_ones(at):
+    before = state(at)
+    assert run("aggregate", "data.csv", "--label", "none", "--out", "tables", "--force") == 1
+    assert run("fit", "nowhere", "--out", "model", "--force") == 1
+    assert run("fit", "nowhere", "--out", "new/deep/model") == 1
+    assert state(at) == before
+    assert not Path("new").exists()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["aggregate", "data.csv", *HOW, "--out", "out"],
+        ["fit", "tables", "--method", "naive_bayes", "--out", "out"],
+        ["predict", "model", "data.csv", "--out", "out"],
+        ["compress", "tables", "--budget", "9", "--out", "out"],
+        ["schema", "draft", "data.csv", "--out", "out"],
+    ],
+)
+def test_the_second_writer_is_refused(at, capfd, command):
+    with only_writer(at / "out", "out"):
+        assert run(*command) == 2
+        assert capfd.readouterr().err == (
+            "agglearn: out: another command is writing it; wait for it, or choose another --out\n"
+        )
+        assert not Path("out").exists()
+    assert run(*command) == 0
+    assert not [p for p in os.listdir(at) if p.startswith(".")]
+
+
+def test_a_folder_that_appears_meanwhile_stays(at):
+    def write():
+        with output_folder("out", False, TABLES) as work:
+            (work / "tables.json").write_text("ours")
+            Path("out").mkdir()
+            Path("out/theirs").write_text("theirs")
+
+    with pytest.raises(ConfigError, match="already there"):
+        write()
+    assert state(Path("out")) == {"theirs": b"theirs"}
+
+
+@pytest.mark.parametrize(
+    ("command", "out"),
+    [
+        (["predict", "model", "data.csv"], "model/model.json"),
+        (["predict", "model", "data.csv"], "tables/tables.parquet"),
+        (["compress", "tables", "--budget", "9"], "tables/tables.json"),
+        (["schema", "draft", "data.csv"], "model/reading.json"),
+    ],
+)
+def test_no_file_of_a_model_or_of_tables_is_replaced(at, capsys, command, out):
+    before = state(at)
+    assert run(*command, "--out", out, "--force") == 2
+    assert f"{out}: is a part of {out.split('/')[0]}/" in capsys.readouterr().err
+    assert state(at) == before
+    assert run(*command, "--out", f"{out.split('/')[0]}/mine.csv") == 0
