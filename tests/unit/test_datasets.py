@@ -7,6 +7,7 @@ from scipy.stats import chi2
 
 from agglearn.datasets import LogLinear, Packaged, RecordStore, Tabular
 from agglearn.datasets.simulated import interaction, weights
+from agglearn.encoding import FrameEncoder
 from agglearn.errors import DataError, NotAvailable
 from agglearn.seeds import generator
 
@@ -127,11 +128,62 @@ LABEL = {"label": {"column": "y"}}
         ("a,y\n1,0\n2,1\n", {**LABEL, "features": {"drop": ["b"]}}, r"features\.drop: no column 'b'"),
         ("a,y\n1,0\n2,1\n", {**LABEL, "split": {"train": "b.csv", "test": "a.csv"}}, "no file 'b.csv'"),
         ("a,y\n1,0\n2,1\n", {}, "no label"),
+        (
+            "a,y\n1,1\n2,2\n3,\n",
+            {"label": {"column": "y", "above": 1.5}},
+            r"label 'y' is missing in 1 rows.*missing: drop",
+        ),
+        (
+            "a,y\n1,1\n2,2\n3,3\n4,4\n5,5\n6,6\n",
+            {"label": {"column": "y", "positive": [1, 2, 3]}},
+            r"besides.*\[4, 5, 6\]",
+        ),
+        ("a,y\n1,1\n2,2\n3,3\n", {"label": {"column": "y", "positive": [1]}}, r"must have two values.*\[2, 3\]"),
+        ("a,y\n1,1\n2,2\n", {"label": {"column": "y", "positive": [1, 2]}}, "must have two values"),
+        ("a,y\n1,0\n2,1\n", {"label": {"column": "y", "missing": "keep"}}, "label.missing: 'keep'"),
     ],
 )
 def test_files_that_are_wrong(tmp_path, text, entry, said):
     with pytest.raises(DataError, match=said):
         parse(tmp_path, text, entry)
+
+
+def test_records_without_a_label_are_dropped_where_asked(tmp_path, capsys):
+    entry = {"split": {"train": "a.csv", "test": "b.csv"}, "label": {"column": "y", "above": 1.5, "missing": "drop"}}
+    (tmp_path / "a.csv").write_text("a,y\n1,1\n2,2\n3,\n4,2\n")
+    (tmp_path / "b.csv").write_text("a,y\n5,\n6,1\n7,3\n")
+    (tmp_path / "out").mkdir()
+    files = {n: tmp_path / n for n in ("a.csv", "b.csv")}
+    told = Tabular.of(entry).parse(files, tmp_path / "out")
+    assert (told["rows"], told["dropped"]) == (5, 2)
+    assert "label 'y' is missing in 2 of 7 rows" in capsys.readouterr().out
+    store = RecordStore.open(tmp_path / "out")
+    assert store.labels().tolist() == [0, 1, 1, 0, 1]
+    assert [float(a) for a in store.features().a] == [1, 2, 4, 6, 7]
+    assert store.header["parts"] == {"train": [0, 3], "test": [3, 5]}
+
+
+def test_a_column_with_empty_fields_in_one_of_two_files(tmp_path):
+    (tmp_path / "a.csv").write_text("a,b,y\n1,01,0\n2,02,1\n")
+    (tmp_path / "b.csv").write_text("a,b,y\n3,x,0\n,04,1\n")
+    (tmp_path / "whole.csv").write_text("a,b,y\n1,01,0\n2,02,1\n3,x,0\n,04,1\n")
+    (tmp_path / "two").mkdir()
+    (tmp_path / "one").mkdir()
+    Tabular.of(LABEL).parse({n: tmp_path / n for n in ("a.csv", "b.csv")}, tmp_path / "two")
+    Tabular.of(LABEL).parse({"whole.csv": tmp_path / "whole.csv"}, tmp_path / "one")
+    two, one = (RecordStore.open(tmp_path / n).features() for n in ("two", "one"))
+    pd.testing.assert_frame_equal(two, one)
+    assert two.b.tolist() == ["01", "02", "x", "04"]
+    encoder = FrameEncoder.fit(two)
+    assert encoder.features[0].edges
+    for frame, name in (
+        (pd.DataFrame({"a": [1, 2], "y": [0, 1]}), "a"),
+        (pd.DataFrame({"a": ["x", "z"], "y": [0, 1]}), "b"),
+    ):
+        frame.to_parquet(tmp_path / f"{name}.parquet")
+    files = {n: tmp_path / n for n in ("a.parquet", "b.parquet")}
+    with pytest.raises(DataError, match="column 'a' holds text in one file and numbers in another"):
+        Tabular.of(LABEL).parse(files, tmp_path / "two")
 
 
 def test_packaged(tmp_path):

@@ -1,12 +1,14 @@
 """Records from text or Parquet files, and from data sets inside installed packages."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import is_numeric_dtype
 
 from agglearn.datasets.base import Stored
-from agglearn.encoding.encoder import numbers
+from agglearn.encoding.encoder import as_text, numbers
 from agglearn.encoding.labels import binary_label
 from agglearn.errors import DataError, NotAvailable
 from agglearn.registry import resolve
@@ -28,12 +30,24 @@ class Tabular(Stored):
             frames = {n: frames[n] for n in order}
         else:
             parts = None
-        frame = self._combine(frames)
-        y = label_of(frame, self.entry.get("label"), ", ".join(files))
-        return self.write(out, features_of(frame, self.entry), y, parts)
+        frame = self._combine(self._same_kinds(frames, files))
+        return write_labelled(self, out, frame, ", ".join(files), parts)
 
-    def _read(self, path: Path) -> pd.DataFrame:
+    def _same_kinds(self, frames: dict[str, pd.DataFrame], files: dict[str, Path]) -> dict[str, pd.DataFrame]:
+        """The files with columns that are text in one of them, for an empty field or a word, read as text in all."""
+        if self.entry.get("format", {}).get("combine") == "columns":
+            return frames
+        numeric = {c: {is_numeric_dtype(f[c]) for f in frames.values() if c in f} for f in frames.values() for c in f}
+        if mixed := [c for c, kinds in numeric.items() if len(kinds) > 1]:
+            return {name: self._read(files[name], mixed) for name in frames}
+        return frames
+
+    def _read(self, path: Path, as_text: Sequence = ()) -> pd.DataFrame:
         if path.suffix == ".parquet":
+            if as_text:
+                raise DataError(
+                    f"{path}: column {as_text[0]!r} holds text in one file and numbers in another; write them alike"
+                )
             return pd.read_parquet(path)
         f = self.entry.get("format", {})
         separator = f.get("separator", ",")
@@ -42,6 +56,7 @@ class Tabular(Stored):
                 path,
                 sep=separator.strip() or separator,
                 names=f.get("columns"),
+                dtype=dict.fromkeys(as_text, str),
                 skipinitialspace=separator != separator.rstrip(),
                 comment=f.get("comment"),
                 na_values=f.get("missing", []),
@@ -85,8 +100,34 @@ class Packaged(Stored):
         except ImportError as error:
             raise NotAvailable(f"{error.name} is not installed") from None
         frame = load(as_frame=True).frame if self.loader.startswith("sklearn") else load().data
-        y = label_of(frame, self.entry.get("label"), self.loader)
-        return self.write(out, features_of(frame, self.entry), y)
+        return write_labelled(self, out, frame, self.loader)
+
+
+def write_labelled(dataset: Stored, out: Path, frame: pd.DataFrame, where: str, parts: dict | None = None) -> dict:
+    """Write the records of a frame. `label: {missing: drop}` leaves out those without a label, and tells how many.
+
+    Parameters
+    ----------
+    where : files or loader, for messages. parts : names of official parts → [first, last + 1] rows of the frame.
+    """
+    frame, parts, facts = _with_label(frame, dataset.entry.get("label"), where, parts)
+    y = label_of(frame, dataset.entry.get("label"), where)
+    return dataset.write(out, features_of(frame, dataset.entry), y, parts) | facts
+
+
+def _with_label(frame: pd.DataFrame, spec: dict | None, where: str, parts: dict | None):
+    """(records that have a label, parts among them, what to tell), where those without are to be left out."""
+    spec = spec or {}
+    if (treatment := spec.get("missing", "refuse")) not in ("refuse", "drop"):
+        raise DataError(f"{where}: label.missing: {treatment!r} is not known; refuse or drop")
+    if treatment == "refuse" or spec.get("column") not in frame:
+        return frame, parts, {}
+    kept = frame[spec["column"]].notna().to_numpy()
+    upto = np.append(0, np.cumsum(kept))
+    parts = parts and {name: upto[bounds].tolist() for name, bounds in parts.items()}
+    dropped = int(len(kept) - upto[-1])
+    print(f"{where}: label {spec['column']!r} is missing in {dropped:,} of {len(kept):,} rows, which are left out")
+    return frame[kept].reset_index(drop=True), parts, {"dropped": dropped}
 
 
 def label_of(frame: pd.DataFrame, spec: dict | None, where: str) -> np.ndarray:
@@ -98,18 +139,23 @@ def label_of(frame: pd.DataFrame, spec: dict | None, where: str) -> np.ndarray:
         have = ", ".join(map(str, frame.columns[:20]))
         raise DataError(f"{where}: no label column {name!r}; the columns are {have}")
     column = frame[name]
+    if column.isna().any():
+        n = int(column.isna().sum())
+        raise DataError(
+            f"{where}: label {name!r} is missing in {n:,} rows; mend them, or leave them out by label: {{missing: drop}}"
+        )
     if "above" in spec:
         return (numbers(column) > spec["above"]).astype(np.int8)
     positive = spec.get("positive")
     if isinstance(positive, list):
-        found = column.isin(positive)
+        found = as_text(column).isin(as_text(pd.Series(positive)))
         if not found.any():
             raise DataError(f"{where}: label {name!r} never has the values {positive}")
-        rest = column[~found].dropna().unique()
-        if column.isna().any():
-            raise DataError(f"{where}: label {name!r} is missing in {int(column.isna().sum())} rows; drop or mend them")
-        if len(rest) > len(positive):
-            raise DataError(f"{where}: label {name!r} must have two values, besides {positive} it has {list(rest[:5])}")
+        rest = column[~found].unique()
+        if not 0 < len(rest) <= min(2, len(positive)):  # a value may be spelt in two ways, as in two files
+            raise DataError(
+                f"{where}: label {name!r} must have two values, besides {positive} it has {rest[:5].tolist()}"
+            )
         return found.to_numpy().astype(np.int8)
     try:
         return binary_label(column, positive)

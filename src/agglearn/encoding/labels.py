@@ -47,6 +47,24 @@ def binary_label(column: pd.Series, positive=None) -> np.ndarray:
     return np.array([s == wanted for s in spelt], dtype=np.int8)[codes]
 
 
+def check_labels(y, n: int, classes: int | None = 2) -> np.ndarray:
+    """(n,) labels 0 … `classes` − 1, as they are; None for any number of classes.
+
+    Raises
+    ------
+    DataError : another number of labels, or one that is missing or no such class.
+    """
+    y = np.asarray(y)
+    if y.shape != (n,):
+        raise DataError(f"labels: {y.shape[0] if y.ndim == 1 else y.shape} for {n} records")
+    with np.errstate(invalid="ignore"):
+        right = np.isin(y, np.arange(classes)) if classes is not None else (y >= 0) & (y == np.floor(y))
+    if not right.all():
+        allowed = "0 or 1" if classes == 2 else f"0 to {classes - 1}" if classes else "whole numbers from 0 on"
+        raise DataError(f"labels: must be {allowed}, got {y[~right].tolist()[0]!r}; map or mend them first")
+    return y
+
+
 def _shown(value: str) -> str:
     """In quotes where blanks at an end would be overlooked."""
     return repr(value) if value != value.strip() else value

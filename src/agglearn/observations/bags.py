@@ -7,6 +7,7 @@ from typing import Self
 
 import numpy as np
 
+from agglearn.encoding.labels import check_labels
 from agglearn.errors import DataError
 from agglearn.observations.base import NoiseSpec, Observation, prepared, reading
 from agglearn.products import read_json, write_json
@@ -253,8 +254,8 @@ class LabelledBags(Observation):
     y: np.ndarray
 
     def __post_init__(self):
-        if len(self.y) != len(self.bags.X):
-            raise DataError(f"labels: {len(self.y)} for {len(self.bags.X)} instances")
+        counts = self.bags.counts
+        check_labels(self.y, len(self.bags.X), None if counts is None else counts.shape[1])
 
     def save(self, folder) -> None:
         self.bags.save(folder)

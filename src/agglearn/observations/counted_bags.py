@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from agglearn.encoding import FeatureMap, FrameEncoder
+from agglearn.encoding.labels import check_labels
 from agglearn.errors import DataError
 from agglearn.observations.bags import Bags
 from agglearn.observations.base import NoiseSpec, Observation, prepared, reading
@@ -48,13 +49,14 @@ class CountedBags(Observation):
 
         Raises
         ------
-        DataError : fewer records than a bag takes.
+        DataError : fewer records than a bag takes, labels other than 0 and 1.
         """
+        y = check_labels(y, len(frame))
         n = len(frame) // size * size if size >= 1 else 0
         if n == 0:
             raise DataError(f"bag_size: must be between 1 and the {len(frame)} records, got {size}")
         rows = rng.permutation(len(frame))[:n]
-        positives = np.asarray(y)[rows].reshape(-1, size).sum(axis=1).astype(np.int64)
+        positives = y[rows].reshape(-1, size).sum(axis=1).astype(np.int64)
         return cls(encoder, frame, rows, np.arange(0, n + 1, size), np.column_stack([size - positives, positives]))
 
     @property

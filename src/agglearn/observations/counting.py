@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
+from agglearn.encoding.labels import check_labels
 from agglearn.errors import DataError
 
 DENSE_CELLS = 1 << 22  # larger tables hold occupied cells only
@@ -38,10 +39,11 @@ class Tally:
     def add(self, codes: np.ndarray, y: np.ndarray) -> None:
         """Count records: codes (n, D) integers, −1 for a value in no modality; y (n,) in {0, 1}.
 
-        DataError for codes of other shape, or beyond the modalities there are.
+        DataError for codes of other shape, or beyond the modalities there are, and for other labels.
         """
         if np.ndim(codes) != 2 or np.shape(codes) != (len(y), len(self.sizes)):
             raise DataError(f"codes have the shape {np.shape(codes)}, not {(len(y), len(self.sizes))}")
+        check_labels(y, len(y))
         with _threads() as pool:
             for start in range(0, len(y), BLOCK):
                 self._add_block(codes[start : start + BLOCK], y[start : start + BLOCK], pool)

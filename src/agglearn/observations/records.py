@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from agglearn.encoding import FrameEncoder
+from agglearn.encoding.labels import check_labels
 from agglearn.observations.base import Observation, prepared, reading
 from agglearn.observations.tables import encoded
 from agglearn.products import read_json, write_json
@@ -33,6 +34,9 @@ class Records(Observation):
     y: np.ndarray
     label: str = "label"
     cross_buckets: int | None = None
+
+    def __post_init__(self):
+        check_labels(self.y, len(self.frame))
 
     @classmethod
     def from_records(

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from samples import people
 
 from agglearn.errors import DataError
-from agglearn.observations import Bags, LabelledBags
+from agglearn.observations import Bags, ContingencyTables, CountedBags, LabelledBags, Records
 
 X = np.arange(12.0).reshape(6, 2)
 
@@ -29,6 +30,28 @@ def test_saved_and_loaded(tmp_path):
     oracle = LabelledBags(whole, np.array([0, 1, 0, 1, 0, 1]))
     oracle.save(tmp_path / "labels")
     assert LabelledBags.load(tmp_path / "labels").digest == oracle.digest
+
+
+@pytest.mark.parametrize("wrong", [2, -1, np.nan, 0.5])
+def test_labels_that_are_no_classes_are_refused(wrong):
+    frame = people(20)
+    encoder = Records.from_records(frame, "y").encoder
+    y = frame.y.to_numpy(float)
+    y[3] = wrong
+    with pytest.raises(DataError, match=f"labels: must be 0 or 1, got {wrong}"):
+        CountedBags.from_records(encoder, frame, y, 5, np.random.default_rng(0))
+    with pytest.raises(DataError, match="labels: must be 0 or 1"):
+        Records(encoder, frame, y)
+    with pytest.raises(DataError, match="labels: must be 0 or 1"):
+        ContingencyTables.from_codes(encoder, encoder.encode(frame), y)
+    labels = np.array([0, 1, 0, 1, 0, wrong])
+    with pytest.raises(DataError, match="labels: must be 0 or 1"):
+        LabelledBags(Bags(X, [0, 2, 6], [[1, 1], [2, 2]]), labels)
+    if wrong != 2:
+        with pytest.raises(DataError, match="labels: must be whole numbers from 0 on"):
+            LabelledBags(Bags(X, [0, 2, 6], target=[0.5, 1.0]), labels)
+    with pytest.raises(DataError, match="labels: 19 for 20 records"):
+        Records(encoder, frame, y[1:])
 
 
 def test_damaged_bags_are_said_to_be(tmp_path):
