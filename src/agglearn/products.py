@@ -11,7 +11,6 @@ import os
 import shutil
 import sys
 import tempfile
-import traceback
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TextIO
@@ -123,7 +122,7 @@ def make(
     build: Callable[[Path], dict | None],
     upstream: Iterable = (),
     on_missing: str = "report",
-    on_failure: str = "fail",
+    on_failure: Callable[[Exception], object] | None = None,
     recipe: str | None = None,
     terminal: TextIO | None = None,
     facts: dict | None = None,
@@ -131,14 +130,14 @@ def make(
     """Build a product folder: `build(folder)` fills it and returns what the manifest shall say besides.
 
     NotAvailable, raised by `build` or standing in an upstream product, becomes the status of the product;
-    with `on_missing="fail"` it is raised instead. Any other error becomes the status `failed` with `on_failure="report"`, its
-    traceback goes to standard error; with `on_failure="fail"` it is raised and leaves no product.
+    with `on_missing="fail"` it is raised instead. Any other error leaves no product, unless `on_failure` is given.
 
     An `ok` product of the same recipe is not replaced by one that is not available: it stays, and a line on `terminal`
     states why.
 
     Parameters
     ----------
+    on_failure : called with an error of `build`, which then becomes the status `failed`; so does a failed upstream product.
     recipe : digest of entry, settings and code that the product is made with.
     facts : what the manifest holds whatever the status.
     """
@@ -159,13 +158,12 @@ def make(
                 other = "; the product that was here has another recipe and was removed" if before else ""
                 said = {"status": "unavailable", "reason": f"{error}{other}"}
             except Exception as error:
-                if on_failure == "fail":
+                if on_failure is None:
                     raise
                 _empty(work)
                 said = {"status": "failed", "reason": described(error)}
-                if began:  # else a product that it needs has failed, and has said so
-                    traceback.print_exc()
-                    print(f"agglearn: error: {out}: {said['reason']}", file=terminal or sys.stderr)
+                if began:
+                    on_failure(error)
             said |= {**(facts or {}), "content": content(work), "recipe": recipe}
             share_copies(work, said["content"])
             write_json(work / MANIFEST, said)

@@ -7,10 +7,11 @@ import time
 import traceback
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TextIO
 
 from agglearn import kernel_cache, memory, products, source
 from agglearn.config import essence
-from agglearn.errors import AgglearnError, NotAvailable
+from agglearn.errors import AgglearnError, NotAvailable, described
 from agglearn.plan import Plan
 
 ROOT = Path(__file__).resolve().parents[2]  # project root: configuration's relative paths start here
@@ -29,13 +30,20 @@ def run(job, root: Path) -> str | None:
                 STAGES[job.rule](job, terminal)
             log.write(_cost(time.perf_counter() - start) + "\n")
             return None
-        except AgglearnError as error:
-            line = f"error: {' '.join(job.wildcards)}: {error} (log: {job.log[0]})"
         except Exception as error:
-            traceback.print_exc(file=log)
-            line = f"error: {job.rule} {' '.join(job.wildcards)}: {type(error).__name__}: {error} (log: {job.log[0]})"
-        log.write(line + "\n")
+            line = _error_line(job, error, log)
     return f"agglearn: {line}"
+
+
+def _error_line(job, error: Exception, log: TextIO) -> str:
+    """What a person reads of an error, also written to the log; of an error that is not ours, the log holds all."""
+    rule = ()
+    if not isinstance(error, AgglearnError):
+        traceback.print_exception(error, file=log)
+        rule = (job.rule,)
+    line = f"error: {' '.join([*rule, *job.wildcards])}: {described(error)} (log: {job.log[0]})"
+    print(line, file=log)
+    return line
 
 
 def _cost(elapsed: float) -> str:
@@ -45,9 +53,17 @@ def _cost(elapsed: float) -> str:
     return f"took {elapsed:.1f} s, {cpu:.1f} s of CPU, {max(u.ru_maxrss for u in used) / 1024:.0f} MiB"
 
 
-def _failing(job) -> dict[str, str]:
-    """What becomes of data that cannot be had or made: a status, or the end."""
-    return {key: job.config[key] for key in ("on_missing", "on_failure")}
+def _failing(job, terminal: TextIO) -> dict:
+    """What `products.make` does with data that cannot be had or made: a status, or the end."""
+
+    def report(error: Exception) -> None:
+        print(f"agglearn: {_error_line(job, error, sys.stderr)}", file=terminal)
+
+    return {
+        "on_missing": job.config["on_missing"],
+        "on_failure": None if job.config["on_failure"] == "fail" else report,
+        "terminal": terminal,
+    }
 
 
 def fetch(job, terminal=sys.stderr) -> None:
@@ -61,9 +77,8 @@ def fetch(job, terminal=sys.stderr) -> None:
         job.output[0],
         lambda out: fetch(name, entry, job.config, ROOT, out, terminal),
         recipe=job.params.entry,
-        terminal=terminal,
         facts={"bytes": stated_bytes(entry)},
-        **_failing(job),
+        **_failing(job, terminal),
     )
 
 
@@ -84,7 +99,7 @@ def prepare(job, terminal=sys.stderr) -> None:
         return (said or {}) | {"memory": memory.unpacked(out)}
 
     recipe = products.digest([job.params.entry, job.params.code])
-    products.make(job.output[0], parse, [source], recipe=recipe, terminal=terminal, **_failing(job))
+    products.make(job.output[0], parse, [source], recipe=recipe, **_failing(job, terminal))
 
 
 def observe(job, terminal=sys.stderr) -> None:
@@ -120,7 +135,7 @@ def observe(job, terminal=sys.stderr) -> None:
     recipe = products.digest(
         [experiment["observe"], essence(entry), job.params.code]
     )  # of each slot, however many there are
-    manifest = products.make(job.output.folder, build, job.input, recipe=recipe, terminal=terminal, **_failing(job))
+    manifest = products.make(job.output.folder, build, job.input, recipe=recipe, **_failing(job, terminal))
     products.write_json(job.output.manifest, manifest)
 
 

@@ -27,7 +27,7 @@ class Project:
         for name in COPIED:
             origin = ROOT / name
             if origin.is_dir():
-                shutil.copytree(origin, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+                shutil.copytree(origin, folder / name)  # with compiled modules, which hold while the times are kept
             else:
                 shutil.copy(origin, folder / name)
         self.overlay = {

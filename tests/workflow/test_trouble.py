@@ -272,9 +272,9 @@ def test_checksum_mismatch_leaves_finished_results(small):
     (small.folder / "mirror/adult/adult.data").write_text("39, State-gov\n")
     small.overlay["run"] = ["spike_regions", "maxent_figure2"]
     outcome = small.run()
-    assert outcome.status != 0
+    assert outcome.status == 1
     assert any("adult.data: sha256 is" in line and "restore the file" in line for line in outcome.said)
-    assert small.computed() == before
+    assert small.computed().items() >= before.items()
     assert (small.results / "tables/spike_regions.csv").exists()
 
 
