@@ -3,7 +3,8 @@
 import json
 
 from agglearn import memory
-from agglearn.config import SIMULATED, essence
+from agglearn.checks import SIMULATED
+from agglearn.config import essence
 from agglearn.places import local_candidates
 from agglearn.products import digest, file_digest
 from agglearn.source import code_digest, is_subclass

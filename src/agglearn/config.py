@@ -3,25 +3,35 @@
 Every error names the file, the key and what is allowed there.
 """
 
-import difflib
 import functools
+import math
+import numbers
 import re
 from pathlib import Path
 
 import jsonschema
 import yaml
 
-from agglearn import source
+from agglearn import checks, source
+from agglearn.checks import check_name
 from agglearn.entries import expanded
 from agglearn.errors import ConfigError
+from agglearn.settings import meant
 
-DATASET = "agglearn.datasets.base.Dataset"
-SIMULATED = "agglearn.datasets.base.Simulated"
-ESTIMATOR = "agglearn.estimator.Estimator"
-OBSERVATION = "agglearn.observations.base.Observation"
-TASK = "agglearn.tasks.base.Task"
-RULES = "agglearn.datasets.builds"
-UNIVERSAL_MEASURES = {"seconds"}
+LAYERS = ("datasets", "experiments", "claims")  # that overrides may hold beside the keys of `config/config.yaml`
+RULES = {
+    "all",
+    "fetch",
+    "prepare",
+    "observe",
+    "fit",
+    "render",
+    "track",
+    "judge",
+    "page",
+    "site",
+    "conclude",
+}  # of the workflow
 
 
 def load(base, overrides: dict | None = None) -> dict:
@@ -39,30 +49,22 @@ def load(base, overrides: dict | None = None) -> dict:
     """
     base = Path(base)
     overrides = dict(overrides or {})
-    layered = {k: overrides.pop(k) for k in ("datasets", "experiments", "claims") if k in overrides}
+    layered = {k: _mapping(overrides.pop(k), "the command line", k) for k in LAYERS if k in overrides}
     config = merged(read_mapping(base / "config/config.yaml"), overrides)
     validate(config, base, "config", "config/config.yaml")
+    _check_folders(config, base)
     for folder in config["code"]:
         source.add_root(base / folder)
-    files = {p.stem: read_yaml(p) for p in sorted((base / "config/experiments").glob("*.yaml"))}
-    raw = merged(files, layered.get("experiments", {}))
-    config["experiments"] = {name: extended(name, raw, "config/experiments") for name in raw}
     config["datasets"] = _datasets(base, layered.get("datasets", {}))
+    for name, entry in config["datasets"].items():
+        check_dataset(entry, name, base, config["datasets"])
     config["references"] = read_mapping(base / "config/references.yaml")
     validate(config["references"], base, "references", "config/references.yaml")
+    named = _experiments(config, base, layered.get("experiments", {}))
     claims = merged(read_mapping(base / "config/claims.yaml"), layered.get("claims", {}))
     config["claims"] = {k: v for k, v in claims.items() if v is not None}
-    for name, entry in config["datasets"].items():
-        validate(entry, base, "dataset", f"config/datasets/{name}.yaml")
-        _check_dataset(name, entry)
-    for name, e in config["experiments"].items():
-        file = f"config/experiments/{name}.yaml"
-        validate(e, base, "experiment", file)
-        config["experiments"][name] = e = {**DEFAULTS, **e}
-        _check_experiment(e, file, config["datasets"])
     for name, claim in config["claims"].items():
-        validate(claim, base, "claim", "config/claims.yaml", name)
-        check_name(claim["experiment"], config["experiments"], "config/claims.yaml", f"{name}.experiment")
+        check_claim(claim, name, base, config, named)
     for key in ("run", "show"):
         for name in [] if config[key] == "all" else config[key]:
             check_name(name, config["experiments"], "config/config.yaml", key)
@@ -70,10 +72,77 @@ def load(base, overrides: dict | None = None) -> dict:
 
 
 FOR_READERS = ("title", "licence", "citation", "doi", "homepage", "note")  # in a data set's entry
+
+
+def check_dataset(entry: dict, name: str, base: Path, datasets: dict) -> None:
+    """Check an entry against its schema and the code; `datasets` are all entries."""
+    file = f"config/datasets/{name}.yaml"
+    validate(entry, base, "dataset", file)
+    checks.check_dataset(entry, file, datasets)
+
+
+def check_experiment(e: dict, name: str, base: Path, datasets: dict, shipped: dict | None = None) -> dict:
+    """The experiment with its defaults, checked against its schema and the code; `shipped` as in `agglearn.checks`."""
+    file = f"config/experiments/{name}.yaml"
+    validate(e, base, "experiment", file)
+    e = {**DEFAULTS, **e}
+    checks.check_experiment(e, file, datasets, shipped)
+    return e
+
+
+def check_claim(claim, name: str, base: Path, config: dict, named: dict) -> None:
+    """Check a claim against its schema and its experiment; `named` is what each experiment's results have."""
+    file = "config/claims.yaml"
+    validate(claim, base, "claim", file, name)
+    experiment = claim["experiment"]
+    check_name(experiment, config["experiments"], file, f"{name}.experiment")
+    source_name = config["experiments"][experiment]["source"]
+    checks.check_claim(name, claim, file, source_name, named[experiment], config["datasets"])
+
+
+def _experiments(config: dict, base: Path, layered: dict) -> dict[str, checks.Named]:
+    """Put the checked experiments into the configuration; gives what the results of each have."""
+    folder = "config/experiments"
+    files = {p.stem: read_yaml(p) for p in sorted((base / folder).glob("*.yaml"))}
+    raw = merged(files, layered)
+    whole = {name: extended(name, raw, folder) for name in raw}
+    changed = {n for n in whole if n in files and n in layered}
+    shipped = {n: extended(n, files, folder) for n in changed if isinstance(files[n], dict)}
+    config["experiments"] = {
+        n: check_experiment(e, n, base, config["datasets"], shipped.get(n)) for n, e in whole.items()
+    }
+    sources = {e["source"] for e in config["experiments"].values()}
+    for name in config["experiments"]:
+        _check_free(name, folder, RULES | sources)
+    return {n: checks.Named(e, shipped.get(n, e)) for n, e in config["experiments"].items()}
+
+
 DEFAULTS = {"batch_by": ["dataset", "method"], "time_limit": 600, "keep_model": "none", "timed": False, "reported": []}
 
 
-LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the same safe subset, faster
+class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # the C library's is the same safe subset, faster
+    """YAML in which no key stands twice; the standard leaves open which of the two counts."""
+
+    def get_single_node(self):
+        node = super().get_single_node()
+        _refuse_repeated_keys(node, set())
+        return node
+
+
+def _refuse_repeated_keys(node, visited: set[int]) -> None:
+    """Raise MarkedYAMLError at the first key of a document that stands twice in its mapping."""
+    if not isinstance(node, yaml.CollectionNode) or id(node) in visited:
+        return
+    visited.add(id(node))
+    keys = set()
+    for part in node.value:
+        key_node, value_node = part if isinstance(part, tuple) else (None, part)
+        if isinstance(key_node, yaml.ScalarNode):
+            key = key_node.tag, key_node.value
+            if key in keys:
+                raise yaml.MarkedYAMLError(problem=f"the key {key[1]!r} stands twice", problem_mark=key_node.start_mark)
+            keys.add(key)
+        _refuse_repeated_keys(value_node, visited)
 
 
 def read_mapping(path) -> dict:
@@ -87,13 +156,22 @@ def read_mapping(path) -> dict:
 def read_yaml(path):
     """A YAML file; an error of syntax is one line with the place."""
     try:
-        return yaml.load(path.read_text(), LOADER)
+        return yaml.load(path.read_text(encoding="utf-8-sig"), Loader)
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file; restore it from the repository") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: byte {error.start + 1} is not UTF-8; save the file as UTF-8 text") from None
+    except RecursionError:
+        raise ConfigError(f"{path}: nested too deeply, or an alias within its own anchor") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = f":{mark.line + 1}" if mark else ""
-        raise ConfigError(f"{path}{place}: not valid YAML: {getattr(error, 'problem', error)}") from None
+        raise ConfigError(f"{path}{place}: not valid YAML: {_reason(error)}") from None
+
+
+def _reason(error: yaml.YAMLError) -> str:
+    said = getattr(error, "problem", None) or getattr(error, "reason", None) or error
+    return " ".join(str(said).split())
 
 
 def typed(value):
@@ -105,7 +183,7 @@ def typed(value):
     if not isinstance(value, str):
         return value
     try:
-        found = yaml.load(value, LOADER)
+        found = yaml.load(value, Loader)
         return found if found is None or isinstance(found, int | float) else float(value)
     except (ValueError, yaml.YAMLError):
         return value
@@ -146,12 +224,39 @@ def _datasets(base: Path, over) -> dict:
     """Entries of `config/datasets/` with `over` laid over them; every file stands by itself."""
     folder = "config/datasets"
     files = {p.stem: read_yaml(p) for p in sorted((base / folder).glob("*.yaml"))}
-    over = over if isinstance(over, dict) else {}
     raw = merged(_expanded(files, folder), _expanded(over, folder))
     for name in raw:
-        if not re.fullmatch("[a-z0-9_]+", name):
-            raise ConfigError(f"{folder}: {name!r} is not allowed as a name; use small letters, digits and _")
+        _check_free(name, folder)
     return {name: extended(name, raw, folder) for name in raw}
+
+
+def _mapping(value, file: str, place: str) -> dict:
+    if not isinstance(value, dict):
+        raise ConfigError(f"{file}: {place}: {value!r} is not allowed; it must be a mapping (name: value)")
+    return value
+
+
+def _check_free(name, folder: str, taken=frozenset()) -> None:
+    """Refuse a name that is no plain word, or that means something else to the workflow."""
+    if not isinstance(name, str) or not re.fullmatch("[a-z0-9_]+", name):
+        raise ConfigError(f"{folder}: {name!r} is not allowed as a name; use small letters, digits and _")
+    if name in taken:
+        raise ConfigError(f"{folder}: {name!r} is a target of the workflow already; choose another name")
+
+
+def _check_folders(config: dict, base: Path) -> None:
+    """Refuse folders whose content is not the workflow's to write, and code that is not there."""
+    root = base.resolve()
+    for key in ("results", "cache"):
+        folder = (root / config[key]).resolve()
+        if ".." in Path(config[key]).parts or folder in (root, *root.parents, Path.home()):
+            raise ConfigError(
+                f"config/config.yaml: {key}: {config[key]!r} is not allowed; give a folder of its own, below the project or "
+                "by its absolute path"
+            )
+    for i, folder in enumerate(config["code"]):
+        if not (root / folder).is_dir():
+            raise ConfigError(f"config/config.yaml: code.{i}: there is no folder {folder!r}; make it, or leave it out")
 
 
 def _expanded(entries: dict, folder: str) -> dict:
@@ -169,26 +274,53 @@ def validate(value, base: Path, schema: str, file: str, *where: str) -> None:
     validator = _validator(base / f"workflow/schemas/{schema}.schema.yaml")
     errors = sorted(validator.iter_errors(value), key=lambda e: (len(e.path), str(e.path)))
     if errors:
-        error = jsonschema.exceptions.best_match(errors) if len(errors[0].path) else errors[0]
-        raise ConfigError(f"{file}: {_say(error, where)}")
+        raise ConfigError(f"{file}: {_say(_nearest(errors[0]), where)}")
 
 
 @functools.cache
 def _validator(path: Path) -> jsonschema.Draft202012Validator:
-    return jsonschema.Draft202012Validator(read_yaml(path))
+    return FINITE(read_yaml(path))
+
+
+def _is_finite(checker, value) -> bool:
+    return isinstance(value, numbers.Number) and not isinstance(value, bool) and math.isfinite(value)
+
+
+FINITE = jsonschema.validators.extend(
+    jsonschema.Draft202012Validator,
+    type_checker=jsonschema.Draft202012Validator.TYPE_CHECKER.redefine("number", _is_finite),
+)
+
+
+def _nearest(error):
+    """The error within the alternative that was meant: the one whose type fits the value; the error itself where none does."""
+    while error.validator == "oneOf":
+        within = {}
+        for part in error.context:
+            within.setdefault(part.schema_path[0], []).append(part)
+        fitting = [w for w in within.values() if not any(e.validator in ("type", "const") and not e.path for e in w)]
+        if len(fitting) != 1:
+            return error
+        error = fitting[0][0]
+    return error
 
 
 def _say(error, where) -> str:
     place = ".".join(map(str, [*where, *error.absolute_path])) or "top level"
     if error.validator == "additionalProperties":
         allowed = sorted(error.schema.get("properties", {}))
-        wrong = sorted(set(error.instance) - set(allowed))[0]
-        return f"{place}: unknown key {wrong!r}{_meant(wrong, allowed)}; allowed: {', '.join(allowed)}"
+        wrong = sorted(set(error.instance) - set(allowed), key=str)[0]
+        return f"{place}: unknown key {wrong!r}{meant(wrong, allowed)}; allowed: {', '.join(allowed)}"
     if error.validator == "enum":
         return f"{place}: {error.instance!r} is not allowed; one of {', '.join(map(str, error.validator_value))}"
     if error.validator == "required":
         lacking = next(k for k in error.validator_value if k not in error.instance)
         return f"{place}: key {lacking!r} is missing"
+    if error.validator is None:  # a key that the kind beside it makes no use of
+        return f"{place}: the key is not allowed here"
+    if error.validator == "uniqueItems":
+        twice = next(v for v in error.instance if error.instance.count(v) > 1)
+        return f"{place}: {twice!r} stands twice; name it once"
     if error.validator == "pattern":
         allowed = error.schema.get("description", f"it has the form {error.validator_value}")
         return f"{place}: {error.instance!r} is not allowed; {allowed}"
@@ -206,91 +338,3 @@ def _kind(option: dict) -> str:
     if "const" in option:
         return repr(option["const"])
     return {"array": "a list", "object": "a mapping", "number": "a number"}.get(option["type"], option["type"])
-
-
-def _meant(wrong: str, known) -> str:
-    close = difflib.get_close_matches(str(wrong), list(known), 1)
-    return f" (did you mean {close[0]!r}?)" if close else ""
-
-
-def check_name(name, known, file: str, place: str) -> None:
-    """Raise ConfigError, with the closest of the known names, where a name is none of them."""
-    if name not in known:
-        raise ConfigError(
-            f"{file}: {place}: {name!r} is not known{_meant(str(name), known)}; there are {', '.join(sorted(known))}"
-        )
-
-
-# -- against the code -------------------------------------------------------------------------------------------------
-
-
-def _class(dotted: str, base: str, file: str, place: str) -> None:
-    kind = base.rpartition(".")[2]
-    if not source.find_class(dotted):
-        raise ConfigError(
-            f"{file}: {place}: there is no class {dotted!r}; give the dotted path of a subclass of {base}"
-        )
-    if not source.is_subclass(dotted, base):
-        raise ConfigError(f"{file}: {place}: {dotted!r} is not a subclass of {kind} ({base})")
-
-
-def _parameters(dotted: str, given, file: str, place: str) -> None:
-    _allowed(dotted, source.parameters(dotted), given, file, place)
-
-
-def _allowed(dotted: str, allowed: set[str] | None, given, file: str, place: str) -> None:
-    for name in given or {}:
-        if allowed is not None and name not in allowed:
-            raise ConfigError(
-                f"{file}: {place}: {dotted} takes no {name!r}{_meant(name, allowed)}; it takes {', '.join(sorted(allowed))}"
-            )
-
-
-def _check_dataset(name: str, entry: dict) -> None:
-    file = f"config/datasets/{name}.yaml"
-    _class(entry["class"], DATASET, file, "class")
-    _parameters(entry["class"], entry.get("params"), file, "params")
-    for member, origin in entry.get("files", {}).items():
-        for i, route in enumerate(origin.get("routes", [])):
-            if route["kind"] == "build":
-                _rule(route, file, f"files.{member}.routes.{i}")
-
-
-def _rule(route: dict, file: str, place: str) -> None:
-    """The function of a build exists and takes the parameters."""
-    dotted = route["function"]
-    definition = source.find_function(dotted)
-    if not definition:
-        raise ConfigError(f"{file}: {place}.function: there is no function {dotted!r}; there are those of {RULES}")
-    allowed = source.arguments(definition[1], without={"inputs", "out"})
-    _allowed(dotted, allowed, route.get("params"), file, f"{place}.params")
-    for name, given in route["inputs"].items():
-        sources = [
-            r for r in given.get("routes", []) if r["kind"] in ("package", "build") or {"member", "sha256"} & set(r)
-        ]
-        if given.get("stream") and (sources or given["sha256"] != "unknown"):
-            raise ConfigError(
-                f"{file}: {place}.inputs.{name}: a stream comes from a mirror or URL as it is; "
-                f"it takes `sha256: unknown`, and routes without member and sha256"
-            )
-
-
-def _check_experiment(e: dict, file: str, datasets: dict) -> None:
-    _class(e["task"], TASK, file, "task")
-    for name in e["datasets"]:
-        check_name(name, datasets, file, "datasets")
-    for name, spec in e["observe"].items():
-        _class(spec["type"], OBSERVATION, file, f"observe.{name}.type")
-    for name, m in e["methods"].items():
-        _class(m["class"], ESTIMATOR, file, f"methods.{name}.class")
-        _parameters(m["class"], m.get("params"), file, f"methods.{name}.params")
-        check_name(m["observe"], e["observe"], file, f"methods.{name}.observe")
-    measures = {*source.constant(e["task"], "MEASURES"), *UNIVERSAL_MEASURES}
-    for name in e["measures"]:
-        check_name(name, measures, file, "measures")
-    if "baseline" in e:
-        check_name(e["baseline"], e["methods"], file, "baseline")
-    for i, row in enumerate(e["reported"]):
-        check_name(row["dataset"], datasets, file, f"reported.{i}.dataset")  # an ablation may leave a data set out
-        check_name(row["method"], e["methods"], file, f"reported.{i}.method")
-        check_name(row["measure"], measures, file, f"reported.{i}.measure")

@@ -15,6 +15,7 @@ from agglearn.errors import DataError, NoiseIgnored
 from agglearn.observations import ContingencyTables, NoiseSpec, Observation
 from agglearn.observations.base import prepared, reading
 from agglearn.persistence import is_learned, read_model, write_model
+from agglearn.settings import check_parameters
 
 _WITHIN = ContextVar("within", default=False)  # another learner's fit, which has judged the noise
 
@@ -48,7 +49,12 @@ class Estimator(BaseEstimator):
         Warns
         -----
         NoiseIgnored : the observation has noise, and the learner does not account for it.
+
+        Raises
+        ------
+        ConfigError : a parameter that its annotation in `__init__` does not allow.
         """
+        check_parameters(self)
         if not isinstance(observation, self.observes):
             raise DataError(
                 f"{type(self).__name__} learns from {self.observes.__name__}, not from {type(observation).__name__}"

@@ -10,6 +10,13 @@ import hashlib
 from pathlib import Path
 
 ROOTS = [Path(__file__).resolve().parent.parent]
+_CACHED: list = []  # functions whose results hold for these roots
+
+
+def cached(function):
+    """The function with its results kept for as long as the roots are the same."""
+    _CACHED.append(functools.cache(function))
+    return _CACHED[-1]
 
 
 def add_root(folder) -> None:
@@ -17,11 +24,11 @@ def add_root(folder) -> None:
     folder = Path(folder).resolve()
     if folder not in ROOTS:
         ROOTS.append(folder)
-        for cached in (_file, _tree, _dump, _imports, modules_behind, code_digest, find_class, find_function):
-            cached.cache_clear()
+        for function in _CACHED:
+            function.cache_clear()
 
 
-@functools.cache
+@cached
 def _file(module: str) -> Path | None:
     for root in ROOTS:
         path = root.joinpath(*module.split("."))
@@ -31,7 +38,7 @@ def _file(module: str) -> Path | None:
     return None
 
 
-@functools.cache
+@cached
 def _tree(module: str) -> ast.Module:
     tree = ast.parse(_file(module).read_text())
     for node in ast.walk(tree):
@@ -42,12 +49,12 @@ def _tree(module: str) -> ast.Module:
     return tree
 
 
-@functools.cache
+@cached
 def _dump(module: str) -> str:
     return ast.dump(_tree(module))
 
 
-@functools.cache
+@cached
 def _imports(module: str) -> list[tuple[str, str | None, str]]:
     """(module, name or None, local name) of every import of followed code, at any depth of the file."""
     is_package = _file(module).name == "__init__.py"
@@ -65,20 +72,25 @@ def _imports(module: str) -> list[tuple[str, str | None, str]]:
     return [f for f in found if _file(f[0])]
 
 
+@cached
+def _defined(module: str) -> set[str]:
+    """Names of the classes and functions of a module."""
+    return {n.name for n in _tree(module).body if isinstance(n, ast.ClassDef | ast.FunctionDef)}
+
+
+@cached
 def _origin(module: str, name: str | None) -> tuple[str, str | None]:
     """Module that defines `name`, and its name there, followed through re-exports and `as`; no name for a module."""
     if name and _file(f"{module}.{name}"):
         return f"{module}.{name}", None
-    if name:
-        defined = {n.name for n in _tree(module).body if isinstance(n, ast.ClassDef | ast.FunctionDef)}
-        if name not in defined:
-            for base, original, local in _imports(module):
-                if local == name and original:
-                    return _origin(base, original)
+    if name and name not in _defined(module):
+        for base, original, local in _imports(module):
+            if local == name and original:
+                return _origin(base, original)
     return module, name
 
 
-@functools.cache
+@cached
 def modules_behind(dotted: str) -> tuple[str, ...]:
     """Modules that the class or module `dotted` reaches through imports, sorted."""
     module, _, name = dotted.rpartition(".")
@@ -91,7 +103,7 @@ def modules_behind(dotted: str) -> tuple[str, ...]:
     return tuple(sorted(seen))
 
 
-@functools.cache
+@cached
 def code_digest(*dotted: str) -> str:
     """12 hex digits over the code behind these names."""
     modules = sorted({m for d in dotted for m in modules_behind(d)})
@@ -99,13 +111,13 @@ def code_digest(*dotted: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-@functools.cache
+@cached
 def find_class(dotted: str) -> tuple[str, ast.ClassDef] | None:
     """Defining module and definition of a class, or None where there is no such class."""
     return _definition(dotted, ast.ClassDef)
 
 
-@functools.cache
+@cached
 def find_function(dotted: str) -> tuple[str, ast.FunctionDef] | None:
     """Defining module and definition of a function, or None where there is no such function."""
     return _definition(dotted, ast.FunctionDef)
@@ -119,6 +131,7 @@ def _definition(dotted: str, kind: type):
     return next(((module, n) for n in _tree(module).body if isinstance(n, kind) and n.name == name), None)
 
 
+@cached
 def ancestors(dotted: str) -> list[tuple[str, ast.ClassDef]]:
     """The class and its bases in followed code, depth first."""
     found = find_class(dotted)
@@ -127,14 +140,14 @@ def ancestors(dotted: str) -> list[tuple[str, ast.ClassDef]]:
     module, node = found
     chain = [(f"{module}.{node.name}", node)]
     for base in node.bases:
-        name = _named(module, base)
+        name = named(module, base)
         if name != f"{module}.{node.name}":
-            chain += ancestors(name)
+            chain = [*chain, *ancestors(name)]
     return chain
 
 
-def _named(module: str, base: ast.expr) -> str:
-    """Dotted name of a base class from how `module` writes it: `Base`, `package.module.Base`, `Base[T]`."""
+def named(module: str, base: ast.expr) -> str:
+    """Dotted name of what `module` writes as `Base`, `package.module.Base` or `Base[T]`."""
     text = ast.unparse(base.value if isinstance(base, ast.Subscript) else base)
     for imported, name, local in _imports(module):
         if name is None and text.startswith(f"{local}."):
@@ -148,26 +161,27 @@ def is_subclass(dotted: str, base: str) -> bool:
     return base in [name for name, _ in ancestors(dotted)]
 
 
-def parameters(dotted: str) -> set[str] | None:
-    """Names that the class's constructor takes; None where it takes any."""
-    for _, node in ancestors(dotted):
+@cached
+def assigned(module: str, name: str) -> ast.expr | None:
+    """What a followed module assigns to a name, or None."""
+    for node in _tree(module).body if _file(module) else ():
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        if any(isinstance(t, ast.Name) and t.id == name for t in targets):
+            return node.value
+    return None
+
+
+def attribute(dotted: str, name: str) -> tuple[str, ast.expr] | None:
+    """Module and expression of a class attribute, the nearest ancestor's; None where there is none."""
+    for home, node in ancestors(dotted):
         for item in node.body:
-            if isinstance(item, ast.FunctionDef) and item.name == "__init__":
-                return arguments(item, without={"self"})
-    return set()
-
-
-def arguments(function: ast.FunctionDef, without: set[str]) -> set[str] | None:
-    """Names that a function takes; None where it takes any."""
-    args = function.args
-    return None if args.kwarg else {a.arg for a in [*args.posonlyargs, *args.args, *args.kwonlyargs]} - without
+            targets = item.targets if isinstance(item, ast.Assign) else [getattr(item, "target", None)]
+            if any(isinstance(t, ast.Name) and t.id == name for t in targets) and getattr(item, "value", None):
+                return home.rpartition(".")[0], item.value
+    return None
 
 
 def constant(dotted: str, name: str):
     """Value of a class attribute that is written as a literal; the nearest ancestor's, None where there is none."""
-    for _, node in ancestors(dotted):
-        for item in node.body:
-            targets = item.targets if isinstance(item, ast.Assign) else [getattr(item, "target", None)]
-            if any(isinstance(t, ast.Name) and t.id == name for t in targets) and getattr(item, "value", None):
-                return ast.literal_eval(item.value)
-    return None
+    found = attribute(dotted, name)
+    return found and ast.literal_eval(found[1])

@@ -224,7 +224,7 @@ WRONG = {
     "extends itself": ("experiments/trial", put("extends", "trial"), [TRIAL, "extends", "circle", "trial → trial"]),
     "claim of no experiment": (
         "claims",
-        put("c", {"source": "maxent", "claim": "x", "place": "y", "experiment": "trila", "predicate": "less", "value": {"measure": "nllh"}}),
+        put("c", {"source": "maxent", "claim": "x", "place": "y", "experiment": "trila", "predicate": "at_least", "value": {"measure": "nllh"}, "bound": 0}),
         ["config/claims.yaml", "c.experiment", "'trila'", "did you mean 'trial'?"],
     ),
     "claim's predicate": (

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 from samples import ROOT
 
+from agglearn import checks
 from agglearn import config as configuration
 from agglearn.config import read_mapping
 from agglearn.plan import Plan
@@ -46,7 +47,7 @@ def test_the_ladder_has_three_budgets_and_two_seeds(quick, default):
 
 def test_without_a_source_of_data_every_experiment_has_data(quick):
     entries = quick.config["datasets"]
-    kinds = (configuration.SIMULATED, PACKAGED)
+    kinds = (checks.SIMULATED, PACKAGED)
     for name in quick.experiments:
         assert [d for d in quick.datasets(name) if any(is_subclass(entries[d]["class"], k) for k in kinds)], name
 

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from agglearn import source
+from agglearn import signatures, source
 
 numbers = itertools.count()
 
@@ -125,10 +125,10 @@ def test_descent(package):
 
 def test_parameters_and_constants(package):
     name = package.name
-    assert source.parameters(f"{name}.Model") == {"rate", "seed"}
-    assert source.parameters(f"{name}.apart.Apart") is None
+    assert set(signatures.parameters(f"{name}.Model")) == {"rate", "seed"}
+    assert signatures.parameters(f"{name}.apart.Apart") is None
     package.write("bare", "class Bare:\n    pass\n")
-    assert source.parameters(f"{name}.bare.Bare") == set()
+    assert signatures.parameters(f"{name}.bare.Bare") == {}
     assert source.constant(f"{name}.Model", "KIND") == "m"
     assert source.constant(f"{name}.Model", "TABLE") == {"a": ("", 1)}
     assert source.constant(f"{name}.Model", "NONE") is None
@@ -139,7 +139,7 @@ def test_parameters_and_constants(package):
 
 def test_our_own_classes():
     assert source.is_subclass("agglearn.datasets.Tabular", "agglearn.datasets.base.Dataset")
-    assert "n_chains" in source.parameters("agglearn.maxent.MaxEntClassifier")
+    assert "n_chains" in signatures.parameters("agglearn.maxent.MaxEntClassifier")
     assert "nllh" in source.constant("agglearn.tasks.Classification", "MEASURES")
     behind = source.modules_behind("agglearn.maxent.MaxEntClassifier")
     assert {"agglearn.maxent.kernels", "agglearn.encoding.binning", "agglearn.observations.tables"} <= set(behind)

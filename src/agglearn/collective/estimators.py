@@ -1,10 +1,11 @@
 """Collective graphical models as estimators: tables of a population, or the law of its individuals."""
 
 import time
+from typing import Annotated, Literal
 
 import numpy as np
 
-from agglearn.collective.inference import infer
+from agglearn.collective.inference import METHODS, infer
 from agglearn.collective.laws import FreeTables, HomogeneousPotentials, LogLinearTransitions
 from agglearn.collective.learning import fit_em
 from agglearn.collective.migration import migration_features
@@ -13,6 +14,13 @@ from agglearn.errors import DataError
 from agglearn.estimator import Estimator
 from agglearn.observations import FlowCounts, FlowInstances
 from agglearn.seeds import draw_seed, generator
+from agglearn.settings import Count, NonNegative, OneOf, OptionsOf, Range, Whole
+
+Method = Annotated[str, OneOf(METHODS)]
+Options = Annotated[
+    dict | None,
+    OptionsOf("method", METHODS, without=("problem", "model", "counts", "population_size", "trace", "record", "start")),
+]
 
 
 class FlowReconstruction(Estimator):
@@ -30,7 +38,7 @@ class FlowReconstruction(Estimator):
 
     observes = FlowCounts
 
-    def __init__(self, method="dual-newton", options=None, trace=False, random_state=None):
+    def __init__(self, method: Method = "dual-newton", options: Options = None, trace: bool = False, random_state=None):
         self.method = method
         self.options = options
         self.trace = trace
@@ -68,7 +76,14 @@ class GibbsBesideMap(Estimator):
 
     observes = FlowCounts
 
-    def __init__(self, method="dual-newton", n_runs=10, n_moves=10_000_000, stages=40, random_state=None):
+    def __init__(
+        self,
+        method: Method = "dual-newton",
+        n_runs: Annotated[int, Range(2)] = 10,
+        n_moves: Count = 10_000_000,
+        stages: Count = 40,
+        random_state=None,
+    ):
         self.method = method
         self.n_runs = n_runs
         self.n_moves = n_moves
@@ -157,7 +172,13 @@ class MigrationEM(_Learner):
     """
 
     def __init__(
-        self, method="dual-newton", n_iter=60, options=None, start_scale=1.0, trace_every=1, random_state=None
+        self,
+        method: Method = "dual-newton",
+        n_iter: Whole = 60,
+        options: Options = None,
+        start_scale: NonNegative = 1.0,
+        trace_every: Count = 1,
+        random_state=None,
     ):
         self.method = method
         self.n_iter = n_iter
@@ -191,9 +212,16 @@ class MobilityEM(_Learner):
     """
 
     def __init__(
-        self, method="dual-newton", n_iter=250, options=None, start="baseline", m_steps=10, baseline_iter=200,
-        trace_every=10, random_state=None,
-    ):  # fmt: skip
+        self,
+        method: Method = "dual-newton",
+        n_iter: Whole = 250,
+        options: Options = None,
+        start: Literal["baseline", "random"] = "baseline",
+        m_steps: Count = 10,
+        baseline_iter: Whole = 200,
+        trace_every: Count = 10,
+        random_state=None,
+    ):
         self.method = method
         self.n_iter = n_iter
         self.options = options
@@ -222,7 +250,7 @@ class MobilityEM(_Learner):
 class MobilityBaseline(MobilityEM):
     """Maximum likelihood with the noisy counts in the place of the true ones; negative sums count as nobody."""
 
-    def __init__(self, baseline_iter=200, random_state=None):
+    def __init__(self, baseline_iter: Whole = 200, random_state=None):
         super().__init__(n_iter=0, baseline_iter=baseline_iter, random_state=random_state)
 
     def get_params(self, deep=True):
@@ -272,7 +300,14 @@ class SharedTableEM(_Learner):
     nobody.
     """
 
-    def __init__(self, method="dual-newton", n_iter=30, options=None, trace_every=10, random_state=None):
+    def __init__(
+        self,
+        method: Method = "dual-newton",
+        n_iter: Whole = 30,
+        options: Options = None,
+        trace_every: Count = 10,
+        random_state=None,
+    ):
         self.method = method
         self.n_iter = n_iter
         self.options = options
@@ -297,7 +332,7 @@ class NoisyCounts(Estimator):
 
     observes = FlowInstances
 
-    def __init__(self, clip=False, random_state=None):
+    def __init__(self, clip: bool = False, random_state=None):
         self.clip = clip
         self.random_state = random_state
 

@@ -10,7 +10,8 @@ from agglearn.collective.naive import infer_naive
 from agglearn.collective.newton import dual_newton
 from agglearn.collective.problem import Problem
 from agglearn.collective.results import Inference, Recorder
-from agglearn.errors import DataError
+from agglearn.errors import ConfigError, DataError
+from agglearn.settings import keys_at_fault, parameters
 
 POINT_METHODS = {
     "dual-newton": dual_newton,
@@ -27,7 +28,8 @@ OTHER_METHODS = {
     "generic-cvxpy": infer_cvxpy,
     "generic-ipopt": infer_ipopt,
 }
-METHODS = (*POINT_METHODS, *OTHER_METHODS)
+METHODS = {**POINT_METHODS, **OTHER_METHODS}
+GIVEN = ("problem", "model", "counts", "population_size", "trace", "record", "start")  # arguments that are no options
 
 
 def infer(
@@ -51,10 +53,23 @@ def infer(
     """
     if method not in METHODS:
         raise DataError(f"method: {method!r} is not known; use one of {', '.join(METHODS)}")
+    check_options(method, options)
     if method in POINT_METHODS:
         problem = Problem(model, counts, population_size)
         return _minimise(problem, POINT_METHODS[method], trace, **options)
     return OTHER_METHODS[method](model, counts, population_size, trace=trace, **options)
+
+
+def check_options(method: str, options: dict) -> None:
+    """Check the options of a method.
+
+    Raises
+    ------
+    ConfigError : the method takes no such option, or not this value.
+    """
+    declared = {k: p for k, p in parameters(METHODS[method]).items() if k not in GIVEN or k == "start"}
+    for place, what in keys_at_fault(f"method {method}", declared, options):
+        raise ConfigError(f"{place}: {what}" if place else what)
 
 
 def _minimise(problem: Problem, method, trace: bool, **options) -> Inference:

@@ -5,7 +5,7 @@ import re
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from agglearn.errors import DataError
 from agglearn.observations import Bags
 from agglearn.products import write_json
 from agglearn.seeds import generator
+from agglearn.settings import Count, Part, Range, Whole
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +51,15 @@ class GaussianBags(Simulated):
 
     PEAK: ClassVar = {"bytes": 12, "n_bags": 1024, "bag_size": 512, "dimension": 32}
 
-    def __init__(self, statistic="rotation", dimension=None, n_bags=1024, n_validation=512, n_test=512, bag_size=512):
+    def __init__(
+        self,
+        statistic: Literal["rotation", "correlation", "rank1", "random"] = "rotation",
+        dimension: Annotated[int, Range(2)] | None = None,
+        n_bags: Count = 1024,
+        n_validation: Whole = 512,
+        n_test: Count = 512,
+        bag_size: Count = 512,
+    ):
         super().__init__()
         self.params = {
             "statistic": statistic, "dimension": dimension, "n_bags": n_bags, "n_validation": n_validation,
@@ -58,13 +67,8 @@ class GaussianBags(Simulated):
         }  # fmt: skip
 
     def draw(self, seed: int, **params) -> BagPopulation:
-        if unknown := set(params) - set(self.params):
-            known = ", ".join(self.params)
-            raise DataError(f"gaussian_bags: unknown parameter {sorted(unknown)[0]!r}; it takes {known}")
-        p = {**self.params, **params}
-        law = LAWS.get(p["statistic"])
-        if law is None:
-            raise DataError(f"gaussian_bags: statistic {p['statistic']!r} is not known; {', '.join(LAWS)} are")
+        p = self.laid_over(params)
+        law = LAWS[p["statistic"]]
         d = p["dimension"] or (2 if p["statistic"] == "rotation" else 32)
         rng = generator("gaussian bags", p["statistic"], d, seed)
         covariances = law(d, rng)
@@ -189,7 +193,7 @@ class PointClouds(Stored):
 
     PEAK: ClassVar = {"bytes": 20, "points": 5000, "clouds": 4899}
 
-    def __init__(self, points=5000):
+    def __init__(self, points: Count = 5000):
         super().__init__()
         self.points = points
 
@@ -292,24 +296,23 @@ class DigitClouds(Simulated):
 
     Parameters
     ----------
-    test : share held out.
+    test : share held out. n_bags : to learn from, at random; None for all of the others.
     """
 
     PACKAGE = "scikit-learn"
 
-    def __init__(self, test=0.3):
+    def __init__(self, test: Part = 0.3, n_bags: Count | None = None):
         super().__init__()
-        self.test = test
+        self.params = {"test": test, "n_bags": n_bags}
 
     def draw(self, seed: int, **params) -> BagPopulation:
         from sklearn.datasets import load_digits
 
-        if unknown := set(params) - {"test", "n_bags"}:
-            raise DataError(f"digits: unknown parameter {sorted(unknown)[0]!r}; it takes n_bags, test")
+        p = self.laid_over(params)
         digits = load_digits()
         order = generator("digits", seed).permutation(len(digits.target))
-        n_test = round(params.get("test", self.test) * len(order))
-        train = order[n_test:][: params.get("n_bags")]
+        n_test = round(p["test"] * len(order))
+        train = order[n_test:][: p["n_bags"]]
         return BagPopulation(*(_inked(digits.images[rows], digits.target[rows]) for rows in (train, order[:n_test])))
 
 

@@ -9,7 +9,9 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 
+from agglearn.errors import ConfigError
 from agglearn.products import read_json, write_json
+from agglearn.settings import Parameter, checked, keys_at_fault, parameters
 
 
 @dataclass(frozen=True)
@@ -72,10 +74,18 @@ class Population:
 
 
 class Dataset:
-    """One entry of `config/datasets/`. Subclasses take the entry's `params` as constructor arguments."""
+    """One entry of `config/datasets/`. Subclasses take the entry's `params` as constructor arguments.
+
+    Arguments that their annotations do not allow are a ConfigError.
+    """
 
     def __init__(self):
         self.entry: dict = {}
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        if "__init__" in vars(cls):
+            cls.__init__ = checked(cls.__init__)
 
     @classmethod
     def of(cls, entry: dict) -> "Dataset":
@@ -114,8 +124,27 @@ class Stored(Dataset, ABC):
 
 
 class Simulated(Dataset, ABC):
-    """A data set that is drawn anew for every seed; nothing is fetched or stored."""
+    """A data set that is drawn anew for every seed; nothing is fetched or stored.
+
+    Attributes
+    ----------
+    params : the constructor's arguments by name.
+    """
+
+    params: dict
 
     @abstractmethod
     def draw(self, seed: int, **params):
         """A population; `params` are the experiment's, laid over the constructor's."""
+
+    def laid_over(self, params: dict) -> dict:
+        """The constructor's arguments (`self.params`) with those of an experiment over them.
+
+        Raises
+        ------
+        ConfigError : an argument that the constructor does not take, or a value that it cannot have.
+        """
+        name, declared = type(self).__name__, parameters(type(self)) or {}
+        for place, what in keys_at_fault(name, {k: Parameter(p.hint, None) for k, p in declared.items()}, params):
+            raise ConfigError(f"{name}: {place}: {what}" if place else what)
+        return {**self.params, **params}

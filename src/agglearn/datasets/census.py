@@ -1,6 +1,7 @@
 """Person records of the American Community Survey with the regions they live in, and votes by region."""
 
 from pathlib import Path
+from typing import NotRequired, TypedDict
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ from scipy.sparse.csgraph import connected_components
 from agglearn.datasets.base import Stored
 from agglearn.errors import DataError
 from agglearn.products import write_json
+from agglearn.settings import Positive
 
 NUMBERS = ("AGEP", "WKHP", "WKWN", "JWMNP", "PINCP", "WAGP", "POVPIP")
 CATEGORIES = (
@@ -24,6 +26,16 @@ MISSING = -1_000_000  # in the place of a missing value of either kind
 NAMES = {"ST": "STATE", "PUMA10": "PUMA"}  # as older files spell them
 WHOLE_STATES = ("02", "11")  # votes of Alaska and the District are known for the whole only
 PUERTO_RICO = "72"
+
+
+class VoteColumns(TypedDict):
+    """County results of an election: the file, and the names of its columns; `repeated`: states with a total on every row."""
+
+    file: str
+    county: str
+    democratic: str
+    republican: str
+    repeated: NotRequired[list[str]]
 
 
 class Census(Stored):
@@ -47,9 +59,17 @@ class Census(Stored):
     """
 
     def __init__(
-        self, persons, crosswalk, puma="puma22", county="county", votes=None, polls=None, centroids=None, scales=None,
-        covariates=None,
-    ):  # fmt: skip
+        self,
+        persons: str,
+        crosswalk: str,
+        puma: str = "puma22",
+        county: str = "county",
+        votes: dict[int, VoteColumns] | None = None,
+        polls: str | None = None,
+        centroids: str | None = None,
+        scales: dict[str, Positive] | None = None,
+        covariates: str | None = None,
+    ):
         super().__init__()
         self.persons = persons
         self.crosswalk = crosswalk

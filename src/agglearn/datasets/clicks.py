@@ -15,6 +15,7 @@ from agglearn.encoding import CodedEncoder, FrameEncoder
 from agglearn.errors import DataError
 from agglearn.observations import ContingencyTables, Table
 from agglearn.seeds import generator
+from agglearn.settings import Count, NonNegative, Part, Positive
 
 SMALLEST = 3  # values of the smallest vocabulary
 
@@ -43,7 +44,14 @@ class ClickTables(Simulated):
     """
 
     def __init__(
-        self, n_features=26, n_values=300_000, n=400_000, n_test=50_000, exponent=1.05, rate=0.25, strength=20.0
+        self,
+        n_features: Count = 26,
+        n_values: Count = 300_000,
+        n: Count = 400_000,
+        n_test: Count = 50_000,
+        exponent: NonNegative = 1.05,
+        rate: Part = 0.25,
+        strength: Positive = 20.0,
     ):
         super().__init__()
         self.params = {
@@ -52,7 +60,7 @@ class ClickTables(Simulated):
         }  # fmt: skip
 
     def draw(self, seed: int, **params) -> TablePopulation:
-        p = _known("click tables", self.params, params)
+        p = self.laid_over(params)
         sizes = vocabularies(p["n_features"], p["n_values"])
         if sizes[-1] > p["n"]:
             raise DataError(f"click tables: a feature has {sizes[-1]} values, more than the {p['n']} records")
@@ -80,7 +88,15 @@ class ClickLog(Simulated):
 
     PEAK: ClassVar = {"bytes": 100, "n": 50_000, "n_features": 12}
 
-    def __init__(self, n_features=12, n_values=20_000, n=50_000, exponent=1.05, rate=0.25, strength=1.5):
+    def __init__(
+        self,
+        n_features: Count = 12,
+        n_values: Count = 20_000,
+        n: Count = 50_000,
+        exponent: NonNegative = 1.05,
+        rate: Part = 0.25,
+        strength: NonNegative = 1.5,
+    ):
         super().__init__()
         self.params = {
             "n_features": n_features, "n_values": n_values, "n": n, "exponent": exponent, "rate": rate,
@@ -88,7 +104,7 @@ class ClickLog(Simulated):
         }  # fmt: skip
 
     def draw(self, seed: int, **params) -> Population:
-        p = _known("click log", self.params, params)
+        p = self.laid_over(params)
         rng = generator("click log", sorted(p.items()), seed)
         score, frame = np.full(p["n"], np.log(p["rate"] / (1 - p["rate"]))), {}
         for i, size in enumerate(vocabularies(p["n_features"], p["n_values"])):
@@ -111,12 +127,6 @@ def vocabularies(n_features: int, n_values: int) -> list[int]:
     sizes = [round(SMALLEST * low**i) for i in range(n_features)]
     sizes[-1] += n_values - sum(sizes)
     return sizes
-
-
-def _known(who: str, own: dict, params: dict) -> dict:
-    if unknown := set(params) - set(own):
-        raise DataError(f"{who}: unknown parameter {sorted(unknown)[0]!r}; it takes {', '.join(own)}")
-    return {**own, **params}
 
 
 def _power_law(size: int, exponent: float) -> np.ndarray:

@@ -4,6 +4,7 @@ import re
 import tarfile
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ from agglearn.datasets.base import Simulated, Stored
 from agglearn.errors import DataError
 from agglearn.products import write_json
 from agglearn.seeds import generator
+from agglearn.settings import Count, Number, Positive, Range
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,14 @@ class BirdMigration(Simulated):
         with its own wind, whose two components are N(1, 0.5²).
     """
 
-    def __init__(self, side=10, steps=20, population=1000, theta=(5, 10, 10, 10), years=1):
+    def __init__(
+        self,
+        side: Count = 10,
+        steps: Annotated[int, Range(2)] = 20,
+        population: Count = 1000,
+        theta: tuple[Number, Number, Number, Number] = (5, 10, 10, 10),
+        years: Count = 1,
+    ):
         super().__init__()
         self.params = {"side": side, "steps": steps, "population": population, "theta": list(theta), "years": years}
 
@@ -51,7 +60,7 @@ class BirdMigration(Simulated):
         from agglearn.collective.laws import LogLinearTransitions
         from agglearn.collective.migration import migration_features
 
-        p = _laid_over("birds", self.params, params)
+        p = self.laid_over(params)
         side, n = int(p["side"]), int(p["side"]) ** 2
         rng = generator("birds", sorted((k, str(v)) for k, v in p.items()), seed)
         initial = np.where(np.arange(n) == 0, 0.0, -np.inf)
@@ -75,7 +84,14 @@ class HumanMobility(Simulated):
     """
 
     def __init__(
-        self, rows=15, columns=14, steps=10, population=1_000_000, home_spread=2.0, work_spread=2.0, step_spread=1.0
+        self,
+        rows: Count = 15,
+        columns: Count = 14,
+        steps: Annotated[int, Range(2)] = 10,
+        population: Count = 1_000_000,
+        home_spread: Positive = 2.0,
+        work_spread: Positive = 2.0,
+        step_spread: Positive = 1.0,
     ):
         super().__init__()
         self.params = {
@@ -87,7 +103,7 @@ class HumanMobility(Simulated):
         from agglearn.collective.migration import commuting_potentials
         from agglearn.collective.model import ChainModel
 
-        p = _laid_over("mobility", self.params, params)
+        p = self.laid_over(params)
         rng = generator("mobility", sorted(p.items()), seed)
         shape = int(p["rows"]), int(p["columns"])
         first, last, psi = commuting_potentials(*shape, p["home_spread"], p["work_spread"], p["step_spread"])
@@ -127,9 +143,3 @@ def _week(archive, member: str, week: str) -> pd.DataFrame:
     if missing := sorted(set(columns) - set(table)):
         raise DataError(f"{member}: no column {missing[0]!r}; the columns are {', '.join(table)}")
     return table[list(columns)].rename(columns=columns).assign(week=week)
-
-
-def _laid_over(name: str, known: dict, params: dict) -> dict:
-    if unknown := set(params) - set(known):
-        raise DataError(f"{name}: unknown parameter {sorted(unknown)[0]!r}; it takes {', '.join(known)}")
-    return {**known, **params}

@@ -1,7 +1,7 @@
 """Populations with a known truth."""
 
 import itertools
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -9,6 +9,7 @@ import pandas as pd
 from agglearn.datasets.base import Population, Simulated
 from agglearn.errors import DataError
 from agglearn.seeds import generator
+from agglearn.settings import Count, NonNegative, Range, Whole
 
 MOST_STATES = 4_000_000
 
@@ -29,7 +30,14 @@ class LogLinear(Simulated):
 
     PEAK: ClassVar = {"bytes": 100, "n": 20_000, "n_features": 6}
 
-    def __init__(self, n_features=6, n_modalities=5, strength=0.8, n=20_000, weights_seed=0):
+    def __init__(
+        self,
+        n_features: Annotated[int, Range(2)] = 6,
+        n_modalities: Annotated[int, Range(2)] = 5,
+        strength: NonNegative = 0.8,
+        n: Count = 20_000,
+        weights_seed: Whole = 0,
+    ):
         super().__init__()
         self.params = {
             "n_features": n_features,
@@ -40,10 +48,7 @@ class LogLinear(Simulated):
         }
 
     def draw(self, seed: int, **params) -> Population:
-        unknown = set(params) - set(self.params)
-        if unknown:
-            raise DataError(f"loglinear: unknown parameter {sorted(unknown)[0]!r}; it takes {', '.join(self.params)}")
-        p = {**self.params, **params}
+        p = self.laid_over(params)
         d, m = p["n_features"], p["n_modalities"]
         if m**d > MOST_STATES:
             raise DataError(f"loglinear: {m}^{d} states are too many to enumerate; at most {MOST_STATES:,}")
@@ -72,14 +77,12 @@ class Categorical(Simulated):
 
     PEAK: ClassVar = {"bytes": 100, "n": 20_000, "n_features": 10}
 
-    def __init__(self, n_features=10, n_modalities=10, n=20_000):
+    def __init__(self, n_features: Count = 10, n_modalities: Count = 10, n: Count = 20_000):
         super().__init__()
         self.params = {"n_features": n_features, "n_modalities": n_modalities, "n": n}
 
     def draw(self, seed: int, **params) -> Population:
-        if unknown := set(params) - set(self.params):
-            raise DataError(f"categorical: unknown parameter {sorted(unknown)[0]!r}; it takes {', '.join(self.params)}")
-        p = {**self.params, **params}
+        p = self.laid_over(params)
         d, m, n = p["n_features"], p["n_modalities"], p["n"]
         rng = generator("categorical", sorted(p.items()), seed)
         mass = 1 / np.arange(1, m + 1)
@@ -101,13 +104,13 @@ class Xor(Simulated):
 
     PEAK: ClassVar = {"bytes": 100, "n": 16_000, "features": 3}
 
-    def __init__(self, n=16_000):
+    def __init__(self, n: Annotated[int, Range(16)] = 16_000):
         super().__init__()
-        self.n = n
+        self.params = {"n": n}
 
     def draw(self, seed: int, **params) -> Population:
-        n = params.get("n", self.n)
-        if set(params) - {"n"} or n % 16:
+        n = self.laid_over(params)["n"]
+        if n % 16:
             raise DataError(f"xor: takes n, a multiple of 16; got {params}")
         one, two, label = np.repeat([(a, b, k) for a in (0, 1) for b in (0, 1) for k in range(4)], n // 16, axis=0).T
         three = one ^ two

@@ -2,16 +2,18 @@
 
 import itertools
 from collections.abc import Mapping
+from typing import Annotated
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.metrics import accuracy_score, r2_score
 
-from agglearn.distribution.embedding import as_bags, first_instances
+from agglearn.distribution.embedding import Embedding, as_bags, first_instances
 from agglearn.errors import ConfigError, DataError
 from agglearn.estimator import Estimator, known_labels
 from agglearn.observations import Bags
 from agglearn.seeds import draw_seed, seed
+from agglearn.settings import Built, Count, ParametersOf, Whole
 
 TUNED_ON = 512  # training bags that the embedding's parameters are chosen on
 
@@ -75,7 +77,16 @@ class EmbeddingRegressor(BagModel):
     embedding_, regressor_ : as fitted. tuned_ : parameters chosen.
     """
 
-    def __init__(self, embedding, regressor, tune=None, n_bags=None, bag_size=None, n_validation=0, random_state=None):
+    def __init__(
+        self,
+        embedding: Embedding,
+        regressor: Built,
+        tune: Annotated[dict[str, list] | None, ParametersOf("embedding")] = None,
+        n_bags: Count | None = None,
+        bag_size: Count | None = None,
+        n_validation: Whole = 0,
+        random_state=None,
+    ):
         self.embedding = embedding
         self.regressor = regressor
         self.tune = tune

@@ -8,6 +8,7 @@ from agglearn.errors import DataError
 from agglearn.estimator import Estimator
 from agglearn.observations import Bags
 from agglearn.seeds import draw_seed, generator
+from agglearn.settings import check_parameters
 
 ROWS = 1 << 14  # instances in memory at a time
 FITTED_ON = 20_000  # instances that bandwidths, words and mixtures are computed from
@@ -117,6 +118,7 @@ class Embedding(Estimator):
 
     def fit(self, bags, y=None):
         """Learn the map from instances; targets are not looked at. `bags`: see `as_bags`."""
+        check_parameters(self)
         self._fit(as_bags(bags))
         return self
 

@@ -8,6 +8,7 @@ from agglearn.distribution.embedding import Embedding
 from agglearn.distribution.kernels import less_row_maximum, scaled_to_sum
 from agglearn.distribution.words import centres_of, nearest
 from agglearn.seeds import draw_seed, seed
+from agglearn.settings import Count, Whole
 
 FLOOR = 1e-3  # least variance, as a share of the covariate's
 NOTHING = np.zeros(0, np.float32)
@@ -28,7 +29,7 @@ class FisherVectorEmbedding(Embedding):
     weights_ : (K,). means_, deviations_ : (K, D) μ and σ.
     """
 
-    def __init__(self, n_components=200, max_iter=20, random_state=None):
+    def __init__(self, n_components: Count = 200, max_iter: Whole = 20, random_state=None):
         self.n_components = n_components
         self.max_iter = max_iter
         self.random_state = random_state

@@ -1,13 +1,15 @@
 """Kernel mean embeddings of the Gaussian kernel by random features (Sun 2019, section 4.1.1, eq. 4.3)."""
 
+from typing import Literal
+
 import numpy as np
 from scipy.spatial.distance import pdist
 
 from agglearn.distribution.embedding import Embedding
 from agglearn.distribution.kernels import fourier_sums
-from agglearn.errors import ConfigError
 from agglearn.persistence import expect
 from agglearn.seeds import draw_seed, generator
+from agglearn.settings import Count, Positive
 
 PAIRED = 1000  # instances whose distances give the median
 
@@ -30,7 +32,13 @@ class RandomFourierEmbedding(Embedding):
     bandwidth_ : s, with the factor. frequencies_ : (d, F) in turns, ω/2π.
     """
 
-    def __init__(self, n_frequencies=512, bandwidth="median", scale=1.0, random_state=None):
+    def __init__(
+        self,
+        n_frequencies: Count = 512,
+        bandwidth: Literal["median"] | Positive = "median",
+        scale: Positive = 1.0,
+        random_state=None,
+    ):
         self.n_frequencies = n_frequencies
         self.bandwidth = bandwidth
         self.scale = scale
@@ -42,8 +50,6 @@ class RandomFourierEmbedding(Embedding):
                 np.median(pdist(sample[np.linspace(0, len(sample) - 1, min(PAIRED, len(sample))).astype(int)]))
             )
             spread = spread if spread > 0 else 1.0
-        elif isinstance(self.bandwidth, str) or self.bandwidth <= 0:
-            raise ConfigError(f"bandwidth: must be positive or 'median', got {self.bandwidth!r}")
         else:
             spread = float(self.bandwidth)
         self.bandwidth_ = spread * self.scale

@@ -7,6 +7,7 @@ from agglearn.errors import DataError
 from agglearn.estimator import Estimator
 from agglearn.proportions.logistic import CHUNK, Logistic, scores, single, softmax
 from agglearn.seeds import draw_seed, generator
+from agglearn.settings import NonNegative, check_parameters
 
 STRENGTHS = tuple(10.0**k for k in (1, 0, -1, -2, -3, -4))  # λ, on vectors of mean variance 1
 HELD_OUT = 0.2
@@ -27,12 +28,13 @@ class MultinomialLogistic(ClassifierMixin, Estimator):
     centre_, scale_ : of vectors. strength_ : λ chosen. score_ : mean log-likelihood of held-out vectors there, negated.
     """
 
-    def __init__(self, strengths=None, random_state=None):
+    def __init__(self, strengths: list[NonNegative] | None = None, random_state=None):
         self.strengths = strengths
         self.random_state = random_state
 
     def fit(self, Z, y, held=None):
         """Learn from vectors (n, d) and classes (n,); `held` = (vectors, classes) chooses λ, else a fifth does."""
+        check_parameters(self)
         self.classes_, y = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise DataError("bags of one class only: there is nothing to learn")

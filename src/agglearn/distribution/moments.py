@@ -1,11 +1,11 @@
 """First and second moments of a bag, the plainest fixed embedding."""
 
 from itertools import pairwise
+from typing import Literal
 
 import numpy as np
 
 from agglearn.distribution.embedding import Embedding
-from agglearn.errors import ConfigError
 
 
 class MomentEmbedding(Embedding):
@@ -22,13 +22,11 @@ class MomentEmbedding(Embedding):
     centre_ : (d,) subtracted before sums are formed.
     """
 
-    def __init__(self, order=2, random_state=None):
+    def __init__(self, order: Literal[1, 2] = 2, random_state=None):
         self.order = order
         self.random_state = random_state
 
     def _learn(self, sample):
-        if self.order not in (1, 2):
-            raise ConfigError(f"order: must be 1 or 2, got {self.order!r}")
         d = sample.shape[1]
         self.centre_ = sample.mean(axis=0, dtype=float).astype(np.float32)
         self.n_sums_ = d if self.order == 1 else d + d * d

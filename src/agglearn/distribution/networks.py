@@ -4,6 +4,7 @@ JAX is imported when a network is trained or predicts.
 """
 
 from dataclasses import replace
+from typing import Annotated, Literal
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from agglearn.errors import ConfigError, DataError
 from agglearn.networks import start_jax
 from agglearn.observations import Bags
 from agglearn.seeds import draw_seed, generator, seed
+from agglearn.settings import Count, Positive, Range, Share, Whole
 
 HELD_OUT = 0.2  # share of the bags for early stopping where none are set apart
 FIRST = 64  # bags whose pooled values give g its scale
@@ -50,10 +52,28 @@ class SetModel(BagModel):
     """
 
     def __init__(
-        self, features=(50, 100, 50), regressor=(30, 30, 10), pooling="mean", layers="dense", activation="elu",
-        dropout=0.0, heads=5, rate=1e-3, clip=5.0, batch_size=128, steps=2000, patience=None, instances=None,
-        full_share=0.25, augment=None, n_bags=None, bag_size=None, n_validation=0, device="auto", random_state=None,
-    ):  # fmt: skip
+        self,
+        features: list[Count] = (50, 100, 50),
+        regressor: list[Count] = (30, 30, 10),
+        pooling: Literal["mean", "sum", "max", "attention"] = "mean",
+        layers: Literal["dense", "equivariant"] = "dense",
+        activation: Literal["elu", "tanh", "relu"] = "elu",
+        dropout: Annotated[float, Range(0, 1, open="high")] = 0.0,
+        heads: Count = 5,
+        rate: Positive = 1e-3,
+        clip: Positive = 5.0,
+        batch_size: Count = 128,
+        steps: Count = 2000,
+        patience: Count | None = None,
+        instances: Count | None = None,
+        full_share: Share = 0.25,
+        augment: Literal["turn"] | None = None,
+        n_bags: Count | None = None,
+        bag_size: Count | None = None,
+        n_validation: Whole = 0,
+        device: Literal["auto", "cpu", "cuda"] = "auto",
+        random_state=None,
+    ):
         self.features = features
         self.regressor = regressor
         self.pooling = pooling
@@ -89,17 +109,6 @@ class SetModel(BagModel):
         self._train(self._batches(part), self._encoded(part), self._batches(held), self._encoded(held))
 
     def _check(self) -> None:
-        for name, allowed in (
-            ("pooling", ("mean", "sum", "max", "attention")),
-            ("layers", ("dense", "equivariant")),
-            ("activation", ("elu", "tanh", "relu")),
-            ("augment", (None, *sets.AUGMENTATIONS)),
-            ("device", ("auto", "cpu", "cuda")),
-        ):
-            if getattr(self, name) not in allowed:
-                raise ConfigError(
-                    f"{name}: {getattr(self, name)!r} is not known; one of {', '.join(map(str, allowed))}"
-                )
         if self.pooling == "sum" and self.instances is not None:
             raise ConfigError("instances: a sum needs all of them; use mean pooling, or instances: null")
         if self.pooling == "attention" and self.features[-1] % self.heads:
@@ -227,10 +236,28 @@ class PointNetClassifier(DeepSetsClassifier):
     """The PointNet idea without its transformation networks (Qi et al. 2017): a shared perceptron, max pooling, a perceptron."""
 
     def __init__(
-        self, features=(64, 128, 256), regressor=(128, 64), pooling="max", layers="dense", activation="relu",
-        dropout=0.3, heads=4, rate=1e-3, clip=5.0, batch_size=32, steps=2000, patience=None, instances=None,
-        full_share=0.25, augment=None, n_bags=None, bag_size=None, n_validation=0, device="auto", random_state=None,
-    ):  # fmt: skip
+        self,
+        features: list[Count] = (64, 128, 256),
+        regressor: list[Count] = (128, 64),
+        pooling: Literal["mean", "sum", "max", "attention"] = "max",
+        layers: Literal["dense", "equivariant"] = "dense",
+        activation: Literal["elu", "tanh", "relu"] = "relu",
+        dropout: Annotated[float, Range(0, 1, open="high")] = 0.3,
+        heads: Count = 4,
+        rate: Positive = 1e-3,
+        clip: Positive = 5.0,
+        batch_size: Count = 32,
+        steps: Count = 2000,
+        patience: Count | None = None,
+        instances: Count | None = None,
+        full_share: Share = 0.25,
+        augment: Literal["turn"] | None = None,
+        n_bags: Count | None = None,
+        bag_size: Count | None = None,
+        n_validation: Whole = 0,
+        device: Literal["auto", "cpu", "cuda"] = "auto",
+        random_state=None,
+    ):
         super().__init__(
             features, regressor, pooling, layers, activation, dropout, heads, rate, clip, batch_size, steps, patience,
             instances, full_share, augment, n_bags, bag_size, n_validation, device, random_state,

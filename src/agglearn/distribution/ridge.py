@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from agglearn.errors import DataError
 from agglearn.estimator import Estimator
 from agglearn.seeds import draw_seed, generator
+from agglearn.settings import Count, NonNegative, Positive, check_parameters
 
 STRENGTHS = 10.0 ** np.arange(-9, 3.01, 0.5)  # λ, as multiples of the mean eigenvalue
 CHUNK = 4096  # rows turned to double precision at a time
@@ -37,12 +38,13 @@ class LinearRidge(RegressorMixin, Estimator):
     coef_ : (d, k). intercept_ : (k,). strength_ : multiple chosen. l2_ : λ. score_ : mean squared error by which it was chosen.
     """
 
-    def __init__(self, strengths=None, random_state=None):
+    def __init__(self, strengths: list[NonNegative] | None = None, random_state=None):
         self.strengths = strengths
         self.random_state = random_state
 
     def fit(self, Z, y, held=None):
         """Learn from vectors (n, d) and targets (n,) or (n, k); `held` = (vectors, targets) chooses λ, else leave-one-out."""
+        check_parameters(self)
         y = _columns(y)
         if len(Z) != len(y):
             raise DataError(f"target: {len(y)} values for {len(Z)} bags")
@@ -143,7 +145,13 @@ class KernelRidge(RegressorMixin, Estimator):
     ridge_ : the fitted `LinearRidge`. landmarks_ : (m, d). whitening_ : (m, r). width_ : s. multiple_ : chosen.
     """
 
-    def __init__(self, widths=(0.5, 1.0, 2.0, 4.0), landmarks=1000, strengths=None, random_state=None):
+    def __init__(
+        self,
+        widths: list[Positive] = (0.5, 1.0, 2.0, 4.0),
+        landmarks: Count = 1000,
+        strengths: list[NonNegative] | None = None,
+        random_state=None,
+    ):
         self.widths = widths
         self.landmarks = landmarks
         self.strengths = strengths
@@ -151,6 +159,7 @@ class KernelRidge(RegressorMixin, Estimator):
 
     def fit(self, Z, y, held=None):
         """As in `LinearRidge`; the width is chosen together with λ."""
+        check_parameters(self)
         z = np.asarray(Z, float)
         if len(z) < 2:
             raise DataError("one bag only: there is nothing to learn from")

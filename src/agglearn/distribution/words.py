@@ -7,6 +7,7 @@ from agglearn.distribution.embedding import Embedding
 from agglearn.distribution.kernels import histogram_sums, largest
 from agglearn.persistence import expect
 from agglearn.seeds import draw_seed, seed
+from agglearn.settings import Count, Whole
 
 
 class BagOfWordsEmbedding(Embedding):
@@ -23,7 +24,7 @@ class BagOfWordsEmbedding(Embedding):
     centres_ : (K, d) float32.
     """
 
-    def __init__(self, n_words=200, max_iter=25, random_state=None):
+    def __init__(self, n_words: Count = 200, max_iter: Whole = 25, random_state=None):
         self.n_words = n_words
         self.max_iter = max_iter
         self.random_state = random_state

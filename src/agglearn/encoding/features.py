@@ -6,7 +6,7 @@ sum is known without looking at data.
 
 import itertools
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Literal, Self
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,10 @@ from scipy import sparse
 
 from agglearn.encoding.encoder import BinnedEncoder, FrameEncoder, named_columns, numbers
 from agglearn.errors import ConfigError, DataError
+from agglearn.settings import Number
 
+Features = Literal["onehot", "quadratic", "scaled"]
+Ranges = Literal["features"] | dict[str, tuple[Number, Number]] | None
 KINDS = ("columns", "onehot", "quadratic", "scaled")
 INTERCEPT = "intercept"
 

@@ -1,5 +1,7 @@
 """The lowest and the highest step of the ladder: nothing but the base rate, and boosted trees on all records."""
 
+from typing import Annotated
+
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier
 
@@ -9,6 +11,7 @@ from agglearn.errors import NotAvailable
 from agglearn.estimator import RecordClassifier
 from agglearn.observations import ContingencyTables, Records
 from agglearn.seeds import draw_seed
+from agglearn.settings import Count, Positive, Range
 
 MOST_CATEGORIES = 255  # that scikit-learn's trees split as categories
 
@@ -47,7 +50,13 @@ class BoostedTreesSkyline(RecordClassifier):
 
     observes = Records
 
-    def __init__(self, max_iter=100, learning_rate=0.1, max_leaf_nodes=31, random_state=None):
+    def __init__(
+        self,
+        max_iter: Count = 100,
+        learning_rate: Positive = 0.1,
+        max_leaf_nodes: Annotated[int, Range(2)] = 31,
+        random_state=None,
+    ):
         self.max_iter = max_iter
         self.learning_rate = learning_rate
         self.max_leaf_nodes = max_leaf_nodes

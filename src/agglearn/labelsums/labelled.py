@@ -1,17 +1,19 @@
 """What WALR is held against: learners that see all labels."""
 
 import math
+from typing import Literal
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from agglearn.encoding.features import FeatureMap
+from agglearn.encoding.features import FeatureMap, Features, Ranges
 from agglearn.labelsums.descent import Descent
 from agglearn.labelsums.objective import penalties
-from agglearn.labelsums.walr import LinearModel, check_settings
+from agglearn.labelsums.walr import LinearModel
 from agglearn.observations import Records
 from agglearn.observations.privacy.calibration import analytic_gaussian_scale, checked
 from agglearn.seeds import draw_seed
+from agglearn.settings import Count, NonNegative, Part, Positive, Whole
 
 
 class RecordsLogistic(LinearModel):
@@ -25,7 +27,15 @@ class RecordsLogistic(LinearModel):
 
     observes = Records
 
-    def __init__(self, features="onehot", ranges=None, l2=0.5, max_iter=200, tol=1e-8, random_state=None):
+    def __init__(
+        self,
+        features: Features = "onehot",
+        ranges: Ranges = None,
+        l2: Positive = 0.5,
+        max_iter: Count = 200,
+        tol: NonNegative = 1e-8,
+        random_state=None,
+    ):
         self.features = features
         self.ranges = ranges
         self.l2 = l2
@@ -57,9 +67,20 @@ class LabelledDescent(LinearModel):
     observes = Records
 
     def __init__(
-        self, solver="minibatch", epsilon=None, delta=None, features="onehot", ranges=None, l2=0.5, noise_aware=True,
-        max_iter=500, batch_size=256, rate=None, traced=0, random_state=None,
-    ):  # fmt: skip
+        self,
+        solver: Literal["minibatch", "noise_per_step"] = "minibatch",
+        epsilon: Positive | None = None,
+        delta: Part | None = None,
+        features: Features = "onehot",
+        ranges: Ranges = None,
+        l2: NonNegative = 0.5,
+        noise_aware: bool = True,
+        max_iter: Count = 500,
+        batch_size: Count = 256,
+        rate: Positive | None = None,
+        traced: Whole = 0,
+        random_state=None,
+    ):
         self.solver = solver
         self.epsilon = epsilon
         self.delta = delta
@@ -74,7 +95,6 @@ class LabelledDescent(LinearModel):
         self.random_state = random_state
 
     def _fit(self, observation, selection=None):
-        check_settings(self, ("minibatch", "noise_per_step"))
         mapped = FeatureMap.fit(self.features, observation.encoder, observation.frame, self.ranges)
         x, y = mapped.matrix(observation.frame), np.asarray(observation.y, float)
         n, rng, once = len(y), np.random.default_rng(draw_seed(self.random_state)), 0.0

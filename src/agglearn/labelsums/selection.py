@@ -5,11 +5,13 @@ split by thinning its counts; a data holder can release two disjoint halves of t
 """
 
 from dataclasses import replace
+from typing import Annotated
 
 import numpy as np
 from sklearn.base import clone
 
 from agglearn.encoding import FeatureMap
+from agglearn.encoding.features import Features
 from agglearn.errors import ConfigError, DataError
 from agglearn.estimator import Estimator, RecordClassifier
 from agglearn.evaluation.metrics import log_likelihood
@@ -20,6 +22,7 @@ from agglearn.observations import ContingencyTables, Halves, LabelSums, Observat
 from agglearn.observations.base import NoiseSpec
 from agglearn.observations.privacy.projection import noise_variances, projected
 from agglearn.seeds import draw_seed
+from agglearn.settings import ParametersOf, Part
 
 BURN_IN, KEPT = 30, 20  # sweeps before samples count, and sweeps that count
 
@@ -44,7 +47,13 @@ class SelectedByAggregates(RecordClassifier):
 
     observes = Observation
 
-    def __init__(self, base, parameter="l2_theta", values=(2.0, 8.0, 32.0, 128.0, 512.0), random_state=None):
+    def __init__(
+        self,
+        base: Estimator,
+        parameter: Annotated[str, ParametersOf("base")] = "l2_theta",
+        values: list = (2.0, 8.0, 32.0, 128.0, 512.0),
+        random_state=None,
+    ):
         self.base = base
         self.parameter = parameter
         self.values = values
@@ -109,9 +118,14 @@ class TunedOnRecords(SelectedByAggregates):
     observes = Records
 
     def __init__(
-        self, base, parameter="l2_theta", values=(2.0, 8.0, 32.0, 128.0, 512.0), features="onehot", validation=0.2,
+        self,
+        base: Estimator,
+        parameter: Annotated[str, ParametersOf("base")] = "l2_theta",
+        values: list = (2.0, 8.0, 32.0, 128.0, 512.0),
+        features: Features = "onehot",
+        validation: Part = 0.2,
         random_state=None,
-    ):  # fmt: skip
+    ):
         super().__init__(base, parameter, values, random_state)
         self.features = features
         self.validation = validation

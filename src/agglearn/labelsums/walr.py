@@ -5,6 +5,7 @@ noise are ours.
 """
 
 from collections.abc import Iterator
+from typing import Literal
 
 import numpy as np
 from scipy.special import expit
@@ -16,8 +17,7 @@ from agglearn.labelsums.descent import Descent
 from agglearn.labelsums.objective import Objective, penalties, prior_variance
 from agglearn.observations import LabelSums
 from agglearn.seeds import draw_seed
-
-SOLVERS = ("lbfgs", "newton", "full_batch", "hybrid")
+from agglearn.settings import Count, NonNegative, Positive, Whole
 
 
 class LinearModel(RecordClassifier):
@@ -85,9 +85,17 @@ class WALRClassifier(LinearModel):
     observes = LabelSums
 
     def __init__(
-        self, solver="lbfgs", l2=0.5, noise_aware=True, max_iter=500, tol=1e-6, batch_size=256, rate=None, traced=0,
+        self,
+        solver: Literal["lbfgs", "newton", "full_batch", "hybrid"] = "lbfgs",
+        l2: Literal["moments"] | NonNegative = 0.5,
+        noise_aware: bool = True,
+        max_iter: Count = 500,
+        tol: NonNegative = 1e-6,
+        batch_size: Count = 256,
+        rate: Positive | None = None,
+        traced: Whole = 0,
         random_state=None,
-    ):  # fmt: skip
+    ):
         self.solver = solver
         self.l2 = l2
         self.noise_aware = noise_aware
@@ -104,7 +112,6 @@ class WALRClassifier(LinearModel):
         return bool(self.noise_aware)
 
     def _fit(self, observation, selection=None):
-        check_settings(self, SOLVERS)
         x = observation.matrix
         weights = np.ones(x.shape[0]) if observation.weights is None else np.asarray(observation.weights, float)
         noise = observation.noise_scale
@@ -128,17 +135,3 @@ class WALRClassifier(LinearModel):
         theta, trace = descent.run(np.random.default_rng(draw_seed(self.random_state)))
         self.n_iter_ = self.max_iter
         return self._keep(observation.map, theta, trace)
-
-
-def check_settings(estimator, solvers) -> None:
-    """ConfigError for a solver that there is not, or numbers that cannot be."""
-    if estimator.solver not in solvers:
-        raise ConfigError(f"solver: {estimator.solver!r} is not known; use {', '.join(solvers)}")
-    known = "moments" if isinstance(estimator, WALRClassifier) else None
-    if isinstance(estimator.l2, str) and estimator.l2 != known:
-        raise ConfigError(f"l2: {estimator.l2!r} is not known; use a number{' or moments' if known else ''}")
-    if not isinstance(estimator.l2, str) and not estimator.l2 >= 0:
-        raise ConfigError(f"l2: must be a number from 0 on, got {estimator.l2}")
-    for name in ("max_iter", "batch_size"):
-        if getattr(estimator, name) < 1:
-            raise ConfigError(f"{name}: must be at least 1, got {getattr(estimator, name)}")

@@ -10,6 +10,7 @@ from agglearn.errors import DataError
 from agglearn.estimator import RecordClassifier
 from agglearn.maxent.sparse_logistic import SparseLogistic
 from agglearn.observations import ContingencyTables
+from agglearn.settings import Count, NonNegative
 
 
 class BestPairClassifier(RecordClassifier):
@@ -34,7 +35,7 @@ class BestPairClassifier(RecordClassifier):
 
     observes = ContingencyTables
 
-    def __init__(self, l2=4.0, max_iter=200, random_state=None):
+    def __init__(self, l2: NonNegative = 4.0, max_iter: Count = 200, random_state=None):
         self.l2 = l2
         self.max_iter = max_iter
         self.random_state = random_state

@@ -9,6 +9,7 @@ from agglearn.maxent.enumeration import Enumeration
 from agglearn.maxent.layout import Layout, positions
 from agglearn.observations import ContingencyTables
 from agglearn.persistence import expect
+from agglearn.settings import NonNegative
 
 
 class ExactMaxEntClassifier(RecordClassifier):
@@ -26,7 +27,7 @@ class ExactMaxEntClassifier(RecordClassifier):
 
     observes = ContingencyTables
 
-    def __init__(self, l2_mu=1.0, l2_theta=16.0, random_state=None):
+    def __init__(self, l2_mu: NonNegative = 1.0, l2_theta: NonNegative = 16.0, random_state=None):
         self.l2_mu = l2_mu
         self.l2_theta = l2_theta
         self.random_state = random_state

@@ -7,13 +7,14 @@ import itertools
 import math
 import time
 from collections.abc import Iterator
+from typing import Annotated, Literal
 
 import numpy as np
 from scipy.special import expit
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from agglearn.errors import ConfigError, DataError, NotAvailable
+from agglearn.errors import DataError, NotAvailable
 from agglearn.estimator import RecordClassifier
 from agglearn.maxent import kernels, updates
 from agglearn.maxent.chains import Chains
@@ -23,6 +24,7 @@ from agglearn.maxent.warming import tiny_tables
 from agglearn.observations import ContingencyTables
 from agglearn.persistence import expect
 from agglearn.seeds import draw_seed
+from agglearn.settings import Count, NonNegative, Positive, Range, Share, Whole
 
 LARGEST_WEIGHT = 1000.0  # keeps any choice of steps finite; real weights stay below 20
 MOMENTUM = 0.8
@@ -81,27 +83,27 @@ class MaxEntClassifier(RecordClassifier):
 
     def __init__(
         self,
-        n_chains=10_000,
-        l2_mu=1.0,
-        l2_theta=16.0,
-        max_iter=1000,
-        step_mu=None,
-        step_theta=None,
-        momentum=None,
-        n_sweeps=1,
-        sampler="auto",
-        n_proposals=8,
-        gradient="rescaled",
-        clip_ratio=True,
-        preconditioner="both",
-        clip=2.0,
-        marginalize_label=True,
-        average=0.3,
-        initial_chains="marginals",
-        missing="train",
-        trace_every=0,
-        tol=0.1,
-        engine="numba",
+        n_chains: Count = 10_000,
+        l2_mu: NonNegative = 1.0,
+        l2_theta: NonNegative = 16.0,
+        max_iter: Count = 1000,
+        step_mu: Positive | None = None,
+        step_theta: Positive | None = None,
+        momentum: Annotated[float, Range(0, 1, open="high")] | None = None,
+        n_sweeps: Count = 1,
+        sampler: Literal["auto", "gibbs", "mh"] = "auto",
+        n_proposals: Count = 8,
+        gradient: Literal["rescaled", "exact"] = "rescaled",
+        clip_ratio: bool = True,
+        preconditioner: Literal["both", "predicted"] = "both",
+        clip: Annotated[float, Range(0, open="low", infinite=True)] = 2.0,
+        marginalize_label: bool = True,
+        average: Share = 0.3,
+        initial_chains: Literal["marginals", "uniform"] = "marginals",
+        missing: Literal["train", "refuse"] = "train",
+        trace_every: Whole = 0,
+        tol: NonNegative = 0.1,
+        engine: Literal["numba", "spark", "jax"] = "numba",
         random_state=None,
     ):
         self.n_chains = n_chains
@@ -128,7 +130,6 @@ class MaxEntClassifier(RecordClassifier):
         self.random_state = random_state
 
     def _fit(self, observation, selection=None):
-        self._check_params()
         self.missing_ = missing_pairs(observation)
         if self.missing_ and self.missing == "refuse":
             first, second = self.missing_[0]
@@ -209,16 +210,6 @@ class MaxEntClassifier(RecordClassifier):
         updates.gradients(*of, *penalties, *choices, *out)
         return out
 
-    def _check_params(self):
-        for name, allowed in CHOICES.items():
-            if getattr(self, name) not in allowed:
-                raise ConfigError(f"{name}: {getattr(self, name)!r} is not known; one of {', '.join(allowed)}")
-        for name in ("n_chains", "max_iter", "n_sweeps", "n_proposals"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name}: must be at least 1, got {getattr(self, name)}")
-        if not 0 <= self.average <= 1:
-            raise ConfigError(f"average: must be a share from 0 to 1, got {self.average}")
-
     def _check_state(self):
         k = int(self.encoder_.sizes.sum())
         expect(self, theta_=("f", (k, k)), mu_=("f", (k, k)), intercept_=float)
@@ -241,16 +232,6 @@ class MaxEntClassifier(RecordClassifier):
         out = np.empty(len(at))
         kernels.predict_logits(at, theta, self.intercept_, out)
         return expit(out)
-
-
-CHOICES = {
-    "gradient": ("rescaled", "exact"),
-    "preconditioner": ("both", "predicted"),
-    "sampler": ("auto", "gibbs", "mh"),
-    "missing": ("train", "refuse"),
-    "initial_chains": ("marginals", "uniform"),
-    "engine": ("numba", "spark", "jax"),
-}
 
 
 def missing_pairs(tables: ContingencyTables) -> list[tuple[str, str]]:

@@ -3,22 +3,23 @@
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 from scipy.special import expit
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from agglearn.errors import ConfigError, DataError, NotAvailable
+from agglearn.errors import DataError, NotAvailable
 from agglearn.estimator import RecordClassifier
 from agglearn.maxent.layout import positions
 from agglearn.maxent.model import MaxEntClassifier
 from agglearn.maxent.warming import tiny_tables
 from agglearn.observations import ContingencyTables
 from agglearn.persistence import expect
+from agglearn.settings import Count, NonNegative, Positive, Share, Whole
 
 L2_GRID = tuple(2.0**e for e in range(12, -7, -1))
-KINDS = ("generative", "pcd", "logistic")
 
 
 class NaiveBayesClassifier(RecordClassifier):
@@ -47,17 +48,17 @@ class NaiveBayesClassifier(RecordClassifier):
 
     def __init__(
         self,
-        kind="generative",
-        smoothing=1.0,
-        l2=1.0,
-        n_chains=10_000,
-        l2_mu=1.0,
-        l2_theta=16.0,
-        max_iter=200,
-        step_mu=None,
-        step_theta=None,
-        average=0.0,
-        trace_every=1,
+        kind: Literal["generative", "pcd", "logistic"] = "generative",
+        smoothing: NonNegative = 1.0,
+        l2: NonNegative = 1.0,
+        n_chains: Count = 10_000,
+        l2_mu: NonNegative = 1.0,
+        l2_theta: NonNegative = 16.0,
+        max_iter: Count = 200,
+        step_mu: Positive | None = None,
+        step_theta: Positive | None = None,
+        average: Share = 0.0,
+        trace_every: Whole = 1,
         random_state=None,
     ):
         self.kind = kind
@@ -78,8 +79,6 @@ class NaiveBayesClassifier(RecordClassifier):
         clone(self).set_params(n_chains=8, max_iter=2).fit(tiny_tables())
 
     def _fit(self, observation, selection=None):
-        if self.kind not in KINDS:
-            raise ConfigError(f"kind: {self.kind!r} is not known; one of {', '.join(KINDS)}")
         singles = {k: t for k, t in observation.tables.items() if len(k) == 1}
         absent = set(range(len(observation.names))) - {k[0] for k in singles}
         if absent:

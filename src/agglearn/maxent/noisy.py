@@ -18,6 +18,7 @@ from agglearn.maxent.model import MaxEntClassifier
 from agglearn.maxent.updates import SMALLEST_CURVATURE
 from agglearn.observations import ContingencyTables
 from agglearn.observations.privacy.projection import noise_variances
+from agglearn.settings import Count, NonNegative
 
 SMOOTH = 0.05  # weight of the newest expectations in those that the gains are made of
 LEAST = 1e-9  # records expected in a cell
@@ -102,7 +103,14 @@ class ExactNoiseAwareMaxEntClassifier(ExactMaxEntClassifier):
 
     accounts_for_noise = True
 
-    def __init__(self, l2_mu=1.0, l2_theta=16.0, max_iter=500, tol=1e-2, random_state=None):
+    def __init__(
+        self,
+        l2_mu: NonNegative = 1.0,
+        l2_theta: NonNegative = 16.0,
+        max_iter: Count = 500,
+        tol: NonNegative = 1e-2,
+        random_state=None,
+    ):
         super().__init__(l2_mu, l2_theta, random_state)
         self.max_iter = max_iter
         self.tol = tol

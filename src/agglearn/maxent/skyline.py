@@ -1,9 +1,10 @@
 """Logistic regression on all records with the weights that the maximum-entropy model has: what it could reach at best."""
 
+from typing import Literal
+
 import numpy as np
 from sklearn.base import clone
 
-from agglearn.errors import ConfigError
 from agglearn.estimator import RecordClassifier
 from agglearn.evaluation.metrics import log_likelihood
 from agglearn.maxent.cells import Cells, table_keys
@@ -12,6 +13,7 @@ from agglearn.maxent.warming import tiny_records
 from agglearn.observations import Records
 from agglearn.persistence import expect
 from agglearn.seeds import draw_seed
+from agglearn.settings import Count, NonNegative, Part
 
 FIRST, STRONGEST, WEAKEST = 7, 12, -6  # exponents of the λ path
 
@@ -39,7 +41,15 @@ class LogisticSkyline(RecordClassifier):
 
     observes = Records
 
-    def __init__(self, quadratic=True, l2="path", max_iter=200, validation=0.2, tol=1e-8, random_state=None):
+    def __init__(
+        self,
+        quadratic: bool = True,
+        l2: Literal["path"] | NonNegative = "path",
+        max_iter: Count = 200,
+        validation: Part = 0.2,
+        tol: NonNegative = 1e-8,
+        random_state=None,
+    ):
         self.quadratic = quadratic
         self.l2 = l2
         self.max_iter = max_iter
@@ -48,8 +58,6 @@ class LogisticSkyline(RecordClassifier):
         self.random_state = random_state
 
     def _fit(self, observation, selection=None):
-        if isinstance(self.l2, str) and self.l2 != "path":
-            raise ConfigError(f"l2: {self.l2!r} is not known; 'path' or a number")
         codes, y = observation.codes, np.asarray(observation.y, dtype=float)
         self.classes_, self.encoder_ = np.array([0, 1]), observation.encoder
         rows, row_of = np.unique(codes, axis=0, return_inverse=True)

@@ -10,6 +10,7 @@ from agglearn.errors import DataError
 from agglearn.estimator import Estimator
 from agglearn.observations import Observation
 from agglearn.seeds import draw_seed
+from agglearn.settings import Count
 
 
 class FeatureSubsets(Estimator):
@@ -25,7 +26,7 @@ class FeatureSubsets(Estimator):
 
     observes = Observation
 
-    def __init__(self, base, size=3, most=None, random_state=None):
+    def __init__(self, base: Estimator, size: Count = 3, most: Count | None = None, random_state=None):
         self.base = base
         self.size = size
         self.most = most

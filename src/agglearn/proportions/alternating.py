@@ -1,12 +1,14 @@
 """Alternating mean map: labels and weights in turn (Patrini et al. 2014, Algorithm 1)."""
 
+from typing import Literal
+
 import numpy as np
 
-from agglearn.errors import ConfigError
 from agglearn.observations import Bags
-from agglearn.proportions.base import BagClassifier, choose_l2, counts_likelihood, positives, probabilities
+from agglearn.proportions.base import BagClassifier, Penalty, choose_l2, counts_likelihood, positives, probabilities
 from agglearn.proportions.logistic import Logistic, scores, single
 from agglearn.proportions.means import mean_embedding, mean_map
+from agglearn.settings import Count, NonNegative
 
 SHORT = 3  # iterations of a fit whose labels will change again
 
@@ -31,7 +33,14 @@ class AlternatingMeanMapClassifier(BagClassifier):
     """
 
     def __init__(
-        self, labels="min", start="mean_embedding", l2="held_out", max_iter=20, tol=5e-3, n_bags=None, random_state=None
+        self,
+        labels: Literal["min", "max"] = "min",
+        start: Literal["mean_embedding", "mean_map", "zero"] = "mean_embedding",
+        l2: Penalty = "held_out",
+        max_iter: Count = 20,
+        tol: NonNegative = 5e-3,
+        n_bags: Count | None = None,
+        random_state=None,
     ):
         self.labels = labels
         self.start = start
@@ -42,8 +51,6 @@ class AlternatingMeanMapClassifier(BagClassifier):
         self.random_state = random_state
 
     def _learn(self, bags):
-        if self.labels not in ("min", "max"):
-            raise ConfigError(f"labels: {self.labels!r} is not known; min or max")
         bags = bags.persons()
         x, wanted = single(bags.X), range(len(self.classes_)) if len(self.classes_) > 2 else [1]
         rows, self.losses_, self.l2_ = [], [], []
@@ -67,9 +74,7 @@ class AlternatingMeanMapClassifier(BagClassifier):
             return mean_embedding(bags, self.random_state)
         if self.start == "mean_map":
             return mean_map(bags)(1.0, None)
-        if self.start == "zero":
-            return np.zeros((1, bags.X.shape[1] + 1))
-        raise ConfigError(f"start: {self.start!r} is not known; mean_embedding, mean_map or zero")
+        return np.zeros((1, bags.X.shape[1] + 1))
 
     def _alternate(self, problem: Logistic, totals: np.ndarray, theta: np.ndarray) -> tuple[np.ndarray, list[float]]:
         """(θ of least loss, losses) for (B,) numbers of positives."""

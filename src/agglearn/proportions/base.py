@@ -1,6 +1,7 @@
 """What classifiers of instances that learn from bags have in common: linear scores, prediction, the choice of λ."""
 
 from collections.abc import Callable
+from typing import Literal
 
 import numpy as np
 from scipy.special import expit
@@ -12,9 +13,11 @@ from agglearn.observations import Bags
 from agglearn.proportions.logistic import bag_sums, scores, single, softmax
 from agglearn.proportions.posterior import binary_posteriors
 from agglearn.seeds import draw_seed
+from agglearn.settings import Positive
 
 HELD_OUT = 0.2  # share of the bags held out to choose λ
 PATH = tuple(10.0**k for k in (2, 1, 0, -1, -2))  # values of λ, from strong to weak
+Penalty = Literal["held_out"] | Positive
 
 
 class BagClassifier(ClassifierMixin, Estimator):
@@ -118,11 +121,7 @@ def choose_l2(l2, bags: Bags, fitter: Callable, score: Callable, random_state) -
     others. λ goes from strong to weak, each solution started from the last, until the score falls.
     """
     if not isinstance(l2, str):
-        if l2 <= 0:
-            raise ConfigError(f"l2: must be positive, got {l2}")
         return float(l2), None
-    if l2 != "held_out":
-        raise ConfigError(f"l2: {l2!r} is not known; 'held_out' or a number")
     if len(bags) < 5:
         return 1.0, None
     order = np.random.default_rng(draw_seed(random_state)).permutation(len(bags))

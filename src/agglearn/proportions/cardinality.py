@@ -1,17 +1,19 @@
 """The thesis's method: maximum likelihood of the bags' counts, by exact posteriors of the labels."""
 
+from typing import Literal
+
 import numpy as np
 from sklearn.base import clone
 
-from agglearn.errors import ConfigError, NotAvailable
+from agglearn.errors import NotAvailable
 from agglearn.observations import Bags
-from agglearn.proportions.base import BagClassifier, choose_l2, counts_likelihood, positives, probabilities
+from agglearn.proportions.base import BagClassifier, Penalty, choose_l2, counts_likelihood, positives, probabilities
 from agglearn.proportions.logistic import Logistic, scores, single
 from agglearn.proportions.marginal import Marginal, exact, normal
 from agglearn.proportions.means import mean_embedding
 from agglearn.proportions.posterior import class_posteriors
+from agglearn.settings import Built, Count, NonNegative
 
-SOLVERS = ("scoring", "em")
 COARSE = 10  # how much coarser the solutions are that only choose λ
 
 
@@ -40,13 +42,13 @@ class CardinalityClassifier(BagClassifier):
 
     def __init__(
         self,
-        multiclass="ovr",
-        solver="scoring",
-        classifier=None,
-        l2="held_out",
-        max_iter=100,
-        tol=1e-4,
-        n_bags=None,
+        multiclass: Literal["ovr", "exact"] = "ovr",
+        solver: Literal["scoring", "em"] = "scoring",
+        classifier: Built | None = None,
+        l2: Penalty = "held_out",
+        max_iter: Count = 100,
+        tol: NonNegative = 1e-4,
+        n_bags: Count | None = None,
         random_state=None,
     ):
         self.multiclass = multiclass
@@ -59,10 +61,6 @@ class CardinalityClassifier(BagClassifier):
         self.random_state = random_state
 
     def _learn(self, bags):
-        if self.solver not in SOLVERS:
-            raise ConfigError(f"solver: {self.solver!r} is not known; one of {', '.join(SOLVERS)}")
-        if self.multiclass not in ("ovr", "exact"):
-            raise ConfigError(f"multiclass: {self.multiclass!r} is not known; ovr or exact")
         bags = bags.persons()
         self.log_likelihoods_ = []
         if self.classifier is not None:
@@ -142,7 +140,14 @@ class NormalApproximationClassifier(CardinalityClassifier):
 
     infer = staticmethod(normal)
 
-    def __init__(self, l2="held_out", max_iter=100, tol=1e-4, n_bags=None, random_state=None):
+    def __init__(
+        self,
+        l2: Penalty = "held_out",
+        max_iter: Count = 100,
+        tol: NonNegative = 1e-4,
+        n_bags: Count | None = None,
+        random_state=None,
+    ):
         super().__init__("ovr", "scoring", None, l2, max_iter, tol, n_bags, random_state)
 
 

@@ -5,6 +5,7 @@ import numpy as np
 from agglearn.observations import LabelledBags
 from agglearn.proportions.base import BagClassifier
 from agglearn.proportions.logistic import Logistic
+from agglearn.settings import Count, NonNegative
 
 
 class IndividualClassifier(BagClassifier):
@@ -19,7 +20,7 @@ class IndividualClassifier(BagClassifier):
 
     observes = LabelledBags
 
-    def __init__(self, l2=1.0, n_bags=None, random_state=None):
+    def __init__(self, l2: NonNegative = 1.0, n_bags: Count | None = None, random_state=None):
         self.l2 = l2
         self.n_bags = n_bags
         self.random_state = random_state

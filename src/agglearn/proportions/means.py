@@ -1,13 +1,15 @@
 """Methods that see bag means only: mean embedding, mean map, inverse calibration."""
 
 from collections.abc import Callable
+from typing import Literal
 
 import numpy as np
 
 from agglearn.errors import DataError
 from agglearn.observations import Bags
-from agglearn.proportions.base import BagClassifier, choose_l2, counts_likelihood, probabilities
+from agglearn.proportions.base import BagClassifier, Penalty, choose_l2, counts_likelihood, probabilities
 from agglearn.proportions.logistic import Logistic, bag_sums, scores, single
+from agglearn.settings import Count, NonNegative, Positive
 
 
 class MeanEmbeddingClassifier(BagClassifier):
@@ -25,7 +27,13 @@ class MeanEmbeddingClassifier(BagClassifier):
 
     PATH_SCALE = 0.01  # bags are fewer than instances: λ is that much smaller on the same path
 
-    def __init__(self, l2="held_out", multiclass="softmax", n_bags=None, random_state=None):
+    def __init__(
+        self,
+        l2: Penalty = "held_out",
+        multiclass: Literal["softmax", "ovr"] = "softmax",
+        n_bags: Count | None = None,
+        random_state=None,
+    ):
         self.l2 = l2
         self.multiclass = multiclass
         self.n_bags = n_bags
@@ -61,7 +69,7 @@ class MeanMapClassifier(BagClassifier):
     l2, n_bags, random_state : as in `MeanEmbeddingClassifier`; λ is against one unit per instance.
     """
 
-    def __init__(self, l2="held_out", n_bags=None, random_state=None):
+    def __init__(self, l2: Penalty = "held_out", n_bags: Count | None = None, random_state=None):
         self.l2 = l2
         self.n_bags = n_bags
         self.random_state = random_state
@@ -81,7 +89,7 @@ class InverseCalibrationClassifier(BagClassifier):
     n_bags, random_state : as in `MeanEmbeddingClassifier`.
     """
 
-    def __init__(self, C=1.0, epsilon=0.0, n_bags=None, random_state=None):
+    def __init__(self, C: Positive = 1.0, epsilon: NonNegative = 0.0, n_bags: Count | None = None, random_state=None):
         self.C = C
         self.epsilon = epsilon
         self.n_bags = n_bags

@@ -6,6 +6,7 @@ from sklearn.base import clone
 from agglearn.estimator import RecordClassifier
 from agglearn.observations import CountedBags
 from agglearn.observations.counted_bags import coordinates
+from agglearn.proportions.base import BagClassifier
 from agglearn.seeds import draw_seed
 
 
@@ -23,7 +24,7 @@ class OnRecords(RecordClassifier):
 
     observes = CountedBags
 
-    def __init__(self, learner, random_state=None):
+    def __init__(self, learner: BagClassifier, random_state=None):
         self.learner = learner
         self.random_state = random_state
 

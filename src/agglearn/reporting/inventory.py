@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from agglearn import places, products, source
-from agglearn.config import SIMULATED
+from agglearn.checks import SIMULATED
 
 PACKAGED = "agglearn.datasets.tabular.Packaged"
 DISTRIBUTIONS = {"sklearn": "scikit-learn"}  # where the name of a module is not that of its package

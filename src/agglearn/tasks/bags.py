@@ -8,15 +8,17 @@ from typing import ClassVar, Self
 import numpy as np
 import pandas as pd
 
-from agglearn.datasets import RecordStore
+from agglearn.datasets import Census, Dataset, RecordStore
 from agglearn.encoding.dense import DenseEncoder
 from agglearn.errors import ConfigError, DataError
 from agglearn.evaluation import auc
 from agglearn.observations import Bags, LabelledBags, Observation
 from agglearn.seeds import generator
+from agglearn.settings import check
 from agglearn.tasks import census, polls
 from agglearn.tasks.base import Measurement, Source, Task, Truth
 from agglearn.tasks.classification import split_records
+from agglearn.tasks.keys import BagKeys, ElectionKeys, HiddenKeys, NoKeys, VoterKeys
 
 
 @dataclass(frozen=True)
@@ -64,11 +66,13 @@ class BagClassification(Task):
       observation's parameter `persons: all` gives the mean of everybody in a region in the place of a sample.
     """
 
-    PARAMS: ClassVar = {
-        "records": ("bags", "rows"),
-        "hidden": ("bag_size", "columns", "components", "hidden", "n_test"),
-        "election": ("bag_size", "columns", "components", "election", "holdout", "polls"),
-    }
+    OBSERVATIONS: ClassVar = (
+        (Census, Bags, ElectionKeys, VoterKeys),
+        (Census, Bags, HiddenKeys, NoKeys),
+        (Census, LabelledBags, HiddenKeys, NoKeys),
+        (Dataset, Bags, BagKeys, NoKeys),
+        (Dataset, LabelledBags, BagKeys, NoKeys),
+    )
     MEASURES: ClassVar = {
         "accuracy": ("", "higher"),
         "auc": ("", "higher"),
@@ -88,10 +92,13 @@ class BagClassification(Task):
         given = source.params
         regions = isinstance(source.data, RecordStore) and "regions" in source.data.header
         way = "records" if not regions else "election" if "election" in given else "hidden"
-        allowed = ("persons",) if way == "election" else ()
-        for names, known, where in ((params, allowed, "observe"), (given, self.PARAMS[way], source.name)):
-            if unknown := set(names) - set(known):
-                raise ConfigError(f"{where}: unknown key {sorted(unknown)[0]!r}; allowed: {', '.join(known) or 'none'}")
+        self.check_observation(kind, params)
+        keys, seen = {
+            "records": (BagKeys, NoKeys), "hidden": (HiddenKeys, NoKeys), "election": (ElectionKeys, VoterKeys)
+        }[way]  # fmt: skip
+        check(seen, params, "observe")
+        if isinstance(source.data, RecordStore):
+            check(keys, given, source.name)
         if way == "records":
             return self._from_records(source, kind, seed)
         return getattr(self, f"_{way}")(source, kind, params, seed)

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from agglearn.datasets import Population, RecordStore
+from agglearn.datasets import Dataset, Population, RecordStore
+from agglearn.errors import ConfigError
 from agglearn.observations import Observation
+from agglearn.settings import keys_at_fault, parameters
 
 
 @dataclass(frozen=True)
@@ -54,15 +56,33 @@ class Truth(ABC):
 class Task(ABC):
     """Observes a source and measures an estimator against the truth.
 
-    Subclasses name every measure in `MEASURES`: name → (unit, which way is better: higher, lower or "").
+    Subclasses name every measure in `MEASURES`: name → (unit, which way is better: higher, lower or ""). They name in
+    `OBSERVATIONS` what they make: (data set, observation, keys that an experiment may set of the one, of the other), a
+    tuple for each, the most special data sets first; keys are a TypedDict. A simulated data set takes the keys of its constructor.
     """
 
     MEASURES: ClassVar[dict[str, tuple[str, str]]] = {}
+    OBSERVATIONS: ClassVar[tuple[tuple[type[Dataset], type[Observation], type, type], ...]] = ()
     truth: ClassVar[type[Truth]]
 
     @abstractmethod
     def observe(self, source: Source, kind: type[Observation], params: dict, seed: int) -> tuple[Observation, Truth]:
         """What is seen, and the truth that is not. `params` are the experiment's for this observation."""
+
+    def check_observation(self, kind: type[Observation], params: dict) -> None:
+        """Check that the task makes an observation, with these parameters.
+
+        Raises
+        ------
+        ConfigError : it does not, or a parameter is unknown or has a value that it cannot have.
+        """
+        ways = [keys for _, made, _, keys in self.OBSERVATIONS if issubclass(kind, made)]
+        if not ways:
+            known = ", ".join(sorted({made.__name__ for _, made, _, _ in self.OBSERVATIONS}))
+            raise ConfigError(f"observe: {type(self).__name__} cannot make {kind.__name__}; it makes {known}")
+        found = [list(keys_at_fault(kind.__name__, parameters(keys), params, "observe")) for keys in ways]
+        for place, what in min(found, key=len):
+            raise ConfigError(f"{place}: {what}")
 
     @abstractmethod
     def measure(self, estimator, truth: Truth, measures: list[str]) -> Iterator[Measurement]:

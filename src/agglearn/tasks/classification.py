@@ -9,13 +9,23 @@ from typing import ClassVar, Self
 import numpy as np
 import pandas as pd
 
-from agglearn.datasets import Population
-from agglearn.errors import ConfigError, DataError, NotAvailable
+from agglearn.datasets import Dataset, Population, RecordStore
+from agglearn.errors import DataError, NotAvailable
 from agglearn.evaluation import auc, brier, calibration_error, log_loss, normalized_log_likelihood
 from agglearn.evaluation.interactions import pair_interactions
-from agglearn.observations import Observation
+from agglearn.observations import ContingencyTables, CountedBags, Halves, LabelSums, Observation, Records
 from agglearn.observations.features import load_features, save_features
+from agglearn.settings import check
 from agglearn.tasks.base import Measurement, Source, Task, Truth
+from agglearn.tasks.keys import (
+    CountedBagKeys,
+    LabelSumHalvesKeys,
+    LabelSumKeys,
+    RecordKeys,
+    RowKeys,
+    TableHalvesKeys,
+    TableKeys,
+)
 from agglearn.tasks.observing import MADE, Rows, fitted_encoder
 from agglearn.tasks.splitting import split_name, split_rows
 
@@ -73,12 +83,14 @@ class Classification(Task):
     `{vocabulary: …}` sets training rows aside for it.
     """
 
-    PARAMS: ClassVar = (
-        "adjacency", "bag_size", "binning", "buckets", "calibration", "cross_buckets", "delta", "encode_noisy", "epsilon", "features",
-        "gaussian_noise", "hashed", "max_modalities", "mechanism", "noise_share", "of", "pairs", "postprocessing",
-        "ranges", "sensitivity", "split",
-    )  # fmt: skip
-
+    OBSERVATIONS: ClassVar = (
+        (Dataset, ContingencyTables, RowKeys, TableKeys),
+        (Dataset, CountedBags, RowKeys, CountedBagKeys),
+        (Dataset, Halves, RowKeys, TableHalvesKeys),
+        (Dataset, Halves, RowKeys, LabelSumHalvesKeys),
+        (Dataset, LabelSums, RowKeys, LabelSumKeys),
+        (Dataset, Records, RowKeys, RecordKeys),
+    )
     MEASURES: ClassVar = {
         "nllh": ("", "higher"),
         "log_loss": ("nat", "lower"),
@@ -97,15 +109,13 @@ class Classification(Task):
     truth: ClassVar = TestRows
 
     def observe(self, source: Source, kind: type[Observation], params: dict, seed: int):
-        if unknown := set(params) - set(self.PARAMS):
-            raise ConfigError(f"observe: unknown key {sorted(unknown)[0]!r}; allowed: {', '.join(self.PARAMS)}")
+        self.check_observation(kind, params)
+        if isinstance(source.data, RecordStore):
+            check(RowKeys, source.params, source.name)
         (frame, y), test = split_records(source, seed)
         encoder, kept = fitted_encoder(source, frame, y, params, seed)
         frame, y = frame[kept].reset_index(drop=True), y[kept]
         label = source.entry.get("label", {}).get("column", "label")
-        if kind not in MADE:
-            known = ", ".join(k.__name__ for k in MADE)
-            raise ConfigError(f"observe: Classification cannot make {kind.__name__}; it makes {known}")
         return MADE[kind](Rows(source, encoder, frame[encoder.names], y, label), params, seed), test
 
     def measure(self, estimator, truth: TestRows, measures: list[str]) -> Iterator[Measurement]:

@@ -8,13 +8,15 @@ from typing import ClassVar, Self
 import numpy as np
 import pandas as pd
 
-from agglearn.datasets import RecordStore, TablePopulation
+from agglearn.datasets import Dataset, RecordStore, TablePopulation
 from agglearn.encoding import CodedEncoder, FrameEncoder
 from agglearn.encoding.encoder import is_continuous
-from agglearn.errors import ConfigError, DataError
+from agglearn.errors import DataError
 from agglearn.evaluation.information import bucketing_bound, mutual_information, predictive_information
 from agglearn.observations import ContingencyTables, Observation, Table
+from agglearn.settings import check
 from agglearn.tasks.base import Measurement, Source, Task, Truth
+from agglearn.tasks.keys import NoKeys, RowKeys
 from agglearn.tasks.splitting import split_rows
 from agglearn.vocabulary import OptimalQuantizer
 from agglearn.vocabulary.shrinkage import EMPIRICAL, shrunk_sums
@@ -63,13 +65,13 @@ class Compression(Task):
         "clusters": ("", ""),
         "values": ("", ""),
     }
+    OBSERVATIONS: ClassVar = ((Dataset, ContingencyTables, RowKeys, NoKeys),)
     truth: ClassVar = HeldOut
 
     def observe(self, source: Source, kind: type[Observation], params: dict, seed: int):
-        if params:
-            raise ConfigError(f"observe: unknown key {sorted(params)[0]!r}; Compression takes none")
-        if kind is not ContingencyTables:
-            raise ConfigError(f"observe: Compression cannot make {kind.__name__}; it makes ContingencyTables")
+        self.check_observation(kind, params)
+        if isinstance(source.data, RecordStore):
+            check(RowKeys, source.params, source.name)
         data = source.data
         held = HeldOut(data.train, data.test) if isinstance(data, TablePopulation) else counted(source, seed)
         return held.train, held

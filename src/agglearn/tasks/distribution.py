@@ -7,12 +7,14 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from agglearn.datasets import BagPopulation, RecordStore
+from agglearn.datasets import BagPopulation, Census, Dataset, RecordStore
 from agglearn.errors import ConfigError
 from agglearn.observations import Bags, Observation
 from agglearn.seeds import generator
+from agglearn.settings import check
 from agglearn.tasks import census
 from agglearn.tasks.base import Measurement, Source, Task, Truth
+from agglearn.tasks.keys import CloudKeys, NoKeys, RegionKeys, RegionPersonKeys
 
 PARTS = 16  # of the test bags, for intervals of paired differences
 SHOWN = 64  # test bags whose prediction is kept
@@ -56,8 +58,7 @@ class DistributionRegression(Task):
     them; `nmse` is the error over the variance of the test targets, `slope` that of predictions on them.
     """
 
-    POINTS: ClassVar = ("n_clouds", "points", "turned")
-    REGIONS: ClassVar = ("bag_size", "columns", "components", "elections")
+    OBSERVATIONS: ClassVar = ((Census, Bags, RegionKeys, RegionPersonKeys), (Dataset, Bags, CloudKeys, NoKeys))
     MEASURES: ClassVar = {
         "mse": ("", "lower"),
         "nmse": ("", "lower"),
@@ -71,21 +72,19 @@ class DistributionRegression(Task):
     truth: ClassVar = TestBags
 
     def observe(self, source: Source, kind: type[Observation], params: dict, seed: int):
-        if kind is not Bags:
-            raise ConfigError(f"observe: this task makes Bags, not {kind.__name__}")
+        self.check_observation(kind, params)
         if isinstance(source.data, BagPopulation):
-            _known(params, (), "observe")
+            check(NoKeys, params, "observe")
             return source.data.train, TestBags(source.data.test)
         if not isinstance(source.data, RecordStore) or "parts" not in source.data.header:
             raise ConfigError(f"{source.name}: has no bags for this task")
         if (source.data.folder / "clouds.npz").exists():
-            _known(params, (), "observe")
-            _known(source.params, self.POINTS, source.name)
+            check(NoKeys, params, "observe")
+            check(CloudKeys, source.params, source.name)
             return self._clouds(source, seed)
         if "regions" not in source.data.header:
             raise ConfigError(f"{source.name}: has no bags for this task; use clouds, census persons or simulated bags")
-        _known(params, ("persons",), "observe")
-        _known(source.params, self.REGIONS, source.name)
+        check(RegionKeys, source.params, source.name)
         return self._regions(source, params, seed)
 
     def _clouds(self, source: Source, seed: int):
@@ -143,12 +142,6 @@ def _both(name: str, values: np.ndarray, measures: list[str], item: str | None =
 def _normalised(error: np.ndarray, target: np.ndarray, item: str | None = None) -> Iterator[Measurement]:
     if target.var() > 0:
         yield Measurement("nmse", float(error.mean() / target.var()), item=item)
-
-
-def _known(given: dict, allowed, where: str) -> None:
-    if unknown := set(given) - set(allowed):
-        said = ", ".join(allowed) or "none"
-        raise ConfigError(f"{where}: unknown key {sorted(unknown)[0]!r}; allowed: {said}")
 
 
 def cloud_points(clouds: Bags, n: int) -> Bags:

@@ -7,11 +7,13 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from agglearn.datasets import FlowPopulation, RecordStore
-from agglearn.errors import ConfigError, DataError
+from agglearn.datasets import Dataset, FlowPopulation, RecordStore, StateFlows
+from agglearn.errors import DataError
 from agglearn.observations import FlowCounts, FlowInstances, NoiseSpec, Observation
 from agglearn.seeds import generator
+from agglearn.settings import check
 from agglearn.tasks.base import Measurement, Source, Task, Truth
+from agglearn.tasks.keys import FlowKeys, NoKeys, WeekKeys
 
 ENOUGH, CONSISTENT = 1e-6, 1e-6  # converged: relative gap of the objective, violation per individual and node
 MOST_FLOWS = 150  # arrows of a map
@@ -61,14 +63,18 @@ class _Flows(Task):
     the standard deviation of the sum.
     """
 
-    PARAMS: ClassVar = ("evidence", "noise", "rate", "scale", "epsilon", "summed_as")
+    OBSERVATIONS: ClassVar = (
+        (StateFlows, FlowCounts, WeekKeys, FlowKeys),
+        (StateFlows, FlowInstances, WeekKeys, FlowKeys),
+        (Dataset, FlowCounts, NoKeys, FlowKeys),
+        (Dataset, FlowInstances, NoKeys, FlowKeys),
+    )
     truth: ClassVar = TrueFlows
 
     def observe(self, source: Source, kind: type[Observation], params: dict, seed: int):
-        if unknown := set(params) - set(self.PARAMS):
-            raise ConfigError(f"observe: unknown key {sorted(unknown)[0]!r}; allowed: {', '.join(self.PARAMS)}")
-        if kind not in (FlowCounts, FlowInstances):
-            raise ConfigError(f"observe: {type(self).__name__} makes FlowCounts and FlowInstances, not {kind.__name__}")
+        self.check_observation(kind, params)
+        if isinstance(source.data, RecordStore):
+            check(WeekKeys, source.params, source.name)
         drawn, places = _drawn(source)
         counts = [
             _noisy(np.asarray(tables, float), context, drawn.population_size, params, generator("flow noise", source.name, seed, k))
@@ -127,8 +133,6 @@ def _noisy(tables: np.ndarray, context: dict, population_size: int, params: dict
     edges = law.sample(tables, rng)
     if on == "edge":
         return FlowCounts(edge_counts=edges, **more)
-    if on != "node_sums":
-        raise ConfigError(f"observe: evidence: {on!r} is not known; use node, edge or node_sums")
     sums = np.concatenate([edges.sum(axis=2), np.full((1, tables.shape[1]), np.nan)])
     if params.get("summed_as", "laplace") == "gaussian":
         more |= {"noise": "gaussian", "scale": scale * float(np.sqrt(2 * tables.shape[1]))}

@@ -87,8 +87,6 @@ def _counted_bags(rows: Rows, params: dict, seed) -> CountedBags:
 def _halves(rows: Rows, params: dict, seed) -> Halves:
     """Random halves of the training rows, each observed, and given noise, by itself."""
     of = params.get("of", "tables")
-    if of not in ("tables", "label_sums"):
-        raise ConfigError(f"of: {of!r} is not known; use tables or label_sums")
     first = coins(len(rows.y), generator("halves", split_name(rows.source), seed))
     mapped = (_map(rows, params),) if of == "label_sums" else ()
     make = {"tables": _tables, "label_sums": _label_sums}[of]

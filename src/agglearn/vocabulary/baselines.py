@@ -1,10 +1,13 @@
 """What the submodular method is compared with: bucketing, frequency, divisive and agglomerative clustering."""
 
+from typing import Literal
+
 import numpy as np
 
+from agglearn.settings import Count, NonNegative, Positive, Whole
 from agglearn.vocabulary import kernels
 from agglearn.vocabulary.allocation import allocated
-from agglearn.vocabulary.quantizer import Quantizer
+from agglearn.vocabulary.quantizer import Budget, Quantizer, Shrinkage
 from agglearn.vocabulary.ranking import in_threads
 from agglearn.vocabulary.submodular import Joined
 
@@ -25,7 +28,15 @@ class BucketingQuantizer(Quantizer):
     n_buckets_ : {feature: k}. See `Quantizer` for the others.
     """
 
-    def __init__(self, budget, allocation="uniform", min_count=0, shrinkage=None, noisy=False, random_state=None):
+    def __init__(
+        self,
+        budget: Budget,
+        allocation: Literal["uniform", "information"] = "uniform",
+        min_count: Whole = 0,
+        shrinkage: Shrinkage = None,
+        noisy: bool = False,
+        random_state=None,
+    ):
         super().__init__(budget, min_count, shrinkage, noisy, random_state)
         self.allocation = allocation
 
@@ -105,9 +116,17 @@ class DivisiveQuantizer(Quantizer):
     """
 
     def __init__(
-        self, budget, allocation="uniform", max_iter=100, tol=1e-3, smoothing=1e-3, min_count=0, shrinkage=None,
-        noisy=False, random_state=None,
-    ):  # fmt: skip
+        self,
+        budget: Budget,
+        allocation: Literal["uniform", "information"] = "uniform",
+        max_iter: Count = 100,
+        tol: NonNegative = 1e-3,
+        smoothing: Positive = 1e-3,
+        min_count: Whole = 0,
+        shrinkage: Shrinkage = None,
+        noisy: bool = False,
+        random_state=None,
+    ):
         super().__init__(budget, min_count, shrinkage, noisy, random_state)
         self.allocation = allocation
         self.max_iter = max_iter

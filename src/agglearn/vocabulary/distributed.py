@@ -2,12 +2,13 @@
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
-from agglearn.errors import ConfigError
+from agglearn.settings import Part, Whole
 from agglearn.vocabulary import kernels
-from agglearn.vocabulary.quantizer import Quantizer
+from agglearn.vocabulary.quantizer import Budget, Quantizer, Shrinkage
 from agglearn.vocabulary.ranking import in_threads
 from agglearn.vocabulary.submodular import Joined
 
@@ -65,15 +66,20 @@ class DistributedSubmodularQuantizer(Quantizer):
     """
 
     def __init__(
-        self, budget, epsilon=0.1, engine="local", min_count=0, shrinkage=None, noisy=False, random_state=None
+        self,
+        budget: Budget,
+        epsilon: Part = 0.1,
+        engine: Literal["local", "spark"] = "local",
+        min_count: Whole = 0,
+        shrinkage: Shrinkage = None,
+        noisy: bool = False,
+        random_state=None,
     ):
         super().__init__(budget, min_count, shrinkage, noisy, random_state)
         self.epsilon = epsilon
         self.engine = engine
 
     def _quantize(self, rankings, budget):
-        if not 0 < self.epsilon < 1:
-            raise ConfigError(f"epsilon: must lie between 0 and 1, got {self.epsilon!r}")
         joined = Joined.of(rankings)
         cuts = min(budget, joined.n_places) - len(rankings)
         borders, machines = parted(joined, max(1, math.floor(self.epsilon * cuts)))
@@ -91,10 +97,8 @@ class DistributedSubmodularQuantizer(Quantizer):
         """What every machine cuts: they are asked for their largest gain, then for their cuts."""
         if self.engine == "spark":
             from agglearn.spark.machines import SparkMachines as Asked
-        elif self.engine == "local":
-            Asked = Machines
         else:
-            raise ConfigError(f"engine: {self.engine!r} is not known; 'local' or 'spark'")
+            Asked = Machines
         asked = Asked(machines)
         largest = max(asked.ask("largest_gain"))
         found = asked.ask("cuts", largest, self.epsilon, rounds, most)

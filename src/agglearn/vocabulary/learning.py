@@ -15,7 +15,9 @@ from agglearn.estimator import RecordClassifier
 from agglearn.evaluation.metrics import log_likelihood
 from agglearn.observations import ContingencyTables, Records
 from agglearn.seeds import draw_seed, generator, seed
+from agglearn.settings import Count, Part, Positive
 from agglearn.vocabulary import network
+from agglearn.vocabulary.quantizer import Quantizer
 
 
 class OnClusters(RecordClassifier):
@@ -79,7 +81,14 @@ class LogisticOnClusters(OnClusters):
     best_ : which try predicts. encoder_, classes_, sizes_ (clusters of each feature).
     """
 
-    def __init__(self, quantizer, strengths=(0.03, 0.1, 0.3), validation=0.2, max_iter=100, random_state=None):
+    def __init__(
+        self,
+        quantizer: Quantizer,
+        strengths: list[Positive] = (0.03, 0.1, 0.3),
+        validation: Part = 0.2,
+        max_iter: Count = 100,
+        random_state=None,
+    ):
         self.quantizer = quantizer
         self.strengths = strengths
         self.validation = validation
@@ -127,7 +136,16 @@ class NetworkOnClusters(OnClusters):
     NotAvailable : JAX is not installed.
     """
 
-    def __init__(self, quantizer, trials=4, epochs=3, batch_size=512, embedding=8, validation=0.2, random_state=None):
+    def __init__(
+        self,
+        quantizer: Quantizer,
+        trials: Count = 4,
+        epochs: Count = 3,
+        batch_size: Count = 512,
+        embedding: Count = 8,
+        validation: Part = 0.2,
+        random_state=None,
+    ):
         self.quantizer = quantizer
         self.trials = trials
         self.epochs = epochs

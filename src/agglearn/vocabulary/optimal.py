@@ -8,12 +8,14 @@ solved in O(n log n); with one λ for all features a global budget is divided op
 
 import itertools
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from agglearn.errors import ConfigError
+from agglearn.settings import Whole
 from agglearn.vocabulary import kernels
-from agglearn.vocabulary.quantizer import Quantizer
+from agglearn.vocabulary.quantizer import Budget, Quantizer, Shrinkage
 from agglearn.vocabulary.ranking import Ranking, in_threads
 
 MOST_CELLS = 400_000_000  # of a dynamic program's tables
@@ -39,13 +41,19 @@ class OptimalQuantizer(Quantizer):
     See `Quantizer` for the others.
     """
 
-    def __init__(self, budget, algorithm="lagrangian", min_count=0, shrinkage=None, noisy=False, random_state=None):
+    def __init__(
+        self,
+        budget: Budget,
+        algorithm: Literal["lagrangian", "divide", "quadratic"] = "lagrangian",
+        min_count: Whole = 0,
+        shrinkage: Shrinkage = None,
+        noisy: bool = False,
+        random_state=None,
+    ):
         super().__init__(budget, min_count, shrinkage, noisy, random_state)
         self.algorithm = algorithm
 
     def _quantize(self, rankings, budget):
-        if self.algorithm not in ("lagrangian", "divide", "quadratic"):
-            raise ConfigError(f"algorithm: {self.algorithm!r} is not known; 'lagrangian', 'divide' or 'quadratic'")
         budget = min(budget, sum(r.n_places for r in rankings))
         if self.algorithm == "lagrangian":
             found, self.penalty_ = spend([Curve(r) for r in rankings], budget)

@@ -5,7 +5,7 @@ optimization*.
 """
 
 from collections.abc import Mapping
-from typing import Self
+from typing import Literal, Self
 
 import numpy as np
 import pandas as pd
@@ -17,9 +17,12 @@ from agglearn.encoding.labels import binary_label
 from agglearn.errors import ConfigError, DataError
 from agglearn.estimator import Estimator
 from agglearn.observations import ContingencyTables, Observation
+from agglearn.settings import Count, Part, Positive, Whole, check_parameters
 from agglearn.vocabulary import kernels
 from agglearn.vocabulary.ranking import Ranking, checked, in_threads
 
+Budget = Count | Part
+Shrinkage = Literal["beta_binomial"] | Positive | None
 ONE = "x0"  # name of a feature that was given without one
 
 
@@ -60,7 +63,9 @@ class Quantizer(TransformerMixin, Estimator):
 
     observes = ContingencyTables
 
-    def __init__(self, budget, min_count=0, shrinkage=None, noisy=False, random_state=None):
+    def __init__(
+        self, budget: Budget, min_count: Whole = 0, shrinkage: Shrinkage = None, noisy: bool = False, random_state=None
+    ):
         self.budget = budget
         self.min_count = min_count
         self.shrinkage = shrinkage
@@ -69,6 +74,7 @@ class Quantizer(TransformerMixin, Estimator):
 
     def fit(self, X, y=None) -> Self:
         """Learn clusters from tables, from counts and label sums, or from records and labels; see the class."""
+        check_parameters(self)
         if isinstance(X, Observation):
             return super().fit(X, y)
         if y is None:

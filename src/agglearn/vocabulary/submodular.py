@@ -1,13 +1,14 @@
 """Submodular maximisation of the information kept (Bateni et al. 2019, section 2.3)."""
 
 import math
+from typing import Literal
 
 import numpy as np
 
-from agglearn.errors import ConfigError
 from agglearn.seeds import draw_seed, seed
+from agglearn.settings import Part, Whole
 from agglearn.vocabulary import kernels
-from agglearn.vocabulary.quantizer import Quantizer
+from agglearn.vocabulary.quantizer import Budget, Quantizer, Shrinkage
 from agglearn.vocabulary.ranking import Ranking, in_threads
 
 
@@ -32,17 +33,20 @@ class SubmodularQuantizer(Quantizer):
     """
 
     def __init__(
-        self, budget, epsilon=0.01, allocation="merged", min_count=0, shrinkage=None, noisy=False, random_state=None
+        self,
+        budget: Budget,
+        epsilon: Part = 0.01,
+        allocation: Literal["merged", "joint"] = "merged",
+        min_count: Whole = 0,
+        shrinkage: Shrinkage = None,
+        noisy: bool = False,
+        random_state=None,
     ):
         super().__init__(budget, min_count, shrinkage, noisy, random_state)
         self.epsilon = epsilon
         self.allocation = allocation
 
     def _quantize(self, rankings, budget):
-        if not 0 < self.epsilon < 1:
-            raise ConfigError(f"epsilon: must lie between 0 and 1, got {self.epsilon!r}")
-        if self.allocation not in ("merged", "joint"):
-            raise ConfigError(f"allocation: {self.allocation!r} is not known; 'merged' or 'joint'")
         joined, state = Joined.of(rankings), draw_seed(self.random_state)
         cuts = min(budget, joined.n_places) - len(rankings)
         cut = (

@@ -1,0 +1,354 @@
+"""Types of settings: what a parameter may be stands in its annotation, and is checked where the parameter is given.
+
+A constructor declares `n_chains: Count = 10_000`. The configuration is checked against such annotations before anything
+runs (`agglearn.checks`), an estimator when it is fitted, a data set when it is made. Parameters without an annotation may
+be anything. Imports nothing heavy: planning reads it.
+"""
+
+import decimal
+import difflib
+import functools
+import inspect
+import math
+import numbers
+import reprlib
+import types
+import typing
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Union
+
+from agglearn.errors import ConfigError
+
+Fault = tuple[str, str]  # where, and what is wrong there
+REQUIRED = inspect.Parameter.empty
+
+
+@dataclass(frozen=True)
+class Range:
+    """Bounds of a number. `open` names the ends that are not allowed themselves; an infinite number needs `infinite`."""
+
+    low: float = -math.inf
+    high: float = math.inf
+    open: Literal["", "low", "high", "both"] = ""
+    infinite: bool = False
+
+    def __contains__(self, value) -> bool:
+        above = value > self.low if self.open in ("low", "both") else value >= self.low
+        below = value < self.high if self.open in ("high", "both") else value <= self.high
+        return bool(above and below and (self.infinite or math.isfinite(value)))
+
+    def __str__(self) -> str:
+        low = f"above {self.low:g}" if self.open in ("low", "both") else f"of at least {self.low:g}"
+        high = f"below {self.high:g}" if self.open in ("high", "both") else f"of at most {self.high:g}"
+        bounded = [t for t, end in ((low, self.low), (high, self.high)) if math.isfinite(end)]
+        return " ".join(["", " and ".join(bounded)] if bounded else [])
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """One of several names, such as the keys of a mapping."""
+
+    names: Collection[str]
+
+    def __contains__(self, value) -> bool:
+        return isinstance(value, str) and value in self.names
+
+
+@dataclass(frozen=True)
+class OptionsOf:
+    """Keyword arguments of the function that another parameter names.
+
+    Attributes
+    ----------
+    parameter : whose value names the function. functions : name → function.
+    without : arguments that the caller gives.
+    """
+
+    parameter: str
+    functions: Mapping[str, Callable]
+    without: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ParametersOf:
+    """Names of the constructor's parameters of the object that another parameter holds: text, or the keys of a mapping."""
+
+    parameter: str
+
+
+Whole = Annotated[int, Range(0)]
+Count = Annotated[int, Range(1)]
+Number = Annotated[float, Range()]
+NonNegative = Annotated[float, Range(0)]
+Positive = Annotated[float, Range(0, open="low")]
+Share = Annotated[float, Range(0, 1)]  # of something, all and nothing included
+Part = Annotated[float, Range(0, 1, open="both")]  # neither all nor nothing
+
+
+class Built:
+    """Any object; in a configuration `{class:, params:}`."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One key: its type, and its value where it is not given (`REQUIRED` where it must be)."""
+
+    hint: Any = Any
+    default: Any = REQUIRED
+
+
+# -- of running code --------------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def parameters(target) -> dict[str, Parameter] | None:
+    """Keys that a class's constructor, a function or a TypedDict takes; None where it takes any."""
+    if typing.is_typeddict(target):
+        hints = typing.get_type_hints(target, include_extras=True)
+        needed = target.__required_keys__
+        return {k: Parameter(_bare(h), REQUIRED if k in needed else None) for k, h in hints.items()}
+    given = inspect.signature(target).parameters
+    if any(p.kind is p.VAR_KEYWORD for p in given.values()):
+        return None
+    return {k: Parameter(Any if p.annotation is p.empty else p.annotation, p.default) for k, p in given.items()}
+
+
+def check(target, given: Mapping, where: str = "") -> None:
+    """Check keys and values for a class, function or TypedDict.
+
+    Raises
+    ------
+    ConfigError : the first thing that is wrong, in one line.
+    """
+    name = getattr(target, "__name__", str(target))
+    for place, what in keys_at_fault(name, parameters(target), given, where):
+        raise ConfigError(f"{place}: {what}" if place else what)
+
+
+def check_parameters(estimator) -> None:
+    """Check what an estimator was constructed with.
+
+    Raises
+    ------
+    ConfigError : the first parameter that its annotation does not allow.
+    """
+    given, declared = estimator.get_params(deep=False), parameters(type(estimator)) or {}
+    for place, what in values_at_fault(given, declared):
+        raise ConfigError(f"{type(estimator).__name__}: {place}: {what}")
+
+
+def checked(function: Callable) -> Callable:
+    """The function, with its arguments checked against their annotations at every call."""
+    signature = inspect.signature(function)
+    declared = {k: Parameter(Any if p.annotation is p.empty else p.annotation) for k, p in signature.parameters.items()}
+
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        for place, what in values_at_fault(signature.bind(*args, **kwargs).arguments, declared):
+            raise ConfigError(f"{place}: {what}")
+        return function(*args, **kwargs)
+
+    return call
+
+
+# -- values against types ---------------------------------------------------------------------------------------------
+
+
+class Runtime:
+    """How values of running code are read. Those of a configuration are read otherwise, see `agglearn.checks`."""
+
+    def variants(self, value, place: str) -> Iterator[tuple[str, Any]]:
+        """(place, value) of all values that `value` stands for."""
+        yield place, value
+
+    def is_object(self, value, hint) -> bool:
+        """Whether a value is an object of a class."""
+        return hint in (Any, object, Built) or isinstance(value, hint)
+
+    def description(self, value: Mapping, hint, place: str) -> Iterator[Fault]:
+        """What is wrong with a mapping where an object is needed."""
+        yield place, f"{reprlib.repr(value)} is not allowed; it must be a {hint.__name__}"
+
+    def misplaced(self, value, words: str) -> str:
+        """What to read of a value that its type does not allow."""
+        return f"{reprlib.repr(value)} is not allowed; it must be {words}"
+
+    def parameters(self, target) -> dict[str, Parameter] | None:
+        """Keys that a function, or an object's class, takes."""
+        return parameters(target if inspect.isroutine(target) else type(target))
+
+
+def keys_at_fault(
+    name: str, declared: dict[str, Parameter] | None, given, where: str = "", reading: Runtime | None = None
+) -> Iterator[Fault]:
+    """What is wrong with a mapping of settings: unknown keys, missing ones, values that their types do not allow."""
+    if not isinstance(given, Mapping):
+        yield where, f"{reprlib.repr(given)} is not allowed; it must be a mapping (name: value)"
+        return
+    for key in given if declared is not None else ():
+        if key not in declared:
+            takes = f"it takes {', '.join(sorted(declared))}" if declared else "it takes none"
+            yield where, f"{name} takes no {key!r}{meant(key, declared)}; {takes}"
+    for key, parameter in (declared or {}).items():
+        if parameter.default is REQUIRED and key not in given:
+            yield where, f"key {key!r} is missing, which {name} needs"
+    yield from values_at_fault(given, declared or {}, where, reading)
+
+
+def values_at_fault(
+    given: Mapping, declared: dict[str, Parameter], where: str = "", reading: Runtime | None = None
+) -> Iterator[Fault]:
+    """What is wrong with the values of a mapping of settings."""
+    reading = reading or Runtime()
+    for key, value in given.items():
+        place = f"{where}.{key}" if where else str(key)
+        hint = declared.get(key, Parameter()).hint
+        marks = [m for arm in _arms(hint) for m in _marks(arm) if isinstance(m, OptionsOf | ParametersOf)]
+        yield from faults(value, typing.get_args(hint)[0] if marks else hint, place, reading)
+        if marks and value is not None:
+            beside = given.get(marks[0].parameter, declared[marks[0].parameter].default)
+            yield from _dependent(value, marks[0], beside, place, reading)
+
+
+def faults(value, hint, place: str, reading: Runtime) -> Iterator[Fault]:
+    """Places within a value that its type does not allow, and what is allowed there."""
+    for here, one in reading.variants(value, place):
+        arms = _arms(hint)
+        if not any(_allows(arm, one, reading) for arm in arms):
+            container = next((a for a in arms if _contains(a, one)), None)
+            if container is None:
+                yield here, reading.misplaced(one, " or ".join(map(_words, arms)))
+            else:
+                yield from _within(one, container, here, reading)
+
+
+def meant(wrong, known) -> str:
+    """The nearest of the known names in parentheses, or nothing."""
+    close = difflib.get_close_matches(str(wrong), map(str, known), 1)
+    return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+def _dependent(value, mark, beside, place: str, reading: Runtime) -> Iterator[Fault]:
+    """Faults of options, or of names of parameters, for everything that the parameter beside them may be."""
+    for _, other in reading.variants(beside, ""):
+        if isinstance(mark, OptionsOf):
+            if not isinstance(other, str) or other not in mark.functions:
+                return  # a fault of the other parameter
+            taken = reading.parameters(mark.functions[other])
+            taken = taken and {k: p for k, p in taken.items() if k not in mark.without}
+            for here, options in reading.variants(value, place):
+                yield from keys_at_fault(f"{mark.parameter} {other}", taken, options, here, reading)
+            continue
+        taken = reading.parameters(other)
+        for here, names in reading.variants(value, place):
+            for name in names if isinstance(names, Mapping) else [names]:
+                if taken is not None and name not in taken:
+                    yield (
+                        here,
+                        f"{name!r} is no parameter of {mark.parameter}{meant(name, taken)}; there are {', '.join(sorted(taken))}",
+                    )
+
+
+def _bare(hint):
+    """A type without Required and NotRequired."""
+    wrapped = typing.get_origin(hint) in (typing.Required, typing.NotRequired)
+    return typing.get_args(hint)[0] if wrapped else hint
+
+
+def _arms(hint) -> tuple:
+    """The alternatives of a union."""
+    if typing.get_origin(hint) in (Union, types.UnionType):
+        return tuple(arm for one in typing.get_args(hint) for arm in _arms(one))
+    return (hint,)
+
+
+def _marks(hint) -> tuple:
+    return typing.get_args(hint)[1:] if typing.get_origin(hint) is Annotated else ()
+
+
+def _allows(hint, value, reading: Runtime) -> bool:
+    """Whether a value that has no parts to be looked at is of a type."""
+    origin = typing.get_origin(hint)
+    if origin is Annotated:
+        base, *marks = typing.get_args(hint)
+        return _allows(base, value, reading) and all(value in m for m in marks)
+    if origin is Literal:
+        return any(type(value) is type(one) and value == one for one in typing.get_args(hint))
+    if hint in (None, types.NoneType):
+        return value is None
+    if hint is bool:
+        return type(value).__name__ in ("bool", "bool_")  # NumPy's, too
+    if hint in (int, float):
+        kinds = numbers.Integral if hint is int else (numbers.Real, decimal.Decimal)
+        return isinstance(value, kinds) and not isinstance(value, bool) and not math.isnan(value)
+    if hint is str:
+        return isinstance(value, str)
+    return origin is None and not typing.is_typeddict(hint) and reading.is_object(value, hint)
+
+
+def _contains(hint, value) -> bool:
+    """Whether the parts of a value have to be looked at."""
+    base = typing.get_origin(hint) or hint
+    if base in (list, tuple):
+        return hasattr(value, "__iter__") and not isinstance(value, str | Mapping)
+    return isinstance(value, Mapping) and (base is dict or isinstance(base, type))
+
+
+def _within(value, hint, place: str, reading: Runtime) -> Iterator[Fault]:
+    """Faults of the parts of a list, a mapping, or the description of an object."""
+    base, args = typing.get_origin(hint) or hint, typing.get_args(hint)
+    if base in (list, tuple):
+        each = [*args[:1]] * len(value) if base is list or Ellipsis in args else args
+        if args and len(each) != len(value):
+            yield place, f"{reprlib.repr(value)} is not allowed; it must be {_words(hint)}"
+        for i, (part, one) in enumerate(zip(value, each, strict=False)):
+            yield from faults(part, one, f"{place}.{i}", reading)
+    elif base is dict:
+        key_hint, value_hint = args or (Any, Any)
+        for key, part in value.items():
+            if not any(_allows(arm, key, reading) for arm in _arms(key_hint)):
+                allowed = list(_names(key_hint))
+                yield place, f"unknown key {key!r}{meant(key, allowed)}; it must be {_words(key_hint)}"
+            yield from faults(part, value_hint, f"{place}.{key}", reading)
+    elif typing.is_typeddict(hint):
+        yield from keys_at_fault("it", parameters(hint), value, place, reading)
+    else:
+        yield from reading.description(value, hint, place)
+
+
+def _names(hint) -> Iterator:
+    """The values that a type lists."""
+    for arm in _arms(hint):
+        if typing.get_origin(arm) is Literal:
+            yield from typing.get_args(arm)
+        for mark in _marks(arm):
+            yield from mark.names if isinstance(mark, OneOf) else ()
+
+
+NAMES = {
+    int: "a whole number",
+    float: "a number",
+    str: "text",
+    bool: "true or false",
+    None: "null",
+    types.NoneType: "null",
+}
+
+
+def _words(hint) -> str:
+    """A type for a person."""
+    base, args = typing.get_origin(hint) or hint, typing.get_args(hint)
+    if names := list(_names(hint)):
+        return f"one of {', '.join(map(repr, names))}" if len(names) > 1 else repr(names[0])
+    if base is Annotated:
+        return _words(args[0]) + "".join(str(m) for m in args[1:] if isinstance(m, Range))
+    if len(arms := _arms(hint)) > 1:
+        return " or ".join(map(_words, arms))
+    if base in (list, tuple):
+        if base is tuple and args and Ellipsis not in args:
+            return f"a list of {len(args)} values"
+        return f"a list of values, each {_words(args[0])}" if args and args[0] is not Any else "a list"
+    if base is dict or typing.is_typeddict(base):
+        return "a mapping (name: value)"
+    return NAMES.get(base) or f"{{class:, params:}} of {getattr(base, 'words', base.__name__)}"

@@ -1,0 +1,184 @@
+"""Keys that an experiment may set of a data set and of an observation: their names and types, for every task that takes them.
+
+They are checked before anything runs, and once more where they are used.
+"""
+
+from typing import Literal, Required, TypedDict
+
+from agglearn.encoding.features import Features, Ranges
+from agglearn.settings import Count, NonNegative, Part, Positive, Share, Whole
+
+Binning = Literal["deciles", "width"]
+Columns = Literal["full", "shared"]
+Hidden = Literal["DIS", "SEX", "HICOV", "COVERAGE", "SCHL", "WKL", "ANC", "RAC1P"]  # of `agglearn.tasks.census.HIDDEN`
+Poll = tuple[Share, NonNegative]  # share of votes, and size of the group in per cent
+Pairs = Literal["all", "none"] | list[tuple[str, str]]
+
+
+class NoKeys(TypedDict):
+    """Nothing can be set."""
+
+
+# -- records ----------------------------------------------------------------------------------------------------------
+
+
+class RowKeys(TypedDict, total=False):
+    """Stored records. `rows`: a random subset of that size."""
+
+    rows: Count | None
+
+
+class EncodedKeys(TypedDict, total=False):
+    """Encoded records, see `agglearn.tasks.Classification`."""
+
+    binning: Binning
+    hashed: dict[str, Count]
+    max_modalities: Count
+    buckets: Whole
+
+
+class RecordKeys(EncodedKeys, total=False):
+    """`agglearn.observations.Records`."""
+
+    cross_buckets: Count
+
+
+class NoiseKeys(TypedDict, total=False):
+    """Seeded noise of a release."""
+
+    epsilon: Positive | None
+    delta: Part
+    mechanism: Literal["gaussian", "laplace", "discrete_gaussian", "discrete_laplace"]
+
+
+class NoisyEncodingKeys(TypedDict):
+    """Features of more than `above` values are encoded by what noisy tables tell of them, into at most `modalities`."""
+
+    above: Count
+    modalities: Count
+
+
+class TableKeys(RecordKeys, NoiseKeys, total=False):
+    """`agglearn.observations.ContingencyTables`."""
+
+    pairs: Pairs
+    gaussian_noise: NonNegative
+    noise_share: NonNegative
+    encode_noisy: NoisyEncodingKeys
+    split: Literal["uniform", "cells"]
+    adjacency: Literal["record", "label"]
+    postprocessing: Literal["none", "clip", "project"]
+
+
+class LabelSumKeys(EncodedKeys, NoiseKeys, total=False):
+    """`agglearn.observations.LabelSums`."""
+
+    features: Features
+    ranges: Ranges
+    calibration: Literal["analytic", "classic"]
+    sensitivity: str | Positive
+
+
+class CountedBagKeys(EncodedKeys, NoiseKeys, total=False):
+    """`agglearn.observations.CountedBags`."""
+
+    bag_size: Count
+
+
+class TableHalvesKeys(TableKeys, total=False):
+    """`agglearn.observations.Halves` of tables."""
+
+    of: Literal["tables"]
+
+
+class LabelSumHalvesKeys(LabelSumKeys, total=False):
+    """`agglearn.observations.Halves` of label sums."""
+
+    of: Required[Literal["label_sums"]]
+
+
+# -- bags -------------------------------------------------------------------------------------------------------------
+
+
+class BagKeys(RowKeys, total=False):
+    """Records in bags. `bags`: the size of random bags, or the column whose values are the bags."""
+
+    bags: Count | str
+
+
+class HiddenKeys(TypedDict, total=False):
+    """Census persons with one attribute hidden."""
+
+    hidden: Required[Hidden]
+    bag_size: Count
+    columns: Columns
+    components: Count
+    n_test: Count
+
+
+class PollKeys(TypedDict, total=False):
+    """The nation's exit poll, by the groups of `agglearn.tasks.polls.COVARIATES`."""
+
+    sex: dict[Literal["male", "female"], Poll]
+    race: dict[Literal["hispanic", "white", "black", "asian", "other"], Poll]
+    education: dict[Literal["high school or less", "some college", "college graduate", "postgraduate"], Poll]
+
+
+class ElectionKeys(TypedDict, total=False):
+    """Census persons and the votes of their regions."""
+
+    election: Required[Count]
+    bag_size: Count
+    columns: Columns
+    components: Count
+    holdout: Part
+    polls: PollKeys
+
+
+class VoterKeys(TypedDict, total=False):
+    """`persons`: a sample of a region's, or the mean of all."""
+
+    persons: Literal["sample", "all"]
+
+
+class CloudKeys(TypedDict, total=False):
+    """Clouds of points."""
+
+    points: Count
+    n_clouds: Count | None
+    turned: bool
+
+
+class RegionKeys(TypedDict, total=False):
+    """Regions of a census with the shares of votes as target."""
+
+    elections: list[Count]
+    columns: Columns
+    components: Count
+    bag_size: Count | None
+
+
+class RegionPersonKeys(TypedDict, total=False):
+    """`persons`: a sample of a region's, or its county's covariates."""
+
+    persons: Literal["sample", "counties"]
+
+
+# -- flows ------------------------------------------------------------------------------------------------------------
+
+
+class WeekKeys(TypedDict, total=False):
+    """Published flows. `weeks`: the first so many."""
+
+    weeks: Count
+
+
+class FlowKeys(TypedDict, total=False):
+    """Noisy counts of flows, see `agglearn.tasks.flows`."""
+
+    evidence: Literal["node", "edge", "node_sums"]
+    noise: Literal["poisson", "laplace", "gaussian", "exact"]
+    rate: Positive
+    scale: Positive
+    epsilon: Positive
+    summed_as: Literal["laplace", "gaussian"]
