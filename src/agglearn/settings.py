@@ -121,7 +121,7 @@ def check(target, given: Mapping, where: str = "") -> None:
     ------
     ConfigError : the first thing that is wrong, in one line.
     """
-    name = getattr(target, "__name__", str(target))
+    name = "it" if typing.is_typeddict(target) else target.__name__
     for place, what in keys_at_fault(name, parameters(target), given, where):
         raise ConfigError(f"{place}: {what}" if place else what)
 
@@ -340,7 +340,7 @@ def _words(hint) -> str:
     """A type for a person."""
     base, args = typing.get_origin(hint) or hint, typing.get_args(hint)
     if names := list(_names(hint)):
-        return f"one of {', '.join(map(repr, names))}" if len(names) > 1 else repr(names[0])
+        return f"one of {', '.join(map(str, names))}" if len(names) > 1 else repr(names[0])
     if base is Annotated:
         return _words(args[0]) + "".join(str(m) for m in args[1:] if isinstance(m, Range))
     if len(arms := _arms(hint)) > 1:

@@ -7,8 +7,7 @@ from scipy.stats import chi2
 
 from agglearn.datasets import LogLinear, Packaged, RecordStore, Tabular
 from agglearn.datasets.simulated import interaction, weights
-from agglearn.encoding import FrameEncoder
-from agglearn.errors import DataError, NotAvailable
+from agglearn.errors import ConfigError, DataError, NotAvailable
 from agglearn.seeds import generator
 
 ALARM = 1e-6
@@ -80,7 +79,7 @@ def test_loglinear_seeds_and_parameters():
     assert not one.frame.equals(two.frame)
     np.testing.assert_array_equal(one.parameters["theta"], two.parameters["theta"])
     assert len(LogLinear(**SIZES).draw(seed=1, n=7).y) == 7
-    with pytest.raises(DataError, match="unknown parameter 'rows'"):
+    with pytest.raises(ConfigError, match="takes no 'rows'"):
         LogLinear().draw(0, rows=3)
     with pytest.raises(DataError, match="too many to enumerate"):
         LogLinear(n_features=30, n_modalities=10).draw(0)

@@ -151,7 +151,7 @@ def test_only_what_is_asked_for_is_planned(project):
 
 def test_sources_stand_in_the_order_of_the_readme(project):
     for name in ("labelsums", "collective", "vocabulary", "another", "aloud"):
-        project.path(f"experiments/{name}").write_text(f"extends: trial\nsource: {name}\n")
+        project.path(f"experiments/{name}_table").write_text(f"extends: trial\nsource: {name}\n")
     assert plan_of(project, run="all").sources() == [
         "maxent",
         "vocabulary",

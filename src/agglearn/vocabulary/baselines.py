@@ -4,7 +4,7 @@ from typing import Literal
 
 import numpy as np
 
-from agglearn.settings import Count, NonNegative, Positive, Whole
+from agglearn.settings import NonNegative, Positive, Whole
 from agglearn.vocabulary import kernels
 from agglearn.vocabulary.allocation import allocated
 from agglearn.vocabulary.quantizer import Budget, Quantizer, Shrinkage
@@ -32,7 +32,7 @@ class BucketingQuantizer(Quantizer):
         self,
         budget: Budget,
         allocation: Literal["uniform", "information"] = "uniform",
-        min_count: Whole = 0,
+        min_count: NonNegative = 0,
         shrinkage: Shrinkage = None,
         noisy: bool = False,
         random_state=None,
@@ -119,10 +119,10 @@ class DivisiveQuantizer(Quantizer):
         self,
         budget: Budget,
         allocation: Literal["uniform", "information"] = "uniform",
-        max_iter: Count = 100,
+        max_iter: Whole = 100,
         tol: NonNegative = 1e-3,
         smoothing: Positive = 1e-3,
-        min_count: Whole = 0,
+        min_count: NonNegative = 0,
         shrinkage: Shrinkage = None,
         noisy: bool = False,
         random_state=None,

@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from agglearn.settings import Part, Whole
+from agglearn.settings import NonNegative, Part
 from agglearn.vocabulary import kernels
 from agglearn.vocabulary.quantizer import Budget, Quantizer, Shrinkage
 from agglearn.vocabulary.ranking import in_threads
@@ -70,7 +70,7 @@ class DistributedSubmodularQuantizer(Quantizer):
         budget: Budget,
         epsilon: Part = 0.1,
         engine: Literal["local", "spark"] = "local",
-        min_count: Whole = 0,
+        min_count: NonNegative = 0,
         shrinkage: Shrinkage = None,
         noisy: bool = False,
         random_state=None,

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 
 from agglearn.errors import ConfigError
-from agglearn.settings import Whole
+from agglearn.settings import NonNegative
 from agglearn.vocabulary import kernels
 from agglearn.vocabulary.quantizer import Budget, Quantizer, Shrinkage
 from agglearn.vocabulary.ranking import Ranking, in_threads
@@ -45,7 +45,7 @@ class OptimalQuantizer(Quantizer):
         self,
         budget: Budget,
         algorithm: Literal["lagrangian", "divide", "quadratic"] = "lagrangian",
-        min_count: Whole = 0,
+        min_count: NonNegative = 0,
         shrinkage: Shrinkage = None,
         noisy: bool = False,
         random_state=None,

@@ -17,7 +17,7 @@ from agglearn.encoding.labels import binary_label
 from agglearn.errors import ConfigError, DataError
 from agglearn.estimator import Estimator
 from agglearn.observations import ContingencyTables, Observation
-from agglearn.settings import Count, Part, Positive, Whole, check_parameters
+from agglearn.settings import Count, NonNegative, Part, Positive, check_parameters
 from agglearn.vocabulary import kernels
 from agglearn.vocabulary.ranking import Ranking, checked, in_threads
 
@@ -64,7 +64,12 @@ class Quantizer(TransformerMixin, Estimator):
     observes = ContingencyTables
 
     def __init__(
-        self, budget: Budget, min_count: Whole = 0, shrinkage: Shrinkage = None, noisy: bool = False, random_state=None
+        self,
+        budget: Budget,
+        min_count: NonNegative = 0,
+        shrinkage: Shrinkage = None,
+        noisy: bool = False,
+        random_state=None,
     ):
         self.budget = budget
         self.min_count = min_count

@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 
 from agglearn.seeds import draw_seed, seed
-from agglearn.settings import Part, Whole
+from agglearn.settings import NonNegative, Part
 from agglearn.vocabulary import kernels
 from agglearn.vocabulary.quantizer import Budget, Quantizer, Shrinkage
 from agglearn.vocabulary.ranking import Ranking, in_threads
@@ -37,7 +37,7 @@ class SubmodularQuantizer(Quantizer):
         budget: Budget,
         epsilon: Part = 0.01,
         allocation: Literal["merged", "joint"] = "merged",
-        min_count: Whole = 0,
+        min_count: NonNegative = 0,
         shrinkage: Shrinkage = None,
         noisy: bool = False,
         random_state=None,

@@ -22,7 +22,7 @@ from agglearn.collective import (
 )
 from agglearn.collective.migration import centres, migration_features
 from agglearn.datasets import BirdMigration, HumanMobility
-from agglearn.errors import DataError
+from agglearn.errors import ConfigError, DataError
 from agglearn.estimator import Estimator
 from agglearn.observations import FlowCounts, FlowInstances
 from agglearn.tasks import FlowLearning, Source
@@ -211,7 +211,7 @@ def test_simulators_draw_whole_populations_that_depend_on_the_seed():
         assert not np.array_equal(one.edge_tables, other.edge_tables)
         assert (np.sum(one.edge_tables[0], axis=(1, 2)) == 100).all()
         assert ChainModel(list(one.log_potentials[0])).violation(list(one.edge_tables[0]), 100) == 0
-        with pytest.raises(DataError, match="unknown parameter 'wings'"):
+        with pytest.raises(ConfigError, match="takes no 'wings'"):
             simulator.draw(0, wings=2)
 
 

@@ -106,7 +106,7 @@ def test_exact_map_and_mean_are_compared_with():
 
 
 def test_wrong_settings_are_named():
-    with pytest.raises(ConfigError, match="unknown key 'sigma'"):
+    with pytest.raises(ConfigError, match="takes no 'sigma'"):
         observed(sigma=3)
     with pytest.raises(ConfigError, match="'cell' is not known"):
         observed(evidence="cell")

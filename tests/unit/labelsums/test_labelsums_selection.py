@@ -153,7 +153,7 @@ def test_what_cannot_be_chosen_is_refused(tables, tmp_path):
         SelectedByAggregates(WALRClassifier(), "l2", (1.0,)).fit(LabelSums.from_records(np.ones((4, 1)), [0, 1, 0, 1]))
     with pytest.raises(DataError, match="learns from LabelSums"):
         SelectedByAggregates(WALRClassifier(), "l2", (1.0,)).fit(tables)
-    with pytest.raises(ConfigError, match="has no 'l3'"):
+    with pytest.raises(ConfigError, match="'l3' is no parameter of base"):
         SelectedByAggregates(maxent(), "l3").fit(tables)
 
 

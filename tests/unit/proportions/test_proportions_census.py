@@ -170,10 +170,10 @@ def test_votes_are_scaled_to_persons(store):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"hidden": "DIS", "bags": 3}, "unknown key 'bags'"),
-        ({"hidden": "FOO"}, "'FOO' cannot be hidden"),
+        ({"hidden": "DIS", "bags": 3}, "takes no 'bags'"),
+        ({"hidden": "FOO"}, "'FOO' is not allowed"),
         ({"election": 1848, "holdout": 0.5}, "no votes of 1848; there are 2016"),
-        ({"hidden": "DIS", "columns": "some"}, "shared or full"),
+        ({"hidden": "DIS", "columns": "some"}, "one of full, shared"),
     ],
 )
 def test_unknown_settings(store, given, said):

@@ -233,11 +233,11 @@ def test_first_bags_only():
     ("learner", "said"),
     [
         (CardinalityClassifier(solver="magic"), "scoring, em"),
-        (CardinalityClassifier(multiclass="magic"), "ovr or exact"),
+        (CardinalityClassifier(multiclass="magic"), "ovr, exact"),
         (CardinalityClassifier(l2="magic"), "held_out"),
-        (CardinalityClassifier(l2=-1), "positive"),
-        (AlternatingMeanMapClassifier(labels="magic"), "min or max"),
-        (AlternatingMeanMapClassifier(start="magic"), "mean_embedding, mean_map or zero"),
+        (CardinalityClassifier(l2=-1), "above 0"),
+        (AlternatingMeanMapClassifier(labels="magic"), "min, max"),
+        (AlternatingMeanMapClassifier(start="magic"), "mean_embedding, mean_map, zero"),
     ],
 )
 def test_unknown_settings(learner, said):

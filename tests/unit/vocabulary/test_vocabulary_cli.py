@@ -47,7 +47,7 @@ def test_every_method(at, method):
     [
         (["t", "--budget", "1", "--out", "c.csv"], "budget: 1 clusters are too few for 2 features"),
         (["t", "--budget", "9999", "--out", "c.csv"], "more than the"),
-        (["t", "--budget", "2.5", "--out", "c.csv"], "budget: 2.5 is no whole number"),
+        (["t", "--budget", "2.5", "--out", "c.csv"], "budget: 2.5 is not allowed; it must be a whole number"),
         (["none", "--budget", "9", "--out", "c.csv"], "no contingency tables here"),
         (["t", "--budget", "9", "--out", "d.csv"], "d.csv: already there"),
     ],
