@@ -108,7 +108,7 @@ def test_exact_map_and_mean_are_compared_with():
 def test_wrong_settings_are_named():
     with pytest.raises(ConfigError, match="takes no 'sigma'"):
         observed(sigma=3)
-    with pytest.raises(ConfigError, match="'cell' is not known"):
+    with pytest.raises(ConfigError, match="'cell' is not allowed"):
         observed(evidence="cell")
     with pytest.raises(ConfigError, match="not ContingencyTables"):
         observed(ContingencyTables)
