@@ -7,6 +7,7 @@ from scipy.stats import chi2
 
 from agglearn.datasets import LogLinear, Packaged, RecordStore, Tabular
 from agglearn.datasets.simulated import interaction, weights
+from agglearn.encoding import FrameEncoder
 from agglearn.errors import ConfigError, DataError, NotAvailable
 from agglearn.seeds import generator
 

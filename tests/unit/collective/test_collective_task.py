@@ -110,7 +110,7 @@ def test_wrong_settings_are_named():
         observed(sigma=3)
     with pytest.raises(ConfigError, match="'cell' is not allowed"):
         observed(evidence="cell")
-    with pytest.raises(ConfigError, match="not ContingencyTables"):
+    with pytest.raises(ConfigError, match="cannot make ContingencyTables"):
         observed(ContingencyTables)
 
 
