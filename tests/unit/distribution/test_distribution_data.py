@@ -102,7 +102,7 @@ def test_same_seed_same_bags_and_validation_apart():
     assert one.train.digest == two.train.digest != other.train.digest
     assert len(one.train) == 7
     for wrong in ({"statistic": "x"}, {"size": 3}, {"dimension": 3}):
-        with pytest.raises((ConfigError, DataError), match="(?i)gaussian_?bags"):
+        with pytest.raises((ConfigError, DataError), match=r"(?i)gaussian_?bags"):
             GaussianBags("correlation" if "dimension" in wrong else "rotation").draw(0, **wrong)
 
 
