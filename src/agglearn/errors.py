@@ -25,6 +25,10 @@ class NoiseIgnored(UserWarning):
     """A learner takes noisy aggregates for exact ones."""
 
 
+class LooksLikeCodes(UserWarning):
+    """Numbers that look like names were taken for amounts, or codes have lost digits before they came."""
+
+
 class PrivacyWarning(UserWarning):
     """A release keeps its promise, but the promise is a weak one."""
 

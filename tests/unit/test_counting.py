@@ -13,9 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agglearn.encoding import CategoricalEncoder, FrameEncoder
+from agglearn.encoding.coded import CodedEncoder
 from agglearn.errors import DataError
 from agglearn.observations import ContingencyTables, counting, kernels
 from agglearn.observations.counting import Dense, Sparse, Tally
+from agglearn.observations.workload import workload_of
 
 
 def expected(codes, y, key, sizes):
@@ -245,3 +247,30 @@ def test_text_of_any_arrow_type_streams(tmp_path):
     pq.write_table(table, tmp_path / "r.parquet")
     tables = ContingencyTables.from_parquet(tmp_path / "r.parquet", "y", categorical=["b"])
     assert tables.digest == ContingencyTables.from_records(frame, "y").digest
+
+
+@pytest.mark.parametrize("pairs", ["all", "none", [(0, 2), (1, 2)]])
+def test_the_work_is_known_beforehand(pairs):
+    rng = np.random.default_rng(0)
+    sizes = np.array([3, 500, 40])
+    codes = rng.integers(0, sizes, (1000, 3)).astype(np.int32)
+    encoder = FrameEncoder(tuple(CodedEncoder(n, int(k)) for n, k in zip("abc", sizes, strict=True)))
+    named = pairs if isinstance(pairs, str) else [("abc"[i], "abc"[j]) for i, j in pairs]
+    told = []
+    tables = ContingencyTables.from_codes(encoder, codes, codes[:, 0] > 0, pairs=named, before_counting=told.append)
+    assert told == [workload_of(sizes, pairs, 1000)]
+    assert told[0].tables == len(tables.tables)
+    occupied = sum(len(t.cells) for t in tables.tables.values())
+    assert told[0].bytes >= 100 * occupied
+    assert workload_of(sizes, pairs).bytes < told[0].bytes  # without records a lower bound
+
+
+def test_too_many_tables_are_refused_at_once():
+    work = workload_of(np.full(20_000, 10), "all", 1000)
+    assert work.tables == 200_010_000
+    assert work.bytes > 1e12
+    with pytest.raises(DataError, match=r"200,010,000 tables take about .* TB of memory and .* h, more than the 16 GB"):
+        work.refuse_beyond(16 * 10**9)
+    encoder = FrameEncoder(tuple(CodedEncoder(f"f{i}", 10) for i in range(20_000)))
+    with pytest.raises(DataError, match="200,010,000 tables"):
+        ContingencyTables.from_codes(encoder, np.zeros((2, 20_000), np.int32), np.array([0, 1]))

@@ -1,5 +1,7 @@
 """Bins, vocabularies, labels: what becomes which modality, and what is refused."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -17,7 +19,7 @@ from agglearn.encoding import (
 )
 from agglearn.encoding.encoder import NotANumber, as_text, numbers
 from agglearn.encoding.labels import binary_label, take_label
-from agglearn.errors import ConfigError, DataError
+from agglearn.errors import ConfigError, DataError, LooksLikeCodes
 
 # -- bins -------------------------------------------------------------------------------------------------------------
 
@@ -214,3 +216,35 @@ def test_the_label_leaves_the_features(records):
     np.testing.assert_array_equal(y, records.y)
     with pytest.raises(DataError, match="no label column 'z'; the columns are age"):
         take_label(records, "z")
+
+
+@pytest.mark.parametrize(
+    ("column", "why"),
+    [
+        (pd.Series([2**53 + 1, 2**60, 5], name="a"), "above 2^53"),
+        (pd.Series(["01", "2", "3"], name="a"), "begin with zeros"),
+        (pd.Series([1, 2, 1], name="userId"), "its name"),
+        (pd.Series([1, 2, 1], name="zip"), "its name"),
+        (pd.Series(np.arange(100) * 3, name="a"), "hardly ever repeat"),
+        (pd.Series([1, 2, 1], name="paid"), None),
+        (pd.Series([0.5, 2.0, 1.0], name="zip"), None),
+        (pd.Series(["0", "0.5", "-0"], name="a"), None),
+        (pd.Series(np.arange(100) % 80, name="age"), None),
+        (pd.Series(np.linspace(0, 1, 100), name="a"), None),
+    ],
+)
+def test_numbers_that_look_like_names_are_told(column, why):
+    frame = column.to_frame()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert isinstance(FrameEncoder.fit(frame).features[0], BinnedEncoder)
+        FrameEncoder.fit(frame, categorical=frame.columns)
+    assert [str(w.message).split("'")[1] for w in caught] == ([column.name] if why else [])
+    assert all(w.category is LooksLikeCodes and why in str(w.message) for w in caught)
+
+
+def test_codes_that_lost_digits_are_told():
+    frame = pd.DataFrame({"code": [2.0**60, 2.0**60 + 1024, None]})
+    for how in ({"categorical": ["code"]}, {"hashed": {"code": 5}}):
+        with pytest.warns(LooksLikeCodes, match=r"'code' came as floating-point numbers above 2\^53"):
+            FrameEncoder.fit(frame, **how)

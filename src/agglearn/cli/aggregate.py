@@ -1,9 +1,12 @@
 """`agglearn aggregate`: records to tables."""
 
+import argparse
 import csv
+import fnmatch
 
 from agglearn.cli.common import (
     READING,
+    finite,
     number,
     reading_options,
     say_what_to_do,
@@ -15,6 +18,7 @@ from agglearn.cli.outputs import TABLES, output_folder
 from agglearn.errors import ConfigError, DataError
 
 HELP = "count records into tables"
+LONG = 10  # seconds from which on a count is announced
 ABOUT = """Count records, and those with label 1, for every value of every feature and every pair of values of two
 features. The tables are all that `agglearn fit` sees.
 
@@ -32,8 +36,15 @@ Bins and categories that are learned from the records tell of these records: a p
 declared, by --schema FILE, see `agglearn schema --help`. The label, bins, categories and hashed columns are then those of the
 schema; whatever else occurs belongs to the level `other` of its feature.
 
+Whole numbers are taken for amounts: the columns that were are named at the end. Codes (postcodes, identifiers) need
+--categorical zip,store or --categorical 'C*'.
+
 A column of very many values (identifiers) can be hashed: --hash user:1000 counts buckets of values instead of values, and
-no new value will be unseen. The hash is the same on every machine.
+no new value will be unseen. --hash-above 1000:300 does that for all columns of more than 1,000 categories. The hash is the same
+on every machine.
+
+Features make one table each and one for every pair: 1,000 features make 500,500 tables. Memory and time are told before a
+long count begins.
 
 An empty field is a missing value; further spellings by --missing. Missing is counted as a value of its own. Counts are
 exact, no noise is added: small cells can tell something about single persons."""
@@ -46,7 +57,10 @@ def options(command) -> None:
     command.add_argument("--schema", metavar="FILE", help="declared bins, categories and label values (YAML)")
     command.add_argument("--positive", metavar="VALUE", help="value of the label that counts as 1, where it is not 0/1")
     command.add_argument(
-        "--features", action="append", metavar="A,B,…", help="columns to use (default: all but the label)"
+        "--features",
+        action="append",
+        metavar="A,B,…",
+        help="columns to use, patterns like 'C*' among them (default: all but the label)",
     )
     command.add_argument(
         "--pairs", default="all", metavar="all|none|A:B,C:D", help="pairs of features to count (default: all)"
@@ -54,10 +68,17 @@ def options(command) -> None:
     command.add_argument("--binning", choices=["deciles", "width"],
                    help="bins of numeric columns: equal counts (deciles, default) or ten of equal width")  # fmt: skip
     command.add_argument(
-        "--categorical", action="append", metavar="A,B,…", help="columns whose numbers are names, not amounts"
+        "--categorical",
+        action="append",
+        metavar="A,B,…",
+        help="columns whose numbers are names, not amounts; patterns too",
     )
     command.add_argument("--hash", action="append", default=[], metavar="COLUMN:BUCKETS",
-                   help="hash the values of a column into so many modalities; may be repeated")  # fmt: skip
+                   help="hash the values of a column, or of all that a pattern names, into so many modalities; may be repeated")  # fmt: skip
+    command.add_argument("--hash-above", type=hash_above, metavar="VALUES:BUCKETS",
+                   help="hash every column of categories that has more than VALUES values into BUCKETS")  # fmt: skip
+    command.add_argument("--memory", type=finite, metavar="GB",
+                   help="refuse to count tables that need more (default: what this machine has)")  # fmt: skip
     reading_options(command, "none", "comma")
 
 
@@ -73,8 +94,11 @@ def run(o) -> None:
 
 def count(o, work):
     """Tables of the records, written into a folder."""
+    import numpy as np
+
     from agglearn.encoding import Schema
     from agglearn.observations import ContingencyTables
+    from agglearn.observations.workload import workload_of
     from agglearn.products import write_json
     from agglearn.reading import about, is_parquet, parquet_columns, read_records
 
@@ -90,7 +114,11 @@ def count(o, work):
         "categorical": names_wanted("--categorical", o.categorical, features),
         "positive": o.positive,
         "hashed": hashes_wanted(o.hash, features),
+        "hash_above": o.hash_above,
+        "before_counting": lambda workload: announce(workload, o),
     }
+    if isinstance(how["pairs"], str):
+        allow(workload_of(np.ones(len(features)), how["pairs"]), o)  # before the values of many columns are looked at
     with about(o.data), say_what_to_do(o.data, "aggregate"):
         if frame is None:
             tables = ContingencyTables.from_parquet(o.data, o.label, features, missing=missing, **how)
@@ -104,6 +132,20 @@ def count(o, work):
         {"missing": missing, "separator": separator, "positive": schema.positive if schema else o.positive},
     )
     return tables
+
+
+def announce(workload, o) -> None:
+    """Tell what a long count takes, and refuse what takes too much memory."""
+    allow(workload, o)
+    if workload.seconds >= LONG:
+        print(f"{o.out}: {workload}", flush=True)
+
+
+def allow(workload, o) -> None:
+    """DataError for tables that need more memory than --memory, or than this machine has."""
+    from agglearn.machine import memory_bytes
+
+    workload.refuse_beyond(memory_bytes() if o.memory is None else int(o.memory * 1e9))
 
 
 def features_wanted(o, columns: list[str], separator: str, schema=None) -> list[str]:
@@ -120,20 +162,32 @@ def features_wanted(o, columns: list[str], separator: str, schema=None) -> list[
     if not others:
         raise DataError(f"{o.data}: no column besides the label {label!r}; features are needed")
     wanted = names_wanted("--features", o.features, [label, *others] if schema else columns)
-    if label in wanted:
+    if label in items_of(o.features):
         raise ConfigError(f"--features: {label!r} is the label; leave it out")
-    return wanted or others
+    return [name for name in wanted if name != label] or others  # a pattern may name the label as well
 
 
 def names_wanted(option: str, given: list[str] | None, columns: list[str]) -> list[str]:
     """Names in the values of an option, comma between them (quoted where a name holds one)."""
-    names = [n for text in given or [] for n in next(csv.reader([text], skipinitialspace=True))]
+    names = [name for item in items_of(given) for name in matching(option, item, columns)]
     for i, name in enumerate(names):
-        if name not in columns:
-            raise ConfigError(f"{option}: no column {name!r}; there are {some(columns)}")
         if name in names[:i]:
             raise ConfigError(f"{option}: {name!r} is named twice")
     return names
+
+
+def items_of(given: list[str] | None) -> list[str]:
+    """What commas separate in the values of an option."""
+    return [item for text in given or [] for item in next(csv.reader([text], skipinitialspace=True))]
+
+
+def matching(option: str, item: str, columns: list[str]) -> list[str]:
+    """The column of this name, or all that a pattern (`C*`, `x?`, `[ab]_id`) names."""
+    if item in columns:
+        return [item]
+    if found := fnmatch.filter(columns, item):
+        return found
+    raise ConfigError(f"{option}: no column {item!r}; there are {some(columns)}")
 
 
 def pairs_wanted(text: str, features: list[str]):
@@ -156,18 +210,32 @@ def pairs_wanted(text: str, features: list[str]):
 
 
 def hashes_wanted(given: list[str], features: list[str]) -> dict[str, int]:
-    """{column: buckets} from `COLUMN:BUCKETS`; names may hold colons."""
+    """{column: buckets} from `COLUMN:BUCKETS`; names may hold colons, and be patterns."""
     found = {}
     for text in given:
-        name, _, buckets = text.rpartition(":")
-        if name not in features:
-            raise ConfigError(f"--hash: no feature {name or text!r}; write COLUMN:BUCKETS; there are {some(features)}")
-        if not buckets.isdecimal() or not 1 <= int(buckets) < 1 << 31:
-            raise ConfigError(f"--hash {name}: {buckets!r} is not a number of buckets")
-        if name in found:
-            raise ConfigError(f"--hash: {name!r} is named twice")
-        found[name] = int(buckets)
+        item, _, buckets = text.rpartition(":")
+        names = [item] if item in features else fnmatch.filter(features, item)
+        if not names:
+            raise ConfigError(f"--hash: no feature {item or text!r}; write COLUMN:BUCKETS; there are {some(features)}")
+        if not is_buckets(buckets):
+            raise ConfigError(f"--hash {item}: {buckets!r} is not a number of buckets")
+        if twice := [name for name in names if name in found]:
+            raise ConfigError(f"--hash: {twice[0]!r} is named twice")
+        found |= dict.fromkeys(names, int(buckets))
     return found
+
+
+def hash_above(text: str) -> tuple[int, int]:
+    """(values, buckets) from `VALUES:BUCKETS`."""
+    values, _, buckets = text.partition(":")
+    if not (values.isdecimal() and is_buckets(buckets)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not VALUES:BUCKETS, as 1000:300")
+    return int(values), int(buckets)
+
+
+def is_buckets(text: str) -> bool:
+    """Whether a text is a number of buckets."""
+    return text.isdecimal() and 1 <= int(text) < 1 << 31
 
 
 def describe(tables, out) -> None:
@@ -181,11 +249,18 @@ def describe(tables, out) -> None:
         last = [*["missing"] * f.has_missing, *["other"] * f.has_other]
         return f"{f.name} ({' and '.join([f'{f.size - len(last)} {kind}', *last])})"
 
+    def names(kind):
+        return [f.name for f in tables.encoder.features if isinstance(f, kind)]
+
     rate = tables.positives / tables.total
     cells, smallest, small = smallest_cells(tables)
     named = [shown(f) for f in tables.encoder.features]
     print(f"{out}: {tables.total:,} records, {tables.positives:,} with label 1 ({100 * rate:.3g} %)")
     print(f"{number(len(named), 'feature')}, by a {tables.encoder.schema} schema: {some(named)}")
+    if tables.encoder.schema == "learned":
+        print(f"taken for numbers, in bins: {', '.join(names(BinnedEncoder)) or 'none'}")
+    if hashed := names(HashedEncoder):
+        print(f"hashed: {', '.join(hashed)}")
     if other := [
         f"{f.name} {n:,.0f}"
         for i, f in enumerate(tables.encoder.features)

@@ -7,6 +7,7 @@ import pandas as pd
 import yaml
 
 from agglearn.encoding.binning import Quantiles
+from agglearn.encoding.codes import hardly_repeats
 from agglearn.encoding.encoder import MISSING, OTHER, as_text, distinct, is_continuous, numbers_or_nan
 
 LEAST = 20  # records that must share a value
@@ -62,7 +63,7 @@ def _drafted(column: pd.Series, named: bool) -> dict:
     if not named and is_continuous(column):
         known = numbers_or_nan(column)
         known = known[np.isfinite(known)]
-        if _is_numbering(known):
+        if hardly_repeats(known):
             return {"buckets": BUCKETS} | missing
         return {"edges": _edges(known)} | missing
     values, covered = _common(column)
@@ -77,11 +78,6 @@ def _common(column: pd.Series) -> tuple[list[str], float]:
     counts = pd.Series(np.bincount(at[at >= 0], minlength=len(values))).groupby(as_text(values).to_numpy()).sum()
     common = counts[counts >= LEAST]
     return sorted(common.index), float(common.sum() / max(counts.sum(), 1))
-
-
-def _is_numbering(known: np.ndarray) -> bool:
-    """Whether numbers are whole and hardly ever repeat, as account numbers do."""
-    return len(known) >= LEAST and (known == np.round(known)).all() and len(np.unique(known)) >= 0.9 * len(known)
 
 
 def _edges(known: np.ndarray) -> list[float]:

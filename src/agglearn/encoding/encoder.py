@@ -16,6 +16,7 @@ import pandas as pd
 from pandas.api.types import is_bool_dtype, is_complex_dtype, is_float_dtype, is_numeric_dtype
 
 from agglearn.encoding.binning import Binning, binning
+from agglearn.encoding.codes import warn_of_codes, warn_of_lost_digits
 from agglearn.errors import DataError
 
 UNSEEN = -1
@@ -122,6 +123,7 @@ class BinnedEncoder(Levels):
     @classmethod
     def fit(cls, column: pd.Series, how: Binning) -> "BinnedEncoder":
         values = numbers(column)
+        warn_of_codes(column, values)
         known = values[~np.isnan(values)]
         edges = how.edges(known) if len(known) else ()
         return cls(str(column.name), tuple(map(float, edges)), len(known) < len(values))
@@ -230,6 +232,7 @@ class FrameEncoder:
         binning_: "str | Binning" = "deciles",
         categorical: Iterable[str] = (),
         hashed: Mapping[str, int] | None = None,
+        hash_above: tuple[int, int] | None = None,
     ) -> "FrameEncoder":
         """Learn vocabularies and bins from training rows.
 
@@ -239,6 +242,11 @@ class FrameEncoder:
         binning_ : `deciles`, `width`, or a binning object, for numeric columns.
         categorical : numeric columns whose numbers are names (hashes, codes), not quantities.
         hashed : {column: buckets}, columns whose values are hashed instead of learnt; see `HashedEncoder`.
+        hash_above : (values, buckets): columns of categories with more values are hashed into so many buckets.
+
+        Warns
+        -----
+        LooksLikeCodes : numbers that look like names were taken for amounts, or have lost digits.
         """
         how, named, hashed = binning(binning_), set(categorical), dict(hashed or {})
         if not frame.columns.is_unique:
@@ -248,7 +256,7 @@ class FrameEncoder:
             raise DataError(f"categorical: no column {sorted(absent)[0]!r}; there are {_some(frame.columns)}")
         if absent := set(hashed) - set(frame.columns):
             raise DataError(f"hashed: no column {sorted(absent)[0]!r}; there are {_some(frame.columns)}")
-        return cls(tuple(_fitted(frame[c], how, c in named, hashed.get(c)) for c in frame.columns))
+        return cls(tuple(_fitted(frame[c], how, c in named, hashed.get(c), hash_above) for c in frame.columns))
 
     @property
     def names(self) -> list[str]:
@@ -312,15 +320,21 @@ def named_columns(X, names: Sequence[str]) -> pd.DataFrame:
     return pd.DataFrame(x, columns=list(names))
 
 
-def _fitted(column: pd.Series, how: Binning, named: bool, buckets: int | None) -> FeatureEncoder:
+def _fitted(
+    column: pd.Series, how: Binning, named: bool, buckets: int | None, hash_above: tuple[int, int] | None
+) -> FeatureEncoder:
     """The encoder of one column."""
-    if buckets is not None:
-        from agglearn.encoding.hashing import HashedEncoder  # which builds on this module
+    from agglearn.encoding.hashing import HashedEncoder  # which builds on this module
 
-        return HashedEncoder.fit(column, buckets)
-    if not named and is_continuous(column):
+    if buckets is None and not named and is_continuous(column):
         return BinnedEncoder.fit(column, how)
-    return CategoricalEncoder.fit(column)
+    warn_of_lost_digits(column)
+    if buckets is not None:
+        return HashedEncoder.fit(column, buckets)
+    encoder = CategoricalEncoder.fit(column)
+    if hash_above is not None and len(encoder.values) > hash_above[0]:
+        return HashedEncoder.fit(column, hash_above[1])
+    return encoder
 
 
 def _check_description(state: dict) -> None:

@@ -40,11 +40,21 @@ class Records(Observation):
 
     @classmethod
     def from_records(
-        cls, frame, label=None, features=None, *, schema=None, binning=None, categorical=(), positive=None, hashed=None
+        cls,
+        frame,
+        label=None,
+        features=None,
+        *,
+        schema=None,
+        binning=None,
+        categorical=(),
+        positive=None,
+        hashed=None,
+        hash_above=None,
     ) -> Self:
         """Records from raw columns; parameters as in `ContingencyTables.from_records`."""
         how = {"binning": binning, "categorical": categorical, "positive": positive, "hashed": hashed}
-        encoder, x, y, label = encoded(frame, label, features, schema, **how)
+        encoder, x, y, label = encoded(frame, label, features, schema, hash_above=hash_above, **how)
         return cls(encoder, x.reset_index(drop=True), y, label)
 
     @property

@@ -52,7 +52,9 @@ class ParquetRecords:
         if not self.columns or not self.file.metadata.num_rows:
             raise DataError("there are no records to aggregate")
 
-    def fit(self, binning, categorical: Iterable[str], hashed: Mapping[str, int] | None) -> FrameEncoder:
+    def fit(
+        self, binning, categorical: Iterable[str], hashed: Mapping[str, int] | None, hash_above=None
+    ) -> FrameEncoder:
         """The encoder of all columns; memory holds one column, of categories the distinct values only."""
         named, hashed = set(present(categorical, self.columns)), dict(hashed or {})
         present(hashed, self.columns)
@@ -61,7 +63,7 @@ class ParquetRecords:
             few = c in named or c in hashed or self._is_mostly_text(c)
             frame = pd.DataFrame({c: self._distinct(c)}) if few else as_columns(self.file.read(columns=[c]))
             of = {c: hashed[c]} if c in hashed else None
-            parts.append(FrameEncoder.fit(with_missing(frame, self.missing), binning, named & {c}, of))
+            parts.append(FrameEncoder.fit(with_missing(frame, self.missing), binning, named & {c}, of, hash_above))
         return FrameEncoder(tuple(p.features[0] for p in parts))
 
     def batches(self, encoder: FrameEncoder, labels: Callable) -> Iterator[tuple[np.ndarray, np.ndarray]]:

@@ -22,6 +22,7 @@ from agglearn.encoding.labels import binary_label, take_label
 from agglearn.errors import ConfigError, DataError
 from agglearn.observations.base import NoiseSpec, Observation, prepared, reading
 from agglearn.observations.counting import Tally, buckets_of
+from agglearn.observations.workload import Check, within_memory, workload_of
 
 Key = tuple[int, ...]  # features of a table, ascending: (i,) or (i, j)
 
@@ -98,7 +99,9 @@ class ContingencyTables(Observation):
         categorical: Iterable[str] = (),
         positive=None,
         hashed: Mapping[str, int] | None = None,
+        hash_above: tuple[int, int] | None = None,
         cross_buckets: int | None = None,
+        before_counting: Check = within_memory,
     ) -> Self:
         """Aggregate records.
 
@@ -109,31 +112,38 @@ class ContingencyTables(Observation):
         features : columns to use; default all but the label, or all of the schema.
         pairs : `all` pairs of features, `none`, or the pairs wanted, by name.
         schema : bins, categories and label values declared beforehand, in place of those that are learned from the records
-            by the next four. A private release needs one.
-        binning, categorical, hashed : see `FrameEncoder.fit`.
+            by the next five. A private release needs one.
+        binning, categorical, hashed, hash_above : see `FrameEncoder.fit`.
         positive : label value that counts as 1, where the label is not 0/1.
         cross_buckets : tables of pairs with more cells than this are hashed into so many; None for none.
+        before_counting : called with the `Workload` before counting begins; by default it refuses what needs more memory than
+            this machine has.
 
         Raises
         ------
-        DataError : absent column; without a schema also bad label, text in a numeric column, no rows. ConfigError : what the
+        DataError : absent column, too many tables; without a schema also bad label, text in a numeric column, no rows. ConfigError : what the
             schema declares is given beside it.
         """
         how = {"binning": binning, "categorical": categorical, "positive": positive, "hashed": hashed}
-        encoder, x, y, label = encoded(frame, label, features, schema, **how)
-        return cls.from_codes(encoder, encoder.encode(x), y, label, pairs, cross_buckets)
+        encoder, x, y, label = encoded(frame, label, features, schema, hash_above=hash_above, **how)
+        return cls.from_codes(encoder, encoder.encode(x), y, label, pairs, cross_buckets, before_counting)
 
     @classmethod
     def from_codes(
-        cls, encoder: FrameEncoder, codes: np.ndarray, y: np.ndarray, label="label", pairs="all", cross_buckets=None
-    ) -> Self:
+        cls, encoder: FrameEncoder, codes: np.ndarray, y: np.ndarray, label="label", pairs="all", cross_buckets=None,
+        before_counting: Check = within_memory,
+    ) -> Self:  # fmt: skip
         """Aggregate encoded records: codes (n, D) int32, y (n,) in {0, 1}."""
-        return cls.from_batches(encoder, [(codes, y)], label, pairs, cross_buckets)
+        return cls.from_batches(encoder, [(codes, y)], label, pairs, cross_buckets, len(y), before_counting)
 
     @classmethod
-    def from_batches(cls, encoder: FrameEncoder, batches, label="label", pairs="all", cross_buckets=None) -> Self:
-        """Add up tables over batches of (codes, y); memory holds one batch and the tables."""
-        tally = tally_of(encoder, pairs, cross_buckets)
+    def from_batches(
+        cls, encoder: FrameEncoder, batches, label="label", pairs="all", cross_buckets=None, records=0,
+        before_counting: Check = within_memory,
+    ) -> Self:  # fmt: skip
+        """Add up tables over batches of (codes, y); memory holds one batch and the tables. `records`: how many there will be,
+        0 where that is not known; see `workload_of`."""
+        tally = tally_of(encoder, pairs, cross_buckets, records, before_counting)
         for codes, y in batches:
             tally.add(codes, y)
         return cls.from_counts(encoder, tally.counts(), tally, label)
@@ -160,7 +170,9 @@ class ContingencyTables(Observation):
         positive=None,
         missing: Iterable[str] = (),
         hashed: Mapping[str, int] | None = None,
+        hash_above: tuple[int, int] | None = None,
         cross_buckets: int | None = None,
+        before_counting: Check = within_memory,
     ) -> Self:
         """Aggregate a Parquet file too large for memory: one column at a time to fit the encoder, then batch by batch
         to count. Parameters as in `from_records`; `missing`: spellings of a missing value besides null."""
@@ -168,14 +180,16 @@ class ContingencyTables(Observation):
 
         if schema is None:
             records = ParquetRecords(path, named_label(label), features, list(missing))
-            encoder = records.fit(binning or "deciles", categorical, hashed)
+            encoder = records.fit(binning or "deciles", categorical, hashed, hash_above)
             labels = functools.partial(all_labels, positive=positive)
         else:
-            schema.refuse(label, binning=binning, categorical=categorical, positive=positive, hashed=hashed)
+            learned = {"binning": binning, "categorical": categorical, "hashed": hashed, "hash_above": hash_above}
+            schema.refuse(label, positive=positive, **learned)
             encoder = selected(schema.encoder, features)
             records = ParquetRecords(path, schema.label, encoder.names, list(missing))
             labels = schema.labels
-        return cls.from_batches(encoder, records.batches(encoder, labels), records.label, pairs, cross_buckets)
+        n, batches = records.file.metadata.num_rows, records.batches(encoder, labels)
+        return cls.from_batches(encoder, batches, records.label, pairs, cross_buckets, n, before_counting)
 
     # -- using --------------------------------------------------------------------------------------------------
 
@@ -319,11 +333,12 @@ class ContingencyTables(Observation):
 
 def encoded(
     frame: pd.DataFrame, label: str | None, features, schema: Schema | None = None, *, binning=None, categorical=(),
-    positive=None, hashed=None,
+    positive=None, hashed=None, hash_above=None,
 ) -> tuple[FrameEncoder, pd.DataFrame, np.ndarray, str]:  # fmt: skip
     """(encoder, features, labels, name of the label) of records: by a declared schema, or learned from them."""
     if schema is not None:
-        schema.refuse(label, binning=binning, categorical=categorical, positive=positive, hashed=hashed)
+        learned = {"binning": binning, "categorical": categorical, "hashed": hashed, "hash_above": hash_above}
+        schema.refuse(label, positive=positive, **learned)
         encoder = selected(schema.encoder, features)
         present([schema.label, *encoder.names], frame.columns)
         y, kept = schema.labels(frame[schema.label])
@@ -332,7 +347,7 @@ def encoded(
     x = x if features is None else x[present(features, x.columns)]
     if x.empty:
         raise DataError("there are no records to aggregate")
-    return FrameEncoder.fit(x, binning or "deciles", categorical, hashed), x, y, label
+    return FrameEncoder.fit(x, binning or "deciles", categorical, hashed, hash_above), x, y, label
 
 
 def named_label(label: str | None) -> str:
@@ -398,11 +413,20 @@ def present(wanted: Iterable[str], columns) -> list[str]:
     return wanted
 
 
-def tally_of(encoder: FrameEncoder, pairs, cross_buckets: int | None = None) -> Tally:
-    """An empty tally of the tables wanted."""
-    sizes, keys = encoder.sizes, table_keys(encoder.names, pairs)
+def tally_of(
+    encoder: FrameEncoder,
+    pairs,
+    cross_buckets: int | None = None,
+    records: int = 0,
+    before_counting: Check = within_memory,
+) -> Tally:
+    """An empty tally of the tables wanted, after `before_counting` has accepted the work."""
+    sizes = encoder.sizes
     if cross_buckets is not None and cross_buckets < 1:
         raise DataError(f"cross_buckets: must be at least 1, got {cross_buckets}")
+    positions = pairs if isinstance(pairs, str) else [k for k in table_keys(encoder.names, pairs) if len(k) == 2]
+    before_counting(workload_of(sizes, positions, records, cross_buckets))
+    keys = table_keys(encoder.names, pairs)
     large = [k for k in keys if len(k) == 2 and cross_buckets and int(sizes[k[0]]) * int(sizes[k[1]]) > cross_buckets]
     return Tally(sizes, keys, dict.fromkeys(large, cross_buckets))
 

@@ -12,6 +12,7 @@ from cli_calls import run, state
 from samples import PEOPLE_SCHEMA, ROOT, people
 
 from agglearn import __version__
+from agglearn.cli import aggregate
 from agglearn.estimator import Estimator
 from agglearn.evaluation import normalized_log_likelihood
 from agglearn.observations import ContingencyTables
@@ -65,11 +66,12 @@ def test_aggregate_is_what_the_library_does(at, capsys):
     assert run("aggregate", "data.parquet", *how, "--out", "streamed") == 0
     assert ContingencyTables.load("streamed").digest == same.digest
     said = capsys.readouterr().out.splitlines()
-    assert len(said) == 4
+    assert len(said) == 5
     assert said[0].startswith("streamed: 300 records, ")
     assert "age (10 bins), job (3 categories), home (2 categories and missing), zone (3 categories)" in said[1]
-    assert said[2].startswith("10 tables, ")
-    assert "smallest cell" in said[3]
+    assert said[2] == "taken for numbers, in bins: age"
+    assert said[3].startswith("10 tables, ")
+    assert "smallest cell" in said[4]
 
 
 @pytest.mark.parametrize("mechanism", ["gaussian", "discrete_laplace"])
@@ -270,3 +272,68 @@ def test_compressed_files(at):
     assert ContingencyTables.load("t").digest == ContingencyTables.load("tables").digest
     Path("bad.csv.gz").write_text("a,y\n")
     assert run("aggregate", "bad.csv.gz", "--label", "y", "--out", "u") == 1
+
+
+# -- columns of codes, and of many values -----------------------------------------------------------------------------
+
+
+def codes(n: int = 400) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    columns = {f"C{i}": rng.integers(0, 40 * i, n) for i in range(1, 15)}
+    columns |= {"price": rng.random(n), "account": 7 * np.arange(n), "store_id": rng.integers(0, 3, n)}
+    columns |= {"hash": rng.integers(1 << 60, 1 << 62, n), "zone": [f"0{k}" for k in rng.integers(1, 9, n)]}
+    return pd.DataFrame(columns | {"y": rng.integers(0, 2, n)})
+
+
+def test_columns_taken_for_numbers_are_named(at, capsys):
+    codes().to_csv("codes.csv", index=False)
+    assert run("aggregate", "codes.csv", "--label", "y", "--pairs", "none", "--out", "t") == 0
+    told = capsys.readouterr()
+    names = [*(f"C{i}" for i in range(1, 15)), "price", "account", "store_id", "hash", "zone"]
+    assert f"taken for numbers, in bins: {', '.join(names)}\n" in told.out
+    warned = {line.split("'")[1]: line for line in told.err.splitlines()}
+    assert set(warned) == {"account", "store_id", "hash", "zone"}
+    assert all(line.startswith("agglearn: warning: column ") and "--categorical" in line for line in warned.values())
+    assert "above 2^53" in warned["hash"]
+    assert "begin with zeros" in warned["zone"]
+    assert "hardly ever repeat" in warned["account"]
+    assert "its name" in warned["store_id"]
+
+
+@pytest.mark.parametrize("file", ["codes.csv", "codes.parquet"])
+def test_patterns_and_hashing_of_all_large_columns(at, capsys, file):
+    frame = codes()
+    frame.to_csv("codes.csv", index=False)
+    frame.to_parquet("codes.parquet")
+    how = ["--label", "y", "--pairs", "none", "--features", "C*,price", "--categorical", "C*"]
+    assert run("aggregate", file, *how, "--hash-above", "200:50", "--out", "t") == 0
+    many = [f"C{i}" for i in range(1, 15) if frame[f"C{i}"].nunique() > 200]
+    assert 0 < len(many) < 14
+    assert f"hashed: {', '.join(many)}\n" in capsys.readouterr().out
+    each = [part for name in many for part in ("--hash", f"{name}:50")]
+    assert run("aggregate", file, *how, *each, "--out", "u") == 0
+    assert ContingencyTables.load("t").digest == ContingencyTables.load("u").digest
+    assert run("aggregate", file, *how, "--hash", "C1?:50", "--out", "v") == 0
+    assert ContingencyTables.load("v").encoder.sizes.tolist()[9:14] == [50] * 5
+    assert run("aggregate", file, "--label", "y", "--pairs", "none", "--features", "*", "--out", "w") == 0
+    assert "y" not in ContingencyTables.load("w").names
+    capsys.readouterr()
+    for wrong, words in {"--hash=C*:none": "'none' is not a number of buckets", "--hash=D*:5": "no feature 'D*'",
+                         "--hash-above=1000": "'1000' is not VALUES:BUCKETS", "--categorical=D*": "no column 'D*'"}.items():  # fmt: skip
+        assert run("aggregate", file, "--label", "y", wrong, "--out", "x") == 2
+        assert words in capsys.readouterr().err
+
+
+def test_a_long_count_is_announced_and_a_large_one_is_refused(at, capsys, monkeypatch):
+    wide = pd.DataFrame(np.random.default_rng(0).integers(0, 9, (5, 3000))).add_prefix("f").assign(y=[0, 1, 0, 1, 1])
+    wide.to_csv("wide.csv", index=False)
+    assert run("aggregate", "wide.csv", "--label", "y", "--memory", "0.5", "--out", "t") == 1
+    told = capsys.readouterr()
+    assert "4,501,500 tables take about" in told.err
+    assert "more than the 500 MB that are allowed; use fewer features" in told.err
+    assert not Path("t").exists()
+    monkeypatch.setattr(aggregate, "LONG", 0)
+    how = ["--label", "y", "--positive", "yes", "--missing", "?"]
+    assert run("aggregate", "data.csv", *how, "--memory", "1", "--out", "t") == 0
+    assert capsys.readouterr().out.startswith("t: 10 tables take about")
+    assert run("aggregate", "data.csv", *how, "--memory", "1e-6", "--out", "u") == 1

@@ -1,0 +1,71 @@
+"""Whether the numbers of a column look like names: identifiers, postcodes, hashes."""
+
+import re
+import warnings
+
+import numpy as np
+import pandas as pd
+from pandas.api.types import is_float_dtype, is_numeric_dtype
+
+from agglearn.errors import LooksLikeCodes
+
+EXACT = 2**53  # largest whole number up to which floating-point numbers tell all whole numbers apart
+LEAST = 20  # records from which on repetition is judged
+SAMPLE = 1000  # records that are looked at first
+NAME = re.compile(
+    r"(?i:(?:^|[\W_])(?:id|ids|uid|uuid|code|key|zip|zipcode|postcode|isbn|sku))$|[a-z](?:Id|ID|Code|Key|Zip)$"
+)
+LEADING_ZERO = r"-?0\d"
+
+
+def warn_of_codes(column: pd.Series, values: np.ndarray) -> None:
+    """Warn where the numbers of a column that is to be binned look like names.
+
+    Parameters
+    ----------
+    column : as it came. values : (n,) its numbers, NaN where missing.
+    """
+    known = values[~np.isnan(values)]
+    if not len(known) or (known != np.floor(known)).any():
+        return
+    if why := _sign(column, known):
+        warnings.warn(
+            f"column {column.name!r} was taken for numbers and binned, but {why}; if its numbers are names, make it categorical "
+            "(--categorical) or hash it (--hash)",
+            LooksLikeCodes,
+            stacklevel=4,
+        )
+
+
+def _sign(column: pd.Series, known: np.ndarray) -> str:
+    """What tells that whole numbers are names; empty where nothing does."""
+    if np.abs(known).max() > EXACT:
+        return "it has whole numbers above 2^53, some of which bins cannot tell apart"
+    if not is_numeric_dtype(column.dtype) and column.dropna()[: 10 * SAMPLE].astype(str).str.match(LEADING_ZERO).any():
+        return "some of its numbers begin with zeros"
+    if NAME.search(str(column.name)):
+        return "its name is that of a code"
+    if len(known) >= 5 * LEAST and hardly_repeats(known):
+        return "its whole numbers hardly ever repeat"
+    return ""
+
+
+def hardly_repeats(known: np.ndarray) -> bool:
+    """Whether numbers (n,) are whole and hardly ever repeat, as account numbers do."""
+    if len(known) < LEAST or (known != np.round(known)).any():
+        return False
+    return all(len(np.unique(part)) >= 0.9 * len(part) for part in (known[:SAMPLE], known))
+
+
+def warn_of_lost_digits(column: pd.Series) -> None:
+    """Warn where categories came as floating-point numbers so large that whole numbers have become one."""
+    if not is_float_dtype(column.dtype):
+        return
+    values = column.to_numpy(dtype=float, na_value=np.nan)
+    if (np.abs(values[np.isfinite(values)]) > EXACT).any():
+        warnings.warn(
+            f"column {column.name!r} came as floating-point numbers above 2^53, where codes that differ become one; read it as "
+            "text or as whole numbers (Int64)",
+            LooksLikeCodes,
+            stacklevel=4,
+        )
