@@ -181,6 +181,9 @@ def test_a_column_with_empty_fields_in_one_of_two_files(tmp_path):
         (pd.DataFrame({"a": ["x", "z"], "y": [0, 1]}), "b"),
     ):
         frame.to_parquet(tmp_path / f"{name}.parquet")
+    pd.DataFrame({"a": [None, None], "y": [0, 1]}).to_parquet(tmp_path / "empty.parquet")
+    Tabular.of(LABEL).parse({n: tmp_path / n for n in ("a.parquet", "empty.parquet")}, tmp_path / "two")
+    assert RecordStore.open(tmp_path / "two").features().a.notna().tolist() == [True, True, False, False]
     files = {n: tmp_path / n for n in ("a.parquet", "b.parquet")}
     with pytest.raises(DataError, match="column 'a' holds text in one file and numbers in another"):
         Tabular.of(LABEL).parse(files, tmp_path / "two")

@@ -1,5 +1,6 @@
 """Records from text or Parquet files, and from data sets inside installed packages."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -37,8 +38,11 @@ class Tabular(Stored):
         """The files with columns that are text in one of them, for an empty field or a word, read as text in all."""
         if self.entry.get("format", {}).get("combine") == "columns":
             return frames
-        numeric = {c: {is_numeric_dtype(f[c]) for f in frames.values() if c in f} for f in frames.values() for c in f}
-        if mixed := [c for c, kinds in numeric.items() if len(kinds) > 1]:
+        kinds = defaultdict(set)  # of each column, whether it holds numbers, in the files where it holds anything
+        for f in frames.values():
+            for c in f:
+                kinds[c] |= {is_numeric_dtype(f[c])} if f[c].notna().any() else set()
+        if mixed := [c for c, found in kinds.items() if len(found) > 1]:
             return {name: self._read(files[name], mixed) for name in frames}
         return frames
 
