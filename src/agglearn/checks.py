@@ -6,6 +6,7 @@ Followed code is read, not imported (`agglearn.signatures`). A class outside it 
 import importlib
 import inspect
 import reprlib
+import typing
 from collections.abc import Iterator, Mapping
 
 from agglearn import settings, signatures, source
@@ -148,6 +149,10 @@ def _check_build(route: dict, file: str, place: str) -> None:
     if not source.find_function(dotted):
         raise ConfigError(f"{file}: {place}.function: there is no function {dotted!r}; there are those of {RULES}")
     declared = signatures.parameters(dotted)
+    needed = declared and typing.is_typeddict(declared["inputs"].hint) and settings.parameters(declared["inputs"].hint)
+    if needed:
+        declared_inputs = {name: Parameter() for name in needed}
+        refuse(keys_at_fault(dotted, declared_inputs, route["inputs"], f"{place}.inputs"), file)
     declared = declared and {k: p for k, p in declared.items() if k not in ("inputs", "out")}
     refuse(keys_at_fault(dotted, declared, route.get("params", {}), f"{place}.params"), file)
     for name, given in route["inputs"].items():
@@ -191,10 +196,10 @@ def _axes(value, place: str) -> Iterator[Fault]:
     """Grids that hold nothing, at any depth."""
     for key, part in value.items() if isinstance(value, dict) else enumerate(value if isinstance(value, list) else ()):
         here = f"{place}.{key}" if place else str(key)
-        if isinstance(value, dict) and set(value) == {"grid"}:
+        if isinstance(value, dict) and key == "grid":
             for at, axis in READING.variants(part, here):
                 if not isinstance(axis, list) or not axis:
-                    yield at, f"{reprlib.repr(axis)} is not allowed; a grid is a list of at least one value"
+                    yield at, READING.misplaced(axis, "a list of at least one value")
         yield from _axes(part, here)
 
 

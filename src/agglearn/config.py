@@ -50,7 +50,7 @@ def load(base, overrides: dict | None = None) -> dict:
     base = Path(base)
     overrides = dict(overrides or {})
     layered = {k: _mapping(overrides.pop(k), "the command line", k) for k in LAYERS if k in overrides}
-    config = merged(read_mapping(base / "config/config.yaml"), overrides)
+    config = merged(read_mapping(base / "config/config.yaml"), overrides, "config/config.yaml")
     validate(config, base, "config", "config/config.yaml")
     _check_folders(config, base)
     for folder in config["code"]:
@@ -61,7 +61,7 @@ def load(base, overrides: dict | None = None) -> dict:
     config["references"] = read_mapping(base / "config/references.yaml")
     validate(config["references"], base, "references", "config/references.yaml")
     named = _experiments(config, base, layered.get("experiments", {}))
-    claims = merged(read_mapping(base / "config/claims.yaml"), layered.get("claims", {}))
+    claims = merged(read_mapping(base / "config/claims.yaml"), layered.get("claims", {}), "config/claims.yaml")
     config["claims"] = {k: v for k, v in claims.items() if v is not None}
     for name, claim in config["claims"].items():
         check_claim(claim, name, base, config, named)
@@ -104,7 +104,7 @@ def _experiments(config: dict, base: Path, layered: dict) -> dict[str, checks.Na
     """Put the checked experiments into the configuration; gives what the results of each have."""
     folder = "config/experiments"
     files = {p.stem: read_yaml(p) for p in sorted((base / folder).glob("*.yaml"))}
-    raw = merged(files, layered)
+    raw = merged(files, layered, folder)
     whole = {name: extended(name, raw, folder) for name in raw}
     changed = {n for n in whole if n in files and n in layered}
     shipped = {n: extended(n, files, folder) for n in changed if isinstance(files[n], dict)}
@@ -189,14 +189,24 @@ def typed(value):
         return value
 
 
-def merged(under, over):
-    """`over` laid over `under`, mapping by mapping; a null in `over` removes the key."""
+def merged(under, over, file: str | None = None, place: str = ""):
+    """`over` laid over `under`, mapping by mapping; a null in `over` removes the key.
+
+    Raises
+    ------
+    ConfigError : with a `file` that errors name, where there is no key to remove.
+    """
     if not (isinstance(under, dict) and isinstance(over, dict)):
         return over
     out = {k: v for k, v in under.items() if not (k in over and over[k] is None)}
     for key, value in over.items():
+        here = f"{place}.{key}" if place else str(key)
         if value is not None:
-            out[key] = merged(out[key], value) if key in out else value
+            out[key] = merged(out[key], value, file, here) if key in out else value
+        elif file and key not in under:
+            raise ConfigError(
+                f"{file}: {here}: there is no {key!r} to remove{meant(key, under)}; there are {', '.join(under)}"
+            )
     return out
 
 
@@ -209,7 +219,8 @@ def extended(name: str, raw: dict, folder: str, seen=()):
     check_name(e["extends"], raw, file, "extends")
     if name in seen:
         raise ConfigError(f"{file}: extends: goes in a circle: {' → '.join([*seen, name])}")
-    return merged(extended(e["extends"], raw, folder, (*seen, name)), {k: v for k, v in e.items() if k != "extends"})
+    under, over = extended(e["extends"], raw, folder, (*seen, name)), {k: v for k, v in e.items() if k != "extends"}
+    return merged(under, over, file)
 
 
 def essence(entry: dict) -> dict:
@@ -224,7 +235,7 @@ def _datasets(base: Path, over) -> dict:
     """Entries of `config/datasets/` with `over` laid over them; every file stands by itself."""
     folder = "config/datasets"
     files = {p.stem: read_yaml(p) for p in sorted((base / folder).glob("*.yaml"))}
-    raw = merged(_expanded(files, folder), _expanded(over, folder))
+    raw = merged(_expanded(files, folder), _expanded(over, folder), folder)
     for name in raw:
         _check_free(name, folder)
     return {name: extended(name, raw, folder) for name in raw}
@@ -260,10 +271,13 @@ def _check_folders(config: dict, base: Path) -> None:
 
 
 def _expanded(entries: dict, folder: str) -> dict:
-    try:
-        return {name: expanded(entry) for name, entry in entries.items()}
-    except ConfigError as error:
-        raise ConfigError(f"{folder}: {error}") from None
+    out = {}
+    for name, entry in entries.items():
+        try:
+            out[name] = expanded(entry)
+        except ConfigError as error:
+            raise ConfigError(f"{folder}/{name}.yaml: {error}") from None
+    return out
 
 
 # -- schemas ----------------------------------------------------------------------------------------------------------
@@ -316,8 +330,8 @@ def _say(error, where) -> str:
     if error.validator == "required":
         lacking = next(k for k in error.validator_value if k not in error.instance)
         return f"{place}: key {lacking!r} is missing"
-    if error.validator is None:  # a key that the kind beside it makes no use of
-        return f"{place}: the key is not allowed here"
+    if error.validator == "not":
+        return f"{place}: the key is not allowed here; its kind or predicate makes no use of it"
     if error.validator == "uniqueItems":
         twice = next(v for v in error.instance if error.instance.count(v) > 1)
         return f"{place}: {twice!r} stands twice; name it once"

@@ -36,12 +36,27 @@ def _each(files: dict) -> dict:
     for name, file in files.items():
         rows = _rows(file.get("each")) if isinstance(file, dict) else None
         body = {k: v for k, v in file.items() if k != "each"} if rows else file
+        _check_variables(name, body, rows or [])
         for row in rows or [{}]:
             whole = _filled(name, row)
             if whole in out:
                 raise ConfigError(f"the file {whole!r} is named twice; its name needs a {{variable}} of `each`")
             out[whole] = _filled(body, row)
     return out
+
+
+def _check_variables(name: str, body, rows: list[dict]) -> None:
+    """Every row has the same variables, and each of them stands in the file's name or below it."""
+    used = set(VARIABLE.findall(f"{name} {body}"))
+    for i, row in enumerate(rows):
+        if unused := [v for v in row if v not in used]:
+            raise ConfigError(
+                f"files.{name}.each: the variable {unused[0]!r} is used nowhere; used are {', '.join(sorted(used)) or 'none'}"
+            )
+        if differing := set(rows[0]) ^ set(row):
+            raise ConfigError(
+                f"files.{name}.each.{i}: the variable {min(differing)!r} is not in all rows; every row needs the same"
+            )
 
 
 def _rows(each) -> list[dict] | None:

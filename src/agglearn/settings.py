@@ -84,6 +84,7 @@ NonNegative = Annotated[float, Range(0)]
 Positive = Annotated[float, Range(0, open="low")]
 Share = Annotated[float, Range(0, 1)]  # of something, all and nothing included
 Part = Annotated[float, Range(0, 1, open="both")]  # neither all nor nothing
+Damping = Annotated[float, Range(0, 1, open="low")]  # share of a step that is taken
 
 
 class Built:
@@ -292,7 +293,8 @@ def _contains(hint, value) -> bool:
     base = typing.get_origin(hint) or hint
     if base in (list, tuple):
         return hasattr(value, "__iter__") and not isinstance(value, str | Mapping)
-    return isinstance(value, Mapping) and (base is dict or isinstance(base, type))
+    plain = (int, float, str, bool, types.NoneType, Annotated)
+    return isinstance(value, Mapping) and isinstance(base, type) and base not in plain
 
 
 def _within(value, hint, place: str, reading: Runtime) -> Iterator[Fault]:

@@ -115,8 +115,8 @@ WRONG = {
     ),
     "one name for two files": (
         "datasets/adult",
-        put("files", "p.csv", {"sha256": "unknown", "each": {"state": ["al", "ak"]}}),
-        ["config/datasets: the file 'p.csv' is named twice"],
+        put("files", "p.csv", {"sha256": "unknown", "path": "{state}", "each": {"state": ["al", "ak"]}}),
+        ["config/datasets/adult.yaml: the file 'p.csv' is named twice"],
     ),
     "route kind": (
         "datasets/bank",

@@ -46,7 +46,7 @@ def test_inputs_of_a_build_below_a_pattern():
 
 def test_two_files_of_one_name():
     with pytest.raises(ConfigError, match=r"'p' is named twice.*variable"):
-        expanded({"files": {"p": {"each": {"state": ["al", "ak"]}}}})
+        expanded({"files": {"p": {"each": {"state": ["al", "ak"]}, "path": "{state}"}}})
 
 
 @pytest.mark.parametrize("entry", [None, 3, {}, {"files": 3}, {"files": {"a": None, "b": {"each": 3, "routes": [4]}}}])

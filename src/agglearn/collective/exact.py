@@ -5,6 +5,7 @@ enumerated once; messages between node tables are maxima or sums over the edge t
 """
 
 from math import comb
+from typing import Literal
 
 import numpy as np
 from scipy.special import gammaln, logsumexp
@@ -12,11 +13,20 @@ from scipy.special import gammaln, logsumexp
 from agglearn.collective.problem import Problem
 from agglearn.collective.results import Inference
 from agglearn.errors import DataError
+from agglearn.settings import Count
 
 MOST_TABLES = 6_000_000
 
 
-def infer_exact(model, counts, population_size, *, trace=False, kind="map", max_tables=MOST_TABLES):
+def infer_exact(
+    model,
+    counts,
+    population_size,
+    *,
+    trace=False,
+    kind: Literal["map", "marginals"] = "map",
+    max_tables: Count = MOST_TABLES,
+):
     """The most probable tables (`kind="map"`) or their posterior mean (`kind="marginals"`), integer tables only.
 
     details : `log_evidence`, log p(y) (for `marginals`), or `log_posterior`, log p(n) p(y | n) at the maximum.

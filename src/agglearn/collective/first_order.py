@@ -8,9 +8,12 @@ sub-gradient. What they return is the last belief propagation, which is feasible
 import numpy as np
 
 from agglearn.collective.problem import Point, Problem
+from agglearn.settings import Count, Damping, NonNegative, Positive
 
 
-def nlbp_feasible(problem: Problem, damping=0.1, tol=1e-8, max_iter=2000, record=None) -> Point:
+def nlbp_feasible(
+    problem: Problem, damping: Damping = 0.1, tol: NonNegative = 1e-8, max_iter: Count = 2000, record=None
+) -> Point:
     """z ← (1 − α) z + α BP(θ − ∇ℓ(z)) with α = `damping`; every z is feasible (Algorithm 2).
 
     Stops when the gap is small and z hardly differs from the result of belief propagation.
@@ -32,7 +35,9 @@ def nlbp_feasible(problem: Problem, damping=0.1, tol=1e-8, max_iter=2000, record
     return point
 
 
-def bethe_rda(problem: Problem, beta=0.0, tol=1e-8, max_iter=2000, record=None) -> Point:
+def bethe_rda(
+    problem: Problem, beta: NonNegative = 0.0, tol: NonNegative = 1e-8, max_iter: Count = 2000, record=None
+) -> Point:
     """λ = t / (β + t) times the mean of all gradients so far (Algorithm 3); `beta` is β_t, the same in every step."""
     point, mean = problem.at(np.zeros(problem.size)), np.zeros(problem.size)
     for t in range(1, max_iter + 1):
@@ -45,7 +50,9 @@ def bethe_rda(problem: Problem, beta=0.0, tol=1e-8, max_iter=2000, record=None) 
     return point
 
 
-def mirror_descent(problem: Problem, step=1.0, tol=1e-8, max_iter=2000, record=None) -> Point:
+def mirror_descent(
+    problem: Problem, step: Positive = 1.0, tol: NonNegative = 1e-8, max_iter: Count = 2000, record=None
+) -> Point:
     """λ ← (λ + η_t ∇ℓ(z)) / (1 + η_t) with η_t = `step` / √t (eq. A.2; ∇φ(z) is −λ there)."""
     point = problem.at(np.zeros(problem.size))
     for t in range(1, max_iter + 1):
@@ -58,7 +65,14 @@ def mirror_descent(problem: Problem, step=1.0, tol=1e-8, max_iter=2000, record=N
     return point
 
 
-def accelerated_rda(problem: Problem, beta=0.0, lipschitz=1.0, tol=1e-8, max_iter=2000, record=None) -> Point:
+def accelerated_rda(
+    problem: Problem,
+    beta: NonNegative = 0.0,
+    lipschitz: Positive = 1.0,
+    tol: NonNegative = 1e-8,
+    max_iter: Count = 2000,
+    record=None,
+) -> Point:
     """Weights t/2 on the gradients, A_t = t(t + 1)/4, λ = A_t / (A_t + β + L′) times their mean (eq. A.4).
 
     L′ bounds the curvature of the loss relative to that of −H_B. It has no bound for Poisson noise: it starts at `lipschitz`

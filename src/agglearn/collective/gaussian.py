@@ -12,11 +12,21 @@ from scipy.linalg import lstsq
 from agglearn.collective.problem import Problem
 from agglearn.collective.results import Inference, Recorder
 from agglearn.errors import DataError, NotAvailable
+from agglearn.settings import Count, Damping, NonNegative
 
 POINTS, WIDTH = 48, 8.0
 
 
-def infer_gaussian(model, counts, population_size, *, trace=False, max_iter=30, damping=0.7, tol=1e-4):
+def infer_gaussian(
+    model,
+    counts,
+    population_size,
+    *,
+    trace=False,
+    max_iter: Count = 30,
+    damping: Damping = 0.7,
+    tol: NonNegative = 1e-4,
+):
     """Posterior mean under the Gaussian approximation.
 
     Node counts of chains only. max_iter, tol, damping : of expectation propagation; it stops when means change by less than

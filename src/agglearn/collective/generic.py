@@ -16,6 +16,7 @@ from agglearn.collective.problem import Problem
 from agglearn.collective.results import Inference
 from agglearn.errors import AgglearnError, NotAvailable, Stopped
 from agglearn.optional import require
+from agglearn.settings import Count, Positive
 
 UNIT = 1000.0  # entries that a node table adds up to inside Clarabel; with shares of one it breaks on more problems
 
@@ -69,7 +70,9 @@ class Layout:
         return sparse.csr_matrix((np.ones(len(hit)), (hit, column[hit])), (len(cells), len(self.at) + len(self.node)))
 
 
-def infer_cvxpy(model, counts, population_size, *, trace=False, tol=1e-8, time_limit=None):
+def infer_cvxpy(
+    model, counts, population_size, *, trace=False, tol: Positive = 1e-8, time_limit: Positive | None = None
+):
     """Clarabel, an interior point method on exponential cones, through CVXPY.
 
     time_limit : seconds after which the solver stops.
@@ -114,7 +117,16 @@ def infer_cvxpy(model, counts, population_size, *, trace=False, tol=1e-8, time_l
     return _result(problem, at, x.value / UNIT, asked.solver_stats.num_iters)
 
 
-def infer_ipopt(model, counts, population_size, *, trace=False, tol=1e-8, time_limit=None, max_iter=500):
+def infer_ipopt(
+    model,
+    counts,
+    population_size,
+    *,
+    trace=False,
+    tol: Positive = 1e-8,
+    time_limit: Positive | None = None,
+    max_iter: Count = 500,
+):
     """IPOPT, a primal-dual interior point method, with exact derivatives from CasADi.
 
     time_limit : seconds after which the solver stops. max_iter : iterations after which it stops.

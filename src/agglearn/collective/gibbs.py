@@ -13,12 +13,21 @@ from agglearn.collective.results import Inference, Recorder
 from agglearn.errors import DataError, NotAvailable
 from agglearn.seeds import draw_seed
 from agglearn.seeds import seed as seed_of
+from agglearn.settings import Count, Share
 
 KINDS = {"Poisson": 1, "Gaussian": 2, "Laplace": 3, "Exact": 4}
 
 
 def infer_gibbs(
-    model, counts, population_size, *, trace=False, n_moves=1_000_000, burn_in=0.2, stages=20, random_state=None
+    model,
+    counts,
+    population_size,
+    *,
+    trace=False,
+    n_moves: Count = 1_000_000,
+    burn_in: Share = 0.2,
+    stages: Count = 20,
+    random_state=None,
 ):
     """Mean of the tables over `n_moves` moves, after a share `burn_in` that does not count.
 

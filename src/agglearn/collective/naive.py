@@ -6,11 +6,21 @@ from agglearn.collective import kernels
 from agglearn.collective.gibbs import evidence
 from agglearn.collective.problem import Problem
 from agglearn.collective.results import Inference, Recorder
+from agglearn.settings import Count, Damping, NonNegative
 
 KINDS = {"Poisson": 1, "Gaussian": 2, "Laplace": 3}
 
 
-def infer_naive(model, counts, population_size, *, trace=False, damping=0.1, tol=1e-6, max_iter=2000):
+def infer_naive(
+    model,
+    counts,
+    population_size,
+    *,
+    trace=False,
+    damping: Damping = 0.1,
+    tol: NonNegative = 1e-6,
+    max_iter: Count = 2000,
+):
     """Rounds of the naive schedule; messages and tables are damped by `damping` (Heskes 2003).
 
     Stops when the tables violate consistency (eq. 2.5) and change by less than `tol` · M · N in a round.

@@ -108,6 +108,11 @@ class Census(Stored):
         for state, puma, region in zip(places["state"], places["puma"], places["region"], strict=True):
             home[state + puma] = region
         found = {n: p for n, p in sorted(files.items()) if n.startswith(f"{self.persons}/")}
+        for start in self.scales:
+            if not any(Path(n).name.startswith(start) for n in found):
+                raise DataError(
+                    f"scales: the name of no person file starts with {start!r}; there are {', '.join(found)[:200]}"
+                )
         scale = lambda name: next((v for k, v in self.scales.items() if Path(name).name.startswith(k)), 1.0)  # noqa: E731
         tables = {n: read_persons(p, home, scale(n)) for n, p in found.items()}
         if not tables:

@@ -1,6 +1,7 @@
 """Files of the Census Bureau in the form in which the loaders read them."""
 
 from pathlib import Path
+from typing import TypedDict
 
 import pandas as pd
 import pyarrow as pa
@@ -8,7 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from agglearn.datasets.builds.inputs import Inputs, name_of, only, opened
+from agglearn.datasets.builds.inputs import Inputs, Source, name_of, only, opened
 from agglearn.errors import DataError
 
 CODES = {"SERIALNO": 0, "STATE": 2, "PUMA": 5}  # names of things, not numbers, with their width
@@ -44,7 +45,14 @@ def person_columns(inputs: Inputs, out: Path, columns: list[str]) -> None:
     pq.write_table(table, out, compression="zstd")
 
 
-def puma_counties(inputs: Inputs, out: Path, puma: str, county: str) -> None:
+class TractsAndCounties(TypedDict):
+    """Files of the Census Bureau: PUMA of each tract, and names of the counties."""
+
+    tracts: Source
+    counties: Source
+
+
+def puma_counties(inputs: TractsAndCounties, out: Path, puma: str, county: str) -> None:
     """Write which PUMAs and counties overlap, as `agglearn.datasets.census.read_crosswalk` reads it.
 
     A PUMA and a county overlap where they share a census tract. The file has neither populations nor shares.

@@ -1,0 +1,158 @@
+"""Every key of every shipped YAML file, misspelt in turn, is refused in one line that names the file and the key.
+
+Exempt are names that an author chooses freely: of methods and observations, of claims, of files and build inputs, of columns.
+What refers to such a name elsewhere is refused where it is misspelt, see `test_planted_settings.py`.
+"""
+
+import copy
+import re
+import shutil
+
+import pytest
+from samples import ROOT
+
+from agglearn import checks, config
+from agglearn.config import _expanded, extended, load, read_yaml
+from agglearn.errors import ConfigError
+
+CONFIG = ROOT / "config"
+
+
+def names(folder: str) -> list[str]:
+    return sorted(p.stem for p in (CONFIG / folder).glob("*.yaml"))
+
+
+def paths(value, at=()):
+    """The path of every key at every depth."""
+    for key, part in value.items() if isinstance(value, dict) else enumerate(value if isinstance(value, list) else ()):
+        if isinstance(value, dict):
+            yield (*at, key)
+        yield from paths(part, (*at, key))
+
+
+def misspelt(content: dict, path: tuple):
+    """(the content with the last key of the path misspelt, the wrong key)."""
+    content = copy.deepcopy(content)
+    *before, key = path
+    inner = content
+    for step in before:
+        inner = inner[step]
+    wrong = f"{key}{str(key)[-1]}"
+    items = [(wrong if k == key else k, v) for k, v in inner.items()]
+    inner.clear()
+    inner.update(items)
+    return content, wrong
+
+
+def accepted(content: dict, check, free=lambda path: False, file: str = "") -> list[str]:
+    """Keys of the content that may be misspelt, or whose refusal does not name them."""
+    out = []
+    for path in paths(content):
+        if free(path):
+            continue
+        changed, wrong = misspelt(content, path)
+        try:
+            check(changed)
+            out.append(".".join(map(str, path)))
+        except ConfigError as error:
+            line = str(error)
+            named = wrong in line or re.search(
+                rf"['`{{]{path[-1]}['`}}]", line
+            )  # a key that is needed is named as missing
+            if not (named and file in line and "\n" not in line):
+                out.append(f"{'.'.join(map(str, path))}: {line}")
+    return out
+
+
+def shortened(value):
+    """An entry with few of the files that a pattern stands for: two, and those whose variables are others."""
+    if isinstance(value, list):
+        return [shortened(v) for v in value]
+    if not isinstance(value, dict):
+        return value
+    out = {k: shortened(v) for k, v in value.items()}
+    each = out.get("each")
+    if isinstance(each, dict):
+        out["each"] = {k: v[:2] for k, v in each.items()}
+    if isinstance(each, list):
+        out["each"] = each[:2] + [row for row in each[2:] if set(row) != set(each[0])]
+    return out
+
+
+@pytest.fixture(scope="module")
+def shipped() -> dict:
+    return load(ROOT)
+
+
+@pytest.fixture(scope="module")
+def files() -> dict:
+    return {name: read_yaml(CONFIG / f"experiments/{name}.yaml") for name in names("experiments")}
+
+
+def free_in_experiments(path) -> bool:
+    return (len(path) == 2 and path[0] in ("methods", "observe")) or (
+        len(path) > 2 and path[-2] in ("hashed", "ranges")
+    )
+
+
+@pytest.mark.parametrize("name", names("experiments"))
+def test_experiments(name, files, shipped):
+    def check(content):
+        e = extended(name, {**files, name: content}, "config/experiments")
+        config.check_experiment(e, name, ROOT, shipped["datasets"])
+
+    check(files[name])
+    assert accepted(files[name], check, free_in_experiments, f"config/experiments/{name}.yaml") == []
+
+
+@pytest.mark.parametrize("name", names("datasets"))
+def test_datasets(name, shipped):
+    entries = {n: read_yaml(CONFIG / f"datasets/{n}.yaml") for n in names("datasets")}
+
+    def check(content):
+        raw = {n: shortened(content if n == name else entries[n]) for n in needed}
+        whole = _expanded(raw, "config/datasets")
+        config.check_dataset(extended(name, whole, "config/datasets"), name, ROOT, shipped["datasets"])
+
+    needed = {name, entries[name].get("extends", name)}
+    check(entries[name])
+    assert (
+        accepted(entries[name], check, lambda p: p[-2:-1] in (("files",), ("inputs",), ("scales",)), "config/datasets")
+        == []
+    )
+
+
+def test_claims(shipped):
+    claims = read_yaml(CONFIG / "claims.yaml")
+    named = {n: checks.Named(e) for n, e in shipped["experiments"].items()}
+    for name, claim in claims.items():
+        assert (
+            accepted(claim, lambda c, n=name: config.check_claim(c, n, ROOT, shipped, named), file="config/claims.yaml")
+            == []
+        )
+
+
+def test_the_configuration_and_the_references():
+    for file, free in (("config", lambda p: False), ("references", lambda p: len(p) == 2)):
+        content = read_yaml(CONFIG / f"{file}.yaml")
+        assert (
+            accepted(content, lambda c, f=file: config.validate(c, ROOT, f, f"config/{f}.yaml"), free, f"{file}.yaml")
+            == []
+        )
+
+
+def test_the_quick_look(tmp_path):
+    """A small copy of the project: what the quick look lays over the files, and nothing else."""
+    over = read_yaml(CONFIG / "quick.yaml")
+    shutil.copytree(ROOT / "workflow/schemas", tmp_path / "workflow/schemas")
+    shutil.copytree(CONFIG, tmp_path / "config", ignore=lambda folder, found: [])
+    for path in (tmp_path / "config/experiments").glob("*.yaml"):
+        if path.stem not in {*over["run"], "proportions_adult"}:  # which another one extends
+            path.unlink()
+    used = {d for n in over["run"] for d in read_yaml(CONFIG / f"experiments/{n}.yaml")["datasets"]}
+    for path in (tmp_path / "config/datasets").glob("*.yaml"):
+        if path.stem not in {*used, "fair", "adult", "anes96", "adkdd21"}:
+            path.unlink()
+    (tmp_path / "config/claims.yaml").write_text("{}")
+    load(tmp_path, copy.deepcopy(over))
+    assert accepted(over, lambda changed: load(tmp_path, changed)) == []
