@@ -36,7 +36,7 @@ quick reproduce: $(READY)
 retry: $(READY)
 	@again=$$($(BIN)/python -m agglearn.reporting.outcome $(RESULTS)); \
 	if [ -z "$$again" ]; then echo "agglearn: nothing to try again"; \
-	else $(MAKE) reproduce ARGS="$(ARGS) --forcerun $$(echo $$again)"; fi
+	else AGGLEARN_RETRY=1 $(MAKE) reproduce ARGS="$(ARGS) --forcerun $$(echo $$again)"; fi
 
 test: $(READY)
 	@$(BIN)/python -m pytest -n logical --maxprocesses 4 --dist worksteal $(ARGS)

@@ -1,18 +1,16 @@
 """From public data to the papers' tables: fetch, prepare, observe, fit, render, track, judge, site, conclude."""
 
-import atexit
 import sys
 from pathlib import Path
 
 BASE = Path(workflow.basedir)
 sys.path.insert(0, str(BASE / "src"))
 
-from agglearn import lock, machine, memory, nursery, products
+from agglearn import memory, nursery, products
 from agglearn.config import load, merged, typed
 from agglearn.errors import ConfigError
 from agglearn.plan import Plan
 from agglearn.reporting import progress
-from agglearn.reporting.outcome import at_end, at_start
 from agglearn.scales import scale_folder
 
 try:
@@ -25,22 +23,13 @@ except ConfigError as error:
 R = config["results"]  # of all scales: data, finished runs, logs
 S = config["scale_folder"]  # of this scale: what is observed, measured, rendered
 
-if workflow.is_main_process and not workflow.output_settings.dryrun:
-    lock.hold(f"{R}/.lock")
-    at_start(S)
-    # After the last words of Snakemake, however it ends.
-    atexit.register(at_end, R, S, config["show"], workflow.logger_manager.get_logfile())
-
-
-# What the command line does not limit. A job that is expected to take more than there is runs alone.
 if workflow.is_main_process:
     workflow.register_resource("tracking", 1)  # one writer to MLflow
     workflow.register_resource("site", 1)  # and one to the site
-    if workflow.local_exec and not {"mem", "mem_mb", "mem_mib"} & {*workflow.global_resources}:
-        workflow.register_resource("mem_mb", machine.memory_bytes() // memory.MB)
 
 
 include: "rules/wiring.py"
+include: "rules/starting.py"
 include: "rules/data.smk"
 include: "rules/fit.smk"
 include: "rules/report.smk"
@@ -68,11 +57,12 @@ rule all:
 
 
 onstart:
-    # Each of its passes sets one more timer for a next one: in long runs the scheduler would take a third of a core.
-    workflow.scheduler.job_rate_limiter = None
+    drop_default_rate()
+    mark_forced()
     if "fail" in (config["on_missing"], config["on_failure"]):
         workflow.scheduler.keepgoing = False
-    nursery.start()
+    if workflow.local_exec:
+        nursery.start()
     progress.begin(workflow.logger_manager.get_log_handlers(), plan, workflow.dag.needrun_jobs())
 
 

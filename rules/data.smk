@@ -5,6 +5,8 @@
 
 
 rule fetch:
+    input:
+        nothing,
     output:
         update(directory(f"{R}/sources/{{dataset}}")),
     log:
@@ -15,7 +17,7 @@ rule fetch:
     resources:
         mem_mb=memory.FLOOR,
     params:
-        entry=entry_digest,
+        recipe=entry_digest,
         local=local_files,
     script:
         "../workflow/scripts/stage.py"
@@ -34,8 +36,7 @@ rule prepare:
     resources:
         mem_mb=parsing_memory,
     params:
-        entry=entry_digest,
-        code=dataset_code,
+        recipe=parsing_recipe,
     script:
         "../workflow/scripts/stage.py"
 
@@ -55,6 +56,6 @@ rule observe:
         mem_mb=observing_memory,
     params:
         slots=observed_slots,
-        code=observing_code,
+        recipe=observing_recipe,
     script:
         "../workflow/scripts/stage.py"

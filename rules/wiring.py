@@ -72,29 +72,39 @@ def local_files(wildcards):
     return [f"{p} {p.stat().st_size} {p.stat().st_mtime_ns}" for p in found]
 
 
-def dataset_code(wildcards):
-    return code_digest(config["datasets"][wildcards.dataset]["class"])
+def nothing(wildcards):
+    """No input: only the beginning of a run."""
+    begin()
+    return []
+
+
+def parsing_recipe(wildcards):
+    return digest([entry_digest(wildcards), code_digest(config["datasets"][wildcards.dataset]["class"])])
 
 
 def records(wildcards):
     """Stored records; a simulated data set has none, it is drawn where it is observed."""
+    begin()
     simulated = is_subclass(config["datasets"][wildcards.dataset]["class"], SIMULATED)
     return [] if simulated else [f"{R}/records/{wildcards.dataset}"]
 
 
 def observed_slots(wildcards):
-    slots = [s.key for s in plan.slots(wildcards.experiment, wildcards.dataset)]
-    types = plan.experiments[wildcards.experiment]["observe"]
-    return digest([slots, types, entry_digest(wildcards)])
+    return digest([s.key for s in plan.slots(wildcards.experiment, wildcards.dataset)])
 
 
-def observing_code(wildcards):
+def observing_recipe(wildcards):
+    """How each slot is observed, however many there are."""
     e = plan.experiments[wildcards.experiment]
     types = [o["type"] for o in e["observe"].values()]
-    return code_digest(e["task"], config["datasets"][wildcards.dataset]["class"], *types)
+    code = code_digest(e["task"], config["datasets"][wildcards.dataset]["class"], *types)
+    return digest([e["observe"], entry_digest(wildcards), code])
 
 
 def observations(wildcards):
+    if DELETES:
+        begin()
+        delete_runs(wildcards.experiment, wildcards.batch)
     names = plan.datasets(wildcards.experiment, wildcards.batch)
     return [f"{S}/observations/{wildcards.experiment}/{d}" for d in names]
 

@@ -8,13 +8,24 @@ _held = []
 
 
 def hold(path):
-    """Take the lock for the life of this process, or leave with one line; closing what is returned gives it back."""
+    """Take the lock for the life of this process, or leave with one line; closing what is returned gives it back.
+
+    A file system without locks is no reason to leave: a line states that a second run would not be noticed.
+    """
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle = open(path, "w")  # noqa: SIM115
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle = open(path, "w")  # noqa: SIM115
+    except OSError as error:
+        sys.exit(f"agglearn: {path}: {error.strerror}; `results:` in config/config.yaml names another folder")
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except (BlockingIOError, PermissionError):
         sys.exit(f"agglearn: {path}: another run is working in this folder; wait for it or stop it")
+    except OSError as error:
+        print(
+            f"agglearn: {path}: this file system has no locks ({error.strerror}); start no second run in this folder",
+            file=sys.stderr,
+        )
     _held.append(handle)
     return handle

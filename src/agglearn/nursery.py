@@ -22,6 +22,8 @@ import tempfile
 import threading
 from pathlib import Path
 
+from agglearn import lifeline
+
 ADDRESS = "AGGLEARN_NURSERY"
 THREADS = 1  # of a job's libraries; set before they are imported, so jobs that may use more run by themselves
 LONGEST = 80  # characters of the folder for temporary files: a socket's address has 107 at most
@@ -100,6 +102,7 @@ def serve(home: str, listener: socket.socket) -> None:
                 _child(line)
             line.close()
     shutil.rmtree(home)
+    lifeline.end_children(os.getpid())  # jobs end with this process; the processes that they have started would stay
 
 
 def _child(line: socket.socket) -> None:
@@ -137,7 +140,7 @@ def _child(line: socket.socket) -> None:
 def _end_with(line: socket.socket) -> None:
     """End this process when the job's own process is gone."""
     if not line.recv(1):
-        os.kill(os.getpid(), signal.SIGKILL)
+        lifeline.end_all()
 
 
 if __name__ == "__main__":

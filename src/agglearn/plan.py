@@ -57,9 +57,13 @@ class Run:
     @cached_property
     def recipe(self) -> str:
         """What the run would be computed with, as far as known without data."""
+        return digest([self.key, self.spec, code_digest(*self.code)])
+
+    @property
+    def code(self) -> list[str]:
+        """Dotted names of the classes that compute the run."""
         spec = json.loads(self.spec)
-        code = code_digest(spec["class"], spec["task"], *classes_in(json.loads(self.params)))
-        return digest([self.key, self.spec, code])
+        return [spec["class"], spec["task"], *classes_in(json.loads(self.params))]
 
 
 def at_scale(value, scale: str):

@@ -3,12 +3,16 @@
 A finished run is `results/runs/<key>/` with `run.json`, `measurements.parquet` and, where kept, `model/`. It is reused
 while its fingerprint (key, code, content of its observation) is the same and it has a result: it is `ok`, or `stopped` at
 its solver's own limit. A run that failed is tried again whenever its batch is.
+
+Runs of this package's methods share a child, which loads compiled code once. Runs of a user's methods have a child each, so
+that nothing that one leaves behind in modules or classes reaches the next.
 """
 
 import functools
 import json
 import os
 import platform
+import random
 import select
 import signal
 import subprocess
@@ -16,15 +20,16 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from importlib.metadata import version
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from agglearn import products
+from agglearn import products, source
 from agglearn.errors import ConfigError, NoiseIgnored, NotAvailable, Stopped, described
+from agglearn.lifeline import end_tree
 from agglearn.plan import IDENTITY, Run
 from agglearn.products import digest
 from agglearn.registry import build, resolve
@@ -42,10 +47,11 @@ COLUMNS = [
     "unit",
 ]
 TYPES = {"value": float, "step": float, "seed": "int64"}
-RECORDED = ("numpy", "scipy", "pandas", "scikit-learn", "numba", "pyarrow", "snakemake")
 
 
-def fit_batch(runs: list[Run], observed: dict[str, str], results, out, limit: float, effective: dict) -> None:
+def fit_batch(
+    runs: list[Run], observed: dict[str, str], results, out, limit: float, effective: dict, newer_than: int = 0
+) -> None:
     """Compute the runs that are missing and gather the batch's measurements.
 
     Parameters
@@ -56,12 +62,13 @@ def fit_batch(runs: list[Run], observed: dict[str, str], results, out, limit: fl
     out : Parquet file to write; its metadata hold the recipe of every run.
     limit : seconds per run.
     effective : configuration, kept beside each result.
+    newer_than : runs that are not newer are computed again (nanoseconds of the file system's clock).
     """
     store = Path(results) / "runs"
     manifests = {d: products.manifest(o) for d, o in observed.items()}
     prints = {r: fingerprint(r, manifests[r.dataset]) for r in runs}
     homes = {r: store / r.key for r in runs}
-    todo = [r for r in runs if not _holds(r, homes[r], prints[r], manifests[r.dataset])]
+    todo = [r for r in runs if not _holds(r, homes[r], prints[r], manifests[r.dataset], newer_than)]
     recipes = {d: m.get("recipe") for d, m in manifests.items()}
     record = functools.partial(_record, prints=prints, homes=homes, recipes=recipes, effective=effective)
     for dataset in {r.dataset for r in todo}:
@@ -76,10 +83,23 @@ def fit_batch(runs: list[Run], observed: dict[str, str], results, out, limit: fl
     def work(run: Run) -> None:
         record(run, lambda folder: one_run(run, Path(observed[run.dataset]), folder))
 
-    for run, why in in_children(work, ready, limit):
-        record(run, lambda folder, why=why: ("failed", why, "", []))
+    apart = [run for run in ready if _is_of_a_user(run)]
+    for together in ([run for run in ready if run not in apart], *([run] for run in apart)):
+        for run, why in in_children(work, together, limit):
+            record(run, lambda folder, why=why: ("failed", why, "", []))
     gather(runs, homes, out)
     print(f"{len(todo)} of {len(runs)} runs computed, the rest reused")
+
+
+def _is_of_a_user(run: Run) -> bool:
+    """Whether code from a folder named under `code:` computes the run."""
+    return any(source.is_followed(name) and not name.startswith("agglearn.") for name in run.code)
+
+
+def seed_globals(number: int) -> None:
+    """Give Python's and NumPy's global random state to this run: a forked process has that of all others."""
+    random.seed(number)
+    np.random.seed(number % 2**32)  # noqa: NPY002
 
 
 def fingerprint(run: Run, manifest: dict) -> str:
@@ -99,6 +119,7 @@ def one_run(run: Run, observed: Path, folder: Path) -> tuple[str, str | None, st
         random_state = seed(
             "fit", run.dataset, run.dataset_params, run.observation_params, run.method, run.params, run.seed
         )
+        seed_globals(random_state)
         estimator = build({"class": spec["class"], "params": json.loads(run.params)}, random_state=random_state)
         if hasattr(estimator, "warm_up"):
             estimator.warm_up()  # compilation is no part of the time of a fit
@@ -140,13 +161,15 @@ def _spec(run: Run) -> dict:
     return json.loads(run.spec)
 
 
-def _holds(run: Run, home: Path, wanted: str, manifest: dict) -> bool:
-    """Whether the finished run is what would be computed; without an observation, whether its recipes are today's."""
+def _holds(run: Run, home: Path, wanted: str, manifest: dict, newer_than: int) -> bool:
+    """Whether the finished run is whole, and what would be computed; without an observation, whether its recipes are today's."""
     try:
         record = products.read_json(home / "run.json")
-    except (OSError, ValueError):
+        rows = pq.read_table(home / "measurements.parquet", schema=SCHEMA).num_rows
+        written = (home / "run.json").stat().st_mtime_ns
+    except (OSError, ValueError):  # Arrow's errors are ValueErrors
         return False
-    if record["status"] not in ("ok", "stopped"):
+    if record["status"] not in ("ok", "stopped") or not rows or written <= newer_than:
         return False
     if manifest["status"] != "ok" and manifest.get("recipe"):
         return (record["recipe"], record.get("observation_recipe")) == (run.recipe, manifest["recipe"])
@@ -170,7 +193,7 @@ def _record(run: Run, compute: Callable, prints: dict, homes: dict, recipes: dic
                 "observation_recipe": recipes[run.dataset],
                 "spec": _spec(run),
                 "python": platform.python_version(),
-                "versions": {p: version(p) for p in RECORDED},
+                "versions": source.versions(*run.code),
                 "commit": commit(),
                 "config": effective,
             },
@@ -222,7 +245,7 @@ def in_children(work: Callable, items: list, limit: float) -> Iterator[tuple[obj
         os.close(write)
         begun, late = _follow(read, limit)
         if late:
-            os.kill(pid, signal.SIGKILL)
+            end_tree(pid)
         os.close(read)
         status = os.waitpid(pid, 0)[1]
         if not late and status == 0:

@@ -1,15 +1,20 @@
 """What code a dotted name depends on, read from the syntax tree: nothing is imported, nobody maintains a list.
 
 Followed are modules of this package and of the folders named under `code:` in the configuration. Comments,
-docstrings and layout are no part of a digest.
+docstrings and layout are no part of a digest. The versions of the packages that these modules import are.
 """
 
 import ast
 import functools
 import hashlib
+import sys
+from importlib import metadata
 from pathlib import Path
 
 ROOTS = [Path(__file__).resolve().parent.parent]
+DISTRIBUTIONS = {"sklearn": "scikit-learn", "yaml": "pyyaml"}  # of packages that are imported under another name
+PARTNERS = {"jax": "jaxlib", "numba": "llvmlite", "cvxpy": "clarabel"}  # packages that do another one's work
+OPTIONAL = {"pyspark"}  # its numbers are those of one machine, so its installation must make nothing anew
 _CACHED: list = []  # functions whose results hold for these roots
 
 
@@ -26,6 +31,11 @@ def add_root(folder) -> None:
         ROOTS.append(folder)
         for function in _CACHED:
             function.cache_clear()
+
+
+def is_followed(dotted: str) -> bool:
+    """Whether a class or module lies in followed code: in this package, or in a folder named under `code:`."""
+    return _file(dotted.partition(".")[0]) is not None
 
 
 @cached
@@ -55,8 +65,8 @@ def _dump(module: str) -> str:
 
 
 @cached
-def _imports(module: str) -> list[tuple[str, str | None, str]]:
-    """(module, name or None, local name) of every import of followed code, at any depth of the file."""
+def _all_imports(module: str) -> list[tuple[str, str | None, str]]:
+    """(module, name or None, local name) of every import and every `optional.require`, at any depth of the file."""
     is_package = _file(module).name == "__init__.py"
     found = []
     for node in ast.walk(_tree(module)):
@@ -69,7 +79,15 @@ def _imports(module: str) -> list[tuple[str, str | None, str]]:
                 parts = parts[: len(parts) - node.level + is_package]
                 base = ".".join(parts + ([base] if base else []))
             found += [(base, a.name, a.asname or a.name) for a in node.names]
-    return [f for f in found if _file(f[0])]
+        elif isinstance(node, ast.Call) and getattr(node.func, "id", None) == "require":
+            found += [(a.value, None, a.value) for a in node.args[:1] if isinstance(a, ast.Constant)]
+    return found
+
+
+@cached
+def _imports(module: str) -> list[tuple[str, str | None, str]]:
+    """`_all_imports` of followed code."""
+    return [f for f in _all_imports(module) if _file(f[0])]
 
 
 @cached
@@ -105,10 +123,29 @@ def modules_behind(dotted: str) -> tuple[str, ...]:
 
 @cached
 def code_digest(*dotted: str) -> str:
-    """12 hex digits over the code behind these names."""
+    """12 hex digits over the code behind these names and the versions of the packages that it imports."""
     modules = sorted({m for d in dotted for m in modules_behind(d)})
-    text = "".join(m + _dump(m) for m in modules)
+    text = "".join(m + _dump(m) for m in modules) + str(versions(*dotted))
     return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+@cached
+def versions(*dotted: str) -> dict[str, str]:
+    """Distribution → version of every installed package that the code behind these names imports."""
+    imported = {base for d in dotted for m in modules_behind(d) for base, _, _ in _all_imports(m) if not _file(base)}
+    names = {name.partition(".")[0] for name in (*imported, *dotted)} - sys.stdlib_module_names - OPTIONAL
+    names |= {PARTNERS[n] for n in names & set(PARTNERS)}
+    found = {n: _version(n) for n in names if not _file(n)}
+    return {DISTRIBUTIONS.get(n, n): found[n] for n in sorted(found) if found[n]}
+
+
+@cached
+def _version(package: str) -> str | None:
+    """Version of the distribution that a package belongs to; None where there is none."""
+    try:
+        return metadata.version(DISTRIBUTIONS.get(package, package))
+    except metadata.PackageNotFoundError:
+        return None
 
 
 @cached

@@ -9,8 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TextIO
 
-from agglearn import kernel_cache, memory, products, source
-from agglearn.config import essence
+from agglearn import forcing, kernel_cache, memory, products, source
 from agglearn.errors import AgglearnError, NotAvailable, described
 from agglearn.plan import Plan
 
@@ -76,7 +75,7 @@ def fetch(job, terminal=sys.stderr) -> None:
     products.make(
         job.output[0],
         lambda out: fetch(name, entry, job.config, ROOT, out, terminal),
-        recipe=job.params.entry,
+        recipe=job.params.recipe,
         facts={"bytes": stated_bytes(entry)},
         **_failing(job, terminal),
     )
@@ -98,8 +97,7 @@ def prepare(job, terminal=sys.stderr) -> None:
         said = dataset.parse({name: Path(f["path"]) for name, f in found.items()}, out)
         return (said or {}) | {"memory": memory.unpacked(out)}
 
-    recipe = products.digest([job.params.entry, job.params.code])
-    products.make(job.output[0], parse, [source], recipe=recipe, **_failing(job, terminal))
+    products.make(job.output[0], parse, [source], recipe=job.params.recipe, **_failing(job, terminal))
 
 
 def observe(job, terminal=sys.stderr) -> None:
@@ -113,11 +111,14 @@ def observe(job, terminal=sys.stderr) -> None:
 
         from agglearn.datasets import RecordStore
         from agglearn.registry import resolve
+        from agglearn.running import seed_globals
+        from agglearn.seeds import seed
         from agglearn.tasks import Source
 
         task = resolve(experiment["task"])()
         for slot in plan.slots(w.experiment, w.dataset):
             params = json.loads(slot.dataset_params)
+            seed_globals(seed("observe", slot.dataset, slot.dataset_params, slot.seed))  # whatever is observed of them
             if job.input:
                 data = RecordStore.open(job.input[0])
             else:
@@ -132,9 +133,7 @@ def observe(job, terminal=sys.stderr) -> None:
                 what.save(home / part, **({"features": out / "features"} if what.shares_features else {}))
         return {"memory": memory.largest_slot(out)}
 
-    recipe = products.digest(
-        [experiment["observe"], essence(entry), job.params.code]
-    )  # of each slot, however many there are
+    recipe = job.params.recipe
     manifest = products.make(job.output.folder, build, job.input, recipe=recipe, **_failing(job, terminal))
     products.write_json(job.output.manifest, manifest)
 
@@ -155,7 +154,9 @@ def fit(job, terminal=sys.stderr) -> None:
         experiment["time_limit"],
         {k: v for k, v in job.config.items() if k not in ("experiments", "datasets", "claims", "scale_folder")}
         | {"experiment": experiment},
+        forcing.marked_at(job.config["results"], w.experiment, w.batch),
     )
+    forcing.unmark(job.config["results"], w.experiment, w.batch)
     if job.config["on_failure"] == "fail":
         rows = pd.read_parquet(job.output[0])
         failed = rows[rows.status == "failed"]

@@ -1,9 +1,12 @@
 """The set-up gives uv what pip is configured with, and pip takes over where uv fails."""
 
+import hashlib
 import os
 import runpy
+import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -58,21 +61,16 @@ def test_no_index(value, options):
     assert install.uv_options({"no-index": value}) == options
 
 
-def wheel(folder: Path) -> str:
+def wheel(folder: Path, name: str = "tiny-example") -> str:
     """Write a wheel of a tiny package; returns its sha256."""
-    import hashlib
-    import zipfile
-
-    path = folder / "tiny_example-1.0-py3-none-any.whl"
+    module = name.replace("-", "_")
+    path = folder / f"{module}-1.0-py3-none-any.whl"
     with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("tiny_example.py", "")
-        archive.writestr(
-            "tiny_example-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: tiny-example\nVersion: 1.0\n"
-        )
-        archive.writestr(
-            "tiny_example-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-        )
-        archive.writestr("tiny_example-1.0.dist-info/RECORD", "")
+        info = f"{module}-1.0.dist-info"
+        archive.writestr(f"{module}.py", "")
+        archive.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        archive.writestr(f"{info}/RECORD", "")
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
@@ -129,3 +127,51 @@ def test_a_wrong_hash_installs_nothing(place):
     status, errors = place(digest="0" * 64, uv=str(Path(sys.executable).parent))
     assert status != 0
     assert "hash" in errors.lower()
+
+
+# -- what is beyond the lock ------------------------------------------------------------------------------------------
+
+BACKEND = """
+import zipfile
+from pathlib import Path
+
+def build_editable(folder, config_settings=None, metadata_directory=None):
+    name, info = "agglearn-0-py3-none-any.whl", "agglearn-0.dist-info"
+    with zipfile.ZipFile(Path(folder) / name, "w") as archive:
+        archive.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\\nName: agglearn\\nVersion: 0\\n")
+        archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
+        archive.writestr(f"{info}/RECORD", "")
+    return name
+"""
+
+
+def test_what_was_installed_beyond_the_lock_survives_a_new_lock(tmp_path):
+    (tmp_path / "wheels").mkdir()
+    digest = {name: wheel(tmp_path / "wheels", name) for name in ("first", "second", "mine", "spark", "old")}
+    shutil.copytree(ROOT / "workflow/scripts", tmp_path / "workflow/scripts")
+    (tmp_path / "backend.py").write_text(BACKEND)
+    (tmp_path / "pyproject.toml").write_text(
+        '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
+    )
+    (tmp_path / "requirements-spark.lock").write_text(f"spark==1.0 {HASH}{digest['spark']}\n")
+    (tmp_path / "pip.conf").write_text(f"[install]\nno-index = true\nfind-links = {tmp_path}/wheels\n")
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("PIP_", "UV_"))}
+    environ = clean | {"PIP_CONFIG_FILE": str(tmp_path / "pip.conf"), "PATH": "/nowhere:/usr/bin:/bin"}
+
+    def call(*command) -> str:
+        process = subprocess.run(command, env=environ, capture_output=True, text=True, cwd=tmp_path)
+        assert process.returncode == 0, process.stderr
+        return process.stdout
+
+    def set_up(*locked) -> str:
+        (tmp_path / "requirements.lock").write_text("".join(f"{n}==1.0 {HASH}{digest[n]}\n" for n in locked))
+        return call("sh", "workflow/scripts/setup.sh", sys.executable, "venv")
+
+    def installed() -> set[str]:
+        code = "from importlib.metadata import distributions as d; print(*(x.name for x in d()))"
+        return set(call("venv/bin/python", "-c", code).split()) - {"pip", "setuptools"}
+
+    set_up("first", "old")
+    call("venv/bin/pip", "install", "mine", "spark")
+    assert "also put back: mine spark" in set_up("first", "second")
+    assert installed() == {"agglearn", "first", "second", "mine", "spark"}

@@ -126,7 +126,7 @@ def test_experiments_say_that_they_ignore_noise(tmp_path):
             config=config,
             wildcards=SimpleNamespace(experiment="trial", dataset="loglinear"),
             input=[],
-            params=SimpleNamespace(code=""),
+            params=SimpleNamespace(recipe=""),
             output=SimpleNamespace(folder=observed, manifest=tmp_path / "observed.json"),
         )
     )

@@ -90,7 +90,7 @@ def prepare(tmp_path, address, monkeypatch):
         entry = {"class": "parsing.Parser", "how": how}
         return SimpleNamespace(
             rule="prepare", threads=threads, log=["log"], input=["source"], output=["records"],
-            wildcards=Wildcards(fromdict={"dataset": "small"}), params=SimpleNamespace(entry="", code=""),
+            wildcards=Wildcards(fromdict={"dataset": "small"}), params=SimpleNamespace(recipe=""),
             config={"code": [], "cache": "cache", "on_missing": "report", "on_failure": "fail", "datasets": {"small": entry}},
         )  # fmt: skip
 

@@ -28,7 +28,7 @@ def test_one_run_of_every_method(experiment, tmp_path):
             config=CONFIG,
             wildcards=SimpleNamespace(experiment=experiment, dataset=dataset),
             input=[],
-            params=SimpleNamespace(code=""),
+            params=SimpleNamespace(recipe=""),
             output=SimpleNamespace(folder=tmp_path / dataset, manifest=tmp_path / f"{dataset}.json"),
         )
         stages.observe(job)

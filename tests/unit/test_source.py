@@ -32,15 +32,7 @@ class Package:
 
     def forget(self):
         """A new process would read the files anew."""
-        for cached in (
-            source._file,
-            source._tree,
-            source._dump,
-            source._imports,
-            source.modules_behind,
-            source.code_digest,
-            source.find_class,
-        ):
+        for cached in source._CACHED:
             cached.cache_clear()
 
     def digest(self, name="Model") -> str:
@@ -153,3 +145,41 @@ def test_a_module_is_written_out_once_for_all_digests(package, monkeypatch):
     names = f"{package.name}.models.Model", f"{package.name}.base.Base", f"{package.name}.helpers"
     assert len({source.code_digest(name) for name in names}) == 3
     assert len(written) == len(source.modules_behind(names[0]))
+
+
+def test_versions_of_imported_packages_count(package, monkeypatch):
+    before, apart = package.digest(), package.digest("apart.Apart")
+    package.write(
+        "far", "def far(x):\n    from sklearn import linear_model\n    cp = require('cvxpy', 'generic')\n    return x\n"
+    )
+    installed = {"numpy": "1", "scikit-learn": "2", "cvxpy": "3", "clarabel": "4"}
+
+    def version(name):
+        if name not in installed:
+            raise source.metadata.PackageNotFoundError(name)
+        return installed[name]
+
+    monkeypatch.setattr(source.metadata, "version", version)
+    package.forget()
+    assert source.versions(f"{package.name}.Model") == installed
+    digests = {before, package.digest()}
+    for name in installed:
+        installed[name] = "5"
+        digests.add(package.digest())
+    assert len(digests) == 6
+    assert package.digest("apart.Apart") == apart
+
+
+def test_installing_spark_makes_nothing_anew(package, monkeypatch):
+    package.write("far", "def far(x):\n    import pyspark\n    return x\n")
+    before = package.digest()
+    monkeypatch.setattr(source.metadata, "version", lambda name: "1")
+    assert "pyspark" not in source.versions(f"{package.name}.Model")
+    assert package.digest() != before  # the other packages have another version now
+
+
+def test_versions_behind_our_own_methods():
+    network = source.versions("agglearn.distribution.DeepSetsRegressor", "agglearn.tasks.BagRegression")
+    assert {"jax", "jaxlib", "numpy", "optax", "pandas", "scikit-learn"} <= set(network)
+    assert not {"agglearn", "snakemake", "mlflow", "matplotlib"} & set(network)
+    assert {"clarabel", "casadi"} <= set(source.versions("agglearn.collective.FlowReconstruction"))

@@ -1,14 +1,21 @@
-"""MLflow's database is there whole or not at all."""
+"""MLflow's database is there whole or not at all; what users delete there, and servers that are away."""
 
+import contextlib
+import io
 import multiprocessing
 import os
 import signal
+import socket
 import sys
 import time
 
+import mlflow
+import pandas as pd
 import pytest
 
-from agglearn.tracking import push
+from agglearn import products
+from agglearn.reporting import outcome
+from agglearn.tracking import push, receipts
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked")
 
@@ -59,3 +66,80 @@ def test_a_database_that_is_there_stays(tmp_path):
     push.create_database(tmp_path / "mlflow.db")
     assert (tmp_path / "mlflow.db").read_text() == "mine"
     assert os.listdir(tmp_path) == ["mlflow.db"]
+
+
+# -- stores that fail -------------------------------------------------------------------------------------------------
+
+
+def track(uri, folder, name="trial", attempt=0) -> tuple[dict, str]:
+    """(receipt, line for the user) of an experiment with a run, in `folder`."""
+    run = folder / "runs/0123456789abcdef"
+    if not run.exists():
+        record = {"fingerprint": "f", "dataset": "d", "method": "m", "seed": 0, "status": "ok", "reason": None, "commit": None,
+                  "dataset_params": "{}", "observation_params": "{}", "params": "{}"}  # fmt: skip
+        products.write_json(run / "run.json", record)
+        pd.DataFrame({"measure": ["nllh"], "item": [None], "step": [float("nan")], "value": [0.4]}).to_parquet(
+            run / "measurements.parquet"
+        )
+    receipt, terminal = folder / f"tracking/{name}.json", io.StringIO()
+    push.track(uri, name, EXPERIMENT, [run.name], folder, receipt, attempt, terminal)
+    return products.read_json(receipt), terminal.getvalue()
+
+
+def test_an_experiment_that_somebody_deleted_is_restored(tmp_path):
+    uri = f"sqlite:///{tmp_path}/mlflow.db"
+    said, line = track(uri, tmp_path)
+    assert said["status"] == "ok", line
+    receipt = tmp_path / "tracking/trial.json"
+    client = mlflow.MlflowClient(uri)
+
+    def planned() -> int:
+        receipts._active.cache_clear()
+        return receipts.attempts(receipt, uri)
+
+    assert planned() == 0  # nothing is left to be sent
+    client.delete_experiment(said["experiment_id"])
+    assert planned() == 1
+    said, line = track(uri, tmp_path, attempt=1)
+    assert line == "agglearn: MLflow's experiment trial was deleted; it is restored\n"
+    assert (said["status"], planned()) == ("ok", 1)
+    assert client.get_experiment(said["experiment_id"]).lifecycle_stage == "active"
+    [run] = client.search_runs([said["experiment_id"]])
+    assert run.data.metrics == {"nllh": 0.4}
+
+
+def test_after_repeated_failure_a_line_states_what_to_delete(tmp_path):
+    (tmp_path / "mlflow.db").write_text("no database\n" * 100)
+    uri = f"sqlite:///{tmp_path}/mlflow.db"
+    lines = [track(uri, tmp_path, attempt=n)[1] for n in range(4)]
+    assert ["the next run sends it" in line for line in lines] == [True, True, False, False]
+    assert f"delete {tmp_path}/mlflow.db" in lines[2]
+    assert any(f"delete {tmp_path}/mlflow.db" in line for line in outcome.lines(tmp_path, tmp_path))
+
+
+def test_a_server_that_does_not_answer_is_asked_once_in_a_run(tmp_path, monkeypatch):
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "1")
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen(16)
+        server.setblocking(False)
+        uri = f"http://127.0.0.1:{server.getsockname()[1]}"
+
+        def asked() -> int:
+            count = 0
+            with contextlib.suppress(BlockingIOError):
+                while True:
+                    server.accept()[0].close()
+                    count += 1
+            return count
+
+        assert "first is not tracked: MlflowException" in track(uri, tmp_path, "first")[1]
+        assert asked() > 0
+        said, line = track(uri, tmp_path, "second")
+        assert said["status"] == "pending"
+        assert "did not answer earlier in this run" in line
+        assert asked() == 0
+        receipts.away_mark(tmp_path).unlink()  # as the next run does
+        track(uri, tmp_path, "second")
+        assert asked() > 0

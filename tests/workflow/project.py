@@ -24,6 +24,7 @@ class Project:
 
     def __init__(self, folder: Path, cache: Path):
         self.folder, self.results = folder, folder / "results"
+        self.environ = {}  # what Snakemake gets besides
         for name in COPIED:
             origin = ROOT / name
             if origin.is_dir():
@@ -54,6 +55,7 @@ class Project:
         command = [sys.executable, "-m", "snakemake", "--cores", "2", *arguments, "--configfile", str(path)]
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("NUMBA", "AGGLEARN", "PIP_"))} | OFFLINE
         environment["PYTHONPATH"] = str(self.folder / "src")  # Snakemake loads our logger before it reads the Snakefile
+        environment |= self.environ
         return subprocess.Popen(
             command,
             cwd=self.folder,

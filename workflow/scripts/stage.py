@@ -4,16 +4,23 @@ import os
 import sys
 from pathlib import Path
 
-job = snakemake  # noqa: F821
-root = Path(job.scriptdir, "../..").resolve()
-sys.path[:0] = [str(root / "src"), *(str(root / folder) for folder in job.config["code"])]
 
-from agglearn import nursery  # noqa: E402
+def main(job) -> str | None:
+    """Run a job; returns None or an error's line."""
+    root = Path(job.scriptdir, "../..").resolve()
+    sys.path[:0] = [str(root / "src"), *(str(root / folder) for folder in job.config["code"])]
 
-os.environ |= nursery.limited(job.threads)
-said = nursery.hand_over(job, root=root)
-if said is False:
-    from agglearn import stages
+    from agglearn import lifeline, nursery
 
-    said = stages.run(job, root=root)
-sys.exit(said)
+    lifeline.follow()
+    os.environ |= nursery.limited(job.threads)
+    line = nursery.hand_over(job, root=root)
+    if line is False:
+        from agglearn import stages
+
+        line = stages.run(job, root=root)
+    return line
+
+
+if __name__ == "__main__":  # a process that a method spawns imports this file too
+    sys.exit(main(snakemake))  # noqa: F821

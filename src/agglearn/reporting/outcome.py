@@ -1,4 +1,4 @@
-"""First and last words of a run: what cannot be seen, where the tables are, what was not available, what failed."""
+"""Last words of a run: where the tables are, what was not available, what failed."""
 
 import csv
 import json
@@ -14,17 +14,6 @@ from agglearn.text import bytes_text
 
 CELL = ["dataset", "dataset_params", "observation", "observation_params", "method", "params"]  # what tells cells apart
 STARTED = time.time()
-
-
-def at_start(results) -> None:
-    """Warn when results are there but Snakemake's records of how they were made are not."""
-    results = Path(results)
-    if (results / "tables").exists() and not Path(".snakemake/metadata").exists():
-        print(
-            f"agglearn: {results}/ is there but Snakemake's records (.snakemake) are not: changes made since cannot be "
-            "seen.\nRun once with --forceall; finished fits are reused.",
-            file=sys.stderr,
-        )
 
 
 def lines(results, folder, experiments=None, failed: bool = False) -> list[str]:
@@ -46,7 +35,7 @@ def lines(results, folder, experiments=None, failed: bool = False) -> list[str]:
     for path in sorted((folder / "tracking").glob("*.json")):
         receipt = json.loads(path.read_text())
         if receipt["status"] != "ok":
-            said.append(f"not tracked: {path.stem}: {receipt['reason']} (the next run sends it)")
+            said.append(f"not tracked: {path.stem}: {receipt['reason']} ({receipt['todo']})")
     if failed:
         said += errors(results)
     if names:

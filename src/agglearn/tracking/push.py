@@ -1,20 +1,24 @@
 """Send runs to MLflow: one writer, by key; a run is complete when it bears its fingerprint.
 
 What MLflow already has under the same fingerprint stays; nothing is deleted but what is replaced. When the
-server is away the receipt says `pending`, and the next invocation tries again.
+server is away the receipt says `pending`, no other experiment of this invocation asks the server, and the next invocation
+tries again.
 """
 
 import json
 import os
+import sys
 import time
 from pathlib import Path
 
 import pandas as pd
 
 from agglearn import products
+from agglearn.errors import NotAvailable, described
+from agglearn.tracking.receipts import SQLITE, away_mark, read_receipt
 
-SQLITE = "sqlite:///"
 KEY, PRINT = "agglearn.run", "agglearn.fingerprint"
+REPEATED = 3  # failures in a row after which a line states what to delete
 MOST_METRICS = 800  # of one request, whose limit of 1,000 holds for all that it brings
 
 
@@ -23,17 +27,38 @@ def track(uri, name, experiment, keys, results, receipt, attempt, terminal) -> N
     os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
     os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "10")
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")  # nothing but results leaves, and only to this store
+    away = away_mark(results)
     try:
-        said = {"status": "ok", **send(uri, name, experiment, keys, results), "attempts": attempt}
+        if away.exists():
+            raise NotAvailable(f"{uri} did not answer earlier in this run")
+        said = {"status": "ok", **send(uri, name, experiment, keys, results, terminal), "attempts": attempt}
     except Exception as error:  # a tracking server that is away must not cost a result
-        reason = f"{type(error).__name__}: {str(error).splitlines()[0][:200] if str(error) else ''}"
-        said = {"status": "pending", "reason": reason, "attempts": attempt + 1}
-        print(f"agglearn: {name} is not tracked: {reason}; the next run sends it", file=terminal)
+        if is_away(error):
+            away.touch()
+        reason = described(error)[:200]
+        failures = read_receipt(receipt).get("failures", 0) + 1
+        todo = advice(uri, name) if failures >= REPEATED and not away.exists() else "the next run sends it"
+        said = {"status": "pending", "reason": reason, "attempts": attempt + 1, "failures": failures, "todo": todo}
+        print(f"agglearn: {name} is not tracked: {reason}; {todo}", file=terminal)
     products.write_json(receipt, said)
 
 
-def send(uri, name, experiment, keys, results: Path) -> dict:
-    """Send what the store lacks; returns counts."""
+def is_away(error: Exception) -> bool:
+    """Whether a server did not answer, as MLflow puts it; an error that the server answers with belongs to one request."""
+    text = str(error)
+    return ("failed with timeout exception" in text or "failed with exception" in text) and "ResponseError" not in text
+
+
+def advice(uri: str, name: str) -> str:
+    """What to do where sending fails again and again."""
+    if uri.startswith(SQLITE):
+        path = uri.removeprefix(SQLITE)
+        return f"it failed {REPEATED} times: delete {path} (or move it away), and the next run fills a new one"
+    return f"it failed {REPEATED} times: delete the experiment {name} in MLflow for good (`mlflow gc`), or set `tracking: {{uri: none}}`"
+
+
+def send(uri, name, experiment, keys, results: Path, terminal=sys.stderr) -> dict:
+    """Send what the store lacks; returns counts. An experiment that somebody has deleted is restored, which a line states."""
     import mlflow
 
     if uri.startswith(SQLITE):
@@ -47,6 +72,9 @@ def send(uri, name, experiment, keys, results: Path) -> dict:
         eid = client.create_experiment(name, artifact_location=artifacts, tags=tags)
     else:
         eid = home.experiment_id
+        if home.lifecycle_stage == "deleted":
+            client.restore_experiment(eid)
+            print(f"agglearn: MLflow's experiment {name} was deleted; it is restored", file=terminal)
     known = _known(client, eid)
     counts = {"sent": 0, "kept": 0}
     for key in keys:

@@ -92,7 +92,7 @@ class MeanThreshold(Estimator):
 
 
 class Planted(MeanThreshold):
-    """Methods that go wrong on purpose: one raises, one is killed, one hangs, one lacks a package, one stops at its limit."""
+    """Methods that go wrong on purpose: one raises, one is killed, one hangs, one lacks a package, one stops at its limit, one spawns processes."""
 
     def __init__(self, how="raise", random_state=None):
         self.how = how
@@ -116,4 +116,9 @@ class Planted(MeanThreshold):
             raise Stopped("> 8 s")
         if self.how == "slow":
             time.sleep(1.5)
+        if self.how == "spawn":
+            import multiprocessing
+
+            with multiprocessing.get_context("spawn").Pool(2) as pool:
+                assert pool.map(abs, [-1, -2]) == [1, 2]
         super()._fit(observation)

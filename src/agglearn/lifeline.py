@@ -1,0 +1,70 @@
+"""Jobs end with the main process of their workflow, however it ends.
+
+A job is a grandchild of the main process: a shell stands between them, and when the main process is killed the shell goes on.
+So the main process leaves its number in the environment (`announce`), and a job waits for that process in a thread
+(`follow`). Jobs on another machine, or in another container, do not know the number and go on by themselves.
+"""
+
+import contextlib
+import os
+import select
+import signal
+import sys
+import threading
+from pathlib import Path
+
+VARIABLE = "AGGLEARN_MAIN"
+
+
+def announce() -> None:
+    """Let the processes that this one starts know it as the main process."""
+    if hasattr(os, "pidfd_open"):
+        os.environ[VARIABLE] = f"{os.getpid()} {_where()}"
+
+
+def follow() -> None:
+    """End this process and all that it has started when the main process ends."""
+    number, _, where = os.environ.get(VARIABLE, "").partition(" ")
+    if where != _where():
+        return
+    try:
+        main = os.pidfd_open(int(number))
+    except ProcessLookupError:
+        end_all()
+    except OSError:  # Linux before 5.3
+        return
+    threading.Thread(target=_wait, args=(main,), daemon=True).start()
+
+
+def _wait(main: int) -> None:
+    select.select([main], [], [])
+    end_all()
+
+
+def end_all() -> None:
+    """Kill this process and all processes that it has started."""
+    end_tree(os.getpid())
+
+
+def end_tree(number: int) -> None:
+    """Kill a process and all processes that it has started."""
+    end_children(number)
+    os.kill(number, signal.SIGKILL)
+
+
+def end_children(number: int) -> None:
+    """Kill all processes that a process has started, and those that they have started."""
+    import psutil
+
+    with contextlib.suppress(psutil.NoSuchProcess):
+        for process in psutil.Process(number).children(recursive=True):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+
+
+def _where() -> str:
+    """This machine and its space of process numbers; empty where there is none to be had."""
+    if sys.platform != "linux":
+        return ""
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return f"{boot} {os.readlink('/proc/self/ns/pid')}"

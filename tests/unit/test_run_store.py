@@ -1,0 +1,174 @@
+"""Runs of a batch: what is reused, what is computed again, and that no run sees what another one left behind."""
+
+import os
+import textwrap
+
+import pandas as pd
+import pytest
+
+from agglearn import forcing, products, source
+from agglearn.plan import Run, Slot, canonical
+from agglearn.running import fit_batch
+
+METHODS = """
+import random
+
+import numpy as np
+
+from agglearn.estimator import Estimator
+from agglearn.observations import Observation
+from agglearn.tasks import Measurement, Task, Truth
+
+counter = []
+
+
+class Nothing(Observation):
+    noise = None
+
+    def save(self, folder):
+        pass
+
+    def _fingerprint(self, hasher):
+        pass
+
+    @classmethod
+    def load(cls, folder):
+        return cls()
+
+
+class Zero(Truth):
+    def save(self, folder):
+        pass
+
+    @classmethod
+    def load(cls, folder):
+        return cls()
+
+
+class Reading(Task):
+    MEASURES = {name: ("", "lower") for name in ("numpy", "python", "runs", "spawned")}
+    truth = Zero
+
+    def observe(self, source, kind, params, seed):
+        return Nothing(), Zero()
+
+    def measure(self, estimator, truth, measures):
+        for name in measures:
+            yield Measurement(name, getattr(estimator, name + "_"))
+
+
+class Drawing(Estimator):
+    observes = Nothing
+
+    def __init__(self, random_state=None):
+        self.random_state = random_state
+
+    def _fit(self, observation, selection=None):
+        counter.append(1)
+        self.numpy_, self.python_, self.runs_ = np.random.random(), random.random(), len(counter)
+
+
+class Spawning(Drawing):
+    def _fit(self, observation, selection=None):
+        import multiprocessing
+
+        with multiprocessing.get_context("spawn").Pool(2) as pool:
+            self.spawned_ = sum(pool.map(abs, [-1, -2]))
+"""
+
+
+@pytest.fixture
+def code(tmp_path, monkeypatch):
+    """A folder with methods, followed like one under `code:`."""
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code/planted_methods.py").write_text(textwrap.dedent(METHODS))
+    monkeypatch.syspath_prepend(tmp_path / "code")
+    monkeypatch.setattr(source, "ROOTS", [*source.ROOTS])
+    source.add_root(tmp_path / "code")
+    return tmp_path
+
+
+def planned(seeds, method="Drawing", measures=("numpy", "python", "runs")) -> list[Run]:
+    spec = {"class": f"planted_methods.{method}", "task": "planted_methods.Reading", "type": "planted_methods.Nothing",
+            "measures": list(measures), "keep_model": "none", "ignore_noise": False}  # fmt: skip
+    return [Run("trial", Slot("none", "{}", "n", "{}", s), method, "{}", canonical(spec)) for s in seeds]
+
+
+def fitted(folder, runs, **more) -> pd.DataFrame:
+    """Measurements of a batch; a row per run."""
+    products.make(folder / "none", lambda out: None)
+    fit_batch(runs, {"none": folder / "none"}, folder / "results", folder / "batch.parquet", 60, {}, **more)
+    rows = pd.read_parquet(folder / "batch.parquet")
+    assert set(rows.status) == {"ok"}, rows.reason.tolist()
+    return rows.pivot(index="seed", columns="measure", values="value")
+
+
+def written(folder) -> dict[str, int]:
+    return {p.parent.name: p.stat().st_mtime_ns for p in folder.glob("results/runs/*/run.json")}
+
+
+def test_each_run_has_its_own_random_numbers(code):
+    rows = fitted(code, planned(range(8)))
+    assert rows["numpy"].nunique() == rows["python"].nunique() == 8
+    alone = fitted(code / "other", planned([3]))
+    assert alone.loc[3, "numpy"] == rows.loc[3, "numpy"]
+    assert alone.loc[3, "python"] == rows.loc[3, "python"]
+
+
+def test_what_a_users_method_leaves_behind_does_not_reach_later_runs(code):
+    assert fitted(code, planned(range(4)))["runs"].tolist() == [1] * 4
+
+
+@pytest.mark.parametrize("spoil", ["lost", "empty", "cut", "no rows"])
+def test_a_run_without_its_measurements_is_computed_again(code, spoil):
+    runs = planned(range(3))
+    before, first = fitted(code, runs), written(code)
+    path = code / "results/runs" / runs[1].key / "measurements.parquet"
+    if spoil == "lost":
+        path.unlink()
+    elif spoil == "no rows":
+        pd.read_parquet(path)[:0].to_parquet(path)
+    else:
+        path.write_bytes(path.read_bytes()[:200] if spoil == "cut" else b"")
+    assert fitted(code, runs)["numpy"].tolist() == before["numpy"].tolist()
+    after = written(code)
+    assert [key for key in after if after[key] != first[key]] == [runs[1].key]
+
+
+def test_a_marked_batch_is_computed_again_from_where_it_was_killed(code):
+    runs, results = planned(range(3)), code / "results"
+    fitted(code, runs)
+    assert forcing.marked_at(results, "trial", "b") == 0
+    forcing.mark(results, "trial", "b")
+    marked = forcing.marked_at(results, "trial", "b")
+    fitted(code, runs[:1], newer_than=marked)
+    first = written(code)
+    fitted(code, runs, newer_than=marked)
+    after = written(code)
+    assert {k for k in after if after[k] != first[k]} == {r.key for r in runs[1:]}
+    forcing.unmark(results, "trial", "b")
+    assert forcing.marked_at(results, "trial", "b") == 0
+
+
+def test_versions_of_packages_are_part_of_a_run(code, monkeypatch):
+    runs = planned(range(2))
+    fitted(code, runs)
+    first = written(code)
+    version = source.metadata.version
+    monkeypatch.setattr(source.metadata, "version", lambda n: "0.0.1" if n == "numpy" else version(n))
+    for cached in source._CACHED:
+        cached.cache_clear()
+    try:
+        fitted(code, planned(range(2)))
+        record = products.read_json(code / "results/runs" / runs[0].key / "run.json")
+    finally:
+        monkeypatch.undo()
+        for cached in source._CACHED:
+            cached.cache_clear()
+    assert set(written(code).values()).isdisjoint(first.values())
+    assert record["versions"]["numpy"] == "0.0.1"
+
+
+def test_a_method_may_spawn_processes(code, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(code / "code"), os.environ.get("PYTHONPATH", "")]))
+    assert fitted(code, planned([0], "Spawning", ["spawned"]))["spawned"].tolist() == [3]
