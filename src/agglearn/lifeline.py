@@ -25,7 +25,7 @@ def announce() -> None:
 def follow() -> None:
     """End this process and all that it has started when the main process ends."""
     number, _, where = os.environ.get(VARIABLE, "").partition(" ")
-    if where != _where():
+    if not number or where != _where():
         return
     try:
         main = os.pidfd_open(int(number))
@@ -54,12 +54,22 @@ def end_tree(number: int) -> None:
 
 def end_children(number: int) -> None:
     """Kill all processes that a process has started, and those that they have started."""
-    import psutil
+    parents = _parents()
+    found = [number]
+    for parent in found:
+        found += [child for child, its in parents.items() if its == parent]
+    for child in found[1:]:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
 
-    with contextlib.suppress(psutil.NoSuchProcess):
-        for process in psutil.Process(number).children(recursive=True):
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process.kill()
+
+def _parents() -> dict[int, int]:
+    """Process → its parent; empty where the kernel does not list them."""
+    parents = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            parents[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
+    return parents
 
 
 def _where() -> str:

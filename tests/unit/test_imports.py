@@ -21,7 +21,7 @@ LIBRARY = (
     "registry",
 )
 OPTIONAL = (
-    "snakemake", "mlflow", "matplotlib", "statsmodels", "jinja2", "jsonschema", "pydantic", "opendp", "psutil", "jax", "optax", "cvxpy",
+    "snakemake", "mlflow", "matplotlib", "statsmodels", "jinja2", "jsonschema", "pydantic", "opendp", "jax", "optax", "cvxpy",
     "casadi", "clarabel", "pyspark",
 )  # fmt: skip
 
