@@ -232,23 +232,25 @@ def meant(wrong, known) -> str:
 
 def _dependent(value, mark, beside, place: str, reading: Runtime) -> Iterator[Fault]:
     """Faults of options, or of names of parameters, for everything that the parameter beside them may be."""
+    check_one = _options if isinstance(mark, OptionsOf) else _parameter_names
     for _, other in reading.variants(beside, ""):
-        if isinstance(mark, OptionsOf):
-            if not isinstance(other, str) or other not in mark.functions:
-                return  # a fault of the other parameter
-            taken = reading.parameters(mark.functions[other])
-            taken = taken and {k: p for k, p in taken.items() if k not in mark.without}
-            for here, options in reading.variants(value, place):
-                yield from keys_at_fault(f"{mark.parameter} {other}", taken, options, here, reading)
-            continue
-        taken = reading.parameters(other)
-        for here, names in reading.variants(value, place):
-            for name in names if isinstance(names, Mapping) else [names]:
-                if taken is not None and name not in taken:
-                    yield (
-                        here,
-                        f"{name!r} is no parameter of {mark.parameter}{meant(name, taken)}; there are {', '.join(sorted(taken))}",
-                    )
+        for here, one in reading.variants(value, place):
+            yield from check_one(one, mark, other, here, reading)
+
+
+def _options(options, mark: OptionsOf, name, place: str, reading: Runtime) -> Iterator[Fault]:
+    if isinstance(name, str) and name in mark.functions:  # else it is the fault of the other parameter
+        taken = reading.parameters(mark.functions[name])
+        taken = taken and {k: p for k, p in taken.items() if k not in mark.without}
+        yield from keys_at_fault(f"{mark.parameter} {name}", taken, options, place, reading)
+
+
+def _parameter_names(names, mark: ParametersOf, holder, place: str, reading: Runtime) -> Iterator[Fault]:
+    taken = reading.parameters(holder)
+    for name in names if isinstance(names, Mapping) else [names]:
+        if taken is not None and name not in taken:
+            there = f"there are {', '.join(sorted(taken))}"
+            yield place, f"{name!r} is no parameter of {mark.parameter}{meant(name, taken)}; {there}"
 
 
 def _bare(hint):
@@ -353,4 +355,5 @@ def _words(hint) -> str:
         return f"a list of values, each {_words(args[0])}" if args and args[0] is not Any else "a list"
     if base is dict or typing.is_typeddict(base):
         return "a mapping (name: value)"
-    return NAMES.get(base) or f"{{class:, params:}} of {getattr(base, 'words', base.__name__)}"
+    kind = "" if base is Built else f" of class {base.__name__}"
+    return NAMES.get(base) or f"an object{kind} (in a file, {{class:, params:}})"

@@ -31,10 +31,9 @@ MARKS = {
 
 
 class Followed:
-    """Base of the placeholders of followed classes; `dotted` is the class's name, `words` what a person reads."""
+    """Base of the placeholders of followed classes; `dotted` is the class's name."""
 
     dotted: str
-    words: str
 
 
 @source.cached
@@ -155,7 +154,7 @@ def placeholder(dotted: str) -> type:
     if any(_is_typed_dict(node) for _, node in source.ancestors(dotted)):
         keys = parameters(dotted).items()
         return typing.TypedDict(name, {k: p.hint if p.default is REQUIRED else NotRequired[p.hint] for k, p in keys})
-    return type(name, (Followed,), {"dotted": dotted, "words": f"a {name}"})
+    return type(name, (Followed,), {"dotted": dotted})
 
 
 def functions(module: str, node: ast.expr) -> dict[str, str] | tuple[str, ...]:

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from agglearn.collective.inference import METHODS, infer
+from agglearn.collective.inference import GIVEN, METHODS, infer
 from agglearn.collective.laws import FreeTables, HomogeneousPotentials, LogLinearTransitions
 from agglearn.collective.learning import fit_em
 from agglearn.collective.migration import migration_features
@@ -19,7 +19,7 @@ from agglearn.settings import Count, NonNegative, OneOf, OptionsOf, Range, Whole
 Method = Annotated[str, OneOf(METHODS)]
 Options = Annotated[
     dict | None,
-    OptionsOf("method", METHODS, without=("problem", "model", "counts", "population_size", "trace", "record", "start")),
+    OptionsOf("method", METHODS, GIVEN),
 ]
 
 

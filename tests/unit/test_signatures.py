@@ -1,0 +1,67 @@
+"""What is read from the source is what running code takes."""
+
+import importlib
+import inspect
+import pkgutil
+
+import pytest
+
+import agglearn
+from agglearn import settings, signatures, source
+from agglearn.checks import DATASET, ESTIMATOR, READING
+from agglearn.collective.inference import METHODS
+from agglearn.settings import REQUIRED, Runtime, _words
+from agglearn.tasks import keys
+
+OPTIONAL = ("agglearn.spark", "agglearn.networks", "agglearn.cli")
+
+
+def classes() -> list[str]:
+    """Dotted names of all learners and data sets of the package, where they are defined."""
+    modules = [m.name for m in pkgutil.walk_packages(agglearn.__path__, "agglearn.") if not m.name.startswith(OPTIONAL)]
+    found = [f"{m}.{n}" for m in modules for n in source._defined(m)]
+    return sorted(d for d in found if source.is_subclass(d, ESTIMATOR) or source.is_subclass(d, DATASET))
+
+
+def loaded(dotted: str):
+    module, _, name = dotted.rpartition(".")
+    return getattr(importlib.import_module(module), name)
+
+
+def described(declared) -> dict:
+    return declared and {k: (_words(p.hint), p.default is REQUIRED) for k, p in declared.items()}
+
+
+@pytest.mark.parametrize("dotted", classes())
+def test_constructors(dotted):
+    assert described(signatures.parameters(dotted)) == described(settings.parameters(loaded(dotted)))
+    for parameter in (signatures.parameters(dotted) or {}).values():
+        assert parameter.hint is not settings.Any or parameter.default is None, "only random_state may be anything"
+
+
+@pytest.mark.parametrize("name", sorted(METHODS))
+def test_methods_of_inference(name):
+    function = METHODS[name]
+    assert described(signatures.parameters(f"{function.__module__}.{function.__name__}")) == described(
+        settings.parameters(function)
+    )
+
+
+@pytest.mark.parametrize("name", sorted(n for n in vars(keys) if n.endswith("Keys")))
+def test_keys_of_tasks(name):
+    assert described(signatures.parameters(f"agglearn.tasks.keys.{name}")) == described(
+        settings.parameters(getattr(keys, name))
+    )
+
+
+def test_defaults_are_allowed():
+    for dotted in classes():
+        declared = settings.parameters(loaded(dotted)) or {}
+        given = {k: p.default for k, p in declared.items() if p.default is not REQUIRED}
+        if not inspect.isabstract(loaded(dotted)):
+            assert list(settings.values_at_fault(given, declared, reading=Runtime())) == []
+    assert list(READING.variants({"smoke": 1, "default": {"grid": [2, {"paper": 3}]}}, "a")) == [
+        ("a.smoke", 1),
+        ("a.default.grid.0", 2),
+        ("a.default.grid.1.paper", 3),
+    ]
