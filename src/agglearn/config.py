@@ -105,16 +105,19 @@ def _experiments(config: dict, base: Path, layered: dict) -> dict[str, checks.Na
     folder = "config/experiments"
     files = {p.stem: read_yaml(p) for p in sorted((base / folder).glob("*.yaml"))}
     raw = merged(files, layered, folder)
-    whole = {name: extended(name, raw, folder) for name in raw}
-    changed = {n for n in whole if n in files and n in layered}
-    shipped = {n: extended(n, files, folder) for n in changed if isinstance(files[n], dict)}
+    shipped = {name: extended(name, files, folder) for name in files}
+    # what is laid over a parent may have removed already what its children remove
+    whole = {name: extended(name, raw, folder, strict=False) for name in raw}
+    changed = {n: e for n, e in shipped.items() if n in whole and whole[n] != e}
+    for name, e in changed.items():
+        validate(e, base, "experiment", f"{folder}/{name}.yaml")
     config["experiments"] = {
-        n: check_experiment(e, n, base, config["datasets"], shipped.get(n)) for n, e in whole.items()
+        n: check_experiment(e, n, base, config["datasets"], changed.get(n)) for n, e in whole.items()
     }
     sources = {e["source"] for e in config["experiments"].values()}
     for name in config["experiments"]:
         _check_free(name, folder, RULES | sources)
-    return {n: checks.Named(e, shipped.get(n, e)) for n, e in config["experiments"].items()}
+    return {n: checks.Named(e, changed.get(n, e)) for n, e in config["experiments"].items()}
 
 
 DEFAULTS = {"batch_by": ["dataset", "method"], "time_limit": 600, "keep_model": "none", "timed": False, "reported": []}
@@ -210,8 +213,8 @@ def merged(under, over, file: str | None = None, place: str = ""):
     return out
 
 
-def extended(name: str, raw: dict, folder: str, seen=()):
-    """An experiment or data set with what it `extends` under it."""
+def extended(name: str, raw: dict, folder: str, strict: bool = True, seen=()):
+    """An experiment or data set with what it `extends` under it; `strict`: what it removes must be there."""
     e = raw[name]
     if not isinstance(e, dict) or "extends" not in e:
         return e
@@ -219,8 +222,8 @@ def extended(name: str, raw: dict, folder: str, seen=()):
     check_name(e["extends"], raw, file, "extends")
     if name in seen:
         raise ConfigError(f"{file}: extends: goes in a circle: {' → '.join([*seen, name])}")
-    under, over = extended(e["extends"], raw, folder, (*seen, name)), {k: v for k, v in e.items() if k != "extends"}
-    return merged(under, over, file)
+    under = extended(e["extends"], raw, folder, strict, (*seen, name))
+    return merged(under, {k: v for k, v in e.items() if k != "extends"}, file if strict else None)
 
 
 def essence(entry: dict) -> dict:

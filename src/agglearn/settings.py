@@ -207,8 +207,8 @@ def values_at_fault(
         hint = declared.get(key, Parameter()).hint
         marks = [m for arm in _arms(hint) for m in _marks(arm) if isinstance(m, OptionsOf | ParametersOf)]
         yield from faults(value, typing.get_args(hint)[0] if marks else hint, place, reading)
-        if marks and value is not None:
-            beside = given.get(marks[0].parameter, declared[marks[0].parameter].default)
+        beside = given.get(marks[0].parameter, declared[marks[0].parameter].default) if marks else REQUIRED
+        if value is not None and beside is not REQUIRED:
             yield from _dependent(value, marks[0], beside, place, reading)
 
 
