@@ -11,6 +11,7 @@ from agglearn.estimator import Estimator
 from agglearn.observations import Observation
 from agglearn.seeds import generator
 from agglearn.tasks import Measurement, Task, Truth
+from agglearn.tasks.keys import NoKeys
 
 
 class Regions(Simulated):
@@ -63,6 +64,7 @@ class PersonLabels(Task):
     """Accuracy on persons, per region and over all."""
 
     MEASURES: ClassVar = {"accuracy": ("", "higher")}
+    OBSERVATIONS: ClassVar = ((Regions, BagCounts, NoKeys, NoKeys),)
     truth: ClassVar = Labels
 
     def observe(self, source, kind, params, seed):
@@ -92,7 +94,10 @@ class MeanThreshold(Estimator):
 
 
 class Planted(MeanThreshold):
-    """Methods that go wrong on purpose: one raises, one is killed, one hangs, one lacks a package, one stops at its limit, one spawns processes."""
+    """Methods that go wrong on purpose: one raises, one is killed, one hangs, one lacks a package, one stops at its limit.
+
+    One is slow, one spawns processes, and nothing is wrong with `none`.
+    """
 
     def __init__(self, how="raise", random_state=None):
         self.how = how

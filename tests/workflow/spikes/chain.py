@@ -11,6 +11,7 @@ from agglearn.estimator import Estimator
 from agglearn.observations import Observation
 from agglearn.seeds import generator
 from agglearn.tasks import Measurement, Task, Truth
+from agglearn.tasks.keys import NoKeys
 
 
 class MarkovChain(Simulated):
@@ -64,6 +65,7 @@ class ChainRecovery(Task):
     """How far the learned transition matrix is from the true one, iteration by iteration."""
 
     MEASURES: ClassVar = {"transition_error": ("", "lower")}
+    OBSERVATIONS: ClassVar = ((MarkovChain, NodeCounts, NoKeys, NoKeys),)
     truth: ClassVar = Transition
 
     def observe(self, source, kind, params, seed):
