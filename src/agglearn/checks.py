@@ -149,10 +149,10 @@ def _check_build(route: dict, file: str, place: str) -> None:
     if not source.find_function(dotted):
         raise ConfigError(f"{file}: {place}.function: there is no function {dotted!r}; there are those of {RULES}")
     declared = signatures.parameters(dotted)
-    needed = declared and typing.is_typeddict(declared["inputs"].hint) and settings.parameters(declared["inputs"].hint)
-    if needed:
-        declared_inputs = {name: Parameter() for name in needed}
-        refuse(keys_at_fault(dotted, declared_inputs, route["inputs"], f"{place}.inputs"), file)
+    inputs = (declared or {}).get("inputs", Parameter()).hint
+    if typing.is_typeddict(inputs):
+        needed = {name: Parameter() for name in settings.parameters(inputs)}
+        refuse(keys_at_fault(dotted, needed, route["inputs"], f"{place}.inputs"), file)
     declared = declared and {k: p for k, p in declared.items() if k not in ("inputs", "out")}
     refuse(keys_at_fault(dotted, declared, route.get("params", {}), f"{place}.params"), file)
     for name, given in route["inputs"].items():

@@ -1,8 +1,8 @@
 """Types of settings: what a parameter may be stands in its annotation, and is checked where the parameter is given.
 
 A constructor declares `n_chains: Count = 10_000`. The configuration is checked against such annotations before anything
-runs (`agglearn.checks`), an estimator when it is fitted, a data set when it is made. Parameters without an annotation may
-be anything. Imports nothing heavy: planning reads it.
+runs (`agglearn.checks`), an estimator when it is fitted, a data set when it is made. Parameters without an annotation, or
+with one of another kind, may be anything. Imports nothing heavy: planning reads it.
 """
 
 import decimal
@@ -275,7 +275,7 @@ def _allows(hint, value, reading: Runtime) -> bool:
     origin = typing.get_origin(hint)
     if origin is Annotated:
         base, *marks = typing.get_args(hint)
-        return _allows(base, value, reading) and all(value in m for m in marks)
+        return _allows(base, value, reading) and all(value in m for m in marks if isinstance(m, Range | OneOf))
     if origin is Literal:
         return any(type(value) is type(one) and value == one for one in typing.get_args(hint))
     if hint in (None, types.NoneType):
@@ -287,7 +287,9 @@ def _allows(hint, value, reading: Runtime) -> bool:
         return isinstance(value, kinds) and not isinstance(value, bool) and not math.isnan(value)
     if hint is str:
         return isinstance(value, str)
-    return origin is None and not typing.is_typeddict(hint) and reading.is_object(value, hint)
+    if origin in (list, tuple, dict) or typing.is_typeddict(hint) or hint in (list, tuple, dict):
+        return False
+    return not isinstance(hint, type) or reading.is_object(value, hint)  # of other types of types: anything
 
 
 def _contains(hint, value) -> bool:

@@ -102,7 +102,14 @@ def _fields(module: str, node: ast.ClassDef) -> dict[str, Parameter]:
 
 
 def _hint(module: str, node: ast.expr | None):
-    """The type that an annotation in a module stands for."""
+    """The type that an annotation in a module stands for; Any where that cannot be read."""
+    try:
+        return _read(module, node)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return Any
+
+
+def _read(module: str, node: ast.expr | None):
     if isinstance(node, ast.Constant) and node.value is None:
         return None
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
@@ -118,8 +125,8 @@ def _subscript(module: str, node: ast.Subscript):
     if form == "Literal":
         return Literal[tuple(ast.literal_eval(a) for a in args)]
     if form == "Annotated":
-        marks = tuple(_mark(module, a) for a in args[1:])
-        return Annotated[(_hint(module, args[0]), *marks)]
+        base, marks = _hint(module, args[0]), [_mark(module, a) for a in args[1:] if isinstance(a, ast.Call)]
+        return Annotated[(base, *marks)] if marks else base
     if form not in GENERIC and form not in PLAIN:
         return Any
     hints = tuple(... if isinstance(a, ast.Constant) and a.value is ... else _hint(module, a) for a in args)

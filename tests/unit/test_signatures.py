@@ -65,3 +65,35 @@ def test_defaults_are_allowed():
         ("a.default.grid.0", 2),
         ("a.default.grid.1.paper", 3),
     ]
+
+
+ODD = """
+from collections.abc import Callable
+from enum import Enum
+from typing import Annotated, Literal, TypeVar
+import numpy as np
+from agglearn.settings import Count
+
+T = TypeVar("T")
+Size = Count | None
+
+class Odd:
+    def __init__(
+        self, a: "Count", b: Callable[..., int], c: Annotated[int, "doc"], d: T, e: np.ndarray, f: list["T"], g: Size = 2,
+        h: np.dtype[int] = None, *, i: tuple[int, ...] = (), j=3,
+    ): ...
+"""
+
+
+def test_annotations_of_other_kinds_may_be_anything(tmp_path, monkeypatch):
+    monkeypatch.setattr(source, "ROOTS", list(source.ROOTS))
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "odd_for_test.py").write_text(ODD)
+    source.add_root(tmp_path)
+    given = {"a": "x", "b": print, "c": 1, "d": [1], "f": ["x"], "g": None, "h": 3, "i": (1, 2), "j": "x"}
+    both = signatures.parameters("odd_for_test.Odd"), settings.parameters(loaded("odd_for_test.Odd"))
+    for declared in both:
+        assert list(declared) == list("abcdefghij")
+        assert list(settings.values_at_fault(given, declared)) == []
+        wrong = [place for place, _ in settings.values_at_fault({"c": 1.5, "g": 0, "i": (1, "x")}, declared)]
+        assert wrong == ["c", "g", "i.1"]
