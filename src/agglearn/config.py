@@ -18,6 +18,15 @@ from agglearn.entries import expanded
 from agglearn.errors import ConfigError
 from agglearn.settings import meant
 
+OWN = (
+    "config",
+    "docs",
+    "profiles",
+    "rules",
+    "src",
+    "tests",
+    "workflow",
+)  # folders of the project that nothing is written into
 LAYERS = ("datasets", "experiments", "claims")  # that overrides may hold beside the keys of `config/config.yaml`
 RULES = {
     "all",
@@ -263,7 +272,8 @@ def _check_folders(config: dict, base: Path) -> None:
     root = base.resolve()
     for key in ("results", "cache"):
         folder = (root / config[key]).resolve()
-        if ".." in Path(config[key]).parts or folder in (root, *root.parents, Path.home()):
+        inside = any(folder.is_relative_to(root / own) for own in OWN)
+        if ".." in Path(config[key]).parts or folder in (root, *root.parents, Path.home()) or inside:
             raise ConfigError(
                 f"config/config.yaml: {key}: {config[key]!r} is not allowed; give a folder of its own, below the project or "
                 "by its absolute path"

@@ -143,6 +143,7 @@ PLANTED = {
     "one name twice": ("config", put("run", ["trial", "trial"]), ["config/config.yaml: run", "'trial' stands twice"]),
     "results above the project": ("config", put("results", ".."), ["config/config.yaml: results: '..'"]),
     "results in the project's root": ("config", put("results", "."), ["config/config.yaml: results: '.'"]),
+    "results among the code": ("config", put("results", "src/results"), ["config/config.yaml: results: 'src/results'"]),
     "results by a detour": ("config", put("results", "a/../../b"), ["config/config.yaml: results: 'a/../../b'"]),
     "cache in the root": ("config", put("cache", "/"), ["config/config.yaml: cache: '/'"]),
     "code that is not there": ("config", put("code", ["mine"]), ["config/config.yaml: code.0", "no folder 'mine'"]),

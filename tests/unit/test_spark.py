@@ -98,7 +98,7 @@ def test_blocks_of_chains(sampler):
 
 
 def test_engines_by_name():
-    with pytest.raises(ConfigError, match="engine: 'abacus' is not known"):
+    with pytest.raises(ConfigError, match="engine: 'abacus' is not allowed"):
         MaxEntClassifier(engine="abacus").fit(world())
 
 
