@@ -13,13 +13,13 @@ import numpy as np
 
 from agglearn.collective.noise import Poisson
 from agglearn.collective.problem import Point, Problem
-from agglearn.settings import Count, NonNegative
+from agglearn.settings import NonNegative, Whole
 
 ARMIJO, TO_BOUNDARY, SHORTEST, MOST_PRODUCTS, DAMPING, LOOSEST = 1e-4, 0.95, 1e-7, 200, 1e-2, 0.3
 WORTH = 0.1  # a step of mirror descent costs a fifth of a Newton step, and is taken while it divides the gap by ten
 
 
-def dual_newton(problem: Problem, start=None, tol: NonNegative = 1e-8, max_iter: Count = 200, record=None) -> Point:
+def dual_newton(problem: Problem, start=None, tol: NonNegative = 1e-8, max_iter: Whole = 200, record=None) -> Point:
     """Minimise D; stops when the gap is below tol · max(1, |F|).
 
     start : λ to begin with, from a problem with the same observed cells; default zero.
