@@ -1,12 +1,19 @@
 """What several tests start from."""
 
 import sys
+import urllib.request
 
 import pandas as pd
 import pytest
 from samples import ROOT, Project, people
 
 sys.path.insert(0, str(ROOT / "src"))
+
+
+@pytest.fixture(autouse=True)
+def no_lasting_proxies():
+    """urllib keeps the proxies of its first request for the life of a process, also those that a test has set."""
+    urllib.request.install_opener(None)
 
 
 @pytest.fixture
