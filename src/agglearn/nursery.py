@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Iterable
 from pathlib import Path
 
 from agglearn import lifeline
@@ -28,9 +29,13 @@ ADDRESS = "AGGLEARN_NURSERY"
 THREADS = 1  # of a job's libraries; set before they are imported, so jobs that may use more run by themselves
 LONGEST = 80  # characters of the folder for temporary files: a socket's address has 107 at most
 LIBRARIES = (
-    "jinja2", "matplotlib.backends.backend_svg", "matplotlib.figure", "mlflow.store.tracking.sqlalchemy_store", "numba", "pandas",
-    "pyarrow.parquet", "scipy.optimize", "scipy.sparse", "scipy.stats", "sklearn.base", "sklearn.linear_model", "snakemake.script",
+    "jinja2", "matplotlib.backends.backend_svg", "matplotlib.figure", "numba", "pandas", "pyarrow.parquet",
+    "scipy.optimize", "scipy.sparse", "scipy.stats", "sklearn.base", "sklearn.linear_model", "snakemake.script",
 )  # fmt: skip
+FOR_TRACKING = (
+    "mlflow.store.tracking.sqlalchemy_store",
+)  # takes longer than all others: for the first job that tracks
+TRACKS, OTHER = b"t", b"."
 
 _started = []
 
@@ -68,6 +73,7 @@ def hand_over(job, **more) -> str | bool | None:
     with socket.socket(socket.AF_UNIX) as line, line.makefile("rwb") as stream:
         try:
             line.connect(address)
+            line.sendall(TRACKS if job.rule == "track" else OTHER)
             accepted = line.recv(1)
         except OSError:
             return False
@@ -83,20 +89,26 @@ def hand_over(job, **more) -> str | bool | None:
     return pickle.loads(answer)
 
 
-def serve(home: str, listener: socket.socket) -> None:
-    """Fork a child for every job handed over, until standard input ends."""
-    for name in LIBRARIES:
+def _import(names: Iterable[str]) -> None:
+    for name in names:
         with contextlib.suppress(ImportError):  # the job that needs it says so
             importlib.import_module(name)
-    with contextlib.suppress(ImportError):
-        importlib.import_module("numba").njit(lambda x: x)(1.0)  # the first compilation fills its tables
     gc.collect()
     gc.freeze()  # children share these objects' memory
+
+
+def serve(home: str, listener: socket.socket) -> None:
+    """Fork a child for every job handed over, until standard input ends."""
+    _import(LIBRARIES)
+    with contextlib.suppress(ImportError):
+        importlib.import_module("numba").njit(lambda x: x)(1.0)  # the first compilation fills its tables
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt reaches children and the main process; that decides
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # children's answers travel by their sockets
     with listener:
         while listener in select.select([sys.stdin, listener], [], [])[0]:
             line = listener.accept()[0]
+            if line.recv(1) == TRACKS:
+                _import(FOR_TRACKING)
             if os.fork() == 0:
                 listener.close()
                 _child(line)
