@@ -90,6 +90,7 @@ def hand_over(job, **more) -> str | bool | None:
 
 
 def _import(names: Iterable[str]) -> None:
+    """Import libraries, whose memory children then share."""
     for name in names:
         with contextlib.suppress(ImportError):  # the job that needs it says so
             importlib.import_module(name)
@@ -99,9 +100,9 @@ def _import(names: Iterable[str]) -> None:
 
 def serve(home: str, listener: socket.socket) -> None:
     """Fork a child for every job handed over, until standard input ends."""
-    _import(LIBRARIES)
     with contextlib.suppress(ImportError):
         importlib.import_module("numba").njit(lambda x: x)(1.0)  # the first compilation fills its tables
+    _import(LIBRARIES)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt reaches children and the main process; that decides
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # children's answers travel by their sockets
     with listener:

@@ -96,7 +96,10 @@ def require(product) -> dict:
 def has_failed(product) -> bool:
     """Whether a path is a product folder, or a manifest apart, with the status `failed`."""
     path = Path(product) / MANIFEST if Path(product).is_dir() else Path(product)
-    return path.suffix == ".json" and path.exists() and read_json(path).get("status") == "failed"
+    if path.suffix != ".json" or not path.exists():
+        return False
+    content = read_json(path)
+    return isinstance(content, dict) and content.get("status") == "failed"
 
 
 def content(folder) -> dict[str, str]:

@@ -5,6 +5,7 @@ import os
 
 import pytest
 
+from agglearn import products
 from agglearn.errors import DataError, NotAvailable
 from agglearn.products import (
     atomic_dir,
@@ -165,3 +166,20 @@ def test_an_ok_product_of_another_recipe_does_not_stand_in(tmp_path):
     assert "has another recipe" in said["reason"]
     assert os.listdir(tmp_path / "p") == ["manifest.json"]
     assert make(tmp_path / "p", missing, recipe="two")["reason"] == "no source"
+
+
+def test_what_has_failed(tmp_path):
+    def broken(folder):
+        raise ValueError("no columns")
+
+    told = []
+    products.make(tmp_path / "p", broken, on_failure=told.append)
+    assert products.has_failed(tmp_path / "p")
+    assert products.has_failed(tmp_path / "p/manifest.json")
+    assert [str(error) for error in told] == ["no columns"]
+    products.make(tmp_path / "q", lambda folder: None, [tmp_path / "p"], on_failure=told.append)
+    assert products.manifest(tmp_path / "q")["reason"] == "ValueError: no columns"
+    assert len(told) == 1  # the product that it needs has said so
+    (tmp_path / "claims.json").write_text("[]")
+    for other in ("claims.json", "nothing", "nothing.json"):
+        assert not products.has_failed(tmp_path / other)

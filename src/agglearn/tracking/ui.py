@@ -12,7 +12,7 @@ import yaml
 
 GRACE = 5  # seconds that the server has to end by itself
 SETTINGS = {
-    "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",  # jobs judge language models; their processes leave the group
+    "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",  # nothing here needs it, and its processes leave the group
     "MLFLOW_DISABLE_TELEMETRY": "true",
 }
 
