@@ -47,6 +47,7 @@ class BagModel(Estimator):
         """(bags learned from, bags for choosing or None)."""
         if bags.target is None:
             raise DataError(f"{type(self).__name__}: these bags have no target; distribution regression needs one")
+        self.feature_names_in_ = list(bags.names)
         available = len(bags) - self.n_validation
         n = available if self.n_bags is None else self.n_bags
         if not 0 < n <= available:
@@ -58,7 +59,7 @@ class BagModel(Estimator):
         return first_instances(part, self.bag_size), held and first_instances(held, self.bag_size)
 
     def _seen(self, bags) -> Bags:
-        return first_instances(as_bags(bags), self.bag_size)
+        return first_instances(as_bags(bags, names=self.feature_names_in_), self.bag_size)
 
 
 class EmbeddingRegressor(BagModel):

@@ -1,12 +1,14 @@
 """What the fixed embeddings have in common: a bag becomes the weighted mean of a map of its instances."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from agglearn.errors import DataError
 from agglearn.estimator import Estimator
 from agglearn.observations import Bags
+from agglearn.observations.bags import ordered
 from agglearn.seeds import draw_seed, generator
 from agglearn.settings import check_parameters
 
@@ -14,44 +16,44 @@ ROWS = 1 << 14  # instances in memory at a time
 FITTED_ON = 20_000  # instances that bandwidths, words and mixtures are computed from
 
 
-def as_bags(bags, y=None) -> Bags:
-    """`Bags` from `Bags`, from a list of (N_b, d) arrays, or from (X, offsets); `y` is laid over their target.
+def as_bags(bags, y=None, names: Sequence[str] = ()) -> Bags:
+    """`Bags` from `Bags`, from a list of (N_b, d) arrays or data frames, or from (X, offsets); `y` is laid over their target.
+    Columns that have names come in the order of `names`.
 
     Raises
     ------
     DataError : an empty bag, bags of different dimension, values that are no numbers, targets of another length; the
-        bag is named.
+        bag is named. A column that is missing.
     """
     if not isinstance(bags, Bags):
         if isinstance(bags, tuple) and len(bags) == 2 and np.ndim(bags[1]) == 1 and np.ndim(bags[0]) == 2:
-            bags = Bags(np.asarray(bags[0]), bags[1])
+            bags = Bags(*bags)
         else:
             bags = _joined(bags)
-    if y is None:
-        return bags
-    from dataclasses import replace
-
-    return replace(bags, target=np.asarray(y), counts=None)
+    if bags.names and len(names) and bags.names != tuple(names):
+        bags = replace(bags, X=bags.columns(names), names=tuple(names))
+    return bags if y is None else replace(bags, target=np.asarray(y), counts=None)
 
 
 def _joined(arrays: Sequence) -> Bags:
-    arrays = [np.asarray(a, dtype=np.float32 if getattr(a, "dtype", None) == np.float32 else float) for a in arrays]
-    if not arrays:
+    if not len(arrays):
         raise DataError("no bags")
+    columns = [getattr(a, "columns", ()) for a in arrays]
+    names = tuple(map(str, columns[0]))
+    arrays = [np.asarray(a, dtype=np.float32 if getattr(a, "dtype", None) == np.float32 else float) for a in arrays]
+    arrays = [ordered(a, have, names) for a, have in zip(arrays, columns, strict=True)]
     for b, a in enumerate(arrays):
         if a.ndim != 2:
             raise DataError(f"bag {b}: must be (instances, covariates), got shape {a.shape}")
         if a.shape[1] != arrays[0].shape[1]:
             raise DataError(f"bag {b}: has {a.shape[1]} covariates, bag 0 has {arrays[0].shape[1]}")
-    return Bags(np.concatenate(arrays), np.append(0, np.cumsum([len(a) for a in arrays])))
+    return Bags(np.concatenate(arrays), np.append(0, np.cumsum([len(a) for a in arrays])), names=names)
 
 
 def first_instances(bags: Bags, size: int | None) -> Bags:
     """The first `size` instances of every bag; all where it is None or the bag is smaller."""
     if size is None or size >= bags.sizes.max():
         return bags
-    from dataclasses import replace
-
     kept = np.minimum(bags.sizes, size)
     offsets = np.append(0, np.cumsum(kept))
     rows = np.repeat(bags.offsets[:-1] - offsets[:-1], kept) + np.arange(offsets[-1])
@@ -111,7 +113,7 @@ class Embedding(Estimator):
 
     Attributes
     ----------
-    n_features_in_ : d. n_sums_ : width of φ.
+    n_features_in_ : d. n_sums_ : width of φ. feature_names_in_ : names of the covariates, none where the bags have none.
     """
 
     observes = Bags
@@ -124,7 +126,7 @@ class Embedding(Estimator):
 
     def _fit(self, observation, selection=None):
         total_weights(observation)
-        self.n_features_in_ = observation.X.shape[1]
+        self.n_features_in_, self.feature_names_in_ = observation.X.shape[1], list(observation.names)
         self._learn(sampled(observation, FITTED_ON, type(self).__name__, draw_seed(self.random_state)))
 
     def transform(self, bags) -> np.ndarray:
@@ -134,7 +136,7 @@ class Embedding(Estimator):
         ------
         DataError : bags of another dimension.
         """
-        bags = as_bags(bags)
+        bags = as_bags(bags, names=self.feature_names_in_)
         if bags.X.shape[1] != self.n_features_in_:
             raise DataError(f"bags: have {bags.X.shape[1]} covariates, this embedding knows {self.n_features_in_}")
         total = total_weights(bags)

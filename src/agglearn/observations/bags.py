@@ -1,11 +1,12 @@
 """Bags of instances with what is known of each bag: how many instances have each label, or a target."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Self
 
 import numpy as np
+import pandas as pd
 
 from agglearn.encoding.labels import check_labels
 from agglearn.errors import DataError
@@ -14,6 +15,7 @@ from agglearn.products import read_json, write_json
 
 SHOWN = 10  # names listed in an error
 CHUNK = 1 << 17  # rows checked at a time
+ROUNDED = 0.02  # by how much published shares of a bag may miss a sum of 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,11 +24,11 @@ class Bags(Observation):
 
     Attributes
     ----------
-    X : (n, d) covariates, bag after bag, floating point.
+    X : (n, d) covariates, bag after bag, floating point; the columns of a data frame give the names.
     offsets : (B + 1,) bag b holds rows offsets[b] to offsets[b + 1] − 1.
-    counts : (B, C) instances of each class, adding up to the bag's size (to its weight, where there are weights);
-        (B,) numbers of positives are taken as (size − positives, positives). None where there is a target.
-    weights : (n,) weight of each instance, or None for 1. An instance of weight 0 counts for nothing.
+    counts : (B, C) whole numbers of instances of each class, adding up to the bag's size (with weights: any numbers that add
+        up to its weight); (B,) numbers of positives are taken as (size − positives, positives). None where there is a target.
+    weights : (n,) finite weight of each instance, or None for 1. An instance of weight 0 counts for nothing.
     target : (B,) or (B, k) target of a bag, or None.
     names, bag_names : of columns and bags, for messages; by default their numbers.
     noise : how noise was added to the counts, or None.
@@ -43,6 +45,7 @@ class Bags(Observation):
 
     def __post_init__(self):
         put = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731
+        put("names", self.names or tuple(getattr(self.X, "columns", ())))
         x = np.ascontiguousarray(self.X)
         put("X", x if np.issubdtype(x.dtype, np.floating) else x.astype(float))
         put("offsets", np.asarray(self.offsets, dtype=np.int64))
@@ -61,37 +64,51 @@ class Bags(Observation):
     # -- making -------------------------------------------------------------------------------------------------
 
     @classmethod
-    def from_groups(cls, X, bags: Sequence, counts: Mapping, *, weights=None, names=()) -> Self:
-        """Bags from the bag that each instance belongs to.
+    def from_groups(cls, X, bags: Sequence, counts=None, *, proportions=None, weights=None, names=()) -> Self:
+        """Bags from the bag that each instance belongs to, and the counts or the proportions of every bag.
 
         Parameters
         ----------
         X : (n, d) covariates in any order.
         bags : (n,) which bag each instance is in.
-        counts : bag → number of positives, or → count of every class. Gives the order of the bags.
+        counts : bag → number of positives, or → count of every class: a mapping, a Series, or a data frame with a row per bag.
+            Gives the order of the bags.
+        proportions : in the place of counts, bag → share of positives, or → share of every class. They become whole counts
+            that add up to the bag's size, by largest remainder; where weights are other than 0 and 1, shares of its weight.
+        weights, names : as in `Bags`.
 
         Raises
         ------
-        DataError : bags without counts, or counts without instances (they are listed).
+        DataError : bags without counts, or counts without instances (they are listed); not one bag for each instance;
+            shares outside [0, 1], or of all classes that do not add up to 1.
         """
-        bags, keys = np.asarray(bags), list(counts)
+        bags = np.asarray(bags)
+        if bags.shape != (len(X),):
+            raise DataError(f"bags: must name the bag of each of the {len(X)} instances, got shape {bags.shape}")
+        if (counts is None) == (proportions is None):
+            raise DataError("counts, proportions: give one of them, for every bag")
+        what, given = ("counts", counts) if proportions is None else ("proportions", proportions)
+        given = _by_bag(given, what)
+        keys = list(given)
         place = {k: i for i, k in enumerate(keys)}
         without = [b for b in dict.fromkeys(bags.tolist()) if b not in place]
         if without:
-            raise DataError(f"bags without counts: {_listed(without)}; add their counts or leave their instances out")
+            raise DataError(f"bags without {what}: {_listed(without)}; add their {what} or leave their instances out")
         at = np.array([place[b] for b in bags.tolist()], dtype=np.int64)
         sizes = np.bincount(at, minlength=len(keys))
         if empty := [keys[i] for i in np.flatnonzero(sizes == 0)]:
-            raise DataError(f"counts without instances: {_listed(empty)}; leave these bags out")
+            raise DataError(f"{what} without instances: {_listed(empty)}; leave these bags out")
         order = np.argsort(at, kind="stable")
-        return cls(
+        weights = None if weights is None else np.asarray(weights, dtype=float)
+        bare = cls(
             np.asarray(X)[order],
             np.append(0, np.cumsum(sizes)),
-            np.array([counts[k] for k in keys]),
-            None if weights is None else np.asarray(weights)[order],
-            names=tuple(names),
+            weights=None if weights is None else weights[order] if weights.shape == (len(X),) else weights,
+            names=tuple(names) or tuple(getattr(X, "columns", ())),
             bag_names=tuple(map(str, keys)),
         )
+        values = _table([given[k] for k in keys], what)
+        return replace(bare, counts=values if proportions is None else bare._counts_of(values))
 
     # -- using --------------------------------------------------------------------------------------------------
 
@@ -107,6 +124,11 @@ class Bags(Observation):
     def bag_of(self) -> np.ndarray:
         """(n,) the bag of each instance."""
         return np.repeat(np.arange(len(self)), self.sizes)
+
+    @property
+    def totals(self) -> np.ndarray:
+        """(B,) instances per bag, or their weight where there are weights."""
+        return self.sizes if self.weights is None else np.add.reduceat(self.weights, self.offsets[:-1])
 
     def take(self, which) -> Self:
         """Some of the bags, by number, in the order given."""
@@ -145,6 +167,28 @@ class Bags(Observation):
         sizes = np.bincount(self.bag_of[kept], minlength=len(self))
         return replace(self, X=self.X[kept], offsets=np.append(0, np.cumsum(sizes)), weights=None)
 
+    def columns(self, names: Sequence[str]) -> np.ndarray:
+        """(n, d) covariates in the order of these names; as they are where either side has no names.
+
+        Raises
+        ------
+        DataError : a name that these bags do not have.
+        """
+        return ordered(self.X, self.names, names)
+
+    def _counts_of(self, shares: np.ndarray) -> np.ndarray:
+        """(B, C) counts that have these shares, of positives (B,) or of every class (B, C)."""
+        if (bad := np.flatnonzero(~((shares >= 0) & (shares <= 1)).reshape(len(shares), -1).all(axis=1))).size:
+            b = bad[0]
+            raise DataError(f"proportions: bag {self._bag(b)} has {shares[b].tolist()}; shares lie between 0 and 1")
+        shares = np.column_stack([1 - shares, shares]) if shares.ndim == 1 else shares
+        if (bad := np.flatnonzero(abs(shares.sum(axis=1) - 1) > ROUNDED)).size:
+            b = bad[0]
+            raise DataError(f"proportions: those of bag {self._bag(b)} add up to {shares[b].sum():g}, not to 1")
+        if self.weights is None or np.isin(self.weights, (0, 1)).all():
+            return apportioned(shares, self.totals)
+        return shares / shares.sum(axis=1, keepdims=True) * self.totals[:, None]
+
     # -- checking -----------------------------------------------------------------------------------------------
 
     def _bag(self, b: int) -> str:
@@ -174,16 +218,21 @@ class Bags(Observation):
     def _check_weights(self) -> None:
         if self.weights.shape != (len(self.X),):
             raise DataError(f"weights: must be ({len(self.X)},), got {self.weights.shape}")
-        if not (self.weights >= 0).all():
-            raise DataError("weights: must be numbers ≥ 0")
+        if not ((self.weights >= 0) & np.isfinite(self.weights)).all():
+            raise DataError("weights: must be finite numbers ≥ 0")
 
     def _whole_counts(self, counts: np.ndarray) -> np.ndarray:
-        weighed = self.weights is not None
-        sizes = np.add.reduceat(self.weights, self.offsets[:-1]) if weighed else self.sizes
+        weighed, sizes = self.weights is not None, self.totals
         if len(counts) != len(self) or counts.ndim not in (1, 2):
             raise DataError(f"counts: must have one row for each of the {len(self)} bags, got shape {counts.shape}")
         if not np.issubdtype(counts.dtype, np.number) or not np.isfinite(counts.astype(float)).all():
             raise DataError("counts: must be numbers")
+        if not weighed and (counts != np.round(counts)).any():
+            b = int(np.argwhere(counts != np.round(counts))[0][0])
+            raise DataError(
+                f"bag {self._bag(b)}: counts {counts[b].tolist()} are not whole; for shares use "
+                "Bags.from_groups(X, bags, proportions=…)"
+            )
         if counts.ndim == 1:
             if (bad := np.flatnonzero((counts < 0) | (counts > sizes))).size:
                 b = bad[0]
@@ -247,15 +296,26 @@ class LabelledBags(Observation):
     Attributes
     ----------
     bags : the same bags that the others see.
-    y : (n,) classes 0 … C − 1.
+    y : (n,) classes 0 … C − 1. They agree with the bags' counts, but for noisy ones.
     """
 
     bags: Bags
     y: np.ndarray
 
     def __post_init__(self):
-        counts = self.bags.counts
-        check_labels(self.y, len(self.bags.X), None if counts is None else counts.shape[1])
+        bags, counts = self.bags, self.bags.counts
+        y = check_labels(self.y, len(bags.X), None if counts is None else counts.shape[1])
+        if counts is None or bags.noise is not None:
+            return
+        cells = bags.bag_of * counts.shape[1] + y.astype(np.int64)
+        labelled = np.bincount(cells, bags.weights, counts.size).reshape(counts.shape)
+        wrong = abs(labelled - counts).max(axis=1) > 1e-6 * np.maximum(bags.totals, 1)
+        if (bad := np.flatnonzero(wrong)).size:
+            b = bad[0]
+            raise DataError(
+                f"labels: bag {bags._bag(b)} has {labelled[b].tolist()} of each class by its labels, and counts "
+                f"{counts[b].tolist()}"
+            )
 
     def save(self, folder) -> None:
         self.bags.save(folder)
@@ -269,6 +329,50 @@ class LabelledBags(Observation):
     def _fingerprint(self, hasher) -> None:
         self.bags._fingerprint(hasher)
         hasher.update(self.y.tobytes())
+
+
+def ordered(x, have: Sequence[str], wanted: Sequence[str]):
+    """(n, d) covariates with columns `have` in the order `wanted`; as they are where either has no names.
+
+    Raises
+    ------
+    DataError : columns that are not there; they are listed.
+    """
+    have, wanted = tuple(map(str, have)), tuple(wanted)
+    if not have or not wanted or have == wanted:
+        return x
+    if missing := [name for name in wanted if name not in have]:
+        raise DataError(f"columns that were learned from are missing: {_listed(missing)}; there are {_listed(have)}")
+    return x[:, [have.index(name) for name in wanted]]
+
+
+def apportioned(shares: np.ndarray, sizes) -> np.ndarray:
+    """(B, C) whole counts that add up to `sizes`, one number or (B,), by largest remainder of shares (B, C)."""
+    sizes = np.broadcast_to(np.asarray(sizes, dtype=np.int64), len(shares))
+    exact = shares / shares.sum(axis=1, keepdims=True) * sizes[:, None]
+    counts = np.floor(exact).astype(np.int64)
+    order = np.argsort(-(exact - counts), axis=1, kind="stable")
+    rank = np.argsort(order, axis=1, kind="stable")
+    return counts + (rank < (sizes - counts.sum(axis=1))[:, None])
+
+
+def _by_bag(values, what: str) -> dict[Hashable, object]:
+    """{bag: value} from a mapping, a Series or a data frame with a row per bag."""
+    if isinstance(values, pd.Series | pd.DataFrame):
+        if not values.index.is_unique:
+            raise DataError(f"{what}: bag {values.index[values.index.duplicated()][0]!r} occurs more than once")
+        return dict(zip(values.index.tolist(), values.to_numpy(), strict=True))
+    if isinstance(values, Mapping):
+        return dict(values)
+    raise DataError(f"{what}: must map bags to numbers (a dict, Series or data frame), got {type(values).__name__}")
+
+
+def _table(values: list, what: str) -> np.ndarray:
+    """(B,) or (B, C) numbers of the bags."""
+    try:
+        return np.array(values, dtype=float if what == "proportions" else None)
+    except (TypeError, ValueError):
+        raise DataError(f"{what}: every bag needs one number, or one for each class") from None
 
 
 def _listed(names) -> str:

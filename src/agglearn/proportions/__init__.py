@@ -6,11 +6,9 @@ from agglearn.proportions.individual import IndividualClassifier
 from agglearn.proportions.means import InverseCalibrationClassifier, MeanEmbeddingClassifier, MeanMapClassifier
 from agglearn.proportions.on_records import OnRecords
 from agglearn.proportions.posterior import cardinality_posterior
-from agglearn.proportions.trees import BoostedTrees
 
 __all__ = [
     "AlternatingMeanMapClassifier",
-    "BoostedTrees",
     "CardinalityClassifier",
     "IndividualClassifier",
     "InverseCalibrationClassifier",

@@ -10,12 +10,13 @@ from sklearn.base import ClassifierMixin
 from agglearn.errors import ConfigError, DataError
 from agglearn.estimator import Estimator, known_labels
 from agglearn.observations import Bags
+from agglearn.observations.bags import ordered
 from agglearn.proportions.logistic import bag_sums, scores, single, softmax
 from agglearn.proportions.posterior import binary_posteriors
 from agglearn.seeds import draw_seed
 from agglearn.settings import Positive
 
-HELD_OUT = 0.2  # share of the bags held out to choose λ
+FOLDS = 5  # parts of the bags, each held out once to choose λ
 PATH = tuple(10.0**k for k in (2, 1, 0, -1, -2))  # values of λ, from strong to weak
 Penalty = Literal["held_out"] | Positive
 
@@ -29,7 +30,8 @@ class BagClassifier(ClassifierMixin, Estimator):
 
     Attributes
     ----------
-    coef_, intercept_ : weights. classes_ : 0 … C − 1. l2_ : λ used.
+    coef_, intercept_ : weights. classes_ : 0 … C − 1. l2_ : λ used. feature_names_in_ : names of the covariates, none where
+    the bags have none; by them data frames and bags to predict are matched.
     """
 
     observes = Bags
@@ -42,6 +44,7 @@ class BagClassifier(ClassifierMixin, Estimator):
         self.classes_ = np.arange(bags.counts.shape[1])
         if len(self.classes_) < 2:
             raise DataError("counts of one class only: there is nothing to learn")
+        self.feature_names_in_ = list(bags.names)
         self._learn(bags)
 
     def _chosen(self, bags: Bags) -> Bags:
@@ -66,8 +69,8 @@ class BagClassifier(ClassifierMixin, Estimator):
         binary_posteriors(x[:, 0], [0, 4, 8], [1, 2])
 
     def predict_proba(self, X) -> np.ndarray:
-        """(n, C) class probabilities for covariates (n, d)."""
-        x = single(X)
+        """(n, C) class probabilities for covariates (n, d), a data frame's matched by name."""
+        x = single(ordered(np.asarray(X), getattr(X, "columns", ()), self.feature_names_in_))
         if x.ndim != 2 or x.shape[1] != self.coef_.shape[1]:
             raise DataError(f"X: must be (instances, {self.coef_.shape[1]}), got shape {x.shape}")
         return probabilities(scores(x, np.column_stack([self.coef_, self.intercept_])), len(self.classes_))
@@ -87,7 +90,7 @@ class BagClassifier(ClassifierMixin, Estimator):
 
     def predict_counts(self, bags: Bags) -> np.ndarray:
         """(B, C) expected counts of every class in every bag; weights count."""
-        p = self.predict_proba(bags.X)
+        p = self.predict_proba(bags.columns(self.feature_names_in_))
         p = p if bags.weights is None else p * bags.weights[:, None]
         return np.add.reduceat(p, bags.offsets[:-1], axis=0)
 
@@ -115,26 +118,26 @@ def counts_likelihood(p: np.ndarray, offsets: np.ndarray, counts: np.ndarray) ->
 
 
 def choose_l2(l2, bags: Bags, fitter: Callable, score: Callable, random_state) -> tuple[float, np.ndarray | None]:
-    """(λ, solution there or None) for `l2` a number, or `held_out`: chosen by bags held out, without any label.
+    """(λ, solution near there or None) for `l2` a number, or `held_out`: chosen by bags held out, without any label.
 
     `fitter(bags)` gives, for a part of the bags, what solves there for (λ, start); `score(bags, solution)` judges on the
-    others. λ goes from strong to weak, each solution started from the last, until the score falls.
+    others, as a mean over bags. Each of five random parts of the bags is held out once; the λ of the largest sum of scores is
+    taken. Solutions start from the one of the next larger λ, or from that of the last part.
     """
     if not isinstance(l2, str):
         return float(l2), None
-    if len(bags) < 5:
+    if len(bags) < 2:
         return 1.0, None
-    order = np.random.default_rng(draw_seed(random_state)).permutation(len(bags))
-    n_held = max(1, round(HELD_OUT * len(bags)))
-    held, rest = (bags.take(np.sort(part)) for part in (order[:n_held], order[n_held:]))
-    fit, solution, best = fitter(rest), None, (-np.inf, 1.0, None)
-    for value in PATH:
-        solution = fit(value, solution)
-        found = score(held, solution)
-        if found < best[0]:
-            break
-        best = (found, value, solution)
-    return best[1], best[2]
+    parts = np.array_split(np.random.default_rng(draw_seed(random_state)).permutation(len(bags)), min(FOLDS, len(bags)))
+    totals, solutions = np.zeros(len(PATH)), [None] * len(PATH)
+    for k, part in enumerate(parts):
+        held, rest = bags.take(np.sort(part)), bags.take(np.sort(np.concatenate(parts[:k] + parts[k + 1 :])))
+        fit = fitter(rest)
+        for i, value in enumerate(PATH):
+            solutions[i] = fit(value, solutions[i] if k else solutions[i - 1] if i else None)
+            totals[i] += len(part) * score(held, solutions[i])
+    best = int(np.argmax(totals))
+    return PATH[best], solutions[best]
 
 
 def positives(bags: Bags, c: int) -> np.ndarray:

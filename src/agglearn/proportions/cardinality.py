@@ -7,6 +7,7 @@ from sklearn.base import clone
 
 from agglearn.errors import NotAvailable
 from agglearn.observations import Bags
+from agglearn.observations.bags import ordered
 from agglearn.proportions.base import BagClassifier, Penalty, choose_l2, counts_likelihood, positives, probabilities
 from agglearn.proportions.logistic import Logistic, scores, single
 from agglearn.proportions.marginal import Marginal, exact, normal
@@ -105,7 +106,7 @@ class CardinalityClassifier(BagClassifier):
         stacked, labels = np.tile(x, (classes, 1)), np.repeat(self.classes_, len(x))
         trace, best = [], -np.inf
         for _ in range(self.max_iter):
-            q, found = class_posteriors(p, bags.offsets, bags.counts)
+            q, found = class_posteriors(np.log(p), bags.offsets, bags.counts)
             trace.append(float(found.sum()))
             if trace[-1] - best < self.tol * len(bags):
                 break
@@ -118,7 +119,9 @@ class CardinalityClassifier(BagClassifier):
 
     def predict_proba(self, X):
         if getattr(self, "_classifier", None) is not None:
-            return self._classifier.predict_proba(np.asarray(X))
+            return self._classifier.predict_proba(
+                ordered(np.asarray(X), getattr(X, "columns", ()), self.feature_names_in_)
+            )
         return super().predict_proba(X)
 
     def save(self, folder):
@@ -129,7 +132,7 @@ class CardinalityClassifier(BagClassifier):
     def warm_up(self):
         super().warm_up()
         if self.multiclass == "exact" or self.classifier is not None:
-            class_posteriors(np.full((3, 3), 1 / 3), [0, 3], np.ones((1, 3), np.int64))
+            class_posteriors(np.full((3, 3), np.log(1 / 3)), [0, 3], np.ones((1, 3), np.int64))
 
 
 class NormalApproximationClassifier(CardinalityClassifier):

@@ -11,6 +11,7 @@ from typing import Self
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 from scipy.optimize import minimize
+from scipy.special import logsumexp
 
 from agglearn.proportions import kernels
 
@@ -128,6 +129,12 @@ def softmax(score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     total = out.sum(axis=0)
     out /= total
     return out.T, top + np.log(total)
+
+
+def log_softmax(score: np.ndarray) -> np.ndarray:
+    """(n, C) log-probabilities of scores (n, C − 1), the first class having 0; none of them underflows."""
+    whole = np.column_stack([np.zeros(len(score)), score])
+    return whole - logsumexp(whole, axis=1, keepdims=True)
 
 
 def solved(matrix: np.ndarray, vector: np.ndarray) -> np.ndarray:

@@ -13,7 +13,7 @@ from typing import Self
 
 import numpy as np
 
-from agglearn.proportions.logistic import Logistic, bag_sums, scores, softmax, solved
+from agglearn.proportions.logistic import Logistic, bag_sums, log_softmax, scores, softmax, solved
 from agglearn.proportions.posterior import binary_posteriors, class_posteriors
 
 Infer = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
@@ -21,8 +21,8 @@ Infer = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], tuple[np.ndar
 
 def exact(scores, p, offsets, counts):
     """Posteriors (n, C) and log P(z) (B,) under the known counts."""
-    if p.shape[1] > 2:
-        return class_posteriors(p, offsets, counts)
+    if counts.shape[1] > 2:
+        return class_posteriors(log_softmax(scores), offsets, counts)
     q, found = binary_posteriors(scores[:, 0], offsets, counts[:, 1])
     return np.column_stack([1 - q, q]), found
 

@@ -14,43 +14,70 @@ from numba import njit, prange
 
 from agglearn.proportions.kernels import FAST, TAIL, grid
 
-SWEEPS = 50  # of iterative scaling; any tilt is exact, a good one keeps the numbers near 1
+STEPS = 200  # of Newton's method for the tilt; any tilt is exact, a good one keeps the numbers near 1
+DROWNED = 1e-200  # P(z) under a tilt below which sums of positive terms may have underflowed
+CANCELLED = 1e-4  # share of the sum of absolute terms below which an alternating sum has lost digits
 BOX = 4096  # cells up to which the box is taken without asking what the lattice would cost
 CELLS = 250_000_000  # prefixes kept at once
 FREQUENCIES = 200_000
 FOURIER, DIRECT = 0, 1
-TOO_LARGE = np.inf  # in the place of a log-likelihood: neither way is feasible
+TOO_LARGE = np.inf  # in the place of a log-likelihood: neither way is feasible; NaN: no tilt was found
 
 
 @njit(cache=True, error_model="numpy")
-def tilted(p, z):
-    """(n, C) probabilities under class weights with expected counts near z, and the log of what that divides by."""
-    n, classes = p.shape
-    weights = np.ones(classes)
-    out = np.empty((n, classes))
-    for _ in range(SWEEPS):
-        log_total, expected = 0.0, np.zeros(classes)
-        for i in range(n):
-            total = 0.0
-            for c in range(classes):
-                out[i, c] = p[i, c] * weights[c]
-                total += out[i, c]
-            log_total += np.log(total)
-            for c in range(classes):
-                out[i, c] /= total
-                expected[c] += out[i, c]
+def expected_counts(log_p, tilt, z, out, mean, spread):
+    """Probabilities ∝ p e^tilt into `out` (n, C), their sums into `mean` (C,) and the covariance of the counts into
+    `spread` (C, C); returns Σ_i log Σ_c p_ic e^tilt_c − ⟨z, tilt⟩, of which mean − z is the gradient and `spread` the Hessian."""
+    n, classes = log_p.shape
+    value = 0.0
+    mean[:] = 0.0
+    spread[:] = 0.0
+    for i in range(n):
+        top, total = -np.inf, 0.0
+        for c in range(classes):
+            top = max(top, log_p[i, c] + tilt[c])
+        for c in range(classes):
+            out[i, c] = np.exp(log_p[i, c] + tilt[c] - top)
+            total += out[i, c]
+        value += top + np.log(total)
+        for c in range(classes):
+            out[i, c] /= total
+            mean[c] += out[i, c]
+            for a in range(c + 1):
+                spread[c, a] -= out[i, c] * out[i, a]
+    for c in range(classes):
+        value -= z[c] * tilt[c]
+        spread[c, c] += mean[c]
+        for a in range(c):
+            spread[a, c] = spread[c, a]
+    return value
+
+
+@njit(cache=True, error_model="numpy")
+def tilted(log_p, z):
+    """(n, C) probabilities under class weights with expected counts near z, and the log of what that divides by.
+
+    Damped Newton steps on a convex function of the logs of the weights: nothing underflows, however sure the instances are.
+    """
+    n, classes = log_p.shape
+    tilt, damping = np.zeros(classes), 1e-6
+    out, mean, spread = np.empty((n, classes)), np.empty(classes), np.empty((classes, classes))
+    other, new_mean, new_spread = np.empty((n, classes)), np.empty(classes), np.empty((classes, classes))
+    value = expected_counts(log_p, tilt, z, out, mean, spread)
+    for _ in range(STEPS):
         worst = 0.0
         for c in range(classes):
-            worst = max(worst, abs(expected[c] - z[c]) / max(1.0, np.sqrt(expected[c])))
-        if worst <= 0.05:
+            worst = max(worst, abs(mean[c] - z[c]) / max(1.0, np.sqrt(mean[c])))
+        if not worst > 0.05:
             break
-        for c in range(classes):
-            if expected[c] > 0:
-                weights[c] *= z[c] / expected[c]
-    for c in range(classes):
-        if z[c] > 0:
-            log_total -= z[c] * np.log(weights[c])
-    return out, log_total
+        step = np.linalg.solve(spread + damping * n * np.eye(classes), z - mean)
+        found = expected_counts(log_p, tilt + step, z, other, new_mean, new_spread)
+        if found < value:
+            tilt, value, damping = tilt + step, found, max(damping / 8, 1e-12)
+            out, other, mean, new_mean, spread, new_spread = other, out, new_mean, mean, new_spread, spread
+        else:
+            damping *= 8
+    return out, value
 
 
 @njit(cache=True, error_model="numpy", fastmath=FAST)
@@ -99,7 +126,8 @@ def box(p, z, out):
             for k in range(s, size):
                 other[k - s] += w * open_[c, k] * suffix[k]
         suffix, other = other, suffix
-    return np.log(prefix[n, size - 1])
+    probability = prefix[n, size - 1]
+    return np.log(probability) if probability > DROWNED or probability == 0 else np.nan
 
 
 @njit(cache=True, error_model="numpy")
@@ -155,9 +183,10 @@ def frequencies(p, most):
 
 @njit(cache=True, error_model="numpy", fastmath={"nsz", "arcp", "contract"})
 def lattice(p, z, t, log_points, out):
-    """Posteriors of one bag into `out`; returns log P(z), or NaN where a factor of φ vanishes at a frequency used."""
+    """Posteriors of one bag into `out`; returns log P(z), or NaN where a factor of φ vanishes at a frequency used, or where
+    the terms cancel."""
     n, classes = p.shape
-    density = 0.0
+    density, absolute = 0.0, 0.0
     real, imaginary, cosine, sine = np.empty(n), np.empty(n), np.empty(classes), np.empty(classes)
     for i in range(n):
         for c in range(classes):
@@ -178,6 +207,7 @@ def lattice(p, z, t, log_points, out):
         weight = 1.0 if k == 0 else 2.0
         g, h = (weight * (u * np.cos(phase) + v * np.sin(phase)), weight * (v * np.cos(phase) - u * np.sin(phase)))
         density += g
+        absolute += weight * np.sqrt(u * u + v * v)
         for i in range(n):
             square = real[i] * real[i] + imaginary[i] * imaginary[i]
             if square < 1e-12:
@@ -185,6 +215,8 @@ def lattice(p, z, t, log_points, out):
             x, y = (g * real[i] + h * imaginary[i]) / square, (h * real[i] - g * imaginary[i]) / square
             for c in range(classes):
                 out[i, c] += x * cosine[c] - y * sine[c]
+    if not density > CANCELLED * absolute:
+        return np.nan
     for i in range(n):
         for c in range(classes):
             out[i, c] = min(max(p[i, c] * out[i, c] / density, 0.0), 1.0)
@@ -192,9 +224,9 @@ def lattice(p, z, t, log_points, out):
 
 
 @njit(cache=True, error_model="numpy")
-def posterior(p, z, method, out):
-    """Posteriors of one bag into `out`; returns log P(z), or `TOO_LARGE`."""
-    n, classes = p.shape
+def posterior(log_p, z, method, out):
+    """Posteriors of one bag into `out` for log-probabilities (n, C); returns log P(z), `TOO_LARGE` or NaN."""
+    n, classes = log_p.shape
     present, some = np.empty(classes, np.int64), 0  # classes that occur, the most frequent one last
     for c in range(classes):
         if z[c] > 0:
@@ -209,14 +241,14 @@ def posterior(p, z, method, out):
         probability = 0.0
         for i in range(n):
             out[i, present[0]] = 1.0
-            probability += np.log(p[i, present[0]])
+            probability += log_p[i, present[0]]
         return probability
-    within, counts = np.empty((n, some)), np.empty(some, np.int64)
+    logs, counts = np.empty((n, some)), np.empty(some, np.int64)
     for c in range(some):
         counts[c] = z[present[c]]
         for i in range(n):
-            within[i, c] = p[i, present[c]]
-    within, divided = tilted(within, counts)
+            logs[i, c] = log_p[i, present[c]]
+    within, divided = tilted(logs, counts)
     cells, variance = 1.0, np.inf
     for c in range(some):
         cells *= counts[c] + 1 if c + 1 < some else 1
@@ -240,11 +272,11 @@ def posterior(p, z, method, out):
 
 
 @njit(cache=True, parallel=True, error_model="numpy")
-def posteriors(p, offsets, counts, method):
-    """(posteriors (n, C), log P(z) per bag (B,)) of all bags for p (n, C), counts (B, C)."""
-    out = np.empty(p.shape)
+def posteriors(log_p, offsets, counts, method):
+    """(posteriors (n, C), log P(z) per bag (B,)) of all bags for log-probabilities (n, C), counts (B, C)."""
+    out = np.empty(log_p.shape)
     found = np.empty(len(counts))
     for b in prange(len(counts)):
         low, high = offsets[b], offsets[b + 1]
-        found[b] = posterior(p[low:high], counts[b], method, out[low:high])
+        found[b] = posterior(log_p[low:high], counts[b], method, out[low:high])
     return out, found

@@ -18,7 +18,8 @@ def cardinality_posterior(probabilities, total, method: str = "fourier") -> np.n
     probabilities : (n,) P(y_i = 1), or (n, C) class probabilities whose rows add up to 1.
     total : how many labels are 1; or (C,) how many instances each class has.
     method : `fourier`, exact in O(n): see `agglearn.proportions.kernels` (sums of small variance go the direct way);
-        `tree`, the thesis's O(n log² n) message passing; `direct`, a dynamic program, O(n²).
+        `tree`, the thesis's O(n log² n) message passing, where its rounding errors allow; `direct`, a dynamic program,
+        O(n²).
 
     Returns
     -------
@@ -28,7 +29,7 @@ def cardinality_posterior(probabilities, total, method: str = "fourier") -> np.n
     Raises
     ------
     DataError : probabilities outside [0, 1], totals outside [0, n] or not adding up to n, a total that these
-        probabilities make impossible.
+        probabilities make impossible, or too improbable for the errors of `tree`.
     """
     if method not in METHODS:
         raise ConfigError(f"method: {method!r} is not known; one of {', '.join(METHODS)}")
@@ -66,13 +67,10 @@ def _classes(p: np.ndarray, total, method: str) -> np.ndarray:
     if (abs(p.sum(axis=1) - 1) > 1e-6).any():
         raise DataError("probabilities: the rows must add up to 1")
     if method == "tree":
-        q, probability = tree_posterior(p, z)
-    else:
-        how = multiclass.DIRECT if method == "direct" else multiclass.FOURIER
-        q, probability = class_posteriors(p, np.array([0, len(p)]), z[None, :], how)
-    if not np.isfinite(probability).all() or np.isnan(q).any():
-        raise DataError(f"total: {z.tolist()} is impossible with these probabilities, or too improbable for {method}")
-    return q
+        return tree_posterior(p, z)[0]
+    how = multiclass.DIRECT if method == "direct" else multiclass.FOURIER
+    with np.errstate(divide="ignore"):
+        return class_posteriors(np.log(p), np.array([0, len(p)]), z[None, :], how)[0]
 
 
 def binary_posteriors(logits, offsets, totals, how: int = kernels.FOURIER) -> tuple[np.ndarray, np.ndarray]:
@@ -82,19 +80,23 @@ def binary_posteriors(logits, offsets, totals, how: int = kernels.FOURIER) -> tu
         return kernels.posteriors(odds, whole(offsets), whole(totals), how)
 
 
-def class_posteriors(p, offsets, counts, how: int = multiclass.FOURIER) -> tuple[np.ndarray, np.ndarray]:
-    """(posteriors (n, C), log P(counts) per bag (B,)) for class probabilities (n, C), counts (B, C).
+def class_posteriors(log_p, offsets, counts, how: int = multiclass.FOURIER, names=()) -> tuple[np.ndarray, np.ndarray]:
+    """(posteriors (n, C), log P(counts) per bag (B,)) for log-probabilities (n, C), counts (B, C).
 
     Raises
     ------
-    DataError : a bag is too large for exact inference with so many classes.
+    DataError : a bag is too large for exact inference with so many classes, or its counts are impossible; it is named, by
+        `names` where there are any.
     """
-    q, found = multiclass.posteriors(np.ascontiguousarray(p, dtype=float), whole(offsets), whole(counts), how)
-    if (bad := np.flatnonzero(found == multiclass.TOO_LARGE)).size:
-        raise DataError(
-            f"bag {bad[0]}: counts {np.asarray(counts)[bad[0]].tolist()} are too large for exact inference over "
-            f"{p.shape[1]} classes; use smaller bags or multiclass='ovr'"
-        )
+    q, found = multiclass.posteriors(np.ascontiguousarray(log_p, dtype=float), whole(offsets), whole(counts), how)
+    if (bad := np.flatnonzero(~np.isfinite(found))).size:
+        b = bad[0]
+        where = f"bag {names[b] if len(names) else b}: counts {np.asarray(counts)[b].tolist()}"
+        if found[b] == multiclass.TOO_LARGE:
+            raise DataError(
+                f"{where} are too large for exact inference over {q.shape[1]} classes; use smaller bags or multiclass='ovr'"
+            )
+        raise DataError(f"{where} are impossible with these probabilities, or too improbable to compute with")
     return q, found
 
 

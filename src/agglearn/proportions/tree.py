@@ -1,20 +1,27 @@
 """The thesis's message passing: auxiliary sums in a binary tree, each message a convolution (Sun 2019, 3.4.2, Figure 3.4).
 
 O(n log² n) for two classes, O(n^{C−1} log² n) for C. Convolutions go through the FFT above a size, whose error is
-relative to the largest entry: small messages drown in it, which the thesis reports as underflow in large trees. Kept
-for comparison; `kernels` and `multiclass` have neither the error nor the logarithms.
+relative to the largest entry: small messages drown in it, which the thesis reports as underflow in large trees. Totals so
+improbable are refused. Kept for comparison; `kernels` and `multiclass` have neither the error nor the logarithms.
 """
 
 import numpy as np
 from scipy.signal import convolve
 
+from agglearn.errors import DataError
+
 DIRECT_BELOW = 128  # entries of a message up to which it is convolved directly
+DROWNED = 1e-8  # probability of the counts below which the FFT's errors of some 1e-15 count
 
 
 def tree_posterior(probabilities: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, float]:
     """(posteriors (n, C), log P(counts)) of one bag for probabilities (n, C) and counts (C,).
 
     The last class is left out of the messages: entries are [0 … m]^{C−1}.
+
+    Raises
+    ------
+    DataError : counts that are impossible, or so improbable that the FFT's rounding errors drown them.
     """
     free = probabilities.shape[1] - 1
     leaves = []
@@ -29,6 +36,12 @@ def tree_posterior(probabilities: np.ndarray, counts: np.ndarray) -> tuple[np.nd
     beta = np.zeros_like(root)
     beta[tuple(int(z) for z in counts[:free])] = 1.0
     probability = float((beta * root).sum())
+    rounded = any(message.size >= DIRECT_BELOW for level in levels[:-1] for message in level)
+    if not probability > (DROWNED if rounded else 0):
+        raise DataError(
+            f"total: {np.asarray(counts).tolist()} is impossible or too improbable for the tree's rounding errors; use "
+            "method='fourier'"
+        )
     found = np.empty_like(probabilities)
     for i, (leaf, message) in enumerate(zip(leaves, downward(levels, beta), strict=True)):
         joint = leaf * message
@@ -36,7 +49,7 @@ def tree_posterior(probabilities: np.ndarray, counts: np.ndarray) -> tuple[np.nd
         for c in range(free):
             found[i, c] = joint[tuple(int(a == c) for a in range(free))]
         found[i] /= found[i].sum()
-    return found, float(np.log(probability)) if probability > 0 else -np.inf
+    return found, float(np.log(probability))
 
 
 def upward(leaves: list[np.ndarray]) -> list[list[np.ndarray]]:

@@ -13,6 +13,7 @@ from agglearn.datasets.census import MISSING
 from agglearn.encoding.dense import DenseEncoder
 from agglearn.errors import ConfigError
 from agglearn.observations import Bags
+from agglearn.observations.bags import apportioned
 from agglearn.seeds import generator
 
 FITTED_ON = 50_000  # persons that scales, correlations and components are computed from
@@ -213,15 +214,6 @@ def votes_per_region(persons: Persons, election: int) -> np.ndarray:
     size = persons.regions["citizens"].to_numpy(float)
     votes = votes * np.minimum(1, size / np.maximum(votes.sum(axis=1), 1))[:, None]
     return np.column_stack([size - votes.sum(axis=1), votes])
-
-
-def apportioned(votes: np.ndarray, size: int) -> np.ndarray:
-    """(B, C) whole counts that add up to `size`, by largest remainder."""
-    exact = votes / votes.sum(axis=1, keepdims=True) * size
-    counts = np.floor(exact).astype(np.int64)
-    order = np.argsort(-(exact - counts), axis=1, kind="stable")
-    rank = np.argsort(order, axis=1, kind="stable")
-    return counts + (rank < (size - counts.sum(axis=1))[:, None])
 
 
 @functools.lru_cache(maxsize=16)

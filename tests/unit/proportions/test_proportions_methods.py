@@ -11,7 +11,6 @@ from agglearn.estimator import Estimator
 from agglearn.observations import Bags, LabelledBags
 from agglearn.proportions import (
     AlternatingMeanMapClassifier,
-    BoostedTrees,
     CardinalityClassifier,
     IndividualClassifier,
     InverseCalibrationClassifier,
@@ -20,6 +19,7 @@ from agglearn.proportions import (
     NormalApproximationClassifier,
 )
 from agglearn.proportions.alternating import top
+from agglearn.proportions.base import PATH, choose_l2
 from agglearn.proportions.logistic import Logistic, softmax
 from agglearn.proportions.marginal import Marginal, exact, normal
 
@@ -101,7 +101,7 @@ def test_exact_multiclass_is_binary_for_two_classes():
     three = Bags(seen.bags.X, seen.bags.offsets, np.column_stack([seen.bags.counts, np.zeros(120, int)]))
     p = softmax(seen.bags.X @ np.array([[1.0, 0, 0]]).T)[0]
     q = exact(seen.bags.X[:, :1].astype(float), p, seen.bags.offsets, seen.bags.counts)
-    padded = exact(None, np.column_stack([p * 0.9, np.full(len(p), 0.1)]), three.offsets, three.counts)
+    padded = exact(np.column_stack([seen.bags.X[:, 0], np.full(len(p), -3.0)]), None, three.offsets, three.counts)
     assert np.allclose(padded[0][:, 1], q[0][:, 1], atol=1e-10)
 
 
@@ -212,11 +212,24 @@ def test_another_classifier_in_the_m_step(tmp_path):
         trees.save(tmp_path / "model")
 
 
-def test_boosted_trees_in_the_m_step():
-    seen, _ = persons(n_bags=10)
-    model = CardinalityClassifier(classifier=BoostedTrees(max_iter=2), max_iter=1).fit(seen.bags)
-    assert model.predict_proba(seen.bags.X).shape == (120, 2)
-    assert np.isfinite(model.log_likelihoods_[0]).all()
+def test_the_penalty_is_chosen_by_all_bags():
+    """Every bag is held out once, whatever λ is tried, so that few bags do not decide by which of them are held out."""
+    bags, held = Bags(np.arange(12.0)[:, None], np.arange(13), np.tile([1, 0], (12, 1))), []
+
+    def score(part, solution):
+        held.append((solution, part.X[:, 0].tolist()))
+        return -abs(np.log10(solution))  # best at λ = 1, after a fall from none
+
+    l2, near = choose_l2("held_out", bags, lambda rest: lambda value, start: value, score, 0)
+    assert l2 == near == 1.0
+    for value in PATH:
+        assert sorted(x for solution, part in held if solution == value for x in part) == list(range(12))
+
+
+def test_one_fall_does_not_end_the_path():
+    bags = Bags(np.arange(12.0)[:, None], np.arange(13), np.tile([1, 0], (12, 1)))
+    scores = dict(zip(PATH, [0.0, -1.0, -1.0, 2.0, 1.0], strict=True))
+    assert choose_l2("held_out", bags, lambda rest: lambda value, start: value, lambda b, s: scores[s], 0)[0] == PATH[3]
 
 
 def test_first_bags_only():

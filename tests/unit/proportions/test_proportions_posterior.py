@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from agglearn.errors import AgglearnError, DataError
 from agglearn.proportions import cardinality_posterior, kernels, multiclass
-from agglearn.proportions.logistic import bag_sums, scores
+from agglearn.proportions.logistic import bag_sums, log_softmax, scores
 from agglearn.proportions.posterior import binary_posteriors, class_posteriors
 
 SHAPES = [(0.5, 0.5), (1, 1), (0.05, 3), (5, 0.2), (0.1, 0.1), (30, 30)]
@@ -57,6 +57,28 @@ def dynamic_program(p: np.ndarray, z: int) -> tuple[np.ndarray, float]:
     return q, float(log_p)
 
 
+def dynamic_program_of_logs(log_p: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, float]:
+    """Posteriors (n, 3) and log P(z) for three classes, all sums in logarithms, forwards and backwards."""
+    n = len(log_p)
+
+    def after(table, row):
+        new = table + row[0]
+        new[1:] = np.logaddexp(new[1:], table[:-1] + row[1])
+        new[:, 1:] = np.logaddexp(new[:, 1:], table[:, :-1] + row[2])
+        return new
+
+    first = np.full((z[1] + 1, z[2] + 1), -np.inf)
+    first[0, 0] = 0.0
+    before = list(itertools.accumulate(log_p, after, initial=first))
+    behind = list(itertools.accumulate(log_p[::-1], after, initial=first))[::-1]  # of the instances after each
+    log_total, q = before[n][z[1], z[2]], np.empty(log_p.shape)
+    for i in range(n):
+        for c, (a, b) in enumerate([(0, 0), (1, 0), (0, 1)]):
+            left = before[i][: z[1] + 1 - a, : z[2] + 1 - b] + behind[i + 1][: z[1] + 1 - a, : z[2] + 1 - b][::-1, ::-1]
+            q[i, c] = log_p[i, c] + np.logaddexp.reduce(left, axis=None) - log_total if left.size else -np.inf
+    return np.exp(q), log_total
+
+
 def skewed(n: int, seed: int = 0):
     """Probabilities of every shape, with sums from the edge to the middle."""
     rng = np.random.default_rng(seed)
@@ -81,7 +103,7 @@ def test_enumeration(n, classes, method):
         z = np.bincount([rng.choice(classes, p=row) for row in p], minlength=classes)
         q, total = enumerated(p, z)
         assert np.allclose(cardinality_posterior(p, z, method), q, rtol=1e-9 if method != "tree" else 1e-6, atol=1e-12)
-        assert class_posteriors(p, [0, n], z[None])[1][0] == pytest.approx(np.log(total), abs=1e-10)
+        assert class_posteriors(np.log(p), [0, n], z[None])[1][0] == pytest.approx(np.log(total), abs=1e-10)
         if classes == 2:
             assert np.allclose(cardinality_posterior(p[:, 1], z[1], method), q[:, 1], rtol=1e-9, atol=1e-12)
 
@@ -139,12 +161,52 @@ def test_the_lattice_agrees_with_the_box():
     p = rng.dirichlet([1, 1, 2], 150)
     z = np.sort(np.bincount([rng.choice(3, p=row) for row in p], minlength=3))
     p = p[:, np.argsort(p.sum(axis=0))]
-    within, _ = multiclass.tilted(p, z)
+    within, _ = multiclass.tilted(np.log(p), z)
     box, lattice = np.empty_like(p), np.empty_like(p)
     frequencies, log_points = multiclass.frequencies(within, 10_000)
     found = multiclass.lattice(within, z, frequencies, log_points, lattice)
     assert found == pytest.approx(multiclass.box(within, z, box), abs=1e-10)
     assert (abs(box - lattice) / box).max() < 1e-10
+
+
+@pytest.mark.parametrize("scale", [1, 30, 60, 200])
+@pytest.mark.filterwarnings("ignore:invalid value encountered in logaddexp")
+def test_classes_of_which_the_model_is_sure(scale):
+    """Scores far apart: the tilt is hard to find, and probabilities underflow."""
+    rng = np.random.default_rng(scale)
+    log_p = np.concatenate([log_softmax(scale * rng.normal(size=(30, 2))) for _ in range(30)])
+    z = rng.multinomial(30, [0.3, 0.3, 0.4], size=30)
+    offsets = np.arange(0, len(log_p) + 1, 30)
+    q, found = class_posteriors(log_p, offsets, z)
+    for b, low in enumerate(offsets[:-1]):
+        wanted, log_total = dynamic_program_of_logs(log_p[low : low + 30], z[b])
+        assert found[b] == pytest.approx(log_total, rel=1e-10, abs=1e-8)
+        assert np.allclose(q[low : low + 30], wanted, atol=1e-8)
+
+
+@pytest.mark.parametrize("scale", [1, 30])
+def test_large_bags_of_which_the_model_is_sure(scale):
+    """The lattice is used only where its sum does not cancel: posteriors add up to the counts."""
+    rng = np.random.default_rng(scale)
+    log_p, z = log_softmax(scale * rng.normal(size=(600, 2))), np.array([100, 400, 100])
+    q, _ = class_posteriors(log_p, [0, 600], z[None])
+    assert np.allclose(q.sum(axis=0), z, atol=1e-6)
+    assert np.allclose(q.sum(axis=1), 1, atol=1e-6)
+
+
+def test_counts_that_are_impossible_name_the_bag():
+    log_p = np.log(np.full((4, 3), 1 / 3))
+    log_p[2:, 1:] = -np.inf
+    with pytest.raises(DataError, match=r"bag there: counts \[1, 1, 0\] are impossible"):
+        class_posteriors(log_p, [0, 2, 4], [[1, 0, 1], [1, 1, 0]], names=("here", "there"))
+
+
+def test_a_tree_whose_errors_drown_the_total_refuses():
+    """Far more than expected: P(z) is far below the FFT's rounding errors; the answer is z/n."""
+    with pytest.raises(DataError, match="too improbable for the tree"):
+        cardinality_posterior(np.full(4000, 0.3), 3000, "tree")
+    assert np.allclose(cardinality_posterior(np.full(4000, 0.3), 3000), 0.75)
+    assert np.allclose(cardinality_posterior(np.full(4000, 0.3), 1210, "tree"), 1210 / 4000, atol=1e-6)
 
 
 def test_certain_instances():
@@ -183,7 +245,7 @@ def test_an_unknown_method():
 def test_too_many_classes_for_so_large_a_bag():
     p = np.full((4000, 6), 1 / 6)
     with pytest.raises(DataError, match=r"bag 0: .*too large for exact inference over 6 classes"):
-        class_posteriors(p, [0, 4000], np.array([[667, 667, 667, 667, 666, 666]]))
+        class_posteriors(np.log(p), [0, 4000], np.array([[667, 667, 667, 667, 666, 666]]))
 
 
 def test_a_wrong_posterior_is_noticed():
@@ -228,7 +290,7 @@ logits, sizes = rng.normal(size=6000), np.array([1, 2, 7, 90, 900, 5000])
 z = np.array([1, 1, 3, 20, 444, 2100])
 q, found = binary_posteriors(logits, np.append(0, np.cumsum(sizes)), z)
 p = rng.dirichlet([1, 1, 1], 60)
-r, _ = class_posteriors(p, [0, 20, 40, 60], np.tile([5, 7, 8], (3, 1)))
+r, _ = class_posteriors(np.log(p), [0, 20, 40, 60], np.tile([5, 7, 8], (3, 1)))
 print(hash(q.tobytes() + found.tobytes() + r.tobytes()))
 """
 
