@@ -2,7 +2,8 @@
 
     .venv/bin/python workflow/scripts/install.py --require-hashes -r requirements.lock
 
-The arguments are those that `pip install` and `uv pip install` share. uv is the one on the PATH, else the one that the
+Modules are compiled as they are installed, as pip does it: the first processes would do it at once, and every process where
+PYTHONDONTWRITEBYTECODE is set. The arguments are those that `pip install` and `uv pip install` share. uv is the one on the PATH, else the one that the
 lock names, which pip installs first. uv does not read pip's configuration, so it gets pip's indexes, proxy and
 certificates from here. This file imports the standard library only.
 """
@@ -81,7 +82,7 @@ def find_uv(lock: Path) -> str | None:
 def install(arguments: list[str], uv: str | None, pip: dict[str, str]) -> int:
     """Install with uv, else with pip; returns the exit status."""
     if uv:
-        call = [uv, "pip", "install", "--quiet", "--python", sys.executable, *uv_options(pip), *arguments]
+        call = [uv, "pip", "install", "--quiet", "--compile-bytecode", "--python", sys.executable, *uv_options(pip), *arguments]
         if subprocess.run(call, env=uv_environment(pip, dict(os.environ))).returncode == 0:
             return 0
         print("agglearn: uv could not install the packages; pip tries it now", file=sys.stderr)

@@ -39,6 +39,7 @@ make_venv || borrow_pip || { install_venv_package && make_venv; } || {
     echo "agglearn: the packages of requirements.lock could not be installed; see above (is the package index reachable?)" >&2
     exit 1
 }
+"$venv/bin/python" -m compileall -q src
 cp requirements.lock "$venv/.lock"
 if [ -n "$beyond" ]; then
     # Names of packages hold no spaces.
