@@ -39,7 +39,7 @@ retry: $(READY)
 	else AGGLEARN_RETRY=1 $(MAKE) reproduce ARGS="$(ARGS) --forcerun $$(echo $$again)"; fi
 
 test: $(READY)
-	@$(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadfile $(ARGS)
+	@$(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 ui: $(READY)
 	@exec $(BIN)/python -m agglearn.tracking.ui $(PORT)

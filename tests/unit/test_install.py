@@ -43,6 +43,7 @@ def test_uv_gets_every_setting_of_pip_install():
         "UV_HTTP_TIMEOUT": "180",
         "UV_INDEX_STRATEGY": "unsafe-best-match",
         "UV_PYTHON_DOWNLOADS": "never",
+        "UV_COMPILE_BYTECODE": "1",
         "SSL_CERT_FILE": "/etc/company.pem",
         "HTTP_PROXY": "http://proxy.example:3128",
         "HTTPS_PROXY": "http://proxy.example:3128",

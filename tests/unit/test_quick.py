@@ -2,7 +2,6 @@
 
 import json
 
-import pandas as pd
 import pytest
 from samples import ROOT
 
@@ -50,23 +49,3 @@ def test_without_a_source_of_data_every_experiment_has_data(quick):
     kinds = (checks.SIMULATED, PACKAGED)
     for name in quick.experiments:
         assert [d for d in quick.datasets(name) if any(is_subclass(entries[d]["class"], k) for k in kinds)], name
-
-
-@pytest.mark.slow
-@pytest.mark.workflow
-def test_table_4_on_adult(tmp_path_factory):
-    from project import Project
-
-    made = Project(tmp_path_factory.mktemp("quick"), tmp_path_factory.mktemp("cache"))
-    made.overlay = read_mapping(ROOT / "config/quick.yaml") | {"mirrors": [str(ROOT.parent / "shared/data")]}
-    made.overlay["experiments"]["maxent_table4"]["datasets"] = {"bank": None}
-    outcome = made.run("maxent_table4", "--logger", "agglearn")
-    table: pd.DataFrame = made.table("maxent_table4").query("dataset == 'adult'")
-    if set(table.status) == {"unavailable"}:
-        pytest.skip(f"Adult cannot be had here: {table.reason.iloc[0]}")
-    assert outcome.status == 0
-    assert len(outcome.text.splitlines()) < 40
-    nllh = table.query("method == 'maxent' and measure == 'nllh'").squeeze()
-    assert 0.41 < nllh["mean"] < 0.43
-    assert nllh["reported"] == 0.416
-    assert "Maximum entropy / NLLH" in outcome.text

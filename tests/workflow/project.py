@@ -23,6 +23,8 @@ class Project:
     """Runs Snakemake as a user would, and reads what comes out."""
 
     def __init__(self, folder: Path, cache: Path):
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
         self.folder, self.results = folder, folder / "results"
         self.environ = {}  # what Snakemake gets besides
         for name in COPIED:
@@ -187,6 +189,18 @@ REGIONS = {
     "batch_by": ["dataset"],
     "table": {"rows": ["item"], "columns": ["method"], "measure": "accuracy"},
 }
+
+ADULT = {
+    "source": "spike",
+    "title": "Records of Adult",
+    "task": "agglearn.tasks.Classification",
+    "datasets": {"adult": {}},
+    "observe": {"tables": {"type": "agglearn.observations.ContingencyTables", "binning": "width"}},
+    "seeds": [0],
+    "methods": {"naive_bayes": {"class": "agglearn.maxent.NaiveBayesClassifier", "observe": "tables"}},
+    "measures": ["nllh"],
+    "table": {"rows": ["dataset"], "columns": ["method"], "measure": "nllh"},
+}  # fmt: skip
 
 SPIKE_DATA = {
     "walkers": {"title": "Walkers", "class": "chain.MarkovChain"},

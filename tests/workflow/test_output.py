@@ -13,8 +13,8 @@ OUTPUT = ("--logger", "agglearn")
 
 
 @pytest.fixture
-def small(tmp_path, cache):
-    made = Project(tmp_path, cache)
+def small(places):
+    made = Project(*places)
     made.overlay["datasets"] |= copy.deepcopy(SPIKE_DATA)
     made.overlay["experiments"] |= copy.deepcopy({"spike_chain": CHAIN, "spike_regions": REGIONS})
     made.overlay["run"] = ["spike_chain", "spike_regions"]

@@ -10,8 +10,8 @@ pytestmark = pytest.mark.workflow
 
 
 @pytest.fixture
-def small(tmp_path, cache):
-    made = Project(tmp_path, cache)
+def small(places):
+    made = Project(*places)
     made.overlay["datasets"] |= copy.deepcopy(SPIKE_DATA)
     made.overlay["experiments"] |= {"spike_chain": copy.deepcopy(CHAIN) | {"seeds": {"smoke": [0], "default": [0, 1]}}}
     made.overlay["run"] = ["spike_chain"]

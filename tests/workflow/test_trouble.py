@@ -7,7 +7,7 @@ import signal
 import time
 
 import pytest
-from project import CHAIN, REGIONS, SPIKE_DATA, Project, adult_like
+from project import ADULT, REGIONS, SPIKE_DATA, Project, adult_like
 
 from agglearn import products
 
@@ -15,11 +15,11 @@ pytestmark = pytest.mark.workflow
 
 
 @pytest.fixture
-def small(tmp_path, cache):
+def small(places):
     """A project that runs the spike on regions only."""
-    made = Project(tmp_path, cache)
+    made = Project(*places)
     made.overlay["datasets"] |= copy.deepcopy(SPIKE_DATA)
-    made.overlay["experiments"] |= copy.deepcopy({"spike_chain": CHAIN, "spike_regions": REGIONS})
+    made.overlay["experiments"] |= copy.deepcopy({"spike_adult": ADULT, "spike_regions": REGIONS})
     made.overlay["run"] = ["spike_regions"]
     return made
 
@@ -33,8 +33,7 @@ def plant(project, **methods):
 def test_failed_and_missing_cells_are_stated(small):
     plant(small, planted={"how": {"grid": ["raise", "kill", "hang", "lack", "stop", "none"]}})
     small.overlay["experiments"]["spike_regions"]["time_limit"] = 3
-    small.overlay["run"] = ["spike_regions", "maxent_table4"]  # Adult and Bank can be had nowhere
-    small.overlay["experiments"]["maxent_table4"] = {"seeds": [0]}
+    small.overlay["run"] = ["spike_regions", "spike_adult"]  # Adult can be had nowhere
     outcome = small.run()
     assert outcome.status == 1, outcome.text[-3000:]
     said = {
@@ -50,31 +49,30 @@ def test_failed_and_missing_cells_are_stated(small):
     assert len(traces) == 2
     table = small.table("spike_regions")
     assert set(table.status) == {"ok", "failed", "unavailable", "stopped"}
-    assert (small.table("maxent_table4").status == "unavailable").all()
-    assert "not available" in (small.results / "tables/maxent_table4.md").read_text()
+    assert (small.table("spike_adult").status == "unavailable").all()
+    assert "not available" in (small.results / "tables/spike_adult.md").read_text()
     page = (small.results / "site/index.html").read_text()
-    assert "bank-additional-full.csv cannot be had" in page
+    assert "adult.data cannot be had" in page
     assert any(line.startswith("agglearn: not available: adult") for line in outcome.said)
     assert any("failed: spike_regions" in line for line in outcome.said)
     before = small.computed()
     again = small.run()
     assert again.status == 1  # while the failure stands
     assert small.computed() == before
-    assert small.run("maxent_table4").status == 0
+    assert small.run("spike_adult").status == 0
     del small.overlay["experiments"]["spike_regions"]["methods"]["planted"]
     assert small.run().status == 0
 
 
 def test_what_is_missing_or_stopped_is_no_failure(small):
     plant(small, planted={"how": {"grid": ["lack", "stop"]}})
-    small.overlay["run"] = ["spike_regions", "maxent_table4"]
-    small.overlay["experiments"]["maxent_table4"] = {"seeds": [0]}
+    small.overlay["run"] = ["spike_regions", "spike_adult"]
     outcome = small.run()
     assert outcome.status == 0, outcome.text[-3000:]
     assert "> 8 s" in (small.results / "tables/spike_regions.md").read_text()
     assert "agglearn: stopped: spike_regions, planted: > 8 s (1 cell)" in outcome.said
     assert any(s.startswith("agglearn: not available: adult") and "agglearn data get adult" in s for s in outcome.said)
-    assert "No run of this table has a result." in (small.results / "tables/maxent_table4.md").read_text()
+    assert "No run of this table has a result." in (small.results / "tables/spike_adult.md").read_text()
     again = small.run()
     assert again.status == 0
     assert "Nothing to be done" in again.text
@@ -101,8 +99,7 @@ def test_a_figure_and_a_claim_that_fail_leave_the_site(small):
 
 
 def test_a_mirror_that_is_away_costs_nothing(small):
-    small.overlay["run"] = ["maxent_figure2"]
-    small.overlay["experiments"]["maxent_figure2"] = {"seeds": [0]}
+    small.overlay["run"] = ["spike_adult"]
     small.write_data("adult", "adult", "adult.data", adult_like(300, 1, test=False))
     small.write_data("adult", "adult", "adult.test", adult_like(100, 2, test=True))
     assert small.run().status == 0
@@ -115,7 +112,7 @@ def test_a_mirror_that_is_away_costs_nothing(small):
         outcome = small.run("--forcerun", "fetch")
         assert outcome.status == 0, outcome.text[-3000:]
         assert small.computed() == ok
-        assert (small.table("maxent_figure2").status == "ok").all()
+        assert (small.table("spike_adult").status == "ok").all()
     assert not any("not available: adult" in line for line in outcome.said)
     small.overlay["datasets"]["adult"]["label"] = {"positive": ["<=50K", "<=50K."]}
     outcome = small.run()
@@ -133,7 +130,7 @@ def test_failing_can_be_made_fatal(small):
 
 
 def test_missing_can_be_made_fatal(small):
-    small.overlay |= {"on_missing": "fail", "run": ["maxent_figure2"]}
+    small.overlay |= {"on_missing": "fail", "run": ["spike_adult"]}
     outcome = small.run()
     assert outcome.status != 0
     assert any("adult.data cannot be had" in line for line in outcome.said)
@@ -224,7 +221,7 @@ BAD_DATA = {
 @pytest.mark.parametrize("name", BAD_DATA)
 def test_bad_data(small, name):
     spoil, entry, said = BAD_DATA[name]
-    small.overlay["run"] = ["maxent_figure2"]
+    small.overlay["run"] = ["spike_adult"]
     small.write_data("adult", "adult", "adult.data", spoil(adult_like(200, 1, test=False)))
     small.write_data("adult", "adult", "adult.test", adult_like(100, 2, test=False))
     small.overlay["datasets"]["adult"] |= entry
@@ -238,11 +235,11 @@ def test_bad_data(small, name):
 def test_data_that_fail_leave_the_rest_and_the_site(small):
     small.write_data("adult", "adult", "adult.data", "")
     small.write_data("adult", "adult", "adult.test", adult_like(100, 2, test=False))
-    small.overlay["run"] = ["spike_regions", "maxent_figure2"]
+    small.overlay["run"] = ["spike_regions", "spike_adult"]
     small.overlay["datasets"]["adult"] |= {"label": {"positive": ">50K"}}
     outcome = small.run()
     assert outcome.status == 1
-    assert set(small.table("maxent_figure2").query("dataset == 'adult'").status) == {"failed"}
+    assert set(small.table("spike_adult").query("dataset == 'adult'").status) == {"failed"}
     assert small.table("spike_regions")["mean"].notna().all()
     assert (small.results / "site/index.html").exists()
     small.write_data("adult", "adult", "adult.data", adult_like(200, 1, test=False))
@@ -255,7 +252,7 @@ def test_data_that_fail_leave_the_rest_and_the_site(small):
 
 @pytest.mark.parametrize("key", ["on_missing", "on_failure"])
 def test_a_fatal_failure_starts_no_other_job(small, key):
-    small.overlay |= {key: "fail", "run": ["maxent_figure2", "spike_regions"]}
+    small.overlay |= {key: "fail", "run": ["spike_adult", "spike_regions"]}
     if key == "on_failure":
         small.write_data("adult", "adult", "adult.data", "")
         small.write_data("adult", "adult", "adult.test", "")
@@ -270,7 +267,7 @@ def test_checksum_mismatch_leaves_finished_results(small):
     small.write_data("adult", "adult", "adult.data", adult_like(200, 1, test=False))
     small.write_data("adult", "adult", "adult.test", adult_like(100, 2, test=True))
     (small.folder / "mirror/adult/adult.data").write_text("39, State-gov\n")
-    small.overlay["run"] = ["spike_regions", "maxent_figure2"]
+    small.overlay["run"] = ["spike_regions", "spike_adult"]
     outcome = small.run()
     assert outcome.status == 1
     assert any("adult.data: sha256 is" in line and "restore the file" in line for line in outcome.said)

@@ -44,7 +44,8 @@ def environment(request, wheel, tmp_path_factory) -> dict[str, str]:
         pytest.skip("the lowest versions have wheels for Python 3.11 only")
     folder = tmp_path_factory.mktemp("empty") / "venv"
     call(sys.executable, "-m", "venv", folder)
-    call(folder / "bin/python", INSTALL, "--resolution", request.param, f"{wheel}[privacy]")
+    install = (folder / "bin/python", INSTALL, "--resolution", request.param, f"{wheel}[privacy]")
+    call(*install, env=os.environ | {"UV_COMPILE_BYTECODE": "0"})
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "VIRTUAL_ENV"))}
     return clean | {"PATH": f"{folder}/bin:/usr/bin:/bin", "NUMBA_CACHE_DIR": str(folder.parent / "numba")}
 

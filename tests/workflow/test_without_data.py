@@ -29,9 +29,9 @@ def two_methods_each(folder) -> dict:
     }
 
 
-def test_every_experiment_without_any_data(tmp_path, cache):
-    project = Project(tmp_path, cache)
-    project.overlay["experiments"] = two_methods_each(project.folder)
+def test_every_experiment_without_any_data(places):
+    project = Project(*places)
+    project.overlay |= {"experiments": two_methods_each(project.folder), "tracking": {"uri": "none"}}
     outcome = project.run()
     assert outcome.status == 0, outcome.text[-3000:]
     plan = Plan(load(project.folder, dict(project.overlay)))

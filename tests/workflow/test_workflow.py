@@ -22,7 +22,7 @@ def runs_of(project, **wanted):
 def test_whole_way(project, first):
     assert first.status == 0, first.text[-3000:]
     names = sorted(p.stem for p in (project.results / "tables").glob("*.csv"))
-    assert {"maxent_table4", "maxent_table5", "maxent_figure2", "maxent_embedded", "spike_chain"} <= set(names)
+    assert {"maxent_table4", "vocabulary_figure3", "proportions_figure35", "spike_chain"} <= set(names)
     for name in names:
         for kind in ("md", "tex", "html"):
             assert (project.results / f"tables/{name}.{kind}").stat().st_size > 100

@@ -2,8 +2,7 @@
 
     .venv/bin/python workflow/scripts/install.py --require-hashes -r requirements.lock
 
-Modules are compiled as they are installed, as pip does it: the first processes would do it at once, and every process where
-PYTHONDONTWRITEBYTECODE is set. The arguments are those that `pip install` and `uv pip install` share. uv is the one on the PATH, else the one that the
+The arguments are those that `pip install` and `uv pip install` share. uv is the one on the PATH, else the one that the
 lock names, which pip installs first. uv does not read pip's configuration, so it gets pip's indexes, proxy and
 certificates from here. This file imports the standard library only.
 """
@@ -57,6 +56,8 @@ def uv_environment(pip: dict[str, str], environ: dict[str, str]) -> dict[str, st
     values = {name: " ".join(value.split()) for name, value in values.items()}
     # pip takes a file from any index. The hashes of the lock decide which file is right, so uv may look in all of them too.
     values |= {"UV_INDEX_STRATEGY": "unsafe-best-match", "UV_PYTHON_DOWNLOADS": "never"}
+    # As pip does. Else the first processes compile all at once, and every process where PYTHONDONTWRITEBYTECODE is set.
+    values |= {"UV_COMPILE_BYTECODE": "1"}
     return environ | {name: value for name, value in values.items() if name not in environ}
 
 
@@ -82,7 +83,7 @@ def find_uv(lock: Path) -> str | None:
 def install(arguments: list[str], uv: str | None, pip: dict[str, str]) -> int:
     """Install with uv, else with pip; returns the exit status."""
     if uv:
-        call = [uv, "pip", "install", "--quiet", "--compile-bytecode", "--python", sys.executable, *uv_options(pip), *arguments]
+        call = [uv, "pip", "install", "--quiet", "--python", sys.executable, *uv_options(pip), *arguments]
         if subprocess.run(call, env=uv_environment(pip, dict(os.environ))).returncode == 0:
             return 0
         print("agglearn: uv could not install the packages; pip tries it now", file=sys.stderr)

@@ -1,0 +1,25 @@
+"""`make quick` on real records of Adult: the first row of Table 4."""
+
+import pandas as pd
+import pytest
+from project import ROOT, Project
+
+from agglearn.config import read_mapping
+
+pytestmark = [pytest.mark.workflow, pytest.mark.slow]
+
+
+def test_table_4_on_adult(places):
+    made = Project(*places)
+    made.overlay = read_mapping(ROOT / "config/quick.yaml") | {"mirrors": [str(ROOT.parent / "shared/data")]}
+    made.overlay["experiments"]["maxent_table4"]["datasets"] = {"bank": None}
+    outcome = made.run("maxent_table4", "--logger", "agglearn")
+    table: pd.DataFrame = made.table("maxent_table4").query("dataset == 'adult'")
+    if set(table.status) == {"unavailable"}:
+        pytest.skip(f"Adult cannot be had here: {table.reason.iloc[0]}")
+    assert outcome.status == 0
+    assert len(outcome.text.splitlines()) < 40
+    nllh = table.query("method == 'maxent' and measure == 'nllh'").squeeze()
+    assert 0.41 < nllh["mean"] < 0.43
+    assert nllh["reported"] == 0.416
+    assert "Maximum entropy / NLLH" in outcome.text
