@@ -169,4 +169,4 @@ def everything_shown(wildcards):
 
 def template_digest(wildcards):
     folder = BASE / "src/agglearn/reporting/templates"
-    return digest([file_digest(p) for p in sorted(folder.iterdir())])
+    return digest([file_digest(p) for p in [*sorted(folder.iterdir()), BASE / "docs/verdicts.md"]])

@@ -45,8 +45,10 @@ COLUMNS = [
     "step",
     "value",
     "unit",
+    "tested",  # digest of the tested units
+    "overlap",  # of the seeds' splits, see `agglearn.tasks.Task.overlap`
 ]
-TYPES = {"value": float, "step": float, "seed": "int64"}
+TYPES = {"value": float, "step": float, "overlap": float, "seed": "int64"}
 
 
 def fit_batch(
@@ -140,7 +142,8 @@ def one_run(run: Run, observed: Path, folder: Path) -> tuple[str, str | None, st
             estimator.save(folder / "model")
         elapsed = time.perf_counter() - start
         rows += [{"measure": m, "value": v, "unit": "s"} for m, v in (("seconds", seconds), ("elapsed", elapsed))]
-        return "ok", None, "", rows
+        units = products.read_json(slot / "units.json")
+        return "ok", None, "", [row | units for row in rows]
     except NotAvailable as error:
         return "unavailable", str(error), "", []
     except Stopped as error:
@@ -200,9 +203,7 @@ def _record(run: Run, compute: Callable, prints: dict, homes: dict, recipes: dic
         )
 
 
-SCHEMA = pa.schema(
-    [(c, pa.int64() if c == "seed" else pa.float64() if c in ("value", "step") else pa.string()) for c in COLUMNS]
-)
+SCHEMA = pa.schema([(c, pa.int64() if c == "seed" else pa.float64() if c in TYPES else pa.string()) for c in COLUMNS])
 
 
 @functools.cache

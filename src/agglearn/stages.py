@@ -124,13 +124,14 @@ def observe(job, terminal=sys.stderr) -> None:
             else:
                 data = resolve(entry["class"]).of(entry).draw(slot.seed, **params)
             kind = resolve(experiment["observe"][slot.observation]["type"])
-            seen, truth = task.observe(
-                Source(w.dataset, entry, params, data), kind, json.loads(slot.observation_params), slot.seed
-            )
+            source = Source(w.dataset, entry, params, data)
+            seen, truth = task.observe(source, kind, json.loads(slot.observation_params), slot.seed)
             home = out / slot.key
             for part, what in (("observation", seen), ("truth", truth)):
                 (home / part).mkdir(parents=True)
                 what.save(home / part, **({"features": out / "features"} if what.shares_features else {}))
+            units = {"tested": truth.tested, "overlap": task.overlap(source)}
+            (home / "units.json").write_text(json.dumps(units))
         return {"memory": memory.largest_slot(out)}
 
     recipe = job.params.recipe

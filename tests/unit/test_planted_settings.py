@@ -83,6 +83,23 @@ PLANTED = {
     "field that a claim is judged for": ("claims", put("c", {**CLAIM, "each": ["dataste"]}), ["c.each.0", "'dataste'", "'dataset'"]),
     "source of a claim": ("claims", put("c", {**CLAIM, "source": "maxnet"}), ["c.source", "'maxnet'", "'maxent'"]),
     "key that a predicate ignores": ("claims", put("c", {**CLAIM, "tolerance": 1}), ["c.tolerance"]),
+    "neither reason nor interval": ("claims", put("c", {**CLAIM, "deterministic": "yes"}), ["c.deterministic", "'yes' is too short"]),
+    "interval of a deterministic claim": ("claims", put("c", {**CLAIM, "deterministic": "a sum over one table", "min_pairs": 5}), ["c.min_pairs", "not allowed here"]),
+    "cases of a claim without any": ("claims", put("c", {**CLAIM, "cases": "most"}), ["c.cases", "not allowed here"]),
+    "how cases count": ("claims", put("c", {**CLAIM, "each": ["dataset"], "cases": "some"}), ["c.cases", "'some'", "all, most, average"]),
+    "what is independent": ("claims", put("c", {**CLAIM, "replicates": "row"}), ["c.replicates", "'row'", "seed, part"]),
+    "one pair": ("claims", put("c", {**CLAIM, "min_pairs": 1}), ["c.min_pairs", "1"]),
+    "margin of a bound": ("claims", put("c", {**CLAIM, "margin": 0.1}), ["c.margin", "not allowed here"]),
+    "margin and tolerance": (
+        "claims",
+        put("c", {**{k: v for k, v in CLAIM.items() if k != "bound"}, "predicate": "less", "reference": CLAIM["value"], "margin": 0.1, "tolerance": 0.1}),
+        ["c.margin", "not allowed here"],
+    ),
+    "negative tolerance": (
+        "claims",
+        put("c", {**{k: v for k, v in CLAIM.items() if k != "bound"}, "predicate": "less", "reference": CLAIM["value"], "tolerance": -0.1}),
+        ["c.tolerance", "-0.1"],
+    ),
     "bound of a predicate": ("claims", put("c", {k: v for k, v in CLAIM.items() if k != "bound"}), ["claims.yaml: c", "'bound' is missing"]),
     "nested parameter": (
         "experiments/trial",

@@ -44,6 +44,9 @@ class Zero(Truth):
     def load(cls, folder):
         return cls()
 
+    def units(self):
+        return []
+
 
 class Reading(Task):
     MEASURES = {name: ("", "lower") for name in ("numpy", "python", "runs", "spawned")}
@@ -94,12 +97,20 @@ def planned(seeds, method="Drawing", measures=("numpy", "python", "runs")) -> li
     return [Run("trial", Slot("none", "{}", "n", "{}", s), method, "{}", canonical(spec)) for s in seeds]
 
 
+def observed(slot) -> None:
+    """What the stage before leaves of an observation that is nothing."""
+    slot.mkdir()
+    products.write_json(slot / "units.json", {"tested": "0123", "overlap": 0.25})
+
+
 def fitted(folder, runs, **more) -> pd.DataFrame:
     """Measurements of a batch; a row per run."""
-    products.make(folder / "none", lambda out: None)
+    products.make(folder / "none", lambda out: [observed(out / run.slot.key) for run in runs] and None)
     fit_batch(runs, {"none": folder / "none"}, folder / "results", folder / "batch.parquet", 60, {}, **more)
     rows = pd.read_parquet(folder / "batch.parquet")
     assert set(rows.status) == {"ok"}, rows.reason.tolist()
+    assert set(rows.tested) == {"0123"}
+    assert set(rows.overlap) == {0.25}
     return rows.pivot(index="seed", columns="measure", values="value")
 
 

@@ -38,7 +38,7 @@ def test_whole_way(project, first):
     rows = pd.concat(map(pd.read_parquet, project.results.glob("measurements/maxent_table4/*.parquet")))
     assert set(rows.columns) == {
         "run", "experiment", "dataset", "dataset_params", "observation", "observation_params", "method", "params", "seed",
-        "status", "reason", "measure", "item", "step", "value", "unit",
+        "status", "reason", "measure", "item", "step", "value", "unit", "tested", "overlap",
     }  # fmt: skip
     good = table[(table.measure == "nllh") & (table.method == "logistic") & (table.dataset == "adult")]
     assert good["mean"].item() > 0.02  # the planted dependence is found

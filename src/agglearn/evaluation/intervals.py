@@ -1,22 +1,86 @@
-"""Intervals for means over seeds."""
+"""Estimates of a mean with their uncertainty. Every interval and every verdict of the package is made of these.
+
+Arrays may have leading axes: the last one holds the replicates, and every result has the shape of the others.
+"""
+
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
-from scipy.special import stdtrit
+from scipy.special import stdtr, stdtrit
+
+LEVEL = 0.95
+NOTHING = 1e-12  # spread below this share of the values is that of rounding
 
 
-def mean_interval(values, level: float = 0.95) -> tuple[float, float, float]:
-    """Mean with its Student t interval, (mean, low, high); the bounds are NaN for a single value.
+@dataclass(frozen=True)
+class Estimate:
+    """A mean, or a difference of means, as Student's t distribution describes it.
+
+    Attributes
+    ----------
+    value : the estimate. error : its standard error, NaN where the values have no spread to measure it by.
+    df : degrees of freedom. n : number of replicates, the smaller of two samples.
+    """
+
+    value: np.ndarray
+    error: np.ndarray
+    df: np.ndarray
+    n: int
+
+    @classmethod
+    def of_mean(cls, values, overlap: float = 0.0) -> Self:
+        """The mean of replicates.
+
+        Parameters
+        ----------
+        values : (..., n) one value per replicate.
+        overlap : test units per training unit where the replicates are random splits of the same units. Then the values are
+            correlated, and the variance of the mean is (1/n + overlap) times that of a value (Nadeau and Bengio 2003, eq. 9).
+        """
+        values = np.asarray(values, dtype=float)
+        n = values.shape[-1]
+        mean = values.mean(axis=-1) if n else np.full(values.shape[:-1], np.nan)
+        spread = values.std(axis=-1, ddof=1) if n > 1 else np.full(values.shape[:-1], np.nan)
+        largest = abs(values).max(axis=-1, initial=0.0)
+        error = np.where(spread > NOTHING * largest, spread * np.sqrt(1 / max(n, 1) + overlap), np.nan)
+        return cls(mean, error, np.full(mean.shape, float(max(n - 1, 0))), n)
+
+    @classmethod
+    def of_difference(cls, first, second, overlap: float = 0.0) -> Self:
+        """Mean of the first minus mean of the second, of independent samples with variances of their own (Welch 1947)."""
+        a, b = cls.of_mean(first, overlap), cls.of_mean(second, overlap)
+        u, v = a.error**2, b.error**2
+        with np.errstate(divide="ignore", invalid="ignore"):
+            df = (u + v) ** 2 / (u**2 / a.df + v**2 / b.df)
+        return cls(a.value - b.value, np.sqrt(u + v), df, min(a.n, b.n))
+
+    def interval(self, level: float = LEVEL) -> tuple[np.ndarray, np.ndarray]:
+        """(low, high); NaN without a standard error."""
+        half = stdtrit(self.df, (1 + level) / 2) * self.error
+        return self.value - half, self.value + half
+
+    def p_at_most(self, bound: float) -> np.ndarray:
+        """P value of the hypothesis that the mean is at most the bound; 1 without a standard error."""
+        with np.errstate(invalid="ignore"):
+            p = stdtr(self.df, (bound - self.value) / self.error)
+        return np.where(np.isnan(p), 1.0, p)
+
+    def p_at_least(self, bound: float) -> np.ndarray:
+        """P value of the hypothesis that the mean is at least the bound; 1 without a standard error."""
+        with np.errstate(invalid="ignore"):
+            p = stdtr(self.df, (self.value - bound) / self.error)
+        return np.where(np.isnan(p), 1.0, p)
+
+
+def mean_interval(values, overlap: float = 0.0) -> tuple[float, float, float]:
+    """Mean with its 95 % interval, (mean, low, high); the bounds are NaN for a single value.
 
     Parameters
     ----------
-    values : (n,) independent values, one per seed; NaN are left out.
+    values : (n,) one value per seed; what is not finite is left out.
+    overlap : as for `Estimate.of_mean`.
     """
     values = np.asarray(values, dtype=float)
-    values = values[np.isfinite(values)]
-    if len(values) == 0:
-        return float("nan"), float("nan"), float("nan")
-    mean = float(values.mean())
-    if len(values) == 1:
-        return mean, float("nan"), float("nan")
-    half = float(stdtrit(len(values) - 1, (1 + level) / 2) * values.std(ddof=1) / np.sqrt(len(values)))
-    return mean, mean - half, mean + half
+    found = Estimate.of_mean(values[np.isfinite(values)], overlap)
+    return float(found.value), *map(float, found.interval())

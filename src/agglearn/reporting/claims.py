@@ -1,27 +1,67 @@
 """Verdicts on what the sources claim, by predicates over measurements. There is no expression language.
 
-A claim holds, fails, or is undecided (the interval covers both); it is not judged where rows are missing. With
-`each`, it is judged for every value of those fields, and holds when it holds for all. Where judging itself fails, the
-verdict is `failed`, with the reason.
+docs/verdicts.md explains in words how a verdict is reached. With `each`, a claim is judged for every value of those fields,
+and `cases` says how many of the cases must agree. Where judging itself fails, the verdict is `failed`, with the reason.
 """
 
-import json
 import traceback
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from agglearn.errors import described
-from agglearn.evaluation.intervals import mean_interval
+from agglearn.evaluation.verdicts import ALPHA, Region, combined, holm
 from agglearn.plan import Plan
+from agglearn.reporting import samples
+from agglearn.reporting.samples import Missing, Sample, selected
 from agglearn.reporting.summary import field, load_rows
 
 HOLDS, FAILS, UNDECIDED, NOT_JUDGED, FAILED = "holds", "fails", "undecided", "not judged", "failed"
+TOO_FEW = "undecided at this scale"
+VERDICTS = (HOLDS, FAILS, UNDECIDED, TOO_FEW, NOT_JUDGED, FAILED)
+MIN_PAIRS = 3
+BASE_RATE = {"nllh": 0.0, "nllh_best_on_test": 0.0, "nllh_best_on_validation": 0.0, "auc": 0.5, "nmse": 1.0}  # no skill
+LOWER_IS_BETTER = {"nmse"}
+SHOWN = 4  # cases in a line
+SAID = ("source", "claim", "place", "experiment", "predicate", "note", "deterministic", "weak")  # of a claim
 
 
-class Missing(Exception):
-    """Rows that a claim needs are not there."""
+@dataclass(frozen=True)
+class Predicate:
+    """The numbers that a claim is about, and the region where it is true.
+
+    Attributes
+    ----------
+    sample : the numbers, from a claim and the rows. region : from a claim.
+    words : what the numbers are, and how one is written.
+    """
+
+    sample: Callable[[dict, pd.DataFrame], Sample]
+    region: Callable[[dict], Region]
+    words: tuple[str, Callable[[float], str]]
+
+
+def _slack(claim: dict) -> float:
+    return claim.get("tolerance", 0.0) - claim.get("margin", 0.0)
+
+
+DIFFERENCE = "difference", "{:+.4g}".format
+MEAN = "mean", "{:.4g}".format
+
+PREDICATES: dict[str, Predicate] = {
+    "less": Predicate(samples.differences, lambda c: Region(high=_slack(c), strict=True), DIFFERENCE),
+    "greater": Predicate(samples.differences, lambda c: Region(low=-_slack(c), strict=True), DIFFERENCE),
+    "within": Predicate(samples.differences, lambda c: Region(-c["tolerance"], c["tolerance"]), DIFFERENCE),
+    "at_least": Predicate(samples.values, lambda c: Region(low=c["bound"]), MEAN),
+    "at_most": Predicate(samples.values, lambda c: Region(high=c["bound"]), MEAN),
+    "ratio_at_least": Predicate(
+        samples.log_ratios, lambda c: Region(low=np.log(c["bound"])), ("ratio", lambda x: f"{np.exp(x):.3g}")
+    ),
+    "slope_between": Predicate(samples.slopes, lambda c: Region(*c["bound"]), ("slope", "{:.3f}".format)),
+    "earlier": Predicate(samples.delays, lambda c: Region(high=0.0, strict=True), ("delay in steps", "{:+.4g}".format)),
+}
 
 
 def judge_all(claims: dict, plan: Plan, results) -> list[dict]:
@@ -38,8 +78,7 @@ def judge_all(claims: dict, plan: Plan, results) -> list[dict]:
         except Exception as error:
             traceback.print_exc()
             outcome = {"verdict": FAILED, "detail": f"failed: {described(error)}", "cases": []}
-        said = {k: claim.get(k) for k in ("source", "claim", "place", "experiment", "predicate", "note")}
-        judged.append({"name": name, **said, **outcome})
+        judged.append({"name": name, **{k: claim.get(k) for k in SAID}, **outcome})
     return judged
 
 
@@ -48,155 +87,138 @@ def _absent(experiment: str) -> dict:
 
 
 def judge(claim: dict, rows: pd.DataFrame) -> dict:
-    """Verdict on one claim from the rows of its experiment."""
+    """Verdict on one claim from the rows of its experiment; `weak` where every case's rival is below the base rate."""
+    cases, found = [], []
+    for label, case in _cases(claim, rows):
+        try:
+            sample = PREDICATES[claim["predicate"]].sample(case, rows)
+            cases.append(_case(claim, label, sample) | {"rival_below_base": _rival_below_base(case, rows)})
+            found.append(sample)
+        except Missing as error:
+            cases.append({"case": label, "verdict": NOT_JUDGED, "detail": str(error)})
+    if not found:
+        return {"verdict": NOT_JUDGED, "detail": cases[0]["detail"] if cases else "no such rows", "cases": cases}
+    judged = [c for c in cases if c["verdict"] != NOT_JUDGED]
+    _correct(judged)
+    overall = _over_all(claim, judged, found)
+    detail = [overall["detail"], _left(cases), _below(judged)]
+    outcome = {"verdict": overall["verdict"], "detail": "; ".join(d for d in detail if d), "cases": cases}
+    if all(c["rival_below_base"] for c in judged):
+        outcome["weak"] = claim.get("weak", "the rival is below the base rate")
+    return outcome
+
+
+def _cases(claim: dict, rows: pd.DataFrame):
+    """(label, claim with the selectors of this case) for every value of the fields in `each`."""
     each = claim.get("each", [])
-    here = rows[_selected(rows, claim["value"])]
-    keys = [()]
-    if each:
-        keys = sorted(set(zip(*(field(here, f) for f in each), strict=True)), key=str)
-    cases = []
+    here = rows[selected(rows, claim["value"])]
+    if "item" not in each:  # a run without result is a case too, which is then not judged
+        anything = {k: v for k, v in claim["value"].items() if k not in ("measure", "item")}
+        here = pd.concat([here, rows[selected(rows, anything) & (rows["status"] != "ok")]])
+    keys = sorted(set(zip(*(field(here, f) for f in each), strict=True)), key=str) if each else [()]
     for key in keys:
         case = dict(zip(each, key, strict=True))
         # what the reference says of itself stays: each level of a parameter may be held against one of them
         sides = {k: {**case, **claim[k]} for k in ("reference",) if k in claim} | {"value": {**claim["value"], **case}}
-        try:
-            verdict, detail = PREDICATES[claim["predicate"]](claim | sides, rows)
-        except Missing as error:
-            verdict, detail = NOT_JUDGED, str(error)
-        cases.append({"case": ", ".join(f"{v}" for v in key), "verdict": verdict, "detail": detail})
-    if not cases:
-        return {"verdict": NOT_JUDGED, "detail": "no such rows", "cases": []}
-    found = {c["verdict"] for c in cases}
-    decided = found - {NOT_JUDGED}
-    overall = next((v for v in (FAILS, UNDECIDED, HOLDS) if v in decided), NOT_JUDGED)
-    left = sum(c["verdict"] == NOT_JUDGED for c in cases)
-    detail = cases[0]["detail"] if len(cases) == 1 else "; ".join(f"{c['case']}: {c['detail']}" for c in cases[:4])
-    if len(cases) > 4:
-        detail += f"; … {len(cases)} cases"
-    if left and decided:
-        detail += f" ({left} of {len(cases)} cases not judged)"
-    return {"verdict": overall, "detail": detail, "cases": cases}
+        yield ", ".join(map(str, key)), claim | sides
 
 
-def _selected(rows: pd.DataFrame, selector: dict) -> pd.Series:
-    """Rows that have the values; a list allows several, null asks for a parameter that is not there."""
-    same = pd.Series(True, index=rows.index)
-    for name, value in selector.items():
-        column = field(rows, name)
-        same &= column.isna() if value is None else column.isin(value) if isinstance(value, list) else column == value
-    return same
+def _case(claim: dict, label: str, sample: Sample) -> dict:
+    """One case by itself, with its P values: of the claim being false, of its being true."""
+    predicate = PREDICATES[claim["predicate"]]
+    region, (what, text) = predicate.region(claim), predicate.words
+    if "deterministic" in claim:
+        inside = region.contains(sample.single)
+        low, high = sample.single.min(), sample.single.max()
+        said = f"{what} {text(low)}" + (f" to {text(high)}" if high > low else "")
+        detail = f"{said}, {_number(len(sample.single), 'value')}, each judged by itself"
+        p = (0.0, 1.0) if inside.all() else (1.0, 0.0)
+        return _outcome(label, p, detail, sample.notes, decided=True)
+    found, least = sample.estimate(), claim.get("min_pairs", MIN_PAIRS)
+    low, high = found.interval()
+    kind = "pair" if "reference" in claim and sample.against is None else "replicate"
+    detail = f"{what} {text(found.value)}"
+    detail += f" [{text(low)}, {text(high)}]" if np.isfinite(low) else ""
+    detail += f"{_against(claim)}, {_number(found.n, kind)}"
+    if found.n < least:
+        return _outcome(label, (1.0, 1.0), f"{detail}; a verdict needs {least}", sample.notes, decided=False)
+    if not np.isfinite(found.error):
+        why = f"{detail}, all the same, so that they have no interval"
+        return _outcome(label, (1.0, 1.0), why, sample.notes, decided=False)
+    return _outcome(label, tuple(map(float, region.p_values(found))), detail, sample.notes, decided=True)
 
 
-def _values(rows: pd.DataFrame, selector: dict, curve: bool = False) -> pd.DataFrame:
-    """Good rows of a selector: scalars, or the points of curves."""
-    found = rows[_selected(rows, selector)]
-    found = found[found["step"].notna() if curve else found["step"].isna()]
-    found = found[(found["status"] == "ok") & found["value"].notna()]
-    if found.empty:
-        bad = rows[_selected(rows, {k: v for k, v in selector.items() if k != "measure"})]
-        bad = bad[bad["status"] != "ok"]
-        reasons = bad["reason"].where(bad["status"] != "stopped", "stopped: " + bad["reason"]).dropna().unique()
-        raise Missing(reasons[0] if len(reasons) else f"no rows for {json.dumps(selector)}")
-    return found
+def _against(claim: dict) -> str:
+    """The bound that a claim names, in words."""
+    bound = claim.get("bound")
+    if bound is not None:
+        return f" against {bound:g}" if np.isscalar(bound) else f" against {bound[0]:g} to {bound[1]:g}"
+    return f", tolerance {claim['tolerance']:g}" if "tolerance" in claim else (
+        f", margin {claim['margin']:g}" if "margin" in claim else ""
+    )  # fmt: skip
 
 
-def _paired(claim: dict, rows: pd.DataFrame) -> np.ndarray:
-    """Differences value − reference on the same data and seed (each side's mean per seed)."""
-    on = ["dataset", "dataset_params", "seed", "item"]
-    a, b = (_values(rows, claim[k]).groupby(on, dropna=False)["value"].mean() for k in ("value", "reference"))
-    gaps = (a - b).dropna().to_numpy()
-    if not len(gaps):
-        raise Missing("value and reference have no data set and seed in common")
-    return gaps
+def _outcome(label: str, p: tuple[float, float], detail: str, notes: list[str], decided: bool) -> dict:
+    verdict = TOO_FEW if not decided else HOLDS if p[0] <= ALPHA else FAILS if p[1] <= ALPHA else UNDECIDED
+    return {"case": label, "verdict": verdict, "detail": "; ".join([detail, *notes]), "p_false": p[0], "p_true": p[1]}
 
 
-def _compare(claim: dict, rows: pd.DataFrame, sign: int) -> tuple[str, str]:
-    """Whether sign·(value − reference) > −tolerance, by the 95 % interval of paired differences."""
-    gaps, slack = sign * _paired(claim, rows), claim.get("tolerance", 0.0)
-    mean, low, high = mean_interval(gaps)
-    form = ".4f" if abs(mean) >= 1e-3 else ".2g"
-    detail = f"difference {sign * mean:+{form}}" + (f" ± {(high - low) / 2:{form}}" if np.isfinite(high) else "")
-    low, high = (mean, mean) if not np.isfinite(high) else (low, high)
-    return (
-        HOLDS if low > -slack else FAILS if high < -slack else UNDECIDED
-    ), f"{detail} over {len(gaps)} pair{'s' * (len(gaps) > 1)}"
+def _correct(cases: list[dict]) -> None:
+    """Leave `fails` to the cases that fail after Holm's correction for their number."""
+    for case, p in zip(cases, holm([c["p_true"] for c in cases]), strict=True):
+        if case["verdict"] == FAILS and p > ALPHA:
+            case["verdict"] = UNDECIDED
 
 
-def _less(claim, rows):
-    return _compare(claim, rows, -1)
+def _over_all(claim: dict, cases: list[dict], found: list[Sample]) -> dict:
+    """Verdict and detail over all judged cases."""
+    how, m = claim.get("cases", "all"), len(cases)
+    if m == 1:
+        return cases[0]
+    if how == "average":
+        mean = _case(claim, "", samples.average(found))
+        return mean | {"detail": f"on average over {m} cases: {mean['detail']}; {_tally(cases)}"}
+    needed = m if how == "all" else m // 2 + 1
+    p_false, p_true = combined([c["p_false"] for c in cases], [c["p_true"] for c in cases], needed)
+    verdicts = {c["verdict"] for c in cases}
+    open_ = TOO_FEW if TOO_FEW in verdicts and UNDECIDED not in verdicts else UNDECIDED
+    verdict = HOLDS if p_false <= ALPHA else FAILS if p_true <= ALPHA else open_
+    detail = _tally(cases)
+    shown = [c for v in (FAILS, UNDECIDED, TOO_FEW, HOLDS) for c in cases if c["verdict"] == v][:SHOWN]
+    detail += ": " + "; ".join(f"{c['case']}: {c['detail']}" for c in shown) + (" …" if m > SHOWN else "")
+    return {"verdict": verdict, "detail": detail}
 
 
-def _greater(claim, rows):
-    return _compare(claim, rows, 1)
+def _tally(cases: list[dict]) -> str:
+    """How many of the cases have which verdict."""
+    counts = {v: sum(c["verdict"] == v for c in cases) for v in VERDICTS}
+    others = [f"{n} {v}" for v, n in counts.items() if n and v != HOLDS]
+    return ", ".join([f"holds in {counts[HOLDS]} of {len(cases)}", *others])
 
 
-def _within(claim, rows):
-    """|value − reference| ≤ tolerance, by the interval of paired differences."""
-    mean, low, high = mean_interval(_paired(claim, rows))
-    low, high = (mean, mean) if not np.isfinite(high) else (low, high)
-    allowed = claim["tolerance"]
-    detail = f"difference {mean:+.4f} [{low:+.4f}, {high:+.4f}], allowed ± {allowed:g}"
-    if -allowed <= low and high <= allowed:
-        return HOLDS, detail
-    return (FAILS if high < -allowed or low > allowed else UNDECIDED), detail
+def _left(cases: list[dict]) -> str:
+    left = [c for c in cases if c["verdict"] == NOT_JUDGED]
+    return f"{len(left)} of {len(cases)} cases not judged ({left[0]['detail']})" if left else ""
 
 
-def _bound(claim, rows, sign):
-    mean, low, high = mean_interval(_values(rows, claim["value"])["value"])
-    low, high = (mean, mean) if not np.isfinite(high) else (low, high)
-    least, most = sorted((sign * (low - claim["bound"]), sign * (high - claim["bound"])))
-    detail = f"{mean:.4f} [{low:.4f}, {high:.4f}] against {claim['bound']:g}"
-    return (HOLDS if least >= 0 else FAILS if most < 0 else UNDECIDED), detail
+def _below(cases: list[dict]) -> str:
+    below = sum(c["rival_below_base"] for c in cases)
+    return f"in {below} of {len(cases)} cases the rival is below the base rate" if below and len(cases) > 1 else ""
 
 
-def _at_least(claim, rows):
-    return _bound(claim, rows, 1)
+def _rival_below_base(claim: dict, rows: pd.DataFrame) -> bool:
+    """Whether the side that a claim calls worse has less than no skill, so that beating it shows little."""
+    higher = claim["predicate"] in ("greater", "ratio_at_least")
+    if "reference" not in claim or not (higher or claim["predicate"] == "less"):
+        return False
+    measure = claim["value"]["measure"]
+    if measure not in BASE_RATE or (measure not in LOWER_IS_BETTER and not higher):
+        return False  # a claim that something is worse is about its failure
+    rival = "value" if higher == (measure in LOWER_IS_BETTER) else "reference"
+    mean = rows.loc[selected(rows, claim[rival]) & rows["step"].isna() & (rows["status"] == "ok"), "value"].mean()
+    base = BASE_RATE.get(claim[rival]["measure"], np.nan)
+    return bool(mean > base if measure in LOWER_IS_BETTER else mean < base)
 
 
-def _at_most(claim, rows):
-    return _bound(claim, rows, -1)
-
-
-def _ratio_at_least(claim, rows):
-    """Ratio of means value / reference ≥ bound."""
-    top, bottom = (_values(rows, claim[k])["value"].mean() for k in ("value", "reference"))
-    ratio = top / bottom if bottom else float("inf")
-    return (HOLDS if ratio >= claim["bound"] else FAILS), f"ratio {ratio:.3g} against {claim['bound']:g}"
-
-
-def _slope_between(claim, rows):
-    """Slope of log value on log x between the bounds."""
-    found = _values(rows, claim["value"])
-    x = pd.to_numeric(field(found, claim["x"]))
-    if x.nunique() < 2:
-        raise Missing(f"fewer than two values of {claim['x']}")
-    slope = float(np.polyfit(np.log(x), np.log(found["value"]), 1)[0])
-    low, high = claim["bound"]
-    return (HOLDS if low <= slope <= high else FAILS), f"slope {slope:.3f}, bounds {low:g} to {high:g}"
-
-
-def _earlier(claim, rows):
-    """The curve of `value` reaches the reference's final level (less tolerance) at an earlier step."""
-    steps = []
-    a, b = (_values(rows, claim[k], curve=True) for k in ("value", "reference"))
-    for seed in sorted(set(a["seed"]) & set(b["seed"])):
-        one, two = (t[t["seed"] == seed].sort_values("step") for t in (a, b))
-        level = two["value"].iloc[-1] - claim.get("tolerance", 0.0)
-        reached = [t.loc[t["value"] >= level, "step"].min() for t in (one, two)]
-        steps.append([r if r == r else np.inf for r in reached])
-    if not steps:
-        raise Missing("value and reference have no seed in common")
-    ours, theirs = np.mean(steps, axis=0)
-    return (HOLDS if ours < theirs else FAILS), f"reaches it at step {ours:.0f}, the reference at {theirs:.0f}"
-
-
-PREDICATES: dict[str, Callable] = {
-    "less": _less,
-    "greater": _greater,
-    "within": _within,
-    "at_least": _at_least,
-    "at_most": _at_most,
-    "ratio_at_least": _ratio_at_least,
-    "slope_between": _slope_between,
-    "earlier": _earlier,
-}
+def _number(n: int, what: str) -> str:
+    return f"{n} {what}{'s' * (n != 1)}"

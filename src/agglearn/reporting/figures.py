@@ -366,7 +366,9 @@ def _readable(axis) -> None:
 def _line(ax, part: pd.DataFrame, end: float | None, log: bool, band: bool, **how) -> None:
     """Means and intervals over x; a level line for what is known only at the end, where parameters are none. On a
     logarithmic axis an interval ends at the smallest value, since it may reach below 0."""
-    means = np.array([[x, *mean_interval(g["value"]), g["value"].min()] for x, g in part.groupby("x")])
+    means = np.array(
+        [[x, *mean_interval(g["value"], summary.overlap_of(g)), g["value"].min()] for x, g in part.groupby("x")]
+    )
     if log:
         means[:, 2] = np.maximum(means[:, 2], means[:, 4])
         means[means[:, 1] <= 0] = np.nan

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
+import markdown2
 import pandas as pd
 import pyarrow.parquet as pq
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -14,6 +15,7 @@ from markupsafe import Markup
 
 from agglearn import __version__, products
 from agglearn.plan import Plan
+from agglearn.reporting.claims import VERDICTS
 from agglearn.reporting.inventory import inventory
 from agglearn.reporting.layout import measure_name, statement
 from agglearn.reporting.outcome import lines
@@ -52,6 +54,7 @@ def build(plan: Plan, claims: list[dict], results: Path, out: Path, base: Path, 
         "scale": plan.config["scale"],
         "sources": sources,
         "unfinished": list(unfinished),
+        "verdicts": VERDICTS,
         "datasets": _datasets(plan, base),
         "outcome": [
             x
@@ -62,6 +65,8 @@ def build(plan: Plan, claims: list[dict], results: Path, out: Path, base: Path, 
     for source in sources:
         page = pages.get_template("source.html").render(source=source, **context)
         (out / f"{source['name']}.html").write_text(page)
+    text = Markup(markdown2.markdown((base / "docs/verdicts.md").read_text(), extras=["tables"]))
+    (out / "verdicts.html").write_text(pages.get_template("verdicts.html").render(text=text, **context))
     for page in ("data.html", "index.html"):  # the index is never older than what it links
         (out / page).write_text(pages.get_template(page).render(**context))
     shutil.copy(Path(__file__).parent / "templates/style.css", out / "style.css")

@@ -49,7 +49,7 @@ def summarise(rows: pd.DataFrame, experiment: dict) -> pd.DataFrame:
         good = pd.concat([good, differences(good, experiment["baseline"], experiment["measures"])], ignore_index=True)
     found = []
     for keys, group in good.groupby([*CELL, "measure", "item"], dropna=False, sort=False):
-        mean, low, high = mean_interval(group["value"])
+        mean, low, high = mean_interval(group["value"], overlap_of(group))
         found.append(
             {**dict(zip([*CELL, "measure", "item"], keys, strict=True)), "n": int(group["value"].notna().sum()),
              "mean": mean, "low": low, "high": high, "unit": group["unit"].iloc[0], "status": "ok"}
@@ -60,8 +60,8 @@ def summarise(rows: pd.DataFrame, experiment: dict) -> pd.DataFrame:
 
 
 def differences(good: pd.DataFrame, baseline: str, measures: list[str]) -> pd.DataFrame:
-    """value − baseline's value on the same data set and seed, for measures that the baseline has once per seed."""
-    match = ["dataset", "dataset_params", "seed", "measure", "item"]
+    """value − baseline's value on the same data set, seed and tested units, for measures that the baseline has once per seed."""
+    match = ["dataset", "dataset_params", "seed", "measure", "item", "tested"]
     base = good[(good["method"] == baseline) & good["measure"].isin(measures)]
     base = base.drop_duplicates(match, keep=False) if base.duplicated(match).any() else base
     others = good[(good["method"] != baseline) & good["measure"].isin(measures)]
@@ -69,6 +69,12 @@ def differences(good: pd.DataFrame, baseline: str, measures: list[str]) -> pd.Da
     joined["value"] -= joined.pop("value_base")
     joined["measure"] += f"_minus_{baseline}"
     return joined
+
+
+def overlap_of(rows: pd.DataFrame) -> float:
+    """Test units per training unit of the splits behind some rows, 0 where seeds do not split one pool anew."""
+    overlap = rows["overlap"].astype(float).max()
+    return float(overlap) if np.isfinite(overlap) else 0.0
 
 
 def _with_problems(table: pd.DataFrame, bad: pd.DataFrame) -> pd.DataFrame:

@@ -19,6 +19,7 @@ from agglearn.tasks import census, polls
 from agglearn.tasks.base import Measurement, Source, Task, Truth
 from agglearn.tasks.classification import split_records
 from agglearn.tasks.keys import BagKeys, ElectionKeys, HiddenKeys, NoKeys, VoterKeys
+from agglearn.tasks.splitting import split_overlap
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,9 @@ class TestPersons(Truth):
         y = np.load(folder / "y.npy") if (folder / "y.npy").exists() else None
         frames = {n: pd.read_parquet(p) for n in ("groups", "polls") if (p := folder / f"{n}.parquet").exists()}
         return cls(Bags.load(folder), y, **frames)
+
+    def units(self) -> list[np.ndarray]:
+        return [self.y] if self.y is not None else [self.bags.target, self.bags.weights]
 
 
 class BagClassification(Task):
@@ -88,9 +92,11 @@ class BagClassification(Task):
     }
     truth: ClassVar = TestPersons
 
+    def overlap(self, source: Source) -> float:
+        return 0.0 if _has_regions(source) else split_overlap(source)
+
     def observe(self, source: Source, kind: type[Observation], params: dict, seed: int):
-        given = source.params
-        regions = isinstance(source.data, RecordStore) and "regions" in source.data.header
+        given, regions = source.params, _has_regions(source)
         way = "records" if not regions else "election" if "election" in given else "hidden"
         self.check_observation(kind, params)
         keys, seen = {
@@ -153,6 +159,11 @@ class BagClassification(Task):
         if "count_error" in measures:
             gap = abs(estimator.predict_counts(truth.bags) - truth.bags.counts).sum(axis=1) / 2
             yield Measurement("count_error", float((gap / truth.bags.sizes).mean()))
+
+
+def _has_regions(source: Source) -> bool:
+    """Whether the data are census persons of regions, of whom every seed tests the same."""
+    return isinstance(source.data, RecordStore) and "regions" in source.data.header
 
 
 def as_seen(kind: type[Observation], bags: Bags, y: np.ndarray) -> Observation:

@@ -1,10 +1,13 @@
 """A task says what a learner may see and how it is judged; nothing else differs between papers."""
 
+import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
+
+import numpy as np
 
 from agglearn.datasets import Dataset, Population, RecordStore
 from agglearn.errors import ConfigError
@@ -52,6 +55,18 @@ class Truth(ABC):
     @abstractmethod
     def load(cls, folder: Path) -> Self: ...
 
+    @abstractmethod
+    def units(self) -> Iterable[np.ndarray]:
+        """Arrays that tell the tested units from others: labels or targets, and never features, which may be encoded."""
+
+    @property
+    def tested(self) -> str:
+        """Digest of the tested units. Two runs are a pair only where it is the same."""
+        hasher = hashlib.sha256()
+        for array in map(np.ascontiguousarray, self.units()):
+            hasher.update(f"{array.dtype}{array.shape}".encode() + array.tobytes())
+        return hasher.hexdigest()[:16]
+
 
 class Task(ABC):
     """Observes a source and measures an estimator against the truth.
@@ -68,6 +83,11 @@ class Task(ABC):
     @abstractmethod
     def observe(self, source: Source, kind: type[Observation], params: dict, seed: int) -> tuple[Observation, Truth]:
         """What is seen, and the truth that is not. `params` are the experiment's for this observation."""
+
+    def overlap(self, source: Source) -> float:
+        """Test units per training unit, where every seed splits one pool of units anew; 0 where the split is fixed, and
+        where every seed draws new units. Results of such splits are correlated, since they share units."""
+        return 0.0
 
     def check_observation(self, kind: type[Observation], params: dict) -> None:
         """Check that the task makes an observation, with these parameters.

@@ -27,7 +27,7 @@ from agglearn.tasks.keys import (
     TableKeys,
 )
 from agglearn.tasks.observing import MADE, Rows, fitted_encoder
-from agglearn.tasks.splitting import split_name, split_rows
+from agglearn.tasks.splitting import split_name, split_overlap, split_rows
 
 STAGED = {"curve", "nllh_best_on_test", "nllh_best_on_validation"}
 MOST_SHOWN = 5  # values of a feature whose predictions are shown one by one
@@ -65,6 +65,9 @@ class TestRows(Truth):
         parameters = {k.removeprefix("parameter_"): v for k, v in known.items() if k.startswith("parameter_")}
         frame = load_features(folder, {"features": str(known["features"])})
         return cls(frame, known["y"], known.get("probabilities"), parameters or None)
+
+    def units(self) -> list[np.ndarray]:
+        return [self.y] if self.probabilities is None else [self.y, self.probabilities]
 
 
 class Classification(Task):
@@ -117,6 +120,9 @@ class Classification(Task):
         frame, y = frame[kept].reset_index(drop=True), y[kept]
         label = source.entry.get("label", {}).get("column", "label")
         return MADE[kind](Rows(source, encoder, frame[encoder.names], y, label), params, seed), test
+
+    def overlap(self, source: Source) -> float:
+        return split_overlap(source)
 
     def measure(self, estimator, truth: TestRows, measures: list[str]) -> Iterator[Measurement]:
         y = truth.y

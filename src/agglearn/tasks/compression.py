@@ -17,7 +17,7 @@ from agglearn.observations import ContingencyTables, Observation, Table
 from agglearn.settings import check
 from agglearn.tasks.base import Measurement, Source, Task, Truth
 from agglearn.tasks.keys import NoKeys, RowKeys
-from agglearn.tasks.splitting import split_rows
+from agglearn.tasks.splitting import split_overlap, split_rows
 from agglearn.vocabulary import OptimalQuantizer
 from agglearn.vocabulary.shrinkage import EMPIRICAL, shrunk_sums
 
@@ -36,6 +36,9 @@ class HeldOut(Truth):
     @classmethod
     def load(cls, folder: Path) -> Self:
         return cls(ContingencyTables.load(folder / "train"), ContingencyTables.load(folder / "test"))
+
+    def units(self) -> list[np.ndarray]:
+        return [part for t in self.test.tables.values() for part in (t.counts, t.label_sums)]
 
 
 class Compression(Task):
@@ -75,6 +78,9 @@ class Compression(Task):
         data = source.data
         held = HeldOut(data.train, data.test) if isinstance(data, TablePopulation) else counted(source, seed)
         return held.train, held
+
+    def overlap(self, source: Source) -> float:
+        return split_overlap(source)
 
     def measure(self, estimator, truth: HeldOut, measures: list[str]) -> Iterator[Measurement]:
         if "information_loss" in measures:

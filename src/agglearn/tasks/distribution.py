@@ -16,6 +16,7 @@ from agglearn.tasks import census
 from agglearn.tasks.base import Measurement, Source, Task, Truth
 from agglearn.tasks.keys import CloudKeys, NoKeys, RegionKeys, RegionPersonKeys
 
+HELD_OUT = 0.3  # of the regions
 PARTS = 16  # of the test bags, for intervals of paired differences
 SHOWN = 64  # test bags whose prediction is kept
 
@@ -39,6 +40,9 @@ class TestBags(Truth):
     @classmethod
     def load(cls, folder: Path) -> Self:
         return cls(Bags.load(folder), tuple((folder / "columns.txt").read_text().split()))
+
+    def units(self) -> list[np.ndarray]:
+        return [self.bags.target]
 
 
 class DistributionRegression(Task):
@@ -87,6 +91,10 @@ class DistributionRegression(Task):
         check(RegionKeys, source.params, source.name)
         return self._regions(source, params, seed)
 
+    def overlap(self, source: Source) -> float:
+        regions = isinstance(source.data, RecordStore) and "regions" in source.data.header
+        return HELD_OUT / (1 - HELD_OUT) if regions else 0.0
+
     def _clouds(self, source: Source, seed: int):
         p = {"points": 1000, "n_clouds": None, "turned": True} | source.params
         folder, (first, last) = source.data.folder, source.data.header["parts"]["train"]
@@ -107,7 +115,7 @@ class DistributionRegression(Task):
         shares = np.column_stack([census.democratic_share(study.persons, e) for e in p["elections"]])
         bags = replace(bags, target=shares)
         order = generator("regions held out", source.name, p["columns"], seed).permutation(len(bags))
-        test = round(0.3 * len(bags))
+        test = round(HELD_OUT * len(bags))
         return bags.take(order[test:]), TestBags(bags.take(order[:test]), tuple(map(str, p["elections"])))
 
     def measure(self, estimator, truth: TestBags, measures: list[str]) -> Iterator[Measurement]:

@@ -53,6 +53,9 @@ class TrueFlows(Truth):
             FlowCounts.load(folder / "counts"),
         )  # fmt: skip
 
+    def units(self) -> list[np.ndarray]:
+        return [self.edge_tables]
+
 
 class _Flows(Task):
     """Draws noisy counts of flows.

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from agglearn.datasets import Population
+from agglearn.datasets import Population, RecordStore
 from agglearn.seeds import generator
 from agglearn.tasks.base import Source
 
@@ -27,6 +27,20 @@ def split_rows(source: Source, seed: int) -> tuple[np.ndarray, np.ndarray]:
         share = min(1, wanted / (len(train) + len(test)))
         train, test = (np.sort(rng.choice(r, max(1, round(share * len(r))), replace=False)) for r in (train, test))
     return train, test
+
+
+def split_overlap(source: Source) -> float:
+    """Test rows per training row of `split_rows`, where every seed splits the same rows anew; 0 elsewhere.
+
+    A random subset of an official split counts as such a split.
+    """
+    if not isinstance(source.data, RecordStore):
+        return 0.0  # every seed draws new rows
+    split, parts = source.entry.get("split", 0.2), source.data.header["parts"]
+    if parts and source.params.get("rows"):
+        train, test = (last - first for first, last in (parts["train"], parts["test"]))
+        return test / train
+    return 0.0 if parts or isinstance(split, dict) else split / (1 - split)
 
 
 def split_name(source: Source) -> str:

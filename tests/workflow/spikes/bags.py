@@ -59,6 +59,9 @@ class Labels(Truth):
         with np.load(Path(folder) / "labels.npz") as arrays:
             return cls(arrays["x"], arrays["y"])
 
+    def units(self):
+        return [self.y]
+
 
 class PersonLabels(Task):
     """Accuracy on persons, per region and over all."""

@@ -60,6 +60,9 @@ class Transition(Truth):
     def load(cls, folder) -> Self:
         return cls(np.load(Path(folder) / "matrix.npy"))
 
+    def units(self):
+        return [self.matrix]
+
 
 class ChainRecovery(Task):
     """How far the learned transition matrix is from the true one, iteration by iteration."""
