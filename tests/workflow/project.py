@@ -16,7 +16,17 @@ import yaml
 from samples import OFFLINE
 
 ROOT = Path(__file__).resolve().parents[2]
-COPIED = ("Snakefile", "config", "docs", "environment.yml", "profiles", "rules", "src", "workflow", "tests/workflow/spikes")
+COPIED = (
+    "Snakefile",
+    "config",
+    "docs",
+    "environment.yml",
+    "profiles",
+    "rules",
+    "src",
+    "workflow",
+    "tests/workflow/spikes",
+)
 
 
 class Project:
