@@ -22,7 +22,7 @@ LIBRARY = (
 )
 OPTIONAL = (
     "snakemake", "mlflow", "matplotlib", "statsmodels", "jinja2", "jsonschema", "pydantic", "opendp", "jax", "optax", "cvxpy",
-    "casadi", "clarabel", "pyspark",
+    "casadi", "clarabel", "markdown2", "pyspark",
 )  # fmt: skip
 
 
