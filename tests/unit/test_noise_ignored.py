@@ -55,12 +55,16 @@ IGNORING = [
     NaiveBayesClassifier(),
     BestPairClassifier(),
     BaseRateClassifier(),
-    OptimalQuantizer(5),
     WALRClassifier(noise_aware=False),
     CardinalityClassifier(max_iter=2),
     OnRecords(CardinalityClassifier(max_iter=2)),
 ]
-ACCOUNTING = [NoiseAwareMaxEntClassifier(**QUICK), ExactNoiseAwareMaxEntClassifier(max_iter=1), WALRClassifier()]
+ACCOUNTING = [
+    NoiseAwareMaxEntClassifier(**QUICK),
+    ExactNoiseAwareMaxEntClassifier(max_iter=1),
+    WALRClassifier(),
+    OptimalQuantizer(5),
+]
 named = lambda estimator: type(estimator).__name__  # noqa: E731
 
 

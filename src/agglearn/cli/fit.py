@@ -1,5 +1,6 @@
 """`agglearn fit`: tables to a model."""
 
+import math
 import time
 
 from agglearn.cli.common import keep_reading, number, whole_seed
@@ -12,6 +13,7 @@ METHODS = {
     "naive_bayes": "agglearn.maxent.NaiveBayesClassifier",
     "best_pair": "agglearn.maxent.BestPairClassifier",
 }
+FACTORS = (0.1, 0.3, 1, 3, 10)  # of the strength that moments suggest: what --tune tries
 NOISE_AWARE = {"maxent": "agglearn.maxent.NoiseAwareMaxEntClassifier"}  # where the tables have noise
 ABOUT = """Learn P(label = 1 | features) from the tables of `agglearn aggregate`; no record is read.
 
@@ -27,6 +29,9 @@ Tables of `agglearn private` have noise. maxent then learns with the true counts
 have little weight. The other methods take noisy tables for exact ones, which may end far below the base rate. They
 refuse such tables, unless --ignore-noise is given; maxent then takes them for exact ones as well.
 
+maxent has an L2 penalty on its weights. The tables suggest its strength (the weaker the label's dependence on the features, the
+stronger). --tune tries five strengths around it and chooses by parts of the tables that were held out; --set l2_theta=32 sets it.
+
 reads   the folder TABLES.
 writes  the folder OUT: model.json and model.npz (parameters and weights, no code in them). It appears when complete,
         or not at all."""
@@ -37,6 +42,11 @@ def options(command) -> None:
     command.add_argument("tables", help="folder written by `agglearn aggregate`")
     command.add_argument("--method", default="maxent", choices=list(METHODS), help="default: maxent")
     command.add_argument("--ignore-noise", action="store_true", help="take noisy tables for exact ones")
+    command.add_argument(
+        "--tune",
+        action="store_true",
+        help="choose l2_theta by held-out parts of the tables (maxent; takes about 6 times as long)",
+    )
     command.add_argument("--set", action="append", default=[], metavar="NAME=VALUE",
                    help="parameter of the method, as in its class's constructor; may be repeated")  # fmt: skip
     command.add_argument(
@@ -56,7 +66,9 @@ def run(o) -> None:
         keep_reading(o.tables, work)
     what = f"{number(len(tables.names), 'feature')} and {number(len(tables.tables), 'table')}"
     aware = ", noise-aware," if tables.noise and model.accounts_for_noise else ""
-    print(f"{o.out}: {o.method}{aware} on {what} of {tables.total:,.0f} records, {seconds:.1f} s")
+    print(
+        f"{o.out}: {o.method}{aware} on {what} of {tables.total:,.0f} records, {seconds:.1f} s{strength(model, o.tune)}"
+    )
     print(reproduction(model, tables))
 
 
@@ -65,12 +77,34 @@ def learn(o, tables):
     from agglearn.registry import resolve
 
     kind = resolve(learner(o.method, tables.noise is not None, o.ignore_noise))
-    model = kind(**parameters(kind, o.method, o.set, o.seed))
+    given = parameters(kind, o.method, o.set, o.seed)
+    if o.tune and o.method != "maxent":
+        raise ConfigError(f"--tune: {o.method} has no strength to choose; leave it out")
+    if o.tune and "l2_theta" in given:
+        raise ConfigError("--set: l2_theta is what --tune chooses; give one of them")
+    model = kind(**given)
     if hasattr(model, "warm_up"):
         model.warm_up()
     begin = time.perf_counter()
-    model.fit(tables)
+    model = tuned(model, tables, o.seed) if o.tune else model.fit(tables)
     return model, time.perf_counter() - begin
+
+
+def strength(model, tuned: bool) -> str:
+    """The strength of L2 on θ in words, for a model that has one."""
+    if not hasattr(model, "l2_theta_"):
+        return ""
+    chosen = "by held-out tables" if tuned else "from the tables" if model.l2_theta == "moments" else "as given"
+    return f"; l2_theta {model.l2_theta_:.3g}, {chosen}"
+
+
+def tuned(model, tables, seed: int):
+    """The model with the strength of L2 on θ that predicts labels of held-out parts of the tables best."""
+    from agglearn.labelsums import SelectedByAggregates
+    from agglearn.maxent.penalty import moment_penalty
+
+    strengths = [float(moment_penalty(tables) * factor) for factor in FACTORS]
+    return SelectedByAggregates(model, values=strengths, random_state=seed).fit(tables).model_
 
 
 def learner(method: str, noisy: bool, ignore_noise: bool) -> str:
@@ -113,7 +147,7 @@ def parameters(kind, method: str, given: list[str], seed: int) -> dict:
 
 def typed(name: str, text: str, default):
     """The value of a parameter, of its default's type; a parameter without default value takes a number or none."""
-    if isinstance(default, str):
+    if isinstance(default, str) and not _is_number(text):
         return text
     if isinstance(default, bool):
         if text.lower() not in ("true", "false"):
@@ -132,3 +166,10 @@ def typed(name: str, text: str, default):
             raise ConfigError(f"--set {name}: {text!r} is not a whole number")
         return int(number)
     return number
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False

@@ -13,7 +13,7 @@ EXACT = 2**53  # largest whole number up to which floating-point numbers tell al
 LEAST = 20  # records from which on repetition is judged
 SAMPLE = 1000  # records that are looked at first
 NAME = re.compile(
-    r"(?i:(?:^|[\W_])(?:id|ids|uid|uuid|code|key|zip|zipcode|postcode|isbn|sku))$|[a-z](?:Id|ID|Code|Key|Zip)$"
+    r"(?i:(?:^|[\W_])(?:id|ids|uid|uuid|code|key|zip|zipcode|postcode|isbn|sku|hash)(?:[\W_]?\d+)?)$|[a-z](?:Id|ID|Code|Key|Zip)$"
 )
 LEADING_ZERO = r"-?0\d"
 

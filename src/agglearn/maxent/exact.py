@@ -1,5 +1,7 @@
 """The maximum-entropy model of small tables, exactly: what training by sampling approximates."""
 
+from typing import Literal
+
 import numpy as np
 from scipy.special import expit
 
@@ -7,6 +9,7 @@ from agglearn.estimator import RecordClassifier
 from agglearn.maxent import kernels
 from agglearn.maxent.enumeration import Enumeration
 from agglearn.maxent.layout import Layout, positions
+from agglearn.maxent.penalty import theta_penalty
 from agglearn.observations import ContingencyTables
 from agglearn.persistence import expect
 from agglearn.settings import NonNegative
@@ -20,6 +23,10 @@ class ExactMaxEntClassifier(RecordClassifier):
     l2_mu, l2_theta : as in `MaxEntClassifier`.
     random_state : not used; every estimator has it.
 
+    Attributes
+    ----------
+    mu_, theta_, intercept_, l2_theta_, encoder_, classes_ : as in `MaxEntClassifier`.
+
     Raises
     ------
     DataError : the features have too many states.
@@ -27,14 +34,17 @@ class ExactMaxEntClassifier(RecordClassifier):
 
     observes = ContingencyTables
 
-    def __init__(self, l2_mu: NonNegative = 1.0, l2_theta: NonNegative = 16.0, random_state=None):
+    def __init__(
+        self, l2_mu: NonNegative = 1.0, l2_theta: Literal["moments"] | NonNegative = "moments", random_state=None
+    ):
         self.l2_mu = l2_mu
         self.l2_theta = l2_theta
         self.random_state = random_state
 
     def _fit(self, observation, selection=None):
         model, layout = Enumeration.of(observation), Layout.of(observation)
-        mu, theta = model.optimum(self.l2_mu, self.l2_theta)
+        self.l2_theta_ = theta_penalty(self.l2_theta, observation)
+        mu, theta = model.optimum(self.l2_mu, self.l2_theta_)
         self.mu_, self.theta_ = layout.matrix(mu), layout.matrix(theta)
         self.intercept_, self.encoder_, self.classes_ = model.intercept, observation.encoder, np.array([0, 1])
 

@@ -19,6 +19,7 @@ from agglearn.estimator import RecordClassifier
 from agglearn.maxent import kernels, updates
 from agglearn.maxent.chains import Chains
 from agglearn.maxent.layout import Layout, positions
+from agglearn.maxent.penalty import theta_penalty
 from agglearn.maxent.schedule import ROUNDS, Schedule, Windows, effective
 from agglearn.maxent.warming import tiny_tables
 from agglearn.observations import ContingencyTables
@@ -39,8 +40,9 @@ class MaxEntClassifier(RecordClassifier):
     Parameters
     ----------
     n_chains : Gibbs chains (n′). About a tenth of the records is enough.
-    l2_mu, l2_theta : λ in λ‖μ‖² + λ‖θ‖², added to the negative log-likelihood of all records (eq. 5).
-        Of 8, 16, 32 and 64 for θ, on held-out quarters of training records, 32 did best on Bank and 16, barely, on Adult.
+    l2_mu, l2_theta : λ in λ‖μ‖² + λ‖θ‖², added to the negative log-likelihood of all records (eq. 5). For θ `moments`
+        chooses it from the tables: the weaker the label's dependence on the features there, and the more tables, the
+        larger (`agglearn.maxent.penalty`).
     max_iter : iterations of Algorithm 1 at most; `tol` usually ends it far sooner.
     step_mu, step_theta : step sizes; None for min(10/T, 0.2) and min(1.2/T, 0.1) with T the number of tables. Where
         both are None and directions fluctuate far more than the chains' randomness explains, training starts
@@ -73,7 +75,7 @@ class MaxEntClassifier(RecordClassifier):
     ----------
     mu_, theta_ : (K, K) symmetric weights; blocks (i, j) of pairs, diagonal of single features, 0 without a table.
     intercept_ : b. encoder_ : modalities of the tables. classes_ : [0, 1]. n_iter_ : iterations done. settled_ : whether it has settled.
-    missing_ : pairs of features, by name, that had no table.
+    l2_theta_ : λ used on θ. missing_ : pairs of features, by name, that had no table.
     misfit_ : (n_iter_, 2) Σ|d̂ − d| / Σd and Σ|ĉ − c| / Σc of each iteration.
     trace_ : list of (step, seconds, θ of the cells in the order of the tables), not saved. Before averaging begins
         these are the iterates, from then on their mean so far: the model that one would have by stopping there.
@@ -85,7 +87,7 @@ class MaxEntClassifier(RecordClassifier):
         self,
         n_chains: Count = 10_000,
         l2_mu: NonNegative = 1.0,
-        l2_theta: NonNegative = 16.0,
+        l2_theta: Literal["moments"] | NonNegative = "moments",
         max_iter: Count = 1000,
         step_mu: Positive | None = None,
         step_theta: Positive | None = None,
@@ -137,7 +139,7 @@ class MaxEntClassifier(RecordClassifier):
                 f"{len(self.missing_)} pairs of features have no table, first {first!r} × {second!r}; "
                 "aggregate them, or train without (missing='train')"
             )
-        layout = Layout.of(observation)
+        layout, self.l2_theta_ = Layout.of(observation), theta_penalty(self.l2_theta, observation)
         seed = np.random.SeedSequence(draw_seed(self.random_state)).generate_state(1, np.uint64)[0]
         rate = np.clip(observation.positives / observation.total, 1e-9, 1 - 1e-9)
         self.classes_, self.encoder_ = np.array([0, 1]), observation.encoder
@@ -192,7 +194,7 @@ class MaxEntClassifier(RecordClassifier):
 
     def _windows(self, layout):
         information = layout.c * (1 - layout.c / np.maximum(layout.d, 1.0))
-        known = effective(layout.d, self.l2_mu), effective(information, self.l2_theta)
+        known = effective(layout.d, self.l2_mu), effective(information, self.l2_theta_)
         return Windows(known, len(layout.d))
 
     def _steps(self, n_tables):
@@ -206,7 +208,7 @@ class MaxEntClassifier(RecordClassifier):
     def _gradients(self, layout, mu, theta, d_hat, c_hat, out):
         """Gradients on μ and θ and their preconditioners, in `out` (2, 2, w), for d̂ and ĉ on the scale of the records."""
         choices = self.gradient == "rescaled", bool(self.clip_ratio), self.preconditioner == "both"
-        of, penalties = (layout.d, layout.c, d_hat, c_hat, mu, theta), (float(self.l2_mu), float(self.l2_theta))
+        of, penalties = (layout.d, layout.c, d_hat, c_hat, mu, theta), (float(self.l2_mu), self.l2_theta_)
         updates.gradients(*of, *penalties, *choices, *out)
         return out
 

@@ -7,7 +7,7 @@ of collective graphical models (Sheldon and Dietterich 2011), cell by cell.
 """
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from agglearn.maxent.enumeration import Enumeration
 from agglearn.maxent.exact import ExactMaxEntClassifier
 from agglearn.maxent.layout import Layout
 from agglearn.maxent.model import MaxEntClassifier
+from agglearn.maxent.penalty import theta_penalty
 from agglearn.maxent.updates import SMALLEST_CURVATURE
 from agglearn.observations import ContingencyTables
 from agglearn.observations.privacy.projection import noise_variances
@@ -82,7 +83,7 @@ class NoiseAwareMaxEntClassifier(MaxEntClassifier):
         gain = gains(*self._expected, *self._noise)
         d, c = posterior_means(layout.d, layout.c, d_hat, c_hat, gain)
         super()._gradients(replace(layout, d=d, c=c), mu, theta, d_hat, c_hat, out)
-        for h, left, l2 in zip(out[1], (gain.dd, gain.cc), (self.l2_mu, self.l2_theta), strict=True):
+        for h, left, l2 in zip(out[1], (gain.dd, gain.cc), (self.l2_mu, self.l2_theta_), strict=True):
             information = (h - 2 * l2) * np.maximum(left, SHARE)  # what noise leaves of the data's
             h[:] = np.maximum(information + 2 * l2, SMALLEST_CURVATURE)
         return out
@@ -106,7 +107,7 @@ class ExactNoiseAwareMaxEntClassifier(ExactMaxEntClassifier):
     def __init__(
         self,
         l2_mu: NonNegative = 1.0,
-        l2_theta: NonNegative = 16.0,
+        l2_theta: Literal["moments"] | NonNegative = "moments",
         max_iter: Count = 500,
         tol: NonNegative = 1e-2,
         random_state=None,
@@ -118,13 +119,14 @@ class ExactNoiseAwareMaxEntClassifier(ExactMaxEntClassifier):
     def _fit(self, observation, selection=None):
         model, layout = Enumeration.of(observation), Layout.of(observation)
         noise, seen = variances(observation), (model.d, model.c)
+        self.l2_theta_ = theta_penalty(self.l2_theta, observation)
         mu, theta = np.zeros_like(model.d), np.zeros_like(model.c)
         expected = np.stack(model.expected(mu, theta))
         for step in range(1, self.max_iter + 1):
             self.n_iter_ = step
             self.counts_ = np.stack(posterior_means(*seen, *expected, gains(*expected, *noise)))
             model.d, model.c = self.counts_
-            mu, theta = model.optimum(self.l2_mu, self.l2_theta, (mu, theta))
+            mu, theta = model.optimum(self.l2_mu, self.l2_theta_, (mu, theta))
             before, expected = expected, np.stack(model.expected(mu, theta))
             if np.abs(expected - before).max() < self.tol:
                 break

@@ -3,6 +3,7 @@
 from typing import Literal
 
 import numpy as np
+from scipy.special import rel_entr
 
 from agglearn.settings import NonNegative, Positive, Whole
 from agglearn.vocabulary import kernels
@@ -68,6 +69,8 @@ class FrequencyQuantizer(Quantizer):
     threshold_ : τ. See `Quantizer` for the others.
     """
 
+    uses_labels = False
+
     def _quantize(self, rankings, budget):
         counts = np.sort(np.concatenate([r.counts for r in rankings]))[::-1]
         levels = np.unique(counts)  # rising thresholds; a higher one never keeps more clusters
@@ -99,7 +102,8 @@ class DivisiveQuantizer(Quantizer):
     It begins with the values of either majority label, each part split into halves of the clusters as its ranks go; then
     values move to the nearest cluster and clusters to the rate of their values, until the loss falls by less than
     `tol` of itself. With two labels the clusters are intervals of rate, so that an iteration costs O(m log n), not
-    O(n·m), and its result is the same. Clusters that lose all values are dropped.
+    O(n·m), and its result is the same. Where a cluster loses all its values, the cluster that loses most information is
+    split at its own rate, so that the budget is used. Budget that a feature has too few distinct rates for goes to the others.
 
     Parameters
     ----------
@@ -134,7 +138,7 @@ class DivisiveQuantizer(Quantizer):
         self.smoothing = smoothing
 
     def _quantize(self, rankings, budget):
-        shares = allocated(budget, rankings, self.allocation)
+        shares = allocated(budget, rankings, self.allocation, np.array([r.n_places for r in rankings]))
         found = in_threads(self._divide, rankings, shares)
         self.n_iter_ = {r.name: iterations for r, (_, iterations) in zip(rankings, found, strict=True)}
         return [r.labels(cuts) for r, (cuts, _) in zip(rankings, found, strict=True)]
@@ -142,10 +146,10 @@ class DivisiveQuantizer(Quantizer):
     def _divide(self, ranking, k: int) -> tuple[np.ndarray, int]:
         rates = np.diff(ranking.C) / np.diff(ranking.N)
         S = kernels.single_information(ranking.N, ranking.C, ranking.base_rate)
-        cuts = _halves(int(np.searchsorted(rates, 0.5)), len(rates), k)
+        cuts = _refilled(ranking, S, _halves(int(np.searchsorted(rates, 0.5)), len(rates), k), k)
         loss, before, iterations = _loss(ranking, S, cuts), np.inf, 0
         while iterations < self.max_iter and (not iterations or before - loss > self.tol * before):
-            cuts, iterations = self._assigned(ranking, rates, cuts), iterations + 1
+            cuts, iterations = _refilled(ranking, S, self._assigned(ranking, rates, cuts), k), iterations + 1
             before, loss = loss, _loss(ranking, S, cuts)
         return cuts, iterations
 
@@ -179,9 +183,27 @@ def _clusters(ranking, cuts) -> tuple[np.ndarray, np.ndarray]:
     return np.diff(ranking.N[ends]), np.diff(ranking.C[ends])
 
 
-def _loss(ranking, S, cuts) -> float:
+def _refilled(ranking, S, cuts, k: int) -> np.ndarray:
+    """Cuts of k clusters, or of as many as there are places: the clusters that lose most are split at their own rate."""
+    rates = np.diff(ranking.C) / np.diff(ranking.N)
+    while missing := max(min(k, len(rates)) - len(cuts) - 1, 0):
+        ends = np.concatenate([[0], cuts, [len(rates)]])
+        lost = np.where(np.diff(ends) > 1, np.diff(S[ends]) - _information(ranking, cuts), -np.inf)
+        worst = np.argsort(-lost, kind="stable")[: min(missing, int(np.sum(np.diff(ends) > 1)))]
+        n, c = _clusters(ranking, cuts)
+        split = np.searchsorted(rates, c[worst] / n[worst]).clip(ends[worst] + 1, ends[worst + 1] - 1)
+        cuts = np.sort(np.concatenate([cuts, split]))
+    return cuts
+
+
+def _information(ranking, cuts) -> np.ndarray:
+    """(m,) information of each cluster, in nats × records."""
     n, c = _clusters(ranking, cuts)
-    return S[-1] - kernels.summed_information(n, c, ranking.base_rate)
+    return rel_entr(c, n * ranking.base_rate) + rel_entr(n - c, n * (1 - ranking.base_rate))
+
+
+def _loss(ranking, S, cuts) -> float:
+    return S[-1] - _information(ranking, cuts).sum()
 
 
 class AgglomerativeQuantizer(Quantizer):

@@ -335,12 +335,3 @@ def information_of(counts, sums, labels, n, c):
         if 0 < c[k] < n[k]:
             lost += information(counts[u], sums[u], c[k] / n[k])
     return kept, lost
-
-
-@njit(cache=True, nogil=True)
-def summed_information(n, c, p):
-    """Σ n·f(c/n) over clusters of n records, c with label 1."""
-    out = 0.0
-    for k in range(n.size):
-        out += information(n[k], c[k], p)
-    return out

@@ -4,6 +4,7 @@ Source: Bateni, Chen, Esfandiari, Fu, Mirrokni, Rostamizadeh 2019, *Categorical 
 optimization*.
 """
 
+import warnings
 from collections.abc import Mapping
 from typing import Literal, Self
 
@@ -12,14 +13,17 @@ import pandas as pd
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from agglearn.encoding import FrameEncoder
+from agglearn.encoding import BinnedEncoder, FrameEncoder
 from agglearn.encoding.labels import binary_label
-from agglearn.errors import ConfigError, DataError
+from agglearn.errors import DataError, LooksLikeCodes
 from agglearn.estimator import Estimator
 from agglearn.observations import ContingencyTables, Observation
+from agglearn.observations.privacy.projection import noise_variances
+from agglearn.seeds import draw_seed, generator
 from agglearn.settings import Count, NonNegative, Part, Positive, check_parameters
 from agglearn.vocabulary import kernels
 from agglearn.vocabulary.ranking import Ranking, checked, in_threads
+from agglearn.vocabulary.shrinkage import shrunk_sums, without_noise
 
 Budget = Count | Part
 Shrinkage = Literal["beta_binomial"] | Positive | None
@@ -30,7 +34,8 @@ class Quantizer(TransformerMixin, Estimator):
     """Maps the values of categorical features to few clusters that still tell about a binary label.
 
     `fit` takes
-    * contingency tables (only those of single features are used);
+    * contingency tables (only those of single features are used; noise on them is taken out first, see
+      `shrinkage.without_noise`, and what is reported is an estimate);
     * counts and label sums of the values: two 1-D arrays for one feature, or two dicts {feature: array} for several
       under one budget. Values are 0, 1, …; a pandas Series names them by its index;
     * records: a data frame or 2-D array of raw values, one column per feature, and binary labels.
@@ -42,7 +47,7 @@ class Quantizer(TransformerMixin, Estimator):
     shrinkage : None: label rates as counted, as in the paper. `beta_binomial`, or a number of records at the base rate:
         rates shrunk, for ranking and clustering. What is reported is in counted rates.
     noisy : whether counts given as arrays hold noise; they may then be fractional, and are clipped, with a warning.
-        Contingency tables say this themselves.
+        Contingency tables state their noise themselves.
     random_state : seed.
 
     Attributes
@@ -53,6 +58,7 @@ class Quantizer(TransformerMixin, Estimator):
     n_clusters_ : clusters used, all features together.
     information_ : I(Z; C) in nats, added up over features; `feature_information_` of each.
     information_loss_ : I(X; C) − I(Z; C) in nats, added up; `relative_loss_` divided by Σ I(X; C), as in the paper.
+    borders_ : {feature: (clusters − 1,) label rates between neighbouring clusters}.
     encoder_ : of the raw columns; None when fitted to arrays. features_ : names.
 
     Raises
@@ -62,6 +68,8 @@ class Quantizer(TransformerMixin, Estimator):
     """
 
     observes = ContingencyTables
+    accounts_for_noise = True
+    uses_labels = True
 
     def __init__(
         self,
@@ -93,13 +101,8 @@ class Quantizer(TransformerMixin, Estimator):
         return super().fit(_tables(X, y))
 
     def _fit(self, observation, selection=None):
-        single = [observation.tables.get((i,)) for i in range(len(observation.names))]
-        if None in single:
-            missing = observation.names[single.index(None)]
-            raise DataError(f"there is no table of the single feature {missing!r}; its values cannot be compressed")
         self.encoder_, self.values_ = observation.encoder, {}
-        counts = {n: t.dense() for n, t in zip(observation.names, single, strict=True)}
-        self._learn(counts, noisy=observation.noise is not None)
+        self._learn(single_tables(observation), noisy=observation.noise is not None)
 
     def _fit_arrays(self, counts: dict, sums) -> Self:
         if not isinstance(sums, Mapping) or set(sums) != set(counts):
@@ -121,13 +124,14 @@ class Quantizer(TransformerMixin, Estimator):
         raise NotImplementedError
 
     def _describe(self, rankings: list[Ranking], found: list[np.ndarray]) -> None:
-        self.features_, self.labels_, self.unseen_ = [r.name for r in rankings], {}, {}
+        self.features_, self.labels_, self.unseen_, self.borders_ = [r.name for r in rankings], {}, {}, {}
         self.feature_information_, self.n_clusters_, self.information_loss_ = {}, 0, 0.0
         for r, labels in zip(rankings, found, strict=True):
             k = int(labels.max()) + 1
             n, c = (np.bincount(labels, v, k) for v in (r.counts, r.label_sums))
             kept, lost = kernels.information_of(r.counts, r.label_sums, labels, n, c)
             rest = int(labels[-1]) if r.pooled else int(np.argmin(np.abs(c / n - c.sum() / n.sum())))
+            self.borders_[r.name] = r.borders(labels) if self.uses_labels else np.empty(0)
             self.labels_[r.name] = np.append(labels, np.int32(rest))[r.units]
             self.unseen_[r.name], self.feature_information_[r.name] = rest, kept / n.sum()
             self.n_clusters_, self.information_loss_ = self.n_clusters_ + k, self.information_loss_ + lost / n.sum()
@@ -158,10 +162,43 @@ class Quantizer(TransformerMixin, Estimator):
         """D, the number of features."""
         return len(self.features_)
 
-    def fit_transform(self, X, y=None, **fit_params) -> np.ndarray:
-        """`fit`, then the clusters of the records, or of the values themselves when fitted to arrays of one feature."""
+    def fit_transform(self, X, y=None, folds: Count = 5) -> np.ndarray:
+        """`fit`, then clusters that a learner can be fitted to, or the values' own when fitted to arrays of one feature.
+
+        A record's own label must not choose its cluster: clusters here go by label rates in the other folds of the records, so
+        that `fit(X, y).transform(X)` gives other ones. scikit-learn's `TargetEncoder` does the same.
+        """
         self.fit(X, y)
-        return self.transform(X) if self.encoder_ is not None else self.labels_
+        if self.encoder_ is None:
+            return self.labels_
+        return (
+            self._cross_fitted(self.encoder_.encode(_frame(X)), np.asarray(y), folds)
+            if self.uses_labels
+            else self.transform(X)
+        )
+
+    def _cross_fitted(self, codes: np.ndarray, y: np.ndarray, folds: int) -> np.ndarray:
+        """(n, D) clusters of records by the label rates of their values in other folds."""
+        labels = binary_label(pd.Series(y, name="label"))
+        fold = generator("folds", draw_seed(self.random_state)).permutation(np.arange(len(y)) % folds)
+        columns = []
+        for i, name in enumerate(self.features_):
+            size = len(self.labels_[name])
+            tally = [
+                np.bincount(fold * size + codes[:, i], w, folds * size).reshape(folds, size) for w in (None, labels)
+            ]
+            others = zip(*(t.sum(axis=0) - t for t in tally), strict=True)
+            clusters = np.stack([self._clusters_of(name, *counted, tally[0].sum(axis=0)) for counted in others])
+            columns.append(clusters[fold, codes[:, i]])
+        return np.column_stack(columns)
+
+    def _clusters_of(self, name: str, counts, sums, everywhere) -> np.ndarray:
+        """(V,) clusters of values by counts and label sums of some records; rare values are those rare `everywhere`."""
+        seen = counts > 0
+        ranked = sums[seen] if self.shrinkage is None else shrunk_sums(counts[seen], sums[seen], self.shrinkage)
+        out = np.full(len(counts), self.unseen_[name], np.int32)
+        out[seen] = np.searchsorted(self.borders_[name], ranked / counts[seen])
+        return np.where(everywhere < self.min_count, self.labels_[name], out)
 
     def get_feature_names_out(self, input_features=None) -> np.ndarray:
         """One column of clusters per feature, under its name."""
@@ -184,14 +221,39 @@ class Quantizer(TransformerMixin, Estimator):
         return np.where((at >= 0) & (at < size), at, -1)
 
 
+def single_tables(tables: ContingencyTables) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """{feature: (V,) counts and label sums of its values}, with the noise on them taken out.
+
+    Warns
+    -----
+    LooksLikeCodes : a feature was taken for numbers, so that its bins would be compressed and not its values.
+    """
+    found, variances = {}, noise_variances(tables)
+    public = tables.noise is not None and tables.noise.adjacency == "label"
+    for i, feature in enumerate(tables.encoder.features):
+        if (i,) not in tables.tables:
+            raise DataError(
+                f"there is no table of the single feature {feature.name!r}; its values cannot be compressed"
+            )
+        if isinstance(feature, BinnedEncoder):
+            warnings.warn(
+                f"feature {feature.name!r} was taken for numbers: {feature.size} bins are compressed, not its values; if its "
+                "numbers are names, aggregate them as categories (--categorical)",
+                LooksLikeCodes,
+                stacklevel=3,
+            )
+        counts, sums = tables.dense(i)
+        if tables.noise is not None:
+            noise = (0.0 if public else variances[i,], variances[i,])
+            counts, sums = without_noise(counts, sums, tables.total, tables.positives, noise)
+        found[feature.name] = counts, sums
+    return found
+
+
 def whole_budget(budget, rankings: list[Ranking]) -> int:
-    """The budget in clusters; DataError where the features cannot use it, ConfigError where it is none."""
+    """The budget in clusters; DataError where the features cannot use it."""
     units = sum(r.n_units for r in rankings)
-    if isinstance(budget, bool) or not isinstance(budget, int | float | np.integer) or not 0 < budget < np.inf:
-        raise ConfigError(f"budget: must be a number of clusters, or a share of the values below 1; got {budget!r}")
-    clusters = round(budget * units) if budget < 1 else budget
-    if clusters != int(clusters):
-        raise ConfigError(f"budget: {budget!r} is no whole number of clusters")
+    clusters = round(float(budget) * units) if budget < 1 else budget
     if clusters < len(rankings):
         raise DataError(f"budget: {int(clusters)} clusters are too few for {len(rankings)} features; each needs one")
     if clusters > units:

@@ -63,6 +63,13 @@ class Ranking:
         cluster[cuts] = 1
         return np.cumsum(cluster, dtype=np.int32)[self.places]
 
+    def borders(self, labels: np.ndarray) -> np.ndarray:
+        """(k − 1,) rates half-way between neighbouring clusters, for the clusters (U,) of units."""
+        cluster, rates = np.empty(self.n_places, np.int32), np.diff(self.C) / np.diff(self.N)
+        cluster[self.places] = labels
+        cuts = np.flatnonzero(np.diff(cluster)) + 1
+        return (rates[cuts - 1] + rates[cuts]) / 2
+
     @classmethod
     def of(cls, name: str, counts, label_sums, min_count: float = 0, shrinkage=None) -> "Ranking":
         """Rank one feature; see `Quantizer` for the parameters."""

@@ -16,7 +16,8 @@ class SubmodularQuantizer(Quantizer):
     """Lazier-than-lazy greedy cuts: each is the best of n·log(1/ε)/m random candidates (theorem 4).
 
     Candidates are the borders between distinct label rates; n is their number and m that of cuts. One feature keeps, in
-    expectation, at least 1 − 1/e − ε of the information that the best clusters keep. O(n log n).
+    expectation, at least 1 − 1/e − ε of the information that the best clusters keep. O(n log n). Over several features
+    at once (`joint`) a cut is the best of as many candidates as runs on each feature alone would look at together.
 
     Parameters
     ----------
@@ -69,8 +70,9 @@ class SubmodularQuantizer(Quantizer):
         return order[np.argsort(-gains, kind="stable")[:cuts]]
 
     def _greedy(self, joined: "Joined", cuts: int, state: int, stream) -> tuple[np.ndarray, np.ndarray]:
-        candidates = joined.n_places - len(joined.weights)
-        sample = math.ceil(candidates * math.log(1 / self.epsilon) / max(cuts, 1))
+        candidates = np.diff(joined.bounds) - 1
+        share = math.log(1 / self.epsilon) / np.maximum(np.minimum(cuts, candidates), 1)
+        sample = int(np.ceil(candidates * share).sum())
         key = np.uint64(seed("submodular", state, stream))
         return kernels.stochastic_greedy(joined.N, joined.C, joined.bounds, joined.weights, cuts, sample, key)
 

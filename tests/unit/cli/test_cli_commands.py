@@ -13,8 +13,12 @@ from samples import PEOPLE_SCHEMA, ROOT, people
 
 from agglearn import __version__
 from agglearn.cli import aggregate
+from agglearn.cli.fit import FACTORS
 from agglearn.estimator import Estimator
 from agglearn.evaluation import normalized_log_likelihood
+from agglearn.labelsums import SelectedByAggregates
+from agglearn.maxent import MaxEntClassifier
+from agglearn.maxent.penalty import moment_penalty
 from agglearn.observations import ContingencyTables
 
 QUICK = ["--set", "n_chains=200", "--set", "max_iter=20"]
@@ -54,6 +58,24 @@ def test_from_records_to_predictions(at, capsys, method):
     assert expected.std() > 0.05
     assert run("fit", "tables", "--method", method, "--seed", "3", "--out", "again", *more) == 0
     np.testing.assert_array_equal(Estimator.load("again").predict_proba(frame)[:, 1], expected)
+
+
+def test_held_out_tables_choose_the_penalty(at, capsys):
+    assert run("fit", "tables", "--tune", "--seed", "3", "--out", "m", *QUICK) == 0
+    assert ", by held-out tables" in capsys.readouterr().out
+    tables, model = ContingencyTables.load("tables"), Estimator.load("m")
+    strengths = [moment_penalty(tables) * factor for factor in FACTORS]
+    base = MaxEntClassifier(200, max_iter=20, random_state=3)
+    search = SelectedByAggregates(base, values=strengths, random_state=3).fit(tables)
+    assert model.l2_theta_ == search.value_
+    frame = pd.read_csv("data.csv", na_values="?")
+    np.testing.assert_array_equal(model.predict_proba(frame), search.predict_proba(frame))
+    for more, said in (
+        (["--method", "naive_bayes"], "no strength to choose"),
+        (["--set", "l2_theta=3"], "give one of them"),
+    ):
+        assert run("fit", "tables", "--tune", *more, "--out", "n") == 2
+        assert said in capsys.readouterr().err
 
 
 def test_aggregate_is_what_the_library_does(at, capsys):

@@ -209,7 +209,8 @@ def test_the_trainer_finds_its_steps_and_its_end_where_the_signal_is_strong(monk
 
 
 def test_defaults_suit_small_worlds(tables):
-    assert distance(MaxEntClassifier(random_state=0).fit(tables), tables, l2_theta=32.0) < 0.015
+    model = MaxEntClassifier(random_state=0).fit(tables)
+    assert distance(model, tables, l2_theta=model.l2_theta_) < 0.01
 
 
 def test_probabilities_and_unseen_values(tables, records):
@@ -287,7 +288,7 @@ def test_noisy_tables_with_negative_counts(tables):
     )
     model = MaxEntClassifier(n_chains=2000, max_iter=100, random_state=0).fit(observed)
     assert np.isfinite(model.theta_).all()
-    assert distance(model, tables, l2_theta=32.0) < 0.1
+    assert distance(model, tables, l2_theta=model.l2_theta_) < 0.1
 
 
 def test_bad_parameters_and_observations(tables, records):

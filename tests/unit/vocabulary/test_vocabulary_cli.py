@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from agglearn.cli import main
-from agglearn.observations import ContingencyTables
+from agglearn.observations import ContingencyTables, with_gaussian_noise
 from agglearn.vocabulary import OptimalQuantizer
 
 
@@ -42,12 +42,42 @@ def test_every_method(at, method):
     assert main(["compress", "t", "--budget", "0.3", *more, "--out", "c.csv"]) == 0
 
 
+def test_a_new_file_is_compressed(at, capsys):
+    pd.DataFrame({"id": ["007", "008", "009"], "job": ["a", "z", "b"], "page": [1, 2, 10**6]}).to_csv(
+        "n.csv", index=False
+    )
+    assert main(["compress", "t", "--budget", "12", "--apply", "n.csv", "--out", "c.csv"]) == 0
+    assert "3 rows of n.csv; values that the tables do not hold: page 1, job 1" in capsys.readouterr().out
+    written, found = pd.read_csv("c.csv", dtype=str), OptimalQuantizer(12).fit(ContingencyTables.load("t"))
+    assert written.columns.tolist() == ["id", "job", "page"]
+    assert written["id"].tolist() == ["007", "008", "009"]
+    expected = found.transform(pd.read_csv("n.csv", dtype=str))
+    assert written[["page", "job"]].astype(int).to_numpy().tolist() == expected.tolist()
+
+
+def test_counts_of_noisy_tables_are_possible(at, capsys):
+    with_gaussian_noise(ContingencyTables.load("t"), 5.0, 0).save("n")
+    assert main(["compress", "n", "--budget", "6", "--out", "c.csv"]) == 0
+    assert "(estimated, the tables have noise)" in capsys.readouterr().out
+    written = pd.read_csv("c.csv")
+    assert (written["count"] >= 0).all()
+    assert (written["label_sum"].between(0, written["count"] + 1e-9)).all()
+
+
+@pytest.mark.parametrize("budget", ["2.5", "1.0", "nan", "many"])
+def test_a_budget_is_a_whole_number_or_a_share(at, capsys, budget):
+    with pytest.raises(SystemExit):
+        main(["compress", "t", "--budget", budget, "--out", "c.csv"])
+    assert f"--budget: {budget!r} is " in capsys.readouterr().err
+    assert not (at / "c.csv").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (["t", "--budget", "1", "--out", "c.csv"], "budget: 1 clusters are too few for 2 features"),
         (["t", "--budget", "9999", "--out", "c.csv"], "more than the"),
-        (["t", "--budget", "2.5", "--out", "c.csv"], "budget: 2.5 is not allowed; it must be a whole number"),
+        (["t", "--budget", "9", "--apply", "none.csv", "--out", "c.csv"], "none.csv"),
         (["none", "--budget", "9", "--out", "c.csv"], "no contingency tables here"),
         (["t", "--budget", "9", "--out", "d.csv"], "d.csv: already there"),
     ],

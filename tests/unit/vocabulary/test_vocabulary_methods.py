@@ -19,8 +19,10 @@ from agglearn.vocabulary import (
     FrequencyQuantizer,
     OptimalQuantizer,
     SubmodularQuantizer,
+    submodular,
 )
-from agglearn.vocabulary.allocation import apportioned
+from agglearn.vocabulary.allocation import allocated, apportioned
+from agglearn.vocabulary.ranking import Ranking
 
 METHODS = (
     AgglomerativeQuantizer, BucketingQuantizer, DistributedSubmodularQuantizer, DivisiveQuantizer, FrequencyQuantizer,
@@ -172,6 +174,45 @@ def test_divisive_moves_values_to_the_nearest_cluster():
     divergence = r * np.log(r / q) + (1 - r) * np.log((1 - r) / (1 - q))
     own = divergence[np.arange(len(r)), found.labels_]
     assert (own <= divergence.min(axis=1) + 1e-9).all()
+
+
+@pytest.mark.parametrize("allocation", ["uniform", "information"])
+def test_divisive_uses_its_budget(allocation):
+    """A small feature cannot use its share; empty clusters are filled again."""
+    tables = [drawn(n, n) for n in (12, 300, 2000)]
+    counts, sums = ({f"f{i}": t[k] for i, t in enumerate(tables)} for k in (0, 1))
+    places = sum(len(np.unique(s / n)) for n, s in tables)
+    for budget in (10, 100, places // 2, places):
+        assert DivisiveQuantizer(budget, allocation).fit(counts, sums).n_clusters_ == budget
+
+
+@given(st.lists(st.integers(1, 30), min_size=1, max_size=5), st.floats(0, 1))
+@QUICK
+def test_what_a_feature_cannot_use_goes_to_the_others(most, share):
+    rankings = [Ranking.of(f"f{i}", *(v.astype(float) for v in drawn(m, i))) for i, m in enumerate(most)]
+    budget = round(len(most) + share * (sum(most) - len(most)))
+    for how in ("uniform", "information"):
+        shares = np.array(allocated(budget, rankings, how, np.array(most)))
+        assert shares.sum() == budget
+        assert (shares >= 1).all()
+        assert (shares <= most).all()
+
+
+def test_a_joint_cut_looks_at_the_candidates_of_every_feature(monkeypatch):
+    """As many as runs on each feature alone would; else a step of many cuts looks at fewer candidates than features."""
+    samples = []
+    greedy = submodular.kernels.stochastic_greedy
+    monkeypatch.setattr(
+        submodular.kernels, "stochastic_greedy", lambda *given: (samples.append(given[5]), greedy(*given))[1]
+    )
+    tables = [drawn(n, n) for n in (200, 300, 400)]
+    counts, sums = ({f"f{i}": t[k] for i, t in enumerate(tables)} for k in (0, 1))
+    for budget in (30, 200):
+        samples.clear()
+        SubmodularQuantizer(budget, 0.1, "merged").fit(counts, sums)
+        alone, _ = sum(samples), samples.clear()
+        SubmodularQuantizer(budget, 0.1, "joint").fit(counts, sums)
+        assert samples == [alone]
 
 
 def test_divisive_begins_with_the_majority_label():

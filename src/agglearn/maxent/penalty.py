@@ -1,0 +1,61 @@
+"""The strength of L2 on θ that tables themselves suggest: by moments, without a record."""
+
+import itertools
+
+import numpy as np
+
+from agglearn.observations import ContingencyTables
+from agglearn.observations.privacy.projection import noise_variances
+
+LEAST_VARIANCE = 0.1  # of the log-odds: where tables show less, a model of the base rate is nearly as good
+LEAST = 8.0  # λ: pairs of many records tell less than the single features that moments are taken of
+
+
+def theta_penalty(l2_theta, tables: ContingencyTables) -> float:
+    """λ in λ‖θ‖²: the number given, or `moment_penalty` of the tables for `moments`."""
+    return moment_penalty(tables) if l2_theta == "moments" else float(l2_theta)
+
+
+def moment_penalty(tables: ContingencyTables) -> float:
+    """λ = T / 2s²: the log-odds, sums of T weights each, then have the variance s² that the tables show.
+
+    Where the log-odds are linear in the single features, with variance s², g = c − r·d of their cells (r the base rate) has
+    E‖g‖² = v tr K + v²s²‖K‖²/D, v = r(1 − r), K = Σ (φ − φ̄)(φ − φ̄)ᵀ, whose entries are in the tables of pairs (pairs
+    without a table are taken for independent). The known noise of tables is taken out. What is not beyond its own standard
+    error does not count: s² is less by it, and at least 0.1. λ is at least 8.
+    """
+    rate = tables.positives / tables.total
+    v, noise = rate * (1 - rate), noise_variances(tables)
+    single = [_marginals(tables, noise, i) for i in range(len(tables.names))]
+    of_gap = [(1 + rate**2) * variance for *_, variance in single]  # of the noise on c − r·d
+    energy = sum(np.sum((c - rate * d) ** 2 - n) for (d, c, _), n in zip(single, of_gap, strict=True))
+    trace = sum(np.sum(d - d**2 / tables.total) for d, _, _ in single)
+    spread = max(_squared_norm(tables, noise, single), trace**2 / tables.encoder.offsets[-1])
+    error = np.sqrt(2 * (v**2 * spread + sum(len(d) * n**2 for (d, *_), n in zip(single, of_gap, strict=True))))
+    variance = len(single) * (energy - v * trace - error) / (v**2 * spread)
+    return max(float(len(tables.tables) / (2 * max(variance, LEAST_VARIANCE))), LEAST)
+
+
+def _marginals(tables: ContingencyTables, noise: dict, i: int) -> tuple[np.ndarray, np.ndarray, float]:
+    """Counts and label sums of a feature's modalities and the variance of their noise: from its single table, or a pair's."""
+    if (i,) in tables.tables:
+        return *tables.dense(i), noise[i,]
+    for key in tables.pairs:
+        if i in key and key not in tables.hashed_pairs:
+            other = 1 - key.index(i)
+            d, c = (counts.sum(axis=other) for counts in tables.dense(*key))
+            return d, c, noise[key] * int(tables.encoder.sizes[key[other]])
+    return np.zeros(1), np.zeros(1), 0.0
+
+
+def _squared_norm(tables: ContingencyTables, noise: dict, single: list) -> float:
+    """‖K‖², the sum of squared entries."""
+    within = sum(
+        np.sum(d**2) - 2 * np.sum(d**3) / tables.total + (np.sum(d**2) / tables.total) ** 2 for d, *_ in single
+    )
+    across = 0.0
+    for i, j in itertools.combinations(range(len(single)), 2):
+        if (i, j) in tables.tables and (i, j) not in tables.hashed_pairs:
+            d = tables.dense(i, j)[0]
+            across += np.sum((d - np.outer(single[i][0], single[j][0]) / tables.total) ** 2) - noise[i, j] * d.size
+    return float(within + 2 * across)

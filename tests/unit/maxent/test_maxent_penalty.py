@@ -1,0 +1,65 @@
+"""λ of θ from the tables alone: right in order of magnitude where effects are known, strong where there are none."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from agglearn.evaluation import normalized_log_likelihood
+from agglearn.maxent import ExactMaxEntClassifier, MaxEntClassifier
+from agglearn.maxent.penalty import moment_penalty
+from agglearn.observations import ContingencyTables, with_gaussian_noise
+
+
+def records(n: int, n_features: int, std: float, rate=0.2, seed=0, size=6) -> pd.DataFrame:
+    """Independent features whose values have normal effects: log-odds of standard deviation `std`."""
+    rng, world = np.random.default_rng(seed), np.random.default_rng(99)
+    codes = rng.integers(0, size, (n, n_features))
+    effects = world.normal(0, std / np.sqrt(n_features), (n_features, size))
+    effects -= effects.mean(axis=1, keepdims=True)
+    z = np.log(rate / (1 - rate)) + effects[np.arange(n_features), codes].sum(axis=1)
+    frame = pd.DataFrame({f"f{i}": [f"v{c}" for c in codes[:, i]] for i in range(n_features)})
+    return frame.assign(label=(rng.random(n) < 1 / (1 + np.exp(-z))).astype(int))
+
+
+def tables_of(frame: pd.DataFrame) -> ContingencyTables:
+    return ContingencyTables.from_records(frame, "label")
+
+
+@pytest.mark.parametrize("std", [0.4, 0.8])
+def test_the_variance_of_the_log_odds_is_found(std):
+    tables = tables_of(records(20_000, 12, std))
+    effects = np.random.default_rng(99).normal(0, std / np.sqrt(12), (12, 6))
+    variance = effects.var(axis=1).sum()
+    assert moment_penalty(tables) == pytest.approx(len(tables.tables) / (2 * variance), rel=0.25)
+
+
+def test_records_in_pairs_tables_alone_give_the_same():
+    tables = tables_of(records(5000, 8, 0.6))
+    pairs = replace(tables, tables={k: t for k, t in tables.tables.items() if len(k) == 2})
+    scaled = moment_penalty(pairs) * len(tables.tables) / len(pairs.tables)
+    assert scaled == pytest.approx(moment_penalty(tables), rel=1e-9)
+
+
+def test_known_noise_is_taken_out():
+    tables = tables_of(records(20_000, 10, 0.8))
+    noisy = [moment_penalty(with_gaussian_noise(tables, 20.0, seed)) for seed in range(5)]
+    assert np.mean(noisy) == pytest.approx(moment_penalty(tables), rel=0.1)
+
+
+@pytest.mark.parametrize(("n", "std"), [(100, 0.0), (1000, 0.0), (1000, 0.5)])
+def test_a_small_table_is_never_far_below_the_base_rate(n, std):
+    """With λ = 16, whatever the tables, these fall below the base rate by .05 to .2."""
+    train, test = records(n, 25, std), records(4000, 25, std, seed=1)
+    model = MaxEntClassifier(1000, max_iter=100, random_state=0).fit(tables_of(train))
+    y, base = test["label"].to_numpy(), np.full(len(test), train["label"].mean())
+    score, of_base = (normalized_log_likelihood(y, p) for p in (model.predict_proba(test)[:, 1], base))
+    assert score > of_base - 0.01
+
+
+def test_it_is_used_and_kept():
+    tables = tables_of(records(500, 3, 1.0))
+    model, exact = MaxEntClassifier(200, max_iter=5).fit(tables), ExactMaxEntClassifier().fit(tables)
+    assert model.l2_theta_ == exact.l2_theta_ == moment_penalty(tables)
+    assert MaxEntClassifier(200, l2_theta=3, max_iter=5).fit(tables).l2_theta_ == 3.0
