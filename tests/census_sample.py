@@ -20,7 +20,7 @@ ENTRY = {
         },
         "polls": "polls.csv",
         "centroids": "centroids.csv",
-        "covariates": "counties.csv",
+        "covariates": {"file": "counties.csv", "county": "CensusId", "population": "TotalPop", "totals": ["Men"]},
     },
 }
 LINKS = """state,puma22,county,stab,CountyName
@@ -123,7 +123,7 @@ def country_for_experiments(mirror: Path, files) -> dict:
     links = [f"19,{p},19{k:03d},IA,County {k} IA" for k, p in enumerate(pumas)]
     text = "\n".join([*LINKS.splitlines()[:2], *links]) + "\n"
     votes = "fips,dem,gop\n" + "".join(f"19{k:03d},{1000 + 90 * k},{2000 - 70 * k}\n" for k in range(12))
-    counties = "CensusId,TotalPop,Income\n" + "".join(f"19{k:03d},{100 + k},{50 - k}\n" for k in range(12))
+    counties = "CensusId,TotalPop,Men,Income\n" + "".join(f"19{k:03d},{100 + k},{50 + k},{50 - k}\n" for k in range(12))
     written = {
         "links.csv": text,
         "votes.csv": votes,

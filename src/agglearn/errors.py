@@ -29,6 +29,10 @@ class LooksLikeCodes(UserWarning):
     """Numbers that look like names were taken for amounts, or codes have lost digits before they came."""
 
 
+class GridEdge(UserWarning):
+    """A setting was chosen at an end of the values tried, so that a better one may lie beyond."""
+
+
 class PrivacyWarning(UserWarning):
     """A release keeps its promise, but the promise is a weak one."""
 

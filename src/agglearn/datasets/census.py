@@ -38,6 +38,16 @@ class VoteColumns(TypedDict):
     repeated: NotRequired[list[str]]
 
 
+class CountyColumns(TypedDict):
+    """Covariates of counties: the file, and the names of the columns with the FIPS code and with the population; `totals`:
+    columns that are numbers of persons."""
+
+    file: str
+    county: str
+    population: str
+    totals: NotRequired[list[str]]
+
+
 class Census(Stored):
     """Adult citizens (AGEP ≥ 18, CIT ≠ 5) of ACS microdata, by region.
 
@@ -54,7 +64,8 @@ class Census(Stored):
     puma, county : names of these columns in it.
     votes : year → {file, county, democratic, republican}: county results and the names of their columns.
     polls : file of exit polls by state. centroids : file with `region` (starting with the state's letters), x, y, z.
-    covariates : file of county covariates, or None: `CensusId` (FIPS), `TotalPop` and numbers, which become the regions' means.
+    covariates : {file, county, population, totals}: covariates of counties, whose numbers become the regions' means by
+        population, or None.
     scales : start of a person file's name → what its weights are multiplied by, where files of several years are merged.
     """
 
@@ -68,7 +79,7 @@ class Census(Stored):
         polls: str | None = None,
         centroids: str | None = None,
         scales: dict[str, Positive] | None = None,
-        covariates: str | None = None,
+        covariates: CountyColumns | None = None,
     ):
         super().__init__()
         self.persons = persons
@@ -157,7 +168,7 @@ class Census(Stored):
             for party, counts in votes_of(files[spec["file"]], spec, home, whole, len(regions)).items():
                 regions[f"{party}_{year}"] = counts
         if self.covariates:
-            regions = regions.join(county_means(files[self.covariates], home, len(regions)))
+            regions = regions.join(county_means(files[self.covariates["file"]], self.covariates, home, len(regions)))
         return regions.reset_index(drop=True)
 
 
@@ -170,20 +181,29 @@ def read_crosswalk(path: Path, puma: str, county: str) -> pd.DataFrame:
     return pd.DataFrame(columns)[raw["state"] != PUERTO_RICO].reset_index(drop=True)
 
 
-def county_means(path: Path, home: dict[str, int], regions: int) -> pd.DataFrame:
-    """(regions, columns `county_…`) means of the counties' numbers by population; counts as log(1 + total)."""
-    raw = pd.read_csv(path)
-    region = raw["CensusId"].astype(str).str.zfill(5).map(home)
+def county_means(path: Path, spec: CountyColumns, home: dict[str, int], regions: int) -> pd.DataFrame:
+    """(regions, columns `county_…`) means of the counties' numbers by population; population and totals as log(1 + sum).
+
+    Raises
+    ------
+    DataError : a column that is not there; it is named.
+    """
+    raw, county, people = pd.read_csv(path), spec["county"], spec["population"]
+    totals = [people, *spec.get("totals", [])]
+    if missing := [c for c in (county, *totals) if c not in raw]:
+        raise DataError(f"{path}: no column {missing[0]!r}; the columns are {', '.join(map(str, raw))}")
+    region = raw[county].astype(str).str.zfill(5).map(home)
     raw, region = raw[region.notna()], region[region.notna()].astype(int)
-    numbers = raw.select_dtypes("number").drop(columns=["CensusId"])
+    numbers = raw.drop(columns=county).select_dtypes("number")
     numbers = numbers.fillna(numbers.mean())
-    people, out = numbers["TotalPop"].groupby(region).sum().reindex(range(regions), fill_value=0), {}
+    sums = lambda column: column.groupby(region).sum().reindex(range(regions), fill_value=0)  # noqa: E731
+    population, out = sums(numbers[people]), {}
     for name in numbers:
-        if name in ("TotalPop", "Men", "Women", "Citizen", "Employed"):
-            out[f"county_{name}"] = np.log1p(numbers[name].groupby(region).sum().reindex(range(regions), fill_value=0))
+        if name in totals:
+            out[f"county_{name}"] = np.log1p(sums(numbers[name]))
         else:
-            mean = (numbers[name] * numbers["TotalPop"]).groupby(region).sum() / people
-            out[f"county_{name}"] = mean.reindex(range(regions)).fillna(numbers[name].mean())
+            mean = sums(numbers[name] * numbers[people]) / population
+            out[f"county_{name}"] = mean.fillna(numbers[name].mean())
     return pd.DataFrame(out)
 
 

@@ -1,6 +1,7 @@
 """A fixed embedding, then a regressor of its vectors: the two-step procedure of Sun 2019, section 4.1."""
 
 import itertools
+import warnings
 from collections.abc import Mapping
 from typing import Annotated
 
@@ -9,24 +10,27 @@ from sklearn.base import clone
 from sklearn.metrics import accuracy_score, r2_score
 
 from agglearn.distribution.embedding import Embedding, as_bags, first_instances
-from agglearn.errors import ConfigError, DataError
+from agglearn.distribution.ridge import at_edge
+from agglearn.errors import ConfigError, DataError, GridEdge
 from agglearn.estimator import Estimator, known_labels
 from agglearn.observations import Bags
 from agglearn.seeds import draw_seed, seed
-from agglearn.settings import Built, Count, ParametersOf, Whole
+from agglearn.settings import Built, Count, Number, ParametersOf, Whole
 
-TUNED_ON = 512  # training bags that the embedding's parameters are chosen on
+TUNED_ON = 512  # bags to learn from, and instances of each, that the embedding's parameters are chosen on
 
 
 class BagModel(Estimator):
     """What models of bags with a target have in common: which of the bags they learn from.
 
     The first `n_validation` bags choose among settings, the next `n_bags` are learned from; of each bag the first `bag_size`
-    instances are used, in prediction too.
+    instances are used, in prediction too. `bounds` are the least and the largest value of a number that is predicted, such as
+    (0, 1) for a share: predictions beyond are moved there.
     """
 
     observes = Bags
     classifies = False
+    bounds: tuple[float, float] | None = None
 
     def fit(self, bags, y=None, selection=None):
         """Learn from bags (see `as_bags`) and their targets `y`, by default those that the bags carry."""
@@ -47,6 +51,8 @@ class BagModel(Estimator):
         """(bags learned from, bags for choosing or None)."""
         if bags.target is None:
             raise DataError(f"{type(self).__name__}: these bags have no target; distribution regression needs one")
+        if self.bounds is not None and (self.classifies or not self.bounds[0] < self.bounds[1]):
+            raise ConfigError(f"bounds: must be the ends of an interval of numbers, not of classes, got {self.bounds}")
         self.feature_names_in_ = list(bags.names)
         available = len(bags) - self.n_validation
         n = available if self.n_bags is None else self.n_bags
@@ -57,6 +63,9 @@ class BagModel(Estimator):
         held = bags.take(np.arange(self.n_validation)) if self.n_validation else None
         part = bags.take(np.arange(self.n_validation, self.n_validation + n))
         return first_instances(part, self.bag_size), held and first_instances(held, self.bag_size)
+
+    def _bounded(self, found: np.ndarray) -> np.ndarray:
+        return found if self.bounds is None else np.clip(found, *self.bounds)
 
     def _seen(self, bags) -> Bags:
         return first_instances(as_bags(bags, names=self.feature_names_in_), self.bag_size)
@@ -69,13 +78,17 @@ class EmbeddingRegressor(BagModel):
     ----------
     embedding : a fixed embedding. regressor : `LinearRidge` or `KernelRidge`; anything with fit(Z, y, held) and predict(Z).
     tune : parameter of the embedding → values, of which the one with the least error in choosing λ is taken, on at most
-        512 of the bags.
-    n_bags, bag_size, n_validation : see `BagModel`.
+        512 of the bags and 512 instances of each.
+    n_bags, bag_size, n_validation, bounds : see `BagModel`.
     random_state : seed; embedding and regressor get seeds from it.
 
     Attributes
     ----------
-    embedding_, regressor_ : as fitted. tuned_ : parameters chosen.
+    embedding_, regressor_ : as fitted. tuned_ : parameters chosen. edges_ : settings chosen at an end of their grid, by name.
+
+    Warns
+    -----
+    GridEdge : the value chosen of a parameter to tune is an end of its grid.
     """
 
     def __init__(
@@ -86,6 +99,7 @@ class EmbeddingRegressor(BagModel):
         n_bags: Count | None = None,
         bag_size: Count | None = None,
         n_validation: Whole = 0,
+        bounds: tuple[Number, Number] | None = None,
         random_state=None,
     ):
         self.embedding = embedding
@@ -94,6 +108,7 @@ class EmbeddingRegressor(BagModel):
         self.n_bags = n_bags
         self.bag_size = bag_size
         self.n_validation = n_validation
+        self.bounds = bounds
         self.random_state = random_state
 
     def _fit(self, observation, selection=None):
@@ -104,6 +119,14 @@ class EmbeddingRegressor(BagModel):
         self.regressor_ = self._regressor(state)
         vectors = None if held is None else (self.embedding_.transform(held), held.target)
         self.regressor_.fit(self.embedding_.transform(part), part.target, vectors)
+        edges = at_edge({name: (value, self.tune[name]) for name, value in self.tuned_.items()})
+        for name in edges:
+            warnings.warn(
+                f"tune: {name} = {self.tuned_[name]} is an end of its grid; try values beyond it",
+                GridEdge,
+                stacklevel=4,
+            )
+        self.edges_ = edges + list(getattr(self.regressor_, "edges_", []))
 
     def _embedding(self, chosen: Mapping, state: int):
         return clone(self.embedding).set_params(random_state=seed("embedding", state), **chosen)
@@ -116,8 +139,8 @@ class EmbeddingRegressor(BagModel):
         settings = [dict(zip(names, v, strict=True)) for v in itertools.product(*values)]
         if len(settings) < 2:
             return settings[0]
-        few, scores = part.take(np.arange(min(len(part), TUNED_ON))), []
-        held = held and held.take(np.arange(min(len(held), TUNED_ON)))
+        few, held = (b and first_instances(b.take(np.arange(min(len(b), TUNED_ON))), TUNED_ON) for b in (part, held))
+        scores = []
         for chosen in settings:
             embedding = self._embedding(chosen, state).fit(few)
             other = None if held is None else (embedding.transform(held), held.target)
@@ -135,7 +158,7 @@ class EmbeddingRegressor(BagModel):
 
     def predict(self, bags) -> np.ndarray:
         """(B,) or (B, k) predictions of the bags' targets."""
-        found = self.regressor_.predict(self.embedding_.transform(self._seen(bags)))
+        found = self._bounded(self.regressor_.predict(self.embedding_.transform(self._seen(bags))))
         return found[:, 0] if found.ndim == 2 and found.shape[1] == 1 else found
 
 

@@ -1,6 +1,7 @@
 """Fisher vectors of a mixture of diagonal Gaussians (Sun 2019, section 4.1.2; Perronnin and Dance 2007)."""
 
 from itertools import pairwise
+from typing import Annotated
 
 import numpy as np
 
@@ -8,7 +9,7 @@ from agglearn.distribution.embedding import Embedding
 from agglearn.distribution.kernels import less_row_maximum, scaled_to_sum
 from agglearn.distribution.words import centres_of, nearest
 from agglearn.seeds import draw_seed, seed
-from agglearn.settings import Count, Whole
+from agglearn.settings import Count, Range, Whole
 
 FLOOR = 1e-3  # least variance, as a share of the covariate's
 NOTHING = np.zeros(0, np.float32)
@@ -16,12 +17,15 @@ NOTHING = np.zeros(0, np.float32)
 
 class FisherVectorEmbedding(Embedding):
     """Mean over instances of φ_k(x) = γ_k/√w_k ((x − μ_k)/σ_k, ((x − μ_k)²/σ_k² − 1)/√2), for K components; no gradient
-    of the weights, no normalisation.
+    of the weights. The thesis normalises nothing; `power` 0.5 with `unit_norm` is the improved Fisher vector of Perronnin,
+    Sánchez and Mensink (2010).
 
     Parameters
     ----------
     n_components : K (the thesis: 200); vectors have 2KD entries.
     max_iter : EM steps, from k-means.
+    power : every entry z becomes sign(z)|z|^power; 1 leaves it as it is.
+    unit_norm : whether vectors are then scaled to length 1 (L2 normalisation); a vector of zeros stays.
     random_state : seed of the first centres and of the instances looked at.
 
     Attributes
@@ -29,9 +33,18 @@ class FisherVectorEmbedding(Embedding):
     weights_ : (K,). means_, deviations_ : (K, D) μ and σ.
     """
 
-    def __init__(self, n_components: Count = 200, max_iter: Whole = 20, random_state=None):
+    def __init__(
+        self,
+        n_components: Count = 200,
+        max_iter: Whole = 20,
+        power: Annotated[float, Range(0, 1, open="low")] = 1.0,
+        unit_norm: bool = False,
+        random_state=None,
+    ):
         self.n_components = n_components
         self.max_iter = max_iter
+        self.power = power
+        self.unit_norm = unit_norm
         self.random_state = random_state
 
     def _learn(self, sample):
@@ -85,4 +98,10 @@ class FisherVectorEmbedding(Embedding):
             target[:, :d] = (s[:, first] - mean * s[:, :1]) / (sd * root)
             squared = s[:, second] - 2 * mean * s[:, first] + mean**2 * s[:, :1]
             target[:, d:] = (squared / sd**2 - s[:, :1]) / (np.sqrt(2) * root)
-        return out.reshape(len(out), -1)
+        out = out.reshape(len(out), -1)
+        if self.power != 1:
+            out = np.sign(out) * np.abs(out) ** np.float32(self.power)
+        if self.unit_norm:
+            length = np.linalg.norm(out, axis=1, keepdims=True)
+            out /= np.where(length > 0, length, 1)
+        return out

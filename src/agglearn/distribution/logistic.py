@@ -3,6 +3,7 @@
 import numpy as np
 from sklearn.base import ClassifierMixin
 
+from agglearn.distribution.ridge import at_edge
 from agglearn.errors import DataError
 from agglearn.estimator import Estimator
 from agglearn.proportions.logistic import CHUNK, Logistic, scores, single, softmax
@@ -25,7 +26,7 @@ class MultinomialLogistic(ClassifierMixin, Estimator):
     Attributes
     ----------
     classes_ : in sorted order. coef_ : (C − 1, d + 1) weights against the first class, intercepts last.
-    centre_, scale_ : of vectors. strength_ : λ chosen. score_ : mean log-likelihood of held-out vectors there, negated.
+    centre_, scale_ : of vectors. strength_ : λ chosen. edges_ : [strength] where that is an end of the grid. score_ : mean log-likelihood of held-out vectors there, negated.
     """
 
     def __init__(self, strengths: list[NonNegative] | None = None, random_state=None):
@@ -51,6 +52,7 @@ class MultinomialLogistic(ClassifierMixin, Estimator):
         losses = [_loss(theta, *held) for _, theta in path]
         best = int(np.argmin(losses))
         self.strength_, self.score_ = path[best][0], losses[best]
+        self.edges_ = at_edge({"strength": (self.strength_, [strength for strength, _ in path])})
         problem = _problem(z, self.strength_)
         self.coef_ = problem.fit(problem.moments(np.eye(len(self.classes_))[known]), path[best][1])
         return self

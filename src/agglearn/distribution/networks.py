@@ -14,7 +14,7 @@ from agglearn.errors import ConfigError, DataError
 from agglearn.networks import start_jax
 from agglearn.observations import Bags
 from agglearn.seeds import draw_seed, generator, seed
-from agglearn.settings import Count, Positive, Range, Share, Whole
+from agglearn.settings import Count, Number, Positive, Range, Share, Whole
 
 HELD_OUT = 0.2  # share of the bags for early stopping where none are set apart
 FIRST = 64  # bags whose pooled values give g its scale
@@ -38,7 +38,7 @@ class SetModel(BagModel):
     instances : drawn of each bag per step, but in the last `full_share` of the steps, which take all; None for always all.
     full_share : see there. The noise of small bags would otherwise stay in what is learned.
     augment : `turn` clouds of points about z; None.
-    n_bags, bag_size, n_validation : see `BagModel`; without validation bags a fifth is held out.
+    n_bags, bag_size, n_validation, bounds : see `BagModel`; without validation bags a fifth is held out.
     device : `cpu`, `cuda`, or `auto` for JAX's default device.
     random_state : seed.
 
@@ -71,6 +71,7 @@ class SetModel(BagModel):
         n_bags: Count | None = None,
         bag_size: Count | None = None,
         n_validation: Whole = 0,
+        bounds: tuple[Number, Number] | None = None,
         device: Literal["auto", "cpu", "cuda"] = "auto",
         random_state=None,
     ):
@@ -92,6 +93,7 @@ class SetModel(BagModel):
         self.n_bags = n_bags
         self.bag_size = bag_size
         self.n_validation = n_validation
+        self.bounds = bounds
         self.device = device
         self.random_state = random_state
 
@@ -200,7 +202,7 @@ class DeepSetsRegressor(SetModel):
 
     def predict(self, bags) -> np.ndarray:
         """(B,) or (B, k) predictions of the bags' targets."""
-        found = self._outputs(bags) * self.target_scale_ + self.target_centre_
+        found = self._bounded(self._outputs(bags) * self.target_scale_ + self.target_centre_)
         return found[:, 0] if self.n_out_ == 1 else found
 
 
@@ -255,12 +257,13 @@ class PointNetClassifier(DeepSetsClassifier):
         n_bags: Count | None = None,
         bag_size: Count | None = None,
         n_validation: Whole = 0,
+        bounds: tuple[Number, Number] | None = None,
         device: Literal["auto", "cpu", "cuda"] = "auto",
         random_state=None,
     ):
         super().__init__(
             features, regressor, pooling, layers, activation, dropout, heads, rate, clip, batch_size, steps, patience,
-            instances, full_share, augment, n_bags, bag_size, n_validation, device, random_state,
+            instances, full_share, augment, n_bags, bag_size, n_validation, bounds, device, random_state,
         )  # fmt: skip
 
 

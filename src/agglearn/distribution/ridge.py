@@ -6,6 +6,7 @@ closed solution of (K + αI)⁻¹y drew warnings from its solver (section 4.3.1)
 """
 
 import math
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from scipy.linalg import eigh
@@ -36,6 +37,7 @@ class LinearRidge(RegressorMixin, Estimator):
     Attributes
     ----------
     coef_ : (d, k). intercept_ : (k,). strength_ : multiple chosen. l2_ : λ. score_ : mean squared error by which it was chosen.
+    edges_ : settings chosen at an end of their grid, by name.
     """
 
     def __init__(self, strengths: list[NonNegative] | None = None, random_state=None):
@@ -57,6 +59,7 @@ class LinearRidge(RegressorMixin, Estimator):
         scores = factors.left_out(penalties) if held is None else factors.held_out(penalties, held, y.mean(axis=0))
         best = int(np.nanargmin(scores))
         self.strength_, self.l2_, self.score_ = float(strengths[best]), float(penalties[best]), float(scores[best])
+        self.edges_ = at_edge({"strength": (self.strength_, strengths)})
         self.coef_ = factors.coefficients(penalties[[best]])[0]
         self.intercept_ = y.mean(axis=0) - self.centre_ @ self.coef_
         return self
@@ -143,6 +146,7 @@ class KernelRidge(RegressorMixin, Estimator):
     Attributes
     ----------
     ridge_ : the fitted `LinearRidge`. landmarks_ : (m, d). whitening_ : (m, r). width_ : s. multiple_ : chosen.
+    edges_ : settings chosen at an end of their grid, by name.
     """
 
     def __init__(
@@ -179,6 +183,7 @@ class KernelRidge(RegressorMixin, Estimator):
             if best is None or ridge.score_ < best[0]:
                 best = (ridge.score_, multiple, width, whitening, ridge)
         self.score_, self.multiple_, self.width_, self.whitening_, self.ridge_ = best
+        self.edges_ = at_edge({"width": (self.multiple_, self.widths)}) + self.ridge_.edges_
         return self
 
     @property
@@ -191,6 +196,11 @@ class KernelRidge(RegressorMixin, Estimator):
         check_is_fitted(self)
         squares = euclidean_distances(np.asarray(Z, float), self.landmarks_, squared=True)
         return self.ridge_.predict(_gaussian(squares, self.width_) @ self.whitening_)
+
+
+def at_edge(choices: Mapping[str, tuple[float, Sequence[float]]]) -> list[str]:
+    """Names of the settings, name → (value chosen, values tried), whose value is the least or the largest of three or more."""
+    return [name for name, (value, tried) in choices.items() if len(tried) > 2 and value in (min(tried), max(tried))]
 
 
 def _gaussian(squares: np.ndarray, width: float) -> np.ndarray:

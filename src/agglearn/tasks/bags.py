@@ -68,6 +68,9 @@ class BagClassification(Task):
     * census, an election: `election` (year), `bag_size`, `columns`, `holdout` (share of the persons in the exit polls'
       states that is tested), `components`, `polls` (covariate → group → [share, size] of the nation's exit poll). The
       observation's parameter `persons: all` gives the mean of everybody in a region in the place of a sample.
+
+    `gap_to_oracle` is twice the accuracy of a learner that has every label, and minus twice that of any other: its mean over
+    the two is by how much the oracle is more accurate.
     """
 
     OBSERVATIONS: ClassVar = (
@@ -81,14 +84,19 @@ class BagClassification(Task):
         "accuracy": ("", "higher"),
         "auc": ("", "higher"),
         "count_error": ("", "lower"),
+        "gap_to_oracle": ("", "lower"),
         "share": ("", ""),
+        "expected_share": ("", ""),
         "majority": ("", "higher"),
         "pair_auc": ("", "higher"),
         "pair_auc_close": ("", "higher"),
         "poll_rmse": ("", "lower"),
+        "expected_poll_rmse": ("", "lower"),
         "region_rmse": ("", "lower"),
         "state_share": ("", ""),
         "state_poll": ("", ""),
+        "state_rmse": ("", "lower"),
+        "state_correlation": ("", "higher"),
     }
     truth: ClassVar = TestPersons
 
@@ -148,12 +156,15 @@ class BagClassification(Task):
     def measure(self, estimator, truth: TestPersons, measures: list[str]) -> Iterator[Measurement]:
         p = estimator.predict_proba(truth.bags.X)
         if truth.groups is not None:
-            yield from polls.measured(p.argmax(axis=1), truth.groups, truth.polls, measures)
+            yield from polls.measured(p, truth.groups, truth.polls, measures)
             if "region_rmse" in measures:
                 yield Measurement("region_rmse", polls.region_rmse(estimator.predict_counts(truth.bags), truth.bags))
             return
+        accuracy = float((p.argmax(axis=1) == truth.y).mean())
         if "accuracy" in measures:
-            yield Measurement("accuracy", float((p.argmax(axis=1) == truth.y).mean()))
+            yield Measurement("accuracy", accuracy)
+        if "gap_to_oracle" in measures:
+            yield Measurement("gap_to_oracle", 2 * accuracy if estimator.observes is LabelledBags else -2 * accuracy)
         if "auc" in measures and p.shape[1] == 2:
             yield Measurement("auc", auc(truth.y, p[:, 1]))
         if "count_error" in measures:

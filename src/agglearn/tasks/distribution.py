@@ -1,6 +1,6 @@
 """Distribution regression: a target of each bag is learned, bags held out are judged."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, Self
@@ -18,6 +18,7 @@ from agglearn.tasks.keys import CloudKeys, NoKeys, RegionKeys, RegionPersonKeys
 
 HELD_OUT = 0.3  # of the regions
 PARTS = 16  # of the test bags, for intervals of paired differences
+NOT_CONTIGUOUS = ("AK", "HI")
 SHOWN = 64  # test bags whose prediction is kept
 
 
@@ -51,15 +52,18 @@ class DistributionRegression(Task):
     Parameters of a data set:
 
     * simulated bags: those of the simulator.
-    * clouds of points: `points`, drawn of each cloud (all where it has no more); `n_clouds` to learn from, at random;
-      `turned`: clouds to learn from are turned about z at random and their points moved by noise of 0.01 (as default).
+    * clouds of points: `points`, drawn of each cloud (all where it has no more); `n_clouds` to learn from, at random, null for
+      all. Clouds to learn from and clouds to be tested on are prepared alike.
     * census, elections: `elections` (years, the entries of the target: two-party share of D in a region), `columns` (`full` or
-      `shared`), `components` of the covariates, `bag_size` persons drawn per region by survey weight, null for everybody with
-      weights. 30 % of the regions are held out. The observation's parameter `persons: counties` gives the region's county
-      covariates in the place of its persons.
+      `shared`), `components` of the covariates, `bag_size` persons drawn anew for every seed, per region by survey weight, or
+      null for everybody with weights, the default; `states`, `contiguous` (the default, as in the thesis) or `all`. 30 % of the
+      regions are held out. The observation's parameter `persons: counties` gives the region's county covariates in the place
+      of its persons.
 
-    `mse` and `accuracy` have a value for all test bags and, as `mse_of_part` and `accuracy_of_part`, one for each sixteenth of
-    them; `nmse` is the error over the variance of the test targets, `slope` that of predictions on them.
+    `mse`, `nmse`, `slope` and `accuracy` have a value for all test bags and, as `mse_of_part` and so on, one for each of 16
+    parts: every 16th bag, as test bags may come in the order of their target. `nmse` is the error over the variance of all
+    test targets, `slope` that of predictions on them. `tuned` has the value of every parameter that was tuned, `edges` tells how
+    many settings were chosen at an end of their grid.
     """
 
     OBSERVATIONS: ClassVar = ((Census, Bags, RegionKeys, RegionPersonKeys), (Dataset, Bags, CloudKeys, NoKeys))
@@ -68,10 +72,14 @@ class DistributionRegression(Task):
         "nmse": ("", "lower"),
         "slope": ("", ""),
         "mse_of_part": ("", "lower"),
+        "nmse_of_part": ("", "lower"),
+        "slope_of_part": ("", ""),
         "accuracy": ("", "higher"),
         "accuracy_of_part": ("", "higher"),
         "prediction": ("", ""),
         "target": ("", ""),
+        "tuned": ("", ""),
+        "edges": ("", "lower"),
     }
     truth: ClassVar = TestBags
 
@@ -96,60 +104,84 @@ class DistributionRegression(Task):
         return HELD_OUT / (1 - HELD_OUT) if regions else 0.0
 
     def _clouds(self, source: Source, seed: int):
-        p = {"points": 1000, "n_clouds": None, "turned": True} | source.params
+        p = {"points": 1000, "n_clouds": None} | source.params
         folder, (first, last) = source.data.folder, source.data.header["parts"]["train"]
         points = np.load(folder / "points.npy", mmap_mode="r")
         with np.load(folder / "clouds.npz") as arrays:
             whole = Bags(points, arrays["offsets"], target=arrays["classes"])
         chosen = generator("clouds", source.name, seed).permutation(np.arange(first, last))[: p["n_clouds"]]
         train, test = (cloud_points(whole.take(w), p["points"]) for w in (chosen, np.arange(last, len(whole))))
-        return turned(train, generator("turns", source.name, seed)) if p["turned"] else train, TestBags(test)
+        return train, TestBags(test)
 
     def _regions(self, source: Source, params: dict, seed: int):
-        p = {"columns": "full", "components": 50, "bag_size": 300, "elections": [2016]} | source.params
+        p = {
+            "columns": "full",
+            "components": 50,
+            "bag_size": None,
+            "elections": [2016],
+            "states": "contiguous",
+        } | source.params
         study = census.voters_study(source.data.folder, p["columns"], 0.0, p["components"])
         if params.get("persons", "sample") == "counties":
             bags = census.county_bags(study.persons)
         else:
-            bags = census.region_bags(study, p["bag_size"], "regions", source.name, p["columns"])
+            drawn = () if p["bag_size"] is None else ("regions", source.name, p["columns"], seed)
+            bags = census.region_bags(study, p["bag_size"], *drawn)
         shares = np.column_stack([census.democratic_share(study.persons, e) for e in p["elections"]])
-        bags = replace(bags, target=shares)
-        order = generator("regions held out", source.name, p["columns"], seed).permutation(len(bags))
-        test = round(HELD_OUT * len(bags))
+        bags, left_out = replace(bags, target=shares), NOT_CONTIGUOUS if p["states"] == "contiguous" else ()
+        here = np.flatnonzero(~study.persons.regions["state"].isin(left_out))
+        order = here[generator("regions held out", source.name, p["columns"], seed).permutation(len(here))]
+        test = round(HELD_OUT * len(order))
         return bags.take(order[test:]), TestBags(bags.take(order[:test]), tuple(map(str, p["elections"])))
 
     def measure(self, estimator, truth: TestBags, measures: list[str]) -> Iterator[Measurement]:
+        yield from _settings(estimator)
         found, target = estimator.predict(truth.bags), truth.bags.target
         if getattr(estimator, "classifies", False):
-            yield from _both("accuracy", (found == target).astype(float), measures)
+            right = (found == target).astype(float)
+            yield from _both("accuracy", lambda part: float(right[part].mean()), len(right), measures)
             return
         error = np.square(found - target)
         if target.ndim == 1:
-            yield from _both("mse", error, measures)
-            yield from _normalised(error, target)
+            yield from _errors(error, target, measures)
             if target.var() > 0:
-                yield Measurement("slope", float(np.polyfit(target, found, 1)[0]))
+                slope = lambda part: float(np.polyfit(target[part], found[part], 1)[0])  # noqa: E731
+                yield from _both("slope", slope, len(target), measures)
         for k, name in enumerate(truth.columns):
-            yield from _both("mse", error[:, k], measures, name)
-            yield from _normalised(error[:, k], target[:, k], name)
+            yield from _errors(error[:, k], target[:, k], measures, name)
         if "prediction" in measures and target.ndim == 1:
             for b in np.unique(np.linspace(0, len(target) - 1, min(SHOWN, len(target))).astype(int)):
                 yield Measurement("prediction", float(found[b]), item=f"bag {b}")
                 yield Measurement("target", float(target[b]), item=f"bag {b}")
 
 
-def _both(name: str, values: np.ndarray, measures: list[str], item: str | None = None) -> Iterator[Measurement]:
-    """The mean of a value per bag, and that of each part of the bags."""
-    yield Measurement(name, float(values.mean()), item=item)
+def _errors(
+    error: np.ndarray, target: np.ndarray, measures: list[str], item: str | None = None
+) -> Iterator[Measurement]:
+    """Mean squared error, and that over the variance of the targets."""
+    mean = lambda part: float(error[part].mean())  # noqa: E731
+    yield from _both("mse", mean, len(error), measures, item)
+    if (variance := target.var()) > 0:
+        yield from _both("nmse", lambda part: float(mean(part) / variance), len(error), measures, item)
+
+
+def _both(
+    name: str, value: Callable[[slice], float], n: int, measures: list[str], item: str | None = None
+) -> Iterator[Measurement]:
+    """A value of all n bags, and that of each part of them."""
+    yield Measurement(name, value(slice(None)), item=item)
     if f"{name}_of_part" in measures:
-        for k, part in enumerate(np.array_split(values, min(PARTS, len(values)))):
+        for k in range(min(PARTS, n)):
             label = f"part {k + 1}" if item is None else f"{item}: part {k + 1}"
-            yield Measurement(f"{name}_of_part", float(part.mean()), item=label)
+            yield Measurement(f"{name}_of_part", value(slice(k, None, PARTS)), item=label)
 
 
-def _normalised(error: np.ndarray, target: np.ndarray, item: str | None = None) -> Iterator[Measurement]:
-    if target.var() > 0:
-        yield Measurement("nmse", float(error.mean() / target.var()), item=item)
+def _settings(estimator) -> Iterator[Measurement]:
+    """What was tuned, and how many settings were chosen at an end of their grid."""
+    for name, value in getattr(estimator, "tuned_", {}).items():
+        yield Measurement("tuned", float(value), item=name)
+    if hasattr(estimator, "edges_"):
+        yield Measurement("edges", float(len(estimator.edges_)))
 
 
 def cloud_points(clouds: Bags, n: int) -> Bags:
@@ -157,12 +189,3 @@ def cloud_points(clouds: Bags, n: int) -> Bags:
     from agglearn.distribution.embedding import first_instances
 
     return first_instances(clouds, n)
-
-
-def turned(clouds: Bags, rng, noise: float = 0.01) -> Bags:
-    """Each cloud turned about the z axis at random; every point moved by normal noise."""
-    angle = np.repeat(2 * np.pi * rng.random(len(clouds)), clouds.sizes)
-    c, s = np.cos(angle), np.sin(angle)
-    x, y, z = clouds.X.T
-    moved = np.stack([c * x - s * y, s * x + c * y, z], axis=1) + noise * rng.standard_normal((len(x), 3))
-    return replace(clouds, X=moved.astype(np.float32))

@@ -146,7 +146,6 @@ class CloudKeys(TypedDict, total=False):
 
     points: Count
     n_clouds: Count | None
-    turned: bool
 
 
 class RegionKeys(TypedDict, total=False):
@@ -156,6 +155,7 @@ class RegionKeys(TypedDict, total=False):
     columns: Columns
     components: Count
     bag_size: Count | None
+    states: Literal["contiguous", "all"]
 
 
 class RegionPersonKeys(TypedDict, total=False):

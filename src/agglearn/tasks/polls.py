@@ -15,6 +15,7 @@ COVARIATES = {
     "education": (education, ("high school or less", "some college", "college graduate", "postgraduate")),
 }
 CLOSE = 0.01  # exit polls this near to each other are not told apart
+FEWEST = 5  # states that a correlation over states needs
 
 
 def groups_of(persons: Persons, rows: np.ndarray) -> pd.DataFrame:
@@ -26,46 +27,59 @@ def groups_of(persons: Persons, rows: np.ndarray) -> pd.DataFrame:
     return pd.DataFrame(found)
 
 
-def shares(voted: np.ndarray, groups: pd.DataFrame, keys: list[str]) -> pd.Series:
-    """Two-party share of D among the predicted votes (0 none or other, 1 R, 2 D) of every group, by weight."""
+def hard(p: np.ndarray) -> np.ndarray:
+    """(n, 3) votes of persons who all do what is most probable."""
+    return np.eye(p.shape[1])[p.argmax(axis=1)]
+
+
+def shares(votes: np.ndarray, groups: pd.DataFrame, keys: list[str]) -> pd.Series:
+    """Two-party share of D among the votes (n, 3: none or other, R, D) of every group, by weight."""
     weights = groups["weight"].to_numpy()
     sums = (
-        pd.DataFrame({"D": weights * (voted == 2), "R": weights * (voted == 1)})
-        .groupby([groups[k] for k in keys])
-        .sum()
+        pd.DataFrame({"D": weights * votes[:, 2], "R": weights * votes[:, 1]}).groupby([groups[k] for k in keys]).sum()
     )
     return (sums["D"] / (sums["D"] + sums["R"])).where(sums["D"] + sums["R"] > 0)
 
 
 def measured(
-    voted: np.ndarray, groups: pd.DataFrame, polls: pd.DataFrame | None, wanted: list[str]
+    p: np.ndarray, groups: pd.DataFrame, polls: pd.DataFrame | None, wanted: list[str]
 ) -> Iterator[Measurement]:
-    """National shares, their scores against the polls, and shares by state.
+    """National shares of hard predictions, as in the thesis, and of expected votes; their scores against the polls; scores of
+    the shares by state.
 
     Parameters
     ----------
-    voted : (n,) hard predictions.
+    p : (n, 3) probabilities of none or other, R, D.
     polls : area, covariate, group, share, size; the nation is `US`.
     """
+    voted = hard(p)
     for covariate, (_, names) in COVARIATES.items():
-        found = shares(voted, groups, [covariate]).reindex(list(names))
+        found, expected = (shares(votes, groups, [covariate]).reindex(list(names)) for votes in (voted, p))
         nation = polls[(polls["area"] == "US") & (polls["covariate"] == covariate)] if polls is not None else None
         poll = nation.set_index("group") if nation is not None else pd.DataFrame({"share": [], "size": []})
         for name, value in found.items():
             beside = f", exit poll {poll['share'][name]:.2f}" if name in poll.index else ""
+            item = f"{covariate}: {name}{beside}"
             if "share" in wanted and np.isfinite(value):  # no predicted vote has no share
-                yield Measurement("share", float(value), item=f"{covariate}: {name}{beside}")
+                yield Measurement("share", float(value), item=item)
+            if "expected_share" in wanted and np.isfinite(expected[name]):
+                yield Measurement("expected_share", float(expected[name]), item=item)
         if len(poll):
             yield from scores(covariate, found.reindex(poll.index).to_numpy(), poll, wanted)
-    if polls is not None and "state_share" in wanted:
-        yield from by_state(voted, groups, polls)
+            if "expected_poll_rmse" in wanted:
+                soft = expected.reindex(poll.index).to_numpy()
+                yield Measurement("expected_poll_rmse", weighted_rmse(soft, poll), item=covariate)
+    if polls is not None:
+        yield from by_state(voted, groups, polls, wanted)
 
 
 def scores(covariate: str, found: np.ndarray, poll: pd.DataFrame, wanted: list[str]) -> Iterator[Measurement]:
     """The scores of Table 3.3: groups with the right majority, pairs of groups in the right order (`pair_auc_close`: pairs
     whose polls differ by 0.01 count as right), root mean squared error weighted by the polls' sizes."""
-    share, size = poll["share"].to_numpy(), poll["size"].to_numpy() / poll["size"].sum()
-    found = np.where(np.isnan(found), 0.5, found)  # a group without any predicted vote
+    share, found = (
+        poll["share"].to_numpy(),
+        np.where(np.isnan(found), 0.5, found),
+    )  # of a group without a predicted vote
     i, j = np.triu_indices(len(share), 1)
     right = (np.sign(found[i] - found[j]) == np.sign(share[i] - share[j])) & (share[i] != share[j])
     close = abs(share[i] - share[j]) <= CLOSE + 1e-9
@@ -73,24 +87,40 @@ def scores(covariate: str, found: np.ndarray, poll: pd.DataFrame, wanted: list[s
         "majority": float(((found > 0.5) == (share > 0.5)).sum()),
         "pair_auc": float(right.mean()),
         "pair_auc_close": float((right | close).mean()),
-        "poll_rmse": float(np.sqrt((size * (found - share) ** 2).sum())),
+        "poll_rmse": weighted_rmse(found, poll),
     }
     for name, value in values.items():
         if name in wanted:
             yield Measurement(name, value, item=covariate)
 
 
-def by_state(voted: np.ndarray, groups: pd.DataFrame, polls: pd.DataFrame) -> Iterator[Measurement]:
-    """Share and exit poll of every group of every state that has a poll."""
+def weighted_rmse(found: np.ndarray, poll: pd.DataFrame) -> float:
+    """Root mean squared error of groups' shares, weighted by the groups' sizes; a group without votes counts as one half."""
+    error = np.where(np.isnan(found), 0.5, found) - poll["share"].to_numpy()
+    return float(np.sqrt(np.average(error**2, weights=poll["size"])))
+
+
+def by_state(voted: np.ndarray, groups: pd.DataFrame, polls: pd.DataFrame, wanted: list[str]) -> Iterator[Measurement]:
+    """Figure 3.6: share and exit poll of every group of every state that has a poll; their root mean squared difference for
+    each covariate; over the states, the correlation of the two for each group."""
     for covariate in COVARIATES:
         found = shares(voted, groups, ["state", covariate])
         there = polls[(polls["area"] != "US") & (polls["covariate"] == covariate)]
-        for area, group, share in zip(there["area"], there["group"], there["share"], strict=True):
-            value = found.get((area, group), np.nan)
-            if np.isfinite(value):
-                item = f"{covariate}: {group}, {area}"
-                yield Measurement("state_share", float(value), item=item)
-                yield Measurement("state_poll", float(share), item=item)
+        points = there.assign(found=[found.get(key, np.nan) for key in zip(there["area"], there["group"], strict=True)])
+        points = points.dropna(subset="found")
+        if "state_share" in wanted:
+            for point in points.itertuples():
+                item = f"{covariate}: {point.group}, {point.area}"
+                yield Measurement("state_share", float(point.found), item=item)
+                yield Measurement("state_poll", float(point.share), item=item)
+        if "state_rmse" in wanted and len(points):
+            error = float(np.sqrt(((points["found"] - points["share"]) ** 2).mean()))
+            yield Measurement("state_rmse", error, item=covariate)
+        if "state_correlation" in wanted:
+            for group, some in points.groupby("group"):
+                if len(some) >= FEWEST and some["found"].std() > 0 and some["share"].std() > 0:
+                    found_of_group = float(some["found"].corr(some["share"]))
+                    yield Measurement("state_correlation", found_of_group, item=f"{covariate}: {group}")
 
 
 def region_rmse(votes: np.ndarray, bags: Bags) -> float:

@@ -10,17 +10,21 @@ from scipy.stats import multivariate_normal
 
 from agglearn.datasets import DigitClouds, GaussianBags, PointClouds, RecordStore
 from agglearn.datasets.bags import LAWS, halving, points_on, read_off, surface, unit_sphere
+from agglearn.datasets.census import county_means
 from agglearn.distribution import (
     EmbeddingClassifier,
     EmbeddingRegressor,
     LinearRidge,
     MomentEmbedding,
     MultinomialLogistic,
+    RandomFourierEmbedding,
 )
 from agglearn.distribution.statistics import block_information, marginal_entropy, total_correlation
-from agglearn.errors import ConfigError, DataError
+from agglearn.errors import ConfigError, DataError, GridEdge
+from agglearn.evaluation.intervals import mean_interval
 from agglearn.observations import Bags, Records
 from agglearn.tasks import DistributionRegression, Source
+from agglearn.tasks.distribution import PARTS, _errors
 
 # -- closed forms -----------------------------------------------------------------------------------------------------
 
@@ -217,12 +221,9 @@ def test_task_on_clouds(tmp_path):
     assert len(truth.bags) == 3
     truth.save(tmp_path)
     assert type(truth).load(tmp_path).bags.digest == truth.bags.digest
-    heights = lambda bags: np.sort(np.linalg.norm(bags.X, axis=1))  # noqa: E731
-    plain, _ = DistributionRegression().observe(
-        Source("shapes", {}, {"points": 20, "n_clouds": 4, "turned": False}, store), Bags, {}, 0
-    )
-    np.testing.assert_allclose(heights(seen), heights(plain), atol=0.1)
-    assert not np.allclose(seen.X, plain.X, atol=0.1)
+    points = np.load(store.folder / "points.npy")
+    for bags in (seen, truth.bags):  # none of them is turned or moved
+        assert {tuple(x) for x in bags.X} <= {tuple(x) for x in points}
 
 
 @pytest.fixture(scope="module")
@@ -231,7 +232,7 @@ def country(tmp_path_factory):
 
 
 def observed(country, params=None, seed=0, **given):
-    given = {"elections": [2016, 2016], "columns": "shared", "components": 4} | given
+    given = {"elections": [2016, 2016], "columns": "shared", "components": 4, "states": "all"} | given
     return DistributionRegression().observe(Source("acs", ENTRY, given, country), Bags, params or {}, seed)
 
 
@@ -253,13 +254,30 @@ def test_task_on_elections(country):
     assert len(set(tested)) > 1
     model = EmbeddingRegressor(MomentEmbedding(order=1), LinearRidge()).fit(seen)
     found = list(DistributionRegression().measure(model, truth, ["mse", "nmse"]))
-    assert {(m.measure, m.item) for m in found} == {("mse", "2016")}  # one test bag has no variance
+    assert {(m.measure, m.item) for m in found} == {("mse", "2016"), ("edges", None)}  # one test bag has no variance
+
+
+def test_regions_are_those_of_the_contiguous_states(country):
+    data = Source("acs", ENTRY, {"columns": "shared", "components": 4}, country)
+    seen, truth = DistributionRegression().observe(data, Bags, {}, 0)
+    assert sorted(seen.bag_names + truth.bags.bag_names) == ["AL Autauga AL", "AL Barbour AL", "IA Adair IA"]
+
+
+def test_persons_are_drawn_anew_for_every_seed(country):
+    def of_adair(seed):
+        seen, truth = observed(country, bag_size=40, seed=seed)
+        return next(
+            b.take([b.bag_names.index("IA Adair IA")]).X for b in (seen, truth.bags) if "IA Adair IA" in b.bag_names
+        )
+
+    assert np.array_equal(of_adair(0), of_adair(0))
+    assert not np.array_equal(of_adair(0), of_adair(1))
 
 
 def test_everybody_by_weight(country):
     from agglearn.tasks import census
 
-    seen, truth = observed(country, bag_size=None)
+    seen, truth = observed(country)
     assert len(seen.X) + len(truth.bags.X) == country.n
     assert len(set(seen.weights)) > 2
     study = census.voters_study(country.folder, "shared", 0.0, 4)
@@ -283,16 +301,67 @@ def test_counties_are_averaged_by_population(country):
     np.testing.assert_allclose(x.mean(axis=0), 0, atol=1e-6)
 
 
+def test_county_tables_of_another_year(tmp_path):
+    """Columns are named in the entry; one that is missing is named."""
+    (tmp_path / "counties.csv").write_text("geo_id,pop2020,workers,income\n1001,100,40,10\n1003,300,60,30\n")
+    spec = {"file": "counties.csv", "county": "geo_id", "population": "pop2020", "totals": ["workers"]}
+    found = county_means(tmp_path / "counties.csv", spec, {"01001": 0, "01003": 0}, 1)
+    assert found.iloc[0].to_dict() == pytest.approx(
+        {"county_pop2020": np.log1p(400), "county_workers": np.log1p(100), "county_income": 25}
+    )
+    with pytest.raises(DataError, match="no column 'CensusId'; the columns are geo_id, pop2020"):
+        county_means(tmp_path / "counties.csv", spec | {"county": "CensusId"}, {}, 1)
+
+
+@pytest.mark.parametrize("shape", ["linear", "steps", "wave", "ends"])
+def test_parts_of_sorted_test_bags_give_honest_intervals(shape):
+    """Errors that depend on the bag's place: half-widths over parts are those of an interval over bags, or narrower, as parts
+    are alike; contiguous parts gave up to four times as much."""
+    place, rng = (np.arange(512) + 0.5) / 512, np.random.default_rng(0)
+    level = {"linear": place, "steps": np.floor(place * 10), "wave": np.sin(6 * place), "ends": abs(place - 0.5) ** 3}[
+        shape
+    ]
+    spread, hits, widths, n = level.std(), 0, [], 400
+    for _ in range(n):
+        values = level + spread * rng.normal(size=512)
+        parts = [m.value for m in _errors(values, place, ["mse_of_part"]) if m.measure == "mse_of_part"]
+        assert len(parts) == PARTS
+        mean, low, high = mean_interval(parts)
+        assert mean == pytest.approx(values.mean())
+        hits += low <= level.mean() <= high
+        widths.append(high - low)
+    assert hits / n > 0.9
+    over_bags = 2 * 2.1 * spread * np.sqrt(2 / 512)
+    assert np.mean(widths) < 1.1 * over_bags
+
+
+def test_settings_chosen_are_measured():
+    drawn = GaussianBags(n_bags=64, n_validation=0, n_test=32, bag_size=50).draw(0)
+    model = EmbeddingRegressor(
+        RandomFourierEmbedding(8), LinearRidge([0.1]), tune={"scale": [1e3, 1e4, 1.0]}, random_state=0
+    )
+    with pytest.warns(GridEdge, match="scale = 1.0 is an end of its grid"):
+        model.fit(drawn.train)
+    _, truth = DistributionRegression().observe(Source("gaussian_bags", {}, {}, drawn), Bags, {}, 0)
+    value = {(m.measure, m.item): m.value for m in DistributionRegression().measure(model, truth, ["tuned", "edges"])}
+    assert value["tuned", "scale"] == 1.0
+    assert value["edges", None] == 1
+
+
 def test_task_measures():
     drawn = GaussianBags(n_bags=64, n_validation=0, n_test=32, bag_size=50).draw(0)
     seen, truth = DistributionRegression().observe(Source("gaussian_bags", {}, {}, drawn), Bags, {}, 0)
     model = EmbeddingRegressor(MomentEmbedding(), LinearRidge()).fit(seen)
-    found = list(DistributionRegression().measure(model, truth, ["mse", "nmse", "mse_of_part", "prediction"]))
+    found = list(
+        DistributionRegression().measure(model, truth, ["mse", "nmse", "mse_of_part", "slope_of_part", "prediction"])
+    )
     value = {(m.measure, m.item): m.value for m in found}
     error = (model.predict(truth.bags) - truth.bags.target) ** 2
     assert value["mse", None] == pytest.approx(error.mean())
     assert value["nmse", None] == pytest.approx(error.mean() / truth.bags.target.var())
     assert np.mean([v for (m, _), v in value.items() if m == "mse_of_part"]) == pytest.approx(error.mean())
+    target, predicted = truth.bags.target[2::16], model.predict(truth.bags)[2::16]
+    assert value["slope_of_part", "part 3"] == pytest.approx(np.polyfit(target, predicted, 1)[0])
     assert value["prediction", "bag 3"] == pytest.approx(model.predict(truth.bags)[3])
     assert value["target", "bag 3"] == truth.bags.target[3]
 

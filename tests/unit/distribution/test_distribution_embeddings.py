@@ -331,3 +331,17 @@ def test_first_instances():
     np.testing.assert_array_equal(short.weights, short.X[:, 0])
     np.testing.assert_array_equal(short.offsets, [0, 1, 3, 5])
     assert first_instances(bags, 9) is bags
+
+
+def test_normalised_fisher_vectors():
+    """The power keeps signs; vectors of length 1 keep directions; a bag at the mixture's mean has no direction."""
+    rng = np.random.default_rng(0)
+    bags = [rng.normal(m, 1, (40, 2)) for m in (-1, 0, 2)]
+    plain = FisherVectorEmbedding(3, random_state=0).fit(bags)
+    z = plain.transform(bags).astype(float)
+    root = FisherVectorEmbedding(3, power=0.5, random_state=0).fit(bags).transform(bags)
+    np.testing.assert_allclose(root, np.sign(z) * np.sqrt(abs(z)), rtol=1e-4, atol=1e-5)
+    unit = FisherVectorEmbedding(3, power=0.5, unit_norm=True, random_state=0).fit(bags).transform(bags)
+    np.testing.assert_allclose(unit, root / np.linalg.norm(root, axis=1, keepdims=True), rtol=1e-5)
+    with pytest.raises(ConfigError, match="power"):
+        FisherVectorEmbedding(3, power=0).fit(bags)

@@ -1,6 +1,7 @@
 """Ridge regressions, logistic regression and their composition with embeddings, against scikit-learn and by hand."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.kernel_ridge import KernelRidge as Reference
 from sklearn.linear_model import LogisticRegression, Ridge
@@ -14,6 +15,7 @@ from agglearn.distribution import (
     MomentEmbedding,
     MultinomialLogistic,
     OrthogonalRandomEmbedding,
+    RandomFourierEmbedding,
 )
 from agglearn.errors import ConfigError, DataError
 from agglearn.estimator import Estimator
@@ -176,3 +178,51 @@ def test_bad_input():
         EmbeddingRegressor(MomentEmbedding(), LinearRidge(), n_bags=31).fit(made(30))
     with pytest.raises(DataError, match="one class only"):
         EmbeddingClassifier(MomentEmbedding(), MultinomialLogistic()).fit([np.ones((2, 2))] * 3, [1, 1, 1])
+
+
+def shares(n=60):
+    """Bags whose target is a share: often 0 or 1."""
+    rng = np.random.default_rng(0)
+    level = rng.normal(0, 2, n)
+    bags = [rng.normal(m, 1, (30, 2)) for m in level]
+    return bags, np.clip(0.5 + 0.4 * level, 0, 1)
+
+
+def test_shares_are_predicted_as_shares():
+    bags, y = shares()
+    free = EmbeddingRegressor(MomentEmbedding(order=1), LinearRidge(), random_state=0).fit(bags, y)
+    bound = EmbeddingRegressor(MomentEmbedding(order=1), LinearRidge(), bounds=(0, 1), random_state=0).fit(bags, y)
+    assert free.predict(bags).min() < 0
+    assert free.predict(bags).max() > 1
+    np.testing.assert_array_equal(bound.predict(bags), np.clip(free.predict(bags), 0, 1))
+
+
+@pytest.mark.parametrize(
+    ("model", "y"),
+    [
+        (EmbeddingRegressor(MomentEmbedding(), LinearRidge(), bounds=(1, 0)), np.linspace(0, 1, 60)),
+        (EmbeddingClassifier(MomentEmbedding(), MultinomialLogistic(), bounds=(0, 1)), np.arange(60) % 2),
+    ],
+)
+def test_bounds_are_of_numbers(model, y):
+    with pytest.raises(ConfigError, match="bounds: must be the ends of an interval of numbers, not of classes"):
+        model.fit(shares()[0], y)
+
+
+def test_columns_of_bags_are_matched_by_name():
+    rng = np.random.default_rng(0)
+    bags = [pd.DataFrame(rng.normal(m, [1, 2, 3], (20, 3)), columns=list("abc")) for m in np.linspace(0, 3, 30)]
+    model = EmbeddingRegressor(RandomFourierEmbedding(16), LinearRidge(), random_state=0).fit(
+        bags, np.linspace(0, 1, 30)
+    )
+    np.testing.assert_allclose(model.predict([b[list("cab")] for b in bags]), model.predict(bags), rtol=1e-6)
+    with pytest.raises(DataError, match="columns that were learned from are missing: b"):
+        model.predict([b[["a", "c"]] for b in bags])
+
+
+def test_edges_of_grids():
+    z, y = problem(30, 5)
+    assert LinearRidge([1e3, 1e4, 1e5]).fit(z, y).edges_ == ["strength"]
+    assert LinearRidge([1e-3, 1e5]).fit(z, y).edges_ == []  # two values are no grid
+    found = KernelRidge(widths=[0.01, 4.0, 0.001], strengths=[1e-3]).fit(z, y)
+    assert (found.multiple_, found.edges_) == (4.0, ["width"])

@@ -238,9 +238,43 @@ def test_table_3_3_follows_from_table_3_2(covariate, method):
 
 def test_shares_are_weighted():
     groups = pd.DataFrame({"weight": [1.0, 3, 5, 7], "sex": ["male", "male", "male", "female"]})
-    found = polls.shares(np.array([2, 1, 0, 0]), groups, ["sex"])
+    found = polls.shares(np.eye(3)[[2, 1, 0, 0]], groups, ["sex"])
     assert found["male"] == 0.25
     assert np.isnan(found["female"])
+
+
+def test_expected_votes_beside_hard_ones():
+    """Two men who both lean to D by a little: all votes for D, or half of them."""
+    groups = pd.DataFrame({"weight": [1.0, 1, 2], "state": "IA", "sex": ["male", "male", "female"]})
+    groups = groups.assign(race="white", education="postgraduate")
+    p = np.array([[0.1, 0.4, 0.5], [0.0, 0.45, 0.55], [0.2, 0.6, 0.2]])
+    poll = pd.DataFrame(
+        {"area": "US", "covariate": "sex", "group": ["male", "female"], "share": [0.5, 0.3], "size": [1, 3]}
+    )
+    wanted = ["share", "expected_share", "poll_rmse", "expected_poll_rmse"]
+    found = {(m.measure, m.item.split(",")[0]): m.value for m in polls.measured(p, groups, poll, wanted)}
+    assert found["share", "sex: male"] == 1
+    assert found["share", "sex: female"] == 0
+    assert found["expected_share", "sex: male"] == pytest.approx(1.05 / 1.9)
+    assert found["expected_share", "sex: female"] == pytest.approx(0.25)
+    assert found["poll_rmse", "sex"] == pytest.approx(np.sqrt((0.5**2 + 3 * 0.3**2) / 4))
+    assert found["expected_poll_rmse", "sex"] == pytest.approx(np.sqrt(((1.05 / 1.9 - 0.5) ** 2 + 3 * 0.05**2) / 4))
+
+
+def test_scores_by_state():
+    """Six states with men alone: shares that are the polls' less .1 are perfectly correlated, and .1 off."""
+    share, states = np.linspace(0.3, 0.7, 6), [f"S{k}" for k in range(6)]
+    rows = [(s, w) for s, x in zip(states, share - 0.1, strict=True) for w in (x, 1 - x)]
+    groups = pd.DataFrame(rows, columns=["state", "weight"]).assign(sex="male", race="white", education="postgraduate")
+    poll = pd.DataFrame({"area": states, "covariate": "sex", "group": "male", "share": share, "size": 48.0})
+    p = np.tile([[0, 0.0, 1], [0, 1, 0.0]], (6, 1))
+    found = {(m.measure, m.item): m.value for m in polls.by_state(p, groups, poll, ["state_rmse", "state_correlation"])}
+    assert found == {
+        ("state_rmse", "sex"): pytest.approx(0.1),
+        ("state_correlation", "sex: male"): pytest.approx(1.0),
+    }
+    few = poll.iloc[:4]
+    assert not list(polls.by_state(p, groups, few, ["state_correlation"]))  # too few states
 
 
 # -- vectors ----------------------------------------------------------------------------------------------------------
@@ -300,8 +334,14 @@ def test_bags_of_records(tmp_path, records):
     by_job, _ = task.observe(Source("r", entry, {"bags": "job"}, data), Bags, {}, 0)
     assert set(by_job.bag_names) == {"cook", "nurse", "clerk"}
     model = IndividualClassifier().fit(seen)
-    found = {m.measure: m.value for m in task.measure(model, truth, ["accuracy", "auc", "count_error"])}
+    found = {
+        m.measure: m.value for m in task.measure(model, truth, ["accuracy", "auc", "count_error", "gap_to_oracle"])
+    }
     assert found["auc"] > 0.6
+    assert found["gap_to_oracle"] == 2 * found["accuracy"]
+    other = MeanEmbeddingClassifier(l2=1.0).fit(seen.bags)
+    of_other = {m.measure: m.value for m in task.measure(other, truth, ["accuracy", "gap_to_oracle"])}
+    assert (found["gap_to_oracle"] + of_other["gap_to_oracle"]) / 2 == found["accuracy"] - of_other["accuracy"]
     assert 0 <= found["count_error"] < 0.3
     for params, said in (
         ({"bags": "shoe"}, "neither a size nor a column"),
