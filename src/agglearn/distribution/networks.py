@@ -103,6 +103,8 @@ class SetModel(BagModel):
         _modules()  # before any work
         self._check()
         part, held = self._parts(observation)
+        if self.augment == "turn" and part.X.shape[1] != 3:
+            raise ConfigError(f"augment: turn is for points in space; these have {part.X.shape[1]} coordinates, not 3")
         if held is None:
             order = generator("held bags", draw_seed(self.random_state)).permutation(len(part))
             n = max(1, round(HELD_OUT * len(part)))

@@ -154,6 +154,8 @@ def test_bad_input():
             DeepSetsRegressor(**SMALL | wrong).fit(made())
     with pytest.raises(ConfigError, match="heads: 4 does not divide"):
         DeepSetsRegressor(**SMALL | {"pooling": "attention", "heads": 4}).fit(made())
+    with pytest.raises(ConfigError, match="augment: turn is for points in space; these have 2 coordinates"):
+        DeepSetsRegressor(**SMALL | {"augment": "turn"}).fit(made())
     with pytest.raises(DataError, match="one bag only"):
         DeepSetsRegressor(**SMALL).fit([np.ones((2, 2))], [1.0])
     with pytest.raises(DataError, match="one class only"):
