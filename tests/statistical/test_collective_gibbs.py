@@ -14,10 +14,11 @@ from scipy.stats import chi2, norm
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit/collective"))
 from collective_worlds import fixed_tree, flat, observe, populations, random_tree, unflat
 
-from agglearn.collective import infer
+from agglearn.collective import ChainModel, gibbs, infer
 from agglearn.collective.gibbs import Chain
 from agglearn.collective.noise import noise_model
 from agglearn.collective.problem import Problem
+from agglearn.errors import NotAvailable
 from agglearn.observations import FlowCounts
 
 RATE = 1e-6
@@ -157,3 +158,68 @@ def test_exact_node_counts_are_kept_while_tables_move():
     found = infer(model, counts, m, method="gibbs", n_moves=400_000, random_state=0)
     assert flat(found.node_tables) == pytest.approx(flat(exact.node_tables))
     np.testing.assert_allclose(flat(found.edge_tables), flat(exact.edge_tables), atol=0.02)
+
+
+RING = np.where(np.eye(3) > 0, -np.inf, [[0, 0.4, -0.3], [0.8, 0, 0.1], [-0.5, 0.2, 0]])  # nobody stays
+ROAD = np.array([[0.0, -np.inf], [0.3, 0.2]])
+FULL = [np.array([[0.3, -0.2, 0.5], [0.1, 0.4, -0.6], [0.0, 0.7, 0.2]]), np.array([[-0.4, 0.3, 0.0], [0.6, 0.1, -0.2], [0.2, 0.0, 0.5]])]  # fmt: skip
+NAN = np.nan
+HARD = {  # potentials, noise, node counts, edge counts
+    "six cells": ([RING], {"noise": "exact"}, [[2, 2, 2], [2, 2, 2]], None),
+    "six cells, noisy": ([RING, RING], {"noise": "laplace"}, [[2, 1, 1], [2, 1, 0], [1, 1, 1]], None),
+    "nobody moves": ([np.where(np.eye(2) > 0, [[0, 0], [0, 0.5]], -np.inf)] * 2, {"noise": "laplace"}, [[2, 2]] * 3, None),
+    "one-way road": ([ROAD] * 3, {"noise": "gaussian"}, [[2, 3], [3, 3], [3, 2], [1, 4]], None),
+    "whole edge table": (FULL, {"noise": "exact"}, None, [[[1, 1, 0], [1, 0, 1], [0, 0, 1]], [[NAN] * 3] * 3]),
+    "one cell of an edge": (
+        FULL, {"noise": "exact"}, [[2, 2, 1], [2, 1, 2], [1, 2, 2]], [[[1, NAN, NAN], [NAN] * 3, [NAN] * 3], [[NAN] * 3] * 3],
+    ),
+    "one free node": (FULL, {"noise": "exact"}, [[2, 2, 1], [NAN] * 3, [1, 2, 2]], None),
+}  # fmt: skip
+
+
+def hard(case):
+    potentials, noise, nodes, edges = HARD[case]
+    given = {k: np.array(v, float) for k, v in (("node_counts", nodes), ("edge_counts", edges)) if v is not None}
+    m = {"six cells": 6, "six cells, noisy": 4, "nobody moves": 4}.get(case, 5)
+    return ChainModel(potentials), FlowCounts(**given, **noise), m
+
+
+@pytest.mark.parametrize("case", HARD)
+def test_moves_reach_all_tables_that_exact_counts_and_potentials_leave(case):
+    problem = hard(case)
+    exact = flat(infer(*problem, method="exact", kind="marginals").edge_tables)
+    runs = [flat(infer(*problem, method="gibbs", n_moves=60_000, random_state=k).edge_tables) for k in range(16)]
+    error = np.std(runs, axis=0, ddof=1) / 4
+    assert np.std(exact) > 0
+    assert (np.abs(np.mean(runs, axis=0) - exact) <= 9 * error + 1e-9).all()
+
+
+def test_exact_edge_counts_are_kept_while_tables_move():
+    model, counts, m = hard("whole edge table")
+    found = infer(model, counts, m, method="gibbs", n_moves=5000, random_state=0)
+    np.testing.assert_array_equal(found.edge_tables[0], counts.edge_counts[0])
+
+
+def test_exact_counts_that_moves_may_not_reach_are_refused():
+    edges = np.array([[[1, NAN, NAN], [NAN] * 3, [NAN] * 3], [[NAN] * 3] * 3])
+    with pytest.raises(
+        NotAvailable, match="edge 0–1 has cells that are fixed or forbidden, and node 1 has no exact counts"
+    ):
+        infer(ChainModel(FULL), FlowCounts(edge_counts=edges, noise="exact"), 5, method="gibbs")
+    nodes = np.array([[2.0, 1], [NAN, NAN], [1, 2]])
+    with pytest.raises(NotAvailable, match="fixed or forbidden"):
+        infer(ChainModel([ROAD] * 2), FlowCounts(node_counts=nodes, noise="exact"), 3, method="gibbs")
+
+
+def test_without_long_cycles_and_paths_moves_do_not_reach_all_tables(monkeypatch):
+    """With rectangles and shifts alone the test above fails."""
+    fixed = gibbs.Fixed.__init__
+
+    def short(self, problem):
+        fixed(self, problem)
+        self.incomplete = self.needs_paths = False
+
+    monkeypatch.setattr(gibbs.Fixed, "__init__", short)
+    for case in ("six cells", "nobody moves"):
+        with pytest.raises(AssertionError):
+            test_moves_reach_all_tables_that_exact_counts_and_potentials_leave(case)

@@ -9,10 +9,11 @@ from agglearn.collective.estimators import (
     MobilityEM,
     NoisyCounts,
     SharedTableEM,
+    TunedReconstruction,
 )
 from agglearn.collective.inference import METHODS, Inference, infer
 from agglearn.collective.laws import FreeTables, HomogeneousPotentials, LogLinearTransitions
-from agglearn.collective.learning import Learned, fit_em
+from agglearn.collective.learning import Learned, fit_em, fit_lbfgs
 from agglearn.collective.model import ChainModel, TreeModel
 
 __all__ = [
@@ -31,7 +32,9 @@ __all__ = [
     "NoisyCounts",
     "SharedTableEM",
     "TreeModel",
+    "TunedReconstruction",
     "fit_em",
+    "fit_lbfgs",
     "from_cliques",
     "infer",
 ]

@@ -171,7 +171,7 @@ def _reduce(values: np.ndarray, groups: np.ndarray, n: int, maximise: bool) -> n
 def _losses(problem: Problem):
     """Functions (node, tables) → −log p(y | n) of the node's cells, and the same for edges by child."""
     model = problem.model
-    terms = [(t.noise, t.cells, t.y) for t in problem.terms] + problem.settled
+    terms = problem.observed()
 
     def total(first: int, size: tuple[int, ...], tables: np.ndarray) -> np.ndarray:
         out = np.zeros(len(tables))

@@ -5,10 +5,16 @@ accelerated RDA (eqs. A.3 and A.4, after Xiao 2010). Where a loss has no gradien
 sub-gradient. What they return is the last belief propagation, which is feasible, with its gap to the optimum.
 """
 
+from typing import Literal
+
 import numpy as np
 
-from agglearn.collective.problem import Point, Problem
+from agglearn.collective.problem import ROUNDING, Point, Problem
 from agglearn.settings import Count, Damping, NonNegative, Positive
+
+Schedule = Literal["safe", "thesis"]
+SHORTEST = 4  # steps between two fresh starts of RDA
+FLATTEST = 1e12  # inverse of the smallest step
 
 
 def nlbp_feasible(
@@ -30,39 +36,81 @@ def nlbp_feasible(
                 old = problem.tables(problem.start)[0] if averaged is None else averaged
                 averaged = [(1 - damping) * a + damping * b for a, b in zip(old, new, strict=True)]
             record(averaged)
-        if _done(point, tol) and moved <= 0.01 * np.sqrt(tol) * problem.M:
+        if problem.reached(point, tol) and moved <= 0.01 * np.sqrt(tol) * problem.M:
             break
     return point
 
 
 def bethe_rda(
-    problem: Problem, beta: NonNegative = 0.0, tol: NonNegative = 1e-8, max_iter: Count = 2000, record=None
+    problem: Problem,
+    beta: NonNegative = 0.0,
+    schedule: Schedule = "safe",
+    tol: NonNegative = 1e-8,
+    max_iter: Count = 2000,
+    record=None,
 ) -> Point:
-    """λ = t / (β + t) times the mean of all gradients so far (Algorithm 3); `beta` is β_t, the same in every step."""
-    point, mean = problem.at(np.zeros(problem.size)), np.zeros(problem.size)
-    for t in range(1, max_iter + 1):
-        mean += (problem.gradient(point.z) - mean) / t
-        point = problem.at(t / (beta + t) * mean)
+    """λ = t / (β + t) times the mean of all gradients so far (Algorithm 3).
+
+    schedule : with `thesis`, β is `beta` in every step. The Poisson gradient has no bound, and a large first one stays in
+        the mean for ever; with `safe`, the mean starts anew from the present λ, which then has the weight β: with β doubled
+        where F would rise, with β halved after max(4, β) steps. Laplace noise, which has no gradient, always takes `thesis`.
+    """
+    safe = schedule == "safe" and problem.smooth
+    point = start = problem.at(np.zeros(problem.size))
+    total, t = np.zeros(problem.size), 0
+    for _ in range(max_iter):
+        t += 1
+        total = total + problem.gradient(point.z)
+        new = problem.at((total + beta * start.dual) / (beta + t))
+        rises = safe and not _falls(new, point)
+        if rises and beta > FLATTEST:
+            break
+        point = point if rises else new
         if record:
             record(point)
-        if _done(point, tol):
+        if problem.reached(point, tol):
             break
+        if rises or (safe and t >= max(SHORTEST, beta)):
+            start, total, t = point, np.zeros(problem.size), 0
+            beta = max(1.0, 2 * beta) if rises else beta / 2
     return point
 
 
 def mirror_descent(
-    problem: Problem, step: Positive = 1.0, tol: NonNegative = 1e-8, max_iter: Count = 2000, record=None
+    problem: Problem,
+    step: Positive = 1.0,
+    schedule: Schedule = "safe",
+    tol: NonNegative = 1e-8,
+    max_iter: Count = 2000,
+    record=None,
 ) -> Point:
-    """λ ← (λ + η_t ∇ℓ(z)) / (1 + η_t) with η_t = `step` / √t (eq. A.2; ∇φ(z) is −λ there)."""
+    """λ ← (λ + η ∇ℓ(z)) / (1 + η) (eq. A.2; ∇φ(z) is −λ there).
+
+    schedule : with `thesis`, η_t = `step` / √t. With `safe`, η starts at `step`, is halved until F does not rise and grows
+        by half after each step. Laplace noise, which has no gradient, always takes `thesis`.
+    """
+    safe, eta = schedule == "safe" and problem.smooth, step
     point = problem.at(np.zeros(problem.size))
     for t in range(1, max_iter + 1):
-        eta = step / np.sqrt(t)
-        point = problem.at((point.dual + eta * problem.gradient(point.z)) / (1 + eta))
+        gradient = problem.gradient(point.z)
+        eta = eta if safe else step / np.sqrt(t)
+        new = problem.at((point.dual + eta * gradient) / (1 + eta))
+        while safe and not _falls(new, point):
+            eta /= 2
+            if eta * FLATTEST < 1:
+                return point
+            new = problem.at((point.dual + eta * gradient) / (1 + eta))
+        point, eta = new, 1.5 * eta
         if record:
             record(point)
-        if _done(point, tol):
+        if problem.reached(point, tol):
             break
     return point
+
+
+def _falls(new: Point, old: Point) -> bool:
+    """Whether F does not rise, but for rounding."""
+    return bool(new.objective <= old.objective + ROUNDING * max(1.0, abs(old.objective)))
 
 
 def accelerated_rda(
@@ -96,7 +144,7 @@ def accelerated_rda(
         w, last = new, point
         if record:
             record(point)
-        if _done(point, tol):
+        if problem.reached(point, tol):
             break
     return last
 
@@ -104,7 +152,3 @@ def accelerated_rda(
 def _divergence(problem: Problem, new: Point, old: Point) -> float:
     """Bregman divergence of −H_B − ⟨θ, ·⟩ between two results of belief propagation: M times their relative entropy."""
     return problem.M * (old.beliefs.log_z - new.beliefs.log_z) + float((old.dual - new.dual) @ new.z)
-
-
-def _done(point: Point, tol: float) -> bool:
-    return np.isfinite(point.objective) and point.gap <= tol * max(1.0, abs(point.objective))

@@ -12,17 +12,22 @@ import warnings
 import numpy as np
 from scipy import sparse
 
-from agglearn.collective.problem import Problem
+from agglearn.collective.feasibility import refuse_impossible
+from agglearn.collective.problem import HALF, Problem
+from agglearn.collective.propagation import propagate
 from agglearn.collective.results import Inference
 from agglearn.errors import AgglearnError, NotAvailable, Stopped
 from agglearn.optional import require
 from agglearn.settings import Count, Positive
 
+NOBODY = 1e-12  # share of the population below which a cell is left out: such cells break the solvers
 UNIT = 1000.0  # entries that a node table adds up to inside Clarabel; with shares of one it breaks on more problems
 
 
 class Layout:
-    """Variables x, the cells of all edge tables that somebody can be in, and n, those of all node tables, as shares of M.
+    """Variables x, the cells of all edge tables that somebody may be in, and n, those of all node tables, as shares of M.
+
+    Left out are cells with a share below 1e-12 both under the potentials and under potentials tilted to the counts.
 
     at : (k, 3) child, parent's state, child's state of each x. score : (k,) log φ. of : (k,) the n of each x's parent.
     node : (r,) place of each n among the (N, L) cells. root : which n are the root's. sums : A with A x = B n. B : that.
@@ -31,10 +36,11 @@ class Layout:
     def __init__(self, problem: Problem):
         model, order = problem.model, problem.model.rooted.order
         size = model.size
-        self.at = np.argwhere(problem.start.pairs() > 0)
+        pairs, states = _support(problem)
+        self.at = np.argwhere(pairs)
         child, i, j = self.at.T
         self.score = model.log_tables[model.which[child], i, j]
-        self.node = np.flatnonzero(problem.start.marginals.reshape(-1) > 0)
+        self.node = np.flatnonzero(states)
         self.place = np.full(problem.n_cells, -1)
         self.place[self.node] = np.arange(len(self.node))
         parent = model.rooted.parent[child]
@@ -70,6 +76,19 @@ class Layout:
         return sparse.csr_matrix((np.ones(len(hit)), (hit, column[hit])), (len(cells), len(self.at) + len(self.node)))
 
 
+def _support(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
+    """(N, L, L) pairs and (N, L) states that are kept: those on a path along which no share is too small."""
+    z, counts = problem.counts_at(problem.start), np.zeros(problem.size)
+    for t in problem.terms:
+        counts[t.at] = np.maximum(t.y / getattr(t.noise, "rate", 1.0), HALF)
+    tilted = problem.beliefs(np.log(np.maximum(z, np.finfo(float).tiny)) - np.log(counts))
+    shares = np.maximum(problem.start.pairs(), tilted.pairs())
+    ones = problem.model.with_potentials([np.zeros(t.shape) for t in problem.model.log_potentials])
+    with np.errstate(divide="ignore"):
+        paths = propagate(ones, np.where(problem.model.states, 0.0, -np.inf), np.log(shares > NOBODY))
+    return paths.pairs() > 0, paths.marginals > 0
+
+
 def infer_cvxpy(
     model, counts, population_size, *, trace=False, tol: Positive = 1e-8, time_limit: Positive | None = None
 ):
@@ -88,7 +107,7 @@ def infer_cvxpy(
     x, n = cp.Variable(len(at.at), nonneg=True), cp.Variable(len(at.node), nonneg=True)
     total = m * (cp.sum(cp.rel_entr(x, n[at.of])) - cp.sum(cp.entr(n[at.root])) - at.score @ x)
     conditions = [at.sums @ x == at.to_nodes @ n, cp.sum(n[at.root]) == UNIT]
-    for noise, cells, y in _terms(problem):
+    for noise, cells, y in problem.observed():
         z, name = m * (at.observed(problem, cells) @ cp.hstack([x, n])), type(noise).__name__
         if name == "Poisson":
             total += noise.rate * cp.sum(z)
@@ -110,6 +129,8 @@ def infer_cvxpy(
     except cp.error.SolverError:
         raise AgglearnError("generic-cvxpy: Clarabel failed on this problem") from None
     if x.value is None or asked.status not in ("optimal", "optimal_inaccurate"):
+        if problem.exact.any():
+            refuse_impossible(problem)
         if asked.status != cp.USER_LIMIT:
             raise AgglearnError(f"generic-cvxpy: Clarabel ended with {asked.status}")
         late = time_limit is not None and asked.solver_stats.solve_time >= time_limit
@@ -145,7 +166,7 @@ def infer_ipopt(
     total = ca.dot(x, ca.log(x + tiny) - ca.log(parents + tiny) - ca.DM(at.score)) + ca.dot(root, ca.log(root + tiny))
     total = m * total
     conditions, exact = [_casadi(ca, at.sums) @ x - _casadi(ca, at.to_nodes) @ n, ca.sum1(root) - 1], 0
-    for noise, cells, y in _terms(problem):
+    for noise, cells, y in problem.observed():
         z, name = m * (_casadi(ca, at.observed(problem, cells)) @ v), type(noise).__name__
         if name == "Poisson":
             total += noise.rate * ca.sum1(z) - ca.dot(ca.DM(y), ca.log(z + tiny))
@@ -168,15 +189,12 @@ def infer_ipopt(
         found = solver(x0=np.maximum(start, 1e-9), lbx=0.0, lbg=-room, ubg=room)
     said = solver.stats()
     if not said["success"]:
+        if problem.exact.any():
+            refuse_impossible(problem)
         if not said["return_status"].startswith("Maximum_"):
             raise AgglearnError(f"generic-ipopt: IPOPT ended with {said['return_status']}")
         raise _stopped(time_limit if "Time" in said["return_status"] else None, said["iter_count"])
     return _result(problem, at, np.asarray(found["x"]).ravel()[: len(at.at)], said["iter_count"])
-
-
-def _terms(problem: Problem):
-    """Everything that was observed."""
-    return [(t.noise, t.cells, t.y) for t in problem.terms if len(t.y)] + problem.settled
 
 
 def _casadi(ca, matrix: sparse.csr_matrix):
@@ -190,7 +208,9 @@ def _stopped(seconds: float | None, iterations: int) -> Stopped:
 def _result(problem: Problem, at: Layout, x: np.ndarray, iterations):
     edges = at.tables(problem, problem.M * np.maximum(x, 0))
     nodes = problem.model.node_tables_of(edges)
-    return Inference(edges, nodes, problem.objective_of(edges, nodes), details={"iterations": iterations})
+    objective = problem.objective_of(edges, nodes)
+    finite = bool(np.isfinite(objective))
+    return Inference(edges, nodes, objective, converged=finite, details={"iterations": iterations})
 
 
 @contextlib.contextmanager

@@ -1,8 +1,11 @@
 """Numba kernels of the Gibbs sampler over tables (Sheldon and Dietterich 2011): moves along cycles, exact draws.
 
-Two kinds of move keep a population's tables consistent (Sun 2019, eq. 2.5):
-* four cells of one edge table, +δ −δ +δ −δ around a rectangle: node tables stay;
-* at one node, δ individuals change from state a to state b: one pair of cells in each table at the node.
+Three kinds of move keep a population's tables consistent (Sun 2019, eq. 2.5):
+* cells of one edge table, +δ −δ … +δ −δ around a cycle: node tables stay. The cycle is a rectangle; where cells are
+  forbidden or fixed, it is a longer one as well (such cycles connect all tables with the same margins);
+* at one node, δ individuals change from state a to state b: one pair of cells in each table at the node;
+* where pairs are forbidden, one individual takes another path, proposed from a chain and accepted after Metropolis and
+  Hastings.
 δ is drawn exactly from its conditional law, which is log-concave: from its mode outwards until nothing is left.
 """
 
@@ -102,6 +105,47 @@ def choose_rectangle(order, parent, sizes, at, signs, rng):
 
 
 @njit(cache=True)
+def choose_cycle(order, parent, sizes, log_tables, which, edge_kinds, has_edges, at, signs, last, rng):
+    """Cells of a random cycle in a random table: a walk from rows to columns along free cells, until a row comes again.
+
+    Returns how many cells, 0 where the walk ends. last (L,) : place in the walk at which a row was left, scratch.
+    """
+    c = order[1 + rng.integers(0, order.size - 1)]
+    rows, columns = sizes[parent[c]], sizes[c]
+    last[:] = -1
+    row, column, cells = rng.integers(0, rows), -1, 0
+    while True:
+        last[row] = cells
+        for turn in range(2):
+            before, found = column if turn == 0 else row, False
+            for _ in range(8 * max(rows, columns)):
+                other = rng.integers(0, columns if turn == 0 else rows)
+                i, j = (row, other) if turn == 0 else (other, column)
+                if (
+                    other != before
+                    and log_tables[which[c], i, j] > -math.inf
+                    and not (has_edges and edge_kinds[c, i, j] == 4)
+                ):
+                    found = True
+                    break
+            if not found:
+                return 0
+            at[cells, 0], at[cells, 1], at[cells, 2] = c, i, j
+            signs[cells] = 1 if turn == 0 else -1
+            cells += 1
+            row, column = (row, other) if turn == 0 else (other, column)
+        if last[row] >= 0:
+            break
+    first = last[row]
+    if at[first, 2] == at[cells - 1, 2]:  # it came back by the way it left: the first cell would move twice
+        return 0
+    for k in range(first, cells):
+        at[k - first] = at[k]
+        signs[k - first] = signs[k]
+    return cells - first
+
+
+@njit(cache=True)
 def choose_shift(node, parent, children, bounds, sizes, old, new, at, signs, rng):
     """One cell of state `old` and one of `new`, beside a random state at the other end, in each table at a node."""
     cells = 0
@@ -150,24 +194,103 @@ def look_up(
 
 
 @njit(cache=True)
+def pick(weights, total, uniform):
+    """A place, with a probability in proportion to its weight."""
+    rest, found = uniform * total, -1
+    for k in range(weights.size):
+        if weights[k] > 0:
+            found = k
+            rest -= weights[k]
+            if rest < 0:
+                break
+    return found
+
+
+@njit(cache=True)
+def change_path(
+    order, parent, log_tables, which, node_kinds, node_counts, node_parameters, edge_kinds, edge_counts, edge_parameters,
+    has_edges, conditionals, first, nodes, tables, old, new, rng,
+):  # fmt: skip
+    """Draw an individual's path and another one from the chain (conditionals, first); returns whether it changes.
+
+    old, new : (N,) the two paths, filled. Given the tables, an individual's path is a Markov chain with the tables' ratios.
+    """
+    root = order[0]
+    old[root], new[root] = pick(nodes[root], nodes[root].sum(), rng.random()), pick(first, first.sum(), rng.random())
+    total = math.log(first[old[root]]) - math.log(first[new[root]])
+    for c in order[1:]:
+        i, k = old[parent[c]], new[parent[c]]
+        old[c] = pick(tables[c, i], nodes[parent[c], i], rng.random())
+        new[c] = pick(conditionals[c, k], conditionals[c, k].sum(), rng.random())
+        j, m = old[c], new[c]
+        total += log_tables[which[c], k, m] - log_tables[which[c], i, j]
+        total += math.log(conditionals[c, i, j]) - math.log(conditionals[c, k, m])
+        if has_edges and (i != k or j != m):
+            total += log_ratio_noise(
+                edge_kinds[c, k, m], edge_counts[c, k, m], edge_parameters[c, k, m], tables[c, k, m]
+            )
+            total -= log_ratio_noise(
+                edge_kinds[c, i, j], edge_counts[c, i, j], edge_parameters[c, i, j], tables[c, i, j] - 1
+            )
+    for c in order:
+        i, k = old[c], new[c]
+        if i != k:
+            total += log_ratio_noise(node_kinds[c, k], node_counts[c, k], node_parameters[c, k], nodes[c, k])
+            total -= log_ratio_noise(node_kinds[c, i], node_counts[c, i], node_parameters[c, i], nodes[c, i] - 1)
+    return math.log(rng.random()) < total
+
+
+@njit(cache=True)
+def add(amount, c, i, j, move, tables, sums, stamps):
+    """Change a cell, after its sum has been brought up to this move."""
+    sums[c, i, j] += tables[c, i, j] * (move - stamps[c, i, j])
+    stamps[c, i, j] = move
+    tables[c, i, j] += amount
+
+
+@njit(cache=True)
 def moves(
     n_moves, order, parent, children, bounds, degrees, sizes, log_tables, which, node_kinds, node_counts, node_parameters,
-    edge_kinds, edge_counts, edge_parameters, has_edges, nodes, tables, sums, stamps, rng,
+    edge_kinds, edge_counts, edge_parameters, has_edges, incomplete, paths, conditionals, first, nodes, tables, sums,
+    stamps, rng,
 ):  # fmt: skip
     """Make random moves. Changed in place: nodes (N, L), tables (N, L, L), and sums (N, L, L): the tables after each move.
 
     stamps (N, L, L) say up to which move a cell is in its sum, so that a move costs the same whatever the size of the
-    tables. Half of the moves are rectangles, half change a node; choices do not depend on the tables, so that each move
-    leaves the posterior invariant.
+    tables. Half of the moves are cycles, half change a node, and with `paths` a third of all change a path; choices do not
+    depend on the tables, so that each move leaves the posterior invariant. incomplete : tables have cells that are
+    forbidden or fixed, so that half of the cycles are long ones.
     """
-    most = 2 * (int(degrees.max()) + 1) + 4
+    most = 2 * (int(degrees.max()) + 1 + sizes.max()) + 4
+    last, old_path, new_path = (
+        np.zeros(sizes.max(), np.int64),
+        np.zeros(len(nodes), np.int64),
+        np.zeros(len(nodes), np.int64),
+    )
     signs, kinds, at = np.zeros(most, np.int64), np.zeros(most, np.int64), np.zeros((most, 3), np.int64)
     n, log_phi, powers = np.zeros(most), np.zeros(most), np.zeros(most)
     counts, parameters = np.zeros(most), np.zeros(most)
     for move in range(n_moves):
         node, old, new = -1, 0, 0
+        if paths and rng.random() < 1 / 3:
+            if change_path(
+                order, parent, log_tables, which, node_kinds, node_counts, node_parameters, edge_kinds, edge_counts,
+                edge_parameters, has_edges, conditionals, first, nodes, tables, old_path, new_path, rng,
+            ):  # fmt: skip
+                for c in order:
+                    nodes[c, old_path[c]] -= 1
+                    nodes[c, new_path[c]] += 1
+                for c in order[1:]:
+                    add(-1.0, c, old_path[parent[c]], old_path[c], move, tables, sums, stamps)
+                    add(1.0, c, new_path[parent[c]], new_path[c], move, tables, sums, stamps)
+            continue
         if rng.random() < 0.5:
-            cells = choose_rectangle(order, parent, sizes, at, signs, rng)
+            if incomplete and rng.random() < 0.5:
+                cells = choose_cycle(
+                    order, parent, sizes, log_tables, which, edge_kinds, has_edges, at, signs, last, rng
+                )  # fmt: skip
+            else:
+                cells = choose_rectangle(order, parent, sizes, at, signs, rng)
         else:
             node = rng.integers(0, len(nodes))
             old, new = rng.integers(0, sizes[node]), rng.integers(0, sizes[node])
@@ -191,10 +314,7 @@ def moves(
         delta = draw(low, high, total, signs, log_phi, powers, kinds, counts, parameters, n, rng.random())
         if delta != 0:
             for k in range(cells):
-                c, i, j = at[k, 0], at[k, 1], at[k, 2]
-                sums[c, i, j] += tables[c, i, j] * (move - stamps[c, i, j])
-                stamps[c, i, j] = move
-                tables[c, i, j] += signs[k] * delta
+                add(signs[k] * delta, at[k, 0], at[k, 1], at[k, 2], move, tables, sums, stamps)
             if node >= 0:
                 nodes[node, old] -= delta
                 nodes[node, new] += delta

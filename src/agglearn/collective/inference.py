@@ -2,6 +2,7 @@
 
 from agglearn.collective import first_order
 from agglearn.collective.exact import infer_exact
+from agglearn.collective.feasibility import refuse_impossible
 from agglearn.collective.gaussian import infer_gaussian
 from agglearn.collective.generic import infer_cvxpy, infer_ipopt
 from agglearn.collective.gibbs import infer_gibbs
@@ -28,6 +29,7 @@ OTHER_METHODS = {
     "generic-cvxpy": infer_cvxpy,
     "generic-ipopt": infer_ipopt,
 }
+MAP_METHODS = {*POINT_METHODS, "nlbp-naive", "generic-cvxpy", "generic-ipopt"}  # they minimise eq. 2.7
 METHODS = {**POINT_METHODS, **OTHER_METHODS}
 GIVEN = ("problem", "model", "counts", "population_size", "trace", "record", "start")  # arguments that are no options
 
@@ -44,11 +46,11 @@ def infer(
         `bethe-rda`, `mirror-descent`, `accelerated-rda`, `generic-cvxpy`, `generic-ipopt`; `gaussian` (GCGM); `gibbs`
         (posterior mean by sampling); `exact` (tiny problems).
     trace : keep objective and violation after every iteration.
-    options : of the method: tol, max_iter, damping, beta, step, …; see the functions named after the methods.
+    options : of the method: tol, max_iter, damping, beta, step, schedule, …; see the functions named after the methods.
 
     Raises
     ------
-    DataError : counts that the model or the population size cannot give. NotAvailable : a package is missing.
+    DataError : counts that the model or the population size cannot give, with the node and the edge. NotAvailable : a package is missing.
     Stopped : a generic solver reached its limit of time or of iterations.
     """
     if method not in METHODS:
@@ -76,8 +78,9 @@ def _minimise(problem: Problem, method, trace: bool, **options) -> Inference:
     record = Recorder(problem) if trace else None
     tol = options.get("tol", 1e-8)
     point = method(problem, record=record, **options)
+    converged = problem.reached(point, tol)
+    if not converged and problem.exact.any():
+        refuse_impossible(problem)
     edges, nodes = problem.tables(point.beliefs)
-    return Inference(
-        edges, nodes, point.objective, record.finish() if record else [], point.gap,
-        bool(point.gap <= tol * max(1.0, abs(point.objective))), {"dual": point.dual},
-    )  # fmt: skip
+    rows = record.finish() if record else []
+    return Inference(edges, nodes, point.objective, rows, point.gap, converged, {"dual": point.dual})

@@ -364,9 +364,9 @@ def naive_round(
 
 
 @njit(cache=True)
-def softmax_moments(features, weights, theta, skip, gradient, hessian):
+def softmax_moments(features, allowed, weights, theta, skip, gradient, hessian):
     """Σ w(t, i) log Σ_j exp(θ·f(t, i, j)) with its gradient (K,) and Hessian (K, K), which are filled; rows of weight at
-    most `skip` are left out."""
+    most `skip` are left out, and so is j where `allowed` (L, L) is false."""
     steps, size, _, k = features.shape
     total, scores = 0.0, np.empty(size)
     mean, square = np.empty(k), np.empty((k, k))
@@ -379,7 +379,7 @@ def softmax_moments(features, weights, theta, skip, gradient, hessian):
                 continue
             top = -math.inf
             for j in range(size):
-                s = 0.0
+                s = 0.0 if allowed[i, j] else -math.inf
                 for a in range(k):
                     s += theta[a] * features[t, i, j, a]
                 scores[j] = s

@@ -6,19 +6,27 @@ from collections.abc import Callable
 import numpy as np
 
 ARMIJO = 1e-4
-SHORTEST = 1e-10  # step
 
 
 def lbfgs(
-    objective: Callable, start: np.ndarray, scale: np.ndarray, max_iter: int, memory=10, gtol=1e-9, ftol=1e-12
+    objective: Callable,
+    start: np.ndarray,
+    scale: np.ndarray,
+    max_iter: int,
+    memory=10,
+    gtol=1e-9,
+    ftol=1e-12,
+    shortest=1e-10,
+    on_step: Callable | None = None,
 ) -> np.ndarray:
     """A point of low value (Nocedal and Wright 2006, algorithms 3.1 and 7.4); values never rise.
 
     Parameters
     ----------
-    objective : x ↦ (value, gradient); convex. start : (n,). scale : (n,) positive, of the order of the Hessian's diagonal.
+    objective : x ↦ (value, gradient). start : (n,). scale : (n,) positive, of the order of the Hessian's diagonal.
     max_iter : iterations. memory : pairs of steps and gradient changes kept.
     gtol, ftol : stop at this largest entry of the gradient, or this relative fall of the value.
+    shortest : step below which a line search gives up. on_step : called with every point that is taken after the start.
     """
     x, (value, gradient), pairs = start, objective(start), deque(maxlen=memory)
     for _ in range(max_iter):
@@ -26,7 +34,7 @@ def lbfgs(
             break
         direction = -_product(gradient, pairs, scale)
         slope, step = float(direction @ gradient), 1.0
-        while step > SHORTEST:
+        while step > shortest:
             moved = x + step * direction
             now, then = objective(moved)
             if now <= value + ARMIJO * step * slope:
@@ -40,6 +48,8 @@ def lbfgs(
             pairs.append((moved - x, change, bend))
         fell = value - now
         x, value, gradient = moved, now, then
+        if on_step:
+            on_step(x)
         if fell <= ftol * max(abs(value), 1.0):
             break
     return x

@@ -43,8 +43,8 @@ def infer_naive(
             break
     edges = [t.copy() for t in model.split_edges(state.z)]
     nodes = model.node_tables_of(edges)
-    rows = record.finish() if record else []
-    return Inference(edges, nodes, problem.objective_of(edges, nodes), rows, converged=converged)
+    rows, objective = record.finish() if record else [], problem.objective_of(edges, nodes)
+    return Inference(edges, nodes, objective, rows, converged=converged and bool(np.isfinite(objective)))
 
 
 class _State:

@@ -20,7 +20,7 @@ WORTH = 0.1  # a step of mirror descent costs a fifth of a Newton step, and is t
 
 
 def dual_newton(problem: Problem, start=None, tol: NonNegative = 1e-8, max_iter: Whole = 200, record=None) -> Point:
-    """Minimise D; stops when the gap is below tol · max(1, |F|).
+    """Minimise D; stops when the gap is below tol · max(1, |F|) and exact counts are met.
 
     start : λ to begin with, from a problem with the same observed cells; default zero.
     record : called with each point.
@@ -33,7 +33,7 @@ def dual_newton(problem: Problem, start=None, tol: NonNegative = 1e-8, max_iter:
     for _ in range(max_iter):
         if record:
             record(point)
-        if (np.isfinite(point.objective) and point.gap <= tol * max(1.0, abs(point.objective))) or problem.size == 0:
+        if problem.reached(point, tol) or problem.size == 0:
             break
         if cheap:
             averaged = problem.at(_inside(problem, 0.5 * (point.dual + problem.gradient(point.z))))

@@ -14,11 +14,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from agglearn.collective.feasibility import node_name, refuse_impossible
 from agglearn.collective.model import TreeModel
 from agglearn.collective.noise import Exact, Poisson, noise_model
 from agglearn.collective.propagation import Beliefs, propagate
 from agglearn.errors import DataError
 from agglearn.observations.flows import FlowCounts
+
+ROUNDING = 1e-12  # of z, relative to M
+HALF = 0.5  # a person: exact counts that are further off are not met, whatever the tolerance
 
 
 @dataclass(frozen=True)
@@ -33,12 +37,19 @@ class Term:
 
 @dataclass
 class Point:
-    """What is known at a λ: beliefs, z at the observed cells, the gap there, and F where z is feasible."""
+    """State at a λ.
+
+    Attributes
+    ----------
+    beliefs : of the potentials θ − λ. z : (K,) counts at the observed cells. gap : bound on F − F*; an exact count adds its
+    distance from z. distance : that of all exact counts, in persons. objective : F without the exact counts' indicator.
+    """
 
     dual: np.ndarray
     beliefs: Beliefs
     z: np.ndarray
     gap: float
+    distance: float
     objective: float
     dual_value: float
 
@@ -109,16 +120,23 @@ class Problem:
             self.needed.reshape(-1)[nodes] = True
         self.start = propagate(self.model, self.base, self.base_edges, self.needed)
         if not np.isfinite(self.start.log_z):
-            raise DataError("no table has the observed zeros: the exact counts contradict the potentials")
+            refuse_impossible(self)
         if (empty := nodes[self.start.marginals.reshape(-1)[nodes] <= 0]).size:
             node, state = np.unravel_index(empty[0], self.base.shape)
             raise DataError(
-                f"node {node}, state {state}: counted, but potentials of zero (or exact counts of zero) let nobody be there"
+                f"{node_name(self.model, node)}, state {state}: counted, but potentials of zero (or exact counts of zero) "
+                "let nobody be there"
             )
         if edges.size and (empty := edges[self.start.pairs().reshape(-1)[edges] <= 0]).size:
-            raise DataError(f"{self._edge_cell(empty[0])}: counted, but a potential of zero lets nobody go there")
+            raise DataError(
+                f"{self.edge_cell(empty[0])}: counted, but potentials of zero (or exact counts of zero) let nobody go there"
+            )
 
-    def _edge_cell(self, cell: int) -> str:
+    def observed(self) -> list[tuple]:
+        """(noise, cells, counts) of everything that was observed, cells settled at once included."""
+        return [(t.noise, t.cells, t.y) for t in self.terms if len(t.y)] + self.settled
+
+    def edge_cell(self, cell: int) -> str:
         """Name of an edge's cell as the user numbers it."""
         tree, size = self.model.rooted, self.model.size
         node, i, j = np.unravel_index(cell, (self.model.n_nodes, size, size))
@@ -192,9 +210,21 @@ class Problem:
             divide="ignore", invalid="ignore", over="ignore"
         ):  # a method that diverges has an infinite gap
             gaps = self.loss(z) + conjugate - dual * z
-        # an exact count has no loss that could be compared: there the distance from it stands for the gap
-        gap = float(np.where(self.exact, np.abs(z - self.mean(dual)), gaps).sum())
-        return Point(dual, beliefs, z, gap, gap - float(dual_value), float(dual_value))
+            # an exact count has no loss that could be compared: there the distance from it stands for the gap
+            away = np.abs(z - self.mean(dual))[self.exact]
+            gap = float(gaps[~self.exact].sum())
+            objective = gap + float((dual * (self.mean(dual) - z))[self.exact].sum()) - float(dual_value)
+        return Point(dual, beliefs, z, gap + float(away.sum()), float(away.sum()), objective, float(dual_value))
+
+    def reached(self, point: Point, tol: float) -> bool:
+        """Whether a point is finite, its gap is at most tol · max(1, |F|), and its exact counts are met.
+
+        Exact counts are met within tol · M, and never less closely than half a person.
+        """
+        if not np.isfinite([point.objective, point.gap]).all():
+            return False
+        small = point.gap - point.distance <= tol * max(1.0, abs(point.objective))
+        return bool(small and point.distance <= min(max(tol, ROUNDING) * self.M, HALF))
 
     # -- tables ------------------------------------------------------------------------------------------------
 
@@ -213,8 +243,7 @@ class Problem:
         flat[: self.n_cells] = padded.reshape(-1)
         flat[self.n_cells :] = self.model.pad_edges(edge_tables).reshape(-1)
         with np.errstate(divide="ignore", invalid="ignore"):
-            loss = sum(t.noise.loss(t.y, flat[t.cells]).sum() for t in self.terms)
-            loss += sum(noise.loss(y, flat[cells]).sum() for noise, cells, y in self.settled)
+            loss = sum(noise.loss(y, flat[cells]).sum() for noise, cells, y in self.observed())
         return float(loss - self.model.score(edge_tables) - self.model.bethe_entropy(edge_tables, nodes))
 
 

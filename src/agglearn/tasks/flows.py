@@ -61,7 +61,7 @@ class _Flows(Task):
     """Draws noisy counts of flows.
 
     Parameters of an observation: `evidence` (node, edge, or node_sums: noisy edge counts added up over where people go, as the
-    thesis does), `noise`, `rate`, `scale`, or `epsilon` instead of scale: Laplace noise of scale 1/ε, which a count
+    thesis does, and those of the last step over where they come from), `noise`, `rate`, `scale`, or `epsilon` instead of scale: Laplace noise of scale 1/ε, which a count
     of persons needs. `summed_as` (laplace or gaussian): the likelihood of node_sums, with the scale of one entry, or with
     the standard deviation of the sum.
     """
@@ -130,13 +130,12 @@ def _noisy(tables: np.ndarray, context: dict, population_size: int, params: dict
     law, on = noise_model(noise, rate, scale), params.get("evidence", "node")
     more = {"noise": noise, "rate": rate, "scale": scale, "context": dict(context), "privacy": privacy}
     more["population_size"] = population_size or None
-    nodes = np.concatenate([tables.sum(axis=2), tables[-1:].sum(axis=1)])
     if on == "node":
-        return FlowCounts(node_counts=law.sample(nodes, rng), **more)
+        return FlowCounts(node_counts=law.sample(_nodes(tables), rng), **more)
     edges = law.sample(tables, rng)
     if on == "edge":
         return FlowCounts(edge_counts=edges, **more)
-    sums = np.concatenate([edges.sum(axis=2), np.full((1, tables.shape[1]), np.nan)])
+    sums = _nodes(edges)
     if params.get("summed_as", "laplace") == "gaussian":
         more |= {"noise": "gaussian", "scale": scale * float(np.sqrt(2 * tables.shape[1]))}
     return FlowCounts(node_counts=sums, **more)
@@ -165,6 +164,9 @@ class FlowInference(_Flows):
         "gibbs_seconds": ("s", "lower"),
         "gibbs_error": ("", "lower"),
         "gibbs_reached": ("", "higher"),
+        "gibbs_moves": ("", "lower"),
+        "reference_error": ("", "lower"),
+        "tuned_value": ("", ""),
         "flow": ("", ""),
         "true_flow": ("", ""),
     }
@@ -175,6 +177,8 @@ class FlowInference(_Flows):
             return
         found, true = np.array(estimator.edge_tables_), truth.edge_tables[0]
         m = true[0].sum()
+        if hasattr(estimator, "value_"):
+            yield Measurement("tuned_value", estimator.value_)
         yield Measurement("negative", float(np.maximum(-found, 0).sum() / m))
         yield Measurement("edge_error", float(np.abs(found - true).sum() / true.sum()))
         yield Measurement("node_error", float(np.abs(_nodes(found) - _nodes(true)).sum() / _nodes(true).sum()))
@@ -198,6 +202,8 @@ def _gibbs(estimator) -> Iterator[Measurement]:
     yield Measurement("gibbs_seconds", estimator.gibbs_seconds_)
     yield Measurement("gibbs_error", estimator.gibbs_error_)
     yield Measurement("gibbs_reached", float(estimator.reached_))
+    yield Measurement("gibbs_moves", float(estimator.gibbs_moves_))
+    yield Measurement("reference_error", estimator.reference_error_)
 
 
 def _convergence(estimator, truth: TrueFlows) -> Iterator[Measurement]:

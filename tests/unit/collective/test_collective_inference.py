@@ -2,6 +2,7 @@
 
 import itertools
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from agglearn.collective import METHODS, ChainModel, TreeModel, infer, kernels, 
 from agglearn.collective.inference import POINT_METHODS
 from agglearn.collective.noise import noise_model
 from agglearn.collective.problem import Problem
-from agglearn.errors import AgglearnError, DataError, NotAvailable, Stopped
+from agglearn.errors import AgglearnError, ConfigError, DataError, NotAvailable, Stopped
 from agglearn.observations import FlowCounts
 
 M = 3
@@ -213,7 +214,8 @@ def test_a_wrong_hessian_is_noticed_by_its_convergence(monkeypatch):
 
 
 FIRST_ORDER = [
-    ("nlbp-feasible", {"damping": 0.1}), ("bethe-rda", {}), ("bethe-rda", {"beta": 2.0}), ("mirror-descent", {}),
+    ("nlbp-feasible", {"damping": 0.1}), ("bethe-rda", {}), ("bethe-rda", {"beta": 2.0, "schedule": "thesis"}),
+    ("bethe-rda", {"schedule": "thesis"}), ("mirror-descent", {}), ("mirror-descent", {"schedule": "thesis"}),
     ("accelerated-rda", {}),
 ]  # fmt: skip
 
@@ -229,6 +231,55 @@ def test_first_order_methods_reach_the_same_optimum(method, options, on):
     assert found.converged
     assert found.objective == pytest.approx(best.objective, rel=1e-6)
     np.testing.assert_allclose(flat(found.edge_tables), flat(best.edge_tables), atol=0.2)
+
+
+@pytest.mark.parametrize("method", ["bethe-rda", "mirror-descent"])
+def test_defaults_of_first_order_methods_do_not_diverge(method):
+    """On these chains the thesis's RDA never converges, and its mirror descent on some: the first gradient is huge."""
+    converged = {"safe": [], "thesis": []}
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        model, m = ChainModel([rng.normal(0, 2, (20, 20)) for _ in range(9)]), 100
+        counts = observe(model, model.sample_tables(m, rng), "poisson", rng)
+        best = infer(model, counts, m)
+        for schedule, seen in converged.items():
+            options = {} if schedule == "safe" else {"schedule": schedule}
+            found = infer(model, counts, m, method=method, max_iter=300, **options)
+            assert not found.converged or found.objective == pytest.approx(best.objective, rel=1e-6)
+            seen.append(found.converged)
+    assert all(converged["safe"])
+    assert not all(converged["thesis"])
+
+
+def test_what_ended_at_infinity_has_not_converged():
+    """A tilt that overflows leaves an objective and a gap without a number; no tolerance makes that a result."""
+    model, m = ChainModel([np.zeros((2, 2))]), 4
+    problem = Problem(model, FlowCounts(node_counts=np.full((2, 2), 2.0)), m)
+    point = problem.at(np.zeros(problem.size))
+    for lost in (
+        replace(point, objective=np.inf, gap=np.inf),
+        replace(point, objective=np.nan),
+        replace(point, gap=np.nan),
+    ):
+        assert not problem.reached(lost, 1e-8)
+        assert not problem.reached(lost, np.inf)
+    for damping in (0, 1.5, np.inf, np.nan, -0.1):
+        for method in ("nlbp-feasible", "nlbp-naive", "gaussian"):
+            with pytest.raises(ConfigError, match="damping"):
+                infer(model, FlowCounts(node_counts=np.ones((2, 2))), 2, method=method, damping=damping)
+
+
+def test_no_damping_ends_at_infinity_and_claims_to_have_converged():
+    bad = 0
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        model, m = ChainModel([rng.normal(0, 4, (8, 8)) for _ in range(7)]), 60
+        counts = observe(model, model.sample_tables(m, rng), "poisson", rng)
+        for damping in (1.0, 0.5):
+            found = infer(model, counts, m, method="nlbp-feasible", damping=damping, max_iter=100)
+            bad += not np.isfinite(found.objective)
+            assert not found.converged or (np.isfinite(found.objective) and found.gap < 1e-6 * abs(found.objective))
+    assert bad  # otherwise this test has nothing to notice
 
 
 @pytest.mark.parametrize("on", ["node", "edge"])
@@ -373,7 +424,7 @@ def test_counts_that_the_potentials_forbid_name_the_cell():
     log_phi = np.array([[0.0, -np.inf], [0.0, 0.0]])
     first = np.array([[0.0, 0.0], [-np.inf, -np.inf]])  # everybody starts in state 0
     counts = np.array([[3.0, 0], [3, 0], [2, 1]])
-    with pytest.raises(DataError, match="node 2, state 1: counted"):
+    with pytest.raises(DataError, match=r"node 2 \(step 2\), state 1: counted"):
         infer(ChainModel([first + log_phi, log_phi]), FlowCounts(node_counts=counts), 3)
     with pytest.raises(DataError, match=r"edge 0–1, states 0, 1: counted"):
         infer(ChainModel([log_phi]), FlowCounts(edge_counts=np.array([[[1.0, 1], [0, 1]]])), 3)
@@ -393,6 +444,44 @@ def test_exact_counts_of_another_population_are_named():
     counts = FlowCounts(node_counts=np.array([[1.0, 2], [2, 1]]), noise="exact")
     with pytest.raises(DataError, match="node 0 counts 3 exactly, the population has 5"):
         infer(ChainModel([np.zeros((2, 2))]), counts, 5)
+
+
+STAY, ONE_WAY, NAN = np.zeros((2, 2)), np.array([[0.0, -np.inf], [0.0, 0.0]]), np.nan
+IMPOSSIBLE = {  # potentials, node counts, edge counts, M, what is said
+    "law forbids": ([ONE_WAY], [[2, 1], [1, 2]], None, 3, r"edge 0–1 to node 1 \(step 1\).*state \d counts \d, .*have \d"),
+    "one-way road past a node without counts": (
+        [ONE_WAY] * 3, [[2, 1], [NAN, NAN], [NAN, NAN], [1, 2]], None, 3, r"edge 2–3 to node 3 \(step 3\)"
+    ),
+    "margins differ": ([STAY] * 2, None, [[[1, 1], [1, 1]], [[3, 0], [1, 0]]], 4, r"edge 1–2 to node 2.*edge 1–2, states"),
+    "edge against node": ([STAY], [[3, 1], [NAN, NAN]], [[[1, 1], [1, 1]]], 4, r"edge 0–1 to node 1.*edge 0–1, states"),
+    "single cells": ([STAY] * 2, None, [[[NAN, NAN], [3, NAN]], [[1, 1], [NAN, NAN]]], 4, "edge 1–2 to node 2"),
+    "more than there are": ([STAY], [[NAN, 5], [NAN, NAN]], None, 4, r"node 0 \(step 0\): .* counts 5, .* have 4"),
+    "two of many": ([STAY] * 2, None, [[[1e8, 1e8], [1e8, 1e8]], [[1e8, 1e8 + 2], [1e8 - 2, 1e8]]], 4e8, "edge 1–2"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", IMPOSSIBLE)
+def test_impossible_exact_counts_are_refused_with_node_edge_and_step(case):
+    potentials, nodes, edges, m, said = IMPOSSIBLE[case]
+    given = {k: np.array(v, float) for k, v in (("node_counts", nodes), ("edge_counts", edges)) if v is not None}
+    with pytest.raises(DataError, match=said):
+        infer(ChainModel(potentials), FlowCounts(**given, noise="exact"), m)
+
+
+def test_impossible_exact_counts_of_a_tree_name_the_edge():
+    tree = TreeModel([(1, 0), (1, 2), (3, 1)], [ONE_WAY, STAY, STAY])  # from 1 to 0 only
+    counts = FlowCounts(node_counts=np.array([[1.0, 3], [3, 1], [2, 2], [NAN, NAN]]), noise="exact")
+    with pytest.raises(DataError, match="edge 1–0 to node 1: the exact counts"):
+        infer(tree, counts, 4)
+
+
+def test_possible_exact_counts_at_the_border_are_met():
+    """Counts that only tables with empty cells have: λ grows without end, and the counts are met all the same."""
+    for m in (3, 3000, 3e6):
+        nodes = np.array([[2, 1], [NAN, NAN], [2, 1]]) * m / 3
+        found = infer(ChainModel([ONE_WAY] * 2), FlowCounts(node_counts=nodes, noise="exact"), m)
+        assert found.converged
+        np.testing.assert_allclose(found.node_tables[1], nodes[0], atol=1e-6 * m)
 
 
 def test_methods_that_cannot_do_it_say_so():
