@@ -18,5 +18,6 @@ rule fit:
         mem_mb=fitting_memory,
     params:
         recipes=recipes,
+        library_threads=library_threads,
     script:
         "../workflow/scripts/stage.py"

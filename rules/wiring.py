@@ -124,6 +124,11 @@ def fit_threads(wildcards):
     return workflow.cores if plan.experiments[wildcards.experiment]["timed"] else 1
 
 
+def library_threads(wildcards):
+    """Threads of the numerical libraries in a job."""
+    return plan.experiments[wildcards.experiment].get("threads", fit_threads(wildcards))
+
+
 def parsing_memory(wildcards, input):
     return memory.for_parsing(config["datasets"][wildcards.dataset], Path(input[0]))
 
