@@ -84,8 +84,8 @@ def _support(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
     tilted = problem.beliefs(np.log(np.maximum(z, np.finfo(float).tiny)) - np.log(counts))
     shares = np.maximum(problem.start.pairs(), tilted.pairs())
     ones = problem.model.with_potentials([np.zeros(t.shape) for t in problem.model.log_potentials])
-    with np.errstate(divide="ignore"):
-        paths = propagate(ones, np.where(problem.model.states, 0.0, -np.inf), np.log(shares > NOBODY))
+    possible = (np.where(kept, 0.0, -np.inf) for kept in (problem.model.states, shares > NOBODY))
+    paths = propagate(ones, *possible)
     return paths.pairs() > 0, paths.marginals > 0
 
 
