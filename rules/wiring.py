@@ -151,7 +151,7 @@ def batches(wildcards):
 def shown(wildcards):
     """What the table says besides the measurements."""
     e = plan.experiments[wildcards.experiment]
-    said = {k: e.get(k) for k in ("title", "caption", "table", "figure", "reported", "baseline", "budget")}
+    said = {k: e.get(k) for k in ("title", "caption", "table", "figure", "reported", "agreement", "baseline", "budget")}
     return digest([said, {n: m.get("name") for n, m in e["methods"].items()}])
 
 

@@ -308,6 +308,10 @@ def _check_shown(e: dict, file: str, named: Named, datasets: dict) -> None:
         for kind in PARAMETERS:
             for key in row.get(kind, {}):
                 check_name(key, named.paths[kind], file, f"reported.{i}.{kind}")
+    if e["reported"] and "agreement" not in e:
+        raise ConfigError(f"{file}: agreement: is missing; printed numbers need margins, with a reason")
+    for measure in e.get("agreement", {"margins": {}})["margins"]:
+        check_name(measure, named.measures, file, "agreement.margins")
 
 
 def _check_fields(given, named: Named, file: str, place: str) -> None:

@@ -83,6 +83,17 @@ PLANTED = {
     "field that a claim is judged for": ("claims", put("c", {**CLAIM, "each": ["dataste"]}), ["c.each.0", "'dataste'", "'dataset'"]),
     "source of a claim": ("claims", put("c", {**CLAIM, "source": "maxnet"}), ["c.source", "'maxnet'", "'maxent'"]),
     "key that a predicate ignores": ("claims", put("c", {**CLAIM, "tolerance": 1}), ["c.tolerance"]),
+    "printed numbers without a margin": (
+        "experiments/trial",
+        put("reported", [{"dataset": "fair", "method": "maxent", "measure": "nllh", "value": 0.4, "place": "Table 1"}]),
+        ["trial.yaml: agreement", "printed numbers need margins"],
+    ),
+    "margin of another measure": (
+        "experiments/trial",
+        put("agreement", {"margins": {"nlh": 0.1}, "reason": "a tenth of the printed range"}),
+        ["agreement.margins", "'nlh'", "did you mean 'nllh'?"],
+    ),
+    "margin without a reason": ("experiments/trial", put("agreement", {"margins": {"nllh": 0.1}}), ["agreement", "'reason' is missing"]),
     "neither reason nor interval": ("claims", put("c", {**CLAIM, "deterministic": "yes"}), ["c.deterministic", "'yes' is too short"]),
     "interval of a deterministic claim": ("claims", put("c", {**CLAIM, "deterministic": "a sum over one table", "min_pairs": 5}), ["c.min_pairs", "not allowed here"]),
     "cases of a claim without any": ("claims", put("c", {**CLAIM, "cases": "most"}), ["c.cases", "not allowed here"]),

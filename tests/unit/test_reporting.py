@@ -15,7 +15,7 @@ from agglearn.evaluation.intervals import mean_interval
 from agglearn.products import write_json
 from agglearn.reporting import figures, layout, outcome, summary
 from agglearn.reporting.claims import judge_all
-from agglearn.reporting.render import render
+from agglearn.reporting.render import caption_of, render
 from agglearn.reporting.summary import field, summarise, verdict
 from agglearn.running import COLUMNS
 
@@ -95,7 +95,8 @@ def test_some_seeds_failed():
 
 def test_reported_without_measurement_keeps_its_place():
     e = EXPERIMENT | {
-        "reported": [{"dataset": "b", "method": "ours", "measure": "nllh", "value": 0.4, "place": "Table 1"}]
+        "reported": [{"dataset": "b", "method": "ours", "measure": "nllh", "value": 0.4, "place": "Table 1"}],
+        "agreement": {"margins": {"nllh": 0.01}, "reason": "ours"},
     }
     table = summarise(rows({("b", "ours"): ("unavailable", "no file")}), e)
     assert table.reported.tolist() == [0.4]
@@ -104,19 +105,50 @@ def test_reported_without_measurement_keeps_its_place():
 
 
 @pytest.mark.parametrize(
-    ("mean", "half", "entry", "said"),
+    ("mean", "half", "printed", "said"),
     [
-        (0.4214, np.nan, {"value": 0.421}, "agrees"),
-        (0.4216, np.nan, {"value": 0.421}, "above by 0.001"),
-        (0.4216, 0.001, {"value": 0.421}, "agrees"),
-        (0.40, 0.001, {"value": 0.421}, "below by 0.021"),
-        (0.40, 0.001, {"value": 0.421, "tolerance": 0.03}, "agrees"),
-        (0.4196, np.nan, {"value": 0.42, "printed": "0.420"}, "agrees"),
-        (0.4176, np.nan, {"value": 0.42, "printed": "0.420"}, "below by 0.002"),
+        (0.421, np.nan, "0.421", "undecided"),  # one seed
+        (0.421, 0.0104, "0.421", "agrees"),  # half of the last digit joins the margin
+        (0.421, 0.0106, "0.421", "undecided"),  # not significantly different is no agreement
+        (0.425, 0.006, "0.421", "agrees"),
+        (0.425, 0.008, "0.421", "undecided"),
+        (0.445, 0.006, "0.421", "above by 0.024"),
+        (0.400, 0.006, "0.420", "below by 0.020"),
+        (0.400, 0.012, "0.420", "undecided"),
+        (0.460, 0.006, "0.42", "above by 0.04"),
     ],
 )
-def test_verdict(mean, half, entry, said):
-    assert verdict({"status": "ok", "mean": mean, "low": mean - half, "high": mean + half}, entry) == said
+def test_printed_numbers_are_compared_by_an_equivalence_margin(mean, half, printed, said):
+    row = {"status": "ok", "mean": mean, "low": mean - half, "high": mean + half}
+    entry = {"value": float(printed), "printed": printed, "measure": "nllh"}
+    assert verdict(row, entry, {"nllh": 0.01}) == said
+    assert verdict(row, entry, {"auc": 0.01}) == "not compared"
+
+
+def test_the_caption_says_how_many_cells_would_miss_by_chance():
+    """Cells whose true mean is the printed number, drawn many times, miss it as often as the caption expects."""
+    n, cells, margin, spread = 5, 4000, 0.02, 0.012
+    draws = 0.4 + spread * np.random.default_rng(7).standard_normal((cells, n))
+    values = {("a", "ours", json.dumps({"k": k})): list(d) for k, d in enumerate(draws)}
+    entry = {"dataset": "a", "method": "ours", "measure": "nllh", "value": 0.4, "printed": "0.4000", "place": "Table 1"}
+    e = EXPERIMENT | {"agreement": {"margins": {"nllh": margin}, "reason": "ours"}}
+    table = summarise(rows(values), e | {"reported": [entry]})
+    missed = (table["verdict"] != "agrees").sum()
+    assert 0.05 < missed / cells < 0.5
+    assert summary.missed_by_chance(table, e | {"reported": [entry]}) == pytest.approx(missed, rel=0.1)
+
+
+def test_the_caption_counts_agreement():
+    values = {("a", "ours"): [0.40, 0.401, 0.402], ("b", "ours"): [0.5, 0.501, 0.502], ("a", "base"): [0.4]}
+    printed = [("a", "ours", 0.4), ("b", "ours", 0.4), ("a", "base", 0.4)]
+    entries = [{"dataset": d, "method": m, "measure": "nllh", "value": v, "place": "Table 1"} for d, m, v in printed]
+    e = EXPERIMENT | {"reported": entries, "agreement": {"margins": {"nllh": 0.01}, "reason": "a tenth of the gap"}}
+    said = caption_of(e, summarise(rows(values), e))
+    assert (
+        "Of 3 printed numbers 1 agree, 1 are above or below, 1 are undecided. Margins: 0.01 (NLLH); a tenth of the gap."
+        in said
+    )
+    assert "0.0 cells with an interval would not agree by chance" in said
 
 
 def test_parameters_that_differ_become_headers():

@@ -51,6 +51,26 @@ def _texts(table: pd.DataFrame, experiment: dict, titles: dict[str, str]) -> dic
     return {kind: "\n".join(write(grid, title, caption) for title, grid in grids) for kind, write in WRITERS.items()}
 
 
+def _agreement(experiment: dict, table: pd.DataFrame) -> list[str]:
+    """How many cells agree with the printed numbers, by which margin, and how many would miss it by chance."""
+    margins, reason = experiment["agreement"]["margins"], experiment["agreement"]["reason"]
+    verdicts = table["verdict"].dropna()
+    counts = {
+        "agree": (verdicts == "agrees").sum(),
+        "are above or below": verdicts.str.startswith(("above", "below")).sum(),
+        "are undecided": (verdicts == "undecided").sum(),
+    }
+    if not sum(counts.values()):
+        return [f"They are not compared: {reason}."] if not margins else []
+    said = ", ".join(f"{n} {what}" for what, n in counts.items() if n)
+    sizes = ", ".join(f"{m:g} ({layout.measure_name(name)})" for name, m in margins.items())
+    chance = summary.missed_by_chance(table, experiment)
+    return [
+        f"Of {sum(counts.values())} printed numbers {said}. Margins: {sizes}; {reason}.",
+        f"If every true mean were the printed number, {chance:.1f} cells with an interval would not agree by chance.",
+    ]
+
+
 def caption_of(experiment: dict, table: pd.DataFrame) -> str:
     """The experiment's caption, and how to read the numbers."""
     parts = [experiment.get("caption", "").strip()]
@@ -59,5 +79,5 @@ def caption_of(experiment: dict, table: pd.DataFrame) -> str:
     if (table["n"] > 1).any():
         parts.append(f"Mean ± half the 95 % interval over {int(table['n'].max())} seeds.")
     if table["reported"].notna().any():
-        parts.append("In parentheses, or below: printed in the source.")
+        parts += ["In parentheses, or below: printed in the source.", *_agreement(experiment, table)]
     return " ".join(p for p in parts if p)

@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+from scipy.special import stdtr, stdtrit
 
-from agglearn.evaluation.intervals import mean_interval
+from agglearn.evaluation.intervals import LEVEL, mean_interval
 from agglearn.plan import Plan
 from agglearn.reporting.outcome import CELL
 
@@ -107,7 +108,7 @@ def _with_reported(table: pd.DataFrame, experiment: dict) -> pd.DataFrame:
             rows = [len(table) - 1]
         table.loc[rows, "reported"] = entry["value"]
         table.loc[rows, "place"] = entry["place"]
-        table.loc[rows, "verdict"] = [verdict(table.loc[r], entry) for r in rows]
+        table.loc[rows, "verdict"] = [verdict(table.loc[r], entry, experiment["agreement"]["margins"]) for r in rows]
     said = table.loc[table["measure"].notna(), CELL].apply(tuple, axis=1)
     doubled = table["measure"].isna() & table[CELL].apply(tuple, axis=1).isin(set(said))
     return table[~doubled].reset_index(drop=True)
@@ -123,21 +124,46 @@ def _matches(table: pd.DataFrame, entry: dict) -> pd.Series:
     return same
 
 
-def verdict(row, entry: dict) -> str:
+def verdict(row, entry: dict, margins: dict[str, float]) -> str:
     """How a measured mean compares with a printed number.
 
-    `agrees` when they differ by no more than the entry's tolerance, the interval, or half the last printed digit.
+    It `agrees` where its whole interval lies within the margin of the number, and is above or below where the whole interval
+    lies outside. Otherwise, and without an interval, it is `undecided`.
+
+    Parameters
+    ----------
+    margins : measure → difference that is none in practice. A measure without is not compared.
     """
     if row["status"] != "ok":
         return "not judged"
-    printed = entry.get("printed", repr(entry["value"]))
-    digits = len(printed.partition(".")[2])
-    half = (row["high"] - row["low"]) / 2
-    allowed = max(entry.get("tolerance", 0), 0.5 * 10**-digits, half if np.isfinite(half) else 0)
-    gap = row["mean"] - entry["value"]
-    if abs(gap) <= allowed + 1e-12:
-        return "agrees"
-    return f"{'above' if gap > 0 else 'below'} by {abs(gap):.{max(digits, 2)}f}"
+    if entry["measure"] not in margins:
+        return "not compared"
+    digits, margin = _digits(entry), allowed(entry, margins)
+    gap, half = row["mean"] - entry["value"], (row["high"] - row["low"]) / 2
+    if not np.isfinite(half) or abs(abs(gap) - margin) < half:
+        return "undecided"
+    return "agrees" if abs(gap) <= margin else f"{'above' if gap > 0 else 'below'} by {abs(gap):.{max(digits, 2)}f}"
+
+
+def allowed(entry: dict, margins: dict[str, float]) -> float:
+    """The margin of a printed number, with half of its last digit."""
+    return margins[entry["measure"]] + 0.5 * 10.0 ** -_digits(entry)
+
+
+def _digits(entry: dict) -> int:
+    return len(entry.get("printed", repr(entry["value"])).partition(".")[2])
+
+
+def missed_by_chance(table: pd.DataFrame, experiment: dict) -> float:
+    """Expected number of cells that would not agree if every true mean were the printed number."""
+    expected, margins = 0.0, experiment["agreement"]["margins"]
+    for entry in [e for e in experiment["reported"] if e["measure"] in margins]:
+        rows = table[_matches(table, entry) & (table["measure"] == entry["measure"]) & table["low"].notna()]
+        half, df = (rows["high"] - rows["low"]).astype(float) / 2, rows["n"].astype(float) - 1
+        error = half / stdtrit(df, (1 + LEVEL) / 2)
+        left = np.maximum(allowed(entry, margins) - half, 0)
+        expected += float((2 * stdtr(df, -left / error)).sum())
+    return expected
 
 
 def field(table: pd.DataFrame, name: str) -> pd.Series:
