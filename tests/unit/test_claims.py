@@ -247,6 +247,15 @@ def test_cases_that_are_not_judged_are_said():
     assert "1 of 2 cases not judged (no file)" in outcome["detail"]
 
 
+def test_runs_that_lack_the_measure_are_said():
+    """A solver that never converges has no time to convergence."""
+    values = {("a", "ours"): [0.5, 0.6, 0.7], ("a", "base"): [0.4, 0.49, 0.6]}
+    lacking = rows({("b", "ours"): [0.1, 0.1, 0.1]}, measure="auc")
+    outcome = judge(claim("greater", **REFERENCE, each=["dataset"]), pd.concat([rows(values), lacking]))
+    assert outcome["verdict"] == "holds"
+    assert "1 of 2 cases not judged (no rows" in outcome["detail"]
+
+
 def test_a_claim_whose_rival_has_no_skill_is_labelled():
     values = {("a", "ours"): [0.50, 0.61, 0.70], ("a", "base"): [-0.4, -0.5, -0.6]}
     assert judge(claim("greater", **REFERENCE), rows(values))["weak"] == "the rival is below the base rate"

@@ -111,16 +111,19 @@ def judge(claim: dict, rows: pd.DataFrame) -> dict:
 def _cases(claim: dict, rows: pd.DataFrame):
     """(label, claim with the selectors of this case) for every value of the fields in `each`."""
     each = claim.get("each", [])
-    here = rows[selected(rows, claim["value"])]
-    if "item" not in each:  # a run without result is a case too, which is then not judged
-        anything = {k: v for k, v in claim["value"].items() if k not in ("measure", "item")}
-        here = pd.concat([here, rows[selected(rows, anything) & (rows["status"] != "ok")]])
+    # a run that lacks the measure is a case too, which is then not judged
+    selector = claim["value"] if "item" in each else _without_measure(claim["value"])
+    here = rows[selected(rows, selector)]
     keys = sorted(set(zip(*(field(here, f) for f in each), strict=True)), key=str) if each else [()]
     for key in keys:
         case = dict(zip(each, key, strict=True))
         # what the reference says of itself stays: each level of a parameter may be held against one of them
         sides = {k: {**case, **claim[k]} for k in ("reference",) if k in claim} | {"value": {**claim["value"], **case}}
         yield ", ".join(map(str, key)), claim | sides
+
+
+def _without_measure(selector: dict) -> dict:
+    return {k: v for k, v in selector.items() if k not in ("measure", "item")}
 
 
 def _case(claim: dict, label: str, sample: Sample) -> dict:
