@@ -46,8 +46,8 @@ def limited(threads: int) -> dict[str, str]:
 
 
 def start() -> None:
-    """Start the nursery of this process and let the processes it starts know its address."""
-    if sys.platform != "linux" or len(tempfile.gettempdir()) > LONGEST:
+    """Start the nursery of this process, unless the environment names one, and let the processes it starts know its address."""
+    if sys.platform != "linux" or len(tempfile.gettempdir()) > LONGEST or os.environ.get(ADDRESS):
         return
     home = tempfile.mkdtemp(prefix="agglearn-")
     more = limited(THREADS) | {"PYTHONPATH": str(Path(__file__).parents[1])}

@@ -1,5 +1,6 @@
 """A copy of the project in a temporary folder, with small data in the exact format of the real files."""
 
+import functools
 import gzip
 import hashlib
 import json
@@ -14,6 +15,8 @@ import numpy as np
 import pandas as pd
 import yaml
 from samples import OFFLINE
+
+from agglearn import nursery
 
 ROOT = Path(__file__).resolve().parents[2]
 COPIED = (
@@ -67,6 +70,7 @@ class Project:
         command = [sys.executable, "-m", "snakemake", "--cores", "2", *arguments, "--configfile", str(path)]
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("NUMBA", "AGGLEARN", "PIP_"))} | OFFLINE
         environment["PYTHONPATH"] = str(self.folder / "src")  # Snakemake loads our logger before it reads the Snakefile
+        environment[nursery.ADDRESS] = shared_nursery(self.folder / "src")
         environment |= self.environ
         return subprocess.Popen(
             command,
@@ -99,6 +103,22 @@ class Project:
         text = path.read_text()
         assert text.count(old) >= 1, f"{file} has no {old!r}"
         path.write_text(text.replace(old, new, 1))
+
+
+@functools.cache
+def shared_nursery(source: Path) -> str:
+    """Address of a nursery that imports the package from `source` and serves all runs of this process."""
+    code = "import os, sys; from agglearn import nursery as n; n.start(); print(os.environ[n.ADDRESS], flush=True); sys.stdin.read()"
+    environment = {k: v for k, v in os.environ.items() if k != nursery.ADDRESS} | {"PYTHONPATH": str(source)}
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd="/", env=environment
+    )
+    shared.append(process)  # it ends as its standard input does, with this process
+    return process.stdout.readline().strip()
+
+
+shared = []
+OWN_NURSERY = {nursery.ADDRESS: ""}  # what a project's `environ` holds to start one of its own
 
 
 class Outcome:

@@ -2,7 +2,7 @@
 
 import pandas as pd
 import pytest
-from project import ROOT, Project
+from project import OWN_NURSERY, ROOT, Project
 
 from agglearn.config import read_mapping
 
@@ -11,6 +11,7 @@ pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 
 def test_table_4_on_adult(places):
     made = Project(*places)
+    made.environ |= OWN_NURSERY
     made.overlay = read_mapping(ROOT / "config/quick.yaml") | {"mirrors": [str(ROOT.parent / "shared/data")]}
     made.overlay["experiments"]["maxent_table4"]["datasets"] = {"bank": None}
     outcome = made.run("maxent_table4", "--logger", "agglearn")

@@ -6,7 +6,7 @@ import signal
 import time
 
 import pytest
-from project import CHAIN, REGIONS, SPIKE_DATA, Project
+from project import CHAIN, OWN_NURSERY, REGIONS, SPIKE_DATA, Project
 
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 OUTPUT = ("--logger", "agglearn")
@@ -18,6 +18,7 @@ def small(places):
     made.overlay["datasets"] |= copy.deepcopy(SPIKE_DATA)
     made.overlay["experiments"] |= copy.deepcopy({"spike_chain": CHAIN, "spike_regions": REGIONS})
     made.overlay["run"] = ["spike_chain", "spike_regions"]
+    made.environ |= OWN_NURSERY
     return made
 
 
