@@ -15,10 +15,10 @@ from markupsafe import Markup
 
 from agglearn import __version__, products
 from agglearn.plan import Plan
-from agglearn.reporting.claims import VERDICTS
 from agglearn.reporting.inventory import inventory
 from agglearn.reporting.layout import measure_name, statement
 from agglearn.reporting.outcome import lines
+from agglearn.reporting.predicates import VERDICTS
 from agglearn.reporting.references import citations
 from agglearn.running import commit
 from agglearn.text import bytes_text

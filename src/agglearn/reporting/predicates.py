@@ -1,0 +1,104 @@
+"""Predicates of claims, and the verdict on one case: the numbers that it is about, where it is true, what is said of it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from agglearn.evaluation.verdicts import ALPHA, Region
+from agglearn.reporting import samples
+from agglearn.reporting.samples import Sample
+
+HOLDS, FAILS, UNDECIDED, NOT_JUDGED, FAILED = "holds", "fails", "undecided", "not judged", "failed"
+TOO_FEW = "undecided at this scale"
+VERDICTS = (HOLDS, FAILS, UNDECIDED, TOO_FEW, NOT_JUDGED, FAILED)
+MIN_PAIRS = 3
+
+
+@dataclass(frozen=True)
+class Predicate:
+    """The numbers that a claim is about, and the region where it is true.
+
+    Attributes
+    ----------
+    sample : the numbers, from a claim and the rows. region : from a claim.
+    name : of these numbers. text : writes one of them.
+    """
+
+    sample: Callable[[dict, pd.DataFrame], Sample]
+    region: Callable[[dict], Region]
+    name: str
+    text: Callable[[float], str]
+
+
+def _slack(claim: dict) -> float:
+    return claim.get("tolerance", 0.0) - claim.get("margin", 0.0)
+
+
+def _ratio(log_ratio: float) -> str:
+    return f"{np.exp(log_ratio):.3g}"
+
+
+SIGNED, PLAIN = "{:+.4g}".format, "{:.4g}".format
+
+PREDICATES: dict[str, Predicate] = {
+    "less": Predicate(samples.differences, lambda c: Region(high=_slack(c), strict=True), "difference", SIGNED),
+    "greater": Predicate(samples.differences, lambda c: Region(low=-_slack(c), strict=True), "difference", SIGNED),
+    "within": Predicate(samples.differences, lambda c: Region(-c["tolerance"], c["tolerance"]), "difference", SIGNED),
+    "at_least": Predicate(samples.values, lambda c: Region(low=c["bound"]), "mean", PLAIN),
+    "at_most": Predicate(samples.values, lambda c: Region(high=c["bound"]), "mean", PLAIN),
+    "ratio_at_least": Predicate(samples.log_ratios, lambda c: Region(low=np.log(c["bound"])), "ratio", _ratio),
+    "slope_between": Predicate(samples.slopes, lambda c: Region(*c["bound"]), "slope", PLAIN),
+    "earlier": Predicate(samples.delays, lambda c: Region(high=0.0, strict=True), "delay in steps", SIGNED),
+}
+
+
+def judge_case(claim: dict, sample: Sample) -> dict:
+    """Verdict on one case, with its detail and two P values: that the claim is false, that it is true."""
+    return _judge_every_value(claim, sample) if "deterministic" in claim else _judge_by_interval(claim, sample)
+
+
+def _judge_every_value(claim: dict, sample: Sample) -> dict:
+    predicate = PREDICATES[claim["predicate"]]
+    low, high = sample.single.min(), sample.single.max()
+    spread = f" to {predicate.text(high)}" if high > low else ""
+    detail = f"{predicate.name} {predicate.text(low)}{spread}{_bound(claim)}, {_count(len(sample.single), 'value')}, each judged by itself"
+    true = float(predicate.region(claim).contains(sample.single).all())
+    return _outcome(HOLDS if true else FAILS, (1 - true, true), detail, sample)
+
+
+def _judge_by_interval(claim: dict, sample: Sample) -> dict:
+    predicate, estimate = PREDICATES[claim["predicate"]], sample.estimate()
+    detail = f"{predicate.name} {predicate.text(estimate.value)}{_interval(predicate, estimate)}{_bound(claim)}"
+    detail += f", {_count(estimate.n, 'pair' if 'reference' in claim and sample.against is None else 'replicate')}"
+    least = claim.get("min_pairs", MIN_PAIRS)
+    if estimate.n < least:
+        return _outcome(TOO_FEW, (1.0, 1.0), f"{detail}; a verdict needs {least}", sample)
+    if not np.isfinite(estimate.error):
+        return _outcome(TOO_FEW, (1.0, 1.0), f"{detail}, all the same, so that they have no interval", sample)
+    p_false, p_true = map(float, predicate.region(claim).p_values(estimate))
+    return _outcome(
+        HOLDS if p_false <= ALPHA else FAILS if p_true <= ALPHA else UNDECIDED, (p_false, p_true), detail, sample
+    )
+
+
+def _outcome(verdict: str, p: tuple[float, float], detail: str, sample: Sample) -> dict:
+    return {"verdict": verdict, "detail": "; ".join([detail, *sample.notes]), "p_false": p[0], "p_true": p[1]}
+
+
+def _interval(predicate: Predicate, estimate) -> str:
+    low, high = estimate.interval()
+    return f" [{predicate.text(low)}, {predicate.text(high)}]" if np.isfinite(low) else ""
+
+
+def _bound(claim: dict) -> str:
+    """What a claim compares with, in words."""
+    bound = claim.get("bound")
+    if bound is not None:
+        return f" against {bound:g}" if np.isscalar(bound) else f" against {bound[0]:g} to {bound[1]:g}"
+    return "".join(f", {key} {claim[key]:g}" for key in ("tolerance", "margin") if key in claim)
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}{'s' * (n != 1)}"
