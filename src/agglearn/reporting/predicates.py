@@ -62,8 +62,9 @@ def judge_case(claim: dict, sample: Sample) -> dict:
 def _judge_every_value(claim: dict, sample: Sample) -> dict:
     predicate = PREDICATES[claim["predicate"]]
     low, high = sample.single.min(), sample.single.max()
-    spread = f" to {predicate.text(high)}" if high > low else ""
-    detail = f"{predicate.name} {predicate.text(low)}{spread}{_bound(claim)}, {_count(len(sample.single), 'value')}, each judged by itself"
+    name = "value" if predicate.name == "mean" else predicate.name
+    numbers = predicate.text(low) + (f" to {predicate.text(high)}" if high > low else "")
+    detail = f"{name} {numbers}{_bound(claim)}, {_count(len(sample.single), 'value')}, each judged by itself"
     true = float(predicate.region(claim).contains(sample.single).all())
     return _outcome(HOLDS if true else FAILS, (1 - true, true), detail, sample)
 
