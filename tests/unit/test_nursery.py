@@ -160,6 +160,12 @@ def test_a_job_runs_by_itself_where_the_nursery_ends_before_it_accepts(prepare, 
     assert not Path("records").exists()
 
 
+def test_a_nursery_that_the_environment_names_serves_this_run_too(prepare, address):
+    nursery.start()
+    assert nursery._started == []
+    assert os.environ[nursery.ADDRESS] == address
+
+
 def test_a_job_ends_with_the_process_that_waits_for_it(prepare):
     with client(prepare("sleep")) as waiting:
         pid = worker()
@@ -168,6 +174,7 @@ def test_a_job_ends_with_the_process_that_waits_for_it(prepare):
 
 
 def test_all_end_with_the_main_process(prepare, tmp_path, monkeypatch):
+    monkeypatch.delenv(nursery.ADDRESS)
     server, address = started()
     monkeypatch.setenv(nursery.ADDRESS, address)
     with client(prepare("sleep")) as waiting:

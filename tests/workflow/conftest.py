@@ -9,7 +9,7 @@ from agglearn.config import load
 # Every source and every kind of data; all experiments in their smoke sizes would take a quarter of an hour. What these
 # leave out, `tests/unit/test_smoke.py` does without a workflow.
 WAY = (
-    "maxent_table4", "maxent_figure4", "maxent_table4_attribution", "vocabulary_figure3", "collective_table1",
+    "maxent_table4", "maxent_figure4", "maxent_table4_attribution", "vocabulary_figure3", "collective_figure3",
     "labelsums_equality", "proportions_figure35",
 )  # fmt: skip
 
