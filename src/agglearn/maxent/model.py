@@ -52,7 +52,8 @@ class MaxEntClassifier(RecordClassifier):
     n_sweeps : Gibbs sweeps per iteration.
     sampler : `gibbs`; `mh` for Metropolis–Hastings within Gibbs, whose cost does not grow with a feature's modalities;
         `auto` for `mh` on features of 1,000 modalities and more. n_proposals : per feature and sweep (`mh`).
-    gradient : `rescaled` (eq. 6) or `exact` (lemma 2) gradient on θ.
+    gradient : `rescaled` (eq. 6) or `exact` (lemma 2) gradient on θ. Eq. 6 compares label sums at equal counts: where a large
+        `l2_mu` keeps d̂ away from d, its solution is not the optimum of eq. 5, to which the exact gradient leads.
     clip_ratio : whether rescaling may only shrink: the larger of d and d̂ is brought down to the smaller. Without it
         eq. 6 as printed, which amplifies noise where d̂ is small.
     preconditioner : `both` halves of observed and predicted counts, or `predicted` counts only, as printed.

@@ -54,6 +54,19 @@ def test_every_option_reaches_the_exact_optimum(tables, options, good):
     assert distance(model, tables) < 0.006
 
 
+def test_a_large_penalty_on_mu_parts_rescaling_from_the_optimum(tables, good):
+    """d̂ stays away from d, so that eq. 6 and lemma 2 have different solutions; see docs/maxent.md."""
+    penalised, exact = {**good, "l2_mu": 100.0}, Enumeration.of(tables)
+    right = np.linalg.norm(exact.optimum(100.0, 4.0)[0])
+    layout = Layout.of(tables)
+    norms = {
+        g: np.linalg.norm(MaxEntClassifier(**penalised, gradient=g).fit(tables).mu_[layout.rows, layout.columns])
+        for g in ("exact", "rescaled")
+    }
+    assert norms["exact"] == pytest.approx(right, rel=0.01)
+    assert norms["rescaled"] > 1.1 * right
+
+
 def test_a_wrong_optimum_is_noticed(tables, good):
     model = MaxEntClassifier(**good).fit(tables)
     assert distance(model, tables, l2_theta=64.0) > 0.02
