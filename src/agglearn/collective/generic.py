@@ -21,6 +21,8 @@ from agglearn.optional import require
 from agglearn.settings import Count, Positive
 
 NOBODY = 1e-12  # share of the population below which a cell is left out: such cells break the solvers
+IPOPT_SHARE = 1e-2  # of the relative gap that is asked for: the tolerance that IPOPT needs for it
+CLARABEL_SHARE, CLARABEL_LEAST = 1e-6, 1e-10  # the same for Clarabel, and the smallest that it reaches
 UNIT = 1000.0  # entries that a node table adds up to inside Clarabel; with shares of one it breaks on more problems
 
 
@@ -94,6 +96,8 @@ def infer_cvxpy(
 ):
     """Clarabel, an interior point method on exponential cones, through CVXPY.
 
+    tol : relative gap of eq. 2.7, as for the other methods. Clarabel's own tolerance is a millionth of it, which its
+        results need, and 1e-10 at least, which it can still reach: large problems end at a gap of about 1e-5.
     time_limit : seconds after which the solver stops.
 
     Raises
@@ -123,8 +127,9 @@ def infer_cvxpy(
     asked = cp.Problem(cp.Minimize(total / problem.M), conditions)
     try:
         with warnings.catch_warnings(action="ignore"):  # the status below says what they say
+            own = max(CLARABEL_SHARE * tol, CLARABEL_LEAST)
             asked.solve(
-                solver=cp.CLARABEL, tol_gap_rel=tol, tol_gap_abs=tol, tol_feas=tol, canon_backend="SCIPY", **options
+                solver=cp.CLARABEL, tol_gap_rel=own, tol_gap_abs=own, tol_feas=own, canon_backend="SCIPY", **options
             )
     except cp.error.SolverError:
         raise AgglearnError("generic-cvxpy: Clarabel failed on this problem") from None
@@ -135,7 +140,7 @@ def infer_cvxpy(
             raise AgglearnError(f"generic-cvxpy: Clarabel ended with {asked.status}")
         late = time_limit is not None and asked.solver_stats.solve_time >= time_limit
         raise _stopped(time_limit if late else None, asked.solver_stats.num_iters)
-    return _result(problem, at, x.value / UNIT, asked.solver_stats.num_iters)
+    return _result(problem, at, x.value / UNIT, asked.solver_stats.num_iters, tol)
 
 
 def infer_ipopt(
@@ -150,6 +155,7 @@ def infer_ipopt(
 ):
     """IPOPT, a primal-dual interior point method, with exact derivatives from CasADi.
 
+    tol : relative gap of eq. 2.7, as for the other methods; IPOPT's own tolerance is a hundredth of it, which its results need.
     time_limit : seconds after which the solver stops. max_iter : iterations after which it stops.
 
     Raises
@@ -179,7 +185,7 @@ def infer_ipopt(
             raise NotAvailable("generic-ipopt: Laplace noise has no derivative; use generic-cvxpy or dual-newton")
     limit = {} if time_limit is None else {"max_wall_time": float(time_limit)}
     options = {
-        "ipopt": {"print_level": 0, "sb": "yes", "tol": tol, "max_iter": max_iter, **limit}, "print_time": False,
+        "ipopt": {"print_level": 0, "sb": "yes", "tol": IPOPT_SHARE * tol, "max_iter": max_iter, **limit}, "print_time": False,
     }  # fmt: skip
     start = np.concatenate([problem.start.pairs()[tuple(at.at.T)], problem.start.marginals.reshape(-1)[at.node]])
     with _quiet():
@@ -194,7 +200,7 @@ def infer_ipopt(
         if not said["return_status"].startswith("Maximum_"):
             raise AgglearnError(f"generic-ipopt: IPOPT ended with {said['return_status']}")
         raise _stopped(time_limit if "Time" in said["return_status"] else None, said["iter_count"])
-    return _result(problem, at, np.asarray(found["x"]).ravel()[: len(at.at)], said["iter_count"])
+    return _result(problem, at, np.asarray(found["x"]).ravel()[: len(at.at)], said["iter_count"], tol)
 
 
 def _casadi(ca, matrix: sparse.csr_matrix):
@@ -205,12 +211,15 @@ def _stopped(seconds: float | None, iterations: int) -> Stopped:
     return Stopped(f"> {iterations} iterations" if seconds is None else f"> {seconds:g} s")
 
 
-def _result(problem: Problem, at: Layout, x: np.ndarray, iterations):
+def _result(problem: Problem, at: Layout, x: np.ndarray, iterations: int, tol: float) -> Inference:
+    """Tables, with the gap that the gradient at them proves where the noise has one."""
     edges = at.tables(problem, problem.M * np.maximum(x, 0))
     nodes = problem.model.node_tables_of(edges)
-    objective = problem.objective_of(edges, nodes)
-    finite = bool(np.isfinite(objective))
-    return Inference(edges, nodes, objective, converged=finite, details={"iterations": iterations})
+    objective, gap = problem.objective_of(edges, nodes), np.nan
+    if problem.smooth:
+        gap = objective + problem.at(problem.gradient(problem.collect_tables(edges, nodes))).dual_value
+    small = gap <= tol * max(1.0, abs(objective)) if problem.smooth else np.isfinite(objective)
+    return Inference(edges, nodes, objective, [], gap, bool(small), {"iterations": iterations})
 
 
 @contextlib.contextmanager

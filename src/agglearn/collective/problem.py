@@ -233,15 +233,24 @@ class Problem:
         edges = [self.M * t for t in self.model.split_edges(beliefs.pairs())]
         return edges, [self.M * t for t in self.model.split_nodes(beliefs.marginals)]
 
-    def objective_of(self, edge_tables, node_tables=None) -> float:
-        """F of any tables (eq. 2.7), all of log p(y | z) included; node tables default to what the edges imply."""
-        nodes = self.model.node_tables_of(edge_tables) if node_tables is None else node_tables
+    def _flat(self, edge_tables, node_tables) -> np.ndarray:
+        """Node cells, and after them edge cells."""
         flat = np.zeros(self.n_cells + self.model.n_nodes * self.model.size**2)
         padded = np.zeros(self.base.shape)
-        for k, row in enumerate(nodes):
+        for k, row in enumerate(node_tables):
             padded[k, : len(row)] = row
         flat[: self.n_cells] = padded.reshape(-1)
         flat[self.n_cells :] = self.model.pad_edges(edge_tables).reshape(-1)
+        return flat
+
+    def collect_tables(self, edge_tables, node_tables) -> np.ndarray:
+        """z at the observed cells of any tables."""
+        return self._flat(edge_tables, node_tables)[self.cells]
+
+    def objective_of(self, edge_tables, node_tables=None) -> float:
+        """F of any tables (eq. 2.7), all of log p(y | z) included; node tables default to what the edges imply."""
+        nodes = self.model.node_tables_of(edge_tables) if node_tables is None else node_tables
+        flat = self._flat(edge_tables, nodes)
         with np.errstate(divide="ignore", invalid="ignore"):
             loss = sum(noise.loss(y, flat[cells]).sum() for noise, cells, y in self.observed())
         return float(loss - self.model.score(edge_tables) - self.model.bethe_entropy(edge_tables, nodes))

@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from agglearn.collective import METHODS, ChainModel, TreeModel, infer, kernels, newton
+from agglearn.collective import METHODS, ChainModel, TreeModel, generic, infer, kernels, newton
 from agglearn.collective.inference import POINT_METHODS
 from agglearn.collective.noise import noise_model
 from agglearn.collective.problem import Problem
+from agglearn.datasets import BirdMigration
 from agglearn.errors import AgglearnError, ConfigError, DataError, NotAvailable, Stopped
 from agglearn.observations import FlowCounts
 
@@ -516,6 +517,25 @@ def test_generic_solvers_agree(method, noise):
     counts = observe(model, model.sample_tables(m, rng), noise, rng, **NOISES.get(noise, {}))
     found = infer(model, counts, m, method=method)
     assert found.objective == pytest.approx(infer(model, counts, m).objective, abs=1e-4)
+
+
+@pytest.mark.parametrize(("method", "tol"), [("generic-cvxpy", 1e-4), ("generic-ipopt", 1e-6)])
+def test_a_generic_solver_is_as_good_as_asked_without_the_cells_that_nobody_is_in(method, tol):
+    """Birds on a grid with large parameters: cells' shares go from 1 down to 1e-30."""
+    drawn = BirdMigration(4, 12, 1000, (5, 10, 10, 10)).draw(0)
+    model, rng = ChainModel(list(drawn.log_potentials[0])), np.random.default_rng(0)
+    nodes = model.node_tables_of(drawn.edge_tables[0])
+    counts = FlowCounts(node_counts=rng.poisson(nodes).astype(float))
+    problem, best = Problem(model, counts, 1000), infer(model, counts, 1000, tol=1e-10)
+    found = infer(model, counts, 1000, method=method, tol=tol)
+    assert found.objective - best.objective <= tol * abs(best.objective)
+    assert found.gap >= found.objective - best.objective - 1e-6
+    assert found.converged == (found.gap <= tol * abs(found.objective))
+    kept = generic.Layout(problem).at
+    assert len(kept) < 0.6 * (problem.start.pairs() > 0).sum()
+    left_out = model.pad_edges(best.edge_tables)
+    left_out[tuple(kept.T)] = 0
+    assert left_out.sum() < 1e-6
 
 
 @pytest.mark.parametrize("method", ["generic-cvxpy", "generic-ipopt"])
