@@ -35,7 +35,8 @@ COPIED = (
 class Project:
     """Runs Snakemake as a user would, and reads what comes out."""
 
-    def __init__(self, folder: Path, cache: Path):
+    def __init__(self, folder: Path, cache: Path, shipped: bool = False):
+        """`shipped`: with the experiments and claims of the project, which take a second to read and check."""
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         self.folder, self.results = folder, folder / "results"
@@ -46,6 +47,10 @@ class Project:
                 shutil.copytree(origin, folder / name)  # with compiled modules, which hold while the times are kept
             else:
                 shutil.copy(origin, folder / name)
+        if not shipped:
+            shutil.rmtree(folder / "config/experiments")
+            (folder / "config/experiments").mkdir()
+            (folder / "config/claims.yaml").write_text("{}\n")
         self.overlay = {
             "scale": "smoke",
             "cache": str(cache),

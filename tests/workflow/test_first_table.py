@@ -10,7 +10,7 @@ pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 
 
 def test_table_4_on_adult(places):
-    made = Project(*places)
+    made = Project(*places, shipped=True)
     made.environ |= OWN_NURSERY
     made.overlay = read_mapping(ROOT / "config/quick.yaml") | {"mirrors": [str(ROOT.parent / "shared/data")]}
     made.overlay["experiments"]["maxent_table4"]["datasets"] = {"bank": None}

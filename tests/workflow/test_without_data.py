@@ -30,7 +30,7 @@ def one_method_each(folder) -> dict:
 
 
 def test_every_experiment_without_any_data(places):
-    project = Project(*places)
+    project = Project(*places, shipped=True)
     project.overlay |= {"experiments": one_method_each(project.folder), "tracking": {"uri": "none"}}
     outcome = project.run()
     assert outcome.status == 0, outcome.text[-3000:]
