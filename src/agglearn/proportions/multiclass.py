@@ -73,7 +73,7 @@ def tilted(log_p, z):
         step = np.linalg.solve(spread + damping * n * np.eye(classes), z - mean)
         found = expected_counts(log_p, tilt + step, z, other, new_mean, new_spread)
         if found < value:
-            tilt, value, damping = tilt + step, found, max(damping / 8, 1e-12)
+            tilt, value, damping = tilt + step, found, max(damping / 8, 1e-10)
             out, other, mean, new_mean, spread, new_spread = other, out, new_mean, mean, new_spread, spread
         else:
             damping *= 8

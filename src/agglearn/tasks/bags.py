@@ -66,8 +66,9 @@ class BagClassification(Task):
     * census, a hidden attribute: `hidden` (see `agglearn.tasks.census.HIDDEN`), `bag_size` persons drawn per region by
       survey weight, `columns` (`full` or `shared`), `n_test`, `components`. Tested are the same persons in all trials.
     * census, an election: `election` (year), `bag_size`, `columns`, `holdout` (share of the persons in the exit polls'
-      states that is tested), `components`, `polls` (covariate → group → [share, size] of the nation's exit poll). The
-      observation's parameter `persons: all` gives the mean of everybody in a region in the place of a sample.
+      states that is tested; drawn anew for every seed), `components`, `polls` (covariate → group → [share, size] of the
+      nation's exit poll). The observation's parameter `persons: all` gives the mean of everybody in a region in the place of
+      a sample.
 
     `gap_to_oracle` is twice the accuracy of a learner that has every label, and minus twice that of any other: its mean over
     the two is by how much the oracle is more accurate.
@@ -136,7 +137,7 @@ class BagClassification(Task):
         if kind is not Bags:
             raise ConfigError("observe: nobody's vote is known; an election gives Bags only")
         p = {"bag_size": 1000, "columns": "shared", "components": 50, "holdout": 0.04} | source.params
-        study = census.voters_study(source.data.folder, p["columns"], p["holdout"], p["components"])
+        study = census.voters_study(source.data.folder, p["columns"], p["holdout"], p["components"], seed)
         size = None if params.get("persons", "sample") == "all" else p["bag_size"]
         stream = ("bags", source.name, p["columns"], p["bag_size"], seed)
         seen = census.voter_bags(study, p["election"], size, *stream)

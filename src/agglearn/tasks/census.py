@@ -172,14 +172,14 @@ def hidden_study(folder: Path, columns: str, hidden: str, n_test: int, component
     return Study(persons, labels, test, weight, encoder)
 
 
-@functools.lru_cache(maxsize=1)
-def voters_study(folder: Path, columns: str, holdout: float, components: int) -> Study:
-    """A share of the persons of the exit polls' states set aside (section 3.5.3.1); nothing is left out."""
+@functools.lru_cache(maxsize=8)  # of one election, for every seed
+def voters_study(folder: Path, columns: str, holdout: float, components: int, *stream) -> Study:
+    """A share of the persons of the exit polls' states set aside (section 3.5.3.1); nothing is left out. `stream` names the draw."""
     persons = persons_of(folder, columns)
     here = np.ones(len(persons.region), bool)
     if persons.polls is not None:
         here = persons.regions["state"].isin(persons.polls["area"]).to_numpy()[persons.region]
-    rng = generator("voters", columns)
+    rng = generator("voters", columns, *stream)
     test = np.flatnonzero(here & (rng.random(len(here)) < holdout))
     weight = persons.weight.copy()
     weight[test] = 0

@@ -156,7 +156,7 @@ def test_votes_are_scaled_to_persons(store):
     assert everybody.X.shape == (4, 3)
     citizens = pd.read_parquet(store.folder / "regions.parquet")["citizens"]
     assert np.allclose(everybody.counts.sum(axis=1), citizens)
-    study = census.voters_study(store.folder, "shared", 0.5, 3)
+    study = census.voters_study(store.folder, "shared", 0.5, 3, 0)
     rows = np.flatnonzero(study.persons.region == 1)
     mean = np.average(study.vectors(rows), weights=study.weight[rows], axis=0)
     assert np.allclose(everybody.X[1], mean, atol=1e-4)
@@ -165,6 +165,13 @@ def test_votes_are_scaled_to_persons(store):
     p = model.predict_proba(truth.bags.X)
     share = (p[:, 2] @ truth.bags.weights) / ((p[:, 1] + p[:, 2]) @ truth.bags.weights)
     assert said.value == pytest.approx(abs(share - 500 / 900))  # Iowa is one region
+
+
+def test_other_voters_are_tested_in_every_trial(store):
+    """So that what is learned from everybody has an uncertainty too."""
+    given = {"election": 2016, "bag_size": 20, "holdout": 0.5, "components": 3, "columns": "shared"}
+    digests = [observed(store, seed=s, **given)[1].bags.digest for s in (0, 0, 1)]
+    assert digests[0] == digests[1] != digests[2]
 
 
 @pytest.mark.parametrize(
