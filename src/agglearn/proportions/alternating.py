@@ -71,7 +71,7 @@ class AlternatingMeanMapClassifier(BagClassifier):
 
     def _start(self, bags: Bags) -> np.ndarray:
         if self.start == "mean_embedding":
-            return mean_embedding(bags, self.random_state)
+            return mean_embedding(bags)
         if self.start == "mean_map":
             return mean_map(bags)(1.0, None)
         return np.zeros((1, bags.X.shape[1] + 1))

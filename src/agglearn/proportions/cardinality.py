@@ -68,10 +68,10 @@ class CardinalityClassifier(BagClassifier):
             return self._learn_other(bags)
         classes = len(self.classes_)
         if classes == 2 or self.multiclass == "exact":
-            start = mean_embedding(bags, self.random_state)
+            start = mean_embedding(bags)
             theta, self.l2_ = self._climb(bags, bags.counts.astype(np.int64), start)
         else:
-            starts = mean_embedding(bags, self.random_state, "ovr")
+            starts = mean_embedding(bags, "ovr")
             found = [self._climb(bags, positives(bags, c), starts[c : c + 1]) for c in range(classes)]
             theta, self.l2_ = np.concatenate([f[0] for f in found]), [f[1] for f in found]
         self._set(theta)
@@ -100,7 +100,7 @@ class CardinalityClassifier(BagClassifier):
 
     def _learn_other(self, bags: Bags) -> None:
         """EM with one fit of the classifier per M step, from the mean embedding's probabilities."""
-        theta = mean_embedding(bags, self.random_state)
+        theta = mean_embedding(bags)
         x, classes = bags.X, len(self.classes_)
         p = probabilities(scores(single(x), theta), classes)
         stacked, labels = np.tile(x, (classes, 1)), np.repeat(self.classes_, len(x))

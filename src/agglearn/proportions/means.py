@@ -135,9 +135,9 @@ def mean_map(bags: Bags) -> Callable:
     return lambda l2, start: problem.at(l2).fit(moments[1:], start)
 
 
-def mean_embedding(bags: Bags, random_state=None, multiclass="softmax") -> np.ndarray:
-    """θ of the mean embedding: the start of all LLP methods."""
-    found = MeanEmbeddingClassifier(multiclass=multiclass, random_state=random_state).fit(bags)
+def mean_embedding(bags: Bags, multiclass="softmax") -> np.ndarray:
+    """θ of the mean embedding with λ = 1: the start of all LLP methods."""
+    found = MeanEmbeddingClassifier(l2=1.0, multiclass=multiclass).fit(bags)
     return np.column_stack([found.coef_, found.intercept_])
 
 
