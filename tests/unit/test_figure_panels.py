@@ -18,7 +18,7 @@ def cells(*found) -> pd.DataFrame:
     rows = [
         dict.fromkeys(CELL, "{}")
         | {"dataset": "a", "method": m, "dataset_params": json.dumps(p), "measure": k, "item": i, "mean": v,
-           "low": np.nan, "high": np.nan, "reported": np.nan, "step": np.nan, "value": v}
+           "low": np.nan, "high": np.nan, "reported": np.nan, "step": np.nan, "overlap": np.nan, "value": v}
         for m, p, k, i, v in found
     ]  # fmt: skip
     return pd.DataFrame(rows)

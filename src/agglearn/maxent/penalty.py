@@ -31,6 +31,8 @@ def moment_penalty(tables: ContingencyTables) -> float:
     energy = sum(np.sum((c - rate * d) ** 2 - n) for (d, c, _), n in zip(single, of_gap, strict=True))
     trace = sum(np.sum(d - d**2 / tables.total) for d, _, _ in single)
     spread = max(_squared_norm(tables, noise, single), trace**2 / tables.encoder.offsets[-1])
+    if spread == 0:  # hashed pairs alone: no table of a single feature, nor of a pair that could be summed up
+        return max(len(tables.tables) / (2 * LEAST_VARIANCE), LEAST)
     error = np.sqrt(2 * (v**2 * spread + sum(len(d) * n**2 for (d, *_), n in zip(single, of_gap, strict=True))))
     variance = len(single) * (energy - v * trace - error) / (v**2 * spread)
     return max(float(len(tables.tables) / (2 * max(variance, LEAST_VARIANCE))), LEAST)

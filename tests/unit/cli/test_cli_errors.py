@@ -82,7 +82,7 @@ BAD = {
     "seed of a clustering": (None, [*COMPRESS, "5", "--seed", "-1"], 2, ["--seed", "'-1' is not a whole number from 0 on"]),
     "budget not a number": (None, [*COMPRESS, "nan"], 2, ["--budget", "'nan' is not a number"]),
     "budget without end": (None, [*COMPRESS, "inf"], 2, ["--budget", "'inf' is not a number"]),
-    "part of a cluster": (None, [*COMPRESS, "20.5"], 2, ["budget: 20.5 is not allowed; it must be a whole number"]),
+    "part of a cluster": (None, [*COMPRESS, "20.5"], 2, ["--budget: '20.5' is neither a whole number nor a share below 1"]),
     "count not a number": (None, [*COMPRESS, "20", "--min-count", "nan"], 2, ["--min-count", "'nan' is not a number"]),
     "no tables": (None, ["fit", "nowhere", "--out", "out"], 1, ["nowhere: no contingency tables here", "agglearn aggregate"]),
     "a file as tables": (None, ["fit", "data.csv", "--out", "out"], 1, ["data.csv: no contingency tables here"]),
