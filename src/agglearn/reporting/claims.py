@@ -57,6 +57,7 @@ def _absent(experiment: str) -> dict:
 
 def judge(claim: dict, rows: pd.DataFrame) -> dict:
     """Verdict on one claim from the rows of its experiment; `weak` where every case's rival is below the base rate."""
+    rows = _relevant(claim, rows)
     cases, drawn = [], []
     for label, case in _cases(claim, rows):
         try:
@@ -79,6 +80,12 @@ def judge(claim: dict, rows: pd.DataFrame) -> dict:
     if all(c["rival_below_base"] for c in with_result):
         outcome["weak"] = claim.get("weak", "the rival is below the base rate")
     return outcome
+
+
+def _relevant(claim: dict, rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of the claim's measures, and one of every run that lacks them: the rest would be searched for every case."""
+    measures = {claim[side]["measure"] for side in ("value", "reference") if side in claim}
+    return rows[rows["measure"].isin(measures) | ~rows.duplicated("run")]
 
 
 def _cases(claim: dict, rows: pd.DataFrame) -> Iterator[tuple[str, dict]]:
