@@ -23,7 +23,7 @@ def lbfgs(
 
     Parameters
     ----------
-    objective : x ↦ (value, gradient). start : (n,). scale : (n,) positive, of the order of the Hessian's diagonal.
+    objective : x ↦ (value, gradient); where the value is infinite, any gradient. start : (n,). scale : (n,) positive, of the order of the Hessian's diagonal.
     max_iter : iterations. memory : pairs of steps and gradient changes kept.
     gtol, ftol : stop at this largest entry of the gradient, or this relative fall of the value.
     shortest : step below which a line search gives up. on_step : called with every point that is taken after the start.

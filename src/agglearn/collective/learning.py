@@ -148,7 +148,10 @@ def fit_lbfgs(
         nonlocal latest
         if at is theta:
             return first, slope
-        latest, value, gradient, _ = evaluate(at)
+        try:
+            latest, value, gradient, _ = evaluate(at)
+        except DataError:  # too long a step: a cell that was counted has no probability left, so J is infinite
+            return np.inf, None
         return value, gradient
 
     def take(at):

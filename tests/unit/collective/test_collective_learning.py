@@ -22,6 +22,7 @@ from agglearn.collective import (
     fit_lbfgs,
     infer,
     kernels,
+    learning,
 )
 from agglearn.collective.migration import centres, migration_features
 from agglearn.datasets import BirdMigration, HumanMobility
@@ -189,6 +190,23 @@ def test_a_network_is_learned_by_the_estimators_from_its_mask():
         HomogeneousPotentials(3, 5, allowed=np.ones((3, 3)))
     with pytest.raises(DataError, match="allowed: no step leaves state 1"):
         LogLinearTransitions([np.zeros((2, 2, 2, 1))], np.zeros(2), np.array([[True, True], [False, False]]))
+
+
+def test_a_step_to_where_the_counts_are_impossible_is_shortened(monkeypatch):
+    observation, _ = birds()
+    asked, honest = [], learning._Steps.infer
+
+    def infer(self, theta):
+        asked.append(np.array(theta))
+        if len(asked) == 2:  # the first trial of the line search
+            raise DataError("node 0, state 0: counted, but potentials of zero let nobody be there")
+        return honest(self, theta)
+
+    monkeypatch.setattr(learning._Steps, "infer", infer)
+    found = MigrationEM(n_iter=3).fit(observation)
+    assert np.allclose(asked[2] - asked[0], (asked[1] - asked[0]) / 2)
+    assert np.isfinite(found.theta_).all()
+    assert len(asked) > 3
 
 
 def test_lbfgs_refuses_methods_that_do_not_minimise_its_objective():
