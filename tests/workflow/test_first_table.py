@@ -1,5 +1,7 @@
 """`make quick` on real records of Adult: the first row of Table 4."""
 
+import re
+
 import pandas as pd
 import pytest
 from project import OWN_NURSERY, ROOT, Project
@@ -23,4 +25,4 @@ def test_table_4_on_adult(places):
     nllh = table.query("method == 'maxent' and measure == 'nllh'").squeeze()
     assert 0.41 < nllh["mean"] < 0.43
     assert nllh["reported"] == 0.416
-    assert "Maximum entropy / NLLH" in outcome.text
+    assert re.search(r"^Maximum entropy +0.42", outcome.text, re.M)

@@ -18,7 +18,7 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 from agglearn.errors import described
 from agglearn.evaluation.intervals import mean_interval
 from agglearn.reporting import summary
-from agglearn.reporting.layout import SYMBOLS, measure_name, plain
+from agglearn.reporting.numbers import SYMBOLS, measure_name, plain
 
 STYLE = {
     "svg.hashsalt": "agglearn", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False,

@@ -148,12 +148,21 @@ def at_end(results, folder, show: Iterable[str] = (), logs: Iterable = ()) -> No
 def as_text(markdown: str) -> str:
     """A Markdown table as text with aligned columns; what stands before and after the rows is left out, but for the title."""
     title, *rest = markdown.splitlines()
-    rows = [[cell.strip() for cell in row.strip("|").split(" | ")] for row in rest if row.startswith("|")]
+    rows = [[cell.strip().replace("**", "") for cell in row[1:-1].split(" | ")] for row in rest if row.startswith("|")]
     head, *body = [row for row in rows if not row[0].startswith("---")]
-    head = [textwrap.shorten(cell.partition(" (")[0], 18, placeholder=" …") for cell in head]
-    widths = [max(map(len, column)) for column in zip(head, *body, strict=True)]
-    aligned = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in (head, *body)]
+    above, below = zip(*map(_two_lines, head), strict=True)
+    repeated = [text if i == 0 or text != above[i - 1] else "" for i, text in enumerate(above)]
+    table = [row for row in (repeated, list(below), *body) if any(row)]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    aligned = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in table]
     return "\n".join([title.strip("*"), *aligned])
+
+
+def _two_lines(head: str) -> tuple[str, str]:
+    """A column's heading as its setting, shortened, and its measure."""
+    setting, comma, measure = head.rpartition(", ")
+    setting = setting if comma else head
+    return textwrap.shorten(setting.partition(" (")[0], 20, placeholder=" …"), measure if comma else ""
 
 
 def again(results) -> list[str]:

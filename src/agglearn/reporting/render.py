@@ -8,9 +8,10 @@ import pandas as pd
 from agglearn import products
 from agglearn.errors import described
 from agglearn.plan import Plan
-from agglearn.reporting import figures, layout, summary
+from agglearn.reporting import figures, layout, summary, writers
+from agglearn.reporting.numbers import measure_name
 
-WRITERS = {"md": layout.markdown, "tex": layout.latex, "html": layout.html}
+WRITERS = {"md": writers.markdown, "tex": writers.latex, "html": writers.html}
 
 
 def render(plan: Plan, name: str, paths, results) -> None:
@@ -63,7 +64,7 @@ def _agreement(experiment: dict, table: pd.DataFrame) -> list[str]:
     if not sum(counts.values()):
         return [f"They are not compared: {reason}."] if not margins else []
     said = ", ".join(f"{n} {what}" for what, n in counts.items() if n)
-    sizes = ", ".join(f"{m:g} ({layout.measure_name(name)})" for name, m in margins.items())
+    sizes = ", ".join(f"{m:g} ({measure_name(name)})" for name, m in margins.items())
     chance = summary.missed_by_chance(table, experiment)
     return [
         f"Of {sum(counts.values())} printed numbers {said}. Margins: {sizes}; {reason}.",

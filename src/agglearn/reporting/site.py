@@ -16,7 +16,8 @@ from markupsafe import Markup
 from agglearn import __version__, products
 from agglearn.plan import Plan
 from agglearn.reporting.inventory import inventory
-from agglearn.reporting.layout import measure_name, statement
+from agglearn.reporting.layout import statement
+from agglearn.reporting.numbers import measure_name
 from agglearn.reporting.outcome import lines
 from agglearn.reporting.predicates import VERDICTS
 from agglearn.reporting.references import citations

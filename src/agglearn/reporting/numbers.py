@@ -1,0 +1,105 @@
+"""Numbers, units, measures and parameters as people write them."""
+
+import json
+import math
+
+import numpy as np
+
+ABBREVIATIONS = {
+    "nllh": "NLLH", "auc": "AUC", "rmse": "RMSE", "mse": "MSE", "nmse": "MSE / variance", "mae": "MAE", "l2": "L2", "map": "MAP",
+    "gibbs": "Gibbs", "seconds": "time", "elapsed": "time",
+}  # fmt: skip
+SYMBOLS = {
+    "l2_mu": "λμ", "l2_theta": "λθ", "l2": "λ", "theta": "θ", "epsilon": "ε", "delta": "δ", "population": "M", "scale": "b",
+    "n_chains": "chains", "n_bags": "bags", "noise_share": "noise / total",
+}  # fmt: skip
+LOWER = {
+    "error",
+    "rmse",
+    "mse",
+    "nmse",
+    "mae",
+    "loss",
+    "gap",
+    "seconds",
+    "brier",
+    "violation",
+}  # words of a measure's name
+HIGHER = {"nllh", "auc", "accuracy", "information", "predictive", "correlation"}
+UNITS = {  # name, size, and the least number of them that is written
+    "s": [("µs", 1e-6, 1), ("ms", 1e-3, 1), ("s", 1.0, 1), ("min", 60.0, 2), ("h", 3600.0, 2)],
+    "B": [("B", 1.0, 1), ("kB", 1e3, 1), ("MB", 1e6, 1), ("GB", 1e9, 1)],
+}
+SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+SMALL, LARGE = 1e-3, 1e6  # from here on numbers are written as powers of ten
+
+
+def plain(value) -> str:
+    """A parameter's value as people write it. A mapping may come as the JSON text that `summary.field` makes of it."""
+    if isinstance(value, str) and value[:1] in ("{", "["):
+        value = json.loads(value)
+    if isinstance(value, dict):
+        return ", ".join(f"{k} {plain(v)}" for k, v in value.items())
+    if isinstance(value, list):
+        return f"({', '.join(map(plain, value))})"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def parameter_name(key: str) -> str:
+    """The symbol of a parameter, or its name in words."""
+    return SYMBOLS.get(key, key.replace("_", " "))
+
+
+def measure_name(name: str) -> str:
+    """A measure as people write it."""
+    return " ".join(ABBREVIATIONS.get(w, w) for w in name.split("_")) if isinstance(name, str) else ""
+
+
+def direction(measure: str) -> str | None:
+    """Whether `higher` or `lower` values of a measure are better. Of what is neither, such as a chosen parameter, None."""
+    words = set(measure.partition("_minus_")[0].split("_"))
+    return "lower" if words & LOWER else "higher" if words & HIGHER else None
+
+
+def fitting_unit(unit: str, means) -> tuple[str, float]:
+    """The unit in which most of some means are short numbers, and its size in `unit`."""
+    positive = [m for m in means if np.isfinite(m) and m > 0]
+    choices = UNITS.get(unit, [(unit, 1.0, 1)])
+    if not positive or unit not in UNITS:
+        return (unit if isinstance(unit, str) else ""), 1.0
+    middle = math.exp(np.mean(np.log(positive)))
+    name, size, _ = next((c for c in reversed(choices) if middle >= c[1] * c[2]), choices[0])
+    return name, size
+
+
+def number(mean: float, low: float = math.nan, high: float = math.nan) -> str:
+    """Mean ± half the interval, with two digits of the half; without an interval three significant digits."""
+    half = (high - low) / 2
+    if not np.isfinite(half) or half <= 1e-12 * abs(mean):
+        return _alone(mean)
+    power = _power(max(abs(mean), half))
+    mean, half = mean / 10.0**power, half / 10.0**power
+    decimals = max(0, 1 - math.floor(math.log10(half)))
+    text = f"{_signed(mean, decimals)} ± {half:,.{decimals}f}"
+    return f"({text}) × 10{str(power).translate(SUPERSCRIPTS)}" if power else text
+
+
+def _alone(x: float) -> str:
+    if x == 0:
+        return "0"
+    power = _power(abs(x))
+    x /= 10.0**power
+    text = _signed(x, max(0, 2 - math.floor(math.log10(abs(x)))))
+    text = text.rstrip("0").rstrip(".") if "." in text else text
+    return f"{text} × 10{str(power).translate(SUPERSCRIPTS)}" if power else text
+
+
+def _power(size: float) -> int:
+    """The power of ten that is taken out of a number; 0 for one of usual size."""
+    return 0 if SMALL <= size < LARGE else math.floor(math.log10(size))
+
+
+def _signed(x: float, decimals: int) -> str:
+    """With a minus sign in place of a hyphen, and never −0."""
+    text = f"{x:,.{decimals}f}"
+    return text.replace("-", "−") if float(text.replace(",", "")) else text.replace("-", "")

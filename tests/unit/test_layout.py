@@ -1,0 +1,231 @@
+"""Tables as people read them: numbers, rows and columns, marks of the best, and the three formats."""
+
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from agglearn.reporting import figures, layout, writers
+from agglearn.reporting.numbers import direction, fitting_unit, measure_name, number, plain
+from agglearn.reporting.summary import COLUMNS, summarise
+from agglearn.running import COLUMNS as MEASURED
+
+EXPERIMENT = {
+    "title": "T & U_1",
+    "datasets": {"a": {}, "b": {}},
+    "methods": {"ours": {"name": "Ours"}, "base": {}},
+    "measures": ["nllh"],
+    "reported": [],
+}
+
+
+def summary(cells: list[dict]) -> pd.DataFrame:
+    """A summary with these cells; what a cell does not name is that of `ours` on `a` with mean 0.5 and no interval."""
+    usual = dict.fromkeys(COLUMNS) | {
+        "dataset": "a", "dataset_params": "{}", "observation": "tables", "observation_params": "{}", "method": "ours",
+        "params": "{}", "measure": "nllh", "n": 3, "mean": 0.5, "low": np.nan, "high": np.nan, "reported": np.nan, "status": "ok",
+    }  # fmt: skip
+    return pd.DataFrame([usual | cell for cell in cells])
+
+
+def around(mean: float, half: float) -> dict:
+    return {"mean": mean, "low": mean - half, "high": mean + half}
+
+
+@pytest.mark.parametrize(
+    ("mean", "half", "text"),
+    [
+        (0.42515, 0.000123, "0.42515 ± 0.00012"),
+        (0.4212, 0.0996, "0.421 ± 0.100"),
+        (-0.99, 0.12, "−0.99 ± 0.12"),
+        (12.3, 4.56, "12.3 ± 4.6"),
+        (1234.5, 210.4, "1,234 ± 210"),
+        (0.5, 0.0, "0.5"),  # values that are all the same
+        (0.307123, np.nan, "0.307"),
+        (0.0, np.nan, "0"),
+        (-0.0001, 0.0213, "0.000 ± 0.021"),
+        (3.21e-4, 1.2e-5, "(3.21 ± 0.12) × 10⁻⁴"),
+        (7.1e-9, np.nan, "7.1 × 10⁻⁹"),
+        (33263.0, np.nan, "33,263"),
+        (1.6e7, np.nan, "1.6 × 10⁷"),
+    ],
+)
+def test_numbers_have_two_digits_of_their_half_interval(mean, half, text):
+    assert number(mean, mean - half, mean + half) == text
+
+
+@pytest.mark.parametrize(
+    ("unit", "means", "chosen"),
+    [
+        ("s", [0.0012, 0.9], ("ms", 1e-3)),
+        ("s", [2.0, 30.0], ("s", 1.0)),
+        ("s", [100.0, 130.0], ("s", 1.0)),
+        ("s", [400.0], ("min", 60.0)),
+        ("s", [2e-5, np.nan, 0.0], ("µs", 1e-6)),
+        ("s", [], ("s", 1.0)),
+        ("B", [3e6], ("MB", 1e6)),
+        ("persons", [3e6], ("persons", 1.0)),
+        (None, [1.0], ("", 1.0)),
+    ],
+)
+def test_a_measure_is_written_in_a_unit_that_fits(unit, means, chosen):
+    assert fitting_unit(unit, means) == chosen
+
+
+def test_names():
+    assert measure_name("nllh_best_on_test") == "NLLH best on test"
+    assert [direction(m) for m in ("nllh", "log_loss", "information_loss", "seconds", "nllh_minus_base", "tuned")] == [
+        "higher", "lower", "lower", "lower", "higher", None,
+    ]  # fmt: skip
+    assert plain([0.5, 1]) == "(0.5, 1)"
+    assert plain('{"x": 3, "y": [1, 2]}') == "x 3, y (1, 2)"
+
+
+def test_methods_are_rows_and_measures_stand_side_by_side():
+    table = summary(
+        [{}, {"dataset": "b"}, {"measure": "seconds", "unit": "s", "mean": 0.004}, {"method": "base", "mean": 0.4}]
+    )
+    e = EXPERIMENT | {"table": {"rows": ["method"], "columns": ["dataset"], "measure": ["nllh", "seconds"]}}
+    grid = layout.grid(table, e, {"a": "A", "b": "B"})
+    assert grid.rows == [("Ours",), ("base",)]
+    assert grid.heads == [("A", "NLLH"), ("A", "time (ms)"), ("B", "NLLH")]
+    assert {place: cell.value for place, cell in grid.cells.items()} == {
+        (0, 0): "0.5",
+        (0, 1): "4",
+        (0, 2): "0.5",
+        (1, 0): "0.4",
+    }
+    [header, line, *_] = re.findall(r"<tr>.*?</tr>", writers.html(grid, "T", ""))
+    assert re.findall(r"colspan=(\d)>(.*?)<", header) == [("2", "A"), ("1", "B")]
+    assert re.findall(r"<th scope=\"col\" colspan=1>(.*?)<", line) == ["NLLH", "time (ms)", "NLLH"]
+
+
+def test_parameters_that_differ_become_headers():
+    table = summary([{"params": '{"l2": 1.0}'}, {"params": '{"l2": 4.0}', "mean": 0.6}])
+    grid = layout.grid(table, EXPERIMENT, {"a": "A"})
+    assert (grid.stubs, grid.rows) == (["", "λ"], [("Ours", "1"), ("Ours", "4")])
+    assert re.findall(r"<th scope=\"row.*?</th>", writers.html(grid, "T", "")) == [
+        '<th scope="rowgroup" rowspan=2>Ours</th>',
+        '<th scope="row" rowspan=1>1</th>',
+        '<th scope="row" rowspan=1>4</th>',
+    ]
+    wide = EXPERIMENT | {"table": {"rows": ["dataset"], "columns": ["params.l2"], "measure": "nllh"}}
+    assert layout.grid(table, wide, {}).heads == [("λ = 1",), ("λ = 4",)]
+
+
+def test_headers_say_what_there_is_and_mappings_are_spelt_out():
+    table = summary(
+        [
+            {"observation_params": '{"hashed": {"x": 3, "y": 4}}'},
+            {"observation_params": '{"buckets": 2}', "method": "base", "mean": 0.6},
+        ]
+    )
+    rows = [f"observation_params.{p}" for p in ("buckets", "hashed")]
+    e = EXPERIMENT | {"table": {"rows": rows, "columns": ["method"], "measure": "nllh"}}
+    assert layout.grid(table, e, {}).rows == [("2", ""), ("", "x 3, y 4")]
+    series = figures._series(table, ["method", "observation_params.buckets", "observation_params.hashed"], e)
+    assert series.tolist() == ["Ours, hashed x 3, y 4", "base, buckets 2"]
+
+
+@pytest.mark.parametrize(
+    ("measure", "ours", "base", "best"),
+    [
+        ("nllh", around(0.5, 0.01), around(0.4, 0.01), ["Ours"]),
+        ("log_loss", around(0.5, 0.01), around(0.4, 0.01), ["base"]),
+        ("nllh", around(0.5, 0.06), around(0.42, 0.06), []),  # the intervals tell nobody from the best
+        ("tuned", around(0.5, 0.01), around(0.4, 0.01), []),  # neither side is better
+    ],
+)
+def test_the_best_is_bold_and_what_is_not_told_from_it(measure, ours, base, best):
+    cells = [{"measure": measure, **ours}, {"measure": measure, "method": "base", **base}]
+    far = {"measure": measure, "dataset": "b", **around(9.0, 0.1)}  # another data set, which is compared with nothing
+    e = EXPERIMENT | {"table": {"rows": ["method"], "columns": ["dataset"], "measure": measure}}
+    grid = layout.grid(summary([*cells, far]), e, {})
+    assert [grid.rows[i][0] for (i, _), cell in grid.cells.items() if cell.best] == best
+    assert ("Bold:" in writers.markdown(grid, "T", "")) == bool(best)
+    assert writers.html(grid, "T", "").count("<strong>") == len(best)
+    assert writers.latex(grid, "T", "").count(r"\textbf{") == len(best)
+
+
+def test_two_of_three_may_be_the_best():
+    cells = [around(0.5, 0.01), {"method": "base", **around(0.495, 0.01)}, {"params": '{"l2": 1}', **around(0.3, 0.01)}]
+    grid = layout.grid(summary(cells), EXPERIMENT, {"a": "A"})
+    assert {grid.rows[i]: cell.best for (i, _), cell in grid.cells.items()} == {
+        ("Ours", ""): True, ("base", ""): True, ("Ours", "1"): False,
+    }  # fmt: skip
+
+
+def test_the_printed_number_stands_with_its_difference():
+    e = EXPERIMENT | {
+        "reported": [
+            {"dataset": "a", "method": "ours", "measure": "nllh", "value": 0.52, "printed": "0.520", "place": "Table 1"}
+        ],
+        "agreement": {"margins": {"nllh": 0.05}, "reason": "ours"},
+    }
+    table = summary([{"reported": 0.52, "place": "Table 1", "verdict": "agrees", **around(0.5, 0.01)}])
+    grid = layout.grid(table, e, {"a": "A"})
+    assert "| Ours | 0.500 ± 0.010 (0.520, −0.020) |" in writers.markdown(grid, "T", "")
+    assert r"0.500 $\pm$ 0.010 (0.520, $-$0.020)" in writers.latex(grid, "T", "")
+    assert (
+        '<span class="reported agrees" title="agrees">0.520 <span class=difference>−0.020</span></span>'
+        in writers.html(grid, "T", "")
+    )
+
+
+def test_text_is_escaped():
+    table = summary([{"status": "failed", "reason": "x < y & 50 % of z_1", "mean": np.nan}])
+    grid = layout.grid(table, EXPERIMENT, {"a": "<A>"})
+    html, tex = writers.html(grid, "T & U_1", ""), writers.latex(grid, "T & U_1", "")
+    assert "&lt;A&gt;" in html
+    assert "x &lt; y &amp; 50 %" in html
+    assert r"x < y \& 50 \% of z\_1" in tex
+    assert r"T \& U\_1" in tex
+    assert not re.search(r"(?<!\\)[%_#]", tex.replace(r"\begin{tabular}", ""))
+
+
+def test_tex_has_no_letter_that_it_cannot_set():
+    symbols = "λθ λμ θ ε δ σ µs −1 ± 2 × 10⁻⁴ ≥ ≤ → …"
+    assert writers._tex(symbols).isascii()
+    assert writers._tex("λθ") == r"$\lambda_\theta$"
+
+
+def test_a_table_for_each_data_set():
+    table = summary([{}, {"dataset": "b", "mean": 0.6}])
+    spec = {"each": "dataset", "rows": ["method"], "columns": ["params.l2"], "none": "plain", "measure": "nllh"}
+    tables = layout.grids(table, EXPERIMENT | {"title": "T", "table": spec}, {"a": "A", "b": "B"})
+    assert [(title, grid.heads, [c.value for c in grid.cells.values()]) for title, grid in tables] == [
+        ("T: A", [("plain",)], ["0.5"]),
+        ("T: B", [("plain",)], ["0.6"]),
+    ]
+    [(title, _)] = layout.grids(table, EXPERIMENT | {"title": "T"}, {})
+    assert title == "T"
+
+
+def test_a_table_without_rows_is_a_sentence():
+    measured = pd.DataFrame([dict.fromkeys(MEASURED)]).astype({"step": float, "value": float, "overlap": float})
+    for spec in (
+        {"rows": ["dataset"], "columns": ["method"], "measure": "nllh"},
+        {"each": "item", "rows": ["dataset"], "columns": ["method"], "measure": "nllh"},
+    ):
+        e = EXPERIMENT | {"title": "T", "table": spec}
+        for table in (summary([{"measure": "auc"}]), summarise(measured[:0], e)):
+            [(title, grid)] = layout.grids(table, e, {})
+            for write in (writers.markdown, writers.latex, writers.html):
+                assert "No run of this table has a result." in write(grid, title, "")
+
+
+def test_columns_stay_in_the_order_of_the_configuration():
+    table = summary(
+        [
+            {"method": m, "dataset": d, "params": json.dumps({"k": k})}
+            for k in (10, 9)
+            for m in ("base", "ours")
+            for d in "ba"
+        ]
+    )
+    e = EXPERIMENT | {"table": {"rows": ["dataset"], "columns": ["method", "params.k"], "measure": "nllh"}}
+    grid = layout.grid(table, e, {"a": "A", "b": "B"})
+    assert grid.heads == [("Ours, k = 9",), ("Ours, k = 10",), ("base, k = 9",), ("base, k = 10",)]
+    assert grid.rows == [("A",), ("B",)]
