@@ -1,0 +1,42 @@
+"""No claim is false of the numbers that its own source prints."""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import yaml
+
+from agglearn.reporting.claims import judge
+from agglearn.running import COLUMNS
+
+ROOT = Path(__file__).resolve().parents[2]
+CLAIMS = yaml.safe_load((ROOT / "config/claims.yaml").read_text())
+PARAMS = ("dataset_params", "observation_params", "params")
+
+
+def printed(experiment: str) -> pd.DataFrame:
+    """The printed numbers of an experiment as measurements of one seed."""
+    entries = yaml.safe_load((ROOT / f"config/experiments/{experiment}.yaml").read_text()).get("reported") or []
+    found = [
+        dict.fromkeys(COLUMNS)
+        | {"run": f"run {k}", "seed": 0, "status": "ok", "tested": entry["dataset"]}
+        | {name: entry.get(name) for name in ("dataset", "method", "measure", "item", "value")}
+        | {name: json.dumps(entry.get(name, {})) for name in PARAMS}
+        for k, entry in enumerate(entries)
+    ]
+    rows = pd.DataFrame(found, columns=COLUMNS)
+    return rows.astype({"step": float, "value": float, "overlap": float})
+
+
+@pytest.mark.parametrize("name", [n for n, c in CLAIMS.items() if len(printed(c["experiment"]))])
+def test_no_claim_fails_on_printed_numbers(name):
+    rows = printed(CLAIMS[name]["experiment"])
+    exact = CLAIMS[name] | {"deterministic": "printed numbers have no interval", "cases": "all"}
+    outcome = judge(exact, rows)
+    assert outcome["verdict"] != "fails", outcome["detail"]
+
+
+def test_a_claim_that_the_printed_numbers_contradict_is_noticed():
+    claim = CLAIMS["maxent_near_logistic"] | {"tolerance": 0.005, "deterministic": "printed"}
+    assert judge(claim, printed("maxent_table4"))["verdict"] == "fails"
