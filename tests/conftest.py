@@ -10,6 +10,12 @@ from samples import ROOT, Project, people
 sys.path.insert(0, str(ROOT / "src"))
 
 
+def pytest_collection_modifyitems(items):
+    """Files with slow tests come first: with several workers no long file is left at the end."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
+
+
 @pytest.fixture(autouse=True)
 def no_lasting_proxies():
     """urllib keeps the proxies of its first request for the life of a process, also those that a test has set."""

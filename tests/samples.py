@@ -1,5 +1,6 @@
 """Samples that tests make: records, and a project's configuration to be edited."""
 
+import functools
 import os
 import shutil
 from pathlib import Path
@@ -33,6 +34,14 @@ methods:
 measures: [nllh, auc, seconds]
 baseline: logistic
 """
+
+
+@functools.cache
+def shipped_config() -> dict:
+    """The configuration of the project, read and checked once for all tests of a process; whoever changes it takes a copy."""
+    from agglearn.config import load
+
+    return load(ROOT)
 
 
 class Project:

@@ -21,6 +21,8 @@ from agglearn.collective.problem import Problem
 from agglearn.errors import NotAvailable
 from agglearn.observations import FlowCounts
 
+pytestmark = pytest.mark.slow
+
 RATE = 1e-6
 
 
@@ -122,15 +124,23 @@ def geweke(wrong=None, rounds=20_000):
     for _ in range(rounds):
         tables = model.sample_tables(m, rng)
         forward.append(statistics(tables, [noise.sample(n, rng) for n in model.node_tables_of(tables)]))
+
+    def counted(tables):
+        return [noise.sample(n, rng) for n in model.node_tables_of(tables)]
+
+    def problem(y):
+        return Problem(model, FlowCounts(node_counts=y, rate=0.7), m)
+
     tables, alternating = model.sample_tables(m, rng), []
-    y = [noise.sample(n, rng) for n in model.node_tables_of(tables)]
+    y = counted(tables)
+    chain = Chain(problem(counted(model.sample_tables(m, rng))), rng, tables)  # its proposals suit other counts
     for k in range(rounds):
-        chain = Chain(Problem(model, FlowCounts(node_counts=y, rate=0.7), m), rng, tables)
+        chain.evidence = gibbs.evidence(problem(y))
         if wrong:
             wrong(chain)
         chain.run(25, k)
         tables = [np.round(t) for t in chain.now()]
-        y = [noise.sample(n, rng) for n in model.node_tables_of(tables)]
+        y = counted(tables)
         alternating.append(statistics(tables, y))
     a, b = np.array(forward), np.array(alternating)
     batches = b.reshape(50, -1, b.shape[1]).mean(axis=1)  # batch means carry the autocorrelation

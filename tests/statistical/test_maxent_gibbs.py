@@ -9,6 +9,8 @@ from chi_square import N, exact_positions, p_value_of
 
 from agglearn.maxent.chains import Chains
 
+pytestmark = pytest.mark.slow
+
 
 def p_value(world, n_sweeps, sabotage=lambda chains, layout: None, sampler="gibbs") -> float:
     """Start N chains from the exact law, sweep, and test the law of where they are."""

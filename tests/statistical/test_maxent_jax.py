@@ -10,6 +10,8 @@ from agglearn.maxent import MaxEntClassifier
 from agglearn.maxent.enumeration import Enumeration
 from agglearn.maxent.jax_chains import JaxChains
 
+pytestmark = pytest.mark.slow
+
 
 def moved(world, sweeps, sampler="gibbs", sabotage=lambda chains: None) -> float:
     """p-value of where N chains are that started from the exact law."""

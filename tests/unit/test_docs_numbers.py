@@ -5,9 +5,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from samples import ROOT
+from samples import ROOT, shipped_config
 
-from agglearn import config as configuration
 from agglearn.plan import Plan
 from agglearn.reporting.pages import contradictions, references
 
@@ -65,7 +64,7 @@ def test_a_number_refers_to_one_measurement(written, text):
 
 def test_pages_refer_to_measurements_that_there_are():
     """Experiment, method, data set and measure of every reference; the last run holds the values against them."""
-    plan = Plan(configuration.load(ROOT, {"scale": "default"}))
+    plan = Plan(shipped_config() | {"scale": "default"})
     for page in sorted(Path(ROOT / "docs").glob("*.md")):
         for line, experiment, selector, number in references(page):
             where, e = f"{page.name}:{line}", plan.experiments.get(experiment)

@@ -3,13 +3,12 @@
 import re
 
 import pytest
-from samples import ROOT
+from samples import shipped_config
 
-from agglearn.config import load
 from agglearn.entries import expanded
 from agglearn.errors import ConfigError
 
-SHIPPED = load(ROOT)["datasets"]
+SHIPPED = shipped_config()["datasets"]
 STATES = 51  # with the District of Columbia
 
 

@@ -33,13 +33,31 @@ def loaded_after(statement: str) -> set[str]:
     return set(finished.stdout.split())
 
 
-@pytest.mark.parametrize("module", LIBRARY)
-def test_import_loads_no_optional_package(module):
-    loaded = loaded_after(f"import agglearn.{module}")
-    assert "agglearn" in loaded
-    assert not loaded & set(OPTIONAL)
+IN_FORKS = """
+import importlib, os, sys
+import numba, pandas, pyarrow.parquet, scipy.stats, sklearn.linear_model  # which all modules may load, once
+for module in sys.argv[1:]:
+    child = os.fork()
+    if child == 0:
+        importlib.import_module(f"agglearn.{module}")
+        print(module, *{name.partition(".")[0] for name in sys.modules}, flush=True)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0, module
+"""
 
 
+@pytest.mark.slow
+def test_imports_load_no_optional_package():
+    """Each module in a process that has imported none of the others."""
+    call = [sys.executable, "-c", IN_FORKS, *LIBRARY]
+    lines = subprocess.run(call, capture_output=True, text=True, check=True).stdout.splitlines()
+    loaded = {line.split()[0]: set(line.split()[1:]) for line in lines}
+    assert set(loaded) == set(LIBRARY)
+    assert all("agglearn" in packages for packages in loaded.values())
+    assert not {name: packages & set(OPTIONAL) for name, packages in loaded.items() if packages & set(OPTIONAL)}
+
+
+@pytest.mark.slow
 def test_commands_load_no_optional_package(tmp_path):
     """aggregate, fit, predict, compress from one end to the other; noise alone needs OpenDP."""
     (tmp_path / "data.csv").write_text("a,b,y\n" + "1,x,0\n2,y,1\n3,x,1\n" * 20)

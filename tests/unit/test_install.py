@@ -146,6 +146,7 @@ def build_editable(folder, config_settings=None, metadata_directory=None):
 """
 
 
+@pytest.mark.slow
 def test_what_was_installed_beyond_the_lock_survives_a_new_lock(tmp_path):
     (tmp_path / "wheels").mkdir()
     digest = {name: wheel(tmp_path / "wheels", name) for name in ("first", "second", "mine", "spark", "old")}

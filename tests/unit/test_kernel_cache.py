@@ -86,6 +86,7 @@ def test_every_process_uses_one_folder(copy, tmp_path):
         assert Path(first).parent == base
 
 
+@pytest.mark.slow
 def test_numba_may_be_imported_first(copy, tmp_path):
     code = "import numba, agglearn; from agglearn.maxent.updates import distance as d; print(d._cache.cache_path)"
     folder = run(copy, code, NUMBA_CACHE_DIR=str(tmp_path))

@@ -6,15 +6,16 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from samples import OFFLINE, ROOT
+from samples import OFFLINE, shipped_config
 
-from agglearn import config as configuration
 from agglearn import products, running, stages
 from agglearn.plan import SCALES, Plan
 from agglearn.reporting import inventory, outcome
 from agglearn.text import bytes_text
 
-CONFIG = configuration.load(ROOT, {"scale": "smoke", "mirrors": []})
+pytestmark = pytest.mark.slow
+
+CONFIG = shipped_config() | {"scale": "smoke", "mirrors": []}
 FETCHED = sorted(
     name
     for name, entry in CONFIG["datasets"].items()

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from samples import ROOT, people
+from samples import ROOT, people, shipped_config
 
 from agglearn import config as configuration
 from agglearn import stages
@@ -160,7 +160,7 @@ NOISE = ("epsilon", "gaussian_noise", "noise_share")
 
 def noisy_methods() -> list:
     """(experiment, method, estimator, whether it states that it ignores noise) of all that may be given noise."""
-    plan, found = Plan(configuration.load(ROOT, {"scale": "paper"})), {}
+    plan, found = Plan(shipped_config() | {"scale": "paper"}), {}
     for run in (run for name in plan.experiments for run in plan.runs(name)):
         if any(json.loads(run.observation_params).get(k) for k in NOISE) and run.experiment[:10] != "collective":
             spec = json.loads(run.spec)

@@ -2,10 +2,9 @@
 
 import pandas as pd
 import pytest
-from samples import ROOT
+from samples import shipped_config
 
 from agglearn import __version__
-from agglearn.config import load
 from agglearn.errors import DataError
 from agglearn.products import write_json
 from agglearn.reporting.inventory import kind_of
@@ -100,7 +99,7 @@ def test_a_folder_without_results_is_one_line(results, tmp_path):
 
 
 def test_every_source_and_data_set_of_the_project_can_be_cited():
-    config = load(ROOT)
+    config = shipped_config()
     sources = {e["source"] for e in config["experiments"].values()}
     assert sources <= set(config["references"]["papers"])
     for name, entry in config["datasets"].items():

@@ -3,15 +3,16 @@
 from types import SimpleNamespace
 
 import pytest
-from samples import ROOT
+from samples import shipped_config
 
-from agglearn import config as configuration
 from agglearn import products, stages
 from agglearn.plan import Plan
 from agglearn.registry import resolve
 from agglearn.running import one_run
 
-CONFIG = configuration.load(ROOT, {"scale": "smoke"})
+pytestmark = pytest.mark.slow
+
+CONFIG = shipped_config() | {"scale": "smoke"}
 PLAN = Plan(CONFIG)
 
 

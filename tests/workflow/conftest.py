@@ -25,7 +25,7 @@ def places(tmp_path_factory):
 @pytest.fixture(scope="module")
 def project(places):
     """A project with small data in the formats of Adult and Bank, and the two spikes."""
-    made = Project(*places, shipped=True)
+    made = Project(*places, shipped=WAY)
     made.write_data("adult", "adult", "adult.data", adult_like(500, 1, test=False))
     made.write_data("adult", "adult", "adult.test", adult_like(250, 2, test=True))
     made.write_data("bank", "bank_marketing", "bank-additional-full.csv", bank_like(600, 3))

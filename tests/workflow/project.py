@@ -5,20 +5,24 @@ import gzip
 import hashlib
 import json
 import os
+import select
 import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Collection
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import yaml
+from numba.core.caching import UserProvidedCacheLocator
 from samples import OFFLINE
 
-from agglearn import nursery
+from agglearn import kernel_cache, nursery
 
 ROOT = Path(__file__).resolve().parents[2]
+SHIPPED = tuple(p.stem for p in (ROOT / "config/experiments").glob("*.yaml"))
 COPIED = (
     "Snakefile",
     "config",
@@ -35,8 +39,8 @@ COPIED = (
 class Project:
     """Runs Snakemake as a user would, and reads what comes out."""
 
-    def __init__(self, folder: Path, cache: Path, shipped: bool = False):
-        """`shipped`: with the experiments and claims of the project, which take a second to read and check."""
+    def __init__(self, folder: Path, cache: Path, shipped: Collection[str] = ()):
+        """`shipped`: names of the project's experiments that come with it, and their claims; to read and check all takes seconds."""
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         self.folder, self.results = folder, folder / "results"
@@ -44,13 +48,12 @@ class Project:
         for name in COPIED:
             origin = ROOT / name
             if origin.is_dir():
-                shutil.copytree(origin, folder / name)  # with compiled modules, which hold while the times are kept
+                # with compiled modules, which hold while the times are kept, but without compiled kernels
+                shutil.copytree(origin, folder / name, ignore=shutil.ignore_patterns("agglearn-*"))
             else:
                 shutil.copy(origin, folder / name)
-        if not shipped:
-            shutil.rmtree(folder / "config/experiments")
-            (folder / "config/experiments").mkdir()
-            (folder / "config/claims.yaml").write_text("{}\n")
+        share_kernels(folder, cache)
+        self.restrict(shipped)
         self.overlay = {
             "scale": "smoke",
             "cache": str(cache),
@@ -59,6 +62,15 @@ class Project:
             "datasets": {},
             "experiments": {},
         }
+
+    def restrict(self, names: Collection[str]) -> None:
+        """Keep some experiments of the configuration only, and their claims."""
+        for path in (self.folder / "config/experiments").iterdir():
+            if path.stem not in names:
+                path.unlink()
+        path = self.folder / "config/claims.yaml"
+        claims = yaml.load(path.read_text(), yaml.CSafeLoader) if names else {}
+        path.write_text(yaml.safe_dump({n: c for n, c in claims.items() if c["experiment"] in names}, sort_keys=False))
 
     def write_data(self, name: str, folder: str, file: str, text: str) -> None:
         """Put a file into the mirror, compressed where its name says so, and its checksum into the entry."""
@@ -69,16 +81,20 @@ class Project:
         digest = hashlib.sha256(data).hexdigest()
         self.overlay["datasets"].setdefault(name, {}).setdefault("files", {})[file] = {"sha256": digest}
 
-    def start(self, *arguments: str, **more) -> subprocess.Popen:
+    def call(self, arguments) -> tuple[list[str], dict[str, str]]:
+        """Arguments of Snakemake and its environment, with today's overlay written."""
         path = self.folder / "overlay.yaml"
         path.write_text(yaml.safe_dump(self.overlay))
-        command = [sys.executable, "-m", "snakemake", "--cores", "2", *arguments, "--configfile", str(path)]
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("NUMBA", "AGGLEARN", "PIP_"))} | OFFLINE
         environment["PYTHONPATH"] = str(self.folder / "src")  # Snakemake loads our logger before it reads the Snakefile
         environment[nursery.ADDRESS] = shared_nursery(self.folder / "src")
-        environment |= self.environ
+        return ["--cores", "2", *arguments, "--configfile", str(path)], environment | self.environ
+
+    def start(self, *arguments: str, **more) -> subprocess.Popen:
+        """A process of Snakemake, to be ended by the test."""
+        given, environment = self.call(arguments)
         return subprocess.Popen(
-            command,
+            [sys.executable, "-m", "snakemake", *given],
             cwd=self.folder,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -88,10 +104,14 @@ class Project:
         )
 
     def run(self, *arguments: str) -> "Outcome":
-        began = time.monotonic()
-        process = self.start(*arguments)
-        said, _ = process.communicate(timeout=1200)
-        return Outcome(process.returncode, said, time.monotonic() - began)
+        """Run Snakemake to its end, in a fork of a process that has imported it."""
+        given, environment = self.call(arguments)
+        began, printed = time.monotonic(), self.folder / "printed.txt"
+        server, order = snakemake_server(), {"arguments": given, "environ": environment, "cwd": str(self.folder)}
+        print(json.dumps(order | {"printed": str(printed)}), file=server.stdin, flush=True)
+        if not select.select([server.stdout], [], [], 1200)[0]:
+            raise TimeoutError(f"snakemake {' '.join(arguments)} did not end:\n{printed.read_text()[-3000:]}")
+        return Outcome(int(server.stdout.readline()), printed.read_text(), time.monotonic() - began)
 
     def computed(self) -> dict[str, float]:
         """Run key → time at which its folder was written."""
@@ -108,6 +128,57 @@ class Project:
         text = path.read_text()
         assert text.count(old) >= 1, f"{file} has no {old!r}"
         path.write_text(text.replace(old, new, 1))
+
+
+def share_kernels(folder: Path, cache: Path) -> None:
+    """Let a project find the kernels that any test has compiled, and the other way round.
+
+    Numba looks for them by the path of the code, whose digest is in the name of the folder above.
+    """
+    ours = Path(os.environ[kernel_cache.VARIABLE])
+    theirs = cache / "numba" / kernel_cache.today([folder / "tests/workflow/spikes"])
+    theirs.mkdir(parents=True, exist_ok=True)
+    for module in kernel_cache.compiled_modules(kernel_cache.PACKAGE):
+        copied = folder / "src/agglearn" / module.relative_to(kernel_cache.PACKAGE)
+        kernels = ours / UserProvidedCacheLocator.get_suitable_cache_subpath(str(module))
+        kernels.mkdir(parents=True, exist_ok=True)
+        link = theirs / UserProvidedCacheLocator.get_suitable_cache_subpath(str(copied))
+        if not link.is_symlink():
+            link.symlink_to(kernels)
+
+
+SERVER = """
+import json, os, runpy, sys
+import jinja2, jsonschema, pydantic, snakemake.cli, snakemake.executors.local, snakemake.workflow, yaml
+
+for line in sys.stdin:
+    child = os.fork()
+    if child == 0:
+        break
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+else:
+    sys.exit()
+order = json.loads(line)
+printed = os.open(order["printed"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+for stream, file in enumerate((os.open(os.devnull, os.O_RDONLY), printed, printed)):
+    os.dup2(file, stream)
+os.chdir(order["cwd"])
+os.environ.clear()
+os.environ.update(order["environ"])
+sys.argv = ["snakemake", *order["arguments"]]
+sys.path[:0] = [order["cwd"], order["environ"]["PYTHONPATH"]]
+runpy.run_module("snakemake", run_name="__main__", alter_sys=True)
+"""
+
+
+@functools.cache
+def snakemake_server() -> subprocess.Popen:
+    """A process that has imported Snakemake and runs it once, in a fork, for every line that it gets; answers with its exit status."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd="/"
+    )
+    shared.append(process)  # it ends as its standard input does, with this process
+    return process
 
 
 @functools.cache

@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 
 
 def test_table_4_on_adult(places):
-    made = Project(*places, shipped=True)
+    made = Project(*places, shipped=["maxent_table4"])
     made.environ |= OWN_NURSERY
     made.overlay = read_mapping(ROOT / "config/quick.yaml") | {"mirrors": [str(ROOT.parent / "shared/data")]}
     made.overlay["experiments"]["maxent_table4"]["datasets"] = {"bank": None}

@@ -30,6 +30,9 @@ def small(places):
     return made
 
 
+FITTED = [f"results/measurements/spike_regions/{method}.parquet" for method in ("planted", "threshold")]
+
+
 def changed(project, before) -> set[str]:
     """Methods of the runs that were computed since."""
     after = project.computed()
@@ -73,14 +76,14 @@ def test_without_records_a_changed_parameter_runs(small):
 
 
 @pytest.mark.parametrize(("arguments", "methods"), [
-    (["--forcerun", "results/measurements/spike_regions/planted.parquet"], {"planted"}),
+    (["--forcerun", FITTED[0]], {"planted"}),
     (["--forcerun", "fit"], {"planted", "threshold"}),
     (["-F"], {"planted", "threshold"}),
     (["--forcerun", "observe"], set()),
 ])  # fmt: skip
 def test_forced_fits_are_computed_again(small, arguments, methods):
     before = small.computed()
-    outcome = small.run(*arguments)
+    outcome = small.run(*FITTED, *arguments)
     assert outcome.status == 0, outcome.text[-3000:]
     assert changed(small, before) == methods
     assert "Job rate limit reached" not in outcome.text
@@ -90,7 +93,7 @@ def test_forced_fits_are_computed_again(small, arguments, methods):
 def test_retrying_computes_no_good_run_again(small):
     before = small.computed()
     small.environ["AGGLEARN_RETRY"] = "1"  # as `make retry` sets it
-    outcome = small.run("--forcerun", "results/measurements/spike_regions/planted.parquet")
+    outcome = small.run(*FITTED, "--forcerun", FITTED[0])
     del small.environ["AGGLEARN_RETRY"]
     assert "fit" in rules_run(outcome)
     assert changed(small, before) == set()
@@ -109,7 +112,7 @@ def test_a_lost_file_of_a_run_is_made_again(small):
     before = small.computed()
     run = max((r["run"] for r in small.records() if r["method"] == "threshold"), key=before.get)  # of today's plan
     (small.results / f"runs/{run}/measurements.parquet").write_bytes(b"")
-    outcome = small.run("--forcerun", "observe")
+    outcome = small.run(*FITTED, "--forcerun", "observe")
     assert outcome.status == 0, outcome.text[-3000:]
     assert {k for k, v in small.computed().items() if before[k] != v} == {run}
 
@@ -125,7 +128,7 @@ def test_what_runs_no_job_works_beside_a_run(small):
 
 
 def test_the_rate_of_jobs_may_be_limited(small):
-    outcome = small.run("--forcerun", "observe", "--max-jobs-per-timespan", "1/1s")
+    outcome = small.run(*FITTED, "--forcerun", "observe", "--max-jobs-per-timespan", "1/1s")
     assert outcome.status == 0
     assert "Job rate limit reached" in outcome.text
 

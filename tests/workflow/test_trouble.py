@@ -7,11 +7,12 @@ import signal
 import time
 
 import pytest
+import yaml
 from project import ADULT, REGIONS, SPIKE_DATA, Project, adult_like
 
 from agglearn import products
 
-pytestmark = pytest.mark.workflow
+pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 
 
 @pytest.fixture
@@ -129,13 +130,6 @@ def test_failing_can_be_made_fatal(small):
     assert any("ZeroDivisionError: matrix is singular" in line for line in outcome.said)
 
 
-def test_missing_can_be_made_fatal(small):
-    small.overlay |= {"on_missing": "fail", "run": ["spike_adult"]}
-    outcome = small.run()
-    assert outcome.status != 0
-    assert any("adult.data cannot be had" in line for line in outcome.said)
-
-
 def test_killed_and_started_again(small):
     plant(small, planted={"how": "slow"})
     small.overlay["experiments"]["spike_regions"] |= {"seeds": list(range(6)), "batch_by": ["dataset"]}
@@ -173,7 +167,6 @@ def test_second_start_leaves_with_one_line(small):
     assert process.returncode == 0
 
 
-@pytest.mark.slow
 def test_jobs_wait_for_memory(small):
     """The machine's memory is the default limit; jobs that are expected to take more than all of it run one at a time."""
     small.edit(
@@ -205,31 +198,36 @@ def test_tracking_server_away(small):
 
 
 BAD_DATA = {
-    "no label column": (lambda t: t, {"label": {"column": "wage", "positive": [">50K"]}}, "no label column 'wage'"),
-    "label with three values": (
-        lambda t: t.replace(">50K", "rich", 3), {"label": {"positive": ">50K"}}, "must have two values, it has 3",
+    "no_label_column": (lambda t: t, {"label": {"column": "wage", "positive": [">50K"]}}, "no label column 'wage'"),
+    "label_with_three_values": (
+        lambda t: t.replace(">50K", "rich", 3), {"label": {"column": "income", "positive": ">50K"}}, "must have two values, it has 3",
     ),
-    "text in a numeric column": (
+    "text_in_a_numeric_column": (
         lambda t: t.replace("39, ", "old, ", 1) if t.startswith("39, ") else "old" + t[t.index(","):],
         {"features": {"numeric": ["age"]}},
         "column 'age' is numeric but row 1 holds 'old'",
     ),
-    "empty file": (lambda t: "", {}, "is empty"),
+    "empty_file": (lambda t: "", {}, "is empty"),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", BAD_DATA)
-def test_bad_data(small, name):
-    spoil, entry, said = BAD_DATA[name]
+def test_bad_data(small):
+    """One call for all: each is a data set of its own."""
+    adult = yaml.safe_load((small.folder / "config/datasets/adult.yaml").read_text())
+    for name, (spoil, changed, _) in BAD_DATA.items():
+        small.overlay["datasets"][name] = {k: v for k, v in adult.items() if k != "files"} | changed
+        small.write_data(name, name, "adult.data", spoil(adult_like(200, 1, test=False)))
+        small.write_data(name, name, "adult.test", adult_like(100, 2, test=False))
+    small.overlay["experiments"]["spike_adult"]["datasets"] = {name: {} for name in BAD_DATA}
     small.overlay["run"] = ["spike_adult"]
-    small.write_data("adult", "adult", "adult.data", spoil(adult_like(200, 1, test=False)))
-    small.write_data("adult", "adult", "adult.test", adult_like(100, 2, test=False))
-    small.overlay["datasets"]["adult"] |= entry
-    outcome = small.run("results/records/adult")
+    outcome = small.run(*(f"results/records/{name}" for name in BAD_DATA))
     assert outcome.status == 1
-    [line] = [line for line in outcome.said if "error: " in line]
-    assert said in line
-    assert products.manifest(small.results / "records/adult")["status"] == "failed"
+    errors = [line for line in outcome.said if "error: " in line]
+    assert len(errors) == len(BAD_DATA)
+    for name, (_, _, text) in BAD_DATA.items():
+        [line] = [line for line in errors if f" {name}: " in line]
+        assert text in line
+        assert products.manifest(small.results / f"records/{name}")["status"] == "failed"
 
 
 def test_data_that_fail_leave_the_rest_and_the_site(small):
@@ -245,19 +243,19 @@ def test_data_that_fail_leave_the_rest_and_the_site(small):
     small.write_data("adult", "adult", "adult.data", adult_like(200, 1, test=False))
     small.overlay["datasets"]["adult"]["citation"] = "Somebody"
     assert small.run().status == 0
-    assert small.run("--dry-run", "results/records/adult").text.count("Nothing to be done") == 1
     small.overlay["datasets"]["adult"]["citation"] = "Somebody else"
     assert small.run("--dry-run", "results/records/adult").text.count("Nothing to be done") == 1
 
 
-@pytest.mark.parametrize("key", ["on_missing", "on_failure"])
-def test_a_fatal_failure_starts_no_other_job(small, key):
+@pytest.mark.parametrize(("key", "text"), [("on_missing", "adult.data cannot be had"), ("on_failure", "is empty")])
+def test_a_fatal_failure_is_stated_and_starts_no_other_job(small, key, text):
     small.overlay |= {key: "fail", "run": ["spike_adult", "spike_regions"]}
     if key == "on_failure":
         small.write_data("adult", "adult", "adult.data", "")
         small.write_data("adult", "adult", "adult.test", "")
     outcome = small.run("--cores", "1")
     assert outcome.status == 1
+    assert any(text in line for line in outcome.said)
     assert not (small.results / "measurements").exists()
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 import yaml
-from project import Project
+from project import SHIPPED, Project
 
 from agglearn.config import load
 from agglearn.plan import SCALES, Plan
@@ -30,7 +30,7 @@ def one_method_each(folder) -> dict:
 
 
 def test_every_experiment_without_any_data(places):
-    project = Project(*places, shipped=True)
+    project = Project(*places, shipped=SHIPPED)
     project.overlay |= {"experiments": one_method_each(project.folder), "tracking": {"uri": "none"}}
     outcome = project.run()
     assert outcome.status == 0, outcome.text[-3000:]

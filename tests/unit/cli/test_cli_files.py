@@ -44,6 +44,7 @@ def test_pipes_are_files(at, line):
     assert ContingencyTables.load("t").digest == ContingencyTables.load("tables").digest
 
 
+@pytest.mark.slow
 def test_predict_in_a_pipe(at):
     done = shell(f"cat data.csv | {COMMAND} predict model - --out - | wc -l")
     assert done.stdout.strip() == "301"

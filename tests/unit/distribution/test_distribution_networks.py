@@ -38,7 +38,7 @@ def made(n=40, seed=0, sizes=(3, 9), weighted=False) -> Bags:
     return Bags(x, np.append(0, np.cumsum(lengths)), weights=weights, target=target)
 
 
-@pytest.fixture(params=list(VARIANTS))
+@pytest.fixture(scope="module", params=list(VARIANTS))
 def fitted(request):
     return DeepSetsRegressor(**SMALL | VARIANTS[request.param]).fit(made())
 

@@ -43,6 +43,7 @@ def test_counts_are_those_of_the_bags(records):
         bags_of(records, 3001)
 
 
+@pytest.mark.slow
 def test_bags_of_one_are_records(records):
     """With one record in a bag the counts are the labels, and the learner is a logistic regression (½λ‖θ‖² here)."""
     few = Records(records.encoder, records.frame[:600], records.y[:600])
@@ -94,6 +95,7 @@ def test_the_base_rate(records):
     assert np.unique(p[:, 1]).tolist() == pytest.approx([records.y.mean()])
 
 
+@pytest.mark.slow
 def test_trees_see_what_a_linear_model_cannot():
     rng = np.random.default_rng(0)
     frame = people(3000).assign(y=lambda f: ((f.age > 45) ^ (f.job == "cook")).astype(int))
@@ -116,6 +118,7 @@ def test_a_learner_on_records_is_kept(records, tmp_path):
 
 
 @pytest.mark.parametrize("experiment", ["labelsums_ladder", "labelsums_noisy_maxent", "labelsums_selection"])
+@pytest.mark.slow
 def test_every_method_on_drawn_records(experiment):
     """The experiments' own settings, at scale smoke, on a population that needs no source."""
     plan = Plan(configuration.load(ROOT, {"scale": "smoke", "run": [experiment]}))

@@ -118,6 +118,7 @@ def test_variances_of_what_was_released(tables):
 
 
 @pytest.mark.parametrize("adjacency", ["record", "label"])
+@pytest.mark.slow
 def test_training_reaches_the_fixed_point(adjacency):
     small = ContingencyTables.from_records(draw_records(2000, (3, 3), 1), "label")
     noisy, frame = released(small, adjacency=adjacency, postprocessing="project"), every_state(small)
@@ -157,6 +158,7 @@ def test_much_noise_leaves_the_base_rate(tables):
     assert np.ptp(p) < 0.05
 
 
+@pytest.mark.slow
 def test_little_information_does_not_let_steps_grow(monkeypatch):
     """Counts that are known and label sums that are mostly noise: training stays near the base rate or above it."""
     rng = np.random.default_rng(0)

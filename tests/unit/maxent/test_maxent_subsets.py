@@ -38,6 +38,7 @@ def test_xor_exactly(xor):
     assert by_third(drawn, model.predict_proba(drawn.frame)[:, 1]) == pytest.approx([0.1, 0.9], abs=1e-3)
 
 
+@pytest.mark.slow
 def test_xor_by_sampling(xor):
     drawn, frame = xor
     tables = ContingencyTables.from_records(frame, "y")
