@@ -18,7 +18,6 @@ def small(places):
     made.overlay["datasets"] |= copy.deepcopy(SPIKE_DATA)
     made.overlay["experiments"] |= copy.deepcopy({"spike_chain": CHAIN, "spike_regions": REGIONS})
     made.overlay["run"] = ["spike_chain", "spike_regions"]
-    made.environ |= OWN_NURSERY
     return made
 
 
@@ -29,6 +28,7 @@ def plant(project, how):
 
 def test_few_lines_and_the_last_ones_say_where_everything_is(small):
     small.overlay["show"] = ["spike_chain"]
+    small.environ |= OWN_NURSERY
     outcome = small.run(*OUTPUT)
     assert outcome.status == 0, outcome.text
     lines = outcome.text.splitlines()
@@ -42,6 +42,7 @@ def test_few_lines_and_the_last_ones_say_where_everything_is(small):
     assert "Finished jobid" in (small.folder / log).read_text()
     title = lines.index("Markov chain")
     assert lines[title + 1].split()[-1] == "4"
+    small.environ.clear()
     assert small.run(*OUTPUT).said[-1] == outcome.said[-1]  # also where nothing is to be done
 
 
@@ -58,6 +59,7 @@ def test_a_job_that_fails_is_one_line_with_its_log(small):
 
 def test_an_interrupt_ends_every_process(small):
     plant(small, "hang")
+    small.environ |= OWN_NURSERY
     process = small.start(*OUTPUT, start_new_session=True)
     while not (small.results / "logs/fit/spike_regions/regions.log").exists():
         assert process.poll() is None
@@ -78,6 +80,7 @@ def test_an_interrupt_ends_every_process(small):
 def test_the_page_of_a_source_is_there_while_another_one_runs(small):
     plant(small, "hang")
     small.overlay["experiments"]["spike_regions"]["source"] = "whiskers"  # after spike
+    small.environ |= OWN_NURSERY
     process = small.start(*OUTPUT, start_new_session=True)
     index = small.results / "site/index.html"
     while not index.exists():
@@ -87,6 +90,7 @@ def test_the_page_of_a_source_is_there_while_another_one_runs(small):
     assert "still at work on: whiskers" in index.read_text()
     os.killpg(process.pid, signal.SIGINT)
     process.communicate(timeout=120)
+    small.environ.clear()
     small.overlay["experiments"]["spike_regions"]["methods"].pop("planted")
     assert small.run(*OUTPUT).status == 0
     assert "still at work" not in index.read_text()
