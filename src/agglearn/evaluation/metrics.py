@@ -43,8 +43,11 @@ def brier(y: np.ndarray, p: np.ndarray) -> float:
 
 
 def calibration_error(y: np.ndarray, p: np.ndarray, bins: int = 10) -> float:
-    """Expected calibration error: mean |rate − mean prediction| over `bins` groups of equal size by prediction."""
-    order = np.argsort(p, kind="stable")
+    """Expected calibration error: mean |rate − mean prediction| over `bins` groups of equal size by prediction.
+
+    Equal predictions are in one group, that of the first of them, so that the order of the records does not matter.
+    """
+    order = np.argsort(p)
     y, p = np.asarray(y, dtype=float)[order], np.asarray(p, dtype=float)[order]
-    groups = [g for g in np.array_split(np.arange(len(y)), bins) if len(g)]
-    return float(sum(abs(y[g].sum() - p[g].sum()) for g in groups) / len(y))
+    group = np.searchsorted(p, p, side="left") * bins // len(p)
+    return float(abs(np.bincount(group, y - p)).sum() / len(p))
