@@ -151,6 +151,20 @@ class RecordClassifier(ClassifierMixin, Estimator):
         return super().score(X, y, sample_weight)
 
 
+def best_of(scores) -> int:
+    """Place of the largest score (V,), of equal ones the first. A fit that has diverged has NaN, which is never the largest.
+
+    Raises
+    ------
+    DataError : all scores are NaN.
+    """
+    scores = np.asarray(scores, float)
+    known = np.flatnonzero(~np.isnan(scores))
+    if not len(known):
+        raise DataError("no value that was tried gives a model with a score; try others")
+    return int(known[np.argmax(scores[known])])
+
+
 def known_labels(y, classes: np.ndarray) -> np.ndarray:
     """(n,) labels; DataError for one that is not among the classes."""
     y = np.asarray(y)

@@ -255,7 +255,9 @@ def of_votes_by_hand() -> dict:
 
 
 def test_regions_count_by_the_weight_of_their_persons():
-    regions = Bags(np.zeros((4, 1)), np.array([0, 2, 4]), weights=np.array([90.0, 0, 4, 6]), target=np.array([0.5, 0.2]))
+    regions = Bags(
+        np.zeros((4, 1)), np.array([0, 2, 4]), weights=np.array([90.0, 0, 4, 6]), target=np.array([0.5, 0.2])
+    )
     votes = np.array([[0, 1.0, 1], [7, 1.0, 4]])  # shares 0.5 and 0.8
     assert tasks.bags.polls.region_rmse(votes, regions) == pytest.approx(math.sqrt((90 * 0 + 10 * 0.6**2) / 100))
 
@@ -421,9 +423,13 @@ def test_every_entry_of_a_vector_is_judged_by_itself():
     held = distribution.TestBags(Bags(np.zeros((2, 1)), np.arange(3), target=target), ("2016", "2020"))
     found = measured(tasks.DistributionRegression, SimpleNamespace(predict=lambda b: guess), held, ["mse_of_part"])
     assert found == {
-        ("mse", "2016", None): (0.25 + 1) / 2, ("nmse", "2016", None): (0.25 + 1) / 2 / 1.0, ("mse", "2020", None): 0.5,
-        ("mse_of_part", "2016: part 1", None): 0.25, ("mse_of_part", "2016: part 2", None): 1.0,
-        ("mse_of_part", "2020: part 1", None): 0.0, ("mse_of_part", "2020: part 2", None): 1.0,
+        ("mse", "2016", None): (0.25 + 1) / 2,
+        ("nmse", "2016", None): (0.25 + 1) / 2 / 1.0,
+        ("mse", "2020", None): 0.5,
+        ("mse_of_part", "2016: part 1", None): 0.25,
+        ("mse_of_part", "2016: part 2", None): 1.0,
+        ("mse_of_part", "2020: part 1", None): 0.0,
+        ("mse_of_part", "2020: part 2", None): 1.0,
     }  # fmt: skip  (a target without spread has no normalised error)
 
 

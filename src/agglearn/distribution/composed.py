@@ -12,7 +12,7 @@ from sklearn.metrics import accuracy_score, r2_score
 from agglearn.distribution.embedding import Embedding, as_bags, first_instances
 from agglearn.distribution.ridge import at_edge
 from agglearn.errors import ConfigError, DataError, GridEdge
-from agglearn.estimator import Estimator, known_labels
+from agglearn.estimator import Estimator, best_of, known_labels
 from agglearn.observations import Bags
 from agglearn.seeds import draw_seed, seed
 from agglearn.settings import Built, Count, Number, ParametersOf, Whole
@@ -77,8 +77,8 @@ class EmbeddingRegressor(BagModel):
     Parameters
     ----------
     embedding : a fixed embedding. regressor : `LinearRidge` or `KernelRidge`; anything with fit(Z, y, held) and predict(Z).
-    tune : parameter of the embedding → values, of which the one with the least error in choosing λ is taken, on at most
-        512 of the bags and 512 instances of each.
+    tune : parameter of the embedding → values, of which the one with the least error in choosing λ is taken (of equal ones
+        the first), on at most 512 of the bags and 512 instances of each.
     n_bags, bag_size, n_validation, bounds : see `BagModel`.
     random_state : seed; embedding and regressor get seeds from it.
 
@@ -145,7 +145,7 @@ class EmbeddingRegressor(BagModel):
             embedding = self._embedding(chosen, state).fit(few)
             other = None if held is None else (embedding.transform(held), held.target)
             scores.append(self._regressor(state).fit(embedding.transform(few), few.target, other).score_)
-        return settings[int(np.argmin(scores))]
+        return settings[best_of(-np.array(scores))]
 
     @property
     def n_features_in_(self) -> int:

@@ -5,7 +5,7 @@ from sklearn.base import ClassifierMixin
 
 from agglearn.distribution.ridge import at_edge
 from agglearn.errors import DataError
-from agglearn.estimator import Estimator
+from agglearn.estimator import Estimator, best_of
 from agglearn.proportions.logistic import CHUNK, Logistic, scores, single, softmax
 from agglearn.seeds import draw_seed, generator
 from agglearn.settings import NonNegative, check_parameters
@@ -50,7 +50,7 @@ class MultinomialLogistic(ClassifierMixin, Estimator):
             held, rest = (self._scaled(held[0]), np.searchsorted(self.classes_, held[1])), slice(None)
         path = list(self._path(z[rest], known[rest]))
         losses = [_loss(theta, *held) for _, theta in path]
-        best = int(np.argmin(losses))
+        best = best_of(-np.array(losses))
         self.strength_, self.score_ = path[best][0], losses[best]
         self.edges_ = at_edge({"strength": (self.strength_, [strength for strength, _ in path])})
         problem = _problem(z, self.strength_)

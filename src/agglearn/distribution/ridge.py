@@ -15,7 +15,7 @@ from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.validation import check_is_fitted
 
 from agglearn.errors import DataError
-from agglearn.estimator import Estimator
+from agglearn.estimator import Estimator, best_of
 from agglearn.seeds import draw_seed, generator
 from agglearn.settings import Count, NonNegative, Positive, check_parameters
 
@@ -57,7 +57,7 @@ class LinearRidge(RegressorMixin, Estimator):
         factors = _Factors(Z, self.centre_, y - y.mean(axis=0))
         penalties = strengths * factors.mean_eigenvalue
         scores = factors.left_out(penalties) if held is None else factors.held_out(penalties, held, y.mean(axis=0))
-        best = int(np.nanargmin(scores))
+        best = best_of(-np.array(scores))
         self.strength_, self.l2_, self.score_ = float(strengths[best]), float(penalties[best]), float(scores[best])
         self.edges_ = at_edge({"strength": (self.strength_, strengths)})
         self.coef_ = factors.coefficients(penalties[[best]])[0]

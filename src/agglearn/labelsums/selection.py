@@ -5,6 +5,7 @@ split by thinning its counts; a data holder can release two disjoint halves of t
 """
 
 from dataclasses import replace
+from functools import partial
 from typing import Annotated
 
 import numpy as np
@@ -13,7 +14,7 @@ from sklearn.base import clone
 from agglearn.encoding import FeatureMap
 from agglearn.encoding.features import Features
 from agglearn.errors import ConfigError, DataError
-from agglearn.estimator import Estimator, RecordClassifier
+from agglearn.estimator import Estimator, RecordClassifier, best_of
 from agglearn.evaluation.metrics import log_likelihood
 from agglearn.maxent import kernels
 from agglearn.maxent.chains import Chains
@@ -22,6 +23,7 @@ from agglearn.observations import ContingencyTables, Halves, LabelSums, Observat
 from agglearn.observations.base import NoiseSpec
 from agglearn.observations.privacy.projection import noise_variances, projected
 from agglearn.seeds import draw_seed
+from agglearn.seeds import seed as seed_of
 from agglearn.settings import ParametersOf, Part
 
 BURN_IN, KEPT = 30, 20  # sweeps before samples count, and sweeps that count
@@ -42,7 +44,7 @@ class SelectedByAggregates(RecordClassifier):
 
     Attributes
     ----------
-    value_ : chosen. scores_ : (V,) score of each value. model_ : the learner, fitted to the whole.
+    value_ : chosen, of equal ones the first. scores_ : (V,) score of each value. model_ : the learner, fitted to the whole.
     """
 
     observes = Observation
@@ -69,10 +71,12 @@ class SelectedByAggregates(RecordClassifier):
         halves, whole = self._split(observation, seed)
         if not isinstance(whole, self.base.observes):
             raise DataError(f"{type(self.base).__name__} learns from {self.base.observes.__name__}")
-        score = tables_score if isinstance(whole, ContingencyTables) else sums_score
+        score = (
+            partial(tables_score, seed=seed_of("score", seed)) if isinstance(whole, ContingencyTables) else sums_score
+        )
         models = [self._with(value, seed).fit(halves[0]) for value in self.values]
         self.scores_ = np.array([score(model, halves[1]) for model in models])
-        self._finish(whole, int(np.argmax(self.scores_)), seed)
+        self._finish(whole, best_of(self.scores_), seed)
 
     def _finish(self, whole: Observation, best: int, seed: int) -> None:
         self.value_, self.classes_ = self.values[best], np.array([0, 1])
@@ -136,7 +140,7 @@ class TunedOnRecords(SelectedByAggregates):
         seen, frame, y = self._aggregate(observation, ~held), observation.frame[held], observation.y[held]
         models = [self._with(value, seed).fit(seen) for value in self.values]
         self.scores_ = np.array([log_likelihood(y, model.predict_proba(frame)[:, 1]) for model in models])
-        self._finish(self._aggregate(observation, np.ones(len(held), bool)), int(np.argmax(self.scores_)), seed)
+        self._finish(self._aggregate(observation, np.ones(len(held), bool)), best_of(self.scores_), seed)
 
     def _aggregate(self, records: Records, rows: np.ndarray) -> Observation:
         frame, y = records.frame[rows].reset_index(drop=True), records.y[rows]
@@ -194,14 +198,14 @@ def sums_score(model, held: LabelSums) -> float:
     return float((held.sums @ theta - np.logaddexp(0, z).sum()) / len(z))
 
 
-def tables_score(model: MaxEntClassifier, held: ContingencyTables, n_chains: int = 2000) -> float:
+def tables_score(model: MaxEntClassifier, held: ContingencyTables, n_chains: int = 2000, seed: int = 1) -> float:
     """Mean log-likelihood of the labels behind held-out tables, Σ c·θ + n₁b − n E ln(1 + e^{φ(x)·θ + b}), with x drawn from
-    the model: P(Y|X) enters through label sums and through one expectation over features, which tables do not have."""
+    the model (`seed`): P(Y|X) enters through label sums and through one expectation over features, which tables do not have."""
     layout = model._layout
     mu, theta = model.mu_[layout.rows, layout.columns], model.theta_[layout.rows, layout.columns]
     held.refuse_hashed_pairs("the choice by held-out tables")
     c = np.concatenate([held.dense(*k)[1].ravel() for k in held.tables])
-    chains = Chains(layout, n_chains, model.intercept_, seed=1)
+    chains = Chains(layout, n_chains, model.intercept_, seed)
     chains.set_weights(mu, theta)
     chains.sweep(1, BURN_IN)
     normaliser = []

@@ -8,7 +8,7 @@ from scipy.special import expit
 from sklearn.base import ClassifierMixin
 
 from agglearn.errors import ConfigError, DataError
-from agglearn.estimator import Estimator, known_labels
+from agglearn.estimator import Estimator, best_of, known_labels
 from agglearn.observations import Bags
 from agglearn.observations.bags import ordered
 from agglearn.proportions.logistic import bag_sums, scores, single, softmax
@@ -122,7 +122,7 @@ def choose_l2(l2, bags: Bags, fitter: Callable, score: Callable, random_state) -
 
     `fitter(bags)` gives, for a part of the bags, what solves there for (λ, start); `score(bags, solution)` judges on the
     others, as a mean over bags. Each of five random parts of the bags is held out once; the λ of the largest sum of scores is
-    taken. Solutions start from the one of the next larger λ, or from that of the last part.
+    taken, of equal ones the largest λ. Solutions start from the one of the next larger λ, or from that of the last part.
     """
     if not isinstance(l2, str):
         return float(l2), None
@@ -136,7 +136,7 @@ def choose_l2(l2, bags: Bags, fitter: Callable, score: Callable, random_state) -
         for i, value in enumerate(PATH):
             solutions[i] = fit(value, solutions[i] if k else solutions[i - 1] if i else None)
             totals[i] += len(part) * score(held, solutions[i])
-    best = int(np.argmax(totals))
+    best = best_of(totals)
     return PATH[best], solutions[best]
 
 

@@ -86,7 +86,7 @@ class InverseCalibrationClassifier(BagClassifier):
     Parameters
     ----------
     C, epsilon : of `sklearn.svm.LinearSVR`, on standardised bag means.
-    n_bags, random_state : as in `MeanEmbeddingClassifier`.
+    n_bags : as in `MeanEmbeddingClassifier`. random_state : not used; the order in which the solver takes bags is fixed.
     """
 
     def __init__(self, C: Positive = 1.0, epsilon: NonNegative = 0.0, n_bags: Count | None = None, random_state=None):

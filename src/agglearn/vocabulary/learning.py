@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
-from agglearn.estimator import RecordClassifier
+from agglearn.estimator import RecordClassifier, best_of
 from agglearn.evaluation.metrics import log_likelihood
 from agglearn.observations import ContingencyTables, Records
 from agglearn.seeds import draw_seed, generator, seed
@@ -21,7 +21,8 @@ from agglearn.vocabulary.quantizer import Quantizer
 
 
 class OnClusters(RecordClassifier):
-    """Base: compresses the features, keeps every setting that was tried, predicts with the best on held-out rows.
+    """Base: compresses the features, keeps every setting that was tried, predicts with the best on held-out rows, of equal ones the
+    first. It is not fitted again: the rows that chose it stay held out.
 
     Subclasses write `_tries(codes, y, sizes, held_codes, held_y)`, which yields predictors, and `_probabilities`.
     """
@@ -41,7 +42,7 @@ class OnClusters(RecordClassifier):
         clusters = self._clusters(codes)
         self.tries_ = list(self._tries(clusters[~held], y[~held], clusters[held], y[held]))
         self.scores_ = np.array([log_likelihood(y[held], self._probabilities(t, clusters[held])) for t in self.tries_])
-        self.best_ = int(np.argmax(self.scores_))
+        self.best_ = best_of(self.scores_)
 
     def warm_up(self) -> None:
         """Compile the quantiser's kernels, or load them."""
