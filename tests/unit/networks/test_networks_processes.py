@@ -9,11 +9,11 @@ import pytest
 
 from agglearn.nursery import limited
 
+pytestmark = pytest.mark.slow
+
 PREAMBLE = """
 import os, sys, warnings
 import numpy as np
-
-pytestmark = pytest.mark.slow
 warnings.simplefilter("error")
 
 def trained():  # predictions of a network, as a text
