@@ -179,6 +179,8 @@ def check_experiment(e: dict, file: str, datasets: dict, shipped: dict | None = 
         may still be named by tables, printed numbers and claims.
     """
     check_class(e["task"], TASK, file, "task")
+    for key in ("datasets", "observe", "methods"):
+        _check_names(e[key], file, key)
     refuse(_axes(e, ""), file)
     for name in e["datasets"]:
         check_name(name, datasets, file, "datasets")
@@ -190,6 +192,15 @@ def check_experiment(e: dict, file: str, datasets: dict, shipped: dict | None = 
         for name, spec in e["observe"].items():
             refuse(_observation(e["task"], datasets[dataset]["class"], dataset, given or {}, name, spec), file)
     _check_shown(e, file, Named(e, shipped or e), datasets)
+
+
+def _check_names(named: dict, file: str, place: str) -> None:
+    """Refuse names that are those of scales: a mapping with no other keys would stand for one value per scale."""
+    for name in named:
+        if name in SCALES:
+            raise ConfigError(
+                f"{file}: {place}: {name!r} is not allowed as a name: it is a scale's ({', '.join(SCALES)}); choose another"
+            )
 
 
 def _axes(value, place: str) -> Iterator[Fault]:

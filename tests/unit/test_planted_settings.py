@@ -142,6 +142,13 @@ PLANTED = {
     ),
     "function for a class": ("experiments/trial", put("methods", "maxent", "class", "os.system"), ["methods.maxent.class", "there is no class 'os.system'"]),
     "name of a parameter": ("experiments/trial", selected(BASE, parameter="l2_thet"), ["params.parameter", "'l2_thet'", "did you mean 'l2_theta'?"]),
+    "method with the name of a scale": (
+        "experiments/trial",
+        put("methods", {"default": {"class": BASE["class"], "observe": "tables"}}),
+        ["trial.yaml: methods: 'default'", "smoke, quick, default, paper"],
+    ),
+    "observation with the name of a scale": ("experiments/trial", put("observe", "paper", {"type": OBSERVE + "Records"}), ["observe: 'paper'", "a scale's"]),
+    "data set with the name of a scale": ("experiments/trial", put("datasets", "smoke", {}), ["datasets: 'smoke'", "a scale's"]),
     "empty grid": ("experiments/trial", put("methods", "maxent", "params", "l2_theta", {"grid": []}), ["params.l2_theta.grid", "at least one value"]),
     "grid of one scale": (
         "experiments/trial",
