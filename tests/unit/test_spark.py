@@ -56,11 +56,20 @@ def test_encoders_of_counted_values(how):
     for name in frame:
         counts = frame[name].value_counts(dropna=False)
         values = pd.Series(counts.index, name=name, dtype=frame[name].dtype)
-        for named in (False, True):
-            expected = FrameEncoder.fit(frame[[name]], how, [name] if named else []).features[0]
-            assert fitted(values, counts.to_numpy(), how, named, None) == expected
+        for named, hash_above in itertools.product((False, True), (None, (2, 3))):
+            expected = FrameEncoder.fit(frame[[name]], how, [name] if named else [], None, hash_above).features[0]
+            assert fitted(values, counts.to_numpy(), how, named, None, hash_above) == expected
     with pytest.raises(DataError, match="'n' is numeric but 1 rows hold text such as 'x'"):
         fitted(pd.Series(["1", "x"], name="n"), np.array([30, 1]), how, False, None)
+
+
+@pytest.mark.parametrize(
+    "learned", [{"binning": "width"}, {"categorical": ["zone"]}, {"hashed": {"job": 2}}, {"hash_above": (2, 3)}]
+)
+def test_what_an_encoder_declares_is_not_given_beside_it(learned):
+    encoder = FrameEncoder.fit(people()[["job", "zone"]])
+    with pytest.raises(ConfigError, match=f"{next(iter(learned))}: the encoder declares it"):
+        aggregate(None, "y", encoder=encoder, **learned)
 
 
 def world(n: int = 800) -> ContingencyTables:
@@ -144,8 +153,9 @@ def kinds() -> pd.DataFrame:
         {"categorical": ["zone", "user.id `x`"]},
         {"binning": "width", "hashed": {"job": 2, "user.id `x`": 5}, "pairs": [("job", "age"), ("home", "share")]},
         {"features": ["home", "job"], "cross_buckets": 5},
+        {"categorical": ["zone", "user.id `x`"], "hash_above": (2, 3)},
     ],
-    ids=["all", "hashed", "crosses"],
+    ids=["all", "hashed", "crosses", "hashed above"],
 )
 def test_tables_are_those_of_one_machine(spark, how):
     frame = kinds()

@@ -331,6 +331,13 @@ def _fitted(
     warn_of_lost_digits(column)
     if buckets is not None:
         return HashedEncoder.fit(column, buckets)
+    return categorical(column, hash_above)
+
+
+def categorical(column: pd.Series, hash_above: tuple[int, int] | None) -> FeatureEncoder:
+    """The encoder of categories; they are hashed where there are more than `hash_above` allows, see `FrameEncoder.fit`."""
+    from agglearn.encoding.hashing import HashedEncoder  # which builds on this module
+
     encoder = CategoricalEncoder.fit(column)
     if hash_above is not None and len(encoder.values) > hash_above[0]:
         return HashedEncoder.fit(column, hash_above[1])

@@ -14,7 +14,7 @@ from agglearn.encoding import BinnedEncoder, FrameEncoder, Schema
 from agglearn.encoding import binning as binning_of
 from agglearn.encoding.encoder import as_text
 from agglearn.encoding.labels import binary_label
-from agglearn.errors import DataError
+from agglearn.errors import ConfigError, DataError
 from agglearn.observations import ContingencyTables
 from agglearn.observations.counting import Tally
 from agglearn.observations.tables import named_label, present, selected, tally_of
@@ -36,30 +36,33 @@ def aggregate(
     categorical: Iterable[str] = (),
     positive=None,
     hashed: Mapping[str, int] | None = None,
+    hash_above: tuple[int, int] | None = None,
     cross_buckets: int | None = None,
     encoder: FrameEncoder | None = None,
 ) -> ContingencyTables:
     """Aggregate a `pyspark.sql.DataFrame` of any number of records.
 
-    Parameters as in `ContingencyTables.from_records` (a schema included), and `encoder`: one fitted before, for columns with more distinct
-    values than the driver holds. The driver also holds the occupied cells of all tables.
+    Parameters as in `ContingencyTables.from_records` (a schema included), and `encoder`: one fitted before, for columns with
+    more distinct values than the driver holds. The driver also holds the occupied cells of all tables.
 
     Raises
     ------
-    DataError : as `ContingencyTables.from_records`.
+    DataError : as `ContingencyTables.from_records`. ConfigError : a setting that the schema or the encoder declares.
     """
+    learned = {"binning": binning, "categorical": categorical, "hashed": hashed, "hash_above": hash_above}
     if schema is not None:
-        schema.refuse(
-            label, binning=binning, categorical=categorical, positive=positive, hashed=hashed, encoder=encoder
-        )
-        label, encoder = schema.label, selected(schema.encoder, features)
+        schema.refuse(label, positive=positive, encoder=encoder, **learned)
+        label, encoder = schema.label, schema.encoder
+    elif encoder is not None:
+        _refuse_beside_encoder(learned)
+    encoder = encoder and selected(encoder, features)
     present([named_label(label)], dataframe.columns)
     others = [c for c in dataframe.columns if c != label]
     columns = encoder.names if encoder else others if features is None else list(features)
     present(columns, others)
     labels = {schema.positive: 1, schema.negative: 0} if schema else label_values(dataframe, label, positive)
     if encoder is None:
-        encoder = fit_encoder(dataframe, columns, binning or "deciles", categorical, hashed)
+        encoder = fit_encoder(dataframe, columns, binning or "deciles", categorical, hashed, hash_above)
     tally = tally_of(encoder, pairs, cross_buckets)
     as_names = [*(not isinstance(f, BinnedEncoder) for f in encoder.features), True]
     names = [*encoder.names, label]
@@ -71,7 +74,14 @@ def aggregate(
     return ContingencyTables.from_counts(encoder, collected(found, tally), tally, label)
 
 
-def fit_encoder(dataframe, columns, binning, categorical, hashed) -> FrameEncoder:
+def _refuse_beside_encoder(learned: dict) -> None:
+    """ConfigError for a setting of what would be learned, where an encoder is given."""
+    for name, value in learned.items():
+        if value:
+            raise ConfigError(f"{name}: the encoder declares it; leave it out")
+
+
+def fit_encoder(dataframe, columns, binning, categorical, hashed, hash_above=None) -> FrameEncoder:
     """The encoder that `FrameEncoder.fit` makes, from the value counts of one column at a time."""
     how, named, hashed = binning_of(binning), set(present(categorical, columns)), dict(hashed or {})
     present(hashed, columns)
@@ -82,7 +92,7 @@ def fit_encoder(dataframe, columns, binning, categorical, hashed) -> FrameEncode
         if counts.empty:
             raise DataError("there are no records to aggregate")
         values, rows = counts["value"].rename(name), counts["count"].to_numpy()
-        parts.append(fitted(values, rows, how, name in named, hashed.get(name)))
+        parts.append(fitted(values, rows, how, name in named, hashed.get(name), hash_above))
     return FrameEncoder(tuple(parts))
 
 

@@ -4,23 +4,27 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
-from agglearn.encoding import BinnedEncoder, Binning, CategoricalEncoder, HashedEncoder
-from agglearn.encoding.encoder import LOOKS_NUMERIC, FeatureEncoder, numbers
+from agglearn.encoding import BinnedEncoder, Binning, HashedEncoder
+from agglearn.encoding.encoder import LOOKS_NUMERIC, FeatureEncoder, categorical, numbers
 from agglearn.errors import DataError
 
 
-def fitted(values: pd.Series, counts: np.ndarray, how: Binning, named: bool, buckets: int | None) -> FeatureEncoder:
+def fitted(
+    values: pd.Series, counts: np.ndarray, how: Binning, named: bool, buckets: int | None,
+    hash_above: tuple[int, int] | None = None,
+) -> FeatureEncoder:  # fmt: skip
     """The encoder that `FrameEncoder.fit` makes of a column.
 
     Parameters
     ----------
     values, counts : distinct values of the column (missing among them), rows that hold each.
     how, named, buckets : binning of numbers; whether numbers are names; buckets to hash into, or None.
+    hash_above : see `FrameEncoder.fit`.
     """
     if buckets is not None:
         return HashedEncoder.fit(values, buckets)
     if named or not _continuous(values, counts):
-        return CategoricalEncoder.fit(values)
+        return categorical(values, hash_above)
     parsed = numbers(values)
     known = ~np.isnan(parsed)
     edges = how.edges(parsed[known], counts[known]) if known.any() else ()
