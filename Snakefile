@@ -7,7 +7,7 @@ BASE = Path(workflow.basedir)
 sys.path.insert(0, str(BASE / "src"))
 
 from agglearn import memory, nursery, products
-from agglearn.config import load, merged, read_mapping, typed
+from agglearn.config import load, read_mapping, stacked, typed
 from agglearn.errors import ConfigError
 from agglearn.plan import Plan
 from agglearn.reporting import progress
@@ -16,7 +16,7 @@ from agglearn.scales import scale_folder
 try:
     for path in workflow.config_settings.configfiles:
         read_mapping(Path(path))  # which refuses keys that stand twice
-    config.update(load(BASE, merged(config, typed(dict(workflow.config_settings.config)))))
+    config.update(load(BASE, stacked(config, typed(dict(workflow.config_settings.config)))))
     config["scale_folder"] = scale_folder(config["results"], config["scale"])
     plan = Plan(config)
 except ConfigError as error:

@@ -3,6 +3,7 @@
 Followed code is read, not imported (`agglearn.signatures`). A class outside it is imported, which shipped files never need.
 """
 
+import ast
 import importlib
 import inspect
 import reprlib
@@ -21,6 +22,7 @@ OBSERVATION = "agglearn.observations.base.Observation"
 TASK = "agglearn.tasks.base.Task"
 RULES = "agglearn.datasets.builds"
 UNIVERSAL_MEASURES = {"seconds"}
+FOR_READERS = ("title", "licence", "citation", "doi", "homepage", "note")  # in a data set's entry
 FIELDS = {"dataset", "observation", "method", "measure", "item", "seed"}  # that a row of results has, beside parameters
 PARAMETERS = ("params", "observation_params", "dataset_params")
 
@@ -135,12 +137,29 @@ def check_dataset(entry: dict, file: str, datasets: dict) -> None:
     refuse(
         keys_at_fault(entry["class"], signatures.parameters(entry["class"]), entry.get("params", {}), "params"), file
     )
+    refuse(_unread(entry, source.constant(entry["class"], "KEYS")), file)
+    if {"positive", "above"} <= set(entry.get("label", {})):
+        raise ConfigError(f"{file}: label.positive: is not used beside above; give one of them")
     if "split_like" in entry:
         check_name(entry["split_like"], datasets, file, "split_like")
     for member, origin in entry.get("files", {}).items():
         for i, route in enumerate(origin.get("routes", [])):
             if route["kind"] == "build":
                 _check_build(route, file, f"files.{member}.routes.{i}")
+
+
+def _unread(entry: dict, keys: tuple[str, ...]) -> Iterator[Fault]:
+    """Keys of an entry that nothing reads for its class."""
+    about = f"{entry['class'].rpartition('.')[2]} makes no use of it"
+    for name, value in entry.items():
+        parts = [k.partition(".")[2] for k in keys if k.startswith(f"{name}.")]
+        if name in ("class", "params", *FOR_READERS, *keys):
+            continue
+        if not parts:
+            yield name, f"{about}; leave it out"
+        for part in value if parts and isinstance(value, dict) else ():
+            if part not in parts:
+                yield f"{name}.{part}", f"{about}; of {name} it reads {', '.join(parts)}"
 
 
 def _check_build(route: dict, file: str, place: str) -> None:
@@ -243,10 +262,27 @@ def _observation(task: str, dataset_class: str, dataset: str, given, name: str, 
         [
             *_source_keys(task, dataset_class, keys, given, f"datasets.{dataset}"),
             *_keys(spec["type"], signatures.parameters(seen), observed, f"observe.{name}"),
+            *_together(observed, seen.rpartition(".")[0], f"observe.{name}"),
         ]
         for _, _, keys, seen in fitting
     ]
     yield from min(options, key=len)
+
+
+def _together(observed: dict, module: str, place: str) -> Iterator[Fault]:
+    """Keys that mean nothing without another one, or beside it, by `BESIDE` and `INSTEAD` of the module that declares them."""
+    for key, others in _constant(module, "BESIDE").items():
+        if key in observed and not set(others) & set(observed):
+            yield f"{place}.{key}", f"means something beside {' or '.join(others)} only; give that, or leave it out"
+    for key, others in _constant(module, "INSTEAD").items():
+        for other in others if key in observed else ():
+            if other in observed:
+                yield f"{place}.{other}", f"is not used beside {key}; give one of them"
+
+
+def _constant(module: str, name: str) -> dict:
+    node = source.assigned(module, name)
+    return ast.literal_eval(node) if node is not None else {}
 
 
 def _source_keys(task: str, dataset_class: str, keys: str, given, place: str) -> Iterator[Fault]:

@@ -13,10 +13,10 @@ import jsonschema
 import yaml
 
 from agglearn import checks, source
-from agglearn.checks import check_name
+from agglearn.checks import FOR_READERS, check_name
 from agglearn.entries import expanded
 from agglearn.errors import ConfigError
-from agglearn.settings import meant
+from agglearn.settings import meant, scalar
 
 OWN = (
     "config",
@@ -78,9 +78,6 @@ def load(base, overrides: dict | None = None) -> dict:
         for name in [] if config[key] == "all" else config[key]:
             check_name(name, config["experiments"], "config/config.yaml", key)
     return config
-
-
-FOR_READERS = ("title", "licence", "citation", "doi", "homepage", "note")  # in a data set's entry
 
 
 def check_dataset(entry: dict, name: str, base: Path, datasets: dict) -> None:
@@ -192,13 +189,7 @@ def typed(value):
         return {k: typed(v) for k, v in value.items()}
     if isinstance(value, list):
         return [typed(v) for v in value]
-    if not isinstance(value, str):
-        return value
-    try:
-        found = yaml.load(value, Loader)
-        return found if found is None or isinstance(found, int | float) else float(value)
-    except (ValueError, yaml.YAMLError):
-        return value
+    return scalar(value) if isinstance(value, str) else value
 
 
 def merged(under, over, file: str | None = None, place: str = ""):
@@ -220,6 +211,13 @@ def merged(under, over, file: str | None = None, place: str = ""):
                 f"{file}: {here}: there is no {key!r} to remove{meant(key, under)}; there are {', '.join(under)}"
             )
     return out
+
+
+def stacked(under, over):
+    """Two overlays as one: `over` counts where both speak. A null stays, for what it removes lies below both."""
+    if not (isinstance(under, dict) and isinstance(over, dict)):
+        return over
+    return {**under, **{k: stacked(under[k], v) if k in under else v for k, v in over.items()}}
 
 
 def extended(name: str, raw: dict, folder: str, strict: bool = True, seen=()):

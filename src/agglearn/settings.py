@@ -18,6 +18,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Union
 
+import yaml
+
 from agglearn.errors import ConfigError
 
 Fault = tuple[str, str]  # where, and what is wrong there
@@ -151,6 +153,15 @@ def checked(function: Callable) -> Callable:
         return function(*args, **kwargs)
 
     return call
+
+
+def scalar(text: str):
+    """The number, the boolean or the null that YAML reads in a text, or a number such as 1e-3; else the text itself."""
+    try:
+        value = yaml.safe_load(text)
+        return value if value is None or isinstance(value, int | float) else float(text)
+    except (ValueError, yaml.YAMLError):
+        return text
 
 
 # -- values against types ---------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 import pytest
 
 from agglearn import source
-from agglearn.config import load, merged, typed
+from agglearn.config import load, merged, stacked, typed
 from agglearn.errors import ConfigError
 
 TRIAL = "config/experiments/trial.yaml"
@@ -26,6 +26,14 @@ def test_layers():
     assert merged(under, {"a": {"b": 3}, "d": [4]}) == {"a": {"b": 3, "c": 2}, "d": [4]}
     assert merged(under, {"a": {"b": None}, "new": {"x": 1}}) == {"a": {"c": 2}, "d": [1, 2], "new": {"x": 1}}
     assert under == {"a": {"b": 1, "c": 2}, "d": [1, 2]}
+
+
+def test_overlays_of_a_file_and_of_the_command_line():
+    file = {"experiments": {"trial": {"methods": {"a": None, "b": {"class": "x"}}, "seeds": [0]}}, "scale": "smoke"}
+    line = {"experiments": {"trial": {"methods": {"b": None, "c": {"class": "y"}}}}, "scale": "paper"}
+    both = {"a": None, "b": None, "c": {"class": "y"}}
+    assert stacked(file, line) == {"experiments": {"trial": {"methods": both, "seeds": [0]}}, "scale": "paper"}
+    assert stacked({"a": None}, {"a": {"b": None}}) == {"a": {"b": None}}
 
 
 def put(*path):

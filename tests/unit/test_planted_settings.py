@@ -149,6 +149,31 @@ PLANTED = {
     ),
     "observation with the name of a scale": ("experiments/trial", put("observe", "paper", {"type": OBSERVE + "Records"}), ["observe: 'paper'", "a scale's"]),
     "data set with the name of a scale": ("experiments/trial", put("datasets", "smoke", {}), ["datasets: 'smoke'", "a scale's"]),
+    "delta without epsilon": ("experiments/trial", put("observe", "tables", "delta", 1e-6), ["observe.tables.delta: ", "beside epsilon only"]),
+    "buckets of no column": ("experiments/trial", put("observe", "tables", "buckets", 10), ["observe.tables.buckets", "max_modalities"]),
+    "two sizes of noise": (
+        "experiments/trial",
+        put("observe", "tables", {"type": OBSERVE + "ContingencyTables", "gaussian_noise": 2, "noise_share": 0.1}),
+        ["observe.tables.noise_share", "gaussian_noise"],
+    ),
+    "promise of a noisy encoding": (
+        "experiments/trial",
+        put("observe", "tables", {"type": OBSERVE + "ContingencyTables", "encode_noisy": {"above": 9, "modalities": 4}, "epsilon": 1}),
+        ["observe.tables.epsilon", "encode_noisy"],
+    ),
+    "files of a simulator": (
+        "datasets/loglinear",
+        put("files", {"a.csv": {"sha256": "unknown"}}),
+        ["config/datasets/loglinear.yaml: files: LogLinear makes no use of it"],
+    ),
+    "label of a simulator": ("datasets/loglinear", put("label", {"column": "y", "above": 3}), ["loglinear.yaml: label.above", "it reads column"]),
+    "split by files that a package has not": (
+        "datasets/fair",
+        put("split", {"train": "a", "test": "b"}),
+        ["fair.yaml: split.train: Packaged makes no use of it", "it reads last"],
+    ),
+    "format of a package": ("datasets/fair", put("format", {"separator": ";"}), ["fair.yaml: format: Packaged"]),
+    "two rules for a label": ("datasets/fair", put("label", {"column": "affairs", "above": 0, "positive": 1}), ["fair.yaml: label.positive", "beside above"]),
     "empty grid": ("experiments/trial", put("methods", "maxent", "params", "l2_theta", {"grid": []}), ["params.l2_theta.grid", "at least one value"]),
     "grid of one scale": (
         "experiments/trial",

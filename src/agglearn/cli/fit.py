@@ -1,6 +1,5 @@
 """`agglearn fit`: tables to a model."""
 
-import math
 import time
 
 from agglearn.cli.common import keep_reading, number, whole_seed
@@ -48,7 +47,7 @@ def options(command) -> None:
         help="choose l2_theta by held-out parts of the tables (maxent; takes about 6 times as long)",
     )
     command.add_argument("--set", action="append", default=[], metavar="NAME=VALUE",
-                   help="parameter of the method, as in its class's constructor; may be repeated")  # fmt: skip
+                   help="parameter of the method, as in its class's constructor, null for None; may be repeated")  # fmt: skip
     command.add_argument(
         "--seed", type=whole_seed, default=0, help="of the random numbers (default: 0); same seed, same model"
     )
@@ -122,54 +121,20 @@ def learner(method: str, noisy: bool, ignore_noise: bool) -> str:
 
 
 def parameters(kind, method: str, given: list[str], seed: int) -> dict:
-    """Constructor arguments from NAME=VALUE, checked against its signature."""
-    import difflib
-    import inspect
+    """Constructor arguments from NAME=VALUE, checked against the constructor."""
+    from agglearn import settings
 
-    known = {n: p.default for n, p in inspect.signature(kind.__init__).parameters.items() if n != "self"}
-    found = {}
+    declared, found = dict(settings.parameters(kind)), {}
+    seeded = {"random_state": seed} if declared.pop("random_state", None) else {}
     for text in given:
         name, equals, value = text.partition("=")
         if not equals:
             raise ConfigError(f"--set: {text!r} is not NAME=VALUE")
         if name == "random_state":
             raise ConfigError("--set: random_state is given by --seed")
-        if name not in known:
-            close = difflib.get_close_matches(name, list(known), 1)
-            meant = f" (did you mean {close[0]!r}?)" if close else ""
-            takes = ", ".join(n for n in known if n != "random_state")
-            raise ConfigError(f"--set: {method} takes no {name!r}{meant}; it takes {takes}")
         if name in found:
             raise ConfigError(f"--set: {name!r} is given twice")
-        found[name] = typed(name, value, known[name])
-    return found | ({"random_state": seed} if "random_state" in known else {})
-
-
-def typed(name: str, text: str, default):
-    """The value of a parameter, of its default's type; a parameter without default value takes a number or none."""
-    if isinstance(default, str) and not _is_number(text):
-        return text
-    if isinstance(default, bool):
-        if text.lower() not in ("true", "false"):
-            raise ConfigError(f"--set {name}: {text!r} is not true or false")
-        return text.lower() == "true"
-    if default is None and text.lower() == "none":
-        return None
-    try:
-        number = float(text)
-    except ValueError:
-        number = float("nan")
-    if number != number or abs(number) == float("inf"):
-        raise ConfigError(f"--set {name}: {text!r} is not a number{' or none' if default is None else ''}")
-    if isinstance(default, int):
-        if number != int(number):
-            raise ConfigError(f"--set {name}: {text!r} is not a whole number")
-        return int(number)
-    return number
-
-
-def _is_number(text: str) -> bool:
-    try:
-        return math.isfinite(float(text))
-    except ValueError:
-        return False
+        found[name] = settings.scalar(value)
+    for place, what in settings.keys_at_fault(method, declared, found):
+        raise ConfigError(f"--set {place}: {what}" if place else f"--set: {what}")
+    return found | seeded

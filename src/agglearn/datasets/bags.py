@@ -49,6 +49,7 @@ class GaussianBags(Simulated):
     n_bags, n_validation, n_test, bag_size : numbers of bags, and of instances in each.
     """
 
+    KEYS = ()
     PEAK: ClassVar = {"bytes": 12, "n_bags": 1024, "bag_size": 512, "dimension": 32}
 
     def __init__(
@@ -191,6 +192,7 @@ class PointClouds(Stored):
     points : of a mesh.
     """
 
+    KEYS = ("mirror", "files")
     PEAK: ClassVar = {"bytes": 20, "points": 5000, "clouds": 4899}
 
     def __init__(self, points: Count = 5000):
@@ -299,6 +301,7 @@ class DigitClouds(Simulated):
     test : share held out. n_bags : to learn from, at random; None for all of the others.
     """
 
+    KEYS = ()
     PACKAGE = "scikit-learn"
 
     def __init__(self, test: Part = 0.3, n_bags: Count | None = None):

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -77,7 +77,16 @@ class Dataset:
     """One entry of `config/datasets/`. Subclasses take the entry's `params` as constructor arguments.
 
     Arguments that their annotations do not allow are a ConfigError.
+
+    Attributes
+    ----------
+    KEYS : keys of an entry that the class, or a task that observes its records, makes use of, besides those for readers;
+        `key.part` for some parts of a mapping. An entry with any other is refused.
     """
+
+    KEYS: ClassVar = (
+        "mirror", "files", "format", "label", "features", "split", "split_like", "encoding", "binning",
+    )  # fmt: skip
 
     def __init__(self):
         self.entry: dict = {}
@@ -131,6 +140,7 @@ class Simulated(Dataset, ABC):
     params : the constructor's arguments by name.
     """
 
+    KEYS = ("label.column", "features.categorical", "split.last", "split_like", "encoding", "binning")
     params: dict
 
     @abstractmethod

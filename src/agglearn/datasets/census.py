@@ -69,6 +69,8 @@ class Census(Stored):
     scales : start of a person file's name → what its weights are multiplied by, where files of several years are merged.
     """
 
+    KEYS = ("mirror", "files")
+
     def __init__(
         self,
         persons: str,

@@ -45,6 +45,8 @@ class BirdMigration(Simulated):
         with its own wind, whose two components are N(1, 0.5²).
     """
 
+    KEYS = ()
+
     def __init__(
         self,
         side: Count = 10,
@@ -83,6 +85,8 @@ class HumanMobility(Simulated):
         the Gaussian potentials, in cells.
     """
 
+    KEYS = ()
+
     def __init__(
         self,
         rows: Count = 15,
@@ -120,6 +124,8 @@ class StateFlows(Stored):
 
     Stored are the flows as published; `labels.parquet` stays out: the counts are the data.
     """
+
+    KEYS = ("mirror", "files")
 
     def parse(self, files: dict[str, Path], out: Path) -> dict:
         frames = []

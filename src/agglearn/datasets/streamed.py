@@ -21,6 +21,11 @@ class Streamed(Stored):
     counts as 1.
     """
 
+    KEYS = (
+        "mirror", "files", "format.separator", "format.columns", "format.missing", "label.column", "label.positive",
+        "features.drop", "features.categorical", "split.last", "split_like", "encoding", "binning",
+    )  # fmt: skip
+
     def parse(self, files: dict[str, Path], out: Path) -> dict:
         [path] = files.values()
         columns, label = self.entry["format"]["columns"], self.entry["label"]["column"]

@@ -94,6 +94,8 @@ class Packaged(Stored):
         (called with `as_frame=True`, `.frame`).
     """
 
+    KEYS = ("label", "features", "split.last", "split_like", "encoding", "binning")
+
     def __init__(self, loader: str):
         super().__init__()
         self.loader = loader

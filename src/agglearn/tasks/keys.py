@@ -15,6 +15,26 @@ Poll = tuple[Share, NonNegative]  # share of votes, and size of the group in per
 Pairs = Literal["all", "none"] | list[tuple[str, str]]
 
 
+# Keys of an observation that mean something beside one of others only, and keys that take the place of others.
+BESIDE = {
+    "delta": ("epsilon",),
+    "mechanism": ("epsilon",),
+    "split": ("epsilon",),
+    "adjacency": ("epsilon",),
+    "postprocessing": ("epsilon",),
+    "calibration": ("epsilon",),
+    "sensitivity": ("epsilon",),
+    "buckets": ("max_modalities",),
+    "summed_as": ("evidence",),
+}
+INSTEAD = {
+    "encode_noisy": ("epsilon", "cross_buckets"),
+    "gaussian_noise": ("noise_share", "epsilon"),
+    "noise_share": ("epsilon",),
+    "epsilon": ("scale",),
+}
+
+
 class NoKeys(TypedDict):
     """Nothing can be set."""
 

@@ -13,7 +13,7 @@ from samples import PEOPLE_SCHEMA, ROOT, people
 
 from agglearn import __version__
 from agglearn.cli import aggregate
-from agglearn.cli.fit import FACTORS
+from agglearn.cli.fit import FACTORS, parameters
 from agglearn.estimator import Estimator
 from agglearn.evaluation import normalized_log_likelihood
 from agglearn.labelsums import SelectedByAggregates
@@ -30,6 +30,13 @@ def test_help_is_at_once_and_explains():
     assert subprocess.check_output([sys.executable, "-c", code], env=environment, text=True).strip() == "[]"
     said = subprocess.check_output([sys.executable, "-m", "agglearn", "--version"], env=environment, text=True)
     assert said.strip() == f"agglearn {__version__}"
+
+
+def test_values_of_fit_are_read_as_those_of_a_configuration():
+    given = ["clip=inf", "step_mu=null", "step_theta=1e-3", "clip_ratio=false", "l2_theta=moments"]
+    assert parameters(MaxEntClassifier, "maxent", given, 7) == {
+        "clip": np.inf, "step_mu": None, "step_theta": 1e-3, "clip_ratio": False, "l2_theta": "moments", "random_state": 7,
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("command", ["aggregate", "private", "fit", "predict"])
