@@ -48,7 +48,7 @@ rule observe:
         folder=temp(directory(f"{S}/observations/{{experiment}}/{{dataset}}")),
         manifest=f"{S}/observations/{{experiment}}/{{dataset}}.json",
     log:
-        f"{R}/logs/observe/{{experiment}}/{{dataset}}.log",
+        f"{S}/logs/observe/{{experiment}}/{{dataset}}.log",
     priority: urgency
     conda:
         "../environment.yml"

@@ -9,7 +9,7 @@ rule fit:
     output:
         f"{S}/measurements/{{experiment}}/{{batch}}.parquet",
     log:
-        f"{R}/logs/fit/{{experiment}}/{{batch}}.log",
+        f"{S}/logs/fit/{{experiment}}/{{batch}}.log",
     priority: urgency
     conda:
         "../environment.yml"

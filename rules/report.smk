@@ -13,7 +13,7 @@ rule render:
         svg=f"{S}/figures/{{experiment}}.svg",
         json=f"{S}/tables/{{experiment}}.json",
     log:
-        f"{R}/logs/render/{{experiment}}.log",
+        f"{S}/logs/render/{{experiment}}.log",
     priority: urgency
     conda:
         "../environment.yml"
@@ -32,7 +32,7 @@ rule track:
     output:
         update(f"{S}/tracking/{{experiment}}.json"),
     log:
-        f"{R}/logs/track/{{experiment}}.log",
+        f"{S}/logs/track/{{experiment}}.log",
     priority: urgency
     conda:
         "../environment.yml"
@@ -52,7 +52,7 @@ rule judge:
     output:
         f"{S}/claims.json",
     log:
-        f"{R}/logs/judge.log",
+        f"{S}/logs/judge.log",
     conda:
         "../environment.yml"
     resources:
@@ -71,7 +71,7 @@ rule page:
     output:
         f"{S}/site/{{source}}.html",
     log:
-        f"{R}/logs/page/{{source}}.log",
+        f"{S}/logs/page/{{source}}.log",
     priority: urgency
     conda:
         "../environment.yml"
@@ -91,7 +91,7 @@ rule site:
     output:
         f"{S}/site/index.html",
     log:
-        f"{R}/logs/site.log",
+        f"{S}/logs/site.log",
     conda:
         "../environment.yml"
     resources:
@@ -111,7 +111,7 @@ rule conclude:
     output:
         f"{S}/outcome/{{target}}.txt",
     log:
-        f"{R}/logs/outcome/{{target}}.log",
+        f"{S}/logs/outcome/{{target}}.log",
     conda:
         "../environment.yml"
     script:

@@ -70,7 +70,7 @@ def products_of_plan():
     for name in sorted({d for e in plan.experiments for d in plan.datasets(e)}):
         of = SimpleNamespace(dataset=name)
         if records(of):
-            yield f"{R}/sources/{name}", partial(states, f"{R}/sources/{name}/manifest.json", entry_digest, of)
+            yield f"{R}/sources/{name}", partial(fetched, f"{R}/sources/{name}/manifest.json", of)
             yield f"{R}/records/{name}", partial(states, f"{R}/records/{name}/manifest.json", parsing_recipe, of)
     for name in plan.experiments:
         for dataset in plan.datasets(name):
@@ -95,6 +95,13 @@ def states(manifest, recipe, wildcards, slots=()):
         )
     except (OSError, ValueError, KeyError, TypeError):
         return False
+
+
+def fetched(manifest, wildcards):
+    """Whether a manifest has today's recipe, and the local files that there are today."""
+    return states(manifest, entry_digest, wildcards) and products.read_json(manifest).get("local") == local_files(
+        wildcards
+    )
 
 
 def gathers(path, experiment, batch):

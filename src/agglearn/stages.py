@@ -76,7 +76,7 @@ def fetch(job, terminal=sys.stderr) -> None:
         job.output[0],
         lambda out: fetch(name, entry, job.config, ROOT, out, terminal),
         recipe=job.params.recipe,
-        facts={"bytes": stated_bytes(entry)},
+        facts={"bytes": stated_bytes(entry), "local": list(job.params.local)},
         **_failing(job, terminal),
     )
 

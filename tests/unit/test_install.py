@@ -93,7 +93,7 @@ def place(tmp_path):
         )
         return finished.returncode, finished.stderr
 
-    run.python = tmp_path / "venv/bin/python"
+    run.python, run.environ = tmp_path / "venv/bin/python", environ
     return run
 
 
@@ -128,6 +128,19 @@ def test_a_wrong_hash_installs_nothing(place):
     status, errors = place(digest="0" * 64, uv=str(Path(sys.executable).parent))
     assert status != 0
     assert "hash" in errors.lower()
+
+
+def test_pip_takes_the_lock_as_constraints_of_packages_without_hashes(place, tmp_path):
+    wheel(tmp_path / "wheels", "peer")
+    (tmp_path / "lock").write_text(f"tiny-example==1.0 \\\n    {HASH}{'0' * 64} \\\n    {HASH}{'1' * 64}\n")
+    call = [place.python, SCRIPT, "-c", tmp_path / "lock", "peer", "tiny-example"]
+    environ = place.environ | {"PATH": "/nowhere:/usr/bin:/bin"}
+    finished = subprocess.run(call, env=environ, capture_output=True, text=True, cwd=tmp_path)
+    assert finished.returncode == 0, finished.stderr
+    assert installer(place.python) == "pip"
+    (tmp_path / "lock").write_text(f"tiny-example==2.0 {HASH}{'0' * 64}\n")
+    finished = subprocess.run(call, env=environ, capture_output=True, text=True, cwd=tmp_path)
+    assert finished.returncode != 0
 
 
 # -- what is beyond the lock ------------------------------------------------------------------------------------------

@@ -1,6 +1,8 @@
 """Where the results of a scale lie."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 
@@ -18,6 +20,15 @@ def test_smaller_scales_work_below_a_larger_one(tmp_path):
     assert [scale_folder(results, scale) for scale in SCALES] == [
         f"{results}/smoke", f"{results}/quick", results, results,
     ]  # fmt: skip
+
+
+def test_logs_lie_beside_the_products_of_their_scale():
+    rules = Path(__file__).resolve().parents[2] / "rules"
+    text = "".join(p.read_text() for p in rules.glob("*.smk"))
+    folders = re.compile(r"\{([RS])\}/")
+    for rule in text.split("\nrule ")[1:]:
+        products, log = re.search(r"output:(.*?)log:(.*?\n)    \w", rule, re.S).groups()
+        assert set(folders.findall(products)) == set(folders.findall(log)), rule[:60]
 
 
 def test_the_record_only_grows(tmp_path):

@@ -87,7 +87,17 @@ def install(arguments: list[str], uv: str | None, pip: dict[str, str]) -> int:
         if subprocess.run(call, env=uv_environment(pip, dict(os.environ))).returncode == 0:
             return 0
         print("agglearn: uv could not install the packages; pip tries it now", file=sys.stderr)
-    return subprocess.run([*PIP, "install", "-qq", *arguments]).returncode
+    with tempfile.TemporaryDirectory() as folder:
+        return subprocess.run([*PIP, "install", "-qq", *for_pip(arguments, Path(folder))]).returncode
+
+
+def for_pip(arguments: list[str], folder: Path) -> list[str]:
+    """The arguments with constraints without hashes, copied into a folder: where there is one hash, pip wants one of everything."""
+    if "--require-hashes" in arguments or "-c" not in arguments:
+        return arguments
+    at, copy = arguments.index("-c") + 1, folder / "constraints.txt"
+    copy.write_text(re.sub(r"\s*\\?\s+--hash=\S+", "", Path(arguments[at]).read_text()))
+    return [*arguments[:at], str(copy), *arguments[at + 1 :]]
 
 
 if __name__ == "__main__":
