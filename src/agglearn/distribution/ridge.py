@@ -6,6 +6,7 @@ closed solution of (K + αI)⁻¹y drew warnings from its solver (section 4.3.1)
 """
 
 import math
+import numbers
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -199,8 +200,10 @@ class KernelRidge(RegressorMixin, Estimator):
 
 
 def at_edge(choices: Mapping[str, tuple[float, Sequence[float]]]) -> list[str]:
-    """Names of the settings, name → (value chosen, values tried), whose value is the least or the largest of three or more."""
-    return [name for name, (value, tried) in choices.items() if len(tried) > 2 and value in (min(tried), max(tried))]
+    """Names of the settings, name → (value chosen, values tried), whose value is the least or the largest of three or more
+    numbers."""
+    ordered = {n: (v, tried) for n, (v, tried) in choices.items() if all(isinstance(t, numbers.Real) for t in tried)}
+    return [name for name, (value, tried) in ordered.items() if len(tried) > 2 and value in (min(tried), max(tried))]
 
 
 def _gaussian(squares: np.ndarray, width: float) -> np.ndarray:

@@ -1,5 +1,6 @@
 """Distribution regression: a target of each bag is learned, bags held out are judged."""
 
+import numbers
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -145,8 +146,7 @@ class DistributionRegression(Task):
         if target.ndim == 1:
             yield from _errors(error, target, measures)
             if target.var() > 0:
-                slope = lambda part: float(np.polyfit(target[part], found[part], 1)[0])  # noqa: E731
-                yield from _both("slope", slope, len(target), measures)
+                yield from _both("slope", lambda part: _slope(target[part], found[part]), len(target), measures)
         for k, name in enumerate(truth.columns):
             yield from _errors(error[:, k], target[:, k], measures, name)
         if "prediction" in measures and target.ndim == 1:
@@ -165,21 +165,28 @@ def _errors(
         yield from _both("nmse", lambda part: float(mean(part) / variance), len(error), measures, item)
 
 
+def _slope(target: np.ndarray, found: np.ndarray) -> float | None:
+    """Slope of predictions on targets; None where the targets are all the same."""
+    return float(np.polyfit(target, found, 1)[0]) if np.ptp(target) > 0 else None
+
+
 def _both(
-    name: str, value: Callable[[slice], float], n: int, measures: list[str], item: str | None = None
+    name: str, value: Callable[[slice], float | None], n: int, measures: list[str], item: str | None = None
 ) -> Iterator[Measurement]:
-    """A value of all n bags, and that of each part of them."""
+    """A value of all n bags, and that of each part of them that has one."""
     yield Measurement(name, value(slice(None)), item=item)
     if f"{name}_of_part" in measures:
         for k in range(min(PARTS, n)):
             label = f"part {k + 1}" if item is None else f"{item}: part {k + 1}"
-            yield Measurement(f"{name}_of_part", value(slice(k, None, PARTS)), item=label)
+            if (of_part := value(slice(k, None, PARTS))) is not None:
+                yield Measurement(f"{name}_of_part", of_part, item=label)
 
 
 def _settings(estimator) -> Iterator[Measurement]:
-    """What was tuned, and how many settings were chosen at an end of their grid."""
+    """Numbers that were tuned, and how many settings were chosen at an end of their grid."""
     for name, value in getattr(estimator, "tuned_", {}).items():
-        yield Measurement("tuned", float(value), item=name)
+        if isinstance(value, numbers.Real):
+            yield Measurement("tuned", float(value), item=name)
     if hasattr(estimator, "edges_"):
         yield Measurement("edges", float(len(estimator.edges_)))
 

@@ -6,7 +6,7 @@ optimization*.
 
 import warnings
 from collections.abc import Mapping
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 import numpy as np
 import pandas as pd
@@ -15,12 +15,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from agglearn.encoding import BinnedEncoder, FrameEncoder
 from agglearn.encoding.labels import binary_label
-from agglearn.errors import DataError, LooksLikeCodes
+from agglearn.errors import ConfigError, DataError, LooksLikeCodes
 from agglearn.estimator import Estimator
 from agglearn.observations import ContingencyTables, Observation
 from agglearn.observations.privacy.projection import noise_variances
 from agglearn.seeds import draw_seed, generator
-from agglearn.settings import Count, NonNegative, Part, Positive, check_parameters
+from agglearn.settings import Count, NonNegative, Part, Positive, Range, check_parameters
 from agglearn.vocabulary import kernels
 from agglearn.vocabulary.ranking import Ranking, checked, in_threads
 from agglearn.vocabulary.shrinkage import shrunk_sums, without_noise
@@ -162,12 +162,14 @@ class Quantizer(TransformerMixin, Estimator):
         """D, the number of features."""
         return len(self.features_)
 
-    def fit_transform(self, X, y=None, folds: Count = 5) -> np.ndarray:
+    def fit_transform(self, X, y=None, folds: Annotated[int, Range(2)] = 5) -> np.ndarray:
         """`fit`, then clusters that a learner can be fitted to, or the values' own when fitted to arrays of one feature.
 
         A record's own label must not choose its cluster: clusters here go by label rates in the other folds of the records, so
-        that `fit(X, y).transform(X)` gives other ones. scikit-learn's `TargetEncoder` does the same.
+        that `fit(X, y).transform(X)` gives other ones. scikit-learn's `TargetEncoder` does the same. `folds` are 2 at least.
         """
+        if folds < 2:
+            raise ConfigError(f"folds: {folds!r} is not allowed; it must be a whole number of at least 2")
         self.fit(X, y)
         if self.encoder_ is None:
             return self.labels_

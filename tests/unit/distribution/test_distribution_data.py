@@ -348,6 +348,26 @@ def test_settings_chosen_are_measured():
     assert value["edges", None] == 1
 
 
+class Named(MomentEmbedding):
+    """An embedding with a parameter that has no order."""
+
+    def __init__(self, kind=None, random_state=None):
+        super().__init__(1, random_state)
+        self.kind = kind
+
+
+def test_a_setting_that_is_no_number_has_no_end_of_a_grid_and_no_measure():
+    drawn = GaussianBags(n_bags=64, n_validation=0, n_test=20, bag_size=20).draw(0)
+    embedding = EmbeddingRegressor(Named(), LinearRidge([0.1]), tune={"kind": ["mean", None, "square"]}, random_state=0)
+    model = embedding.fit(drawn.train)
+    assert model.edges_ == []
+    _, truth = DistributionRegression().observe(Source("gaussian_bags", {}, {}, drawn), Bags, {}, 0)
+    measured = list(DistributionRegression().measure(model, truth, ["tuned", "slope_of_part"]))
+    assert not [m for m in measured if m.measure == "tuned"]
+    # parts of a single bag have no slope: 20 bags in 16 parts leave four of two bags
+    assert len([m for m in measured if m.measure == "slope_of_part"]) == 4
+
+
 def test_task_measures():
     drawn = GaussianBags(n_bags=64, n_validation=0, n_test=32, bag_size=50).draw(0)
     seen, truth = DistributionRegression().observe(Source("gaussian_bags", {}, {}, drawn), Bags, {}, 0)

@@ -241,6 +241,12 @@ def test_records_do_not_choose_their_own_clusters(shrinkage):
     assert scores[0] > scores[1] + 0.02
 
 
+def test_one_fold_leaves_no_other_records():
+    frame, y = people()
+    with pytest.raises(ConfigError, match="folds: 1 is not allowed"):
+        OptimalQuantizer(8).fit_transform(frame, y, folds=1)
+
+
 def test_clusters_that_no_label_made_need_no_folds():
     frame, y = people()
     frequency = FrequencyQuantizer(8)
