@@ -9,10 +9,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import skops.io
 
 from agglearn.cli import main
 from agglearn.errors import DataError
 from agglearn.estimator import Estimator
+from agglearn.labelsums import BoostedTreesSkyline
 from agglearn.maxent import LogisticSkyline, MaxEntClassifier, NaiveBayesClassifier
 from agglearn.observations import ContingencyTables, Records
 from agglearn.tracking.loader import Predictor
@@ -47,6 +49,24 @@ def replace_array(folder: Path, name: str, value: np.ndarray) -> None:
 def command(path: Path) -> dict:
     """A nested estimator that would run a command."""
     return {"__estimator__": {"class": "os.system", "params": {"command": f"touch {path}"}, "state": {}}}
+
+
+@pytest.mark.parametrize("spoil", ["cut", "other type", "left", "feature_idx", "bitset_idx"])
+def test_trees_of_strangers(frame, tmp_path, spoil):
+    model = BoostedTreesSkyline(3, random_state=0).fit(Records.from_records(frame, "y"))
+    model.save(tmp_path)
+    content = model.trees_[:-9] if spoil == "cut" else skops.io.dumps(UnknownKind()) if spoil == "other type" else None
+    if content is None:
+        nodes = model._trees._predictors[0][0].nodes
+        nodes["is_categorical"][0], nodes[spoil][0] = spoil == "bitset_idx", 10_000
+        content = skops.io.dumps(model._trees)
+    replace_array(tmp_path, "trees_", np.frombuffer(bytes(content), np.uint8))
+    with pytest.raises(DataError, match="trees_"):
+        Estimator.load(tmp_path)
+
+
+class UnknownKind:
+    """Of no type that skops trusts."""
 
 
 @pytest.mark.parametrize("where", ["state", "params", "top"])

@@ -4,12 +4,14 @@ from typing import Annotated
 
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.utils.validation import check_is_fitted
 
 from agglearn.encoding import CategoricalEncoder
 from agglearn.encoding.encoder import named_columns
-from agglearn.errors import NotAvailable
 from agglearn.estimator import RecordClassifier
+from agglearn.labelsums.trees import from_bytes, to_bytes
 from agglearn.observations import ContingencyTables, Records
+from agglearn.persistence import expect
 from agglearn.seeds import draw_seed
 from agglearn.settings import Count, Positive, Range
 
@@ -46,6 +48,10 @@ class BoostedTreesSkyline(RecordClassifier):
     max_iter, learning_rate, max_leaf_nodes : of scikit-learn's `HistGradientBoostingClassifier`; it stops early by a tenth
         of the records.
     random_state : of these.
+
+    Attributes
+    ----------
+    encoder_, classes_. trees_ : (n,) the fitted trees as bytes, once the model has been saved or loaded.
     """
 
     observes = Records
@@ -81,5 +87,12 @@ class BoostedTreesSkyline(RecordClassifier):
         codes = self._codes(X)
         return self._trees.predict_proba(codes)
 
-    def save(self, folder):
-        raise NotAvailable("boosted trees cannot be kept without pickle")
+    def save(self, folder) -> None:
+        """Write `model.json` and `model.npz`, which hold the trees in the format of skops (extra `workflow`)."""
+        check_is_fitted(self)
+        self.trees_ = to_bytes(self._trees)
+        super().save(folder)
+
+    def _check_state(self):
+        expect(self, trees_=("u", (None,)))
+        self._trees = from_bytes(self.trees_, len(self.encoder_.features))

@@ -9,7 +9,7 @@ from samples import ROOT, people
 from agglearn import config as configuration
 from agglearn.datasets import LogLinear
 from agglearn.encoding import FeatureMap, FrameEncoder
-from agglearn.errors import DataError, NotAvailable
+from agglearn.errors import DataError
 from agglearn.estimator import Estimator
 from agglearn.evaluation import auc
 from agglearn.labelsums import BaseRateClassifier, BoostedTreesSkyline, RecordsLogistic
@@ -96,7 +96,7 @@ def test_the_base_rate(records):
 
 
 @pytest.mark.slow
-def test_trees_see_what_a_linear_model_cannot():
+def test_trees_see_what_a_linear_model_cannot(tmp_path):
     rng = np.random.default_rng(0)
     frame = people(3000).assign(y=lambda f: ((f.age > 45) ^ (f.job == "cook")).astype(int))
     frame["y"] = np.where(rng.random(3000) < 0.1, 1 - frame["y"], frame["y"])
@@ -105,8 +105,11 @@ def test_trees_see_what_a_linear_model_cannot():
     rest = frame[2000:].assign(zone=99)  # a value never seen
     best, worst = (auc(rest["y"], m.predict_proba(rest)[:, 1]) for m in (trees, linear))
     assert best > 0.8 > worst
-    with pytest.raises(NotAvailable, match="pickle"):
-        trees.save("nowhere")
+    trees.save(tmp_path / "m")
+    again = Estimator.load(tmp_path / "m")
+    np.testing.assert_array_equal(again.predict_proba(rest), trees.predict_proba(rest))
+    again.save(tmp_path / "n")
+    assert (Estimator.load(tmp_path / "n").predict(rest) == trees.predict(rest)).all()
 
 
 def test_a_learner_on_records_is_kept(records, tmp_path):
