@@ -120,7 +120,8 @@ class Estimator(BaseEstimator):
 
 
 class RecordClassifier(ClassifierMixin, Estimator):
-    """A learner that predicts the label of records, from raw columns.
+    """A learner that predicts the label of records, from raw columns: 1 for the value that was the positive one when the
+    records were aggregated, else 0.
 
     Subclasses set `classes_` and `encoder_`, and write `predict_proba(X)`. X is a data frame, its columns matched by name, or a
     2-D array with the columns in the order of `feature_names_in_`.

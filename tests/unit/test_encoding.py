@@ -190,7 +190,7 @@ def test_labels_by_their_positive_value():
     assert binary_label(pd.Series(["no", "yes", "no"]), "yes").tolist() == [0, 1, 0]
     assert binary_label(pd.Series([1, 2, 1]), 2).tolist() == [0, 1, 0]
     assert binary_label(pd.Series([1.0, 2.0, 1.0]), "2").tolist() == [0, 1, 0]
-    assert binary_label(pd.Series([0, 1]), 0).tolist() == [1, 0]
+    assert binary_label(pd.Series([0, 1]), 1).tolist() == [0, 1]
 
 
 @pytest.mark.parametrize(
@@ -202,6 +202,8 @@ def test_labels_by_their_positive_value():
         ([1, None, 0], None, "missing in 1 rows"),
         (["no", "yes"], None, "--positive"),
         ([1, 2], None, "--positive"),
+        ([0, 1], 0, "would predict 1 for 0"),
+        ([True, False], False, "would predict 1 for False"),
         (["no", "yes"], "Yes", "no value Yes; it has no and yes"),
     ],
 )

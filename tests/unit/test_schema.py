@@ -103,6 +103,7 @@ def instead(text: str, other: str) -> str:
         (instead("positive: yes", "positive: ''"), "label: positive is empty"),
         (instead("positive: yes", "positive: [yes]"), "label: positive is empty"),
         (instead("negative: no", "negative: yes"), "both 'yes'"),
+        (instead("positive: yes, negative: no", "positive: 0, negative: 1"), "would predict 1 for 0"),
         (instead(", negative: no", ""), "label: key 'negative' is missing"),
         (instead("{buckets: 5}", "{}"), "features.mail: must be a mapping"),
         (instead("{buckets: 5}", "{missing: true}"), "needs one of values, edges, buckets"),

@@ -17,7 +17,8 @@ def take_label(frame: pd.DataFrame, label: str, positive=None) -> tuple[pd.DataF
 
     Raises
     ------
-    DataError : no such column, missing labels, other than two values, or two values without `positive`.
+    DataError : no such column, missing labels, other than two values, two values without `positive`, or a `positive` that would
+        make 1 of 0.
     """
     if label not in frame.columns:
         raise DataError(f"no label column {label!r}; the columns are {', '.join(map(str, frame.columns[:20]))}")
@@ -44,7 +45,19 @@ def binary_label(column: pd.Series, positive=None) -> np.ndarray:
         raise DataError(
             f"label {column.name!r} has no value {wanted}; it has {_shown(values[0])} and {_shown(values[1])}"
         )
+    if wrong := turned_round(wanted, *(v for v in values if v != wanted)):
+        raise DataError(f"label {column.name!r}: {wrong}")
     return np.array([s == wanted for s in spelt], dtype=np.int8)[codes]
+
+
+def turned_round(positive: str, negative: str) -> str | None:
+    """What is wrong where 0 would count as 1: models predict 0 and 1, which then are not the values of these names."""
+    if (positive, negative) not in (("0", "1"), ("False", "True")):
+        return None
+    return (
+        f"its values are {positive} and {negative} already, and a model would predict 1 for {positive}; take {negative} as "
+        f"positive (the probability of {positive} is 1 minus that of {negative}), or rename the values"
+    )
 
 
 def check_labels(y, n: int, classes: int | None = 2) -> np.ndarray:

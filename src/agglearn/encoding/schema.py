@@ -18,6 +18,7 @@ import yaml
 
 from agglearn.encoding.encoder import BinnedEncoder, CategoricalEncoder, FeatureEncoder, FrameEncoder, as_text, distinct
 from agglearn.encoding.hashing import HashedEncoder
+from agglearn.encoding.labels import turned_round
 from agglearn.errors import ConfigError
 
 KEYS = ("reviewed", "label", "features")
@@ -79,6 +80,8 @@ class Schema:
                 raise ConfigError(f"label: {key} is empty; name the column of the label and its two values")
         if label["positive"] == label["negative"]:
             raise ConfigError(f"label: positive and negative are both {label['positive']!r}")
+        if wrong := turned_round(label["positive"], label["negative"]):
+            raise ConfigError(f"label: {wrong}")
         features = _mapping("features", state["features"])
         if label["column"] in features:
             raise ConfigError(f"features: {label['column']!r} is the label; leave it out")
