@@ -9,7 +9,8 @@ import pytest
 from samples import people
 
 from agglearn.collective import gibbs
-from agglearn.collective.estimators import _seconds_to_lowest, population_size
+from agglearn.collective.population import population_size
+from agglearn.collective.reconstruction import _seconds_to_lowest
 from agglearn.distribution import DeepSetsRegressor
 from agglearn.distribution.embedding import first_instances, sampled, total_weights
 from agglearn.encoding import FeatureMap, FrameEncoder

@@ -252,14 +252,14 @@ def test_learners_inside_learners_have_streams_of_their_own():
 
 def test_samplers_of_one_learner_have_streams_of_their_own(monkeypatch):
     """Runs that are judged, and runs that they are judged by."""
-    seen, right = [], collective.estimators.infer
+    seen, right = [], collective.reconstruction.infer
 
     def spied(*problem, **options):
         if options.get("method") == "gibbs":
             seen.append(options["random_state"])
         return right(*problem, **options)
 
-    monkeypatch.setattr(collective.estimators, "infer", spied)
+    monkeypatch.setattr(collective.reconstruction, "infer", spied)
     reached(1)
     assert len(seen) == len(set(seen)) == 4
     tables = [

@@ -624,7 +624,7 @@ class Fastest(Choice):
     )  # fmt: skip
 
     def choose(self, patch, planted=None):
-        right, made = collective.estimators.infer, []
+        right, made = collective.reconstruction.infer, []
 
         def timed(*problem, **options):
             found = right(*problem, **options)
@@ -633,7 +633,7 @@ class Fastest(Choice):
             made.append(options["damping"])
             return found
 
-        patch.setattr(collective.estimators, "infer", timed)
+        patch.setattr(collective.reconstruction, "infer", timed)
         model = collective.TunedReconstruction("nlbp-feasible", "damping", self.grid, {"max_iter": 3}).fit(self.counts)
         assert tuple(made) == self.grid
         return model

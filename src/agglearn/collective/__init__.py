@@ -1,20 +1,12 @@
 """Collective graphical models: inference and learning about individuals from noisy counts of a population (Sun 2019)."""
 
 from agglearn.collective.cliques import from_cliques
-from agglearn.collective.estimators import (
-    FlowReconstruction,
-    GibbsBesideMap,
-    MigrationEM,
-    MobilityBaseline,
-    MobilityEM,
-    NoisyCounts,
-    SharedTableEM,
-    TunedReconstruction,
-)
+from agglearn.collective.em import MigrationEM, MobilityBaseline, MobilityEM, SharedTableEM
 from agglearn.collective.inference import METHODS, Inference, infer
 from agglearn.collective.laws import FreeTables, HomogeneousPotentials, LogLinearTransitions
-from agglearn.collective.learning import Learned, fit_em, fit_lbfgs
+from agglearn.collective.learning import Learned, learn
 from agglearn.collective.model import ChainModel, TreeModel
+from agglearn.collective.reconstruction import FlowReconstruction, GibbsBesideMap, NoisyCounts, TunedReconstruction
 
 __all__ = [
     "METHODS",
@@ -33,8 +25,7 @@ __all__ = [
     "SharedTableEM",
     "TreeModel",
     "TunedReconstruction",
-    "fit_em",
-    "fit_lbfgs",
     "from_cliques",
     "infer",
+    "learn",
 ]

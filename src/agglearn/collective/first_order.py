@@ -5,6 +5,8 @@ accelerated RDA (eqs. A.3 and A.4, after Xiao 2010). Where a loss has no gradien
 sub-gradient. What they return is the last belief propagation, which is feasible, with its gap to the optimum.
 """
 
+import itertools
+from collections.abc import Iterator
 from typing import Literal
 
 import numpy as np
@@ -55,25 +57,26 @@ def bethe_rda(
         the mean for ever; with `safe`, the mean starts anew from the present λ, which then has the weight β: with β doubled
         where F would rise, with β halved after max(4, β) steps. Laplace noise, which has no gradient, always takes `thesis`.
     """
+    return _last(problem, _rda_points(problem, beta, schedule), tol, max_iter, record)
+
+
+def _rda_points(problem: Problem, beta: float, schedule: Schedule) -> Iterator[Point]:
     safe = schedule == "safe" and problem.smooth
     point = start = problem.at(np.zeros(problem.size))
     total, t = np.zeros(problem.size), 0
-    for _ in range(max_iter):
+    yield point
+    while True:
         t += 1
         total = total + problem.gradient(point.z)
         new = problem.at((total + beta * start.dual) / (beta + t))
         rises = safe and not _falls(new, point)
         if rises and beta > FLATTEST:
-            break
+            return
         point = point if rises else new
-        if record:
-            record(point)
-        if problem.reached(point, tol):
-            break
+        yield point
         if rises or (safe and t >= max(SHORTEST, beta)):
             start, total, t = point, np.zeros(problem.size), 0
             beta = max(1.0, 2 * beta) if rises else beta / 2
-    return point
 
 
 def mirror_descent(
@@ -89,23 +92,24 @@ def mirror_descent(
     schedule : with `thesis`, η_t = `step` / √t. With `safe`, η starts at `step`, is halved until F does not rise and grows
         by half after each step. Laplace noise, which has no gradient, always takes `thesis`.
     """
+    return _last(problem, _mirror_points(problem, step, schedule), tol, max_iter, record)
+
+
+def _mirror_points(problem: Problem, step: float, schedule: Schedule) -> Iterator[Point]:
     safe, eta = schedule == "safe" and problem.smooth, step
     point = problem.at(np.zeros(problem.size))
-    for t in range(1, max_iter + 1):
+    yield point
+    for t in itertools.count(1):
         gradient = problem.gradient(point.z)
         eta = eta if safe else step / np.sqrt(t)
         new = problem.at((point.dual + eta * gradient) / (1 + eta))
         while safe and not _falls(new, point):
             eta /= 2
             if eta * FLATTEST < 1:
-                return point
+                return
             new = problem.at((point.dual + eta * gradient) / (1 + eta))
         point, eta = new, 1.5 * eta
-        if record:
-            record(point)
-        if problem.reached(point, tol):
-            break
-    return point
+        yield point
 
 
 def _falls(new: Point, old: Point) -> bool:
@@ -126,9 +130,14 @@ def accelerated_rda(
     L′ bounds the curvature of the loss relative to that of −H_B. It has no bound for Poisson noise: it starts at `lipschitz`
     and doubles until the step satisfies the inequality that the convergence proof uses.
     """
+    return _last(problem, _accelerated_points(problem, beta, lipschitz), tol, max_iter, record)
+
+
+def _accelerated_points(problem: Problem, beta: float, lipschitz: float) -> Iterator[Point]:
     last = problem.at(np.zeros(problem.size))
     w, mean = last.z.copy(), np.zeros(problem.size)
-    for t in range(1, max_iter + 1):
+    yield last
+    for t in itertools.count(1):
         weight, share = t * (t + 1) / 4, 2 / (t + 1)
         u = (1 - share) * w + share * last.z
         g = problem.gradient(u)
@@ -142,11 +151,18 @@ def accelerated_rda(
                 break
             lipschitz *= 2
         w, last = new, point
+        yield point
+
+
+def _last(problem: Problem, points: Iterator[Point], tol: float, max_iter: int, record) -> Point:
+    """The point at which a method is close enough, or stops; the first of `points` is where it starts."""
+    point = next(points)
+    for point in itertools.islice(points, max_iter):
         if record:
             record(point)
         if problem.reached(point, tol):
             break
-    return last
+    return point
 
 
 def _divergence(problem: Problem, new: Point, old: Point) -> float:

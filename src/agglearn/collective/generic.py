@@ -7,6 +7,7 @@ installs both packages.
 
 import contextlib
 import os
+import time
 import warnings
 
 import numpy as np
@@ -98,14 +99,15 @@ def infer_cvxpy(
 
     tol : relative gap of eq. 2.7, as for the other methods. Clarabel's own tolerance is a millionth of it, which its
         results need, and 1e-10 at least, which it can still reach: large problems end at a gap of about 1e-5.
-    time_limit : seconds after which the solver stops.
+    time_limit : seconds for set-up and solve together, see `Clock`.
 
     Raises
     ------
-    Stopped : the solver reached its limit of time or of iterations.
+    Stopped : the limit of time was reached, or the solver's limit of iterations.
     AgglearnError : the solver ended without a solution.
     """
     cp = require("cvxpy", "generic")
+    clock = Clock(time_limit)
     problem = Problem(model, counts, population_size)
     at, m = Layout(problem), problem.M / UNIT
     x, n = cp.Variable(len(at.at), nonneg=True), cp.Variable(len(at.node), nonneg=True)
@@ -123,13 +125,14 @@ def infer_cvxpy(
             total += cp.norm1(z - y) / noise.scale
         else:
             conditions.append(z == y)
-    options = {} if time_limit is None else {"time_limit": float(time_limit)}
     asked = cp.Problem(cp.Minimize(total / problem.M), conditions)
     try:
         with warnings.catch_warnings(action="ignore"):  # the status below says what they say
+            asked.get_problem_data(cp.CLARABEL, canon_backend="SCIPY")  # which `solve` finds in the problem's cache
+            limit = {} if time_limit is None else {"time_limit": clock.left()}
             own = max(CLARABEL_SHARE * tol, CLARABEL_LEAST)
             asked.solve(
-                solver=cp.CLARABEL, tol_gap_rel=own, tol_gap_abs=own, tol_feas=own, canon_backend="SCIPY", **options
+                solver=cp.CLARABEL, tol_gap_rel=own, tol_gap_abs=own, tol_feas=own, canon_backend="SCIPY", **limit
             )
     except cp.error.SolverError:
         raise AgglearnError("generic-cvxpy: Clarabel failed on this problem") from None
@@ -138,7 +141,7 @@ def infer_cvxpy(
             refuse_impossible(problem)
         if asked.status != cp.USER_LIMIT:
             raise AgglearnError(f"generic-cvxpy: Clarabel ended with {asked.status}")
-        late = time_limit is not None and asked.solver_stats.solve_time >= time_limit
+        late = time_limit is not None and asked.solver_stats.solve_time >= limit["time_limit"]
         raise _stopped(time_limit if late else None, asked.solver_stats.num_iters)
     return _result(problem, at, x.value / UNIT, asked.solver_stats.num_iters, tol)
 
@@ -156,14 +159,15 @@ def infer_ipopt(
     """IPOPT, a primal-dual interior point method, with exact derivatives from CasADi.
 
     tol : relative gap of eq. 2.7, as for the other methods; IPOPT's own tolerance is a hundredth of it, which its results need.
-    time_limit : seconds after which the solver stops. max_iter : iterations after which it stops.
+    time_limit : seconds for set-up and solve together, see `Clock`. max_iter : iterations after which the solver stops.
 
     Raises
     ------
-    Stopped : the solver reached its limit of time or of iterations.
+    Stopped : the limit of time or of iterations was reached.
     AgglearnError : the solver ended without a solution.
     """
     ca = require("casadi", "generic")
+    clock = Clock(time_limit)
     problem = Problem(model, counts, population_size)
     at, m, tiny = Layout(problem), problem.M, 1e-30
     v = ca.MX.sym("v", len(at.at) + len(at.node))
@@ -183,13 +187,14 @@ def infer_ipopt(
             exact += len(y)
         else:
             raise NotAvailable("generic-ipopt: Laplace noise has no derivative; use generic-cvxpy or dual-newton")
-    limit = {} if time_limit is None else {"max_wall_time": float(time_limit)}
-    options = {
-        "ipopt": {"print_level": 0, "sb": "yes", "tol": IPOPT_SHARE * tol, "max_iter": max_iter, **limit}, "print_time": False,
-    }  # fmt: skip
+    own = {"print_level": 0, "sb": "yes", "tol": IPOPT_SHARE * tol, "max_iter": max_iter}
+    alarm = _alarm(ca, clock, v.numel(), at.sums.shape[0] + 1 + exact)
+    options = {"ipopt": own, "print_time": False} | ({} if time_limit is None else {"iteration_callback": alarm})
     start = np.concatenate([problem.start.pairs()[tuple(at.at.T)], problem.start.marginals.reshape(-1)[at.node]])
     with _quiet():
+        clock.left()
         solver = ca.nlpsol("solver", "ipopt", {"x": v, "f": total / m, "g": ca.vertcat(*conditions)}, options)
+        clock.left()
         # exact counts leave redundant equations, which IPOPT refuses: as intervals it takes them
         room = np.concatenate([np.zeros(at.sums.shape[0] + 1), np.full(exact, 1e-8)])
         found = solver(x0=np.maximum(start, 1e-9), lbx=0.0, lbg=-room, ubg=room)
@@ -197,10 +202,57 @@ def infer_ipopt(
     if not said["success"]:
         if problem.exact.any():
             refuse_impossible(problem)
-        if not said["return_status"].startswith("Maximum_"):
+        late = said["return_status"] == "User_Requested_Stop"
+        if not late and not said["return_status"].startswith("Maximum_"):
             raise AgglearnError(f"generic-ipopt: IPOPT ended with {said['return_status']}")
-        raise _stopped(time_limit if "Time" in said["return_status"] else None, said["iter_count"])
+        raise _stopped(time_limit if late else None, said["iter_count"])
     return _result(problem, at, np.asarray(found["x"]).ravel()[: len(at.at)], said["iter_count"], tol)
+
+
+class Clock:
+    """A limit of time for set-up and solve together, or None.
+
+    It is looked at after each step of the set-up and in each iteration: what began before the limit goes on to its end.
+    """
+
+    def __init__(self, limit: float | None):
+        self.limit, self.begin = limit, time.monotonic()
+
+    def left(self) -> float | None:
+        """Seconds left; None without a limit. Stopped where there are none."""
+        if self.limit is None:
+            return None
+        if self.is_over():
+            raise _stopped(self.limit, 0)
+        return self.begin + self.limit - time.monotonic()
+
+    def is_over(self) -> bool:
+        return self.limit is not None and time.monotonic() - self.begin >= self.limit
+
+
+def _alarm(ca, clock: Clock, variables: int, conditions: int):
+    """What IPOPT asks in each iteration whether to stop. Its own limit of time begins with the solve."""
+    lengths = {"f": 1, "x": variables, "lam_x": variables, "g": conditions, "lam_g": conditions, "lam_p": 0}
+
+    class Alarm(ca.Callback):
+        def __init__(self):
+            super().__init__()
+            self.construct("alarm", {})
+
+        def get_n_in(self):
+            return ca.nlpsol_n_out()
+
+        def get_n_out(self):
+            return 1
+
+        def get_sparsity_in(self, i):
+            length = lengths[ca.nlpsol_out(i)]
+            return ca.Sparsity.dense(length, 1) if length else ca.Sparsity(0, 0)
+
+        def eval(self, iterate):
+            return [int(clock.is_over())]
+
+    return Alarm()
 
 
 def _casadi(ca, matrix: sparse.csr_matrix):

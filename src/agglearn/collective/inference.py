@@ -1,5 +1,7 @@
 """One interface to every inference method: `infer(model, counts, population_size, method=…)`."""
 
+from typing import Annotated
+
 from agglearn.collective import first_order
 from agglearn.collective.exact import infer_exact
 from agglearn.collective.feasibility import refuse_impossible
@@ -12,7 +14,7 @@ from agglearn.collective.newton import dual_newton
 from agglearn.collective.problem import Problem
 from agglearn.collective.results import Inference, Recorder
 from agglearn.errors import ConfigError, DataError
-from agglearn.settings import keys_at_fault, parameters
+from agglearn.settings import OneOf, OptionsOf, keys_at_fault, parameters
 
 POINT_METHODS = {
     "dual-newton": dual_newton,
@@ -32,6 +34,8 @@ OTHER_METHODS = {
 MAP_METHODS = {*POINT_METHODS, "nlbp-naive", "generic-cvxpy", "generic-ipopt"}  # they minimise eq. 2.7
 METHODS = {**POINT_METHODS, **OTHER_METHODS}
 GIVEN = ("problem", "model", "counts", "population_size", "trace", "record", "start")  # arguments that are no options
+Method = Annotated[str, OneOf(METHODS)]
+Options = Annotated[dict | None, OptionsOf("method", METHODS, GIVEN)]
 
 
 def infer(
@@ -50,8 +54,8 @@ def infer(
 
     Raises
     ------
-    DataError : counts that the model or the population size cannot give, with the node and the edge. NotAvailable : a package is missing.
-    Stopped : a generic solver reached its limit of time or of iterations.
+    DataError : counts that the model or the population size cannot give, with the node and the edge.
+    NotAvailable : a package is missing. Stopped : a generic solver reached its limit of time or of iterations.
     """
     if method not in METHODS:
         raise DataError(f"method: {method!r} is not known; use one of {', '.join(METHODS)}")

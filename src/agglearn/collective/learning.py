@@ -12,7 +12,7 @@ import numpy as np
 
 from agglearn.collective.inference import MAP_METHODS, Inference, infer
 from agglearn.collective.lbfgs import lbfgs
-from agglearn.errors import DataError
+from agglearn.errors import ConfigError, DataError
 
 SMALLEST_STEP = 1e-3  # of a line search: below it the error of an E step decides
 FLAT = 1e-10  # relative fall of J at which L-BFGS stops
@@ -20,7 +20,7 @@ FLAT = 1e-10  # relative fall of J at which L-BFGS stops
 
 @dataclass
 class Learned:
-    """Result of `fit_em` and `fit_lbfgs`.
+    """Result of `learn`.
 
     Attributes
     ----------
@@ -68,12 +68,13 @@ class _Steps:
         self.out += time.perf_counter() - since
 
 
-def fit_em(
+def learn(
     law,
     counts,
     population_sizes,
     start,
     *,
+    learner="lbfgs",
     n_iter=60,
     method="dual-newton",
     trace_every=1,
@@ -84,16 +85,26 @@ def fit_em(
 
     Parameters
     ----------
-    law : one of `agglearn.collective.laws`, or anything with `model(theta, instance)` and `maximise(theta, tables)`.
+    law : one of `agglearn.collective.laws`, or anything with `model(theta, instance)` and, for `em`,
+        `maximise(theta, tables)`, for `lbfgs`, `gradient(theta, tables)`.
     counts : FlowCounts per instance. population_sizes : M per instance. start : θ to begin with.
+    learner : `lbfgs`, on J, which stops after `n_iter` steps or where J falls by less than 1e-10 of itself; or `em`, which
+        makes `n_iter` iterations.
     method, options : of the E step, see `infer`. on_iteration : called with (iteration, θ, inferences).
 
     Raises
     ------
-    DataError : no instances, or as many sizes as instances are not given.
+    ConfigError : no such learner. DataError : no instances, or as many sizes as instances are not given; for `lbfgs`, a method whose tables do not minimise
+        F, so that J has no gradient.
     """
+    if learner not in LEARNERS:
+        raise ConfigError(f"learner: {learner!r} is not known; use one of {', '.join(LEARNERS)}")
     steps = _Steps(law, counts, population_sizes, method, options, on_iteration)
-    theta, found = np.asarray(start, float), []
+    return LEARNERS[learner](steps, np.asarray(start, float), n_iter, trace_every)
+
+
+def _em(steps: _Steps, theta, n_iter: int, trace_every: int) -> Learned:
+    found = []
     for iteration in range(n_iter + 1):
         if iteration % trace_every == 0 or iteration == n_iter:
             steps.keep(iteration, theta)
@@ -101,44 +112,23 @@ def fit_em(
             break
         found, _ = steps.infer(theta)
         steps.report(iteration, theta, found)
-        theta = law.maximise(theta, [f.edge_tables for f in found])
+        theta = steps.law.maximise(theta, [f.edge_tables for f in found])
     return Learned(theta, found, steps.trace, steps.made)
 
 
-def fit_lbfgs(
-    law,
-    counts,
-    population_sizes,
-    start,
-    *,
-    n_iter=60,
-    method="dual-newton",
-    trace_every=1,
-    on_iteration=None,
-    **options,
-) -> Learned:
-    """Parameters of a law from noisy counts by L-BFGS on J; arguments as in `fit_em`.
-
-    It stops after `n_iter` steps, or where J falls by less than 1e-10 of itself. The law needs `gradient(theta, tables)`
-    in the place of `maximise`.
-
-    Raises
-    ------
-    DataError : a method whose tables do not minimise F, so that J has no gradient; as in `fit_em`.
-    """
-    if method not in MAP_METHODS:
+def _lbfgs(steps: _Steps, theta, n_iter: int, trace_every: int) -> Learned:
+    if steps.method not in MAP_METHODS:
         raise DataError(
-            f"method {method!r} does not minimise eq. 2.7: L-BFGS has no gradient; learn by EM, or use another"
+            f"method {steps.method!r} does not minimise eq. 2.7: L-BFGS has no gradient; learn by EM, or use another"
         )
-    steps = _Steps(law, counts, population_sizes, method, options, on_iteration)
-    theta, taken = np.asarray(start, float), 0
+    taken = 0
     steps.keep(0, theta)
     if n_iter == 0:
         return Learned(theta, [], steps.trace)
 
     def evaluate(at):
         inferences, value = steps.infer(at)
-        return inferences, value, *law.gradient(at, [f.edge_tables for f in inferences])
+        return inferences, value, *steps.law.gradient(at, [f.edge_tables for f in inferences])
 
     found, first, slope, scale = evaluate(theta)
     latest = found
@@ -161,11 +151,11 @@ def fit_lbfgs(
             steps.keep(taken, at)
         steps.report(taken, at, found)
 
-    gtol = FLAT * sum(population_sizes)
+    gtol = FLAT * sum(steps.sizes)
     best = lbfgs(objective, theta, scale, n_iter, gtol=gtol, ftol=FLAT, shortest=SMALLEST_STEP, on_step=take)
     if taken % trace_every:
         steps.keep(taken, best)
     return Learned(best, found, steps.trace, steps.made)
 
 
-LEARNERS = {"lbfgs": fit_lbfgs, "em": fit_em}
+LEARNERS = {"lbfgs": _lbfgs, "em": _em}

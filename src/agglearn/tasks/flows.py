@@ -60,10 +60,10 @@ class TrueFlows(Truth):
 class _Flows(Task):
     """Draws noisy counts of flows.
 
-    Parameters of an observation: `evidence` (node, edge, or node_sums: noisy edge counts added up over where people go, as the
-    thesis does, and those of the last step over where they come from), `noise`, `rate`, `scale`, or `epsilon` instead of scale: Laplace noise of scale 1/ε, which a count
-    of persons needs. `summed_as` (laplace or gaussian): the likelihood of node_sums, with the scale of one entry, or with
-    the standard deviation of the sum.
+    Parameters of an observation: `evidence` (node, edge, or node_sums: noisy edge counts added up over where people go, as
+    the thesis does, and those of the last step over where they come from), `noise`, `rate`, `scale`, or `epsilon` instead
+    of scale: Laplace noise of scale 1/ε, which a count of persons needs. `summed_as` (laplace or gaussian): the likelihood
+    of node_sums, with the scale of one entry, or with the standard deviation of the sum.
     """
 
     OBSERVATIONS: ClassVar = (

@@ -76,10 +76,8 @@ def measured(
 def scores(covariate: str, found: np.ndarray, poll: pd.DataFrame, wanted: list[str]) -> Iterator[Measurement]:
     """The scores of Table 3.3: groups with the right majority, pairs of groups in the right order (`pair_auc_close`: pairs
     whose polls differ by 0.01 count as right), root mean squared error weighted by the polls' sizes."""
-    share, found = (
-        poll["share"].to_numpy(),
-        np.where(np.isnan(found), 0.5, found),
-    )  # of a group without a predicted vote
+    share = poll["share"].to_numpy()
+    found = np.where(np.isnan(found), 0.5, found)  # one half for a group without a predicted vote
     i, j = np.triu_indices(len(share), 1)
     right = (np.sign(found[i] - found[j]) == np.sign(share[i] - share[j])) & (share[i] != share[j])
     close = abs(share[i] - share[j]) <= CLOSE + 1e-9

@@ -3,6 +3,7 @@
 import itertools
 import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -545,6 +546,48 @@ def test_a_generic_solver_stops_at_its_limit_of_time(method):
     counts = observe(model, model.sample_tables(m, rng), "poisson", rng)
     with pytest.raises(Stopped, match=r"^> 1e-06 s$"):
         infer(model, counts, m, method=method, time_limit=1e-6)
+
+
+@pytest.mark.parametrize("method", ["generic-cvxpy", "generic-ipopt"])
+def test_the_limit_of_time_is_that_of_set_up_and_solve_together(method, monkeypatch):
+    def never(*args, **options):
+        raise AssertionError("the set-up took all the time")
+
+    looks = itertools.count(step=10)  # ten seconds pass between two looks at the clock
+    monkeypatch.setattr(generic, "time", SimpleNamespace(monotonic=lambda: next(looks)))
+    monkeypatch.setattr("cvxpy.Problem.solve", never)
+    monkeypatch.setattr("casadi.nlpsol", never)
+    rng = np.random.default_rng(12)
+    model, m = fixed_tree("mixed", rng), 30
+    counts = observe(model, model.sample_tables(m, rng), "poisson", rng)
+    with pytest.raises(Stopped, match=r"^> 5 s$"):
+        infer(model, counts, m, method=method, time_limit=5)
+
+
+def test_ipopt_stops_in_the_iteration_in_which_the_time_is_over(monkeypatch):
+    import casadi
+
+    now, make = [0], casadi.nlpsol
+
+    class Late:
+        def __init__(self, *args):
+            self.solver = make(*args)
+            self.stats = self.solver.stats
+
+        def __call__(self, **start):
+            now[0] = 10
+            return self.solver(**start)
+
+    monkeypatch.setattr(generic, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(casadi, "nlpsol", Late)
+    rng = np.random.default_rng(12)
+    model, m = fixed_tree("mixed", rng), 30
+    counts = observe(model, model.sample_tables(m, rng), "poisson", rng)
+    with pytest.raises(Stopped, match=r"^> 5 s$"):
+        infer(model, counts, m, method="generic-ipopt", time_limit=5)
+    now[0] = 0
+    monkeypatch.setattr(casadi, "nlpsol", make)
+    assert infer(model, counts, m, method="generic-ipopt", time_limit=5, tol=1e-6).converged
 
 
 def test_ipopt_stops_at_its_limit_of_iterations():

@@ -18,10 +18,9 @@ from agglearn.collective import (
     MobilityEM,
     NoisyCounts,
     SharedTableEM,
-    fit_em,
-    fit_lbfgs,
     infer,
     kernels,
+    learn,
     learning,
 )
 from agglearn.collective.migration import centres, migration_features
@@ -101,7 +100,15 @@ def test_every_em_iteration_improves_the_joint_objective():
     def keep(iteration, theta, found):
         seen.append(sum(f.objective + 500 * law.model(theta, k).log_partition for k, f in enumerate(found)))
 
-    fit_em(law, list(observation.instances), [500, 500], np.array([2.0, -1, 0, 1]), n_iter=12, on_iteration=keep)
+    learn(
+        law,
+        list(observation.instances),
+        [500, 500],
+        np.array([2.0, -1, 0, 1]),
+        learner="em",
+        n_iter=12,
+        on_iteration=keep,
+    )
     assert np.diff(seen).max() <= 1e-4
     assert seen[0] - seen[-1] > 10
 
@@ -159,8 +166,8 @@ def test_the_gradient_of_the_marginal_objective_is_its_derivative(name, mask):
 def test_lbfgs_ends_at_least_as_low_as_em_after_fewer_e_steps(name, mask):
     law, _, counts, sizes = masked(name, mask)
     start = np.zeros(law.n_parameters)
-    em = fit_em(law, counts, sizes, start, n_iter=100)
-    found = fit_lbfgs(law, counts, sizes, start, n_iter=60)
+    em = learn(law, counts, sizes, start, learner="em", n_iter=100)
+    found = learn(law, counts, sizes, start, n_iter=60)
     lower, upper = (marginal_objective(law, f.theta, counts, sizes)[0] for f in (found, em))
     assert lower <= upper + 1e-6 * abs(upper)
     assert found.evaluations < em.evaluations
@@ -355,7 +362,7 @@ def test_birds_reach_the_other_corner():
 
 def test_what_does_not_fit_is_named():
     with pytest.raises(DataError, match="2 instances and 1 population sizes"):
-        fit_em(FreeTables(2), [None, None], [1], np.zeros(4))
+        learn(FreeTables(2), [None, None], [1], np.zeros(4))
     with pytest.raises(DataError, match="features: must be"):
         LogLinearTransitions([np.zeros((2, 3, 3))], np.zeros(3))
     with pytest.raises(DataError, match="baseline needs edge counts"):
