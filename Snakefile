@@ -1,4 +1,4 @@
-"""From public data to the papers' tables: fetch, prepare, observe, fit, render, track, judge, site, conclude."""
+"""From public data to the papers' tables: fetch, prepare, observe, fit, render, track, judge, collect, site, conclude."""
 
 import sys
 from pathlib import Path
@@ -43,12 +43,14 @@ wildcard_constraints:
     batch="[A-Za-z0-9_.-]+",
     target="[a-z0-9_]+",
     source="|".join(plan.sources()),
+    part="|".join(plan.parts()),
 
 
 localrules:
     all,
     fetch,
     track,
+    collect,
     conclude,
 
 

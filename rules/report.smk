@@ -1,5 +1,5 @@
 # Reports: tables and figures beside the papers' numbers, runs in MLflow, verdicts on claims, the site, the outcome.
-#   in: measurements/      out: tables/, figures/, tracking/, claims.json, site/, outcome/
+#   in: measurements/      out: tables/, figures/, tracking/, claims/, claims.json, site/, outcome/
 
 
 rule render:
@@ -46,20 +46,37 @@ rule track:
         "../workflow/scripts/stage.py"
 
 
+# Each claim is judged here, once; pages read the verdicts. What is judged together is in `Plan.parts`.
 rule judge:
     input:
         claimed,
     output:
-        f"{S}/claims.json",
+        f"{S}/claims/{{part}}.json",
     log:
-        f"{S}/logs/judge.log",
+        f"{S}/logs/judge/{{part}}.log",
+    priority: urgency
     conda:
         "../environment.yml"
     resources:
         mem_mb=memory.FLOOR,
     params:
         claims=claims_digest,
-        code=code_digest("agglearn.reporting.claims"),
+        code=code_digest("agglearn.reporting.judging"),
+    script:
+        "../workflow/scripts/stage.py"
+
+
+rule collect:
+    input:
+        verdicts(plan.parts()),
+    output:
+        f"{S}/claims.json",
+    log:
+        f"{S}/logs/collect.log",
+    conda:
+        "../environment.yml"
+    params:
+        claims=digest(list(config["claims"].items())),
     script:
         "../workflow/scripts/stage.py"
 
@@ -68,6 +85,7 @@ rule judge:
 rule page:
     input:
         source_results,
+        verdicts(["{source}"]),
     output:
         f"{S}/site/{{source}}.html",
     log:
@@ -114,5 +132,8 @@ rule conclude:
         f"{S}/logs/outcome/{{target}}.log",
     conda:
         "../environment.yml"
+    params:
+        numbers=numbers_in_docs,
+        code=code_digest("agglearn.reporting.outcome", "agglearn.reporting.pages"),
     script:
         "../workflow/scripts/stage.py"

@@ -7,6 +7,7 @@ from agglearn.checks import SIMULATED
 from agglearn.config import essence
 from agglearn.places import local_candidates
 from agglearn.products import digest, file_digest
+from agglearn.reporting.marks import marks
 from agglearn.source import code_digest, is_subclass
 from agglearn.tracking.receipts import attempts
 
@@ -21,6 +22,10 @@ def tables(names):
 
 def receipts(names):
     return [] if config["tracking"]["uri"] == "none" else [f"{S}/tracking/{e}.json" for e in names]
+
+
+def verdicts(parts):
+    return [f"{S}/claims/{part}.json" for part in parts]
 
 
 def pages(sources):
@@ -49,6 +54,8 @@ def urgency(wildcards):
     Of one experiment, the batch with most runs comes first, so that no long job is left at the end.
     """
     named = dict(wildcards.items())
+    if "part" in named:
+        named["source"] = named.pop("part").removesuffix("_timed")
     runs = len(plan.runs(wildcards.experiment, wildcards.batch)) if "batch" in named else 0
     users = [
         (plan.sources().index(e["source"]), e.get("budget", 0) if "experiment" in named else 0)
@@ -159,17 +166,27 @@ def sending_attempt(wildcards):
     return attempts(f"{S}/tracking/{wildcards.experiment}.json", config["tracking"]["uri"])
 
 
+def claims_of(part):
+    """Claims that are judged together."""
+    return {name: c for name, c in config["claims"].items() if c["experiment"] in plan.parts()[part]}
+
+
 def claimed(wildcards):
-    return measurements(sorted({c["experiment"] for c in config["claims"].values()} & set(plan.experiments)))
+    return measurements(sorted({c["experiment"] for c in claims_of(wildcards.part).values()}))
 
 
 def claims_digest(wildcards):
-    return digest(config["claims"])
+    return digest(claims_of(wildcards.part))
 
 
 def everything_shown(wildcards):
     said = [[n, e.get("title"), e.get("caption"), e.get("budget"), e["source"]] for n, e in plan.experiments.items()]
     return digest([said, config["datasets"], config["references"]])
+
+
+def numbers_in_docs(wildcards):
+    """Numbers in docs/ that are held against the measurements of a target; those of scale default are."""
+    return digest(marks(BASE / "docs", plan.named(wildcards.target)) if config["scale"] == "default" else [])
 
 
 def template_digest(wildcards):

@@ -37,6 +37,7 @@ RULES = {
     "render",
     "track",
     "judge",
+    "collect",
     "page",
     "site",
     "conclude",

@@ -13,7 +13,7 @@ from agglearn.scales import SCALES
 
 PLACES = (
     "runs", "records", "sources", "observations", "observations/*", "measurements/*", "tables", "figures", "tracking",
-    "outcome",
+    "claims", "outcome",
 )  # fmt: skip
 REPLACED = re.compile(r"\.(?P<name>.+)\.old\.[a-z0-9_]{8}")
 FOLDER = re.compile(r"\..+\.[a-z0-9_]{8}")

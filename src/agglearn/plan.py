@@ -166,6 +166,15 @@ class Plan:
         names = self.named(source)
         return [n for n in names if not self.experiments[n]["timed"]] or names
 
+    def parts(self) -> dict[str, list[str]]:
+        """Experiments whose claims are judged together: of each source those that its page waits for, and apart the timed ones."""
+        found = {}
+        for source in self.sources():
+            found[source] = self.untimed(source)
+            if late := [n for n in self.named(source) if n not in found[source]]:
+                found[f"{source}_timed"] = late
+        return found
+
     def sources(self) -> list[str]:
         """Short names of the papers in the plan: in the order of `config/references.yaml`, then others by name."""
         names = {e["source"] for e in self.experiments.values()}

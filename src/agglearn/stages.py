@@ -195,28 +195,36 @@ def track(job, terminal=sys.stderr) -> None:
 
 
 def judge(job, terminal=sys.stderr) -> None:
-    """Verdict on every claim."""
-    from agglearn.reporting.claims import judge_all
+    """Verdicts on the claims of one part of the plan."""
+    from agglearn.reporting.judging import judge_all
 
     plan = Plan(job.config)
-    products.write_json(job.output[0], judge_all(job.config["claims"], plan, job.config["scale_folder"]))
+    names = plan.parts()[job.wildcards.part]
+    claims = {name: c for name, c in job.config["claims"].items() if c["experiment"] in names}
+    products.write_json(job.output[0], judge_all(claims, plan, job.config["scale_folder"]))
+
+
+def collect(job, terminal=sys.stderr) -> None:
+    """Verdicts on all claims, in one file."""
+    from agglearn.reporting.judging import collect
+
+    products.write_json(job.output[0], collect(job.config["claims"], Plan(job.config), job.input))
 
 
 def page(job, terminal=sys.stderr) -> None:
     """The pages of the sources that are done so far, with their verdicts."""
-    from agglearn.reporting.claims import judge_all
+    from agglearn.reporting.judging import collect
 
     plan, folder = Plan(job.config), Path(job.config["scale_folder"])
     rendered = {n for n in plan.experiments if (folder / f"tables/{n}.csv").exists()}
-    sources = [s for s in plan.sources() if rendered.issuperset(plan.untimed(s))]
+    sources = [
+        s for s in plan.sources() if rendered.issuperset(plan.untimed(s)) and (folder / f"claims/{s}.json").exists()
+    ]
     done = Plan(job.config | {"run": [n for s in sources for n in plan.named(s) if n in rendered]})
     claims = {n: c for n, c in job.config["claims"].items() if c["experiment"] in done.experiments}
-    _pages(
-        job,
-        done,
-        judge_all(claims, done, folder),
-        [s for s in plan.sources() if not rendered.issuperset(plan.named(s))],
-    )
+    judged = [path for part in done.parts() if (path := folder / f"claims/{part}.json").exists()]
+    unfinished = [s for s in plan.sources() if s not in sources or not rendered.issuperset(plan.named(s))]
+    _pages(job, done, collect(claims, done, judged), unfinished)
 
 
 def site(job, terminal=sys.stderr) -> None:
@@ -250,4 +258,7 @@ def conclude(job, terminal=sys.stderr) -> None:
         out.write_text("\n".join(outcome.lines(*places, names)) + "\n")
 
 
-STAGES = {stage.__name__: stage for stage in (fetch, prepare, observe, fit, render, track, judge, page, site, conclude)}
+STAGES = {
+    stage.__name__: stage
+    for stage in (fetch, prepare, observe, fit, render, track, judge, collect, page, site, conclude)
+}

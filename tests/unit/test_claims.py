@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 from test_reporting import rows
 
-from agglearn.reporting.claims import judge
+from agglearn.reporting import claims
+from agglearn.reporting.rows import Rows
 
 REFERENCE = {"reference": {"measure": "nllh", "method": "base"}}
 GOOD = {("a", "ours"): [0.50, 0.61, 0.70], ("a", "base"): [0.40, 0.50, 0.60]}
@@ -15,6 +16,10 @@ NOISY = {("a", "ours"): [0.5, 0.1, 0.9], ("a", "base"): [0.4, 0.6, 0.3]}
 ONE = {("a", "ours"): [0.5], ("a", "base"): [0.4]}
 SAME = {("a", "ours"): [0.5] * 5, ("a", "base"): [0.4] * 5}
 WHY = {"deterministic": "both sides are sums over one table"}
+
+
+def judge(said, frame):
+    return claims.judge(said, Rows(frame))
 
 
 def claim(predicate, **more):

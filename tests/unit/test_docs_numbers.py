@@ -8,7 +8,8 @@ import pytest
 from samples import ROOT, shipped_config
 
 from agglearn.plan import Plan
-from agglearn.reporting.pages import contradictions, references
+from agglearn.reporting.marks import references
+from agglearn.reporting.pages import contradictions
 
 COMMENT = "<!-- trial: {measure: nllh, method: maxent, params.l2_theta: 4.0} -->"
 

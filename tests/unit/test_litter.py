@@ -87,7 +87,9 @@ def test_a_product_that_was_being_replaced_comes_back(results, name):
     assert files(results) == OURS | {f"{name}/old"}
 
 
-@pytest.mark.parametrize("name", ["claims.json", "measurements/e/b.parquet", "tables/a.csv", "default/tables/a.csv"])
+@pytest.mark.parametrize(
+    "name", ["claims.json", "claims/s.json", "measurements/e/b.parquet", "tables/a.csv", "default/tables/a.csv"]
+)
 def test_a_file_that_was_being_written_goes(results, name):
     killed(die_while_writing, results / name)
     assert litter.sweep(results) == 1

@@ -78,7 +78,10 @@ def way(tmp_path, monkeypatch):
                 stages.fit(job(config, "fit", [out], SimpleNamespace(observed=given), experiment=name, batch=batch))
             paths = [tmp_path / f"measurements/{name}/{b}.parquet" for b in plan.batches(name)]
             stages.render(job(config, "render", [], paths, experiment=name))
-        stages.judge(job(config, "judge", [tmp_path / "claims.json"]))
+        files = {part: tmp_path / f"claims/{part}.json" for part in plan.parts()}
+        for part, path in files.items():
+            stages.judge(job(config, "judge", [path], part=part))
+        stages.collect(job(config, "collect", [tmp_path / "claims.json"], files.values()))
         stages.site(job(config, "site", [tmp_path / "site/index.html"]))
         stages.conclude(job(config, "conclude", [tmp_path / "outcome/all.txt"], target="all"))
         return plan

@@ -13,7 +13,7 @@ from scipy import stats
 from agglearn.evaluation.intervals import mean_interval
 from agglearn.products import write_json
 from agglearn.reporting import layout, outcome, summary, writers
-from agglearn.reporting.claims import judge_all
+from agglearn.reporting.judging import judge_all
 from agglearn.reporting.render import caption_of, render
 from agglearn.reporting.summary import field, summarise, verdict
 from agglearn.running import COLUMNS

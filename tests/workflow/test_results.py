@@ -55,7 +55,7 @@ def test_without_records_only_what_states_no_recipe_is_made_again(small):
     shutil.rmtree(small.folder / ".snakemake")
     outcome = small.run()
     assert outcome.status == 0, outcome.text[-3000:]
-    assert rules_run(outcome) == {"render", "judge", "page", "site", "conclude", "all"}
+    assert rules_run(outcome) == {"render", "judge", "collect", "page", "site", "conclude", "all"}
     assert changed(small, before) == set()
     assert sum("Snakemake has no record" in line for line in outcome.said) == 1
     assert "Nothing to be done" in small.run().text

@@ -1,21 +1,17 @@
-"""Verdicts on what the sources claim, by predicates over measurements. There is no expression language.
+"""Verdict on what a source claims, by predicates over measurements. There is no expression language.
 
 docs/verdicts.md explains in words how a verdict is reached. With `each`, a claim is judged for every value of those fields,
-and `cases` says how many of the cases must agree. Where judging itself fails, the verdict is `failed`, with the reason.
+and `cases` says how many of the cases must agree.
 """
 
-import traceback
 from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
 
-from agglearn.errors import described
 from agglearn.evaluation.verdicts import ALPHA, combined, holm
-from agglearn.plan import Plan
 from agglearn.reporting import samples
 from agglearn.reporting.predicates import (
-    FAILED,
     FAILS,
     HOLDS,
     NOT_JUDGED,
@@ -25,39 +21,17 @@ from agglearn.reporting.predicates import (
     VERDICTS,
     judge_case,
 )
-from agglearn.reporting.samples import Missing, Sample, selected
-from agglearn.reporting.summary import field, load_rows
+from agglearn.reporting.rows import Rows
+from agglearn.reporting.samples import Sample
+from agglearn.reporting.sides import Missing
 
 BASE_RATE = {"nllh": 0.0, "nllh_best_on_test": 0.0, "nllh_best_on_validation": 0.0, "auc": 0.5, "nmse": 1.0}  # no skill
 LOWER_IS_BETTER = {"nmse"}
 SHOWN = 4  # cases in a line
-COPIED = ("source", "claim", "place", "experiment", "predicate", "note", "deterministic", "weak")  # keys of a claim
 
 
-def judge_all(claims: dict, plan: Plan, results) -> list[dict]:
-    """One entry per claim: source, claim, place, verdict, detail, cases."""
-    rows, verdicts = {}, []
-    for name, claim in claims.items():
-        experiment = claim["experiment"]
-        try:
-            if experiment in plan.experiments and experiment not in rows:
-                paths = [f"{results}/measurements/{experiment}/{b}.parquet" for b in plan.batches(experiment)]
-                rows[experiment] = load_rows(paths, plan, experiment)
-            outcome = judge(claim, rows[experiment]) if experiment in rows else _absent(experiment)
-        except Exception as error:
-            traceback.print_exc()
-            outcome = {"verdict": FAILED, "detail": f"failed: {described(error)}", "cases": []}
-        verdicts.append({"name": name, **{k: claim.get(k) for k in COPIED}, **outcome})
-    return verdicts
-
-
-def _absent(experiment: str) -> dict:
-    return {"verdict": NOT_JUDGED, "detail": f"experiment {experiment} is not in this run", "cases": []}
-
-
-def judge(claim: dict, rows: pd.DataFrame) -> dict:
+def judge(claim: dict, rows: Rows) -> dict:
     """Verdict on one claim from the rows of its experiment; `weak` where every case's rival is below the base rate."""
-    rows = _relevant(claim, rows)
     cases, drawn = [], []
     for label, case in _cases(claim, rows):
         try:
@@ -82,24 +56,23 @@ def judge(claim: dict, rows: pd.DataFrame) -> dict:
     return outcome
 
 
-def _relevant(claim: dict, rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows of the claim's measures, and one of every run that lacks them: the rest would be searched for every case."""
-    measures = {claim[side]["measure"] for side in ("value", "reference") if side in claim}
-    return rows[rows["measure"].isin(measures) | ~rows.duplicated("run")]
-
-
-def _cases(claim: dict, rows: pd.DataFrame) -> Iterator[tuple[str, dict]]:
+def _cases(claim: dict, rows: Rows) -> Iterator[tuple[str, dict]]:
     """(label, claim with the selectors of this case) for every value of the fields in `each`."""
     each = claim.get("each", [])
     # a run that lacks the measure is a case too, which is then not judged
     selector = claim["value"] if "item" in each else _without_measure(claim["value"])
-    here = rows[selected(rows, selector)]
-    keys = sorted(set(zip(*(field(here, f) for f in each), strict=True)), key=str) if each else [()]
-    for key in keys:
+    for key in sorted(_levels(rows, each, rows.selected(selector)), key=str) if each else [()]:
         case = dict(zip(each, key, strict=True))
         # what the reference says of itself stays: each level of a parameter may be held against one of them
         sides = {k: {**case, **claim[k]} for k in ("reference",) if k in claim} | {"value": {**claim["value"], **case}}
         yield ", ".join(map(str, key)), claim | sides
+
+
+def _levels(rows: Rows, names: list[str], here: np.ndarray) -> set[tuple]:
+    """Combinations of values that some rows have in the fields."""
+    codes, values = zip(*map(rows.field, names), strict=True)
+    there = dict.fromkeys(zip(*(c[here].tolist() for c in codes), strict=True))
+    return {tuple(v[c] for v, c in zip(values, key, strict=True)) for key in there}
 
 
 def _without_measure(selector: dict) -> dict:
@@ -148,7 +121,7 @@ def _below(cases: list[dict]) -> str:
     return f"in {below} of {len(cases)} cases the rival is below the base rate" if below and len(cases) > 1 else ""
 
 
-def _rival_below_base(claim: dict, rows: pd.DataFrame) -> bool:
+def _rival_below_base(claim: dict, rows: Rows) -> bool:
     """Whether the side that a claim calls worse has less than no skill, so that beating it shows little."""
     measure = claim["value"]["measure"].removesuffix("_of_part")
     greater = claim["predicate"] in ("greater", "ratio_at_least")
@@ -158,5 +131,5 @@ def _rival_below_base(claim: dict, rows: pd.DataFrame) -> bool:
         return False  # a claim that something is worse is about its failure
     rival = claim["value" if greater == (measure in LOWER_IS_BETTER) else "reference"]
     base = BASE_RATE.get(rival["measure"].removesuffix("_of_part"), np.nan)
-    mean = rows.loc[selected(rows, rival) & rows["step"].isna() & (rows["status"] == "ok"), "value"].mean()
+    mean = pd.Series(rows.number("value")[rows.selected(rival) & rows.ok & np.isnan(rows.number("step"))]).mean()
     return bool(mean > base if measure in LOWER_IS_BETTER else mean < base)

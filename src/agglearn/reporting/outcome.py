@@ -180,8 +180,9 @@ def again(results) -> list[str]:
         if {"failed", "unavailable"} & set(pq.read_table(path, columns=["status"])["status"].to_pylist()):
             files.append(str(path))
     files += [str(p.with_suffix(".csv")) for p in sorted(results.glob("tables/*.json")) if _read(p, {})["failed"]]
-    if any(claim["verdict"] == "failed" for claim in _read(results / "claims.json", [])):
-        files.append(str(results / "claims.json"))
+    for path in sorted(results.glob("claims/*.json")):
+        if any(claim["verdict"] == "failed" for claim in _read(path, [])):
+            files.append(str(path))
     return files
 
 

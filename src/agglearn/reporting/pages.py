@@ -1,29 +1,13 @@
-"""Numbers in the pages of docs/ against what was measured.
+"""Numbers in the pages of docs/ against what was measured."""
 
-A page writes `<!-- EXPERIMENT: {measure: M, method: N} -->.42`: a comment that readers do not get to see, then the number. The
-selector is that of a claim and names one row of the experiment's table. Numbers are those of scale default.
-"""
-
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
-import yaml
 
 from agglearn.errors import described
-from agglearn.reporting.samples import selected
-
-REFERENCE = re.compile(r"<!--\s*(?P<experiment>\w+):\s*(?P<selector>\{.*?\})\s*-->\s*(?P<number>\S*)")
-NUMBER = re.compile(r"[−-]?(?:\d[\d,]*)?\.?\d+")
-
-
-def references(page: Path) -> Iterator[tuple[int, str, dict, str]]:
-    """(line, experiment, selector, number as it is written) of every number that a page refers to its measurement."""
-    for number, line in enumerate(page.read_text().splitlines(), 1):
-        for found in REFERENCE.finditer(line):
-            written = NUMBER.match(found["number"])
-            yield number, found["experiment"], yaml.safe_load(found["selector"]), written.group() if written else ""
+from agglearn.reporting.marks import pages, references
+from agglearn.reporting.rows import Rows
 
 
 def contradictions(docs: Path, tables: Path, experiments: Iterable[str]) -> list[str]:
@@ -38,7 +22,7 @@ def contradictions(docs: Path, tables: Path, experiments: Iterable[str]) -> list
     """
     there = {e: pd.read_csv(tables / f"{e}.csv") for e in experiments if (tables / f"{e}.csv").exists()}
     wrong = []
-    for page in sorted(docs.glob("*.md")):
+    for page in pages(docs):
         for line, experiment, selector, written in references(page):
             if experiment in there and (why := contradiction(there[experiment], selector, written)):
                 wrong.append(f"{page.name}:{line}: {why}")
@@ -48,7 +32,7 @@ def contradictions(docs: Path, tables: Path, experiments: Iterable[str]) -> list
 def contradiction(table: pd.DataFrame, selector: dict, written: str) -> str:
     """Why a number is not what was measured; empty where it is."""
     try:
-        rows = table[selected(table, selector)]
+        rows = table[Rows(table).selected(selector)]
     except Exception as error:
         return f"{selector}: {described(error)}"
     if len(rows) and (rows["status"] != "ok").all():

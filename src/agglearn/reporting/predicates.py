@@ -4,10 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 
 from agglearn.evaluation.verdicts import ALPHA, Region
 from agglearn.reporting import samples
+from agglearn.reporting.rows import Rows
 from agglearn.reporting.samples import Sample
 
 HOLDS, FAILS, UNDECIDED, NOT_JUDGED, FAILED = "holds", "fails", "undecided", "not judged", "failed"
@@ -26,7 +26,7 @@ class Predicate:
     name : of these numbers. text : writes one of them.
     """
 
-    sample: Callable[[dict, pd.DataFrame], Sample]
+    sample: Callable[[dict, Rows], Sample]
     region: Callable[[dict], Region]
     name: str
     text: Callable[[float], str]

@@ -5,21 +5,16 @@ draw. With `replicates: part` a replicate is a part of the tested units. A pair 
 on the same tested units.
 """
 
-import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 
 import numpy as np
 import pandas as pd
 
 from agglearn.evaluation.intervals import Estimate
-from agglearn.reporting import summary
-from agglearn.reporting.outcome import CELL
-
-
-class Missing(Exception):
-    """Rows that a claim needs are not there."""
+from agglearn.reporting.rows import Rows
+from agglearn.reporting.sides import Missing, Side, side
 
 
 @dataclass(frozen=True)
@@ -70,49 +65,56 @@ def _common(series: list[pd.Series]) -> pd.Series:
 # -- the samples of the predicates ------------------------------------------------------------------------------------
 
 
-def values(claim: dict, rows: pd.DataFrame) -> Sample:
+def values(claim: dict, rows: Rows) -> Sample:
     """The value's mean per replicate."""
-    side = _side(claim, rows, "value")
-    return Sample(
-        _per_replicate(side.rows), None, side.rows["value"].to_numpy(), summary.overlap_of(side.rows), side.notes
-    )
+    one = side(claim, rows, "value")
+    return Sample(one.per_replicate(), None, one.values, one.overlap, one.notes)
 
 
-def differences(claim: dict, rows: pd.DataFrame, scale: Callable = lambda x: x) -> Sample:
+def differences(claim: dict, rows: Rows, scale: Callable = lambda x: x) -> Sample:
     """value − reference, of pairs where the two sides were tested on the same units; else both sides by themselves."""
-    a, b = (_side(claim, rows, k) for k in ("value", "reference"))
-    for side in (a, b):
-        side.rows["value"] = scale(side.rows["value"])
-    return _matched(claim, a, b, "mean")
+    sides = [side(claim, rows, name) for name in ("value", "reference")]
+    return _matched(claim, *(replace(one, values=scale(one.values)) for one in sides), "mean")
 
 
-def log_ratios(claim: dict, rows: pd.DataFrame) -> Sample:
+def log_ratios(claim: dict, rows: Rows) -> Sample:
     """log value − log reference, paired as `differences` are."""
     return differences(claim, rows, _log)
 
 
-def slopes(claim: dict, rows: pd.DataFrame) -> Sample:
+def slopes(claim: dict, rows: Rows) -> Sample:
     """Slope of log value on log x, one per replicate."""
-    side = _side(claim, rows, "value")
-    x = pd.to_numeric(summary.field(side.rows, claim["x"])).astype(float)
-    if x.nunique() < 2:
+    one = side(claim, rows, "value")
+    codes, levels = rows.field(claim["x"])
+    x = pd.to_numeric(pd.Series([levels[code] for code in codes[one.at]], dtype=object)).to_numpy(float)
+    if len(np.unique(x)) < 2:
         raise Missing(f"fewer than two values of {claim['x']}")
-    table = _log(side.rows["value"]).groupby([side.rows["replicate"], _log(x)]).mean().unstack()
+    table = pd.Series(_log(one.values)).groupby([one.replicates, _log(x)]).mean().unstack()
     found = pd.Series(slope(table.to_numpy(), table.columns.to_numpy()), table.index)
-    return Sample(found, None, found.to_numpy(), summary.overlap_of(side.rows), side.notes)
+    return Sample(found, None, found.to_numpy(), one.overlap, one.notes)
 
 
-def delays(claim: dict, rows: pd.DataFrame) -> Sample:
+def delays(claim: dict, rows: Rows) -> Sample:
     """Steps by which the curve of `value` reaches the reference's final level (less tolerance) later than the reference."""
-    a, b = (_side(claim, rows, k, curve=True) for k in ("value", "reference"))
-    keys = ["replicate", "dataset", "dataset_params"]
-    final = b.rows.sort_values("step").groupby(keys, dropna=False)["value"].last() - claim.get("tolerance", 0.0)
-    for side in (a, b):
-        level = final.reindex(pd.MultiIndex.from_frame(side.rows[keys])).to_numpy()
-        last = side.rows.groupby(keys, dropna=False)["step"].transform("max")
-        # a curve that never reaches the level counts as if it did after its last step, which favours it
-        side.rows["value"] = side.rows["step"].where(side.rows["value"] >= level, last + 1)
-    return _matched(claim, a, b, "min")
+    a, b = (side(claim, rows, name, curve=True) for name in ("value", "reference"))
+    final = _final(b)
+    reached = [_reached(one, final, claim.get("tolerance", 0.0)) for one in (a, b)]
+    return _matched(claim, *reached, "min")
+
+
+def _final(one: Side) -> pd.Series:
+    """Last value of every curve."""
+    order = np.argsort(one.rows.number("step")[one.at])
+    return pd.Series(one.values[order]).groupby(one.rows.curves()[one.at][order]).last()
+
+
+def _reached(one: Side, final: pd.Series, tolerance: float) -> Side:
+    """The side with steps as values, where the curve is at its level."""
+    curves, steps = one.rows.curves()[one.at], one.rows.number("step")[one.at]
+    level = (final - tolerance).reindex(curves).to_numpy()
+    last = pd.Series(steps).groupby(curves).transform("max").to_numpy()
+    # a curve that never reaches the level counts as if it did after its last step, which favours it
+    return replace(one, values=np.where(one.values >= level, steps, last + 1))
 
 
 def slope(y, x) -> np.ndarray:
@@ -121,120 +123,53 @@ def slope(y, x) -> np.ndarray:
     return np.asarray(y) @ centred / (centred @ centred)
 
 
-# -- sides and pairs --------------------------------------------------------------------------------------------------
-
-
-@dataclass
-class _Side:
-    rows: pd.DataFrame
-    notes: list[str]
-
-
-def selected(rows: pd.DataFrame, selector: dict) -> pd.Series:
-    """Rows that have the values; a list allows several, null asks for a parameter that is not there."""
-    same = pd.Series(True, index=rows.index)
-    for name, value in selector.items():
-        column = summary.field(rows, name)
-        same &= column.isna() if value is None else column.isin(value) if isinstance(value, list) else column == value
-    return same
-
-
-def _side(claim: dict, rows: pd.DataFrame, side: str, curve: bool = False) -> _Side:
-    """Good rows of one side, with their replicate; without replicates that lack some of the others' cells."""
-    found = _good(rows, claim[side], curve).copy()
-    by_part = claim.get("replicates", "seed") == "part"
-    found["replicate"] = list(zip(found["seed"], found["item"], strict=True)) if by_part else found["seed"]
-    cell = [*CELL, *([] if by_part else ["item"]), *(["step"] if curve else [])]
-    number = found.groupby(cell, dropna=False).ngroup()
-    if curve:  # curves end at steps of their own
-        return _Side(found, [])
-    per = number.groupby(found["replicate"]).nunique()
-    whole = per.index[per == number.nunique()]
-    if not len(whole):
-        raise Missing(f"no replicate has all {number.nunique()} cells")
-    left = len(per) - len(whole)
-    notes = [f"{left} of {len(per)} replicates left out, which lack some cells"] if left else []
-    return _Side(found[found["replicate"].isin(whole)], notes)
-
-
-def _good(rows: pd.DataFrame, selector: dict, curve: bool) -> pd.DataFrame:
-    """Rows of a selector that have a value: scalars, or the points of curves."""
-    found = rows[selected(rows, selector)]
-    found = found[found["step"].notna() if curve else found["step"].isna()]
-    found = found[(found["status"] == "ok") & found["value"].notna()]
-    if found.empty:
-        bad = rows[selected(rows, {k: v for k, v in selector.items() if k != "measure"})]
-        bad = bad[bad["status"] != "ok"]
-        reasons = bad["reason"].where(bad["status"] != "stopped", "stopped: " + bad["reason"]).dropna().unique()
-        raise Missing(reasons[0] if len(reasons) else f"no rows for {json.dumps(selector)}")
-    return found
-
-
-def _matched(claim: dict, a: _Side, b: _Side, reduced: str) -> Sample:
-    """The two sides as pairs, or as two samples where their tested units differ."""
-    notes, overlap = [*a.notes, *b.notes], max(summary.overlap_of(a.rows), summary.overlap_of(b.rows))
-    one, two = (_by_cell(s.rows, _freed(claim), reduced) for s in (a, b))
-    both = one.join(two, how="inner", lsuffix="_a", rsuffix="_b")
-    if both.empty:
-        raise Missing("value and reference have no data set and seed in common")
-    same = both["tested_a"] == both["tested_b"]
-    if not same.any():
-        first, second = (s["value"].groupby("replicate").mean() for s in (one, two))
-        single = np.array([first.mean() - second.mean()])
-        return Sample(first, second, single, overlap, [*notes, "the two sides were tested on different units"])
-    lost = len(one) + len(two) - 2 * len(both)
-    notes += [f"{_count(lost, 'value')} without a partner left out"] if lost else []
-    if not same.all():
-        notes.append(f"{(~same).sum()} of {len(both)} pairs left out: their sides were tested on different units")
-    gaps = (both["value_a"] - both["value_b"])[same]
-    table = gaps.unstack("replicate")
-    per = table.dropna(axis=1).mean()
-    if per.empty:
-        raise Missing("no replicate has all pairs")
-    if len(per) < table.shape[1]:
-        notes.append(f"{table.shape[1] - len(per)} of {table.shape[1]} replicates left out, which lack some pairs")
-    return Sample(per, None, gaps.to_numpy(), overlap, notes)
-
-
-def _by_cell(rows: pd.DataFrame, freed: set[str], reduced: str) -> pd.DataFrame:
-    """`value` and `tested` by data set, its parameters, item and replicate, but for what the two sides differ in."""
-    params = rows["dataset_params"].map({text: _without(text, freed) for text in rows["dataset_params"].unique()})
-    by_part = isinstance(rows["replicate"].iloc[0], tuple)
-    keys = pd.DataFrame(
-        {
-            "dataset": "" if "dataset" in freed else rows["dataset"],
-            "dataset_params": "" if "dataset" in freed else params,
-            "item": "" if by_part or "item" in freed else rows["item"].fillna(""),
-            "replicate": rows["replicate"],
-        }
-    )
-    groups = rows.assign(**keys).groupby(list(keys))
-    return pd.DataFrame({"value": groups["value"].agg(reduced), "tested": groups["tested"].agg(_digests)})
-
-
-def _freed(claim: dict) -> set[str]:
-    """Fields that both sides name, with different values: pairs need not agree there."""
-    a, b = claim["value"], claim["reference"]
-    return {name for name in a.keys() & b.keys() if a[name] != b[name]}
-
-
-def _without(text: str, freed: set[str]) -> str:
-    params = json.loads(text) if isinstance(text, str) else {}
-    return json.dumps({k: v for k, v in params.items() if f"dataset_params.{k}" not in freed}, sort_keys=True)
-
-
-def _digests(tested: pd.Series) -> str:
-    return ",".join(sorted(set(tested.dropna()))) or "unknown"
-
-
-def _per_replicate(rows: pd.DataFrame) -> pd.Series:
-    return rows.groupby("replicate")["value"].mean()
-
-
-def _log(x: pd.Series) -> pd.Series:
+def _log(x: np.ndarray) -> np.ndarray:
     if not (x > 0).all():
         raise Missing(f"a ratio needs values above 0; {(x <= 0).sum()} of {len(x)} are not")
     return np.log(x)
+
+
+# -- pairs ------------------------------------------------------------------------------------------------------------
+
+
+def _matched(claim: dict, a: Side, b: Side, reduced: str) -> Sample:
+    """The two sides as pairs, or as two samples where their tested units differ."""
+    notes, overlap = [*a.notes, *b.notes], max(a.overlap, b.overlap)
+    one, two = (s.by_cell(_freed(claim), reduced) for s in (a, b))
+    _, i, j = np.intersect1d(one.pairs, two.pairs, assume_unique=True, return_indices=True)
+    if not len(i):
+        raise Missing("value and reference have no data set and seed in common")
+    same = one.tested[i] == two.tested[j]
+    if not same.any():
+        first, second = (pd.Series(s.values).groupby(s.replicates).mean() for s in (one, two))
+        single = np.array([first.mean() - second.mean()])
+        return Sample(first, second, single, overlap, [*notes, "the two sides were tested on different units"])
+    lost = len(one.pairs) + len(two.pairs) - 2 * len(i)
+    notes += [f"{_count(lost, 'value')} without a partner left out"] if lost else []
+    if not same.all():
+        notes.append(f"{(~same).sum()} of {len(i)} pairs left out: their sides were tested on different units")
+    gaps = (one.values[i] - two.values[j])[same]
+    per, missing = _per_replicate(gaps, one.cells[i][same], one.replicates[i][same])
+    return Sample(per, None, gaps, overlap, notes + missing)
+
+
+def _per_replicate(gaps: np.ndarray, cells: np.ndarray, replicates: np.ndarray) -> tuple[pd.Series, list[str]]:
+    """Mean of the pairs of every replicate that has all, and a note on the others."""
+    (there, i), (labels, j) = (np.unique(codes, return_inverse=True) for codes in (cells, replicates))
+    table = np.full((len(there), len(labels)), np.nan)
+    table[i, j] = gaps
+    whole = ~np.isnan(table).any(axis=0)
+    if not whole.any():
+        raise Missing("no replicate has all pairs")
+    left = len(labels) - whole.sum()
+    notes = [f"{left} of {len(labels)} replicates left out, which lack some pairs"] if left else []
+    return pd.Series(table[:, whole].mean(axis=0), labels[whole]), notes
+
+
+def _freed(claim: dict) -> frozenset[str]:
+    """Fields that both sides name, with different values: pairs need not agree there."""
+    a, b = claim["value"], claim["reference"]
+    return frozenset(name for name in a.keys() & b.keys() if a[name] != b[name])
 
 
 def _count(n: int, what: str) -> str:

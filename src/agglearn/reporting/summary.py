@@ -171,14 +171,15 @@ def field(table: pd.DataFrame, name: str) -> pd.Series:
     column, *keys = name.split(".")
     if not keys:
         return table[column]
-
-    def inner(text):
-        value = json.loads(text) if isinstance(text, str) else None
-        for key in keys:
-            value = value.get(key) if isinstance(value, dict) else None
-        return json.dumps(value) if isinstance(value, dict | list) else value
-
     # each text is read once: curves repeat it in thousands of rows
-    values = {text: inner(text) for text in table[column].unique()}
+    values = {text: parameter(text, keys) for text in table[column].unique()}
     # as objects: a row without the parameter leaves the others' type alone
     return pd.Series([values[text] for text in table[column]], table.index, dtype=object)
+
+
+def parameter(text: str | None, keys: list[str]):
+    """What parameters, as JSON, have at a path of keys; None without it, and JSON of a mapping or a list."""
+    value = json.loads(text) if isinstance(text, str) else None
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return json.dumps(value) if isinstance(value, dict | list) else value

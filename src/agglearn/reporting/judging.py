@@ -1,0 +1,58 @@
+"""The verdicts of a run: each claim is judged once, from the measurements of its experiment, and read from then on."""
+
+import traceback
+from collections.abc import Iterable
+from pathlib import Path
+
+from agglearn.errors import described
+from agglearn.plan import Plan
+from agglearn.products import read_json
+from agglearn.reporting.claims import judge
+from agglearn.reporting.predicates import FAILED, NOT_JUDGED
+from agglearn.reporting.rows import Rows
+from agglearn.reporting.summary import load_rows
+
+COPIED = ("source", "claim", "place", "experiment", "predicate", "note", "deterministic", "weak")  # keys of a claim
+
+
+def judge_all(claims: dict, plan: Plan, results) -> list[dict]:
+    """One entry per claim: name, source, claim, place, verdict, detail, cases.
+
+    Where judging itself fails, the verdict is `failed`, with the reason.
+
+    Parameters
+    ----------
+    claims : name → claim on an experiment of the plan. results : the scale's folder, with measurements.
+    """
+    rows, verdicts = {}, []
+    for name, claim in claims.items():
+        experiment = claim["experiment"]
+        try:
+            if experiment not in rows:
+                paths = [f"{results}/measurements/{experiment}/{b}.parquet" for b in plan.batches(experiment)]
+                rows[experiment] = Rows(load_rows(paths, plan, experiment))
+            outcome = judge(claim, rows[experiment])
+        except Exception as error:
+            traceback.print_exc()
+            outcome = {"verdict": FAILED, "detail": f"failed: {described(error)}", "cases": []}
+        verdicts.append(_entry(name, claim, outcome))
+    return verdicts
+
+
+def _entry(name: str, claim: dict, outcome: dict) -> dict:
+    return {"name": name, **{key: claim.get(key) for key in COPIED}, **outcome}
+
+
+def collect(claims: dict, plan: Plan, files: Iterable[Path]) -> list[dict]:
+    """One entry per claim, as `judge_all` has written it into one of the files, in the order of the claims.
+
+    A claim on an experiment of the plan that no file has is left out; one on another experiment is not judged.
+    """
+    entries = {entry["name"]: entry for file in files for entry in read_json(file)}
+    entries |= {name: _absent(name, c) for name, c in claims.items() if c["experiment"] not in plan.experiments}
+    return [entries[name] for name in claims if name in entries]
+
+
+def _absent(name: str, claim: dict) -> dict:
+    detail = f"experiment {claim['experiment']} is not in this run"
+    return _entry(name, claim, {"verdict": NOT_JUDGED, "detail": detail, "cases": []})

@@ -1,0 +1,123 @@
+"""Rows of an experiment as claims select and group them, many hundred times: what is read of them once is kept, in codes."""
+
+import json
+from collections.abc import Callable
+from functools import reduce
+
+import numpy as np
+import pandas as pd
+
+from agglearn.reporting.outcome import CELL
+from agglearn.reporting.summary import parameter
+
+
+class Rows:
+    """A table of n rows, for many selections.
+
+    Parameters
+    ----------
+    frame : measurements of an experiment, or the table of one.
+    """
+
+    def __init__(self, frame: pd.DataFrame):
+        self.frame = frame
+        self._made: dict = {}
+
+    def _once(self, key, make: Callable):
+        if key not in self._made:
+            self._made[key] = make()
+        return self._made[key]
+
+    # -- selections ---------------------------------------------------------------------------------------------------
+
+    def selected(self, selector: dict) -> np.ndarray:
+        """(n,) whether a row has the values; a list allows several, null asks for a parameter that is not there."""
+        masks = [self._mask(name, wanted) for name, wanted in selector.items()]
+        return reduce(np.logical_and, masks, np.ones(len(self.frame), dtype=bool))
+
+    def _mask(self, name: str, wanted) -> np.ndarray:
+        def compare():
+            codes, values = self.field(name)
+            return np.array([_is(value, wanted) for value in values], dtype=bool)[codes]
+
+        return self._once(("mask", name, json.dumps(wanted)), compare)
+
+    def field(self, name: str) -> tuple[np.ndarray, list]:
+        """(n,) codes of a column, or of a parameter out of one, and the value of each code; two codes may have the same value."""
+        return self._once(("field", name), lambda: self._read(*name.split(".")))
+
+    def _read(self, column: str, *keys: str) -> tuple[np.ndarray, list]:
+        if keys:
+            codes, texts = self.field(column)
+            return codes, [parameter(text, keys) for text in texts]
+        codes, values = pd.factorize(self.frame[column], use_na_sentinel=False)
+        return codes, [None if pd.isna(value) else value for value in values.tolist()]
+
+    # -- (n,) columns of measurements ---------------------------------------------------------------------------------
+
+    def number(self, name: str) -> np.ndarray:
+        """A column of numbers, NaN where there is none."""
+        return self._once(("number", name), lambda: self.frame[name].to_numpy(float))
+
+    @property
+    def ok(self) -> np.ndarray:
+        """Whether the run has a result."""
+        return self._mask("status", "ok")
+
+    # -- (n,) groups: codes in the order of what they stand for ---------------------------------------------------------
+
+    def replicates(self, by_part: bool) -> np.ndarray:
+        """Seed, or seed and item."""
+        return self._group("seed", *["item"] * by_part)
+
+    def kinds(self, by_part: bool) -> np.ndarray:
+        """What every replicate must have: cell of a table, and item unless that is a replicate."""
+        return self._group(*CELL, *["item"] * (not by_part))
+
+    def curves(self) -> np.ndarray:
+        """Data set, its parameters, seed: what curves of several methods are compared on."""
+        return self._group("dataset", "dataset_params", "seed")
+
+    def cells(self, freed: frozenset[str], by_part: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Data set, its parameters and item, but for what is freed; the same with the replicate."""
+
+        def group():
+            data = [] if "dataset" in freed else [self._codes("dataset"), self._params(freed)]
+            item = [] if "item" in freed or by_part else [self._codes("item")]
+            cells = _together(np.zeros(len(self.frame), dtype=int), *data, *item)
+            return cells, _together(cells, self.replicates(by_part))
+
+        return self._once(("cells", freed, by_part), group)
+
+    def _params(self, freed: frozenset[str]) -> np.ndarray:
+        codes, texts = self.field("dataset_params")
+        return _ranked(codes, [_without(text, freed) for text in texts])
+
+    def _group(self, *names: str) -> np.ndarray:
+        return self._once(("group", names), lambda: _together(*map(self._codes, names)))
+
+    def _codes(self, name: str) -> np.ndarray:
+        codes, values = self.field(name)
+        return _ranked(codes, ["" if value is None else value for value in values])
+
+
+def _is(value, wanted) -> bool:
+    if wanted is None:
+        return value is None
+    return value in wanted if isinstance(wanted, list) else value == wanted
+
+
+def _ranked(codes: np.ndarray, values: list) -> np.ndarray:
+    """Codes in the order of the values, one for equal values."""
+    rank = {value: k for k, value in enumerate(sorted(set(values)))}
+    return np.array([rank[value] for value in values], dtype=int)[codes]
+
+
+def _together(*codes: np.ndarray) -> np.ndarray:
+    """One code per combination, the first of which comes first in the order."""
+    return reduce(lambda a, b: np.unique(a * (b.max(initial=0) + 1) + b, return_inverse=True)[1], codes)
+
+
+def _without(text: str | None, freed: frozenset[str]) -> str:
+    params = json.loads(text) if text else {}
+    return json.dumps({k: v for k, v in params.items() if f"dataset_params.{k}" not in freed}, sort_keys=True)

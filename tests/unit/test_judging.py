@@ -1,0 +1,98 @@
+"""Verdicts in files: pages show those of the sources that are done, and judge nothing."""
+
+from types import SimpleNamespace
+
+import pytest
+from samples import ROOT
+
+from agglearn import config as configuration
+from agglearn import stages
+from agglearn.plan import Plan
+from agglearn.products import read_json, write_json
+from agglearn.reporting import claims, judging, outcome
+
+RUN = ["maxent_table4", "maxent_scaling_rows", "vocabulary_figure3", "labelsums_equality"]
+
+
+@pytest.fixture
+def config(tmp_path, monkeypatch):
+    """A configuration of three sources, one with a timed experiment; judging raises."""
+
+    def judge(*arguments):
+        raise AssertionError("a page has judged")
+
+    monkeypatch.setattr(claims, "judge", judge)
+    monkeypatch.setattr(judging, "judge", judge)
+    places = {"results": str(tmp_path), "scale_folder": str(tmp_path)}
+    return configuration.load(ROOT, {"scale": "smoke", "run": RUN}) | places
+
+
+@pytest.fixture
+def shown(config, monkeypatch, tmp_path):
+    """A function that makes pages; returns the names of the claims with verdicts, and the sources at work."""
+    monkeypatch.setattr(
+        "agglearn.reporting.site.build",
+        lambda plan, verdicts, results, out, base, unfinished=(): made.append((verdicts, list(unfinished))),
+    )
+    made = []
+
+    def make(rule: str):
+        getattr(stages, rule)(SimpleNamespace(config=config, output=[tmp_path / "site/page.html"]))
+        verdicts, unfinished = made.pop()
+        assert {v["verdict"] for v in verdicts if v["experiment"] in RUN} == {"holds"}
+        return [v["name"] for v in verdicts], unfinished
+
+    return make
+
+
+def judged(config, part: str) -> list[str]:
+    """Write the file of a part, as its job does; returns the names of its claims."""
+    names = of(config, *Plan(config).parts()[part])
+    entries = [{**config["claims"][n], "name": n, "verdict": "holds", "detail": "", "cases": []} for n in names]
+    write_json(f"{config['scale_folder']}/claims/{part}.json", entries)
+    return names
+
+
+def of(config, *experiments: str) -> list[str]:
+    return [name for name, claim in config["claims"].items() if claim["experiment"] in experiments]
+
+
+def test_timed_experiments_are_judged_apart(config):
+    assert Plan(config).parts() == {
+        "maxent": ["maxent_table4"],
+        "maxent_timed": ["maxent_scaling_rows"],
+        "vocabulary": ["vocabulary_figure3"],
+        "labelsums": ["labelsums_equality"],
+    }
+
+
+def test_a_page_shows_the_verdicts_of_the_sources_that_are_done(config, shown, tmp_path):
+    for name in ("maxent_table4", "vocabulary_figure3"):
+        write_json(tmp_path / f"tables/{name}.csv", [])
+    maxent = judged(config, "maxent")
+    assert len(maxent) > 2
+    assert shown("page") == (maxent, ["maxent", "vocabulary", "labelsums"])  # vocabulary is not judged yet
+    vocabulary = judged(config, "vocabulary")
+    judged(config, "labelsums")  # without its tables
+    names, _ = shown("page")
+    assert sorted(names) == sorted(maxent + vocabulary)
+    write_json(tmp_path / "tables/maxent_scaling_rows.csv", [])
+    late = judged(config, "maxent_timed")
+    assert sorted(shown("page")[0]) == sorted(maxent + late + vocabulary)
+
+
+def test_one_file_has_every_claim_once(config, shown, tmp_path):
+    files = [tmp_path / f"claims/{part}.json" for part in Plan(config).parts()]
+    names = [name for file in files for name in judged(config, file.stem)]
+    stages.collect(SimpleNamespace(config=config, output=[tmp_path / "claims.json"], input=files))
+    entries = read_json(tmp_path / "claims.json")
+    assert [e["name"] for e in entries] == list(config["claims"])
+    assert {e["name"] for e in entries if e["verdict"] == "holds"} == set(names)
+    assert {e["detail"].split()[-1] for e in entries if e["verdict"] == "not judged"} == {"run"}
+    assert shown("site") == (list(config["claims"]), [])
+
+
+def test_a_claim_that_failed_is_tried_again_with_its_part(tmp_path):
+    for part, verdict in (("maxent", "failed"), ("labelsums", "holds")):
+        write_json(tmp_path / f"claims/{part}.json", [{"name": part, "verdict": verdict}])
+    assert outcome.again(tmp_path) == [str(tmp_path / "claims/maxent.json")]

@@ -1,0 +1,109 @@
+"""A claim is judged once, in the job of its source, and every page reads the verdict. What an edit makes anew is that, no more."""
+
+import copy
+import json
+import re
+
+import pytest
+from project import CHAIN, REGIONS, SPIKE_DATA, Project
+
+pytestmark = [pytest.mark.workflow, pytest.mark.slow]
+
+CLAIM = {"claim": "few errors", "place": "Section 1", "predicate": "at_most"}
+MARK = "<!-- spike_chain: {measure: transition_error, params.step: 4.0} -->"
+
+
+@pytest.fixture(scope="module")
+def two(places):
+    """A project that has run two sources at scale default, with claims on both and a number in its docs."""
+    made = Project(*places)
+    made.overlay["datasets"] |= copy.deepcopy(SPIKE_DATA)
+    made.overlay["experiments"] = copy.deepcopy(
+        {"spike_chain": CHAIN, "spike_regions": REGIONS | {"source": "whiskers"}}
+    )
+    error = {"measure": "transition_error", "params.step": 4.0}
+    made.overlay["claims"] = {
+        "accurate": CLAIM | {"source": "whiskers", "experiment": "spike_regions", "value": {"measure": "accuracy"}, "bound": 2},
+        "errors": CLAIM | {"source": "spike", "experiment": "spike_chain", "value": error, "bound": 100, "min_pairs": 2},
+    }  # fmt: skip
+    made.overlay |= {"scale": "default", "run": ["spike_chain", "spike_regions"], "tracking": {"uri": "none"}}
+    outcome = made.run()
+    assert outcome.status == 0, outcome.text[-3000:]
+    number = made.table("spike_chain").query("params == '{\"step\": 4.0}' and measure == 'transition_error'")["mean"]
+    (made.folder / "docs/trial.md").write_text(f"# Trial\n\nThe error is {MARK}{number.item():.6f} here.\n")
+    outcome = made.run()
+    assert outcome.status == 0, outcome.text[-3000:]
+    return made
+
+
+def jobs(project) -> set[str]:
+    """Outputs of the jobs that are to run, but for what stands for the whole run."""
+    outcome = project.run("--dry-run")
+    assert outcome.status == 0, outcome.text[-3000:]
+    made = {path for line in re.findall(r"^ +output: (.+)$", outcome.text, re.M) for path in line.split(", ")}
+    return made - {"results/claims.json", "results/site/index.html", "results/outcome/all.txt"}
+
+
+def verdicts(project, file="claims.json") -> dict[str, str]:
+    return {entry["name"]: entry["verdict"] for entry in json.loads((project.results / file).read_text())}
+
+
+def test_the_files_of_the_sources_make_the_one_of_all(two):
+    assert list(verdicts(two)) == ["accurate", "errors"]
+    parts = verdicts(two, "claims/spike.json"), verdicts(two, "claims/whiskers.json")
+    assert [list(part) for part in parts] == [["errors"], ["accurate"]]
+    assert parts[0] | parts[1] == verdicts(two)
+    assert jobs(two) == set()
+
+
+@pytest.mark.parametrize("key", ["bound", "claim", "value"])
+def test_an_edited_claim_is_judged_again_with_its_source(two, key):
+    claims = two.overlay["claims"]
+    before = copy.deepcopy(claims)
+    claims["errors"][key] = {"bound": 0.0, "claim": "no errors", "value": {"measure": "transition_error"}}[key]
+    assert jobs(two) == {"results/claims/spike.json", "results/site/spike.html"}
+    two.overlay["claims"] = before
+
+
+def test_an_edited_claim_changes_its_verdict_and_the_pages(two):
+    other = (two.results / "claims/whiskers.json").stat().st_mtime_ns
+    assert verdicts(two)["errors"] != "fails"
+    two.overlay["claims"]["errors"] |= {"bound": 0.0, "deterministic": "a planted reason, for the sake of a test"}
+    del two.overlay["claims"]["errors"]["min_pairs"]
+    outcome = two.run()
+    assert outcome.status == 0, outcome.text[-3000:]
+    assert verdicts(two)["errors"] == "fails"
+    assert '<span class="verdict fails">' in (two.results / "site/spike.html").read_text()
+    assert (two.results / "claims/whiskers.json").stat().st_mtime_ns == other
+    assert jobs(two) == set()
+
+
+def test_a_printed_number_changes_the_table_and_no_verdict(two):
+    printed = {"dataset": "walkers", "method": "gradient", "params": {"step": 4.0}, "measure": "transition_error"}
+    two.overlay["experiments"]["spike_chain"]["reported"] = [printed | {"value": 0.5, "place": "Table 1"}]
+    two.overlay["experiments"]["spike_chain"]["agreement"] = {"margins": {}, "reason": "it is planted"}
+    made = jobs(two)
+    assert "results/tables/spike_chain.csv" in made
+    assert "results/site/spike.html" in made
+    assert not [path for path in made if "claims/" in path or "whiskers" in path or "regions" in path]
+    del two.overlay["experiments"]["spike_chain"]["reported"], two.overlay["experiments"]["spike_chain"]["agreement"]
+
+
+def test_an_edited_predicate_judges_everything_again(two):
+    two.edit("src/agglearn/reporting/predicates.py", "MIN_PAIRS = 3", "MIN_PAIRS = 4")
+    pages = {f"results/site/{source}.html" for source in ("spike", "whiskers")}
+    assert jobs(two) == pages | {f"results/claims/{source}.json" for source in ("spike", "whiskers")}
+    two.edit("src/agglearn/reporting/predicates.py", "MIN_PAIRS = 4", "MIN_PAIRS = 3")
+
+
+def test_an_edited_number_in_docs_is_held_against_its_measurement(two):
+    page = two.folder / "docs/trial.md"
+    right = page.read_text()
+    page.write_text(right.replace("The error is", "The error of the trial is"))
+    assert "Nothing to be done" in two.run().text
+    page.write_text(re.sub(r"(-->)[\d.]+", r"\g<1>7.5", right))
+    outcome = two.run()
+    assert outcome.status == 1
+    assert "trial.md:3: says 7.5" in outcome.text
+    page.write_text(right)
+    assert two.run().status == 0
