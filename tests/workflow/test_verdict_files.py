@@ -81,7 +81,10 @@ def test_an_edited_claim_changes_its_verdict_and_the_pages(two):
 def test_a_printed_number_changes_the_table_and_no_verdict(two):
     printed = {"dataset": "walkers", "method": "gradient", "params": {"step": 4.0}, "measure": "transition_error"}
     two.overlay["experiments"]["spike_chain"]["reported"] = [printed | {"value": 0.5, "place": "Table 1"}]
-    two.overlay["experiments"]["spike_chain"]["agreement"] = {"margins": {}, "reason": "it is planted"}
+    two.overlay["experiments"]["spike_chain"]["agreement"] = {
+        "margins": {},
+        "reason": "a planted number, which nothing is held against",
+    }
     made = jobs(two)
     assert "results/tables/spike_chain.csv" in made
     assert "results/site/spike.html" in made
