@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from agglearn.reporting.claims import judge
+from agglearn.reporting.rows import Rows
 from agglearn.running import COLUMNS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -15,7 +16,7 @@ CLAIMS = yaml.safe_load((ROOT / "config/claims.yaml").read_text())
 PARAMS = ("dataset_params", "observation_params", "params")
 
 
-def printed(experiment: str) -> pd.DataFrame:
+def printed(experiment: str) -> Rows:
     """The printed numbers of an experiment as measurements of one seed."""
     entries = yaml.safe_load((ROOT / f"config/experiments/{experiment}.yaml").read_text()).get("reported") or []
     found = [
@@ -26,10 +27,10 @@ def printed(experiment: str) -> pd.DataFrame:
         for k, entry in enumerate(entries)
     ]
     rows = pd.DataFrame(found, columns=COLUMNS)
-    return rows.astype({"step": float, "value": float, "overlap": float})
+    return Rows(rows.astype({"step": float, "value": float, "overlap": float}))
 
 
-@pytest.mark.parametrize("name", [n for n, c in CLAIMS.items() if len(printed(c["experiment"]))])
+@pytest.mark.parametrize("name", [n for n, c in CLAIMS.items() if len(printed(c["experiment"]).frame)])
 def test_no_claim_fails_on_printed_numbers(name):
     rows = printed(CLAIMS[name]["experiment"])
     exact = CLAIMS[name] | {"deterministic": "printed numbers have no interval", "cases": "all"}
