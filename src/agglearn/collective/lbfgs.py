@@ -21,12 +21,14 @@ def lbfgs(
 ) -> np.ndarray:
     """A point of low value (Nocedal and Wright 2006, algorithms 3.1 and 7.4); values never rise.
 
+    Where a line search gives up, the pairs are forgotten, and the next step goes along the scaled gradient.
+
     Parameters
     ----------
     objective : x ↦ (value, gradient); where the value is infinite, any gradient. start : (n,). scale : (n,) positive, of the order of the Hessian's diagonal.
     max_iter : iterations. memory : pairs of steps and gradient changes kept.
     gtol, ftol : stop at this largest entry of the gradient, or this relative fall of the value.
-    shortest : step below which a line search gives up. on_step : called with every point that is taken after the start.
+    shortest : step below which a line search gives up, and without pairs the whole search. on_step : called with every point that is taken after the start.
     """
     x, (value, gradient), pairs = start, objective(start), deque(maxlen=memory)
     for _ in range(max_iter):
@@ -41,7 +43,10 @@ def lbfgs(
                 break
             step *= 0.5
         else:
-            break
+            if not pairs:
+                break
+            pairs.clear()  # the pairs mislead: start anew from the scaled gradient
+            continue
         change = then - gradient
         bend = float(change @ (moved - x))
         if bend > 0:

@@ -58,3 +58,17 @@ def test_it_stays_at_the_minimum():
 
     assert (lbfgs(objective, start, np.ones(2), 50) == start).all()
     assert len(calls) == 1
+
+
+def test_pairs_that_mislead_are_forgotten():
+    """On a long slope before a wall the first pair tells of next to no curvature: the whole line search lies behind the wall."""
+    wall, hardness = 10.0, 1e-3
+
+    def objective(x):
+        left = wall - x[0]
+        if left <= 0:
+            return np.inf, None
+        return -x[0] - hardness * np.log(left), np.array([-1 + hardness / left])
+
+    best = lbfgs(objective, np.zeros(1), np.ones(1), 60, shortest=1e-3)
+    assert best[0] == pytest.approx(wall - hardness, abs=0.01)
