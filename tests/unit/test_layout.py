@@ -136,6 +136,8 @@ def test_headers_say_what_there_is_and_mappings_are_spelt_out():
         ("log_loss", around(0.5, 0.01), around(0.4, 0.01), ["base"]),
         ("nllh", around(0.5, 0.06), around(0.42, 0.06), []),  # the intervals tell nobody from the best
         ("tuned", around(0.5, 0.01), around(0.4, 0.01), []),  # neither side is better
+        ("nllh", around(0.5, np.nan), around(0.4, np.nan), []),  # one seed tells nothing
+        ("nllh", around(0.5, 0.0), around(0.4, 0.0), ["Ours"]),  # seeds that all agree
     ],
 )
 def test_the_best_is_bold_and_what_is_not_told_from_it(measure, ours, base, best):
@@ -171,6 +173,17 @@ def test_the_printed_number_stands_with_its_difference():
     assert (
         '<span class="reported agrees" title="agrees">0.520 <span class=difference>−0.020</span></span>'
         in writers.html(grid, "T", "")
+    )
+
+
+def test_a_printed_number_is_written_in_the_unit_of_its_column():
+    e = EXPERIMENT | {
+        "table": {"rows": ["method"], "columns": ["dataset"], "measure": "seconds"},
+        "reported": [{"dataset": "a", "method": "ours", "measure": "seconds", "value": 0.9, "place": "Table 1"}],
+    }
+    cell = {"measure": "seconds", "unit": "s", "reported": 0.9, "place": "Table 1", **around(0.0014, 0.0002)}
+    assert "| Ours | 1.40 ± 0.20 (900, −899) |" in writers.markdown(
+        layout.grid(summary([cell]), e, {"a": "A"}), "T", ""
     )
 
 

@@ -64,7 +64,18 @@ def draw(rows: pd.DataFrame, table: pd.DataFrame, experiment: dict, titles: dict
 def _svg(figure, title: str) -> str:
     drawing = io.StringIO()
     figure.savefig(drawing, format="svg", metadata={"Date": None, "Title": title})
-    return drawing.getvalue()
+    panels = figure.axes[0].get_gridspec()
+    return drawing.getvalue().replace("<svg ", f'<svg data-panels="{panels.ncols} {panels.nrows}" ', 1)
+
+
+def first_panel(path: Path) -> tuple[str, float]:
+    """(fragment of a figure's address that shows the first panel only, its width over its height)."""
+    root = re.search(r'data-panels="(\d+) (\d+)"[^>]*viewBox="0 0 ([\d.]+) ([\d.]+)"', path.read_text())
+    if root is None:
+        return "", 1.5
+    columns, lines, width, height = map(float, root.groups())
+    width, height = width / columns, height / lines
+    return f"#svgView(viewBox(0,0,{width:g},{height:g}))", width / height
 
 
 def sentence(text: str) -> str:
@@ -228,7 +239,7 @@ def _scatter(rows, table, experiment, spec, titles):
         ax.plot([here.min(), here.max()], [here.min(), here.max()], color="0.6", lw=0.8, zorder=0)
         ax.set_xlabel(spec.get("x_label", measure_name(spec["x"])))
     axes[0].set_ylabel(spec.get("y_label", measure_name(spec["y"])))
-    axes[-1].legend(fontsize=7, frameon=False)
+    axes[0].legend(fontsize=7, frameon=False)
     return figure
 
 
@@ -296,47 +307,71 @@ def _lines_of(chosen, experiment, spec, titles, x_label):
     panel = _panel_of(chosen, experiment, spec, titles)
     names = _ordered(panel, chosen, experiment)
     figure, axes = _panels(names, 3.2, {})
-    order = _legend_order(chosen, experiment)
+    order, named = _legend_order(chosen, experiment), spec.get("highlight", {})
+    if named and not set(named) & set(order):
+        raise ValueError(f"highlight: none of {', '.join(named)} is drawn; there are {', '.join(order)}")
     end = chosen["x"].max() if "x_none" in spec else None
     for name, ax in zip(names, axes, strict=True):
         ax.set_xscale("log" if spec.get("x_log") else "linear")
         ax.set_yscale("log" if spec.get("y_log") else "linear")
+        here, ends = chosen[panel == name], {}
         for k, label in enumerate(order):
-            part = chosen[(panel == name) & (chosen["series"] == label)]
+            part = here[here["series"] == label]
             if not part.empty:
-                _line(
-                    ax,
-                    part,
-                    end,
-                    spec.get("y_log"),
-                    len(order) <= MOST_BANDS,
-                    color=_color(k),
-                    label=label,
-                    ls=STROKES[k // len(COLORS) % len(STROKES)],
-                )
-        ax.set_xlabel(x_label)
-        if "y_from" in spec:
-            ax.set_ylim(bottom=spec["y_from"])
-        if "x_from" in spec:
-            ax.set_xlim(left=spec["x_from"])
-        if spec.get("x_log"):
-            _readable(ax.xaxis)
-        if spec.get("y_log"):
-            _readable(ax.yaxis)
-        if end is not None:
-            ticks = sorted(chosen["x"].unique())
-            ax.set_xticks(ticks, [spec["x_none"] if x == end else f"{x:g}" for x in ticks])
-            ax.minorticks_off()
+                band = label in named if named else len(order) <= MOST_BANDS
+                height = _line(ax, part, end, spec.get("y_log"), band, label=label, **_look(k, label, named))
+                ends |= {named[label]: (height, _look(k, label, named)["color"])} if label in named else {}
+        _scales(ax, spec, x_label, chosen, end)
+        _label_ends(ax, ends)
     axes[0].set_ylabel(spec.get("y_label", measure_name(spec["y"])))
-    if len(order) > 8:
-        figure.legend(
-            *axes[0].get_legend_handles_labels(), fontsize=7, frameon=False, loc="outside lower center", ncols=4
-        )
-    else:
-        axes[-1].legend(fontsize=7, frameon=False)
+    if "title" in spec:
+        figure.suptitle(spec["title"], x=0.01, ha="left", fontsize=11, fontweight="bold")
+    if len(order) > 8 and not named:
+        handles = axes[0].get_legend_handles_labels()
+        figure.legend(*handles, fontsize=7, frameon=False, loc="outside lower center", ncols=4)
+    elif not named:
+        axes[0].legend(fontsize=7, frameon=False)
     return figure
 
 
+def _look(k: int, label: str, named: dict) -> dict:
+    """Colour and stroke of a series: its own, or where some are highlighted, grey for the others."""
+    if not named:
+        return {"color": _color(k), "ls": STROKES[k // len(COLORS) % len(STROKES)], "lw": 1.4}
+    if label in named:
+        return {"color": _color(list(named).index(label)), "ls": "-", "lw": 1.8, "zorder": 3}
+    return {"color": "0.75", "ls": "-", "lw": 0.8}
+
+
+def _scales(ax, spec: dict, x_label: str, chosen: pd.DataFrame, end: float | None) -> None:
+    ax.set_xlabel(x_label)
+    if "y_from" in spec:
+        ax.set_ylim(bottom=spec["y_from"])
+    if "x_from" in spec:
+        ax.set_xlim(left=spec["x_from"])
+    if spec.get("x_log"):
+        _readable(ax.xaxis)
+    if spec.get("y_log"):
+        _readable(ax.yaxis)
+    if end is not None:
+        ticks = sorted(chosen["x"].unique())
+        ax.set_xticks(ticks, [spec["x_none"] if x == end else f"{x:g}" for x in ticks])
+        ax.minorticks_off()
+
+
+def _label_ends(ax, ends: dict[str, tuple[float, str]]) -> None:
+    """Names of lines at their right ends, moved apart as far as they have to be read."""
+    low, high = ax.get_ylim()
+    texts = sorted(ends, key=lambda text: ends[text][0])
+    y = np.array([np.clip((ends[text][0] - low) / (high - low), 0, 1) for text in texts])
+    for _ in range(100):
+        short = np.maximum(LABEL_HEIGHT - np.diff(y), 0) / 2
+        y = y - np.append(short, 0) + np.insert(short, 0, 0)
+    for text, place in zip(texts, y, strict=True):
+        ax.annotate(text, (1.01, place), xycoords="axes fraction", color=ends[text][1], fontsize=8, va="center")
+
+
+LABEL_HEIGHT = 0.07  # of the panel
 STROKES = ("-", "--", ":")
 MOST_BANDS = 8  # lines whose intervals can be told apart; of more they stand in the table only
 
@@ -363,9 +398,9 @@ def _readable(axis) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def _line(ax, part: pd.DataFrame, end: float | None, log: bool, band: bool, **how) -> None:
-    """Means and intervals over x; a level line for what is known only at the end, where parameters are none. On a
-    logarithmic axis an interval ends at the smallest value, since it may reach below 0."""
+def _line(ax, part: pd.DataFrame, end: float | None, log: bool, band: bool, **how) -> float:
+    """Draw means and intervals over x; a level line for what is known only at the end, where parameters are none. On a
+    logarithmic axis an interval ends at the smallest value, since it may reach below 0. Returns the last mean."""
     means = np.array(
         [[x, *mean_interval(g["value"], summary.overlap_of(g)), g["value"].min()] for x, g in part.groupby("x")]
     )
@@ -373,8 +408,9 @@ def _line(ax, part: pd.DataFrame, end: float | None, log: bool, band: bool, **ho
         means[:, 2] = np.maximum(means[:, 2], means[:, 4])
         means[means[:, 1] <= 0] = np.nan
     if end is not None and len(means) == 1 and means[0, 0] == end:
-        ax.axhline(means[0, 1], lw=1, alpha=0.8, **how)
-        return
-    ax.plot(means[:, 0], means[:, 1], lw=1.4, marker="." if len(means) < 15 else None, **how)
+        ax.axhline(means[0, 1], alpha=0.8, **how | {"lw": 0.7 * how["lw"]})
+        return means[0, 1]
+    ax.plot(means[:, 0], means[:, 1], marker="." if len(means) < 15 else None, **how)
     if band and np.isfinite(means[:, 2]).any():
         ax.fill_between(means[:, 0], means[:, 2], means[:, 3], color=how["color"], alpha=0.15, lw=0)
+    return means[-1, 1]

@@ -124,13 +124,14 @@ def _is_setting(name: str) -> bool:
 
 
 def _best(group: dict, better: str | None) -> list:
-    """Places of the best mean of a group and of those not told from it: the difference is within both half intervals."""
+    """Places of the best mean of a group and of those not told from it: the difference is within both half intervals, or one of
+    them has none. None where all are alike."""
     if better is None or len(group) < 2:
         return []
     means = {place: row["mean"] for place, row in group.items()}
-    halves = {place: np.nan_to_num((row["high"] - row["low"]) / 2) for place, row in group.items()}
+    halves = {place: (row["high"] - row["low"]) / 2 for place, row in group.items()}
     top = (max if better == "higher" else min)(means, key=means.get)
-    near = [p for p in group if abs(means[p] - means[top]) <= np.hypot(halves[p], halves[top])]
+    near = [p for p in group if not abs(means[p] - means[top]) > np.hypot(halves[p], halves[top])]
     return near if len(near) < len(group) else []
 
 
@@ -224,7 +225,7 @@ def _cell(row, experiment: dict, unit: float, notes: list[str]) -> Cell:
     reported, place = "", row["place"]
     if pd.notna(row["reported"]):
         entry = next(e for e in experiment["reported"] if e["value"] == row["reported"] and e["place"] == place)
-        reported = entry.get("printed") or f"{row['reported']:g}"
+        reported = entry.get("printed") or f"{row['reported']:g}" if unit == 1.0 else number(row["reported"] / unit)
     note = None
     if isinstance(row["reason"], str) and row["reason"] and row["status"] != "stopped":
         if row["reason"] not in notes:
@@ -234,8 +235,8 @@ def _cell(row, experiment: dict, unit: float, notes: list[str]) -> Cell:
         return Cell(statement(row), reported, note=note, stated=True)
     gap = ""
     if reported:
-        digits = max(len(reported.partition(".")[2]), 2)
-        gap = f"{row['mean'] - row['reported']:+.{digits}f}".replace("-", "−")
+        digits = max(len(reported.partition(".")[2]), 2) if unit == 1.0 else 0
+        gap = f"{(row['mean'] - row['reported']) / unit:+,.{digits}f}".replace("-", "−")
     value = number(row["mean"] / unit, row["low"] / unit, row["high"] / unit)
     return Cell(value, reported, gap, row["verdict"] if isinstance(row["verdict"], str) else "", note)
 

@@ -23,13 +23,14 @@ class Predicate:
     Attributes
     ----------
     sample : the numbers, from a claim and the rows. region : from a claim.
-    name : of these numbers. text : writes one of them.
+    name : of these numbers. text : writes one of them. scale : from these numbers to those that people read.
     """
 
     sample: Callable[[dict, Rows], Sample]
     region: Callable[[dict], Region]
     name: str
     text: Callable[[float], str]
+    scale: Callable[[float], float] = float
 
 
 def _slack(claim: dict) -> float:
@@ -48,7 +49,7 @@ PREDICATES: dict[str, Predicate] = {
     "within": Predicate(samples.differences, lambda c: Region(-c["tolerance"], c["tolerance"]), "difference", SIGNED),
     "at_least": Predicate(samples.values, lambda c: Region(low=c["bound"]), "mean", PLAIN),
     "at_most": Predicate(samples.values, lambda c: Region(high=c["bound"]), "mean", PLAIN),
-    "ratio_at_least": Predicate(samples.log_ratios, lambda c: Region(low=np.log(c["bound"])), "ratio", _ratio),
+    "ratio_at_least": Predicate(samples.log_ratios, lambda c: Region(low=np.log(c["bound"])), "ratio", _ratio, np.exp),
     "slope_between": Predicate(samples.slopes, lambda c: Region(*c["bound"]), "slope", PLAIN),
     "earlier": Predicate(samples.delays, lambda c: Region(high=0.0, strict=True), "delay in steps", SIGNED),
 }
@@ -66,26 +67,36 @@ def _judge_every_value(claim: dict, sample: Sample) -> dict:
     numbers = predicate.text(low) + (f" to {predicate.text(high)}" if high > low else "")
     detail = f"{name} {numbers}{_bound(claim)}, {_count(len(sample.single), 'value')}, each judged by itself"
     true = float(predicate.region(claim).contains(sample.single).all())
-    return _outcome(HOLDS if true else FAILS, (1 - true, true), detail, sample)
+    return _outcome(
+        HOLDS if true else FAILS, (1 - true, true), detail, sample, _numbers(claim, sample.single.mean(), low, high)
+    )
 
 
 def _judge_by_interval(claim: dict, sample: Sample) -> dict:
     predicate, estimate = PREDICATES[claim["predicate"]], sample.estimate()
     detail = f"{predicate.name} {predicate.text(estimate.value)}{_interval(predicate, estimate)}{_bound(claim)}"
     detail += f", {_count(estimate.n, 'pair' if 'reference' in claim and sample.against is None else 'replicate')}"
-    least = claim.get("min_pairs", MIN_PAIRS)
+    least, numbers = claim.get("min_pairs", MIN_PAIRS), _numbers(claim, estimate.value, *estimate.interval())
     if estimate.n < least:
-        return _outcome(TOO_FEW, (1.0, 1.0), f"{detail}; a verdict needs {least}", sample)
+        return _outcome(TOO_FEW, (1.0, 1.0), f"{detail}; a verdict needs {least}", sample, numbers)
     if not np.isfinite(estimate.error):
-        return _outcome(TOO_FEW, (1.0, 1.0), f"{detail}, all the same, so that they have no interval", sample)
+        return _outcome(TOO_FEW, (1.0, 1.0), f"{detail}, all the same, so that they have no interval", sample, numbers)
     p_false, p_true = map(float, predicate.region(claim).p_values(estimate))
-    return _outcome(
-        HOLDS if p_false <= ALPHA else FAILS if p_true <= ALPHA else UNDECIDED, (p_false, p_true), detail, sample
-    )
+    verdict = HOLDS if p_false <= ALPHA else FAILS if p_true <= ALPHA else UNDECIDED
+    return _outcome(verdict, (p_false, p_true), detail, sample, numbers)
 
 
-def _outcome(verdict: str, p: tuple[float, float], detail: str, sample: Sample) -> dict:
-    return {"verdict": verdict, "detail": "; ".join([detail, *sample.notes]), "p_false": p[0], "p_true": p[1]}
+def _outcome(verdict: str, p: tuple[float, float], detail: str, sample: Sample, numbers: dict) -> dict:
+    detail = "; ".join([detail, *sample.notes])
+    return {"verdict": verdict, "detail": detail, "p_false": p[0], "p_true": p[1], "numbers": numbers}
+
+
+def _numbers(claim: dict, value: float, low: float, high: float) -> dict[str, float | None]:
+    """The estimate with its interval, and where the claim is true (`from`, `to`), for drawings; None for what is not finite."""
+    predicate = PREDICATES[claim["predicate"]]
+    region = predicate.region(claim)
+    ends = {"value": value, "low": low, "high": high, "from": region.low, "to": region.high}
+    return {k: float(predicate.scale(x)) if np.isfinite(x) else None for k, x in ends.items()}
 
 
 def _interval(predicate: Predicate, estimate) -> str:

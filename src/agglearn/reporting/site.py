@@ -3,6 +3,9 @@
 Everything a page needs lies in the folder; it can be opened from disk or copied to any web server.
 """
 
+import datetime
+import platform
+import re
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,16 +16,19 @@ import pyarrow.parquet as pq
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from agglearn import __version__, products
+from agglearn import __version__, machine, products
 from agglearn.plan import Plan
+from agglearn.reporting import figures, findings, statements
 from agglearn.reporting.inventory import inventory
 from agglearn.reporting.layout import statement
-from agglearn.reporting.numbers import measure_name
+from agglearn.reporting.numbers import measure_name, number
 from agglearn.reporting.outcome import lines
-from agglearn.reporting.predicates import VERDICTS
 from agglearn.reporting.references import citations
 from agglearn.running import commit
 from agglearn.text import bytes_text
+
+LONG = 24  # rows of a table that is folded
+MOST_ROWS = 2000  # of the page with every measure
 
 
 def build(plan: Plan, claims: list[dict], results: Path, out: Path, base: Path, unfinished: Iterable[str] = ()) -> None:
@@ -30,67 +36,135 @@ def build(plan: Plan, claims: list[dict], results: Path, out: Path, base: Path, 
 
     Parameters
     ----------
-    claims : verdicts, as `judge_all` returns them.
+    claims : verdicts, as `claims.json` has them.
     results : the scale's folder, with tables, figures and measurements.
     out : the empty folder; base : the project's root.
     unfinished : sources that are still being worked on.
     """
     pages = Environment(loader=PackageLoader("agglearn.reporting"), autoescape=True, undefined=StrictUndefined)
-    experiments = {n: _experiment(plan, n, results, out) for n in plan.experiments}
-    sources = []
-    for name in plan.sources():
-        paper = plan.config["references"].get("papers", {}).get(name, {"title": name, "short": ""})
-        sources.append(
-            {
-                "name": name,
-                "title": paper["title"],
-                "paper": paper["short"],
-                "experiments": [e for e in experiments.values() if e["source"] == name],
-                "claims": [c for c in claims if c["source"] == name],
-            }
-        )
+    pages.trim_blocks = True
+    experiments = {n: _experiment(plan, n, results, out, pages) for n in plan.experiments}
+    sources = [_source(plan, name, experiments, claims, results, base) for name in plan.sources()]
     context = {
         "version": __version__,
         "commit": commit(),
         "scale": plan.config["scale"],
+        "date": datetime.date.today().isoformat(),
+        "machine": _machine(),
+        "spent": duration(sum(e["spent"] for e in experiments.values())),
         "sources": sources,
+        "counts": statements.counted(claims),
         "unfinished": list(unfinished),
-        "verdicts": VERDICTS,
+        "ladder": _ladder(plan, experiments, base),
+        "benchmarks": _benchmarks(Path(plan.config["results"])),
         "datasets": _datasets(plan, base),
         "outcome": [
             x
             for x in lines(plan.config["results"], results, plan.experiments)
-            if not x.startswith(("tables:", "read them"))
+            if not x.startswith(("tables:", "read them")) and "tries these again" not in x
         ],
+        "here": "",
     }
     for source in sources:
-        page = pages.get_template("source.html").render(source=source, **context)
+        page = pages.get_template("source.html").render(context | {"source": source, "here": source["name"]})
         (out / f"{source['name']}.html").write_text(page)
     text = Markup(markdown2.markdown((base / "docs/verdicts.md").read_text(), extras=["tables"]))
-    (out / "verdicts.html").write_text(pages.get_template("verdicts.html").render(text=text, **context))
-    for page in ("data.html", "index.html"):  # the index is never older than what it links
-        (out / page).write_text(pages.get_template(page).render(**context))
+    verdicts = pages.get_template("verdicts.html").render(context | {"text": text, "here": "verdicts"})
+    (out / "verdicts.html").write_text(verdicts)
+    for page in ("data", "index"):  # the index is never older than what it links
+        (out / f"{page}.html").write_text(pages.get_template(f"{page}.html").render(context | {"here": page}))
     shutil.copy(Path(__file__).parent / "templates/style.css", out / "style.css")
 
 
-def _experiment(plan: Plan, name: str, results: Path, out: Path) -> dict:
+def _source(plan: Plan, name: str, experiments: dict, claims: list[dict], results: Path, base: Path) -> dict:
+    """What the pages show of a source."""
+    paper = plan.config["references"].get("papers", {}).get(name, {"title": name, "short": ""})
+    own = [c for c in claims if c["source"] == name]
+    headline = paper.get("headline")
+    here = [e for e in experiments.values() if e["source"] == name]
+    headline = headline if headline in experiments else here[0]["name"]
+    return {
+        "name": name,
+        "title": paper["title"],
+        "menu": paper.get("menu", paper["title"]),
+        "paper": paper["short"],
+        "url": paper.get("url"),
+        "headline": headline,
+        "headline_title": experiments[headline]["title"],
+        "headline_view": figures.first_panel(results / f"figures/{headline}.svg"),
+        "experiments": here,
+        "claims": [c | statements.of_claim(c, plan.config["claims"][c["name"]]) for c in own],
+        "counts": statements.counted(own),
+        "failing": sum(c["verdict"] == "fails" for c in own),
+        "weak": sum(bool(c["weak"]) for c in own),
+        **findings.of(base, name),
+    }
+
+
+def _ladder(plan: Plan, experiments: dict, base: Path) -> dict | None:
+    """The experiment that compares what is released, with what it teaches; None where it is not in the plan."""
+    name = plan.config["references"].get("ladder")
+    if name not in experiments:
+        return None
+    e = experiments[name]
+    return {"name": name, "source": e["source"], "title": e["title"], "text": findings.of(base, "ladder")["findings"]}
+
+
+def _machine() -> str:
+    """Processor, cores and system of the machine that made the site."""
+    model = ""
+    if (info := Path("/proc/cpuinfo")).exists():
+        named = re.search(r"model name\s*: (.*)", info.read_text())
+        model = named.group(1) if named else ""
+    return ", ".join(filter(None, [model or platform.machine(), f"{machine.cores()} cores", platform.system()]))
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people say them."""
+    return (
+        f"{seconds:.0f} s"
+        if seconds < 120
+        else f"{seconds / 60:.0f} min"
+        if seconds < 7200
+        else f"{seconds / 3600:.1f} h"
+    )
+
+
+def _benchmarks(results: Path) -> dict | None:
+    """Tables of the last `make bench`, with its date and machine; None before the first."""
+    files = sorted((results / "bench").glob("*.txt"))
+    if not files:
+        return None
+    when = datetime.date.fromtimestamp(max(f.stat().st_mtime for f in files)).isoformat()
+    parts = [{"name": f.stem.replace("_", " "), "text": f.read_text().strip()} for f in files]
+    return {"date": when, "machine": _machine(), "parts": parts}
+
+
+def _experiment(plan: Plan, name: str, results: Path, out: Path, pages: Environment) -> dict:
+    """What the pages show of an experiment, whose files and page with every measure are put beside them."""
     e = plan.experiments[name]
     for kind in ("csv", "md", "tex"):
         (out / "tables").mkdir(exist_ok=True)
         shutil.copy(results / f"tables/{name}.{kind}", out / "tables")
-    (out / "figures").mkdir(exist_ok=True)
+    for folder in ("figures", "full"):
+        (out / folder).mkdir(exist_ok=True)
     shutil.copy(results / f"figures/{name}.svg", out / "figures")
     table = pd.read_csv(results / f"tables/{name}.csv")
-    return {
+    text = (results / f"tables/{name}.html").read_text()
+    rows = text.count("<tr>") - text.count("<thead>")
+    entry = {
         "name": name,
         "source": e["source"],
         "title": e["title"],
-        "table": Markup((results / f"tables/{name}.html").read_text()),
-        "rows": _full(table, e),
+        "table": Markup(text),
+        "long": rows if rows > LONG else 0,
         "spent": _spent(plan, name, results),
         "budget": e.get("budget"),
         "runs": len(plan.runs(name)),
     }
+    page = pages.get_template("full.html").render(e=entry, rows=_full(table.head(MOST_ROWS), e), total=len(table))
+    (out / f"full/{name}.html").write_text(page)
+    return entry
 
 
 def _full(table: pd.DataFrame, e: dict) -> list[dict]:
@@ -98,14 +172,13 @@ def _full(table: pd.DataFrame, e: dict) -> list[dict]:
     found = []
     for row in table.to_dict("records"):
         known = row["mean"] == row["mean"]
-        half = (row["high"] - row["low"]) / 2
         found.append(
             {
                 "dataset": row["dataset"],
                 "method": e["methods"][row["method"]].get("name") or row["method"],
                 "params": _brief(row["params"]),
                 "measure": measure_name(row["measure"]) + (f" ({row['item']})" if isinstance(row["item"], str) else ""),
-                "value": f"{row['mean']:.4g}" + (f" ± {half:.2g}" if half == half else "") if known else statement(row),
+                "value": number(row["mean"], row["low"], row["high"]) if known else statement(row),
                 "unit": row["unit"] if isinstance(row["unit"], str) else "",
                 "n": row["n"],
                 "reported": f"{row['reported']:g}" if row["reported"] == row["reported"] else "",

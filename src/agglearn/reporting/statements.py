@@ -1,0 +1,61 @@
+"""Claims with their verdicts as sentences, for the pages."""
+
+import json
+
+from markupsafe import Markup
+
+from agglearn.reporting.forest import forest, in_words
+from agglearn.reporting.predicates import FAILS, HOLDS, TOO_FEW, UNDECIDED, VERDICTS
+
+WORST_FIRST = (FAILS, UNDECIDED, TOO_FEW, HOLDS)
+
+
+def counted(claims: list[dict]) -> list[tuple[str, int]]:
+    """(verdict, number of claims) of the verdicts that occur."""
+    counts = [(verdict, sum(c["verdict"] == verdict for c in claims)) for verdict in VERDICTS]
+    return [(verdict, n) for verdict, n in counts if n]
+
+
+def of_claim(claim: dict, entry: dict) -> dict:
+    """What the pages show of a claim beyond its verdict.
+
+    Parameters
+    ----------
+    claim : a claim of `claims.json`. entry : the same in the configuration.
+
+    Returns
+    -------
+    `sentence`, `decisive` (the number that decides, in words), `why`, `lines` (one per case), `forest` (SVG) and `query`.
+    """
+    text = claim["claim"].strip()
+    judged = [c for c in claim["cases"] if c.get("numbers")]
+    return {
+        "sentence": f"{text[0].upper()}{text[1:]}{'' if text.endswith('.') else '.'}",
+        "decisive": _decisive(claim, judged),
+        "why": (claim.get("note") or "").strip(),
+        "lines": [f"{c['case']}: {in_words(claim, c)} ({c['verdict']})" for c in claim["cases"]]
+        if len(claim["cases"]) > 1
+        else [],
+        "forest": Markup(forest(claim)),
+        "query": _query(entry),
+    }
+
+
+def _decisive(claim: dict, judged: list[dict]) -> str:
+    """The number that decides: that of the only case, or how many cases agree and the one that speaks most against the claim."""
+    if not judged:
+        return claim["detail"]
+    if len(judged) == 1:
+        return _capital(in_words(claim, judged[0]))
+    least = next(c for v in WORST_FIRST for c in sorted(judged, key=lambda c: c["p_true"]) if c["verdict"] == v)
+    agree = sum(c["verdict"] == HOLDS for c in judged)
+    return f"Holds in {agree} of {len(judged)} cases. The least favourable, {least['case']}: {in_words(claim, least)}."
+
+
+def _capital(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _query(entry: dict) -> str:
+    keys = ("value", "reference", "each", "cases", "bound", "tolerance", "margin")
+    return f"{entry['predicate']} {json.dumps({k: entry[k] for k in keys if k in entry}, ensure_ascii=False)}"
