@@ -29,7 +29,7 @@ features:
   mail: {buckets: 4, missing: false}
 """)
 N = 40
-NEIGHBOURS = 300
+NEIGHBOURS = 1000
 PROMISE = {"epsilon": 1.0, "delta": 1e-6}
 NUMBERS = [-1e308, 1e308, math.inf, -math.inf, 10**25, 0, 45.5, -1, True, Decimal("1e50")]
 TEXTS = [
@@ -208,7 +208,7 @@ def written(folder: Path) -> str:
 
 # -- observations whose features are public: neighbours differ in one label ---------------------------------------------
 
-REPEATED = 4  # releases of each neighbour, with other noise
+REPEATED = 25  # releases of each neighbour, with other noise: 1,000 and more of each kind
 
 
 def labels(rng: np.random.Generator) -> np.ndarray:
