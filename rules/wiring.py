@@ -185,10 +185,19 @@ def everything_shown(wildcards):
 
 
 def numbers_in_docs(wildcards):
-    """Numbers in docs/ that are held against the measurements of a target; those of scale default are."""
-    return digest(marks(BASE / "docs", plan.named(wildcards.target)) if config["scale"] == "default" else [])
+    """Numbers in pages that are held against the measurements of a target; those of scale default are."""
+    return digest(marks(BASE, plan.named(wildcards.target)) if config["scale"] == "default" else [])
 
 
 def template_digest(wildcards):
     folder = BASE / "src/agglearn/reporting/templates"
-    return digest([file_digest(p) for p in [*sorted(folder.iterdir()), BASE / "docs/verdicts.md"]])
+    return digest(
+        [
+            file_digest(p)
+            for p in [
+                *sorted(folder.iterdir()),
+                *sorted((BASE / "config/findings").iterdir()),
+                BASE / "docs/verdicts.md",
+            ]
+        ]
+    )

@@ -242,7 +242,7 @@ def _pages(job, plan: Plan, claims: list[dict], unfinished: Iterable[str] = ()) 
 def conclude(job, terminal=sys.stderr) -> None:
     """The outcome of a target; an error while something that it stands for has failed, so that the workflow ends with 1.
 
-    At scale default a page of docs/ whose numbers are not those measured is such a failure.
+    At scale default a page whose numbers are not those measured is such a failure.
     """
     from agglearn.reporting import outcome
     from agglearn.reporting.pages import contradictions
@@ -251,9 +251,11 @@ def conclude(job, terminal=sys.stderr) -> None:
     names = Plan(job.config).named(job.wildcards.target)
     if failed := outcome.problems(*places, names)["failed"]:
         raise AgglearnError(f"{len(failed)} cells, tables, figures or claims failed, the first: {failed[0]}")
-    wrong = contradictions(ROOT / "docs", Path(places[1]) / "tables", names) if job.config["scale"] == "default" else []
+    wrong = contradictions(ROOT, Path(places[1]) / "tables", names) if job.config["scale"] == "default" else []
     if wrong:
-        raise AgglearnError(f"{len(wrong)} numbers in docs/ are not what was measured: {'; '.join(wrong)}")
+        raise AgglearnError(
+            f"{len(wrong)} numbers in docs/ and config/findings/ are not what was measured: {'; '.join(wrong)}"
+        )
     with products.atomic_file(job.output[0]) as out:
         out.write_text("\n".join(outcome.lines(*places, names)) + "\n")
 

@@ -1,6 +1,4 @@
-"""Numbers in docs/: what refers to a measurement is held against it, and refers to one that there is."""
-
-from pathlib import Path
+"""Numbers in docs/ and config/findings/: what refers to a measurement is held against it, and refers to one that there is."""
 
 import numpy as np
 import pandas as pd
@@ -8,7 +6,7 @@ import pytest
 from samples import ROOT, shipped_config
 
 from agglearn.plan import Plan
-from agglearn.reporting.marks import references
+from agglearn.reporting.marks import pages, references
 from agglearn.reporting.pages import contradictions
 
 COMMENT = "<!-- trial: {measure: nllh, method: maxent, params.l2_theta: 4.0} -->"
@@ -27,7 +25,9 @@ def written(tmp_path):
     pd.DataFrame(rows).to_csv(tmp_path / "trial.csv", index=False)
 
     def check(text: str) -> list[str]:
-        (tmp_path / "page.md").write_text(f"# Page\n\n{text}\n")
+        page = tmp_path / "docs/page.md"
+        page.parent.mkdir(exist_ok=True)
+        page.write_text(f"# Page\n\n{text}\n")
         return contradictions(tmp_path, tmp_path, ["trial", "another"])
 
     return check
@@ -41,7 +41,7 @@ def test_what_was_measured_agrees(written, number):
 @pytest.mark.parametrize("number", [".425", "0.45", "421", "−.42"])
 def test_another_number_is_a_contradiction(written, number):
     [line] = written(f"It reaches {COMMENT}{number} there, {COMMENT}.42 in all.")
-    assert line.startswith(f"page.md:3: says {number}, measured is 0.42")
+    assert line.startswith(f"docs/page.md:3: says {number}, measured is 0.42")
 
 
 def test_signs_and_single_values(written):
@@ -66,7 +66,7 @@ def test_a_number_refers_to_one_measurement(written, text):
 def test_pages_refer_to_measurements_that_there_are():
     """Experiment, method, data set and measure of every reference; the last run holds the values against them."""
     plan = Plan(shipped_config() | {"scale": "default"})
-    for page in sorted(Path(ROOT / "docs").glob("*.md")):
+    for page in pages(ROOT):
         for line, experiment, selector, number in references(page):
             where, e = f"{page.name}:{line}", plan.experiments.get(experiment)
             assert e, f"{where}: no experiment {experiment!r}"

@@ -307,7 +307,7 @@ def _lines_of(chosen, experiment, spec, titles, x_label):
     panel = _panel_of(chosen, experiment, spec, titles)
     names = _ordered(panel, chosen, experiment)
     figure, axes = _panels(names, 3.2, {})
-    order, named = _legend_order(chosen, experiment), spec.get("highlight", {})
+    order, named = _legend_order(chosen, experiment), {h["series"]: h["name"] for h in spec.get("highlight", [])}
     if named and not set(named) & set(order):
         raise ValueError(f"highlight: none of {', '.join(named)} is drawn; there are {', '.join(order)}")
     end = chosen["x"].max() if "x_none" in spec else None

@@ -5,7 +5,7 @@ from pathlib import Path
 import markdown2
 from markupsafe import Markup
 
-from agglearn.reporting.pages import REFERENCE
+from agglearn.reporting.marks import MARK
 
 FOLDER = "config/findings"
 
@@ -15,6 +15,6 @@ def of(base: Path, name: str) -> dict:
     path = base / FOLDER / f"{name}.md"
     if not path.exists():
         return {"finding": "", "findings": ""}
-    text = REFERENCE.sub(lambda found: found["number"], path.read_text()).strip()
+    text = MARK.sub(lambda found: found["number"], path.read_text()).strip()
     first = " ".join(text.partition("\n\n")[0].split())
     return {"finding": first, "findings": Markup(markdown2.markdown(text, extras=["tables", "cuddled-lists"]))}

@@ -1,4 +1,4 @@
-"""Marks in the pages of docs/, which refer a number to its measurement.
+"""Marks in the pages of docs/ and config/findings/, which refer a number to its measurement.
 
 A page writes `<!-- EXPERIMENT: {measure: M, method: N} -->.42`: a comment that readers do not get to see, then the number. The
 selector is that of a claim and names one row of the experiment's table. Numbers are those of scale default.
@@ -14,9 +14,9 @@ MARK = re.compile(r"<!--\s*(?P<experiment>\w+):\s*(?P<selector>\{.*?\})\s*-->\s*
 NUMBER = re.compile(r"[−-]?(?:\d[\d,]*)?\.?\d+")
 
 
-def pages(docs: Path) -> list[Path]:
-    """Pages that may bear marks."""
-    return sorted(docs.glob("*.md"))
+def pages(base: Path) -> list[Path]:
+    """Pages of a project that may bear marks."""
+    return [page for folder in ("docs", "config/findings") for page in sorted((base / folder).glob("*.md"))]
 
 
 def references(page: Path) -> Iterator[tuple[int, str, dict, str]]:
@@ -27,7 +27,7 @@ def references(page: Path) -> Iterator[tuple[int, str, dict, str]]:
             yield number, found["experiment"], yaml.safe_load(found["selector"]), written.group() if written else ""
 
 
-def marks(docs: Path, experiments: Container[str]) -> list[str]:
+def marks(base: Path, experiments: Container[str]) -> list[str]:
     """Every mark on the pages that refers to one of the experiments, with its number, as it is written."""
-    found = (mark for page in pages(docs) for mark in MARK.finditer(page.read_text()))
+    found = (mark for page in pages(base) for mark in MARK.finditer(page.read_text()))
     return [mark.group() for mark in found if mark["experiment"] in experiments]

@@ -1,4 +1,4 @@
-"""Numbers in the pages of docs/ against what was measured."""
+"""Numbers in the pages of a project against what was measured."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -10,7 +10,7 @@ from agglearn.reporting.marks import pages, references
 from agglearn.reporting.rows import Rows
 
 
-def contradictions(docs: Path, tables: Path, experiments: Iterable[str]) -> list[str]:
+def contradictions(base: Path, tables: Path, experiments: Iterable[str]) -> list[str]:
     """A line for every number in the pages that its measurement contradicts.
 
     A number agrees where the mean of the measurement is no further from it than one unit of its last digit and half of the
@@ -18,14 +18,14 @@ def contradictions(docs: Path, tables: Path, experiments: Iterable[str]) -> list
 
     Parameters
     ----------
-    docs : folder of the pages. tables : folder of the experiments' tables. experiments : those that are checked.
+    base : the project's folder. tables : folder of the experiments' tables. experiments : those that are checked.
     """
     there = {e: pd.read_csv(tables / f"{e}.csv") for e in experiments if (tables / f"{e}.csv").exists()}
     wrong = []
-    for page in pages(docs):
+    for page in pages(base):
         for line, experiment, selector, written in references(page):
             if experiment in there and (why := contradiction(there[experiment], selector, written)):
-                wrong.append(f"{page.name}:{line}: {why}")
+                wrong.append(f"{page.relative_to(base)}:{line}: {why}")
     return wrong
 
 

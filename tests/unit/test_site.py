@@ -1,0 +1,186 @@
+"""What the pages show of claims, findings and figures."""
+
+import re
+from xml.etree import ElementTree
+
+import numpy as np
+import pandas as pd
+import pytest
+from samples import ROOT, shipped_config
+
+from agglearn.evaluation.verdicts import Region
+from agglearn.reporting import figures, findings, statements
+from agglearn.reporting.forest import MOST, forest, in_words
+from agglearn.reporting.predicates import PREDICATES, judge_case
+from agglearn.reporting.samples import Sample
+
+BOUNDS = {"at_least": 0.5, "at_most": 0.5, "ratio_at_least": 2.0, "slope_between": [0.9, 1.1]}
+
+
+def claim_of(predicate: str, **more) -> dict:
+    return {
+        "predicate": predicate,
+        "claim": "all is well",
+        "note": None,
+        "bound": BOUNDS.get(predicate),
+        "tolerance": 0.01,
+    } | more
+
+
+def case(claim: dict, values: list[float], label: str = "") -> dict:
+    """A judged case whose replicates have these values."""
+    sample = Sample(pd.Series(values), None, np.array(values), 0.0)
+    return {"case": label, **judge_case(claim, sample)}
+
+
+@pytest.mark.parametrize(
+    ("predicate", "more", "values", "words"),
+    [
+        ("greater", {"tolerance": 0.0}, [0.19, 0.20, 0.21], "higher by 0.2 (95 %: 0.175 to 0.225)"),
+        ("less", {"tolerance": 0.0}, [-0.19, -0.20, -0.21], "lower by 0.2 (95 %: 0.175 to 0.225)"),
+        ("less", {}, [0.19, 0.20, 0.21], "higher by 0.2 (95 %: 0.175 to 0.225); 0.01 are allowed"),
+        ("greater", {"tolerance": 0.0}, [-0.1, 0.0, 0.15], "higher by 0.0167 (95 %: lower by 0.296 to higher by 0.329)"),
+        ("greater", {"tolerance": 0.0, "margin": 0.05}, [0.2] * 2 + [0.2001], "higher by 0.2 (95 %: 0.2 to 0.2); 0.05 more are asked for"),
+        ("within", {}, [0.001, 0.002, 0.003], "the difference is 0.002 (95 %: −4.84 × 10⁻⁴ to 0.00448); up to 0.01 counts as none"),
+        ("at_least", {}, [0.6, 0.61, 0.62], "0.61 (95 %: 0.585 to 0.635); the claim asks for at least 0.5"),
+        ("at_most", {}, [0.4, 0.4, 0.4], "0.4; the claim asks for at most 0.5"),
+        ("ratio_at_least", {}, list(np.log([3.0, 3.0, 3.001])), "3 times as large (95 %: 3 to 3); the claim asks for 2"),
+        ("slope_between", {}, [1.0, 1.01, 1.02], "the slope is 1.01 (95 %: 0.985 to 1.03); the claim asks for 0.9 to 1.1"),
+        ("earlier", {}, [-10, -12, -14], "12 steps earlier (95 %: −17 to −7.03)"),
+    ],
+)  # fmt: skip
+def test_the_number_that_decides_is_said_in_words(predicate, more, values, words):
+    claim = claim_of(predicate, **more)
+    assert in_words(claim, case(claim, values)) == words
+
+
+def test_every_predicate_can_be_said_and_drawn():
+    for predicate in PREDICATES:
+        claim = claim_of(predicate)
+        judged = case(claim, [0.3, 0.31, 0.33])
+        assert judged["numbers"]["value"] is not None
+        ElementTree.fromstring(forest(claim | {"cases": [judged]}))
+
+
+def test_the_drawing_has_estimates_intervals_and_the_region():
+    claim = claim_of("at_least")
+    cases = [case(claim, [0.6, 0.61, 0.62], "first"), case(claim, [0.2, 0.3, 0.4], "second & last")]
+    svg = forest(claim | {"cases": cases})
+    root = ElementTree.fromstring(svg)
+    texts = [t.text for t in root.iter("text")]
+    assert texts == ["first", "second & last", "0.5"]
+    bound, [first, second] = root.find("line"), [float(c.get("cx")) for c in root.iter("circle")]
+    assert second < float(bound.get("x1")) < first  # the first is where the claim is true
+    region = root.find("rect")
+    assert float(region.get("x")) == pytest.approx(float(bound.get("x1")))
+    for group, middle in zip(root.iter("g"), (first, second), strict=True):
+        line = group.find("line")
+        assert float(line.get("x1")) < middle < float(line.get("x2"))
+    assert [g.get("class") for g in root.iter("g")] == [c["verdict"].split()[0] for c in cases]
+
+
+def test_ratios_are_drawn_and_said_as_ratios():
+    numbers = case(claim_of("ratio_at_least"), list(np.log([4.0, 4.1, 4.2])))["numbers"]
+    assert numbers["from"] == pytest.approx(2.0)
+    assert 4.0 < numbers["value"] < 4.2
+    assert numbers["to"] is None
+
+
+def test_many_cases_are_cut_and_none_is_no_drawing():
+    claim = claim_of("at_least")
+    cases = [case(claim, [0.6, 0.61, 0.62], str(k)) for k in range(MOST + 3)]
+    root = ElementTree.fromstring(forest(claim | {"cases": cases}))
+    assert len(list(root.iter("circle"))) == MOST
+    assert "and 3 more" in [t.text for t in root.iter("text")]
+    assert forest(claim | {"cases": [{"case": "", "verdict": "not judged", "detail": "no data"}]}) == ""
+
+
+def test_a_claim_is_a_sentence_with_the_case_that_speaks_most_against_it():
+    claim = claim_of("at_least", value={"measure": "nllh"}, detail="d")
+    cases = [
+        case(claim, [0.6, 0.61, 0.62], "good"),
+        case(claim, [0.1, 0.11, 0.12], "worst"),
+        case(claim, [0.3, 0.31, 0.32], "bad"),
+    ]
+    shown = statements.of_claim(claim | {"cases": cases}, claim)
+    assert shown["sentence"] == "All is well."
+    assert shown["decisive"].startswith("Holds in 1 of 3 cases. The least favourable, worst: 0.11 (95 %")
+    assert shown["lines"][0] == "good: 0.61 (95 %: 0.585 to 0.635); the claim asks for at least 0.5 (holds)"
+    assert '"bound": 0.5' in shown["query"]
+
+
+def test_verdicts_are_counted_in_their_order():
+    claims = [{"verdict": v} for v in ("fails", "holds", "undecided", "holds")]
+    assert statements.counted(claims) == [("holds", 2), ("fails", 1), ("undecided", 1)]
+
+
+def test_numbers_for_drawings_are_those_of_the_region():
+    for predicate in PREDICATES:
+        claim, region = claim_of(predicate), PREDICATES[predicate].region(claim_of(predicate))
+        assert isinstance(region, Region)
+        numbers = case(claim, [0.3, 0.31, 0.33])["numbers"]
+        assert [numbers["from"] is None, numbers["to"] is None] == [
+            not np.isfinite(region.low),
+            not np.isfinite(region.high),
+        ]
+
+
+def test_findings_are_text_without_their_marks(tmp_path):
+    page = tmp_path / "config/findings/s.md"
+    page.parent.mkdir(parents=True)
+    page.write_text("It reaches <!-- e: {measure: nllh} -->.42\nthere.\n\n* And more.\n")
+    found = findings.of(tmp_path, "s")
+    assert found["finding"] == "It reaches .42 there."
+    assert "<li>And more.</li>" in found["findings"]
+    assert "<!--" not in found["findings"]
+    assert findings.of(tmp_path, "other") == {"finding": "", "findings": ""}
+
+
+def test_every_source_has_findings_and_a_headline():
+    config = shipped_config()
+    for source, paper in config["references"]["papers"].items():
+        assert findings.of(ROOT, source)["finding"], source
+        assert config["experiments"][paper["headline"]]["source"] == source
+    assert config["references"]["ladder"] in config["experiments"]
+
+
+def test_the_first_panel_of_a_figure(tmp_path):
+    figure, axes = figures._panels(["a", "b"], 3.0, {})
+    axes[0].plot([0, 1])
+    path = tmp_path / "f.svg"
+    for drawing in (one := figures._svg(figure, "t"), figures._stacked([one, one])):
+        path.write_text(drawing)
+        fragment, ratio = figures.first_panel(path)
+        width, height = map(float, re.fullmatch(r"#svgView\(viewBox\(0,0,([\d.]+),([\d.]+)\)\)", fragment).groups())
+        assert ratio == pytest.approx(width / height, rel=1e-3)
+        assert ratio == pytest.approx(4.6 / 3.0, rel=0.1)  # half of two panels
+    path.write_text(figures.sentence("nothing"))
+    assert figures.first_panel(path) == ("", 1.5)
+
+
+def test_highlighted_lines_are_named_at_their_ends():
+    rows = pd.DataFrame(
+        [
+            {"dataset": "a", "dataset_params": "{}", "method": m, "params": f'{{"k": {k}}}', "observation_params": "{}", "item": None,
+             "measure": "nllh", "step": np.nan, "value": v, "overlap": np.nan, "seed": 0}
+            for m, v in (("ours", 0.5), ("base", 0.5), ("other", 0.1)) for k in (1, 2)
+        ]
+    )  # fmt: skip
+    experiment = {"methods": {"ours": {"name": "Ours"}, "base": {}, "other": {}}, "datasets": {"a": {}}}
+    spec = {
+        "kind": "line",
+        "x": "params.k",
+        "y": "nllh",
+        "highlight": [{"series": "Ours", "name": "ours!"}, {"series": "base", "name": "base!"}],
+        "title": "A sentence",
+    }
+    figure = figures._lines(rows, None, experiment, spec, {})
+    [ax] = figure.axes
+    texts = {t.get_text(): t for t in ax.texts}
+    assert set(texts) == {"ours!", "base!"}
+    heights = [t.xy[1] for t in texts.values()]
+    assert abs(heights[0] - heights[1]) > 0.06  # apart, though the lines are one
+    assert figure.get_suptitle() == "A sentence"
+    assert [line.get_color() for line in ax.lines].count("0.75") == 1
+    with pytest.raises(ValueError, match="none of nobody is drawn"):
+        figures._lines(rows, None, experiment, spec | {"highlight": [{"series": "nobody", "name": "x"}]}, {})
