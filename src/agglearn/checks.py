@@ -343,8 +343,13 @@ def _check_shown(e: dict, file: str, named: Named, datasets: dict) -> None:
         t = e["table"]
         for key in ("each", "rows", "columns"):
             _check_fields(t.get(key, []), named, file, f"table.{key}")
-        for name in t["measure"] if isinstance(t["measure"], list) else [t["measure"]]:
+        names = t["measure"] if isinstance(t["measure"], list) else [t["measure"]]
+        for name in names:
             check_name(name, shown, file, "table.measure")
+        if "beside" in t and not {f"{t['beside']}_{name}" for name in names} & set(e["measures"]):
+            raise ConfigError(
+                f"{file}: table.beside: there is no measure {t['beside']}_{names[0]} to stand beside {names[0]}"
+            )
     figures = e.get("figure", [])
     for i, figure in enumerate(figures if isinstance(figures, list) else [figures]):
         _check_figure(figure, named, file, f"figure.{i}" if isinstance(figures, list) else "figure")

@@ -242,3 +242,15 @@ def test_columns_stay_in_the_order_of_the_configuration():
     grid = layout.grid(table, e, {"a": "A", "b": "B"})
     assert grid.heads == [("Ours, k = 9",), ("Ours, k = 10",), ("base, k = 9",), ("base, k = 10",)]
     assert grid.rows == [("A",), ("B",)]
+
+
+def test_expected_measures_stand_beside_the_others():
+    cells = [{"measure": m, "mean": k / 10} for k, m in enumerate(["share", "expected_share", "majority"], 1)]
+    experiment = EXPERIMENT | {
+        "measures": ["share", "expected_share", "majority"],
+        "table": {"rows": ["measure"], "columns": ["method"], "measure": ["share", "majority"], "beside": "expected"},
+    }
+    found = layout.grid(summary(cells), experiment, {})
+    assert found.rows == [("share",), ("majority",)]
+    assert found.heads == [("Ours",), ("Ours, expected",)]
+    assert {place: cell.value for place, cell in found.cells.items()} == {(0, 0): "0.1", (0, 1): "0.2", (1, 0): "0.3"}

@@ -81,8 +81,13 @@ def grid(table: pd.DataFrame, experiment: dict, titles: dict[str, str]) -> Grid:
     """Lay a summary out by the experiment's `table:` (default: methods × data sets, first measure)."""
     spec = experiment.get("table") or {"rows": ["method"], "columns": ["dataset"], "measure": experiment["measures"][0]}
     measures = spec["measure"] if isinstance(spec["measure"], list) else [spec["measure"]]
-    shown = table[table["measure"].isin(measures) | table["measure"].isna()].copy()
+    beside = _measures_beside(spec, experiment["measures"])
+    shown = table[table["measure"].isin([*measures, *beside]) | table["measure"].isna()].copy()
     rows, columns = list(spec["rows"]), list(spec["columns"])
+    if beside:
+        shown["beside"] = shown["measure"].isin(beside).map({True: spec["beside"], False: None})
+        shown["measure"] = shown["measure"].replace(beside)
+        columns.append("beside")
     if len(measures) > 1 and "measure" not in rows + columns:
         columns.append("measure")
     # a run without result stands in the place of the first measure
@@ -116,6 +121,12 @@ def grid(table: pd.DataFrame, experiment: dict, titles: dict[str, str]) -> Grid:
         names[measures[0]] if len(measures) == 1 else "",
         notes,
     )
+
+
+def _measures_beside(spec: dict, measures: list[str]) -> dict[str, str]:
+    """Measures that stand in a column beside another, with the name of that: `expected_share` and `share`."""
+    names = spec["measure"] if isinstance(spec["measure"], list) else [spec["measure"]]
+    return {other: name for name in names if (other := f"{spec.get('beside')}_{name}") in measures}
 
 
 def _is_setting(name: str) -> bool:
@@ -215,7 +226,7 @@ def _label(name: str, value, experiment: dict, titles: dict[str, str]) -> str:
         return titles.get(value, value)
     if name == "measure":
         return measure_name(value)
-    if name == "item":
+    if name in ("item", "beside"):
         return "" if value is None else str(value)
     return "" if value is None else f"{parameter_name(name.rpartition('.')[2])} = {plain(value)}"
 
