@@ -254,3 +254,17 @@ def test_expected_measures_stand_beside_the_others():
     assert found.rows == [("share",), ("majority",)]
     assert found.heads == [("Ours",), ("Ours, expected",)]
     assert {place: cell.value for place, cell in found.cells.items()} == {(0, 0): "0.1", (0, 1): "0.2", (1, 0): "0.3"}
+
+
+def test_each_budget_has_its_own_best():
+    cells = [
+        {"method": m, "observation_params": json.dumps({"epsilon": e}), **around(mean, 0.01)}
+        for e, means in ((1, (0.2, 0.3)), (3, (0.5, 0.4)))
+        for m, mean in zip(("ours", "base"), means, strict=True)
+    ]
+    e = EXPERIMENT | {"table": {"rows": ["method"], "columns": ["observation_params.epsilon"], "measure": "nllh"}}
+    grid = layout.grid(summary(cells), e, {})
+    assert {(grid.rows[i][0], grid.heads[j][0]) for (i, j), c in grid.cells.items() if c.best} == {
+        ("base", "ε = 1"),
+        ("Ours", "ε = 3"),
+    }

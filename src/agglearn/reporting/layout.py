@@ -107,7 +107,9 @@ def grid(table: pd.DataFrame, experiment: dict, titles: dict[str, str]) -> Grid:
             cells[i, j] = _cell(row, experiment, units[row["measure"]][1], notes)
             if not cells[i, j].stated:
                 setting = [
-                    (f, v) for f, v in zip(rows + columns, row_keys[i] + column_keys[j], strict=True) if _is_setting(f)
+                    (f, v)
+                    for f, v in zip(rows + columns, row_keys[i] + column_keys[j], strict=True)
+                    if _is_setting(f, columns)
                 ]
                 compared[row["measure"], str(setting)][i, j] = row
     for (measure, _), group in compared.items():
@@ -129,9 +131,10 @@ def _measures_beside(spec: dict, measures: list[str]) -> dict[str, str]:
     return {other: name for name in names if (other := f"{spec.get('beside')}_{name}") in measures}
 
 
-def _is_setting(name: str) -> bool:
-    """Whether methods are compared under one value of this field, and not across it."""
-    return name.partition(".")[0] in ("dataset", "dataset_params", "item")
+def _is_setting(name: str, columns: list[str]) -> bool:
+    """Whether methods are compared under one value of this field, and not across it: data, items, and observations in columns."""
+    kind = name.partition(".")[0]
+    return kind in ("dataset", "dataset_params", "item") or (kind == "observation_params" and name in columns)
 
 
 def _best(group: dict, better: str | None) -> list:
