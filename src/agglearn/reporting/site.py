@@ -8,6 +8,7 @@ import platform
 import re
 import shutil
 from collections.abc import Iterable
+from html import escape
 from pathlib import Path
 
 import markdown2
@@ -151,6 +152,7 @@ def _experiment(plan: Plan, name: str, results: Path, out: Path, pages: Environm
     shutil.copy(results / f"figures/{name}.svg", out / "figures")
     table = pd.read_csv(results / f"tables/{name}.csv")
     text = (results / f"tables/{name}.html").read_text()
+    text = text.replace(f"<figcaption>{escape(e['title'])}</figcaption>", "")  # which the page has as a heading
     rows = text.count("<tr>") - text.count("<thead>")
     entry = {
         "name": name,
