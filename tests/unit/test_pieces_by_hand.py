@@ -1,5 +1,6 @@
 """Pieces of learners against a few numbers on paper."""
 
+import itertools
 import math
 from types import SimpleNamespace
 
@@ -7,19 +8,45 @@ import numpy as np
 import pandas as pd
 import pytest
 from samples import people
+from scipy import sparse
 
-from agglearn.collective import gibbs
+from agglearn.collective import ChainModel, NoisyCounts, SharedTableEM, gibbs, learning
+from agglearn.collective.migration import commuting_potentials, migration_features
 from agglearn.collective.population import population_size
 from agglearn.collective.reconstruction import _seconds_to_lowest
+from agglearn.collective.results import Recorder
 from agglearn.distribution import DeepSetsRegressor
 from agglearn.distribution.embedding import first_instances, sampled, total_weights
 from agglearn.encoding import FeatureMap, FrameEncoder
 from agglearn.errors import DataError
 from agglearn.labelsums import LabelledDescent, labelled
-from agglearn.maxent import updates
-from agglearn.observations import Bags, ContingencyTables, FlowCounts, LabelledBags, LabelSums, Records
-from agglearn.proportions import AlternatingMeanMapClassifier, IndividualClassifier
+from agglearn.labelsums.descent import Descent
+from agglearn.labelsums.objective import penalties
+from agglearn.labelsums.selection import thinned
+from agglearn.maxent import MaxEntClassifier, NaiveBayesClassifier, updates
+from agglearn.observations import (
+    Bags,
+    ContingencyTables,
+    FlowCounts,
+    FlowInstances,
+    LabelledBags,
+    LabelSums,
+    Records,
+    with_gaussian_noise,
+)
+from agglearn.proportions import (
+    AlternatingMeanMapClassifier,
+    IndividualClassifier,
+    InverseCalibrationClassifier,
+    MeanEmbeddingClassifier,
+)
+from agglearn.proportions.alternating import top
+from agglearn.proportions.base import counts_likelihood, positives, probabilities
+from agglearn.proportions.means import bag_means, proportions_of
 from agglearn.vocabulary import DistributedSubmodularQuantizer, OptimalQuantizer, SubmodularQuantizer
+from agglearn.vocabulary.allocation import allocated
+from agglearn.vocabulary.quantizer import whole_budget
+from agglearn.vocabulary.ranking import Ranking
 from agglearn.vocabulary.shrinkage import shrunk_sums
 
 # -- observations -----------------------------------------------------------------------------------------------------
@@ -248,11 +275,293 @@ def test_steps_of_weights():
 
 def test_the_model_of_one_feature_is_the_table():
     """Without penalties the optimum has the table's own rates: expectations are on the scale of the records."""
-    from agglearn.maxent import MaxEntClassifier
-
     frame = pd.DataFrame({"a": list("uuuuvvvvvvvv"), "y": [1, 1, 1, 0, 1, 1, 0, 0, 0, 0, 0, 0]})
     frame = pd.concat([frame] * 50, ignore_index=True)
     tables = ContingencyTables.from_records(frame, "y")
     model = MaxEntClassifier(2000, l2_mu=0.0, l2_theta=0.0, max_iter=200, random_state=0).fit(tables)
     p = model.predict_proba(pd.DataFrame({"a": ["u", "v"]}))[:, 1]
     np.testing.assert_allclose(p, [0.75, 0.25], atol=0.03)
+
+
+# -- bags: means, shares, counts --------------------------------------------------------------------------------------
+
+WEIGHED = Bags(
+    np.array([[1.0], [5.0], [2.0], [4.0], [6.0]]), [0, 2, 5], np.array([[1.0, 2.0], [2.0, 4.0]]),
+    weights=np.array([1.0, 2, 3, 0, 3]),
+)  # fmt: skip
+
+
+def test_means_and_shares_of_bags_go_by_weight():
+    assert bag_means(WEIGHED)[:, 0].tolist() == pytest.approx([11 / 3, 24 / 6])
+    assert bag_means(Bags(WEIGHED.X, WEIGHED.offsets))[:, 0].tolist() == [3, 4]
+    np.testing.assert_allclose(proportions_of(WEIGHED), [[1 / 3, 2 / 3]] * 2)
+    counts = Bags(WEIGHED.X, WEIGHED.offsets, np.array([[0, 1, 1], [2, 1, 0]]))
+    assert positives(counts, 1).tolist() == [[1, 1], [2, 1]]
+    assert positives(counts, 0).tolist() == [[2, 0], [1, 2]]
+
+
+def classifier(*rows) -> MeanEmbeddingClassifier:
+    """One with these weights (…, intercept), a row for each score."""
+    model = MeanEmbeddingClassifier()
+    model.classes_, model.feature_names_in_ = np.arange(3 if len(rows) > 1 else 2), []
+    model._set(np.array(rows, float))
+    return model
+
+
+def test_expected_counts_go_by_weight():
+    model = classifier([math.log(2), 0.0])  # odds 2 to the power of x
+    p = [2.0**x / (1 + 2.0**x) for x in WEIGHED.X[:, 0]]
+    expected = [p[0] + 2 * p[1], 3 * p[2] + 3 * p[4]]
+    np.testing.assert_allclose(
+        model.predict_counts(WEIGHED), [[3 - expected[0], expected[0]], [6 - expected[1], expected[1]]], rtol=1e-6
+    )
+    assert model.predict(WEIGHED.X).tolist() == [1, 1, 1, 1, 1]
+    assert model.predict(-WEIGHED.X).tolist() == [0, 0, 0, 0, 0]
+
+
+def test_one_class_against_the_rest_and_all_at_once():
+    odds = lambda s: 1 / (1 + math.exp(-s))  # noqa: E731
+    score = np.array([[0.5, -1.0, 2.0]])
+    each = [odds(0.5), odds(-1), odds(2)]
+    np.testing.assert_allclose(probabilities(score, 3), [[p / sum(each) for p in each]])
+    whole = 1 + math.exp(0.5) + math.exp(-1)
+    np.testing.assert_allclose(
+        probabilities(score[:, :2], 3), [[1 / whole, math.exp(0.5) / whole, math.exp(-1) / whole]]
+    )
+
+
+def test_likelihood_of_counts():
+    """Bags of two and of one: the mean over bags of log P(count), of each class where there are three."""
+    p = np.array([[0.75, 0.25], [0.5, 0.5], [0.25, 0.75]])
+    likelihood = counts_likelihood(p, np.array([0, 2, 3]), np.array([[1, 1], [0, 1]]))
+    assert likelihood == pytest.approx((math.log(0.25 * 0.5 + 0.75 * 0.5) + math.log(0.75)) / 2)
+    p = np.array([[0.5, 0.25, 0.25], [0.5, 0.125, 0.375]])
+    found = counts_likelihood(p, np.array([0, 2]), np.array([[1, 0, 1]]))
+    of = lambda a, b, z: math.log([(1 - a) * (1 - b), a * (1 - b) + b * (1 - a), a * b][z])  # noqa: E731
+    assert found == pytest.approx(of(0.5, 0.5, 1) + of(0.25, 0.125, 0) + of(0.25, 0.375, 1))
+
+
+def test_highest_scores_are_positive_and_ties_go_to_the_earlier():
+    score = np.array([0.5, 2.0, 2.0, 1.0, 3.0, 3.0, 3.0])
+    assert top(score, np.array([0, 4, 7]), np.array([2, 1])).tolist() == [0, 1, 1, 0, 1, 0, 0]
+    assert top(score, np.array([0, 4, 7]), np.array([0, 3])).tolist() == [0, 0, 0, 0, 1, 1, 1]
+
+
+def test_inverse_calibration_fits_the_log_odds_of_means():
+    """Bags of two equal instances whose log-odds are linear: a bag without a class counts as half an instance of it."""
+    x = np.linspace(-1, 1, 12)
+    share = 1 / (1 + np.exp(-(0.5 + 2 * x)))
+    bags = Bags(
+        np.repeat(x, 2)[:, None],
+        np.arange(0, 25, 2),
+        np.column_stack([1 - share, share]) * 200,
+        weights=np.full(24, 100.0),
+    )
+    model = InverseCalibrationClassifier(C=100.0).fit(bags)
+    assert (float(model.coef_[0, 0]), float(model.intercept_[0])) == pytest.approx((2, 0.5), abs=0.1)
+    none = Bags(np.array([[0.0], [0.0], [1.0], [1.0]]), [0, 2, 4], np.array([0, 2]))
+    model = InverseCalibrationClassifier(C=1000.0).fit(none)
+    p = model.predict_proba(np.array([[0.0], [1.0]]))[:, 1]
+    np.testing.assert_allclose(p, [0.25, 0.75], atol=0.03)
+
+
+def test_the_mean_embedding_counts_every_bag_once():
+    """A bag of one and a bag of nine weigh the same."""
+    x = np.concatenate([[0.0], np.ones(9)])[:, None]
+    bags = Bags(x, [0, 1, 10], np.array([[1, 0], [3, 6]]))
+    model = MeanEmbeddingClassifier(l2=1e-6).fit(Bags(np.zeros((10, 1)), bags.offsets, bags.counts))
+    assert model.predict_proba(np.zeros((1, 1)))[0, 1] == pytest.approx((0 + 6 / 9) / 2, abs=1e-3)
+
+
+# -- vocabularies -----------------------------------------------------------------------------------------------------
+
+
+def test_budgets_and_their_shares():
+    n = {"a": np.array([10, 10, 10, 10]), "b": np.array([20, 20])}
+    c = {"a": np.array([1, 2, 8, 9]), "b": np.array([10, 10])}
+    rankings = [Ranking.of(k, n[k].astype(float), c[k].astype(float)) for k in n]
+    assert [whole_budget(b, rankings) for b in (2, 6, 0.5, 0.99)] == [2, 6, 3, 6]
+    for wrong in (1, 7, 0.01):
+        with pytest.raises(DataError, match="budget"):
+            whole_budget(wrong, rankings)
+    assert allocated(5, rankings, "uniform") == [3, 2]
+    assert allocated(5, rankings, "information") == [4, 1]  # b tells nothing
+    assert allocated(6, rankings, "uniform", np.array([2, 4])) == [2, 4]
+
+
+def test_rare_values_are_one_cluster():
+    n, c = np.array([50, 3, 40, 2, 60]), np.array([5, 3, 30, 1, 24])
+    found = OptimalQuantizer(3, min_count=4).fit(n, c)
+    assert found.labels_[1] == found.labels_[3] == found.unseen_
+    exact = OptimalQuantizer(3, min_count=3).fit(n, c)
+    assert exact.labels_[3] == exact.unseen_  # 3 records are enough
+    alone = OptimalQuantizer(5).fit(n, c)
+    assert len(set(alone.labels_)) == 5
+    assert alone.unseen_ == alone.labels_[4]  # whose rate, 0.4, is nearest to 63 of 155
+    assert found.transform([1, 3, 7, -1]).tolist() == [found.unseen_] * 4
+
+
+# -- collective -------------------------------------------------------------------------------------------------------
+
+
+def test_features_of_a_step():
+    """Cells 0 1 / 2 3 of a grid of two by two; the wind blows to the right."""
+    f = migration_features(2, 2, np.array([[3.0, 0.0]]))[0]
+    assert f[0, 0].tolist() == [0, 0, 0, 0]
+    assert f[0, 1].tolist() == pytest.approx([-1, 1, math.sqrt(0.5), 1])
+    assert f[1, 0].tolist() == pytest.approx([-1, -1, 0, 1])
+    assert f[0, 3].tolist() == pytest.approx([-math.sqrt(2), math.sqrt(0.5), 1, 1])
+    assert f[3, 0].tolist() == pytest.approx([-math.sqrt(2), -math.sqrt(0.5), 0, 1])
+    assert f[2, 3].tolist() == pytest.approx([-1, 1, 1, 1])
+
+
+def test_commuters_live_at_the_top_right_and_work_at_the_bottom_left():
+    first, last, step = commuting_potentials(2, 4, 2.0, 1.0, 0.5)
+    xy = [(k % 4, k // 4) for k in range(8)]
+    for k, (x, y) in enumerate(xy):
+        assert first[k] == pytest.approx(-((x - 2.5) ** 2 + (y - 1.0) ** 2) / 8)
+        assert last[k] == pytest.approx(-((x - 0.5) ** 2 + (y - 0.0) ** 2) / 2)
+        for j, (u, v) in enumerate(xy):
+            assert step[k, j] == pytest.approx(-((x - u) ** 2 + (y - v) ** 2) / 0.5)
+
+
+def test_distance_from_tables_that_fit_together():
+    model = ChainModel(np.zeros((2, 2, 2)))
+    first, second = np.array([[2.0, 1], [0, 3]]), np.array([[1.0, 1], [2, 3]])  # middle sums (2, 4) and (2, 5)
+    # each edge is half a person from their mean; six, six and a half, and seven persons
+    assert model.violation([first, second], 6) == pytest.approx(0.5 + 0.5 + 0.5 + 1)
+    assert model.violation([first, first[::-1].T], 6) == pytest.approx(
+        np.abs(first.sum(0) - first[::-1].T.sum(1)).sum()
+    )
+    lone = ChainModel(np.zeros((1, 2, 2)))
+    assert lone.violation([first], 6) == 0
+    assert lone.violation([first - np.array([[0, 2], [0, -2]])], 6) == pytest.approx(1)
+    assert lone.violation([first], 5) == 2
+
+
+def test_iterates_are_recorded_ever_more_rarely():
+    problem = SimpleNamespace(
+        objective_of=lambda at: float(at), M=1.0, model=SimpleNamespace(violation=lambda tables, m: 0.5)
+    )
+    record = Recorder(problem)
+    for k in range(100):
+        record(k)
+    rows = record.finish()
+    steps = [r[0] for r in rows]
+    assert steps[:21] == list(range(21))
+    assert steps[-1] == 99
+    gaps = np.diff(steps)
+    assert (gaps[:20] == 1).all()
+    assert all(b <= max(a + 1, int(1.05 * a)) for a, b in itertools.pairwise(steps))
+    assert [r[2:] for r in rows] == [(float(k), 0.5) for k in steps]
+    assert (np.diff([r[1] for r in rows]) >= 0).all()
+
+
+def test_published_tables_and_what_learning_starts_from():
+    years = FlowInstances(tuple(
+        FlowCounts(edge_counts=np.array([t]), noise="laplace", population_size=10)
+        for t in ([[3.0, -1.0], [4.0, 2.0]], [[1.0, -2.0], [2.0, 0.0]])
+    ))  # fmt: skip
+    plain, cut = NoisyCounts().fit(years), NoisyCounts(clip=True).fit(years)
+    assert [t[0].tolist() for t in plain.edge_tables_] == [[[3, -1], [4, 2]], [[1, -2], [2, 0]]]
+    assert [t[0].tolist() for t in cut.edge_tables_] == [[[3, 0], [4, 2]], [[1, 0], [2, 0]]]
+    start = SharedTableEM(n_iter=0, learner="em").fit(years)
+    np.testing.assert_allclose(np.exp(start.theta_), np.maximum(np.array([4, 0, 6, 2]) / 12, 1e-12))
+    assert [(k, theta.tolist()) for k, _, theta in start.trace_] == [(0, start.theta_.tolist())]
+    assert start.evaluations_ == 0
+
+
+def test_a_trace_of_learning_is_thinned_and_has_both_ends(monkeypatch):
+    monkeypatch.setattr(learning, "infer", lambda *a, **k: SimpleNamespace(edge_tables=[], objective=0.0, details={}))
+    law = SimpleNamespace(
+        model=lambda theta, k: SimpleNamespace(log_partition=0.0), maximise=lambda theta, tables: theta + 1
+    )
+    found = learning.fit_em(law, [None], [1.0], np.zeros(1), n_iter=7, trace_every=3)
+    assert [(k, float(theta[0])) for k, _, theta in found.trace] == [(0, 0), (3, 3), (6, 6), (7, 7)]
+    assert (float(found.theta[0]), found.evaluations) == (7, 7)
+
+
+# -- label sums -------------------------------------------------------------------------------------------------------
+
+
+def test_descent_by_hand():
+    """One coordinate of ones and twos; labels 1 and 0: all rows, then mini-batches whose later half is averaged."""
+    x = sparse.csr_array(np.array([[1.0], [2.0]]))
+    sigmoid = lambda z: 1 / (1 + math.exp(-z))  # noqa: E731
+    how = {
+        "x": x,
+        "weights": np.array([1.0, 1.0]),
+        "penalty": np.array([0.5]),
+        "batch_size": None,
+        "rate": 0.5,
+        "steps": 3,
+        "traced": 3,
+    }
+    right = np.array([0.5])
+    theta, trace = Descent(right=lambda t, rows: right, **how).run(np.random.default_rng(0))
+    at, seen = 0.0, []
+    for _ in range(3):
+        at -= 0.5 * ((sigmoid(at) + 2 * sigmoid(2 * at)) / 2 - 0.5 + 2 * 0.5 / 2 * at)
+        seen.append(at)
+    assert float(theta[0]) == pytest.approx(at)
+    assert [(t, float(v[0])) for t, _, v, _ in trace] == [
+        (1, pytest.approx(seen[0])),
+        (2, pytest.approx(seen[1])),
+        (3, pytest.approx(at)),
+    ]
+    drawn = []
+    small = Descent(
+        right=lambda t, rows: drawn.append(rows) or right, **(how | {"batch_size": 2, "steps": 4, "traced": 0})
+    )
+    theta, _ = small.run(np.random.default_rng(0))
+    at, kept = 0.0, []
+    for t, rows in enumerate(drawn, 1):
+        left = np.mean([(r + 1) * sigmoid((r + 1) * at) for r in rows])
+        at -= 0.5 * (1 + t) ** -0.5 * (left - 0.5 + 0.5 * at)  # a batch is as large as all rows
+        kept.append(at)
+    assert float(theta[0]) == pytest.approx(np.mean(kept[2:]))
+    safe = Descent(right=None, **(how | {"rate": None}))._rates()
+    assert safe.tolist() == pytest.approx([2 / ((1 + 4) / 4 + 2 * 0.5)])
+
+
+def test_penalties_by_hand():
+    x = sparse.csr_array(np.array([[1.0, 0.0, 1.0], [2.0, 1.0, 1.0]]))
+    weights = np.array([1.0, 3.0])  # curvatures at 0: (1 + 12)/4, 3/4, 1
+    assert penalties(0.5, x, weights, 0.0, True).tolist() == [0.5, 0.5, 0.0]
+    assert penalties(0.5, x, weights, 2.0, True).tolist() == pytest.approx(
+        [0.5 * (1 + 4 / 3.25), 0.5 * (1 + 4 / 0.75), 0.0]
+    )
+    assert penalties(0.5, x, weights, 0.0, False).tolist() == [0.5] * 3
+
+
+def test_thinned_noise_is_shared_evenly():
+    """Halves of noisy tables add up to them, state half of the variance each, and have it."""
+    frame = pd.DataFrame({f"f{i}": np.random.default_rng(i).choice(list("uvwxyz"), 4000) for i in range(3)})
+    tables = ContingencyTables.from_records(frame.assign(y=np.arange(4000) % 2), "y")
+    noisy = with_gaussian_noise(tables, 200.0, 0)
+    first, second = thinned(noisy, np.random.default_rng(0))
+    assert first.noise.scale == second.noise.scale == pytest.approx(200 / math.sqrt(2))
+    assert (first.total, first.positives) == (noisy.total / 2, noisy.positives / 2)
+    gaps = []
+    for key, table in noisy.tables.items():
+        a, b = first.tables[key], second.tables[key]
+        np.testing.assert_allclose(a.counts + b.counts, table.counts)
+        np.testing.assert_allclose(a.label_sums + b.label_sums, table.label_sums)
+        gaps.append((a.counts - tables.dense(*key)[0].ravel() / 2, b.counts - tables.dense(*key)[0].ravel() / 2))
+    u, v = (np.concatenate(part) for part in zip(*gaps, strict=True))
+    assert np.std(u) == pytest.approx(200 / math.sqrt(2), rel=0.15)
+    assert abs(np.corrcoef(u, v)[0, 1]) < 0.25
+
+
+# -- naive Bayes ------------------------------------------------------------------------------------------------------
+
+
+def test_naive_bayes_by_hand():
+    frame = pd.DataFrame({"a": list("uuuvv"), "b": list("xyxyy"), "y": [1, 1, 0, 0, 0]})
+    model = NaiveBayesClassifier(smoothing=0.5).fit(ContingencyTables.from_records(frame, "y"))
+    rate = lambda ones, of, zeros, all_: math.log((ones + 0.5) / (of + 1)) - math.log((zeros + 0.5) / (all_ + 1))  # noqa: E731
+    z = math.log(2 / 3) + rate(2, 2, 1, 3) + rate(1, 2, 2, 3)
+    p = model.predict_proba(pd.DataFrame({"a": ["u"], "b": ["y"]}))[0, 1]
+    assert p == pytest.approx(1 / (1 + math.exp(-z)))
+    unseen = model.predict_proba(pd.DataFrame({"a": ["w"], "b": ["z"]}))[0, 1]
+    assert unseen == pytest.approx(0.4)
