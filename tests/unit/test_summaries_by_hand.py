@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from agglearn import evaluation
-from agglearn.collective import GibbsBesideMap, estimators
+from agglearn.collective import GibbsBesideMap, reconstruction
 from agglearn.collective.results import Inference
 from agglearn.datasets import Population
 from agglearn.evaluation.information import bucketing_bound, mutual_information, predictive_information
@@ -18,7 +18,7 @@ from agglearn.evaluation.reproduction import reproduction, smallest_cells
 from agglearn.evaluation.verdicts import Region, combined, holm
 from agglearn.maxent import BestPairClassifier, NaiveBayesClassifier
 from agglearn.observations import ContingencyTables, FlowCounts
-from agglearn.reporting.layout import number
+from agglearn.reporting.numbers import number
 from agglearn.reporting.summary import differences, summarise, verdict
 from agglearn.tasks import splitting
 from agglearn.tasks.base import Source
@@ -107,18 +107,16 @@ def test_claims_of_several_cases():
 
 
 @pytest.mark.parametrize(
-    ("mean", "low", "high", "form", "text"),
+    ("low", "high", "text"),
     [
-        (0.5, 0.4, 0.6, ".3f", "0.500 ± 0.100"),
-        (0.5, 0.485, 0.515, ".3f", "0.500 ± 0.015"),
-        (12345.0, 12000.0, 12690.0, ".3g", "1.23e+04 ± 345"),
-        (-0.25, -0.5, 0.0, ".2f", "-0.25 ± 0.25"),
-        (0.5, math.nan, math.nan, ".3f", "0.500"),
-        (0.5, -math.inf, math.inf, ".1f", "0.5"),
+        (0.25, 0.75, "0.50 ± 0.25"),
+        (0.485, 0.515, "0.500 ± 0.015"),
+        (math.nan, math.nan, "0.5"),
+        (-math.inf, math.inf, "0.5"),
     ],
 )
-def test_a_number_has_half_its_interval_beside_it(mean, low, high, form, text):
-    assert number(mean, low, high, form) == text
+def test_a_number_has_half_its_interval_beside_it(low, high, text):
+    assert number(0.5, low, high) == text
 
 
 @pytest.mark.parametrize(
@@ -245,7 +243,7 @@ def test_gibbs_beside_map_by_hand(monkeypatch):
         made = [(0.5 * (k + 1) + random_state[1], 100 * (k + 1), list(t)) for k, t in enumerate(means[random_state[1]])]
         return Inference(list(means[random_state[1]][-1]), [], 0.0, details={"means": made})
 
-    monkeypatch.setattr(estimators, "infer", infer)
+    monkeypatch.setattr(reconstruction, "infer", infer)
     counts = FlowCounts(
         node_counts=np.ones((2, 2)) * 5, population_size=10, context={"log_potentials": np.zeros((1, 2, 2))}
     )
