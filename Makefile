@@ -6,7 +6,7 @@
 #   make retry       what was not available or failed, once more
 #   make prune       lists runs, observations, kernels that config/ no longer names; ARGS=--yes deletes them
 #   make clean       deletes everything generated; downloads stay
-#   make bench       speed beside named peers
+#   make bench       speed beside named peers; the site shows the last one
 #   make spark       PySpark into .venv, for agglearn.spark and its tests (needs Java 17 or newer)
 #   make peers       what the benchmarks compare with: Private-PGM, OptBinning, DuckDB, Polars
 #   make docs        pages of all modules, classes and functions: results/api/index.html
@@ -48,7 +48,8 @@ prune clean: $(READY)
 	@$(BIN)/python -m agglearn.pruning $@ $(ARGS)
 
 bench: $(READY)
-	@for file in benchmarks/[a-z]*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+	@mkdir -p $(RESULTS)/bench; for file in benchmarks/[a-z]*.py; do echo "== $$file"; \
+	out=$(RESULTS)/bench/$$(basename $$file .py).txt; $(BIN)/python $$file > $$out.new || exit 1; cat $$out.new; mv $$out.new $$out; done
 
 spark: $(READY)
 	@$(BIN)/python workflow/scripts/install.py --no-build-isolation --require-hashes -r requirements-spark.lock

@@ -21,7 +21,7 @@ from agglearn.tracking.push import KEY, SQLITE, delete_run
 BASE = Path(__file__).resolve().parents[2]
 GENERATED = (
     "runs", "observations", "measurements", "records", "sources", "tables", "figures", "tracking", "claims", "claims.json", "site",
-    "quick.html", "api", "logs", "mlflow.db", "mlartifacts", "scale.json", "outcome", "forced", *SCALES,
+    "quick.html", "api", "bench", "logs", "mlflow.db", "mlartifacts", "scale.json", "outcome", "forced", *SCALES,
 )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ import pytest
 from samples import ROOT, shipped_config
 
 from agglearn.evaluation.verdicts import Region
-from agglearn.reporting import figures, findings, statements
+from agglearn.reporting import figures, findings, site, statements
 from agglearn.reporting.forest import MOST, forest, in_words
 from agglearn.reporting.predicates import PREDICATES, judge_case
 from agglearn.reporting.samples import Sample
@@ -184,3 +184,17 @@ def test_highlighted_lines_are_named_at_their_ends():
     assert [line.get_color() for line in ax.lines].count("0.75") == 1
     with pytest.raises(ValueError, match="none of nobody is drawn"):
         figures._lines(rows, None, experiment, spec | {"highlight": [{"series": "nobody", "name": "x"}]}, {})
+
+
+def test_the_last_benchmarks_are_shown(tmp_path):
+    assert site._benchmarks(tmp_path) is None
+    (tmp_path / "bench").mkdir()
+    (tmp_path / "bench/noisy_maxent.txt").write_text("\nratio 2.0\n")
+    (tmp_path / "bench/maxent.txt.new").write_text("half of")
+    shown = site._benchmarks(tmp_path)
+    assert shown["parts"] == [{"name": "noisy maxent", "text": "ratio 2.0"}]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", shown["date"])
+
+
+def test_durations_are_said_as_people_do():
+    assert [site.duration(s) for s in (3.2, 119, 150, 7300)] == ["3 s", "119 s", "2 min", "2.0 h"]
