@@ -182,8 +182,19 @@ def test_highlighted_lines_are_named_at_their_ends():
     assert abs(heights[0] - heights[1]) > 0.06  # apart, though the lines are one
     assert figure.get_suptitle() == "A sentence"
     assert [line.get_color() for line in ax.lines].count("0.75") == 1
-    with pytest.raises(ValueError, match="none of nobody is drawn"):
-        figures._lines(rows, None, experiment, spec | {"highlight": [{"series": "nobody", "name": "x"}]}, {})
+    alone = figures._lines(rows, None, experiment, spec | {"highlight": [{"series": "nobody", "name": "x"}]}, {})
+    assert "0.75" not in [line.get_color() for line in alone.axes[0].lines]
+
+
+def test_highlighted_series_are_methods_of_their_experiment():
+    for name, e in shipped_config()["experiments"].items():
+        specs = e.get("figure", [])
+        for spec in specs if isinstance(specs, list) else [specs]:
+            for one in spec.get("highlight", []):
+                assert any(one["series"].startswith(m.get("name") or key) for key, m in e["methods"].items()), (
+                    name,
+                    one,
+                )
 
 
 def test_the_last_benchmarks_are_shown(tmp_path):

@@ -47,3 +47,12 @@ def commands(block: Block) -> list[str]:
 def minute() -> list[Block]:
     """The blocks on data inside scikit-learn: Python, then the command line."""
     return [b for b in blocks() if not b.is_long]
+
+
+def check_minute(folder: Path, outputs: list[str]) -> None:
+    """Whether the blocks of the first minute have printed and written what the README states."""
+    assert outputs[0].strip() in minute()[0].text
+    assert {p.name for p in folder.iterdir()} == {
+        "train.csv", "new.csv", "tables", "model", "predictions.csv", "clusters.csv", "schema.yaml", "declared", "noisy", "private-model",
+    }  # fmt: skip
+    assert len((folder / "predictions.csv").read_text().split()) == len((folder / "new.csv").read_text().splitlines())

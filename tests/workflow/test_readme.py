@@ -7,7 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from readme_blocks import LONG, ROOT, blocks, commands, minute
+from readme_blocks import LONG, ROOT, blocks, check_minute, commands, minute
+
+from agglearn.diagnosis import ask_index
 
 LONG_COMMANDS = [c for b in blocks() if b.is_long for c in commands(b)]
 
@@ -25,14 +27,9 @@ def test_every_block_names_its_language_and_is_run_one_way():
 
 @pytest.mark.slow
 def test_the_minute_on_data_inside_scikit_learn(tmp_path):
-    outputs = [block.run(tmp_path, environ()) for block in minute()]
-    assert outputs[0].strip() in minute()[0].text  # the printed value is the one that the README states
-    assert {p.name for p in tmp_path.iterdir()} == {
-        "train.csv", "new.csv", "tables", "model", "predictions.csv", "clusters.csv", "schema.yaml", "declared", "noisy", "private-model",
-    }  # fmt: skip
-    assert len((tmp_path / "predictions.csv").read_text().split()) == len(
-        (tmp_path / "new.csv").read_text().splitlines()
-    )
+    if ask_index(10) == "answers":
+        pytest.skip("the test of the wheel runs it")
+    check_minute(tmp_path, [block.run(tmp_path, environ()) for block in minute()])
 
 
 @pytest.mark.slow

@@ -86,7 +86,7 @@ def grid(table: pd.DataFrame, experiment: dict, titles: dict[str, str]) -> Grid:
     rows, columns = list(spec["rows"]), list(spec["columns"])
     if beside:
         shown["beside"] = shown["measure"].isin(beside).map({True: spec["beside"], False: None})
-        shown["measure"] = shown["measure"].replace(beside)
+        shown["measure"] = shown["measure"].map(lambda m: beside.get(m, m))
         columns.append("beside")
     if len(measures) > 1 and "measure" not in rows + columns:
         columns.append("measure")
