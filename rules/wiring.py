@@ -159,7 +159,8 @@ def shown(wildcards):
     """What the table says besides the measurements."""
     e = plan.experiments[wildcards.experiment]
     said = {k: e.get(k) for k in ("title", "caption", "table", "figure", "reported", "agreement", "baseline", "budget")}
-    return digest([said, {n: m.get("name") for n, m in e["methods"].items()}])
+    titles = {d: config["datasets"][d]["title"] for d in e["datasets"]}
+    return digest([said, {n: m.get("name") for n, m in e["methods"].items()}, titles])
 
 
 def sending_attempt(wildcards):

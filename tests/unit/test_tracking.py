@@ -108,6 +108,47 @@ def test_an_experiment_that_somebody_deleted_is_restored(tmp_path):
     assert run.data.metrics == {"nllh": 0.4}
 
 
+RECORD = {"fingerprint": "f", "dataset": "d", "method": "m", "seed": 0, "status": "ok", "reason": None, "commit": "c",
+          "dataset_params": "{}", "observation_params": "{}", "params": "{}"}  # fmt: skip
+
+
+def test_the_store_has_each_run_once_as_it_is_today(tmp_path):
+    """Edits, other ends under the same fingerprint, curves longer than a request, an interrupted sending."""
+    folder = tmp_path / "runs/0123456789abcdef"
+    client = mlflow.MlflowClient(f"sqlite:///{tmp_path}/mlflow.db")
+
+    def sent(steps=(), final=0.5, **changed):
+        """(the only run that the store shows, what was sent, what was kept)"""
+        products.write_json(folder / "run.json", RECORD | changed)
+        steps = [*steps, float("nan")]
+        rows = {"measure": ["nllh"] * len(steps), "item": [None] * len(steps), "step": steps}
+        pd.DataFrame(rows | {"value": [*range(len(steps) - 1), final]}).to_parquet(folder / "measurements.parquet")
+        said, line = track(f"sqlite:///{tmp_path}/mlflow.db", tmp_path)
+        assert said["status"] == "ok", line
+        [run] = client.search_runs([said["experiment_id"]])
+        return run, said["sent"], said["kept"]
+
+    first, *counts = sent()
+    assert counts == [1, 0]
+    assert (first.data.metrics, first.info.status, first.data.tags["status"]) == ({"nllh": 0.5}, "FINISHED", "ok")
+    again, *counts = sent()
+    assert (again.info.run_id, *counts) == (first.info.run_id, 0, 1)
+    edited, *counts = sent(final=0.75, fingerprint="g")
+    assert (edited.data.metrics, *counts) == ({"nllh": 0.75}, 1, 0)
+    assert client.get_run(first.info.run_id).info.lifecycle_stage == "deleted"
+    for status, shown in (("failed", "FAILED"), ("stopped", "FINISHED"), ("unavailable", "FAILED"), ("ok", "FINISHED")):
+        run, *counts = sent(fingerprint="g", status=status, reason=None if status == "ok" else f"it {status}")
+        assert (run.info.status, run.data.tags["status"], *counts) == (shown, status, 1, 0)
+        assert run.data.tags["mlflow.note.content"] == ("" if status == "ok" else f"it {status}")
+    client.update_run(run.info.run_id, status="RUNNING")  # as a sender that was killed leaves it
+    assert sent(fingerprint="g")[0].info.status == "FINISHED"
+    steps = range(10, 910)
+    curve, *_ = sent(steps, final=0.25, fingerprint="h")
+    history = client.get_metric_history(curve.info.run_id, "nllh")
+    assert sorted((m.step, m.value) for m in history) == sorted([(909, 0.25), *((s, s - 10.0) for s in steps)])
+    assert curve.data.metrics == {"nllh": 0.25}  # the number of the tables, and not the end of the curve
+
+
 def test_after_repeated_failure_a_line_states_what_to_delete(tmp_path):
     (tmp_path / "mlflow.db").write_text("no database\n" * 100)
     uri = f"sqlite:///{tmp_path}/mlflow.db"

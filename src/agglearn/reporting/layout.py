@@ -10,6 +10,7 @@ import pandas as pd
 
 from agglearn.reporting import summary
 from agglearn.reporting.numbers import direction, fitting_unit, measure_name, number, parameter_name, plain
+from agglearn.reporting.outcome import CELL
 
 NO_RESULT = "No run of this table has a result."
 
@@ -82,7 +83,7 @@ def grid(table: pd.DataFrame, experiment: dict, titles: dict[str, str]) -> Grid:
     spec = experiment.get("table") or {"rows": ["method"], "columns": ["dataset"], "measure": experiment["measures"][0]}
     measures = spec["measure"] if isinstance(spec["measure"], list) else [spec["measure"]]
     beside = _measures_beside(spec, experiment["measures"])
-    shown = table[table["measure"].isin([*measures, *beside]) | table["measure"].isna()].copy()
+    shown = _shown(table, [*measures, *beside])
     rows, columns = list(spec["rows"]), list(spec["columns"])
     if beside:
         shown["beside"] = shown["measure"].isin(beside).map({True: spec["beside"], False: None})
@@ -90,8 +91,6 @@ def grid(table: pd.DataFrame, experiment: dict, titles: dict[str, str]) -> Grid:
         columns.append("beside")
     if len(measures) > 1 and "measure" not in rows + columns:
         columns.append("measure")
-    # a run without result stands in the place of the first measure
-    shown["measure"] = shown["measure"].where(shown["measure"].notna(), measures[0])
     rows += _undistinguished(shown, rows + columns)
     if shown.empty:
         return sentence(NO_RESULT)
@@ -123,6 +122,13 @@ def grid(table: pd.DataFrame, experiment: dict, titles: dict[str, str]) -> Grid:
         names[measures[0]] if len(measures) == 1 else "",
         notes,
     )
+
+
+def _shown(table: pd.DataFrame, measures: list[str]) -> pd.DataFrame:
+    """Rows of the measures. A run without result has one in the place of the first, whatever is printed of another measure."""
+    without = table[table["status"] != "ok"].assign(measure=measures[0], reported=np.nan, place=None, verdict=None)
+    shown = pd.concat([table[table["measure"].isin(measures)], without])
+    return shown.drop_duplicates([*CELL, "measure", "item"])
 
 
 def _measures_beside(spec: dict, measures: list[str]) -> dict[str, str]:

@@ -64,7 +64,7 @@ TEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$", "−": "$-$", "×": r"$\times$", "λ": r"$\lambda$",
     "μ": r"$_\mu$", "µ": r"$\mu$", "θ": r"$\theta$", "ε": r"$\varepsilon$", "δ": r"$\delta$", "σ": r"$\sigma$",
-    "≥": r"$\ge$", "≤": r"$\le$", "→": r"$\to$", "…": r"\ldots{}", "⁻": r"$^{-}$",
+    "<": "$<$", ">": "$>$", "|": "$|$", "≥": r"$\ge$", "≤": r"$\le$", "→": r"$\to$", "…": r"\ldots{}", "⁻": r"$^{-}$",
     **{c: f"$^{i}$" for i, c in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")},
 }  # fmt: skip
 

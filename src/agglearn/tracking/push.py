@@ -19,6 +19,7 @@ from agglearn.tracking.receipts import SQLITE, away_mark, read_receipt
 
 KEY, PRINT = "agglearn.run", "agglearn.fingerprint"
 REPEATED = 3  # failures in a row after which a line states what to delete
+LONGEST = 5000  # characters of a tag
 MOST_METRICS = 800  # of one request, whose limit of 1,000 holds for all that it brings
 
 
@@ -81,7 +82,8 @@ def send(uri, name, experiment, keys, results: Path, terminal=sys.stderr) -> dic
         folder = results / "runs" / key
         record = products.read_json(folder / "run.json")
         old = known.get(key, [])
-        complete = [r for r in old if r.data.tags.get(PRINT) == record["fingerprint"] and r.info.status != "RUNNING"]
+        wanted = (_tags(key, record) | {PRINT: record["fingerprint"]}).items()
+        complete = [r for r in old if wanted <= r.data.tags.items() and r.info.status != "RUNNING"]
         if len(old) == 1 and complete:
             counts["kept"] += 1
             continue
@@ -128,17 +130,32 @@ def delete_run(client, eid, run) -> None:
     client.delete_run(run.info.run_id)
 
 
+def _tags(key: str, record: dict) -> dict[str, str]:
+    """Tags of a run, but for its fingerprint. A run that is tried again may end otherwise under the same fingerprint."""
+    tags = {KEY: key, "dataset": record["dataset"], "method": record["method"], "status": record["status"]}
+    return tags | {"commit": record["commit"] or "", "mlflow.note.content": (record["reason"] or "")[:LONGEST]}
+
+
+def _metrics(rows: pd.DataFrame, now: int) -> list:
+    """What has no item: curves at their steps. MLflow shows the last of a measure, so the number of the tables is that."""
+    from mlflow.entities import Metric
+
+    rows = rows[rows["value"].notna() & rows["item"].isna()]  # what has an item travels in the file
+    last = rows.groupby("measure")["step"].max().fillna(0)
+    return [
+        Metric(r.measure, r.value, *((now, int(r.step)) if r.step == r.step else (now + 1, int(last[r.measure]))))
+        for r in rows.itertuples()
+    ]
+
+
 def _send_one(client, eid, key: str, record: dict, folder: Path) -> None:
-    from mlflow.entities import Metric, Param, RunTag
+    from mlflow.entities import Param, RunTag
     from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
 
-    tags = {KEY: key, "dataset": record["dataset"], "method": record["method"], "status": record["status"]}
-    tags |= {"commit": record["commit"] or ""} | ({"mlflow.note.content": record["reason"]} if record["reason"] else {})
+    tags = _tags(key, record)
     run = client.create_run(eid, run_name=f"{record['method']}, {record['dataset']}, seed {record['seed']}", tags=tags)
     rid, now = run.info.run_id, int(time.time() * 1000)
-    rows = pd.read_parquet(folder / "measurements.parquet")
-    rows = rows[rows["value"].notna() & rows["item"].isna()]  # what has an item travels in the file
-    metrics = [Metric(r.measure, r.value, now, int(r.step) if r.step == r.step else 0) for r in rows.itertuples()]
+    metrics = _metrics(pd.read_parquet(folder / "measurements.parquet"), now)
     params = {"dataset": record["dataset"], "method": record["method"], "seed": record["seed"]}
     for part in ("dataset_params", "observation_params", "params"):
         prefix = {"params": ""}.get(part, part.removesuffix("_params") + ".")

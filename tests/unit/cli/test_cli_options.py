@@ -1,0 +1,390 @@
+"""Every option of every command changes what it should and nothing else. An option without a row here fails."""
+
+import argparse
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from cli_calls import run, state
+from samples import ROOT
+
+from agglearn import diagnosis, products
+from agglearn.cli import parser
+from agglearn.estimator import Estimator
+from agglearn.observations import ContingencyTables
+
+SCHEMA = """
+reviewed: true
+label: {column: y, positive: 'yes', negative: 'no'}
+features:
+  age: {edges: [30, 50], missing: false}
+  job: {values: [cook, nurse], missing: true}
+  zone: {values: ['11', '22', '33'], missing: false}
+"""
+RECORD = {
+    "config": {"experiment": {"source": "maxent"}},
+    "python": "3.11.7",
+    "commit": None,
+    "versions": {"numpy": "1.2.3"},
+}
+WRITES = ("aggregate", "private", "fit", "compress")  # always into what --out names
+
+
+def records() -> pd.DataFrame:
+    """Records with a number, two categories, a code, a large feature and two labels; `?` is a missing job."""
+    rng = np.random.default_rng(3)
+    n = 300
+    frame = pd.DataFrame({"age": rng.integers(18, 80, n), "job": rng.choice(["cook", "nurse", "clerk", "?"], n)})
+    frame["home"], frame["zone"] = rng.choice(["own", "rent"], n), rng.choice([11, 22, 33], n)
+    frame["page"] = [f"p{k:02}" for k in rng.integers(0, 40, n)]
+    chance = 1 / (
+        1 + np.exp(2.5 - frame["age"] / 20 - (frame["job"] == "nurse") - frame["page"].str[1:].astype(int) / 40)
+    )
+    frame["y"], frame["z"] = (np.where(rng.random(n) < p, "yes", "no") for p in (chance, 0.3))
+    return frame
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory) -> Path:
+    """Files that the commands read."""
+    folder = tmp_path_factory.mktemp("options")
+    frame = records()
+    frame.to_csv(folder / "data.csv", index=False)
+    frame.to_csv(folder / "semicolons.csv", index=False, sep=";")
+    frame[:150].to_csv(folder / "half.csv", index=False)
+    frame.assign(job=frame["job"].replace("?", "-")).to_csv(folder / "dashes.csv", index=False)
+    (folder / "schema.yaml").write_text(SCHEMA)
+    data, label = str(folder / "data.csv"), ["--label", "y", "--positive", "yes"]
+    few = [*label, "--features", "age,job,home", "--missing", "?"]
+    calls = {
+        "tables": ["aggregate", data, *few],
+        "others": ["aggregate", str(folder / "half.csv"), *few],
+        "pages": ["aggregate", data, *label, "--features", "page,job", "--pairs", "none", "--missing", "?"],
+        "declared": ["aggregate", data, "--schema", str(folder / "schema.yaml"), "--missing", "?"],
+        "noisy": ["private", str(folder / "declared"), "--epsilon", "5", "--delta", "1e-5"],
+        "model": ["fit", str(folder / "tables"), "--method", "naive_bayes"],
+        "another": ["fit", str(folder / "others"), "--method", "naive_bayes"],
+    }
+    for name, call in calls.items():
+        assert run(*call, "--out", str(folder / name)) == 0
+    config = {"datasets": {"fair": {"title": "Another title", "citation": "Another (2001). Other."}}}
+    (folder / "over.yaml").write_text(yaml.safe_dump(config))
+    for name, dataset in (("first", "fair"), ("second", "anes96")):
+        (folder / name / "measurements/trial").mkdir(parents=True)
+        pd.DataFrame([{"run": "r", "dataset": dataset, "status": "ok"}]).to_parquet(
+            folder / name / "measurements/trial/b.parquet"
+        )
+        products.write_json(folder / name / "runs/r/run.json", RECORD)
+    return folder
+
+
+# -- what a command leaves, in parts ------------------------------------------------------------------------------------
+
+
+def of_tables(out: Path, said: str) -> dict:
+    tables, reading = ContingencyTables.load(out), json.loads((out / "reading.json").read_text())
+    counts = {k: tables.dense(*k) for k in tables.tables}
+    found = {f"feature {f.name}": json.dumps(f.to_dict(), default=str) for f in tables.encoder.features}
+    found |= {
+        "label": tables.label,
+        "positives": tables.positives,
+        "records": tables.total,
+        "schema": tables.encoder.schema,
+    }
+    found["pairs"] = sorted(tuple(tables.names[i] for i in k) for k in counts if len(k) == 2)
+    return found | {f"reading {k}": v for k, v in reading.items()}
+
+
+def of_release(out: Path, said: str) -> dict:
+    tables, noise = ContingencyTables.load(out), ContingencyTables.load(out).noise
+    dense = [tables.dense(*k) for k in tables.tables]
+    parts = {
+        k: getattr(noise, k)
+        for k in ("epsilon", "delta", "mechanism", "adjacency", "private", "scale", "postprocessing")
+    }
+    parts["scales differ"] = noise.scales is not None and len(set(noise.scales.values())) > 1
+    parts["exact counts"] = all((counts == np.round(counts)).all() for counts, _ in dense)
+    parts["below zero"] = any((counts < 0).any() for counts, _ in dense)
+    parts["features"] = [json.dumps(f.to_dict(), default=str) for f in tables.encoder.features]
+    parts["reading"] = (out / "reading.json").read_text()
+    return parts
+
+
+def of_model(out: Path, said: str) -> dict:
+    model = Estimator.load(out)
+    parts = {f"parameter {k}": v for k, v in model.get_params(deep=False).items()}
+    predicted = model.predict_proba(records().replace("?", np.nan))[:, 1].tolist()
+    return parts | {"class": type(model).__name__, "predictions": predicted}
+
+
+def of_class(out: Path, said: str) -> dict:
+    return {k: v for k, v in of_model(out, said).items() if not k.startswith("parameter ")}
+
+
+def of_predictions(out: Path, said: str) -> dict:
+    return {"predictions": out.read_text() if out.exists() else said, "to a file": out.exists()}
+
+
+def of_clusters(out: Path, said: str) -> dict:
+    frame = pd.read_csv(out, keep_default_na=False)
+    if "cluster" not in frame:
+        return {"rows": len(frame), "columns": list(frame)}
+    frame = frame.sort_values(["feature", "value"])
+    return {k: frame[k].tolist() for k in frame} | {
+        "number": len(set(zip(frame["feature"], frame["cluster"], strict=True)))
+    }
+
+
+def of_schema(out: Path, said: str) -> dict:
+    schema = yaml.safe_load(out.read_text() if out.exists() else said)
+    features = {f"feature {k}": v for k, v in schema["features"].items()}
+    return features | {f"label {k}": v for k, v in schema["label"].items()} | {"to a file": out.exists()}
+
+
+def of_words(out: Path, said: str) -> dict:
+    return {"words": said}
+
+
+@dataclass
+class Row:
+    """What an option does: a call without it and with it, and the parts of what they leave that differ.
+
+    `{name}` in a call is a prepared file. `status`: of both calls; a call that fails leaves nothing. `against`: a call to
+    compare the second one with where the first one fails. `before`: a call whose output the others find.
+    """
+
+    without: str
+    given: str
+    changes: set[str]
+    parts: Callable = of_tables
+    status: tuple[int, int] = (0, 0)
+    against: str = ""
+    before: str = ""
+
+
+def forced(call: str, other: str, parts: Callable) -> Row:
+    """`--force` where another output is there: refused without it, and else what a call without the other leaves."""
+    return Row(
+        f"{call} --out {{here}}",
+        f"{call} --out {{here}} --force",
+        set(),
+        parts,
+        (2, 0),
+        f"{call} --out {{fresh}}",
+        f"{other} --out {{here}}",
+    )
+
+
+LABEL = "--label y --positive yes"
+A, P, F = (
+    f"aggregate {{data.csv}} {LABEL}",
+    "private {declared} --epsilon 1 --delta 1e-6",
+    "fit {tables} --method naive_bayes",
+)
+M = "fit {tables} --set n_chains=50 --set max_iter=3"
+C, S = "compress {pages} --budget 9", "schema draft {data.csv}"
+ROWS = {
+    "aggregate data": Row(A, f"aggregate {{half.csv}} {LABEL}", {"records", "positives", "feature age", "feature zone"}),
+    "aggregate --label": Row(A, A.replace("label y", "label z"), {"label", "positives", "feature y", "feature z", "pairs"}),
+    "aggregate --schema": Row(
+        A + " --features age,job,zone", "aggregate {data.csv} --schema {schema.yaml}",
+        {"schema", "feature age", "feature job", "feature zone"},
+    ),
+    "aggregate --positive": Row(A, A.replace("yes", "no"), {"positives", "reading positive"}),
+    "aggregate --features": Row(A, A + " --features age,job,home,zone,page", {"feature z", "pairs"}),
+    "aggregate --pairs": Row(A, A + " --pairs age:job,home:zone", {"pairs"}),
+    "aggregate --binning": Row(A, A + " --binning width", {"feature age", "feature zone"}),
+    "aggregate --categorical": Row(A, A + " --categorical zone", {"feature zone"}),
+    "aggregate --hash": Row(A, A + " --hash job:2", {"feature job"}),
+    "aggregate --hash-above": Row(A, A + " --hash-above 20:7", {"feature page"}),
+    "aggregate --memory": Row(A, A + " --memory 1e-6", set(), status=(0, 1)),
+    "aggregate --missing": Row(A, A + " --missing ?", {"feature job", "reading missing"}),
+    "aggregate --separator": Row(A, A.replace("data.csv", "semicolons.csv") + " --separator ;", {"reading separator"}),
+    "aggregate --force": forced(A, A.replace("data", "half"), of_tables),
+    "private tables": Row(P, P.replace("declared", "tables") + " --accept-learned-schema", {"features", "private"}, of_release),
+    "private --epsilon": Row(P, P.replace("epsilon 1", "epsilon 2"), {"epsilon", "scale"}, of_release),
+    "private --delta": Row(P, P.replace("1e-6", "1e-3"), {"delta", "scale"}, of_release),
+    "private --mechanism": Row(P, P + " --mechanism discrete_gaussian", {"mechanism", "scale", "exact counts"}, of_release),
+    "private --split": Row(P, P + " --split cells", {"scale", "scales differ"}, of_release),
+    "private --adjacency": Row(P, P + " --adjacency label", {"adjacency", "scale", "exact counts", "below zero"}, of_release),
+    "private --accept-learned-schema": Row(
+        P.replace("declared", "tables"), P.replace("declared", "tables") + " --accept-learned-schema", {"features", "private"},
+        of_release, (2, 0), P,
+    ),
+    "private --allow-large-epsilon": Row(
+        P.replace("epsilon 1", "epsilon 30"), P.replace("epsilon 1", "epsilon 30") + " --allow-large-epsilon", {"epsilon", "scale"},
+        of_release, (2, 0), P,
+    ),
+    "private --post": Row(P, P + " --post clip", {"postprocessing", "below zero"}, of_release),
+    "private --force": forced(P, P.replace("epsilon 1", "epsilon 3"), of_release),
+    "fit tables": Row(F, F.replace("tables", "others"), {"predictions"}, of_model),
+    "fit --method": Row(F, F.replace("naive_bayes", "best_pair"), {"class", "predictions"}, of_class,
+    ),
+    "fit --ignore-noise": Row(
+        M.replace("tables", "noisy"), M.replace("tables", "noisy") + " --ignore-noise", {"class", "predictions"}, of_model
+    ),
+    "fit --tune": Row(M, M + " --tune", {"parameter l2_theta"}, of_model),
+    "fit --set": Row(M, M.replace("max_iter=3", "max_iter=4"), {"parameter max_iter", "predictions"}, of_model),
+    "fit --seed": Row(M, M + " --seed 1", {"parameter random_state", "predictions"}, of_model),
+    "fit --force": forced(F, F.replace("tables", "others"), of_model),
+    "predict model": Row("predict {model} {data.csv}", "predict {another} {data.csv}", {"predictions"}, of_predictions),
+    "predict data": Row("predict {model} {data.csv}", "predict {model} {half.csv}", {"predictions"}, of_predictions),
+    "predict --missing": Row("predict {model} {data.csv}", "predict {model} {data.csv} --missing nurse", {"predictions"}, of_predictions),
+    "predict --separator": Row(
+        "predict {model} {semicolons.csv}", "predict {model} {semicolons.csv} --separator ;", set(), of_predictions, (1, 0),
+        "predict {model} {data.csv}",
+    ),
+    "predict --out": Row("predict {model} {data.csv}", "predict {model} {data.csv} --out {p.csv}", {"to a file"}, of_predictions),
+    "predict --force": forced("predict {model} {data.csv}", "predict {another} {data.csv}", of_predictions),
+    "compress tables": Row(C, C.replace("pages", "tables"), {"feature", "value", "cluster", "count", "label_sum"}, of_clusters),
+    "compress --budget": Row(C, C.replace("9", "12"), {"cluster", "number"}, of_clusters),
+    "compress --method": Row(C, C + " --method bucketing", {"cluster", "number"}, of_clusters),
+    "compress --min-count": Row(C, C + " --min-count 6", {"cluster"}, of_clusters),
+    "compress --shrink": Row(C, C + " --shrink", {"cluster"}, of_clusters),
+    "compress --apply": Row(
+        C, C + " --apply {half.csv}", {"feature", "value", "cluster", "count", "label_sum", "number", "rows", "columns"}, of_clusters
+    ),
+    "compress --seed": Row(C + " --method submodular", C + " --method submodular --seed 2", {"cluster"}, of_clusters),
+    "compress --force": forced(C, C.replace("9", "12"), of_clusters),
+    "schema action": Row(S, S.replace("draft", "final"), set(), of_schema, (0, 2)),
+    "schema data": Row(S, S.replace("data", "dashes"), {"feature job"}, of_schema),
+    "schema --label": Row(S, S + " --label y", {"label column", "feature y"}, of_schema),
+    "schema --positive": Row(S + " --label y --positive yes", S + " --label y --positive no", {"label positive", "label negative"}, of_schema),
+    "schema --categorical": Row(S, S + " --categorical zone", {"feature zone"}, of_schema),
+    "schema --missing": Row(S, S + " --missing ?", {"feature job"}, of_schema),
+    "schema --separator": Row(S, S.replace("data", "semicolons") + " --separator ;", set(), of_schema),
+    "schema --out": Row(S, S + " --out {s.yaml}", {"to a file"}, of_schema),
+    "schema --force": forced(S, S + " --label y", of_schema),
+    "data action": Row("data list", "data show fair", {"words"}, of_words),
+    "data name": Row("data show fair", "data show xor", {"words"}, of_words),
+    "data --configfile": Row("data show fair", "data show fair --configfile {over.yaml}", {"words"}, of_words),
+    "cite results": Row("cite {first}", "cite {second}", {"words"}, of_words),
+    "cite --configfile": Row("cite {first}", "cite {first} --configfile {over.yaml}", {"words"}, of_words),
+    "doctor --offline": Row("doctor", "doctor --offline", {"words"}, of_words),
+    "doctor --timeout": Row("doctor", "doctor --timeout 7", {"words"}, of_words),
+}  # fmt: skip
+ALWAYS = {f"{command} --out" for command in WRITES}  # which differs in all calls
+
+
+def options() -> set[str]:
+    """`command option` of every option and positional argument of every command."""
+    [commands] = [a for a in parser()._actions if isinstance(a, argparse._SubParsersAction)]
+    return {
+        f"{name} {(action.option_strings or [action.dest])[-1]}"
+        for name, command in commands.choices.items()
+        for action in command._actions
+        if not isinstance(action, argparse._HelpAction)
+    }
+
+
+def test_every_option_has_a_row():
+    assert set(ROWS) | ALWAYS == options()
+
+
+@pytest.fixture
+def called(prepared, tmp_path, capsys, monkeypatch):
+    """`called(text, row, status)`: the parts of what a call leaves; None where it fails, and leaves nothing."""
+    monkeypatch.setattr(diagnosis, "sources", lambda folder, timeout: [f"each host is asked for {timeout:g} s"])
+    monkeypatch.chdir(ROOT)
+
+    def call(text: str, parts: Callable, status: int = 0) -> dict | None:
+        arguments = [place(a, prepared, tmp_path) for a in text.split()]
+        if "--out" not in arguments and arguments[0] in WRITES:
+            arguments += ["--out", str(tmp_path / f"out{len(list(tmp_path.iterdir()))}")]
+        out = Path(arguments[arguments.index("--out") + 1]) if "--out" in arguments else tmp_path / "nowhere"
+        before = state(tmp_path)
+        capsys.readouterr()
+        assert run(*arguments) == status, capsys.readouterr().err
+        if status:
+            assert state(tmp_path) == before
+            return None
+        return parts(out, capsys.readouterr().out)
+
+    return call
+
+
+def place(argument: str, prepared: Path, tmp_path: Path) -> str:
+    """An argument with its file: a prepared one, or one that the test writes."""
+    if "{" not in argument:
+        return argument
+    name, _, end = argument.removeprefix("{").partition("}")
+    return str((prepared if (prepared / name).exists() and not end else tmp_path) / f"{name}{end}")
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_an_option_changes_what_it_should_and_nothing_else(called, name):
+    row = ROWS[name]
+    if row.before:
+        called(row.before, row.parts)
+    before, after = called(row.without, row.parts, row.status[0]), called(row.given, row.parts, row.status[1])
+    if row.against:
+        before = called(row.against, row.parts)
+    if before is not None and after is not None:
+        assert {k for k in before.keys() | after.keys() if before.get(k) != after.get(k)} == row.changes
+
+
+# -- more than one command ----------------------------------------------------------------------------------------------
+
+
+def test_missing_marks_of_csv_and_parquet_are_the_same(prepared, tmp_path):
+    frame = records()
+    frame.to_parquet(tmp_path / "data.parquet")
+    how = ["--label", "y", "--positive", "yes", "--missing", "?", "--missing", "p07"]
+    for file in (prepared / "data.csv", tmp_path / "data.parquet"):
+        assert run("aggregate", str(file), *how, "--out", str(tmp_path / file.suffix[1:])) == 0
+    first, second = (ContingencyTables.load(tmp_path / kind) for kind in ("csv", "parquet"))
+    assert first.digest == second.digest
+    sizes = {f.name: (f.size, f.has_missing) for f in second.encoder.features}
+    assert sizes["job"] == (4, True)
+    assert sizes["page"] == (40, True)
+    counts, _ = second.dense(second.names.index("job"))
+    assert counts[-1] == (frame["job"] == "?").sum()
+
+
+def test_how_records_are_written_is_kept_from_tables_to_predictions(prepared, tmp_path, monkeypatch):
+    """Separator and missing marks of `aggregate` hold for `predict`, also after `private`."""
+    monkeypatch.chdir(tmp_path)
+    data = str(prepared / "semicolons.csv")
+    how = ["--separator", ";", "--missing", "?"]
+    assert run("aggregate", data, "--schema", str(prepared / "schema.yaml"), *how, "--out", "tables") == 0
+    assert run("private", "tables", "--epsilon", "5", "--delta", "1e-5", "--out", "noisy") == 0
+    for tables in ("tables", "noisy"):
+        more = [] if tables == "tables" else ["--ignore-noise"]
+        assert run("fit", tables, "--set", "n_chains=50", "--set", "max_iter=2", *more, "--out", f"{tables}.model") == 0
+        for name, given in (("kept", []), ("given", how)):
+            assert run("predict", f"{tables}.model", data, *given, "--out", f"{tables}.{name}.csv") == 0
+        assert Path(f"{tables}.kept.csv").read_text() == Path(f"{tables}.given.csv").read_text()
+        assert json.loads(Path(f"{tables}.model/reading.json").read_text()) == {
+            "missing": ["?"], "separator": ";", "positive": "yes"
+        }  # fmt: skip
+
+
+SAVES = {
+    "aggregate": (A, ContingencyTables, "save"),
+    "private": (P, ContingencyTables, "save"),
+    "fit": (F, Estimator, "save"),
+    "compress": (C, pd.DataFrame, "to_csv"),
+}
+
+
+@pytest.mark.parametrize("force", [False, True])
+@pytest.mark.parametrize("command", SAVES)
+def test_a_save_that_raises_leaves_nothing(called, tmp_path, monkeypatch, command, force):
+    """Neither a part of the output, nor a hidden file; what was there before stays."""
+    call, kind, name = SAVES[command]
+    if force:
+        called(f"{call} --out {{here}}", lambda *_: {})
+    save = getattr(kind, name)
+
+    def breaks(self, path, *more, **options):
+        save(self, path, *more, **options)
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(kind, name, breaks)
+    called(f"{call} --out {{here}}" + " --force" * force, lambda *_: {}, 1)
+    assert [p.name for p in tmp_path.iterdir()] == ["here"] * force

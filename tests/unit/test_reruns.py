@@ -1,0 +1,447 @@
+"""Every input of a rule makes its jobs run again, and no other jobs: keys of the configuration, code, templates, local files.
+
+The parameters of a rule are read from `rules/*.smk` and evaluated by the functions of `rules/wiring.py`. A job runs again where
+one of its own changes; what follows from it runs through its files.
+"""
+
+import copy
+import dataclasses
+import json
+import os
+import re
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import yaml
+from samples import ROOT, Project
+
+from agglearn import config as configuration
+from agglearn import running, source
+from agglearn.plan import IDENTITY, Plan, Run, Slot, canonical, classes_in
+
+CLAIM = {
+    "source": "maxent", "claim": "A is better", "place": "p. 1", "experiment": "trial", "predicate": "greater",
+    "value": {"measure": "nllh", "method": "logistic"}, "reference": {"measure": "nllh", "method": "naive_bayes"},
+}  # fmt: skip
+QUANTIZER = {"class": "agglearn.vocabulary.BucketingQuantizer", "params": {"budget": 0.3}}
+TRIAL = {
+    "source": "maxent", "title": "Trial", "task": "agglearn.tasks.Classification", "datasets": {"fair": {}, "loglinear": {"n": 100}},
+    "observe": {
+        "tables": {"type": "agglearn.observations.ContingencyTables", "binning": "width"},
+        "records": {"type": "agglearn.observations.Records"},
+    },
+    "seeds": [0, 1],
+    "methods": {
+        "naive_bayes": {"class": "agglearn.maxent.NaiveBayesClassifier", "observe": "tables"},
+        "logistic": {"class": "agglearn.maxent.LogisticSkyline", "observe": "records"},
+    },
+    "measures": ["nllh", "auc"],
+}  # fmt: skip
+NESTED = {
+    "source": "vocabulary", "title": "Nested", "task": "agglearn.tasks.Classification", "datasets": {"mine": {}},
+    "observe": {"records": {"type": "agglearn.observations.Records"}}, "seeds": [0], "measures": ["nllh"],
+    "methods": {"compressed": {
+        "class": "agglearn.vocabulary.LogisticOnClusters", "observe": "records", "params": {"quantizer": QUANTIZER}}},
+}  # fmt: skip
+MINE = {
+    "title": "Mine", "class": "agglearn.datasets.Tabular", "label": {"column": "y"}, "split": 0.2,
+    "files": {"a.csv": {"sha256": "unknown"}},
+}  # fmt: skip
+
+
+@pytest.fixture
+def base(tmp_path) -> Path:
+    """A project with two experiments on three data sets, and a claim."""
+    project = Project(tmp_path / "project")
+    for path in (project.base / "config/datasets").glob("*.yaml"):
+        if path.stem not in ("fair", "loglinear", "digits"):
+            path.unlink()
+    write = lambda name, content: project.path(name).write_text(yaml.safe_dump(content, sort_keys=False))  # noqa: E731
+    write("experiments/trial", TRIAL)
+    write("experiments/nested", NESTED)
+    write("datasets/mine", MINE)
+    write("claims", {"better": CLAIM})
+    for name in ("src/agglearn/reporting/templates", "config/findings", "docs"):
+        shutil.copytree(ROOT / name, project.base / name, ignore=shutil.ignore_patterns("*.png"))
+    project.edit("config", lambda c: c.update(run=["trial", "nested"], mirrors=["mirror"]))
+    return project.base
+
+
+def rules() -> dict[str, dict[str, str]]:
+    """Expressions of the parameters of every rule, as its file has them."""
+    found = {}
+    for path in sorted((ROOT / "rules").glob("*.smk")):
+        for name, body in re.findall(r"^rule (\w+):\n(.*?)(?=^\S|\Z)", path.read_text(), re.MULTILINE | re.DOTALL):
+            params = re.search(r"^    params:\n((?:        .*\n)+)", body, re.MULTILINE)
+            found[name] = dict(re.findall(r"^        (\w+)=(.*),$", params[1], re.MULTILINE)) if params else {}
+    return found
+
+
+def jobs(base: Path, over: dict | None = None) -> dict[str, list]:
+    """The parameters of every job, by `rule wildcards`."""
+    config = configuration.load(base, copy.deepcopy(over or {}))
+    config["scale_folder"] = config["results"]
+    plan = Plan(config)
+    names = {"config": config, "plan": plan, "R": config["results"], "S": config["results"], "BASE": base, "Path": Path,
+             "workflow": SimpleNamespace(cores=8), "begin": lambda: None, "DELETES": False}  # fmt: skip
+    exec(compile((ROOT / "rules/wiring.py").read_text(), "wiring.py", "exec"), names)
+    datasets = sorted({d for e in plan.experiments for d in plan.datasets(e)})
+    cells = {
+        "fetch": [{"dataset": d} for d in datasets],
+        "prepare": [{"dataset": d} for d in datasets],
+        "observe": [{"experiment": e, "dataset": d} for e in plan.experiments for d in plan.datasets(e)],
+        "fit": [{"experiment": e, "batch": b} for e in plan.experiments for b in plan.batches(e)],
+        "render": [{"experiment": e} for e in plan.experiments],
+        "track": [{"experiment": e} for e in plan.experiments],
+        "judge": [{"part": p} for p in plan.parts()],
+        "collect": [{}],
+        "page": [{"source": s} for s in plan.sources()],
+        "site": [{}],
+        "conclude": [{"target": "all"}],
+    }
+    found = {}
+    for rule, params in rules().items():
+        for wildcards in cells[rule]:
+            of = SimpleNamespace(**wildcards)
+            values = {k: eval(expression, names) for k, expression in params.items()}
+            key = " ".join([rule, *wildcards.values()])
+            found[key] = {k: v(of) if callable(v) else v for k, v in values.items()}
+    return found
+
+
+def changed(before: dict, after: dict) -> set[str]:
+    return {k for k in before.keys() | after.keys() if before.get(k) != after.get(k)}
+
+
+def of(rule: str, *names: str) -> set[str]:
+    return {f"{rule} {name}" for name in names}
+
+
+BATCHES = ("trial fair-naive_bayes", "trial fair-logistic", "trial loglinear-naive_bayes", "trial loglinear-logistic")
+FITS, OBSERVED = of("fit", *BATCHES), of("observe", "trial fair", "trial loglinear")
+TEXTS = {"render trial", "site"}
+AGREEMENT = {"margins": {"nllh": 0.1}, "reason": "nobody cares about less"}
+PRINTED = {"dataset": "fair", "method": "logistic", "measure": "nllh", "value": 0.1, "place": "Table 1"}
+EXPERIMENT_KEYS = {
+    "extends": ({"extends": "nested"}, None),  # the parent's keys have rows of their own
+    "source": ({"source": "another"}, {"page maxent", "page another", "judge maxent", "judge another", "site"}),
+    "title": ({"title": "Other"}, TEXTS),
+    "order": ({"order": 1}, {"site"}),
+    "caption": ({"caption": "Read it so."}, TEXTS),
+    "task": (None, None),  # an edit of its code is below
+    "datasets": ({"datasets": {"loglinear": {"n": 200}}}, of("fit", *BATCHES[2:]) | {"observe trial loglinear"}),
+    "observe": ({"observe": {"tables": {"binning": "deciles"}}}, of("fit", BATCHES[0], BATCHES[2]) | OBSERVED),
+    "seeds": ({"seeds": [0, 2]}, FITS | OBSERVED),
+    "methods": ({"methods": {"naive_bayes": {"params": {"smoothing": 2.0}}}}, of("fit", BATCHES[0], BATCHES[2])),
+    "measures": ({"measures": ["nllh"]}, FITS),
+    "baseline": ({"baseline": "logistic"}, {"render trial"}),
+    "batch_by": ({"batch_by": ["dataset"]}, FITS | of("fit", "trial fair", "trial loglinear")),
+    "time_limit": ({"time_limit": 7}, FITS),
+    "budget": ({"budget": 9}, TEXTS),
+    "timed": ({"timed": True}, FITS),
+    "threads": ({"threads": 2}, FITS),
+    "keep_model": ({"keep_model": "all"}, FITS),
+    "table": ({"table": {"rows": ["method"], "columns": ["dataset"], "measure": "auc"}}, {"render trial"}),
+    "figure": ({"figure": {"kind": "dots", "y": "auc"}}, {"render trial"}),
+    "reported": ({"reported": [PRINTED], "agreement": AGREEMENT}, {"render trial"}),
+    "agreement": ({"agreement": AGREEMENT}, {"render trial"}),
+}
+METHOD_KEYS = {
+    "class": ({"class": "agglearn.maxent.BestPairClassifier"}, of("fit", BATCHES[0], BATCHES[2])),
+    "observe": ({"observe": "more"}, of("fit", BATCHES[0], BATCHES[2]) | OBSERVED),
+    "name": ({"name": "Naive"}, {"render trial"}),
+    "ignore_noise": ({"ignore_noise": True}, of("fit", BATCHES[0], BATCHES[2])),
+    "params": ({"params": {"smoothing": 3.0}}, of("fit", BATCHES[0], BATCHES[2])),
+}
+MADE = {"fetch mine", "prepare mine", "observe nested mine"}
+DATASET_KEYS = {
+    "title": ("Other", {"render nested", "site"}),
+    "class": ("agglearn.datasets.Packaged", None),  # its code is below
+    "licence": ("MIT", {"site"}),
+    "citation": ("Me (2020). Mine.", {"site"}),
+    "doi": ("10.1234/mine", {"site"}),
+    "homepage": ("https://example.org", {"site"}),
+    "note": ("Beware.", {"site"}),
+    "params": (None, None),  # of a simulated data set, below
+    "mirror": ("elsewhere", MADE | {"site"}),
+    "files": ({"a.csv": {"sha256": "0" * 64}}, MADE | {"site"}),
+    "format": ({"separator": ";"}, MADE | {"site"}),
+    "label": ({"positive": "yes"}, MADE | {"site"}),
+    "features": ({"drop": ["b"]}, MADE | {"site"}),
+    "split": (0.3, MADE | {"site"}),
+    "split_like": ("fair", MADE | {"site"}),
+    "encoding": ({"target": {"holdout": 0.5, "above": 9, "modalities": 9}}, MADE | {"site"}),
+    "binning": ("width", MADE | {"site"}),
+}
+CLAIM_KEYS = {
+    "source": None, "claim": "B is better", "place": "p. 2", "experiment": None, "predicate": "less",
+    "value": {"measure": "auc"}, "reference": {"measure": "auc"}, "each": ["dataset"], "x": None, "cases": None, "tolerance": 0.1,
+    "margin": 0.2, "deterministic": "for the sake of this test", "min_pairs": 2, "replicates": "part",
+    "weak": "for the sake of this test", "bound": None, "note": "Read it.",
+}  # fmt: skip
+CONFIG_KEYS = {
+    "scale": ("smoke", set()),
+    "run": (["trial"], {"fetch mine", "prepare mine", "observe nested mine", "fit nested mine-compressed", "render nested",
+                        "track nested", "judge vocabulary", "page vocabulary", "site"}),
+    "show": (["trial"], set()),
+    "mirrors": (["another"], {"fetch mine"}),
+    "cache": ("another", set()),
+    "on_missing": ("fail", set()),
+    "on_failure": ("fail", set()),
+    "results": ("others", set()),  # other files
+    "code": ([], set()),  # what lies there is below
+    "tracking": ({"uri": "http://127.0.0.1:9"}, of("track", "trial", "nested")),
+}  # fmt: skip
+
+
+def keys_of(schema: str, *path: str) -> set[str]:
+    found = yaml.safe_load((ROOT / f"workflow/schemas/{schema}.schema.yaml").read_text())
+    for name in path:
+        found = found[name]
+    return set(found["properties"])
+
+
+def test_every_key_has_a_row():
+    assert set(EXPERIMENT_KEYS) == keys_of("experiment")
+    assert set(METHOD_KEYS) == keys_of("experiment", "properties", "methods", "additionalProperties")
+    assert set(DATASET_KEYS) == keys_of("dataset")
+    assert set(CLAIM_KEYS) == keys_of("claim")
+    assert set(CONFIG_KEYS) == keys_of("config")
+
+
+def test_rules_are_read(base):
+    found = jobs(base)
+    assert {k.split()[0] for k in found} == {*rules()}
+    assert {rule: set(params) for rule, params in rules().items() if params} == {
+        "fetch": {"recipe", "local"}, "prepare": {"recipe"}, "observe": {"slots", "recipe"}, "fit": {"recipes", "library_threads"},
+        "render": {"shown", "code"}, "track": {"uri", "attempt"}, "judge": {"claims", "code"}, "collect": {"claims"}, "conclude": {"numbers", "code"}, "site": {"shown", "code", "templates"},
+    }  # fmt: skip
+    assert jobs(base) == found
+
+
+@pytest.mark.parametrize("key", [k for k, (_, jobs) in EXPERIMENT_KEYS.items() if jobs is not None])
+def test_a_key_of_an_experiment(base, key):
+    over, expected = EXPERIMENT_KEYS[key]
+    start = {"timed": True} if key == "threads" else {}
+    start |= {"reported": [PRINTED], "agreement": AGREEMENT | {"margins": {"nllh": 0.3}}} if key == "agreement" else {}
+    claims = {"claims": {"better": None}} if key == "source" else {}
+    before, after = (jobs(base, {"experiments": {"trial": part}} | claims) for part in (start, start | over))
+    assert changed(before, after) == expected
+
+
+@pytest.mark.parametrize("key", METHOD_KEYS)
+def test_a_key_of_a_method(base, key):
+    over, expected = METHOD_KEYS[key]
+    more = {"observe": {"more": dict(TRIAL["observe"]["tables"])}} if key == "observe" else {}
+    before = jobs(base, {"experiments": {"trial": more}})
+    after = jobs(base, {"experiments": {"trial": more | {"methods": {"naive_bayes": over}}}})
+    assert changed(before, after) == expected
+
+
+@pytest.mark.parametrize("field", ["value", "printed", "place"])
+def test_a_printed_number(base, field):
+    other = PRINTED | {field: {"value": 0.2, "printed": "0.10", "place": "Table 2"}[field]}
+    before, after = (
+        jobs(base, {"experiments": {"trial": {"reported": [r], "agreement": AGREEMENT}}}) for r in (PRINTED, other)
+    )
+    assert changed(before, after) == {"render trial"}
+
+
+@pytest.mark.parametrize("key", [k for k, (_, jobs) in DATASET_KEYS.items() if jobs is not None])
+def test_a_key_of_a_data_set(base, key):
+    over, expected = DATASET_KEYS[key]
+    assert changed(jobs(base), jobs(base, {"datasets": {"mine": {key: over}}})) == expected
+
+
+def test_parameters_of_a_simulated_data_set(base):
+    after = jobs(base, {"datasets": {"loglinear": {"params": {"strength": 0.5}}}})
+    assert changed(jobs(base), after) == {"fetch loglinear", "prepare loglinear", "observe trial loglinear", "site"}
+
+
+@pytest.mark.parametrize("key", [k for k, value in CLAIM_KEYS.items() if value is not None])
+def test_a_key_of_a_claim(base, key):
+    after = jobs(base, {"claims": {"better": {key: CLAIM_KEYS[key]}}})
+    assert changed(jobs(base), after) == {"judge maxent", "collect"}
+
+
+@pytest.mark.parametrize("bounds", [(0.1, 0.2), ([0, 1], [0, 2])])
+def test_a_bound_of_a_claim(base, bounds):
+    more = {"predicate": "at_least"} if bounds[0] == 0.1 else {"predicate": "slope_between", "x": "seed"}
+    before, after = (jobs(base, {"claims": {"better": {"reference": None, "bound": b} | more}}) for b in bounds)
+    assert changed(before, after) == {"judge maxent", "collect"}
+
+
+@pytest.mark.parametrize("key", CONFIG_KEYS)
+def test_a_key_of_the_configuration(base, key):
+    value, expected = CONFIG_KEYS[key]
+    for folder in ("mirror/mine", "another/mine", "results/cache/mine"):
+        if key not in ("cache", "mirrors") or folder.split("/")[0] == {"cache": "results", "mirrors": "mirror"}[key]:
+            (base / folder).mkdir(parents=True)
+            (base / folder / "a.csv").write_text("a,y\n1,0\n")
+    assert changed(jobs(base), jobs(base, {key: value})) == expected
+
+
+def test_local_files_and_references(base):
+    before = jobs(base)
+    path = base / "mirror/mine/a.csv"
+    path.parent.mkdir(parents=True)
+    path.write_text("a,y\n1,0\n")
+    there = jobs(base)
+    assert changed(before, there) == {"fetch mine"}
+    os.utime(path, (1, 1))
+    touched = jobs(base)
+    assert changed(there, touched) == {"fetch mine"}
+    path.write_text("a,y\n1,0\n2,1\n")
+    os.utime(path, (1, 1))
+    assert changed(touched, jobs(base)) == {"fetch mine"}
+    file = base / "config/references.yaml"
+    file.write_text(file.read_text().replace("title: ", "title: Another ", 1))
+    assert changed(there, jobs(base)) - {"fetch mine"} == {"site"}
+
+
+# -- code ---------------------------------------------------------------------------------------------------------------
+
+ALL = {"nested mine-compressed", *BATCHES}
+EVERY_OBSERVE = OBSERVED | {"observe nested mine"}
+RENDERED, JUDGED = {"render trial", "render nested"}, of("judge", "maxent", "vocabulary")
+EDITED = {  # module → jobs
+    "maxent.naive_bayes": of("fit", BATCHES[0], BATCHES[2]),
+    "maxent.skyline": of("fit", BATCHES[1], BATCHES[3]),
+    "vocabulary.baselines": of("fit", "nested mine-compressed"),  # the nested class
+    "tasks.classification": of("fit", *ALL) | EVERY_OBSERVE,
+    "tasks.splitting": of("fit", *ALL) | EVERY_OBSERVE,
+    "evaluation.metrics": of("fit", *ALL) | EVERY_OBSERVE,  # measures
+    "datasets.simulated": {"prepare loglinear", "observe trial loglinear"},
+    "datasets.tabular": {"prepare fair", "prepare mine", "observe trial fair", "observe nested mine"},
+    "reporting.layout": RENDERED | {"site"},
+    "reporting.writers": RENDERED,
+    "reporting.figures": RENDERED | {"site"},
+    "reporting.claims": JUDGED,
+    "reporting.predicates": JUDGED | {"site"},
+    "reporting.samples": JUDGED | {"site"},
+    "reporting.site": {"site"},
+    "reporting.pages": {"conclude all"},
+    "evaluation.verdicts": JUDGED | {"site"},
+}
+
+
+@pytest.fixture
+def edited(monkeypatch):
+    """`edited(module)`: the module reads otherwise from now on."""
+    edits, dump = set(), source._dump
+
+    def forget():
+        for cached in source._CACHED:
+            cached.cache_clear()
+
+    def edit(module):
+        edits.add(f"agglearn.{module}")
+        forget()
+
+    def dumped(module):
+        return dump(module) + " edited" * (module in edits)
+
+    dumped.cache_clear = lambda: None
+    monkeypatch.setattr(source, "_dump", dumped)
+    yield edit
+    monkeypatch.undo()
+    forget()
+
+
+@pytest.mark.parametrize("module", EDITED)
+def test_an_edit_of_code(base, edited, module):
+    before = jobs(base)
+    edited(module)
+    assert changed(before, jobs(base)) == EDITED[module]
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "src/agglearn/reporting/templates/base.html",
+        "src/agglearn/reporting/templates/style.css",
+        "config/findings/maxent.md",
+        "docs/verdicts.md",
+    ],
+)
+def test_an_edit_of_a_template_or_of_the_words_on_verdicts(base, file):
+    before = jobs(base)
+    (base / file).write_text((base / file).read_text() + " ")
+    assert changed(before, jobs(base)) == {"site"}
+
+
+def test_a_number_in_the_docs(base):
+    page = base / "docs/maxent.md"
+    before = jobs(base)
+    page.write_text(page.read_text() + "\nA sentence without a number that is measured: 0.3.\n")
+    assert jobs(base) == before
+    page.write_text(page.read_text() + "\n<!-- trial: {measure: nllh, method: logistic, dataset: fair} -->.42\n")
+    marked = jobs(base)
+    assert changed(before, marked) == {"conclude all"}
+    page.write_text(page.read_text().replace("-->.42", "-->.43"))
+    assert changed(marked, jobs(base)) == {"conclude all"}
+    assert jobs(base, {"scale": "smoke"})["conclude all"] == jobs(base, {"scale": "paper"})["conclude all"]
+
+
+# -- identity, recipe and fingerprint of a run --------------------------------------------------------------------------
+
+SLOT = Slot("d", "{}", "tables", "{}", 0)
+SPEC = {"class": "agglearn.maxent.NaiveBayesClassifier", "task": "agglearn.tasks.Classification",
+        "type": "agglearn.observations.ContingencyTables", "measures": ["nllh"], "keep_model": "none", "ignore_noise": False}  # fmt: skip
+RUN = Run("e", SLOT, "m", "{}", canonical(SPEC))
+
+
+def with_other(name: str) -> Run:
+    """The run with another value of one part of its identity."""
+    other = {"seed": 1}.get(name, '{"k": 1}' if name.endswith("params") else "other")
+    if name in Slot.__dataclass_fields__:
+        return dataclasses.replace(RUN, slot=dataclasses.replace(SLOT, **{name: other}))
+    return dataclasses.replace(RUN, **{name: other})
+
+
+def test_every_part_of_the_identity_makes_another_run():
+    others = [with_other(name) for name in IDENTITY]
+    assert len({RUN.key, *(r.key for r in others)}) == len(IDENTITY) + 1
+    assert len({RUN.recipe, *(r.recipe for r in others)}) == len(IDENTITY) + 1
+    slots = [r.slot.key for r in others if r.slot != SLOT]
+    assert len({SLOT.key, *slots}) == len(Slot.__dataclass_fields__) + 1
+
+
+@pytest.mark.parametrize(("key", "value"), [
+    ("class", "agglearn.maxent.BestPairClassifier"), ("task", "agglearn.tasks.Compression"), ("type", "agglearn.observations.Records"),
+    ("measures", ["nllh", "auc"]), ("keep_model", "all"), ("ignore_noise", True),
+])  # fmt: skip
+def test_every_part_of_what_computes_a_run_changes_its_recipe(key, value):
+    assert set(SPEC) == {"class", "task", "type", "measures", "keep_model", "ignore_noise"}
+    other = dataclasses.replace(RUN, spec=canonical(SPEC | {key: value}))
+    assert other.key == RUN.key
+    assert other.recipe != RUN.recipe
+
+
+def test_code_behind_a_run_is_that_of_its_classes():
+    nested = dataclasses.replace(RUN, params=canonical({"quantizer": QUANTIZER, "k": [{"class": "a.B", "params": {}}]}))
+    assert sorted(nested.code) == sorted([SPEC["class"], SPEC["task"], QUANTIZER["class"], "a.B"])
+    assert classes_in({"x": {"y": [QUANTIZER]}}) == [QUANTIZER["class"]]
+
+
+def test_a_fingerprint_is_of_the_recipe_and_of_its_own_observation():
+    content = {
+        f"{SLOT.key}/observation/t.parquet": "1",
+        f"{SLOT.key}/truth/y.npz": "2",
+        "other/observation/t.parquet": "3",
+    }
+    mine = running.fingerprint(RUN, {"content": content})
+    assert mine == running.fingerprint(RUN, {"content": content | {"other/observation/t.parquet": "4"}})
+    others = [{"content": content | {name: "5"}} for name in list(content)[:2]]
+    others += [{"content": content, "reason": "no file"}, {"content": {}}]
+    prints = [running.fingerprint(RUN, manifest) for manifest in others] + [
+        running.fingerprint(with_other("method"), {"content": content})
+    ]
+    assert len({mine, *prints}) == len(prints) + 1
+
+
+def test_parameters_are_written_in_one_way():
+    assert canonical({"b": 1, "a": [1.0, None, True, "ä"]}) == '{"a": [1.0, null, true, "ä"], "b": 1}'
+    assert json.loads(canonical({"a": {"c": 1, "b": 2}})) == {"a": {"b": 2, "c": 1}}
