@@ -291,6 +291,7 @@ def test_noisy_counts_of_bags_are_possible(positives, epsilon):
     found = release_bag_counts(bags, epsilon, draw=seeded(0))
     assert (found.counts.sum(axis=1) == 4).all()
     assert (found.counts >= 0).all()
+    assert release_bag_counts(bags, 60.0, draw=seeded(0)).counts[:, 1].tolist() == positives  # hardly any noise
     gaps = Mechanism("discrete_laplace", 1 / epsilon).noise(np.random.default_rng(0), 2000)
     p = math.exp(-epsilon)
     assert np.mean(gaps == 0) == pytest.approx((1 - p) / (1 + p), abs=0.06)

@@ -248,6 +248,9 @@ def test_learners_inside_learners_have_streams_of_their_own():
     assert len(set(states)) == 3
     clustered = vocabulary.LogisticOnClusters(vocabulary.SubmodularQuantizer(8), random_state=1).fit(RECORDS)
     assert clustered.quantizer_.random_state != 1
+    base = maxent.MaxEntClassifier(20, max_iter=3)
+    chosen = labelsums.SelectedByAggregates(base, values=(1.0, 64.0), random_state=5).fit(TABLES)
+    assert chosen.model_.random_state == 5
 
 
 def test_samplers_of_one_learner_have_streams_of_their_own(monkeypatch):

@@ -416,6 +416,14 @@ def test_who_is_tested_is_never_drawn(folders):
         np.testing.assert_array_equal(study.weight[others], study.persons.weight[others])
 
 
+def test_gaps_of_persons_are_no_numbers(folders):
+    known = census.persons_of(folders["persons"], "full")
+    taken = known.take(np.arange(len(known.region)))
+    numbers = [c for c in known.frame if c not in known.categorical]
+    assert (taken[numbers].isna() == (known.frame[numbers] == census.MISSING)).all(axis=None)
+    assert taken["PINCP"].isna().any()
+
+
 class Traced:
     """A study whose vectors tell which person, and of which region, was drawn."""
 

@@ -187,6 +187,8 @@ def test_information_of_two_clusters():
     rates = np.array([0.6, 0.4])
     won = (3 * math.log(0.6 / 0.5) + math.log(0.4 / 0.5) + 2 * math.log(0.4 / 0.5) + 4 * math.log(0.6 / 0.5)) / 10
     assert predictive_information(n, c, rates, 0.5) == pytest.approx(won)
+    won = (3 * math.log(0.6 / 0.3) + math.log(0.4 / 0.7) + 2 * math.log(0.4 / 0.3) + 4 * math.log(0.6 / 0.7)) / 10
+    assert predictive_information(n, c, rates, 0.3) == pytest.approx(won)
 
 
 def test_bound_of_buckets():
