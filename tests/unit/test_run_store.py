@@ -1,5 +1,6 @@
 """Runs of a batch: what is reused, what is computed again, and that no run sees what another one left behind."""
 
+import dataclasses
 import os
 import textwrap
 
@@ -11,6 +12,7 @@ from agglearn.plan import Run, Slot, canonical
 from agglearn.running import fit_batch
 
 METHODS = """
+import os
 import random
 
 import numpy as np
@@ -49,7 +51,7 @@ class Zero(Truth):
 
 
 class Reading(Task):
-    MEASURES = {name: ("", "lower") for name in ("numpy", "python", "runs", "spawned")}
+    MEASURES = {name: ("", "lower") for name in ("numpy", "python", "runs", "spawned", "state")}
     truth = Zero
 
     def observe(self, source, kind, params, seed):
@@ -69,6 +71,20 @@ class Drawing(Estimator):
     def _fit(self, observation, selection=None):
         counter.append(1)
         self.numpy_, self.python_, self.runs_ = np.random.random(), random.random(), len(counter)
+        self.state_ = self.random_state % 2**52
+
+
+class Tuned(Drawing):
+    def __init__(self, rate=1, random_state=None):
+        super().__init__(random_state)
+        self.rate = rate
+
+
+class Failing(Drawing):
+    def _fit(self, observation, selection=None):
+        if "MENDED" not in os.environ:
+            raise ValueError("not yet")
+        super()._fit(observation)
 
 
 class Spawning(Drawing):
@@ -124,6 +140,49 @@ def test_each_run_has_its_own_random_numbers(code):
     alone = fitted(code / "other", planned([3]))
     assert alone.loc[3, "numpy"] == rows.loc[3, "numpy"]
     assert alone.loc[3, "python"] == rows.loc[3, "python"]
+
+
+def test_no_two_runs_share_a_random_state(code):
+    """Seeds, methods, parameters, data sets and observations have one each, whatever else is in the batch."""
+    first = planned([0, 1], "Tuned", ["state"])
+    slow = [dataclasses.replace(r, params=canonical({"rate": 2})) for r in first]
+    named = [dataclasses.replace(r, method="other") for r in first]
+    sized = [
+        dataclasses.replace(r, slot=dataclasses.replace(r.slot, dataset_params=canonical({"n": 1}))) for r in first
+    ]
+    seen = [
+        dataclasses.replace(r, slot=dataclasses.replace(r.slot, observation_params=canonical({"k": 1}))) for r in first
+    ]
+    runs = [*first, *slow, *named, *sized, *seen]
+    products.make(code / "none", lambda out: [observed(out / key) for key in {r.slot.key for r in runs}] and None)
+    fit_batch(runs, {"none": code / "none"}, code / "results", code / "batch.parquet", 60, {})
+    states = pd.read_parquet(code / "batch.parquet").query("measure == 'state'").set_index("run")["value"]
+    assert states.nunique() == len(runs)
+    alone = fitted(code / "other", first[:1])
+    assert alone.loc[0, "state"] == states[first[0].key]
+
+
+def test_a_run_that_failed_is_tried_again_and_good_ones_are_not(code, monkeypatch):
+    runs = [*planned([0, 1], "Failing", ["runs"]), *planned([2])]
+    products.make(code / "none", lambda out: [observed(out / run.slot.key) for run in runs] and None)
+
+    def batch() -> list[str]:
+        fit_batch(runs, {"none": code / "none"}, code / "results", code / "batch.parquet", 60, {})
+        rows = pd.read_parquet(code / "batch.parquet").drop_duplicates("run")
+        return [(r.status, r.reason) for r in rows.itertuples()]
+
+    failed = ("failed", "ValueError: not yet")
+    assert batch() == [failed, failed, ("ok", None)]
+    first = written(code)
+    assert batch() == [failed, failed, ("ok", None)]
+    monkeypatch.setenv("MENDED", "1")
+    second = written(code)
+    assert batch() == [("ok", None)] * 3
+    third = written(code)
+    for before, after in ((first, second), (second, third)):
+        assert {k for k in after if after[k] != before[k]} == {r.key for r in runs[:2]}
+    assert batch() == [("ok", None)] * 3
+    assert written(code) == third
 
 
 def test_what_a_users_method_leaves_behind_does_not_reach_later_runs(code):

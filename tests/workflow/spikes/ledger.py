@@ -1,0 +1,108 @@
+"""Methods whose numbers can be computed by hand: rates of groups of records, in stages, and methods that end without a result."""
+
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+
+from agglearn.errors import NotAvailable, Stopped
+from agglearn.estimator import RecordClassifier
+from agglearn.observations import Records
+from agglearn.tasks import Classification, Measurement
+
+
+class Ledger(Classification):
+    """Classification of records that lie on legs between places: measures of each leg and of each colour besides."""
+
+    MEASURES: ClassVar = {
+        "nllh": ("", "higher"),
+        "auc": ("", "higher"),
+        "log_loss": ("nat", "lower"),
+        "curve": ("", "higher"),
+        "right": ("", "higher"),
+        "flow": ("", ""),
+        "true_flow": ("", ""),
+    }
+
+    def measure(self, estimator, truth, measures):
+        yield from super().measure(estimator, truth, measures)
+        frame, y = truth.frame, truth.y
+        p = estimator.predict_proba(frame)[:, 1]
+        yield Measurement("right", float(np.mean((p > 0.5) == y)))
+        for colour in sorted(set(frame["colour"])):
+            here = (frame["colour"] == colour).to_numpy()
+            yield Measurement("right", float(np.mean((p > 0.5)[here] == y[here])), item=f"{colour}: right")
+        for leg in sorted(set(frame["leg"])):
+            here = (frame["leg"] == leg).to_numpy()
+            yield Measurement("flow", float(p[here].mean()), item=leg)
+            yield Measurement("true_flow", float(y[here].mean()), item=leg)
+
+
+class Rates(RecordClassifier):
+    """The rate of label 1 in each group of a column, with `prior` more records of the rate `pull`; one group without a column.
+
+    Stage k of four rests on the first k quarters of the records, and on a prior of four records. Learned state names the
+    records that were trained and tested.
+    """
+
+    observes = Records
+    pull = 0.5
+
+    def __init__(self, column: str = "leg", prior: float = 1.0, random_state: int | None = None):
+        self.column = column
+        self.prior = prior
+        self.random_state = random_state
+
+    def _fit(self, observation, selection=None):
+        frame, y = observation.frame, observation.y
+        self.encoder_, self.classes_ = observation.encoder, np.array([0, 1])
+        self.trained_, self.tested_ = frame["id"].tolist(), []
+        self.rates_ = self._rates(frame, y, self.prior)
+        self.stages_ = [self._rates(frame[:n], y[:n], 4.0) for n in (len(y) * k // 4 for k in (1, 2, 3, 4))]
+
+    def _rates(self, frame, y, prior) -> dict[str, float]:
+        groups = self._groups(frame)
+        sizes = {g: (groups == g).sum() for g in set(groups)}
+        return {g: float((y[groups == g].sum() + self.pull * prior) / (n + prior)) for g, n in sizes.items()}
+
+    def _groups(self, frame):
+        return frame[self.column].to_numpy(dtype=str) if self.column else np.full(len(frame), "all")
+
+    def predict_proba(self, X):
+        self.tested_ = X["id"].tolist()
+        return self._predicted(X, self.rates_)
+
+    def staged_predict_proba(self, X):
+        for k, rates in enumerate(self.stages_, 1):
+            yield k, k / 8, self._predicted(X, rates)[:, 1]
+
+    def _predicted(self, X, rates):
+        p = np.array([rates.get(g, 0.5) for g in self._groups(X)])
+        return np.column_stack([1 - p, p])
+
+
+class Exacting(Rates):
+    """Fails with fewer than `least` training records, while no file `mended` is in the project."""
+
+    def __init__(self, column: str = "leg", least: int = 1, random_state: int | None = None):
+        super().__init__(column, random_state=random_state)
+        self.least = least
+
+    def _fit(self, observation, selection=None):
+        if len(observation.y) < self.least and not Path("mended").exists():
+            raise ValueError(f"needs {self.least} records & more")
+        super()._fit(observation)
+
+
+class Limited(Rates):
+    """Stops at its limit."""
+
+    def _fit(self, observation, selection=None):
+        raise Stopped("> 3 steps")
+
+
+class Absent(Rates):
+    """Needs a package that nobody has."""
+
+    def _fit(self, observation, selection=None):
+        raise NotAvailable("surrogate is not installed")
