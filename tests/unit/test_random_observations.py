@@ -7,6 +7,7 @@ noise, bags and halves can differ.
 import functools
 import json
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -424,6 +425,15 @@ def test_gaps_of_persons_are_no_numbers(folders):
     assert taken["PINCP"].isna().any()
 
 
+def test_persons_are_drawn_by_weight():
+    """Of two regions in turn; nobody of weight 0."""
+    people = SimpleNamespace(region=np.array([0, 0, 1, 1, 1]), regions=range(2))
+    weight = np.array([1.0, 9.0, 2.0, 0.0, 6.0])
+    rows = census.drawn_per_region(people, weight, 4000, np.array([1, 0]), np.random.default_rng(0)).reshape(2, 4000)
+    shares = [np.bincount(part, minlength=5) / 4000 for part in rows]
+    np.testing.assert_allclose(shares, [[0, 0, 0.25, 0, 0.75], [0.1, 0.9, 0, 0, 0]], atol=0.03)
+
+
 class Traced:
     """A study whose vectors tell which person, and of which region, was drawn."""
 
@@ -438,7 +448,10 @@ class Traced:
 def test_bags_have_the_names_the_labels_and_the_weights_of_their_persons(folders):
     study = Traced(census.hidden_study(folders["persons"], "full", "SEX", 40, 3))
     names = study.persons.regions["name"].to_numpy()
-    found, y = census.hidden_bags(study, 30, "stream", 0)
+    orders = {census.hidden_bags(study, 2, "stream", seed)[0].bag_names for seed in range(8)}
+    assert len(orders) > 2  # regions come in random order
+    seed = next(s for s in range(8) if census.hidden_bags(study, 2, "stream", s)[0].bag_names != tuple(names))
+    found, y = census.hidden_bags(study, 30, "stream", seed)
     rows, region = found.X.astype(int).T
     assert y.tolist() == study.labels[rows].tolist()
     assert [found.bag_names[b] for b in found.bag_of] == names[region].tolist()
