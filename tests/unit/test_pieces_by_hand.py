@@ -476,7 +476,7 @@ def test_a_trace_of_learning_is_thinned_and_has_both_ends(monkeypatch):
     law = SimpleNamespace(
         model=lambda theta, k: SimpleNamespace(log_partition=0.0), maximise=lambda theta, tables: theta + 1
     )
-    found = learning.fit_em(law, [None], [1.0], np.zeros(1), n_iter=7, trace_every=3)
+    found = learning.learn(law, [None], [1.0], np.zeros(1), learner="em", n_iter=7, trace_every=3)
     assert [(k, float(theta[0])) for k, _, theta in found.trace] == [(0, 0), (3, 3), (6, 6), (7, 7)]
     assert (float(found.theta[0]), found.evaluations) == (7, 7)
 
