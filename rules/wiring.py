@@ -58,7 +58,7 @@ def urgency(wildcards):
         named["source"] = named.pop("part").removesuffix("_timed")
     runs = len(plan.runs(wildcards.experiment, wildcards.batch)) if "batch" in named else 0
     users = [
-        (plan.sources().index(e["source"]), e.get("budget", 0) if "experiment" in named else 0)
+        (plan.sources().index(e["source"]), e.get("budget", 0) if "experiment" in named else -1)
         for n, e in plan.experiments.items()
         if named.get("source", e["source"]) == e["source"]
         and named.get("experiment", n) == n

@@ -15,7 +15,10 @@ def test_table_4_on_adult(places):
     made = Project(*places, shipped=["maxent_table4"])
     made.environ |= OWN_NURSERY
     made.overlay = read_mapping(ROOT / "config/quick.yaml") | {"mirrors": [str(ROOT.parent / "shared/data")]}
-    made.overlay["experiments"]["maxent_table4"]["datasets"] = {"bank": None}
+    made.overlay["experiments"] = {
+        "maxent_table4": made.overlay["experiments"]["maxent_table4"] | {"datasets": {"bank": None}}
+    }
+    made.overlay["run"] = ["maxent_table4"]
     outcome = made.run("maxent_table4", "--logger", "agglearn")
     table: pd.DataFrame = made.table("maxent_table4").query("dataset == 'adult'")
     if set(table.status) == {"unavailable"}:

@@ -76,34 +76,6 @@ def test_without_records_a_changed_parameter_runs(small):
     assert set(small.table("spike_regions").query("method == 'planted'").params) == {'{"how": "no"}'}
 
 
-def test_without_records_a_new_local_file_is_noticed(places):
-    project = Project(*places)
-    text = "".join(f"{i % 7},{i % 3},{i % 2}\n" for i in range(40))
-    project.overlay["datasets"]["mine"] = {
-        "title": "Mine", "class": "agglearn.datasets.Tabular", "label": {"column": "y"}, "split": 0.2,
-        "format": {"columns": ["a", "b", "y"]},
-    }  # fmt: skip
-    project.write_data("mine", "mine", "mine.csv", text)
-    project.overlay["experiments"]["trial"] = {
-        "title": "Trial", "source": "maxent", "task": "agglearn.tasks.Classification", "seeds": [0], "measures": ["nllh"],
-        "datasets": {"mine": {}}, "observe": {"tables": {"type": "agglearn.observations.ContingencyTables"}},
-        "methods": {"naive": {"class": "agglearn.maxent.NaiveBayesClassifier", "observe": "tables"}},
-    }  # fmt: skip
-    project.overlay |= {"run": ["trial"], "tracking": {"uri": "none"}}
-    path = project.folder / "mirror/mine/mine.csv"
-    away = path.rename(project.folder / "away.csv")
-    target, manifest = "results/records/mine", project.results / "records/mine/manifest.json"
-    project.run(target)
-    assert json.loads(manifest.read_text())["status"] == "unavailable"
-    shutil.rmtree(project.folder / ".snakemake")
-    away.rename(path)
-    outcome = project.run(target)
-    assert outcome.status == 0, outcome.text[-3000:]
-    assert json.loads(manifest.read_text())["status"] == "ok"
-    shutil.rmtree(project.folder / ".snakemake")
-    assert "fetch" not in rules_run(project.run(target))
-
-
 @pytest.mark.parametrize(("arguments", "methods"), [
     (["--forcerun", FITTED[0]], {"planted"}),
     (["--forcerun", "fit"], {"planted", "threshold"}),
@@ -216,3 +188,32 @@ def test_methods_may_spawn_processes(planted, timed):
     outcome = project.run("spike_regions")
     assert outcome.status == 0, outcome.text[-3000:]
     assert {r["status"] for r in project.records() if r["params"] == '{"how": "spawn"}'} == {"ok"}
+
+
+# The last of this file: its project takes the place of the others'.
+def test_without_records_a_new_local_file_is_noticed(places):
+    project = Project(*places)
+    text = "".join(f"{i % 7},{i % 3},{i % 2}\n" for i in range(40))
+    project.overlay["datasets"]["mine"] = {
+        "title": "Mine", "class": "agglearn.datasets.Tabular", "label": {"column": "y"}, "split": 0.2,
+        "format": {"columns": ["a", "b", "y"]},
+    }  # fmt: skip
+    project.write_data("mine", "mine", "mine.csv", text)
+    project.overlay["experiments"]["trial"] = {
+        "title": "Trial", "source": "maxent", "task": "agglearn.tasks.Classification", "seeds": [0], "measures": ["nllh"],
+        "datasets": {"mine": {}}, "observe": {"tables": {"type": "agglearn.observations.ContingencyTables"}},
+        "methods": {"naive": {"class": "agglearn.maxent.NaiveBayesClassifier", "observe": "tables"}},
+    }  # fmt: skip
+    project.overlay |= {"run": ["trial"], "tracking": {"uri": "none"}}
+    path = project.folder / "mirror/mine/mine.csv"
+    away = path.rename(project.folder / "away.csv")
+    target, manifest = "results/records/mine", project.results / "records/mine/manifest.json"
+    project.run(target)
+    assert json.loads(manifest.read_text())["status"] == "unavailable"
+    shutil.rmtree(project.folder / ".snakemake")
+    away.rename(path)
+    outcome = project.run(target)
+    assert outcome.status == 0, outcome.text[-3000:]
+    assert json.loads(manifest.read_text())["status"] == "ok"
+    shutil.rmtree(project.folder / ".snakemake")
+    assert "fetch" not in rules_run(project.run(target))
