@@ -16,6 +16,7 @@ from agglearn.collective.problem import Point, Problem
 from agglearn.settings import NonNegative, Whole
 
 ARMIJO, TO_BOUNDARY, SHORTEST, MOST_PRODUCTS, DAMPING, LOOSEST = 1e-4, 0.95, 1e-7, 200, 1e-2, 0.3
+ROUNDING = 1e-14  # of D, below which its differences say nothing
 WORTH = 0.1  # a step of mirror descent costs a fifth of a Newton step, and is taken while it divides the gap by ten
 
 
@@ -110,7 +111,10 @@ def _times(problem: Problem, point: Point, d, curvature) -> np.ndarray:
 
 
 def _search(problem: Problem, point: Point, gradient, direction) -> tuple[Point | None, float]:
-    """Backtrack along the projected path until D falls by enough, and the step; None where it does not fall."""
+    """Backtrack along the projected path until D falls by enough, and the step; None where it does not fall.
+
+    Where what a step promises drowns in the rounding of D, it is enough that the gap shrinks.
+    """
     step = 1.0
     while step > SHORTEST:
         dual = point.dual + step * direction
@@ -121,7 +125,9 @@ def _search(problem: Problem, point: Point, gradient, direction) -> tuple[Point 
         dual = np.clip(dual, problem.lower, problem.upper)
         moved = problem.at(dual)
         promised = float(gradient @ (dual - point.dual))
-        if moved.dual_value <= point.dual_value + ARMIJO * promised and np.isfinite(moved.dual_value):
+        drowned = abs(promised) <= ROUNDING * max(abs(point.dual_value), 1.0)
+        enough = moved.gap < point.gap if drowned else moved.dual_value <= point.dual_value + ARMIJO * promised
+        if enough and np.isfinite(moved.dual_value):
             return moved, step
         step *= 0.5
     return None, 0.0

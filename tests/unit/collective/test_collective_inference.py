@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from collective_worlds import NOISES, TREES, fixed_tree, flat, observe, populations, random_tree, unflat
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
@@ -179,6 +179,7 @@ def check_optimal(model, counts, m, found):
     st.integers(0, 10**6), st.integers(2, 6), st.sampled_from([*NOISES, "exact"]), st.sampled_from(["node", "edge"]),
     st.sampled_from([0.0, 0.4]), st.sampled_from([1.0, 6.0]), st.sampled_from([5, 1000]),
 )  # fmt: skip
+@example(seed=1781, n_nodes=2, noise="laplace", on="node", missing=0.4, strength=1.0, m=5)  # at the rounding of D
 def test_dual_newton_always_converges(seed, n_nodes, noise, on, missing, strength, m):
     rng = np.random.default_rng(seed)
     model = random_tree(rng, n_nodes, zeros=0.2, most=4, strength=strength)
