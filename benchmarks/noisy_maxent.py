@@ -7,12 +7,14 @@ package mbi (Apache 2.0, pip install mbi); without it its rows are left out. Tes
 """
 
 import time
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 import statsmodels.api as sm
 
+from agglearn.errors import NoiseIgnored
 from agglearn.evaluation import normalized_log_likelihood
 from agglearn.maxent import MaxEntClassifier, NoiseAwareMaxEntClassifier
 from agglearn.observations import ContingencyTables
@@ -28,6 +30,7 @@ def survey() -> pd.DataFrame:
 
 
 def ours(kind, tables: ContingencyTables, test: pd.DataFrame) -> np.ndarray:
+    warnings.simplefilter("ignore", NoiseIgnored)  # which plain training does on purpose here
     return kind(3000, max_iter=300, l2_theta=16.0, random_state=0).fit(tables).predict_proba(test)[:, 1]
 
 
