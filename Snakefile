@@ -22,8 +22,8 @@ try:
 except ConfigError as error:
     sys.exit(f"agglearn: {error}")
 
-R = config["results"]  # of all scales: data, finished runs, logs
-S = config["scale_folder"]  # of this scale: what is observed, measured, rendered
+R = config["results"]  # of all scales: data and their logs, finished runs
+S = config["scale_folder"]  # of this scale: what is observed, measured, rendered, and its logs
 
 if workflow.is_main_process:
     workflow.register_resource("tracking", 1)  # one writer to MLflow

@@ -191,14 +191,6 @@ def numbers_in_docs(wildcards):
 
 
 def template_digest(wildcards):
-    folder = BASE / "src/agglearn/reporting/templates"
-    return digest(
-        [
-            file_digest(p)
-            for p in [
-                *sorted(folder.iterdir()),
-                *sorted((BASE / "config/findings").iterdir()),
-                BASE / "docs/verdicts.md",
-            ]
-        ]
-    )
+    templates, findings = BASE / "src/agglearn/reporting/templates", BASE / "config/findings"
+    shown = [*sorted(templates.iterdir()), *sorted(findings.glob("*.md")), BASE / "docs/verdicts.md"]
+    return digest([file_digest(path) for path in shown])

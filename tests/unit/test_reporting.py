@@ -261,3 +261,12 @@ def test_a_table_is_printed_as_text(tmp_path, capsys):
         "Best pair                  0.380                     −0.1",
     ]
     assert said.splitlines()[7:] == ["agglearn: whole log: run.log"]
+
+
+def test_errors_of_a_scale_with_its_own_folder_are_named(tmp_path):
+    folder = tmp_path / "quick"
+    for place, text in ((tmp_path, "error: fetch adult: gone"), (folder, "error: fit e: boom")):
+        (place / "logs/job").mkdir(parents=True)
+        (place / "logs/job/one.log").write_text(f"...\n{text}\n")
+    assert {"error: fetch adult: gone", "error: fit e: boom"} <= set(outcome.lines(tmp_path, folder, [], failed=True))
+    assert len(outcome.errors(tmp_path, tmp_path)) == 1  # the first scale has no folder of its own

@@ -98,22 +98,9 @@ def grid(table: pd.DataFrame, experiment: dict, titles: dict[str, str]) -> Grid:
              for m, part in shown.groupby("measure")}  # fmt: skip
     names = {m: measure_name(m) + (f" ({units[m][0]})" if units.get(m, ("",))[0] else "") for m in measures}
     row_keys, column_keys = _keys(shown, rows, experiment), _keys(shown, columns, experiment)
-    notes, cells, compared = [], {}, defaultdict(dict)
-    for i, j in itertools.product(range(len(row_keys)), range(len(column_keys))):
-        match = shown[_where(shown, rows, row_keys[i]) & _where(shown, columns, column_keys[j])]
-        if not match.empty:
-            row = match.iloc[0]
-            cells[i, j] = _cell(row, experiment, units[row["measure"]][1], notes)
-            if not cells[i, j].stated:
-                setting = [
-                    (f, v)
-                    for f, v in zip(rows + columns, row_keys[i] + column_keys[j], strict=True)
-                    if _is_setting(f, columns)
-                ]
-                compared[row["measure"], str(setting)][i, j] = row
-    for (measure, _), group in compared.items():
-        for place in _best(group, direction(measure)):
-            cells[place].best = True
+    cells, notes = _cells(
+        shown, rows, row_keys, columns, column_keys, {m: size for m, (_, size) in units.items()}, experiment
+    )
     return Grid(
         [_heading(f) for f in rows],
         [tuple(_bare(f, v, experiment, titles, names) for f, v in zip(rows, key, strict=True)) for key in row_keys],
@@ -122,6 +109,27 @@ def grid(table: pd.DataFrame, experiment: dict, titles: dict[str, str]) -> Grid:
         names[measures[0]] if len(measures) == 1 else "",
         notes,
     )
+
+
+def _cells(
+    shown, rows, row_keys, columns, column_keys, units: dict[str, float], experiment: dict
+) -> tuple[dict, list[str]]:
+    """(cells by row and column, notes); the best of each setting are marked."""
+    notes, cells, compared = [], {}, defaultdict(dict)
+    for i, j in itertools.product(range(len(row_keys)), range(len(column_keys))):
+        match = shown[_where(shown, rows, row_keys[i]) & _where(shown, columns, column_keys[j])]
+        if match.empty:
+            continue
+        row = match.iloc[0]
+        cells[i, j] = _cell(row, experiment, units[row["measure"]], notes)
+        if not cells[i, j].stated:
+            named = zip(rows + columns, row_keys[i] + column_keys[j], strict=True)
+            setting = str([(f, v) for f, v in named if _is_setting(f, columns)])
+            compared[row["measure"], setting][i, j] = row
+    for (measure, _), group in compared.items():
+        for place in _best(group, direction(measure)):
+            cells[place].best = True
+    return cells, notes
 
 
 def _shown(table: pd.DataFrame, measures: list[str]) -> pd.DataFrame:

@@ -37,7 +37,7 @@ def lines(results, folder, experiments=None, failed: bool = False) -> list[str]:
         if receipt["status"] != "ok":
             said.append(f"not tracked: {path.stem}: {receipt['reason']} ({receipt['todo']})")
     if failed:
-        said += errors(results)
+        said += errors(results, folder)
     if names:
         said.append(f"tables: {folder}/tables/ ({len(names)} experiments), figures: {folder}/figures/")
     if (folder / "site/index.html").exists():
@@ -110,10 +110,10 @@ def _read(path: Path, default):
     return json.loads(path.read_text()) if path.exists() else default
 
 
-def errors(results) -> list[str]:
-    """Last lines of the logs of this run that end in an error: what stopped it."""
+def errors(*folders) -> list[str]:
+    """Last lines of the logs of this run, below some folders, that end in an error: what stopped it."""
     found = []
-    for log in sorted(Path(results, "logs").rglob("*.log")):
+    for log in sorted({log for folder in folders for log in Path(folder, "logs").rglob("*.log")}):
         if log.stat().st_mtime < STARTED - 1:
             continue
         if line := error_in(log):
