@@ -46,7 +46,7 @@ class _Learner(Estimator):
         self.edge_tables_ = [f.edge_tables for f in learned.inferences]
 
     def _allowed(self):
-        """(L, L) which steps are possible, the same for all instances; None where all are."""
+        """(L, L) which steps are possible, the same for all instances. None where all are."""
         masks = [c.get("allowed") for c in self.contexts_]
         if any((m is None) != (masks[0] is None) or not np.array_equal(m, masks[0]) for m in masks):
             raise DataError("allowed: the instances have different masks in their context; give all the same")

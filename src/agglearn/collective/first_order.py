@@ -155,7 +155,7 @@ def _accelerated_points(problem: Problem, beta: float, lipschitz: float) -> Iter
 
 
 def _last(problem: Problem, points: Iterator[Point], tol: float, max_iter: int, record) -> Point:
-    """The point at which a method is close enough, or stops; the first of `points` is where it starts."""
+    """The point at which a method is close enough, or stops. The first of `points` is where it starts."""
     point = next(points)
     for point in itertools.islice(points, max_iter):
         if record:

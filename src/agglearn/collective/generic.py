@@ -219,7 +219,7 @@ class Clock:
         self.limit, self.begin = limit, time.monotonic()
 
     def left(self) -> float | None:
-        """Seconds left; None without a limit. Stopped where there are none."""
+        """Seconds left, None without a limit. Raises Stopped where there are none."""
         if self.limit is None:
             return None
         if self.is_over():

@@ -111,7 +111,7 @@ def _times(problem: Problem, point: Point, d, curvature) -> np.ndarray:
 
 
 def _search(problem: Problem, point: Point, gradient, direction) -> tuple[Point | None, float]:
-    """Backtrack along the projected path until D falls by enough, and the step; None where it does not fall.
+    """Backtrack along the projected path until D falls by enough. Returns the point, None where D does not fall, and the step.
 
     Where what a step promises drowns in the rounding of D, it is enough that the gap shrinks.
     """

@@ -11,7 +11,7 @@ FOLDER = "config/findings"
 
 
 def of(base: Path, name: str) -> dict:
-    """`finding`, the first paragraph as text, and `findings`, all of it as HTML; both empty where nobody has written any."""
+    """`finding`, the first paragraph as text, and `findings`, all of it as HTML. Both are empty where nobody has written any."""
     path = base / FOLDER / f"{name}.md"
     if not path.exists():
         return {"finding": "", "findings": ""}

@@ -14,7 +14,7 @@ def in_words(claim: dict, case: dict) -> str:
 
     Parameters
     ----------
-    claim : a claim with its verdict. case : one of its cases; see `predicates.judge_case` for `numbers`.
+    claim : a claim with its verdict. case : one of its cases, with the `numbers` of `predicates.judge_case`.
     """
     numbers = case.get("numbers")
     if not numbers or numbers["value"] is None:
@@ -68,7 +68,7 @@ def _interval(numbers: dict) -> str:
 
 
 def forest(claim: dict) -> str:
-    """SVG with a row for each case: estimate, interval, and in green the values for which the claim is true; empty without any."""
+    """SVG with a row for each case: estimate, interval, and in green the values for which the claim is true. Empty without any case."""
     cases = [c for c in claim["cases"] if (c.get("numbers") or {}).get("value") is not None]
     if not cases:
         return ""

@@ -46,7 +46,7 @@ def _entry(name: str, claim: dict, outcome: dict) -> dict:
 def collect(claims: dict, plan: Plan, files: Iterable[Path]) -> list[dict]:
     """One entry per claim, as `judge_all` has written it into one of the files, in the order of the claims.
 
-    A claim on an experiment of the plan that no file has is left out; one on another experiment is not judged.
+    A claim on an experiment of the plan that no file has is left out. A claim on another experiment is not judged.
     """
     entries = {entry["name"]: entry for file in files for entry in read_json(file)}
     entries |= {name: _absent(name, c) for name, c in claims.items() if c["experiment"] not in plan.experiments}

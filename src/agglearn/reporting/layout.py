@@ -22,7 +22,7 @@ class Cell:
     Attributes
     ----------
     value : the number, or a statement in its place.
-    reported : the number that the source prints; difference : ours less that; verdict : on the two.
+    reported : the number that the source prints. difference : ours less that. verdict : on the two.
     note : number of a note below the table.
     best : whether it is the best of its group, or not told from the best by the intervals.
     stated : whether `value` is a statement.
@@ -114,7 +114,7 @@ def grid(table: pd.DataFrame, experiment: dict, titles: dict[str, str]) -> Grid:
 def _cells(
     shown, rows, row_keys, columns, column_keys, units: dict[str, float], experiment: dict
 ) -> tuple[dict, list[str]]:
-    """(cells by row and column, notes); the best of each setting are marked."""
+    """(cells by row and column, notes). The best of each setting are marked."""
     notes, cells, compared = [], {}, defaultdict(dict)
     for i, j in itertools.product(range(len(row_keys)), range(len(column_keys))):
         match = shown[_where(shown, rows, row_keys[i]) & _where(shown, columns, column_keys[j])]
@@ -224,7 +224,7 @@ def _where(shown: pd.DataFrame, fields: list[str], key) -> pd.Series:
 
 
 def _heading(name: str) -> str:
-    """Heading of a column of row labels: a parameter's name; what explains itself has none."""
+    """Heading of a column of row labels: a parameter's name. Methods, data sets, measures and items have none."""
     return parameter_name(name.rpartition(".")[2]) if "." in name else ""
 
 
@@ -236,7 +236,7 @@ def _bare(name: str, value, experiment: dict, titles: dict[str, str], names: dic
 
 
 def _label(name: str, value, experiment: dict, titles: dict[str, str]) -> str:
-    """What tells a column from the others; nothing for a parameter that it does not have."""
+    """What tells a column from the others. Nothing for a parameter that it does not have."""
     if name == "method":
         return experiment["methods"][value].get("name") or value.replace("_", " ")
     if name == "dataset":
@@ -249,7 +249,7 @@ def _label(name: str, value, experiment: dict, titles: dict[str, str]) -> str:
 
 
 def _cell(row, experiment: dict, unit: float, notes: list[str]) -> Cell:
-    """A row of the summary as a cell; `unit` is the size of the unit that it is written in."""
+    """A row of the summary as a cell. `unit` is the size of the unit that it is written in."""
     reported, place = "", row["place"]
     if pd.notna(row["reported"]):
         entry = next(e for e in experiment["reported"] if e["value"] == row["reported"] and e["place"] == place)

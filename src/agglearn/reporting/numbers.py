@@ -73,7 +73,7 @@ def fitting_unit(unit: str, means) -> tuple[str, float]:
 
 
 def number(mean: float, low: float = math.nan, high: float = math.nan) -> str:
-    """Mean ± half the interval, with two digits of the half; without an interval three significant digits."""
+    """Mean ± half the interval, with two digits of the half. Without an interval it has three significant digits."""
     half = (high - low) / 2
     if not np.isfinite(half) or half <= 1e-12 * abs(mean):
         return _alone(mean)
@@ -95,7 +95,7 @@ def _alone(x: float) -> str:
 
 
 def _power(size: float) -> int:
-    """The power of ten that is taken out of a number; 0 for one of usual size."""
+    """The power of ten that is taken out of a number. It is 0 for a number of usual size."""
     return 0 if SMALL <= size < LARGE else math.floor(math.log10(size))
 
 

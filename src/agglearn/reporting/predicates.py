@@ -92,7 +92,7 @@ def _outcome(verdict: str, p: tuple[float, float], detail: str, sample: Sample, 
 
 
 def _numbers(claim: dict, value: float, low: float, high: float) -> dict[str, float | None]:
-    """The estimate with its interval, and where the claim is true (`from`, `to`), for drawings; None for what is not finite."""
+    """The estimate with its interval, and where the claim is true (`from`, `to`), for drawings. What is not finite is None."""
     predicate = PREDICATES[claim["predicate"]]
     region = predicate.region(claim)
     ends = {"value": value, "low": low, "high": high, "from": region.low, "to": region.high}

@@ -31,7 +31,7 @@ class Rows:
     # -- selections ---------------------------------------------------------------------------------------------------
 
     def selected(self, selector: dict) -> np.ndarray:
-        """(n,) whether a row has the values; a list allows several, null asks for a parameter that is not there."""
+        """(n,) whether a row has the values. A list allows several. Null asks for a parameter that is not there."""
         masks = [self._mask(name, wanted) for name, wanted in selector.items()]
         return reduce(np.logical_and, masks, np.ones(len(self.frame), dtype=bool))
 
@@ -43,7 +43,7 @@ class Rows:
         return self._once(("mask", name, json.dumps(wanted)), compare)
 
     def field(self, name: str) -> tuple[np.ndarray, list]:
-        """(n,) codes of a column, or of a parameter out of one, and the value of each code; two codes may have the same value."""
+        """(n,) codes of a column, or of a parameter out of one, and the value of each code. Two codes may have the same value."""
         return self._once(("field", name), lambda: self._read(*name.split(".")))
 
     def _read(self, column: str, *keys: str) -> tuple[np.ndarray, list]:
@@ -79,7 +79,7 @@ class Rows:
         return self._group("dataset", "dataset_params", "seed")
 
     def cells(self, freed: frozenset[str], by_part: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Data set, its parameters and item, but for what is freed; the same with the replicate."""
+        """Data set, its parameters and item, but for what is freed, and the same with the replicate."""
 
         def group():
             data = [] if "dataset" in freed else [self._codes("dataset"), self._params(freed)]

@@ -85,7 +85,7 @@ def side(claim: dict, rows: Rows, name: str, curve: bool = False) -> Side:
 
     Parameters
     ----------
-    curve : take the points of curves in place of single values; curves end at steps of their own.
+    curve : take the points of curves in place of single values. Curves end at steps of their own.
     """
     at, notes, by_part = _good(rows, claim[name], curve), [], claim.get("replicates") == "part"
     if not curve:

@@ -103,7 +103,7 @@ def _source(plan: Plan, name: str, experiments: dict, claims: list[dict], result
 
 
 def _ladder(plan: Plan, experiments: dict, base: Path) -> dict | None:
-    """The experiment that compares what is released, with what it teaches; None where it is not in the plan."""
+    """The experiment that compares what is released, with what it teaches. None where it is not in the plan."""
     name = plan.config["references"].get("ladder")
     if name not in experiments:
         return None
@@ -132,7 +132,7 @@ def duration(seconds: float) -> str:
 
 
 def _benchmarks(results: Path) -> dict | None:
-    """Tables of the last `make bench`, with its date and machine; None before the first."""
+    """Tables of the last `make bench`, with its date and machine. None before the first."""
     files = sorted((results / "bench").glob("*.txt"))
     if not files:
         return None

@@ -178,7 +178,7 @@ def field(table: pd.DataFrame, name: str) -> pd.Series:
 
 
 def parameter(text: str | None, keys: list[str]):
-    """What parameters, as JSON, have at a path of keys; None without it, and JSON of a mapping or a list."""
+    """What parameters, as JSON, have at a path of keys: None without it, and JSON of a mapping or a list."""
     value = json.loads(text) if isinstance(text, str) else None
     for key in keys:
         value = value.get(key) if isinstance(value, dict) else None

@@ -86,7 +86,7 @@ def _levels(g: Grid) -> list[list[tuple[str, int]]]:
 
 
 def html(g: Grid, title: str, caption: str) -> str:
-    """A `<figure>` with the table; the source's numbers stand under ours, coloured by verdict through CSS classes."""
+    """A `<figure>` with the table. The source's numbers stand under ours, coloured by verdict through CSS classes."""
     levels = _levels(g)
     stubs = "".join(f"<th scope=col rowspan={len(levels)}>{escape(s)}</th>" for s in g.stubs)
     head = []
