@@ -96,7 +96,7 @@ def test_many_cases_are_cut_and_none_is_no_drawing():
 
 
 def test_a_claim_is_a_sentence_with_the_case_that_speaks_most_against_it():
-    claim = claim_of("at_least", value={"measure": "nllh"}, detail="d")
+    claim = claim_of("at_least", value={"measure": "nllh"}, detail="d", verdict="fails")
     cases = [
         case(claim, [0.6, 0.61, 0.62], "good"),
         case(claim, [0.1, 0.11, 0.12], "worst"),
@@ -107,6 +107,27 @@ def test_a_claim_is_a_sentence_with_the_case_that_speaks_most_against_it():
     assert shown["decisive"].startswith("Holds in 1 of 3 cases. The least favourable, worst: 0.11 (95 %")
     assert shown["lines"][0] == "good: 0.61 (95 %: 0.585 to 0.635); the claim asks for at least 0.5 (holds)"
     assert '"bound": 0.5' in shown["query"]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "stated", "shown"),
+    [
+        ("fails", "The sample is small.", "The sample is small."),
+        ("fails", None, "No reason is stated yet."),
+        ("undecided", "The sample is small.", ""),
+        ("holds", "The sample is small.", ""),
+    ],
+)
+def test_what_fails_has_its_reason_and_nothing_else_has_one(verdict, stated, shown):
+    claim = claim_of("at_least", value={"measure": "nllh"}, detail="d", cases=[], verdict=verdict, why=stated)
+    assert statements.of_claim(claim, claim)["why"] == shown
+
+
+def test_the_page_of_a_source_says_why_its_claims_fail():
+    for name, claim in shipped_config()["claims"].items():
+        if "why" in claim:
+            page = " ".join((ROOT / f"docs/{claim['source']}.md").read_text().split())
+            assert f"* `{name}`: {claim['why']}" in page
 
 
 def test_verdicts_are_counted_in_their_order():

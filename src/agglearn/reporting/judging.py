@@ -12,7 +12,17 @@ from agglearn.reporting.predicates import FAILED, NOT_JUDGED
 from agglearn.reporting.rows import Rows
 from agglearn.reporting.summary import load_rows
 
-COPIED = ("source", "claim", "place", "experiment", "predicate", "note", "deterministic", "weak")  # keys of a claim
+COPIED = (
+    "source",
+    "claim",
+    "place",
+    "experiment",
+    "predicate",
+    "note",
+    "why",
+    "deterministic",
+    "weak",
+)  # keys of a claim
 
 
 def judge_all(claims: dict, plan: Plan, results) -> list[dict]:

@@ -25,14 +25,15 @@ def of_claim(claim: dict, entry: dict) -> dict:
 
     Returns
     -------
-    `sentence`, `decisive` (the number that decides, in words), `why`, `lines` (one per case), `forest` (SVG) and `query`.
+    `sentence`, `decisive` (the number that decides, in words), `why` (the reason for a failure), `lines` (one per case), `forest`
+    (SVG) and `query`.
     """
     text = claim["claim"].strip()
     judged = [c for c in claim["cases"] if c.get("numbers")]
     return {
         "sentence": f"{text[0].upper()}{text[1:]}{'' if text.endswith('.') else '.'}",
         "decisive": _decisive(claim, judged),
-        "why": (claim.get("note") or "").strip(),
+        "why": _why(claim),
         "lines": [f"{c['case']}: {in_words(claim, c)} ({c['verdict']})" for c in claim["cases"]]
         if len(claim["cases"]) > 1
         else [],
@@ -50,6 +51,11 @@ def _decisive(claim: dict, judged: list[dict]) -> str:
     least = next(c for v in WORST_FIRST for c in sorted(judged, key=lambda c: c["p_true"]) if c["verdict"] == v)
     agree = sum(c["verdict"] == HOLDS for c in judged)
     return f"Holds in {agree} of {len(judged)} cases. The least favourable, {least['case']}: {in_words(claim, least)}."
+
+
+def _why(claim: dict) -> str:
+    """Why a claim fails, in words. Only what fails has a reason."""
+    return (claim.get("why") or "No reason is stated yet.") if claim["verdict"] == FAILS else ""
 
 
 def _capital(text: str) -> str:
