@@ -491,6 +491,9 @@ def test_index(state):
     }  # fmt: skip
     expected = ", ".join(f"{verdicts.count(v)} {text}" for v, text in words.items() if v in verdicts)
     assert f"Of their claims {expected}." in page
+    weak = sum(bool(c["weak"]) for c in claims_of(state).values())
+    assert weak
+    assert f", {len(verdicts)} claims ({weak} weak)</a>" in page
     [_, [name, runs, spent, budget]] = [[c["text"] for c in row] for row in time]
     rows = pd.concat(map(pd.read_parquet, state.results.glob("measurements/world/*.parquet")))
     elapsed = rows[(rows["measure"] == "elapsed") & (rows["status"] == "ok")]["value"].sum()
