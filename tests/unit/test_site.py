@@ -102,7 +102,7 @@ def test_a_claim_is_a_sentence_with_the_case_that_speaks_most_against_it():
         case(claim, [0.1, 0.11, 0.12], "worst"),
         case(claim, [0.3, 0.31, 0.32], "bad"),
     ]
-    shown = statements.of_claim(claim | {"cases": cases}, claim)
+    shown = statements.of_claim(claim | {"cases": cases}, claim, 3)
     assert shown["sentence"] == "All is well."
     assert shown["decisive"].startswith("Holds in 1 of 3 cases. The least favourable, worst: 0.11 (95 %")
     assert shown["lines"][0] == "good: 0.61 (95 %: 0.585 to 0.635); the claim asks for at least 0.5 (holds)"
@@ -120,7 +120,25 @@ def test_a_claim_is_a_sentence_with_the_case_that_speaks_most_against_it():
 )
 def test_what_fails_has_its_reason_and_nothing_else_has_one(verdict, stated, shown):
     claim = claim_of("at_least", value={"measure": "nllh"}, detail="d", cases=[], verdict=verdict, why=stated)
-    assert statements.of_claim(claim, claim)["why"] == shown
+    assert statements.of_claim(claim, claim, 3)["why"] == shown
+
+
+@pytest.mark.parametrize(
+    ("replicates", "seeds", "verdict", "words"),
+    [
+        ("part", 1, "fails", "over parts of the tests of one seed. Other seeds may differ by more."),
+        ("part", 2, "holds", "over parts of the tests of 2 seeds."),
+        ("part", 1, "not judged", ""),
+        ("seed", 3, "holds", ""),
+    ],
+)
+def test_an_interval_over_parts_of_the_test_says_what_it_rests_on(replicates, seeds, verdict, words):
+    claim = claim_of(
+        "at_least", value={"measure": "nllh"}, detail="d", cases=[], verdict=verdict, replicates=replicates
+    )
+    shown = statements.of_claim(claim, claim, seeds)["rests"]
+    assert words in shown
+    assert bool(words) == bool(shown)
 
 
 def test_the_page_of_a_source_says_why_its_claims_fail():

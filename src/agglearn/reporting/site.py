@@ -94,12 +94,17 @@ def _source(plan: Plan, name: str, experiments: dict, claims: list[dict], result
         "headline_title": experiments[headline]["title"],
         "headline_view": figures.first_panel(results / f"figures/{headline}.svg"),
         "experiments": here,
-        "claims": [c | statements.of_claim(c, plan.config["claims"][c["name"]]) for c in own],
+        "claims": [c | statements.of_claim(c, plan.config["claims"][c["name"]], _seeds(plan, c)) for c in own],
         "counts": statements.counted(own),
         "failing": sum(c["verdict"] == "fails" for c in own),
         "weak": sum(bool(c["weak"]) for c in own),
         **findings.of(base, name),
     }
+
+
+def _seeds(plan: Plan, claim: dict) -> int:
+    """Number of seeds that a claim rests on. It is 0 where its experiment is not in the plan."""
+    return len(plan.experiments.get(claim["experiment"], {"seeds": []})["seeds"])
 
 
 def _ladder(plan: Plan, experiments: dict, base: Path) -> dict | None:

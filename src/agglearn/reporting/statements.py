@@ -5,7 +5,7 @@ import json
 from markupsafe import Markup
 
 from agglearn.reporting.forest import forest, in_words
-from agglearn.reporting.predicates import FAILS, HOLDS, TOO_FEW, UNDECIDED, VERDICTS
+from agglearn.reporting.predicates import FAILS, HOLDS, NOT_JUDGED, TOO_FEW, UNDECIDED, VERDICTS
 
 WORST_FIRST = (FAILS, UNDECIDED, TOO_FEW, HOLDS)
 
@@ -16,17 +16,17 @@ def counted(claims: list[dict]) -> list[tuple[str, int]]:
     return [(verdict, n) for verdict, n in counts if n]
 
 
-def of_claim(claim: dict, entry: dict) -> dict:
+def of_claim(claim: dict, entry: dict, seeds: int) -> dict:
     """What the pages show of a claim beyond its verdict.
 
     Parameters
     ----------
-    claim : a claim of `claims.json`. entry : the same in the configuration.
+    claim : a claim of `claims.json`. entry : the same in the configuration. seeds : number of seeds of its experiment.
 
     Returns
     -------
-    `sentence`, `decisive` (the number that decides, in words), `why` (the reason for a failure), `lines` (one per case), `forest`
-    (SVG) and `query`.
+    `sentence`, `decisive` (the number that decides, in words), `why` (the reason for a failure), `rests` (what an interval over
+    parts of the test rests on), `lines` (one per case), `forest` (SVG) and `query`.
     """
     text = claim["claim"].strip()
     judged = [c for c in claim["cases"] if c.get("numbers")]
@@ -34,6 +34,7 @@ def of_claim(claim: dict, entry: dict) -> dict:
         "sentence": f"{text[0].upper()}{text[1:]}{'' if text.endswith('.') else '.'}",
         "decisive": _decisive(claim, judged),
         "why": _why(claim),
+        "rests": _rests(claim, entry, seeds),
         "lines": [f"{c['case']}: {in_words(claim, c)} ({c['verdict']})" for c in claim["cases"]]
         if len(claim["cases"]) > 1
         else [],
@@ -56,6 +57,14 @@ def _decisive(claim: dict, judged: list[dict]) -> str:
 def _why(claim: dict) -> str:
     """Why a claim fails, in words. Only what fails has a reason."""
     return (claim.get("why") or "No reason is stated yet.") if claim["verdict"] == FAILS else ""
+
+
+def _rests(claim: dict, entry: dict, seeds: int) -> str:
+    """What an interval over parts of the test does not cover."""
+    if entry.get("replicates") != "part" or claim["verdict"] == NOT_JUDGED:
+        return ""
+    drawn = "one seed" if seeds == 1 else f"{seeds} seeds"
+    return f"The interval is over parts of the tests of {drawn}. Other seeds may differ by more."
 
 
 def _capital(text: str) -> str:
