@@ -2,6 +2,8 @@
 #   make quick       Table 4 and an example of each source in two minutes, printed and as pages
 #   make reproduce   data → methods → tables, figures, site       (ARGS="…" goes to snakemake; PYTHON=… picks the Python)
 #   make test        all tests
+#   make coverage    all tests again, with the lines and branches that no test runs
+#   make mutants     planted bugs that no test notices  (SAMPLE=200; needs `make coverage` once)
 #   make ui          MLflow's pages on the runs  (PORT=5001 picks the port)
 #   make retry       what was not available or failed, once more
 #   make prune       lists runs, observations, kernels that config/ no longer names; ARGS=--yes deletes them
@@ -18,11 +20,13 @@ VENV ?= .venv
 ARGS ?=
 RESULTS ?= results
 PORT = 5000
+SAMPLE = 200
+PARALLEL = -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 BIN = $(VENV)/bin
 READY = $(VENV)/.ready
 EXTRAS = workflow networks privacy generic docs dev
 
-.PHONY: quick reproduce test ui retry prune clean bench spark peers docs web lint lock
+.PHONY: quick reproduce test coverage mutants ui retry prune clean bench spark peers docs web lint lock
 .DEFAULT_GOAL := reproduce
 
 $(READY): requirements.lock pyproject.toml workflow/scripts/setup.sh workflow/scripts/install.py
@@ -39,7 +43,24 @@ retry: $(READY)
 	else AGGLEARN_RETRY=1 $(MAKE) reproduce ARGS="$(ARGS) --forcerun $$(echo $$again)"; fi
 
 test: $(READY)
-	@$(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder $(ARGS)
+	@$(BIN)/python -m pytest $(PARALLEL) $(ARGS)
+
+.mutants/.ready: $(READY)
+	@$(BIN)/python workflow/scripts/install.py -c requirements.lock $$($(BIN)/python workflow/scripts/extra.py mutation)
+	@mkdir -p .mutants && touch $@
+
+# What the processes of the tests write after the end of pytest is added before the report.
+coverage: export COVERAGE_FILE = $(CURDIR)/.mutants/coverage
+coverage: .mutants/.ready
+	@rm -f .mutants/coverage*
+	@$(BIN)/python -m pytest $(PARALLEL) --cov --cov-context=test --cov-report= --junitxml=.mutants/times.xml $(ARGS)
+	@$(BIN)/coverage combine --quiet --append; $(BIN)/coverage report --skip-covered --show-missing
+
+.mutants/coverage:
+	@$(MAKE) coverage
+
+mutants: .mutants/.ready .mutants/coverage
+	@cd tests && $(abspath $(BIN))/python -m mutation --sample $(SAMPLE) $(ARGS)
 
 ui: $(READY)
 	@exec $(BIN)/python -m agglearn.tracking.ui $(PORT)
@@ -57,7 +78,7 @@ spark: $(READY)
 
 peers: $(READY)
 	@$(BIN)/python workflow/scripts/install.py -c requirements.lock \
-	  $$($(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["peers"])')
+	  $$($(BIN)/python workflow/scripts/extra.py peers)
 
 docs: $(READY)
 	@$(BIN)/pdoc --docformat numpy --output-directory $(RESULTS)/api agglearn '!agglearn.__main__' 2>/dev/null
@@ -72,7 +93,7 @@ lint: $(READY)
 lock: $(READY)
 	@$(BIN)/uv pip compile pyproject.toml $(EXTRAS:%=--extra %) --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 	  --quiet --upgrade --output-file requirements.lock
-	@$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["spark"])' | \
+	@$(BIN)/python workflow/scripts/extra.py spark | \
 	  $(BIN)/uv pip compile - --constraint requirements.lock --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 	  --quiet --upgrade --output-file requirements-spark.lock
 	@$(BIN)/python workflow/scripts/environment.py

@@ -1,5 +1,6 @@
 """A copy of the project in a temporary folder, with small data in the exact format of the real files."""
 
+import contextlib
 import functools
 import gzip
 import hashlib
@@ -7,12 +8,15 @@ import json
 import os
 import select
 import shutil
+import sqlite3
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Collection
 from pathlib import Path
 
+import mlflow
 import numpy as np
 import pandas as pd
 import yaml
@@ -128,6 +132,20 @@ class Project:
         text = path.read_text()
         assert text.count(old) >= 1, f"{file} has no {old!r}"
         path.write_text(text.replace(old, new, 1))
+
+
+def tracking_client(results: Path) -> mlflow.MlflowClient:
+    """MLflow's client on a copy of a project's database.
+
+    MLflow keeps a connection for each path, and the projects of a session lie at one path, one after the other.
+    """
+    copy = results.parent / f"tracked-{uuid.uuid4().hex}.db"
+    with (
+        contextlib.closing(sqlite3.connect(results / "mlflow.db")) as old,
+        contextlib.closing(sqlite3.connect(copy)) as new,
+    ):
+        old.backup(new)
+    return mlflow.MlflowClient(f"sqlite:///{copy}")
 
 
 def share_kernels(folder: Path, cache: Path) -> None:

@@ -3,9 +3,9 @@
 import json
 import re
 
-import mlflow
 import pandas as pd
 import pytest
+from project import tracking_client
 
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 
@@ -96,7 +96,7 @@ def test_curves_and_items_travel(project, first):
 
 
 def test_tracking_holds_every_run_once(project, first):
-    client = mlflow.MlflowClient(f"sqlite:///{project.results}/mlflow.db")
+    client = tracking_client(project.results)
     experiments = [e for e in client.search_experiments() if e.name != "Default"]
     assert {e.name for e in experiments} == {p.stem for p in (project.results / "tables").glob("*.csv")}
     keys = [r.data.tags["agglearn.run"] for e in experiments for r in client.search_runs([e.experiment_id])]
@@ -169,6 +169,6 @@ def test_changed_file_reruns_its_data_set_only(project, first):
 def test_lost_tracking_store_is_filled_again(project, first):
     (project.results / "mlflow.db").unlink()
     assert project.run("spike_chain").status == 0
-    client = mlflow.MlflowClient(f"sqlite:///{project.results}/mlflow.db")
+    client = tracking_client(project.results)
     [e] = [e for e in client.search_experiments() if e.name == "spike_chain"]
     assert len(client.search_runs([e.experiment_id])) == len(runs_of(project, experiment="spike_chain"))

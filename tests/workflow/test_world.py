@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path
 
-import mlflow
 import pandas as pd
 import pytest
 import world as w
 from matplotlib.collections import FillBetweenPolyCollection, PathCollection
 from matplotlib.text import Annotation
-from project import Outcome, Project
+from project import Outcome, Project, tracking_client
 
 from agglearn import config as configuration
 from agglearn import source
@@ -536,7 +535,7 @@ def test_last_lines_and_status(state):
 
 
 def test_mlflow_has_every_run_once(state):
-    client = mlflow.MlflowClient(f"sqlite:///{state.results}/mlflow.db")
+    client = tracking_client(state.results)
     [experiment] = [e for e in client.search_experiments() if e.name != "Default"]
     assert experiment.name == "world"
     sent = client.search_runs([experiment.experiment_id], max_results=1000)

@@ -1,0 +1,181 @@
+"""Plant bugs in copies of the project, one at a time, and run the tests that run the changed line.
+
+    make mutants SAMPLE=200
+
+The work is resumed where it stopped: `.mutants/results.jsonl` holds one line per change and text of its module.
+"""
+
+import argparse
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+import threading
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from queue import SimpleQueue
+
+from cosmic_ray.mutating import use_mutation
+from cosmic_ray.plugins import get_operator
+
+from mutation.coverage import END_TO_END, TestsByLine
+from mutation.sites import ROOT, Mutant, equivalents, reason_of_equivalence, sample, source_files
+
+FOLDER = ROOT / ".mutants"
+WANTED = 0.95
+SECONDS = 120  # of quick tests before whole files are run
+FILES = 8  # that are run whole
+LIMIT = 900
+
+
+def main() -> int:
+    """Exit status 1 where fewer than 95 % of the changes that are not equivalent fail a test."""
+    arguments = parse_arguments()
+    chosen = sample(arguments.sample, arguments.seed, source_files())
+    store = Store(FOLDER / "results.jsonl")
+    accepted = equivalents()
+    open_ = [m for m in chosen if store.get(m) is None and reason_of_equivalence(m, accepted) is None]
+    print(f"{len(chosen)} changes, {len(chosen) - len(open_)} judged before or equivalent", flush=True)
+    judge_all(open_, store, arguments.workers)
+    return report(chosen, store, accepted)
+
+
+def parse_arguments() -> argparse.Namespace:
+    """Options of the command line."""
+    parser = argparse.ArgumentParser(description="Mutation testing of src/agglearn")
+    parser.add_argument("--sample", type=int, default=200, help="number of changes")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the sample")
+    parser.add_argument("--workers", type=int, default=2, help="changes that are tested at the same time")
+    return parser.parse_args()
+
+
+class Store:
+    """Outcomes by change and content of the changed module, kept in a file."""
+
+    def __init__(self, path: Path):
+        self.path, self.lock = path, threading.Lock()
+        lines = path.read_text().splitlines() if path.is_file() else []
+        self.outcomes = {entry["key"]: entry["outcome"] for entry in map(json.loads, lines)}
+
+    def get(self, mutant: Mutant) -> str | None:
+        """`killed: TEST`, `survived`, or None for a change that was not tested."""
+        return self.outcomes.get(key_of(mutant))
+
+    def put(self, mutant: Mutant, outcome: str) -> None:
+        """Keep an outcome at once."""
+        with self.lock, self.path.open("a") as file:
+            file.write(json.dumps({"key": key_of(mutant), "outcome": outcome}) + "\n")
+            self.outcomes[key_of(mutant)] = outcome
+
+
+def key_of(mutant: Mutant) -> str:
+    """Name of a change: another text of the module makes it another change."""
+    text = (ROOT / mutant.path).read_text()
+    return hashlib.sha256(repr((mutant, text)).encode()).hexdigest()[:20]
+
+
+def judge_all(mutants: list[Mutant], store: Store, workers: int) -> None:
+    """Test changes side by side, each worker in a copy of the project."""
+    if not mutants:
+        return
+    tests, copies = TestsByLine.read(FOLDER, ROOT), SimpleQueue()
+    for worker in range(workers):
+        copies.put(copy_project(FOLDER / f"copy-{worker}"))
+    if failed := first_failure(list(END_TO_END), FOLDER / "copy-0"):
+        sys.exit(f"{failed} fails without any planted bug: mend it first")
+
+    def judge_one(mutant: Mutant) -> None:
+        copy = copies.get()
+        try:
+            outcome = judge(mutant, tests, copy)
+        finally:
+            copies.put(copy)
+        store.put(mutant, outcome)
+        print(f"{outcome.partition(':')[0]:9} {mutant.path}:{mutant.start[0]}  {mutant.changed()}", flush=True)
+
+    with ThreadPoolExecutor(workers) as pool:
+        list(pool.map(judge_one, mutants))
+
+
+def copy_project(target: Path) -> Path:
+    """A fresh copy of what git tracks, with the data beside it where there are any."""
+    shutil.rmtree(target, ignore_errors=True)
+    for name in subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split(
+        "\n"
+    ):
+        if name and (ROOT / name).is_file():
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, target / name)
+    data = FOLDER / "shared"
+    if (ROOT.parent / "shared").exists() and not data.exists():
+        data.symlink_to(ROOT.parent / "shared")
+    return target
+
+
+def judge(mutant: Mutant, tests: TestsByLine, copy: Path) -> str:
+    """`killed: TEST` with the first test that fails, else `survived`."""
+    with use_mutation(copy / mutant.path, get_operator(mutant.operator)(), mutant.occurrence) as (_, changed):
+        if changed is None:
+            raise ValueError(f"{mutant} changes nothing")
+        for selection in selections(mutant, tests):
+            if failed := first_failure(selection, copy):
+                return f"killed: {failed}"
+    return "survived"
+
+
+def selections(mutant: Mutant, tests: TestsByLine) -> list[list[str]]:
+    """Tests in the order of trial: quick ones that run the line, whole files of them, what runs the workflow."""
+    running, quick, total = tests.running(mutant.path, range(mutant.start[0], mutant.end[0] + 1)), [], 0.0
+    for test in running:
+        total += tests.seconds.get(test, 1.0)
+        if total > SECONDS:
+            break
+        quick.append(test)
+    files = list(dict.fromkeys(t.partition("::")[0] for t in running)) or tests.files_of(mutant.path)
+    later = [f for f in END_TO_END if f not in files]
+    return [s for s in (quick, files[:FILES], later) if s]
+
+
+def first_failure(selection: list[str], copy: Path) -> str | None:
+    """Name of the first test that fails in a copy; `no test starts` or `too slow` count as failures."""
+    (copy / "selection.txt").write_text("\n".join(selection))
+    call = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-x",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--no-header",
+        "--tb=no",
+        "@selection.txt",
+    ]
+    try:
+        done = subprocess.run(call, cwd=copy, capture_output=True, text=True, timeout=LIMIT)
+    except subprocess.TimeoutExpired:
+        return "too slow"
+    if done.returncode == 0:
+        return None
+    failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED ", "ERROR "))]
+    return failed[0].split(" ")[1] if failed else "no test starts"
+
+
+def report(chosen: list[Mutant], store: Store, accepted: list[dict[str, str]]) -> int:
+    """Print the share of killed changes and the survivors."""
+    reasons = {m: reason_of_equivalence(m, accepted) for m in chosen}
+    judged = [m for m in chosen if reasons[m] is None]
+    survivors = [m for m in judged if not (store.get(m) or "").startswith("killed")]
+    for mutant in survivors:
+        print(f"\n{mutant.path}:{mutant.start[0]}\n- {mutant.line()}\n+ {mutant.changed()}")
+    share = 1 - len(survivors) / max(len(judged), 1)
+    counts = Counter(str(Path(m.path).parent) for m in survivors)
+    print(f"\n{share:.1%} of {len(judged)} changes fail a test; {len(chosen) - len(judged)} more are equivalent")
+    print("survivors by folder: " + (", ".join(f"{name} {n}" for name, n in counts.most_common()) or "none"))
+    return 0 if share >= WANTED else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,137 @@
+"""The tool that plants bugs (`make mutants`): what it plants, what it leaves out, and that it tells noticed from unnoticed."""
+
+import textwrap
+
+import pytest
+
+pytest.importorskip("cosmic_ray", reason="the extra `mutation` is not installed")
+
+from mutation import __main__ as run
+from mutation import sites
+from mutation.coverage import read_seconds
+
+MODULE = '''\
+"""A module."""
+
+from functools import cache
+
+from numba import njit
+
+
+@cache
+def double(count: int | None, more: bool = True) -> int | None:
+    """Twice a count."""
+    if count is None:
+        raise ValueError(f"no count: {1 + 1}")
+    return 2 * count
+
+
+@njit(cache=True)
+def compiled(x):
+    return x + 1
+
+
+def largest(values):
+    best = 0
+    for value in values:
+        if value > best:
+            best = value
+    return best
+'''
+TESTS = """\
+from module import double, largest
+
+
+def test_double():
+    assert double(3) == 6 and double(5) == 10
+
+
+def test_largest_runs():
+    largest([1, 2])
+"""
+
+
+@pytest.fixture
+def copy(tmp_path, monkeypatch):
+    monkeypatch.setattr(sites, "ROOT", tmp_path)
+    monkeypatch.setattr(run, "ROOT", tmp_path)
+    (tmp_path / "module.py").write_text(MODULE)
+    (tmp_path / "test_module.py").write_text(TESTS)
+    (tmp_path / "pyproject.toml").write_text("[tool.pytest.ini_options]\npythonpath = ['.']\n")
+    return tmp_path
+
+
+class Everything:
+    """All tests run every line."""
+
+    def __init__(self):
+        self.seconds = {}
+
+    def running(self, path, lines):
+        return ["test_module.py::test_double", "test_module.py::test_largest_runs"]
+
+
+def found(copy):
+    return list(sites.mutants_of(copy / "module.py"))
+
+
+def test_messages_annotations_and_compiled_functions_are_left_out(copy):
+    lines = {m.start[0] for m in found(copy)}
+    assert lines == {11, 13, 22, 23, 24}
+
+
+def test_every_change_is_another_program(copy):
+    for mutant in found(copy):
+        assert mutant.changed() != mutant.line(), mutant
+        compile(sites.mutate_code(MODULE, sites.get_operator(mutant.operator)(), mutant.occurrence), "module", "exec")
+
+
+def test_a_larger_sample_begins_with_the_smaller_one(copy):
+    files = [copy / "module.py"]
+    small, large = sites.sample(3, 1, files), sites.sample(6, 1, files)
+    assert large[:3] == small
+    assert len({m.site for m in large}) == 6
+    assert sites.sample(6, 2, files) != large
+
+
+def test_noticed_and_unnoticed(copy, monkeypatch):
+    monkeypatch.setattr(run, "END_TO_END", ())
+    outcome = {(m.line(), m.changed()): run.judge(m, Everything(), copy) for m in found(copy) if m.start[0] in (13, 24)}
+    assert outcome["return 2 * count", "return 2 / count"] == "killed: test_module.py::test_double"
+    assert outcome["if value > best:", "if value < best:"] == "survived"
+    assert (copy / "module.py").read_text() == MODULE
+
+
+def test_outcomes_are_kept_until_the_module_changes(copy):
+    mutant = found(copy)[0]
+    run.Store(copy / "results.jsonl").put(mutant, "survived")
+    assert run.Store(copy / "results.jsonl").get(mutant) == "survived"
+    (copy / "module.py").write_text(MODULE + "\n")
+    assert run.Store(copy / "results.jsonl").get(mutant) is None
+
+
+def test_the_share_counts_what_is_not_equivalent(copy, capsys):
+    store, mutants = run.Store(copy / "results.jsonl"), found(copy)
+    noticed, unnoticed, same = mutants[0], mutants[1], mutants[2]
+    store.put(noticed, "killed: test_module.py::test_double")
+    store.put(unnoticed, "survived")
+    accepted = [{"file": same.path, "line": same.line(), "changed": same.changed(), "reason": "the same sum"}]
+    assert run.report([noticed, unnoticed, same], store, accepted) == 1
+    assert "50.0% of 2 changes fail a test; 1 more are equivalent" in capsys.readouterr().out
+    assert run.report([noticed, same], store, accepted) == 0
+
+
+def test_every_accepted_change_has_a_reason():
+    for entry in sites.equivalents():
+        assert entry.keys() == {"file", "line", "changed", "reason"}
+        assert entry["reason"].strip()
+
+
+def test_times_of_tests_by_name(tmp_path):
+    (tmp_path / "times.xml").write_text(
+        textwrap.dedent("""\
+        <testsuites><testsuite>
+        <testcase classname="tests.unit.test_x" name="test_a[1]" time="0.25"/>
+        </testsuite></testsuites>""")
+    )
+    assert read_seconds(tmp_path / "times.xml") == {"tests/unit/test_x.py::test_a[1]": 0.25}
