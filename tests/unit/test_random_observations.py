@@ -17,6 +17,7 @@ from samples import people
 
 from agglearn import tasks
 from agglearn.datasets import BagPopulation, BirdMigration, Population, RecordStore
+from agglearn.encoding import FrameEncoder
 from agglearn.observations import (
     Bags,
     ContingencyTables,
@@ -215,6 +216,18 @@ def test_all_kinds_of_a_seed_learn_from_and_are_tested_on_the_same_records(sourc
         assert sorted(map(tuple, bags.frame.astype(str).to_numpy())) == sorted(
             map(tuple, records.frame.astype(str).to_numpy())
         )
+
+
+def test_observations_of_a_split_that_are_encoded_alike_share_their_encoder(folders, monkeypatch):
+    fitted, fit = [], FrameEncoder.fit
+    monkeypatch.setattr(FrameEncoder, "fit", lambda *how, **more: fitted.append(how[1]) or fit(*how, **more))
+    classification._ENCODERS.clear()
+    for kind, params, seed in (
+        (ContingencyTables, {}, 0), (LabelSums, {"features": "quadratic"}, 0), (Records, {"binning": "width"}, 0),
+        (ContingencyTables, {"binning": "width"}, 0), (Records, {}, 1), (ContingencyTables, {"max_modalities": 2}, 1),
+    ):  # fmt: skip
+        C().observe(split_by_seed(folders), kind, params, seed)
+    assert fitted == ["deciles", "width", "deciles", "deciles"]
 
 
 @pytest.mark.parametrize("entry", [{"split": 0.3}, {"split": {"last": 0.25}}])

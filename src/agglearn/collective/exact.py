@@ -59,8 +59,9 @@ class Passing:
             _refuse(f"edge {c}", m, int(np.isfinite(self.model.log_tables[self.model.which[c]]).sum()), max_tables)
         for i, size in enumerate(self.model.sizes):
             _refuse(f"node {i}", m, int(size), max_tables)
+        self.log_factorials = gammaln(np.arange(m + 1) + 1)
         self.nodes = [compositions(m, int(s)) for s in self.model.sizes]
-        losses = _losses(problem)
+        losses, self.enumerated = _losses(problem), {}
         self.node_terms = [self._node_term(i, losses[0]) for i in range(self.model.n_nodes)]
         self.edges = {c: self._edge(c, losses[1]) for c in self.model.rooted.order[1:]}
         self._up()
@@ -68,22 +69,31 @@ class Passing:
     def _node_term(self, i: int, losses) -> np.ndarray:
         """log of (n_i!)^(ν−1) p(y_i | n_i) for every table of node i."""
         tables = self.nodes[i]
-        return (self.model.degrees[i] - 1) * gammaln(tables + 1).sum(axis=1) - losses(i, tables)
+        return (self.model.degrees[i] - 1) * self.log_factorials[tables].sum(axis=1) - losses(i, tables)
 
     def _edge(self, c: int, losses):
         """All edge tables with positive potential: (k, cells), their margins' places, log φ^n p(y | n) / n!."""
-        model, m = self.model, int(self.problem.M)
-        p = model.rooted.parent[c]
-        shape = int(model.sizes[p]), int(model.sizes[c])
+        model = self.model
+        shape = int(model.sizes[model.rooted.parent[c]]), int(model.sizes[c])
         log_phi = model.log_tables[model.which[c]][: shape[0], : shape[1]].reshape(-1)
         allowed = np.flatnonzero(np.isfinite(log_phi))
-        small = compositions(m, len(allowed))
-        value = small @ log_phi[allowed] - gammaln(small + 1).sum(axis=1)
-        tables = np.zeros((len(small), *shape), small.dtype)
-        tables.reshape(len(small), -1)[:, allowed] = small
-        value -= losses(c, tables)
-        rows, columns = _places(tables.sum(axis=2), self.nodes[p]), _places(tables.sum(axis=1), self.nodes[c])
-        return tables, rows, columns, value
+        small, tables, rows, columns, log_factorials = self._tables_of(shape, tuple(allowed))
+        value = small @ log_phi[allowed] - log_factorials
+        return tables, rows, columns, value - losses(c, tables)
+
+    def _tables_of(self, shape: tuple[int, int], allowed: tuple[int, ...]):
+        """All tables of a shape with individuals in `allowed` cells only: these cells, the tables, the places of their
+        margins, log n!. Most edges of a model share them."""
+        if (shape, allowed) not in self.enumerated:
+            small = compositions(int(self.problem.M), len(allowed))
+            tables = np.zeros((len(small), *shape), small.dtype)
+            tables.reshape(len(small), -1)[:, allowed] = small
+            rows, columns = (
+                _places(tables.sum(axis=2 - k), compositions(int(self.problem.M), shape[k])) for k in (0, 1)
+            )
+            found = small, tables, rows, columns, self.log_factorials[small].sum(axis=1)
+            self.enumerated[shape, allowed] = found
+        return self.enumerated[shape, allowed]
 
     def _up(self) -> None:
         model, order = self.model, self.model.rooted.order

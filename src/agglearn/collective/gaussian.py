@@ -14,7 +14,8 @@ from agglearn.collective.results import Inference, Recorder
 from agglearn.errors import DataError, NotAvailable
 from agglearn.settings import Count, Damping, NonNegative
 
-POINTS, WIDTH = 48, 8.0
+WIDTH = 8.0
+POINTS, WEIGHTS = np.polynomial.legendre.leggauss(48)
 
 
 def infer_gaussian(
@@ -115,7 +116,7 @@ class _Smoother:
             rest = np.eye(size) - gain @ cov
             vector, matrix = innovation + rest @ vector, gain + rest @ matrix @ rest.T
             means[t] = mean + cov @ vector
-            variances[t] = np.maximum(np.diag(cov) - np.einsum("ij,jk,ki->i", cov, matrix, cov, optimize=True), 0)
+            variances[t] = np.maximum(np.diag(cov) - ((cov @ matrix) * cov.T).sum(axis=1), 0)
         return means, variances
 
     def sites(self, mean, variance, site_mean, precision, damping):
@@ -156,13 +157,12 @@ def _tilted_moments(noise, y, mean, variance):
         low = np.maximum(low, 0.0)
         high = np.maximum(np.minimum(high, np.maximum(y / noise.rate, mean) + WIDTH * spread), low + 1e-3 * deviation)
         high = np.where(high <= low, low + deviation, high)
-    points, weights = np.polynomial.legendre.leggauss(POINTS)
-    n = low[:, None] + (high - low)[:, None] * (points + 1) / 2
+    n = low[:, None] + (high - low)[:, None] * (POINTS + 1) / 2
     with np.errstate(divide="ignore"):
         log_p = (
             -noise.loss(np.broadcast_to(y[:, None], n.shape), n) - 0.5 * (n - mean[:, None]) ** 2 / variance[:, None]
         )
-    p = np.exp(log_p - log_p.max(axis=1, keepdims=True)) * weights
+    p = np.exp(log_p - log_p.max(axis=1, keepdims=True)) * WEIGHTS
     p /= p.sum(axis=1, keepdims=True)
     first = (p * n).sum(axis=1)
     return first, (p * (n - first[:, None]) ** 2).sum(axis=1)

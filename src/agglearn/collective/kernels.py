@@ -60,10 +60,14 @@ def sweep(tables, which, order, parent, children, bounds, weights, outer, inner,
     outer : weight of a node times the messages of its children. inner : the same of the parent without this child,
     times its message from above. den_up : message up before scaling. den_down : message down before scaling.
     marginals : of nodes, rows add up to one.
+
+    Rows are copied in loops: an assignment of arrays takes numba three seconds to compile.
     """
     n, size = weights.shape
     up, down = np.ones((n, size)), np.ones((n, size))
-    outer[:] = weights
+    for c in range(n):
+        for i in range(size):
+            outer[c, i] = weights[c, i]
     log_z = 0.0
     for k in range(n - 1, -1, -1):
         c = order[k]
@@ -73,32 +77,40 @@ def sweep(tables, which, order, parent, children, bounds, weights, outer, inner,
         log_z += math.log(s)
         if k > 0:
             times(tables[which[c]], outer[c], den_up[c])
-            up[c] = den_up[c]
+            for i in range(size):
+                up[c, i] = den_up[c, i]
             s = rescale(up[c])
             if s == 0.0:
                 return math.nan
             log_z += math.log(s)
-            outer[parent[c]] *= up[c]
+            for i in range(size):
+                outer[parent[c], i] *= up[c, i]
     log_z += math.log(outer[order[0]].sum())
     for k in range(n):
         c = order[k]
         if k > 0:
             p = parent[c]
-            inner[c] = weights[p] * down[p]
+            for i in range(size):
+                inner[c, i] = weights[p, i] * down[p, i]
             for q in range(bounds[p], bounds[p + 1]):
                 if children[q] != c:
-                    inner[c] *= up[children[q]]
+                    for i in range(size):
+                        inner[c, i] *= up[children[q], i]
             if rescale(inner[c]) == 0.0:
                 return math.nan
             times_transposed(tables[which[c]], inner[c], den_down[c])
-            down[c] = den_down[c]
+            for i in range(size):
+                down[c, i] = den_down[c, i]
             if rescale(down[c]) == 0.0:
                 return math.nan
-        marginals[c] = outer[c] * down[c]
-        total = marginals[c].sum()
+        total = 0.0
+        for i in range(size):
+            marginals[c, i] = outer[c, i] * down[c, i]
+            total += marginals[c, i]
         if not total > 0.0:
             return math.nan
-        marginals[c] /= total
+        for i in range(size):
+            marginals[c, i] /= total
     return log_z
 
 

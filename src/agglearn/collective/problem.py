@@ -10,6 +10,7 @@ potentials θ − λ is feasible for every λ, and
 zero at the optimum: every method can say how far it is from it.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -93,6 +94,7 @@ class Problem:
         self.lower, self.upper = (np.concatenate([b[k] for b in bounds]) if bounds else np.zeros(0) for k in (0, 1))
         self.smooth = all(t.noise.smooth for t in self.terms if len(t.y))
         self.exact = np.repeat([isinstance(t.noise, Exact) for t in self.terms], [len(t.y) for t in self.terms])
+        self.has_exact = bool(self.exact.any())
         self._check_possible()
 
     def _settle(self, noise, cells, y, slope) -> None:
@@ -210,18 +212,21 @@ class Problem:
             divide="ignore", invalid="ignore", over="ignore"
         ):  # a method that diverges has an infinite gap
             gaps = self.loss(z) + conjugate - dual * z
-            # an exact count has no loss that could be compared: there the distance from it stands for the gap
-            away = np.abs(z - self.mean(dual))[self.exact]
-            gap = float(gaps[~self.exact].sum())
-            objective = gap + float((dual * (self.mean(dual) - z))[self.exact].sum()) - float(dual_value)
-        return Point(dual, beliefs, z, gap + float(away.sum()), float(away.sum()), objective, float(dual_value))
+            distance, moved, losses = 0.0, 0.0, gaps
+            if self.has_exact:  # no loss that could be compared: the distance from the count stands for the gap
+                off = (self.mean(dual) - z)[self.exact]
+                distance, moved = float(np.abs(off).sum()), float((dual[self.exact] * off).sum())
+                losses = gaps[~self.exact]
+            gap = float(losses.sum())
+        objective = gap + moved - float(dual_value)
+        return Point(dual, beliefs, z, gap + distance, distance, objective, float(dual_value))
 
     def reached(self, point: Point, tol: float) -> bool:
         """Whether a point is finite, its gap is at most tol · max(1, |F|), and its exact counts are met.
 
         Exact counts are met within tol · M, and never less closely than half a person.
         """
-        if not np.isfinite([point.objective, point.gap]).all():
+        if not (math.isfinite(point.objective) and math.isfinite(point.gap)):
             return False
         small = point.gap - point.distance <= tol * max(1.0, abs(point.objective))
         return bool(small and point.distance <= min(max(tol, ROUNDING) * self.M, HALF))

@@ -92,7 +92,7 @@ class FisherVectorEmbedding(Embedding):
         sums = means.reshape(len(means), len(self.weights_), -1)
         d, mean, sd = self.n_features_in_, (self.means_ - self.centre_), self.deviations_
         out = np.empty((len(means), len(self.weights_), 2 * d), np.float32)
-        root, first, second = np.sqrt(self.weights_)[:, None], 1 + np.arange(d), 1 + d + np.arange(d)
+        root, first, second = np.sqrt(self.weights_)[:, None], slice(1, 1 + d), slice(1 + d, 1 + 2 * d)
         for target, s in zip(out, sums, strict=True):
             s = s.astype(float)
             target[:, :d] = (s[:, first] - mean * s[:, :1]) / (sd * root)

@@ -8,6 +8,8 @@ from scipy.sparse import csr_matrix
 
 from agglearn.errors import DataError
 
+DENSE = 100_000  # integers between the least and the greatest category up to which a table has the place of each
+
 
 class DenseEncoder:
     """Vectors of records, as in Sun 2019, sections 3.5.1 and 3.5.2.1.
@@ -27,6 +29,7 @@ class DenseEncoder:
         self.categorical = [c for c in frame if c in set(categorical)]
         self.numeric = [c for c in frame if c not in set(categorical)]
         self.values = {c: np.sort(frame[c].unique()) for c in self.categorical}
+        self.places = {c: _places(values) for c, values in self.values.items()}
         numbers = frame[self.numeric].to_numpy(float)
         self.mean = np.nanmean(np.where(np.isnan(numbers).all(axis=0), 0, numbers), axis=0)
         spread = np.nanstd(np.where(np.isnan(numbers).all(axis=0), 0, numbers), axis=0)
@@ -44,22 +47,41 @@ class DenseEncoder:
     def sparse(self, frame: pd.DataFrame) -> csr_matrix:
         """(n, D) all columns, before anything is left out."""
         n, head = len(frame), len(self.numeric) + len(self.gaps)
+        width = head + len(self.categorical)
+        data, places = np.empty((n, width), np.float32), np.empty((n, width), np.int32)
+        data[:, :head] = self._numbers(frame)
+        places[:, :head] = np.arange(head)
+        at = head
+        for j, c in enumerate(self.categorical, head):
+            place, known = self._found(c, frame[c].to_numpy())
+            data[:, j], places[:, j] = known, at + place
+            at += len(self.values[c])
+        return csr_matrix((data.ravel(), places.ravel(), np.arange(0, n * width + 1, width)), shape=(n, at))
+
+    def sums(self, frame: pd.DataFrame, groups: np.ndarray, weights: np.ndarray, n_groups: int) -> np.ndarray:
+        """(n_groups, D) weighted sums of the rows of `sparse` over groups (n,), without these rows."""
+        blocks = [np.bincount(groups, weights * column, n_groups)[:, None] for column in self._numbers(frame).T]
+        for c in self.categorical:
+            place, known = self._found(c, frame[c].to_numpy())
+            k = len(self.values[c])
+            blocks.append(np.bincount(groups * k + place, weights * known, n_groups * k).reshape(n_groups, k))
+        return np.concatenate(blocks, axis=1)
+
+    def _numbers(self, frame: pd.DataFrame) -> np.ndarray:
+        """(n, ·) standardised numbers, then indicators of the missing ones."""
         raw = frame[self.numeric].to_numpy(float)
         missing = np.isnan(raw)
-        numbers = np.where(missing, 0, (raw - self.mean) / self.scale)
-        gaps = [missing[:, self.numeric.index(c)] for c in self.gaps]
-        data, columns = [*numbers.T, *gaps], [np.full(n, j) for j in range(head)]
-        at = head
-        for c in self.categorical:
-            found = np.searchsorted(self.values[c], frame[c].to_numpy())
-            found = np.minimum(found, len(self.values[c]) - 1)
-            data.append(self.values[c][found] == frame[c].to_numpy())
-            columns.append(at + found)
-            at += len(self.values[c])
-        width = len(columns)
-        stacked = np.column_stack(data).astype(np.float32).ravel()
-        places = np.column_stack(columns).astype(np.int32).ravel()
-        return csr_matrix((stacked, places, np.arange(0, n * width + 1, width)), shape=(n, at))
+        gaps = [self.numeric.index(c) for c in self.gaps]
+        return np.concatenate([np.where(missing, 0, (raw - self.mean) / self.scale), missing[:, gaps]], axis=1)
+
+    def _found(self, name: str, column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(n,) place of each value among the categories, and whether it is one of them."""
+        values, places = self.values[name], self.places[name]
+        if places is not None and column.dtype.kind in "iu":
+            place = places[np.clip(column, values[0], values[-1]) - values[0]]
+        else:
+            place = np.minimum(np.searchsorted(values, column), len(values) - 1)
+        return place, values[place] == column
 
     def drop_correlated(self, frame: pd.DataFrame, labels: np.ndarray, above: float = 0.7) -> list[str]:
         """Leave out every attribute one of whose columns has |Pearson r| > `above` with an indicator of a class.
@@ -104,3 +126,10 @@ class DenseEncoder:
             weights[self.kept] = self.components
             return np.asarray(x @ weights) - self.centre
         return np.asarray(x[:, self.kept].todense(), dtype=np.float32)
+
+
+def _places(values: np.ndarray) -> np.ndarray | None:
+    """Place among sorted values at which each integer from the least to the greatest belongs; None where they are too many."""
+    if values.dtype.kind not in "iu" or int(values[-1]) - int(values[0]) >= DENSE:
+        return None
+    return np.searchsorted(values, np.arange(values[0], values[-1] + 1))

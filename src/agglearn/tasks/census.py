@@ -195,14 +195,13 @@ def voters_study(folder: Path, columns: str, holdout: float, components: int, *s
 @functools.lru_cache(maxsize=1)
 def everyone(study: Study) -> np.ndarray:
     """(regions, d) weighted means over all persons that are not tested."""
-    total = np.zeros((len(study.persons.regions), study.encoder.components.shape[1]))
+    encoder, persons, n = study.encoder, study.persons, len(study.persons.regions)
+    total = np.zeros((n, len(encoder.names)))
     for first in range(0, len(study.weight), CHUNK):
         rows = np.arange(first, min(first + CHUNK, len(study.weight)))
-        x, region = study.vectors(rows) * study.weight[rows, None], study.persons.region[rows]
-        at = np.unique(region)
-        total[at] += np.add.reduceat(x, np.searchsorted(region, at), axis=0)
-    weights = np.bincount(study.persons.region, study.weight, len(total))
-    return total / weights[:, None]
+        total += encoder.sums(persons.take(rows), persons.region[rows], study.weight[rows], n)
+    means = total / np.bincount(persons.region, study.weight, n)[:, None]
+    return means[:, encoder.kept] @ encoder.components - encoder.centre  # a vector is linear in these columns
 
 
 def votes_per_region(persons: Persons, election: int) -> np.ndarray:

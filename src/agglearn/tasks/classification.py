@@ -26,7 +26,7 @@ from agglearn.tasks.keys import (
     TableHalvesKeys,
     TableKeys,
 )
-from agglearn.tasks.observing import MADE, Rows, fitted_encoder
+from agglearn.tasks.observing import ENCODING, MADE, Rows, fitted_encoder
 from agglearn.tasks.splitting import split_name, split_overlap, split_rows
 
 STAGED = {"curve", "nllh_best_on_test", "nllh_best_on_validation"}
@@ -116,7 +116,7 @@ class Classification(Task):
         if isinstance(source.data, RecordStore):
             check(RowKeys, source.params, source.name)
         (frame, y), test = split_records(source, seed)
-        encoder, kept = fitted_encoder(source, frame, y, params, seed)
+        encoder, kept = _encoder_of(source, frame, y, params, seed)
         frame, y = frame[kept].reset_index(drop=True), y[kept]
         label = source.entry.get("label", {}).get("column", "label")
         return MADE[kind](Rows(source, encoder, frame[encoder.names], y, label), params, seed), test
@@ -174,6 +174,21 @@ def split_records(source: Source, seed: int):
 
 _SPLITS: dict = {}  # of this process, which observes one data set
 KEPT_SPLITS = 5
+
+
+def _encoder_of(source: Source, frame: pd.DataFrame, y: np.ndarray, params: dict, seed: int):
+    """`fitted_encoder`, once for all observations of a split that are encoded alike."""
+    how = {k: params.get(k) for k in ENCODING}, {k: source.entry.get(k) for k in ("binning", "encoding", "features")}
+    key = id(frame), json.dumps(how, sort_keys=True)  # the frame is kept, so that no other one has its address
+    if key not in _ENCODERS:
+        if len(_ENCODERS) >= KEPT_ENCODERS:
+            _ENCODERS.clear()
+        _ENCODERS[key] = frame, fitted_encoder(source, frame, y, params, seed)
+    return _ENCODERS[key][1]
+
+
+_ENCODERS: dict = {}  # of the frames in `_SPLITS`
+KEPT_ENCODERS = 10
 
 
 def _predictions(frame: pd.DataFrame, p: np.ndarray) -> Iterator[Measurement]:

@@ -112,6 +112,14 @@ def _promise(params: dict, n: int) -> dict:
     return {"epsilon": params["epsilon"], "delta": delta, "mechanism": mechanism}
 
 
+ENCODING = (
+    "binning",
+    "hashed",
+    "max_modalities",
+    "buckets",
+)  # parameters of an observation that its encoder depends on
+
+
 def fitted_encoder(source: Source, frame: pd.DataFrame, y: np.ndarray, params: dict, seed: int):
     """The encoder of an observation, and which training rows are left to learn from (those not used for encoding)."""
     entry, kept = source.entry, np.ones(len(frame), dtype=bool)

@@ -105,6 +105,27 @@ def test_exact_map_and_mean_are_compared_with():
     assert measure(FlowReconstruction().fit(seen))["map_error"] > 0
 
 
+def test_exact_tables_are_those_of_each_truth():
+    """They are kept for the next method, which must not get those of another population."""
+    found = FlowReconstruction()
+    for seed, people, theta in (
+        (0, 3, (0.5, 1, 1, 1)),
+        (1, 3, (0.5, 1, 1, 1)),
+        (0, 4, (0.5, 1, 1, 1)),
+        (0, 3, (5, 10, 10, 10)),
+    ):
+        drawn = BirdMigration(2, 3, people, theta).draw(seed)
+        seen, truth = FlowInference().observe(Source("birds", {}, {}, drawn), FlowCounts, {}, seed)
+        errors = {
+            x.measure: x.value for x in FlowInference().measure(found.fit(seen), truth, ["map_error", "mean_error"])
+        }
+        for name, kind in (("map_error", "map"), ("mean_error", "marginals")):
+            exact = np.array(FlowReconstruction("exact", {"kind": kind}).fit(seen).edge_tables_)
+            assert errors[name] == pytest.approx(
+                np.abs(np.array(found.edge_tables_) - exact).sum() / exact.sum(), abs=1e-12
+            )
+
+
 def test_wrong_settings_are_named():
     with pytest.raises(ConfigError, match="takes no 'sigma'"):
         observed(sigma=3)

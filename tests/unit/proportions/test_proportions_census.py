@@ -298,6 +298,22 @@ def test_vectors_by_hand():
     assert unseen.tolist() == [[0, 0, 0, 0, 0]]
 
 
+def test_sums_are_those_of_the_columns():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {"age": rng.normal(size=300), "job": rng.integers(-5, 40, 300), "far": rng.integers(0, 3, 300)}
+    )
+    frame.loc[::7, "age"] = np.nan
+    frame["far"] = frame["far"] * 10**9
+    encoder = DenseEncoder(frame[:100], ["job", "far"])
+    groups, weights = np.sort(rng.integers(0, 5, 300)), rng.random(300)
+    dense = encoder.sparse(frame).toarray()
+    again = np.array([(weights * (groups == g)) @ dense for g in range(6)])
+    np.testing.assert_allclose(encoder.sums(frame, groups, weights, 6), again, atol=1e-5)
+    assert dense[:, encoder.names.index("job=-5")].tolist() == (frame["job"] == -5).tolist()
+    assert dense[:, encoder.names.index("far=2000000000")].tolist() == (frame["far"] == 2 * 10**9).tolist()
+
+
 def test_components_are_those_of_the_covariance():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"a": rng.normal(size=400), "b": rng.normal(size=400), "c": rng.integers(0, 3, 400)})

@@ -156,6 +156,15 @@ def test_ends_are_certain_and_labels_may_be_exchanged(n, seed):
     assert np.allclose(cardinality_posterior(p, z), 1 - cardinality_posterior(1 - p, n - z), atol=1e-11)
 
 
+def test_damped_steps_solve_their_system():
+    rng = np.random.default_rng(2)
+    for size in (1, 2, 5):
+        root = rng.normal(size=(size, size))
+        spread, gap, out, lower = root @ root.T, rng.normal(size=size), np.empty(size), np.empty((size, size))
+        multiclass.damped_step(spread, 0.1, gap, lower, out)
+        np.testing.assert_allclose(out, np.linalg.solve(spread + 0.1 * np.eye(size), gap), rtol=1e-10)
+
+
 def test_the_lattice_agrees_with_the_box():
     rng = np.random.default_rng(3)
     p = rng.dirichlet([1, 1, 2], 150)
