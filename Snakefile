@@ -6,7 +6,7 @@ from pathlib import Path
 BASE = Path(workflow.basedir)
 sys.path.insert(0, str(BASE / "src"))
 
-from agglearn import memory, nursery, products
+from agglearn import memory, nursery, products, source
 from agglearn.config import load, read_mapping, stacked, typed
 from agglearn.errors import ConfigError
 from agglearn.plan import Plan
@@ -66,6 +66,7 @@ onstart:
     if "fail" in (config["on_missing"], config["on_failure"]):
         workflow.scheduler.keepgoing = False
     if workflow.local_exec:
+        config["digests"] = source.share(plan.code())  # jobs then need not read the code again
         nursery.start()
     progress.begin(workflow.logger_manager.get_log_handlers(), plan, workflow.dag.needrun_jobs())
 

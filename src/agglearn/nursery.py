@@ -26,7 +26,9 @@ from pathlib import Path
 from agglearn import lifeline
 
 ADDRESS = "AGGLEARN_NURSERY"
-THREADS = 1  # of a job's libraries; set before they are imported, so jobs that may use more run by themselves
+THREADS = (
+    1  # of a job's libraries; set before they are imported, so jobs whose libraries may use more run by themselves
+)
 LONGEST = 80  # characters of the folder for temporary files: a socket's address has 107 at most
 LIBRARIES = (
     "jinja2", "matplotlib.backends.backend_svg", "matplotlib.figure", "numba", "pandas", "pyarrow.parquet",
@@ -38,6 +40,11 @@ FOR_TRACKING = (
 TRACKS, OTHER = b"t", b"."
 
 _started = []
+
+
+def library_threads(job) -> int:
+    """Threads of the numerical libraries in a job, which may have more of the machine for itself."""
+    return getattr(job.params, "library_threads", job.threads)
 
 
 def limited(threads: int) -> dict[str, str]:
@@ -68,7 +75,7 @@ def hand_over(job, **more) -> str | bool | None:
     What it returned (None or an error's line); False where no nursery takes this job.
     """
     python, _, address = os.environ.get(ADDRESS, "").rpartition(":")
-    if job.threads != THREADS or python != sys.executable:
+    if library_threads(job) != THREADS or python != sys.executable:
         return False
     with socket.socket(socket.AF_UNIX) as line, line.makefile("rwb") as stream:
         try:

@@ -140,6 +140,10 @@ class Plan:
         """Runs of an experiment, or of one of its batches."""
         return [r for r in self._runs[experiment] if batch is None or self.batch_of(r) == batch]
 
+    def code(self) -> set[tuple[str, ...]]:
+        """Dotted names of the classes that compute runs, as each run has them together."""
+        return {tuple(r.code) for runs in self._runs.values() for r in runs}
+
     def batch_of(self, run: Run) -> str:
         params = json.loads(run.params)
         shared = self.experiments[run.experiment]["batch_by"]

@@ -5,9 +5,12 @@ docstrings and layout are no part of a digest. The versions of the packages that
 """
 
 import ast
+import contextlib
 import functools
 import hashlib
+import os
 import sys
+from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
 
@@ -16,6 +19,8 @@ DISTRIBUTIONS = {"sklearn": "scikit-learn", "yaml": "pyyaml"}  # of packages tha
 PARTNERS = {"jax": "jaxlib", "numba": "llvmlite", "cvxpy": "clarabel"}  # packages that do another one's work
 OPTIONAL = {"pyspark"}  # its numbers are those of one machine, so its installation must make nothing anew
 _CACHED: list = []  # functions whose results hold for these roots
+_READ: dict[str, tuple[int, int]] = {}  # path of every file that was read → its state then
+_ADOPTED: dict[tuple[str, ...], tuple[str, dict[str, str]]] = {}  # names → digest and versions, from `share`
 
 
 def cached(function):
@@ -48,9 +53,17 @@ def _file(module: str) -> Path | None:
     return None
 
 
+def _state(path) -> tuple[int, int]:
+    """Time and size of a file, which an edit changes."""
+    stat = os.stat(path)
+    return stat.st_mtime_ns, stat.st_size
+
+
 @cached
 def _tree(module: str) -> ast.Module:
-    tree = ast.parse(_file(module).read_text())
+    path = _file(module)
+    _READ[str(path)] = _state(path)
+    tree = ast.parse(path.read_text())
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         first = body[0] if isinstance(body, list) and body else None
@@ -124,6 +137,8 @@ def modules_behind(dotted: str) -> tuple[str, ...]:
 @cached
 def code_digest(*dotted: str) -> str:
     """12 hex digits over the code behind these names and the versions of the packages that it imports."""
+    if dotted in _ADOPTED:
+        return _ADOPTED[dotted][0]
     modules = sorted({m for d in dotted for m in modules_behind(d)})
     text = "".join(m + _dump(m) for m in modules) + str(versions(*dotted))
     return hashlib.sha256(text.encode()).hexdigest()[:12]
@@ -132,11 +147,26 @@ def code_digest(*dotted: str) -> str:
 @cached
 def versions(*dotted: str) -> dict[str, str]:
     """Distribution → version of every installed package that the code behind these names imports."""
+    if dotted in _ADOPTED:
+        return _ADOPTED[dotted][1]
     imported = {base for d in dotted for m in modules_behind(d) for base, _, _ in _all_imports(m) if not _file(base)}
     names = {name.partition(".")[0] for name in (*imported, *dotted)} - sys.stdlib_module_names - OPTIONAL
     names |= {PARTNERS[n] for n in names & set(PARTNERS)}
     found = {n: _version(n) for n in names if not _file(n)}
     return {DISTRIBUTIONS.get(n, n): found[n] for n in sorted(found) if found[n]}
+
+
+def share(groups: Iterable[tuple[str, ...]]) -> dict:
+    """Digest and versions of groups of names, for `adopt` in other processes, with the files that they were read from."""
+    return {"known": {names: (code_digest(*names), versions(*names)) for names in groups}, "read": dict(_READ)}
+
+
+def adopt(shared: dict) -> None:
+    """Take digests and versions from `share` of another process, unless a file that it has read is another one today."""
+    _ADOPTED.clear()
+    with contextlib.suppress(OSError):
+        if all(_state(path) == state for path, state in shared["read"].items()):
+            _ADOPTED.update(shared["known"])
 
 
 @cached

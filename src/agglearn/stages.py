@@ -21,6 +21,8 @@ def run(job, root: Path) -> str | None:
     code = [root / folder for folder in job.config["code"]]
     for folder in code:
         source.add_root(folder)
+    if "digests" in job.config:
+        source.adopt(job.config["digests"])
     kernel_cache.choose(kernel_cache.workflow_base(job.config), code)
     terminal, start = sys.stderr, time.perf_counter()
     with open(job.log[0], "w") as log:
@@ -65,6 +67,11 @@ def _failing(job, terminal: TextIO) -> dict:
     }
 
 
+def _plan(job) -> Plan:
+    """The plan of the job's experiment alone: the runs of all others are not expanded."""
+    return Plan(job.config | {"run": [job.wildcards.experiment]})
+
+
 def fetch(job, terminal=sys.stderr) -> None:
     """Files of one data set: found, downloaded, checked."""
     from agglearn.datasets.fetching import fetch
@@ -103,7 +110,7 @@ def prepare(job, terminal=sys.stderr) -> None:
 def observe(job, terminal=sys.stderr) -> None:
     """Observations and truths of one data set for one experiment, a folder per slot; their manifest once more apart."""
     w = job.wildcards
-    plan, entry = Plan(job.config), job.config["datasets"][w.dataset]
+    plan, entry = _plan(job), job.config["datasets"][w.dataset]
     experiment = plan.experiments[w.experiment]
 
     def build(out: Path) -> dict:
@@ -145,7 +152,7 @@ def fit(job, terminal=sys.stderr) -> None:
 
     from agglearn.running import fit_batch
 
-    plan, w = Plan(job.config), job.wildcards
+    plan, w = _plan(job), job.wildcards
     experiment = plan.experiments[w.experiment]
     fit_batch(
         plan.runs(w.experiment, w.batch),
@@ -153,7 +160,11 @@ def fit(job, terminal=sys.stderr) -> None:
         job.config["results"],
         job.output[0],
         experiment["time_limit"],
-        {k: v for k, v in job.config.items() if k not in ("experiments", "datasets", "claims", "scale_folder")}
+        {
+            k: v
+            for k, v in job.config.items()
+            if k not in ("experiments", "datasets", "claims", "scale_folder", "digests")
+        }
         | {"experiment": experiment},
         forcing.marked_at(job.config["results"], w.experiment, w.batch),
     )
@@ -174,14 +185,14 @@ def render(job, terminal=sys.stderr) -> None:
     folder = job.config["scale_folder"]
     if folder == job.config["results"]:
         record_scale(folder, job.config["scale"])
-    render(Plan(job.config), job.wildcards.experiment, job.input, folder)
+    render(_plan(job), job.wildcards.experiment, job.input, folder)
 
 
 def track(job, terminal=sys.stderr) -> None:
     """Runs of one experiment, sent to MLflow."""
     from agglearn.tracking.push import track
 
-    plan, name = Plan(job.config), job.wildcards.experiment
+    plan, name = _plan(job), job.wildcards.experiment
     track(
         job.config["tracking"]["uri"],
         name,

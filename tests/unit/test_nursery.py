@@ -86,11 +86,11 @@ def prepare(tmp_path, address, monkeypatch):
     (tmp_path / "source/files.json").write_text("{}")
     (tmp_path / "source/manifest.json").write_text('{"status": "ok", "content": {}}')
 
-    def job(how, threads=1):
+    def job(how, threads=1, **params):
         entry = {"class": "parsing.Parser", "how": how}
         return SimpleNamespace(
             rule="prepare", threads=threads, log=["log"], input=["source"], output=["records"],
-            wildcards=Wildcards(fromdict={"dataset": "small"}), params=SimpleNamespace(recipe=""),
+            wildcards=Wildcards(fromdict={"dataset": "small"}), params=SimpleNamespace(recipe="", **params),
             config={"code": [], "cache": "cache", "on_missing": "report", "on_failure": "fail", "datasets": {"small": entry}},
         )  # fmt: skip
 
@@ -127,6 +127,11 @@ def test_a_job_is_done_by_another_process(prepare):
     assert Path("records/kernels").read_text() == f"{Path.cwd()}/cache/numba/{kernel_cache.today()}"
 
 
+def test_a_job_with_the_machine_for_itself_and_libraries_of_one_thread_is_taken(prepare):
+    assert nursery.hand_over(prepare("work", threads=2, library_threads=1), root=Path.cwd()) is None
+    assert int(Path("records/pid").read_text()) != os.getpid()
+
+
 def test_an_error_comes_back_as_its_line(prepare):
     assert (
         nursery.hand_over(prepare("refuse"), root=Path.cwd()) == "agglearn: error: small: line 3: no number (log: log)"
@@ -141,6 +146,7 @@ def test_a_death_comes_back_as_a_line(prepare):
 
 def test_what_the_nursery_cannot_do_is_left(prepare, monkeypatch):
     assert nursery.hand_over(prepare("work", threads=2), root=Path.cwd()) is False
+    assert nursery.hand_over(prepare("work", library_threads=2), root=Path.cwd()) is False
     for elsewhere in ("/other/python:/tmp/socket", f"{sys.executable}:{Path.cwd()}/socket"):
         monkeypatch.setenv(nursery.ADDRESS, elsewhere)
         assert nursery.hand_over(prepare("work"), root=Path.cwd()) is False

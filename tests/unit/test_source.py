@@ -183,3 +183,41 @@ def test_versions_behind_our_own_methods():
     assert {"jax", "jaxlib", "numpy", "optax", "pandas", "scikit-learn"} <= set(network)
     assert not {"agglearn", "snakemake", "mlflow", "matplotlib"} & set(network)
     assert {"clarabel", "casadi"} <= set(source.versions("agglearn.collective.FlowReconstruction"))
+
+
+# -- what another process has computed ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def shared(package):
+    """What a process shares on the package's model; this process has forgotten it."""
+    names = (f"{package.name}.Model",)
+    shared = source.share([names])
+    package.forget()
+    yield shared
+    source._ADOPTED.clear()
+
+
+def test_shared_digests_and_versions_need_no_reading(package, shared, monkeypatch):
+    name = f"{package.name}.Model"
+    expected = source.code_digest(name), source.versions(name)
+    assert "numpy" in expected[1]
+    package.forget()
+    monkeypatch.setattr(source, "_tree", None)
+    source.adopt(shared)
+    assert (source.code_digest(name), source.versions(name)) == expected
+
+
+@pytest.mark.parametrize("edit", ["change", "delete"])
+def test_shared_digests_do_not_outlive_an_edit(package, shared, edit):
+    name = f"{package.name}.Model"
+    before = source.code_digest(name)
+    package.forget()
+    source.adopt(shared)
+    if edit == "change":
+        package.write("far", "def far(x):\n    return x + 2\n")
+    else:
+        package.write("helpers", "def near(x):\n    return x\n")
+        (package.folder / "far.py").unlink()
+    source.adopt(shared)
+    assert source.code_digest(name) != before

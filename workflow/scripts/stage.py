@@ -13,7 +13,7 @@ def main(job) -> str | None:
     from agglearn import lifeline, nursery
 
     lifeline.follow()
-    os.environ |= nursery.limited(getattr(job.params, "library_threads", job.threads))
+    os.environ |= nursery.limited(nursery.library_threads(job))
     line = nursery.hand_over(job, root=root)
     if line is False:
         from agglearn import stages
