@@ -23,7 +23,6 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -48,7 +47,7 @@ COLUMNS = [
     "tested",  # digest of the tested units
     "overlap",  # of the seeds' splits, see `agglearn.tasks.Task.overlap`
 ]
-TYPES = {"value": float, "step": float, "overlap": float, "seed": "int64"}
+NUMBERS = ("value", "step", "overlap")
 
 
 def fit_batch(
@@ -183,8 +182,7 @@ def _record(run: Run, compute: Callable, prints: dict, homes: dict, recipes: dic
     with products.atomic_dir(homes[run]) as work:
         status, reason, trace, rows = compute(work)
         identity = {"run": run.key, **{f: getattr(run, f) for f in IDENTITY}, "status": status, "reason": reason}
-        frame = pd.DataFrame([{**identity, **r} for r in rows or [{}]], columns=COLUMNS).astype(TYPES)
-        pq.write_table(pa.Table.from_pandas(frame, schema=SCHEMA, preserve_index=False), work / "measurements.parquet")
+        pq.write_table(_table([{**identity, **r} for r in rows or [{}]]), work / "measurements.parquet")
         if trace:
             (work / "traceback.txt").write_text(trace)
         products.write_json(
@@ -203,7 +201,14 @@ def _record(run: Run, compute: Callable, prints: dict, homes: dict, recipes: dic
         )
 
 
-SCHEMA = pa.schema([(c, pa.int64() if c == "seed" else pa.float64() if c in TYPES else pa.string()) for c in COLUMNS])
+SCHEMA = pa.schema([(c, pa.int64() if c == "seed" else pa.float64() if c in NUMBERS else pa.string()) for c in COLUMNS])
+
+
+def _table(rows: list[dict]) -> pa.Table:
+    """Rows in the columns of `SCHEMA`, where what is missing or NaN is null."""
+    columns = {c: [row.get(c) for row in rows] for c in COLUMNS}
+    columns |= {c: [None if v is None else float(v) for v in columns[c]] for c in NUMBERS}
+    return pa.table([pa.array(v, SCHEMA.field(c).type, from_pandas=True) for c, v in columns.items()], schema=SCHEMA)
 
 
 @functools.cache

@@ -5,6 +5,7 @@ from typing import Literal
 import numpy as np
 
 from agglearn.observations import Bags
+from agglearn.proportions import kernels
 from agglearn.proportions.base import BagClassifier, Penalty, choose_l2, counts_likelihood, positives, probabilities
 from agglearn.proportions.logistic import Logistic, scores, single
 from agglearn.proportions.means import mean_embedding, mean_map
@@ -49,6 +50,10 @@ class AlternatingMeanMapClassifier(BagClassifier):
         self.tol = tol
         self.n_bags = n_bags
         self.random_state = random_state
+
+    def warm_up(self):
+        super().warm_up()
+        top(np.zeros(2), np.array([0, 2]), np.array([1]))
 
     def _learn(self, bags):
         bags = bags.persons()
@@ -95,14 +100,8 @@ class AlternatingMeanMapClassifier(BagClassifier):
 
 def top(score: np.ndarray, offsets: np.ndarray, totals: np.ndarray) -> np.ndarray:
     """(n,) 1.0 for the z highest scores of every bag; ties go to the earlier instance."""
-    sizes = np.diff(offsets)
-    bag = np.repeat(np.arange(len(totals)), sizes)
-    first = np.argsort(-score, kind="stable")
-    within = bag[first].astype(np.uint16 if len(totals) < 2**16 else np.int64)  # short integers are sorted faster
-    order = first[np.argsort(within, kind="stable")]
-    rank = np.arange(len(score)) - np.repeat(offsets[:-1], sizes)
     y = np.empty(len(score))
-    y[order] = rank < np.repeat(totals, sizes)
+    kernels.highest(score, offsets, np.asarray(totals, np.int64), y)
     return y
 
 

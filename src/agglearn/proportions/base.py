@@ -11,7 +11,7 @@ from agglearn.errors import ConfigError, DataError
 from agglearn.estimator import Estimator, best_of, known_labels
 from agglearn.observations import Bags
 from agglearn.observations.bags import ordered
-from agglearn.proportions.logistic import bag_sums, scores, single, softmax
+from agglearn.proportions.logistic import Logistic, bag_sums, scores, single, softmax
 from agglearn.proportions.posterior import binary_posteriors
 from agglearn.seeds import draw_seed
 from agglearn.settings import Positive
@@ -66,6 +66,7 @@ class BagClassifier(ClassifierMixin, Estimator):
         x = np.linspace(-1, 1, 8).reshape(8, 1).astype(np.float32)
         scores(x, np.ones((1, 2)))
         bag_sums(x, np.ones((8, 1)), np.array([0, 4, 8]))
+        Logistic(x, np.array([0, 4, 8])).loss(np.ones((1, 2)), np.zeros((1, 2)))
         binary_posteriors(x[:, 0], [0, 4, 8], [1, 2])
 
     def predict_proba(self, X) -> np.ndarray:

@@ -282,3 +282,50 @@ def bag_sums(x, weights, offsets):
                     out[b, k, j] += w * x[i, j]
                 out[b, k, d] += w
     return out
+
+
+@njit(cache=True, parallel=True, error_model="numpy", fastmath=FAST)
+def softmax_sums(x, coef, intercept, weights, offsets):
+    """(B,) sums Σ_i w_i log Σ_c exp(s_ic) and (B, K, d + 1) sums Σ_i w_i P(y_i = k) (x_i, 1) over every bag, in one pass.
+
+    s : scores of K classes, as of `scores`, and 0 of the first class. weights : (n,), or empty where all are 1.
+    """
+    bags, d, classes = len(offsets) - 1, x.shape[1], len(coef)
+    values, out = np.zeros(bags), np.zeros((bags, classes, d + 1))
+    for b in prange(bags):
+        s = np.empty(classes)
+        for i in range(offsets[b], offsets[b + 1]):
+            top = 0.0
+            for k in range(classes):
+                total = 0.0
+                for j in range(d):
+                    total += x[i, j] * coef[k, j]
+                s[k] = total + intercept[k]
+                top = max(top, s[k])
+            total = np.exp(-top)
+            for k in range(classes):
+                s[k] = np.exp(s[k] - top)
+                total += s[k]
+            weight = weights[i] if len(weights) else 1.0
+            values[b] += weight * (top + np.log(total))
+            for k in range(classes):
+                w = weight * s[k] / total
+                for j in range(d):
+                    out[b, k, j] += w * x[i, j]
+                out[b, k, d] += w
+    return values, out
+
+
+@njit(cache=True, error_model="numpy")
+def highest(score, offsets, totals, out):
+    """1.0 into `out` (n,) for the z highest scores of every bag, 0.0 for the others; ties go to the earlier instance."""
+    for b in range(len(totals)):
+        low, high, left = offsets[b], offsets[b + 1], totals[b]
+        part = score[low:high]
+        least = np.inf if left <= 0 else -np.inf if left >= high - low else np.partition(part, high - low - left)[-left]
+        for i in range(low, high):
+            left -= score[i] > least
+        for i in range(low, high):
+            tie = score[i] == least and left > 0
+            left -= tie
+            out[i] = 1.0 if tie or score[i] > least else 0.0

@@ -87,12 +87,12 @@ class Logistic:
 
     def loss(self, theta: np.ndarray, moments: np.ndarray) -> tuple[float, np.ndarray]:
         """Penalised negative log-likelihood, and its gradient."""
-        p, normaliser = softmax(scores(self.x, theta))
-        if self.weights is not None:
-            normaliser = normaliser * self.weights
+        weights = np.zeros(0) if self.weights is None else np.asarray(self.weights, float)
+        with kernels.threads_for(self.x.size):
+            normalisers, expected = kernels.softmax_sums(self.x, *_split(theta), weights, self.offsets)
         penalty = self.penalty() * theta
-        value = normaliser.sum() - (theta * moments).sum() + 0.5 * (penalty * theta).sum()
-        return value, self.moments(p) - moments + penalty
+        value = normalisers.sum() - (theta * moments).sum() + 0.5 * (penalty * theta).sum()
+        return value, expected.sum(axis=0) - moments + penalty
 
     def bound(self, scores: int) -> np.ndarray:
         """(d + 1, d + 1) of which the Hessian's diagonal blocks are no larger (Böhning 1992)."""
@@ -110,7 +110,12 @@ def single(x) -> np.ndarray:
 def scores(x: np.ndarray, theta: np.ndarray) -> np.ndarray:
     """(n, K) scores θ_k·(x_i, 1) for θ (K, d + 1)."""
     with kernels.threads_for(x.size):
-        return kernels.scores(x, np.ascontiguousarray(theta[:, :-1]), np.ascontiguousarray(theta[:, -1]))
+        return kernels.scores(x, *_split(theta))
+
+
+def _split(theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Coefficients (K, d) and intercepts (K,) as the kernels take them."""
+    return np.ascontiguousarray(theta[:, :-1]), np.ascontiguousarray(theta[:, -1])
 
 
 def bag_sums(x: np.ndarray, weights: np.ndarray, offsets: np.ndarray) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.special import logsumexp
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
@@ -192,6 +193,34 @@ def test_alternating_labels():
     score = np.array([3.0, 1.0, 2.0, 0.0, 0.0, 5.0])
     assert top(score, np.array([0, 3, 6]), np.array([2, 1])).tolist() == [1, 0, 1, 0, 0, 1]
     assert top(score, np.array([0, 3, 6]), np.array([0, 3])).tolist() == [0, 0, 0, 1, 1, 1]
+
+
+def test_the_highest_of_many_bags():
+    rng = np.random.default_rng(0)
+    offsets = np.append(0, np.cumsum(rng.integers(1, 30, 50)))
+    score = np.round(rng.normal(size=offsets[-1]), 1)  # with ties
+    totals = rng.integers(0, np.diff(offsets) + 1)
+    found = top(score, offsets, totals)
+    for low, high, z in zip(offsets[:-1], offsets[1:], totals, strict=True):
+        first = np.argsort(-score[low:high], kind="stable")[:z]
+        assert np.flatnonzero(found[low:high]).tolist() == sorted(first)
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_loss_in_one_pass_is_that_of_its_parts(classes, weighted):
+    rng = np.random.default_rng(1)
+    x, offsets = rng.normal(size=(40, 3)).astype(np.float32), np.array([0, 7, 8, 40])
+    weights = rng.random(40) if weighted else None
+    problem = Logistic(x, offsets, weights, l2=0.7)
+    theta, moments = rng.normal(size=(2, classes - 1, 4)) * [[[30.0]], [[1.0]]]  # some scores are far apart
+    scores = np.column_stack([np.zeros(40), x @ theta[:, :-1].T + theta[:, -1]])
+    each = logsumexp(scores, axis=1) * (1 if weights is None else weights)
+    value, gradient = problem.loss(theta, moments)
+    penalty = problem.penalty() * theta
+    assert value == pytest.approx(each.sum() - (theta * moments).sum() + 0.5 * (penalty * theta).sum(), rel=1e-10)
+    expected = problem.moments(np.exp(scores - logsumexp(scores, axis=1, keepdims=True)))
+    np.testing.assert_allclose(gradient, expected - moments + penalty, rtol=1e-6, atol=1e-8)
     seen, _ = persons()
     losses = AlternatingMeanMapClassifier(l2=1.0).fit(seen.bags).losses_[0]
     assert (np.diff(losses) < 1e-2).all()
