@@ -1,5 +1,6 @@
 """Jobs forked from the nursery: their answers, and that nobody outlives whom it works for."""
 
+import importlib.util
 import os
 import pickle
 import signal
@@ -11,6 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from samples import ROOT
 from snakemake.iocontainers import Wildcards
 
 from agglearn import kernel_cache, nursery
@@ -198,3 +200,26 @@ def test_an_interrupt_reaches_the_job_but_not_the_nursery(prepare):
         os.kill(worker(), signal.SIGINT)
         assert b"KeyboardInterrupt" in waiting.stderr.read()
     assert nursery.hand_over(prepare("work"), root=Path.cwd()) is None
+
+
+@pytest.mark.parametrize(
+    ("params", "expected"), [({"library_threads": 1}, "1"), ({"library_threads": 4}, "4"), ({}, "4")], ids=str
+)
+def test_a_job_gives_the_numerical_libraries_the_threads_that_its_experiment_states(monkeypatch, params, expected):
+    """A timed job may have all cores, so that nothing runs beside it, and libraries of one thread."""
+    spec = importlib.util.spec_from_file_location("stage", ROOT / "workflow/scripts/stage.py")
+    stage = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(stage)
+    for name in nursery.limited(1):
+        monkeypatch.setenv(name, "7")
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr("agglearn.lifeline.follow", lambda: None)
+    given = []
+    monkeypatch.setattr(
+        nursery, "hand_over", lambda job, root: given.append({n: os.environ[n] for n in nursery.limited(1)})
+    )
+    job = SimpleNamespace(
+        scriptdir=ROOT / "workflow/scripts", config={"code": []}, threads=4, params=SimpleNamespace(**params)
+    )
+    stage.main(job)
+    assert given == [dict.fromkeys(nursery.limited(1), expected)]
