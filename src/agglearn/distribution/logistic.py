@@ -17,7 +17,8 @@ HELD_OUT = 0.2
 class MultinomialLogistic(ClassifierMixin, Estimator):
     """Minimises cross-entropy + ½λ‖θ‖²/n on centred vectors, scaled by one number to a mean variance of 1.
 
-    λ goes from strong to weak, each solution started from the last. Takes vectors, not bags.
+    λ goes from strong to weak, each solution started from the last, until the held-out vectors get worse. Takes vectors, not
+    bags.
 
     Parameters
     ----------
@@ -48,21 +49,23 @@ class MultinomialLogistic(ClassifierMixin, Estimator):
             held, rest = (z[order[:n]], y[order[:n]]), order[n:]
         else:
             held, rest = (self._scaled(held[0]), np.searchsorted(self.classes_, held[1])), slice(None)
-        path = list(self._path(z[rest], known[rest]))
-        losses = [_loss(theta, *held) for _, theta in path]
-        best = best_of(-np.array(losses))
-        self.strength_, self.score_ = path[best][0], losses[best]
-        self.edges_ = at_edge({"strength": (self.strength_, [strength for strength, _ in path])})
+        strengths = STRENGTHS if self.strengths is None else self.strengths
+        self.score_, self.strength_, start = self._chosen(strengths, z[rest], known[rest], held)
+        self.edges_ = at_edge({"strength": (self.strength_, strengths)})
         problem = _problem(z, self.strength_)
-        self.coef_ = problem.fit(problem.moments(np.eye(len(self.classes_))[known]), path[best][1])
+        self.coef_ = problem.fit(problem.moments(np.eye(len(self.classes_))[known]), start)
         return self
 
-    def _path(self, z, y):
-        problem, theta = _problem(z), None
+    def _chosen(self, strengths, z, y, held) -> tuple[float, float, np.ndarray]:
+        """Held-out loss of the strength chosen, the strength, and the solution there."""
+        problem, theta, tried = _problem(z), None, []
         moments = problem.moments(np.eye(len(self.classes_))[y])
-        for strength in STRENGTHS if self.strengths is None else self.strengths:
+        for strength in strengths:
             theta = problem.at(strength).fit(moments, theta)
-            yield strength, theta
+            tried.append((_loss(theta, *held), strength, theta))
+            if len(tried) > 1 and tried[-1][0] > tried[-2][0]:
+                break
+        return tried[best_of([-loss for loss, *_ in tried])]
 
     def _scaled(self, z) -> np.ndarray:
         return single((np.asarray(z, float) - self.centre_) / self.scale_)

@@ -16,6 +16,7 @@ from agglearn.distribution import (
     MultinomialLogistic,
     OrthogonalRandomEmbedding,
     RandomFourierEmbedding,
+    logistic,
 )
 from agglearn.errors import ConfigError, DataError
 from agglearn.estimator import Estimator
@@ -104,6 +105,17 @@ def test_logistic_is_that_of_scikit_learn():
     wanted = LogisticRegression(C=1e6, max_iter=2000, tol=1e-10).fit(z, y)
     np.testing.assert_allclose(free.predict_proba(z), wanted.predict_proba(z), atol=2e-3)
     assert abs(found.coef_[:, :-1]).sum() < abs(free.coef_[:, :-1]).sum()
+
+
+def test_no_weaker_penalty_is_tried_once_held_out_vectors_get_worse(monkeypatch):
+    z, y = np.random.default_rng(0).normal(size=(40, 2)), np.arange(40) % 2
+    losses = iter([3.0, 2.0, 2.5, 1.0])
+    monkeypatch.setattr(logistic, "_loss", lambda *_: next(losses))
+    found = MultinomialLogistic([10.0, 1.0, 0.1, 0.01], random_state=0).fit(z, y)
+    assert (found.strength_, found.score_, found.edges_) == (1.0, 2.0, [])
+    assert list(losses) == [1.0]
+    losses = iter([1.0, 2.0])
+    assert MultinomialLogistic([10.0, 1.0, 0.1], random_state=0).fit(z, y).edges_ == ["strength"]
 
 
 def test_nearly_collinear_vectors_need_no_care():
