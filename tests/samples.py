@@ -62,7 +62,7 @@ class Project:
 
     def edit(self, name: str, change) -> None:
         """Apply `change` to the content of config/<name>.yaml."""
-        content = yaml.safe_load(self.path(name).read_text()) or {}
+        content = yaml.load(self.path(name).read_text(), yaml.CSafeLoader) or {}
         change(content)
         self.path(name).write_text(yaml.safe_dump(content, sort_keys=False))
 

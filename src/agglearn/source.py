@@ -60,16 +60,27 @@ def _state(path) -> tuple[int, int]:
 
 
 @cached
-def _tree(module: str) -> ast.Module:
+def _nodes(module: str) -> list[ast.AST]:
+    """The tree of a module without docstrings, and all nodes in it, the outer ones first.
+
+    Expressions are among them only where the module calls a `require`: no other is looked for, and they are most of a tree.
+    """
     path = _file(module)
     _READ[str(path)] = _state(path)
-    tree = ast.parse(path.read_text())
-    for node in ast.walk(tree):
+    text = path.read_text()
+    passed = () if "require(" in text else (ast.expr, ast.arguments)
+    nodes = [ast.parse(text)]
+    for node in nodes:  # which grows
         body = getattr(node, "body", None)
         first = body[0] if isinstance(body, list) and body else None
         if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):  # a docstring
             del body[0]
-    return tree
+        nodes += [child for child in ast.iter_child_nodes(node) if not isinstance(child, passed)]
+    return nodes
+
+
+def _tree(module: str) -> ast.Module:
+    return _nodes(module)[0]
 
 
 @cached
@@ -82,7 +93,7 @@ def _all_imports(module: str) -> list[tuple[str, str | None, str]]:
     """(module, name or None, local name) of every import and every `optional.require`, at any depth of the file."""
     is_package = _file(module).name == "__init__.py"
     found = []
-    for node in ast.walk(_tree(module)):
+    for node in _nodes(module):
         if isinstance(node, ast.Import):
             found += [(a.name, None, a.asname or a.name) for a in node.names]
         elif isinstance(node, ast.ImportFrom):

@@ -180,6 +180,7 @@ def digest_of(process: subprocess.Popen) -> str:
     return out.strip()
 
 
+@pytest.mark.slow
 def test_same_with_one_two_and_four_threads_and_from_two_processes_on_a_cold_cache(tmp_path):
     at_once = [start_script(threads, tmp_path) for threads in (1, 2)]
     digests = {digest_of(process) for process in at_once}

@@ -75,10 +75,18 @@ def wheel(folder: Path, name: str = "tiny-example") -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory) -> Path:
+    """An environment with nothing but pip, to be copied."""
+    folder = tmp_path_factory.mktemp("empty") / "venv"
+    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+    return folder
+
+
 @pytest.fixture
-def place(tmp_path):
+def place(empty, tmp_path):
     """An empty environment, and pip configured to find one package in a folder and no other."""
-    subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
+    shutil.copytree(empty, tmp_path / "venv", symlinks=True)
     (tmp_path / "wheels").mkdir()
     (tmp_path / "pip.conf").write_text(f"[install]\nno-index = true\nfind-links = {tmp_path}/wheels\n")
     digest = wheel(tmp_path / "wheels")
@@ -103,12 +111,14 @@ def installer(python) -> str:
     return subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
 
 
+@pytest.mark.slow
 def test_uv_installs_from_the_place_that_pip_knows(place):
     status, errors = place(uv=str(Path(sys.executable).parent))
     assert status == 0, errors
     assert installer(place.python) == "uv"
 
 
+@pytest.mark.slow
 def test_pip_takes_over_where_uv_fails(place, tmp_path):
     (tmp_path / "uv").write_text("#!/bin/sh\nexit 3\n")
     (tmp_path / "uv").chmod(0o755)
@@ -118,18 +128,21 @@ def test_pip_takes_over_where_uv_fails(place, tmp_path):
     assert installer(place.python) == "pip"
 
 
+@pytest.mark.slow
 def test_pip_installs_where_there_is_no_uv(place):
     status, errors = place()
     assert status == 0, errors
     assert installer(place.python) == "pip"
 
 
+@pytest.mark.slow
 def test_a_wrong_hash_installs_nothing(place):
     status, errors = place(digest="0" * 64, uv=str(Path(sys.executable).parent))
     assert status != 0
     assert "hash" in errors.lower()
 
 
+@pytest.mark.slow
 def test_pip_takes_the_lock_as_constraints_of_packages_without_hashes(place, tmp_path):
     wheel(tmp_path / "wheels", "peer")
     (tmp_path / "lock").write_text(f"tiny-example==1.0 \\\n    {HASH}{'0' * 64} \\\n    {HASH}{'1' * 64}\n")

@@ -95,6 +95,7 @@ def free_in_experiments(path) -> bool:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", names("experiments"))
 def test_experiments(name, files, shipped):
     def check(content):
@@ -141,6 +142,7 @@ def test_the_configuration_and_the_references():
         )
 
 
+@pytest.mark.slow
 def test_the_quick_look(tmp_path):
     """A small copy of the project: what the quick look lays over the files, and nothing else."""
     over = read_yaml(CONFIG / "quick.yaml")

@@ -120,6 +120,7 @@ def alive(pid: int) -> bool:
         return False
 
 
+@pytest.mark.slow
 def test_a_job_is_done_by_another_process(prepare):
     assert nursery.hand_over(prepare("work"), root=Path.cwd()) is None
     assert int(Path("records/pid").read_text()) != os.getpid()
@@ -181,6 +182,7 @@ def test_a_job_ends_with_the_process_that_waits_for_it(prepare):
     until(lambda: not alive(pid))
 
 
+@pytest.mark.slow
 def test_all_end_with_the_main_process(prepare, tmp_path, monkeypatch):
     monkeypatch.delenv(nursery.ADDRESS)
     server, address = started()

@@ -222,6 +222,7 @@ PLANTED = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_planted_error_is_one_line(project, name):
     file, change, words = PLANTED[name]

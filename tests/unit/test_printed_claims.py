@@ -1,24 +1,26 @@
 """No claim is false of the numbers that its own source prints."""
 
+import functools
 import json
 from pathlib import Path
 
 import pandas as pd
 import pytest
-import yaml
 
+from agglearn.config import read_mapping
 from agglearn.reporting.claims import judge
 from agglearn.reporting.rows import Rows
 from agglearn.running import COLUMNS
 
 ROOT = Path(__file__).resolve().parents[2]
-CLAIMS = yaml.safe_load((ROOT / "config/claims.yaml").read_text())
+CLAIMS = read_mapping(ROOT / "config/claims.yaml")
 PARAMS = ("dataset_params", "observation_params", "params")
 
 
+@functools.cache
 def printed(experiment: str) -> Rows:
     """The printed numbers of an experiment as measurements of one seed."""
-    entries = yaml.safe_load((ROOT / f"config/experiments/{experiment}.yaml").read_text()).get("reported") or []
+    entries = read_mapping(ROOT / f"config/experiments/{experiment}.yaml").get("reported") or []
     found = [
         dict.fromkeys(COLUMNS)
         | {"run": f"run {k}", "seed": 0, "status": "ok", "tested": entry["dataset"]}

@@ -43,6 +43,7 @@ def files(folder) -> set[str]:
     return {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file() and p.name != ".lock"}
 
 
+@pytest.mark.slow
 def test_nothing_goes_without_a_second_word(project, capsys):
     results, arguments = project
     before = files(results)

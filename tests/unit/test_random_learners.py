@@ -212,6 +212,7 @@ def test_every_learner_has_a_row(kind):
     assert (kind in SEEDED) != (kind in UNSEEDED)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", SEEDED, ids=name)
 def test_a_seed_repeats_and_two_differ(kind):
     random.seed(1)

@@ -107,6 +107,7 @@ def cell_by_cell(encoder, codes, y, sigma, seed):
     return replace(coded, tables=tables)
 
 
+@pytest.mark.slow
 def test_noise_of_sums_has_their_law(world):
     check_law(drawn, world)
     check_law(cell_by_cell, world)

@@ -4,7 +4,8 @@ import re
 from pathlib import Path
 
 import pytest
-import yaml
+
+from agglearn.config import read_mapping
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXTS = ROOT.parent / "shared/papers"
@@ -13,7 +14,7 @@ PREFIX = {"maxent": "maxent_", "vocabulary": "vocabulary_", "labelsums": "labels
 
 def reported():
     for path in sorted((ROOT / "config/experiments").glob("*.yaml")):
-        e = yaml.safe_load(path.read_text())
+        e = read_mapping(path)
         for entry in e.get("reported") or []:
             source = e.get("source", path.stem.partition("_")[0])
             printed = entry.get("printed", str(entry["value"]))

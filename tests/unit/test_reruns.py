@@ -51,10 +51,10 @@ MINE = {
 }  # fmt: skip
 
 
-@pytest.fixture
-def base(tmp_path) -> Path:
+@pytest.fixture(scope="module")
+def template(tmp_path_factory) -> Path:
     """A project with two experiments on three data sets, and a claim."""
-    project = Project(tmp_path / "project")
+    project = Project(tmp_path_factory.mktemp("reruns") / "template")
     for path in (project.base / "config/datasets").glob("*.yaml"):
         if path.stem not in ("fair", "loglinear", "digits"):
             path.unlink()
@@ -67,6 +67,24 @@ def base(tmp_path) -> Path:
         shutil.copytree(ROOT / name, project.base / name, ignore=shutil.ignore_patterns("*.png"))
     project.edit("config", lambda c: c.update(run=["trial", "nested"], mirrors=["mirror"]))
     return project.base
+
+
+def copied(template: Path) -> Path:
+    """The project, in the same folder for every test, so that `before` holds for all."""
+    shutil.rmtree(template.parent / "project", ignore_errors=True)
+    return shutil.copytree(template, template.parent / "project")
+
+
+@pytest.fixture(scope="module")
+def before(template) -> dict[str, list]:
+    """Jobs of the project as it is."""
+    return jobs(copied(template))
+
+
+@pytest.fixture
+def base(before, template) -> Path:
+    """The project, to be edited."""
+    return copied(template)
 
 
 def rules() -> dict[str, dict[str, str]]:
@@ -211,33 +229,32 @@ def test_every_key_has_a_row():
     assert set(CONFIG_KEYS) == keys_of("config")
 
 
-def test_rules_are_read(base):
-    found = jobs(base)
-    assert {k.split()[0] for k in found} == {*rules()}
+def test_rules_are_read(base, before):
+    assert {k.split()[0] for k in before} == {*rules()}
     assert {rule: set(params) for rule, params in rules().items() if params} == {
         "fetch": {"recipe", "local"}, "prepare": {"recipe"}, "observe": {"slots", "recipe"}, "fit": {"recipes", "library_threads"},
         "render": {"shown", "code"}, "track": {"uri", "attempt"}, "judge": {"claims", "code"}, "collect": {"claims"}, "conclude": {"numbers", "code"}, "site": {"shown", "code", "templates"},
     }  # fmt: skip
-    assert jobs(base) == found
+    assert jobs(base) == before
 
 
 @pytest.mark.parametrize("key", [k for k, (_, jobs) in EXPERIMENT_KEYS.items() if jobs is not None])
-def test_a_key_of_an_experiment(base, key):
+def test_a_key_of_an_experiment(base, before, key):
     over, expected = EXPERIMENT_KEYS[key]
     start = {"timed": True} if key == "threads" else {}
     start |= {"reported": [PRINTED], "agreement": AGREEMENT | {"margins": {"nllh": 0.3}}} if key == "agreement" else {}
     claims = {"claims": {"better": None}} if key == "source" else {}
-    before, after = (jobs(base, {"experiments": {"trial": part}} | claims) for part in (start, start | over))
-    assert changed(before, after) == expected
+    first = jobs(base, {"experiments": {"trial": start}} | claims) if start or claims else before
+    assert changed(first, jobs(base, {"experiments": {"trial": start | over}} | claims)) == expected
 
 
 @pytest.mark.parametrize("key", METHOD_KEYS)
-def test_a_key_of_a_method(base, key):
+def test_a_key_of_a_method(base, before, key):
     over, expected = METHOD_KEYS[key]
     more = {"observe": {"more": dict(TRIAL["observe"]["tables"])}} if key == "observe" else {}
-    before = jobs(base, {"experiments": {"trial": more}})
+    first = jobs(base, {"experiments": {"trial": more}}) if more else before
     after = jobs(base, {"experiments": {"trial": more | {"methods": {"naive_bayes": over}}}})
-    assert changed(before, after) == expected
+    assert changed(first, after) == expected
 
 
 @pytest.mark.parametrize("field", ["value", "printed", "place"])
@@ -250,20 +267,20 @@ def test_a_printed_number(base, field):
 
 
 @pytest.mark.parametrize("key", [k for k, (_, jobs) in DATASET_KEYS.items() if jobs is not None])
-def test_a_key_of_a_data_set(base, key):
+def test_a_key_of_a_data_set(base, before, key):
     over, expected = DATASET_KEYS[key]
-    assert changed(jobs(base), jobs(base, {"datasets": {"mine": {key: over}}})) == expected
+    assert changed(before, jobs(base, {"datasets": {"mine": {key: over}}})) == expected
 
 
-def test_parameters_of_a_simulated_data_set(base):
+def test_parameters_of_a_simulated_data_set(base, before):
     after = jobs(base, {"datasets": {"loglinear": {"params": {"strength": 0.5}}}})
-    assert changed(jobs(base), after) == {"fetch loglinear", "prepare loglinear", "observe trial loglinear", "site"}
+    assert changed(before, after) == {"fetch loglinear", "prepare loglinear", "observe trial loglinear", "site"}
 
 
 @pytest.mark.parametrize("key", [k for k, value in CLAIM_KEYS.items() if value is not None])
-def test_a_key_of_a_claim(base, key):
+def test_a_key_of_a_claim(base, before, key):
     after = jobs(base, {"claims": {"better": {key: CLAIM_KEYS[key]}}})
-    assert changed(jobs(base), after) == {"judge maxent", "collect"}
+    assert changed(before, after) == {"judge maxent", "collect"}
 
 
 @pytest.mark.parametrize("bounds", [(0.1, 0.2), ([0, 1], [0, 2])])
@@ -283,8 +300,7 @@ def test_a_key_of_the_configuration(base, key):
     assert changed(jobs(base), jobs(base, {key: value})) == expected
 
 
-def test_local_files_and_references(base):
-    before = jobs(base)
+def test_local_files_and_references(base, before):
     path = base / "mirror/mine/a.csv"
     path.parent.mkdir(parents=True)
     path.write_text("a,y\n1,0\n")
@@ -350,9 +366,9 @@ def edited(monkeypatch):
     forget()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", EDITED)
-def test_an_edit_of_code(base, edited, module):
-    before = jobs(base)
+def test_an_edit_of_code(base, before, edited, module):
     edited(module)
     assert changed(before, jobs(base)) == EDITED[module]
 
@@ -366,15 +382,13 @@ def test_an_edit_of_code(base, edited, module):
         "docs/verdicts.md",
     ],
 )
-def test_an_edit_of_a_template_or_of_the_words_on_verdicts(base, file):
-    before = jobs(base)
+def test_an_edit_of_a_template_or_of_the_words_on_verdicts(base, before, file):
     (base / file).write_text((base / file).read_text() + " ")
     assert changed(before, jobs(base)) == {"site"}
 
 
-def test_a_number_in_the_docs(base):
+def test_a_number_in_the_docs(base, before):
     page = base / "docs/maxent.md"
-    before = jobs(base)
     page.write_text(page.read_text() + "\nA sentence without a number that is measured: 0.3.\n")
     assert jobs(base) == before
     page.write_text(page.read_text() + "\n<!-- trial: {measure: nllh, method: logistic, dataset: fair} -->.42\n")

@@ -189,6 +189,7 @@ def test_what_a_users_method_leaves_behind_does_not_reach_later_runs(code):
     assert fitted(code, planned(range(4)))["runs"].tolist() == [1] * 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spoil", ["lost", "empty", "cut", "no rows"])
 def test_a_run_without_its_measurements_is_computed_again(code, spoil):
     runs = planned(range(3))

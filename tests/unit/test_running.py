@@ -45,6 +45,7 @@ SAID = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", SAID)
 @pytest.mark.parametrize("place", [0, 2, 4])
 def test_one_that_fails(tmp_path, how, place):

@@ -203,7 +203,7 @@ def test_shared_digests_and_versions_need_no_reading(package, shared, monkeypatc
     expected = source.code_digest(name), source.versions(name)
     assert "numpy" in expected[1]
     package.forget()
-    monkeypatch.setattr(source, "_tree", None)
+    monkeypatch.setattr(source, "_nodes", None)
     source.adopt(shared)
     assert (source.code_digest(name), source.versions(name)) == expected
 

@@ -126,6 +126,7 @@ HOW = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", HOW, ids=str)
 def test_tables_of_neighbours_have_one_support(neighbours, how, monkeypatch):
     draw = quick(monkeypatch)
@@ -136,6 +137,7 @@ def test_tables_of_neighbours_have_one_support(neighbours, how, monkeypatch):
     assert all(support(other) == wanted for other in others)
 
 
+@pytest.mark.slow
 def test_exact_tables_of_neighbours_differ(neighbours):
     """What the noise has to hide: that the records differ at all, and by how little."""
     first, *others = neighbours
@@ -161,6 +163,7 @@ def test_a_learned_schema_tells_of_the_record(monkeypatch):
     assert others > 50
 
 
+@pytest.mark.slow
 def test_halves_of_neighbours_have_one_support(monkeypatch):
     quick(monkeypatch)
     rng = np.random.default_rng(3)
@@ -172,6 +175,7 @@ def test_halves_of_neighbours_have_one_support(monkeypatch):
     assert len(supports) == 1
 
 
+@pytest.mark.slow
 def test_parquet_and_hashed_crosses_of_neighbours_have_one_support(tmp_path):
     rng = np.random.default_rng(4)
     records, path, found = base(rng), tmp_path / "data.parquet", set()
@@ -186,6 +190,7 @@ def test_parquet_and_hashed_crosses_of_neighbours_have_one_support(tmp_path):
     assert len(found) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", ["gaussian", "discrete_laplace"])
 def test_files_of_neighbours_differ_in_noisy_numbers_alone(neighbours, mechanism, tmp_path):
     """Through OpenDP, and as written: names of files, keys, and all values but the noisy ones."""
@@ -244,6 +249,7 @@ def released_tables_by_label(frame, y, draw):
     return [support(noisy), noisy.total, [t.counts.tobytes() for t in noisy.tables.values()]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("release", [released_sums, released_counted_bags, released_bags, released_tables_by_label])
 def test_releases_of_labels_have_one_support(release, monkeypatch):
     draw = quick(monkeypatch)

@@ -86,6 +86,7 @@ def track(uri, folder, name="trial", attempt=0) -> tuple[dict, str]:
     return products.read_json(receipt), terminal.getvalue()
 
 
+@pytest.mark.slow
 def test_an_experiment_that_somebody_deleted_is_restored(tmp_path):
     uri = f"sqlite:///{tmp_path}/mlflow.db"
     said, line = track(uri, tmp_path)
@@ -112,6 +113,7 @@ RECORD = {"fingerprint": "f", "dataset": "d", "method": "m", "seed": 0, "status"
           "dataset_params": "{}", "observation_params": "{}", "params": "{}"}  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_store_has_each_run_once_as_it_is_today(tmp_path):
     """Edits, other ends under the same fingerprint, curves longer than a request, an interrupted sending."""
     folder = tmp_path / "runs/0123456789abcdef"

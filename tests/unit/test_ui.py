@@ -104,6 +104,7 @@ def test_nothing_stays_behind(ui, ending):
     until(lambda: not processes(mark))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("port", ["0", "65536", "web"])
 def test_a_wrong_port_is_one_line(folder, port):
     command = [sys.executable, "-m", "agglearn.tracking.ui", port]

@@ -167,7 +167,7 @@ def share_kernels(folder: Path, cache: Path) -> None:
 
 SERVER = """
 import json, os, runpy, sys
-import jinja2, jsonschema, pydantic, snakemake.cli, snakemake.executors.local, snakemake.workflow, yaml
+import jinja2, jsonschema, pandas, pyarrow.parquet, pydantic, snakemake.cli, snakemake.executors.local, snakemake.workflow, yaml
 
 for line in sys.stdin:
     child = os.fork()

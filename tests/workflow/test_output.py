@@ -47,6 +47,7 @@ def test_few_lines_and_the_last_ones_say_where_everything_is(small):
 
 
 def test_a_job_that_fails_is_one_line_with_its_log(small):
+    small.overlay["tracking"] = {"uri": "none"}
     small.edit("tests/workflow/spikes/bags.py", "class Planted", "raise ImportError('broken')\n\n\nclass Planted")
     outcome = small.run(*OUTPUT)
     assert outcome.status == 1
@@ -57,13 +58,18 @@ def test_a_job_that_fails_is_one_line_with_its_log(small):
     assert (small.results / "tables/spike_chain.csv").exists()
 
 
-def test_an_interrupt_ends_every_process(small):
+def test_a_page_is_there_while_another_source_runs_and_an_interrupt_ends_every_process(small):
     plant(small, "hang")
+    small.overlay["experiments"]["spike_regions"]["source"] = "whiskers"  # after spike
+    small.overlay["tracking"] = {"uri": "none"}
     small.environ |= OWN_NURSERY
     process = small.start(*OUTPUT, start_new_session=True)
-    while not (small.results / "logs/fit/spike_regions/regions.log").exists():
+    index, hanging = small.results / "site/index.html", small.results / "logs/fit/spike_regions/regions.log"
+    while not (index.exists() and hanging.exists()):
         assert process.poll() is None
         time.sleep(0.1)
+    assert "Markov chain" in (small.results / "site/spike.html").read_text()
+    assert "still at work on: whiskers" in index.read_text()
     os.killpg(process.pid, signal.SIGINT)
     text, _ = process.communicate(timeout=120)
     assert process.returncode == 1, text
@@ -75,21 +81,6 @@ def test_an_interrupt_ends_every_process(small):
         time.sleep(0.1)
     else:
         raise AssertionError("processes are left")
-
-
-def test_the_page_of_a_source_is_there_while_another_one_runs(small):
-    plant(small, "hang")
-    small.overlay["experiments"]["spike_regions"]["source"] = "whiskers"  # after spike
-    small.environ |= OWN_NURSERY
-    process = small.start(*OUTPUT, start_new_session=True)
-    index = small.results / "site/index.html"
-    while not index.exists():
-        assert process.poll() is None
-        time.sleep(0.1)
-    assert "Markov chain" in (small.results / "site/spike.html").read_text()
-    assert "still at work on: whiskers" in index.read_text()
-    os.killpg(process.pid, signal.SIGINT)
-    process.communicate(timeout=120)
     small.environ.clear()
     small.overlay["experiments"]["spike_regions"]["methods"].pop("planted")
     assert small.run(*OUTPUT).status == 0

@@ -141,6 +141,7 @@ def test_fit_accounts_for_noise_or_refuses(at, capsys):
     assert "have no noise" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_private_route_ends_above_the_base_rate(at):
     """aggregate, private, fit as documented: plain training learns the noise by heart, and is far below the base rate."""
     people(3000, seed=3).to_csv("many.csv", index=False)
@@ -286,6 +287,7 @@ def test_force_replaces_only_its_own_kind(at, capsys):
     assert run("predict", "model", "data.csv", "--out", "p.csv", "--force") == 0
 
 
+@pytest.mark.slow
 def test_a_reader_that_has_had_enough(at):
     command = f"{sys.executable} -m agglearn predict model data.csv | head -1; exit ${{PIPESTATUS[0]}}"
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}

@@ -168,6 +168,7 @@ def test_another_configuration_can_be_laid_over(here, capsys):
     assert run("data", "get", "mirrored", "--configfile", "mine.yaml") == 1
 
 
+@pytest.mark.slow
 def test_a_running_workflow_is_not_disturbed(here):
     from agglearn import lock
 

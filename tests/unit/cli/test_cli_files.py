@@ -29,6 +29,7 @@ def shell(line: str) -> subprocess.CompletedProcess:
 # -- reading ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "line",
     [

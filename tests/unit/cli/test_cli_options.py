@@ -316,6 +316,7 @@ def place(argument: str, prepared: Path, tmp_path: Path) -> str:
     return str((prepared if (prepared / name).exists() and not end else tmp_path) / f"{name}{end}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ROWS)
 def test_an_option_changes_what_it_should_and_nothing_else(called, name):
     row = ROWS[name]

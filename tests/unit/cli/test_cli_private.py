@@ -204,6 +204,7 @@ def step(rng, outputs: list[str], out: str) -> tuple[list[str], str | None]:
     return [kind, source, *pick(FIT if kind == "fit" else COMPRESS), "--out", out], source
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_no_sequence_of_commands_calls_private_what_shows_a_record(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)

@@ -21,6 +21,7 @@ def log_partition(seed, n=30, terms=200):
     return objective, (a**2).mean(axis=0) + 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("scaled", [True, False])
 def test_the_minimum_is_scipys(seed, scaled):

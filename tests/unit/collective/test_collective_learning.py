@@ -66,6 +66,7 @@ def test_softmax_moments_are_derivatives():
         check_moments(lambda f, a, w, t, s, g, h: kernels.softmax_moments(f, np.ones_like(a), w, t, s, g, h))
 
 
+@pytest.mark.slow
 def test_complete_tables_give_the_maximum_likelihood():
     observation, truth = birds(population=200_000)
     law = law_of(observation)
@@ -113,6 +114,7 @@ def test_every_em_iteration_improves_the_joint_objective():
     assert seen[0] - seen[-1] > 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["nlbp-feasible", "accelerated-rda"])
 def test_the_method_of_the_e_step_does_not_change_what_is_learned(method):
     observation, _ = birds()
@@ -323,6 +325,7 @@ def test_gibbs_is_compared_with_map_by_the_exact_mean():
         assert found.gibbs_seconds_ > 0
 
 
+@pytest.mark.slow
 def test_a_reference_of_runs_is_independent_of_the_runs_that_it_judges():
     """The mean of the other runs made the ratio of the errors √R: with long runs apart it does not depend on R."""
     counts, ratios = small_chain(200), {}

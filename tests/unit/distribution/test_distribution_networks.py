@@ -9,6 +9,8 @@ from agglearn.errors import ConfigError, DataError
 from agglearn.estimator import Estimator
 from agglearn.observations import Bags
 
+pytestmark = pytest.mark.slow  # each network is compiled
+
 SMALL = {
     "features": (8, 6),
     "regressor": (5,),

@@ -43,6 +43,7 @@ def maxent() -> MaxEntClassifier:
 
 
 # The right penalty: with labels that follow nothing, a strong one; with strong effects and many records, a weak one.
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "effect", "right"), [(600, 0.0, {128.0, 2048.0}), (6000, 1.0, {0.5, 8.0})])
 @pytest.mark.parametrize("how", ["halves", "thinned", "records"])
 def test_the_right_penalty_is_chosen(n, effect, right, how):

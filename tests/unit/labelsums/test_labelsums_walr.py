@@ -58,6 +58,7 @@ def test_weights_intercept_and_l2(number, intercept, l2):
     assert ours.intercept_ == pytest.approx(float(np.ravel(theirs.intercept_)[0]), abs=1e-6)
 
 
+@pytest.mark.slow
 def test_descents_reach_the_same_optimum():
     rng = np.random.default_rng(1)
     x = rng.normal(size=(400, 3))

@@ -124,6 +124,7 @@ def model(hashed, good):
     return MaxEntClassifier(**good, trace_every=100).fit(hashed)
 
 
+@pytest.mark.slow
 def test_training_reaches_the_exact_optimum(tables, hashed, model):
     exact, buckets, l2 = Enumeration.of(tables), Buckets.of(hashed), (1.0, 4.0)
 

@@ -36,6 +36,7 @@ def distance(model, tables, l2_theta=4.0) -> float:
     return float(law @ np.abs(state_probabilities(model, exact) - exact.label_probability(theta)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [
@@ -54,6 +55,7 @@ def test_every_option_reaches_the_exact_optimum(tables, options, good):
     assert distance(model, tables) < 0.006
 
 
+@pytest.mark.slow
 def test_a_large_penalty_on_mu_parts_rescaling_from_the_optimum(tables, good):
     """d̂ stays away from d, so that eq. 6 and lemma 2 have different solutions; see docs/maxent.md."""
     penalised, exact = {**good, "l2_mu": 100.0}, Enumeration.of(tables)
@@ -67,6 +69,7 @@ def test_a_large_penalty_on_mu_parts_rescaling_from_the_optimum(tables, good):
     assert norms["rescaled"] > 1.1 * right
 
 
+@pytest.mark.slow
 def test_a_wrong_optimum_is_noticed(tables, good):
     model = MaxEntClassifier(**good).fit(tables)
     assert distance(model, tables, l2_theta=64.0) > 0.02
@@ -106,6 +109,7 @@ def test_pair_tables_without_single_ones(tables, good):
     assert distance(MaxEntClassifier(**good).fit(pairs_only), pairs_only) < 0.006
 
 
+@pytest.mark.slow
 def test_xor_example(good):
     rows = [
         (a, b, a ^ b, y) for a in (0, 1) for b in (0, 1) for y in (0, 1) for _ in range(1500 if y == a ^ b else 500)
@@ -139,6 +143,7 @@ def start_script(threads, cache=None):
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
+@pytest.mark.slow
 def test_import_starts_no_threads():
     """Workers are forked from processes that have imported this; numba's threads would not survive that."""
     check = "import agglearn.maxent, numba.np.ufunc.parallel as p; assert not p._is_initialized"

@@ -165,6 +165,7 @@ def test_damped_steps_solve_their_system():
         np.testing.assert_allclose(out, np.linalg.solve(spread + 0.1 * np.eye(size), gap), rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_the_lattice_agrees_with_the_box():
     rng = np.random.default_rng(3)
     p = rng.dirichlet([1, 1, 2], 150)
@@ -304,6 +305,7 @@ for threads in (1, 2, 4):
 """
 
 
+@pytest.mark.slow
 def test_the_same_under_any_number_of_threads():
     environ = {**os.environ, "NUMBA_NUM_THREADS": "4", "PYTHONPATH": ":".join(sys.path)}
     result = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=True, env=environ)

@@ -29,6 +29,7 @@ def test_best_of_all_partitions(table, m):
         assert information(counts, sums, by_labels(found.labels_)) == pytest.approx(best, abs=1e-12)
 
 
+@pytest.mark.slow
 @given(tables(most=11, largest=6))
 @QUICK
 def test_every_budget(table):

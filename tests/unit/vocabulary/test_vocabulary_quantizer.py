@@ -156,6 +156,7 @@ for threads in (4, 2, 1):
 """
 
 
+@pytest.mark.slow
 def test_threads_change_nothing():
     environ = {**os.environ, "NUMBA_NUM_THREADS": "4", "PYTHONPATH": ":".join(sys.path)}
     result = subprocess.run([sys.executable, "-c", THREADS], capture_output=True, text=True, check=True, env=environ)
