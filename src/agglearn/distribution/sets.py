@@ -90,20 +90,29 @@ class Batches:
         return -(-sizes // self._row_length())
 
     def parts(self) -> Iterator[tuple[Batch, int]]:
-        """All bags in order, in batches of about `PREDICTED` instances whose last bags may be empty; how many are not."""
+        """All bags in order, in batches of about `PREDICTED` instances whose last bags may be empty; how many are not.
+
+        Those of bags of many sizes have one shape: each further one would be compiled again, which takes longer than all.
+        """
         ends = np.searchsorted(self.bags.offsets, np.arange(PREDICTED, self.bags.offsets[-1], PREDICTED))
         borders = np.unique(np.concatenate([[0], ends, [len(self.bags)]]))
+        rows = np.add.reduceat(self._rows(self.bags.sizes), borders[:-1]).max()
+        most = np.diff(borders).max()
         for first, end in pairwise(borders):
-            yield _with_empty_bags(self.take(np.arange(first, end))), end - first
+            yield _alike(self.take(np.arange(first, end)), _round_up(rows), _round_up(most)), end - first
 
 
-def _with_empty_bags(batch: Batch) -> Batch:
-    bags = _round_up(len(batch.total)) - len(batch.total)
-    total = _filled(batch.total, bags, 1)
-    if batch.bag is not None:
-        return batch._replace(total=total)
-    weights = None if batch.weights is None else _filled(batch.weights, bags, 1)
-    return Batch(_filled(batch.x, bags), weights, None, total)
+def _alike(batch: Batch, rows: int, bags: int) -> Batch:
+    """The batch with empty rows up to `rows` and empty bags up to `bags`; where every bag is a row, up to a round number."""
+    if batch.bag is None:
+        more = _round_up(len(batch.total)) - len(batch.total)
+        weights = None if batch.weights is None else _filled(batch.weights, more, 1)
+        return Batch(_filled(batch.x, more), weights, None, _filled(batch.total, more, 1))
+    kept = slice(None, rows)  # a batch has more empty rows than it needs
+    parts = (
+        _filled(a[kept], max(rows - len(a), 0), v) for a, v in ((batch.x, 0), (batch.weights, 0), (batch.bag, bags - 1))
+    )
+    return Batch(*parts, _filled(batch.total, bags - len(batch.total), 1))
 
 
 def _filled(a: np.ndarray, n: int, value=0) -> np.ndarray:

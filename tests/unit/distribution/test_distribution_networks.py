@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from agglearn.distribution import DeepSetsClassifier, DeepSetsRegressor, PointNetClassifier
+from agglearn.distribution import DeepSetsClassifier, DeepSetsRegressor, PointNetClassifier, sets
 from agglearn.distribution.sets import turned
 from agglearn.errors import ConfigError, DataError
 from agglearn.estimator import Estimator
@@ -62,6 +62,18 @@ def test_bags_are_alone_in_a_batch(fitted):
     same = made(19, 3, (5, 6))  # many bags of one size take another way
     mixed = Bags(np.vstack([same.X, np.ones((1, 2))]), np.append(same.offsets, len(same.X) + 1))
     np.testing.assert_allclose(fitted.predict(mixed)[:19], fitted.predict(same), rtol=1e-4, atol=1e-5)
+
+
+def test_batches_of_bags_of_many_sizes_have_one_shape(fitted, monkeypatch):
+    bags = made(60, 4, (1, 30))
+    whole = fitted.predict(bags)
+    monkeypatch.setattr(sets, "PREDICTED", 100)
+    parts = list(sets.Batches(bags, np.zeros(2), np.ones(2)).parts())
+    assert len(parts) > 5
+    assert sum(n for _, n in parts) == 60
+    assert len({(batch.x.shape, batch.total.shape) for batch, _ in parts}) == 1
+    assert all((np.diff(batch.bag) >= 0).all() for batch, _ in parts)
+    np.testing.assert_allclose(fitted.predict(bags), whole, rtol=1e-4, atol=1e-5)
 
 
 def test_weights_count_instances(fitted):
