@@ -169,7 +169,8 @@ def sending_attempt(wildcards):
 
 def claims_of(part):
     """Claims that are judged together."""
-    return {name: c for name, c in config["claims"].items() if c["experiment"] in plan.parts()[part]}
+    names = plan.parts()[part]
+    return {name: c for name, c in config["claims"].items() if c["experiment"] in names}
 
 
 def claimed(wildcards):

@@ -106,6 +106,9 @@ class Plan:
         chosen = sorted(chosen, key=lambda n: (config["experiments"][n].get("order", 100), n))
         self.experiments = {n: at_scale(config["experiments"][n], config["scale"]) for n in chosen}
         self._runs = {n: self._expand(n, e) for n, e in self.experiments.items()}
+        self._batches = {n: {} for n in self._runs}
+        for run in itertools.chain(*self._runs.values()):
+            self._batches[run.experiment].setdefault(self.batch_of(run), []).append(run)
 
     def _expand(self, name: str, e: dict) -> list[Run]:
         runs = []
@@ -138,7 +141,7 @@ class Plan:
 
     def runs(self, experiment: str, batch: str | None = None) -> list[Run]:
         """Runs of an experiment, or of one of its batches."""
-        return [r for r in self._runs[experiment] if batch is None or self.batch_of(r) == batch]
+        return list(self._runs[experiment] if batch is None else self._batches[experiment].get(batch, ()))
 
     def code(self) -> set[tuple[str, ...]]:
         """Dotted names of the classes that compute runs, as each run has them together."""
@@ -152,7 +155,7 @@ class Plan:
 
     def batches(self, experiment: str) -> list[str]:
         """Names of the batches, one Snakemake job each."""
-        return sorted({self.batch_of(r) for r in self._runs[experiment]})
+        return sorted(self._batches[experiment])
 
     def datasets(self, experiment: str, batch: str | None = None) -> list[str]:
         return sorted({r.dataset for r in self.runs(experiment, batch)})
