@@ -198,6 +198,7 @@ CLAIM_KEYS = {
     "value": {"measure": "auc"}, "reference": {"measure": "auc"}, "each": ["dataset"], "x": None, "cases": None, "tolerance": 0.1,
     "margin": 0.2, "deterministic": "for the sake of this test", "min_pairs": 2, "replicates": "part",
     "weak": "for the sake of this test", "bound": None, "note": "Read it.",
+    "why": "for the sake of this test",
 }  # fmt: skip
 CONFIG_KEYS = {
     "scale": ("smoke", set()),
