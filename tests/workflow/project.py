@@ -68,7 +68,10 @@ class Project:
         }
 
     def restrict(self, names: Collection[str]) -> None:
-        """Keep some experiments of the configuration only, and their claims."""
+        """Keep some experiments of the configuration only, and their claims; without any, of the data sets Adult alone."""
+        for path in [] if names else (self.folder / "config/datasets").iterdir():
+            if path.stem != "adult":
+                path.unlink()
         for path in (self.folder / "config/experiments").iterdir():
             if path.stem not in names:
                 path.unlink()
