@@ -264,9 +264,8 @@ class ContingencyTables(Observation):
     def save(self, folder) -> None:
         """Write `tables.parquet` (features, codes, count, label_sum) and `tables.json` (everything else)."""
         folder = prepared(folder)
-        parts = [self._rows(k) for k in self.tables]
-        rows = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=COLUMNS)
-        pq.write_table(pa.Table.from_pandas(rows, preserve_index=False), folder / "tables.parquet", compression="zstd")
+        rows = pa.Table.from_pandas(self._rows(), preserve_index=False)
+        pq.write_table(rows, folder / "tables.parquet", compression="zstd")
         header = {
             "label": self.label,
             "total": self.total,
@@ -280,20 +279,22 @@ class ContingencyTables(Observation):
             header["hashed"] = [[*k, buckets] for k, buckets in self.hashed_pairs.items()]
         (folder / "tables.json").write_text(json.dumps(header, indent=1, ensure_ascii=False) + "\n")
 
-    def _rows(self, key: Key) -> pd.DataFrame:
-        table = self.tables[key]
-        codes = np.unravel_index(table.cells, table.shape)
-        first, second = codes[0], codes[1] if len(codes) == 2 else np.full(len(table.cells), -1)
-        return pd.DataFrame(
-            {
-                "feature_a": np.int32(key[0]),
-                "feature_b": np.int32(key[1] if len(key) == 2 else -1),
-                "code_a": first.astype(np.int32),
-                "code_b": second.astype(np.int32),
-                "count": table.counts,
-                "label_sum": table.label_sums,
-            }
+    def _rows(self) -> pd.DataFrame:
+        """The cells of all tables, one table after the other; −1 for a second feature or code that there is not."""
+        if not self.tables:
+            return pd.DataFrame(columns=COLUMNS)
+        tables, sizes = list(self.tables.values()), [len(t.cells) for t in self.tables.values()]
+        codes = [np.unravel_index(t.cells, t.shape) for t in tables]
+        none = [np.full(n, -1) for n in sizes]
+        columns = (
+            np.repeat([key[0] for key in self.tables], sizes).astype(np.int32),
+            np.repeat([key[1] if len(key) == 2 else -1 for key in self.tables], sizes).astype(np.int32),
+            np.concatenate([c[0] for c in codes]).astype(np.int32),
+            np.concatenate([c[1] if len(c) == 2 else n for c, n in zip(codes, none, strict=True)]).astype(np.int32),
+            np.concatenate([t.counts for t in tables]),
+            np.concatenate([t.label_sums for t in tables]),
         )
+        return pd.DataFrame(dict(zip(COLUMNS, columns, strict=True)))
 
     @classmethod
     def load(cls, folder) -> Self:
@@ -306,16 +307,19 @@ class ContingencyTables(Observation):
         with reading(folder, "contingency tables"):
             header = json.loads((folder / "tables.json").read_text())
             encoder = FrameEncoder.from_dict(header["encoder"], header["schema"])
-            rows = pq.read_table(folder / "tables.parquet").to_pandas()
-            groups = dict(iter(rows.groupby(["feature_a", "feature_b"], sort=False)))
+            stored = pq.read_table(folder / "tables.parquet")
+            rows = {name: stored[name].to_numpy() for name in COLUMNS}
+            features = _pair(rows["feature_a"], rows["feature_b"])
+            order = np.argsort(features, kind="stable")
             tables, buckets = {}, {(i, j): (size,) for i, j, size in header.get("hashed", [])}
             for listed in header["tables"]:
                 key = tuple(listed)
                 shape = buckets.get(key) or tuple(int(encoder.sizes[i]) for i in key)
-                part = groups.get((key[0], key[1] if len(key) == 2 else -1), rows.iloc[:0])
-                codes = [part[c].to_numpy(np.int64) for c in ("code_a", "code_b")[: len(shape)]]
+                pair = _pair(key[0], key[1] if len(key) == 2 else -1)
+                here = order[slice(*(np.searchsorted(features, pair, side, order) for side in ("left", "right")))]
+                codes = [rows[c][here].astype(np.int64) for c in ("code_a", "code_b")[: len(shape)]]
                 cells = np.ravel_multi_index(codes, shape)
-                tables[key] = Table(shape, cells, part["count"].to_numpy(), part["label_sum"].to_numpy())
+                tables[key] = Table(shape, cells, rows["count"][here], rows["label_sum"][here])
             noise = NoiseSpec.from_dict(header["noise"])
             return cls(encoder, header["label"], header["total"], header["positives"], tables, noise)
 
@@ -383,6 +387,11 @@ def _spelt(column: pd.Series, marks: list[str]) -> np.ndarray:
 
 
 COLUMNS = ["feature_a", "feature_b", "code_a", "code_b", "count", "label_sum"]
+
+
+def _pair(first, second) -> np.ndarray:
+    """One number for the features of a table, which no other two features have."""
+    return (np.asarray(first, np.int64) << 32) + np.asarray(second, np.int64)
 
 
 def table_keys(names: Sequence[str], pairs) -> list[Key]:
