@@ -211,6 +211,7 @@ def meet(triangle: np.ndarray, voxel: np.ndarray) -> bool:
     return linprog(np.zeros(3), sides, bounds, np.ones((1, 3)), [1.0]).status == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_exactly_the_voxels_that_a_triangle_touches_are_marked(seed):
     rng = np.random.default_rng(seed)

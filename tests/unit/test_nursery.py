@@ -130,6 +130,7 @@ def test_a_job_is_done_by_another_process(prepare):
     assert Path("records/kernels").read_text() == f"{Path.cwd()}/cache/numba/{kernel_cache.today()}"
 
 
+@pytest.mark.slow
 def test_a_job_with_the_machine_for_itself_and_libraries_of_one_thread_is_taken(prepare):
     assert nursery.hand_over(prepare("work", threads=2, library_threads=1), root=Path.cwd()) is None
     assert int(Path("records/pid").read_text()) != os.getpid()

@@ -44,6 +44,7 @@ def frame_of(bits, data, features=2) -> tuple[pd.DataFrame, np.ndarray]:
 # -- encodings --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @given(st.lists(TEXT, min_size=1, max_size=20), st.lists(TEXT, max_size=5))
 @FEW
 def test_categories(values, others):

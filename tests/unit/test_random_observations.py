@@ -189,6 +189,7 @@ def test_every_observation_of_every_task_has_a_row(task):
     assert {kind for _, kind, _, _ in task.OBSERVATIONS} <= {row.kind for row in ROWS if row.task is task}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", ROWS, ids=str)
 def test_a_seed_repeats_and_two_differ(row, folders):
     forget()

@@ -125,6 +125,7 @@ def same(a, b) -> bool:
     return all(np.array_equal(x, y) for x, y in zip(np.atleast_1d(a), np.atleast_1d(b), strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draw", DRAWS)
 @pytest.mark.parametrize("kind", [np.random.RandomState, np.random.default_rng])
 def test_generators_are_drawn_from(draw, kind):

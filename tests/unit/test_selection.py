@@ -734,6 +734,7 @@ def apart(a: np.ndarray, b: np.ndarray) -> float:
     return float(np.abs(a - b).max())
 
 
+@pytest.mark.slow
 def test_the_value_chosen_is_the_one_used(case):
     """Values of the grid are chosen in turn: the model is the one that has the value from the start, and no other."""
     given = {}

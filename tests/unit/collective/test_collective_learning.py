@@ -163,6 +163,7 @@ def test_the_gradient_of_the_marginal_objective_is_its_derivative(name, mask):
         assert gradient[k] == pytest.approx((up - down) / 2e-4, abs=1e-2 + 1e-3 * abs(gradient[k]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LAWS)
 @pytest.mark.parametrize("mask", [None, NETWORK], ids=["complete", "network"])
 def test_lbfgs_ends_at_least_as_low_as_em_after_fewer_e_steps(name, mask):
@@ -309,6 +310,7 @@ def small_chain(population):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_gibbs_is_compared_with_map_by_the_exact_mean():
     """Errors are those from enumeration, and longer runs come nearer than MAP, whatever the number of runs."""
     counts, m = small_chain(4), 4

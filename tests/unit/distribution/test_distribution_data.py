@@ -110,6 +110,7 @@ def test_same_seed_same_bags_and_validation_apart():
             GaussianBags("correlation" if "dimension" in wrong else "rotation").draw(0, **wrong)
 
 
+@pytest.mark.slow
 def test_digits_are_inked_pixels():
     drawn = DigitClouds().draw(0, n_bags=100)
     assert len(drawn.train) == 100

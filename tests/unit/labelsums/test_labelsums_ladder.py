@@ -52,6 +52,7 @@ def test_bags_of_one_are_records(records):
     np.testing.assert_allclose(one.predict_proba(records.frame), all_records.predict_proba(records.frame), atol=5e-3)
 
 
+@pytest.mark.slow
 def test_larger_bags_tell_less(records):
     test = people(3000, seed=9)
     scores = []

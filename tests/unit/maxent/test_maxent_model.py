@@ -84,6 +84,7 @@ def test_moments_match(tables, good):
     assert np.all(np.abs(c_hat - exact.c) < 0.01 * exact.c + 5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pairs", ["none", [("f0", "f2")]])
 def test_some_or_no_pair_tables(records, pairs, good):
     tables = ContingencyTables.from_records(records, "label", pairs=pairs)

@@ -69,6 +69,7 @@ def test_learns_predicts_and_is_kept(learner, classes, tmp_path):
     assert np.array_equal(clone(learner).fit(seen.bags).predict_proba(test.bags.X), p)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", ["scoring", "em"])
 @pytest.mark.parametrize("multiclass", ["ovr", "exact"])
 def test_the_likelihood_never_falls(solver, multiclass):
