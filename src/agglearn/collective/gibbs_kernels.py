@@ -248,7 +248,7 @@ def add(amount, c, i, j, move, tables, sums, stamps):
     tables[c, i, j] += amount
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def moves(
     n_moves, order, parent, children, bounds, degrees, sizes, log_tables, which, node_kinds, node_counts, node_parameters,
     edge_kinds, edge_counts, edge_parameters, has_edges, incomplete, paths, conditionals, first, nodes, tables, sums,
