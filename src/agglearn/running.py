@@ -181,7 +181,9 @@ def _holds(run: Run, home: Path, wanted: str, manifest: dict, newer_than: int) -
 
 def _record(run: Run, compute: Callable, prints: dict, homes: dict, recipes: dict, effective: dict) -> None:
     with products.atomic_dir(homes[run]) as work:
+        began = time.time()
         status, reason, trace, rows = compute(work)
+        ended = time.time()
         identity = {"run": run.key, **{f: getattr(run, f) for f in IDENTITY}, "status": status, "reason": reason}
         pq.write_table(_table([{**identity, **r} for r in rows or [{}]]), work / "measurements.parquet")
         if trace:
@@ -197,6 +199,8 @@ def _record(run: Run, compute: Callable, prints: dict, homes: dict, recipes: dic
                 "python": platform.python_version(),
                 "versions": source.versions(*run.code),
                 "commit": commit(),
+                "began": began,  # seconds since 1970, as `ended`
+                "ended": ended,
                 "config": effective,
             },
         )

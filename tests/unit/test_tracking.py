@@ -19,7 +19,11 @@ from agglearn.tracking import push, receipts
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked")
 
-EXPERIMENT = {"title": "Table 4"}
+EXPERIMENT = {"title": "Table 4", "source": "maxent"}
+RECORD = {"fingerprint": "f", "experiment": "trial", "dataset": "d", "observation": "tables", "method": "m", "seed": 3, "status": "ok",
+          "reason": None, "commit": "c", "dataset_params": "{}", "observation_params": "{}", "params": "{}", "began": 1700000000.5,
+          "ended": 1700000002.75,
+          "config": {"scale": "smoke", "experiment": {"methods": {"m": {"name": "Maximum entropy"}}}}}  # fmt: skip
 
 
 def send(folder) -> None:
@@ -75,9 +79,7 @@ def track(uri, folder, name="trial", attempt=0) -> tuple[dict, str]:
     """(receipt, line for the user) of an experiment with a run, in `folder`."""
     run = folder / "runs/0123456789abcdef"
     if not run.exists():
-        record = {"fingerprint": "f", "dataset": "d", "method": "m", "seed": 0, "status": "ok", "reason": None, "commit": None,
-                  "dataset_params": "{}", "observation_params": "{}", "params": "{}"}  # fmt: skip
-        products.write_json(run / "run.json", record)
+        products.write_json(run / "run.json", RECORD)
         pd.DataFrame({"measure": ["nllh"], "item": [None], "step": [float("nan")], "value": [0.4]}).to_parquet(
             run / "measurements.parquet"
         )
@@ -109,10 +111,6 @@ def test_an_experiment_that_somebody_deleted_is_restored(tmp_path):
     assert run.data.metrics == {"nllh": 0.4}
 
 
-RECORD = {"fingerprint": "f", "dataset": "d", "method": "m", "seed": 0, "status": "ok", "reason": None, "commit": "c",
-          "dataset_params": "{}", "observation_params": "{}", "params": "{}"}  # fmt: skip
-
-
 @pytest.mark.slow
 def test_the_store_has_each_run_once_as_it_is_today(tmp_path):
     """Edits, other ends under the same fingerprint, curves longer than a request, an interrupted sending."""
@@ -133,11 +131,21 @@ def test_the_store_has_each_run_once_as_it_is_today(tmp_path):
     first, *counts = sent()
     assert counts == [1, 0]
     assert (first.data.metrics, first.info.status, first.data.tags["status"]) == ({"nllh": 0.5}, "FINISHED", "ok")
+    assert (first.info.start_time, first.info.end_time) == (
+        1700000000500,
+        1700000002750,
+    )  # of the run, not of its sending
+    assert first.info.run_name == "Maximum entropy · d · seed 3"
+    tags = {"mlflow.source.name": "trial", "mlflow.source.git.commit": "c", "observation": "tables", "scale": "smoke"}
+    assert tags.items() <= first.data.tags.items()
+    assert client.get_experiment(first.info.experiment_id).tags["source"] == "maxent"
     again, *counts = sent()
     assert (again.info.run_id, *counts) == (first.info.run_id, 0, 1)
+    later, *counts = sent(began=1700000001.5)  # tried again, with the same end
+    assert (later.info.start_time, *counts) == (1700000001500, 1, 0)
     edited, *counts = sent(final=0.75, fingerprint="g")
     assert (edited.data.metrics, *counts) == ({"nllh": 0.75}, 1, 0)
-    assert client.get_run(first.info.run_id).info.lifecycle_stage == "deleted"
+    assert client.get_run(later.info.run_id).info.lifecycle_stage == "deleted"
     for status, shown in (("failed", "FAILED"), ("stopped", "FINISHED"), ("unavailable", "FAILED"), ("ok", "FINISHED")):
         run, *counts = sent(fingerprint="g", status=status, reason=None if status == "ok" else f"it {status}")
         assert (run.info.status, run.data.tags["status"], *counts) == (shown, status, 1, 0)

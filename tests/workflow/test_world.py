@@ -544,7 +544,10 @@ def test_mlflow_has_every_run_once(state):
         record = state.runs[run.data.tags["agglearn.run"]]
         method, prior, size, seed = cell = cell_of(record)
         status, reason = state.world.status(method, size, seed)
-        assert run.info.run_name == f"{method}, people, seed {seed}"
+        assert run.info.run_name == f"{w.METHOD_NAMES.get(method, method)} · people · seed {seed}"
+        began, ended = run.info.start_time / 1000, run.info.end_time / 1000
+        assert ended == pytest.approx(record["ended"], abs=0.002)
+        assert 0 <= ended - began < state.outcome.seconds
         assert run.info.status == ("FINISHED" if status in ("ok", "stopped") else "FAILED")
         tags = {k: run.data.tags.get(k) for k in ("dataset", "method", "status", "agglearn.fingerprint")}
         assert tags == {

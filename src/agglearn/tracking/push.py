@@ -8,7 +8,6 @@ tries again.
 import json
 import os
 import sys
-import time
 from pathlib import Path
 
 import pandas as pd
@@ -69,7 +68,10 @@ def send(uri, name, experiment, keys, results: Path, terminal=sys.stderr) -> dic
     home = client.get_experiment_by_name(name)
     if home is None:
         artifacts = (results / "mlartifacts" / name).resolve().as_uri() if uri.startswith("sqlite:") else None
-        tags = {"mlflow.note.content": f"{experiment['title']}. {experiment.get('caption', '')}"}
+        tags = {
+            "mlflow.note.content": f"{experiment['title']}. {experiment.get('caption', '')}",
+            "source": experiment["source"],
+        }
         eid = client.create_experiment(name, artifact_location=artifacts, tags=tags)
     else:
         eid = home.experiment_id
@@ -83,7 +85,8 @@ def send(uri, name, experiment, keys, results: Path, terminal=sys.stderr) -> dic
         record = products.read_json(folder / "run.json")
         old = known.get(key, [])
         wanted = (_tags(key, record) | {PRINT: record["fingerprint"]}).items()
-        complete = [r for r in old if wanted <= r.data.tags.items() and r.info.status != "RUNNING"]
+        whole = [r for r in old if wanted <= r.data.tags.items() and r.info.status != "RUNNING"]
+        complete = [r for r in whole if r.info.start_time == _milliseconds(record)[0]]
         if len(old) == 1 and complete:
             counts["kept"] += 1
             continue
@@ -132,8 +135,22 @@ def delete_run(client, eid, run) -> None:
 
 def _tags(key: str, record: dict) -> dict[str, str]:
     """Tags of a run, but for its fingerprint. A run that is tried again may end otherwise under the same fingerprint."""
-    tags = {KEY: key, "dataset": record["dataset"], "method": record["method"], "status": record["status"]}
-    return tags | {"commit": record["commit"] or "", "mlflow.note.content": (record["reason"] or "")[:LONGEST]}
+    tags = {KEY: key, **{name: record[name] for name in ("dataset", "observation", "method", "status")}}
+    shown = {"mlflow.source.name": record["experiment"], "mlflow.source.git.commit": record["commit"] or ""}
+    return (
+        tags | shown | {"scale": record["config"]["scale"], "mlflow.note.content": (record["reason"] or "")[:LONGEST]}
+    )
+
+
+def _title(record: dict) -> str:
+    """Name of a run in MLflow's lists: the method as tables call it, data set, seed."""
+    method = record["config"]["experiment"]["methods"][record["method"]]
+    return f"{method.get('name', record['method'])} · {record['dataset']} · seed {record['seed']}"
+
+
+def _milliseconds(record: dict) -> tuple[int, int]:
+    """Begin and end of a run in milliseconds since 1970: loading, the fit and its measures, not the time of sending."""
+    return int(1000 * record["began"]), int(1000 * record["ended"])
 
 
 def _metrics(rows: pd.DataFrame, now: int) -> list:
@@ -152,10 +169,10 @@ def _send_one(client, eid, key: str, record: dict, folder: Path) -> None:
     from mlflow.entities import Param, RunTag
     from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
 
-    tags = _tags(key, record)
-    run = client.create_run(eid, run_name=f"{record['method']}, {record['dataset']}, seed {record['seed']}", tags=tags)
-    rid, now = run.info.run_id, int(time.time() * 1000)
-    metrics = _metrics(pd.read_parquet(folder / "measurements.parquet"), now)
+    began, ended = _milliseconds(record)
+    run = client.create_run(eid, start_time=began, run_name=_title(record), tags=_tags(key, record))
+    rid = run.info.run_id
+    metrics = _metrics(pd.read_parquet(folder / "measurements.parquet"), ended)
     params = {"dataset": record["dataset"], "method": record["method"], "seed": record["seed"]}
     for part in ("dataset_params", "observation_params", "params"):
         prefix = {"params": ""}.get(part, part.removesuffix("_params") + ".")
@@ -170,9 +187,8 @@ def _send_one(client, eid, key: str, record: dict, folder: Path) -> None:
         client.log_batch(rid, metrics=metrics[start : start + MOST_METRICS])
     said = [Param(k, str(v)[:500]) for k, v in params.items()]
     client.log_batch(rid, metrics[:MOST_METRICS], said, [RunTag(PRINT, record["fingerprint"])])
-    client.set_terminated(
-        rid, "FINISHED" if record["status"] in ("ok", "stopped") else "FAILED"
-    )  # only then is it complete
+    status = "FINISHED" if record["status"] in ("ok", "stopped") else "FAILED"
+    client.set_terminated(rid, status, ended)  # only then is it complete
 
 
 def _log_model(rid: str, folder: Path) -> None:
