@@ -59,6 +59,17 @@ def test_promises_that_protect_nobody_are_refused(released, kind):
         release(40.0, 0.01, draw=seeded(0))  # no promise
 
 
+def test_noise_that_takes_records_away_does_not_let_a_large_delta_through(released, monkeypatch):
+    """Where the number of records is protected, its noise is below minus four standard deviations 3 times in 100,000."""
+
+    def unlucky(mechanism, values, *names):
+        return values - 4 * np.sqrt(mechanism.variance)
+
+    monkeypatch.setattr("agglearn.observations.privacy.release.secret", unlucky)
+    with pytest.raises(ConfigError, match="delta"):
+        released["tables"](1.0, 1 / N, draw=unlucky)
+
+
 def test_little_noise_on_the_number_of_records_does_not_let_a_large_delta_through(released):
     """The number of records is noise alone here, often below 1: it must not be taken for a small data set."""
     for _ in range(20):
