@@ -84,7 +84,6 @@ def fit_batch(
     def work(run: Run) -> None:
         record(run, lambda folder: one_run(run, Path(observed[run.dataset]), folder))
 
-    ready.sort(key=lambda r: (r.dataset, r.dataset_params, r.seed))  # runs on the same records share test rows
     apart = [run for run in ready if _is_of_a_user(run)]
     for together in ([run for run in ready if run not in apart], *([run] for run in apart)):
         for run, why in in_children(work, together, limit):

@@ -280,13 +280,6 @@ class FrameEncoder:
     def encode(self, frame: pd.DataFrame) -> np.ndarray:
         """(n, D) int32 codes of a frame that has the features as columns, or of an array, see `named_columns`."""
         frame = named_columns(frame, self.names)
-        if frame is not _KEPT.get("frame"):
-            return self._codes(frame)
-        if _KEPT.get("encoder") != self:
-            _KEPT.update(codes=self._codes(frame), encoder=self)
-        return _KEPT["codes"].copy()
-
-    def _codes(self, frame: pd.DataFrame) -> np.ndarray:
         absent = [n for n in self.names if n not in frame.columns]
         if absent:
             raise DataError(f"no column {absent[0]!r} ({len(absent)} missing); there are {_some(frame.columns)}")
@@ -310,18 +303,6 @@ class FrameEncoder:
         if schema not in ("declared", "learned"):
             raise ValueError(f"schema: {schema!r} is neither declared nor learned")
         return cls(tuple(_feature(s) for s in state), schema)
-
-
-_KEPT: dict = {}  # of one frame: the frame, the last encoder, the codes that it gave
-
-
-def keep_codes(frame: pd.DataFrame) -> None:
-    """Keep the codes of this frame for the next encoder that is equal to the last one, and forget those of any other frame.
-
-    The frame must stay as it is from now on.
-    """
-    _KEPT.clear()
-    _KEPT["frame"] = frame
 
 
 def named_columns(X, names: Sequence[str]) -> pd.DataFrame:

@@ -1,6 +1,5 @@
 """Binary classification of records: learn from what is observed of training rows, judge on test rows."""
 
-import functools
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +10,6 @@ import numpy as np
 import pandas as pd
 
 from agglearn.datasets import Dataset, Population, RecordStore
-from agglearn.encoding.encoder import keep_codes
 from agglearn.errors import DataError, NotAvailable
 from agglearn.evaluation import auc, brier, calibration_error, log_loss, normalized_log_likelihood
 from agglearn.evaluation.interactions import pair_interactions
@@ -65,20 +63,11 @@ class TestRows(Truth):
         with np.load(folder / "truth.npz") as arrays:
             known = {k: arrays[k] for k in arrays.files}
         parameters = {k.removeprefix("parameter_"): v for k, v in known.items() if k.startswith("parameter_")}
-        path = (folder / str(known["features"])).resolve()
-        frame = _test_features(path, path.stat().st_mtime_ns)
+        frame = load_features(folder, {"features": str(known["features"])})
         return cls(frame, known["y"], known.get("probabilities"), parameters or None)
 
     def units(self) -> list[np.ndarray]:
         return [self.y] if self.probabilities is None else [self.y, self.probabilities]
-
-
-@functools.lru_cache(maxsize=1)
-def _test_features(path: Path, written: int) -> pd.DataFrame:
-    """Features of test rows, read and encoded once for all runs of a process that follow each other; nobody may change them."""
-    frame = load_features(path.parent, {"features": path.name})
-    keep_codes(frame)
-    return frame
 
 
 class Classification(Task):
