@@ -26,9 +26,8 @@ from pathlib import Path
 from agglearn import lifeline
 
 ADDRESS = "AGGLEARN_NURSERY"
-THREADS = (
-    1  # of a job's libraries; set before they are imported, so jobs whose libraries may use more run by themselves
-)
+# Threads of a job's libraries. They are set before the import, so jobs whose libraries may use more run by themselves.
+THREADS = 1
 LONGEST = 80  # characters of the folder for temporary files: a socket's address has 107 at most
 LIBRARIES = (
     "jinja2", "matplotlib.backends.backend_svg", "matplotlib.figure", "numba", "pandas", "pyarrow.parquet",

@@ -207,10 +207,10 @@ class Bags(Observation):
             if values and len(values) != what:
                 raise DataError(f"{len(values)} names for {what} columns or bags")
         for start in range(0, len(x), CHUNK):  # x may be larger than memory
-            known = np.isfinite(x[start : start + CHUNK])
-            if known.all():
+            finite = np.isfinite(x[start : start + CHUNK])
+            if finite.all():
                 continue
-            i, j = np.argwhere(~known)[0] + [start, 0]
+            i, j = np.argwhere(~finite)[0] + [start, 0]
             column = repr(self.names[j]) if self.names else j
             b = int(np.searchsorted(offsets, i, side="right") - 1)
             raise DataError(f"X: column {column} is not a number in bag {self._bag(b)} (row {i}); fill or drop it")

@@ -12,17 +12,8 @@ from agglearn.reporting.predicates import FAILED, NOT_JUDGED
 from agglearn.reporting.rows import Rows
 from agglearn.reporting.summary import load_rows
 
-COPIED = (
-    "source",
-    "claim",
-    "place",
-    "experiment",
-    "predicate",
-    "note",
-    "why",
-    "deterministic",
-    "weak",
-)  # keys of a claim
+# Keys of a claim that its verdict repeats.
+COPIED = ("source", "claim", "place", "experiment", "predicate", "note", "why", "deterministic", "weak")
 
 
 def judge_all(claims: dict, plan: Plan, results) -> list[dict]:

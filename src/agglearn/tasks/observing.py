@@ -112,12 +112,8 @@ def _promise(params: dict, n: int) -> dict:
     return {"epsilon": params["epsilon"], "delta": delta, "mechanism": mechanism}
 
 
-ENCODING = (
-    "binning",
-    "hashed",
-    "max_modalities",
-    "buckets",
-)  # parameters of an observation that its encoder depends on
+# Parameters of an observation that its encoder depends on.
+ENCODING = ("binning", "hashed", "max_modalities", "buckets")
 
 
 def fitted_encoder(source: Source, frame: pd.DataFrame, y: np.ndarray, params: dict, seed: int):

@@ -17,7 +17,8 @@ from agglearn.observations.privacy.projection import clipped, projected
 from agglearn.observations.tables import ContingencyTables, Table
 
 MOST_CELLS = 100_000_000  # with noise every cell is occupied: 24 bytes each
-DEVIATIONS = 5  # of the noise, by which a noisy number of records may be below the true one; more happens once in 3 million times
+# Standard deviations of the noise by which a noisy number of records may be below the true one. More is one case in 3 million.
+DEVIATIONS = 5
 POSTPROCESSING = {"none": lambda tables: tables, "clip": clipped, "project": projected}
 
 
