@@ -16,7 +16,9 @@ from agglearn.config import load, merged, read_mapping
 from agglearn.errors import ConfigError
 from agglearn.plan import Plan
 from agglearn.scales import SCALES
-from agglearn.tracking.push import KEY, SQLITE, delete_run
+from agglearn.tracking.entry import KEY
+from agglearn.tracking.push import delete_run
+from agglearn.tracking.receipts import SQLITE
 
 BASE = Path(__file__).resolve().parents[2]
 GENERATED = (

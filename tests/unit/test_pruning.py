@@ -8,7 +8,7 @@ from mlflow.entities import ViewType
 from agglearn import kernel_cache, pruning
 from agglearn.config import load
 from agglearn.plan import Plan
-from agglearn.tracking.push import KEY
+from agglearn.tracking.entry import KEY
 
 OLD = "agglearn-0123456789abcdef"  # compiled kernels of another state of the code
 

@@ -1,13 +1,17 @@
 """MLflow's database is there whole or not at all; what users delete there, and servers that are away."""
 
+import ast
 import contextlib
 import io
 import multiprocessing
 import os
+import shutil
 import signal
 import socket
+import sqlite3
 import sys
 import time
+from pathlib import Path
 
 import mlflow
 import pandas as pd
@@ -15,7 +19,8 @@ import pytest
 
 from agglearn import products
 from agglearn.reporting import outcome
-from agglearn.tracking import push, receipts
+from agglearn.tracking import local, push, receipts
+from agglearn.tracking.entry import Entry
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked")
 
@@ -157,6 +162,86 @@ def test_the_store_has_each_run_once_as_it_is_today(tmp_path):
     history = client.get_metric_history(curve.info.run_id, "nllh")
     assert sorted((m.step, m.value) for m in history) == sorted([(909, 0.25), *((s, s - 10.0) for s in steps)])
     assert curve.data.metrics == {"nllh": 0.25}  # the number of the tables, and not the end of the curve
+
+
+def write_runs(folder) -> list[str]:
+    """Keys of three runs: with a curve, equal and infinite values; failed; without a measure."""
+    frames = (
+        {"item": [None] * 6, "step": [1, 2, 2, None, None, None], "value": [0.5, 0.25, 0.25, 0.75, float("inf"), None]},
+        {"item": ["0", None], "step": [None, None], "value": [1.0, -1.0]},
+        {"item": [], "step": [], "value": []},
+    )
+    names = (["nllh"] * 4 + ["loss", "time"], ["nllh", "rmse"], [])
+    ends = ({}, {"status": "failed", "reason": "it broke"}, {"params": '{"lambda": 0.1, "norm": null}'})
+    for number, (frame, measure, end) in enumerate(zip(frames, names, ends, strict=True)):
+        run = folder / f"runs/{number}"
+        products.write_json(run / "run.json", RECORD | {"seed": number} | end)
+        pd.DataFrame({"measure": measure} | frame).to_parquet(run / "measurements.parquet")
+        if end.get("status") == "failed":
+            (run / "traceback.txt").write_text("it broke")
+    return ["0", "1", "2"]
+
+
+def rows(database) -> dict[str, list]:
+    """All rows of the tables of runs, with our key in place of MLflow's random one."""
+    with contextlib.closing(sqlite3.connect(database)) as store:
+        keys = dict(store.execute("SELECT run_uuid, value FROM tags WHERE key = 'agglearn.run'"))
+        found = {
+            t: store.execute(f"SELECT * FROM {t}").fetchall()
+            for t in ("runs", "tags", "params", "metrics", "latest_metrics")
+        }
+    plain = {}
+    for table, content in found.items():
+        text = repr(sorted(content, key=repr))
+        for number, key in keys.items():
+            text = text.replace(number, key)
+        plain[table] = sorted(ast.literal_eval(text), key=repr)
+    return plain
+
+
+@pytest.mark.slow
+def test_rows_written_at_once_are_those_of_the_client(tmp_path):
+    keys = write_runs(tmp_path)
+    by_client, at_once = tmp_path / "client.db", tmp_path / "rows.db"
+    push.create_database(by_client)
+    shutil.copy(by_client, at_once)
+    client = mlflow.MlflowClient(f"sqlite:///{by_client}")
+    home = client.create_experiment("trial", artifact_location=(tmp_path / "mlartifacts/trial").as_uri())
+    for key in keys:
+        record = products.read_json(tmp_path / "runs" / key / "run.json")
+        push.send_one(client, home, Entry.of(key, record, tmp_path / "runs" / key))
+    assert push.send(f"sqlite:///{at_once}", "trial", EXPERIMENT, keys, tmp_path)["sent"] == 3
+    assert len(rows(at_once)["metrics"]) == 5  # equal ones once, none without a value
+    assert rows(at_once) == rows(by_client)
+    [first] = mlflow.MlflowClient(f"sqlite:///{at_once}").search_runs([home], "tags.`agglearn.run` = '1'")
+    files = mlflow.artifacts.list_artifacts(first.info.artifact_uri)
+    assert sorted(Path(f.path).name for f in files) == ["measurements.parquet", "run.json", "traceback.txt"]
+
+
+@pytest.mark.slow
+def test_a_kill_while_runs_are_written_leaves_none_half_written(tmp_path):
+    keys, uri = write_runs(tmp_path), f"sqlite:///{tmp_path}/mlflow.db"
+
+    def send_until_killed():
+        copy = local._copy_files
+        copied = []
+
+        def copy_or_die(*args):
+            copied.append(args)
+            if len(copied) == 3:
+                os.kill(os.getpid(), signal.SIGKILL)
+            copy(*args)
+
+        local._copy_files = copy_or_die
+        push.send(uri, "trial", EXPERIMENT, keys, tmp_path)
+
+    killed = multiprocessing.get_context("fork").Process(target=send_until_killed)
+    killed.start()
+    killed.join()
+    assert killed.exitcode == -signal.SIGKILL
+    assert rows(tmp_path / "mlflow.db")["runs"] == []
+    assert [push.send(uri, "trial", EXPERIMENT, keys, tmp_path)["sent"] for _ in range(2)] == [3, 0]
+    assert [run[1][-1] for run in rows(tmp_path / "mlflow.db")["runs"]] == keys
 
 
 def test_after_repeated_failure_a_line_states_what_to_delete(tmp_path):

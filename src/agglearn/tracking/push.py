@@ -5,21 +5,19 @@ server is away the receipt says `pending`, no other experiment of this invocatio
 tries again.
 """
 
-import json
 import os
 import sys
 from pathlib import Path
 
-import pandas as pd
-
 from agglearn import products
 from agglearn.errors import NotAvailable, described
+from agglearn.tracking.entry import KEY, PRINT, Entry, milliseconds, tags
+from agglearn.tracking.local import insert_runs
 from agglearn.tracking.receipts import SQLITE, away_mark, read_receipt
 
-KEY, PRINT = "agglearn.run", "agglearn.fingerprint"
 REPEATED = 3  # failures in a row after which a line states what to delete
-LONGEST = 5000  # characters of a tag
 MOST_METRICS = 800  # of one request, whose limit of 1,000 holds for all that it brings
+TOGETHER = 100  # runs that one transaction writes into a local store
 
 
 def track(uri, name, experiment, keys, results, receipt, attempt, terminal) -> None:
@@ -58,13 +56,36 @@ def advice(uri: str, name: str) -> str:
 
 
 def send(uri, name, experiment, keys, results: Path, terminal=sys.stderr) -> dict:
-    """Send what the store lacks; returns counts. An experiment that somebody has deleted is restored, which a line states."""
+    """Send what the store lacks; returns counts. An experiment that somebody has deleted is restored, which a line states.
+
+    A local store gets runs without models many at a time, by rows; all others go through MLflow's client.
+    """
     import mlflow
 
     if uri.startswith(SQLITE):
         create_database(Path(uri.removeprefix(SQLITE)))
     mlflow.set_tracking_uri(uri)
     client = mlflow.MlflowClient()
+    home = _home(client, uri, name, experiment, results, terminal)
+    known = _known(client, home.experiment_id)
+    records = {key: products.read_json(results / "runs" / key / "run.json") for key in keys}
+    lacking = [key for key, record in records.items() if not _is_sent(known.get(key, []), key, record)]
+    for start in range(0, len(lacking), TOGETHER):
+        part = lacking[start : start + TOGETHER]
+        for run in (run for key in part for run in known.get(key, [])):
+            delete_run(client, home.experiment_id, run)
+        entries = [Entry.of(key, records[key], results / "runs" / key) for key in part]
+        together = [entry for entry in entries if uri.startswith(SQLITE) and not entry.model]
+        if together:
+            insert_runs(uri, home, together)
+        for entry in entries:
+            if entry not in together:
+                send_one(client, home.experiment_id, entry)
+    return {"sent": len(lacking), "kept": len(records) - len(lacking), "experiment_id": home.experiment_id}
+
+
+def _home(client, uri, name, experiment, results: Path, terminal):
+    """MLflow's experiment of that name, created or restored where need be."""
     home = client.get_experiment_by_name(name)
     if home is None:
         artifacts = (results / "mlartifacts" / name).resolve().as_uri() if uri.startswith("sqlite:") else None
@@ -72,29 +93,21 @@ def send(uri, name, experiment, keys, results: Path, terminal=sys.stderr) -> dic
             "mlflow.note.content": f"{experiment['title']}. {experiment.get('caption', '')}",
             "source": experiment["source"],
         }
-        eid = client.create_experiment(name, artifact_location=artifacts, tags=tags)
-    else:
-        eid = home.experiment_id
-        if home.lifecycle_stage == "deleted":
-            client.restore_experiment(eid)
-            print(f"agglearn: MLflow's experiment {name} was deleted; it is restored", file=terminal)
-    known = _known(client, eid)
-    counts = {"sent": 0, "kept": 0}
-    for key in keys:
-        folder = results / "runs" / key
-        record = products.read_json(folder / "run.json")
-        old = known.get(key, [])
-        wanted = (_tags(key, record) | {PRINT: record["fingerprint"]}).items()
-        whole = [r for r in old if wanted <= r.data.tags.items() and r.info.status != "RUNNING"]
-        complete = [r for r in whole if r.info.start_time == _milliseconds(record)[0]]
-        if len(old) == 1 and complete:
-            counts["kept"] += 1
-            continue
-        for run in old:
-            delete_run(client, eid, run)
-        _send_one(client, eid, key, record, folder)
-        counts["sent"] += 1
-    return counts | {"experiment_id": eid}
+        return client.get_experiment(client.create_experiment(name, artifact_location=artifacts, tags=tags))
+    if home.lifecycle_stage == "deleted":
+        client.restore_experiment(home.experiment_id)
+        print(f"agglearn: MLflow's experiment {name} was deleted; it is restored", file=terminal)
+    return home
+
+
+def _is_sent(old: list, key: str, record: dict) -> bool:
+    """Whether the store has a run once, complete and as it is today."""
+    expected = tags(key, record) | {PRINT: record["fingerprint"]}
+    if len(old) != 1:
+        return False
+    [run] = old
+    ended = run.info.status != "RUNNING"
+    return ended and run.info.start_time == milliseconds(record)[0] and expected.items() <= run.data.tags.items()
 
 
 def create_database(path: Path) -> None:
@@ -133,62 +146,23 @@ def delete_run(client, eid, run) -> None:
     client.delete_run(run.info.run_id)
 
 
-def _tags(key: str, record: dict) -> dict[str, str]:
-    """Tags of a run, but for its fingerprint. A run that is tried again may end otherwise under the same fingerprint."""
-    tags = {KEY: key, **{name: record[name] for name in ("dataset", "observation", "method", "status")}}
-    shown = {"mlflow.source.name": record["experiment"], "mlflow.source.git.commit": record["commit"] or ""}
-    return (
-        tags | shown | {"scale": record["config"]["scale"], "mlflow.note.content": (record["reason"] or "")[:LONGEST]}
-    )
-
-
-def _title(record: dict) -> str:
-    """Name of a run in MLflow's lists: the method as tables call it, data set, seed."""
-    method = record["config"]["experiment"]["methods"][record["method"]]
-    return f"{method.get('name', record['method'])} · {record['dataset']} · seed {record['seed']}"
-
-
-def _milliseconds(record: dict) -> tuple[int, int]:
-    """Begin and end of a run in milliseconds since 1970: loading, the fit and its measures, not the time of sending."""
-    return int(1000 * record["began"]), int(1000 * record["ended"])
-
-
-def _metrics(rows: pd.DataFrame, now: int) -> list:
-    """What has no item: curves at their steps. MLflow shows the last of a measure, so the number of the tables is that."""
-    from mlflow.entities import Metric
-
-    rows = rows[rows["value"].notna() & rows["item"].isna()]  # what has an item travels in the file
-    last = rows.groupby("measure")["step"].max().fillna(0)
-    return [
-        Metric(r.measure, r.value, *((now, int(r.step)) if r.step == r.step else (now + 1, int(last[r.measure]))))
-        for r in rows.itertuples()
-    ]
-
-
-def _send_one(client, eid, key: str, record: dict, folder: Path) -> None:
+def send_one(client, eid, entry: Entry) -> None:
+    """Send a run by MLflow's client; the run is complete when it bears its fingerprint and has ended."""
     from mlflow.entities import Param, RunTag
     from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
 
-    began, ended = _milliseconds(record)
-    run = client.create_run(eid, start_time=began, run_name=_title(record), tags=_tags(key, record))
+    run = client.create_run(eid, start_time=entry.began, run_name=entry.title, tags=entry.tags)
     rid = run.info.run_id
-    metrics = _metrics(pd.read_parquet(folder / "measurements.parquet"), ended)
-    params = {"dataset": record["dataset"], "method": record["method"], "seed": record["seed"]}
-    for part in ("dataset_params", "observation_params", "params"):
-        prefix = {"params": ""}.get(part, part.removesuffix("_params") + ".")
-        params |= {prefix + k: v for k, v in json.loads(record[part]).items()}
     files = get_artifact_repository(run.info.artifact_uri)
-    for name in ("measurements.parquet", "run.json", "traceback.txt"):
-        if (folder / name).exists():
-            files.log_artifact(str(folder / name))
-    if (folder / "model").exists():
-        _log_model(rid, folder / "model")
-    for start in range(MOST_METRICS, len(metrics), MOST_METRICS):
-        client.log_batch(rid, metrics=metrics[start : start + MOST_METRICS])
-    said = [Param(k, str(v)[:500]) for k, v in params.items()]
-    client.log_batch(rid, metrics[:MOST_METRICS], said, [RunTag(PRINT, record["fingerprint"])])
-    status = "FINISHED" if record["status"] in ("ok", "stopped") else "FAILED"
-    client.set_terminated(rid, status, ended)  # only then is it complete
+    for path in entry.files:
+        files.log_artifact(str(path))
+    if entry.model:
+        _log_model(rid, entry.model)
+    for start in range(MOST_METRICS, len(entry.metrics), MOST_METRICS):
+        client.log_batch(rid, metrics=entry.metrics[start : start + MOST_METRICS])
+    params = [Param(name, value) for name, value in entry.params.items()]
+    client.log_batch(rid, entry.metrics[:MOST_METRICS], params, [RunTag(PRINT, entry.fingerprint)])
+    client.set_terminated(rid, entry.status, entry.ended)
 
 
 def _log_model(rid: str, folder: Path) -> None:
