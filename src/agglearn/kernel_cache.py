@@ -29,12 +29,11 @@ def choose(base=None, code: Iterable = ()) -> Path:
     base : folder for the folders of all states; default: `NUMBA_CACHE_DIR`, else the package's own cache.
     code : folders with further modules, as under `code:` in the configuration.
     """
-    given = Path(os.environ.get(VARIABLE) or default_base())
-    package = today()
-    if base is None and given.name.startswith(package):  # chosen by the process that started this one
+    given, name = Path(os.environ.get(VARIABLE) or default_base()), today(code)
+    if base is None and given.name.startswith(name):  # chosen by the process that started this one
         folder = given
     else:
-        folder = Path(base or (given.parent if NAME.fullmatch(given.name) else given)) / today(code)
+        folder = Path(base or (given.parent if NAME.fullmatch(given.name) else given)) / name
     os.environ[VARIABLE] = str(folder)
     if "numba" in sys.modules:  # it read the variable when it was imported
         sys.modules["numba"].config.CACHE_DIR = str(folder)
@@ -82,6 +81,8 @@ def compiled_modules(folder: Path) -> Iterator[Path]:
     for place, names, files in os.walk(folder):
         names[:] = sorted(n for n in names if os.path.isfile(os.path.join(place, n, "__init__.py")))
         for file in sorted(f for f in files if f.endswith(".py")):
-            path = Path(place, file)
-            if COMPILES.search(path.read_bytes()):
-                yield path
+            with open(os.path.join(place, file), "rb") as stream:
+                text = stream.read()
+            # The plain words first: every process reads all modules, and the pattern alone takes most of the time.
+            if (b"numba" in text or b"llvmlite" in text) and COMPILES.search(text):
+                yield Path(place, file)

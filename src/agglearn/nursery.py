@@ -30,8 +30,9 @@ ADDRESS = "AGGLEARN_NURSERY"
 THREADS = 1
 LONGEST = 80  # characters of the folder for temporary files: a socket's address has 107 at most
 LIBRARIES = (
-    "jinja2", "matplotlib.backends.backend_svg", "matplotlib.figure", "numba", "pandas", "pyarrow.parquet",
-    "scipy.optimize", "scipy.sparse", "scipy.stats", "sklearn.base", "sklearn.linear_model", "snakemake.script",
+    "jinja2", "matplotlib.backends.backend_svg", "matplotlib.pyplot", "numba", "pandas", "pyarrow.csv", "pyarrow.dataset",
+    "pyarrow.parquet", "scipy.optimize", "scipy.signal", "scipy.sparse", "scipy.stats", "sklearn.base",
+    "sklearn.linear_model", "snakemake.script", "urllib.request",
 )  # fmt: skip
 FOR_TRACKING = (
     "mlflow.store.tracking.sqlalchemy_store",
