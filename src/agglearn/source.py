@@ -13,6 +13,9 @@ import sys
 from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
+from typing import NamedTuple
+
+from agglearn import summaries
 
 ROOTS = [Path(__file__).resolve().parent.parent]
 DISTRIBUTIONS = {"sklearn": "scikit-learn", "yaml": "pyyaml"}  # of packages that are imported under another name
@@ -59,6 +62,38 @@ def _state(path) -> tuple[int, int]:
     return stat.st_mtime_ns, stat.st_size
 
 
+class Summary(NamedTuple):
+    """What a module is to what depends on it.
+
+    digest : of its code without docstrings. imports : (module, name or None, local name) of every import and every
+    `optional.require`, at any depth. defined : names of its classes and functions.
+    """
+
+    digest: str
+    imports: list[tuple[str, str | None, str]]
+    defined: list[str]
+
+
+@functools.cache
+def _reader() -> bytes:
+    """What a summary depends on besides the module: this module and the grammar."""
+    return hashlib.sha256(Path(__file__).read_bytes() + sys.version.encode()).digest()
+
+
+@cached
+def _summary(module: str) -> Summary:
+    path = _file(module)
+    _READ[str(path)] = _state(path)
+    name = f"{module} {path.name}\0".encode()
+    key = hashlib.sha256(_reader() + name + path.read_bytes()).hexdigest()[:32]
+    kept = summaries.find(key)
+    if kept is None:
+        digest = hashlib.sha256(ast.dump(_tree(module)).encode()).hexdigest()
+        kept = Summary(digest, _read_imports(module), _read_names(module))
+        summaries.keep(key, kept)
+    return Summary(kept[0], [tuple(found) for found in kept[1]], kept[2])
+
+
 @cached
 def _nodes(module: str) -> list[ast.AST]:
     """The tree of a module without docstrings, and all nodes in it, the outer ones first.
@@ -83,14 +118,11 @@ def _tree(module: str) -> ast.Module:
     return _nodes(module)[0]
 
 
-@cached
-def _dump(module: str) -> str:
-    return ast.dump(_tree(module))
+def _read_names(module: str) -> list[str]:
+    return [n.name for n in _tree(module).body if isinstance(n, ast.ClassDef | ast.FunctionDef)]
 
 
-@cached
-def _all_imports(module: str) -> list[tuple[str, str | None, str]]:
-    """(module, name or None, local name) of every import and every `optional.require`, at any depth of the file."""
+def _read_imports(module: str) -> list[tuple[str, str | None, str]]:
     is_package = _file(module).name == "__init__.py"
     found = []
     for node in _nodes(module):
@@ -110,14 +142,8 @@ def _all_imports(module: str) -> list[tuple[str, str | None, str]]:
 
 @cached
 def _imports(module: str) -> list[tuple[str, str | None, str]]:
-    """`_all_imports` of followed code."""
-    return [f for f in _all_imports(module) if _file(f[0])]
-
-
-@cached
-def _defined(module: str) -> set[str]:
-    """Names of the classes and functions of a module."""
-    return {n.name for n in _tree(module).body if isinstance(n, ast.ClassDef | ast.FunctionDef)}
+    """Imports of followed code."""
+    return [f for f in _summary(module).imports if _file(f[0])]
 
 
 @cached
@@ -125,7 +151,7 @@ def _origin(module: str, name: str | None) -> tuple[str, str | None]:
     """Module that defines `name`, and its name there, followed through re-exports and `as`; no name for a module."""
     if name and _file(f"{module}.{name}"):
         return f"{module}.{name}", None
-    if name and name not in _defined(module):
+    if name and name not in _summary(module).defined:
         for base, original, local in _imports(module):
             if local == name and original:
                 return _origin(base, original)
@@ -151,7 +177,7 @@ def code_digest(*dotted: str) -> str:
     if dotted in _ADOPTED:
         return _ADOPTED[dotted][0]
     modules = sorted({m for d in dotted for m in modules_behind(d)})
-    text = "".join(m + _dump(m) for m in modules) + str(versions(*dotted))
+    text = "".join(m + _summary(m).digest for m in modules) + str(versions(*dotted))
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
@@ -160,7 +186,9 @@ def versions(*dotted: str) -> dict[str, str]:
     """Distribution → version of every installed package that the code behind these names imports."""
     if dotted in _ADOPTED:
         return _ADOPTED[dotted][1]
-    imported = {base for d in dotted for m in modules_behind(d) for base, _, _ in _all_imports(m) if not _file(base)}
+    imported = {
+        base for d in dotted for m in modules_behind(d) for base, _, _ in _summary(m).imports if not _file(base)
+    }
     names = {name.partition(".")[0] for name in (*imported, *dotted)} - sys.stdlib_module_names - OPTIONAL
     names |= {PARTNERS[n] for n in names & set(PARTNERS)}
     found = {n: _version(n) for n in names if not _file(n)}

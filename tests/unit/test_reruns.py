@@ -347,7 +347,7 @@ EDITED = {  # module → jobs
 @pytest.fixture
 def edited(monkeypatch):
     """`edited(module)`: the module reads otherwise from now on."""
-    edits, dump = set(), source._dump
+    edits, summary = set(), source._summary
 
     def forget():
         for cached in source._CACHED:
@@ -357,11 +357,11 @@ def edited(monkeypatch):
         edits.add(f"agglearn.{module}")
         forget()
 
-    def dumped(module):
-        return dump(module) + " edited" * (module in edits)
+    def summarised(module):
+        found = summary(module)
+        return found._replace(digest=found.digest + " edited" * (module in edits))
 
-    dumped.cache_clear = lambda: None
-    monkeypatch.setattr(source, "_dump", dumped)
+    monkeypatch.setattr(source, "_summary", summarised)
     yield edit
     monkeypatch.undo()
     forget()

@@ -19,7 +19,7 @@ OPTIONAL = ("agglearn.spark", "agglearn.networks", "agglearn.cli")
 def classes() -> list[str]:
     """Dotted names of all learners and data sets of the package, where they are defined."""
     modules = [m.name for m in pkgutil.walk_packages(agglearn.__path__, "agglearn.") if not m.name.startswith(OPTIONAL)]
-    found = [f"{m}.{n}" for m in modules for n in source._defined(m)]
+    found = [f"{m}.{n}" for m in modules for n in source._summary(m).defined]
     return sorted(d for d in found if source.is_subclass(d, ESTIMATOR) or source.is_subclass(d, DATASET))
 
 

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from agglearn import signatures, source
+from agglearn import signatures, source, summaries
 
 numbers = itertools.count()
 
@@ -41,7 +41,8 @@ class Package:
 
 
 @pytest.fixture
-def package(tmp_path):
+def package(tmp_path, monkeypatch):
+    monkeypatch.setattr(summaries, "_new", {})  # never written
     before = list(source.ROOTS)
     package = Package(tmp_path)
     yield package
@@ -203,6 +204,7 @@ def test_shared_digests_and_versions_need_no_reading(package, shared, monkeypatc
     expected = source.code_digest(name), source.versions(name)
     assert "numpy" in expected[1]
     package.forget()
+    monkeypatch.setattr(source, "_summary", None)
     monkeypatch.setattr(source, "_nodes", None)
     source.adopt(shared)
     assert (source.code_digest(name), source.versions(name)) == expected

@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import json
 import os
+import pkgutil
 import select
 import shutil
 import sqlite3
@@ -23,7 +24,8 @@ import yaml
 from numba.core.caching import UserProvidedCacheLocator
 from samples import OFFLINE
 
-from agglearn import kernel_cache, nursery
+import agglearn
+from agglearn import kernel_cache, nursery, source, summaries
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = tuple(p.stem for p in (ROOT / "config/experiments").glob("*.yaml"))
@@ -49,6 +51,7 @@ class Project:
         folder.mkdir(parents=True)
         self.folder, self.results = folder, folder / "results"
         self.environ = {}  # what Snakemake gets besides
+        summarise_code()
         for name in COPIED:
             origin = ROOT / name
             if origin.is_dir():
@@ -149,6 +152,14 @@ def tracking_client(results: Path) -> mlflow.MlflowClient:
     ):
         old.backup(new)
     return mlflow.MlflowClient(f"sqlite:///{copy}")
+
+
+@functools.cache
+def summarise_code() -> None:
+    """Write what is read from the text of all modules, which projects copy with the code."""
+    for module in pkgutil.walk_packages(agglearn.__path__, "agglearn."):
+        source.modules_behind(module.name)
+    summaries.write()
 
 
 def share_kernels(folder: Path, cache: Path) -> None:
