@@ -103,6 +103,11 @@ def seed_globals(number: int) -> None:
     np.random.seed(number % 2**32)  # noqa: NPY002
 
 
+def fit_seed(run: Run) -> int:
+    """Seed of the method of a run. It does not depend on the experiment, so equal runs of two experiments have equal results."""
+    return seed("fit", run.dataset, run.dataset_params, run.observation_params, run.method, run.params, run.seed)
+
+
 def fingerprint(run: Run, manifest: dict) -> str:
     """Digest of all that the run's result depends on: its recipe and the content of its observation and truth."""
     seen = {k: v for k, v in manifest["content"].items() if k.startswith(f"{run.slot.key}/")}
@@ -117,9 +122,7 @@ def one_run(run: Run, observed: Path, folder: Path) -> tuple[str, str | None, st
     try:
         slot = observed / run.slot.key
         observation = resolve(spec["type"]).load(slot / "observation")
-        random_state = seed(
-            "fit", run.dataset, run.dataset_params, run.observation_params, run.method, run.params, run.seed
-        )
+        random_state = fit_seed(run)
         seed_globals(random_state)
         estimator = build({"class": spec["class"], "params": json.loads(run.params)}, random_state=random_state)
         if hasattr(estimator, "warm_up"):

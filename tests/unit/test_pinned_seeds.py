@@ -1,0 +1,43 @@
+"""Names in the configuration feed the seeds: a new name of a parameter would change results by chance, unnoticed.
+
+After a change of results that is meant, `PYTHONPATH=tests python tests/unit/test_pinned_seeds.py` writes today's digests.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+from samples import shipped_config
+
+from agglearn.plan import Plan
+from agglearn.products import digest
+from agglearn.running import fit_seed
+
+PINNED = Path(__file__).with_name("pinned_seeds.json")
+
+
+def digests(scale: str) -> dict[str, str]:
+    """By experiment a digest over the keys of its runs and observations and the seeds of its fits."""
+    plan = Plan(shipped_config() | {"scale": scale})
+    return {
+        name: digest(sorted([r.key, r.slot.key, fit_seed(r)] for r in plan.runs(name))) for name in plan.experiments
+    }
+
+
+@pytest.mark.parametrize("scale", ["smoke", "default"])
+def test_every_planned_run_has_its_seed(scale):
+    pinned, today = json.loads(PINNED.read_text())[scale], digests(scale)
+    assert sorted(today) == sorted(pinned)
+    assert [name for name in today if today[name] != pinned[name]] == []
+
+
+def test_a_new_name_of_a_parameter_is_noticed():
+    config = shipped_config() | {"scale": "smoke", "run": ["maxent_xor"]}
+    (run, *_) = Plan(config).runs("maxent_xor")
+    renamed = type(run)(run.experiment, run.slot, run.method, run.params.replace('"', '"new_', 1), run.spec)
+    assert renamed.params != run.params
+    assert fit_seed(renamed) != fit_seed(run)
+
+
+if __name__ == "__main__":
+    PINNED.write_text(json.dumps({scale: digests(scale) for scale in ("smoke", "default")}, indent=1) + "\n")
