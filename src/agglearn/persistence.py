@@ -14,6 +14,7 @@ import numpy as np
 
 from agglearn.encoding import FrameEncoder
 from agglearn.errors import DataError
+from agglearn.products import json_lines
 from agglearn.registry import resolve
 from agglearn.seeds import GENERATORS
 
@@ -31,7 +32,7 @@ def write_model(model, folder: Path) -> None:
     TypeError : a learned value is neither a plain value, an array of numbers or text, an encoder nor an estimator.
     """
     arrays: dict[str, np.ndarray] = {}
-    text = json.dumps(_describe(model, "", arrays), indent=1, ensure_ascii=False)
+    text = json_lines(_describe(model, "", arrays))
     np.savez_compressed(folder / "model.npz", **arrays)
     (folder / "model.json").write_text(text + "\n")
 

@@ -71,6 +71,22 @@ def write_json(path, value) -> None:
         work.write_text(json.dumps(value, indent=1, sort_keys=True) + "\n")
 
 
+def json_lines(value, levels: int = 3) -> str:
+    """JSON with a line for each item of the outer levels; each item below them is on one line, which is fast to write."""
+    if not levels or not value or not isinstance(value, (dict, list)):
+        return json.dumps(value, ensure_ascii=False)
+    parts = (json_lines(item, levels - 1) for item in (value.values() if isinstance(value, dict) else value))
+    if isinstance(value, dict):
+        return (
+            "{"
+            + ",\n".join(
+                f"{json.dumps(str(k), ensure_ascii=False)}: {part}" for k, part in zip(value, parts, strict=True)
+            )
+            + "}"
+        )
+    return "[" + ",\n".join(parts) + "]"
+
+
 def read_json(path):
     return json.loads(Path(path).read_text())
 

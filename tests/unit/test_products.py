@@ -183,3 +183,10 @@ def test_what_has_failed(tmp_path):
     (tmp_path / "claims.json").write_text("[]")
     for other in ("claims.json", "nothing", "nothing.json"):
         assert not products.has_failed(tmp_path / other)
+
+
+def test_json_has_a_line_for_each_item_of_the_outer_levels():
+    value = {"a": [{"b": [1, {"é": None}], "c": {}}, []], "d": "x\n", "e": 0.1, "f": {}}
+    text = products.json_lines(value)
+    assert json.loads(text) == value
+    assert text == '{"a": [{"b": [1, {"é": null}],\n"c": {}},\n[]],\n"d": "x\\n",\n"e": 0.1,\n"f": {}}'

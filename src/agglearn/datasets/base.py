@@ -132,6 +132,12 @@ class Stored(Dataset, ABC):
         write_json(out / "records.json", header)
 
 
+def value_names(prefix: str, codes: np.ndarray) -> pd.Series:
+    """(n,) names of numbered values, `prefix` and the number; equal values share one text."""
+    names = np.array([f"{prefix}{k}" for k in range(codes.max(initial=-1) + 1)], dtype=object)
+    return pd.Series(names[codes])
+
+
 class Simulated(Dataset, ABC):
     """A data set that is drawn anew for every seed; nothing is fetched or stored.
 

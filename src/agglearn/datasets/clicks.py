@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
-from agglearn.datasets.base import Population, Simulated
+from agglearn.datasets.base import Population, Simulated, value_names
 from agglearn.encoding import CodedEncoder, FrameEncoder
 from agglearn.errors import DataError
 from agglearn.observations import ContingencyTables, Table
@@ -110,7 +110,7 @@ class ClickLog(Simulated):
         for i, size in enumerate(vocabularies(p["n_features"], p["n_values"])):
             codes = np.searchsorted(np.cumsum(_power_law(size, p["exponent"])), rng.random(p["n"])).clip(max=size - 1)
             score += rng.normal(0, p["strength"] / np.sqrt(p["n_features"]), size)[codes]
-            frame[f"c{i + 1}"] = pd.Series(codes).map("v{}".format)
+            frame[f"c{i + 1}"] = value_names("v", codes)
         probability = 1 / (1 + np.exp(-score))
         return Population(pd.DataFrame(frame), (rng.random(p["n"]) < probability).astype(np.int8), probability)
 

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 import pandas as pd
 
-from agglearn.datasets.base import Population, Simulated
+from agglearn.datasets.base import Population, Simulated, value_names
 from agglearn.errors import DataError
 from agglearn.seeds import generator
 from agglearn.settings import Count, NonNegative, Range, Whole
@@ -62,7 +62,7 @@ class LogLinear(Simulated):
         probability = 1 / (1 + np.exp(-theta_sum[state]))
         y = (rng.random(p["n"]) < probability).astype(np.int8)
         codes = np.stack(np.unravel_index(state, (m,) * d), axis=1)
-        frame = pd.DataFrame({f"x{i + 1}": pd.Series(codes[:, i]).map("m{}".format) for i in range(d)})
+        frame = pd.DataFrame({f"x{i + 1}": value_names("m", codes[:, i]) for i in range(d)})
         return Population(frame, y, probability, {"theta": theta})
 
 
@@ -89,7 +89,7 @@ class Categorical(Simulated):
         codes = rng.choice(m, (n, d), p=mass / mass.sum())
         score = rng.normal(0, 1 / np.sqrt(d), (d, m))[np.arange(d), codes].sum(axis=1) - 1
         probability = 1 / (1 + np.exp(-score))
-        frame = pd.DataFrame({f"x{i + 1}": pd.Series(codes[:, i]).map("m{}".format) for i in range(d)})
+        frame = pd.DataFrame({f"x{i + 1}": value_names("m", codes[:, i]) for i in range(d)})
         return Population(frame, (rng.random(n) < probability).astype(np.int8), probability)
 
 

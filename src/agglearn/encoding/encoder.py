@@ -205,10 +205,11 @@ def is_continuous(column: pd.Series) -> bool:
         return True
     if isinstance(column.dtype, pd.CategoricalDtype):
         return False
-    known = column.dropna()
-    if known.empty:
+    at, values = distinct(column)
+    known = at[at >= 0]
+    if not len(known):
         return False
-    share = pd.to_numeric(known, errors="coerce").notna().mean()
+    share = pd.to_numeric(values, errors="coerce").notna().to_numpy()[known].mean()
     if LOOKS_NUMERIC <= share < 1:
         numbers(column)  # raises, naming the row
     return bool(share == 1)

@@ -101,8 +101,10 @@ class FeatureMap:
         frame = named_columns(frame, self.inputs)
         if self.kind == "columns":
             blocks = [sparse.csr_array(self._numbers(frame))]
-        else:
+        elif self.ranges:
             blocks = self._blocks(frame)
+        else:
+            return self._ones(frame)
         if self.intercept:
             blocks.append(sparse.csr_array(np.ones((len(frame), 1))))
         return sparse.hstack(blocks, format="csr", dtype=float)
@@ -118,18 +120,33 @@ class FeatureMap:
         return x
 
     def _blocks(self, frame: pd.DataFrame) -> list:
+        """Coordinates of each feature, where some are scaled."""
         codes, sizes = self.encoder.encode(frame), self.encoder.sizes
-        blocks = []
-        for d, f in enumerate(self.encoder.features):
-            if f.name in self.ranges:
-                blocks.append(_scaled(frame[f.name], *self.ranges[f.name], f.has_missing))
-            else:
-                blocks.append(_indicators(codes[:, d], int(sizes[d])))
-        if self.kind == "quadratic":
-            for flat, known in zip(_pairs(codes, sizes), self.cells, strict=True):
-                place = np.minimum(np.searchsorted(known, flat), len(known) - 1)
-                blocks.append(_indicators(np.where(known[place] == flat, place, -1), len(known)))
-        return blocks
+        return [
+            _scaled(frame[f.name], *self.ranges[f.name], f.has_missing)
+            if f.name in self.ranges
+            else _indicators(codes[:, d], int(sizes[d]))
+            for d, f in enumerate(self.encoder.features)
+        ]
+
+    def _ones(self, frame: pd.DataFrame) -> sparse.csr_array:
+        """(n, k) coordinates that are all 0 or 1: each feature, pair, and the intercept fills one at most."""
+        codes, sizes = self.encoder.encode(frame), self.encoder.sizes
+        places, begin = np.empty((len(codes), len(sizes) + len(self.cells) + self.intercept), np.int32), 0
+        for d, size in enumerate(sizes):
+            places[:, d] = np.where(codes[:, d] >= 0, codes[:, d] + begin, -1)
+            begin += int(size)
+        pairs = zip(_pairs(codes, sizes), self.cells, strict=True) if self.kind == "quadratic" else ()
+        for column, (flat, cells) in enumerate(pairs, len(sizes)):
+            place = np.minimum(np.searchsorted(cells, flat), len(cells) - 1)
+            places[:, column] = np.where(cells[place] == flat, place + begin, -1)
+            begin += len(cells)
+        if self.intercept:
+            places[:, -1] = begin
+        filled = places >= 0
+        bounds = np.append(0, np.cumsum(filled.sum(axis=1), dtype=np.int32))
+        columns = places[filled]
+        return sparse.csr_array((np.ones(len(columns)), columns, bounds), shape=(len(codes), begin + self.intercept))
 
     def check_ranges(self, frame: pd.DataFrame) -> None:
         """DataError for values of `columns` outside the ranges that were declared for them."""

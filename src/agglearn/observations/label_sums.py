@@ -98,7 +98,10 @@ class LabelSums(Observation):
             raise DataError("labels: must be 0 or 1; map them first")
         mapped.check_ranges(frame)
         weighted = y.astype(float) if weights is None else y * _check_weights(np.asarray(weights, float), len(y))
-        return cls(mapped, frame, mapped.names, mapped.matrix(frame).T @ weighted, weights, label)
+        x = mapped.matrix(frame)
+        sums = cls(mapped, frame, mapped.names, x.T @ weighted, weights, label)
+        object.__setattr__(sums, "_matrix", x)  # as `matrix` keeps it
+        return sums
 
     @classmethod
     def from_release(cls, X, sums, names: Sequence[str] | None = None, *, noise: NoiseSpec | None, **more) -> Self:

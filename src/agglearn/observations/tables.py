@@ -23,6 +23,7 @@ from agglearn.errors import ConfigError, DataError
 from agglearn.observations.base import NoiseSpec, Observation, prepared, reading
 from agglearn.observations.counting import Tally, buckets_of
 from agglearn.observations.workload import Check, within_memory, workload_of
+from agglearn.products import json_lines
 
 Key = tuple[int, ...]  # features of a table, ascending: (i,) or (i, j)
 
@@ -277,7 +278,7 @@ class ContingencyTables(Observation):
         }
         if self.hashed_pairs:
             header["hashed"] = [[*k, buckets] for k, buckets in self.hashed_pairs.items()]
-        (folder / "tables.json").write_text(json.dumps(header, indent=1, ensure_ascii=False) + "\n")
+        (folder / "tables.json").write_text(json_lines(header) + "\n")
 
     def _rows(self) -> pd.DataFrame:
         """The cells of all tables, one table after the other; −1 for a second feature or code that there is not."""

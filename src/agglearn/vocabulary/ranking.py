@@ -151,5 +151,8 @@ def checked(name: str, counts, label_sums, noisy: bool) -> tuple[np.ndarray, np.
 
 def in_threads(work, *items) -> list:
     """`work` for each of the items, side by side where it lets go of the interpreter's lock; results in order."""
-    with ThreadPoolExecutor(numba.config.NUMBA_NUM_THREADS) as pool:
+    threads = numba.config.NUMBA_NUM_THREADS
+    if threads == 1:
+        return list(map(work, *items))
+    with ThreadPoolExecutor(threads) as pool:
         return list(pool.map(work, *items))

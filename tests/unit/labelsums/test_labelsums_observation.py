@@ -227,3 +227,28 @@ def test_bad_maps_and_promises(records):
         sums.private(1.0, 1e-6, sensitivity="guess")
     with pytest.raises(ConfigError, match="sensitivity"):
         sums.private(1.0, 1e-6, sensitivity=-1.0)
+
+
+def test_coordinates_are_made_once_for_sums_and_their_sensitivity(monkeypatch):
+    frame = pd.DataFrame({"a": ["x", "y", "x", None], "b": [1.0, 2.0, 3.0, 4.0]})
+    mapped = FeatureMap.fit("quadratic", FrameEncoder.fit(frame), frame)
+    made = []
+    matrix = FeatureMap.matrix
+    monkeypatch.setattr(FeatureMap, "matrix", lambda self, frame: made.append(1) or matrix(self, frame))
+    sums = LabelSums.from_map(mapped, frame, np.array([0, 1, 1, 0]))
+    assert sums.sensitivity(2, "features") == pytest.approx(2)  # two features, their pair, the intercept
+    assert made == [1]
+
+
+@pytest.mark.parametrize("kind", ["onehot", "quadratic"])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_coordinates_are_ones_where_a_record_has_the_value(kind, intercept):
+    seen = pd.DataFrame({"a": ["x", "y", "x"], "b": ["u", "u", "v"]})
+    mapped = FeatureMap.fit(kind, FrameEncoder.fit(seen), seen, intercept=intercept)
+    more = pd.DataFrame({"a": ["y", "x", "new"], "b": ["v", "u", "v"]})
+    for frame in (seen, more):
+        values = [{f"{column} = {value}" for column, value in row.items()} for _, row in frame.iterrows()]
+        expected = [[set(name.split(" & ")) <= has or name == "intercept" for name in mapped.names] for has in values]
+        x = mapped.matrix(frame)
+        assert x.has_canonical_format
+        assert (x.toarray() == expected).all()
