@@ -58,6 +58,44 @@ def test_a_small_table_is_never_far_below_the_base_rate(n, std):
     assert score > of_base - 0.01
 
 
+def by_hand(frame: pd.DataFrame, tables: ContingencyTables, variance: float) -> float:
+    """λ of the docstring's formula cell by cell, from the tables' counts and the variance of the noise on one cell."""
+    n, r = tables.total, tables.positives / tables.total
+    v, names = r * (1 - r), list(frame.columns[:-1])
+    counts = {i: tables.dense(i) for i in range(len(names))}
+    energy = trace = error = squares = 0.0
+    for d, c in counts.values():
+        for x, y in zip(d, c, strict=True):
+            energy += (y - r * x) ** 2 - (variance + r * r * variance)
+            trace += x - x * x / n
+            error += (variance + r * r * variance) ** 2
+        for a, x in enumerate(d):
+            for b, y in enumerate(d):
+                squares += ((x if a == b else 0) - x * y / n) ** 2
+    for i in counts:
+        for j in counts:
+            if i < j:
+                both = tables.dense(i, j)[0]
+                for a, x in enumerate(counts[i][0]):
+                    for b, y in enumerate(counts[j][0]):
+                        squares += 2 * ((both[a, b] - x * y / n) ** 2 - variance)
+    modalities = sum(len(d) for d, _ in counts.values())
+    spread = max(squares, trace**2 / modalities)
+    error = (2 * (v**2 * spread + error)) ** 0.5
+    return len(tables.tables) / (2 * (len(names) * (energy - v * trace - error) / (v**2 * spread)))
+
+
+@pytest.mark.parametrize("sigma", [0.0, 40.0])
+def test_the_formula_cell_by_cell(sigma):
+    frame = records(20_000, 6, 0.8, rate=0.6, size=3)
+    tables = tables_of(frame)
+    if sigma:
+        tables = with_gaussian_noise(tables, sigma, 0)
+    expected = by_hand(frame, tables, sigma**2)
+    assert 8 < expected < len(tables.tables) / 0.2  # neither bound holds
+    assert moment_penalty(tables) == pytest.approx(expected, rel=1e-9)
+
+
 def test_it_is_used_and_kept():
     tables = tables_of(records(500, 3, 1.0))
     model, exact = MaxEntClassifier(200, max_iter=5).fit(tables), ExactMaxEntClassifier().fit(tables)
