@@ -203,6 +203,13 @@ def test_training_stops_by_itself(tables):
     assert distance(model, tables) < 0.01
 
 
+@pytest.mark.parametrize("n_chains", [250, 8000])
+def test_statistics_of_the_chains_are_scaled_to_the_records(tables, n_chains):
+    """The tables are those of 3,000 records. Misfits are shares of their counts."""
+    model = MaxEntClassifier(n_chains, max_iter=60, l2_theta=1.0, random_state=0).fit(tables)
+    assert model.misfit_[-1].max() < 0.3
+
+
 @pytest.mark.parametrize("factor", [1, 30])
 @pytest.mark.slow
 def test_the_trainer_finds_its_steps_and_its_end_where_the_signal_is_strong(monkeypatch, factor):
