@@ -4,6 +4,7 @@ from itertools import pairwise
 from typing import Annotated
 
 import numpy as np
+from sklearn.utils import gen_batches
 
 from agglearn.distribution.embedding import Embedding
 from agglearn.distribution.kernels import less_row_maximum, scaled_to_sum
@@ -13,6 +14,7 @@ from agglearn.settings import Count, Range, Whole
 
 FLOOR = 1e-3  # least variance, as a share of the covariate's
 NOTHING = np.zeros(0, np.float32)
+CACHED = 2048  # instances whose posteriors stay in a processor's cache from one pass over them to the next
 
 
 class FisherVectorEmbedding(Embedding):
@@ -72,11 +74,14 @@ class FisherVectorEmbedding(Embedding):
         mean, precision = self.means_ - self.centre_, self.deviations_**-2
         linear = np.concatenate([mean * precision, -0.5 * precision], axis=1).astype(np.float32)
         constant = np.log(self.weights_) + np.log(precision).sum(axis=1) / 2 - (mean**2 * precision).sum(axis=1) / 2
-        scores = np.concatenate([x, x * x], axis=1) @ linear.T
-        scores += constant.astype(np.float32)
-        less_row_maximum(scores)
-        np.exp(scores, out=scores)
-        scaled_to_sum(scores, weights)
+        scores, constant = np.empty((len(x), len(mean)), np.float32), constant.astype(np.float32)
+        for rows in gen_batches(len(x), CACHED):
+            part, covariates = scores[rows], x[rows]
+            np.matmul(np.concatenate([covariates, covariates * covariates], axis=1), linear.T, out=part)
+            part += constant
+            less_row_maximum(part)
+            np.exp(part, out=part)
+            scaled_to_sum(part, weights[rows])
         return scores
 
     def _sums(self, x, weights, offsets):

@@ -12,6 +12,7 @@ import numpy as np
 S0, S1, S2, S3, S4, S5 = ((-1) ** k * (2 * math.pi) ** (2 * k + 1) / math.factorial(2 * k + 1) for k in range(6))
 S0, S1, S2, S3, S4, S5 = (np.float32(s) for s in (S0, S1, S2, S3, S4, S5))
 QUARTER, HALF = np.float32(0.25), np.float32(0.5)
+LANES = 16  # numbers in a vector register
 
 
 @numba.njit(inline="always")
@@ -42,13 +43,28 @@ def fourier_sums(turns, weights, offsets, out):
         out[b, :width], out[b, width:] = cosines, sines
 
 
+@numba.njit(inline="always")
+def _maximum(row):
+    """Largest entry: of every sixteenth first, as a compiler uses vector registers for these but for no single maximum."""
+    lanes = np.full(LANES, row[0])
+    whole = len(row) // LANES * LANES
+    for start in range(0, whole, LANES):
+        for k in range(LANES):
+            v = row[start + k]
+            lanes[k] = v if v > lanes[k] else lanes[k]
+    top = row[0]
+    for k in range(LANES):
+        top = max(top, lanes[k])
+    for k in range(whole, len(row)):
+        top = max(top, row[k])
+    return top
+
+
 @numba.njit(parallel=True, cache=True)
 def largest(scores, found):
     """Column of the largest value of every row, the first of equal ones: (n, K) float32 → `found` (n,) int64."""
     for i in numba.prange(len(scores)):
-        top = scores[i, 0]
-        for k in range(1, scores.shape[1]):
-            top = max(top, scores[i, k])
+        top = _maximum(scores[i])
         k = 0
         while scores[i, k] != top:
             k += 1
@@ -67,9 +83,7 @@ def histogram_sums(found, weights, offsets, out):
 def less_row_maximum(scores):
     """Subtract the largest value of every row, in place: (n, K) float32."""
     for i in numba.prange(len(scores)):
-        top = scores[i, 0]
-        for k in range(1, scores.shape[1]):
-            top = max(top, scores[i, k])
+        top = _maximum(scores[i])
         for k in range(scores.shape[1]):
             scores[i, k] -= top
 

@@ -1,11 +1,13 @@
 """Training with Adam and early stopping, and prediction. Importing this needs JAX and optax.
 
-Everything is float32 by explicit types, so a program's own choice of 64 bits changes nothing. Steps are compiled once per
-network and shape of a batch; rates and limits are their arguments, so that other settings need no new compilation.
+Everything is float32 by explicit types, so a program's own choice of 64 bits changes nothing. Gradients are compiled once per
+network and shape of a batch, Adam once per number of weights. Weights are one vector to both: many small arrays take longer,
+to compile above all. Rates and limits are arguments, so that other settings need no new compilation.
 """
 
 import contextlib
 import functools
+import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
@@ -78,18 +80,22 @@ def train(
     -------
     Weights, and the held-out loss at every look.
     """
-    state, key, losses, best, since = _start(weights), random_key(seed), [], np.inf, 0
+    shapes = tuple((name, np.shape(weights[name])) for name in sorted(weights))
+    vector = np.concatenate([np.ravel(weights[name]) for name, _ in shapes])
+    state, key, losses, best, since = _start(vector), random_key(seed), [], np.inf, 0
     for step, (x, y) in enumerate(batches, 1):
-        weights, state = _step(network, loss, weights, state, x, y, schedule.numbers(step), key, np.int32(step))
-        jax.block_until_ready(weights)  # one thread makes batches and computes: a job may have no more
+        gradient = _gradient(network, loss, shapes, vector, x, y, key, np.int32(step))
+        vector, state = _adam(vector, state, gradient, schedule.numbers(step))
+        jax.block_until_ready(vector)  # one thread makes batches and computes: a job may have no more
         if step % schedule.every and step != schedule.steps:
             continue
+        weights = _by_name(np.asarray(vector), shapes, np)
         losses.append(held_out(weights))
         if losses[-1] < best or not np.isfinite(best):
             best, since, kept = losses[-1], 0, weights
         elif (since := since + 1) == schedule.patience:
             break
-    return {k: np.array(v) for k, v in kept.items()}, losses
+    return {name: np.array(v) for name, v in kept.items()}, losses
 
 
 def shuffled(n: int, batch: int, steps: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
@@ -137,21 +143,33 @@ def on_device(name: str) -> Iterator[None]:
 
 
 def _optimiser(numbers) -> optax.GradientTransformation:
-    """Adam for (rate, norm, L2). Weights are one vector to it: many small arrays take longer, to compile above all."""
+    """Adam for (rate, norm, L2)."""
     rate, norm, l2 = numbers
     parts = optax.clip_by_global_norm(norm), optax.add_decayed_weights(l2), optax.scale_by_adam()
-    return optax.flatten(optax.chain(*parts, optax.scale_by_learning_rate(rate)))
+    return optax.chain(*parts, optax.scale_by_learning_rate(rate))
 
 
 @jax.jit
-def _start(weights):
-    return _optimiser(jnp.zeros(3)).init(weights)
+def _start(vector):
+    return _optimiser(jnp.zeros(3)).init(vector)
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1))
-def _step(network, loss, weights, state, x, y, numbers, key, step):
+@jax.jit
+def _adam(vector, state, gradient, numbers):
     """Weights and state after one step."""
+    direction, state = _optimiser(numbers).update(gradient, state, vector)
+    return optax.apply_updates(vector, direction), state
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1, 2))
+def _gradient(network, loss, shapes, vector, x, y, key, step):
+    """Gradient of the loss with dropout, as one vector."""
     dropout = jax.random.fold_in(key, step)
-    gradient = jax.grad(lambda w: loss_of(loss, network(w, x, dropout), y))(weights)
-    direction, state = _optimiser(numbers).update(gradient, state, weights)
-    return optax.apply_updates(weights, direction), state
+    return jax.grad(lambda v: loss_of(loss, network(_by_name(v, shapes, jnp), x, dropout), y))(vector)
+
+
+def _by_name(vector, shapes: tuple, library) -> dict:
+    """{name: array} of weights that lie in one vector, in the order of (name, shape)."""
+    ends = np.cumsum([math.prod(shape) for _, shape in shapes])
+    parts = library.split(vector, ends[:-1])
+    return {name: part.reshape(shape) for (name, shape), part in zip(shapes, parts, strict=True)}

@@ -71,8 +71,8 @@ class Logistic:
         identity. Stops within about `tol` nats per instance."""
         shape = moments.shape
         root = cholesky(self.bound(shape[0]) + np.diag(self.penalty()), lower=True)
-        whiten = lambda g: solve_triangular(root, g.T, lower=True).T  # noqa: E731
-        back = lambda v: solve_triangular(root, v.T, lower=True, trans="T").T  # noqa: E731
+        whiten = lambda g: solve_triangular(root, g.T, lower=True, check_finite=False).T  # noqa: E731
+        back = lambda v: solve_triangular(root, v.T, lower=True, trans="T", check_finite=False).T  # noqa: E731
 
         def objective(flat):
             theta = back(flat.reshape(shape))
