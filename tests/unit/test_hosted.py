@@ -1,0 +1,61 @@
+"""What the repository's host reads: checks run the targets of the Makefile, and the citation names every source."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+import agglearn
+
+ROOT = Path(__file__).resolve().parents[2]
+TARGETS = set(re.search(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.M).group(1).split())
+WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
+
+
+def jobs(path: Path) -> dict[str, dict]:
+    return yaml.safe_load(path.read_text())["jobs"]
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda p: p.stem)
+def test_every_step_is_a_target_that_a_person_runs(path):
+    commands = [step["run"] for job in jobs(path).values() for step in job["steps"] if "run" in step]
+    assert commands
+    for command in commands:
+        make, target, *arguments = command.split(maxsplit=2)
+        assert make == "make"
+        assert target in TARGETS
+        assert all(argument.startswith("ARGS=") for argument in arguments)
+
+
+def test_tests_run_on_every_python_that_is_supported():
+    [matrix] = [
+        job["strategy"]["matrix"] for job in jobs(ROOT / ".github/workflows/check.yml").values() if "strategy" in job
+    ]
+    stated = re.search(r"with Python ([\d., or]+)\.", (ROOT / "README.md").read_text()).group(1)
+    assert matrix["python"] == re.findall(r"3\.\d+", stated)
+
+
+def test_files_that_steps_name_are_there():
+    for path in WORKFLOWS:
+        for name in re.findall(r"tests/\S+", path.read_text()):
+            assert (ROOT / name).exists()
+
+
+def test_the_citation_names_every_source_and_this_version():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    papers = yaml.safe_load((ROOT / "config/references.yaml").read_text())["papers"]
+    assert citation["version"] == agglearn.__version__
+    assert {r["url"] for r in citation["references"]} == {paper["url"] for paper in papers.values()}
+    for reference in citation["references"]:
+        [cited] = {p["citation"] for p in papers.values() if p["url"] == reference["url"]}
+        assert all(author["family-names"] in cited for author in reference["authors"])
+        assert str(reference["year"]) in cited
+        assert reference["title"].lower() in cited.lower()
+
+
+def test_the_catalogue_finds_what_it_reads():
+    entry = yaml.safe_load((ROOT / ".snakemake-workflow-catalog.yml").read_text())["usage"]
+    assert entry["software-stack-deployment"] == {"conda": True}
+    rules = "".join(path.read_text() for path in (ROOT / "rules").glob("*.smk"))
+    assert rules.count("conda:") == len(re.findall(r"^rule ", rules, re.M))
