@@ -27,17 +27,16 @@ def nlbp_feasible(
     Stops when the gap is small and z hardly differs from the result of belief propagation.
     """
     point = problem.at(np.zeros(problem.size))
-    z, averaged = point.z.copy(), None
+    z = point.z.copy()
+    averaged = problem.M * problem.start.pairs() if record else None
     for _ in range(max_iter):
         point = problem.at(problem.gradient(z))
         moved = float(np.abs(point.z - z).sum())
         z += damping * (point.z - z)
         if record:
             with record.paused():
-                new = problem.tables(point.beliefs)[0]
-                old = problem.tables(problem.start)[0] if averaged is None else averaged
-                averaged = [(1 - damping) * a + damping * b for a, b in zip(old, new, strict=True)]
-            record(averaged)
+                point.beliefs.mix_pairs(averaged, 1 - damping, damping * problem.M)
+            record(problem.model.split_edges(averaged))
         if problem.reached(point, tol) and moved <= 0.01 * np.sqrt(tol) * problem.M:
             break
     return point

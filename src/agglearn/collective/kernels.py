@@ -15,6 +15,8 @@ import numpy as np
 from numba import njit
 
 FAST = {"nsz", "arcp", "contract", "reassoc"}
+LEAST_SUM, LEAST_SHARE = 1e-150, 1e-100  # of a row in scaled numbers; smaller ones may have vanished in part
+HOPELESS = -1100.0  # logarithm beside the largest weight below which a share is zero, given `LEAST_SUM`
 TINY = 1e-290  # smaller entries are nothing beside the largest, and denormal numbers are slow
 
 
@@ -114,6 +116,16 @@ def sweep(tables, which, order, parent, children, bounds, weights, outer, inner,
     return log_z
 
 
+@njit(cache=True, fastmath=FAST)
+def scaled_row(row, weights, out):
+    """out = row · weights, entry by entry; returns the sum."""
+    total = 0.0
+    for j in range(weights.size):
+        out[j] = row[j] * weights[j]
+        total += out[j]
+    return total
+
+
 @njit(cache=True)
 def log_sum_exp(v):
     """log Σ exp(v), −inf where all are."""
@@ -129,26 +141,48 @@ def log_sum_exp(v):
 
 
 @njit(cache=True)
-def log_sweep(log_tables, which, order, parent, potentials, conditionals, marginals):
-    """Belief propagation in log space: nothing vanishes, at the price of L² exponentials per edge; returns log Z.
+def log_sweep(log_tables, tables, tops, which, order, parent, potentials, conditionals, marginals):
+    """Belief propagation in log space: nothing vanishes; returns log Z.
 
-    Filled: conditionals (N, L, L), P(node = j | parent = i), rows of impossible i zero; marginals (N, L).
+    tables, tops : `log_tables` are log `tables` + `tops`. Filled: conditionals (N, L, L), P(node = j | parent = i), rows of
+    impossible i zero; marginals (N, L).
+
+    A row is summed in scaled numbers where its sum is large enough; only entries that are too small there take exponentials.
     """
     n, size = potentials.shape
-    outer, row = potentials.copy(), np.empty(size)
+    outer, weights, row, alive = potentials.copy(), np.empty(size), np.empty(size), np.empty(size, np.int64)
     for k in range(n - 1, 0, -1):
-        c = order[k]
-        table, into = log_tables[which[c]], conditionals[c]
+        c, top, count = order[k], -math.inf, 0
+        log_table, table, into = log_tables[which[c]], tables[which[c]], conditionals[c]
+        for j in range(size):
+            top = max(top, outer[c, j])
+        for j in range(size):
+            weights[j] = 0.0
+            if outer[c, j] - top > HOPELESS:
+                weights[j] = math.exp(outer[c, j] - top)
+                alive[count] = j
+                count += 1
         for i in range(size):
-            for j in range(size):
-                row[j] = table[i, j] + outer[c, j]
-            total = log_sum_exp(row)
+            scaled = scaled_row(table[i], weights, into[i])
+            if scaled > LEAST_SUM:
+                total = math.log(scaled) + top + tops[which[c]]
+                for j in range(size):
+                    into[i, j] /= scaled
+                for q in range(count):
+                    j = alive[q]
+                    if into[i, j] < LEAST_SHARE:
+                        into[i, j] = math.exp(log_table[i, j] + outer[c, j] - total)
+            else:
+                for j in range(size):
+                    row[j] = log_table[i, j] + outer[c, j]
+                total = log_sum_exp(row)
+                for j in range(size):
+                    into[i, j] = math.exp(row[j] - total) if total > -math.inf else 0.0
             outer[parent[c], i] += total
-            for j in range(size):
-                into[i, j] = math.exp(row[j] - total) if total > -math.inf else 0.0
     root = order[0]
     log_z = log_sum_exp(outer[root])
-    marginals[root] = np.exp(outer[root] - log_z)
+    for j in range(size):
+        marginals[root, j] = math.exp(outer[root, j] - log_z)
     for k in range(1, n):
         c = order[k]
         times_transposed(conditionals[c], marginals[parent[c]], marginals[c])
@@ -195,18 +229,18 @@ def tangent(tables, which, order, parent, children, bounds, outer, inner, den_up
     centred(order[0], marginals, collected, rest, out)
 
 
-@njit(cache=True)
-def edge_marginals(tables, which, order, outer, inner, out):
-    """out (N, L, L) = P(parent = i, node = j); zero at the root."""
+@njit(cache=True, fastmath=FAST)
+def mix_edge_marginals(tables, which, order, outer, inner, den_up, keep, factor, out):
+    """out (N, L, L) = keep · out + factor · P(parent = i, node = j), but for the root."""
     for k in range(1, order.size):
-        c = order[k]
-        table, into, total = tables[which[c]], out[c], 0.0
+        c, total = order[k], 0.0
         for i in range(inner.shape[1]):
-            a = inner[c, i]
-            for j in range(outer.shape[1]):
-                into[i, j] = a * table[i, j] * outer[c, j]
-                total += into[i, j]
-        into /= total
+            total += inner[c, i] * den_up[c, i]
+        table, last = tables[which[c]], outer[c]
+        for i in range(inner.shape[1]):
+            a, row, into = factor * inner[c, i] / total, table[i], out[c, i]
+            for j in range(last.size):
+                into[j] = keep * into[j] + a * row[j] * last[j]
 
 
 @njit(cache=True)
@@ -289,11 +323,21 @@ def _messages_into(p, without, parent, children, bounds, up, down, states, out):
     for x in range(out.size):
         out[x] = 1.0 if states[p, x] else 0.0
     if parent[p] >= 0 and p != without:
-        out *= down[p]
+        for x in range(out.size):
+            out[x] *= down[p, x]
     for q in range(bounds[p], bounds[p + 1]):
         if children[q] != without:
-            out *= up[children[q]]
+            for x in range(out.size):
+                out[x] *= up[children[q], x]
     rescale(out)
+
+
+@njit(cache=True, fastmath=FAST)
+def _inner(a, b):
+    total = 0.0
+    for j in range(b.size):
+        total += a[j] * b[j]
+    return total
 
 
 @njit(cache=True)
@@ -303,19 +347,26 @@ def _set_marginals(c, phi, parent, children, bounds, up, down, states, populatio
     _messages_into(c, c, parent, children, bounds, up, down, states, b)
     total = 0.0
     for i in range(a.size):
-        for j in range(b.size):
-            total += a[i] * phi[i, j] * b[j]
+        total += a[i] * _inner(phi[i], b)
     if not total > 0.0 or total == math.inf:
         return
-    rows[c] = 0.0
-    columns[c] = 0.0
     factor = damping * population / total
+    for j in range(b.size):
+        columns[c, j] = 0.0
     for i in range(a.size):
-        for j in range(b.size):
-            new = (1 - damping) * z[i, j] + factor * a[i] * phi[i, j] * b[j]
-            z[i, j] = new
-            rows[c, i] += new
-            columns[c, j] += new
+        rows[c, i] = _mix_row(z[i], 1 - damping, phi[i], factor * a[i], b, columns[c])
+
+
+@njit(cache=True, fastmath=FAST)
+def _mix_row(row, keep, phi, factor, weights, columns):
+    """row = keep · row + factor · phi · weights, added to `columns`; returns the row's sum."""
+    total = 0.0
+    for j in range(row.size):
+        new = keep * row[j] + factor * phi[j] * weights[j]
+        row[j] = new
+        columns[j] += new
+        total += new
+    return total
 
 
 @njit(cache=True)

@@ -163,18 +163,28 @@ class TreeModel:
 
     def node_tables_of(self, edge_tables) -> list[np.ndarray]:
         """Node tables that edge tables imply, (L_i,) each: the mean over the edges at a node."""
+        return self._means(self._sums(edge_tables))
+
+    def _sums(self, edge_tables) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Sums of the rows and of the columns of each table."""
+        return [(np.sum(table, axis=1), np.sum(table, axis=0)) for table in edge_tables]
+
+    def _means(self, sums) -> list[np.ndarray]:
+        """The mean of the edges' sums at each node."""
         found = [np.zeros(size) for size in self.sizes]
-        for (i, j), table in zip(self.edges, edge_tables, strict=True):
-            found[i] += np.sum(table, axis=1) / self.degrees[i]
-            found[j] += np.sum(table, axis=0) / self.degrees[j]
+        for (i, j), (rows, columns) in zip(self.edges, sums, strict=True):
+            found[i] += rows / self.degrees[i]
+            found[j] += columns / self.degrees[j]
         return found
 
     def violation(self, edge_tables, population_size: float) -> float:
         """L1 distance from the local polytope (eq. 2.5): sums of edges beside node tables, totals, negative parts."""
-        nodes, total = self.node_tables_of(edge_tables), 0.0
-        for (i, j), table in zip(self.edges, edge_tables, strict=True):
-            total += np.abs(np.sum(table, axis=1) - nodes[i]).sum() + np.abs(np.sum(table, axis=0) - nodes[j]).sum()
-            total += np.abs(np.minimum(table, 0)).sum()
+        sums = self._sums(edge_tables)
+        nodes, total = self._means(sums), 0.0
+        for (i, j), table, (rows, columns) in zip(self.edges, edge_tables, sums, strict=True):
+            total += np.abs(rows - nodes[i]).sum() + np.abs(columns - nodes[j]).sum()
+            if np.min(table) < 0:
+                total -= np.minimum(table, 0).sum()
         return float(total + sum(abs(n.sum() - population_size) for n in nodes))
 
     def log_probability(self, edge_tables, population_size: int, form: str = "potentials") -> float:
@@ -198,14 +208,17 @@ class TreeModel:
         """Σ n_ij log φ_ij; −inf where a forbidden pair is counted."""
         total = 0.0
         for table, log_phi in zip(edge_tables, self.log_potentials, strict=True):
-            used = np.asarray(table) != 0
-            total += float(np.sum(table[used] * log_phi[used]))
+            part = np.vdot(table, log_phi)
+            if np.isnan(part):  # a forbidden pair where nobody goes counts as nothing
+                used = np.asarray(table) != 0
+                part = np.sum(table[used] * log_phi[used])
+            total += float(part)
         return total
 
     def bethe_entropy(self, edge_tables, node_tables) -> float:
         """H_B of scaled tables (below eq. 2.7)."""
-        total = -sum(xlogy(t, t).sum() for t in edge_tables)
-        return float(total + sum((d - 1) * xlogy(n, n).sum() for d, n in zip(self.degrees, node_tables, strict=True)))
+        total = -sum(_negative_entropy(t) for t in edge_tables)
+        return float(total + sum((d - 1) * _negative_entropy(n) for d, n in zip(self.degrees, node_tables, strict=True)))
 
     # -- arrays of kernels --------------------------------------------------------------------------------------
 
@@ -245,6 +258,12 @@ class ChainModel(TreeModel):
 
     def with_potentials(self, log_potentials) -> "ChainModel":
         return ChainModel(log_potentials)
+
+
+def _negative_entropy(table: np.ndarray) -> float:
+    """Σ n log n, NaN where an entry is negative. NumPy's logarithm takes a tenth of the time of SciPy's `xlogy`."""
+    with np.errstate(invalid="ignore"):
+        return float(np.vdot(table, np.log(table + (table == 0))))
 
 
 def _sizes(edges, tables) -> np.ndarray:

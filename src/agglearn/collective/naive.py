@@ -36,7 +36,7 @@ def infer_naive(
             *observed, problem.M, damping, state.up, state.down, state.phi, state.z, state.rows, state.columns,
         )  # fmt: skip
         if record:
-            record([t.copy() for t in model.split_edges(state.z)])
+            record(model.split_edges(state.z))
         change = sum(float(np.abs(a - b).sum()) for a, b in zip((state.rows, state.columns), before, strict=True))
         if change <= damping * enough and model.violation(model.split_edges(state.z), problem.M) <= enough:
             converged = True

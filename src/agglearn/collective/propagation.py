@@ -10,6 +10,7 @@ from agglearn.collective import kernels
 if TYPE_CHECKING:
     from agglearn.collective.model import TreeModel
 
+LOWEST = np.finfo(float).min
 LARGE = 100  # states from which derivatives are computed with tables in single precision
 
 
@@ -37,10 +38,14 @@ class Beliefs:
         """(N, L, L) marginals of the edges by child, parent's state first; zero at the root."""
         if self._pairs is None:
             self._pairs = np.zeros((*self.marginals.shape, self.marginals.shape[1]))
-            kernels.edge_marginals(
-                self.tables, self.which, self.model.rooted.order, self.outer, self.inner, self._pairs
-            )
+            self.mix_pairs(self._pairs, 0.0, 1.0)
         return self._pairs
+
+    def mix_pairs(self, tables: np.ndarray, keep: float, factor: float) -> None:
+        """tables = keep · tables + factor · `pairs()`, in place."""
+        kernels.mix_edge_marginals(
+            self.tables, self.which, self.model.rooted.order, self.outer, self.inner, self.den_up, keep, factor, tables
+        )
 
     def conditionals(self) -> tuple[np.ndarray, np.ndarray]:
         """(N, L, L) P(node | parent), rows of impossible states zero, and the (L,) law of the root."""
@@ -98,11 +103,15 @@ def _scaled(model, potentials, edge_potentials) -> Beliefs:
 def _in_logs(model, potentials, edge_potentials) -> Beliefs:
     """The same from log space, expressed by the conditional tables at hand: all messages are then ones."""
     tree, shape = model.rooted, potentials.shape
-    logs, which = model.log_tables, model.which
+    logs, which, linear, tops = model.log_tables, model.which, model.tables, model.tops
     if edge_potentials is not None:
         logs, which = logs[which] + edge_potentials, np.arange(model.n_nodes)
+        tops = np.maximum(logs.max(axis=(1, 2)), LOWEST)
+        linear = np.exp(logs - tops[:, None, None])
     conditionals, marginals = np.zeros((*shape, shape[1])), np.zeros(shape)
-    log_z = kernels.log_sweep(logs, which, tree.order, tree.parent, potentials, conditionals, marginals)
+    log_z = kernels.log_sweep(
+        logs, linear, tops, which, tree.order, tree.parent, potentials, conditionals, marginals
+    )  # fmt: skip
     ones, inner = np.ones(shape), np.zeros(shape)
     inner[tree.order[1:]] = marginals[tree.parent[tree.order[1:]]]
     return Beliefs(model, float(log_z), marginals, conditionals, np.arange(model.n_nodes), ones, inner, ones, marginals)
