@@ -144,6 +144,21 @@ def observe(job, terminal=sys.stderr) -> None:
     recipe = job.params.recipe
     manifest = products.make(job.output.folder, build, job.input, recipe=recipe, **_failing(job, terminal))
     products.write_json(job.output.manifest, manifest)
+    if experiment["timed"]:
+        _compile(experiment["methods"].values())
+
+
+def _compile(methods: Iterable[dict]) -> None:
+    """Compile the kernels of timed methods while other jobs run: their fits have the machine for themselves.
+
+    An error here is none: the fit that needs the kernel reports it.
+    """
+    from agglearn.plan import points
+    from agglearn.registry import build
+
+    for method in methods:
+        with contextlib.suppress(Exception):
+            build({"class": method["class"], "params": points(method.get("params", {}))[0]}).warm_up()
 
 
 def fit(job, terminal=sys.stderr) -> None:

@@ -7,6 +7,7 @@ import time
 import psutil
 import pytest
 
+from agglearn import stages
 from agglearn.registry import build
 from agglearn.running import in_children
 
@@ -96,3 +97,16 @@ def test_build():
     assert (built.l2, built.random_state) == (3, 5)
     assert build({"a": 1}) == {"a": 1}
     assert build(4) == 4
+
+
+def test_kernels_of_timed_methods_are_compiled_where_data_are_observed(monkeypatch):
+    compiled = []
+
+    class Slow:
+        def warm_up(self):
+            compiled.append("warm")
+            raise RuntimeError
+
+    monkeypatch.setattr("agglearn.registry.build", lambda spec: compiled.append(spec["params"]) or Slow())
+    stages._compile([{"class": "a", "params": {"n": {"grid": [3, 4]}}}, {"class": "b"}])
+    assert compiled == [{"n": 3}, "warm", {}, "warm"]

@@ -140,7 +140,8 @@ def choose_cycle(order, parent, sizes, log_tables, which, edge_kinds, has_edges,
     if at[first, 2] == at[cells - 1, 2]:  # it came back by the way it left: the first cell would move twice
         return 0
     for k in range(first, cells):
-        at[k - first] = at[k]
+        for part in range(3):  # an assignment of arrays takes numba three seconds to compile
+            at[k - first, part] = at[k, part]
         signs[k - first] = signs[k]
     return cells - first
 

@@ -218,7 +218,9 @@ class TreeModel:
     def bethe_entropy(self, edge_tables, node_tables) -> float:
         """H_B of scaled tables (below eq. 2.7)."""
         total = -sum(_negative_entropy(t) for t in edge_tables)
-        return float(total + sum((d - 1) * _negative_entropy(n) for d, n in zip(self.degrees, node_tables, strict=True)))
+        return float(
+            total + sum((d - 1) * _negative_entropy(n) for d, n in zip(self.degrees, node_tables, strict=True))
+        )
 
     # -- arrays of kernels --------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from agglearn import machine
 from agglearn.collective.inference import Inference, Method, Options, infer
 from agglearn.collective.model import ChainModel
 from agglearn.collective.population import population_size
+from agglearn.collective.propagation import LARGE
 from agglearn.estimator import Estimator
 from agglearn.observations import FlowCounts, FlowInstances
 from agglearn.seeds import draw_seed
@@ -40,8 +41,9 @@ class FlowReconstruction(Estimator):
         self.random_state = random_state
 
     def warm_up(self):
-        """Compile on a problem of two states."""
+        """Compile on a problem of two states, and products with large tables, which are of single precision."""
         infer(*_problem_of_two_states(), method=self.method, trace=self.trace, **self._options())
+        ChainModel([np.zeros((LARGE, LARGE))])._beliefs.covariance_times(np.zeros((2, LARGE)))
 
     def _options(self) -> dict:
         sampled = {"random_state": draw_seed(self.random_state)} if self.method == "gibbs" else {}

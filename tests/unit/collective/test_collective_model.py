@@ -191,3 +191,11 @@ def test_equal_potentials_are_kept_once():
     table = np.zeros((3, 3))
     assert len(ChainModel([table] * 5).tables) == 1
     assert flat(ChainModel([table] * 2).edge_marginals) == pytest.approx([1 / 9] * 18)
+
+
+def test_in_logs_small_shares_keep_their_digits():
+    table, below = np.array([[0.0, 0.0], [-320.0, -410.0]]), np.array([0.0, -330.0])
+    beliefs = propagation._in_logs(ChainModel([table]), np.array([[0.0, 0.0], below]), None)
+    rows = table + below
+    exact = rows - np.logaddexp(rows[:, :1], rows[:, 1:])
+    np.testing.assert_allclose(np.log(beliefs.tables[1]), exact, rtol=1e-13, atol=1e-13)
