@@ -44,9 +44,9 @@ EDITS = {
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory):
-    """A copy of the package."""
+    """A copy of the package, with compiled modules but without compiled kernels."""
     folder = tmp_path_factory.mktemp("copy")
-    shutil.copytree(PACKAGE, folder / "agglearn", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(PACKAGE, folder / "agglearn", ignore=shutil.ignore_patterns("agglearn-*"))
     return folder
 
 

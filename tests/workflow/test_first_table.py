@@ -4,7 +4,7 @@ import re
 
 import pandas as pd
 import pytest
-from project import OWN_NURSERY, ROOT, Project
+from project import ROOT, Project
 
 from agglearn.config import read_mapping
 
@@ -13,7 +13,6 @@ pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 
 def test_table_4_on_adult(places):
     made = Project(*places, shipped=["maxent_table4"])
-    made.environ |= OWN_NURSERY
     made.overlay = read_mapping(ROOT / "config/quick.yaml") | {"mirrors": [str(ROOT.parent / "shared/data")]}
     made.overlay["experiments"] = {
         "maxent_table4": made.overlay["experiments"]["maxent_table4"] | {"datasets": {"bank": None}}

@@ -35,17 +35,26 @@ def wheel(tmp_path_factory) -> Path:
     return path
 
 
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory) -> Path:
+    """An environment with nothing but pip, to be copied."""
+    folder = tmp_path_factory.mktemp("empty") / "venv"
+    call(sys.executable, "-m", "venv", folder)
+    return folder
+
+
 @pytest.fixture(scope="module", params=["highest", "lowest-direct"])
-def environment(request, wheel, tmp_path_factory) -> dict[str, str]:
+def environment(request, wheel, empty, tmp_path_factory) -> dict[str, str]:
     """Variables of an environment that holds the wheel, the extra `privacy` and their dependencies, as new or as old as allowed."""
     if ask_index(10) != "answers":
         pytest.skip("the package index does not answer")
     if request.param == "lowest-direct" and sys.version_info >= (3, 12):
         pytest.skip("the lowest versions have wheels for Python 3.11 only")
-    folder = tmp_path_factory.mktemp("empty") / "venv"
-    call(sys.executable, "-m", "venv", folder)
+    folder = tmp_path_factory.mktemp(request.param) / "venv"
+    shutil.copytree(empty, folder, symlinks=True)
     install = (folder / "bin/python", INSTALL, "--resolution", request.param, f"{wheel}[privacy]")
-    call(*install, env=os.environ | {"UV_COMPILE_BYTECODE": "0"})
+    ours = f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # uv of this environment: no other has to be installed
+    call(*install, env=os.environ | {"UV_COMPILE_BYTECODE": "0", "PATH": ours})
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "VIRTUAL_ENV"))}
     return clean | {"PATH": f"{folder}/bin:/usr/bin:/bin", "NUMBA_CACHE_DIR": str(folder.parent / "numba")}
 
