@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
-from agglearn.encoding.encoder import FrameEncoder, as_text
+from agglearn.encoding.encoder import FrameEncoder, as_text, distinct
 
 NEVER = "not held out"
 MISSING_VALUE = "\0missing"
@@ -74,8 +74,9 @@ class TargetEncoder:
         return len(self.labels)
 
     def encode(self, column: pd.Series) -> np.ndarray:
-        at = pd.Index(self.values, dtype=object).get_indexer(_text(column))
-        return np.where(at >= 0, np.asarray(self.codes, dtype=np.int32)[at], 0).astype(np.int32)
+        at, values = distinct(column)
+        shown = pd.Index(self.values, dtype=object).get_indexer([*as_text(values), MISSING_VALUE])
+        return np.where(shown >= 0, np.asarray(self.codes, dtype=np.int32)[shown], np.int32(0))[at]
 
     def to_dict(self) -> dict:
         return {"name": self.name, "values": list(self.values), "codes": list(self.codes), "labels": list(self.labels)}

@@ -1,5 +1,7 @@
 """A problem of four records: fitting it compiles kernels, or loads them, before a time is taken."""
 
+import functools
+
 import pandas as pd
 
 from agglearn.observations import ContingencyTables, Records
@@ -7,9 +9,11 @@ from agglearn.observations import ContingencyTables, Records
 FRAME = pd.DataFrame({"a": list("uvuv"), "b": list("xxyy"), "label": [0, 1, 1, 0]})
 
 
+@functools.cache
 def tiny_tables() -> ContingencyTables:
     return ContingencyTables.from_records(FRAME, "label")
 
 
+@functools.cache
 def tiny_records() -> Records:
     return Records.from_records(FRAME, "label")
