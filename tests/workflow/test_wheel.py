@@ -7,9 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from project import share_kernels
 from readme_blocks import ROOT, check_minute, minute
 
-from agglearn import __version__
+from agglearn import __version__, kernel_cache
 from agglearn.diagnosis import ask_index
 
 WORKFLOW = ("snakemake", "mlflow", "matplotlib", "jsonschema", "jinja2", "pydantic", "statsmodels")
@@ -55,8 +56,14 @@ def environment(request, wheel, empty, tmp_path_factory) -> dict[str, str]:
     install = (folder / "bin/python", INSTALL, "--resolution", request.param, f"{wheel}[privacy]")
     ours = f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # uv of this environment: no other has to be installed
     call(*install, env=os.environ | {"UV_COMPILE_BYTECODE": "0", "PATH": ours})
+    cache = folder.parent / "numba"
+    [package] = folder.glob("lib/python*/site-packages/agglearn")
+    for module in kernel_cache.compiled_modules(kernel_cache.PACKAGE):  # a kernel holds for files of one time
+        shutil.copystat(module, package / module.relative_to(kernel_cache.PACKAGE))
+    # For the same code and the same compilers; with others the environment's own folder has another name.
+    share_kernels(package, cache / kernel_cache.today())
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "VIRTUAL_ENV"))}
-    return clean | {"PATH": f"{folder}/bin:/usr/bin:/bin", "NUMBA_CACHE_DIR": str(folder.parent / "numba")}
+    return clean | {"PATH": f"{folder}/bin:/usr/bin:/bin", "NUMBA_CACHE_DIR": str(cache)}
 
 
 @pytest.mark.slow
