@@ -3,6 +3,7 @@
 JAX is imported when a network is trained or predicts.
 """
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Annotated, Literal
 
@@ -131,6 +132,7 @@ class SetModel(BagModel):
         state, network = seed("set network", draw_seed(self.random_state)), self._network()
         rng = generator("batches", draw_seed(self.random_state))
         batch, augment = min(self.batch_size, len(y)), sets.AUGMENTATIONS.get(self.augment)
+        held = list(held.parts())  # read at every look: made once
         schedule = training.Schedule(
             self.rate, self.clip, self.steps, max(1, self.steps // CHECKS), self.patience, cosine=True
         )
@@ -171,11 +173,11 @@ class SetModel(BagModel):
         if bags.X.shape[1] != len(self.centre_):
             raise DataError(f"bags: have {bags.X.shape[1]} covariates, this model knows {len(self.centre_)}")
         with _modules()[1].on_device(self.device):
-            return self._predicted(self._network(), self.weights_, self._batches(bags))
+            return self._predicted(self._network(), self.weights_, self._batches(bags).parts())
 
-    def _predicted(self, network, weights: dict, batches: sets.Batches) -> np.ndarray:
+    def _predicted(self, network, weights: dict, parts: Iterable[tuple[sets.Batch, int]]) -> np.ndarray:
         evaluate = _modules()[1].evaluate
-        return np.concatenate([np.asarray(evaluate(network, weights, batch))[:n] for batch, n in batches.parts()])
+        return np.concatenate([np.asarray(evaluate(network, weights, batch))[:n] for batch, n in parts])
 
     def _encoded(self, bags: Bags) -> np.ndarray:
         raise NotImplementedError
