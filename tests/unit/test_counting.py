@@ -161,7 +161,7 @@ sys.path[:0] = {paths!r}
 import numpy as np, pandas as pd
 from agglearn.encoding import FrameEncoder
 from agglearn.observations import ContingencyTables, counting
-counting.BLOCK, counting.DENSE_CELLS = 700, 2000
+counting.BLOCK, counting.DENSE_CELLS, counting.LITTLE = 700, 2000, 0
 rng = np.random.default_rng(0)
 frame = pd.DataFrame({{f"f{{i}}": rng.integers(0, m, 5000) for i, m in enumerate((3, 70, 200))}}).astype(str)
 print(ContingencyTables.from_records(frame.assign(y=rng.integers(0, 2, 5000)), "y").digest)

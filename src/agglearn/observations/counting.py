@@ -4,7 +4,8 @@ Source: Gilotte, Ben Yahmed, Rohde 2022, section 2 (d = Σ φ(x_i), c = Σ φ(x_
 2009, section 4.3 there.
 """
 
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -16,6 +17,7 @@ DENSE_CELLS = 1 << 22  # larger tables hold occupied cells only
 DENSE_TOTAL = 1 << 27  # cells of all tables held whole: 1 GiB
 BLOCK = 1 << 18  # records counted at a time
 FIRST_SLOTS = 1 << 12
+LITTLE = 1 << 17  # cells or records that are done sooner than threads start
 
 Counts = tuple[np.ndarray, np.ndarray, np.ndarray]  # occupied cells ascending, counts, label sums, (m,) int64 each
 
@@ -44,14 +46,14 @@ class Tally:
         if np.ndim(codes) != 2 or np.shape(codes) != (len(y), len(self.sizes)):
             raise DataError(f"codes have the shape {np.shape(codes)}, not {(len(y), len(self.sizes))}")
         check_labels(y, len(y))
-        with _threads() as pool:
+        with _mapping(len(y) * len(self.keys)) as each:
             for start in range(0, len(y), BLOCK):
-                self._add_block(codes[start : start + BLOCK], y[start : start + BLOCK], pool)
+                self._add_block(codes[start : start + BLOCK], y[start : start + BLOCK], each)
 
     def counts(self) -> dict[tuple[int, ...], Counts]:
         """Occupied cells of every table, with counts and label sums."""
-        with _threads() as pool:  # largest first, as in counting
-            found = dict(zip(reversed(self._tables), pool.map(_counts, reversed(self._tables.values())), strict=True))
+        with _mapping(sum(map(len, self._tables.values()))) as each:  # largest first, as in counting
+            found = dict(zip(reversed(self._tables), each(_counts, reversed(self._tables.values())), strict=True))
         now = {key: found[key] for key in self.keys}
         return {key: added(self._earlier[key], now[key]) for key in self.keys} if self._earlier else now
 
@@ -63,7 +65,7 @@ class Tally:
             left -= cells[key] if dense else 0
             self._tables[key] = Dense(cells[key]) if dense else Sparse()
 
-    def _add_block(self, codes, y, pool) -> None:
+    def _add_block(self, codes, y, each) -> None:
         from agglearn.observations.kernels import MOST_RECORDS
 
         if beyond := np.flatnonzero(codes.max(axis=0) >= self.sizes).tolist():  # kernels check no bounds
@@ -80,15 +82,21 @@ class Tally:
             stride = int(self.sizes[key[1]]) if len(key) == 2 else 0
             self._tables[key].add(columns[key[0]], columns[key[-1]], stride, self.hashed.get(key, 0), labels)
 
-        for _ in pool.map(one, reversed(self._tables)):  # largest first: the longest work does not come last
+        for _ in each(one, reversed(self._tables)):  # largest first: the longest work does not come last
             pass
 
 
-def _threads() -> ThreadPoolExecutor:
-    """As many threads as numba would use, for work that lets go of the interpreter's lock."""
+@contextlib.contextmanager
+def _mapping(work: int) -> Iterator[Callable]:
+    """A `map` on as many threads as numba would use, for work that lets go of the interpreter's lock; the plain one for little work."""
     import numba  # here, so that whoever only reads tables does not wait for it
 
-    return ThreadPoolExecutor(numba.config.NUMBA_NUM_THREADS)
+    threads = numba.config.NUMBA_NUM_THREADS
+    if threads == 1 or work <= LITTLE:
+        yield map
+    else:
+        with ThreadPoolExecutor(threads) as pool:
+            yield pool.map
 
 
 def _counts(table) -> Counts:
@@ -100,6 +108,9 @@ class Dense:
 
     def __init__(self, cells: int):
         self.cells = np.zeros(cells, np.int64)
+
+    def __len__(self) -> int:
+        return len(self.cells)
 
     def add(self, first, second, stride, buckets, labels) -> None:
         from agglearn.observations import kernels
@@ -116,6 +127,9 @@ class Sparse:
 
     def __init__(self):
         self.slots, self.used = np.zeros((FIRST_SLOTS, 2), np.int64), np.zeros(1, np.int64)
+
+    def __len__(self) -> int:
+        return len(self.slots)
 
     def add(self, first, second, stride, buckets, labels) -> None:
         from agglearn.observations import kernels
