@@ -143,7 +143,7 @@ class _Smoother:
             size = len(mu)
             system = np.block([[np.diag(mu.sum(axis=1)), mu], [mu.T, np.diag(mu.sum(axis=0))]])
             gap = np.concatenate([nodes[t], nodes[t + 1]]) / self.problem.M - np.concatenate([mu.sum(1), mu.sum(0)])
-            shift = lstsq(system, gap, cond=1e-12)[0]
+            shift = lstsq(system, gap, cond=1e-12, lapack_driver="gelsy")[0]  # a third of the time of the default
             found.append(self.problem.M * mu * (1 + shift[:size, None] + shift[None, size:]))
         return found
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from scipy.special import stdtr, stdtrit
 
-from agglearn.evaluation.intervals import LEVEL, mean_interval
+from agglearn.evaluation.intervals import LEVEL, Estimate
 from agglearn.plan import Plan
 from agglearn.reporting.outcome import CELL
 
@@ -48,16 +48,31 @@ def summarise(rows: pd.DataFrame, experiment: dict) -> pd.DataFrame:
     good = scalars[(scalars["status"] == "ok") & scalars["measure"].notna()]
     if "baseline" in experiment:
         good = pd.concat([good, differences(good, experiment["baseline"], experiment["measures"])], ignore_index=True)
-    found = []
-    for keys, group in good.groupby([*CELL, "measure", "item"], dropna=False, sort=False):
-        mean, low, high = mean_interval(group["value"], overlap_of(group))
-        found.append(
-            {**dict(zip([*CELL, "measure", "item"], keys, strict=True)), "n": int(group["value"].notna().sum()),
-             "mean": mean, "low": low, "high": high, "unit": group["unit"].iloc[0], "status": "ok"}
-        )  # fmt: skip
-    table = pd.DataFrame(found, columns=COLUMNS).astype(TEXT)
+    keys = [*CELL, "measure", "item"]
+    number = good.groupby(keys, dropna=False, sort=False).ngroup().to_numpy()
+    first = np.unique(number, return_index=True)[1]
+    mean, low, high = _intervals(number, good["value"].to_numpy(float), good["overlap"].to_numpy(float), len(first))
+    n = np.bincount(number[good["value"].notna()], minlength=len(first))
+    table = good.iloc[first][[*keys, "unit"]].assign(n=n, mean=mean, low=low, high=high, status="ok")
+    table["item"] = table["item"].where(table["item"].notna())
+    table = table.reindex(columns=COLUMNS).reset_index(drop=True).astype(TEXT)
     table = _with_problems(table, scalars[scalars["status"] != "ok"].drop_duplicates("run"))
     return _with_reported(table, experiment)[COLUMNS]
+
+
+def _intervals(number: np.ndarray, values: np.ndarray, overlap: np.ndarray, groups: int) -> np.ndarray:
+    """(3, groups) mean, low and high of the finite values of each group, of all groups with as many values at once."""
+    shared = np.zeros(groups)
+    np.maximum.at(shared, number, np.where(np.isfinite(overlap), overlap, 0.0))
+    finite = np.isfinite(values)
+    number, values = number[finite], values[finite]
+    values, sizes = values[np.argsort(number, kind="stable")], np.bincount(number, minlength=groups)
+    begin, found = np.cumsum(sizes) - sizes, np.full((3, groups), np.nan)
+    for size in np.unique(sizes[sizes > 0]):
+        at = np.flatnonzero(sizes == size)
+        means = Estimate.of_mean(values[begin[at][:, None] + np.arange(size)], shared[at])
+        found[:, at] = means.value, *means.interval()
+    return found
 
 
 def differences(good: pd.DataFrame, baseline: str, measures: list[str]) -> pd.DataFrame:
@@ -109,8 +124,8 @@ def _with_reported(table: pd.DataFrame, experiment: dict) -> pd.DataFrame:
         table.loc[rows, "reported"] = entry["value"]
         table.loc[rows, "place"] = entry["place"]
         table.loc[rows, "verdict"] = [verdict(table.loc[r], entry, experiment["agreement"]["margins"]) for r in rows]
-    said = table.loc[table["measure"].notna(), CELL].apply(tuple, axis=1)
-    doubled = table["measure"].isna() & table[CELL].apply(tuple, axis=1).isin(set(said))
+    cells, without = pd.MultiIndex.from_frame(table[CELL]), table["measure"].isna()
+    doubled = without & cells.isin(cells[~without])
     return table[~doubled].reset_index(drop=True)
 
 
