@@ -75,16 +75,10 @@ def json_lines(value, levels: int = 3) -> str:
     """JSON with a line for each item of the outer levels; each item below them is on one line, which is fast to write."""
     if not levels or not value or not isinstance(value, (dict, list)):
         return json.dumps(value, ensure_ascii=False)
-    parts = (json_lines(item, levels - 1) for item in (value.values() if isinstance(value, dict) else value))
-    if isinstance(value, dict):
-        return (
-            "{"
-            + ",\n".join(
-                f"{json.dumps(str(k), ensure_ascii=False)}: {part}" for k, part in zip(value, parts, strict=True)
-            )
-            + "}"
-        )
-    return "[" + ",\n".join(parts) + "]"
+    if isinstance(value, list):
+        return "[" + ",\n".join(json_lines(item, levels - 1) for item in value) + "]"
+    items = (f"{json_lines(str(name))}: {json_lines(item, levels - 1)}" for name, item in value.items())
+    return "{" + ",\n".join(items) + "}"
 
 
 def read_json(path):
