@@ -13,6 +13,7 @@ import jsonschema
 import yaml
 
 from agglearn import checks, source
+from agglearn.ablation import expand_ablation, read_settings
 from agglearn.checks import FOR_READERS, check_name
 from agglearn.entries import expanded
 from agglearn.errors import ConfigError
@@ -51,14 +52,14 @@ def load(base, overrides: dict | None = None) -> dict:
     ----------
     base : the project's root, which holds `config/` and `workflow/schemas/`.
     overrides : what the command line or `--configfile` says; laid over the files key by key. May also hold
-        `datasets`, `experiments` and `claims`.
+        `datasets`, `experiments`, `claims`, and `set`: one text `path.to.setting=value` or several, which count most.
 
     Raises
     ------
     ConfigError : in one line, with the file and the key.
     """
     base = Path(base)
-    overrides = dict(overrides or {})
+    overrides = _with_settings(dict(overrides or {}), base)
     layered = {k: _mapping(overrides.pop(k), "the command line", k) for k in LAYERS if k in overrides}
     config = merged(read_mapping(base / "config/config.yaml"), overrides, "config/config.yaml")
     validate(config, base, "config", "config/config.yaml")
@@ -79,6 +80,21 @@ def load(base, overrides: dict | None = None) -> dict:
         for name in [] if config[key] == "all" else config[key]:
             check_name(name, config["experiments"], "config/config.yaml", key)
     return config
+
+
+def _with_settings(overrides: dict, base: Path) -> dict:
+    """The overrides with what `set` says laid over them."""
+    given = overrides.pop("set", [])
+    texts = [given] if isinstance(given, str) else given
+    if not (isinstance(texts, list) and all(isinstance(text, str) for text in texts)):
+        raise ConfigError(
+            f"the command line: set: {given!r} is not allowed; it must be a text path.to.setting=value, or a list"
+        )
+    experiments = {path.stem for path in (base / "config/experiments").glob("*.yaml")} | set(
+        overrides.get("experiments") or ()
+    )
+    keys = [*read_mapping(base / "config/config.yaml"), *LAYERS]
+    return stacked(overrides, read_settings(texts, sorted(experiments), keys)) if texts else overrides
 
 
 def check_dataset(entry: dict, name: str, base: Path, datasets: dict) -> None:
@@ -115,6 +131,9 @@ def _experiments(config: dict, base: Path, layered: dict) -> dict[str, checks.Na
     shipped = {name: extended(name, files, folder) for name in files}
     # what is laid over a parent may have removed already what its children remove
     whole = {name: extended(name, raw, folder, strict=False) for name in raw}
+    shipped, whole = (
+        {name: _ablated(e, name, base) for name, e in experiments.items()} for experiments in (shipped, whole)
+    )
     changed = {n: e for n, e in shipped.items() if n in whole and whole[n] != e}
     for name, e in changed.items():
         validate(e, base, "experiment", f"{folder}/{name}.yaml")
@@ -125,6 +144,14 @@ def _experiments(config: dict, base: Path, layered: dict) -> dict[str, checks.Na
     for name in config["experiments"]:
         _check_free(name, folder, RULES | sources)
     return {n: checks.Named(e, changed.get(n, e)) for n, e in config["experiments"].items()}
+
+
+def _ablated(e, name: str, base: Path):
+    """The experiment with its ablation as methods."""
+    file = f"config/experiments/{name}.yaml"
+    if isinstance(e, dict) and "ablate" in e:
+        validate(e, base, "experiment", file)
+    return expand_ablation(e, file)
 
 
 DEFAULTS = {"batch_by": ["dataset", "method"], "time_limit": 600, "keep_model": "none", "timed": False, "reported": []}

@@ -50,6 +50,8 @@ def tags(key: str, record: dict) -> dict[str, str]:
     own = {KEY: key, **{name: record[name] for name in ("dataset", "observation", "method", "status")}}
     shown = {"mlflow.source.name": record["experiment"], "mlflow.source.git.commit": record["commit"] or ""}
     note = (record["reason"] or "")[: LONGEST["note"]]
+    change = record["config"]["experiment"]["methods"][record["method"]].get("change")
+    shown |= {"change": change} if change else {}
     return own | shown | {"scale": record["config"]["scale"], "mlflow.note.content": note}
 
 

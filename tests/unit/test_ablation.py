@@ -1,0 +1,158 @@
+"""Ablations by configuration: what each change makes of its base, and settings by their dotted path."""
+
+import json
+
+import pytest
+import yaml
+from samples import ROOT
+
+from agglearn import config as configuration
+from agglearn.ablation import expand_ablation, read_settings
+from agglearn.errors import ConfigError
+from agglearn.plan import Plan
+from agglearn.tracking.entry import tags
+
+FILES = sorted((ROOT / "config/ablations").glob("*.yaml"))
+
+
+def experiment(**ablate) -> dict:
+    return {
+        "datasets": {"adult": None, "loglinear": {"n": {"smoke": 5, "default": {"grid": [10, 20]}}}},
+        "observe": {"tables": {"type": "T", "binning": "width"}, "other": {"type": "O"}},
+        "methods": {
+            "base": {"name": "Base", "class": "a.Base", "observe": "tables", "params": {"n": 3, "inner": {"l2": 1.0}}},
+            "rival": {"class": "a.Rival", "observe": "other"},
+        },
+        "measures": ["nllh", "auc"],
+        "table": {"rows": ["dataset"], "columns": [], "measure": "auc"},
+        "figure": {"kind": "dots", "y": "auc"},
+        "reported": [1],
+        "agreement": {},
+        "ablate": ablate,
+    }
+
+
+def test_each_change_stands_alone_against_the_base():
+    given = experiment(
+        base="base",
+        changes={
+            "params.n": [5, [1, 2]],
+            "params.inner.l2": [2.0],
+            "class": ["b.Other"],
+            "observe.binning": ["deciles"],
+        },
+    )
+    expanded = expand_ablation(given, "x.yaml")
+    base = given["methods"]["base"]
+    assert expanded["methods"] == {
+        "base": base,
+        "n_5": {**base, "params": {"n": 5, "inner": {"l2": 1.0}}, "name": "n: 5", "change": "params.n = 5"},
+        "n_1_2": {**base, "params": {"n": [1, 2], "inner": {"l2": 1.0}}, "name": "n: [1, 2]", "change": "params.n = [1, 2]"},
+        "inner_l2_2_0": {**base, "params": {"n": 3, "inner": {"l2": 2.0}}, "name": "inner.l2: 2.0", "change": "params.inner.l2 = 2.0"},
+        "class_b_other": {**base, "class": "b.Other", "name": "class: Other", "change": "class = b.Other"},
+        "binning_deciles": {**base, "observe": "binning_deciles", "name": "binning: deciles", "change": "observe.binning = deciles"},
+    }  # fmt: skip
+    assert expanded["observe"] == {
+        "tables": {"type": "T", "binning": "width"},
+        "binning_deciles": {"type": "T", "binning": "deciles"},
+    }
+    assert expanded["baseline"] == "base"
+    assert expanded["table"] == {
+        "rows": ["method"], "columns": ["dataset", "dataset_params.n"], "measure": ["nllh", "nllh_minus_base"]
+    }  # fmt: skip
+    assert not expanded.keys() & {"figure", "reported", "agreement", "ablate"}
+    assert given == experiment(**given["ablate"])  # what was read stays as it is
+
+
+def test_without_an_ablation_nothing_changes():
+    given = {"methods": {"a": {}}}
+    assert expand_ablation(given, "x.yaml") is given
+
+
+@pytest.mark.parametrize(
+    ("base", "changes", "wrong"),
+    [
+        ("bas", {"params.n": [1]}, "unknown method 'bas' .did you mean 'base'"),
+        ("base", {"name": ["x"]}, "'name' is not allowed"),
+        ("base", {"params": [{}]}, "'params' is not allowed"),
+        ("base", {"params.n": [5, 5]}, "the change to 5 stands twice"),
+    ],
+)
+def test_what_is_no_change_of_a_method_is_refused(base, changes, wrong):
+    with pytest.raises(ConfigError, match=f"x.yaml: ablate.*{wrong}"):
+        expand_ablation(experiment(base=base, changes=changes), "x.yaml")
+
+
+def test_a_base_with_a_grid_is_refused():
+    given = experiment(base="base", changes={"params.n": [1]})
+    given["methods"]["base"]["params"]["inner"]["l2"] = {"default": {"grid": [1, 2]}}
+    with pytest.raises(ConfigError, match=r"base\.params\.inner\.l2 is a grid"):
+        expand_ablation(given, "x.yaml")
+
+
+def test_settings_by_their_path():
+    texts = [
+        "trial.methods.maxent.params.n_chains=7",
+        "trial.seeds=[0, 4]",
+        "scale=smoke",
+        "datasets.adult.title=A = B",
+    ]
+    assert read_settings(texts, ["trial"], ["scale", "datasets"]) == {
+        "experiments": {"trial": {"methods": {"maxent": {"params": {"n_chains": 7}}}, "seeds": [0, 4]}},
+        "scale": "smoke",
+        "datasets": {"adult": {"title": "A = B"}},
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("trial.seeds", "write path.to.setting=value"),
+        ("trial..seeds=1", "write path.to.setting=value"),
+        ("trail.seeds=1", "'trail' is no experiment and no setting .did you mean 'trial'"),
+        ("trial.seeds=[0", "is not YAML"),
+    ],
+)
+def test_what_sets_nothing_is_refused(text, wrong):
+    with pytest.raises(ConfigError, match=wrong):
+        read_settings([text], ["trial"], ["scale"])
+
+
+def test_a_path_through_a_value_is_refused():
+    with pytest.raises(ConfigError, match="set to a value already"):
+        read_settings(["trial.seeds=1", "trial.seeds.first=2"], ["trial"], [])
+
+
+def test_a_setting_counts_more_than_a_file(project):
+    over = {"run": ["trial"], "experiments": {"trial": {"seeds": [5, 6]}}, "set": "trial.seeds=[9]"}
+    assert {run.seed for run in Plan(configuration.load(project.base, over)).runs("trial")} == {9}
+    with pytest.raises(ConfigError, match="set: 3 is not allowed"):
+        configuration.load(project.base, {"set": 3})
+    with pytest.raises(ConfigError, match=r"takes no 'n_chain' \(did you mean 'n_chains'\?\)"):
+        configuration.load(project.base, {"set": ["trial.methods.maxent.params.n_chain=3"]})
+
+
+def test_an_ablation_runs_beside_its_base(project):
+    """The base's runs, and with them its table, are those without the ablation."""
+    plain = Plan(configuration.load(project.base, {"run": ["trial"]}))
+    ablation = {"extends": "trial", "ablate": {"base": "logistic", "changes": {"params.l2": [3.5]}}}
+    loaded = configuration.load(project.base, {"run": ["trial", "change"], "experiments": {"change": ablation}})
+    plan = Plan(loaded)
+    assert [r.key for r in plan.runs("trial")] == [r.key for r in plain.runs("trial")]
+    assert {r.method: json.loads(r.params).get("l2") for r in plan.runs("change")} == {"logistic": None, "l2_3_5": 3.5}
+    run = next(r for r in plan.runs("change") if r.method == "l2_3_5")
+    record = {"dataset": run.dataset, "observation": run.observation, "method": run.method, "status": "ok", "reason": None,
+              "experiment": "change", "commit": None, "config": {"scale": "smoke", "experiment": loaded["experiments"]["change"]}}  # fmt: skip
+    assert tags(run.key, record)["change"] == "params.l2 = 3.5"
+    assert "change" not in tags(run.key, record | {"method": "logistic"})
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
+def test_the_files_that_come_with_the_project_can_be_planned(path):
+    given = yaml.safe_load(path.read_text())
+    loaded = configuration.load(ROOT, given)
+    [name] = given["experiments"]
+    assert name == path.stem
+    methods = loaded["experiments"][name]["methods"]
+    assert len(methods) == 1 + sum(len(values) for values in given["experiments"][name]["ablate"]["changes"].values())
+    assert f"snakemake --cores 4 {name} --configfile config/ablations/{name}.yaml" in path.read_text()
