@@ -10,12 +10,12 @@ import sys
 import warnings
 
 from agglearn import __version__
-from agglearn.cli import aggregate, cite, compress, data, doctor, fit, predict, private, schema
+from agglearn.cli import aggregate, cite, compress, data, doctor, fit, predict, private, schema, track
 from agglearn.errors import AgglearnError, ConfigError
 
 COMMANDS = {
     "aggregate": aggregate, "private": private, "fit": fit, "predict": predict, "compress": compress, "schema": schema,
-    "data": data, "cite": cite, "doctor": doctor,
+    "data": data, "cite": cite, "track": track, "doctor": doctor,
 }  # fmt: skip
 
 ABOUT = """Learn a classifier from contingency tables instead of records.
@@ -29,6 +29,7 @@ ABOUT = """Learn a classifier from contingency tables instead of records.
   agglearn doctor                                         versions, extras, memory, sources of data that answer
   agglearn data                                           data sets: what is here; `data get NAME` fetches one
   agglearn cite results/                                  references of what a results folder used
+  agglearn track --from results/ --to URI                 runs of a results folder, sent to MLflow
 
 `agglearn COMMAND --help` explains each."""
 
@@ -52,7 +53,7 @@ def parser() -> Parser:
     for name, module in COMMANDS.items():
         command = commands.add_parser(name, description=module.ABOUT, help=module.HELP)
         module.options(command)
-        if module not in (data, cite, doctor):
+        if module not in (data, cite, track, doctor):
             _add_output(command, module)
         command.set_defaults(run=module.run, stopped=getattr(module, "STOPPED", "nothing was written"))
     return top

@@ -22,9 +22,7 @@ TOGETHER = 100  # runs that one transaction writes into a local store
 
 def track(uri, name, experiment, keys, results, receipt, attempt, terminal) -> None:
     """Send the runs of an experiment; write the receipt whatever happens."""
-    os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
-    os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "10")
-    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")  # nothing but results leaves, and only to this store
+    limit_waits()
     away = away_mark(results)
     try:
         if away.exists():
@@ -39,6 +37,13 @@ def track(uri, name, experiment, keys, results, receipt, attempt, terminal) -> N
         said = {"status": "pending", "reason": reason, "attempts": attempt + 1, "failures": failures, "todo": todo}
         print(f"agglearn: {name} is not tracked: {reason}; {todo}", file=terminal)
     products.write_json(receipt, said)
+
+
+def limit_waits() -> None:
+    """Let MLflow give up soon on a server that does not answer, and send nothing but results, to this store only."""
+    os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
+    os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "10")
+    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
 
 
 def is_away(error: Exception) -> bool:
@@ -66,7 +71,7 @@ def send(uri, name, experiment, keys, results: Path, terminal=sys.stderr) -> dic
         create_database(Path(uri.removeprefix(SQLITE)))
     mlflow.set_tracking_uri(uri)
     client = mlflow.MlflowClient()
-    home = _home(client, uri, name, experiment, results, terminal)
+    home = _home(client, uri, name, experiment, terminal)
     known = _known(client, home.experiment_id)
     records = {key: products.read_json(results / "runs" / key / "run.json") for key in keys}
     lacking = [key for key, record in records.items() if not _is_sent(known.get(key, []), key, record)]
@@ -84,11 +89,12 @@ def send(uri, name, experiment, keys, results: Path, terminal=sys.stderr) -> dic
     return {"sent": len(lacking), "kept": len(records) - len(lacking), "experiment_id": home.experiment_id}
 
 
-def _home(client, uri, name, experiment, results: Path, terminal):
-    """MLflow's experiment of that name, created or restored where need be."""
+def _home(client, uri, name, experiment, terminal):
+    """MLflow's experiment of that name, created or restored where need be. Files of a local store stand beside its database."""
     home = client.get_experiment_by_name(name)
     if home is None:
-        artifacts = (results / "mlartifacts" / name).resolve().as_uri() if uri.startswith("sqlite:") else None
+        beside = Path(uri.removeprefix(SQLITE)).resolve().parent if uri.startswith(SQLITE) else None
+        artifacts = (beside / "mlartifacts" / name).as_uri() if beside else None
         tags = {
             "mlflow.note.content": f"{experiment['title']}. {experiment.get('caption', '')}",
             "source": experiment["source"],

@@ -2,6 +2,9 @@
 
 from pathlib import Path
 
+import pandas as pd
+
+from agglearn import products
 from agglearn.cli import main
 
 
@@ -16,3 +19,17 @@ def run(*arguments: str) -> int:
         return main(list(arguments))
     except SystemExit as leaving:
         return leaving.code
+
+
+def write_runs(folder: Path, experiment: str, n: int) -> None:
+    """Finished runs of an experiment in a results folder, one per seed."""
+    config = {"scale": "smoke", "experiment": {"title": "A trial", "source": "maxent", "methods": {"m": {}}}}
+    record = {"experiment": experiment, "dataset": "d", "observation": "tables", "method": "m", "status": "ok", "reason": None,
+              "commit": "c", "dataset_params": "{}", "observation_params": "{}", "params": "{}", "began": 1700000000.5,
+              "ended": 1700000002.75, "config": config}  # fmt: skip
+    for seed in range(n):
+        run = folder / f"runs/{experiment}{seed}"
+        products.write_json(run / "run.json", record | {"seed": seed, "fingerprint": f"f{seed}"})
+        pd.DataFrame({"measure": ["nllh"], "item": [None], "step": [None], "value": [seed / 2]}).to_parquet(
+            run / "measurements.parquet"
+        )

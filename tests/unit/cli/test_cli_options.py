@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from cli_calls import run, state
+from cli_calls import run, state, write_runs
 from samples import ROOT
 
 from agglearn import diagnosis, products
@@ -80,6 +80,8 @@ def prepared(tmp_path_factory) -> Path:
             folder / name / "measurements/trial/b.parquet"
         )
         products.write_json(folder / name / "runs/r/run.json", RECORD)
+    write_runs(folder / "few", "trial", 1)
+    write_runs(folder / "many", "trial", 2)
     return folder
 
 
@@ -265,6 +267,8 @@ ROWS = {
     "data --configfile": Row("data show fair", "data show fair --configfile {over.yaml}", {"words"}, of_words),
     "cite results": Row("cite {first}", "cite {second}", {"words"}, of_words),
     "cite --configfile": Row("cite {first}", "cite {first} --configfile {over.yaml}", {"words"}, of_words),
+    "track --from": Row("track --from {few} --to sqlite:///{a.db}", "track --from {many} --to sqlite:///{b.db}", {"words"}, of_words),
+    "track --to": Row("track --from {few} --to sqlite:///{a.db}", "track --from {few} --to file:///{b.db}", set(), of_words, (0, 2)),
     "doctor --offline": Row("doctor", "doctor --offline", {"words"}, of_words),
     "doctor --timeout": Row("doctor", "doctor --timeout 7", {"words"}, of_words),
 }  # fmt: skip
@@ -310,10 +314,11 @@ def called(prepared, tmp_path, capsys, monkeypatch):
 
 def place(argument: str, prepared: Path, tmp_path: Path) -> str:
     """An argument with its file: a prepared one, or one that the test writes."""
-    if "{" not in argument:
+    before, brace, rest = argument.partition("{")
+    if not brace:
         return argument
-    name, _, end = argument.removeprefix("{").partition("}")
-    return str((prepared if (prepared / name).exists() and not end else tmp_path) / f"{name}{end}")
+    name, _, end = rest.partition("}")
+    return before + str((prepared if (prepared / name).exists() and not end else tmp_path) / f"{name}{end}")
 
 
 @pytest.mark.slow
