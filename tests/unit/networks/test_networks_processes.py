@@ -53,8 +53,9 @@ print(trained(), pool())
     return predictions, int(pool)
 
 
-def test_results_do_not_depend_on_the_threads_of_a_job(one_thread):
-    assert run_with(4) == one_thread
+@pytest.mark.parametrize("threads", [2, 4])
+def test_results_do_not_depend_on_the_threads_of_a_job(one_thread, threads):
+    assert run_with(threads) == one_thread
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="counts threads in /proc")
