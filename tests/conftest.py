@@ -1,5 +1,6 @@
 """What several tests start from."""
 
+import gc
 import sys
 import urllib.request
 
@@ -8,6 +9,15 @@ import pytest
 from samples import ROOT, Project, people
 
 sys.path.insert(0, str(ROOT / "src"))
+
+
+gc.disable()  # while tests are collected: nearly all that is made then stays
+
+
+def pytest_collection_finish():
+    """What was collected stays to the end; no later search for garbage looks at it."""
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(items):

@@ -153,6 +153,12 @@ EXPERIMENT_KEYS = {
     "observe": ({"observe": {"tables": {"binning": "deciles"}}}, of("fit", BATCHES[0], BATCHES[2]) | OBSERVED),
     "seeds": ({"seeds": [0, 2]}, FITS | OBSERVED),
     "methods": ({"methods": {"naive_bayes": {"params": {"smoothing": 2.0}}}}, of("fit", BATCHES[0], BATCHES[2])),
+    "ablate": (
+        {"ablate": {"base": "naive_bayes", "changes": {"params.smoothing": [2.0]}}},
+        of("fit", BATCHES[1], BATCHES[3], "trial fair-smoothing_2_0", "trial loglinear-smoothing_2_0")
+        | OBSERVED
+        | {"render trial"},
+    ),
     "measures": ({"measures": ["nllh"]}, FITS),
     "baseline": ({"baseline": "logistic"}, {"render trial"}),
     "batch_by": ({"batch_by": ["dataset"]}, FITS | of("fit", "trial fair", "trial loglinear")),
@@ -172,6 +178,7 @@ METHOD_KEYS = {
     "name": ({"name": "Naive"}, {"render trial"}),
     "ignore_noise": ({"ignore_noise": True}, of("fit", BATCHES[0], BATCHES[2])),
     "params": ({"params": {"smoothing": 3.0}}, of("fit", BATCHES[0], BATCHES[2])),
+    "change": ({"change": "params.smoothing = 3.0"}, set()),  # a tag of runs that are sent
 }
 MADE = {"fetch mine", "prepare mine", "observe nested mine"}
 DATASET_KEYS = {
