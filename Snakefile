@@ -67,7 +67,7 @@ onstart:
         workflow.scheduler.keepgoing = False
     if workflow.local_exec:
         config["digests"] = source.share(plan.code())  # jobs then need not read the code again
-        nursery.start()
+        nursery.start(tracks=config["tracking"]["uri"] != "none")
     progress.begin(workflow.logger_manager.get_log_handlers(), plan, workflow.dag.needrun_jobs())
 
 

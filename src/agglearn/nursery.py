@@ -1,18 +1,21 @@
 """A process that has imported the heavy libraries and forks a child for each job of the workflow.
 
 Imports take two to four seconds, more than most jobs; a forked child has them at once. The workflow's main process starts
-the nursery (`start`), `workflow/scripts/stage.py` hands its job over (`hand_over`) and waits for the child's answer. Where none
-answers (another machine, another environment, another system than Linux), the job runs in its own process: nothing
-depends on the nursery but time. Jobs handed over while it still imports wait: their own imports would take as long.
-It ends with the main process, a child with its job's process.
+the nursery (`start`), and from then on has a launcher in place of Python: Snakemake starts it for a job's script, and it lets a child
+of the nursery run the script and waits for the exit status (`agglearn.launcher`). Where no nursery answers (another machine, another
+environment, another system than Linux), and where a job's libraries may use more than one thread, Python itself runs the script:
+nothing depends on the nursery but time. Scripts that come while it still imports wait: their own imports would take as long.
+It ends with the main process, a child with its launcher.
 """
 
 import contextlib
 import gc
 import importlib
+import marshal
 import os
-import pickle
+import runpy
 import select
+import shlex
 import shutil
 import signal
 import socket
@@ -20,10 +23,11 @@ import subprocess
 import sys
 import tempfile
 import threading
+import traceback
 from collections.abc import Iterable
 from pathlib import Path
 
-from agglearn import lifeline
+from agglearn import launcher, lifeline
 
 ADDRESS = "AGGLEARN_NURSERY"
 # Threads of a job's libraries. They are set before the import, so jobs whose libraries may use more run by themselves.
@@ -34,10 +38,7 @@ LIBRARIES = (
     "pyarrow.parquet", "scipy.optimize", "scipy.signal", "scipy.sparse", "scipy.stats", "sklearn.base",
     "sklearn.linear_model", "snakemake.script", "urllib.request",
 )  # fmt: skip
-FOR_TRACKING = (
-    "mlflow.store.tracking.sqlalchemy_store",
-)  # takes longer than all others: for the first job that tracks
-TRACKS, OTHER = b"t", b"."
+FOR_TRACKING = ("mlflow.store.tracking.sqlalchemy_store",)  # takes longer than all others
 
 _started = []
 
@@ -52,11 +53,33 @@ def limited(threads: int) -> dict[str, str]:
     return {f"{name}_NUM_THREADS": str(threads) for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
 
 
-def start() -> None:
-    """Start the nursery of this process, unless the environment names one, and let the processes it starts know its address."""
-    if sys.platform != "linux" or len(tempfile.gettempdir()) > LONGEST or os.environ.get(ADDRESS):
+def start(tracks: bool = False) -> None:
+    """Start the nursery of this process, unless the environment names one, and put the launcher in the place of Python.
+
+    Parameters
+    ----------
+    tracks : jobs will send runs to MLflow. The nursery imports it as soon as a first job runs.
+    """
+    python, _, address = os.environ.get(ADDRESS, "").rpartition(":")
+    if sys.platform != "linux" or len(tempfile.gettempdir()) > LONGEST or (address and python != sys.executable):
         return
+    if not address:
+        address = _serve_elsewhere()
+        os.environ[ADDRESS] = f"{sys.executable}:{address}"
+    if tracks:
+        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as line:
+            line.connect(address)
+            line.sendall(launcher.TRACKS)
+    sys.executable = str(Path(address).with_name("python"))
+
+
+def _serve_elsewhere() -> str:
+    """Address of a new process that serves as long as this one lives; beside it lies the launcher."""
     home = tempfile.mkdtemp(prefix="agglearn-")
+    python = Path(home, "python")
+    call = map(shlex.quote, [sys.executable, "-ISE", launcher.__file__, sys.executable, f"{home}/socket"])
+    python.write_text(f'#!/bin/sh\nexec {" ".join(call)} "$@"\n')
+    python.chmod(0o700)
     more = limited(THREADS) | {"PYTHONPATH": str(Path(__file__).parents[1])}
     with socket.socket(socket.AF_UNIX) as listener:  # it exists before the first job asks for it
         listener.bind(f"{home}/socket")
@@ -64,36 +87,7 @@ def start() -> None:
         call = [sys.executable, "-m", "agglearn.nursery", home, str(listener.fileno())]
         server = subprocess.Popen(call, stdin=subprocess.PIPE, env=os.environ | more, pass_fds=[listener.fileno()])
     _started.append(server)
-    os.environ[ADDRESS] = f"{sys.executable}:{home}/socket"
-
-
-def hand_over(job, **more) -> str | bool | None:
-    """Let a child of the nursery run `stages.run(job, **more)`.
-
-    Returns
-    -------
-    What it returned (None or an error's line); False where no nursery takes this job.
-    """
-    python, _, address = os.environ.get(ADDRESS, "").rpartition(":")
-    if library_threads(job) != THREADS or python != sys.executable:
-        return False
-    with socket.socket(socket.AF_UNIX) as line, line.makefile("rwb") as stream:
-        try:
-            line.connect(address)
-            line.sendall(TRACKS if job.rule == "track" else OTHER)
-            accepted = line.recv(1)
-        except OSError:
-            return False
-        if not accepted:
-            return False
-        socket.send_fds(line, [b"."], [1, 2])
-        pickle.dump({"cwd": os.getcwd(), "environ": dict(os.environ), "path": sys.path}, stream)
-        pickle.dump((job, more), stream)
-        stream.flush()
-        answer = stream.read()
-    if not answer:
-        return f"agglearn: error: {job.rule} {' '.join(job.wildcards)}: its process was killed"
-    return pickle.loads(answer)
+    return f"{home}/socket"
 
 
 def _import(names: Iterable[str]) -> None:
@@ -106,29 +100,34 @@ def _import(names: Iterable[str]) -> None:
 
 
 def serve(home: str, listener: socket.socket) -> None:
-    """Fork a child for every job handed over, until standard input ends."""
+    """Fork a child for every script handed over, until standard input ends."""
     with contextlib.suppress(ImportError):
         importlib.import_module("numba").njit(lambda x: x)(1.0)  # the first compilation fills its tables
     _import(LIBRARIES)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt reaches children and the main process; that decides
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # children's answers travel by their sockets
+    tracks = False
     with listener:
         while listener in select.select([sys.stdin, listener], [], [])[0]:
             line = listener.accept()[0]
-            if line.recv(1) == TRACKS:
-                _import(FOR_TRACKING)
-            if os.fork() == 0:
+            if line.recv(1) == launcher.TRACKS:
+                tracks = True
+            elif os.fork() == 0:
                 listener.close()
                 _child(line)
+            elif tracks:
+                _import(FOR_TRACKING)
+                tracks = False
             line.close()
     shutil.rmtree(home)
     lifeline.end_children(os.getpid())  # jobs end with this process; the processes that they have started would stay
 
 
 def _child(line: socket.socket) -> None:
+    """Run the script that a launcher names as the launcher would; the exit status is the answer."""
     from agglearn.running import die_with_parent
 
-    answer = "agglearn: error: the job could not be taken over"
+    status = 1
     try:
         die_with_parent()
         line.sendall(b".")
@@ -137,24 +136,37 @@ def _child(line: socket.socket) -> None:
         for theirs, ours in zip(socket.recv_fds(line, 1, 2)[1], (1, 2), strict=True):
             os.dup2(theirs, ours)
             os.close(theirs)
-        stream = line.makefile("rwb")
-        place = pickle.load(stream)
-        os.chdir(place["cwd"])
+        with line.makefile("rb") as stream:
+            folder, environ, script = marshal.load(stream)
+        os.chdir(folder)
         os.environ.clear()
-        os.environ.update(place["environ"])
-        sys.path[:] = place["path"]
-        job, more = pickle.load(stream)
+        os.environ.update(environ)
         threading.Thread(target=_end_with, args=(line,), daemon=True).start()
-        from agglearn import stages
-
-        answer = stages.run(job, **more)
-    except BaseException as error:
-        answer = f"agglearn: error: {type(error).__name__}: {error}"
+        sys.argv[:] = [script]
+        own = [part for part in environ.get("PYTHONPATH", "").split(os.pathsep) if part]
+        sys.path[:1] = [str(Path(script).parent), *own]
+        status = _status(script)
+    except KeyboardInterrupt:
+        status = 128 + signal.SIGINT
+    except BaseException:
+        traceback.print_exc()
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
-        line.sendall(pickle.dumps(answer))
+        line.sendall(bytes([status]))
         os._exit(0)
+
+
+def _status(script: str) -> int:
+    """Exit status of a script, as Python has it. The script finds `forked` among its globals."""
+    try:
+        runpy.run_path(script, {"forked": True}, "__main__")
+    except SystemExit as leaving:
+        if leaving.code is None or isinstance(leaving.code, int):
+            return (leaving.code or 0) & 255
+        print(leaving.code, file=sys.stderr)
+        return 1
+    return 0
 
 
 def _end_with(line: socket.socket) -> None:

@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import pickle
+import shutil
 import signal
 import socket
 import subprocess
@@ -15,7 +16,7 @@ import pytest
 from samples import ROOT
 from snakemake.iocontainers import Wildcards
 
-from agglearn import kernel_cache, nursery
+from agglearn import kernel_cache, launcher, nursery, stages
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the nursery needs Linux")
 
@@ -44,12 +45,8 @@ class Parser:
             time.sleep(600)
         return {}
 """
-CLIENT = """
-import pickle, sys
-from agglearn import nursery
-job, root = pickle.load(sys.stdin.buffer)
-sys.exit(nursery.hand_over(job, root=root))
-"""
+# As Snakemake writes it: the job, then the text of workflow/scripts/stage.py.
+SCRIPT = "import pickle; snakemake = pickle.loads({job!r})\n{stage}"
 
 
 def until(condition):
@@ -62,7 +59,9 @@ def until(condition):
 
 def started() -> tuple[subprocess.Popen, str]:
     """A nursery and its address, known to nobody else."""
+    python = sys.executable
     nursery.start()
+    sys.executable = python
     address = os.environ.pop(nursery.ADDRESS)
     return nursery._started.pop(), address
 
@@ -76,12 +75,10 @@ def address():
 
 
 @pytest.fixture
-def prepare(tmp_path, address, monkeypatch):
+def prepare(tmp_path, monkeypatch):
     """A job of rule `prepare`, whose parser works, refuses, dies or sleeps."""
-    monkeypatch.setenv(nursery.ADDRESS, address)
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *sys.path]))
-    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "parsing.py").write_text(PARSER)
     (tmp_path / "source").mkdir()
@@ -91,7 +88,7 @@ def prepare(tmp_path, address, monkeypatch):
     def job(how, threads=1, **params):
         entry = {"class": "parsing.Parser", "how": how}
         return SimpleNamespace(
-            rule="prepare", threads=threads, log=["log"], input=["source"], output=["records"],
+            rule="prepare", scriptdir=ROOT / "workflow/scripts", threads=threads, log=["log"], input=["source"], output=["records"],
             wildcards=Wildcards(fromdict={"dataset": "small"}), params=SimpleNamespace(recipe="", **params),
             config={"code": [], "cache": "cache", "on_missing": "report", "on_failure": "fail", "datasets": {"small": entry}},
         )  # fmt: skip
@@ -99,12 +96,12 @@ def prepare(tmp_path, address, monkeypatch):
     return job
 
 
-def client(job) -> subprocess.Popen:
-    """A process that hands the job over and leaves with the answer."""
-    process = subprocess.Popen([sys.executable, "-c", CLIENT], stdin=subprocess.PIPE, stderr=subprocess.PIPE)
-    process.stdin.write(pickle.dumps((job, Path.cwd())))
-    process.stdin.close()
-    return process
+def launched(job, address: str) -> subprocess.Popen:
+    """What Snakemake starts for a job."""
+    stage = (ROOT / "workflow/scripts/stage.py").read_text()
+    Path("script.py").write_text(SCRIPT.format(job=pickle.dumps(job), stage=stage))
+    python = Path(address.rpartition(":")[2]).with_name("python")
+    return subprocess.Popen([python, "script.py"], stderr=subprocess.PIPE, text=True)
 
 
 def worker() -> int:
@@ -120,10 +117,21 @@ def alive(pid: int) -> bool:
         return False
 
 
-@pytest.mark.slow
-def test_a_job_is_done_by_another_process(prepare):
-    assert nursery.hand_over(prepare("work"), root=Path.cwd()) is None
-    assert int(Path("records/pid").read_text()) != os.getpid()
+@pytest.fixture
+def done(address):
+    """`done(job)`: exit status, standard error, and whether a child of the nursery did it."""
+
+    def done(job, at=address) -> tuple[int, str, bool]:
+        process = launched(job, at)
+        said = process.communicate()[1]
+        pid = Path("records/pid")
+        return process.returncode, said, not pid.exists() or int(pid.read_text()) != process.pid
+
+    return done
+
+
+def test_a_job_is_done_by_another_process(prepare, done):
+    assert done(prepare("work")) == (0, "", True)
     first, last = Path("log").read_text().splitlines()
     assert first == f"parsing with 1 thread in {Path.cwd()}"
     assert last.startswith("took ")
@@ -131,78 +139,93 @@ def test_a_job_is_done_by_another_process(prepare):
 
 
 @pytest.mark.slow
-def test_a_job_with_the_machine_for_itself_and_libraries_of_one_thread_is_taken(prepare):
-    assert nursery.hand_over(prepare("work", threads=2, library_threads=1), root=Path.cwd()) is None
-    assert int(Path("records/pid").read_text()) != os.getpid()
+def test_a_job_with_the_machine_for_itself_and_libraries_of_one_thread_is_taken(prepare, done):
+    assert done(prepare("work", threads=2, library_threads=1)) == (0, "", True)
 
 
-def test_an_error_comes_back_as_its_line(prepare):
-    assert (
-        nursery.hand_over(prepare("refuse"), root=Path.cwd()) == "agglearn: error: small: line 3: no number (log: log)"
-    )
+def test_an_error_comes_back_as_its_line(prepare, done):
+    assert done(prepare("refuse")) == (1, "agglearn: error: small: line 3: no number (log: log)\n", True)
     assert not Path("records").exists()
 
 
-def test_a_death_comes_back_as_a_line(prepare):
-    assert "prepare small" in nursery.hand_over(prepare("die"), root=Path.cwd())
+def test_a_death_comes_back_as_a_line(prepare, done):
+    assert done(prepare("die")) == (1, "agglearn: error: the process of the job was killed\n", True)
     assert not Path("records").exists()
 
 
-def test_what_the_nursery_cannot_do_is_left(prepare, monkeypatch):
-    assert nursery.hand_over(prepare("work", threads=2), root=Path.cwd()) is False
-    assert nursery.hand_over(prepare("work", library_threads=2), root=Path.cwd()) is False
-    for elsewhere in ("/other/python:/tmp/socket", f"{sys.executable}:{Path.cwd()}/socket"):
-        monkeypatch.setenv(nursery.ADDRESS, elsewhere)
-        assert nursery.hand_over(prepare("work"), root=Path.cwd()) is False
-    monkeypatch.delenv(nursery.ADDRESS)
-    assert nursery.hand_over(prepare("work"), root=Path.cwd()) is False
-    assert not Path("records").exists()
+@pytest.mark.slow
+@pytest.mark.parametrize("more", [{"threads": 2}, {"threads": 1, "library_threads": 2}], ids=str)
+def test_a_job_whose_libraries_use_more_threads_runs_by_itself(prepare, done, more):
+    assert done(prepare("work", **more)) == (0, "", False)
+    assert Path("log").read_text().startswith("parsing with 2 thread")
 
 
-def test_a_job_runs_by_itself_where_the_nursery_ends_before_it_accepts(prepare, tmp_path, monkeypatch):
-    monkeypatch.setenv(nursery.ADDRESS, f"{sys.executable}:socket")
+@pytest.mark.slow
+def test_where_no_nursery_answers_a_job_runs_by_itself(prepare, done, address, tmp_path):
+    home = Path(address.rpartition(":")[2]).parent
+    (tmp_path / "python").write_text((home / "python").read_text().replace(str(home), str(tmp_path)))
+    (tmp_path / "python").chmod(0o700)
+    assert done(prepare("work"), f"{tmp_path}/socket") == (0, "", False)  # there is no socket
+    shutil.rmtree("records")
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind("socket")
         listener.listen()
-        with client(prepare("work")) as waiting:
-            listener.accept()[0].close()
-        assert waiting.returncode == 0  # sys.exit(False): the job is still to be done
-    assert not Path("records").exists()
+        process = launched(prepare("work"), f"{tmp_path}/socket")
+        listener.accept()[0].close()  # it ends before it accepts
+        assert process.communicate()[1] == ""
+    assert int(Path("records/pid").read_text()) == process.pid
 
 
-def test_a_nursery_that_the_environment_names_serves_this_run_too(prepare, address):
+def test_what_is_no_script_goes_to_python(address):
+    python = Path(address.rpartition(":")[2]).with_name("python")
+    assert subprocess.run([python, "-c", "print(6 * 7)"], capture_output=True, text=True).stdout == "42\n"
+
+
+def test_a_nursery_that_the_environment_names_serves_this_run_too(address, monkeypatch):
+    python = sys.executable
+    monkeypatch.setenv(nursery.ADDRESS, address)
+    monkeypatch.setattr(sys, "executable", python)
     nursery.start()
     assert nursery._started == []
     assert os.environ[nursery.ADDRESS] == address
+    assert sys.executable == str(Path(address.rpartition(":")[2]).with_name("python"))
 
 
-def test_a_job_ends_with_the_process_that_waits_for_it(prepare):
-    with client(prepare("sleep")) as waiting:
-        pid = worker()
-        waiting.kill()
+def test_a_nursery_of_another_python_is_left(address, monkeypatch):
+    python = sys.executable
+    monkeypatch.setattr(sys, "executable", python)
+    monkeypatch.setenv(nursery.ADDRESS, "/other/python:/tmp/socket")
+    nursery.start()
+    assert (sys.executable, nursery._started) == (python, [])
+
+
+def test_a_job_ends_with_its_launcher(prepare, address):
+    waiting = launched(prepare("sleep"), address)
+    pid = worker()
+    waiting.kill()
+    waiting.communicate()
     until(lambda: not alive(pid))
 
 
 @pytest.mark.slow
-def test_all_end_with_the_main_process(prepare, tmp_path, monkeypatch):
-    monkeypatch.delenv(nursery.ADDRESS)
+def test_all_end_with_the_main_process(prepare, monkeypatch):
     server, address = started()
-    monkeypatch.setenv(nursery.ADDRESS, address)
-    with client(prepare("sleep")) as waiting:
-        pid = worker()
-        server.stdin.close()  # as the kernel does when its owner ends
-        assert b"prepare small: its process was killed" in waiting.stderr.read()
+    waiting = launched(prepare("sleep"), address)
+    pid = worker()
+    server.stdin.close()  # as the kernel does when its owner ends
+    assert waiting.communicate()[1] == "agglearn: error: the process of the job was killed\n"
     assert waiting.returncode == 1
     until(lambda: not alive(pid))
     assert server.wait(10) == 0
     assert not Path(address.rpartition(":")[2]).parent.exists()
 
 
-def test_an_interrupt_reaches_the_job_but_not_the_nursery(prepare):
-    with client(prepare("sleep")) as waiting:
-        os.kill(worker(), signal.SIGINT)
-        assert b"KeyboardInterrupt" in waiting.stderr.read()
-    assert nursery.hand_over(prepare("work"), root=Path.cwd()) is None
+def test_an_interrupt_reaches_the_job_but_not_the_nursery(prepare, done, address):
+    waiting = launched(prepare("sleep"), address)
+    os.kill(worker(), signal.SIGINT)
+    assert waiting.communicate()[1] == ""
+    assert waiting.returncode == 128 + signal.SIGINT
+    assert done(prepare("work"))[0] == 0
 
 
 @pytest.mark.parametrize(
@@ -218,11 +241,10 @@ def test_a_job_gives_the_numerical_libraries_the_threads_that_its_experiment_sta
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setattr("agglearn.lifeline.follow", lambda: None)
     given = []
-    monkeypatch.setattr(
-        nursery, "hand_over", lambda job, root: given.append({n: os.environ[n] for n in nursery.limited(1)})
-    )
+    monkeypatch.setattr(stages, "run", lambda job, root: given.append({n: os.environ[n] for n in nursery.limited(1)}))
     job = SimpleNamespace(
         scriptdir=ROOT / "workflow/scripts", config={"code": []}, threads=4, params=SimpleNamespace(**params)
     )
-    stage.main(job)
+    assert stage.main(job, forked=False) is None
     assert given == [dict.fromkeys(nursery.limited(1), expected)]
+    assert stage.main(job, forked=True) == (None if expected == "1" else launcher.ALONE)

@@ -5,22 +5,23 @@ import sys
 from pathlib import Path
 
 
-def main(job) -> str | None:
-    """Run a job; returns None or an error's line."""
+def main(job, forked: bool) -> str | int | None:
+    """Run a job; returns None or an error's line. A child of the nursery leaves it to another process if libraries may use more threads."""
     root = Path(job.scriptdir, "../..").resolve()
     sys.path[:0] = [str(root / "src"), *(str(root / folder) for folder in job.config["code"])]
 
-    from agglearn import lifeline, nursery
+    from agglearn import launcher, lifeline, nursery
 
+    threads = nursery.library_threads(job)
+    if forked and threads != nursery.THREADS:
+        return launcher.ALONE
     lifeline.follow()
-    os.environ |= nursery.limited(nursery.library_threads(job))
-    line = nursery.hand_over(job, root=root)
-    if line is False:
-        from agglearn import stages
+    os.environ |= nursery.limited(threads)
 
-        line = stages.run(job, root=root)
-    return line
+    from agglearn import stages
+
+    return stages.run(job, root=root)
 
 
 if __name__ == "__main__":  # a process that a method spawns imports this file too
-    sys.exit(main(snakemake))  # noqa: F821
+    sys.exit(main(snakemake, globals().get("forked", False)))  # noqa: F821
