@@ -1,4 +1,4 @@
-"""`make ui` leaves no process behind, however it is ended."""
+"""`make ui` prints links to the runs and leaves no process behind, however it is ended."""
 
 import os
 import shutil
@@ -13,6 +13,9 @@ from pathlib import Path
 
 import mlflow
 import pytest
+
+from agglearn.tracking import push
+from agglearn.tracking.ui import print_links
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.skipif(sys.platform != "linux" or not shutil.which("make"), reason="needs Linux and make")
@@ -51,6 +54,7 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("ui")
     (folder / "config").mkdir()
     (folder / "config/config.yaml").write_text("tracking: {uri: 'sqlite:///mlflow.db'}\n")
+    shutil.copy(ROOT / "config/references.yaml", folder / "config")
     mlflow.MlflowClient(f"sqlite:///{folder}/mlflow.db").create_experiment("maxent_table4")
     return folder
 
@@ -113,4 +117,22 @@ def test_a_wrong_port_is_one_line(folder, port):
     assert ended.returncode == 1
     assert ended.stderr.splitlines() == [
         f"agglearn: port {port!r} is not a number from 1 to 65535; for example: make ui PORT=5001"
+    ]
+
+
+def test_a_link_for_each_source_in_the_order_of_the_papers(tmp_path, monkeypatch, capsys):
+    uri = f"sqlite:///{tmp_path}/mlflow.db"
+    push.create_database(tmp_path / "mlflow.db")
+    client, numbers = mlflow.MlflowClient(uri), {}
+    for name, source in (("a", "mine"), ("b", "vocabulary"), ("c", "maxent"), ("d", "maxent")):
+        numbers[name] = client.create_experiment(name, tags={"source": source})
+    monkeypatch.chdir(ROOT)
+    print_links(uri, 5001)
+    pair = "%2C".join(f"%22{numbers[name]}%22" for name in "cd")
+    page = "http://127.0.0.1:5001/#"
+    assert capsys.readouterr().out.splitlines() == [
+        f"Maximum entropy from contingency tables: {page}/compare-experiments/s?experiments=%5B{pair}%5D",
+        f"Vocabulary compression: {page}/experiments/{numbers['b']}/runs",
+        f"mine: {page}/experiments/{numbers['a']}/runs",
+        "Ctrl-C ends it.",
     ]

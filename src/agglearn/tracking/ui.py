@@ -1,12 +1,14 @@
 """`make ui`: MLflow on the runs of this project, with the links that lead to them."""
 
 import contextlib
+import json
 import os
 import signal
 import socket
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import quote
 
 import yaml
 
@@ -18,7 +20,7 @@ SETTINGS = {
 
 
 def main(argv=None) -> None:
-    """Print a link per experiment and serve MLflow until a signal or the caller's death. Arguments: [port]."""
+    """Print a link per source and serve MLflow until a signal or the caller's death. Arguments: [port]."""
     from agglearn.running import die_with_parent
 
     for number in (signal.SIGTERM, signal.SIGHUP):
@@ -48,14 +50,26 @@ def port_of(text: str) -> int:
 
 
 def print_links(uri: str, port: int) -> None:
-    """Print where each experiment's runs will be."""
+    """Print for each source where the runs of its experiments will be, in the order of `config/references.yaml`."""
     import mlflow
 
     mlflow.set_tracking_uri(uri)
-    experiments = [e for e in mlflow.search_experiments() if e.name != "Default"]
-    for e in sorted(experiments, key=lambda e: e.name):
-        print(f"{e.name}: http://127.0.0.1:{port}/#/experiments/{e.experiment_id}/runs")
+    numbers: dict[str, list[str]] = {}
+    for e in mlflow.search_experiments():
+        if e.name != "Default":
+            numbers.setdefault(e.tags.get("source", "others"), []).append(e.experiment_id)
+    papers = yaml.safe_load(Path("config/references.yaml").read_text())["papers"]
+    for source in sorted(numbers, key=lambda name: ([*papers, name].index(name), name)):
+        title = papers.get(source, {}).get("title", source)
+        print(f"{title}: http://127.0.0.1:{port}/#{runs_page(sorted(numbers[source]))}")
     print("Ctrl-C ends it.", flush=True)
+
+
+def runs_page(experiments: list[str]) -> str:
+    """Place of MLflow's page with the runs of some experiments."""
+    if len(experiments) == 1:
+        return f"/experiments/{experiments[0]}/runs"
+    return f"/compare-experiments/s?experiments={quote(json.dumps(experiments, separators=(',', ':')))}"
 
 
 def serve(uri: str, port: int) -> None:
