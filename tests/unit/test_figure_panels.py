@@ -122,3 +122,25 @@ def test_a_figure_that_fails_leaves_the_others(tmp_path):
     assert "This figure failed: ValueError" in "".join(first.itertext())
     assert "<x>" in "".join(first.itertext())
     assert len(list(second.iter())) > 20
+
+
+def test_a_legend_of_many_series_stands_below_the_first_panel():
+    """The first page shows that part of the figure."""
+    names = [f"Divisive, uniform budgets, {i}" for i in range(10)]
+    experiment = EXPERIMENT | {"methods": {f"m{i}": {"name": name} for i, name in enumerate(names)}}
+    found = [(f"m{i}", {"size": s, "n": n}, "share", None, i * n) for i in range(10) for s in (1, 2, 3) for n in (1, 2)]
+    table = cells(*found)
+    spec = {
+        "kind": "line",
+        "y": "share",
+        "x": "dataset_params.n",
+        "series": ["method"],
+        "panel": ["dataset_params.size"],
+    }
+    figure = figures._lines(table, table, experiment, spec, {})
+    figure.canvas.draw()
+    [legend] = figure.legends
+    box = legend.get_window_extent()
+    assert box.x0 >= 0
+    assert box.x1 <= figure.bbox.width / 3
+    assert {text.get_text() for text in legend.get_texts()} == set(names)

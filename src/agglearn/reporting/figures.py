@@ -327,7 +327,7 @@ def _lines_of(chosen, experiment, spec, titles, x_label):
         figure.suptitle(spec["title"], x=0.01, ha="left", fontsize=11, fontweight="bold")
     if len(order) > 8 and not named:
         handles = axes[0].get_legend_handles_labels()
-        figure.legend(*handles, fontsize=7, frameon=False, loc="outside lower center", ncols=4)
+        figure.legend(*handles, fontsize=7, frameon=False, loc="outside lower left", ncols=2)  # below the first panel
     elif not named:
         axes[0].legend(fontsize=7, frameon=False)
     return figure
