@@ -1,7 +1,7 @@
 """Bag of words: instances counted by their nearest centre (Sun 2019, section 4.1.2)."""
 
 import numpy as np
-from sklearn.utils import check_random_state
+from sklearn.cluster import kmeans_plusplus
 
 from agglearn.distribution.embedding import Embedding
 from agglearn.distribution.kernels import histogram_sums, largest
@@ -57,7 +57,8 @@ def nearest(x: np.ndarray, centres: np.ndarray) -> np.ndarray:
 def centres_of(sample: np.ndarray, k: int, max_iter: int, random_state: int) -> np.ndarray:
     """(K, d) float32 centres by k-means++ and Lloyd's algorithm; a centre that loses all its instances stays."""
     k = min(k, len(np.unique(sample, axis=0)))
-    centres, labels = sample[first_centres(sample, k, random_state % (1 << 32))], None
+    start, _ = kmeans_plusplus(sample, k, random_state=random_state % (1 << 32))
+    centres, labels = start.astype(np.float32), None
     for _ in range(max_iter):
         found = nearest(sample, centres)
         if labels is not None and (found == labels).all():
@@ -67,34 +68,3 @@ def centres_of(sample: np.ndarray, k: int, max_iter: int, random_state: int) -> 
         sums = np.stack([np.bincount(labels, column, minlength=k) for column in sample.T], axis=1)
         centres = np.where(sizes[:, None] > 0, sums / np.maximum(sizes, 1)[:, None], centres).astype(np.float32)
     return centres
-
-
-def first_centres(sample: np.ndarray, k: int, random_state: int) -> np.ndarray:
-    """(k,) rows of the sample, (n, d) float32, that k-means starts from: k-means++ with 2 + ln k candidates for each centre
-    (Arthur and Vassilvitskii 2007).
-
-    The rows are those that scikit-learn's `kmeans_plusplus` draws, which checks and converts the whole sample for every
-    centre and takes more than twice as long.
-    """
-    rng, n_candidates = check_random_state(random_state), 2 + int(np.log(k))
-    x, ones = sample.astype(float), np.ones(len(sample), np.float32)
-    squares = np.einsum("ij,ij->i", x, x)
-
-    def distances(rows) -> np.ndarray:
-        found = (-2 * x[rows]) @ x.T
-        found += squares[rows, None]
-        found += squares
-        return np.maximum(found.astype(np.float32), 0)
-
-    chosen = [rng.choice(len(x), p=ones / ones.sum())]
-    nearest_centre = distances(chosen)[0]
-    potential = nearest_centre.sum(dtype=np.float32)
-    while len(chosen) < k:
-        drawn = rng.uniform(size=n_candidates) * potential
-        candidates = np.minimum(np.searchsorted(np.cumsum(nearest_centre), drawn), len(x) - 1)
-        closer = np.minimum(nearest_centre, distances(candidates))
-        potentials = closer @ ones
-        best = np.argmin(potentials)
-        chosen.append(candidates[best])
-        nearest_centre, potential = closer[best], potentials[best]
-    return np.array(chosen)

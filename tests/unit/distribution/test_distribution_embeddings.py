@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
-from sklearn.cluster import kmeans_plusplus
 
 from agglearn.distribution import (
     BagOfWordsEmbedding,
@@ -17,7 +16,6 @@ from agglearn.distribution import (
 )
 from agglearn.distribution import embedding as base
 from agglearn.distribution.embedding import as_bags, blocks, first_instances
-from agglearn.distribution.words import first_centres
 from agglearn.errors import ConfigError, DataError
 from agglearn.estimator import Estimator
 from agglearn.observations import Bags
@@ -347,14 +345,6 @@ def test_normalised_fisher_vectors():
     np.testing.assert_allclose(unit, root / np.linalg.norm(root, axis=1, keepdims=True), rtol=1e-5)
     with pytest.raises(ConfigError, match="power"):
         FisherVectorEmbedding(3, power=0).fit(bags)
-
-
-@pytest.mark.parametrize(("n", "d", "k"), [(500, 3, 40), (300, 20, 7), (5, 2, 5), (10, 1, 1)])
-def test_the_first_centres_are_those_of_scikit_learn(n, d, k):
-    rng = np.random.default_rng(n)
-    sample = (rng.normal(size=(n, d)) * rng.random(d) + rng.normal(size=d)).astype(np.float32)
-    _, rows = kmeans_plusplus(sample, k, random_state=n)
-    np.testing.assert_array_equal(first_centres(sample, k, n), rows)
 
 
 @pytest.mark.parametrize("k", [1, 7, 16, 53])
