@@ -242,7 +242,8 @@ def page(job, terminal=sys.stderr) -> None:
     from agglearn.reporting.judging import collect
 
     plan, folder = Plan(job.config), Path(job.config["scale_folder"])
-    rendered = {n for n in plan.experiments if (folder / f"tables/{n}.csv").exists()}
+    # Rendering writes this file last: of what is rendered again meanwhile, pages show nothing half-written.
+    rendered = {n for n in plan.experiments if (folder / f"tables/{n}.json").exists()}
     sources = [
         s for s in plan.sources() if rendered.issuperset(plan.untimed(s)) and (folder / f"claims/{s}.json").exists()
     ]

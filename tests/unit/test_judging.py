@@ -68,15 +68,20 @@ def test_timed_experiments_are_judged_apart(config):
 
 def test_a_page_shows_the_verdicts_of_the_sources_that_are_done(config, shown, tmp_path):
     for name in ("maxent_table4", "vocabulary_figure3"):
-        write_json(tmp_path / f"tables/{name}.csv", [])
+        write_json(tmp_path / f"tables/{name}.json", [])
     maxent = judged(config, "maxent")
     assert len(maxent) > 2
+    (tmp_path / "tables/vocabulary_figure3.json").rename(tmp_path / "tables/vocabulary_figure3.csv")
+    judged(config, "vocabulary")
+    assert shown("page") == (maxent, ["maxent", "vocabulary", "labelsums"])  # its table is being rendered
+    (tmp_path / "tables/vocabulary_figure3.csv").rename(tmp_path / "tables/vocabulary_figure3.json")
+    (tmp_path / "claims/vocabulary.json").unlink()
     assert shown("page") == (maxent, ["maxent", "vocabulary", "labelsums"])  # vocabulary is not judged yet
     vocabulary = judged(config, "vocabulary")
     judged(config, "labelsums")  # without its tables
     names, _ = shown("page")
     assert sorted(names) == sorted(maxent + vocabulary)
-    write_json(tmp_path / "tables/maxent_scaling_rows.csv", [])
+    write_json(tmp_path / "tables/maxent_scaling_rows.json", [])
     late = judged(config, "maxent_timed")
     assert sorted(shown("page")[0]) == sorted(maxent + late + vocabulary)
 
