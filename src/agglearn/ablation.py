@@ -113,9 +113,8 @@ def read_settings(texts: Iterable[str], experiments: Iterable[str], settings: It
         if keys[0] in experiments:
             keys = ["experiments", *keys]
         elif keys[0] not in settings:
-            known = [*experiments, *settings]
             raise ConfigError(
-                f"the command line: set: {keys[0]!r} is no experiment and no setting{meant(keys[0], known)}; "
+                f"the command line: set: {keys[0]!r} is no experiment and no setting{meant(keys[0], [*experiments, *settings])}; "
                 "begin with an experiment's name, or with a key of config/config.yaml"
             )
         try:

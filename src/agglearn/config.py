@@ -51,7 +51,7 @@ def load(base, overrides: dict | None = None) -> dict:
     Parameters
     ----------
     base : the project's root, which holds `config/` and `workflow/schemas/`.
-    overrides : what the command line or `--configfile` says; laid over the files key by key. May also hold
+    overrides : what the command line or `--configfile` says, laid over the files key by key. May also hold
         `datasets`, `experiments`, `claims`, and `set`: one text `path.to.setting=value` or several, which count most.
 
     Raises

@@ -14,7 +14,7 @@ ALONE = 75  # exit status of a script that Python itself must run
 
 
 def main(python: str, address: str, *arguments: str) -> int:
-    """Exit status of the script; where no nursery takes it, this process becomes Python."""
+    """Exit status of the script. Where no nursery takes it, this process becomes Python."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     status = None
     if len(arguments) == 1 and arguments[0].endswith(".py"):
@@ -25,7 +25,7 @@ def main(python: str, address: str, *arguments: str) -> int:
 
 
 def ask(address: str, script: str) -> int | None:
-    """Exit status of a script that a child of the nursery runs here, in this environment; None where it is not taken."""
+    """Exit status of a script that a child of the nursery runs here, in this environment. None where it is not taken."""
     with socket.socket(socket.AF_UNIX) as line:
         try:
             line.connect(address)

@@ -1,11 +1,11 @@
 """A process that has imported the heavy libraries and forks a child for each job of the workflow.
 
-Imports take two to four seconds, more than most jobs; a forked child has them at once. The workflow's main process starts
-the nursery (`start`), and from then on has a launcher in place of Python: Snakemake starts it for a job's script, and it lets a child
-of the nursery run the script and waits for the exit status (`agglearn.launcher`). Where no nursery answers (another machine, another
-environment, another system than Linux), and where a job's libraries may use more than one thread, Python itself runs the script:
-nothing depends on the nursery but time. Scripts that come while it still imports wait: their own imports would take as long.
-It ends with the main process, a child with its launcher.
+Imports take two to four seconds, more than most jobs. A forked child has them at once. The workflow's main process starts
+the nursery (`start`) and puts a launcher in the place of Python (`agglearn.launcher`). Snakemake starts the launcher for the script of a
+job. The launcher lets a child of the nursery run the script and waits for the exit status. Python itself runs the script where
+no nursery answers (another machine, another environment, another system than Linux), and where a job's libraries may use more than
+one thread. So nothing depends on the nursery but time. Scripts that come while it still imports wait, as their own imports would
+take as long. It ends with the main process, and a child ends with its launcher.
 """
 
 import contextlib
@@ -74,7 +74,7 @@ def start(tracks: bool = False) -> None:
 
 
 def _serve_elsewhere() -> str:
-    """Address of a new process that serves as long as this one lives; beside it lies the launcher."""
+    """Address of a new process that serves as long as this one lives. Beside it lies the launcher."""
     home = tempfile.mkdtemp(prefix="agglearn-")
     python = Path(home, "python")
     call = map(shlex.quote, [sys.executable, "-ISE", launcher.__file__, sys.executable, f"{home}/socket"])
@@ -124,7 +124,7 @@ def serve(home: str, listener: socket.socket) -> None:
 
 
 def _child(line: socket.socket) -> None:
-    """Run the script that a launcher names as the launcher would; the exit status is the answer."""
+    """Run the script that a launcher names as the launcher would. The exit status is the answer."""
     from agglearn.running import die_with_parent
 
     status = 1

@@ -86,12 +86,13 @@ def _summary(module: str) -> Summary:
     _READ[str(path)] = _state(path)
     name = f"{module} {path.name}\0".encode()
     key = hashlib.sha256(_reader() + name + path.read_bytes()).hexdigest()[:32]
-    kept = summaries.find(key)
-    if kept is None:
+    fields = summaries.find(key)
+    if fields is None:
         digest = hashlib.sha256(ast.dump(_tree(module)).encode()).hexdigest()
-        kept = Summary(digest, _read_imports(module), _read_names(module))
-        summaries.keep(key, kept)
-    return Summary(kept[0], [tuple(found) for found in kept[1]], kept[2])
+        fields = Summary(digest, _read_imports(module), _read_names(module))
+        summaries.keep(key, fields)
+    digest, imports, defined = fields
+    return Summary(digest, list(map(tuple, imports)), defined)
 
 
 @cached

@@ -1,4 +1,4 @@
-"""What was read from the text of modules, kept from process to process: to parse them all takes longer than Snakemake's start.
+"""What was read from the text of modules, for later processes: to parse all modules takes longer than Snakemake's start.
 
 A summary belongs to one text, so none is ever out of date. A file that is lost, broken or read-only costs time and nothing else.
 """
@@ -10,7 +10,7 @@ import json
 
 from agglearn import kernel_cache, products
 
-MOST = 1000  # summaries in the file, the latest; the package has 200 modules
+MOST = 1000  # summaries in the file, the latest. The package has 200 modules.
 _new: dict[str, list] = {}
 
 
@@ -22,10 +22,10 @@ def path():
 @functools.cache
 def _kept() -> dict[str, list]:
     try:
-        found = json.loads(path().read_bytes())
+        content = json.loads(path().read_bytes())
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return content if isinstance(content, dict) else {}
 
 
 def find(key: str) -> list | None:

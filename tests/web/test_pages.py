@@ -81,7 +81,7 @@ def test_mlflow_pages(project):
         client = mlflow.MlflowClient(f"sqlite:///{project.results}/mlflow.db")
         eid = client.get_experiment_by_name("maxent_table4").experiment_id
         dom = page(f"http://127.0.0.1:{port}/#/experiments/{eid}/runs", "mlflow.png")
-        assert "best_pair, adult, seed 0" in dom
+        assert "Best two features · adult · seed 0" in dom
     finally:
         server.terminate()
         server.wait(20)

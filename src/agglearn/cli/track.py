@@ -57,11 +57,11 @@ def read_experiments(folder: Path) -> dict[str, tuple[dict, list[str]]]:
     """
     from agglearn.products import read_json
 
-    found: dict[str, tuple[dict, list[str]]] = {}
+    experiments: dict[str, tuple[dict, list[str]]] = {}
     records = {path.parent.name: read_json(path) for path in folder.glob("runs/*/run.json")}
     if not records:
         raise DataError(f"{folder}: no runs here; give a results folder of the workflow, which has runs/<key>/run.json")
     for key, record in sorted(records.items(), key=lambda item: item[1]["ended"]):
-        keys = found.get(record["experiment"], ({}, []))[1]
-        found[record["experiment"]] = record["config"]["experiment"], [*keys, key]
-    return found
+        keys = experiments.get(record["experiment"], ({}, []))[1]
+        experiments[record["experiment"]] = record["config"]["experiment"], [*keys, key]
+    return experiments

@@ -118,7 +118,7 @@ def sweep(tables, which, order, parent, children, bounds, weights, outer, inner,
 
 @njit(cache=True, fastmath=FAST)
 def scaled_row(row, weights, out):
-    """out = row · weights, entry by entry; returns the sum."""
+    """Put row · weights, entry by entry, into `out` and return the sum."""
     total = 0.0
     for j in range(weights.size):
         out[j] = row[j] * weights[j]
@@ -142,12 +142,12 @@ def log_sum_exp(v):
 
 @njit(cache=True)
 def log_sweep(log_tables, tables, tops, which, order, parent, potentials, conditionals, marginals):
-    """Belief propagation in log space: nothing vanishes; returns log Z.
+    """Belief propagation in log space, where nothing vanishes. Returns log Z.
 
     tables, tops : `log_tables` are log `tables` + `tops`. Filled: conditionals (N, L, L), P(node = j | parent = i), rows of
-    impossible i zero; marginals (N, L).
+    impossible i zero, and marginals (N, L).
 
-    A row is summed in scaled numbers where its sum is large enough; only entries that are too small there take exponentials.
+    A row is summed in scaled numbers where its sum is large enough. Only entries that are too small there take exponentials.
     """
     n, size = potentials.shape
     outer, weights, row, alive = potentials.copy(), np.empty(size), np.empty(size), np.empty(size, np.int64)
@@ -359,7 +359,7 @@ def _set_marginals(c, phi, parent, children, bounds, up, down, states, populatio
 
 @njit(cache=True, fastmath=FAST)
 def _mix_row(row, keep, phi, factor, weights, columns):
-    """row = keep · row + factor · phi · weights, added to `columns`; returns the row's sum."""
+    """Set row to keep · row + factor · phi · weights, add it to `columns` and return its sum."""
     total = 0.0
     for j in range(row.size):
         new = keep * row[j] + factor * phi[j] * weights[j]

@@ -133,7 +133,7 @@ class Stored(Dataset, ABC):
 
 
 def value_names(prefix: str, codes: np.ndarray) -> pd.Series:
-    """(n,) names of numbered values, `prefix` and the number; equal values share one text."""
+    """(n,) names of numbered values, `prefix` and the number. Equal values share one text."""
     names = np.array([f"{prefix}{k}" for k in range(codes.max(initial=-1) + 1)], dtype=object)
     return pd.Series(names[codes])
 

@@ -88,7 +88,7 @@ class Tally:
 
 @contextlib.contextmanager
 def _mapping(work: int) -> Iterator[Callable]:
-    """A `map` on as many threads as numba would use, for work that lets go of the interpreter's lock; the plain one for little work."""
+    """A `map` on as many threads as numba would use, for work that lets go of the interpreter's lock. The plain one for little work."""
     import numba  # here, so that whoever only reads tables does not wait for it
 
     threads = numba.config.NUMBA_NUM_THREADS

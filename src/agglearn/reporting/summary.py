@@ -67,12 +67,12 @@ def _intervals(number: np.ndarray, values: np.ndarray, overlap: np.ndarray, grou
     finite = np.isfinite(values)
     number, values = number[finite], values[finite]
     values, sizes = values[np.argsort(number, kind="stable")], np.bincount(number, minlength=groups)
-    begin, found = np.cumsum(sizes) - sizes, np.full((3, groups), np.nan)
+    begin, intervals = np.cumsum(sizes) - sizes, np.full((3, groups), np.nan)
     for size in np.unique(sizes[sizes > 0]):
         at = np.flatnonzero(sizes == size)
         means = Estimate.of_mean(values[begin[at][:, None] + np.arange(size)], shared[at])
-        found[:, at] = means.value, *means.interval()
-    return found
+        intervals[:, at] = means.value, *means.interval()
+    return intervals
 
 
 def differences(good: pd.DataFrame, baseline: str, measures: list[str]) -> pd.DataFrame:

@@ -14,7 +14,7 @@ FILES = "measurements.parquet", "run.json", "traceback.txt"
 
 @dataclass(frozen=True)
 class Entry:
-    """A run as MLflow shows it; times are milliseconds since 1970."""
+    """A run as MLflow shows it. Times are milliseconds since 1970."""
 
     title: str
     tags: dict[str, str]

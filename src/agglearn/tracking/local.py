@@ -10,7 +10,7 @@ from agglearn.tracking.entry import PRINT, Entry
 
 
 def insert_runs(uri: str, experiment, entries: list[Entry]) -> None:
-    """Insert finished runs without models into the SQLite store at `uri`; their files come first.
+    """Insert finished runs without models into the SQLite store at `uri`. Their files are copied first.
 
     Parameters
     ----------
@@ -30,13 +30,13 @@ def insert_runs(uri: str, experiment, entries: list[Entry]) -> None:
         metrics = _metric_rows(store, entry)
         tags = entry.tags | {"mlflow.runName": entry.title, PRINT: entry.fingerprint}
         rows.setdefault(models.SqlRun, []).append(run)
-        for model, more in (
+        for model, columns in (
             (models.SqlTag, [{"key": name, "value": value} for name, value in tags.items()]),
             (models.SqlParam, [{"key": name, "value": value} for name, value in entry.params.items()]),
             (models.SqlMetric, metrics),
             (models.SqlLatestMetric, _latest(metrics)),
         ):
-            rows.setdefault(model, []).extend(own | row for row in more)
+            rows.setdefault(model, []).extend(own | row for row in columns)
     with store.ManagedSessionMaker(read_only=False) as session:
         for model, content in rows.items():
             if content:
@@ -72,7 +72,7 @@ def _copy_files(artifacts: str, entry: Entry) -> None:
 
 
 def _metric_rows(store, entry: Entry) -> list[dict]:
-    """Rows of `metrics`, equal ones once; the store has finite numbers for infinite ones."""
+    """Rows of `metrics`, equal ones once. The store has finite numbers for infinite ones."""
     unique = dict.fromkeys((m.key, m.value, m.timestamp, m.step) for m in entry.metrics)
     return [
         {"key": key, "value": store.sanitize_metric_value(value)[1], "timestamp": time, "step": step, "is_nan": False}

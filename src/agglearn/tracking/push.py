@@ -61,9 +61,9 @@ def advice(uri: str, name: str) -> str:
 
 
 def send(uri, name, experiment, keys, results: Path, terminal=sys.stderr) -> dict:
-    """Send what the store lacks; returns counts. An experiment that somebody has deleted is restored, which a line states.
+    """Send what the store lacks and return counts. An experiment that somebody has deleted is restored, and a line states it.
 
-    A local store gets runs without models many at a time, by rows; all others go through MLflow's client.
+    A local store gets runs without models many at a time, by rows. All others go through MLflow's client.
     """
     import mlflow
 
@@ -72,12 +72,12 @@ def send(uri, name, experiment, keys, results: Path, terminal=sys.stderr) -> dic
     mlflow.set_tracking_uri(uri)
     client = mlflow.MlflowClient()
     home = _home(client, uri, name, experiment, terminal)
-    known = _known(client, home.experiment_id)
+    stored = _known(client, home.experiment_id)
     records = {key: products.read_json(results / "runs" / key / "run.json") for key in keys}
-    lacking = [key for key, record in records.items() if not _is_sent(known.get(key, []), key, record)]
+    lacking = [key for key, record in records.items() if not _is_sent(stored.get(key, []), key, record)]
     for start in range(0, len(lacking), TOGETHER):
         part = lacking[start : start + TOGETHER]
-        for run in (run for key in part for run in known.get(key, [])):
+        for run in (run for key in part for run in stored.get(key, [])):
             delete_run(client, home.experiment_id, run)
         entries = [Entry.of(key, records[key], results / "runs" / key) for key in part]
         together = [entry for entry in entries if uri.startswith(SQLITE) and not entry.model]
@@ -153,7 +153,7 @@ def delete_run(client, eid, run) -> None:
 
 
 def send_one(client, eid, entry: Entry) -> None:
-    """Send a run by MLflow's client; the run is complete when it bears its fingerprint and has ended."""
+    """Send a run by MLflow's client. The run is complete when it bears its fingerprint and has ended."""
     from mlflow.entities import Param, RunTag
     from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
 

@@ -63,7 +63,7 @@ class Server:
     """MLflow's server on this machine, with its own store."""
 
     def __init__(self, folder):
-        self.store = f"sqlite:///{folder}/server.db"
+        self.folder, self.store = folder, f"sqlite:///{folder}/server.db"
         push.create_database(folder / "server.db")
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
@@ -72,21 +72,15 @@ class Server:
         self.start()
 
     def start(self) -> None:
-        command = [
-            sys.executable,
-            "-m",
-            "mlflow",
-            "server",
-            "--backend-store-uri",
-            self.store,
-            "--port",
-            str(self.port),
-        ]
-        environ = os.environ | ui.SETTINGS
+        address = ["--backend-store-uri", self.store, "--host", "127.0.0.1", "--port", str(self.port), "--workers", "1"]
         self.process = subprocess.Popen(
-            [*command, "--host", "127.0.0.1", "--workers", "1"], env=environ, start_new_session=True,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+            [sys.executable, "-m", "mlflow", "server", *address],
+            cwd=self.folder,  # where the server keeps files of runs
+            env=os.environ | ui.SETTINGS,
+            start_new_session=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         for _ in range(1200):
             try:
                 urllib.request.urlopen(f"{self.uri}/health", timeout=5)
