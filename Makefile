@@ -3,7 +3,7 @@
 #   make reproduce   data → methods → tables, figures, site       (ARGS="…" goes to snakemake; PYTHON=… picks the Python)
 #   make test        all tests
 #   make coverage    all tests again, with the lines and branches that no test runs
-#   make mutants     planted bugs that no test notices  (SAMPLE=200; needs `make coverage` once)
+#   make mutants     planted bugs that no test notices  (SAMPLE=200; ARGS=--quick runs quick tests only; needs `make coverage` once)
 #   make ui          MLflow's pages on the runs  (PORT=5001 picks the port)
 #   make retry       what was not available or failed, once more
 #   make prune       lists runs, observations, kernels that config/ no longer names; ARGS=--yes deletes them

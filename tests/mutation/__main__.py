@@ -38,7 +38,7 @@ def main() -> int:
     accepted = equivalents()
     open_ = [m for m in chosen if store.get(m) is None and reason_of_equivalence(m, accepted) is None]
     print(f"{len(chosen)} changes, {len(chosen) - len(open_)} judged before or equivalent", flush=True)
-    judge_all(open_, store, arguments.workers)
+    judge_all(open_, store, arguments.workers, arguments.quick)
     return report(chosen, store, accepted)
 
 
@@ -48,6 +48,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--sample", type=int, default=200, help="number of changes")
     parser.add_argument("--seed", type=int, default=0, help="seed of the sample")
     parser.add_argument("--workers", type=int, default=2, help="changes that are tested at the same time")
+    parser.add_argument("--quick", action="store_true", help="quick tests only: what they let pass stays open")
     return parser.parse_args()
 
 
@@ -76,24 +77,25 @@ def key_of(mutant: Mutant) -> str:
     return hashlib.sha256(repr((mutant, text)).encode()).hexdigest()[:20]
 
 
-def judge_all(mutants: list[Mutant], store: Store, workers: int) -> None:
+def judge_all(mutants: list[Mutant], store: Store, workers: int, quick: bool) -> None:
     """Test changes side by side, each worker in a copy of the project."""
     if not mutants:
         return
     tests, copies = TestsByLine.read(FOLDER, ROOT), SimpleQueue()
     for worker in range(workers):
         copies.put(copy_project(FOLDER / f"copy-{worker}"))
-    if failed := first_failure(list(END_TO_END), FOLDER / "copy-0"):
+    if not quick and (failed := first_failure(list(END_TO_END), FOLDER / "copy-0")):
         sys.exit(f"{failed} fails without any planted bug: mend it first")
 
     def judge_one(mutant: Mutant) -> None:
         copy = copies.get()
         try:
-            outcome = judge(mutant, tests, copy)
+            outcome = judge(mutant, tests, copy, quick)
         finally:
             copies.put(copy)
-        store.put(mutant, outcome)
-        print(f"{outcome.partition(':')[0]:9} {mutant.path}:{mutant.start[0]}  {mutant.changed()}", flush=True)
+        if outcome:
+            store.put(mutant, outcome)
+        print(f"{(outcome or 'open').partition(':')[0]:9} {mutant.path}:{mutant.start[0]}  {mutant.changed()}", flush=True)
 
     with ThreadPoolExecutor(workers) as pool:
         list(pool.map(judge_one, mutants))
@@ -114,15 +116,16 @@ def copy_project(target: Path) -> Path:
     return target
 
 
-def judge(mutant: Mutant, tests: TestsByLine, copy: Path) -> str:
-    """`killed: TEST` with the first test that fails, else `survived`."""
+def judge(mutant: Mutant, tests: TestsByLine, copy: Path, quick: bool = False) -> str | None:
+    """`killed: TEST` with the first test that fails, else `survived`, or None where only quick tests were run."""
     with use_mutation(copy / mutant.path, get_operator(mutant.operator)(), mutant.occurrence) as (_, changed):
         if changed is None:
             raise ValueError(f"{mutant} changes nothing")
-        for selection in selections(mutant, tests):
+        first, *later = selections(mutant, tests)
+        for selection in [first] if quick else [first, *later]:
             if failed := first_failure(selection, copy):
                 return f"killed: {failed}"
-    return "survived"
+    return None if quick and later else "survived"
 
 
 def selections(mutant: Mutant, tests: TestsByLine) -> list[list[str]]:

@@ -102,6 +102,12 @@ def test_noticed_and_unnoticed(copy, monkeypatch):
     assert (copy / "module.py").read_text() == MODULE
 
 
+def test_quick_tests_alone_kill_or_leave_open(copy):
+    judged = {m.changed(): run.judge(m, Everything(), copy, quick=True) for m in found(copy) if m.start[0] in (13, 24)}
+    assert judged["return 2 / count"] == "killed: test_module.py::test_double"
+    assert judged["if value < best:"] is None
+
+
 def test_outcomes_are_kept_until_the_module_changes(copy):
     mutant = found(copy)[0]
     run.Store(copy / "results.jsonl").put(mutant, "survived")
