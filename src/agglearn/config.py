@@ -90,7 +90,7 @@ def _with_settings(overrides: dict, base: Path) -> dict:
         raise ConfigError(
             f"the command line: set: {given!r} is not allowed; it must be a text path.to.setting=value, or a list"
         )
-    experiments = {path.stem for path in (base / "config/experiments").glob("*.yaml")} | set(
+    experiments = {path.stem for path in _entry_files(base, "config/experiments")} | set(
         overrides.get("experiments") or ()
     )
     keys = [*read_mapping(base / "config/config.yaml"), *LAYERS]
@@ -126,7 +126,7 @@ def check_claim(claim, name: str, base: Path, config: dict, named: dict) -> None
 def _experiments(config: dict, base: Path, layered: dict) -> dict[str, checks.Named]:
     """Put the checked experiments into the configuration; gives what the results of each have."""
     folder = "config/experiments"
-    files = {p.stem: read_yaml(p) for p in sorted((base / folder).glob("*.yaml"))}
+    files = {p.stem: read_yaml(p) for p in _entry_files(base, folder)}
     raw = merged(files, layered, folder)
     shipped = {name: extended(name, files, folder) for name in files}
     # what is laid over a parent may have removed already what its children remove
@@ -272,11 +272,16 @@ def essence(entry: dict) -> dict:
 def _datasets(base: Path, over) -> dict:
     """Entries of `config/datasets/` with `over` laid over them; every file stands by itself."""
     folder = "config/datasets"
-    files = {p.stem: read_yaml(p) for p in sorted((base / folder).glob("*.yaml"))}
+    files = {p.stem: read_yaml(p) for p in _entry_files(base, folder)}
     raw = merged(_expanded(files, folder), _expanded(over, folder), folder)
     for name in raw:
         _check_free(name, folder)
     return {name: extended(name, raw, folder) for name in raw}
+
+
+def _entry_files(base: Path, folder: str) -> list[Path]:
+    """Files with an entry each; a name with `_` in front is a template to copy."""
+    return sorted(p for p in (base / folder).glob("*.yaml") if not p.name.startswith("_"))
 
 
 def _mapping(value, file: str, place: str) -> dict:

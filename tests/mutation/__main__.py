@@ -95,7 +95,9 @@ def judge_all(mutants: list[Mutant], store: Store, workers: int, quick: bool) ->
             copies.put(copy)
         if outcome:
             store.put(mutant, outcome)
-        print(f"{(outcome or 'open').partition(':')[0]:9} {mutant.path}:{mutant.start[0]}  {mutant.changed()}", flush=True)
+        print(
+            f"{(outcome or 'open').partition(':')[0]:9} {mutant.path}:{mutant.start[0]}  {mutant.changed()}", flush=True
+        )
 
     with ThreadPoolExecutor(workers) as pool:
         list(pool.map(judge_one, mutants))
