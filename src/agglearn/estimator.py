@@ -23,7 +23,7 @@ _WITHIN = ContextVar("within", default=False)  # another learner's fit, which ha
 class Estimator(BaseEstimator):
     """A learner from one kind of observation.
 
-    Subclasses set `observes` and write `_fit(observation, selection)`. Parameters live in `__init__`, learned state in
+    Subclasses set `observes` and write `_fit(observation)`. Parameters live in `__init__`, learned state in
     attributes that end in an underscore: arrays, numbers, text, lists and dicts of these, encoders, estimators;
     that is what `save` keeps. `accounts_for_noise`: whether it makes use of what an observation states of its noise. A learner
     that does not takes noisy numbers for exact ones, and learns the noise by heart.
@@ -38,13 +38,13 @@ class Estimator(BaseEstimator):
             raise NotFittedError(f"this {type(self).__name__} has no {name!r}: it is not fitted yet; call fit first")
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    def fit(self, observation, selection=None) -> Self:
+    def fit(self, observation, y=None) -> Self:
         """Learn from an observation of the declared type.
 
         Parameters
         ----------
         observation : instance of `observes`; anything else is refused.
-        selection : what tuning may look at besides, or None.
+        y : None. It stands here because scikit-learn's tools pass it; what is known of the labels is in the observation.
 
         Warns
         -----
@@ -53,19 +53,22 @@ class Estimator(BaseEstimator):
         Raises
         ------
         ConfigError : a parameter that its annotation in `__init__` does not allow.
+        DataError : another observation, or labels beside it.
         """
         check_parameters(self)
         if not isinstance(observation, self.observes):
             raise DataError(
                 f"{type(self).__name__} learns from {self.observes.__name__}, not from {type(observation).__name__}"
             )
+        if y is not None:
+            raise DataError(f"{type(self).__name__}.fit: {type(observation).__name__} hold the labels; leave out y")
         if isinstance(observation, ContingencyTables):
             observation.check_labels()
         if (wrong := self.noise_ignored(observation)) and not _WITHIN.get():
             warnings.warn(wrong, NoiseIgnored, stacklevel=2)
         outer = _WITHIN.set(True)
         try:
-            self._fit(observation, selection)
+            self._fit(observation)
         finally:
             _WITHIN.reset(outer)
         return self
@@ -80,7 +83,7 @@ class Estimator(BaseEstimator):
             "for exact ones; use a learner that accounts for noise, such as NoiseAwareMaxEntClassifier for tables"
         )
 
-    def _fit(self, observation, selection) -> None:
+    def _fit(self, observation) -> None:
         raise NotImplementedError
 
     def _check_state(self) -> None:

@@ -24,7 +24,7 @@ class Keeper(Estimator):
         self.names = names
         self.random_state = random_state
 
-    def _fit(self, observation, selection=None):
+    def _fit(self, observation):
         self.encoder_ = observation.encoder
         self.matrix_ = np.arange(6.0).reshape(2, 3)
         self.whole_ = np.array([1, 2], dtype=np.int16)
@@ -116,6 +116,13 @@ def test_another_observation_is_refused(records):
         Keeper().fit(Records.from_records(records, "y"))
     with pytest.raises(DataError, match="not from DataFrame"):
         Keeper().fit(records)
+
+
+def test_labels_beside_an_observation_are_refused(records):
+    tables = ContingencyTables.from_records(records, "y")
+    with pytest.raises(DataError, match=r"Keeper\.fit: ContingencyTables hold the labels; leave out y"):
+        Keeper().fit(tables, records.y)
+    assert Keeper().fit(tables, None).flag_
 
 
 def test_records_saved_and_loaded(records, tmp_path):

@@ -60,9 +60,9 @@ class Thief(Estimator):
     def __init__(self, random_state=None):
         self.random_state = random_state
 
-    def _fit(self, observation, selection=None):
+    def _fit(self, observation):
         self.found_, self.visited_ = [], 0
-        todo, seen = [("observation", observation), ("selection", selection)], {}
+        todo, seen = [("observation", observation)], {}
         while todo:
             where, thing = todo.pop()
             if id(thing) in seen or isinstance(thing, ModuleType | type) or inspect.isroutine(thing):

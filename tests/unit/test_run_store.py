@@ -68,7 +68,7 @@ class Drawing(Estimator):
     def __init__(self, random_state=None):
         self.random_state = random_state
 
-    def _fit(self, observation, selection=None):
+    def _fit(self, observation):
         counter.append(1)
         self.numpy_, self.python_, self.runs_ = np.random.random(), random.random(), len(counter)
         self.state_ = self.random_state % 2**52
@@ -81,14 +81,14 @@ class Tuned(Drawing):
 
 
 class Failing(Drawing):
-    def _fit(self, observation, selection=None):
+    def _fit(self, observation):
         if "MENDED" not in os.environ:
             raise ValueError("not yet")
         super()._fit(observation)
 
 
 class Spawning(Drawing):
-    def _fit(self, observation, selection=None):
+    def _fit(self, observation):
         import multiprocessing
 
         with multiprocessing.get_context("spawn").Pool(2) as pool:

@@ -494,9 +494,9 @@ class ByAggregates(Choice):
         selection, given = labelsums.selection, self.observation()
         right, fit, fitted = getattr(selection, self.score), type(self.learner)._fit, []
 
-        def spied(model, observation, which=None):
+        def spied(model, observation):
             fitted.append(observation)
-            return fit(model, observation, which)
+            return fit(model, observation)
 
         def judged(model, held, **how):
             value = self.grid[len(self.tries)]

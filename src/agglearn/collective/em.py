@@ -31,7 +31,7 @@ class _Learner(Estimator):
 
     observes = FlowInstances
 
-    def _fit(self, observation, selection=None):
+    def _fit(self, observation):
         counts = observation.instances
         self.contexts_ = [dict(c.context) for c in counts]
         edges, nodes = counts[0].repeats("edge"), counts[0].repeats("node")

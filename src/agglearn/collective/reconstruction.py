@@ -49,7 +49,7 @@ class FlowReconstruction(Estimator):
         sampled = {"random_state": draw_seed(self.random_state)} if self.method == "gibbs" else {}
         return {**sampled, **(self.options or {})}
 
-    def _fit(self, observation, selection=None):
+    def _fit(self, observation):
         self._keep(infer(*_problem(observation), method=self.method, trace=self.trace, **self._options()))
 
     def _keep(self, inference: Inference) -> None:
@@ -89,7 +89,7 @@ class TunedReconstruction(FlowReconstruction):
     def _options(self) -> dict:
         return {**super()._options(), self.option: self.values[0]}
 
-    def _fit(self, observation, selection=None):
+    def _fit(self, observation):
         problem, options = _problem(observation), self._options()
         runs = [infer(*problem, method=self.method, trace=True, **{**options, self.option: v}) for v in self.values]
         best = min(range(len(runs)), key=[_seconds_to_lowest(run.trace, runs) for run in runs].__getitem__)
@@ -156,7 +156,7 @@ class GibbsBesideMap(Estimator):
         infer(*problem, method=self.method)
         infer(*problem, method="gibbs", n_moves=1000)
 
-    def _fit(self, observation, selection=None):
+    def _fit(self, observation):
         problem, state = _problem(observation), draw_seed(self.random_state)
         begin = time.perf_counter()
         for _ in range(self.n_runs):
@@ -204,7 +204,7 @@ class NoisyCounts(Estimator):
         self.clip = clip
         self.random_state = random_state
 
-    def _fit(self, observation, selection=None):
+    def _fit(self, observation):
         tables = [list(c.repeats("edge")[0]) for c in observation.instances]
         self.edge_tables_ = [[np.maximum(t, 0) if self.clip else t for t in instance] for instance in tables]
 

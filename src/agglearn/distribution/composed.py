@@ -32,10 +32,10 @@ class BagModel(Estimator):
     classifies = False
     bounds: tuple[float, float] | None = None
 
-    def fit(self, bags, y=None, selection=None):
+    def fit(self, bags, y=None):
         """Learn from bags (see `as_bags`) and their targets `y`, by default those that the bags carry."""
         if isinstance(bags, Bags) or y is not None:
-            return super().fit(as_bags(bags, y), selection)
+            return super().fit(as_bags(bags, y))
         raise DataError(f"{type(self).__name__} needs a target of every bag: fit(bags, y)")
 
     def score(self, bags, y=None) -> float:
@@ -111,7 +111,7 @@ class EmbeddingRegressor(BagModel):
         self.bounds = bounds
         self.random_state = random_state
 
-    def _fit(self, observation, selection=None):
+    def _fit(self, observation):
         part, held = self._parts(observation)
         state = draw_seed(self.random_state)
         self.tuned_ = self._tuned(part, held, state)

@@ -124,7 +124,7 @@ class Embedding(Estimator):
         self._fit(as_bags(bags))
         return self
 
-    def _fit(self, observation, selection=None):
+    def _fit(self, observation):
         total_weights(observation)
         self.n_features_in_, self.feature_names_in_ = observation.X.shape[1], list(observation.names)
         self._learn(sampled(observation, FITTED_ON, type(self).__name__, draw_seed(self.random_state)))

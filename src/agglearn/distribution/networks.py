@@ -100,7 +100,7 @@ class SetModel(BagModel):
 
     # -- learning -----------------------------------------------------------------------------------------------
 
-    def _fit(self, observation, selection=None):
+    def _fit(self, observation):
         _modules()  # before any work
         self._check()
         part, held = self._parts(observation)
@@ -200,9 +200,9 @@ class DeepSetsRegressor(SetModel):
             self.n_out_ = y.shape[1]
         return ((y - self.target_centre_) / self.target_scale_).astype(np.float32)
 
-    def _fit(self, observation, selection=None):
+    def _fit(self, observation):
         self.__dict__.pop("target_centre_", None)
-        super()._fit(observation, selection)
+        super()._fit(observation)
 
     def predict(self, bags) -> np.ndarray:
         """(B,) or (B, k) predictions of the bags' targets."""
@@ -216,13 +216,13 @@ class DeepSetsClassifier(SetModel):
     classifies = True
     loss = "cross_entropy"
 
-    def _fit(self, observation, selection=None):
+    def _fit(self, observation):
         if observation.target is not None:
             self.classes_ = np.unique(observation.target)
             self.n_out_ = len(self.classes_)
             if self.n_out_ < 2:
                 raise DataError("bags of one class only: there is nothing to learn")
-        super()._fit(observation, selection)
+        super()._fit(observation)
 
     def _encoded(self, bags):
         return np.searchsorted(self.classes_, bags.target).astype(np.int32)

@@ -31,7 +31,7 @@ class BaseRateClassifier(RecordClassifier):
     def __init__(self, random_state=None):
         self.random_state = random_state
 
-    def _fit(self, observation, selection=None):
+    def _fit(self, observation):
         self.encoder_, self.classes_ = observation.encoder, np.array([0, 1])
         self.rate_ = float(np.clip(observation.positives / observation.total, 1e-6, 1 - 1e-6))
 
@@ -68,7 +68,7 @@ class BoostedTreesSkyline(RecordClassifier):
         self.max_leaf_nodes = max_leaf_nodes
         self.random_state = random_state
 
-    def _fit(self, observation, selection=None):
+    def _fit(self, observation):
         self.encoder_, self.classes_ = observation.encoder, np.array([0, 1])
         named = [isinstance(f, CategoricalEncoder) and f.size < MOST_CATEGORIES for f in self.encoder_.features]
         seed = draw_seed(self.random_state) % 2**32

@@ -43,7 +43,7 @@ class RecordsLogistic(LinearModel):
         self.tol = tol
         self.random_state = random_state
 
-    def _fit(self, observation, selection=None):
+    def _fit(self, observation):
         mapped = FeatureMap.fit(self.features, observation.encoder, observation.frame, self.ranges, intercept=True)
         x = mapped.matrix(observation.frame)[:, :-1]
         model = LogisticRegression(C=1 / (2 * self.l2), solver="newton-cg", max_iter=self.max_iter, tol=self.tol)
@@ -94,7 +94,7 @@ class LabelledDescent(LinearModel):
         self.traced = traced
         self.random_state = random_state
 
-    def _fit(self, observation, selection=None):
+    def _fit(self, observation):
         mapped = FeatureMap.fit(self.features, observation.encoder, observation.frame, self.ranges)
         x, y = mapped.matrix(observation.frame), np.asarray(observation.y, float)
         n, rng, once = len(y), np.random.default_rng(draw_seed(self.random_state)), 0.0

@@ -66,7 +66,7 @@ class SelectedByAggregates(RecordClassifier):
         """Whether the learner does."""
         return self.base.accounts_for_noise
 
-    def _fit(self, observation, selection=None):
+    def _fit(self, observation):
         seed = draw_seed(self.random_state)
         halves, whole = self._split(observation, seed)
         if not isinstance(whole, self.base.observes):
@@ -134,7 +134,7 @@ class TunedOnRecords(SelectedByAggregates):
         self.features = features
         self.validation = validation
 
-    def _fit(self, observation, selection=None):
+    def _fit(self, observation):
         seed = draw_seed(self.random_state)
         held = np.random.default_rng(seed).random(len(observation.y)) < self.validation
         seen, frame, y = self._aggregate(observation, ~held), observation.frame[held], observation.y[held]

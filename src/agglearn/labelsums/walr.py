@@ -111,7 +111,7 @@ class WALRClassifier(LinearModel):
         """Whether the penalty is made from the noise."""
         return bool(self.noise_aware)
 
-    def _fit(self, observation, selection=None):
+    def _fit(self, observation):
         x = observation.matrix
         weights = np.ones(x.shape[0]) if observation.weights is None else np.asarray(observation.weights, float)
         noise = observation.noise_scale

@@ -40,7 +40,7 @@ class BestPairClassifier(RecordClassifier):
         self.max_iter = max_iter
         self.random_state = random_state
 
-    def _fit(self, observation, selection=None):
+    def _fit(self, observation):
         if not observation.pairs:
             raise DataError("there are no tables of pairs; the best pair needs at least one")
         observation.refuse_hashed_pairs("the best pair")

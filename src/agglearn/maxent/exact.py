@@ -41,7 +41,7 @@ class ExactMaxEntClassifier(RecordClassifier):
         self.l2_theta = l2_theta
         self.random_state = random_state
 
-    def _fit(self, observation, selection=None):
+    def _fit(self, observation):
         model, layout = Enumeration.of(observation), Layout.of(observation)
         self.l2_theta_ = theta_penalty(self.l2_theta, observation)
         mu, theta = model.optimum(self.l2_mu, self.l2_theta_)

@@ -132,7 +132,7 @@ class MaxEntClassifier(RecordClassifier):
         self.engine = engine
         self.random_state = random_state
 
-    def _fit(self, observation, selection=None):
+    def _fit(self, observation):
         self.missing_ = missing_pairs(observation)
         if self.missing_ and self.missing == "refuse":
             first, second = self.missing_[0]

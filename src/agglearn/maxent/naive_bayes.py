@@ -78,7 +78,7 @@ class NaiveBayesClassifier(RecordClassifier):
         """Compile the kernels, or load them, so that the first fit of a process is not charged for it."""
         clone(self).set_params(n_chains=8, max_iter=2).fit(tiny_tables())
 
-    def _fit(self, observation, selection=None):
+    def _fit(self, observation):
         singles = {k: t for k, t in observation.tables.items() if len(k) == 1}
         absent = set(range(len(observation.names))) - {k[0] for k in singles}
         if absent:

@@ -70,10 +70,10 @@ class NoiseAwareMaxEntClassifier(MaxEntClassifier):
 
     accounts_for_noise = True
 
-    def _fit(self, observation, selection=None):
+    def _fit(self, observation):
         self._noise = variances(observation) if observation.noise is not None else None
         self._expected = None
-        super()._fit(observation, selection)
+        super()._fit(observation)
 
     def _gradients(self, layout, mu, theta, d_hat, c_hat, out):
         if self._noise is None:
@@ -116,7 +116,7 @@ class ExactNoiseAwareMaxEntClassifier(ExactMaxEntClassifier):
         self.max_iter = max_iter
         self.tol = tol
 
-    def _fit(self, observation, selection=None):
+    def _fit(self, observation):
         model, layout = Enumeration.of(observation), Layout.of(observation)
         noise, seen = variances(observation), (model.d, model.c)
         self.l2_theta_ = theta_penalty(self.l2_theta, observation)

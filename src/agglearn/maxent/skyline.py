@@ -57,7 +57,7 @@ class LogisticSkyline(RecordClassifier):
         self.tol = tol
         self.random_state = random_state
 
-    def _fit(self, observation, selection=None):
+    def _fit(self, observation):
         codes, y = observation.codes, np.asarray(observation.y, dtype=float)
         self.classes_, self.encoder_ = np.array([0, 1]), observation.encoder
         rows, row_of = np.unique(codes, axis=0, return_inverse=True)

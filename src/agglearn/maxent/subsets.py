@@ -37,7 +37,7 @@ class FeatureSubsets(Estimator):
         """Whether the learner does."""
         return self.base.accounts_for_noise
 
-    def _fit(self, observation, selection=None):
+    def _fit(self, observation):
         if not isinstance(observation, self.base.observes):
             raise DataError(f"{type(self.base).__name__} learns from {self.base.observes.__name__}")
         subsets = list(itertools.combinations(observation.encoder.names, self.size))

@@ -37,7 +37,7 @@ class BagClassifier(ClassifierMixin, Estimator):
     observes = Bags
     n_bags: int | None = None
 
-    def _fit(self, observation, selection=None):
+    def _fit(self, observation):
         bags = self._chosen(observation)
         if bags.counts is None:
             raise DataError("these bags have no counts; learning with label proportions needs them")

@@ -25,7 +25,7 @@ class IndividualClassifier(BagClassifier):
         self.n_bags = n_bags
         self.random_state = random_state
 
-    def _fit(self, observation, selection=None):
+    def _fit(self, observation):
         bags = self._chosen(observation.bags)
         y = observation.y[: len(bags.X)]
         self.classes_ = np.arange(max(observation.bags.counts.shape[1], 2))

@@ -33,7 +33,7 @@ class OnRecords(RecordClassifier):
         """Whether the learner of bags does."""
         return self.learner.accounts_for_noise
 
-    def _fit(self, observation, selection=None):
+    def _fit(self, observation):
         self.encoder_, self.classes_ = observation.encoder, np.array([0, 1])
         self.learner_ = (
             clone(self.learner).set_params(random_state=draw_seed(self.random_state)).fit(observation.bags())

@@ -29,7 +29,7 @@ class OnClusters(RecordClassifier):
 
     observes = Records
 
-    def _fit(self, observation, selection=None):
+    def _fit(self, observation):
         codes, y = observation.codes, np.asarray(observation.y)
         held = np.zeros(len(y), bool)
         rng = generator("validation", draw_seed(self.random_state))
@@ -155,9 +155,9 @@ class NetworkOnClusters(OnClusters):
         self.validation = validation
         self.random_state = random_state
 
-    def _fit(self, observation, selection=None):
+    def _fit(self, observation):
         network.imported()  # before any work
-        super()._fit(observation, selection)
+        super()._fit(observation)
 
     def _tries(self, clusters, y, held, held_y):
         self.settings_ = []

@@ -100,7 +100,7 @@ class Quantizer(TransformerMixin, Estimator):
             return self
         return super().fit(_tables(X, y))
 
-    def _fit(self, observation, selection=None):
+    def _fit(self, observation):
         self.encoder_, self.values_ = observation.encoder, {}
         self._learn(single_tables(observation), noisy=observation.noise is not None)
 

@@ -89,7 +89,7 @@ class MeanThreshold(Estimator):
     def __init__(self, random_state=None):
         self.random_state = random_state
 
-    def _fit(self, observation, selection=None):
+    def _fit(self, observation):
         self.threshold_ = float(np.quantile(observation.x, 1 - observation.counts.sum() / observation.x.size))
 
     def predict(self, x):
@@ -106,7 +106,7 @@ class Planted(MeanThreshold):
         self.how = how
         self.random_state = random_state
 
-    def _fit(self, observation, selection=None):
+    def _fit(self, observation):
         import os
         import time
 

@@ -91,7 +91,7 @@ class ExponentiatedGradient(Estimator):
         self.max_iter = max_iter
         self.random_state = random_state
 
-    def _fit(self, observation, selection=None):
+    def _fit(self, observation):
         x = observation.before / observation.before.sum(1, keepdims=True)
         y = observation.after / observation.after.sum(1, keepdims=True)
         p, self.trace_ = np.full((x.shape[1],) * 2, 1 / x.shape[1]), []

@@ -53,7 +53,7 @@ class Rates(RecordClassifier):
         self.prior = prior
         self.random_state = random_state
 
-    def _fit(self, observation, selection=None):
+    def _fit(self, observation):
         frame, y = observation.frame, observation.y
         self.encoder_, self.classes_ = observation.encoder, np.array([0, 1])
         self.trained_, self.tested_ = frame["id"].tolist(), []
@@ -88,7 +88,7 @@ class Exacting(Rates):
         super().__init__(column, random_state=random_state)
         self.least = least
 
-    def _fit(self, observation, selection=None):
+    def _fit(self, observation):
         if len(observation.y) < self.least and not Path("mended").exists():
             raise ValueError(f"needs {self.least} records & more")
         super()._fit(observation)
@@ -97,12 +97,12 @@ class Exacting(Rates):
 class Limited(Rates):
     """Stops at its limit."""
 
-    def _fit(self, observation, selection=None):
+    def _fit(self, observation):
         raise Stopped("> 3 steps")
 
 
 class Absent(Rates):
     """Needs a package that nobody has."""
 
-    def _fit(self, observation, selection=None):
+    def _fit(self, observation):
         raise NotAvailable("surrogate is not installed")
