@@ -379,7 +379,7 @@ def _check_figure(figure: dict, named: Named, file: str, place: str) -> None:
         _check_fields(figure["x"], named, file, f"{place}.x")
     if figure["kind"] == "scatter":
         check_name(figure["x"], named.methods | named.measures, file, f"{place}.x")
-    if figure["kind"] == "flows" and "x" in figure:
+    if figure["kind"] in ("flows", "map") and "x" in figure:
         check_name(figure["x"], named.measures, file, f"{place}.x")
 
 

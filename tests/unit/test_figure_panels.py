@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from agglearn.reporting import figures
+from agglearn.reporting import figures, lines, maps
 from agglearn.reporting.summary import CELL
 
 EXPERIMENT = {"title": "T", "datasets": {"a": {}}, "methods": {"ours": {}, "base": {}}, "measures": ["share"]}
@@ -31,7 +31,7 @@ def texts(figure) -> list[str]:
 def test_a_panel_per_parameter_in_the_order_of_numbers():
     table = cells(*[("ours", {"size": s, "n": n}, "share", None, n / 10) for s in (100, 10, 2) for n in (1, 2)])
     spec = {"kind": "line", "y": "share", "x": "dataset_params.n", "panel": ["dataset_params.size"]}
-    figure = figures._lines(table, table, EXPERIMENT, spec, {})
+    figure = lines.lines(table, table, EXPERIMENT, spec, {})
     assert texts(figure) == ["size 2", "size 10", "size 100"]
     assert figure.axes[0].lines[0].get_ydata().tolist() == [0.1, 0.2]
 
@@ -41,7 +41,7 @@ def test_one_measure_against_another_by_item():
     for item, poll in (("sex: male", 0.4), ("sex: female", 0.6), ("race: asian", 0.7)):
         found += [("ours", {}, "share", item, poll + 0.1), ("ours", {}, "poll", item, poll)]
     spec = {"kind": "scatter", "y": "share", "x": "poll", "panel": ["item"]}
-    figure = figures._scatter(cells(*found), cells(*found), EXPERIMENT, spec, {})
+    figure = figures.scatter(cells(*found), cells(*found), EXPERIMENT, spec, {})
     assert texts(figure) == ["race", "sex"]
     points = figure.axes[1].collections[0].get_offsets()
     assert np.allclose(points, [[0.4, 0.5], [0.6, 0.7]])
@@ -50,11 +50,11 @@ def test_one_measure_against_another_by_item():
 def test_a_method_against_another():
     found = [(m, {}, "share", i, v) for m, v in (("ours", 0.1), ("base", 0.2)) for i in ("x", "y")]
     spec = {"kind": "scatter", "y": "share", "x": "base"}
-    figure = figures._scatter(cells(*found), cells(*found), EXPERIMENT, spec, {"a": "Data"})
+    figure = figures.scatter(cells(*found), cells(*found), EXPERIMENT, spec, {"a": "Data"})
     assert texts(figure) == ["Data"]
     assert np.allclose(figure.axes[0].collections[0].get_offsets(), [[0.2, 0.1], [0.2, 0.1]])
     assert (
-        figures._scatter(
+        figures.scatter(
             cells(("ours", {}, "share", "x", 1)), cells(("ours", {}, "share", "x", 1)), EXPERIMENT, spec, {}
         )
         is None
@@ -69,7 +69,7 @@ def measured(*found) -> pd.DataFrame:
 def test_what_has_no_parameter_has_a_place_of_its_own():
     table = measured(*[("ours", x, "share", (x or 9) / 10) for x in (0.1, 1, None)], ("base", None, "share", 0.5))
     spec = {"kind": "line", "y": "share", "x": "dataset_params.epsilon", "x_log": True, "x_none": "∞"}
-    figure = figures._lines(table, table, EXPERIMENT, spec, {"a": "Data"})
+    figure = lines.lines(table, table, EXPERIMENT, spec, {"a": "Data"})
     ours = next(line for line in figure.axes[0].lines if line.get_label() == "ours")
     assert ours.get_xdata().tolist() == [0.1, 1, 10]
     assert [t.get_text() for t in figure.axes[0].get_xticklabels()] == ["0.1", "1", "∞"]
@@ -137,10 +137,70 @@ def test_a_legend_of_many_series_stands_below_the_first_panel():
         "series": ["method"],
         "panel": ["dataset_params.size"],
     }
-    figure = figures._lines(table, table, experiment, spec, {})
+    figure = lines.lines(table, table, experiment, spec, {})
     figure.canvas.draw()
     [legend] = figure.legends
     box = legend.get_window_extent()
     assert box.x0 >= 0
     assert box.x1 <= figure.bbox.width / 3
     assert {text.get_text() for text in legend.get_texts()} == set(names)
+
+
+def test_lines_are_named_inside_the_height_of_their_panel():
+    """Names keep apart, though the lines end at one height, on a logarithmic axis too."""
+    found = [(f"m{k}", {"n": n}, "share", None, 10.0**-n) for k in range(6) for n in (1, 2, 3)]
+    experiment = EXPERIMENT | {"methods": {f"m{k}": {} for k in range(6)}}
+    spec = {"kind": "line", "y": "share", "x": "dataset_params.n", "y_log": True}
+    [ax] = lines.lines(cells(*found), None, experiment, spec, {}).axes
+    heights = sorted(text.xy[1] for text in ax.texts)
+    assert len(heights) == 6
+    assert heights[0] > 0
+    assert heights[-1] < 0.5  # the lines end at the bottom
+    assert np.diff(heights).min() > 0.06
+
+
+def test_a_wide_interval_leaves_the_lines_apart():
+    found = [("ours", {"n": n}, "share", None, v) for n in (1, 2) for v in (n - 50.0, float(n), n + 50.0)]
+    [ax] = lines.lines(
+        cells(*found), None, EXPERIMENT, {"kind": "line", "y": "share", "x": "dataset_params.n"}, {}
+    ).axes
+    low, high = ax.get_ylim()
+    assert high - low == pytest.approx(1 + 2 * lines.SPREAD)
+
+
+def test_printed_numbers_are_marks_beside_their_line():
+    table = cells(("ours", {"n": 1}, "share", None, 0.1), ("ours", {"n": 2}, "share", None, 0.2))
+    table["reported"] = [0.15, np.nan]
+    figure = lines.lines(table, table, EXPERIMENT, {"kind": "line", "y": "share", "x": "dataset_params.n"}, {})
+    [marks] = [line for line in figure.axes[0].lines if line.get_marker() == "D" and len(line.get_xdata())]
+    assert (marks.get_xdata().tolist(), marks.get_ydata().tolist()) == ([1], [0.15])
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["printed in the source"]
+
+
+def test_a_map_shows_places_inside_its_extent_in_the_right_order():
+    """In Albers's projection south lies below north and west left of east; Alaska is left out."""
+    places = {"WA": "-120,47", "FL": "-82,28", "ME": "-69,45", "AK": "-152,64"}
+    found = [("ours", {}, "share", f"{name}: {xy}", 0.2 * k) for k, (name, xy) in enumerate(places.items())]
+    spec = {"kind": "map", "y": "share", "extent": [-125, -66, 24, 50]}
+    ax, *_ = maps.areas(None, cells(*found), EXPERIMENT, spec, {}).axes
+    at = {text.get_text(): text.get_position() for text in ax.texts}
+    assert set(at) == {"WA", "FL", "ME"}
+    assert at["FL"][1] < at["ME"][1] < at["WA"][1] + 0.1
+    assert at["WA"][0] < at["FL"][0] < at["ME"][0]
+    assert ax.collections[0].get_array().tolist() == pytest.approx([0.0, 0.2, 0.4])
+
+
+def test_the_projection_is_the_one_of_the_united_states():
+    """Snyder (1987), Map Projections: A Working Manual, page 291: 35° N 75° W with the centre 23° N 96° W, radius 1."""
+    x, y = maps.albers(np.array([-75.0, 35.0])) - maps.albers(np.array([-96.0, 23.0]))
+    assert (x, y) == pytest.approx((0.2952720, 0.2416774), abs=1e-6)
+
+
+def test_a_drawing_has_a_title_and_a_description(tmp_path):
+    table = cells(("ours", {}, "share", None, 0.5))
+    experiment = EXPERIMENT | {"caption": "What is < shown."}
+    figures.draw(table, table, experiment, {}, tmp_path / "f.svg")
+    root = ElementTree.parse(tmp_path / "f.svg").getroot()
+    words = {child.tag.rpartition("}")[2]: child.text for child in root}
+    assert (words["title"], words["desc"]) == ("T", "What is < shown.")
+    assert root.get("role") == "img"

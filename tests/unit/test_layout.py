@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from agglearn.reporting import figures, layout, writers
+from agglearn.reporting import layout, panels, writers
 from agglearn.reporting.numbers import direction, fitting_unit, measure_name, number, plain
 from agglearn.reporting.summary import COLUMNS, summarise
 from agglearn.running import COLUMNS as MEASURED
@@ -125,7 +125,7 @@ def test_headers_say_what_there_is_and_mappings_are_spelt_out():
     rows = [f"observation_params.{p}" for p in ("buckets", "hashed")]
     e = EXPERIMENT | {"table": {"rows": rows, "columns": ["method"], "measure": "nllh"}}
     assert layout.grid(table, e, {}).rows == [("2", ""), ("", "x 3, y 4")]
-    series = figures._series(table, ["method", "observation_params.buckets", "observation_params.hashed"], e)
+    series = panels.series(table, ["method", "observation_params.buckets", "observation_params.hashed"], e)
     assert series.tolist() == ["Ours, hashed x 3, y 4", "base, buckets 2"]
 
 

@@ -39,9 +39,9 @@ def test_the_ladder_has_three_budgets_and_two_seeds(quick, default):
     runs = [r for r in quick.runs("labelsums_ladder") if r.dataset == "adult"]
     budgets = {json.loads(r.observation_params).get("epsilon") for r in runs if r.method == "maxent"}
     assert budgets == {0.3, 3, None}
-    assert {r.key for r in runs} == {
-        r.key for r in default.runs("labelsums_ladder") if r.dataset == "adult" and r.seed < 2
-    }
+    same = [r for r in default.runs("labelsums_ladder") if r.dataset == "adult" and r.seed < 2]
+    of_default = {r.key for r in same if json.loads(r.observation_params).get("epsilon") in budgets}
+    assert {r.key for r in runs} == of_default
 
 
 def test_without_a_source_of_data_every_experiment_has_data(quick):

@@ -9,7 +9,7 @@ import pytest
 from samples import ROOT, shipped_config
 
 from agglearn.evaluation.verdicts import Region
-from agglearn.reporting import figures, findings, site, statements
+from agglearn.reporting import findings, lines, panels, site, statements, svg
 from agglearn.reporting.forest import MOST, forest, in_words
 from agglearn.reporting.predicates import PREDICATES, judge_case
 from agglearn.reporting.samples import Sample
@@ -184,17 +184,17 @@ def test_every_source_has_findings_and_a_headline():
 
 
 def test_the_first_panel_of_a_figure(tmp_path):
-    figure, axes = figures._panels(["a", "b"], 3.0, {})
+    figure, axes = panels.grid(["a", "b"], 3.0)
     axes[0].plot([0, 1])
     path = tmp_path / "f.svg"
-    for drawing in (one := figures._svg(figure, "t"), figures._stacked([one, one])):
+    for drawing in (one := svg.from_figure(figure, "t"), svg.stacked([one, one], "t")):
         path.write_text(drawing)
-        fragment, ratio = figures.first_panel(path)
+        fragment, ratio = svg.first_panel(path)
         width, height = map(float, re.fullmatch(r"#svgView\(viewBox\(0,0,([\d.]+),([\d.]+)\)\)", fragment).groups())
         assert ratio == pytest.approx(width / height, rel=1e-3)
         assert ratio == pytest.approx(4.6 / 3.0, rel=0.1)  # half of two panels
-    path.write_text(figures.sentence("nothing"))
-    assert figures.first_panel(path) == ("", 1.5)
+    path.write_text(svg.sentence("nothing"))
+    assert svg.first_panel(path) == ("", 1.5)
 
 
 def test_highlighted_lines_are_named_at_their_ends():
@@ -213,7 +213,7 @@ def test_highlighted_lines_are_named_at_their_ends():
         "highlight": [{"series": "Ours", "name": "ours!"}, {"series": "base", "name": "base!"}],
         "title": "A sentence",
     }
-    figure = figures._lines(rows, None, experiment, spec, {})
+    figure = lines.lines(rows, None, experiment, spec, {})
     [ax] = figure.axes
     texts = {t.get_text(): t for t in ax.texts}
     assert set(texts) == {"ours!", "base!"}
@@ -221,7 +221,7 @@ def test_highlighted_lines_are_named_at_their_ends():
     assert abs(heights[0] - heights[1]) > 0.06  # apart, though the lines are one
     assert figure.get_suptitle() == "A sentence"
     assert [line.get_color() for line in ax.lines].count("0.75") == 1
-    alone = figures._lines(rows, None, experiment, spec | {"highlight": [{"series": "nobody", "name": "x"}]}, {})
+    alone = lines.lines(rows, None, experiment, spec | {"highlight": [{"series": "nobody", "name": "x"}]}, {})
     assert "0.75" not in [line.get_color() for line in alone.axes[0].lines]
 
 

@@ -78,7 +78,7 @@ def test_failed_and_missing_cells_are_stated(small):
 
 
 def test_a_figure_and_a_claim_that_fail_leave_the_site(small):
-    draws = "def _dots(rows, table, experiment, spec, titles):\n"
+    draws = "def dots(rows, table, experiment, spec, titles):\n"
     small.edit("src/agglearn/reporting/figures.py", draws, draws + '    raise ValueError("no ink")\n')
     selector = {"method": "threshold", "measure": "accuracy"}
     claim = {"source": "spike", "experiment": "spike_regions", "claim": "c", "place": "p", "value": selector}

@@ -22,7 +22,7 @@ from project import Outcome, Project, tracking_client
 from agglearn import config as configuration
 from agglearn import source
 from agglearn.plan import Plan
-from agglearn.reporting import figures, summary
+from agglearn.reporting import figures, summary, svg
 from agglearn.reporting.predicates import PREDICATES
 from agglearn.reporting.render import render
 
@@ -623,9 +623,11 @@ def figures_of(plan: Plan, paths, out) -> list[list[dict]]:
     kept, experiment = [], plan.experiments["world"]
     rows = summary.load_rows(paths, plan, "world")
     with pytest.MonkeyPatch.context() as patch:
-        write = figures._svg
+        write = svg.from_figure
         patch.setattr(
-            figures, "_svg", lambda f, title: kept.append([panel(ax) for ax in f.axes if ax.axison]) or write(f, title)
+            svg,
+            "from_figure",
+            lambda f, *words: kept.append([panel(ax) for ax in f.axes if ax.axison]) or write(f, *words),
         )
         titles = {"people": plan.config["datasets"]["people"]["title"]}
         assert figures.draw(rows, summary.summarise(rows, experiment), experiment, titles, out) == []

@@ -8,7 +8,7 @@ import pandas as pd
 from agglearn import products
 from agglearn.errors import described
 from agglearn.plan import Plan
-from agglearn.reporting import figures, layout, summary, writers
+from agglearn.reporting import figures, layout, summary, svg, writers
 from agglearn.reporting.numbers import measure_name
 
 WRITERS = {"md": writers.markdown, "tex": writers.latex, "html": writers.html}
@@ -40,7 +40,7 @@ def render(plan: Plan, name: str, paths, results) -> None:
             work.write_text(text)
     with products.atomic_file(figure) as work:
         if rows is None:
-            work.write_text(figures.sentence(f"This figure has no table to start from: {reason}"))
+            work.write_text(svg.sentence(f"This figure has no table to start from: {reason}"))
         else:
             failed += [f"figure: {why}" for why in figures.draw(rows, table, experiment, titles, work)]
     products.write_json(tables / f"{name}.json", {"failed": failed})

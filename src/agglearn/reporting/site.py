@@ -19,7 +19,7 @@ from markupsafe import Markup
 
 from agglearn import __version__, machine, products
 from agglearn.plan import Plan
-from agglearn.reporting import figures, findings, statements
+from agglearn.reporting import findings, statements, svg
 from agglearn.reporting.inventory import inventory
 from agglearn.reporting.layout import statement
 from agglearn.reporting.numbers import measure_name, number
@@ -56,7 +56,7 @@ def build(plan: Plan, claims: list[dict], results: Path, out: Path, base: Path, 
         "sources": sources,
         "counts": statements.counted(claims),
         "unfinished": list(unfinished),
-        "ladder": _ladder(plan, experiments, base),
+        "ladder": _ladder(plan, experiments, results, base),
         "benchmarks": _benchmarks(Path(plan.config["results"])),
         "datasets": _datasets(plan, base),
         "outcome": [
@@ -92,7 +92,7 @@ def _source(plan: Plan, name: str, experiments: dict, claims: list[dict], result
         "url": paper.get("url"),
         "headline": headline,
         "headline_title": experiments[headline]["title"],
-        "headline_view": figures.first_panel(results / f"figures/{headline}.svg"),
+        "headline_view": svg.first_panel(results / f"figures/{headline}.svg"),
         "experiments": here,
         "claims": [c | statements.of_claim(c, plan.config["claims"][c["name"]], _seeds(plan, c)) for c in own],
         "counts": statements.counted(own),
@@ -107,13 +107,19 @@ def _seeds(plan: Plan, claim: dict) -> int:
     return len(plan.experiments.get(claim["experiment"], {"seeds": []})["seeds"])
 
 
-def _ladder(plan: Plan, experiments: dict, base: Path) -> dict | None:
+def _ladder(plan: Plan, experiments: dict, results: Path, base: Path) -> dict | None:
     """The experiment that compares what is released, with what it teaches. None where it is not in the plan."""
     name = plan.config["references"].get("ladder")
     if name not in experiments:
         return None
     e = experiments[name]
-    return {"name": name, "source": e["source"], "title": e["title"], "text": findings.of(base, "ladder")["findings"]}
+    return {
+        "name": name,
+        "source": e["source"],
+        "title": e["title"],
+        "text": findings.of(base, "ladder")["findings"],
+        "view": svg.first_figure(results / f"figures/{name}.svg"),
+    }
 
 
 def _machine() -> str:

@@ -11,7 +11,7 @@ from agglearn.collective import FlowReconstruction
 from agglearn.datasets import BirdMigration, RecordStore, StateFlows
 from agglearn.errors import ConfigError, DataError
 from agglearn.observations import ContingencyTables, FlowCounts, FlowInstances
-from agglearn.reporting import figures
+from agglearn.reporting import figures, maps
 from agglearn.tasks import FlowInference, FlowLearning, Source
 from agglearn.tasks.flows import TrueFlows
 
@@ -145,9 +145,9 @@ def test_a_map_has_an_arrow_per_flow():
     ]
     experiment = {"datasets": {"birds": {}}, "methods": {"ours": {"name": "ours"}}}
     spec = {"kind": "flows", "y": "flow", "x": "true_flow", "x_label": "what happened"}
-    figure = figures._flows(None, pd.DataFrame(rows), experiment, spec, {"birds": "Birds"})
+    figure = maps.flows(None, pd.DataFrame(rows), experiment, spec, {"birds": "Birds"})
     first, second = figure.axes[:2]
-    assert [first.get_title("left"), second.get_title("left")] == ["Birds: ours", "Birds: what happened"]
+    assert [first.get_title("left"), second.get_title("left")] == ["Birds: what happened", "Birds: ours"]
     for axes in (first, second):
         arrows = [t for t in axes.texts if t.arrow_patch is not None]
         assert len(arrows) == 3
@@ -166,6 +166,6 @@ def test_a_scatter_plot_takes_a_measure_as_abscissa():
         row["mean"] = float(row["item"]) if row["measure"] == "true_count" else row["mean"]
     experiment = {"datasets": {"birds": {}}, "methods": {"a": {}, "b": {}}}
     spec = {"kind": "scatter", "x": "true_count", "y": "count"}
-    axes = figures._scatter(None, pd.DataFrame(rows), experiment, spec, {}).axes[0]
+    axes = figures.scatter(None, pd.DataFrame(rows), experiment, spec, {}).axes[0]
     np.testing.assert_allclose(axes.collections[0].get_offsets(), [[k, k + 1] for k in range(4)])
     np.testing.assert_allclose(axes.collections[1].get_offsets(), [[k, k + 2] for k in range(4)])

@@ -1,0 +1,92 @@
+"""Small multiples: which rows belong to which panel, how series are named, ordered and coloured."""
+
+import re
+import textwrap
+
+import matplotlib
+
+matplotlib.use("svg")
+import matplotlib.pyplot as plt
+import pandas as pd
+
+from agglearn.reporting import summary
+from agglearn.reporting.numbers import SYMBOLS, measure_name, plain
+
+STYLE = {
+    "svg.hashsalt": "agglearn", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False,
+    "axes.grid": True, "grid.alpha": 0.3, "figure.constrained_layout.use": True, "svg.fonttype": "path",
+}  # fmt: skip
+COLORS = ["#0b5394", "#cc4125", "#38761d", "#b45f06", "#674ea7", "#45818e", "#a64d79", "#7f6000"]
+WIDTH = 4.2  # of a panel, in inches
+
+
+def grid(names: list, height: float, titles: dict | None = None, most: int = 3, width: float = WIDTH):
+    """(figure, one axes per name), `most` panels side by side; `titles` in the place of names."""
+    columns = 2 if len(names) == 4 and most == 3 else min(len(names), most)
+    lines = -(-len(names) // columns)
+    size = min(width * columns + 0.8, 13), height * lines
+    figure, all_axes = plt.subplots(lines, columns, figsize=size, squeeze=False)
+    for axes in all_axes.flat[len(names) :]:
+        axes.axis("off")
+    for name, axes in zip(names, all_axes.flat, strict=False):
+        axes.set_title(textwrap.fill((titles or {}).get(name, str(name)), 44), fontsize=9, loc="left")
+    return figure, list(all_axes.flat[: len(names)])
+
+
+def color(k: int) -> str:
+    """The colour of the series with number k."""
+    return COLORS[k % len(COLORS)]
+
+
+def series(frame: pd.DataFrame, fields: list[str], experiment: dict) -> pd.Series:
+    """Name of the series of each row; empty where no field tells series apart."""
+
+    def text(name, value):
+        if name == "method":
+            return experiment["methods"][value].get("name") or value.replace("_", " ")
+        if name == "item":
+            return value or ""
+        key = name.rpartition(".")[2]
+        return "" if value is None or value != value else f"{SYMBOLS.get(key, key.replace('_', ' '))} {plain(value)}"
+
+    if not fields:
+        return pd.Series("", frame.index, dtype=object)
+    columns = [summary.field(frame, f) for f in fields]
+    parts = [filter(None, map(text, fields, values)) for values in zip(*columns, strict=True)]
+    return pd.Series([", ".join(texts) for texts in parts], frame.index, dtype=object)
+
+
+def panel_titles(frame: pd.DataFrame, experiment: dict, spec: dict, titles: dict[str, str]) -> pd.Series:
+    """Title of the panel of each row: its data set, and the fields of `panel`; of an item, what stands before a colon."""
+    fields = spec.get("panel", [])
+    parts = [frame["dataset"].map(lambda d: titles.get(d, str(d)))] if _names_data(frame, fields) else []
+    others = [f for f in fields if f != "item"]
+    parts += [series(frame, others, experiment)] if others else []
+    parts += [frame["item"].str.partition(":")[0]] if "item" in fields else []
+    joined = parts[0].copy()
+    for part in parts[1:]:
+        joined = joined + ": " + part
+    return joined
+
+
+def _names_data(frame: pd.DataFrame, fields: list[str]) -> bool:
+    return not fields or frame["dataset"].nunique() > 1
+
+
+def ordered(panel: pd.Series, frame: pd.DataFrame, experiment: dict) -> list[str]:
+    """Panels in the order of the data sets, numbers ascending."""
+    place = frame["dataset"].map(list(experiment["datasets"]).index)
+    return sorted(set(panel), key=lambda name: (place[panel == name].min(), natural(name)))
+
+
+def natural(label: str) -> list:
+    """Sort key under which numbers inside text count as numbers."""
+    return [float(part) if i % 2 else part for i, part in enumerate(re.split(r"(\d+(?:\.\d+)?)", label))]
+
+
+def axis_label(spec: dict, frame: pd.DataFrame) -> str:
+    """The measure on an axis, with its unit where it has one."""
+    if "y_label" in spec:
+        return spec["y_label"]
+    units = set(frame["unit"].dropna()) - {""} if "unit" in frame else set()
+    return measure_name(spec["y"]) + (f" ({units.pop()})" if len(units) == 1 else "")

@@ -1,0 +1,75 @@
+"""Drawings as SVG text: with a title and a description, below each other, and the part that the first page shows."""
+
+import io
+import re
+import textwrap
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+OPENING = re.compile(r"<svg [^>]*>")
+SIZE = re.compile(r'<svg [^>]*viewBox="0 0 ([\d.]+) ([\d.]+)"')
+PANELS = re.compile(r'<svg [^>]*data-panels="(\d+) (\d+)"[^>]*>')
+
+
+def from_figure(figure, title: str, description: str = "") -> str:
+    """A Matplotlib figure as SVG. Programs that read drawings aloud find its title and description."""
+    drawing = io.StringIO()
+    figure.savefig(drawing, format="svg", metadata={"Date": None})
+    grid = figure.axes[0].get_gridspec()
+    opening = f'<svg role="img" data-panels="{grid.ncols} {grid.nrows}" '
+    return _named(drawing.getvalue().replace("<svg ", opening, 1), title, description)
+
+
+def _named(drawing: str, title: str, description: str) -> str:
+    words = f"\n <title>{escape(title)}</title>" + (f"\n <desc>{escape(description)}</desc>" if description else "")
+    return OPENING.sub(lambda found: found[0] + words, drawing, count=1)
+
+
+def sentence(text: str) -> str:
+    """A drawing that holds a sentence, as text that can be searched and read aloud."""
+    wrapped = textwrap.wrap(text, 90)
+    height = 16 * len(wrapped) + 16
+    spans = "".join(f'<tspan x="8" dy="16">{escape(line)}</tspan>' for line in wrapped)
+    return (
+        '<?xml version="1.0" encoding="utf-8"?>\n'
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="500pt" height="{height}pt" viewBox="0 0 500 {height}">'
+        f'<text y="4" font-family="sans-serif" font-size="11">{spans}</text></svg>\n'
+    )
+
+
+def stacked(drawings: list[str], title: str) -> str:
+    """Drawings below each other, as one."""
+    if len(drawings) == 1:
+        return drawings[0]
+    bodies = [d[d.index("<svg") :] for d in drawings]
+    sizes = [tuple(map(float, SIZE.search(body).groups())) for body in bodies]
+    width, height = max(w for w, _ in sizes), sum(h for _, h in sizes)
+    placed, y = [], 0.0
+    for body, (_, h) in zip(bodies, sizes, strict=True):
+        body = re.sub(r'(width|height)="([\d.]+)pt"', r'\1="\2"', body, count=2)
+        placed.append(body.replace("<svg", f'<svg y="{y:g}"', 1))
+        y += h
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{width:g}pt" height="{height:g}pt" '
+        f'viewBox="0 0 {width:g} {height:g}">'
+    )
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{_named(head, title, "")}\n' + "\n".join(placed) + "\n</svg>\n"
+
+
+def first_figure(path: Path) -> tuple[str, float]:
+    """(fragment of a drawing's address that shows the uppermost of its figures, width over height)."""
+    return _part(path, lambda columns, rows: (1, 1))
+
+
+def first_panel(path: Path) -> tuple[str, float]:
+    """(fragment of a drawing's address that shows the first panel only, its width over its height)."""
+    return _part(path, lambda columns, rows: (columns, rows))
+
+
+def _part(path: Path, cut) -> tuple[str, float]:
+    text = path.read_text()
+    if (first := PANELS.search(text)) is None:
+        return "", 1.5
+    columns, rows = cut(*map(int, first.groups()))
+    width, height = map(float, SIZE.match(first[0]).groups())
+    return f"#svgView(viewBox(0,0,{width / columns:g},{height / rows:g}))", width / columns * rows / height
