@@ -10,7 +10,7 @@ from agglearn.collective.laws import FreeTables, HomogeneousPotentials, LogLinea
 from agglearn.collective.learning import LEARNERS, learn
 from agglearn.collective.migration import migration_features
 from agglearn.collective.model import ChainModel
-from agglearn.collective.population import population_size
+from agglearn.collective.population import first_tables, population_size, require_context
 from agglearn.errors import DataError
 from agglearn.estimator import Estimator
 from agglearn.observations import FlowCounts, FlowInstances
@@ -32,6 +32,7 @@ class _Learner(Estimator):
     observes = FlowInstances
 
     def _fit(self, observation):
+        self._check(observation)
         counts = observation.instances
         self.contexts_ = [dict(c.context) for c in counts]
         edges, nodes = counts[0].repeats("edge"), counts[0].repeats("node")
@@ -44,6 +45,9 @@ class _Learner(Estimator):
         )  # fmt: skip
         self.theta_, self.trace_, self.evaluations_ = learned.theta, learned.trace, learned.evaluations
         self.edge_tables_ = [f.edge_tables for f in learned.inferences]
+
+    def _check(self, observation) -> None:
+        """Refuse instances that the law cannot be made of."""
 
     def _allowed(self):
         """(L, L) which steps are possible, the same for all instances. None where all are."""
@@ -98,6 +102,10 @@ class MigrationEM(_Learner):
     def law(self) -> LogLinearTransitions:
         features = [migration_features(*map(int, c["shape"]), c["wind"]) for c in self.contexts_]
         return LogLinearTransitions(features, self.contexts_[0]["log_initial"], self._allowed())
+
+    def _check(self, observation):
+        for k, counts in enumerate(observation.instances):
+            require_context(counts, ["shape", "wind", "log_initial"], f"instance {k}: ")
 
     def _start(self, law, observation):
         # the same start for every method of a seed: only what is observed decides
@@ -218,5 +226,5 @@ class SharedTableEM(_Learner):
         return FreeTables(self.size_, allowed=self._allowed())
 
     def _start(self, law, observation):
-        total = sum(np.maximum(c.repeats("edge")[0].sum(axis=0), 0.0) for c in observation.instances)
+        total = sum(np.maximum(t.sum(axis=0), 0.0) for t in first_tables(observation, type(self).__name__))
         return law.logarithms(total)

@@ -1,9 +1,11 @@
-"""How many individuals a population has."""
+"""What learners need of counts: how many individuals there are, public context, tables of movements."""
+
+from collections.abc import Iterable
 
 import numpy as np
 
 from agglearn.errors import DataError
-from agglearn.observations import FlowCounts
+from agglearn.observations import FlowCounts, FlowInstances
 
 
 def population_size(counts: FlowCounts) -> float:
@@ -20,3 +22,17 @@ def population_size(counts: FlowCounts) -> float:
     if not totals or np.mean(totals) <= 0:
         raise DataError("population_size: neither given, nor is there a complete table to estimate it from")
     return float(np.mean(totals))
+
+
+def require_context(counts: FlowCounts, names: Iterable[str], which: str = "") -> None:
+    """DataError for public context that is not there; `which` names the instance."""
+    if missing := [name for name in names if name not in counts.context]:
+        raise DataError(f"{which}the counts have no {', '.join(missing)} in their context; give FlowCounts(context=…)")
+
+
+def first_tables(observation: FlowInstances, learner: str) -> list[np.ndarray]:
+    """The first noisy (E, L, L) tables of movements of each instance; DataError for one without."""
+    tables = [counts.repeats("edge") for counts in observation.instances]
+    if lacking := [k for k, t in enumerate(tables) if not t.size]:
+        raise DataError(f"instance {lacking[0]}: has no edge_counts, which {learner} needs in every instance")
+    return [t[0] for t in tables]

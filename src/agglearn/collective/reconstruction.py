@@ -9,7 +9,7 @@ import numpy as np
 from agglearn import machine
 from agglearn.collective.inference import Inference, Method, Options, infer
 from agglearn.collective.model import ChainModel
-from agglearn.collective.population import population_size
+from agglearn.collective.population import first_tables, population_size, require_context
 from agglearn.collective.propagation import LARGE
 from agglearn.estimator import Estimator
 from agglearn.observations import FlowCounts, FlowInstances
@@ -196,7 +196,16 @@ def _distance(tables, reference) -> float:
 
 
 class NoisyCounts(Estimator):
-    """The published tables as they are: what a user has without any model."""
+    """The published tables as they are: what a user has without any model.
+
+    Parameters
+    ----------
+    clip : whether negative counts become 0.
+
+    Attributes
+    ----------
+    edge_tables_ : for each instance its list of (L, L) tables.
+    """
 
     observes = FlowInstances
 
@@ -205,12 +214,13 @@ class NoisyCounts(Estimator):
         self.random_state = random_state
 
     def _fit(self, observation):
-        tables = [list(c.repeats("edge")[0]) for c in observation.instances]
+        tables = [list(t) for t in first_tables(observation, type(self).__name__)]
         self.edge_tables_ = [[np.maximum(t, 0) if self.clip else t for t in instance] for instance in tables]
 
 
 def _problem(observation: FlowCounts) -> tuple[ChainModel, FlowCounts, float]:
     """Model, counts and population size: the first arguments of `infer`."""
+    require_context(observation, ["log_potentials"])
     return ChainModel(list(observation.context["log_potentials"])), observation, population_size(observation)
 
 

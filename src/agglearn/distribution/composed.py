@@ -13,7 +13,7 @@ from agglearn.distribution.embedding import Embedding, as_bags, first_instances
 from agglearn.distribution.ridge import at_edge
 from agglearn.errors import ConfigError, DataError, GridEdge
 from agglearn.estimator import Estimator, best_of, known_labels
-from agglearn.observations import Bags
+from agglearn.observations import Bags, Observation
 from agglearn.seeds import draw_seed, seed
 from agglearn.settings import Built, Count, Number, ParametersOf, Whole
 
@@ -26,6 +26,11 @@ class BagModel(Estimator):
     The first `n_validation` bags choose among settings, the next `n_bags` are learned from; of each bag the first `bag_size`
     instances are used, in prediction too. `bounds` are the least and the largest value of a number that is predicted, such as
     (0, 1) for a share: predictions beyond are moved there.
+
+    Attributes
+    ----------
+    n_features_in_ : covariates of an instance. feature_names_in_ : their names, none where the bags have none.
+    classes_ : (C,) classes, of classifiers.
     """
 
     observes = Bags
@@ -34,7 +39,7 @@ class BagModel(Estimator):
 
     def fit(self, bags, y=None):
         """Learn from bags (see `as_bags`) and their targets `y`, by default those that the bags carry."""
-        if isinstance(bags, Bags) or y is not None:
+        if isinstance(bags, Observation) or y is not None:
             return super().fit(as_bags(bags, y))
         raise DataError(f"{type(self).__name__} needs a target of every bag: fit(bags, y)")
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from agglearn.errors import DataError
 from agglearn.estimator import Estimator
-from agglearn.observations import Bags
+from agglearn.observations import Bags, Observation
 from agglearn.observations.bags import ordered
 from agglearn.seeds import draw_seed, generator
 from agglearn.settings import check_parameters
@@ -23,8 +23,10 @@ def as_bags(bags, y=None, names: Sequence[str] = ()) -> Bags:
     Raises
     ------
     DataError : an empty bag, bags of different dimension, values that are no numbers, targets of another length; the
-        bag is named. A column that is missing.
+        bag is named. A column that is missing. Another observation.
     """
+    if isinstance(bags, Observation) and not isinstance(bags, Bags):
+        raise DataError(f"learning from distributions needs Bags, not {type(bags).__name__}")
     if not isinstance(bags, Bags):
         if isinstance(bags, tuple) and len(bags) == 2 and np.ndim(bags[1]) == 1 and np.ndim(bags[0]) == 2:
             bags = Bags(*bags)

@@ -32,7 +32,7 @@ class FisherVectorEmbedding(Embedding):
 
     Attributes
     ----------
-    weights_ : (K,). means_, deviations_ : (K, D) μ and σ.
+    weights_ : (K,). means_, deviations_ : (K, D) μ and σ. centre_ : (D,) mean of the instances looked at.
     """
 
     def __init__(

@@ -46,6 +46,7 @@ class SetModel(BagModel):
     Attributes
     ----------
     weights_ : {name: array}. centre_, scale_ : of covariates. losses_ : held-out loss at every look. n_out_ : outputs.
+    target_centre_, target_scale_ : mean and standard deviation of the targets, of regressors.
 
     Raises
     ------

@@ -27,6 +27,8 @@ class LinearModel(RecordClassifier):
     ----------
     coef_ : (k,) θ without the intercept. intercept_ : 0 where there is none. coef_names_ : names of the coordinates.
     map_ : state of the `FeatureMap`. classes_.
+    trace_ : list of (step, seconds, θ, error of the gradient), not saved.
+    gradient_errors_ : (T, 2) step, root mean square error of the gradient there; empty where no trace was asked for.
     """
 
     def _keep(self, mapped: FeatureMap, theta: np.ndarray, trace=()) -> None:

@@ -36,6 +36,7 @@ class LogisticSkyline(RecordClassifier):
     ----------
     l2_ : λ used. path_ : (λs, 2) each λ tried and its mean log-likelihood of held-out rows; empty for a given λ.
     coef_ : (m,) weights of the cells that occur, or of the buckets where the records say that pairs are hashed.
+    cells_flat_, cells_bounds_ : (m,) the cells that occur, by number within their table, and where each table begins.
     cross_buckets_ : as the records had it. intercept_ : b. encoder_, classes_.
     """
 

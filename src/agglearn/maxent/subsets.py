@@ -22,6 +22,10 @@ class FeatureSubsets(Estimator):
     size : features per subset.
     most : subsets at most, drawn at random without replacement (always the same ones); None for all.
     random_state : given to each learner.
+
+    Attributes
+    ----------
+    models_ : {names of the features: fitted learner}.
     """
 
     observes = Observation

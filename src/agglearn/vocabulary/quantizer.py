@@ -60,6 +60,7 @@ class Quantizer(TransformerMixin, Estimator):
     information_loss_ : I(X; C) − I(Z; C) in nats, added up; `relative_loss_` divided by Σ I(X; C), as in the paper.
     borders_ : {feature: (clusters − 1,) label rates between neighbouring clusters}.
     encoder_ : of the raw columns; None when fitted to arrays. features_ : names.
+    values_ : {feature: names of its values}, for arrays whose index names them.
 
     Raises
     ------

@@ -374,3 +374,16 @@ def test_what_does_not_fit_is_named():
         MobilityEM().fit(mobility("node_sums")[0])
     with pytest.raises(DataError, match="neither given"):
         MobilityEM(start="random").fit(FlowInstances((FlowCounts(node_counts=np.full((3, 2), np.nan)),)))
+
+
+def test_what_a_learner_lacks_is_named():
+    nodes = FlowCounts(node_counts=np.ones((3, 2)), population_size=2)
+    with pytest.raises(DataError, match=r"instance 1: the counts have no shape, wind, log_initial in their context"):
+        known = {"shape": np.array([2, 1]), "wind": np.ones((2, 2)), "log_initial": np.zeros(2)}
+        MigrationEM().fit(FlowInstances((replace(nodes, context=known), nodes)))
+    with pytest.raises(DataError, match="instance 0: has no edge_counts, which SharedTableEM needs"):
+        SharedTableEM().fit(FlowInstances((nodes,)))
+    with pytest.raises(DataError, match="instance 0: has no edge_counts, which NoisyCounts needs"):
+        NoisyCounts().fit(FlowInstances((nodes,)))
+    with pytest.raises(DataError, match="the counts have no log_potentials in their context"):
+        FlowReconstruction().fit(nodes)

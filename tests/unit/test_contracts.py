@@ -1,0 +1,198 @@
+"""What every learner keeps to. A new class is found by itself: it is fitted to the first sample of what it observes."""
+
+import importlib
+import inspect
+import pkgutil
+import re
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from samples import people
+from sklearn.base import ClassifierMixin, clone
+from sklearn.exceptions import NotFittedError
+
+import agglearn
+from agglearn.distribution import Embedding, LinearRidge, MomentEmbedding, MultinomialLogistic
+from agglearn.encoding import FeatureMap
+from agglearn.errors import ConfigError, DataError
+from agglearn.estimator import Estimator
+from agglearn.maxent import MaxEntClassifier
+from agglearn.observations import (
+    Bags,
+    ContingencyTables,
+    CountedBags,
+    FlowCounts,
+    FlowInstances,
+    Halves,
+    LabelledBags,
+    LabelSums,
+    Records,
+)
+from agglearn.proportions import MeanMapClassifier
+from agglearn.vocabulary import OptimalQuantizer, Quantizer
+
+FRAME = people(200)
+COLUMNS = ["job", "home", "zone"]
+TABLES = ContingencyTables.from_records(FRAME[[*COLUMNS, "y"]], "y", categorical=COLUMNS)
+RECORDS = Records.from_records(FRAME[[*COLUMNS, "y"]], "y", categorical=COLUMNS)
+SUMS = LabelSums.from_map(FeatureMap.fit("onehot", RECORDS.encoder, RECORDS.frame), RECORDS.frame, RECORDS.y)
+COUNTED = CountedBags.from_records(RECORDS.encoder, RECORDS.frame, RECORDS.y, 5, np.random.default_rng(0))
+X = np.random.default_rng(0).normal(size=(160, 2))
+Y = (X[:, 0] + np.random.default_rng(1).normal(size=160) > 0).astype(int)
+ENDS = np.arange(0, 161, 4)
+BAGS = Bags(X, ENDS, np.add.reduceat(Y, ENDS[:-1]))
+FLOWS = FlowCounts(
+    node_counts=np.array([[10.0, 20], [20, 10], [5, 25]]),
+    noise="gaussian",
+    scale=2.0,
+    population_size=30,
+    context={"log_potentials": np.zeros((2, 2, 2))},
+)
+MOVES = FlowCounts(
+    edge_counts=np.array([[[8.0, 2], [3, 17]], [[9, 2], [4, 15]]]), noise="laplace", scale=1.0, population_size=30
+)
+MOVE = FlowCounts(edge_counts=MOVES.edge_counts[:1], noise="laplace", scale=1.0, population_size=30)
+NESTS = FlowCounts(
+    node_counts=FLOWS.node_counts,
+    population_size=30,
+    context={"shape": np.array([2, 1]), "wind": np.ones((2, 2)), "log_initial": np.zeros(2)},
+)
+SAMPLES = {  # what a class observes → samples of it; a learner takes one of them
+    ContingencyTables: [TABLES],
+    Records: [RECORDS],
+    LabelSums: [SUMS],
+    CountedBags: [COUNTED],
+    Bags: [BAGS, Bags(X, ENDS, target=X[::4, 0]), Bags(X, ENDS, target=(X[::4, 0] > 0).astype(int))],
+    LabelledBags: [LabelledBags(BAGS, Y)],
+    FlowCounts: [FLOWS],
+    FlowInstances: [FlowInstances((MOVES,)), FlowInstances((NESTS,)), FlowInstances((MOVE,))],
+}
+SAMPLES[agglearn.observations.Observation] = [TABLES, Halves(TABLES, TABLES)]
+NEEDED = {  # parameters without a default, by name
+    "base": MaxEntClassifier(n_chains=40, max_iter=3),
+    "learner": MeanMapClassifier(l2=1.0),
+    "quantizer": OptimalQuantizer(5),
+    "embedding": MomentEmbedding(),
+    "budget": 5,
+}
+BASES = (Embedding, Quantizer)  # to be subclassed
+REGRESSORS = {False: LinearRidge(), True: MultinomialLogistic()}
+QUICK = {"max_iter": 3, "n_iter": 1, "n_chains": 40, "steps": 5, "n_moves": 200, "n_runs": 2, "reference_moves": 400}
+QUICK |= {"stages": 2, "n_words": 4, "n_components": 2, "n_frequencies": 4, "batch_size": 16, "landmarks": 5}
+
+
+def learners() -> list[type[Estimator]]:
+    """Every public class that learns from an observation."""
+    modules = [m.name for m in pkgutil.iter_modules(agglearn.__path__, "agglearn.") if m.ispkg]
+    found = {
+        value
+        for module in map(importlib.import_module, modules)
+        for name in getattr(module, "__all__", [])
+        if isinstance(value := getattr(module, name), type) and issubclass(value, Estimator)
+    }
+    return sorted((c for c in found if hasattr(c, "observes") and c not in BASES), key=lambda c: c.__name__)
+
+
+def build(kind: type[Estimator]) -> Estimator:
+    """A learner with few iterations and a seed."""
+    parameters = inspect.signature(kind).parameters
+    given = {n: NEEDED[n] for n, p in parameters.items() if p.default is p.empty and n in NEEDED}
+    given |= {"regressor": REGRESSORS[kind.classifies]} if "regressor" in parameters and "embedding" in given else {}
+    return kind(**given, **{n: v for n, v in QUICK.items() if n in parameters}, random_state=3)
+
+
+def sample_of(kind: type[Estimator]):
+    """The first sample that a class takes."""
+    refusals = []
+    for sample in SAMPLES[kind.observes]:
+        try:
+            build(kind).fit(sample)
+        except (DataError, ConfigError) as error:
+            refusals.append(error)
+        else:
+            return sample
+    raise AssertionError(f"{kind.__name__} takes no sample of {kind.observes.__name__}: {refusals}")
+
+
+def learned(model: Estimator) -> dict:
+    """Learned state by name."""
+    return {k: v for k, v in vars(model).items() if k.endswith("_") and not k.startswith("_")}
+
+
+def answers(model: Estimator, sample) -> dict:
+    """What a fitted model says of the sample that it was fitted to."""
+    x = FRAME
+    if isinstance(sample, Bags | LabelledBags):
+        x = X if isinstance(model, ClassifierMixin) and "predict_counts" in dir(model) else sample
+    asked = [n for n in ("predict_proba", "predict", "transform", "subset_predict_proba") if hasattr(model, n)]
+    out = {n: getattr(model, n)(x) for n in asked}
+    out = out or {
+        n: v for n, v in learned(model).items() if n != "trace_" and not n.endswith("seconds_")
+    }  # times differ
+    return {n: dict(v) if isinstance(v, Iterator) else v for n, v in out.items()}
+
+
+def assert_same(a, b) -> None:
+    """Compare arrays, and lists and dicts of them."""
+    if isinstance(a, dict):
+        assert a.keys() == b.keys()
+        a, b = list(a.values()), list(b.values())
+    if isinstance(a, list | tuple):
+        assert len(a) == len(b)
+        for left, right in zip(a, b, strict=True):
+            assert_same(left, right)
+    else:
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.fixture(params=learners(), ids=lambda c: c.__name__)
+def kind(request):
+    return request.param
+
+
+def test_parameters_are_kept_and_copied(kind):
+    model = build(kind)
+    given = {n: repr(v) for n, v in model.get_params().items()}
+    assert {n: repr(v) for n, v in clone(model).get_params().items()} == given
+    model.fit(sample_of(kind))
+    assert {n: repr(v) for n, v in model.get_params().items()} == given
+
+
+def test_other_observations_are_refused(kind):
+    for observed, (sample, *_) in SAMPLES.items():
+        if not issubclass(observed, kind.observes) and not isinstance(sample, kind.observes):
+            with pytest.raises(DataError, match=f"(learns from|needs) {kind.observes.__name__}, not"):
+                build(kind).fit(sample)
+
+
+def test_a_saved_model_answers_the_same(kind, tmp_path):
+    sample = sample_of(kind)
+    model = build(kind).fit(sample)
+    model.save(tmp_path / "model")
+    before, after = answers(model, sample), answers(Estimator.load(tmp_path / "model"), sample)
+    assert before
+    assert before.keys() == after.keys()
+    for name, value in before.items():
+        assert_same(value, after[name])
+
+
+def test_a_seed_repeats_itself(kind):
+    sample = sample_of(kind)
+    once, again = (answers(build(kind).fit(sample), sample) for _ in range(2))
+    for name, value in once.items():
+        assert_same(value, again[name])
+
+
+def test_an_unfitted_model_says_so(kind, tmp_path):
+    with pytest.raises(NotFittedError):
+        build(kind).save(tmp_path / "model")
+    with pytest.raises(NotFittedError):
+        _ = build(kind).learned_
+
+
+def test_parameters_and_learned_attributes_are_documented(kind):
+    text = " ".join(inspect.getdoc(c) or "" for c in kind.__mro__ if c.__module__.startswith("agglearn"))
+    names = [*inspect.signature(kind).parameters, *learned(build(kind).fit(sample_of(kind)))]
+    missing = [n for n in names if n != "random_state" and not re.search(rf"\b{re.escape(n)}", text)]
+    assert not missing
