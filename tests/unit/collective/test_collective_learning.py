@@ -378,9 +378,9 @@ def test_what_does_not_fit_is_named():
 
 def test_what_a_learner_lacks_is_named():
     nodes = FlowCounts(node_counts=np.ones((3, 2)), population_size=2)
+    context = {"shape": np.array([2, 1]), "wind": np.ones((2, 2)), "log_initial": np.zeros(2)}
     with pytest.raises(DataError, match=r"instance 1: the counts have no shape, wind, log_initial in their context"):
-        known = {"shape": np.array([2, 1]), "wind": np.ones((2, 2)), "log_initial": np.zeros(2)}
-        MigrationEM().fit(FlowInstances((replace(nodes, context=known), nodes)))
+        MigrationEM().fit(FlowInstances((replace(nodes, context=context), nodes)))
     with pytest.raises(DataError, match="instance 0: has no edge_counts, which SharedTableEM needs"):
         SharedTableEM().fit(FlowInstances((nodes,)))
     with pytest.raises(DataError, match="instance 0: has no edge_counts, which NoisyCounts needs"):
