@@ -38,7 +38,7 @@ quick reproduce: $(READY)
 	@$(BIN)/snakemake --logger agglearn $(SETTINGS) $(ARGS)
 
 retry: $(READY)
-	@again=$$($(BIN)/python -m agglearn.reporting.outcome $(RESULTS)); \
+	@again=$$($(BIN)/python -m agglearn.reporting.run_summary $(RESULTS)); \
 	if [ -z "$$again" ]; then echo "agglearn: nothing to try again"; \
 	else AGGLEARN_RETRY=1 $(MAKE) reproduce ARGS="$(ARGS) --forcerun $$(echo $$again)"; fi
 

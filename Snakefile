@@ -6,12 +6,14 @@ from pathlib import Path
 BASE = Path(workflow.basedir)
 sys.path.insert(0, str(BASE / "src"))
 
-from agglearn import memory, nursery, products, source
-from agglearn.config import load, read_mapping, stacked, typed
+from agglearn import prefork
 from agglearn.errors import ConfigError
-from agglearn.plan import Plan
+from agglearn.inspection import digests
 from agglearn.reporting import progress
-from agglearn.scales import scale_folder
+from agglearn.workflow import memory, products
+from agglearn.workflow.config import load, read_mapping, stacked, typed
+from agglearn.workflow.plan import Plan
+from agglearn.workflow.scales import scale_folder
 
 try:
     for path in workflow.config_settings.configfiles:
@@ -66,8 +68,8 @@ onstart:
     if "fail" in (config["on_missing"], config["on_failure"]):
         workflow.scheduler.keepgoing = False
     if workflow.local_exec:
-        config["digests"] = source.share(plan.code())  # jobs then need not read the code again
-        nursery.start(tracks=config["tracking"]["uri"] != "none")
+        config["digests"] = digests.share(plan.code())  # jobs then need not read the code again
+        prefork.start(tracks=config["tracking"]["uri"] != "none")
     progress.begin(workflow.logger_manager.get_log_handlers(), plan, workflow.dag.needrun_jobs())
 
 

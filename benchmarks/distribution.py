@@ -127,12 +127,12 @@ def from_disk(n: int = 65_536, size: int = 512, d: int = 32) -> None:
 
 def census(frequencies: int = 1024, components: int = 50) -> None:
     """From person files to the vectors of all regions."""
-    from agglearn import config
     from agglearn.datasets import Census
     from agglearn.datasets.fetching import fetch
     from agglearn.errors import AgglearnError
-    from agglearn.products import read_json
-    from agglearn.tasks import census as regions
+    from agglearn.storage import read_json
+    from agglearn.tasks import census_design as regions
+    from agglearn.workflow import config
 
     found = config.load(ROOT)
     entry = found["datasets"]["acs_2024"]

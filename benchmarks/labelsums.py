@@ -14,7 +14,8 @@ from sklearn.linear_model import LogisticRegression
 from agglearn.encoding import FeatureMap, FrameEncoder
 from agglearn.labelsums import WALRClassifier
 from agglearn.observations import ContingencyTables, CountedBags, LabelSums
-from agglearn.observations.privacy import release_bag_counts, release_tables, secret, seeded
+from agglearn.observations.release import release_bag_counts, release_tables
+from agglearn.privacy import secret, seeded
 
 L2 = 4.0
 

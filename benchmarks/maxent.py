@@ -20,10 +20,10 @@ from _common import fastest, show
 from agglearn.encoding import CategoricalEncoder, FrameEncoder
 from agglearn.evaluation import normalized_log_likelihood
 from agglearn.maxent import MaxEntClassifier
-from agglearn.maxent.chains import Chains
-from agglearn.maxent.jax_chains import JaxChains
-from agglearn.maxent.layout import Layout
+from agglearn.maxent.engines.jax_chains import JaxChains
+from agglearn.maxent.engines.numba_chains import Chains
 from agglearn.maxent.model import initial_mu
+from agglearn.maxent.weight_index import Layout
 from agglearn.observations import ContingencyTables
 
 SHAPES = {

@@ -18,7 +18,9 @@ from agglearn.errors import NoiseIgnored
 from agglearn.evaluation import normalized_log_likelihood
 from agglearn.maxent import MaxEntClassifier, NoiseAwareMaxEntClassifier
 from agglearn.observations import ContingencyTables
-from agglearn.observations.privacy import projected, release_tables, seeded
+from agglearn.observations.consistency import projected
+from agglearn.observations.release import release_tables
+from agglearn.privacy import seeded
 
 FEATURES = ["rate_marriage", "age", "yrs_married", "children", "religious"]
 EPSILONS, SEEDS, LABEL = (0.1, 0.3, 1.0, 3.0, 10.0), range(3), "label"

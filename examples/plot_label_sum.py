@@ -14,7 +14,7 @@ from statsmodels.datasets import fair
 
 from agglearn.labelsums import WALRClassifier
 from agglearn.observations import LabelSums
-from agglearn.observations.privacy import seeded
+from agglearn.privacy import seeded
 
 # %%
 # A survey of 6,366 women on extramarital affairs comes with statsmodels. Its questions bound the answers, so each

@@ -19,7 +19,8 @@ from agglearn.evaluation import normalized_log_likelihood
 from agglearn.labelsums import WALRClassifier
 from agglearn.maxent import LogisticSkyline, NaiveBayesClassifier, NoiseAwareMaxEntClassifier
 from agglearn.observations import ContingencyTables, CountedBags, LabelSums, Records
-from agglearn.observations.privacy import release_bag_counts, seeded
+from agglearn.observations.release import release_bag_counts
+from agglearn.privacy import seeded
 from agglearn.proportions import CardinalityClassifier, OnRecords
 
 # %%

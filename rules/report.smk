@@ -134,6 +134,6 @@ rule conclude:
         "../environment.yml"
     params:
         numbers=numbers_in_docs,
-        code=code_digest("agglearn.reporting.outcome", "agglearn.reporting.pages"),
+        code=code_digest("agglearn.reporting.run_summary", "agglearn.reporting.pages"),
     script:
         "../workflow/scripts/stage.py"

@@ -15,9 +15,10 @@ from types import SimpleNamespace
 from snakemake.io import IOFile
 from snakemake.settings.types import MaxJobsPerTimespan, RerunTrigger
 
-from agglearn import forcing, lifeline, litter, lock, machine, memory, products
-from agglearn.reporting.outcome import at_end
+from agglearn import machine, storage
+from agglearn.reporting.run_summary import at_end
 from agglearn.tracking.receipts import away_mark
+from agglearn.workflow import forcing, lifeline, litter, memory, results_lock
 
 DEFAULT_RATE = MaxJobsPerTimespan.parse_choice("100/1s")  # of jobs, as Snakemake has it
 DELETES = not workflow.output_settings.dryrun and any(
@@ -33,7 +34,7 @@ def begin():
     begun.append(True)
     runs = workflow.executor_plugin is not None and not workflow.dryrun
     if runs or DELETES:
-        lock.hold(f"{R}/.lock")
+        results_lock.hold(f"{R}/.lock")
         litter.sweep(R)
         away_mark(R).unlink(missing_ok=True)
     if runs:
@@ -88,7 +89,7 @@ def products_of_plan():
 def states(manifest, recipe, wildcards, slots=()):
     """Whether a manifest has today's recipe and slots."""
     try:
-        said = products.read_json(manifest)
+        said = storage.read_json(manifest)
         there = {name.partition("/")[0] for name in said["content"]}
         return said["recipe"] == recipe(wildcards) and (
             said["status"] != "ok" or there.issuperset(s.key for s in slots)
@@ -99,7 +100,7 @@ def states(manifest, recipe, wildcards, slots=()):
 
 def fetched(manifest, wildcards):
     """Whether a manifest has today's recipe, and the local files that there are today."""
-    return states(manifest, entry_digest, wildcards) and products.read_json(manifest).get("local") == local_files(
+    return states(manifest, entry_digest, wildcards) and storage.read_json(manifest).get("local") == local_files(
         wildcards
     )
 

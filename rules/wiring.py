@@ -2,14 +2,15 @@
 
 import json
 
-from agglearn import memory
-from agglearn.checks import SIMULATED
-from agglearn.config import essence
-from agglearn.places import local_candidates
-from agglearn.products import digest, file_digest
+from agglearn.inspection.classes import is_subclass
+from agglearn.inspection.digests import code_digest
+from agglearn.local_files import local_candidates
 from agglearn.reporting.marks import marks
-from agglearn.source import code_digest, is_subclass
+from agglearn.storage import digest, file_digest
 from agglearn.tracking.receipts import attempts
+from agglearn.workflow import memory
+from agglearn.workflow.checks import SIMULATED
+from agglearn.workflow.config import essence
 
 
 def measurements(names):

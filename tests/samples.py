@@ -42,7 +42,7 @@ DATASETS = ("acs_2024", "adkdd21", "adkdd21_raw", "adult", "bank", "criteo_dac_h
 @functools.cache
 def shipped_config() -> dict:
     """The configuration of the project, read and checked once for all tests of a process; whoever changes it takes a copy."""
-    from agglearn.config import load
+    from agglearn.workflow.config import load
 
     return load(ROOT)
 

@@ -1,26 +1,22 @@
 """Base of all learners: scikit-learn manners, a declared observation type, and models without pickle."""
 
 import warnings
-from collections.abc import Iterable
 from contextvars import ContextVar
-from pathlib import Path
 from typing import ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted
 
 from agglearn.errors import DataError, NoiseIgnored
 from agglearn.observations import ContingencyTables, NoiseSpec, Observation
-from agglearn.observations.base import prepared, reading
-from agglearn.persistence import is_learned, read_model, write_model
+from agglearn.persistence import Persistent, is_learned
 from agglearn.settings import check_parameters
 
 _WITHIN = ContextVar("within", default=False)  # another learner's fit, which has judged the noise
 
 
-class Estimator(BaseEstimator):
+class Estimator(Persistent, BaseEstimator):
     """A learner from one kind of observation.
 
     Subclasses set `observes` and write `_fit(observation)`. Parameters live in `__init__`, learned state in
@@ -85,41 +81,6 @@ class Estimator(BaseEstimator):
 
     def _fit(self, observation) -> None:
         raise NotImplementedError
-
-    def _check_state(self) -> None:
-        """Refuse learned state of a loaded model that predictions cannot use, see `agglearn.persistence.expect`.
-
-        Raises
-        ------
-        ValueError : an attribute is missing, of another type or of another shape.
-        """
-
-    def save(self, folder) -> None:
-        """Write `model.json` and `model.npz`: class, parameters and learned state."""
-        check_is_fitted(self)
-        write_model(self, prepared(folder))
-
-    @classmethod
-    def load(cls, folder, trusted: Iterable[str] = ()) -> Self:
-        """Read a model that `save` wrote. Called on `Estimator` it gives whatever class was saved.
-
-        Parameters
-        ----------
-        folder : model folder. Reading it runs no code but that of this package and of what is trusted.
-        trusted : dotted names of classes, modules or packages outside this package that the folder may name.
-
-        Raises
-        ------
-        DataError : no model, a damaged one, another class, or one that is not trusted.
-        """
-        folder = Path(folder)
-        if not (folder / "model.json").is_file():
-            raise DataError(f"{folder}: no model here (model.json is missing); make one with `agglearn fit`")
-        with reading(folder, "a model"):
-            model = read_model(folder, trusted)
-        if not isinstance(model, cls):
-            raise DataError(f"{folder}: holds a {type(model).__name__}, not a {cls.__name__}")
-        return model
 
 
 class RecordClassifier(ClassifierMixin, Estimator):

@@ -9,19 +9,61 @@ import math
 import zipfile
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Self
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from agglearn.encoding import FrameEncoder
 from agglearn.errors import DataError
-from agglearn.products import json_lines
+from agglearn.observations.base import prepared, reading
 from agglearn.registry import resolve
 from agglearn.seeds import GENERATORS
+from agglearn.storage import json_lines
 
 PACKAGE = __name__.partition(".")[0]
 JSON_BYTES = 1 << 29  # longest model.json
 ARRAY_BYTES = 4 << 30  # of all arrays together, unpacked
 ARRAY_KINDS = "biufcU"  # NumPy's codes: booleans, integers, floats, complex numbers, text
+
+
+class Persistent:
+    """What `save` writes and `load` reads: an object with scikit-learn's `get_params`, and learned state (`is_learned`)."""
+
+    def _check_state(self) -> None:
+        """Refuse learned state of a loaded model that predictions cannot use, see `expect`.
+
+        Raises
+        ------
+        ValueError : an attribute is missing, of another type or of another shape.
+        """
+
+    def save(self, folder) -> None:
+        """Write `model.json` and `model.npz`: class, parameters and learned state."""
+        check_is_fitted(self)
+        write_model(self, prepared(folder))
+
+    @classmethod
+    def load(cls, folder, trusted: Iterable[str] = ()) -> Self:
+        """Read a model that `save` wrote. Called on a base class it gives whatever class was saved.
+
+        Parameters
+        ----------
+        folder : model folder. Reading it runs no code but that of this package and of what is trusted.
+        trusted : dotted names of classes, modules or packages outside this package that the folder may name.
+
+        Raises
+        ------
+        DataError : no model, a damaged one, another class, or one that is not trusted.
+        """
+        folder = Path(folder)
+        if not (folder / "model.json").is_file():
+            raise DataError(f"{folder}: no model here (model.json is missing); make one with `agglearn fit`")
+        with reading(folder, "a model"):
+            model = read_model(folder, trusted)
+        if not isinstance(model, cls):
+            raise DataError(f"{folder}: holds a {type(model).__name__}, not a {cls.__name__}")
+        return model
 
 
 def write_model(model, folder: Path) -> None:
@@ -74,19 +116,13 @@ def is_learned(name: str) -> bool:
     return name.isidentifier() and name.endswith("_") and not name.startswith("_")
 
 
-def _is_model(value) -> bool:
-    from agglearn.estimator import Estimator  # which builds on this module
-
-    return isinstance(value, Estimator)
-
-
 def _pack_parameter(value, path: str, arrays: dict):
     """JSON for a parameter. A generator has been drawn from: what is kept of it is None."""
     if isinstance(value, GENERATORS):
         return None
     if isinstance(value, np.generic):
         return value.item()
-    return _pack(value, path, arrays) if _is_model(value) else value
+    return _pack(value, path, arrays) if isinstance(value, Persistent) else value
 
 
 def _pack(value, path: str, arrays: dict):
@@ -98,7 +134,7 @@ def _pack(value, path: str, arrays: dict):
         return {"__array__": path}
     if isinstance(value, FrameEncoder):
         return {"__encoder__": value.to_dict()}
-    if _is_model(value):
+    if isinstance(value, Persistent):
         return {"__estimator__": _describe(value, f"{path}.", arrays)}
     if isinstance(value, dict):
         items = enumerate(value.items())
@@ -149,7 +185,7 @@ class _Reader:
                 f"(Estimator.load(folder, trusted=[{dotted!r}]) imports it and may run its code)"
             )
         found = None if module.endswith("__main__") else resolve(dotted)
-        if not (isinstance(found, type) and found.__module__ == module and _is_model_class(found)):
+        if not (isinstance(found, type) and found.__module__ == module and issubclass(found, Persistent)):
             raise DataError(f"{self.folder}: {dotted!r} is not an estimator")
         return found
 
@@ -175,12 +211,6 @@ class _Reader:
 
 def _is_inside(dotted: str, name: str) -> bool:
     return dotted == name or dotted.startswith(f"{name}.")
-
-
-def _is_model_class(kind: type) -> bool:
-    from agglearn.estimator import Estimator  # which builds on this module
-
-    return issubclass(kind, Estimator)
 
 
 def _is_marked(value, mark: str) -> bool:

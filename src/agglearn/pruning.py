@@ -11,14 +11,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agglearn import kernel_cache, lock
-from agglearn.config import load, merged, read_mapping
+from agglearn import kernel_cache
 from agglearn.errors import ConfigError
-from agglearn.plan import Plan
-from agglearn.scales import SCALES
 from agglearn.tracking.entry import KEY
 from agglearn.tracking.push import delete_run
 from agglearn.tracking.receipts import SQLITE
+from agglearn.workflow import results_lock
+from agglearn.workflow.config import load, merged, read_mapping
+from agglearn.workflow.plan import Plan
+from agglearn.workflow.scales import SCALES
 
 BASE = Path(__file__).resolve().parents[2]
 GENERATED = (
@@ -178,7 +179,7 @@ def main(argv=None) -> None:
         config = load(BASE, overlay)
     except ConfigError as error:
         sys.exit(f"agglearn: {error}")
-    lock.hold(f"{config['results']}/.lock")
+    results_lock.hold(f"{config['results']}/.lock")
     prune(config, arguments.yes) if arguments.command == "prune" else clean(config)
 
 

@@ -1,7 +1,7 @@
 """Types of settings: what a parameter may be stands in its annotation, and is checked where the parameter is given.
 
 A constructor declares `n_chains: Count = 10_000`. The configuration is checked against such annotations before anything
-runs (`agglearn.checks`), an estimator when it is fitted, a data set when it is made. Parameters without an annotation, or
+runs (`agglearn.workflow.checks`), an estimator when it is fitted, a data set when it is made. Parameters without an annotation, or
 with one of another kind, may be anything. Imports nothing heavy: planning reads it.
 """
 
@@ -168,7 +168,7 @@ def scalar(text: str):
 
 
 class Runtime:
-    """How values of running code are read. Those of a configuration are read otherwise, see `agglearn.checks`."""
+    """How values of running code are read. Those of a configuration are read otherwise, see `agglearn.workflow.checks`."""
 
     def variants(self, value, place: str) -> Iterator[tuple[str, Any]]:
         """(place, value) of all values that `value` stands for."""

@@ -6,7 +6,7 @@ import pytest
 from chi_square import SIZES
 
 from agglearn.maxent.enumeration import Enumeration
-from agglearn.maxent.layout import Layout
+from agglearn.maxent.weight_index import Layout
 from agglearn.observations import ContingencyTables
 
 

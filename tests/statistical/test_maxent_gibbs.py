@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from chi_square import N, exact_positions, p_value_of
 
-from agglearn.maxent.chains import Chains
+from agglearn.maxent.engines.numba_chains import Chains
 
 pytestmark = pytest.mark.slow
 

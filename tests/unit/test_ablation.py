@@ -6,11 +6,11 @@ import pytest
 import yaml
 from samples import ROOT
 
-from agglearn import config as configuration
-from agglearn.ablation import expand_ablation, read_settings
 from agglearn.errors import ConfigError
-from agglearn.plan import Plan
 from agglearn.tracking.entry import tags
+from agglearn.workflow import config as configuration
+from agglearn.workflow.ablation import expand_ablation, read_settings
+from agglearn.workflow.plan import Plan
 
 FILES = sorted((ROOT / "config/ablations").glob("*.yaml"))
 

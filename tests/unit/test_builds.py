@@ -19,7 +19,7 @@ from agglearn.datasets.builds.grids import mark_triangles, occupancy
 from agglearn.datasets.census import read_crosswalk, regions_of
 from agglearn.datasets.content import content_digest
 from agglearn.errors import DataError
-from agglearn.products import read_json
+from agglearn.storage import read_json
 
 # -- persons ----------------------------------------------------------------------------------------------------------
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from agglearn import source
-from agglearn.config import load, merged, stacked, typed
 from agglearn.errors import ConfigError
+from agglearn.inspection import modules
+from agglearn.workflow.config import load, merged, stacked, typed
 
 TRIAL = "config/experiments/trial.yaml"
 
@@ -327,7 +327,7 @@ def test_values_of_the_command_line_have_their_types():
 
 
 def test_code_of_ones_own(project, monkeypatch):
-    monkeypatch.setattr(source, "ROOTS", list(source.ROOTS))
+    monkeypatch.setattr(modules, "ROOTS", list(modules.ROOTS))
     (project.base / "mine").mkdir()
     code = "from agglearn import estimator\n\nclass My(estimator.Estimator):\n    def __init__(self, rate=1):\n        pass\n"
     (project.base / "mine/own_methods_for_test.py").write_text(code)

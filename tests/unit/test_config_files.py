@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from agglearn import config as configuration
-from agglearn.plan import Plan
+from agglearn.workflow import config as configuration
+from agglearn.workflow.plan import Plan
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted((ROOT / "config").rglob("*.yaml"))

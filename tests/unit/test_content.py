@@ -12,7 +12,7 @@ import pytest
 
 from agglearn.datasets.content import content_digest
 from agglearn.errors import DataError
-from agglearn.products import file_digest
+from agglearn.storage import file_digest
 
 
 def table(**columns) -> pa.Table:

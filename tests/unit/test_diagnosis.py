@@ -6,8 +6,8 @@ import threading
 import pytest
 import yaml
 
-from agglearn import __version__, diagnosis
-from agglearn.cli import main
+from agglearn import __version__
+from agglearn.cli import diagnosis, main
 
 INSTALLED = """
 numba<0.69,>=0.61

@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 from samples import ROOT, shipped_config
 
-from agglearn.plan import Plan
 from agglearn.reporting.marks import pages, references
 from agglearn.reporting.pages import contradictions
+from agglearn.workflow.plan import Plan
 
 COMMENT = "<!-- trial: {measure: nllh, method: maxent, params.l2_theta: 4.0} -->"
 

@@ -17,7 +17,7 @@ from agglearn.encoding import (
     Quantiles,
     binning,
 )
-from agglearn.encoding.encoder import NotANumber, as_text, numbers
+from agglearn.encoding.columns import NotANumber, as_text, numbers
 from agglearn.encoding.labels import binary_label, take_label
 from agglearn.errors import ConfigError, DataError, LooksLikeCodes
 

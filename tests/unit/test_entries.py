@@ -5,8 +5,8 @@ import re
 import pytest
 from samples import shipped_config
 
-from agglearn.entries import expanded
 from agglearn.errors import ConfigError
+from agglearn.workflow.entries import expanded
 
 SHIPPED = shipped_config()["datasets"]
 STATES = 51  # with the District of Columbia

@@ -16,12 +16,13 @@ import pandas as pd
 import pytest
 from hosts import free_port, running
 
-from agglearn import places, source
+from agglearn import local_files
 from agglearn.datasets import downloading, packages, unpacking
 from agglearn.datasets.content import content_digest
 from agglearn.datasets.fetching import fetch
 from agglearn.errors import DataError, NotAvailable
-from agglearn.products import read_json
+from agglearn.inspection import modules
+from agglearn.storage import read_json
 
 GOOD = b"0123456789" * 5000
 BAD = b"something else"
@@ -659,9 +660,9 @@ def frame(inputs, out, compression):
 def rules(tmp_path, monkeypatch):
     (tmp_path / "code").mkdir()
     (tmp_path / "code/rules_for_test.py").write_text(RULES)
-    monkeypatch.setattr(source, "ROOTS", list(source.ROOTS))
+    monkeypatch.setattr(modules, "ROOTS", list(modules.ROOTS))
     monkeypatch.syspath_prepend(str(tmp_path / "code"))
-    source.add_root(tmp_path / "code")
+    modules.add_root(tmp_path / "code")
     return "rules_for_test"
 
 
@@ -691,7 +692,7 @@ def test_inputs_come_from_mirrors_too(place, rules):
     assert place.get(route)[0] == "build"
     entry = {"files": {"f": {"sha256": "unknown", "routes": [route]}}}
     config = {"mirrors": ["mirror", "http://h"]}
-    assert places.local_candidates("d", entry, config, place.base) == [place.mirror.parent / "log.txt"]
+    assert local_files.local_candidates("d", entry, config, place.base) == [place.mirror.parent / "log.txt"]
 
 
 def test_inputs_that_came_stay_until_the_file_is_built(place, host, rules):
@@ -766,4 +767,8 @@ def test_where_files_lie(place, host):
     place.mirror.write_bytes(GOOD)
     host.serve("/g", GOOD)
     place.get(place.url("/g"), name="g")
-    assert places.local_copies("d", entry, config, place.base) == {"f": place.mirror, "g": place.cache / "g", "h": None}
+    assert local_files.local_copies("d", entry, config, place.base) == {
+        "f": place.mirror,
+        "g": place.cache / "g",
+        "h": None,
+    }

@@ -17,7 +17,7 @@ LIBRARY = (
     "estimator",
     "cli",
     "cli.aggregate",
-    "diagnosis",
+    "cli.diagnosis",
     "registry",
 )
 OPTIONAL = (

@@ -5,11 +5,11 @@ from types import SimpleNamespace
 import pytest
 from samples import ROOT
 
-from agglearn import config as configuration
-from agglearn import stages
-from agglearn.plan import Plan
-from agglearn.products import read_json, write_json
-from agglearn.reporting import claims, judging, outcome
+from agglearn import jobs
+from agglearn.reporting import claims, judging, run_summary
+from agglearn.storage import read_json, write_json
+from agglearn.workflow import config as configuration
+from agglearn.workflow.plan import Plan
 
 RUN = ["maxent_table4", "maxent_scaling_rows", "vocabulary_figure3", "labelsums_equality"]
 
@@ -37,7 +37,7 @@ def shown(config, monkeypatch, tmp_path):
     made = []
 
     def make(rule: str):
-        getattr(stages, rule)(SimpleNamespace(config=config, output=[tmp_path / "site/page.html"]))
+        getattr(jobs, rule)(SimpleNamespace(config=config, output=[tmp_path / "site/page.html"]))
         verdicts, unfinished = made.pop()
         assert {v["verdict"] for v in verdicts if v["experiment"] in RUN} == {"holds"}
         return [v["name"] for v in verdicts], unfinished
@@ -89,7 +89,7 @@ def test_a_page_shows_the_verdicts_of_the_sources_that_are_done(config, shown, t
 def test_one_file_has_every_claim_once(config, shown, tmp_path):
     files = [tmp_path / f"claims/{part}.json" for part in Plan(config).parts()]
     names = [name for file in files for name in judged(config, file.stem)]
-    stages.collect(SimpleNamespace(config=config, output=[tmp_path / "claims.json"], input=files))
+    jobs.collect(SimpleNamespace(config=config, output=[tmp_path / "claims.json"], input=files))
     entries = read_json(tmp_path / "claims.json")
     assert [e["name"] for e in entries] == list(config["claims"])
     assert {e["name"] for e in entries if e["verdict"] == "holds"} == set(names)
@@ -100,4 +100,4 @@ def test_one_file_has_every_claim_once(config, shown, tmp_path):
 def test_a_claim_that_failed_is_tried_again_with_its_part(tmp_path):
     for part, verdict in (("maxent", "failed"), ("labelsums", "holds")):
         write_json(tmp_path / f"claims/{part}.json", [{"name": part, "verdict": verdict}])
-    assert outcome.again(tmp_path) == [str(tmp_path / "claims/maxent.json")]
+    assert run_summary.again(tmp_path) == [str(tmp_path / "claims/maxent.json")]

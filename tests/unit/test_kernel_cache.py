@@ -36,7 +36,7 @@ p = np.random.default_rng(0).dirichlet(np.ones(3), 60)
 print(frequencies(p, 100_000)[1])
 """
 EDITS = {
-    "maxent.lanes": ('fcmp_ordered("<=", a, b)', 'fcmp_ordered(">", a, b)', DRAW),
+    "maxent.simd": ('fcmp_ordered("<=", a, b)', 'fcmp_ordered(">", a, b)', DRAW),
     "observations.kernels": ("z ^ (z >> _S30)", "z ^ (z >> _S27)", GREEDY),
     "proportions.kernels": ("min(points, n + 1) | 1", "min(points, n + 1) + 8 | 1", LATTICE),
 }
@@ -88,7 +88,7 @@ def test_every_process_uses_one_folder(copy, tmp_path):
 
 @pytest.mark.slow
 def test_numba_may_be_imported_first(copy, tmp_path):
-    code = "import numba, agglearn; from agglearn.maxent.updates import distance as d; print(d._cache.cache_path)"
+    code = "import numba, agglearn; from agglearn.maxent.pcd_step import distance as d; print(d._cache.cache_path)"
     folder = run(copy, code, NUMBA_CACHE_DIR=str(tmp_path))
     assert Path(folder).parent.parent == tmp_path
     assert kernel_cache.NAME.fullmatch(Path(folder).parent.name)

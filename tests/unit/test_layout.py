@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from agglearn.reporting import layout, panels, writers
+from agglearn.reporting import panels, printed_table, writers
 from agglearn.reporting.numbers import direction, fitting_unit, measure_name, number, plain
 from agglearn.reporting.summary import COLUMNS, summarise
-from agglearn.running import COLUMNS as MEASURED
+from agglearn.workflow.measurements import COLUMNS as MEASURED
 
 EXPERIMENT = {
     "title": "T & U_1",
@@ -88,7 +88,7 @@ def test_methods_are_rows_and_measures_stand_side_by_side():
         [{}, {"dataset": "b"}, {"measure": "seconds", "unit": "s", "mean": 0.004}, {"method": "base", "mean": 0.4}]
     )
     e = EXPERIMENT | {"table": {"rows": ["method"], "columns": ["dataset"], "measure": ["nllh", "seconds"]}}
-    grid = layout.grid(table, e, {"a": "A", "b": "B"})
+    grid = printed_table.grid(table, e, {"a": "A", "b": "B"})
     assert grid.rows == [("Ours",), ("base",)]
     assert grid.heads == [("A", "NLLH"), ("A", "time (ms)"), ("B", "NLLH")]
     assert {place: cell.value for place, cell in grid.cells.items()} == {
@@ -104,7 +104,7 @@ def test_methods_are_rows_and_measures_stand_side_by_side():
 
 def test_parameters_that_differ_become_headers():
     table = summary([{"params": '{"l2": 1.0}'}, {"params": '{"l2": 4.0}', "mean": 0.6}])
-    grid = layout.grid(table, EXPERIMENT, {"a": "A"})
+    grid = printed_table.grid(table, EXPERIMENT, {"a": "A"})
     assert (grid.stubs, grid.rows) == (["", "λ"], [("Ours", "1"), ("Ours", "4")])
     assert re.findall(r"<th scope=\"row.*?</th>", writers.html(grid, "T", "")) == [
         '<th scope="rowgroup" rowspan=2>Ours</th>',
@@ -112,7 +112,7 @@ def test_parameters_that_differ_become_headers():
         '<th scope="row" rowspan=1>4</th>',
     ]
     wide = EXPERIMENT | {"table": {"rows": ["dataset"], "columns": ["params.l2"], "measure": "nllh"}}
-    assert layout.grid(table, wide, {}).heads == [("λ = 1",), ("λ = 4",)]
+    assert printed_table.grid(table, wide, {}).heads == [("λ = 1",), ("λ = 4",)]
 
 
 def test_headers_say_what_there_is_and_mappings_are_spelt_out():
@@ -124,7 +124,7 @@ def test_headers_say_what_there_is_and_mappings_are_spelt_out():
     )
     rows = [f"observation_params.{p}" for p in ("buckets", "hashed")]
     e = EXPERIMENT | {"table": {"rows": rows, "columns": ["method"], "measure": "nllh"}}
-    assert layout.grid(table, e, {}).rows == [("2", ""), ("", "x 3, y 4")]
+    assert printed_table.grid(table, e, {}).rows == [("2", ""), ("", "x 3, y 4")]
     series = panels.series(table, ["method", "observation_params.buckets", "observation_params.hashed"], e)
     assert series.tolist() == ["Ours, hashed x 3, y 4", "base, buckets 2"]
 
@@ -144,7 +144,7 @@ def test_the_best_is_bold_and_what_is_not_told_from_it(measure, ours, base, best
     cells = [{"measure": measure, **ours}, {"measure": measure, "method": "base", **base}]
     far = {"measure": measure, "dataset": "b", **around(9.0, 0.1)}  # another data set, which is compared with nothing
     e = EXPERIMENT | {"table": {"rows": ["method"], "columns": ["dataset"], "measure": measure}}
-    grid = layout.grid(summary([*cells, far]), e, {})
+    grid = printed_table.grid(summary([*cells, far]), e, {})
     assert [grid.rows[i][0] for (i, _), cell in grid.cells.items() if cell.best] == best
     assert ("Bold:" in writers.markdown(grid, "T", "")) == bool(best)
     assert writers.html(grid, "T", "").count("<strong>") == len(best)
@@ -153,7 +153,7 @@ def test_the_best_is_bold_and_what_is_not_told_from_it(measure, ours, base, best
 
 def test_two_of_three_may_be_the_best():
     cells = [around(0.5, 0.01), {"method": "base", **around(0.495, 0.01)}, {"params": '{"l2": 1}', **around(0.3, 0.01)}]
-    grid = layout.grid(summary(cells), EXPERIMENT, {"a": "A"})
+    grid = printed_table.grid(summary(cells), EXPERIMENT, {"a": "A"})
     assert {grid.rows[i]: cell.best for (i, _), cell in grid.cells.items()} == {
         ("Ours", ""): True, ("base", ""): True, ("Ours", "1"): False,
     }  # fmt: skip
@@ -167,7 +167,7 @@ def test_the_printed_number_stands_with_its_difference():
         "agreement": {"margins": {"nllh": 0.05}, "reason": "ours"},
     }
     table = summary([{"reported": 0.52, "place": "Table 1", "verdict": "agrees", **around(0.5, 0.01)}])
-    grid = layout.grid(table, e, {"a": "A"})
+    grid = printed_table.grid(table, e, {"a": "A"})
     assert "| Ours | 0.500 ± 0.010 (0.520, −0.020) |" in writers.markdown(grid, "T", "")
     assert r"0.500 $\pm$ 0.010 (0.520, $-$0.020)" in writers.latex(grid, "T", "")
     assert (
@@ -183,13 +183,13 @@ def test_a_printed_number_is_written_in_the_unit_of_its_column():
     }
     cell = {"measure": "seconds", "unit": "s", "reported": 0.9, "place": "Table 1", **around(0.0014, 0.0002)}
     assert "| Ours | 1.40 ± 0.20 (900, −899) |" in writers.markdown(
-        layout.grid(summary([cell]), e, {"a": "A"}), "T", ""
+        printed_table.grid(summary([cell]), e, {"a": "A"}), "T", ""
     )
 
 
 def test_text_is_escaped():
     table = summary([{"status": "failed", "reason": "x < y & 50 % of z_1", "mean": np.nan}])
-    grid = layout.grid(table, EXPERIMENT, {"a": "<A>"})
+    grid = printed_table.grid(table, EXPERIMENT, {"a": "<A>"})
     html, tex = writers.html(grid, "T & U_1", ""), writers.latex(grid, "T & U_1", "")
     assert "&lt;A&gt;" in html
     assert "x &lt; y &amp; 50 %" in html
@@ -207,12 +207,12 @@ def test_tex_has_no_letter_that_it_cannot_set():
 def test_a_table_for_each_data_set():
     table = summary([{}, {"dataset": "b", "mean": 0.6}])
     spec = {"each": "dataset", "rows": ["method"], "columns": ["params.l2"], "none": "plain", "measure": "nllh"}
-    tables = layout.grids(table, EXPERIMENT | {"title": "T", "table": spec}, {"a": "A", "b": "B"})
+    tables = printed_table.grids(table, EXPERIMENT | {"title": "T", "table": spec}, {"a": "A", "b": "B"})
     assert [(title, grid.heads, [c.value for c in grid.cells.values()]) for title, grid in tables] == [
         ("T: A", [("plain",)], ["0.5"]),
         ("T: B", [("plain",)], ["0.6"]),
     ]
-    [(title, _)] = layout.grids(table, EXPERIMENT | {"title": "T"}, {})
+    [(title, _)] = printed_table.grids(table, EXPERIMENT | {"title": "T"}, {})
     assert title == "T"
 
 
@@ -224,7 +224,7 @@ def test_a_table_without_rows_is_a_sentence():
     ):
         e = EXPERIMENT | {"title": "T", "table": spec}
         for table in (summary([{"measure": "auc"}]), summarise(measured[:0], e)):
-            [(title, grid)] = layout.grids(table, e, {})
+            [(title, grid)] = printed_table.grids(table, e, {})
             for write in (writers.markdown, writers.latex, writers.html):
                 assert "No run of this table has a result." in write(grid, title, "")
 
@@ -239,7 +239,7 @@ def test_columns_stay_in_the_order_of_the_configuration():
         ]
     )
     e = EXPERIMENT | {"table": {"rows": ["dataset"], "columns": ["method", "params.k"], "measure": "nllh"}}
-    grid = layout.grid(table, e, {"a": "A", "b": "B"})
+    grid = printed_table.grid(table, e, {"a": "A", "b": "B"})
     assert grid.heads == [("Ours, k = 9",), ("Ours, k = 10",), ("base, k = 9",), ("base, k = 10",)]
     assert grid.rows == [("A",), ("B",)]
 
@@ -250,7 +250,7 @@ def test_expected_measures_stand_beside_the_others():
         "measures": ["share", "expected_share", "majority"],
         "table": {"rows": ["measure"], "columns": ["method"], "measure": ["share", "majority"], "beside": "expected"},
     }
-    found = layout.grid(summary(cells), experiment, {})
+    found = printed_table.grid(summary(cells), experiment, {})
     assert found.rows == [("share",), ("majority",)]
     assert found.heads == [("Ours",), ("Ours, expected",)]
     assert {place: cell.value for place, cell in found.cells.items()} == {(0, 0): "0.1", (0, 1): "0.2", (1, 0): "0.3"}
@@ -263,7 +263,7 @@ def test_each_budget_has_its_own_best():
         for m, mean in zip(("ours", "base"), means, strict=True)
     ]
     e = EXPERIMENT | {"table": {"rows": ["method"], "columns": ["observation_params.epsilon"], "measure": "nllh"}}
-    grid = layout.grid(summary(cells), e, {})
+    grid = printed_table.grid(summary(cells), e, {})
     assert {(grid.rows[i][0], grid.heads[j][0]) for (i, j), c in grid.cells.items() if c.best} == {
         ("base", "ε = 1"),
         ("Ours", "ε = 3"),

@@ -8,13 +8,13 @@ import time
 
 import pytest
 
-from agglearn import lifeline
+from agglearn.workflow import lifeline
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="needs Linux")
 
 JOB = """
 import subprocess, sys, time
-from agglearn import lifeline
+from agglearn.workflow import lifeline
 child = subprocess.Popen(["sleep", "600"])
 lifeline.follow()
 print(child.pid, flush=True)
@@ -63,7 +63,7 @@ def test_a_job_that_starts_too_late_ends_at_once(main):
     main.kill()
     main.wait()
     environ = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    code = "from agglearn import lifeline; lifeline.follow()"
+    code = "from agglearn.workflow import lifeline; lifeline.follow()"
     assert subprocess.run([sys.executable, "-c", code], env=environ).returncode == -signal.SIGKILL
 
 

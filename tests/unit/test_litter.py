@@ -8,7 +8,8 @@ import signal
 
 import pytest
 
-from agglearn import litter, lock, products
+from agglearn import storage
+from agglearn.workflow import litter, results_lock
 
 OURS = {
     ".lock",
@@ -47,7 +48,7 @@ def killed(function, *arguments) -> None:
 
 
 def die_while_building(folder):
-    with products.atomic_dir(folder) as work:
+    with storage.atomic_dir(folder) as work:
         (work / "half").write_text("half")
         os.kill(os.getpid(), signal.SIGKILL)
 
@@ -59,13 +60,13 @@ def die_while_replacing(folder):
         rename(*arguments)
         os.kill(os.getpid(), signal.SIGKILL)
 
-    with products.atomic_dir(folder) as work:
+    with storage.atomic_dir(folder) as work:
         (work / "new").write_text("new")
         os.rename = second_kills
 
 
 def die_while_writing(path):
-    with products.atomic_file(path) as work:
+    with storage.atomic_file(path) as work:
         work.write_text("half")
         os.kill(os.getpid(), signal.SIGKILL)
 
@@ -104,17 +105,17 @@ def test_nothing_to_sweep(tmp_path):
 
 
 def test_a_second_run_leaves_and_a_file_system_without_locks_does_not(tmp_path, monkeypatch, capsys):
-    lock.hold(tmp_path / "first").close()
+    results_lock.hold(tmp_path / "first").close()
     with open(tmp_path / "lock", "w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         with pytest.raises(SystemExit, match="another run is working"):
-            lock.hold(tmp_path / "lock")
+            results_lock.hold(tmp_path / "lock")
 
     def refuse(*_):
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
     monkeypatch.setattr(fcntl, "flock", refuse)
-    lock.hold(tmp_path / "lock").close()
+    results_lock.hold(tmp_path / "lock").close()
     [line] = capsys.readouterr().err.splitlines()
     assert "has no locks (No locks available); start no second run" in line
 
@@ -122,4 +123,4 @@ def test_a_second_run_leaves_and_a_file_system_without_locks_does_not(tmp_path, 
 def test_a_folder_that_cannot_be_written_to_is_one_line(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(SystemExit, match=r"agglearn: .*Not a directory|File exists"):
-        lock.hold(tmp_path / "file/.lock")
+        results_lock.hold(tmp_path / "file/.lock")

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from agglearn import memory
+from agglearn.workflow import memory
 
 GAUSSIAN = {"class": "agglearn.datasets.GaussianBags"}
 
@@ -58,8 +58,8 @@ def test_simulated_data_count_by_their_parameters():
 @pytest.mark.parametrize("name", ["GaussianBags", "Categorical", "LogLinear", "Xor", "ClickLog", "PointClouds"])
 def test_factors_are_parameters_of_the_class(name):
     """Two of them are numbers that no parameter sets."""
-    from agglearn import signatures, source
+    from agglearn.inspection import classes, signatures
 
-    factors = set(source.constant(f"agglearn.datasets.{name}", "PEAK"))
+    factors = set(classes.constant(f"agglearn.datasets.{name}", "PEAK"))
     assert factors - {"bytes", "features", "clouds"} <= set(signatures.parameters(f"agglearn.datasets.{name}"))
     assert "bytes" in factors

@@ -8,10 +8,11 @@ import pandas as pd
 import pytest
 from samples import OFFLINE, shipped_config
 
-from agglearn import products, running, stages
-from agglearn.plan import SCALES, Plan
-from agglearn.reporting import inventory, outcome
+from agglearn import jobs, storage
+from agglearn.reporting import inventory, run_summary
 from agglearn.text import bytes_text
+from agglearn.workflow import execution, products, runs
+from agglearn.workflow.plan import SCALES, Plan
 
 pytestmark = pytest.mark.slow
 
@@ -43,7 +44,7 @@ def measured(run, observed, folder):
     rng = np.random.default_rng(int(run.key, 16))
     rows = [
         {"measure": m, "item": item, "step": step, "value": rng.random(), "unit": ""}
-        for m in [*running._spec(run)["measures"], "seconds"]
+        for m in [*runs._spec(run)["measures"], "seconds"]
         for item in (None, "0,0 > 1,1")
         for step in (None, 0.0, 1.0)
     ]
@@ -60,7 +61,7 @@ def job(config: dict, rule: str, output, given=(), **wildcards):
 @pytest.fixture
 def way(tmp_path, monkeypatch):
     """A function that goes the whole way without a data set; returns (configuration, plan)."""
-    monkeypatch.setattr(running, "one_run", measured)
+    monkeypatch.setattr(execution, "one_run", measured)
     for name, value in OFFLINE.items():
         monkeypatch.setenv(name, value)
 
@@ -68,22 +69,22 @@ def way(tmp_path, monkeypatch):
         config = reduced(CONFIG, missing, tmp_path)
         plan = Plan(config)
         source, records = (tmp_path / stop / missing for stop in ("sources", "records"))
-        stages.fetch(job(config, "fetch", [source], dataset=missing))
-        stages.prepare(job(config, "prepare", [records], [source], dataset=missing))
+        jobs.fetch(job(config, "fetch", [source], dataset=missing))
+        jobs.prepare(job(config, "prepare", [records], [source], dataset=missing))
         for name in plan.experiments:
             observe(config, plan, name, missing, records)
             for batch in plan.batches(name):
                 given = [tmp_path / "observations" / name / d for d in plan.datasets(name, batch)]
                 out = tmp_path / f"measurements/{name}/{batch}.parquet"
-                stages.fit(job(config, "fit", [out], SimpleNamespace(observed=given), experiment=name, batch=batch))
+                jobs.fit(job(config, "fit", [out], SimpleNamespace(observed=given), experiment=name, batch=batch))
             paths = [tmp_path / f"measurements/{name}/{b}.parquet" for b in plan.batches(name)]
-            stages.render(job(config, "render", [], paths, experiment=name))
+            jobs.render(job(config, "render", [], paths, experiment=name))
         files = {part: tmp_path / f"claims/{part}.json" for part in plan.parts()}
         for part, path in files.items():
-            stages.judge(job(config, "judge", [path], part=part))
-        stages.collect(job(config, "collect", [tmp_path / "claims.json"], files.values()))
-        stages.site(job(config, "site", [tmp_path / "site/index.html"]))
-        stages.conclude(job(config, "conclude", [tmp_path / "outcome/all.txt"], target="all"))
+            jobs.judge(job(config, "judge", [path], part=part))
+        jobs.collect(job(config, "collect", [tmp_path / "claims.json"], files.values()))
+        jobs.site(job(config, "site", [tmp_path / "site/index.html"]))
+        jobs.conclude(job(config, "conclude", [tmp_path / "outcome/all.txt"], target="all"))
         return plan
 
     return go
@@ -94,7 +95,7 @@ def observe(config, plan, name, missing, records) -> None:
         folder = records.parents[1] / "observations" / name / dataset
         if dataset == missing:
             output = SimpleNamespace(folder=folder, manifest=folder.with_suffix(".json"))
-            stages.observe(job(config, "observe", output, [records], experiment=name, dataset=dataset))
+            jobs.observe(job(config, "observe", output, [records], experiment=name, dataset=dataset))
         else:
             products.make(folder, lambda out: None)
 
@@ -107,14 +108,14 @@ def test_one_data_set_is_missing(way, tmp_path, missing):
         others = [d for d in plan.datasets(name) if d != missing]
         assert set(table[table["dataset"] == missing]["status"]) == {"unavailable"}
         assert set(table[table["dataset"] != missing]["status"]) == ({"ok"} if others else set())
-        assert products.read_json(tmp_path / f"tables/{name}.json") == {"failed": []}
+        assert storage.read_json(tmp_path / f"tables/{name}.json") == {"failed": []}
         drawing = (tmp_path / f"site/figures/{name}.svg").read_text()
         if not others:
             assert "No run of this figure has a result." in drawing
-    [line] = outcome.problems(tmp_path, tmp_path)["unavailable"]
+    [line] = run_summary.problems(tmp_path, tmp_path)["unavailable"]
     size = inventory.stated_bytes(plan.config["datasets"][missing])
     assert line.startswith(f"not available: {missing}" + (f" ({bytes_text(size)}): " if size else ": "))
     assert line.endswith(f"; get it: agglearn data get {missing}")
-    assert all(c["verdict"] != "failed" for c in products.read_json(tmp_path / "claims.json"))
+    assert all(c["verdict"] != "failed" for c in storage.read_json(tmp_path / "claims.json"))
     assert missing in (tmp_path / "site/index.html").read_text()
     assert (tmp_path / "outcome/all.txt").exists()

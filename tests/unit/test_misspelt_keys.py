@@ -11,9 +11,9 @@ import shutil
 import pytest
 from samples import ROOT
 
-from agglearn import checks, config
-from agglearn.config import _expanded, extended, load, read_yaml
 from agglearn.errors import ConfigError
+from agglearn.workflow import checks, config
+from agglearn.workflow.config import _expanded, extended, load, read_yaml
 
 CONFIG = ROOT / "config"
 

@@ -9,8 +9,8 @@ from samples import people
 from agglearn.errors import ConfigError, DataError
 from agglearn.maxent import BestPairClassifier, MaxEntClassifier, NaiveBayesClassifier
 from agglearn.observations import ContingencyTables, with_gaussian_noise
-from agglearn.observations.noise import promised
-from agglearn.observations.privacy import gaussian_delta
+from agglearn.observations.gaussian_noise import promised
+from agglearn.privacy import gaussian_delta
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +110,7 @@ def test_what_cannot_be(tables, monkeypatch):
     assert with_gaussian_noise(tables, 0, 0) is tables
     with pytest.raises(DataError, match="already"):
         with_gaussian_noise(with_gaussian_noise(tables, 1, 0), 1, 0)
-    monkeypatch.setattr("agglearn.observations.privacy.release.MOST_CELLS", 10)
+    monkeypatch.setattr("agglearn.observations.release.MOST_CELLS", 10)
     with pytest.raises(DataError, match="memory"):
         with_gaussian_noise(tables, 1, 0)
 

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from samples import ROOT, people, shipped_config
 
-from agglearn import config as configuration
-from agglearn import stages
+from agglearn import jobs
 from agglearn.encoding import FeatureMap, FrameEncoder
 from agglearn.errors import NoiseIgnored
 from agglearn.labelsums import BaseRateClassifier, SelectedByAggregates, WALRClassifier
@@ -19,15 +18,17 @@ from agglearn.maxent import (
     NaiveBayesClassifier,
     NoiseAwareMaxEntClassifier,
 )
-from agglearn.maxent.noisy import ExactNoiseAwareMaxEntClassifier
+from agglearn.maxent.noise_aware import ExactNoiseAwareMaxEntClassifier
 from agglearn.maxent.subsets import FeatureSubsets
 from agglearn.observations import Bags, ContingencyTables, CountedBags, LabelSums
-from agglearn.observations.privacy import release_bag_counts, release_tables, seeded
-from agglearn.plan import Plan
+from agglearn.observations.release import release_bag_counts, release_tables
+from agglearn.privacy import seeded
 from agglearn.proportions import CardinalityClassifier, OnRecords
 from agglearn.registry import build
-from agglearn.running import one_run
 from agglearn.vocabulary import OptimalQuantizer
+from agglearn.workflow import config as configuration
+from agglearn.workflow.execution import one_run
+from agglearn.workflow.plan import Plan
 
 QUICK = {"n_chains": 200, "max_iter": 5}
 
@@ -125,7 +126,7 @@ def test_experiments_say_that_they_ignore_noise(tmp_path):
         ROOT, {"scale": "smoke", "experiments": {"trial": experiment(methods)}, "run": ["trial"]}
     )
     plan, observed = Plan(config), tmp_path / "observed"
-    stages.observe(
+    jobs.observe(
         SimpleNamespace(
             config=config,
             wildcards=SimpleNamespace(experiment="trial", dataset="loglinear"),

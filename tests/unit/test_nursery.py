@@ -16,7 +16,7 @@ import pytest
 from samples import ROOT
 from snakemake.iocontainers import Wildcards
 
-from agglearn import kernel_cache, launcher, nursery, stages
+from agglearn import jobs, kernel_cache, launcher, prefork
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the nursery needs Linux")
 
@@ -60,10 +60,10 @@ def until(condition):
 def started() -> tuple[subprocess.Popen, str]:
     """A nursery and its address, known to nobody else."""
     python = sys.executable
-    nursery.start()
+    prefork.start()
     sys.executable = python
-    address = os.environ.pop(nursery.ADDRESS)
-    return nursery._started.pop(), address
+    address = os.environ.pop(prefork.ADDRESS)
+    return prefork._started.pop(), address
 
 
 @pytest.fixture(scope="module")
@@ -183,20 +183,20 @@ def test_what_is_no_script_goes_to_python(address):
 
 def test_a_nursery_that_the_environment_names_serves_this_run_too(address, monkeypatch):
     python = sys.executable
-    monkeypatch.setenv(nursery.ADDRESS, address)
+    monkeypatch.setenv(prefork.ADDRESS, address)
     monkeypatch.setattr(sys, "executable", python)
-    nursery.start()
-    assert nursery._started == []
-    assert os.environ[nursery.ADDRESS] == address
+    prefork.start()
+    assert prefork._started == []
+    assert os.environ[prefork.ADDRESS] == address
     assert sys.executable == str(Path(address.rpartition(":")[2]).with_name("python"))
 
 
 def test_a_nursery_of_another_python_is_left(address, monkeypatch):
     python = sys.executable
     monkeypatch.setattr(sys, "executable", python)
-    monkeypatch.setenv(nursery.ADDRESS, "/other/python:/tmp/socket")
-    nursery.start()
-    assert (sys.executable, nursery._started) == (python, [])
+    monkeypatch.setenv(prefork.ADDRESS, "/other/python:/tmp/socket")
+    prefork.start()
+    assert (sys.executable, prefork._started) == (python, [])
 
 
 def test_a_job_ends_with_its_launcher(prepare, address):
@@ -236,15 +236,15 @@ def test_a_job_gives_the_numerical_libraries_the_threads_that_its_experiment_sta
     spec = importlib.util.spec_from_file_location("stage", ROOT / "workflow/scripts/stage.py")
     stage = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(stage)
-    for name in nursery.limited(1):
+    for name in prefork.limited(1):
         monkeypatch.setenv(name, "7")
     monkeypatch.setattr(sys, "path", list(sys.path))
-    monkeypatch.setattr("agglearn.lifeline.follow", lambda: None)
+    monkeypatch.setattr("agglearn.workflow.lifeline.follow", lambda: None)
     given = []
-    monkeypatch.setattr(stages, "run", lambda job, root: given.append({n: os.environ[n] for n in nursery.limited(1)}))
+    monkeypatch.setattr(jobs, "run", lambda job, root: given.append({n: os.environ[n] for n in prefork.limited(1)}))
     job = SimpleNamespace(
         scriptdir=ROOT / "workflow/scripts", config={"code": []}, threads=4, params=SimpleNamespace(**params)
     )
     assert stage.main(job, forked=False) is None
-    assert given == [dict.fromkeys(nursery.limited(1), expected)]
+    assert given == [dict.fromkeys(prefork.limited(1), expected)]
     assert stage.main(job, forked=True) == (None if expected == "1" else launcher.ALONE)

@@ -23,7 +23,7 @@ from agglearn.labelsums import LabelledDescent, labelled
 from agglearn.labelsums.descent import Descent
 from agglearn.labelsums.objective import penalties
 from agglearn.labelsums.selection import thinned
-from agglearn.maxent import MaxEntClassifier, NaiveBayesClassifier, updates
+from agglearn.maxent import MaxEntClassifier, NaiveBayesClassifier, pcd_step
 from agglearn.observations import (
     Bags,
     ContingencyTables,
@@ -46,7 +46,7 @@ from agglearn.proportions.means import bag_means, proportions_of
 from agglearn.vocabulary import DistributedSubmodularQuantizer, OptimalQuantizer, SubmodularQuantizer
 from agglearn.vocabulary.allocation import allocated
 from agglearn.vocabulary.quantizer import whole_budget
-from agglearn.vocabulary.ranking import Ranking
+from agglearn.vocabulary.rate_order import Ranking
 from agglearn.vocabulary.shrinkage import shrunk_sums
 
 # -- observations -----------------------------------------------------------------------------------------------------
@@ -243,7 +243,7 @@ def test_every_step_has_noise_of_its_own(monkeypatch):
 
 def gradients(d, c, d_hat, c_hat, mu, theta, l2=(3.0, 5.0), rescaled=True, clip=True, both=True):
     out = np.zeros((2, 2, len(mu)))
-    updates.gradients(*(np.array(v, float) for v in (d, c, d_hat, c_hat, mu, theta)), *l2, rescaled, clip, both, *out)
+    pcd_step.gradients(*(np.array(v, float) for v in (d, c, d_hat, c_hat, mu, theta)), *l2, rescaled, clip, both, *out)
     return out
 
 
@@ -266,7 +266,7 @@ def test_gradients_of_weights():
 def test_steps_of_weights():
     weights, velocity, total = np.array([1.0, -999.9]), np.array([0.5, -0.5]), np.zeros(2)
     gradient, curvature, expected = np.array([4.0, 90.0]), np.array([8.0, 10.0]), np.array([2.0, 5.0])
-    energy, noise = updates.advance(gradient, curvature, expected, weights, velocity, 0.1, 0.8, total, 2.0, 1000.0)
+    energy, noise = pcd_step.advance(gradient, curvature, expected, weights, velocity, 0.1, 0.8, total, 2.0, 1000.0)
     assert total.tolist() == [0.5, 2.0]  # 9 is cut to 2
     assert (energy, noise) == pytest.approx((8 * 0.25 + 10 * 4, 2 / 8 + 5 / 10))
     np.testing.assert_allclose(velocity, [0.4 - 0.05, -0.4 - 0.2])

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from samples import shipped_config
 
-from agglearn.plan import Plan
-from agglearn.products import digest
-from agglearn.running import fit_seed
+from agglearn.storage import digest
+from agglearn.workflow.execution import fit_seed
+from agglearn.workflow.plan import Plan
 
 PINNED = Path(__file__).with_name("pinned_seeds.json")
 

@@ -6,10 +6,10 @@ import json
 import pytest
 from samples import ROOT
 
-from agglearn import config as configuration
-from agglearn import plan as planning
 from agglearn.errors import ConfigError
-from agglearn.plan import IDENTITY, Plan, at_scale, canonical, classes_in, points
+from agglearn.workflow import config as configuration
+from agglearn.workflow import plan as planning
+from agglearn.workflow.plan import IDENTITY, Plan, at_scale, canonical, classes_in, points
 
 
 def test_points():

@@ -6,15 +6,15 @@ import pytest
 from test_config import TRIAL, put
 
 from agglearn.collective import FlowReconstruction, infer
-from agglearn.config import load
 from agglearn.datasets import BirdMigration, LogLinear
 from agglearn.distribution import EmbeddingRegressor, LinearRidge, MomentEmbedding
 from agglearn.errors import ConfigError
 from agglearn.labelsums import WALRClassifier
 from agglearn.maxent import LogisticSkyline, MaxEntClassifier, NaiveBayesClassifier
 from agglearn.maxent.warming import tiny_records, tiny_tables
-from agglearn.tasks import census, keys, polls
+from agglearn.tasks import census_design, keys, polls
 from agglearn.vocabulary import SubmodularQuantizer
+from agglearn.workflow.config import load
 
 OBSERVE = "agglearn.observations."
 CLAIM = {
@@ -334,6 +334,6 @@ def test_data_sets_check_their_arguments():
 
 
 def test_names_of_the_census_are_those_of_the_code():
-    assert set(keys.Hidden.__args__) == set(census.HIDDEN)
+    assert set(keys.Hidden.__args__) == set(census_design.HIDDEN)
     groups = {k: set(h.__args__[0].__args__) for k, h in keys.PollKeys.__annotations__.items()}
     assert groups == {k: set(names) for k, (_, names) in polls.COVARIATES.items()}

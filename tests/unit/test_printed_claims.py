@@ -7,10 +7,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from agglearn.config import read_mapping
 from agglearn.reporting.claims import judge
 from agglearn.reporting.rows import Rows
-from agglearn.running import COLUMNS
+from agglearn.workflow.config import read_mapping
+from agglearn.workflow.measurements import COLUMNS
 
 ROOT = Path(__file__).resolve().parents[2]
 CLAIMS = read_mapping(ROOT / "config/claims.yaml")

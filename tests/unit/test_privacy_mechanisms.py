@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 from agglearn.errors import ConfigError, DataError
-from agglearn.observations.privacy import (
+from agglearn.privacy import (
     MECHANISMS,
     Mechanism,
     analytic_gaussian_scale,

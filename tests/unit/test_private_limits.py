@@ -12,7 +12,8 @@ from agglearn.encoding import FrameEncoder, Schema
 from agglearn.errors import ConfigError, DataError, PrivacyWarning
 from agglearn.observations import Bags, ContingencyTables, CountedBags, FlowCounts, LabelSums
 from agglearn.observations.halves import coins
-from agglearn.observations.privacy import release_bag_counts, release_flow_counts, release_tables, seeded
+from agglearn.observations.release import release_bag_counts, release_flow_counts, release_tables
+from agglearn.privacy import seeded
 
 N = 400
 
@@ -65,7 +66,7 @@ def test_noise_that_takes_records_away_does_not_let_a_large_delta_through(releas
     def unlucky(mechanism, values, *names):
         return values - 4 * np.sqrt(mechanism.variance)
 
-    monkeypatch.setattr("agglearn.observations.privacy.release.secret", unlucky)
+    monkeypatch.setattr("agglearn.observations.release.secret", unlucky)
     with pytest.raises(ConfigError, match="delta"):
         released["tables"](1.0, 1 / N, draw=unlucky)
 

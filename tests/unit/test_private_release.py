@@ -12,19 +12,10 @@ from samples import PEOPLE_SCHEMA, people
 from agglearn.encoding import EqualWidth, Schema
 from agglearn.errors import ConfigError, DataError
 from agglearn.observations import Bags, ContingencyTables, FlowCounts, LabelSums, NoiseSpec
-from agglearn.observations.privacy import (
-    analytic_gaussian_scale,
-    clipped,
-    discrete_gaussian_delta,
-    gaussian_delta,
-    projected,
-    release_bag_counts,
-    release_flow_counts,
-    release_tables,
-    seeded,
-)
-from agglearn.observations.privacy.budget import TOTALS, mechanisms, shares
-from agglearn.observations.privacy.projection import noise_variances
+from agglearn.observations.consistency import clipped, noise_variances, projected
+from agglearn.observations.release import release_bag_counts, release_flow_counts, release_tables
+from agglearn.privacy import analytic_gaussian_scale, discrete_gaussian_delta, gaussian_delta, seeded
+from agglearn.privacy.budget import TOTALS, mechanisms, shares
 
 
 @pytest.fixture(scope="module")

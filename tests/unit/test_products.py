@@ -5,19 +5,11 @@ import os
 
 import pytest
 
-from agglearn import products
+from agglearn import storage
 from agglearn.errors import DataError, NotAvailable
-from agglearn.products import (
-    atomic_dir,
-    atomic_file,
-    content,
-    digest,
-    file_digest,
-    make,
-    manifest,
-    require,
-    write_json,
-)
+from agglearn.storage import atomic_dir, atomic_file, digest, file_digest, write_json
+from agglearn.workflow import products
+from agglearn.workflow.products import content, make, manifest, require
 
 
 def test_a_folder_appears_whole(tmp_path):
@@ -187,6 +179,6 @@ def test_what_has_failed(tmp_path):
 
 def test_json_has_a_line_for_each_item_of_the_outer_levels():
     value = {"a": [{"b": [1, {"é": None}], "c": {}}, []], "d": "x\n", "e": 0.1, "f": {}}
-    text = products.json_lines(value)
+    text = storage.json_lines(value)
     assert json.loads(text) == value
     assert text == '{"a": [{"b": [1, {"é": null}],\n"c": {}},\n[]],\n"d": "x\\n",\n"e": 0.1,\n"f": {}}'

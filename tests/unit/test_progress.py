@@ -7,10 +7,10 @@ import pytest
 from snakemake.iocontainers import Wildcards
 from snakemake_interface_logger_plugins.common import LogEvent
 
-from agglearn import config as configuration
-from agglearn.plan import Plan
 from agglearn.reporting import progress
 from agglearn.reporting.progress import TRUSTED, LogHandler, Part, Progress, begin, duration
+from agglearn.workflow import config as configuration
+from agglearn.workflow.plan import Plan
 
 
 class Clock:

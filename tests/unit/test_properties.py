@@ -12,15 +12,18 @@ from hypothesis import strategies as st
 from test_estimator_conventions import learners
 
 from agglearn.encoding import CategoricalEncoder, FeatureMap, FrameEncoder, TargetEncoder
+from agglearn.encoding.binned import BinnedEncoder
 from agglearn.encoding.binning import EqualWidth, Quantiles
-from agglearn.encoding.encoder import UNSEEN, BinnedEncoder
 from agglearn.encoding.hashing import HashedEncoder
+from agglearn.encoding.levels import UNSEEN
 from agglearn.observations import Bags, ContingencyTables, LabelSums
 from agglearn.observations.bags import apportioned
+from agglearn.observations.consistency import clipped, projected
 from agglearn.observations.halves import added_sums, added_tables
-from agglearn.observations.privacy import clipped, projected, release_bag_counts, release_tables, seeded
-from agglearn.observations.privacy.calibration import gaussian_delta
-from agglearn.observations.privacy.mechanisms import MECHANISMS, Mechanism
+from agglearn.observations.release import release_bag_counts, release_tables
+from agglearn.privacy import seeded
+from agglearn.privacy.calibration import gaussian_delta
+from agglearn.privacy.mechanisms import MECHANISMS, Mechanism
 from agglearn.proportions import cardinality_posterior
 from agglearn.vocabulary import FrequencyQuantizer, Quantizer
 

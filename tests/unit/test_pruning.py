@@ -6,9 +6,9 @@ import yaml
 from mlflow.entities import ViewType
 
 from agglearn import kernel_cache, pruning
-from agglearn.config import load
-from agglearn.plan import Plan
 from agglearn.tracking.entry import KEY
+from agglearn.workflow.config import load
+from agglearn.workflow.plan import Plan
 
 OLD = "agglearn-0123456789abcdef"  # compiled kernels of another state of the code
 

@@ -5,11 +5,11 @@ import json
 import pytest
 from samples import ROOT
 
-from agglearn import checks
-from agglearn import config as configuration
-from agglearn.config import read_mapping
-from agglearn.plan import Plan
-from agglearn.source import is_subclass
+from agglearn.inspection.classes import is_subclass
+from agglearn.workflow import checks
+from agglearn.workflow import config as configuration
+from agglearn.workflow.config import read_mapping
+from agglearn.workflow.plan import Plan
 
 PACKAGED = "agglearn.datasets.tabular.Packaged"
 

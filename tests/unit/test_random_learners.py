@@ -13,7 +13,7 @@ import pytest
 from samples import people
 from test_estimator_conventions import learners
 
-from agglearn import collective, distribution, labelsums, maxent, proportions, running, vocabulary
+from agglearn import collective, distribution, labelsums, maxent, proportions, vocabulary
 from agglearn.collective import ChainModel
 from agglearn.encoding import FeatureMap
 from agglearn.observations import (
@@ -27,8 +27,9 @@ from agglearn.observations import (
     Records,
     with_gaussian_noise,
 )
-from agglearn.plan import Run, Slot
 from agglearn.vocabulary import OptimalQuantizer, Quantizer
+from agglearn.workflow import execution
+from agglearn.workflow.plan import Run, Slot
 
 FRAME = people(200)
 TABLES = ContingencyTables.from_records(FRAME[["job", "home", "y"]], "y")
@@ -290,8 +291,8 @@ def test_samples_that_judge_a_value_are_drawn_by_the_seed(monkeypatch):
 
 def test_chains_and_sweeps_have_streams_of_their_own():
     """Chains begin and move apart, blocks of chains move as all of them do, and no two sweeps are alike."""
-    from agglearn.maxent.chains import Chains
-    from agglearn.maxent.layout import Layout
+    from agglearn.maxent.engines.numba_chains import Chains
+    from agglearn.maxent.weight_index import Layout
 
     layout = Layout.of(TABLES)
 
@@ -369,21 +370,21 @@ def observed(tmp_path):
 def test_no_two_runs_share_a_stream(observed, monkeypatch, tmp_path):
     states = []
     monkeypatch.setattr(
-        running, "build", lambda value, random_state: states.append(random_state) or Drawing(random_state)
+        execution, "build", lambda value, random_state: states.append(random_state) or Drawing(random_state)
     )
     for one in [*RUNS, RUNS[0], run(experiment="another")]:
-        assert running.one_run(one, observed, tmp_path)[0] == "ok"
+        assert execution.one_run(one, observed, tmp_path)[0] == "ok"
     assert len(set(states)) == len(RUNS)
     assert states[-2:] == [states[0]] * 2  # a run again, and the same run in another experiment
 
 
 def test_a_run_is_the_same_in_any_order_and_any_batch(observed, monkeypatch, tmp_path):
-    monkeypatch.setattr(running, "build", lambda value, random_state: Drawing(random_state))
+    monkeypatch.setattr(execution, "build", lambda value, random_state: Drawing(random_state))
 
     def results(runs):
         found = {}
         for one in runs:
-            status, _, trace, rows = running.one_run(one, observed, tmp_path)
+            status, _, trace, rows = execution.one_run(one, observed, tmp_path)
             assert status == "ok", trace
             found[one.key] = [row["value"] for row in rows if row["measure"] == "brier"]
         return found

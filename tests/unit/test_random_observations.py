@@ -29,7 +29,7 @@ from agglearn.observations import (
     LabelSums,
     Records,
 )
-from agglearn.tasks import Source, census, classification
+from agglearn.tasks import Source, census_design, classification
 from agglearn.tasks.base import Task
 
 FRAME = people(400)
@@ -177,7 +177,7 @@ ROWS = [
 def forget() -> None:
     """Whatever this process has kept of earlier observations."""
     classification._SPLITS.clear()
-    for value in vars(census).values():
+    for value in vars(census_design).values():
         if hasattr(value, "cache_clear"):
             value.cache_clear()
 
@@ -422,8 +422,8 @@ def test_instances_come_in_bags_of_their_own_column(folders):
 
 def test_who_is_tested_is_never_drawn(folders):
     for study in (
-        census.hidden_study(folders["persons"], "full", "DIS", 40, 3),
-        census.voters_study(folders["persons"], "full", 0.2, 3, 0),
+        census_design.hidden_study(folders["persons"], "full", "DIS", 40, 3),
+        census_design.voters_study(folders["persons"], "full", 0.2, 3, 0),
     ):
         assert len(study.test)
         assert (study.weight[study.test] == 0).all()
@@ -432,10 +432,10 @@ def test_who_is_tested_is_never_drawn(folders):
 
 
 def test_gaps_of_persons_are_no_numbers(folders):
-    known = census.persons_of(folders["persons"], "full")
+    known = census_design.persons_of(folders["persons"], "full")
     taken = known.take(np.arange(len(known.region)))
     numbers = [c for c in known.frame if c not in known.categorical]
-    assert (taken[numbers].isna() == (known.frame[numbers] == census.MISSING)).all(axis=None)
+    assert (taken[numbers].isna() == (known.frame[numbers] == census_design.MISSING)).all(axis=None)
     assert taken["PINCP"].isna().any()
 
 
@@ -443,7 +443,9 @@ def test_persons_are_drawn_by_weight():
     """Of two regions in turn; nobody of weight 0."""
     people = SimpleNamespace(region=np.array([0, 0, 1, 1, 1]), regions=range(2))
     weight = np.array([1.0, 9.0, 2.0, 0.0, 6.0])
-    rows = census.drawn_per_region(people, weight, 4000, np.array([1, 0]), np.random.default_rng(0)).reshape(2, 4000)
+    rows = census_design.drawn_per_region(people, weight, 4000, np.array([1, 0]), np.random.default_rng(0)).reshape(
+        2, 4000
+    )
     shares = [np.bincount(part, minlength=5) / 4000 for part in rows]
     np.testing.assert_allclose(shares, [[0, 0, 0.25, 0, 0.75], [0.1, 0.9, 0, 0, 0]], atol=0.03)
 
@@ -460,23 +462,23 @@ class Traced:
 
 
 def test_bags_have_the_names_the_labels_and_the_weights_of_their_persons(folders):
-    study = Traced(census.hidden_study(folders["persons"], "full", "SEX", 40, 3))
+    study = Traced(census_design.hidden_study(folders["persons"], "full", "SEX", 40, 3))
     names = study.persons.regions["name"].to_numpy()
-    orders = {census.hidden_bags(study, 2, "stream", seed)[0].bag_names for seed in range(8)}
+    orders = {census_design.hidden_bags(study, 2, "stream", seed)[0].bag_names for seed in range(8)}
     assert len(orders) > 2  # regions come in random order
-    seed = next(s for s in range(8) if census.hidden_bags(study, 2, "stream", s)[0].bag_names != tuple(names))
-    found, y = census.hidden_bags(study, 30, "stream", seed)
+    seed = next(s for s in range(8) if census_design.hidden_bags(study, 2, "stream", s)[0].bag_names != tuple(names))
+    found, y = census_design.hidden_bags(study, 30, "stream", seed)
     rows, region = found.X.astype(int).T
     assert y.tolist() == study.labels[rows].tolist()
     assert [found.bag_names[b] for b in found.bag_of] == names[region].tolist()
     assert not set(rows) & set(study.test)
-    tested = census.persons_tested(study)
+    tested = census_design.persons_tested(study)
     assert tested.X[:, 0].astype(int).tolist() == study.test.tolist()
     for b in range(len(tested)):
         here = tested.X[tested.offsets[b] : tested.offsets[b + 1]].astype(int)
         assert len(set(here[:, 1])) == 1
         assert tested.counts[b].tolist() == np.bincount(study.labels[here[:, 0]], minlength=2).tolist()
-    voters = census.persons_tested(study, 2016)
+    voters = census_design.persons_tested(study, 2016)
     np.testing.assert_array_equal(voters.weights, study.persons.weight[study.test])
     votes = study.persons.regions.set_index("name")
     shares = (votes["D_2016"] / (votes["D_2016"] + votes["R_2016"])).to_numpy()
@@ -486,9 +488,9 @@ def test_bags_have_the_names_the_labels_and_the_weights_of_their_persons(folders
 @pytest.mark.parametrize("hidden", ["DIS", "SEX", "HICOV", "COVERAGE", "RAC1P"])
 def test_columns_that_a_label_is_made_of_are_hidden_too(hidden, folders, monkeypatch):
     """Also where they are hardly correlated with it."""
-    monkeypatch.setattr(census.DenseEncoder, "drop_correlated", lambda encoder, frame, labels: [])
+    monkeypatch.setattr(census_design.DenseEncoder, "drop_correlated", lambda encoder, frame, labels: [])
     forget()
-    study = census.hidden_study(folders["persons"], "full", hidden, 40, 3)
+    study = census_design.hidden_study(folders["persons"], "full", hidden, 40, 3)
     forget()
     left_out = {a for a, k in zip(study.encoder.attributes, study.encoder.kept, strict=True) if not k}
-    assert left_out == set(census.HIDDEN[hidden][1])
+    assert left_out == set(census_design.HIDDEN[hidden][1])

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agglearn.config import read_mapping
+from agglearn.workflow.config import read_mapping
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXTS = ROOT.parent / "shared/papers"

@@ -11,12 +11,12 @@ import pytest
 from scipy import stats
 
 from agglearn.evaluation.intervals import mean_interval
-from agglearn.products import write_json
-from agglearn.reporting import layout, outcome, summary, writers
+from agglearn.reporting import printed_table, run_summary, summary, writers
 from agglearn.reporting.judging import judge_all
 from agglearn.reporting.render import caption_of, render
 from agglearn.reporting.summary import field, summarise, verdict
-from agglearn.running import COLUMNS
+from agglearn.storage import write_json
+from agglearn.workflow.measurements import COLUMNS
 
 EXPERIMENT = {
     "title": "T & U_1",
@@ -75,7 +75,7 @@ def test_one_failure_does_not_empty_the_table():
         EXPERIMENT,
     )
     assert set(table.status) == {"ok", "unavailable", "failed"}
-    text = writers.markdown(layout.grid(table, EXPERIMENT, {"a": "A", "b": "B"}), "T", "")
+    text = writers.markdown(printed_table.grid(table, EXPERIMENT, {"a": "A", "b": "B"}), "T", "")
     assert "not available [" in text
     assert "failed [" in text
     assert "| 0.5 |" in text
@@ -100,7 +100,7 @@ def test_reported_without_measurement_keeps_its_place():
     table = summarise(rows({("b", "ours"): ("unavailable", "no file")}), e)
     assert table.reported.tolist() == [0.4]
     assert table.verdict.tolist() == ["not judged"]
-    assert "(0.4)" in writers.markdown(layout.grid(table, e, {}), "T", "")
+    assert "(0.4)" in writers.markdown(printed_table.grid(table, e, {}), "T", "")
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_each_text_of_parameters_is_read_once(monkeypatch):
 
 def test_a_solver_that_stopped_shows_its_limit():
     table = summarise(rows({("a", "ours"): ("stopped", "> 8 s"), ("a", "base"): [0.5]}), EXPERIMENT)
-    text = writers.markdown(layout.grid(table, EXPERIMENT, {"a": "A"}), "T", "")
+    text = writers.markdown(printed_table.grid(table, EXPERIMENT, {"a": "A"}), "T", "")
     assert "| Ours | > 8 s |\n| base | 0.5 |" in text
     assert "[1]" not in text
 
@@ -198,8 +198,8 @@ def test_a_table_that_fails_is_stated_in_every_format(tmp_path):
         assert "This table failed: KeyError" in (tmp_path / f"tables/e.{kind}").read_text()
     assert "no table to start from" in (tmp_path / "figures/e.svg").read_text()
     assert pd.read_csv(tmp_path / "tables/e.csv").columns.tolist() == summary.COLUMNS
-    assert outcome.problems(tmp_path, tmp_path)["failed"] == ["failed: e, table: KeyError: 'no_such'"]
-    assert str(tmp_path / "tables/e.csv") in outcome.again(tmp_path)
+    assert run_summary.problems(tmp_path, tmp_path)["failed"] == ["failed: e, table: KeyError: 'no_such'"]
+    assert str(tmp_path / "tables/e.csv") in run_summary.again(tmp_path)
 
 
 def test_a_claim_that_fails_leaves_the_others(tmp_path):
@@ -232,16 +232,16 @@ def test_last_lines_name_what_failed_stopped_and_cannot_be_had(tmp_path):
     render(plan, "e", [path], tmp_path)
     source = {"status": "unavailable", "reason": "no file", "bytes": 5_000_000}
     write_json(tmp_path / "sources/a/manifest.json", source)
-    problems = outcome.problems(tmp_path, tmp_path)
+    problems = run_summary.problems(tmp_path, tmp_path)
     assert problems == {
         "failed": ["failed: e, b, base {}: boom"],
         "stopped": ["stopped: e, ours: > 8 s (1 cell)"],
         "unavailable": ["not available: a (5 MB): no file (wanted by e); get it: agglearn data get a"],
     }
-    said = outcome.lines(tmp_path, tmp_path)
+    said = run_summary.lines(tmp_path, tmp_path)
     assert [line for kind in ("failed", "stopped", "unavailable") for line in problems[kind]] == said[:3]
-    assert outcome.problems(tmp_path, tmp_path, ["other"]) == {"failed": [], "stopped": [], "unavailable": []}
-    assert set(outcome.again(tmp_path)) == {str(tmp_path / "sources/a"), str(path)}
+    assert run_summary.problems(tmp_path, tmp_path, ["other"]) == {"failed": [], "stopped": [], "unavailable": []}
+    assert set(run_summary.again(tmp_path)) == {str(tmp_path / "sources/a"), str(path)}
 
 
 def test_a_table_is_printed_as_text(tmp_path, capsys):
@@ -251,7 +251,7 @@ def test_a_table_is_printed_as_text(tmp_path, capsys):
     (tmp_path / "tables/e.md").write_text(
         f"**Table 4: NLLH**\n\n{head}\n| --- | --- | --- | --- |\n{rows}\n\nCaption.\n"
     )
-    outcome.at_end(tmp_path, tmp_path, ["e", "not_rendered"], ["run.log"])
+    run_summary.at_end(tmp_path, tmp_path, ["e", "not_rendered"], ["run.log"])
     said = capsys.readouterr().err
     assert said.splitlines()[1:6] == [
         "Table 4: NLLH",
@@ -268,5 +268,7 @@ def test_errors_of_a_scale_with_its_own_folder_are_named(tmp_path):
     for place, text in ((tmp_path, "error: fetch adult: gone"), (folder, "error: fit e: boom")):
         (place / "logs/job").mkdir(parents=True)
         (place / "logs/job/one.log").write_text(f"...\n{text}\n")
-    assert {"error: fetch adult: gone", "error: fit e: boom"} <= set(outcome.lines(tmp_path, folder, [], failed=True))
-    assert len(outcome.errors(tmp_path, tmp_path)) == 1  # the first scale has no folder of its own
+    assert {"error: fetch adult: gone", "error: fit e: boom"} <= set(
+        run_summary.lines(tmp_path, folder, [], failed=True)
+    )
+    assert len(run_summary.errors(tmp_path, tmp_path)) == 1  # the first scale has no folder of its own

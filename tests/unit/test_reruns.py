@@ -17,9 +17,10 @@ import pytest
 import yaml
 from samples import ROOT, Project
 
-from agglearn import config as configuration
-from agglearn import running, source
-from agglearn.plan import IDENTITY, Plan, Run, Slot, canonical, classes_in
+from agglearn.inspection import modules
+from agglearn.workflow import config as configuration
+from agglearn.workflow import runs
+from agglearn.workflow.plan import IDENTITY, Plan, Run, Slot, canonical, classes_in
 
 CLAIM = {
     "source": "maxent", "claim": "A is better", "place": "p. 1", "experiment": "trial", "predicate": "greater",
@@ -339,7 +340,7 @@ EDITED = {  # module → jobs
     "evaluation.metrics": of("fit", *ALL) | EVERY_OBSERVE,  # measures
     "datasets.simulated": {"prepare loglinear", "observe trial loglinear"},
     "datasets.tabular": {"prepare fair", "prepare mine", "observe trial fair", "observe nested mine"},
-    "reporting.layout": RENDERED | {"site"},
+    "reporting.printed_table": RENDERED | {"site"},
     "reporting.writers": RENDERED,
     "reporting.figures": RENDERED,
     "reporting.lines": RENDERED,
@@ -356,10 +357,10 @@ EDITED = {  # module → jobs
 @pytest.fixture
 def edited(monkeypatch):
     """`edited(module)`: the module reads otherwise from now on."""
-    edits, summary = set(), source._summary
+    edits, summary = set(), modules.summary_of
 
     def forget():
-        for cached in source._CACHED:
+        for cached in modules.CACHED:
             cached.cache_clear()
 
     def edit(module):
@@ -370,7 +371,7 @@ def edited(monkeypatch):
         found = summary(module)
         return found._replace(digest=found.digest + " edited" * (module in edits))
 
-    monkeypatch.setattr(source, "_summary", summarised)
+    monkeypatch.setattr(modules, "summary_of", summarised)
     yield edit
     monkeypatch.undo()
     forget()
@@ -456,12 +457,12 @@ def test_a_fingerprint_is_of_the_recipe_and_of_its_own_observation():
         f"{SLOT.key}/truth/y.npz": "2",
         "other/observation/t.parquet": "3",
     }
-    mine = running.fingerprint(RUN, {"content": content})
-    assert mine == running.fingerprint(RUN, {"content": content | {"other/observation/t.parquet": "4"}})
+    mine = runs.fingerprint(RUN, {"content": content})
+    assert mine == runs.fingerprint(RUN, {"content": content | {"other/observation/t.parquet": "4"}})
     others = [{"content": content | {name: "5"}} for name in list(content)[:2]]
     others += [{"content": content, "reason": "no file"}, {"content": {}}]
-    prints = [running.fingerprint(RUN, manifest) for manifest in others] + [
-        running.fingerprint(with_other("method"), {"content": content})
+    prints = [runs.fingerprint(RUN, manifest) for manifest in others] + [
+        runs.fingerprint(with_other("method"), {"content": content})
     ]
     assert len({mine, *prints}) == len(prints) + 1
 

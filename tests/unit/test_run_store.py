@@ -7,9 +7,11 @@ import textwrap
 import pandas as pd
 import pytest
 
-from agglearn import forcing, products, source
-from agglearn.plan import Run, Slot, canonical
-from agglearn.running import fit_batch
+from agglearn import storage
+from agglearn.inspection import digests, modules
+from agglearn.workflow import forcing, products
+from agglearn.workflow.plan import Run, Slot, canonical
+from agglearn.workflow.runs import fit_batch
 
 METHODS = """
 import os
@@ -102,8 +104,8 @@ def code(tmp_path, monkeypatch):
     (tmp_path / "code").mkdir()
     (tmp_path / "code/planted_methods.py").write_text(textwrap.dedent(METHODS))
     monkeypatch.syspath_prepend(tmp_path / "code")
-    monkeypatch.setattr(source, "ROOTS", [*source.ROOTS])
-    source.add_root(tmp_path / "code")
+    monkeypatch.setattr(modules, "ROOTS", [*modules.ROOTS])
+    modules.add_root(tmp_path / "code")
     return tmp_path
 
 
@@ -116,7 +118,7 @@ def planned(seeds, method="Drawing", measures=("numpy", "python", "runs")) -> li
 def observed(slot) -> None:
     """What the stage before leaves of an observation that is nothing."""
     slot.mkdir()
-    products.write_json(slot / "units.json", {"tested": "0123", "overlap": 0.25})
+    storage.write_json(slot / "units.json", {"tested": "0123", "overlap": 0.25})
 
 
 def fitted(folder, runs, **more) -> pd.DataFrame:
@@ -225,16 +227,16 @@ def test_versions_of_packages_are_part_of_a_run(code, monkeypatch):
     runs = planned(range(2))
     fitted(code, runs)
     first = written(code)
-    version = source.metadata.version
-    monkeypatch.setattr(source.metadata, "version", lambda n: "0.0.1" if n == "numpy" else version(n))
-    for cached in source._CACHED:
+    version = digests.metadata.version
+    monkeypatch.setattr(digests.metadata, "version", lambda n: "0.0.1" if n == "numpy" else version(n))
+    for cached in modules.CACHED:
         cached.cache_clear()
     try:
         fitted(code, planned(range(2)))
-        record = products.read_json(code / "results/runs" / runs[0].key / "run.json")
+        record = storage.read_json(code / "results/runs" / runs[0].key / "run.json")
     finally:
         monkeypatch.undo()
-        for cached in source._CACHED:
+        for cached in modules.CACHED:
             cached.cache_clear()
     assert set(written(code).values()).isdisjoint(first.values())
     assert record["versions"]["numpy"] == "0.0.1"

@@ -7,9 +7,9 @@ import time
 import psutil
 import pytest
 
-from agglearn import stages
+from agglearn import jobs
 from agglearn.registry import build
-from agglearn.running import in_children
+from agglearn.workflow.isolation import in_children
 
 LIMIT = 0.6
 
@@ -108,5 +108,5 @@ def test_kernels_of_timed_methods_are_compiled_where_data_are_observed(monkeypat
             raise RuntimeError
 
     monkeypatch.setattr("agglearn.registry.build", lambda spec: compiled.append(spec["params"]) or Slow())
-    stages._compile([{"class": "a", "params": {"n": {"grid": [3, 4]}}}, {"class": "b"}])
+    jobs._compile([{"class": "a", "params": {"n": {"grid": [3, 4]}}}, {"class": "b"}])
     assert compiled == [{"n": 3}, "warm", {}, "warm"]

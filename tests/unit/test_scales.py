@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agglearn.errors import ConfigError
-from agglearn.scales import SCALES, record_scale, scale_folder
+from agglearn.workflow.scales import SCALES, record_scale, scale_folder
 
 
 def test_an_empty_folder_takes_any_scale(tmp_path):

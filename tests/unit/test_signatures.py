@@ -7,20 +7,22 @@ import pkgutil
 import pytest
 
 import agglearn
-from agglearn import settings, signatures, source
-from agglearn.checks import DATASET, ESTIMATOR, READING
+from agglearn import settings
 from agglearn.collective.inference import METHODS
+from agglearn.inspection import modules, signatures
+from agglearn.inspection.classes import is_subclass
 from agglearn.settings import REQUIRED, Runtime, _words
 from agglearn.tasks import keys
+from agglearn.workflow.checks import DATASET, ESTIMATOR, READING
 
 OPTIONAL = ("agglearn.spark", "agglearn.networks", "agglearn.cli")
 
 
 def classes() -> list[str]:
     """Dotted names of all learners and data sets of the package, where they are defined."""
-    modules = [m.name for m in pkgutil.walk_packages(agglearn.__path__, "agglearn.") if not m.name.startswith(OPTIONAL)]
-    found = [f"{m}.{n}" for m in modules for n in source._summary(m).defined]
-    return sorted(d for d in found if source.is_subclass(d, ESTIMATOR) or source.is_subclass(d, DATASET))
+    names = [m.name for m in pkgutil.walk_packages(agglearn.__path__, "agglearn.") if not m.name.startswith(OPTIONAL)]
+    found = [f"{m}.{n}" for m in names for n in modules.summary_of(m).defined]
+    return sorted(d for d in found if is_subclass(d, ESTIMATOR) or is_subclass(d, DATASET))
 
 
 def loaded(dotted: str):
@@ -86,10 +88,10 @@ class Odd:
 
 
 def test_annotations_of_other_kinds_may_be_anything(tmp_path, monkeypatch):
-    monkeypatch.setattr(source, "ROOTS", list(source.ROOTS))
+    monkeypatch.setattr(modules, "ROOTS", list(modules.ROOTS))
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "odd_for_test.py").write_text(ODD)
-    source.add_root(tmp_path)
+    modules.add_root(tmp_path)
     given = {"a": "x", "b": print, "c": 1, "d": [1], "f": ["x"], "g": None, "h": 3, "i": (1, 2), "j": "x"}
     both = signatures.parameters("odd_for_test.Odd"), settings.parameters(loaded("odd_for_test.Odd"))
     for declared in both:

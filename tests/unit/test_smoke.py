@@ -5,10 +5,11 @@ from types import SimpleNamespace
 import pytest
 from samples import shipped_config
 
-from agglearn import products, stages
-from agglearn.plan import Plan
+from agglearn import jobs
 from agglearn.registry import resolve
-from agglearn.running import one_run
+from agglearn.workflow import products
+from agglearn.workflow.execution import one_run
+from agglearn.workflow.plan import Plan
 
 pytestmark = pytest.mark.slow
 
@@ -32,7 +33,7 @@ def test_one_run_of_every_method(experiment, tmp_path):
             params=SimpleNamespace(recipe=""),
             output=SimpleNamespace(folder=tmp_path / dataset, manifest=tmp_path / f"{dataset}.json"),
         )
-        stages.observe(job)
+        jobs.observe(job)
         assert products.manifest(tmp_path / dataset)["status"] == "ok", products.manifest(tmp_path / dataset)["reason"]
         first = {run.method: run for run in reversed(PLAN.runs(experiment)) if run.dataset == dataset}
         for method, run in first.items():

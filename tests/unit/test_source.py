@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from agglearn import signatures, source, summaries
+from agglearn.inspection import classes, digests, modules, signatures, summaries
 
 numbers = itertools.count()
 
@@ -24,7 +24,7 @@ class Package:
         self.write("helpers", "def near(x):\n    from .far import far\n    return far(x)\n")
         self.write("far", '"""Far."""\n\ndef far(x):\n    """Docstring."""\n    return x + 1  # comment\n')
         self.write("apart", "class Apart:\n    def __init__(self, **more):\n        pass\n")
-        source.add_root(folder)
+        modules.add_root(folder)
 
     def write(self, module: str, text: str):
         (self.folder / f"{module}.py").write_text(text)
@@ -32,26 +32,26 @@ class Package:
 
     def forget(self):
         """A new process would read the files anew."""
-        for cached in source._CACHED:
+        for cached in modules.CACHED:
             cached.cache_clear()
 
     def digest(self, name="Model") -> str:
         self.forget()
-        return source.code_digest(f"{self.name}.{name}")
+        return digests.code_digest(f"{self.name}.{name}")
 
 
 @pytest.fixture
 def package(tmp_path, monkeypatch):
     monkeypatch.setattr(summaries, "_new", {})  # never written
-    before = list(source.ROOTS)
+    before = list(modules.ROOTS)
     package = Package(tmp_path)
     yield package
-    source.ROOTS[:] = before
+    modules.ROOTS[:] = before
     package.forget()
 
 
 def test_imports_are_followed(package):
-    behind = {m.removeprefix(f"{package.name}.") for m in source.modules_behind(f"{package.name}.Model")}
+    behind = {m.removeprefix(f"{package.name}.") for m in digests.modules_behind(f"{package.name}.Model")}
     assert behind == {"models", "base", "helpers", "far"}
 
 
@@ -93,27 +93,27 @@ def test_edits_in_a_package_that_is_imported_as_a_module(package):
 
 def test_names_through_packages(package):
     for name in ("Model", "models.Model"):
-        module, node = source.find_class(f"{package.name}.{name}")
+        module, node = classes.find_class(f"{package.name}.{name}")
         assert (module, node.name) == (f"{package.name}.models", "Model")
     assert package.digest("Model") == package.digest("models.Model")
     for wrong in ("Nothing", "models.Nothing", "nowhere.Model", "helpers.near"):
-        assert source.find_class(f"{package.name}.{wrong}") is None
-    assert source.find_class("Model") is None
+        assert classes.find_class(f"{package.name}.{wrong}") is None
+    assert classes.find_class("Model") is None
 
 
 def test_descent(package):
     name = package.name
-    assert source.is_subclass(f"{name}.Model", f"{name}.base.Base")
-    assert source.is_subclass(f"{name}.base.Base", f"{name}.base.Base")
-    assert not source.is_subclass(f"{name}.apart.Apart", f"{name}.base.Base")
-    assert not source.is_subclass(f"{name}.nowhere", f"{name}.base.Base")
+    assert classes.is_subclass(f"{name}.Model", f"{name}.base.Base")
+    assert classes.is_subclass(f"{name}.base.Base", f"{name}.base.Base")
+    assert not classes.is_subclass(f"{name}.apart.Apart", f"{name}.base.Base")
+    assert not classes.is_subclass(f"{name}.nowhere", f"{name}.base.Base")
     package.write("grand", "from . import Model\n\nclass Grand(Model):\n    pass\n")
-    assert source.is_subclass(f"{name}.grand.Grand", f"{name}.base.Base")
+    assert classes.is_subclass(f"{name}.grand.Grand", f"{name}.base.Base")
     package.write("dotted", "from . import base\n\nclass Dotted(base.Base):\n    pass\n")
-    assert source.is_subclass(f"{name}.dotted.Dotted", f"{name}.base.Base")
+    assert classes.is_subclass(f"{name}.dotted.Dotted", f"{name}.base.Base")
     package.write("aliased", "from .base import Base as B\n\nclass Aliased(B):\n    pass\n")
-    assert source.is_subclass(f"{name}.aliased.Aliased", f"{name}.base.Base")
-    assert source.is_subclass(f"{name}.Renamed", f"{name}.base.Base")
+    assert classes.is_subclass(f"{name}.aliased.Aliased", f"{name}.base.Base")
+    assert classes.is_subclass(f"{name}.Renamed", f"{name}.base.Base")
 
 
 def test_parameters_and_constants(package):
@@ -122,30 +122,30 @@ def test_parameters_and_constants(package):
     assert signatures.parameters(f"{name}.apart.Apart") is None
     package.write("bare", "class Bare:\n    pass\n")
     assert signatures.parameters(f"{name}.bare.Bare") == {}
-    assert source.constant(f"{name}.Model", "KIND") == "m"
-    assert source.constant(f"{name}.Model", "TABLE") == {"a": ("", 1)}
-    assert source.constant(f"{name}.Model", "NONE") is None
+    assert classes.constant(f"{name}.Model", "KIND") == "m"
+    assert classes.constant(f"{name}.Model", "TABLE") == {"a": ("", 1)}
+    assert classes.constant(f"{name}.Model", "NONE") is None
     package.write("typed", "class Typed:\n    KIND: str = ''\n    OTHER: int\n")
-    assert source.constant(f"{name}.typed.Typed", "KIND") == ""
-    assert source.constant(f"{name}.typed.Typed", "OTHER") is None
+    assert classes.constant(f"{name}.typed.Typed", "KIND") == ""
+    assert classes.constant(f"{name}.typed.Typed", "OTHER") is None
 
 
 def test_our_own_classes():
-    assert source.is_subclass("agglearn.datasets.Tabular", "agglearn.datasets.base.Dataset")
+    assert classes.is_subclass("agglearn.datasets.Tabular", "agglearn.datasets.base.Dataset")
     assert "n_chains" in signatures.parameters("agglearn.maxent.MaxEntClassifier")
-    assert "nllh" in source.constant("agglearn.tasks.Classification", "MEASURES")
-    behind = source.modules_behind("agglearn.maxent.MaxEntClassifier")
+    assert "nllh" in classes.constant("agglearn.tasks.Classification", "MEASURES")
+    behind = digests.modules_behind("agglearn.maxent.MaxEntClassifier")
     assert {"agglearn.maxent.kernels", "agglearn.encoding.binning", "agglearn.observations.tables"} <= set(behind)
-    assert not [m for m in behind if m.startswith(("agglearn.plan", "agglearn.stages", "agglearn.cli"))]
+    assert not [m for m in behind if m.startswith(("agglearn.workflow.plan", "agglearn.jobs", "agglearn.cli"))]
 
 
 def test_a_module_is_written_out_once_for_all_digests(package, monkeypatch):
     """Hundreds of classes share most of their modules."""
-    written, dump = [], source.ast.dump
-    monkeypatch.setattr(source.ast, "dump", lambda tree: written.append(tree) or dump(tree))
+    written, dump = [], modules.ast.dump
+    monkeypatch.setattr(modules.ast, "dump", lambda tree: written.append(tree) or dump(tree))
     names = f"{package.name}.models.Model", f"{package.name}.base.Base", f"{package.name}.helpers"
-    assert len({source.code_digest(name) for name in names}) == 3
-    assert len(written) == len(source.modules_behind(names[0]))
+    assert len({digests.code_digest(name) for name in names}) == 3
+    assert len(written) == len(digests.modules_behind(names[0]))
 
 
 def test_versions_of_imported_packages_count(package, monkeypatch):
@@ -157,33 +157,33 @@ def test_versions_of_imported_packages_count(package, monkeypatch):
 
     def version(name):
         if name not in installed:
-            raise source.metadata.PackageNotFoundError(name)
+            raise digests.metadata.PackageNotFoundError(name)
         return installed[name]
 
-    monkeypatch.setattr(source.metadata, "version", version)
+    monkeypatch.setattr(digests.metadata, "version", version)
     package.forget()
-    assert source.versions(f"{package.name}.Model") == installed
-    digests = {before, package.digest()}
+    assert digests.versions(f"{package.name}.Model") == installed
+    different = {before, package.digest()}
     for name in installed:
         installed[name] = "5"
-        digests.add(package.digest())
-    assert len(digests) == 6
+        different.add(package.digest())
+    assert len(different) == 6
     assert package.digest("apart.Apart") == apart
 
 
 def test_installing_spark_makes_nothing_anew(package, monkeypatch):
     package.write("far", "def far(x):\n    import pyspark\n    return x\n")
     before = package.digest()
-    monkeypatch.setattr(source.metadata, "version", lambda name: "1")
-    assert "pyspark" not in source.versions(f"{package.name}.Model")
+    monkeypatch.setattr(digests.metadata, "version", lambda name: "1")
+    assert "pyspark" not in digests.versions(f"{package.name}.Model")
     assert package.digest() != before  # the other packages have another version now
 
 
 def test_versions_behind_our_own_methods():
-    network = source.versions("agglearn.distribution.DeepSetsRegressor", "agglearn.tasks.BagRegression")
+    network = digests.versions("agglearn.distribution.DeepSetsRegressor", "agglearn.tasks.BagRegression")
     assert {"jax", "jaxlib", "numpy", "optax", "pandas", "scikit-learn"} <= set(network)
     assert not {"agglearn", "snakemake", "mlflow", "matplotlib"} & set(network)
-    assert {"clarabel", "casadi"} <= set(source.versions("agglearn.collective.FlowReconstruction"))
+    assert {"clarabel", "casadi"} <= set(digests.versions("agglearn.collective.FlowReconstruction"))
 
 
 # -- what another process has computed ----------------------------------------------------------------------------------
@@ -193,33 +193,33 @@ def test_versions_behind_our_own_methods():
 def shared(package):
     """What a process shares on the package's model; this process has forgotten it."""
     names = (f"{package.name}.Model",)
-    shared = source.share([names])
+    shared = digests.share([names])
     package.forget()
     yield shared
-    source._ADOPTED.clear()
+    digests._ADOPTED.clear()
 
 
 def test_shared_digests_and_versions_need_no_reading(package, shared, monkeypatch):
     name = f"{package.name}.Model"
-    expected = source.code_digest(name), source.versions(name)
+    expected = digests.code_digest(name), digests.versions(name)
     assert "numpy" in expected[1]
     package.forget()
-    monkeypatch.setattr(source, "_summary", None)
-    monkeypatch.setattr(source, "_nodes", None)
-    source.adopt(shared)
-    assert (source.code_digest(name), source.versions(name)) == expected
+    monkeypatch.setattr(modules, "summary_of", None)
+    monkeypatch.setattr(modules, "_nodes", None)
+    digests.adopt(shared)
+    assert (digests.code_digest(name), digests.versions(name)) == expected
 
 
 @pytest.mark.parametrize("edit", ["change", "delete"])
 def test_shared_digests_do_not_outlive_an_edit(package, shared, edit):
     name = f"{package.name}.Model"
-    before = source.code_digest(name)
+    before = digests.code_digest(name)
     package.forget()
-    source.adopt(shared)
+    digests.adopt(shared)
     if edit == "change":
         package.write("far", "def far(x):\n    return x + 2\n")
     else:
         package.write("helpers", "def near(x):\n    return x\n")
         (package.folder / "far.py").unlink()
-    source.adopt(shared)
-    assert source.code_digest(name) != before
+    digests.adopt(shared)
+    assert digests.code_digest(name) != before

@@ -19,8 +19,8 @@ from agglearn.encoding import CategoricalEncoder, EqualWidth, FrameEncoder, Quan
 from agglearn.encoding.binning import quantiles
 from agglearn.errors import ConfigError, DataError, NotAvailable
 from agglearn.maxent import MaxEntClassifier
-from agglearn.maxent.chains import Chains
-from agglearn.maxent.layout import Layout
+from agglearn.maxent.engines.numba_chains import Chains
+from agglearn.maxent.weight_index import Layout
 from agglearn.observations import ContingencyTables
 from agglearn.spark import active_session, aggregate
 from agglearn.spark.fitting import fitted
@@ -206,7 +206,7 @@ def test_labels_and_what_is_wrong(spark):
 @needs_spark
 @pytest.mark.parametrize("sampler", ["gibbs", "mh"])
 def test_training_gives_the_same_weights(spark, monkeypatch, sampler):
-    monkeypatch.setattr("agglearn.spark.chains.REFRESH", 4)
+    monkeypatch.setattr("agglearn.maxent.engines.spark_chains.REFRESH", 4)
     how = {"n_chains": 501, "max_iter": 9, "sampler": sampler, "random_state": 3}
     one, many = (MaxEntClassifier(engine=engine, **how).fit(world()) for engine in ("numba", "spark"))
     assert (one.mu_ == many.mu_).all()
@@ -216,7 +216,7 @@ def test_training_gives_the_same_weights(spark, monkeypatch, sampler):
 
 @needs_spark
 def test_any_number_of_partitions(spark):
-    from agglearn.spark.chains import SparkChains
+    from agglearn.maxent.engines.spark_chains import SparkChains
 
     layout = Layout.of(world())
     weights = np.random.default_rng(1).normal(size=(2, len(layout.rows)))
@@ -238,9 +238,9 @@ sys.path[:0] = {paths!r}
 import numpy as np
 from pyspark.sql import SparkSession
 from test_spark import settings_of, world
-from agglearn.maxent.chains import Chains
-from agglearn.maxent.layout import Layout
-from agglearn.spark.chains import SparkChains
+from agglearn.maxent.engines.numba_chains import Chains
+from agglearn.maxent.weight_index import Layout
+from agglearn.maxent.engines.spark_chains import SparkChains
 
 
 def parent(pid):

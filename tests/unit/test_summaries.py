@@ -6,15 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from agglearn import kernel_cache, source, summaries
+from agglearn import kernel_cache
+from agglearn.inspection import digests, modules, summaries
 
 
 @pytest.fixture
 def kept(tmp_path, monkeypatch):
-    """The file, in a folder of its own; `source` follows one module, `thing`, beside it."""
+    """The file, in a folder of its own; `inspection` follows one module, `thing`, beside it."""
     monkeypatch.setattr(kernel_cache, "default_base", lambda: tmp_path / "cache")
     monkeypatch.setattr(summaries, "_new", {})
-    monkeypatch.setattr(source, "ROOTS", [*source.ROOTS, tmp_path])
+    monkeypatch.setattr(modules, "ROOTS", [*modules.ROOTS, tmp_path])
     (tmp_path / "thing.py").write_text("import numpy as np\n\ndef twice(x):\n    return 2 * x\n")
     forget()
     yield summaries.path()
@@ -23,23 +24,23 @@ def kept(tmp_path, monkeypatch):
 
 def forget() -> None:
     """What a new process knows: nothing."""
-    for cached in (*source._CACHED, summaries._kept):
+    for cached in (*modules.CACHED, summaries._kept):
         cached.cache_clear()
     summaries._new.clear()
 
 
 def digest() -> str:
     forget()
-    return source.code_digest("thing.twice")
+    return digests.code_digest("thing.twice")
 
 
 def test_the_next_process_parses_nothing(kept, monkeypatch):
-    before = digest(), source.versions("thing.twice"), source.modules_behind("thing.twice")
+    before = digest(), digests.versions("thing.twice"), digests.modules_behind("thing.twice")
     assert "numpy" in before[1]
     summaries.write()
     assert kept.is_file()
-    monkeypatch.setattr(source, "_nodes", None)
-    assert (digest(), source.versions("thing.twice"), source.modules_behind("thing.twice")) == before
+    monkeypatch.setattr(modules, "_nodes", None)
+    assert (digest(), digests.versions("thing.twice"), digests.modules_behind("thing.twice")) == before
 
 
 def test_another_text_has_another_summary_though_time_and_size_are_the_same(kept, tmp_path):
@@ -56,10 +57,10 @@ def test_another_reader_reads_anew(kept, monkeypatch):
     summaries.write()
     kept.write_text(kept.read_text().replace('"twice"', '"thrice"'))
     forget()
-    assert source._summary("thing").defined == ["thrice"]  # it was read from the file
-    monkeypatch.setattr(source, "_reader", lambda: b"another")
+    assert modules.summary_of("thing").defined == ["thrice"]  # it was read from the file
+    monkeypatch.setattr(modules, "_reader", lambda: b"another")
     forget()
-    assert source._summary("thing").defined == ["twice"]
+    assert modules.summary_of("thing").defined == ["twice"]
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "\x00"])

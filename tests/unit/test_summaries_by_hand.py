@@ -9,12 +9,12 @@ import pandas as pd
 import pytest
 
 from agglearn import evaluation
+from agglearn.cli.report import reproduction, smallest_cells
 from agglearn.collective import GibbsBesideMap, reconstruction
 from agglearn.collective.results import Inference
 from agglearn.datasets import Population
 from agglearn.evaluation.information import bucketing_bound, mutual_information, predictive_information
 from agglearn.evaluation.intervals import Estimate, mean_interval
-from agglearn.evaluation.reproduction import reproduction, smallest_cells
 from agglearn.evaluation.verdicts import Region, combined, holm
 from agglearn.maxent import BestPairClassifier, NaiveBayesClassifier
 from agglearn.observations import ContingencyTables, FlowCounts

@@ -18,7 +18,7 @@ import pytest
 
 from agglearn.encoding import FeatureMap, Schema
 from agglearn.observations import Bags, ContingencyTables, CountedBags, FlowCounts, Halves, LabelSums
-from agglearn.observations.privacy import release_bag_counts, release_flow_counts, release_tables
+from agglearn.observations.release import release_bag_counts, release_flow_counts, release_tables
 
 SCHEMA = Schema.parse("""
 reviewed: true

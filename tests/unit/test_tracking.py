@@ -17,8 +17,8 @@ import mlflow
 import pandas as pd
 import pytest
 
-from agglearn import products
-from agglearn.reporting import outcome
+from agglearn import storage
+from agglearn.reporting import run_summary
 from agglearn.tracking import local, push, receipts
 from agglearn.tracking.entry import Entry
 
@@ -84,13 +84,13 @@ def track(uri, folder, name="trial", attempt=0) -> tuple[dict, str]:
     """(receipt, line for the user) of an experiment with a run, in `folder`."""
     run = folder / "runs/0123456789abcdef"
     if not run.exists():
-        products.write_json(run / "run.json", RECORD)
+        storage.write_json(run / "run.json", RECORD)
         pd.DataFrame({"measure": ["nllh"], "item": [None], "step": [float("nan")], "value": [0.4]}).to_parquet(
             run / "measurements.parquet"
         )
     receipt, terminal = folder / f"tracking/{name}.json", io.StringIO()
     push.track(uri, name, EXPERIMENT, [run.name], folder, receipt, attempt, terminal)
-    return products.read_json(receipt), terminal.getvalue()
+    return storage.read_json(receipt), terminal.getvalue()
 
 
 @pytest.mark.slow
@@ -124,7 +124,7 @@ def test_the_store_has_each_run_once_as_it_is_today(tmp_path):
 
     def sent(steps=(), final=0.5, **changed):
         """(the only run that the store shows, what was sent, what was kept)"""
-        products.write_json(folder / "run.json", RECORD | changed)
+        storage.write_json(folder / "run.json", RECORD | changed)
         steps = [*steps, float("nan")]
         rows = {"measure": ["nllh"] * len(steps), "item": [None] * len(steps), "step": steps}
         pd.DataFrame(rows | {"value": [*range(len(steps) - 1), final]}).to_parquet(folder / "measurements.parquet")
@@ -175,7 +175,7 @@ def write_runs(folder) -> list[str]:
     ends = ({}, {"status": "failed", "reason": "it broke"}, {"params": '{"lambda": 0.1, "norm": null}'})
     for number, (frame, measure, end) in enumerate(zip(frames, names, ends, strict=True)):
         run = folder / f"runs/{number}"
-        products.write_json(run / "run.json", RECORD | {"seed": number} | end)
+        storage.write_json(run / "run.json", RECORD | {"seed": number} | end)
         pd.DataFrame({"measure": measure} | frame).to_parquet(run / "measurements.parquet")
         if end.get("status") == "failed":
             (run / "traceback.txt").write_text("it broke")
@@ -208,7 +208,7 @@ def test_rows_written_at_once_are_those_of_the_client(tmp_path):
     client = mlflow.MlflowClient(f"sqlite:///{by_client}")
     home = client.create_experiment("trial", artifact_location=(tmp_path / "mlartifacts/trial").as_uri())
     for key in keys:
-        record = products.read_json(tmp_path / "runs" / key / "run.json")
+        record = storage.read_json(tmp_path / "runs" / key / "run.json")
         push.send_one(client, home, Entry.of(key, record, tmp_path / "runs" / key))
     assert push.send(f"sqlite:///{at_once}", "trial", EXPERIMENT, keys, tmp_path)["sent"] == 3
     assert len(rows(at_once)["metrics"]) == 5  # equal ones once, none without a value
@@ -250,7 +250,7 @@ def test_after_repeated_failure_a_line_states_what_to_delete(tmp_path):
     lines = [track(uri, tmp_path, attempt=n)[1] for n in range(4)]
     assert ["the next run sends it" in line for line in lines] == [True, True, False, False]
     assert f"delete {tmp_path}/mlflow.db" in lines[2]
-    assert any(f"delete {tmp_path}/mlflow.db" in line for line in outcome.lines(tmp_path, tmp_path))
+    assert any(f"delete {tmp_path}/mlflow.db" in line for line in run_summary.lines(tmp_path, tmp_path))
 
 
 def test_a_server_that_does_not_answer_is_asked_once_in_a_run(tmp_path, monkeypatch):

@@ -4,7 +4,7 @@ import pytest
 from census_sample import country_for_experiments
 from project import ATTRIBUTION, CHAIN, REGIONS, SPIKE_DATA, Project, adult_like, attribution_like, bank_like
 
-from agglearn.config import load
+from agglearn.workflow.config import load
 
 # Every source and every kind of data; all experiments in their smoke sizes would take a quarter of an hour. What these
 # leave out, `tests/unit/test_smoke.py` does without a workflow.

@@ -25,7 +25,8 @@ from numba.core.caching import UserProvidedCacheLocator
 from samples import OFFLINE
 
 import agglearn
-from agglearn import kernel_cache, nursery, source, summaries
+from agglearn import kernel_cache, prefork
+from agglearn.inspection import digests, summaries
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = tuple(p.stem for p in (ROOT / "config/experiments").glob("*.yaml"))
@@ -97,7 +98,7 @@ class Project:
         path.write_text(yaml.safe_dump(self.overlay))
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("NUMBA", "AGGLEARN", "PIP_"))} | OFFLINE
         environment["PYTHONPATH"] = str(self.folder / "src")  # Snakemake loads our logger before it reads the Snakefile
-        environment[nursery.ADDRESS] = shared_nursery(self.folder / "src")
+        environment[prefork.ADDRESS] = shared_nursery(self.folder / "src")
         return ["--cores", "2", *arguments, "--configfile", str(path)], environment | self.environ
 
     def start(self, *arguments: str, **more) -> subprocess.Popen:
@@ -158,7 +159,7 @@ def tracking_client(results: Path) -> mlflow.MlflowClient:
 def summarise_code() -> None:
     """Write what is read from the text of all modules, which projects copy with the code."""
     for module in pkgutil.walk_packages(agglearn.__path__, "agglearn."):
-        source.modules_behind(module.name)
+        digests.modules_behind(module.name)
     summaries.write()
 
 
@@ -215,8 +216,8 @@ def snakemake_server() -> subprocess.Popen:
 @functools.cache
 def shared_nursery(source: Path) -> str:
     """Address of a nursery that imports the package from `source` and serves all runs of this process."""
-    code = "import os, sys; from agglearn import nursery as n; n.start(); print(os.environ[n.ADDRESS], flush=True); sys.stdin.read()"
-    environment = {k: v for k, v in os.environ.items() if k != nursery.ADDRESS} | {"PYTHONPATH": str(source)}
+    code = "import os, sys; from agglearn import prefork as n; n.start(); print(os.environ[n.ADDRESS], flush=True); sys.stdin.read()"
+    environment = {k: v for k, v in os.environ.items() if k != prefork.ADDRESS} | {"PYTHONPATH": str(source)}
     process = subprocess.Popen(
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd="/", env=environment
     )
@@ -225,7 +226,7 @@ def shared_nursery(source: Path) -> str:
 
 
 shared = []
-OWN_NURSERY = {nursery.ADDRESS: ""}  # what a project's `environ` holds to start one of its own
+OWN_NURSERY = {prefork.ADDRESS: ""}  # what a project's `environ` holds to start one of its own
 
 
 class Outcome:

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from project import ROOT, Project
 
-from agglearn.config import read_mapping
+from agglearn.workflow.config import read_mapping
 
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 

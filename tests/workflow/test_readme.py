@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from readme_blocks import LONG, ROOT, blocks, check_minute, commands, minute
 
-from agglearn.diagnosis import ask_index
+from agglearn.cli.diagnosis import ask_index
 
 LONG_COMMANDS = [c for b in blocks() if b.is_long for c in commands(b)]
 

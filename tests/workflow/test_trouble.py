@@ -10,7 +10,7 @@ import pytest
 import yaml
 from project import ADULT, REGIONS, SPIKE_DATA, Project, adult_like
 
-from agglearn import products
+from agglearn.workflow import products
 
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 

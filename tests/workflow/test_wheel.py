@@ -11,7 +11,7 @@ from project import share_kernels
 from readme_blocks import ROOT, check_minute, minute
 
 from agglearn import __version__, kernel_cache
-from agglearn.diagnosis import ask_index
+from agglearn.cli.diagnosis import ask_index
 
 WORKFLOW = ("snakemake", "mlflow", "matplotlib", "jsonschema", "jinja2", "pydantic", "statsmodels")
 INSTALL = ROOT / "workflow/scripts/install.py"
@@ -81,7 +81,7 @@ def test_version_doctor_and_what_needs_an_extra(environment, tmp_path):
     assert "pip install 'agglearn[privacy]'" not in report
     packages = ("maxent", "vocabulary", "collective", "proportions", "distribution", "labelsums", "observations")
     call("python", "-c", "\n".join(f"import agglearn.{p}" for p in packages), env=environment, cwd=tmp_path)
-    code = "import agglearn.maxent.jax_chains"
+    code = "import agglearn.maxent.engines.jax_chains"
     failed = subprocess.run(["python", "-c", code], env=environment, cwd=tmp_path, capture_output=True, text=True)
     assert failed.stderr.splitlines()[-1].endswith(
         "jax is not installed; install it with `pip install 'agglearn[networks]'`"

@@ -19,12 +19,12 @@ from matplotlib.collections import FillBetweenPolyCollection, PathCollection
 from matplotlib.text import Annotation
 from project import Outcome, Project, tracking_client
 
-from agglearn import config as configuration
-from agglearn import source
-from agglearn.plan import Plan
+from agglearn.inspection import modules
 from agglearn.reporting import figures, summary, svg
 from agglearn.reporting.predicates import PREDICATES
 from agglearn.reporting.render import render
+from agglearn.workflow import config as configuration
+from agglearn.workflow.plan import Plan
 
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 
@@ -82,7 +82,7 @@ def states(places):
     made.overlay["experiments"] = {"world": copy.deepcopy(w.EXPERIMENT), "world_apart": {"extends": "world"}}
     made.overlay["claims"] = copy.deepcopy(w.CLAIMS | w.BROKEN)
     made.overlay["run"] = ["world"]
-    before = list(source.ROOTS)
+    before = list(modules.ROOTS)
     outcome = made.run()
     shutil.copytree(made.results, made.folder / "first")  # with its times
     first = State(made.folder, made.folder / "first", outcome, copy.deepcopy(made.overlay), mended=False)
@@ -90,10 +90,10 @@ def states(places):
     (made.folder / "mended").touch()
     made.overlay["claims"] = copy.deepcopy(w.CLAIMS)
     outcome = made.run()
-    for cached in source._CACHED:
+    for cached in modules.CACHED:
         cached.cache_clear()  # as in a new process
     yield {"first": first, "second": State(made.folder, made.results, outcome, made.overlay, mended=True)}
-    source.ROOTS[:] = before
+    modules.ROOTS[:] = before
 
 
 @pytest.fixture(scope="module", params=["first", "second"])

@@ -10,17 +10,18 @@ def main(job, forked: bool) -> str | int | None:
     root = Path(job.scriptdir, "../..").resolve()
     sys.path[:0] = [str(root / "src"), *(str(root / folder) for folder in job.config["code"])]
 
-    from agglearn import launcher, lifeline, nursery
+    from agglearn import launcher, prefork
+    from agglearn.workflow import lifeline
 
-    threads = nursery.library_threads(job)
-    if forked and threads != nursery.THREADS:
+    threads = prefork.library_threads(job)
+    if forked and threads != prefork.THREADS:
         return launcher.ALONE
     lifeline.follow()
-    os.environ |= nursery.limited(threads)
+    os.environ |= prefork.limited(threads)
 
-    from agglearn import stages
+    from agglearn import jobs
 
-    return stages.run(job, root=root)
+    return jobs.run(job, root=root)
 
 
 if __name__ == "__main__":  # a process that a method spawns imports this file too

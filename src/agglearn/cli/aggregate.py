@@ -96,11 +96,11 @@ def count(o, work):
     """Tables of the records, written into a folder."""
     import numpy as np
 
+    from agglearn.cli.tabular_input import about, is_parquet, parquet_columns, read_records
     from agglearn.encoding import Schema
     from agglearn.observations import ContingencyTables
     from agglearn.observations.workload import workload_of
-    from agglearn.products import write_json
-    from agglearn.reading import about, is_parquet, parquet_columns, read_records
+    from agglearn.storage import write_json
 
     schema = Schema.read(o.schema) if o.schema else None
     missing, separator = o.missing or [], separator_of(o.separator)
@@ -240,8 +240,8 @@ def is_buckets(text: str) -> bool:
 
 def describe(tables, out) -> None:
     """What was counted, for the terminal."""
+    from agglearn.cli.report import smallest_cells
     from agglearn.encoding import BinnedEncoder, HashedEncoder
-    from agglearn.evaluation.reproduction import smallest_cells
 
     def shown(f):
         kinds = {BinnedEncoder: "bins", HashedEncoder: "buckets"}

@@ -36,7 +36,7 @@ def separator_of(given: str | None) -> str:
 @contextlib.contextmanager
 def say_what_to_do(data, command: str):
     """Errors of the library in the words of the command line."""
-    from agglearn.encoding.encoder import NotANumber
+    from agglearn.encoding.columns import NotANumber
 
     try:
         yield
@@ -52,7 +52,7 @@ def say_what_to_do(data, command: str):
 def reading_of(folder) -> dict:
     """How the aggregated records were written; the defaults for tables that were not made here."""
     from agglearn.observations.base import reading
-    from agglearn.products import read_json
+    from agglearn.storage import read_json
 
     known = {"missing": [], "separator": ","}
     if (Path(folder) / READING).is_file():

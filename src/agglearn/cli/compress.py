@@ -76,8 +76,8 @@ def run(o) -> None:
 
 def applied(found, o):
     """The rows of a file with clusters in place of values, and per feature how many values the tables do not hold."""
+    from agglearn.cli.tabular_input import about, read_records
     from agglearn.encoding import UNSEEN
-    from agglearn.reading import about, read_records
 
     how = reading_of(o.tables)
     with input_file(o.apply) as data, about(data), say_what_to_do(data, "compress"):

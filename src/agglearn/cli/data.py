@@ -41,7 +41,7 @@ def run(o) -> None:
     if (o.action == "list") != (o.name is None):
         raise ConfigError("data: `show` and `get` take the name of one data set, `list` takes none")
     require("jsonschema", "workflow")
-    from agglearn.config import check_name
+    from agglearn.workflow.config import check_name
 
     config = project_config(o.configfile)
     if o.action == "list":
@@ -72,7 +72,7 @@ def table(found: list[dict]) -> list[str]:
 
 def details(config: dict, name: str) -> list[str]:
     """All about one data set."""
-    from agglearn.places import local_copies, routes
+    from agglearn.local_files import local_copies, routes
     from agglearn.reporting.references import citation_lines
 
     [row] = [r for r in rows(config) if r["name"] == name]
@@ -107,9 +107,10 @@ def get(config: dict, name: str) -> None:
     ------
     NotAvailable, DataError : see `agglearn.datasets.fetching.fetch`.
     """
-    from agglearn import lock, products
+    from agglearn import storage
     from agglearn.datasets.fetching import fetch, obtain
     from agglearn.reporting.inventory import entry_package, kind_of
+    from agglearn.workflow import products, results_lock
 
     entry, base = config["datasets"][name], project_root()
     if kind_of(entry) != "files":
@@ -117,11 +118,11 @@ def get(config: dict, name: str) -> None:
         return print(f"{name}: {f'inside {where}' if where else 'simulated'}, nothing to fetch")
     results = base / config["results"]
     product = results / "sources" / name
-    with lock.hold(results / ".lock"), progress_on(sys.stderr) as bar:
+    with results_lock.hold(results / ".lock"), progress_on(sys.stderr) as bar:
         shown = {"terminal": bar or sys.stderr, "progress": bar}
         if product.exists() and products.manifest(product)["status"] != "ok":
             products.make(product, lambda out: fetch(name, entry, config, base, out, **shown), on_missing="fail")
-            files = products.read_json(product / "files.json")
+            files = storage.read_json(product / "files.json")
         else:
             files = obtain(name, entry, config, base, **shown)
     size, kinds = sum(f["bytes"] for f in files.values()), dict.fromkeys(f["kind"] for f in files.values())

@@ -20,7 +20,7 @@ def options(command) -> None:
 
 def run(o) -> None:
     """Print the report."""
-    from agglearn import diagnosis
+    from agglearn.cli import diagnosis
 
     for title, lines in diagnosis.report(o.offline, o.timeout):
         print(title)

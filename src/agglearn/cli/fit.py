@@ -55,7 +55,7 @@ def options(command) -> None:
 
 def run(o) -> None:
     """Learn and keep a model."""
-    from agglearn.evaluation.reproduction import reproduction
+    from agglearn.cli.report import reproduction
     from agglearn.observations import ContingencyTables
 
     with output_folder(o.out, o.force, MODEL) as work:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from agglearn.cli.common import READING
 from agglearn.errors import ConfigError
-from agglearn.products import atomic_file
+from agglearn.storage import atomic_file
 
 TABLES = ("tables.json", "tables.parquet", READING)  # files of a folder; the first is written last
 MODEL = ("model.json", "model.npz", READING)

@@ -48,9 +48,9 @@ def run(o) -> None:
 
 def predictions(o, data):
     """(n,) probabilities of label 1 for a file, and per feature how many of its values were never seen."""
+    from agglearn.cli.tabular_input import about, read_records
     from agglearn.encoding import UNSEEN
     from agglearn.estimator import Estimator
-    from agglearn.reading import about, read_records
 
     model = Estimator.load(o.model)
     if not (hasattr(model, "predict_proba") and hasattr(model, "encoder_")):

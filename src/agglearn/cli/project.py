@@ -29,6 +29,6 @@ def project_root() -> Path:
 
 def project_config(configfile: str | None) -> dict:
     """The effective configuration of the project, with the files of `config/` and what is laid over them."""
-    from agglearn.config import load, read_mapping
+    from agglearn.workflow.config import load, read_mapping
 
     return load(project_root(), read_mapping(Path(configfile)) if configfile else None)

@@ -56,8 +56,8 @@ def run(o) -> None:
 
 def drafted(o, data) -> str:
     """YAML of a schema for a file."""
+    from agglearn.cli.tabular_input import about, read_records
     from agglearn.encoding.drafting import draft
-    from agglearn.reading import about, read_records
 
     frame = read_records(data, separator_of(o.separator), o.missing or [])
     if o.label is not None and o.label not in frame:

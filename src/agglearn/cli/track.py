@@ -55,7 +55,7 @@ def read_experiments(folder: Path) -> dict[str, tuple[dict, list[str]]]:
     ------
     DataError : there are no runs in the folder.
     """
-    from agglearn.products import read_json
+    from agglearn.storage import read_json
 
     experiments: dict[str, tuple[dict, list[str]]] = {}
     records = {path.parent.name: read_json(path) for path in folder.glob("runs/*/run.json")}

@@ -3,9 +3,9 @@
 from agglearn.collective.cliques import from_cliques
 from agglearn.collective.em import MigrationEM, MobilityBaseline, MobilityEM, SharedTableEM
 from agglearn.collective.inference import METHODS, Inference, infer
-from agglearn.collective.laws import FreeTables, HomogeneousPotentials, LogLinearTransitions
 from agglearn.collective.learning import Learned, learn
 from agglearn.collective.model import ChainModel, TreeModel
+from agglearn.collective.parametric_models import FreeTables, HomogeneousPotentials, LogLinearTransitions
 from agglearn.collective.reconstruction import FlowReconstruction, GibbsBesideMap, NoisyCounts, TunedReconstruction
 
 __all__ = [

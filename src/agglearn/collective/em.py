@@ -6,10 +6,10 @@ import numpy as np
 
 from agglearn.collective.balance import balanced
 from agglearn.collective.inference import Method, Options
-from agglearn.collective.laws import FreeTables, HomogeneousPotentials, LogLinearTransitions
 from agglearn.collective.learning import LEARNERS, learn
 from agglearn.collective.migration import migration_features
 from agglearn.collective.model import ChainModel
+from agglearn.collective.parametric_models import FreeTables, HomogeneousPotentials, LogLinearTransitions
 from agglearn.collective.population import first_tables, population_size, require_context
 from agglearn.errors import DataError
 from agglearn.estimator import Estimator

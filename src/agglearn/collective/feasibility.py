@@ -1,33 +1,33 @@
 """Whether any tables have all counts that were observed exactly: a linear program over the cells that somebody can be in."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
 
-from agglearn.collective.model import ChainModel, TreeModel
+from agglearn.collective.model import TreeModel
+from agglearn.collective.noise import Exact
 from agglearn.errors import DataError
-
-if TYPE_CHECKING:
-    from agglearn.collective.problem import Problem
 
 ENOUGH = 1e-9  # share of M that sums of counts may differ by
 FIRM = 100.0  # weight of a count that agrees with all counts before it
 
 
-def refuse_impossible(problem: "Problem") -> None:
+def refuse_impossible(model: TreeModel, population_size: float, observed: list[tuple]) -> None:
     """Check that exact counts, the potentials and M allow tables of real numbers.
 
     Counts are added from the root down. The error names the first node and edge whose counts make it impossible, and
     the count that is furthest from the nearest possible tables.
 
+    Parameters
+    ----------
+    population_size : M. observed : (noise, cells, counts), as `Problem.observed` gives them.
+
     Raises
     ------
     DataError : no tables have these counts.
     """
-    tables = _Tables(problem)
-    good, bad = 0, problem.model.n_nodes
+    tables = _Tables(model, population_size, observed)
+    good, bad = 0, model.n_nodes
     if tables.possible(bad):
         return
     while bad - good > 1:
@@ -36,7 +36,7 @@ def refuse_impossible(problem: "Problem") -> None:
     off = tables.nearest(bad)
     worst = int(np.argmax(np.abs(off)))
     count, found = tables.y[worst], tables.y[worst] + off[worst]
-    raise DataError(_described(problem, problem.model.rooted.order[bad - 1], tables.cells[worst], count, found))
+    raise DataError(_described(model, population_size, model.rooted.order[bad - 1], tables.cells[worst], count, found))
 
 
 class _Tables:
@@ -45,13 +45,14 @@ class _Tables:
     cells, y : exact counts. rank : place of the node, or of the node below the edge, that each belongs to, from the root down.
     """
 
-    def __init__(self, problem: "Problem"):
-        model, tree, size = problem.model, problem.model.rooted, problem.model.size
+    def __init__(self, model: TreeModel, population_size: float, observed: list[tuple]):
+        tree, size = model.rooted, model.size
         possible = np.isfinite(model.log_tables)[model.which]
         possible[tree.order[0]] = False
         child, i, j = np.nonzero(possible)
-        n_nodes, edge = problem.n_cells, problem.n_cells + np.arange(len(child))
-        self.problem, self.n = problem, n_nodes + len(child)
+        n_nodes = model.n_nodes * size
+        edge = n_nodes + np.arange(len(child))
+        self.population_size, self.n = population_size, n_nodes + len(child)
         self.place = np.concatenate([np.arange(n_nodes), np.full(possible.size, -1)])
         self.place[n_nodes + np.flatnonzero(possible)] = edge
         below = tree.order[1:, None] * size + np.arange(size)
@@ -61,15 +62,15 @@ class _Tables:
             _matrix(child * size + state, edge, 1.0, (n_nodes, self.n)) - _matrix(below, node, 1.0, (n_nodes, self.n))
             for state, node in ((i, above), (j, below))
         ] + [population])  # fmt: skip
-        self.total = np.concatenate([np.zeros(2 * n_nodes), [problem.M]])
+        self.total = np.concatenate([np.zeros(2 * n_nodes), [population_size]])
         self.upper = np.concatenate([np.where(model.states.ravel(), np.inf, 0.0), np.full(len(child), np.inf)])
-        self.cells, self.y = _exact_counts(problem)
+        self.cells, self.y = _exact_counts(observed)
         node = np.where(self.cells < n_nodes, self.cells // size, (self.cells - n_nodes) // size**2)
         self.rank = np.argsort(tree.order)[node]
 
     def possible(self, n: int) -> bool:
         """Whether tables exist that have the counts of the first n nodes and of the edges between them."""
-        return float(np.abs(self.nearest(n)).sum()) <= ENOUGH * self.problem.M
+        return float(np.abs(self.nearest(n)).sum()) <= ENOUGH * self.population_size
 
     def nearest(self, n: int) -> np.ndarray:
         """What the nearest tables have more than each count; the last node's counts give way before the others'."""
@@ -97,27 +98,23 @@ def _matrix(rows, columns, value: float, shape) -> sparse.csr_matrix:
     return sparse.csr_matrix((np.full(np.size(rows), value), (np.ravel(rows), np.ravel(columns))), shape)
 
 
-def _exact_counts(problem: "Problem") -> tuple[np.ndarray, np.ndarray]:
+def _exact_counts(observed: list[tuple]) -> tuple[np.ndarray, np.ndarray]:
     """Cells (node cells, or after them edge cells) and their exact counts."""
-    found = [(cells, y) for noise, cells, y in problem.observed() if type(noise).__name__ == "Exact"]
+    found = [(cells, y) for noise, cells, y in observed if isinstance(noise, Exact)]
     return tuple(np.concatenate(part) for part in zip(*found, strict=True))
 
 
-def _described(problem: "Problem", node: int, cell: int, count: float, nearest: float) -> str:
-    place = node_name(problem.model, node)
-    if node != problem.model.rooted.order[0]:
-        a, b = problem.model.edges[problem.model.rooted.edge[node]]
+def _described(model: TreeModel, population_size: float, node: int, cell: int, count: float, nearest: float) -> str:
+    place = model.node_name(node)
+    if node != model.rooted.order[0]:
+        a, b = model.edges[model.rooted.edge[node]]
         place = f"edge {a}–{b} to {place}"
-    if cell < problem.n_cells:
-        where = f"{node_name(problem.model, cell // problem.model.size)}, state {cell % problem.model.size}"
+    n_cells = model.n_nodes * model.size
+    if cell < n_cells:
+        where = f"{model.node_name(cell // model.size)}, state {cell % model.size}"
     else:
-        where = problem.edge_cell(cell - problem.n_cells)
+        where = model.edge_cell_name(cell - n_cells)
     return (
-        f"{place}: the exact counts up to here contradict each other, the potentials or the population of {problem.M:g}; "
+        f"{place}: the exact counts up to here contradict each other, the potentials or the population of {population_size:g}; "
         f"{where} counts {count:g}, the nearest possible tables have {nearest:g}; correct the counts, or declare their noise"
     )
-
-
-def node_name(model: TreeModel, node: int) -> str:
-    """A node as the user numbers it; the nodes of a chain are steps."""
-    return f"node {node} (step {node})" if isinstance(model, ChainModel) else f"node {node}"

@@ -7,7 +7,6 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from agglearn.collective import gibbs_kernels as kernels
-from agglearn.collective.feasibility import refuse_impossible
 from agglearn.collective.model import TreeModel
 from agglearn.collective.newton import dual_newton
 from agglearn.collective.noise import Exact
@@ -187,7 +186,7 @@ def start_tables(problem: Problem, point: Point, fixed: Fixed, rng: np.random.Ge
     if not fixed.exact:
         return problem.model.with_potentials(_tilted(problem.model, point.beliefs)).sample_tables(int(problem.M), rng)
     if not problem.reached(point, START):
-        refuse_impossible(problem)
+        problem.refuse_impossible()
     nodes = _whole_nodes(problem, fixed.nodes, problem.tables(point.beliefs)[1])
     return problem.model.split_edges(
         np.array([_transport(problem, c, fixed, nodes) for c in range(problem.model.n_nodes)])

@@ -4,13 +4,12 @@ from typing import Annotated
 
 from agglearn.collective import first_order
 from agglearn.collective.exact import infer_exact
-from agglearn.collective.feasibility import refuse_impossible
 from agglearn.collective.gaussian import infer_gaussian
-from agglearn.collective.generic import infer_cvxpy, infer_ipopt
+from agglearn.collective.generic_solvers import infer_cvxpy, infer_ipopt
 from agglearn.collective.gibbs import infer_gibbs
 from agglearn.collective.model import TreeModel
-from agglearn.collective.naive import infer_naive
 from agglearn.collective.newton import dual_newton
+from agglearn.collective.nlbp_naive import infer_naive
 from agglearn.collective.problem import Problem
 from agglearn.collective.results import Inference, Recorder
 from agglearn.errors import ConfigError, DataError
@@ -84,7 +83,7 @@ def _minimise(problem: Problem, method, trace: bool, **options) -> Inference:
     point = method(problem, record=record, **options)
     converged = problem.reached(point, tol)
     if not converged and problem.exact.any():
-        refuse_impossible(problem)
+        problem.refuse_impossible()
     edges, nodes = problem.tables(point.beliefs)
     rows = record.finish() if record else []
     return Inference(edges, nodes, point.objective, rows, point.gap, converged, {"dual": point.dual})

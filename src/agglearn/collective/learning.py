@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from agglearn.collective.inference import MAP_METHODS, Inference, infer
-from agglearn.collective.lbfgs import lbfgs
 from agglearn.errors import ConfigError, DataError
+from agglearn.linear.lbfgs import lbfgs
 
 SMALLEST_STEP = 1e-3  # of a line search: below it the error of an E step decides
 FLAT = 1e-10  # relative fall of J at which L-BFGS stops
@@ -85,7 +85,7 @@ def learn(
 
     Parameters
     ----------
-    law : one of `agglearn.collective.laws`, or anything with `model(theta, instance)` and, for `em`,
+    law : one of `agglearn.collective.parametric_models`, or anything with `model(theta, instance)` and, for `em`,
         `maximise(theta, tables)`, for `lbfgs`, `gradient(theta, tables)`.
     counts : FlowCounts per instance. population_sizes : M per instance. start : θ to begin with.
     learner : `lbfgs`, on J, which stops after `n_iter` steps or where J falls by less than 1e-10 of itself; or `em`, which

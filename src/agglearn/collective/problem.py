@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agglearn.collective.feasibility import node_name, refuse_impossible
+from agglearn.collective.feasibility import refuse_impossible
 from agglearn.collective.model import TreeModel
 from agglearn.collective.noise import Exact, Poisson, noise_model
 from agglearn.collective.propagation import Beliefs, propagate
@@ -122,28 +122,25 @@ class Problem:
             self.needed.reshape(-1)[nodes] = True
         self.start = propagate(self.model, self.base, self.base_edges, self.needed)
         if not np.isfinite(self.start.log_z):
-            refuse_impossible(self)
+            self.refuse_impossible()
         if (empty := nodes[self.start.marginals.reshape(-1)[nodes] <= 0]).size:
             node, state = np.unravel_index(empty[0], self.base.shape)
             raise DataError(
-                f"{node_name(self.model, node)}, state {state}: counted, but potentials of zero (or exact counts of zero) "
+                f"{self.model.node_name(node)}, state {state}: counted, but potentials of zero (or exact counts of zero) "
                 "let nobody be there"
             )
         if edges.size and (empty := edges[self.start.pairs().reshape(-1)[edges] <= 0]).size:
             raise DataError(
-                f"{self.edge_cell(empty[0])}: counted, but potentials of zero (or exact counts of zero) let nobody go there"
+                f"{self.model.edge_cell_name(empty[0])}: counted, but potentials of zero (or exact counts of zero) let nobody go there"
             )
 
     def observed(self) -> list[tuple]:
         """(noise, cells, counts) of everything that was observed, cells settled at once included."""
         return [(t.noise, t.cells, t.y) for t in self.terms if len(t.y)] + self.settled
 
-    def edge_cell(self, cell: int) -> str:
-        """Name of an edge's cell as the user numbers it."""
-        tree, size = self.model.rooted, self.model.size
-        node, i, j = np.unravel_index(cell, (self.model.n_nodes, size, size))
-        a, b = self.model.edges[tree.edge[node]]
-        return f"edge {a}–{b}, states {j}, {i}" if tree.flipped[node] else f"edge {a}–{b}, states {i}, {j}"
+    def refuse_impossible(self) -> None:
+        """DataError where no tables of real numbers have all exact counts, see `agglearn.collective.feasibility`."""
+        refuse_impossible(self.model, self.M, self.observed())
 
     # -- loss and its conjugate over the observed cells --------------------------------------------------------
 

@@ -1,14 +1,11 @@
 """Belief propagation: fast in scaled numbers, in log space where those vanish."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from agglearn.collective import kernels
-
-if TYPE_CHECKING:
-    from agglearn.collective.model import TreeModel
+from agglearn.collective.tree import PaddedTree
 
 LOWEST = np.finfo(float).min
 LARGE = 100  # states from which derivatives are computed with tables in single precision
@@ -23,7 +20,7 @@ class Beliefs:
     log_z : float. marginals : (N, L), rows add up to one.
     """
 
-    model: "TreeModel"
+    model: PaddedTree
     log_z: float
     marginals: np.ndarray
     tables: np.ndarray
@@ -73,7 +70,7 @@ class Beliefs:
         return out, out_pairs
 
 
-def propagate(model: "TreeModel", potentials: np.ndarray, edge_potentials=None, needed=None) -> Beliefs:
+def propagate(model: PaddedTree, potentials: np.ndarray, edge_potentials=None, needed=None) -> Beliefs:
     """Marginals and log Z of the model with more node potentials (N, L) and edge potentials (N, L, L; logarithms).
 
     needed : (N, L) cells that must not vanish in rounding; where one does, log space is used.

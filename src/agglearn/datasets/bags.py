@@ -12,9 +12,9 @@ import numpy as np
 from agglearn.datasets.base import Simulated, Stored
 from agglearn.errors import DataError
 from agglearn.observations import Bags
-from agglearn.products import write_json
 from agglearn.seeds import generator
 from agglearn.settings import Count, Part, Range, Whole
+from agglearn.storage import write_json
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +33,7 @@ class BagPopulation:
 
 class GaussianBags(Simulated):
     """Samples of Gaussians, one per bag, with a statistic of the Gaussian as target (Sun 2019, section 4.3.1; targets in
-    `agglearn.distribution.statistics`).
+    `agglearn.datasets.gaussian_statistics`).
 
     * rotation: N(0, R(α) Σ R(α)ᵀ) in the plane, α in [0, π]; the entropy of the first coordinate.
     * correlation: N(0, [Σ, αΣ; αΣ, Σ]), α in (−1, 1); the mutual information of the halves.
@@ -116,7 +116,7 @@ def _covariance(d: int, rng, shape=()) -> np.ndarray:
 
 
 def _rotation(d: int, rng):
-    from agglearn.distribution.statistics import marginal_entropy
+    from agglearn.datasets.gaussian_statistics import marginal_entropy
 
     if d != 2:
         raise DataError(f"gaussian_bags: rotation is for 2 dimensions, not {d}")
@@ -132,7 +132,7 @@ def _rotation(d: int, rng):
 
 
 def _correlation(d: int, rng):
-    from agglearn.distribution.statistics import block_information
+    from agglearn.datasets.gaussian_statistics import block_information
 
     if d % 2:
         raise DataError(f"gaussian_bags: correlation needs an even dimension, not {d}")
@@ -149,7 +149,7 @@ def _correlation(d: int, rng):
 
 
 def _rank1(d: int, rng):
-    from agglearn.distribution.statistics import total_correlation
+    from agglearn.datasets.gaussian_statistics import total_correlation
 
     v = rng.standard_normal(d)
     v /= np.linalg.norm(v)
@@ -162,7 +162,7 @@ def _rank1(d: int, rng):
 
 
 def _random(d: int, rng):
-    from agglearn.distribution.statistics import total_correlation
+    from agglearn.datasets.gaussian_statistics import total_correlation
 
     def covariances(where, rng):
         matrices = _covariance(d, rng, (len(where),))

@@ -10,8 +10,8 @@ import pandas as pd
 import pyarrow.parquet as pq
 
 from agglearn.errors import ConfigError
-from agglearn.products import read_json, write_json
 from agglearn.settings import Parameter, checked, keys_at_fault, parameters
+from agglearn.storage import read_json, write_json
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,11 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from agglearn import places
+from agglearn import local_files
 from agglearn.datasets.checking import ChecksumMismatch, Expected
 from agglearn.datasets.content import content_digest
-from agglearn.products import digest, read_json, write_json
-from agglearn.source import code_digest
+from agglearn.inspection.digests import code_digest
+from agglearn.storage import digest, read_json, write_json
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Cached:
 
     @property
     def note(self) -> Path:
-        return places.note_of(self.path)
+        return local_files.note_of(self.path)
 
     def found(self) -> dict | None:
         """The file, if it is there and came by a route of the entry. One that changed since goes aside.
@@ -104,4 +104,4 @@ def described(path: Path, sha256: str, origin: str, kind: str) -> dict:
 
 def mirror_urls(folder: str, file: str, config: dict) -> list[dict]:
     """Mirrors that are URLs, as routes."""
-    return [{"kind": "mirror", "url": p} for p in places.mirrored(folder, file, config) if "://" in p]
+    return [{"kind": "mirror", "url": p} for p in local_files.mirrored(folder, file, config) if "://" in p]

@@ -14,8 +14,8 @@ from scipy.sparse.csgraph import connected_components
 
 from agglearn.datasets.base import Stored
 from agglearn.errors import DataError
-from agglearn.products import write_json
 from agglearn.settings import Positive
+from agglearn.storage import write_json
 
 NUMBERS = ("AGEP", "WKHP", "WKWN", "JWMNP", "PINCP", "WAGP", "POVPIP")
 CATEGORIES = (

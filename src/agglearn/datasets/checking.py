@@ -5,7 +5,7 @@ from pathlib import Path
 
 from agglearn.datasets.content import content_digest
 from agglearn.errors import DataError
-from agglearn.products import file_digest
+from agglearn.storage import file_digest
 
 
 class ChecksumMismatch(Exception):

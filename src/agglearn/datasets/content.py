@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from agglearn.errors import DataError
-from agglearn.products import file_digest
+from agglearn.storage import file_digest
 
 
 def content_digest(path) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from agglearn.products import read_json, write_json
+from agglearn.storage import read_json, write_json
 
 TIMEOUT = 20  # seconds without an answer
 WAITS = (2, 8)  # seconds before the second and the third try

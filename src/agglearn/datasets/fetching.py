@@ -14,7 +14,7 @@ from pathlib import Path
 
 from agglearn.datasets.downloading import Downloads, Progress
 from agglearn.datasets.routes import Fetcher
-from agglearn.products import write_json
+from agglearn.storage import write_json
 
 QUIET = 2  # seconds between two lines on a download
 LARGE = 10_000_000  # bytes from which on its end is told

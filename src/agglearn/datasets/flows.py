@@ -11,9 +11,9 @@ import pandas as pd
 
 from agglearn.datasets.base import Simulated, Stored
 from agglearn.errors import DataError
-from agglearn.products import write_json
 from agglearn.seeds import generator
 from agglearn.settings import Count, Number, Positive, Range
+from agglearn.storage import write_json
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,8 @@ class BirdMigration(Simulated):
         self.params = {"side": side, "steps": steps, "population": population, "theta": list(theta), "years": years}
 
     def draw(self, seed: int, **params) -> FlowPopulation:
-        from agglearn.collective.laws import LogLinearTransitions
         from agglearn.collective.migration import migration_features
+        from agglearn.collective.parametric_models import LogLinearTransitions
 
         p = self.laid_over(params)
         side, n = int(p["side"]), int(p["side"]) ** 2

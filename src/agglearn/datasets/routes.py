@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
-from agglearn import places
+from agglearn import local_files
 from agglearn.datasets import packages
 from agglearn.datasets.cache import Cached, described, mirror_urls, stated
 from agglearn.datasets.checking import ChecksumMismatch, Expected
@@ -41,7 +41,7 @@ class Fetcher:
         target = home / file
         if not target.resolve().is_relative_to(home.resolve()):
             raise DataError(f"{self.name}: the file name {file!r} leads out of the cache; use a path below it")
-        cached = Cached(target, spec, [*places.routes(spec), *mirror_urls(self.folder, file, self.config)])
+        cached = Cached(target, spec, [*local_files.routes(spec), *mirror_urls(self.folder, file, self.config)])
         tried, wrong = [], []
         for label, attempt in self._attempts(file, cached):
             try:
@@ -63,13 +63,13 @@ class Fetcher:
         yield "cache", cached.found
         if "path" in spec:
             yield spec["path"], partial(self._lying, spec["path"], "path", spec)
-        for route in places.routes(spec):
+        for route in local_files.routes(spec):
             if route["kind"] == "build":
                 yield route["function"], partial(self._built, file, cached, route)
             elif route["kind"] != "mirror":
                 yield _origin(route), partial(self._fetched, file, cached, route)
             else:
-                for place in places.mirrored(self.folder, file, self.config):
+                for place in local_files.mirrored(self.folder, file, self.config):
                     if "://" in place:
                         yield place, partial(self._fetched, file, cached, {"kind": "mirror", "url": place})
                     else:
@@ -141,8 +141,10 @@ class Fetcher:
         raise NotAvailable(f"{name} cannot be had ({'; '.join(tried)})")
 
     def _stream_places(self, name: str, spec: dict) -> Iterator[str]:
-        for route in places.routes(spec):
-            yield from places.mirrored(self.folder, name, self.config) if route["kind"] == "mirror" else [route["url"]]
+        for route in local_files.routes(spec):
+            yield from (
+                local_files.mirrored(self.folder, name, self.config) if route["kind"] == "mirror" else [route["url"]]
+            )
 
     def _stream(self, place: str):
         return self.downloads.stream(place) if "://" in place else open(self.base / place, "rb")
@@ -165,7 +167,7 @@ def _source(route: dict) -> str:
 def _all_routes(files: dict) -> Iterator[dict]:
     """Routes of files and of inputs that download something."""
     for spec in files.values():
-        for route in places.routes(spec):
+        for route in local_files.routes(spec):
             if "inputs" in route:
                 yield from _all_routes(route["inputs"])
             elif route["kind"] != "mirror":

@@ -9,7 +9,7 @@ import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
 from agglearn.datasets.base import Stored
-from agglearn.encoding.encoder import as_text, numbers
+from agglearn.encoding.columns import as_text, numbers
 from agglearn.encoding.labels import binary_label
 from agglearn.errors import DataError, NotAvailable
 from agglearn.registry import resolve

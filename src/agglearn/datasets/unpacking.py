@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from agglearn.datasets.downloading import BLOCK, require_room
-from agglearn.products import atomic_file
+from agglearn.storage import atomic_file
 
 RATIO = 100  # times its archive's size a member may have; texts and tables stay below 20
 SMALL = 1 << 26  # bytes that any member may have

@@ -6,9 +6,9 @@ from typing import Annotated
 import numpy as np
 from sklearn.utils import gen_batches
 
+from agglearn.distribution.bag_of_words import centres_of, nearest
 from agglearn.distribution.embedding import Embedding
 from agglearn.distribution.kernels import less_row_maximum, scaled_to_sum
-from agglearn.distribution.words import centres_of, nearest
 from agglearn.seeds import draw_seed, seed
 from agglearn.settings import Count, Range, Whole
 

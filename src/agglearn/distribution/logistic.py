@@ -6,7 +6,7 @@ from sklearn.base import ClassifierMixin
 from agglearn.distribution.ridge import at_edge
 from agglearn.errors import DataError
 from agglearn.estimator import Estimator, best_of
-from agglearn.proportions.logistic import CHUNK, Logistic, scores, single, softmax
+from agglearn.linear.softmax import CHUNK, Logistic, scores, single, softmax
 from agglearn.seeds import draw_seed, generator
 from agglearn.settings import NonNegative, check_parameters
 

@@ -9,8 +9,8 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from agglearn.distribution import sets
-from agglearn.distribution.composed import BagModel
+from agglearn.distribution import set_batches
+from agglearn.distribution.two_step import BagModel
 from agglearn.errors import ConfigError, DataError
 from agglearn.networks import start_jax
 from agglearn.observations import Bags
@@ -132,7 +132,7 @@ class SetModel(BagModel):
         modules, training = _modules()
         state, network = seed("set network", draw_seed(self.random_state)), self._network()
         rng = generator("batches", draw_seed(self.random_state))
-        batch, augment = min(self.batch_size, len(y)), sets.AUGMENTATIONS.get(self.augment)
+        batch, augment = min(self.batch_size, len(y)), set_batches.AUGMENTATIONS.get(self.augment)
         held = list(held.parts())  # read at every look: made once
         schedule = training.Schedule(
             self.rate, self.clip, self.steps, max(1, self.steps // CHECKS), self.patience, cosine=True
@@ -159,8 +159,8 @@ class SetModel(BagModel):
             self.activation, self.dropout, self.heads,
         )  # fmt: skip
 
-    def _batches(self, bags: Bags) -> sets.Batches:
-        return sets.Batches(_positive(bags), self.centre_, self.scale_)
+    def _batches(self, bags: Bags) -> set_batches.Batches:
+        return set_batches.Batches(_positive(bags), self.centre_, self.scale_)
 
     @property
     def n_features_in_(self) -> int:
@@ -176,7 +176,7 @@ class SetModel(BagModel):
         with _modules()[1].on_device(self.device):
             return self._predicted(self._network(), self.weights_, self._batches(bags).parts())
 
-    def _predicted(self, network, weights: dict, parts: Iterable[tuple[sets.Batch, int]]) -> np.ndarray:
+    def _predicted(self, network, weights: dict, parts: Iterable[tuple[set_batches.Batch, int]]) -> np.ndarray:
         evaluate = _modules()[1].evaluate
         return np.concatenate([np.asarray(evaluate(network, weights, batch))[:n] for batch, n in parts])
 
@@ -275,10 +275,10 @@ class PointNetClassifier(DeepSetsClassifier):
 def _modules():
     """The modules on JAX, imported when they are first needed."""
     start_jax()
-    from agglearn.distribution import modules
+    from agglearn.distribution import set_network
     from agglearn.networks import training
 
-    return modules, training
+    return set_network, training
 
 
 def _positive(bags: Bags) -> Bags:

@@ -1,12 +1,15 @@
 """Encodings of raw columns as modalities: bins and vocabularies, fitted on training rows only."""
 
+from agglearn.encoding.binned import BinnedEncoder
 from agglearn.encoding.binning import Binning, EqualWidth, Quantiles, binning
+from agglearn.encoding.categorical import CategoricalEncoder
 from agglearn.encoding.coded import CodedEncoder
-from agglearn.encoding.encoder import UNSEEN, BinnedEncoder, CategoricalEncoder, FrameEncoder
-from agglearn.encoding.features import FeatureMap
+from agglearn.encoding.design import FeatureMap
+from agglearn.encoding.frame import FrameEncoder, with_target_encodings
 from agglearn.encoding.hashing import HashedEncoder
+from agglearn.encoding.levels import UNSEEN
 from agglearn.encoding.schema import Schema
-from agglearn.encoding.target import TargetEncoder, with_target_encodings
+from agglearn.encoding.target import TargetEncoder
 
 __all__ = [
     "UNSEEN",

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from agglearn.encoding.encoder import UNSEEN, numbers
+from agglearn.encoding.columns import numbers
+from agglearn.encoding.levels import UNSEEN
 
 
 @dataclass(frozen=True)

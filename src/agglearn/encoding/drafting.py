@@ -8,7 +8,8 @@ import yaml
 
 from agglearn.encoding.binning import Quantiles
 from agglearn.encoding.codes import hardly_repeats
-from agglearn.encoding.encoder import MISSING, OTHER, as_text, distinct, is_continuous, numbers_or_nan
+from agglearn.encoding.columns import as_text, distinct, is_continuous, numbers_or_nan
+from agglearn.encoding.levels import MISSING, OTHER
 
 LEAST = 20  # records that must share a value
 BUCKETS = 100  # of a column that looks like an identifier

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from agglearn.encoding.encoder import Levels, as_text, distinct
+from agglearn.encoding.columns import as_text, distinct
+from agglearn.encoding.levels import Levels
 from agglearn.errors import ConfigError
 
 

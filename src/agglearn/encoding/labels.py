@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from agglearn.encoding.encoder import as_text
+from agglearn.encoding.columns import as_text
 from agglearn.errors import DataError
 
 

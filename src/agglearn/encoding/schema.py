@@ -16,7 +16,10 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from agglearn.encoding.encoder import BinnedEncoder, CategoricalEncoder, FeatureEncoder, FrameEncoder, as_text, distinct
+from agglearn.encoding.binned import BinnedEncoder
+from agglearn.encoding.categorical import CategoricalEncoder
+from agglearn.encoding.columns import as_text, distinct
+from agglearn.encoding.frame import FeatureEncoder, FrameEncoder
 from agglearn.encoding.hashing import HashedEncoder
 from agglearn.encoding.labels import turned_round
 from agglearn.errors import ConfigError

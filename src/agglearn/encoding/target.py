@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
-from agglearn.encoding.encoder import FrameEncoder, as_text, distinct
+from agglearn.encoding.columns import as_text, distinct
 
 NEVER = "not held out"
 MISSING_VALUE = "\0missing"
@@ -88,16 +88,3 @@ class TargetEncoder:
 
 def _text(column: pd.Series) -> pd.Series:
     return as_text(column).fillna(MISSING_VALUE)
-
-
-def with_target_encodings(
-    encoder: FrameEncoder, frame: pd.DataFrame, y: np.ndarray, above: int, modalities: int, fit=TargetEncoder.fit
-) -> FrameEncoder:
-    """The encoder with target encodings in place of features of more than `above` modalities.
-
-    Parameters
-    ----------
-    frame, y : records that are used for nothing else.
-    fit : makes the encoder of a column from (column, y, modalities).
-    """
-    return FrameEncoder(tuple(fit(frame[f.name], y, modalities) if f.size > above else f for f in encoder.features))

@@ -7,7 +7,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.utils.validation import check_is_fitted
 
 from agglearn.encoding import CategoricalEncoder
-from agglearn.encoding.encoder import named_columns
+from agglearn.encoding.columns import named_columns
 from agglearn.estimator import RecordClassifier
 from agglearn.labelsums.trees import from_bytes, to_bytes
 from agglearn.observations import ContingencyTables, Records

@@ -6,12 +6,12 @@ from typing import Literal
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from agglearn.encoding.features import FeatureMap, Features, Ranges
+from agglearn.encoding.design import FeatureMap, Features, Ranges
 from agglearn.labelsums.descent import Descent
 from agglearn.labelsums.objective import penalties
 from agglearn.labelsums.walr import LinearModel
 from agglearn.observations import Records
-from agglearn.observations.privacy.calibration import analytic_gaussian_scale, checked
+from agglearn.privacy.calibration import analytic_gaussian_scale, checked
 from agglearn.seeds import draw_seed
 from agglearn.settings import Count, NonNegative, Part, Positive, Whole
 

@@ -12,16 +12,16 @@ import numpy as np
 from sklearn.base import clone
 
 from agglearn.encoding import FeatureMap
-from agglearn.encoding.features import Features
+from agglearn.encoding.design import Features
 from agglearn.errors import ConfigError, DataError
 from agglearn.estimator import Estimator, RecordClassifier, best_of
 from agglearn.evaluation.metrics import log_likelihood
 from agglearn.maxent import kernels
-from agglearn.maxent.chains import Chains
+from agglearn.maxent.engines.numba_chains import Chains
 from agglearn.maxent.model import MaxEntClassifier
 from agglearn.observations import ContingencyTables, Halves, LabelSums, Observation, Records, Table
 from agglearn.observations.base import NoiseSpec
-from agglearn.observations.privacy.projection import noise_variances, projected
+from agglearn.observations.consistency import noise_variances, projected
 from agglearn.seeds import draw_seed
 from agglearn.seeds import seed as seed_of
 from agglearn.settings import ParametersOf, Part

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from scipy.special import expit
 
-from agglearn.encoding.features import FeatureMap
+from agglearn.encoding.design import FeatureMap
 from agglearn.errors import ConfigError, NotAvailable
 from agglearn.estimator import RecordClassifier
 from agglearn.labelsums.descent import Descent

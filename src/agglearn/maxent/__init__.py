@@ -4,7 +4,7 @@ from agglearn.maxent.best_pair import BestPairClassifier
 from agglearn.maxent.exact import ExactMaxEntClassifier
 from agglearn.maxent.model import MaxEntClassifier
 from agglearn.maxent.naive_bayes import NaiveBayesClassifier
-from agglearn.maxent.noisy import ExactNoiseAwareMaxEntClassifier, NoiseAwareMaxEntClassifier
+from agglearn.maxent.noise_aware import ExactNoiseAwareMaxEntClassifier, NoiseAwareMaxEntClassifier
 from agglearn.maxent.skyline import LogisticSkyline
 from agglearn.maxent.subsets import FeatureSubsets
 

@@ -8,7 +8,7 @@ from scipy.special import expit
 
 from agglearn.errors import DataError
 from agglearn.estimator import RecordClassifier, best_of
-from agglearn.maxent.sparse_logistic import SparseLogistic
+from agglearn.linear.sparse_logistic import SparseLogistic
 from agglearn.observations import ContingencyTables
 from agglearn.settings import Count, NonNegative
 

@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 from scipy.special import expit, logsumexp
 
 from agglearn.errors import DataError
-from agglearn.maxent.layout import Layout
+from agglearn.maxent.weight_index import Layout
 from agglearn.observations import ContingencyTables
 
 MOST_STATES = 1_000_000

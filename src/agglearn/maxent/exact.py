@@ -8,8 +8,8 @@ from scipy.special import expit
 from agglearn.estimator import RecordClassifier
 from agglearn.maxent import kernels
 from agglearn.maxent.enumeration import Enumeration
-from agglearn.maxent.layout import Layout, positions
 from agglearn.maxent.penalty import theta_penalty
+from agglearn.maxent.weight_index import Layout, positions
 from agglearn.observations import ContingencyTables
 from agglearn.persistence import expect
 from agglearn.settings import NonNegative

@@ -16,18 +16,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit, prange
 
-from agglearn.maxent.lanes import (
-    LANES,
-    at_most,
-    floor,
-    larger,
-    load,
-    power_of_two,
-    splat,
-    store,
-    store_transposed,
-)
-from agglearn.maxent.updates import FAST
+from agglearn.maxent.pcd_step import FAST
+from agglearn.maxent.simd import LANES, at_most, floor, larger, load, power_of_two, splat, store, store_transposed
 
 CLOSED = np.float32(-1e30)
 WIDE_ROWS = 64  # columns from which a chain reads its rows one by one, not beside those of other chains

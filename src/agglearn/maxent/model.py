@@ -16,12 +16,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from agglearn.errors import DataError, NotAvailable
 from agglearn.estimator import RecordClassifier
-from agglearn.maxent import kernels, updates
-from agglearn.maxent.chains import Chains
-from agglearn.maxent.layout import Layout, positions
+from agglearn.maxent import kernels, pcd_step
+from agglearn.maxent.engines.numba_chains import Chains
 from agglearn.maxent.penalty import theta_penalty
-from agglearn.maxent.schedule import ROUNDS, Schedule, Windows, effective
+from agglearn.maxent.stopping import ROUNDS, Schedule, Windows, effective
 from agglearn.maxent.warming import tiny_tables
+from agglearn.maxent.weight_index import Layout, positions
 from agglearn.observations import ContingencyTables
 from agglearn.persistence import expect
 from agglearn.seeds import draw_seed
@@ -158,9 +158,9 @@ class MaxEntClassifier(RecordClassifier):
         """The samples, on this machine or wherever the engine has them."""
         made = Chains
         if self.engine == "spark":
-            from agglearn.spark.chains import SparkChains as made  # PySpark is an optional extra
+            from agglearn.maxent.engines.spark_chains import SparkChains as made  # PySpark is an optional extra
         if self.engine == "jax":
-            from agglearn.maxent.jax_chains import JaxChains as made  # JAX is one too
+            from agglearn.maxent.engines.jax_chains import JaxChains as made  # JAX is one too
         how = (self.initial_chains, self.sampler, self.n_proposals)
         return made(layout, int(self.n_chains), self.intercept_, seed, *how)
 
@@ -176,10 +176,10 @@ class MaxEntClassifier(RecordClassifier):
             step += 1
             chains.set_weights(mu, theta)
             expected = d_hat, c_hat = [scale * s for s in chains.sweep(step, self.n_sweeps, self.marginalize_label)]
-            misfit.append([updates.distance(d_hat, layout.d) / seen[0], updates.distance(c_hat, layout.c) / seen[1]])
+            misfit.append([pcd_step.distance(d_hat, layout.d) / seen[0], pcd_step.distance(c_hat, layout.c) / seen[1]])
             gradients, curvatures = self._gradients(layout, mu, theta, d_hat, c_hat, work)
             each = gradients, curvatures, expected, (mu, theta), velocity, steps, momenta, windows.sum
-            moved = [updates.advance(*one, clip, LARGEST_WEIGHT) for one in zip(*each, strict=True)]
+            moved = [pcd_step.advance(*one, clip, LARGEST_WEIGHT) for one in zip(*each, strict=True)]
             energy, noise = zip(*moved, strict=True)
             systematic = windows.add(step, curvatures, energy, [scale * n for n in noise])
             if windows.unstable and self.step_mu is None and self.step_theta is None:
@@ -210,7 +210,7 @@ class MaxEntClassifier(RecordClassifier):
         """Gradients on μ and θ and their preconditioners, in `out` (2, 2, w), for d̂ and ĉ on the scale of the records."""
         choices = self.gradient == "rescaled", bool(self.clip_ratio), self.preconditioner == "both"
         of, penalties = (layout.d, layout.c, d_hat, c_hat, mu, theta), (float(self.l2_mu), self.l2_theta_)
-        updates.gradients(*of, *penalties, *choices, *out)
+        pcd_step.gradients(*of, *penalties, *choices, *out)
         return out
 
     def _check_state(self):

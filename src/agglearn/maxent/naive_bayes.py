@@ -12,9 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from agglearn.errors import DataError, NotAvailable
 from agglearn.estimator import RecordClassifier
-from agglearn.maxent.layout import positions
 from agglearn.maxent.model import MaxEntClassifier
 from agglearn.maxent.warming import tiny_tables
+from agglearn.maxent.weight_index import positions
 from agglearn.observations import ContingencyTables
 from agglearn.persistence import expect
 from agglearn.settings import Count, NonNegative, Positive, Share, Whole

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 
 from agglearn.observations import ContingencyTables
-from agglearn.observations.privacy.projection import noise_variances
+from agglearn.observations.consistency import noise_variances
 
 LEAST_VARIANCE = 0.1  # of the log-odds: where tables show less, a model of the base rate is nearly as good
 LEAST = 8.0  # λ: pairs of many records tell less than the single features that moments are taken of

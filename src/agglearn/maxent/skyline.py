@@ -7,8 +7,8 @@ from sklearn.base import clone
 
 from agglearn.estimator import RecordClassifier
 from agglearn.evaluation.metrics import log_likelihood
-from agglearn.maxent.cells import Cells, table_keys
-from agglearn.maxent.sparse_logistic import PARTS, WORTH_THREADS, SparseLogistic, predict
+from agglearn.linear.sparse_design import Cells, table_keys
+from agglearn.linear.sparse_logistic import PARTS, WORTH_THREADS, SparseLogistic, predict
 from agglearn.maxent.warming import tiny_records
 from agglearn.observations import Records
 from agglearn.persistence import expect

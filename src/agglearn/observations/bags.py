@@ -11,7 +11,7 @@ import pandas as pd
 from agglearn.encoding.labels import check_labels
 from agglearn.errors import DataError
 from agglearn.observations.base import NoiseSpec, Observation, prepared, reading
-from agglearn.products import read_json, write_json
+from agglearn.storage import read_json, write_json
 
 SHOWN = 10  # names listed in an error
 CHUNK = 1 << 17  # rows checked at a time

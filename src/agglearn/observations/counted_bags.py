@@ -12,8 +12,8 @@ from agglearn.encoding.labels import check_labels
 from agglearn.errors import DataError
 from agglearn.observations.bags import Bags
 from agglearn.observations.base import NoiseSpec, Observation, prepared, reading
-from agglearn.observations.features import load_features, save_features
-from agglearn.products import read_json, write_json
+from agglearn.observations.feature_store import load_features, save_features
+from agglearn.storage import read_json, write_json
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ import numpy as np
 
 from agglearn.errors import DataError
 from agglearn.observations.base import NoiseSpec, Observation, prepared, reading
-from agglearn.products import read_json, write_json
+from agglearn.storage import read_json, write_json
 
 NOISES = ("exact", "poisson", "gaussian", "laplace")
 

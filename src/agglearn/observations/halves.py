@@ -15,10 +15,11 @@ import pandas as pd
 from agglearn.errors import DataError
 from agglearn.observations.base import NoiseSpec, Observation, prepared, reading
 from agglearn.observations.label_sums import LabelSums
-from agglearn.observations.privacy.mechanisms import secret
-from agglearn.observations.tables import ContingencyTables, Table, encoded
-from agglearn.products import read_json, write_json
+from agglearn.observations.table import Table
+from agglearn.observations.tables import ContingencyTables, encoded
+from agglearn.privacy.mechanisms import secret
 from agglearn.seeds import draw_seed
+from agglearn.storage import read_json, write_json
 
 KINDS = {"ContingencyTables": ContingencyTables, "LabelSums": LabelSums}
 

@@ -15,14 +15,15 @@ import pandas as pd
 from scipy import sparse
 
 from agglearn.encoding import FrameEncoder
-from agglearn.encoding.features import FeatureMap
+from agglearn.encoding.design import FeatureMap
 from agglearn.errors import ConfigError, DataError
 from agglearn.observations.base import NoiseSpec, Observation, prepared, reading
-from agglearn.observations.features import load_features, save_features
-from agglearn.observations.privacy.calibration import calibrated, checked
-from agglearn.observations.privacy.limits import check_delta, check_epsilon, unprotected
-from agglearn.observations.privacy.mechanisms import Draw, secret
-from agglearn.products import read_json, write_json
+from agglearn.observations.disclosure import unprotected
+from agglearn.observations.feature_store import load_features, save_features
+from agglearn.privacy.calibration import calibrated, checked
+from agglearn.privacy.limits import check_delta, check_epsilon
+from agglearn.privacy.mechanisms import Draw, secret
+from agglearn.storage import read_json, write_json
 
 SENSITIVITIES = ("declared", "features", "coordinates")
 
@@ -239,7 +240,7 @@ class LabelSums(Observation):
         """Standard deviation of the noise on each coordinate; 0 without noise."""
         if self.noise is None:
             return 0.0
-        from agglearn.observations.privacy.mechanisms import Mechanism
+        from agglearn.privacy.mechanisms import Mechanism
 
         return math.sqrt(Mechanism(self.noise.mechanism, self.noise.scale).variance)
 

@@ -12,7 +12,7 @@ from agglearn.encoding import FrameEncoder
 from agglearn.encoding.labels import check_labels
 from agglearn.observations.base import Observation, prepared, reading
 from agglearn.observations.tables import encoded
-from agglearn.products import read_json, write_json
+from agglearn.storage import read_json, write_json
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from agglearn.encoding import BinnedEncoder, FrameEncoder
-from agglearn.encoding.encoder import LOOKS_NUMERIC
+from agglearn.encoding.columns import LOOKS_NUMERIC, present, with_missing
 from agglearn.errors import DataError
-from agglearn.observations.tables import present, with_missing
 
 BATCH = 1 << 19  # records read at a time
 ROW_NUMBERS = re.compile(r"__index_level_\d+__")  # pandas' index without a name, which a filtered frame keeps

@@ -17,44 +17,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from agglearn.encoding import Binning, FrameEncoder, Schema
-from agglearn.encoding.encoder import as_text, distinct
+from agglearn.encoding.columns import present
 from agglearn.encoding.labels import binary_label, take_label
 from agglearn.errors import ConfigError, DataError
 from agglearn.observations.base import NoiseSpec, Observation, prepared, reading
-from agglearn.observations.counting import Tally, buckets_of
+from agglearn.observations.counting import Tally
+from agglearn.observations.release import release_tables
+from agglearn.observations.streaming import ParquetRecords
+from agglearn.observations.table import Key, Table
 from agglearn.observations.workload import Check, within_memory, workload_of
-from agglearn.products import json_lines
-
-Key = tuple[int, ...]  # features of a table, ascending: (i,) or (i, j)
-
-
-@dataclass(frozen=True)
-class Table:
-    """One contingency table: its occupied cells.
-
-    Attributes
-    ----------
-    shape : modalities of each feature; (H,) for a pair whose cells are hashed into H buckets.
-    cells : (m,) int64, flat C-order index of the occupied cells, ascending.
-    counts, label_sums : (m,) records, and records with label 1, in each cell.
-    """
-
-    shape: tuple[int, ...]
-    cells: np.ndarray
-    counts: np.ndarray
-    label_sums: np.ndarray
-
-    def dense(self) -> tuple[np.ndarray, np.ndarray]:
-        """Counts and label sums as float64 arrays of `shape`."""
-        d, c = np.zeros(self.shape), np.zeros(self.shape)
-        d.flat[self.cells], c.flat[self.cells] = self.counts, self.label_sums
-        return d, c
-
-    def hashed(self, buckets: int) -> "Table":
-        """The table of a pair with its cells hashed: what counting hashed crosses of the same records gives."""
-        cells, inverse = np.unique(buckets_of(self.cells, buckets), return_inverse=True)
-        sums = [np.bincount(inverse, v, len(cells)).astype(v.dtype) for v in (self.counts, self.label_sums)]
-        return Table((buckets,), cells, *sums)
+from agglearn.storage import json_lines
 
 
 @dataclass(frozen=True)
@@ -177,8 +149,6 @@ class ContingencyTables(Observation):
     ) -> Self:
         """Aggregate a Parquet file too large for memory: one column at a time to fit the encoder, then batch by batch
         to count. Parameters as in `from_records`; `missing`: spellings of a missing value besides null."""
-        from agglearn.observations.streaming import ParquetRecords
-
         if schema is None:
             records = ParquetRecords(path, named_label(label), features, list(missing))
             encoder = records.fit(binning or "deciles", categorical, hashed, hash_above)
@@ -213,9 +183,7 @@ class ContingencyTables(Observation):
         return self.tables[key].dense()
 
     def private(self, epsilon: float, delta: float | None = None, **how) -> Self:
-        """The tables with noise drawn through OpenDP that promises (ε, δ); see `privacy.release_tables`."""
-        from agglearn.observations.privacy import release_tables  # which builds on this module
-
+        """The tables with noise drawn through OpenDP that promises (ε, δ); see `agglearn.observations.release.release_tables`."""
         return release_tables(self, epsilon, delta, **how)
 
     def check_labels(self) -> None:
@@ -372,21 +340,6 @@ def all_labels(column: pd.Series, positive) -> tuple[np.ndarray, np.ndarray]:
     return binary_label(column, positive), np.ones(len(column), bool)
 
 
-def with_missing(frame: pd.DataFrame, marks: Iterable[str]) -> pd.DataFrame:
-    """The frame with the values that are spelt like one of the marks made missing."""
-    marks = list(marks)
-    if not marks:
-        return frame
-    spelt = [_spelt(column, marks) for _, column in frame.items()]
-    return frame.mask(pd.DataFrame(np.column_stack(spelt), frame.index, frame.columns))
-
-
-def _spelt(column: pd.Series, marks: list[str]) -> np.ndarray:
-    """(n,) whether each value is spelt like one of the marks."""
-    at, values = distinct(column)
-    return np.append(as_text(values).isin(marks).to_numpy(bool), False)[at]
-
-
 COLUMNS = ["feature_a", "feature_b", "code_a", "code_b", "count", "label_sum"]
 
 
@@ -410,17 +363,6 @@ def table_keys(names: Sequence[str], pairs) -> list[Key]:
         present([a, b], names)
         chosen.add(tuple(sorted((place[a], place[b]))))
     return singles + sorted(chosen)
-
-
-def present(wanted: Iterable[str], columns) -> list[str]:
-    """The names as a list; DataError for one that is no column or is named twice."""
-    wanted = list(wanted)
-    for i, name in enumerate(wanted):
-        if name not in columns:
-            raise DataError(f"no column {name!r}; the columns are {', '.join(map(str, list(columns)[:20]))}")
-        if name in wanted[:i]:
-            raise DataError(f"column {name!r} is named twice")
-    return wanted
 
 
 def tally_of(

@@ -4,8 +4,8 @@ from agglearn.proportions.alternating import AlternatingMeanMapClassifier
 from agglearn.proportions.cardinality import CardinalityClassifier, NormalApproximationClassifier
 from agglearn.proportions.individual import IndividualClassifier
 from agglearn.proportions.means import InverseCalibrationClassifier, MeanEmbeddingClassifier, MeanMapClassifier
-from agglearn.proportions.on_records import OnRecords
 from agglearn.proportions.posterior import cardinality_posterior
+from agglearn.proportions.records_adapter import OnRecords
 
 __all__ = [
     "AlternatingMeanMapClassifier",

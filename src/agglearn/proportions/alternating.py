@@ -4,10 +4,10 @@ from typing import Literal
 
 import numpy as np
 
+from agglearn.linear.softmax import Logistic, scores, single
 from agglearn.observations import Bags
 from agglearn.proportions import kernels
 from agglearn.proportions.base import BagClassifier, Penalty, choose_l2, counts_likelihood, positives, probabilities
-from agglearn.proportions.logistic import Logistic, scores, single
 from agglearn.proportions.means import mean_embedding, mean_map
 from agglearn.settings import Count, NonNegative
 

@@ -9,9 +9,9 @@ from sklearn.base import ClassifierMixin
 
 from agglearn.errors import ConfigError, DataError
 from agglearn.estimator import Estimator, best_of, known_labels
+from agglearn.linear.softmax import Logistic, bag_sums, scores, single, softmax
 from agglearn.observations import Bags
 from agglearn.observations.bags import ordered
-from agglearn.proportions.logistic import Logistic, bag_sums, scores, single, softmax
 from agglearn.proportions.posterior import binary_posteriors
 from agglearn.seeds import draw_seed
 from agglearn.settings import Positive

@@ -6,11 +6,11 @@ import numpy as np
 from sklearn.base import clone
 
 from agglearn.errors import NotAvailable
+from agglearn.linear.softmax import Logistic, scores, single
 from agglearn.observations import Bags
 from agglearn.observations.bags import ordered
 from agglearn.proportions.base import BagClassifier, Penalty, choose_l2, counts_likelihood, positives, probabilities
-from agglearn.proportions.logistic import Logistic, scores, single
-from agglearn.proportions.marginal import Marginal, exact, normal
+from agglearn.proportions.count_likelihood import Marginal, exact, normal
 from agglearn.proportions.means import mean_embedding
 from agglearn.proportions.posterior import class_posteriors
 from agglearn.settings import Built, Count, NonNegative

@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from agglearn.linear.softmax import Logistic
 from agglearn.observations import LabelledBags
 from agglearn.proportions.base import BagClassifier
-from agglearn.proportions.logistic import Logistic
 from agglearn.settings import Count, NonNegative
 
 

@@ -6,9 +6,9 @@ from typing import Literal
 import numpy as np
 
 from agglearn.errors import DataError
+from agglearn.linear.softmax import Logistic, bag_sums, scores, single
 from agglearn.observations import Bags
 from agglearn.proportions.base import BagClassifier, Penalty, choose_l2, counts_likelihood, probabilities
-from agglearn.proportions.logistic import Logistic, bag_sums, scores, single
 from agglearn.settings import Count, NonNegative, Positive
 
 

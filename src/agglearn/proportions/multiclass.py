@@ -12,7 +12,8 @@ As in `kernels`, for C classes. Class weights are tilted for the expected counts
 import numpy as np
 from numba import njit, prange
 
-from agglearn.proportions.kernels import FAST, TAIL, grid
+from agglearn.linear.kernels import FAST
+from agglearn.proportions.kernels import TAIL, grid
 
 STEPS = 200  # of Newton's method for the tilt; any tilt is exact, a good one keeps the numbers near 1
 DROWNED = 1e-200  # P(z) under a tilt below which sums of positive terms may have underflowed

@@ -3,8 +3,9 @@
 import numpy as np
 
 from agglearn.errors import ConfigError, DataError
+from agglearn.linear.kernels import threads_for
 from agglearn.proportions import kernels, multiclass
-from agglearn.proportions.tree import tree_posterior
+from agglearn.proportions.convolution_tree import tree_posterior
 
 METHODS = ("fourier", "tree", "direct")
 EXTREME = 345.0  # log-odds beyond which a probability is 0 or 1
@@ -76,7 +77,7 @@ def _classes(p: np.ndarray, total, method: str) -> np.ndarray:
 def binary_posteriors(logits, offsets, totals, how: int = kernels.FOURIER) -> tuple[np.ndarray, np.ndarray]:
     """(P(y_i = 1 | bag's sum) (n,), log P(sum) per bag (B,)) for log-odds (n,), offsets (B + 1,), totals (B,)."""
     odds = np.exp(np.clip(np.ascontiguousarray(logits, dtype=float), -EXTREME, EXTREME))
-    with kernels.threads_for(20 * len(odds)):
+    with threads_for(20 * len(odds)):
         return kernels.posteriors(odds, whole(offsets), whole(totals), how)
 
 

@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
-from agglearn import places, products, source
-from agglearn.checks import SIMULATED
+from agglearn import local_files, storage
+from agglearn.inspection import classes
+from agglearn.workflow.checks import SIMULATED
 
 PACKAGED = "agglearn.datasets.tabular.Packaged"
 DISTRIBUTIONS = {"sklearn": "scikit-learn"}  # where the name of a module is not that of its package
@@ -15,15 +16,15 @@ def kind_of(entry: dict) -> str:
         return "files"
     if entry_package(entry):
         return "package"
-    return "simulated" if source.is_subclass(entry["class"], SIMULATED) else "files"
+    return "simulated" if classes.is_subclass(entry["class"], SIMULATED) else "files"
 
 
 def entry_package(entry: dict) -> str | None:
     """The installed package that holds the data of an entry, or None."""
-    if source.is_subclass(entry["class"], PACKAGED):
+    if classes.is_subclass(entry["class"], PACKAGED):
         module = entry["params"]["loader"].partition(".")[0]
         return DISTRIBUTIONS.get(module, module)
-    return source.constant(entry["class"], "PACKAGE")
+    return classes.constant(entry["class"], "PACKAGE")
 
 
 def inventory(config: dict, experiments: dict, base: Path) -> list[dict]:
@@ -56,10 +57,10 @@ def _row(name: str, entry: dict, config: dict, experiments: dict, base: Path) ->
 
 def _files(name: str, entry: dict, config: dict, base: Path) -> tuple[bool, str, int | None]:
     """(all there, where they are from or could come from, bytes)."""
-    copies = places.local_copies(name, entry, config, base)
+    copies = local_files.local_copies(name, entry, config, base)
     missing = [f for f, path in copies.items() if path is None]
     if missing:
-        kinds = [route["kind"] for f in missing for route in places.routes(entry["files"][f])]
+        kinds = [route["kind"] for f in missing for route in local_files.routes(entry["files"][f])]
     else:
         kinds = [_origin(entry["files"][f], path, base) for f, path in copies.items()]
     sizes = [_size(entry["files"][f], path) for f, path in copies.items()]
@@ -75,9 +76,9 @@ def stated_bytes(entry: dict) -> int | None:
 
 def _origin(file: dict, path: Path, base: Path) -> str:
     """Kind of the route by which a file came."""
-    note = places.note_of(path)
+    note = local_files.note_of(path)
     if note.is_file():
-        return products.read_json(note)["kind"]
+        return storage.read_json(note)["kind"]
     return "path" if "path" in file and path == base / file["path"] else "mirror"
 
 

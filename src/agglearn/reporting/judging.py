@@ -5,12 +5,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from agglearn.errors import described
-from agglearn.plan import Plan
-from agglearn.products import read_json
 from agglearn.reporting.claims import judge
 from agglearn.reporting.predicates import FAILED, NOT_JUDGED
 from agglearn.reporting.rows import Rows
 from agglearn.reporting.summary import load_rows
+from agglearn.storage import read_json
+from agglearn.workflow.plan import Plan
 
 # Keys of a claim that its verdict repeats.
 COPIED = ("source", "claim", "place", "experiment", "predicate", "note", "why", "deterministic", "weak")

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
 
-from agglearn.plan import Plan
-from agglearn.reporting.outcome import error_in
+from agglearn.reporting.run_summary import error_in
+from agglearn.workflow.plan import Plan
 
 SHORTEST_GAP = 20.0  # seconds between two lines of progress; later a tenth of the time that has passed
 SURE_AFTER = 10.0  # seconds after which the time left is estimated

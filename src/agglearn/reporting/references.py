@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from agglearn import __version__, products
+from agglearn import __version__, storage
 from agglearn.errors import DataError
 from agglearn.reporting.inventory import entry_package, kind_of
 
@@ -41,7 +41,7 @@ def _record(results: Path, run: str) -> dict:
     """What a run recorded; the folder of a smaller scale lies below that of the runs."""
     for folder in (results, results.absolute().parent):
         if (path := folder / "runs" / run / "run.json").exists():
-            return products.read_json(path)
+            return storage.read_json(path)
     raise DataError(f"{results}: the record runs/{run}/run.json is not there; run the workflow again")
 
 

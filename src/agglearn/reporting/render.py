@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from agglearn import products
+from agglearn import storage
 from agglearn.errors import described
-from agglearn.plan import Plan
-from agglearn.reporting import figures, layout, summary, svg, writers
+from agglearn.reporting import figures, printed_table, summary, svg, writers
 from agglearn.reporting.numbers import measure_name
+from agglearn.workflow.plan import Plan
 
 WRITERS = {"md": writers.markdown, "tex": writers.latex, "html": writers.html}
 
@@ -31,24 +31,24 @@ def render(plan: Plan, name: str, paths, results) -> None:
         traceback.print_exc()
         reason = described(error)
         rows, table, failed = None, pd.DataFrame(columns=summary.COLUMNS), [f"table: {reason}"]
-        grid = layout.sentence(f"This table failed: {reason}")
+        grid = printed_table.sentence(f"This table failed: {reason}")
         texts = {kind: write(grid, experiment["title"], "") for kind, write in WRITERS.items()}
-    with products.atomic_file(tables / f"{name}.csv") as work:
+    with storage.atomic_file(tables / f"{name}.csv") as work:
         table.to_csv(work, index=False)
     for kind, text in texts.items():
-        with products.atomic_file(tables / f"{name}.{kind}") as work:
+        with storage.atomic_file(tables / f"{name}.{kind}") as work:
             work.write_text(text)
-    with products.atomic_file(figure) as work:
+    with storage.atomic_file(figure) as work:
         if rows is None:
             work.write_text(svg.sentence(f"This figure has no table to start from: {reason}"))
         else:
             failed += [f"figure: {why}" for why in figures.draw(rows, table, experiment, titles, work)]
-    products.write_json(tables / f"{name}.json", {"failed": failed})
+    storage.write_json(tables / f"{name}.json", {"failed": failed})
 
 
 def _texts(table: pd.DataFrame, experiment: dict, titles: dict[str, str]) -> dict[str, str]:
     """The table in the words of every format."""
-    grids, caption = layout.grids(table, experiment, titles), caption_of(experiment, table)
+    grids, caption = printed_table.grids(table, experiment, titles), caption_of(experiment, table)
     return {kind: "\n".join(write(grid, title, caption) for title, grid in grids) for kind, write in WRITERS.items()}
 
 
@@ -76,7 +76,7 @@ def caption_of(experiment: dict, table: pd.DataFrame) -> str:
     """The experiment's caption, and how to read the numbers."""
     parts = [experiment.get("caption", "").strip()]
     if not (table["status"] == "ok").any():
-        parts.append(layout.NO_RESULT)
+        parts.append(printed_table.NO_RESULT)
     if (table["n"] > 1).any():
         parts.append(f"Mean ± half the 95 % interval over {int(table['n'].max())} seeds.")
     if table["reported"].notna().any():

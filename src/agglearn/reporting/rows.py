@@ -7,7 +7,7 @@ from functools import reduce
 import numpy as np
 import pandas as pd
 
-from agglearn.reporting.outcome import CELL
+from agglearn.reporting.run_summary import CELL
 from agglearn.reporting.summary import parameter
 
 

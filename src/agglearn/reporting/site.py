@@ -17,16 +17,17 @@ import pyarrow.parquet as pq
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from agglearn import __version__, machine, products
-from agglearn.plan import Plan
+from agglearn import __version__, machine, storage
 from agglearn.reporting import findings, statements, svg
 from agglearn.reporting.inventory import inventory
-from agglearn.reporting.layout import statement
 from agglearn.reporting.numbers import measure_name, number
-from agglearn.reporting.outcome import lines
+from agglearn.reporting.printed_table import statement
 from agglearn.reporting.references import citations
-from agglearn.running import commit
+from agglearn.reporting.run_summary import lines
 from agglearn.text import bytes_text
+from agglearn.workflow import products
+from agglearn.workflow.plan import Plan
+from agglearn.workflow.runs import commit
 
 LONG = 24  # rows of a table that is folded
 MOST_ROWS = 2000  # of the page with every measure
@@ -240,7 +241,7 @@ def _state(results: Path, name: str, kind: str) -> dict[str, str]:
     for product in ("records", "sources"):
         path = results / product / name / products.MANIFEST
         if path.exists():
-            manifest = products.read_json(path)
+            manifest = storage.read_json(path)
             size = f"{manifest['rows']:,} records, {manifest['columns']} features" if "rows" in manifest else ""
             size += f", rate {manifest['rate']:.3f}" if "rate" in manifest else ""
             return {"status": manifest["status"], "state": size or manifest.get("reason", "")}

@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 from scipy.special import stdtr, stdtrit
 
 from agglearn.evaluation.intervals import LEVEL, Estimate
-from agglearn.plan import Plan
-from agglearn.reporting.outcome import CELL
+from agglearn.reporting.run_summary import CELL
+from agglearn.workflow.plan import Plan
 
 COLUMNS = [
     *CELL, "measure", "item", "n", "mean", "low", "high", "unit", "reported", "place", "verdict", "status", "reason",

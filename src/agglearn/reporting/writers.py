@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from html import escape
 from itertools import groupby
 
-from agglearn.reporting.layout import Cell, Grid
+from agglearn.reporting.printed_table import Cell, Grid
 
 BEST = "Bold: the best of its setting, and what the intervals do not tell from it."
 

@@ -6,7 +6,7 @@ machine would give; `MaxEntClassifier(engine="spark")` moves its chains, and
 `DistributedSubmodularQuantizer(engine="spark")` asks its machines, in the active session.
 """
 
+from agglearn.optional import active_session
 from agglearn.spark.aggregation import aggregate
-from agglearn.spark.session import active_session
 
 __all__ = ["active_session", "aggregate"]

@@ -12,12 +12,12 @@ import pandas as pd
 
 from agglearn.encoding import BinnedEncoder, FrameEncoder, Schema
 from agglearn.encoding import binning as binning_of
-from agglearn.encoding.encoder import as_text
+from agglearn.encoding.columns import as_text, present
 from agglearn.encoding.labels import binary_label
 from agglearn.errors import ConfigError, DataError
 from agglearn.observations import ContingencyTables
 from agglearn.observations.counting import Tally
-from agglearn.observations.tables import named_label, present, selected, tally_of
+from agglearn.observations.tables import named_label, selected, tally_of
 from agglearn.spark.fitting import fitted
 
 SCHEMA = "part int, cell long, n long, label_sum long"

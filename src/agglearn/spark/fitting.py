@@ -5,7 +5,8 @@ import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from agglearn.encoding import BinnedEncoder, Binning, HashedEncoder
-from agglearn.encoding.encoder import LOOKS_NUMERIC, FeatureEncoder, categorical, numbers
+from agglearn.encoding.columns import LOOKS_NUMERIC, numbers
+from agglearn.encoding.frame import FeatureEncoder, categorical
 from agglearn.errors import DataError
 
 
@@ -32,7 +33,7 @@ def fitted(
 
 
 def _continuous(values: pd.Series, counts: np.ndarray) -> bool:
-    """`agglearn.encoding.encoder.is_continuous`, of rows known by their counts."""
+    """`agglearn.encoding.columns.is_continuous`, of rows known by their counts."""
     if is_bool_dtype(values.dtype):
         return False
     if is_numeric_dtype(values.dtype):

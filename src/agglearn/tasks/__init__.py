@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from agglearn.tasks.base import Measurement, Source, Task, Truth
 
-if TYPE_CHECKING:  # read by tools, and by `agglearn.source`
+if TYPE_CHECKING:  # read by tools, and by `agglearn.inspection`
     from agglearn.tasks.bags import BagClassification
     from agglearn.tasks.classification import Classification
     from agglearn.tasks.compression import Compression

@@ -15,7 +15,7 @@ from agglearn.evaluation import auc
 from agglearn.observations import Bags, LabelledBags, Observation
 from agglearn.seeds import generator
 from agglearn.settings import check
-from agglearn.tasks import census, polls
+from agglearn.tasks import census_design, polls
 from agglearn.tasks.base import Measurement, Source, Task, Truth
 from agglearn.tasks.classification import split_records
 from agglearn.tasks.keys import BagKeys, ElectionKeys, HiddenKeys, NoKeys, VoterKeys
@@ -63,7 +63,7 @@ class BagClassification(Task):
     Learners see `Bags`, oracles `LabelledBags`. Parameters of a data set:
 
     * records: `bags`, the size of random bags or the name of a column whose values are the bags; `rows`, a random subset.
-    * census, a hidden attribute: `hidden` (see `agglearn.tasks.census.HIDDEN`), `bag_size` persons drawn per region by
+    * census, a hidden attribute: `hidden` (see `agglearn.tasks.census_design.HIDDEN`), `bag_size` persons drawn per region by
       survey weight, `columns` (`full` or `shared`), `n_test`, `components`. Tested are the same persons in all trials.
     * census, an election: `election` (year), `bag_size`, `columns`, `holdout` (share of the persons in the exit polls'
       states that is tested; drawn anew for every seed), `components`, `polls` (covariate → group → [share, size] of the
@@ -129,21 +129,23 @@ class BagClassification(Task):
 
     def _hidden(self, source: Source, kind, params: dict, seed: int):
         p = {"bag_size": 10, "columns": "full", "components": 50, "n_test": 10_000} | source.params
-        study = census.hidden_study(source.data.folder, p["columns"], p.get("hidden"), p["n_test"], p["components"])
-        seen, y = census.hidden_bags(study, p["bag_size"], "bags", source.name, p["hidden"], p["bag_size"], seed)
-        return as_seen(kind, seen, y), TestPersons(census.persons_tested(study), study.labels[study.test])
+        study = census_design.hidden_study(
+            source.data.folder, p["columns"], p.get("hidden"), p["n_test"], p["components"]
+        )
+        seen, y = census_design.hidden_bags(study, p["bag_size"], "bags", source.name, p["hidden"], p["bag_size"], seed)
+        return as_seen(kind, seen, y), TestPersons(census_design.persons_tested(study), study.labels[study.test])
 
     def _election(self, source: Source, kind, params: dict, seed: int):
         if kind is not Bags:
             raise ConfigError("observe: nobody's vote is known; an election gives Bags only")
         p = {"bag_size": 1000, "columns": "shared", "components": 50, "holdout": 0.04} | source.params
-        study = census.voters_study(source.data.folder, p["columns"], p["holdout"], p["components"], seed)
+        study = census_design.voters_study(source.data.folder, p["columns"], p["holdout"], p["components"], seed)
         size = None if params.get("persons", "sample") == "all" else p["bag_size"]
         stream = ("bags", source.name, p["columns"], p["bag_size"], seed)
-        seen = census.voter_bags(study, p["election"], size, *stream)
+        seen = census_design.voter_bags(study, p["election"], size, *stream)
         groups = polls.groups_of(study.persons, study.test)
         nation = self._polls(p.get("polls"), study.persons.polls)
-        return seen, TestPersons(census.persons_tested(study, p["election"]), None, groups, nation)
+        return seen, TestPersons(census_design.persons_tested(study, p["election"]), None, groups, nation)
 
     @staticmethod
     def _polls(nation: dict | None, states: pd.DataFrame | None) -> pd.DataFrame | None:

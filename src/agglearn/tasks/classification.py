@@ -14,7 +14,7 @@ from agglearn.errors import DataError, NotAvailable
 from agglearn.evaluation import auc, brier, calibration_error, log_loss, normalized_log_likelihood
 from agglearn.evaluation.interactions import pair_interactions
 from agglearn.observations import ContingencyTables, CountedBags, Halves, LabelSums, Observation, Records
-from agglearn.observations.features import load_features, save_features
+from agglearn.observations.feature_store import load_features, save_features
 from agglearn.settings import check
 from agglearn.tasks.base import Measurement, Source, Task, Truth
 from agglearn.tasks.keys import (
@@ -26,7 +26,7 @@ from agglearn.tasks.keys import (
     TableHalvesKeys,
     TableKeys,
 )
-from agglearn.tasks.observing import ENCODING, MADE, Rows, fitted_encoder
+from agglearn.tasks.observers import ENCODING, MADE, Rows, fitted_encoder
 from agglearn.tasks.splitting import split_name, split_overlap, split_rows
 
 STAGED = {"curve", "nllh_best_on_test", "nllh_best_on_validation"}

@@ -10,7 +10,7 @@ import pandas as pd
 
 from agglearn.datasets import Dataset, RecordStore, TablePopulation
 from agglearn.encoding import CodedEncoder, FrameEncoder
-from agglearn.encoding.encoder import is_continuous
+from agglearn.encoding.columns import is_continuous
 from agglearn.errors import DataError
 from agglearn.evaluation.information import bucketing_bound, mutual_information, predictive_information
 from agglearn.observations import ContingencyTables, Observation, Table

@@ -13,7 +13,7 @@ from agglearn.errors import ConfigError
 from agglearn.observations import Bags, Observation
 from agglearn.seeds import generator
 from agglearn.settings import check
-from agglearn.tasks import census
+from agglearn.tasks import census_design
 from agglearn.tasks.base import Measurement, Source, Task, Truth
 from agglearn.tasks.keys import CloudKeys, NoKeys, RegionKeys, RegionPersonKeys
 
@@ -122,13 +122,13 @@ class DistributionRegression(Task):
             "elections": [2016],
             "states": "contiguous",
         } | source.params
-        study = census.voters_study(source.data.folder, p["columns"], 0.0, p["components"])
+        study = census_design.voters_study(source.data.folder, p["columns"], 0.0, p["components"])
         if params.get("persons", "sample") == "counties":
-            bags = census.county_bags(study.persons)
+            bags = census_design.county_bags(study.persons)
         else:
             drawn = () if p["bag_size"] is None else ("regions", source.name, p["columns"], seed)
-            bags = census.region_bags(study, p["bag_size"], *drawn)
-        shares = np.column_stack([census.democratic_share(study.persons, e) for e in p["elections"]])
+            bags = census_design.region_bags(study, p["bag_size"], *drawn)
+        shares = np.column_stack([census_design.democratic_share(study.persons, e) for e in p["elections"]])
         bags, left_out = replace(bags, target=shares), NOT_CONTIGUOUS if p["states"] == "contiguous" else ()
         here = np.flatnonzero(~study.persons.regions["state"].isin(left_out))
         order = here[generator("regions held out", source.name, p["columns"], seed).permutation(len(here))]

@@ -5,12 +5,14 @@ They are checked before anything runs, and once more where they are used.
 
 from typing import Literal, Required, TypedDict
 
-from agglearn.encoding.features import Features, Ranges
+from agglearn.encoding.design import Features, Ranges
 from agglearn.settings import Count, NonNegative, Part, Positive, Share, Whole
 
 Binning = Literal["deciles", "width"]
 Columns = Literal["full", "shared"]
-Hidden = Literal["DIS", "SEX", "HICOV", "COVERAGE", "SCHL", "WKL", "ANC", "RAC1P"]  # of `agglearn.tasks.census.HIDDEN`
+Hidden = Literal[
+    "DIS", "SEX", "HICOV", "COVERAGE", "SCHL", "WKL", "ANC", "RAC1P"
+]  # of `agglearn.tasks.census_design.HIDDEN`
 Poll = tuple[Share, NonNegative]  # share of votes, and size of the group in per cent
 Pairs = Literal["all", "none"] | list[tuple[str, str]]
 

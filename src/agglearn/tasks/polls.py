@@ -7,7 +7,7 @@ import pandas as pd
 
 from agglearn.observations import Bags
 from agglearn.tasks.base import Measurement
-from agglearn.tasks.census import Persons, education, race
+from agglearn.tasks.census_design import Persons, education, race
 
 COVARIATES = {
     "sex": (lambda f: (f["SEX"] == 2).to_numpy().astype(int), ("male", "female")),

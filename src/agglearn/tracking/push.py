@@ -9,7 +9,7 @@ import os
 import sys
 from pathlib import Path
 
-from agglearn import products
+from agglearn import storage
 from agglearn.errors import NotAvailable, described
 from agglearn.tracking.entry import KEY, PRINT, Entry, milliseconds, tags
 from agglearn.tracking.local import insert_runs
@@ -36,7 +36,7 @@ def track(uri, name, experiment, keys, results, receipt, attempt, terminal) -> N
         todo = advice(uri, name) if failures >= REPEATED and not away.exists() else "the next run sends it"
         said = {"status": "pending", "reason": reason, "attempts": attempt + 1, "failures": failures, "todo": todo}
         print(f"agglearn: {name} is not tracked: {reason}; {todo}", file=terminal)
-    products.write_json(receipt, said)
+    storage.write_json(receipt, said)
 
 
 def limit_waits() -> None:
@@ -73,7 +73,7 @@ def send(uri, name, experiment, keys, results: Path, terminal=sys.stderr) -> dic
     client = mlflow.MlflowClient()
     home = _home(client, uri, name, experiment, terminal)
     stored = _known(client, home.experiment_id)
-    records = {key: products.read_json(results / "runs" / key / "run.json") for key in keys}
+    records = {key: storage.read_json(results / "runs" / key / "run.json") for key in keys}
     lacking = [key for key, record in records.items() if not _is_sent(stored.get(key, []), key, record)]
     for start in range(0, len(lacking), TOGETHER):
         part = lacking[start : start + TOGETHER]

@@ -21,7 +21,7 @@ SETTINGS = {
 
 def main(argv=None) -> None:
     """Print a link per source and serve MLflow until a signal or the caller's death. Arguments: [port]."""
-    from agglearn.running import die_with_parent
+    from agglearn.workflow.lifeline import die_with_parent
 
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: sys.exit())

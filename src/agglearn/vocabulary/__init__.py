@@ -10,7 +10,7 @@ from agglearn.vocabulary.baselines import (
     FrequencyQuantizer,
 )
 from agglearn.vocabulary.distributed import DistributedSubmodularQuantizer
-from agglearn.vocabulary.learning import LogisticOnClusters, NetworkOnClusters
+from agglearn.vocabulary.on_clusters import LogisticOnClusters, NetworkOnClusters
 from agglearn.vocabulary.optimal import OptimalQuantizer
 from agglearn.vocabulary.quantizer import Quantizer
 from agglearn.vocabulary.submodular import SubmodularQuantizer

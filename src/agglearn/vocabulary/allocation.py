@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from agglearn.vocabulary.ranking import Ranking
+from agglearn.vocabulary.rate_order import Ranking
 
 
 def allocated(budget: int, rankings: list[Ranking], how: str, most: np.ndarray | None = None) -> list[int]:

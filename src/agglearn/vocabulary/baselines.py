@@ -9,7 +9,7 @@ from agglearn.settings import NonNegative, Positive, Whole
 from agglearn.vocabulary import kernels
 from agglearn.vocabulary.allocation import allocated
 from agglearn.vocabulary.quantizer import Budget, Quantizer, Shrinkage
-from agglearn.vocabulary.ranking import in_threads
+from agglearn.vocabulary.rate_order import in_threads
 from agglearn.vocabulary.submodular import Joined
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from agglearn.settings import NonNegative, Part
 from agglearn.vocabulary import kernels
 from agglearn.vocabulary.quantizer import Budget, Quantizer, Shrinkage
-from agglearn.vocabulary.ranking import in_threads
+from agglearn.vocabulary.rate_order import in_threads
 from agglearn.vocabulary.submodular import Joined
 
 
@@ -96,7 +96,7 @@ class DistributedSubmodularQuantizer(Quantizer):
     def _ask(self, machines: list[Machine], rounds: int, most: int) -> list:
         """What every machine cuts: they are asked for their largest gain, then for their cuts."""
         if self.engine == "spark":
-            from agglearn.spark.machines import SparkMachines as Asked
+            from agglearn.vocabulary.spark_machines import SparkMachines as Asked
         else:
             Asked = Machines
         asked = Asked(machines)

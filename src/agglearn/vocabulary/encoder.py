@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from agglearn.encoding import TargetEncoder
-from agglearn.encoding.encoder import as_text
+from agglearn.encoding.columns import as_text
 from agglearn.encoding.target import MISSING_VALUE, NEVER
 from agglearn.vocabulary.optimal import OptimalQuantizer
 

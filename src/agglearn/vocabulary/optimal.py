@@ -16,7 +16,7 @@ from agglearn.errors import ConfigError
 from agglearn.settings import NonNegative
 from agglearn.vocabulary import kernels
 from agglearn.vocabulary.quantizer import Budget, Quantizer, Shrinkage
-from agglearn.vocabulary.ranking import Ranking, in_threads
+from agglearn.vocabulary.rate_order import Ranking, in_threads
 
 MOST_CELLS = 400_000_000  # of a dynamic program's tables
 ROUNDING = 1e-13  # of all information: what rounding may seem to win

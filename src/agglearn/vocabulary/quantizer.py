@@ -18,11 +18,11 @@ from agglearn.encoding.labels import binary_label
 from agglearn.errors import ConfigError, DataError, LooksLikeCodes
 from agglearn.estimator import Estimator
 from agglearn.observations import ContingencyTables, Observation
-from agglearn.observations.privacy.projection import noise_variances
+from agglearn.observations.consistency import noise_variances
 from agglearn.seeds import draw_seed, generator
 from agglearn.settings import Count, NonNegative, Part, Positive, Range, check_parameters
 from agglearn.vocabulary import kernels
-from agglearn.vocabulary.ranking import Ranking, checked, in_threads
+from agglearn.vocabulary.rate_order import Ranking, checked, in_threads
 from agglearn.vocabulary.shrinkage import shrunk_sums, without_noise
 
 Budget = Count | Part

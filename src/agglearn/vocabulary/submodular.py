@@ -9,7 +9,7 @@ from agglearn.seeds import draw_seed, seed
 from agglearn.settings import NonNegative, Part
 from agglearn.vocabulary import kernels
 from agglearn.vocabulary.quantizer import Budget, Quantizer, Shrinkage
-from agglearn.vocabulary.ranking import Ranking, in_threads
+from agglearn.vocabulary.rate_order import Ranking, in_threads
 
 
 class SubmodularQuantizer(Quantizer):

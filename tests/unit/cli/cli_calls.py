@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from agglearn import products
+from agglearn import storage
 from agglearn.cli import main
 
 
@@ -29,7 +29,7 @@ def write_runs(folder: Path, experiment: str, n: int) -> None:
               "ended": 1700000002.75, "config": config}  # fmt: skip
     for seed in range(n):
         run = folder / f"runs/{experiment}{seed}"
-        products.write_json(run / "run.json", record | {"seed": seed, "fingerprint": f"f{seed}"})
+        storage.write_json(run / "run.json", record | {"seed": seed, "fingerprint": f"f{seed}"})
         pd.DataFrame({"measure": ["nllh"], "item": [None], "step": [None], "value": [seed / 2]}).to_parquet(
             run / "measurements.parquet"
         )

@@ -18,7 +18,8 @@ from samples import ROOT, Project
 
 from agglearn.cli.data import Bar, table
 from agglearn.errors import NotAvailable
-from agglearn.products import make, read_json, write_json
+from agglearn.storage import read_json, write_json
+from agglearn.workflow.products import make
 
 CSV = b"a,y\n1,0\n2,1\n"
 PERSONS = "RT,SERIALNO,SPORDER,STATE,PUMA,PWGTP,AGEP\nP,2024HU0000001,1,1,402,7,30\n"
@@ -170,9 +171,9 @@ def test_another_configuration_can_be_laid_over(here, capsys):
 
 @pytest.mark.slow
 def test_a_running_workflow_is_not_disturbed(here):
-    from agglearn import lock
+    from agglearn.workflow import results_lock
 
-    with lock.hold(here / "results/.lock"):
+    with results_lock.hold(here / "results/.lock"):
         command = [sys.executable, "-m", "agglearn", "data", "get", "fetched"]
         done = subprocess.run(command, cwd=here, capture_output=True, text=True)
     assert done.returncode == 1

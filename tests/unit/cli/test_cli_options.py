@@ -13,8 +13,8 @@ import yaml
 from cli_calls import run, state, write_runs
 from samples import ROOT
 
-from agglearn import diagnosis, products
-from agglearn.cli import parser
+from agglearn import storage
+from agglearn.cli import diagnosis, parser
 from agglearn.estimator import Estimator
 from agglearn.observations import ContingencyTables
 
@@ -79,7 +79,7 @@ def prepared(tmp_path_factory) -> Path:
         pd.DataFrame([{"run": "r", "dataset": dataset, "status": "ok"}]).to_parquet(
             folder / name / "measurements/trial/b.parquet"
         )
-        products.write_json(folder / name / "runs/r/run.json", RECORD)
+        storage.write_json(folder / name / "runs/r/run.json", RECORD)
     write_runs(folder / "few", "trial", 1)
     write_runs(folder / "many", "trial", 2)
     return folder

@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from agglearn.collective import METHODS, ChainModel, TreeModel, generic, infer, kernels, newton
+from agglearn.collective import METHODS, ChainModel, TreeModel, generic_solvers, infer, kernels, newton
 from agglearn.collective.inference import POINT_METHODS
 from agglearn.collective.noise import noise_model
 from agglearn.collective.problem import Problem
@@ -533,7 +533,7 @@ def test_a_generic_solver_is_as_good_as_asked_without_the_cells_that_nobody_is_i
     assert found.objective - best.objective <= tol * abs(best.objective)
     assert found.gap >= found.objective - best.objective - 1e-6
     assert found.converged == (found.gap <= tol * abs(found.objective))
-    kept = generic.Layout(problem).at
+    kept = generic_solvers.Layout(problem).at
     assert len(kept) < 0.6 * (problem.start.pairs() > 0).sum()
     left_out = model.pad_edges(best.edge_tables)
     left_out[tuple(kept.T)] = 0
@@ -555,7 +555,7 @@ def test_the_limit_of_time_is_that_of_set_up_and_solve_together(method, monkeypa
         raise AssertionError("the set-up took all the time")
 
     looks = itertools.count(step=10)  # ten seconds pass between two looks at the clock
-    monkeypatch.setattr(generic, "time", SimpleNamespace(monotonic=lambda: next(looks)))
+    monkeypatch.setattr(generic_solvers, "time", SimpleNamespace(monotonic=lambda: next(looks)))
     monkeypatch.setattr("cvxpy.Problem.solve", never)
     monkeypatch.setattr("casadi.nlpsol", never)
     rng = np.random.default_rng(12)
@@ -579,7 +579,7 @@ def test_ipopt_stops_in_the_iteration_in_which_the_time_is_over(monkeypatch):
             now[0] = 10
             return self.solver(**start)
 
-    monkeypatch.setattr(generic, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(generic_solvers, "time", SimpleNamespace(monotonic=lambda: now[0]))
     monkeypatch.setattr(casadi, "nlpsol", Late)
     rng = np.random.default_rng(12)
     model, m = fixed_tree("mixed", rng), 30

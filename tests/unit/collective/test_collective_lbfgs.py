@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import logsumexp, softmax
 
-from agglearn.collective.lbfgs import lbfgs
+from agglearn.linear.lbfgs import lbfgs
 
 
 def log_partition(seed, n=30, terms=200):

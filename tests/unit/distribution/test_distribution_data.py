@@ -11,6 +11,7 @@ from scipy.stats import multivariate_normal
 from agglearn.datasets import DigitClouds, GaussianBags, PointClouds, RecordStore
 from agglearn.datasets.bags import LAWS, halving, points_on, read_off, surface, unit_sphere
 from agglearn.datasets.census import county_means
+from agglearn.datasets.gaussian_statistics import block_information, marginal_entropy, total_correlation
 from agglearn.distribution import (
     EmbeddingClassifier,
     EmbeddingRegressor,
@@ -19,7 +20,6 @@ from agglearn.distribution import (
     MultinomialLogistic,
     RandomFourierEmbedding,
 )
-from agglearn.distribution.statistics import block_information, marginal_entropy, total_correlation
 from agglearn.errors import ConfigError, DataError, GridEdge
 from agglearn.evaluation.intervals import mean_interval
 from agglearn.observations import Bags, Records
@@ -276,14 +276,14 @@ def test_persons_are_drawn_anew_for_every_seed(country):
 
 
 def test_everybody_by_weight(country):
-    from agglearn.tasks import census
+    from agglearn.tasks import census_design
 
     seen, truth = observed(country)
     assert len(seen.X) + len(truth.bags.X) == country.n
     assert len(set(seen.weights)) > 2
-    study = census.voters_study(country.folder, "shared", 0.0, 4)
+    study = census_design.voters_study(country.folder, "shared", 0.0, 4)
     means = MomentEmbedding(order=1).fit(seen).transform(seen)
-    wanted = census.everyone(study)
+    wanted = census_design.everyone(study)
     names = list(study.persons.regions["name"])
     np.testing.assert_allclose(means, wanted[[names.index(n) for n in seen.bag_names]], atol=1e-4)
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from agglearn.distribution import DeepSetsClassifier, DeepSetsRegressor, PointNetClassifier, sets
-from agglearn.distribution.sets import turned
+from agglearn.distribution import DeepSetsClassifier, DeepSetsRegressor, PointNetClassifier, set_batches
+from agglearn.distribution.set_batches import turned
 from agglearn.errors import ConfigError, DataError
 from agglearn.estimator import Estimator
 from agglearn.observations import Bags
@@ -67,8 +67,8 @@ def test_bags_are_alone_in_a_batch(fitted):
 def test_batches_of_bags_of_many_sizes_have_one_shape(fitted, monkeypatch):
     bags = made(60, 4, (1, 30))
     whole = fitted.predict(bags)
-    monkeypatch.setattr(sets, "PREDICTED", 100)
-    parts = list(sets.Batches(bags, np.zeros(2), np.ones(2)).parts())
+    monkeypatch.setattr(set_batches, "PREDICTED", 100)
+    parts = list(set_batches.Batches(bags, np.zeros(2), np.ones(2)).parts())
     assert len(parts) > 5
     assert sum(n for _, n in parts) == 60
     assert len({(batch.x.shape, batch.total.shape) for batch, _ in parts}) == 1

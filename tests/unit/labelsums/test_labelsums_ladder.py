@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from samples import ROOT, people
 
-from agglearn import config as configuration
 from agglearn.datasets import LogLinear
 from agglearn.encoding import FeatureMap, FrameEncoder
 from agglearn.errors import DataError
@@ -14,11 +13,13 @@ from agglearn.estimator import Estimator
 from agglearn.evaluation import auc
 from agglearn.labelsums import BaseRateClassifier, BoostedTreesSkyline, RecordsLogistic
 from agglearn.observations import ContingencyTables, CountedBags, LabelSums, Records
-from agglearn.observations.privacy import release_bag_counts, seeded
-from agglearn.plan import Plan
+from agglearn.observations.release import release_bag_counts
+from agglearn.privacy import seeded
 from agglearn.proportions import AlternatingMeanMapClassifier, CardinalityClassifier, OnRecords
 from agglearn.registry import build, resolve
 from agglearn.tasks import Classification, Source
+from agglearn.workflow import config as configuration
+from agglearn.workflow.plan import Plan
 
 
 @pytest.fixture(scope="module")

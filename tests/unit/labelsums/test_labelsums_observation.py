@@ -12,7 +12,7 @@ from samples import people
 from agglearn.encoding import FeatureMap, FrameEncoder
 from agglearn.errors import ConfigError, DataError
 from agglearn.observations import LabelSums, NoiseSpec
-from agglearn.observations.privacy import (
+from agglearn.privacy import (
     analytic_gaussian_scale,
     classic_gaussian_scale,
     discrete_gaussian_delta,

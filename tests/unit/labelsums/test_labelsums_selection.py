@@ -17,7 +17,8 @@ from agglearn.maxent import MaxEntClassifier
 from agglearn.maxent.enumeration import Enumeration
 from agglearn.observations import ContingencyTables, Halves, LabelSums, Records, with_gaussian_noise
 from agglearn.observations.halves import added_sums, added_tables
-from agglearn.observations.privacy import release_tables, seeded
+from agglearn.observations.release import release_tables
+from agglearn.privacy import seeded
 
 VALUES = (0.5, 8.0, 128.0, 2048.0)
 

@@ -17,7 +17,7 @@ from agglearn.labelsums import LabelledDescent, RecordsLogistic, WALRClassifier
 from agglearn.labelsums.descent import Descent
 from agglearn.labelsums.objective import Objective, penalties, prior_variance
 from agglearn.observations import LabelSums, Records
-from agglearn.observations.privacy import analytic_gaussian_scale, seeded
+from agglearn.privacy import analytic_gaussian_scale, seeded
 
 
 @pytest.fixture(scope="module")
@@ -211,7 +211,7 @@ def test_noise_awareness_helps(records):
 
 def test_noise_at_every_step_promises_the_same():
     """T releases with σ√T are one Gaussian release with σ."""
-    from agglearn.observations.privacy import gaussian_delta
+    from agglearn.privacy import gaussian_delta
 
     frame = people(400)
     records = Records.from_records(frame, "y")

@@ -8,8 +8,8 @@ from sklearn.linear_model import LogisticRegression
 
 from agglearn.errors import ConfigError, DataError, NotAvailable
 from agglearn.estimator import Estimator
+from agglearn.linear.sparse_design import Cells
 from agglearn.maxent import BestPairClassifier, LogisticSkyline, NaiveBayesClassifier
-from agglearn.maxent.cells import Cells
 from agglearn.maxent.enumeration import Enumeration
 from agglearn.observations import ContingencyTables, Records
 
@@ -36,7 +36,7 @@ def check_cells(codes, unseen, sizes=(4, 300)):
 
 @pytest.mark.parametrize("dense", [0, 1 << 20])
 def test_cells_looked_up_or_searched_for(monkeypatch, dense):
-    monkeypatch.setattr("agglearn.maxent.cells.DENSE", dense)
+    monkeypatch.setattr("agglearn.linear.sparse_design.DENSE", dense)
     codes = np.random.default_rng(0).integers((1, 5), (3, 280), size=(200, 2))
     check_cells(codes, np.array([[0, 7], [3, 299], [-1, 5], [2, -1]]))
     with pytest.raises(AssertionError):

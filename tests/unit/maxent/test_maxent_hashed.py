@@ -10,8 +10,8 @@ from scipy.special import expit
 
 from agglearn.maxent import LogisticSkyline, MaxEntClassifier
 from agglearn.maxent.enumeration import Enumeration
-from agglearn.maxent.hashed import Buckets
-from agglearn.maxent.layout import Layout
+from agglearn.maxent.hashed_weights import Buckets
+from agglearn.maxent.weight_index import Layout
 from agglearn.observations import ContingencyTables, Records
 from agglearn.observations.counting import buckets_of
 

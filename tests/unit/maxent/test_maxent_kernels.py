@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from numba import njit
 
+from agglearn.linear.sparse_logistic import SparseLogistic, parts_loss, rows_loss
 from agglearn.maxent import kernels
-from agglearn.maxent.chains import Chains, alias_table
-from agglearn.maxent.lanes import load, store
-from agglearn.maxent.layout import Layout
-from agglearn.maxent.sparse_logistic import SparseLogistic, parts_loss, rows_loss
+from agglearn.maxent.engines.numba_chains import Chains, alias_table
+from agglearn.maxent.simd import load, store
+from agglearn.maxent.weight_index import Layout
 
 
 @njit

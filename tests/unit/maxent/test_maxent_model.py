@@ -17,7 +17,7 @@ from agglearn.errors import ConfigError, DataError, NotAvailable
 from agglearn.estimator import Estimator
 from agglearn.maxent import MaxEntClassifier
 from agglearn.maxent.enumeration import Enumeration
-from agglearn.maxent.layout import Layout
+from agglearn.maxent.weight_index import Layout
 from agglearn.observations import ContingencyTables, NoiseSpec, Records
 
 
@@ -287,7 +287,7 @@ def test_huge_steps_stay_finite(tables, records, step, preconditioner, clip):
 
 
 def test_weights_of_fifty_do_not_overflow(tables):
-    from agglearn.maxent.chains import Chains
+    from agglearn.maxent.engines.numba_chains import Chains
 
     layout = Layout.of(tables)
     chains = Chains(layout, 2000, 0.0, seed=0)
@@ -335,6 +335,6 @@ def test_too_many_modalities_are_refused():
 
 
 def test_tables_too_large_for_the_memory_are_refused(tables, monkeypatch):
-    monkeypatch.setattr("agglearn.maxent.layout.PAIR_BYTES", 1e15)
+    monkeypatch.setattr("agglearn.maxent.weight_index.PAIR_BYTES", 1e15)
     with pytest.raises(DataError, match=r"GB.*'f2'"):
         MaxEntClassifier().fit(tables)

@@ -15,9 +15,10 @@ from agglearn.maxent import (
     NoiseAwareMaxEntClassifier,
 )
 from agglearn.maxent.enumeration import Enumeration
-from agglearn.maxent.noisy import Gains, gains, posterior_means, variances
+from agglearn.maxent.noise_aware import Gains, gains, posterior_means, variances
 from agglearn.observations import ContingencyTables, with_gaussian_noise
-from agglearn.observations.privacy import release_tables, seeded
+from agglearn.observations.release import release_tables
+from agglearn.privacy import seeded
 
 
 def enumerated_gains(d_hat, c_hat, var_d, var_c) -> np.ndarray:
@@ -174,5 +175,5 @@ def test_little_information_does_not_let_steps_grow(monkeypatch):
         return normalized_log_likelihood(y, model.predict_proba(frame)[:, 1])
 
     assert trained() > -0.02
-    monkeypatch.setattr("agglearn.maxent.noisy.SHARE", 0.0)
+    monkeypatch.setattr("agglearn.maxent.noise_aware.SHARE", 0.0)
     assert trained() < -0.1

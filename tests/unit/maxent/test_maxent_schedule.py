@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from agglearn.maxent.schedule import Schedule, Windows, effective
+from agglearn.maxent.stopping import Schedule, Windows, effective
 
 M = 400
 

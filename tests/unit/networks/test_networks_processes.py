@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from agglearn.nursery import limited
+from agglearn.prefork import limited
 
 pytestmark = pytest.mark.slow
 
@@ -74,7 +74,7 @@ def test_a_program_may_have_chosen_64_bits(one_thread):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 def test_a_process_that_imported_jax_forks_silently_and_its_children_train(one_thread):
-    """As the nursery and `running.in_children` do; two children, one after the other."""
+    """As the prefork process and `isolation.in_children` do; two children, one after the other."""
     code = """
 import jax, optax
 for _ in range(2):

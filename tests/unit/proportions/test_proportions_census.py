@@ -11,7 +11,7 @@ from agglearn.encoding.dense import DenseEncoder
 from agglearn.errors import ConfigError, DataError
 from agglearn.observations import Bags, LabelledBags
 from agglearn.proportions import CardinalityClassifier, IndividualClassifier, MeanEmbeddingClassifier
-from agglearn.tasks import BagClassification, Source, census, polls
+from agglearn.tasks import BagClassification, Source, census_design, polls
 
 
 @pytest.fixture(scope="module")
@@ -110,9 +110,9 @@ def test_a_hidden_attribute_is_counted_per_region(store):
 
 
 def test_tested_persons_are_never_drawn(store):
-    study = census.hidden_study(store.folder, "full", "SEX", 200, 4)
+    study = census_design.hidden_study(store.folder, "full", "SEX", 200, 4)
     order = np.arange(3)
-    rows = census.drawn_per_region(study.persons, study.weight, 2000, order, np.random.default_rng(0))
+    rows = census_design.drawn_per_region(study.persons, study.weight, 2000, order, np.random.default_rng(0))
     assert not np.isin(rows, study.test).any()
     assert (study.persons.region[rows] == np.repeat(order, 2000)).all()
     inside = rows[:2000]
@@ -124,9 +124,9 @@ def test_tested_persons_are_never_drawn(store):
 
 @pytest.mark.parametrize("hidden", ["DIS", "SEX", "HICOV", "COVERAGE", "SCHL", "RAC1P"])
 def test_what_a_label_is_made_of_is_no_covariate(store, hidden):
-    study = census.hidden_study(store.folder, "full", hidden, 20, 3)
+    study = census_design.hidden_study(store.folder, "full", hidden, 20, 3)
     left = {a for a, kept in zip(study.encoder.attributes, study.encoder.kept, strict=True) if kept}
-    assert not left & set(census.HIDDEN[hidden][1])
+    assert not left & set(census_design.HIDDEN[hidden][1])
     assert study.classes == {"COVERAGE": 3, "SCHL": 4, "RAC1P": 5}.get(hidden, 2)
     assert {"x", "y", "z"} <= left
 
@@ -140,12 +140,12 @@ def test_shared_columns_keep_every_state(store):
 
 def test_categories_of_the_census():
     frame = pd.DataFrame({"RAC1P": [1, 2, 6, 3, 1], "HISP": [1, 1, 1, 1, 2], "SCHL": [17, 18, 21, 22, 24]})
-    assert census.race(frame).tolist() == [1, 2, 3, 4, 0]
-    assert census.education(frame).tolist() == [0, 1, 2, 3, 3]
+    assert census_design.race(frame).tolist() == [1, 2, 3, 4, 0]
+    assert census_design.education(frame).tolist() == [0, 1, 2, 3, 3]
 
 
 def test_votes_are_scaled_to_persons(store):
-    counts = census.apportioned(np.array([[50.0, 30, 20], [1, 1, 1], [0, 0, 7]]), 10)
+    counts = census_design.apportioned(np.array([[50.0, 30, 20], [1, 1, 1], [0, 0, 7]]), 10)
     assert counts.tolist() == [[5, 3, 2], [4, 3, 3], [0, 0, 10]]
     seen, truth = observed(store, election=2016, bag_size=20, holdout=0.5, components=3, columns="shared")
     assert (seen.counts.sum(axis=1) == 20).all()
@@ -156,7 +156,7 @@ def test_votes_are_scaled_to_persons(store):
     assert everybody.X.shape == (4, 3)
     citizens = pd.read_parquet(store.folder / "regions.parquet")["citizens"]
     assert np.allclose(everybody.counts.sum(axis=1), citizens)
-    study = census.voters_study(store.folder, "shared", 0.5, 3, 0)
+    study = census_design.voters_study(store.folder, "shared", 0.5, 3, 0)
     rows = np.flatnonzero(study.persons.region == 1)
     mean = np.average(study.vectors(rows), weights=study.weight[rows], axis=0)
     assert np.allclose(everybody.X[1], mean, atol=1e-4)

@@ -9,6 +9,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from agglearn.errors import AgglearnError, ConfigError, DataError, NotAvailable
 from agglearn.estimator import Estimator
+from agglearn.linear.softmax import Logistic, softmax
 from agglearn.observations import Bags, LabelledBags
 from agglearn.proportions import (
     AlternatingMeanMapClassifier,
@@ -21,8 +22,7 @@ from agglearn.proportions import (
 )
 from agglearn.proportions.alternating import top
 from agglearn.proportions.base import PATH, choose_l2
-from agglearn.proportions.logistic import Logistic, softmax
-from agglearn.proportions.marginal import Marginal, exact, normal
+from agglearn.proportions.count_likelihood import Marginal, exact, normal
 
 LEARNERS = [
     CardinalityClassifier(random_state=0),

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agglearn.errors import AgglearnError, DataError
+from agglearn.linear.softmax import bag_sums, log_softmax, scores
 from agglearn.proportions import cardinality_posterior, kernels, multiclass
-from agglearn.proportions.logistic import bag_sums, log_softmax, scores
 from agglearn.proportions.posterior import binary_posteriors, class_posteriors
 
 SHAPES = [(0.5, 0.5), (1, 1), (0.05, 3), (5, 0.2), (0.1, 0.1), (30, 30)]

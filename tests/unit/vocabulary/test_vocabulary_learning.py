@@ -10,7 +10,7 @@ from agglearn.evaluation import log_likelihood, log_loss
 from agglearn.observations import Records
 from agglearn.seeds import generator
 from agglearn.vocabulary import LogisticOnClusters, NetworkOnClusters, OptimalQuantizer, SubmodularQuantizer
-from agglearn.vocabulary.network import probabilities, settings
+from agglearn.vocabulary.cluster_training import probabilities, settings
 
 
 @pytest.fixture(scope="module")

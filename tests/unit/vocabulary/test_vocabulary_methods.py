@@ -22,7 +22,7 @@ from agglearn.vocabulary import (
     submodular,
 )
 from agglearn.vocabulary.allocation import allocated, apportioned
-from agglearn.vocabulary.ranking import Ranking
+from agglearn.vocabulary.rate_order import Ranking
 
 METHODS = (
     AgglomerativeQuantizer, BucketingQuantizer, DistributedSubmodularQuantizer, DivisiveQuantizer, FrequencyQuantizer,

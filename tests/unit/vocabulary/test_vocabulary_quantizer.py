@@ -21,7 +21,7 @@ from agglearn.estimator import Estimator
 from agglearn.observations import ContingencyTables, NoiseSpec, Table, with_gaussian_noise
 from agglearn.vocabulary import FrequencyQuantizer, OptimalQuantizer, SubmodularQuantizer
 from agglearn.vocabulary.quantizer import single_tables
-from agglearn.vocabulary.ranking import ranks
+from agglearn.vocabulary.rate_order import ranks
 from agglearn.vocabulary.shrinkage import beta_prior, shrunk_sums, without_noise
 
 METHODS = [OptimalQuantizer(8), SubmodularQuantizer(8, random_state=3), FrequencyQuantizer(8)]

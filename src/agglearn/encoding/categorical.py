@@ -1,0 +1,41 @@
+"""Categories of one feature as codes."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from agglearn.encoding.columns import as_text, distinct
+from agglearn.encoding.levels import Levels
+
+
+@dataclass(frozen=True)
+class CategoricalEncoder(Levels):
+    """Categories of one feature, in sorted order; then a missing value, if training had any, and `other`, if declared."""
+
+    name: str
+    values: tuple[str, ...]
+    has_missing: bool = False
+    has_other: bool = False
+
+    @classmethod
+    def fit(cls, column: pd.Series) -> "CategoricalEncoder":
+        at, values = distinct(column)
+        return cls(str(column.name), tuple(sorted(set(as_text(values)))), bool((at < 0).any()))
+
+    @property
+    def _own(self) -> int:
+        return len(self.values)
+
+    @property
+    def labels(self) -> list[str]:
+        """Name of each modality."""
+        return [*self.values, *self._last_labels]
+
+    def encode(self, column: pd.Series) -> np.ndarray:
+        at, values = distinct(column)
+        codes = pd.Index(self.values, dtype=object).get_indexer(as_text(values)).astype(np.int32)
+        return self._complete(np.append(codes, self._missing_code)[at])
+
+    def to_dict(self) -> dict:
+        return {"name": self.name, "values": list(self.values)} | self._state()

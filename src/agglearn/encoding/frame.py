@@ -1,0 +1,189 @@
+"""From raw columns to codes: each feature becomes one of `size` modalities, numbered from 0.
+
+A missing value is a modality of its own where training rows have missing values. Anything that training rows
+never showed (a new category; a missing value where there was none) is UNSEEN: it belongs to no modality, is
+counted in no table, and adds nothing to a prediction. Encoders of a declared schema (`agglearn.encoding.schema`) have a
+last modality, `other`, for all of that.
+"""
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from agglearn.encoding.binned import BinnedEncoder
+from agglearn.encoding.binning import Binning, binning
+from agglearn.encoding.categorical import CategoricalEncoder
+from agglearn.encoding.coded import CodedEncoder
+from agglearn.encoding.codes import warn_of_lost_digits
+from agglearn.encoding.columns import is_continuous, named_columns
+from agglearn.encoding.hashing import HashedEncoder
+from agglearn.encoding.target import TargetEncoder
+from agglearn.errors import DataError
+
+FeatureEncoder = CategoricalEncoder | BinnedEncoder | CodedEncoder | HashedEncoder | TargetEncoder
+
+
+@dataclass(frozen=True)
+class FrameEncoder:
+    """Encoders of all features, in order. Codes of a frame are an (n, D) int32 array.
+
+    `schema` tells where they come from: `declared` by a person (`agglearn.encoding.schema`), or `learned` from records, of
+    which they then tell something.
+    """
+
+    features: tuple[FeatureEncoder, ...]
+    schema: str = "learned"
+
+    @classmethod
+    def fit(
+        cls,
+        frame: pd.DataFrame,
+        binning_: "str | Binning" = "deciles",
+        categorical: Iterable[str] = (),
+        hashed: Mapping[str, int] | None = None,
+        hash_above: tuple[int, int] | None = None,
+    ) -> "FrameEncoder":
+        """Learn vocabularies and bins from training rows.
+
+        Parameters
+        ----------
+        frame : features only, one column each.
+        binning_ : `deciles`, `width`, or a binning object, for numeric columns.
+        categorical : numeric columns whose numbers are names (hashes, codes), not quantities.
+        hashed : {column: buckets}, columns whose values are hashed instead of learnt; see `HashedEncoder`.
+        hash_above : (values, buckets): columns of categories with more values are hashed into so many buckets.
+
+        Warns
+        -----
+        LooksLikeCodes : numbers that look like names were taken for amounts, or have lost digits.
+        """
+        how, named, hashed = binning(binning_), set(categorical), dict(hashed or {})
+        if not frame.columns.is_unique:
+            raise DataError(f"column {frame.columns[frame.columns.duplicated()][0]!r} is there twice; rename one")
+        absent = named - set(frame.columns)
+        if absent:
+            raise DataError(f"categorical: no column {sorted(absent)[0]!r}; there are {_some(frame.columns)}")
+        if absent := set(hashed) - set(frame.columns):
+            raise DataError(f"hashed: no column {sorted(absent)[0]!r}; there are {_some(frame.columns)}")
+        return cls(tuple(_fitted(frame[c], how, c in named, hashed.get(c), hash_above) for c in frame.columns))
+
+    @property
+    def names(self) -> list[str]:
+        return [f.name for f in self.features]
+
+    @property
+    def from_labels(self) -> bool:
+        """Whether the labels of records went into the encoder of a feature."""
+        return any(getattr(f, "from_labels", False) for f in self.features)
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """Modalities per feature, (D,) int64."""
+        return np.array([f.size for f in self.features], dtype=np.int64)
+
+    @property
+    def offsets(self) -> np.ndarray:
+        """First position of each feature when all modalities stand in one row, (D + 1,) int64; last = their number."""
+        return np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64)
+
+    def encode(self, frame: pd.DataFrame) -> np.ndarray:
+        """(n, D) int32 codes of a frame that has the features as columns, or of an array, see `named_columns`."""
+        frame = named_columns(frame, self.names)
+        absent = [n for n in self.names if n not in frame.columns]
+        if absent:
+            raise DataError(f"no column {absent[0]!r} ({len(absent)} missing); there are {_some(frame.columns)}")
+        codes = np.empty((len(frame), len(self.features)), dtype=np.int32)
+        for d, feature in enumerate(self.features):
+            codes[:, d] = feature.encode(frame[feature.name])
+        return codes
+
+    def select(self, names: Sequence[str]) -> "FrameEncoder":
+        by_name = {f.name: f for f in self.features}
+        return FrameEncoder(tuple(by_name[n] for n in names), self.schema)
+
+    def to_dict(self) -> list[dict]:
+        return [f.to_dict() for f in self.features]
+
+    @classmethod
+    def from_dict(cls, state: list[dict], schema: str = "learned") -> "FrameEncoder":
+        """The encoder that `to_dict` described; ValueError where a description has wrong types or impossible codes."""
+        for s in state:
+            _check_description(s)
+        if schema not in ("declared", "learned"):
+            raise ValueError(f"schema: {schema!r} is neither declared nor learned")
+        return cls(tuple(_feature(s) for s in state), schema)
+
+
+def _fitted(
+    column: pd.Series, how: Binning, named: bool, buckets: int | None, hash_above: tuple[int, int] | None
+) -> FeatureEncoder:
+    """The encoder of one column."""
+    if buckets is None and not named and is_continuous(column):
+        return BinnedEncoder.fit(column, how)
+    warn_of_lost_digits(column)
+    if buckets is not None:
+        return HashedEncoder.fit(column, buckets)
+    return categorical(column, hash_above)
+
+
+def categorical(column: pd.Series, hash_above: tuple[int, int] | None) -> FeatureEncoder:
+    """The encoder of categories; they are hashed where there are more than `hash_above` allows, see `FrameEncoder.fit`."""
+    encoder = CategoricalEncoder.fit(column)
+    if hash_above is not None and len(encoder.values) > hash_above[0]:
+        return HashedEncoder.fit(column, hash_above[1])
+    return encoder
+
+
+def with_target_encodings(
+    encoder: FrameEncoder, frame: pd.DataFrame, y: np.ndarray, above: int, modalities: int, fit=TargetEncoder.fit
+) -> FrameEncoder:
+    """The encoder with target encodings in place of features of more than `above` modalities.
+
+    Parameters
+    ----------
+    frame, y : records that are used for nothing else.
+    fit : makes the encoder of a column from (column, y, modalities).
+    """
+    return FrameEncoder(tuple(fit(frame[f.name], y, modalities) if f.size > above else f for f in encoder.features))
+
+
+def _check_description(state: dict) -> None:
+    """Refuse the description of a feature whose codes could leave their range: kernels do not check bounds."""
+    lists = {"values": str, "labels": str, "codes": int, "edges": int | float}
+    right = isinstance(state.get("name"), str) and all(
+        isinstance(state.get(key, False), bool) for key in ("has_missing", "has_other")
+    )
+    for key, kind in lists.items():
+        right &= isinstance(state.get(key, []), list) and all(isinstance(v, kind) for v in state.get(key, []))
+    right &= all(
+        isinstance(state.get(key, 1), int) and 1 <= state.get(key, 1) < 1 << 31 for key in ("coded", "buckets")
+    )
+    if not right:
+        raise ValueError(f"feature {state.get('name')!r}: its description has values of a wrong type or size")
+    edges, codes = state.get("edges", []), state.get("codes", [])
+    if any(not a < b for a, b in itertools.pairwise(edges)):
+        raise ValueError(f"feature {state['name']!r}: its edges do not ascend")
+    if codes and not 0 <= min(codes) <= max(codes) < len(state["labels"]):
+        raise ValueError(f"feature {state['name']!r}: it has codes outside its {len(state['labels'])} modalities")
+
+
+def _feature(state: dict) -> FeatureEncoder:
+    """An encoder from what its `to_dict` said; each kind has a key of its own."""
+    levels = state.get("has_missing", False), state.get("has_other", False)
+    if "edges" in state:
+        return BinnedEncoder(state["name"], tuple(state["edges"]), *levels)
+    if "coded" in state:
+        return CodedEncoder(state["name"], state["coded"])
+    if "codes" in state:
+        return TargetEncoder.from_dict(state)
+    if "buckets" in state:
+        return HashedEncoder(state["name"], state["buckets"], *levels)
+    return CategoricalEncoder(state["name"], tuple(state["values"]), *levels)
+
+
+def _some(names: Iterable, most: int = 12) -> str:
+    names = [str(n) for n in names]
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -1,0 +1,151 @@
+"""The text of modules, read and not imported: what each imports and defines.
+
+Followed are modules of this package and of the folders named under `code:` in the configuration.
+"""
+
+import ast
+import functools
+import hashlib
+import os
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from agglearn.inspection import summaries
+
+ROOTS = [Path(__file__).resolve().parents[2]]
+CACHED: list = []  # functions whose results hold for these roots
+READ: dict[str, tuple[int, int]] = {}  # path of every file that was read → its state then
+
+
+def cached(function):
+    """The function with its results kept for as long as the roots are the same."""
+    CACHED.append(functools.cache(function))
+    return CACHED[-1]
+
+
+def add_root(folder) -> None:
+    """Follow modules in this folder too."""
+    folder = Path(folder).resolve()
+    if folder not in ROOTS:
+        ROOTS.append(folder)
+        for function in CACHED:
+            function.cache_clear()
+
+
+def is_followed(dotted: str) -> bool:
+    """Whether a class or module lies in followed code: in this package, or in a folder named under `code:`."""
+    return find_file(dotted.partition(".")[0]) is not None
+
+
+@cached
+def find_file(module: str) -> Path | None:
+    for root in ROOTS:
+        path = root.joinpath(*module.split("."))
+        for candidate in (path.with_suffix(".py"), path / "__init__.py"):
+            if candidate.is_file():
+                return candidate
+    return None
+
+
+def file_state(path) -> tuple[int, int]:
+    """Time and size of a file, which an edit changes."""
+    stat = os.stat(path)
+    return stat.st_mtime_ns, stat.st_size
+
+
+class Summary(NamedTuple):
+    """What a module is to what depends on it.
+
+    digest : of its code without docstrings. imports : (module, name or None, local name) of every import and every
+    `optional.require`, at any depth. defined : names of its classes and functions.
+    """
+
+    digest: str
+    imports: list[tuple[str, str | None, str]]
+    defined: list[str]
+
+
+@functools.cache
+def _reader() -> bytes:
+    """What a summary depends on besides the module: this module and the grammar."""
+    return hashlib.sha256(Path(__file__).read_bytes() + sys.version.encode()).digest()
+
+
+@cached
+def summary_of(module: str) -> Summary:
+    path = find_file(module)
+    READ[str(path)] = file_state(path)
+    name = f"{module} {path.name}\0".encode()
+    key = hashlib.sha256(_reader() + name + path.read_bytes()).hexdigest()[:32]
+    fields = summaries.find(key)
+    if fields is None:
+        digest = hashlib.sha256(ast.dump(tree_of(module)).encode()).hexdigest()
+        fields = Summary(digest, _read_imports(module), _read_names(module))
+        summaries.keep(key, fields)
+    digest, imports, defined = fields
+    return Summary(digest, list(map(tuple, imports)), defined)
+
+
+@cached
+def _nodes(module: str) -> list[ast.AST]:
+    """The tree of a module without docstrings, and all nodes in it, the outer ones first.
+
+    Expressions are among them only where the module calls a `require`: no other is looked for, and they are most of a tree.
+    """
+    path = find_file(module)
+    READ[str(path)] = file_state(path)
+    text = path.read_text()
+    passed = () if "require(" in text else (ast.expr, ast.arguments)
+    nodes = [ast.parse(text)]
+    for node in nodes:  # which grows
+        body = getattr(node, "body", None)
+        first = body[0] if isinstance(body, list) and body else None
+        if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):  # a docstring
+            del body[0]
+        nodes += [child for child in ast.iter_child_nodes(node) if not isinstance(child, passed)]
+    return nodes
+
+
+def tree_of(module: str) -> ast.Module:
+    return _nodes(module)[0]
+
+
+def _read_names(module: str) -> list[str]:
+    return [n.name for n in tree_of(module).body if isinstance(n, ast.ClassDef | ast.FunctionDef)]
+
+
+def _read_imports(module: str) -> list[tuple[str, str | None, str]]:
+    is_package = find_file(module).name == "__init__.py"
+    found = []
+    for node in _nodes(module):
+        if isinstance(node, ast.Import):
+            found += [(a.name, None, a.asname or a.name) for a in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                parts = module.split(".")
+                parts = parts[: len(parts) - node.level + is_package]
+                base = ".".join(parts + ([base] if base else []))
+            found += [(base, a.name, a.asname or a.name) for a in node.names]
+        elif isinstance(node, ast.Call) and getattr(node.func, "id", None) == "require":
+            found += [(a.value, None, a.value) for a in node.args[:1] if isinstance(a, ast.Constant)]
+    return found
+
+
+@cached
+def imports_of(module: str) -> list[tuple[str, str | None, str]]:
+    """Imports of followed code."""
+    return [f for f in summary_of(module).imports if find_file(f[0])]
+
+
+@cached
+def origin_of(module: str, name: str | None) -> tuple[str, str | None]:
+    """Module that defines `name`, and its name there, followed through re-exports and `as`; no name for a module."""
+    if name and find_file(f"{module}.{name}"):
+        return f"{module}.{name}", None
+    if name and name not in summary_of(module).defined:
+        for base, original, local in imports_of(module):
+            if local == name and original:
+                return origin_of(base, original)
+    return module, name

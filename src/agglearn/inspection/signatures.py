@@ -1,0 +1,181 @@
+"""What constructors, functions and TypedDicts take, read from the syntax tree: names, types and defaults, nothing imported.
+
+Types are the objects that running code has, see `agglearn.settings`; only a class is replaced by a placeholder with its dotted
+name. What cannot be read (an expression, a class outside followed code) stands for anything.
+"""
+
+import ast
+import typing
+from typing import Annotated, Any, Literal, NotRequired, Required, Union
+
+from agglearn import settings
+from agglearn.inspection import classes, modules
+from agglearn.settings import REQUIRED, Parameter
+
+PLAIN = {
+    "int": int,
+    "float": float,
+    "str": str,
+    "bool": bool,
+    "list": list,
+    "tuple": tuple,
+    "dict": dict,
+    "Sequence": list,
+}
+GENERIC = {"Literal": Literal, "Annotated": Annotated, "Required": Required, "NotRequired": NotRequired, "Union": Union}
+MARKS = {
+    "Range": settings.Range,
+    "OneOf": settings.OneOf,
+    "OptionsOf": settings.OptionsOf,
+    "ParametersOf": settings.ParametersOf,
+}
+
+
+class Followed:
+    """Base of the placeholders of followed classes; `dotted` is the class's name."""
+
+    dotted: str
+
+
+@modules.cached
+def parameters(dotted: str) -> dict[str, Parameter] | None:
+    """Keys that a followed class's constructor, a function or a TypedDict takes; None where it takes any."""
+    if found := classes.find_function(dotted):
+        return _arguments(*found)
+    chain = classes.ancestors(dotted)
+    if any(_is_typed_dict(node) for _, node in chain):
+        return {k: p for name, node in reversed(chain) for k, p in _fields(name.rpartition(".")[0], node).items()}
+    for name, node in chain:
+        for item in node.body:
+            if isinstance(item, ast.FunctionDef) and item.name == "__init__":
+                return _arguments(name.rpartition(".")[0], item, without=1)
+    return {}
+
+
+def _arguments(module: str, function: ast.FunctionDef, without: int = 0) -> dict[str, Parameter] | None:
+    args = function.args
+    if args.kwarg:
+        return None
+    names = [*args.posonlyargs, *args.args, *args.kwonlyargs]
+    first = len(args.posonlyargs) + len(args.args) - len(args.defaults)
+    defaults = [*[None] * first, *args.defaults, *args.kw_defaults]
+    pairs = [*zip(names, defaults, strict=True)][without:]
+    return {a.arg: Parameter(_hint(module, a.annotation), REQUIRED if d is None else _value(d)) for a, d in pairs}
+
+
+def attribute(dotted: str, name: str) -> str | None:
+    """Dotted name of the class that a class attribute holds, the nearest ancestor's; None where that cannot be read."""
+    module, node = classes.attribute(dotted, name) or (None, None)
+    return classes.named(module, node) if isinstance(node, ast.Name | ast.Attribute) else None
+
+
+def rows(dotted: str, name: str) -> list[tuple[str, ...]]:
+    """A class attribute that is a tuple of tuples of names, each as its dotted name."""
+    module, node = classes.attribute(dotted, name) or (None, None)
+    return [tuple(classes.named(module, one) for one in row.elts) for row in getattr(node, "elts", ())]
+
+
+def _value(node: ast.expr):
+    """A default that is written as a literal; None for any other."""
+    try:
+        return ast.literal_eval(node)
+    except ValueError:
+        return None
+
+
+def _is_typed_dict(node: ast.ClassDef) -> bool:
+    return any(ast.unparse(base) in ("TypedDict", "typing.TypedDict") for base in node.bases)
+
+
+def _fields(module: str, node: ast.ClassDef) -> dict[str, Parameter]:
+    total = not any(k.arg == "total" and _value(k.value) is False for k in node.keywords)
+    found = {}
+    for item in node.body:
+        if isinstance(item, ast.AnnAssign):
+            hint, needed = _hint(module, item.annotation), total
+            if typing.get_origin(hint) in (Required, NotRequired):
+                needed, hint = typing.get_origin(hint) is Required, typing.get_args(hint)[0]
+            found[item.target.id] = Parameter(hint, REQUIRED if needed else None)
+    return found
+
+
+# -- types ------------------------------------------------------------------------------------------------------------
+
+
+def _hint(module: str, node: ast.expr | None):
+    """The type that an annotation in a module stands for; Any where that cannot be read."""
+    try:
+        return _read(module, node)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return Any
+
+
+def _read(module: str, node: ast.expr | None):
+    if isinstance(node, ast.Constant) and node.value is None:
+        return None
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+        return Union[_hint(module, node.left), _hint(module, node.right)]  # noqa: UP007 (values, not an annotation)
+    if isinstance(node, ast.Subscript):
+        return _subscript(module, node)
+    return _named(module, node) if isinstance(node, ast.Name | ast.Attribute) else Any
+
+
+def _subscript(module: str, node: ast.Subscript):
+    form = ast.unparse(node.value).rpartition(".")[2]
+    args = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    if form == "Literal":
+        return Literal[tuple(ast.literal_eval(a) for a in args)]
+    if form == "Annotated":
+        base, marks = _hint(module, args[0]), [_mark(module, a) for a in args[1:] if isinstance(a, ast.Call)]
+        return Annotated[(base, *marks)] if marks else base
+    if form not in GENERIC and form not in PLAIN:
+        return Any
+    hints = tuple(... if isinstance(a, ast.Constant) and a.value is ... else _hint(module, a) for a in args)
+    return {**GENERIC, **PLAIN}[form][hints if len(hints) > 1 else hints[0]]
+
+
+def _mark(module: str, call: ast.Call):
+    """A mark of an annotation; where it takes names from a mapping or a tuple of the code, these are read too."""
+    args = [functions(module, a) if isinstance(a, ast.Name | ast.Attribute) else _value(a) for a in call.args]
+    given = {k.arg: _value(k.value) for k in call.keywords}
+    return MARKS[ast.unparse(call.func).rpartition(".")[2]](*args, **given)
+
+
+def _named(module: str, node: ast.expr):
+    """A plain type, a type of `agglearn.settings`, an alias of the module's own, or a placeholder of a followed class."""
+    text = ast.unparse(node)
+    if text in PLAIN:
+        return PLAIN[text]
+    home, _, name = classes.named(module, node).rpartition(".")
+    if home == settings.__name__ and hasattr(settings, name):
+        return getattr(settings, name)
+    if classes.find_class(f"{home}.{name}"):
+        return placeholder(f"{home}.{name}")
+    alias = classes.assigned(home, name) if home else None
+    return _hint(home, alias) if alias is not None else Any
+
+
+@modules.cached
+def placeholder(dotted: str) -> type:
+    """What stands for a followed class in a type: a TypedDict of the same keys, or a `Followed`."""
+    name = dotted.rpartition(".")[2]
+    if any(_is_typed_dict(node) for _, node in classes.ancestors(dotted)):
+        keys = parameters(dotted).items()
+        return typing.TypedDict(name, {k: p.hint if p.default is REQUIRED else NotRequired[p.hint] for k, p in keys})
+    return type(name, (Followed,), {"dotted": dotted})
+
+
+def functions(module: str, node: ast.expr) -> dict[str, str] | tuple[str, ...]:
+    """A mapping from names to functions, as name → dotted name, or a tuple of names, that a module writes as such."""
+    if isinstance(node, ast.Name | ast.Attribute):
+        home, _, name = classes.named(module, node).rpartition(".")
+        return functions(home, classes.assigned(home, name))
+    if not isinstance(node, ast.Dict):
+        return tuple(ast.literal_eval(node))
+    found = {}
+    for key, value in zip(node.keys, node.values, strict=True):
+        if key is None:
+            found |= functions(module, value)
+        else:
+            found[ast.literal_eval(key)] = classes.named(module, value)
+    return found

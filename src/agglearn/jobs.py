@@ -1,0 +1,295 @@
+"""The stops of the way as the workflow calls them: each takes a job and writes exactly its output."""
+
+import contextlib
+import resource
+import sys
+import time
+import traceback
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TextIO
+
+from agglearn import kernel_cache, storage
+from agglearn.errors import AgglearnError, NotAvailable, described
+from agglearn.inspection import digests, modules
+from agglearn.workflow import forcing, memory, products
+from agglearn.workflow.plan import Plan
+
+ROOT = Path(__file__).resolve().parents[2]  # project root: configuration's relative paths start here
+
+
+def run(job, root: Path) -> str | None:
+    """Run the stage that bears the rule's name, with its output in the job's log; returns None or an error's line."""
+    code = [root / folder for folder in job.config["code"]]
+    for folder in code:
+        modules.add_root(folder)
+    if "digests" in job.config:
+        digests.adopt(job.config["digests"])
+    kernel_cache.choose(kernel_cache.workflow_base(job.config), code)
+    terminal, start = sys.stderr, time.perf_counter()
+    with open(job.log[0], "w") as log:
+        try:
+            with contextlib.redirect_stdout(log), contextlib.redirect_stderr(log):
+                STAGES[job.rule](job, terminal)
+            log.write(_cost(time.perf_counter() - start) + "\n")
+            return None
+        except Exception as error:
+            line = _error_line(job, error, log)
+    return f"agglearn: {line}"
+
+
+def _error_line(job, error: Exception, log: TextIO) -> str:
+    """What a person reads of an error, also written to the log; of an error that is not ours, the log holds all."""
+    rule = ()
+    if not isinstance(error, AgglearnError):
+        traceback.print_exception(error, file=log)
+        rule = (job.rule,)
+    line = f"error: {' '.join([*rule, *job.wildcards])}: {described(error)} (log: {job.log[0]})"
+    print(line, file=log)
+    return line
+
+
+def _cost(elapsed: float) -> str:
+    """What this process and its children took; the peak is that of the largest one."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    cpu = sum(u.ru_utime + u.ru_stime for u in used)
+    return f"took {elapsed:.1f} s, {cpu:.1f} s of CPU, {max(u.ru_maxrss for u in used) / 1024:.0f} MiB"
+
+
+def _failing(job, terminal: TextIO) -> dict:
+    """What `products.make` does with data that cannot be had or made: a status, or the end."""
+
+    def report(error: Exception) -> None:
+        print(f"agglearn: {_error_line(job, error, sys.stderr)}", file=terminal)
+
+    return {
+        "on_missing": job.config["on_missing"],
+        "on_failure": None if job.config["on_failure"] == "fail" else report,
+        "terminal": terminal,
+    }
+
+
+def _plan(job) -> Plan:
+    """The plan of the job's experiment alone: the runs of all others are not expanded."""
+    return Plan(job.config | {"run": [job.wildcards.experiment]})
+
+
+def fetch(job, terminal=sys.stderr) -> None:
+    """Files of one data set: found, downloaded, checked."""
+    from agglearn.datasets.fetching import fetch
+    from agglearn.reporting.inventory import stated_bytes
+
+    name = job.wildcards.dataset
+    entry = job.config["datasets"][name]
+    products.make(
+        job.output[0],
+        lambda out: fetch(name, entry, job.config, ROOT, out, terminal),
+        recipe=job.params.recipe,
+        facts={"bytes": stated_bytes(entry), "local": list(job.params.local)},
+        **_failing(job, terminal),
+    )
+
+
+def prepare(job, terminal=sys.stderr) -> None:
+    """Records of one data set: parsed, features and labels apart."""
+    from agglearn.registry import resolve
+
+    entry = job.config["datasets"][job.wildcards.dataset]
+    source = Path(job.input[0])
+
+    def parse(out: Path) -> dict:
+        found = storage.read_json(source / "files.json")
+        for f in found.values():
+            if not Path(f["path"]).is_file():
+                raise NotAvailable(f"{f['path']} is no longer there")
+        dataset = resolve(entry["class"]).of(entry)
+        said = dataset.parse({name: Path(f["path"]) for name, f in found.items()}, out)
+        return (said or {}) | {"memory": memory.unpacked(out)}
+
+    products.make(job.output[0], parse, [source], recipe=job.params.recipe, **_failing(job, terminal))
+
+
+def observe(job, terminal=sys.stderr) -> None:
+    """Observations and truths of one data set for one experiment, a folder per slot; their manifest once more apart."""
+    w = job.wildcards
+    plan, entry = _plan(job), job.config["datasets"][w.dataset]
+    experiment = plan.experiments[w.experiment]
+
+    def build(out: Path) -> dict:
+        import json
+
+        from agglearn.datasets import RecordStore
+        from agglearn.registry import resolve
+        from agglearn.seeds import seed
+        from agglearn.tasks import Source
+        from agglearn.workflow.execution import seed_globals
+
+        task = resolve(experiment["task"])()
+        for slot in plan.slots(w.experiment, w.dataset):
+            params = json.loads(slot.dataset_params)
+            seed_globals(seed("observe", slot.dataset, slot.dataset_params, slot.seed))  # whatever is observed of them
+            if job.input:
+                data = RecordStore.open(job.input[0])
+            else:
+                data = resolve(entry["class"]).of(entry).draw(slot.seed, **params)
+            kind = resolve(experiment["observe"][slot.observation]["type"])
+            source = Source(w.dataset, entry, params, data)
+            seen, truth = task.observe(source, kind, json.loads(slot.observation_params), slot.seed)
+            home = out / slot.key
+            for part, what in (("observation", seen), ("truth", truth)):
+                (home / part).mkdir(parents=True)
+                what.save(home / part, **({"features": out / "features"} if what.shares_features else {}))
+            units = {"tested": truth.tested, "overlap": task.overlap(source)}
+            (home / "units.json").write_text(json.dumps(units))
+        return {"memory": memory.largest_slot(out)}
+
+    recipe = job.params.recipe
+    manifest = products.make(job.output.folder, build, job.input, recipe=recipe, **_failing(job, terminal))
+    storage.write_json(job.output.manifest, manifest)
+    if experiment["timed"]:
+        _compile(experiment["methods"].values())
+
+
+def _compile(methods: Iterable[dict]) -> None:
+    """Compile the kernels of timed methods while other jobs run: their fits have the machine for themselves.
+
+    An error here is none: the fit that needs the kernel reports it.
+    """
+    from agglearn.registry import build
+    from agglearn.workflow.plan import points
+
+    for method in methods:
+        with contextlib.suppress(Exception):
+            build({"class": method["class"], "params": points(method.get("params", {}))[0]}).warm_up()
+
+
+def fit(job, terminal=sys.stderr) -> None:
+    """Runs of one batch."""
+    import pandas as pd
+
+    from agglearn.workflow.runs import fit_batch
+
+    plan, w = _plan(job), job.wildcards
+    experiment = plan.experiments[w.experiment]
+    fit_batch(
+        plan.runs(w.experiment, w.batch),
+        {Path(o).name: o for o in job.input.observed},
+        job.config["results"],
+        job.output[0],
+        experiment["time_limit"],
+        {
+            k: v
+            for k, v in job.config.items()
+            if k not in ("experiments", "datasets", "claims", "scale_folder", "digests")
+        }
+        | {"experiment": experiment},
+        forcing.marked_at(job.config["results"], w.experiment, w.batch),
+    )
+    forcing.unmark(job.config["results"], w.experiment, w.batch)
+    if job.config["on_failure"] == "fail":
+        rows = pd.read_parquet(job.output[0])
+        failed = rows[rows.status == "failed"]
+        if len(failed):
+            first = failed.iloc[0]
+            raise AgglearnError(f"{first.dataset}, {first.method}, seed {first.seed} failed: {first.reason}")
+
+
+def render(job, terminal=sys.stderr) -> None:
+    """Table and figure of one experiment."""
+    from agglearn.reporting.render import render
+    from agglearn.workflow.scales import record_scale
+
+    folder = job.config["scale_folder"]
+    if folder == job.config["results"]:
+        record_scale(folder, job.config["scale"])
+    render(_plan(job), job.wildcards.experiment, job.input, folder)
+
+
+def track(job, terminal=sys.stderr) -> None:
+    """Runs of one experiment, sent to MLflow."""
+    from agglearn.tracking.push import track
+
+    plan, name = _plan(job), job.wildcards.experiment
+    track(
+        job.config["tracking"]["uri"],
+        name,
+        plan.experiments[name],
+        [r.key for r in plan.runs(name)],
+        Path(job.config["results"]),
+        job.output[0],
+        job.params.attempt,
+        terminal,
+    )
+
+
+def judge(job, terminal=sys.stderr) -> None:
+    """Verdicts on the claims of one part of the plan."""
+    from agglearn.reporting.judging import judge_all
+
+    plan = Plan(job.config)
+    names = plan.parts()[job.wildcards.part]
+    claims = {name: c for name, c in job.config["claims"].items() if c["experiment"] in names}
+    storage.write_json(job.output[0], judge_all(claims, plan, job.config["scale_folder"]))
+
+
+def collect(job, terminal=sys.stderr) -> None:
+    """Verdicts on all claims, in one file."""
+    from agglearn.reporting.judging import collect
+
+    storage.write_json(job.output[0], collect(job.config["claims"], Plan(job.config), job.input))
+
+
+def page(job, terminal=sys.stderr) -> None:
+    """The pages of the sources that are done so far, with their verdicts."""
+    from agglearn.reporting.judging import collect
+
+    plan, folder = Plan(job.config), Path(job.config["scale_folder"])
+    # Rendering writes this file last: of what is rendered again meanwhile, pages show nothing half-written.
+    rendered = {n for n in plan.experiments if (folder / f"tables/{n}.json").exists()}
+    sources = [
+        s for s in plan.sources() if rendered.issuperset(plan.untimed(s)) and (folder / f"claims/{s}.json").exists()
+    ]
+    done = Plan(job.config | {"run": [n for s in sources for n in plan.named(s) if n in rendered]})
+    claims = {n: c for n, c in job.config["claims"].items() if c["experiment"] in done.experiments}
+    judged = [path for part in done.parts() if (path := folder / f"claims/{part}.json").exists()]
+    unfinished = [s for s in plan.sources() if s not in sources or not rendered.issuperset(plan.named(s))]
+    _pages(job, done, collect(claims, done, judged), unfinished)
+
+
+def site(job, terminal=sys.stderr) -> None:
+    """The pages that people read."""
+    _pages(job, Plan(job.config), storage.read_json(Path(job.config["scale_folder"]) / "claims.json"))
+
+
+def _pages(job, plan: Plan, claims: list[dict], unfinished: Iterable[str] = ()) -> None:
+    from agglearn.reporting.site import build
+
+    with storage.atomic_dir(Path(job.output[0]).parent) as out:
+        build(plan, claims, Path(job.config["scale_folder"]), out, ROOT, unfinished)
+
+
+def conclude(job, terminal=sys.stderr) -> None:
+    """The outcome of a target; an error while something that it stands for has failed, so that the workflow ends with 1.
+
+    At scale default a page whose numbers are not those measured is such a failure.
+    """
+    from agglearn.reporting import run_summary
+    from agglearn.reporting.pages import contradictions
+
+    places = job.config["results"], job.config["scale_folder"]
+    names = Plan(job.config).named(job.wildcards.target)
+    if failed := run_summary.problems(*places, names)["failed"]:
+        raise AgglearnError(f"{len(failed)} cells, tables, figures or claims failed, the first: {failed[0]}")
+    wrong = contradictions(ROOT, Path(places[1]) / "tables", names) if job.config["scale"] == "default" else []
+    if wrong:
+        raise AgglearnError(
+            f"{len(wrong)} numbers in docs/ and config/findings/ are not what was measured: {'; '.join(wrong)}"
+        )
+    with storage.atomic_file(job.output[0]) as out:
+        out.write_text("\n".join(run_summary.lines(*places, names)) + "\n")
+
+
+STAGES = {
+    stage.__name__: stage
+    for stage in (fetch, prepare, observe, fit, render, track, judge, collect, page, site, conclude)
+}

@@ -1,0 +1,1 @@
+"""Where the Gibbs chains of the maximum-entropy model run: Numba, JAX or Spark."""

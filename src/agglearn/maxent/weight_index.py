@@ -1,0 +1,159 @@
+"""Where each modality and each table cell stands: between contingency tables and the arrays that kernels read.
+
+Each cell has a weight of its own, or, in tables of hashed crosses, that of its bucket. Chains know cells only.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from agglearn.encoding import FrameEncoder
+from agglearn.errors import DataError
+from agglearn.machine import memory_bytes
+from agglearn.maxent import kernels
+from agglearn.maxent.hashed_weights import Buckets
+from agglearn.observations import ContingencyTables
+
+MOST_MODALITIES = 65_535  # positions are 16-bit
+CELL_BYTES = 176  # of training, per cell of all tables: weights, tables, statistics of two threads, directions, means
+PAIR_BYTES = 28  # per pair of modalities: the sampler's weights, the result
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Positions of features and of the m cells, and what was observed of their w weights (w = m without hashing).
+
+    Attributes
+    ----------
+    offsets, sizes : (D,) first position and modalities of each feature.
+    starts : (D + 1,) first padded column of each feature. padded : (K,) column of each position.
+    cells : (D, D) first cell of the table of features d < e; of d alone on the diagonal; −1 where there is no table.
+    rows, columns : (m,) positions of each cell; equal for cells of single tables.
+    d, c : (w,) observed counts and label sums (section 2), float64.
+    marginals : counts of each feature's modalities.
+    buckets : which weight each cell has, None for its own.
+    """
+
+    offsets: np.ndarray
+    sizes: np.ndarray
+    starts: np.ndarray
+    padded: np.ndarray
+    cells: np.ndarray
+    rows: np.ndarray
+    columns: np.ndarray
+    d: np.ndarray
+    c: np.ndarray
+    marginals: list[np.ndarray]
+    buckets: Buckets | None = None
+
+    @classmethod
+    def of(cls, tables: ContingencyTables) -> "Layout":
+        """Layout of all tables there are; DataError when the modalities are too many for matrices over pairs."""
+        sizes, offsets = tables.encoder.sizes, tables.encoder.offsets
+        _check_size(tables)
+        if not tables.tables:
+            raise DataError("there are no tables to learn from")
+        parts = [_cells(tables, key) for key in tables.tables]
+        rows, columns = (np.concatenate(part) for part in zip(*parts, strict=True))
+        d, c = (
+            np.concatenate([v.ravel() for v in part])
+            for part in zip(*(tables.dense(*k) for k in tables.tables), strict=True)
+        )
+        cells = np.full((len(sizes), len(sizes)), -1, dtype=np.int64)
+        for key, first in zip(tables.tables, np.cumsum([0] + [len(part[0]) for part in parts]), strict=False):
+            cells[key[0], key[-1]] = first
+        int32 = (np.ascontiguousarray(a, dtype=np.int32) for a in (offsets[:-1], sizes, rows, columns))
+        offsets, sizes, rows, columns = int32
+        buckets = Buckets.of(tables) if tables.hashed_pairs else None
+        return cls(offsets, sizes, *_columns(sizes), cells, rows, columns, d, c, marginal_counts(tables), buckets)
+
+    @property
+    def space(self) -> kernels.Space:
+        """What kernels need of it."""
+        return kernels.Space(*(getattr(self, name) for name in kernels.Space._fields))
+
+    @property
+    def n_modalities(self) -> int:
+        """K: modalities of all features."""
+        return int(self.sizes.sum())
+
+    @property
+    def n_tables(self) -> int:
+        """Tables that give cells: pairs and single features."""
+        return int(np.sum(self.cells >= 0))
+
+    @property
+    def single(self) -> np.ndarray:
+        """(m,) whether a cell belongs to a single table."""
+        return self.rows == self.columns
+
+    def expand(self, weights: np.ndarray) -> np.ndarray:
+        """(m,) weights of the cells, for (w,) weights."""
+        return weights if self.buckets is None else self.buckets.expand(weights)
+
+    def fold(self, statistics: np.ndarray) -> np.ndarray:
+        """(w,) sums over the cells of each weight, for (m,) statistics of cells."""
+        return statistics if self.buckets is None else self.buckets.fold(statistics)
+
+    def matrix(self, weights: np.ndarray) -> np.ndarray:
+        """(K, K) symmetric float64 matrix of the cells' weights, zero elsewhere."""
+        out = np.zeros((self.n_modalities, self.n_modalities))
+        out[self.rows, self.columns] = out[self.columns, self.rows] = self.expand(weights)
+        return out
+
+
+def needed_bytes(tables: ContingencyTables) -> float:
+    """Memory that training takes, but for the chains. Empty cells count: their d = 0 pulls μ down."""
+    cells = sum(np.prod(tables.encoder.sizes[list(key)], dtype=float) for key in tables.tables)
+    return CELL_BYTES * cells + PAIR_BYTES * float(tables.encoder.offsets[-1]) ** 2
+
+
+def _check_size(tables: ContingencyTables) -> None:
+    """DataError when there are too many modalities for 16-bit positions or for the memory of this machine."""
+    sizes, total = tables.encoder.sizes, int(tables.encoder.offsets[-1])
+    needed, memory = needed_bytes(tables), memory_bytes()
+    if total <= MOST_MODALITIES and needed <= memory:
+        return
+    widest = tables.names[int(np.argmax(sizes))]
+    limit = (
+        f"the limit is {MOST_MODALITIES:,}" if total > MOST_MODALITIES else f"this machine has {memory / 1e9:.0f} GB"
+    )
+    raise DataError(
+        f"{total:,} modalities in all need {needed / 1e9:.0f} GB of memory, {limit}; "
+        f"hash, encode or drop the largest features, first {widest!r} ({sizes.max():,})"
+    )
+
+
+def marginal_counts(tables: ContingencyTables) -> list[np.ndarray]:
+    """Counts of each feature's modalities: its single table, else summed from a pair table, else even."""
+    out = []
+    for i, size in enumerate(tables.encoder.sizes):
+        found = [np.maximum(tables.dense(i)[0], 0)] if (i,) in tables.tables else []
+        whole = [k for k in tables.pairs if i in k and k not in tables.hashed_pairs]
+        found += [np.maximum(tables.dense(*k)[0], 0).sum(axis=1 - k.index(i)) for k in whole]
+        out.append(next((counts for counts in found if counts.sum() > 0), np.ones(size)))
+    return out
+
+
+def _columns(sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """`starts` and `padded` of a layout."""
+    starts = np.concatenate([[0], np.cumsum(-(-sizes // kernels.LANES) * kernels.LANES)]).astype(np.int32)
+    return starts, np.concatenate([start + np.arange(size) for start, size in zip(starts, sizes, strict=False)]).astype(
+        np.int32
+    )
+
+
+def _cells(tables: ContingencyTables, key) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and columns of every cell of one table, empty cells included."""
+    offsets, sizes = tables.encoder.offsets, tables.encoder.sizes
+    first = (offsets[key[0]] + np.arange(sizes[key[0]])).astype(np.int32)
+    if len(key) == 1:
+        return first, first
+    rows, columns = np.meshgrid(first, (offsets[key[1]] + np.arange(sizes[key[1]])).astype(np.int32), indexing="ij")
+    return rows.ravel(), columns.ravel()
+
+
+def positions(encoder: FrameEncoder, frame) -> np.ndarray:
+    """(n, D) int32 positions of the rows of a frame; −1 where a value is unseen."""
+    codes = encoder.encode(frame)
+    return np.where(codes >= 0, codes + encoder.offsets[:-1], -1).astype(np.int32)

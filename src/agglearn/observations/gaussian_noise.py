@@ -1,0 +1,65 @@
+"""Gaussian noise of a given size on contingency tables, seeded, for experiments: reproducible, hence not private.
+
+Gilotte et al. 2022, section 5.1: the tables of the AdKDD'21 challenge carry Gaussian noise of σ = 17 on every count and
+every label sum. Noise of a given ε is in `agglearn.privacy`; both draw by the same mechanism.
+"""
+
+import functools
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from agglearn.errors import ConfigError, DataError
+from agglearn.observations.base import NoiseSpec
+from agglearn.observations.release import noisy_tables
+from agglearn.observations.tables import ContingencyTables
+from agglearn.privacy.budget import TOTALS
+from agglearn.privacy.calibration import gaussian_epsilon
+from agglearn.privacy.mechanisms import Mechanism, seeded
+
+
+def with_gaussian_noise(
+    tables: ContingencyTables, sigma: float, seed: int, delta: float = 1e-5, merged: Sequence[np.ndarray] | None = None
+) -> ContingencyTables:
+    """The tables with independent N(0, σ²) on count and label sum of every cell, empty ones too, and on both totals.
+
+    Parameters
+    ----------
+    sigma : standard deviation, in records. 0 gives the tables back.
+    seed : of the noise.
+    delta : at which `noise.epsilon` is stated: what this law would promise if it were drawn in secret (`promised`).
+    merged : of each feature, (modalities,) values that each modality stands for, where the noise was added to tables
+        of these values and their cells then summed: a cell's variance is σ² times the cells in it.
+
+    Raises
+    ------
+    ConfigError : negative or infinite σ. DataError : tables that have noise already, or too many cells to hold.
+    """
+    if not 0 <= sigma < math.inf:
+        raise ConfigError(f"sigma: must be a number of records from 0 on, got {sigma}")
+    if tables.noise is not None:
+        raise DataError(f"the tables have {tables.noise.mechanism} noise already")
+    if sigma == 0:
+        return tables
+    laws = {k: Mechanism("gaussian", sigma * _summed(merged, k)) for k in tables.tables}
+    laws[TOTALS] = Mechanism("gaussian", sigma)
+    epsilon = promised(sigma, len(tables.tables), delta)
+    spec = NoiseSpec("gaussian", float(sigma), epsilon, delta, "record", private=False)
+    return noisy_tables(tables, laws, seeded(seed), spec)
+
+
+def promised(sigma: float, n_tables: int, delta: float) -> float:
+    """ε of (ε, δ)-differential privacy of σ on counts and label sums of `n_tables` tables and the totals.
+
+    One record more or less changes one count and at most one label sum of each by 1, hence Δ² = 2·(n_tables + 1) of one
+    Gaussian mechanism (Balle and Wang 2018, theorem 8).
+    """
+    return gaussian_epsilon(sigma, math.sqrt(2 * (n_tables + 1)), delta)
+
+
+def _summed(merged, key) -> float | np.ndarray:
+    """Root of the number of noisy cells behind each cell of a table, flat; 1 where none were summed."""
+    if merged is None:
+        return 1.0
+    return np.sqrt(functools.reduce(np.multiply.outer, [merged[i] for i in key])).ravel()

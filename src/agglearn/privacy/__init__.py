@@ -1,0 +1,30 @@
+"""Privacy noise: mechanisms, what they promise, how a budget is split. Numbers only: no aggregate is known here."""
+
+from agglearn.privacy.accounting import discrete_gaussian_delta
+from agglearn.privacy.calibration import (
+    analytic_gaussian_scale,
+    approximate_epsilon,
+    calibrated,
+    classic_gaussian_scale,
+    discrete_gaussian_scales,
+    gaussian_delta,
+    gaussian_epsilon,
+    zcdp_budget,
+)
+from agglearn.privacy.mechanisms import MECHANISMS, Mechanism, secret, seeded
+
+__all__ = [
+    "MECHANISMS",
+    "Mechanism",
+    "analytic_gaussian_scale",
+    "approximate_epsilon",
+    "calibrated",
+    "classic_gaussian_scale",
+    "discrete_gaussian_delta",
+    "discrete_gaussian_scales",
+    "gaussian_delta",
+    "gaussian_epsilon",
+    "secret",
+    "seeded",
+    "zcdp_budget",
+]

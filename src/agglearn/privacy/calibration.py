@@ -1,0 +1,147 @@
+"""How much noise a promise takes: scales from ε, δ and sensitivities, and back.
+
+Neighbours are two data sets that differ in one record (or in one label); the sensitivities are the largest L1 and L2
+distances between what is released of them.
+"""
+
+import math
+from collections.abc import Sequence
+from decimal import Decimal
+from numbers import Real
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import log_ndtr
+
+from agglearn.errors import ConfigError
+from agglearn.privacy.accounting import discrete_gaussian_delta
+from agglearn.privacy.mechanisms import Mechanism, known_mechanism
+
+CALIBRATIONS = {  # of each Gaussian law; the first is the default
+    "gaussian": ("analytic", "zcdp", "classic"),
+    "discrete_gaussian": ("exact", "zcdp"),
+}
+
+
+def checked(epsilon, delta, mechanism: str) -> tuple[float, float | None]:
+    """ε and δ as floats, from real numbers of any type; ConfigError for those that promise nothing, and for a δ where there is
+    none."""
+    given, epsilon, delta = (epsilon, delta), _real(epsilon), None if delta is None else _real(delta)
+    if not 0 < epsilon < math.inf:
+        raise ConfigError(f"epsilon: must be a number above 0, got {given[0]}")
+    if known_mechanism(mechanism).endswith("laplace"):
+        if delta:
+            raise ConfigError(f"delta: {mechanism} noise promises epsilon alone; leave delta out")
+    elif delta is None or not 0 < delta < 1:
+        raise ConfigError(f"delta: {mechanism} noise needs a delta between 0 and 1, got {given[1]}")
+    return epsilon, delta
+
+
+def _real(value) -> float:
+    """A real number (Fraction, Decimal, a NumPy scalar) as a float; NaN for anything else."""
+    return float(value) if isinstance(value, Real | Decimal) and not isinstance(value, bool) else math.nan
+
+
+def calibrated(
+    mechanism: str, epsilon: float, delta: float | None, l1: float, l2: float, calibration: str | None = None,
+    changes: Sequence[int] | None = None,
+) -> Mechanism:  # fmt: skip
+    """The mechanism that promises (ε, δ) for numbers of these sensitivities.
+
+    Parameters
+    ----------
+    calibration : of a Gaussian: `analytic` (Balle and Wang 2018, the least noise; default), `zcdp`, or `classic` (for ε < 1
+        only). Of a discrete Gaussian: `exact`, the least noise by `accounting`, where `changes` are known; else `zcdp`.
+    changes : most that a neighbour changes each number by, whole; of norm `l2`.
+    """
+    epsilon, delta = checked(epsilon, delta, mechanism)
+    if mechanism.endswith("laplace"):
+        if calibration is not None:
+            raise ConfigError(f"calibration: {mechanism} noise has one only; leave it out")
+        return Mechanism(mechanism, l1 / epsilon)
+    allowed = [c for c in CALIBRATIONS[mechanism] if c != "exact" or changes is not None]
+    calibration = calibration or allowed[0]
+    if calibration not in allowed:
+        raise ConfigError(
+            f"calibration: {calibration!r} does not go with {mechanism} noise here; use {' or '.join(allowed)}"
+        )
+    if calibration == "zcdp":
+        return Mechanism(mechanism, l2 / math.sqrt(2 * zcdp_budget(epsilon, delta)))
+    if calibration == "exact":
+        scales = discrete_gaussian_scales(np.ones(len(changes)), changes, epsilon, delta)
+        return Mechanism(mechanism, float(scales[0]))
+    scale = {"analytic": analytic_gaussian_scale, "classic": classic_gaussian_scale}[calibration]
+    return Mechanism(mechanism, scale(l2, epsilon, delta))
+
+
+def classic_gaussian_scale(sensitivity: float, epsilon: float, delta: float) -> float:
+    """σ = s·√(2 ln(1.25/δ))/ε, as the note on WALR writes it. Proven for ε < 1 only (Dwork and Roth 2014, theorem
+    A.1); from some ε on it is wrong: `gaussian_delta` says what it gives."""
+    return sensitivity * math.sqrt(2 * math.log(1.25 / delta)) / epsilon
+
+
+def gaussian_delta(sigma: float, sensitivity: float, epsilon: float) -> float:
+    """The least δ at ε of Gaussian noise: Φ(s/2σ − εσ/s) − e^ε·Φ(−s/2σ − εσ/s) (Balle and Wang 2018, theorem 8)."""
+    half, far = sensitivity / (2 * sigma), epsilon * sigma / sensitivity
+    first, second = log_ndtr(half - far), epsilon + log_ndtr(-half - far)
+    return float(math.exp(first) * -math.expm1(min(second - first, 0.0)))
+
+
+def analytic_gaussian_scale(sensitivity: float, epsilon: float, delta: float) -> float:
+    """The least σ that gives (ε, δ): the root of `gaussian_delta`, from above (Balle and Wang 2018, algorithm 1)."""
+    excess = lambda log_ratio: math.log(max(gaussian_delta(math.exp(log_ratio), 1.0, epsilon), 1e-300) / delta)  # noqa: E731
+    low, high = -1.0, 1.0
+    while excess(low) < 0:
+        low -= 1
+    while excess(high) > 0:
+        high += 1
+    ratio = math.exp(brentq(excess, low, high, xtol=1e-13))
+    while gaussian_delta(ratio, 1.0, epsilon) > delta:
+        ratio *= 1 + 1e-12
+    return sensitivity * ratio
+
+
+def gaussian_epsilon(sigma: float, sensitivity: float, delta: float) -> float:
+    """The least ε from 0 on that Gaussian noise has at δ: the inverse of `gaussian_delta`."""
+    if gaussian_delta(sigma, sensitivity, 0.0) <= delta:
+        return 0.0
+    most = approximate_epsilon((sensitivity / sigma) ** 2 / 2, delta)
+    return brentq(lambda epsilon: gaussian_delta(sigma, sensitivity, epsilon) - delta, 0.0, most)
+
+
+def discrete_gaussian_scales(
+    ratios: Sequence[float], changes: Sequence[int], epsilon: float, delta: float
+) -> np.ndarray:
+    """(m,) σ in the given ratios at which several numbers together keep (ε, δ), the least up to the grid's resolution.
+
+    Parameters
+    ----------
+    ratios, changes : (m,) σ of each number up to a common factor, and what a neighbour changes it by at most, whole.
+    """
+    ratios, changes = np.asarray(ratios, float), np.asarray(changes)
+    start = analytic_gaussian_scale(math.sqrt(np.sum((changes / ratios) ** 2)), epsilon, delta)
+
+    def excess(log_factor: float) -> float:
+        found = discrete_gaussian_delta(start * math.exp(log_factor) * ratios, changes, epsilon)
+        return math.log(max(found, 1e-300) / delta)
+
+    low, high = -0.01, 0.01
+    while excess(low) < 0:
+        low *= 2
+    while excess(high) > 0:
+        high *= 2
+    factor = math.exp(brentq(excess, low, high, xtol=1e-6))
+    while discrete_gaussian_delta(start * factor * ratios, changes, epsilon) > delta:
+        factor *= 1 + 1e-6
+    return start * factor * ratios
+
+
+def zcdp_budget(epsilon: float, delta: float) -> float:
+    """The largest ρ with ρ + 2·√(ρ·ln(1/δ)) ≤ ε: ρ-zCDP is then (ε, δ)-private (Bun and Steinke 2016, prop. 1.3)."""
+    log = math.log(1 / delta)
+    return (epsilon / (math.sqrt(log + epsilon) + math.sqrt(log))) ** 2
+
+
+def approximate_epsilon(rho: float, delta: float) -> float:
+    """ε = ρ + 2·√(ρ·ln(1/δ)), the inverse of `zcdp_budget`."""
+    return rho + 2 * math.sqrt(rho * math.log(1 / delta))

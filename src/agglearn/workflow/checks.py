@@ -1,0 +1,412 @@
+"""Configuration against the code: classes, functions, keys and types of everything that an entry names, before anything runs.
+
+Followed code is read, not imported (`agglearn.inspection.signatures`). A class outside it is imported, which shipped files never need.
+"""
+
+import ast
+import importlib
+import inspect
+import reprlib
+import typing
+from collections.abc import Iterator, Mapping
+
+from agglearn import settings
+from agglearn.errors import ConfigError
+from agglearn.inspection import classes, signatures
+from agglearn.settings import Fault, Parameter, keys_at_fault, meant
+from agglearn.workflow.scales import SCALES
+
+DATASET = "agglearn.datasets.base.Dataset"
+SIMULATED = "agglearn.datasets.base.Simulated"
+ESTIMATOR = "agglearn.estimator.Estimator"
+OBSERVATION = "agglearn.observations.base.Observation"
+TASK = "agglearn.tasks.base.Task"
+RULES = "agglearn.datasets.builds"
+UNIVERSAL_MEASURES = {"seconds"}
+FOR_READERS = ("title", "licence", "citation", "doi", "homepage", "note")  # in a data set's entry
+FIELDS = {"dataset", "observation", "method", "measure", "item", "seed"}  # that a row of results has, beside parameters
+PARAMETERS = ("params", "observation_params", "dataset_params")
+
+
+class Configured(settings.Runtime):
+    """How values of a configuration are read: scales and grids stand for several values, `{class:, params:}` for objects."""
+
+    def variants(self, value, place: str):
+        if isinstance(value, dict) and value and set(value) <= set(SCALES):
+            for scale, one in value.items():
+                yield from self.variants(one, f"{place}.{scale}")
+        elif isinstance(value, dict) and set(value) == {"grid"}:
+            for here, axis in self.variants(value["grid"], f"{place}.grid"):
+                for i, one in enumerate(axis if isinstance(axis, list) else ()):
+                    yield from self.variants(one, f"{here}.{i}")
+        else:
+            yield place, value
+
+    def is_object(self, value, hint) -> bool:
+        return hint in (settings.Any, object) and not (isinstance(value, dict) and "class" in value)
+
+    def description(self, value, hint, place: str) -> Iterator[Fault]:
+        for key in value:
+            if key not in ("class", "params"):
+                yield (
+                    place,
+                    f"unknown key {key!r}{meant(key, ['class', 'params', 'grid', *SCALES])}; allowed: class, params",
+                )
+        dotted = value.get("class")
+        if wrong := class_fault(dotted, getattr(hint, "dotted", None)):
+            yield f"{place}.class", wrong
+            return
+        for here, params in self.variants(value.get("params", {}), f"{place}.params"):
+            yield from keys_at_fault(dotted, self.parameters(dotted), params, here, self)
+
+    def misplaced(self, value, words: str) -> str:
+        if not isinstance(value, dict) or not value:
+            return super().misplaced(value, words)
+        known = ["grid", *SCALES]
+        wrong = next((k for k in value if k not in known), next(iter(value)))
+        return f"unknown key {wrong!r}{meant(wrong, known)}; allowed: grid, or scales ({', '.join(SCALES)}), or {words}"
+
+    def parameters(self, target) -> dict[str, Parameter] | None:
+        dotted = target.get("class") if isinstance(target, Mapping) else target
+        if not isinstance(dotted, str):
+            return None
+        if classes.find_class(dotted) or classes.find_function(dotted):
+            return signatures.parameters(dotted)
+        return outside_parameters(dotted)
+
+
+READING = Configured()
+
+
+def class_fault(dotted, base: str | None = None) -> str | None:
+    """What is wrong with the name of a class, and of a subclass of `base`; None where nothing is."""
+    wanted = f"a subclass of {base}" if base else "a class"
+    if not isinstance(dotted, str):
+        return f"{reprlib.repr(dotted)} is not allowed; give the dotted path of {wanted}"
+    if classes.find_class(dotted):
+        fits = not base or classes.is_subclass(dotted, base)
+        return None if fits else f"{dotted!r} is not a subclass of {base.rpartition('.')[2]} ({base})"
+    if base or not inspect.isclass(outside(dotted)):
+        return f"there is no class {dotted!r}; give the dotted path of {wanted}"
+    return None
+
+
+def outside(dotted: str):
+    """The object at a dotted path outside followed code; None where there is none."""
+    module, _, name = dotted.rpartition(".")
+    try:
+        return getattr(importlib.import_module(module), name, None)
+    except (ImportError, ValueError):
+        return None
+
+
+def outside_parameters(dotted: str) -> dict[str, Parameter] | None:
+    """Keys that a class outside followed code takes, of any type; None where it takes any, or nobody can tell."""
+    try:
+        found = settings.parameters(outside(dotted))
+    except (TypeError, ValueError):
+        return None
+    return found and {k: Parameter(default=p.default) for k, p in found.items()}
+
+
+def refuse(faults: Iterator[Fault], file: str) -> None:
+    """Raise ConfigError with the first fault, if there is one."""
+    for place, what in faults:
+        raise ConfigError(f"{file}: {place}: {what}")
+
+
+def check_class(dotted, base: str, file: str, place: str) -> None:
+    """Raise ConfigError where a name is not that of a followed subclass of `base`."""
+    if wrong := class_fault(dotted, base):
+        raise ConfigError(f"{file}: {place}: {wrong}")
+
+
+def check_name(name, known, file: str, place: str) -> None:
+    """Raise ConfigError, with the closest of the known names, where a name is none of them."""
+    if name not in known:
+        raise ConfigError(
+            f"{file}: {place}: {name!r} is not known{meant(name, known)}; there are {', '.join(sorted(known))}"
+        )
+
+
+# -- data sets --------------------------------------------------------------------------------------------------------
+
+
+def check_dataset(entry: dict, file: str, datasets: dict) -> None:
+    """Check an entry's class, what it is constructed with, and the functions that build its files."""
+    check_class(entry["class"], DATASET, file, "class")
+    refuse(
+        keys_at_fault(entry["class"], signatures.parameters(entry["class"]), entry.get("params", {}), "params"), file
+    )
+    refuse(_unread(entry, classes.constant(entry["class"], "KEYS")), file)
+    if {"positive", "above"} <= set(entry.get("label", {})):
+        raise ConfigError(f"{file}: label.positive: is not used beside above; give one of them")
+    if "split_like" in entry:
+        check_name(entry["split_like"], datasets, file, "split_like")
+    for member, origin in entry.get("files", {}).items():
+        for i, route in enumerate(origin.get("routes", [])):
+            if route["kind"] == "build":
+                _check_build(route, file, f"files.{member}.routes.{i}")
+
+
+def _unread(entry: dict, keys: tuple[str, ...]) -> Iterator[Fault]:
+    """Keys of an entry that nothing reads for its class."""
+    about = f"{entry['class'].rpartition('.')[2]} makes no use of it"
+    for name, value in entry.items():
+        parts = [k.partition(".")[2] for k in keys if k.startswith(f"{name}.")]
+        if name in ("class", "params", *FOR_READERS, *keys):
+            continue
+        if not parts:
+            yield name, f"{about}; leave it out"
+        for part in value if parts and isinstance(value, dict) else ():
+            if part not in parts:
+                yield f"{name}.{part}", f"{about}; of {name} it reads {', '.join(parts)}"
+
+
+def _check_build(route: dict, file: str, place: str) -> None:
+    """The function of a build exists and takes the parameters."""
+    dotted = route["function"]
+    if not classes.find_function(dotted):
+        raise ConfigError(f"{file}: {place}.function: there is no function {dotted!r}; there are those of {RULES}")
+    declared = signatures.parameters(dotted)
+    inputs = (declared or {}).get("inputs", Parameter()).hint
+    if typing.is_typeddict(inputs):
+        needed = {name: Parameter() for name in settings.parameters(inputs)}
+        refuse(keys_at_fault(dotted, needed, route["inputs"], f"{place}.inputs"), file)
+    declared = declared and {k: p for k, p in declared.items() if k not in ("inputs", "out")}
+    refuse(keys_at_fault(dotted, declared, route.get("params", {}), f"{place}.params"), file)
+    for name, given in route["inputs"].items():
+        sources = [
+            r for r in given.get("routes", []) if r["kind"] in ("package", "build") or {"member", "sha256"} & set(r)
+        ]
+        if given.get("stream") and (sources or given["sha256"] != "unknown"):
+            raise ConfigError(
+                f"{file}: {place}.inputs.{name}: a stream comes from a mirror or URL as it is; "
+                f"it takes `sha256: unknown`, and routes without member and sha256"
+            )
+
+
+# -- experiments ------------------------------------------------------------------------------------------------------
+
+
+def check_experiment(e: dict, file: str, datasets: dict, shipped: dict | None = None) -> None:
+    """Check everything that an experiment names.
+
+    Parameters
+    ----------
+    e : the experiment. datasets : entries by name.
+    shipped : the experiment as its file has it, where something is laid over it: methods and data sets that are left out
+        may still be named by tables, printed numbers and claims.
+    """
+    check_class(e["task"], TASK, file, "task")
+    for key in ("datasets", "observe", "methods"):
+        _check_names(e[key], file, key)
+    refuse(_axes(e, ""), file)
+    for name in e["datasets"]:
+        check_name(name, datasets, file, "datasets")
+    for name, spec in e["observe"].items():
+        check_class(spec["type"], OBSERVATION, file, f"observe.{name}.type")
+    for name, m in e["methods"].items():
+        _check_method(m, e, file, f"methods.{name}")
+    for dataset, given in e["datasets"].items():
+        for name, spec in e["observe"].items():
+            refuse(_observation(e["task"], datasets[dataset]["class"], dataset, given or {}, name, spec), file)
+    _check_shown(e, file, Named(e, shipped or e), datasets)
+
+
+def _check_names(named: dict, file: str, place: str) -> None:
+    """Refuse names that are those of scales: a mapping with no other keys would stand for one value per scale."""
+    for name in named:
+        if name in SCALES:
+            raise ConfigError(
+                f"{file}: {place}: {name!r} is not allowed as a name: it is a scale's ({', '.join(SCALES)}); choose another"
+            )
+
+
+def _axes(value, place: str) -> Iterator[Fault]:
+    """Grids that hold nothing, at any depth."""
+    for key, part in value.items() if isinstance(value, dict) else enumerate(value if isinstance(value, list) else ()):
+        here = f"{place}.{key}" if place else str(key)
+        if isinstance(value, dict) and key == "grid":
+            for at, axis in READING.variants(part, here):
+                if not isinstance(axis, list) or not axis:
+                    yield at, READING.misplaced(axis, "a list of at least one value")
+        yield from _axes(part, here)
+
+
+def _check_method(m: dict, e: dict, file: str, place: str) -> None:
+    check_class(m["class"], ESTIMATOR, file, f"{place}.class")
+    check_name(m["observe"], e["observe"], file, f"{place}.observe")
+    declared = signatures.parameters(m["class"])
+    declared = declared and {k: p for k, p in declared.items() if k != "random_state"}  # comes from `seeds`
+    for here, params in READING.variants(m.get("params", {}), f"{place}.params"):
+        refuse(keys_at_fault(m["class"], declared, params, here, READING), file)
+    kind, learns = e["observe"][m["observe"]]["type"], signatures.attribute(m["class"], "observes")
+    if learns and not classes.is_subclass(kind, learns):
+        raise ConfigError(f"{file}: {place}.observe: {m['class']} learns from {learns}, not from {kind}")
+
+
+def _observation(task: str, dataset_class: str, dataset: str, given, name: str, spec: dict) -> Iterator[Fault]:
+    """Faults of the keys of a data set and of an observation, for the nearest of what the task makes of them."""
+    ways = signatures.rows(task, "OBSERVATIONS")
+    ways = [w for w in ways if classes.is_subclass(dataset_class, w[0])]
+    ways = [w for w in ways if w[0] == ways[0][0]]
+    if not (fitting := [w for w in ways if classes.is_subclass(spec["type"], w[1])]):
+        made = ", ".join(sorted({w[1].rpartition(".")[2] for w in ways})) or "nothing"
+        yield (
+            f"observe.{name}.type",
+            f"{task} cannot make {spec['type']} of {dataset} ({dataset_class}); it makes {made}",
+        )
+        return
+    observed = {k: v for k, v in spec.items() if k != "type"}
+    options = [
+        [
+            *_source_keys(task, dataset_class, keys, given, f"datasets.{dataset}"),
+            *_keys(spec["type"], signatures.parameters(seen), observed, f"observe.{name}"),
+            *_together(observed, seen.rpartition(".")[0], f"observe.{name}"),
+        ]
+        for _, _, keys, seen in fitting
+    ]
+    yield from min(options, key=len)
+
+
+def _together(observed: dict, module: str, place: str) -> Iterator[Fault]:
+    """Keys that mean nothing without another one, or beside it, by `BESIDE` and `INSTEAD` of the module that declares them."""
+    for key, others in _constant(module, "BESIDE").items():
+        if key in observed and not set(others) & set(observed):
+            yield f"{place}.{key}", f"means something beside {' or '.join(others)} only; give that, or leave it out"
+    for key, others in _constant(module, "INSTEAD").items():
+        for other in others if key in observed else ():
+            if other in observed:
+                yield f"{place}.{other}", f"is not used beside {key}; give one of them"
+
+
+def _constant(module: str, name: str) -> dict:
+    node = classes.assigned(module, name)
+    return ast.literal_eval(node) if node is not None else {}
+
+
+def _source_keys(task: str, dataset_class: str, keys: str, given, place: str) -> Iterator[Fault]:
+    """Faults of an experiment's keys of a data set: a simulated one takes what its constructor does."""
+    if not classes.is_subclass(dataset_class, SIMULATED):
+        return _keys(task, signatures.parameters(keys), given, place)
+    declared = signatures.parameters(dataset_class)
+    return _keys(dataset_class, declared and {k: Parameter(p.hint, None) for k, p in declared.items()}, given, place)
+
+
+def _keys(name: str, declared, given, place: str) -> Iterator[Fault]:
+    for here, one in READING.variants(given, place):
+        yield from keys_at_fault(name, declared, one, here, READING)
+
+
+class Named:
+    """What the rows of an experiment's results are told apart by."""
+
+    def __init__(self, *experiments: dict):
+        tasks = [e["task"] for e in experiments]
+        self.measures = {*UNIVERSAL_MEASURES}.union(*(classes.constant(t, "MEASURES") or () for t in tasks))
+        self.methods = {m for e in experiments for m in e["methods"]}
+        self.observations = {o for e in experiments for o in e["observe"]}
+        self.differences = {f"{m}_minus_{e['baseline']}" for e in experiments if "baseline" in e for m in self.measures}
+        self.paths = {"params": set(), "observation_params": set(), "dataset_params": set()}
+        for e in experiments:
+            for m in e["methods"].values():
+                self.paths["params"] |= set(_paths(m.get("params", {})))
+            for o in e["observe"].values():
+                self.paths["observation_params"] |= set(_paths({k: v for k, v in o.items() if k != "type"}))
+            for given in e["datasets"].values():
+                self.paths["dataset_params"] |= set(_paths(given or {}))
+
+    @property
+    def fields(self) -> set[str]:
+        """Columns of results, and `params.<name>` for every parameter that the experiment sets."""
+        return FIELDS | {f"{kind}.{path}" for kind, paths in self.paths.items() for path in paths}
+
+
+def _paths(value) -> Iterator[str]:
+    """Dotted names of all parameters in a mapping, whatever scales and grids they stand in."""
+    for _, one in READING.variants(value, ""):
+        for key, part in one.items() if isinstance(one, dict) else ():
+            yield str(key)
+            yield from (f"{key}.{rest}" for rest in _paths(part))
+
+
+def _check_shown(e: dict, file: str, named: Named, datasets: dict) -> None:
+    """Measures, baseline, batches, table, figures and printed numbers name what there is."""
+    shown = named.measures | named.differences
+    for i, name in enumerate(e["measures"]):
+        check_name(name, named.measures, file, f"measures.{i}")
+    for i, field in enumerate(e["batch_by"]):
+        check_name(field, named.fields - {"measure", "item"}, file, f"batch_by.{i}")
+    if "baseline" in e:
+        check_name(e["baseline"], named.methods, file, "baseline")
+    if "table" in e:
+        t = e["table"]
+        for key in ("each", "rows", "columns"):
+            _check_fields(t.get(key, []), named, file, f"table.{key}")
+        names = t["measure"] if isinstance(t["measure"], list) else [t["measure"]]
+        for name in names:
+            check_name(name, shown, file, "table.measure")
+        if "beside" in t and not {f"{t['beside']}_{name}" for name in names} & set(e["measures"]):
+            raise ConfigError(
+                f"{file}: table.beside: there is no measure {t['beside']}_{names[0]} to stand beside {names[0]}"
+            )
+    figures = e.get("figure", [])
+    for i, figure in enumerate(figures if isinstance(figures, list) else [figures]):
+        _check_figure(figure, named, file, f"figure.{i}" if isinstance(figures, list) else "figure")
+    for i, row in enumerate(e["reported"]):
+        check_name(row["dataset"], datasets, file, f"reported.{i}.dataset")  # an ablation may leave a data set out
+        check_name(row["method"], named.methods, file, f"reported.{i}.method")
+        check_name(row["measure"], named.measures, file, f"reported.{i}.measure")
+        for kind in PARAMETERS:
+            for key in row.get(kind, {}):
+                check_name(key, named.paths[kind], file, f"reported.{i}.{kind}")
+    if e["reported"] and "agreement" not in e:
+        raise ConfigError(f"{file}: agreement: is missing; printed numbers need margins, with a reason")
+    for measure in e.get("agreement", {"margins": {}})["margins"]:
+        check_name(measure, named.measures, file, "agreement.margins")
+
+
+def _check_fields(given, named: Named, file: str, place: str) -> None:
+    for i, field in enumerate(given if isinstance(given, list) else [given]):
+        check_name(field, named.fields, file, f"{place}.{i}" if isinstance(given, list) else place)
+
+
+def _check_figure(figure: dict, named: Named, file: str, place: str) -> None:
+    check_name(figure["y"], named.measures, file, f"{place}.y")
+    for key in ("series", "panel"):
+        _check_fields(figure.get(key, []), named, file, f"{place}.{key}")
+    if figure["kind"] == "line":
+        _check_fields(figure["x"], named, file, f"{place}.x")
+    if figure["kind"] == "scatter":
+        check_name(figure["x"], named.methods | named.measures, file, f"{place}.x")
+    if figure["kind"] in ("flows", "map") and "x" in figure:
+        check_name(figure["x"], named.measures, file, f"{place}.x")
+
+
+# -- claims -----------------------------------------------------------------------------------------------------------
+
+
+def check_claim(name: str, claim: dict, file: str, source_name: str, named: Named, datasets: dict) -> None:
+    """Check that the rows that a claim selects can be there.
+
+    Parameters
+    ----------
+    source_name : source of the claim's experiment. named : what its results have. datasets : entries by name; an experiment
+        may leave out one that a claim is about.
+    """
+    check_name(claim["source"], {source_name}, file, f"{name}.source")
+    for key in ("each", "x"):
+        _check_fields(claim.get(key, []), named, file, f"{name}.{key}")
+    known = {
+        "measure": named.measures,
+        "dataset": datasets,
+        "method": named.methods,
+        "observation": named.observations,
+    }
+    for side in ("value", "reference"):
+        for field, value in claim.get(side, {}).items():
+            check_name(field, named.fields, file, f"{name}.{side}")
+            for one in value if isinstance(value, list) else [value]:
+                if field in known:
+                    check_name(one, known[field], file, f"{name}.{side}.{field}")

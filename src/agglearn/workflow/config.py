@@ -1,0 +1,399 @@
+"""Configuration: files read, laid over each other, checked against schemas and against the code, before anything runs.
+
+Every error names the file, the key and what is allowed there.
+"""
+
+import functools
+import math
+import numbers
+import re
+from pathlib import Path
+
+import jsonschema
+import yaml
+
+from agglearn.errors import ConfigError
+from agglearn.inspection import modules
+from agglearn.settings import meant, scalar
+from agglearn.workflow import checks
+from agglearn.workflow.ablation import expand_ablation, read_settings
+from agglearn.workflow.checks import FOR_READERS, check_name
+from agglearn.workflow.entries import expanded
+
+OWN = (
+    "config",
+    "docs",
+    "profiles",
+    "rules",
+    "src",
+    "tests",
+    "workflow",
+)  # folders of the project that nothing is written into
+LAYERS = ("datasets", "experiments", "claims")  # that overrides may hold beside the keys of `config/config.yaml`
+RULES = {
+    "all",
+    "fetch",
+    "prepare",
+    "observe",
+    "fit",
+    "render",
+    "track",
+    "judge",
+    "collect",
+    "page",
+    "site",
+    "conclude",
+}  # of the workflow
+
+
+def load(base, overrides: dict | None = None) -> dict:
+    """The effective configuration.
+
+    Parameters
+    ----------
+    base : the project's root, which holds `config/` and `workflow/schemas/`.
+    overrides : what the command line or `--configfile` says, laid over the files key by key. May also hold
+        `datasets`, `experiments`, `claims`, and `set`: one text `path.to.setting=value` or several, which count most.
+
+    Raises
+    ------
+    ConfigError : in one line, with the file and the key.
+    """
+    base = Path(base)
+    overrides = _with_settings(dict(overrides or {}), base)
+    layered = {k: _mapping(overrides.pop(k), "the command line", k) for k in LAYERS if k in overrides}
+    config = merged(read_mapping(base / "config/config.yaml"), overrides, "config/config.yaml")
+    validate(config, base, "config", "config/config.yaml")
+    _check_folders(config, base)
+    for folder in config["code"]:
+        modules.add_root(base / folder)
+    config["datasets"] = _datasets(base, layered.get("datasets", {}))
+    for name, entry in config["datasets"].items():
+        check_dataset(entry, name, base, config["datasets"])
+    config["references"] = read_mapping(base / "config/references.yaml")
+    validate(config["references"], base, "references", "config/references.yaml")
+    named = _experiments(config, base, layered.get("experiments", {}))
+    claims = merged(read_mapping(base / "config/claims.yaml"), layered.get("claims", {}), "config/claims.yaml")
+    config["claims"] = {k: v for k, v in claims.items() if v is not None}
+    for name, claim in config["claims"].items():
+        check_claim(claim, name, base, config, named)
+    for key in ("run", "show"):
+        for name in [] if config[key] == "all" else config[key]:
+            check_name(name, config["experiments"], "config/config.yaml", key)
+    return config
+
+
+def _with_settings(overrides: dict, base: Path) -> dict:
+    """The overrides with what `set` says laid over them."""
+    given = overrides.pop("set", [])
+    texts = [given] if isinstance(given, str) else given
+    if not (isinstance(texts, list) and all(isinstance(text, str) for text in texts)):
+        raise ConfigError(
+            f"the command line: set: {given!r} is not allowed; it must be a text path.to.setting=value, or a list"
+        )
+    experiments = {path.stem for path in _entry_files(base, "config/experiments")} | set(
+        overrides.get("experiments") or ()
+    )
+    keys = [*read_mapping(base / "config/config.yaml"), *LAYERS]
+    return stacked(overrides, read_settings(texts, sorted(experiments), keys)) if texts else overrides
+
+
+def check_dataset(entry: dict, name: str, base: Path, datasets: dict) -> None:
+    """Check an entry against its schema and the code; `datasets` are all entries."""
+    file = f"config/datasets/{name}.yaml"
+    validate(entry, base, "dataset", file)
+    checks.check_dataset(entry, file, datasets)
+
+
+def check_experiment(e: dict, name: str, base: Path, datasets: dict, shipped: dict | None = None) -> dict:
+    """The experiment with its defaults, checked against its schema and the code; `shipped` as in `agglearn.workflow.checks`."""
+    file = f"config/experiments/{name}.yaml"
+    validate(e, base, "experiment", file)
+    e = {**DEFAULTS, **e}
+    checks.check_experiment(e, file, datasets, shipped)
+    return e
+
+
+def check_claim(claim, name: str, base: Path, config: dict, named: dict) -> None:
+    """Check a claim against its schema and its experiment; `named` is what each experiment's results have."""
+    file = "config/claims.yaml"
+    validate(claim, base, "claim", file, name)
+    experiment = claim["experiment"]
+    check_name(experiment, config["experiments"], file, f"{name}.experiment")
+    source_name = config["experiments"][experiment]["source"]
+    checks.check_claim(name, claim, file, source_name, named[experiment], config["datasets"])
+
+
+def _experiments(config: dict, base: Path, layered: dict) -> dict[str, checks.Named]:
+    """Put the checked experiments into the configuration; gives what the results of each have."""
+    folder = "config/experiments"
+    files = {p.stem: read_yaml(p) for p in _entry_files(base, folder)}
+    raw = merged(files, layered, folder)
+    shipped = {name: extended(name, files, folder) for name in files}
+    # what is laid over a parent may have removed already what its children remove
+    whole = {name: extended(name, raw, folder, strict=False) for name in raw}
+    shipped, whole = (
+        {name: _ablated(e, name, base) for name, e in experiments.items()} for experiments in (shipped, whole)
+    )
+    changed = {n: e for n, e in shipped.items() if n in whole and whole[n] != e}
+    for name, e in changed.items():
+        validate(e, base, "experiment", f"{folder}/{name}.yaml")
+    config["experiments"] = {
+        n: check_experiment(e, n, base, config["datasets"], changed.get(n)) for n, e in whole.items()
+    }
+    sources = {e["source"] for e in config["experiments"].values()}
+    for name in config["experiments"]:
+        _check_free(name, folder, RULES | sources)
+    return {n: checks.Named(e, changed.get(n, e)) for n, e in config["experiments"].items()}
+
+
+def _ablated(e, name: str, base: Path):
+    """The experiment with its ablation as methods."""
+    file = f"config/experiments/{name}.yaml"
+    if isinstance(e, dict) and "ablate" in e:
+        validate(e, base, "experiment", file)
+    return expand_ablation(e, file)
+
+
+DEFAULTS = {"batch_by": ["dataset", "method"], "time_limit": 600, "keep_model": "none", "timed": False, "reported": []}
+
+
+class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # the C library's is the same safe subset, faster
+    """YAML in which no key stands twice; the standard leaves open which of the two counts."""
+
+    def get_single_node(self):
+        node = super().get_single_node()
+        _refuse_repeated_keys(node, set())
+        return node
+
+
+def _refuse_repeated_keys(node, visited: set[int]) -> None:
+    """Raise MarkedYAMLError at the first key of a document that stands twice in its mapping."""
+    if not isinstance(node, yaml.CollectionNode) or id(node) in visited:
+        return
+    visited.add(id(node))
+    keys = set()
+    for part in node.value:
+        key_node, value_node = part if isinstance(part, tuple) else (None, part)
+        if isinstance(key_node, yaml.ScalarNode):
+            key = key_node.tag, key_node.value
+            if key in keys:
+                raise yaml.MarkedYAMLError(problem=f"the key {key[1]!r} stands twice", problem_mark=key_node.start_mark)
+            keys.add(key)
+        _refuse_repeated_keys(value_node, visited)
+
+
+def read_mapping(path) -> dict:
+    """A YAML file that holds a mapping, or nothing."""
+    content = read_yaml(path)
+    if content is not None and not isinstance(content, dict):
+        raise ConfigError(f"{path}: top level: must be a mapping (name: value), not a {type(content).__name__}")
+    return content or {}
+
+
+def read_yaml(path):
+    """A YAML file; an error of syntax is one line with the place."""
+    try:
+        return yaml.load(path.read_text(encoding="utf-8-sig"), Loader)
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: no such file; restore it from the repository") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: byte {error.start + 1} is not UTF-8; save the file as UTF-8 text") from None
+    except RecursionError:
+        raise ConfigError(f"{path}: nested too deeply, or an alias within its own anchor") from None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f":{mark.line + 1}" if mark else ""
+        raise ConfigError(f"{path}{place}: not valid YAML: {_reason(error)}") from None
+
+
+def _reason(error: yaml.YAMLError) -> str:
+    said = getattr(error, "problem", None) or getattr(error, "reason", None) or error
+    return " ".join(str(said).split())
+
+
+def typed(value):
+    """Values of `--config` with numbers, booleans and nulls in them: Snakemake hands nested ones over as text."""
+    if isinstance(value, dict):
+        return {k: typed(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [typed(v) for v in value]
+    return scalar(value) if isinstance(value, str) else value
+
+
+def merged(under, over, file: str | None = None, place: str = ""):
+    """`over` laid over `under`, mapping by mapping; a null in `over` removes the key.
+
+    Raises
+    ------
+    ConfigError : with a `file` that errors name, where there is no key to remove.
+    """
+    if not (isinstance(under, dict) and isinstance(over, dict)):
+        return over
+    out = {k: v for k, v in under.items() if not (k in over and over[k] is None)}
+    for key, value in over.items():
+        here = f"{place}.{key}" if place else str(key)
+        if value is not None:
+            out[key] = merged(out[key], value, file, here) if key in out else value
+        elif file and key not in under:
+            raise ConfigError(
+                f"{file}: {here}: there is no {key!r} to remove{meant(key, under)}; there are {', '.join(under)}"
+            )
+    return out
+
+
+def stacked(under, over):
+    """Two overlays as one: `over` counts where both speak. A null stays, for what it removes lies below both."""
+    if not (isinstance(under, dict) and isinstance(over, dict)):
+        return over
+    return {**under, **{k: stacked(under[k], v) if k in under else v for k, v in over.items()}}
+
+
+def extended(name: str, raw: dict, folder: str, strict: bool = True, seen=()):
+    """An experiment or data set with what it `extends` under it; `strict`: what it removes must be there."""
+    e = raw[name]
+    if not isinstance(e, dict) or "extends" not in e:
+        return e
+    file = f"{folder}/{name}.yaml"
+    check_name(e["extends"], raw, file, "extends")
+    if name in seen:
+        raise ConfigError(f"{file}: extends: goes in a circle: {' → '.join([*seen, name])}")
+    under = extended(e["extends"], raw, folder, strict, (*seen, name))
+    return merged(under, {k: v for k, v in e.items() if k != "extends"}, file if strict else None)
+
+
+def essence(entry: dict) -> dict:
+    """What of a data set's entry its data depend on: all but what is only for readers."""
+    kept = {key: value for key, value in entry.items() if key not in FOR_READERS}
+    if "files" in kept:
+        kept["files"] = {name: essence(spec) for name, spec in kept["files"].items()}
+    return kept
+
+
+def _datasets(base: Path, over) -> dict:
+    """Entries of `config/datasets/` with `over` laid over them; every file stands by itself."""
+    folder = "config/datasets"
+    files = {p.stem: read_yaml(p) for p in _entry_files(base, folder)}
+    raw = merged(_expanded(files, folder), _expanded(over, folder), folder)
+    for name in raw:
+        _check_free(name, folder)
+    return {name: extended(name, raw, folder) for name in raw}
+
+
+def _entry_files(base: Path, folder: str) -> list[Path]:
+    """Files with an entry each; a name with `_` in front is a template to copy."""
+    return sorted(p for p in (base / folder).glob("*.yaml") if not p.name.startswith("_"))
+
+
+def _mapping(value, file: str, place: str) -> dict:
+    if not isinstance(value, dict):
+        raise ConfigError(f"{file}: {place}: {value!r} is not allowed; it must be a mapping (name: value)")
+    return value
+
+
+def _check_free(name, folder: str, taken=frozenset()) -> None:
+    """Refuse a name that is no plain word, or that means something else to the workflow."""
+    if not isinstance(name, str) or not re.fullmatch("[a-z0-9_]+", name):
+        raise ConfigError(f"{folder}: {name!r} is not allowed as a name; use small letters, digits and _")
+    if name in taken:
+        raise ConfigError(f"{folder}: {name!r} is a target of the workflow already; choose another name")
+
+
+def _check_folders(config: dict, base: Path) -> None:
+    """Refuse folders whose content is not the workflow's to write, and code that is not there."""
+    root = base.resolve()
+    for key in ("results", "cache"):
+        folder = (root / config[key]).resolve()
+        inside = any(folder.is_relative_to(root / own) for own in OWN)
+        if ".." in Path(config[key]).parts or folder in (root, *root.parents, Path.home()) or inside:
+            raise ConfigError(
+                f"config/config.yaml: {key}: {config[key]!r} is not allowed; give a folder of its own, below the project or "
+                "by its absolute path"
+            )
+    for i, folder in enumerate(config["code"]):
+        if not (root / folder).is_dir():
+            raise ConfigError(f"config/config.yaml: code.{i}: there is no folder {folder!r}; make it, or leave it out")
+
+
+def _expanded(entries: dict, folder: str) -> dict:
+    out = {}
+    for name, entry in entries.items():
+        try:
+            out[name] = expanded(entry)
+        except ConfigError as error:
+            raise ConfigError(f"{folder}/{name}.yaml: {error}") from None
+    return out
+
+
+# -- schemas ----------------------------------------------------------------------------------------------------------
+
+
+def validate(value, base: Path, schema: str, file: str, *where: str) -> None:
+    """Check against `workflow/schemas/<schema>.schema.yaml`."""
+    validator = _validator(base / f"workflow/schemas/{schema}.schema.yaml")
+    errors = sorted(validator.iter_errors(value), key=lambda e: (len(e.path), str(e.path)))
+    if errors:
+        raise ConfigError(f"{file}: {_say(_nearest(errors[0]), where)}")
+
+
+@functools.cache
+def _validator(path: Path) -> jsonschema.Draft202012Validator:
+    return FINITE(read_yaml(path))
+
+
+def _is_finite(checker, value) -> bool:
+    return isinstance(value, numbers.Number) and not isinstance(value, bool) and math.isfinite(value)
+
+
+FINITE = jsonschema.validators.extend(
+    jsonschema.Draft202012Validator,
+    type_checker=jsonschema.Draft202012Validator.TYPE_CHECKER.redefine("number", _is_finite),
+)
+
+
+def _nearest(error):
+    """The error within the alternative that was meant: the one whose type fits the value; the error itself where none does."""
+    while error.validator == "oneOf":
+        within = {}
+        for part in error.context:
+            within.setdefault(part.schema_path[0], []).append(part)
+        fitting = [w for w in within.values() if not any(e.validator in ("type", "const") and not e.path for e in w)]
+        if len(fitting) != 1:
+            return error
+        error = fitting[0][0]
+    return error
+
+
+def _say(error, where) -> str:
+    place = ".".join(map(str, [*where, *error.absolute_path])) or "top level"
+    if error.validator == "additionalProperties":
+        allowed = sorted(error.schema.get("properties", {}))
+        wrong = sorted(set(error.instance) - set(allowed), key=str)[0]
+        return f"{place}: unknown key {wrong!r}{meant(wrong, allowed)}; allowed: {', '.join(allowed)}"
+    if error.validator == "enum":
+        return f"{place}: {error.instance!r} is not allowed; one of {', '.join(map(str, error.validator_value))}"
+    if error.validator == "required":
+        lacking = next(k for k in error.validator_value if k not in error.instance)
+        return f"{place}: key {lacking!r} is missing"
+    if error.validator == "not":
+        return f"{place}: the key is not allowed here; its kind or predicate makes no use of it"
+    if error.validator == "uniqueItems":
+        twice = next(v for v in error.instance if error.instance.count(v) > 1)
+        return f"{place}: {twice!r} stands twice; name it once"
+    if error.validator == "pattern":
+        allowed = error.schema.get("description", f"it has the form {error.validator_value}")
+        return f"{place}: {error.instance!r} is not allowed; {allowed}"
+    if error.validator == "oneOf":
+        return (
+            f"{place}: {error.instance!r} is not allowed; it must be {' or '.join(map(_kind, error.validator_value))}"
+        )
+    return f"{place}: {error.message}"
+
+
+def _kind(option: dict) -> str:
+    """One alternative of a schema in words."""
+    if "$ref" in option:
+        return f"a list of {option['$ref'].rpartition('/')[2]}"
+    if "const" in option:
+        return repr(option["const"])
+    return {"array": "a list", "object": "a mapping", "number": "a number"}.get(option["type"], option["type"])

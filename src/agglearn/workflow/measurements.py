@@ -1,0 +1,41 @@
+"""The table of measurements: its columns, and the file of a batch."""
+
+import json
+from collections.abc import Iterable
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from agglearn import storage
+from agglearn.workflow.plan import IDENTITY, Run
+
+COLUMNS = [
+    "run",
+    *IDENTITY,
+    "status",
+    "reason",
+    "measure",
+    "item",
+    "step",
+    "value",
+    "unit",
+    "tested",  # digest of the tested units
+    "overlap",  # of the seeds' splits, see `agglearn.tasks.Task.overlap`
+]
+NUMBERS = ("value", "step", "overlap")
+SCHEMA = pa.schema([(c, pa.int64() if c == "seed" else pa.float64() if c in NUMBERS else pa.string()) for c in COLUMNS])
+
+
+def table_of(rows: list[dict]) -> pa.Table:
+    """Rows in the columns of `SCHEMA`, where what is missing or NaN is null."""
+    columns = {c: [row.get(c) for row in rows] for c in COLUMNS}
+    columns |= {c: [None if v is None else float(v) for v in columns[c]] for c in NUMBERS}
+    return pa.table([pa.array(v, SCHEMA.field(c).type, from_pandas=True) for c, v in columns.items()], schema=SCHEMA)
+
+
+def gather(runs: Iterable[Run], homes: dict, out) -> None:
+    """One Parquet file of all measurements of a batch."""
+    table = pa.concat_tables([pq.read_table(homes[r] / "measurements.parquet", schema=SCHEMA) for r in runs])
+    recipes = json.dumps({r.key: r.recipe for r in runs})
+    with storage.atomic_file(out) as work:
+        pq.write_table(table.replace_schema_metadata({"recipes": recipes}), work, compression="zstd")

@@ -1,0 +1,189 @@
+"""From configuration to runs: what is compared, in which batch, under which identity. Imports nothing heavy."""
+
+import itertools
+import json
+import re
+from dataclasses import dataclass
+from functools import cached_property
+
+from agglearn.errors import ConfigError
+from agglearn.inspection.digests import code_digest
+from agglearn.storage import digest
+from agglearn.workflow.scales import SCALES
+
+IDENTITY = ("experiment", "dataset", "dataset_params", "observation", "observation_params", "method", "params", "seed")
+
+
+def canonical(value) -> str:
+    """One spelling per value: what parameters look like in keys and in tables."""
+    return json.dumps(value, sort_keys=True, separators=(", ", ": "), ensure_ascii=False)
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One observation with its truth: what is observed of a data set under one seed."""
+
+    dataset: str
+    dataset_params: str
+    observation: str
+    observation_params: str
+    seed: int
+
+    @property
+    def key(self) -> str:
+        return digest([self.dataset, self.dataset_params, self.observation, self.observation_params, self.seed])
+
+
+@dataclass(frozen=True)
+class Run:
+    """One cell of a comparison, before its data are known. Parameters are canonical JSON."""
+
+    experiment: str
+    slot: Slot
+    method: str
+    params: str
+    spec: str  # JSON: class, task, observed type, measures
+
+    def __getattr__(self, name):
+        if name in Slot.__dataclass_fields__:
+            return getattr(self.slot, name)
+        raise AttributeError(name)
+
+    @property
+    def key(self) -> str:
+        """Who the run is: the same through edits of code and data; also its key in MLflow."""
+        return digest([getattr(self, f) for f in IDENTITY])
+
+    @cached_property
+    def recipe(self) -> str:
+        """What the run would be computed with, as far as known without data."""
+        return digest([self.key, self.spec, code_digest(*self.code)])
+
+    @property
+    def code(self) -> list[str]:
+        """Dotted names of the classes that compute the run."""
+        spec = json.loads(self.spec)
+        return [spec["class"], spec["task"], *classes_in(json.loads(self.params))]
+
+
+def at_scale(value, scale: str):
+    """Replace every `{smoke:, quick:, default:, paper:}` by the value for the scale (default where it names none)."""
+    if isinstance(value, dict):
+        if value and set(value) <= set(SCALES):
+            if scale not in value and "default" not in value:
+                raise ConfigError(f"{canonical(value)}: no value for scale {scale!r} and no default")
+            return at_scale(value.get(scale, value.get("default")), scale)
+        return {k: at_scale(v, scale) for k, v in value.items()}
+    return [at_scale(v, scale) for v in value] if isinstance(value, list) else value
+
+
+def points(value) -> list:
+    """All values that `value` stands for: `{grid: [...]}` anywhere in it is an axis, axes are multiplied."""
+    if isinstance(value, dict):
+        if set(value) == {"grid"}:
+            return [p for v in value["grid"] for p in points(v)]
+        axes = [[(k, p) for p in points(v)] for k, v in sorted(value.items())]
+        return [dict(p) for p in itertools.product(*axes)]
+    if isinstance(value, list):
+        return [list(p) for p in itertools.product(*map(points, value))]
+    return [value]
+
+
+def classes_in(value) -> list[str]:
+    """Dotted names of the classes that nested parameters build."""
+    if isinstance(value, dict):
+        own = [value["class"]] if "class" in value and set(value) <= {"class", "params"} else []
+        return own + [c for v in value.values() for c in classes_in(v)]
+    return [c for v in value for c in classes_in(v)] if isinstance(value, list) else []
+
+
+class Plan:
+    """All runs of a configuration, as loaded by `agglearn.workflow.config`."""
+
+    def __init__(self, config: dict):
+        self.config = config
+        chosen = config["experiments"] if config["run"] == "all" else config["run"]
+        chosen = sorted(chosen, key=lambda n: (config["experiments"][n].get("order", 100), n))
+        self.experiments = {n: at_scale(config["experiments"][n], config["scale"]) for n in chosen}
+        self._runs = {n: self._expand(n, e) for n, e in self.experiments.items()}
+        self._batches = {n: {} for n in self._runs}
+        for run in itertools.chain(*self._runs.values()):
+            self._batches[run.experiment].setdefault(self.batch_of(run), []).append(run)
+
+    def _expand(self, name: str, e: dict) -> list[Run]:
+        runs = []
+        for dataset, varied in e["datasets"].items():
+            for dataset_params in points(varied or {}):
+                for method, m in e["methods"].items():
+                    observed = {k: v for k, v in e["observe"][m["observe"]].items() if k != "type"}
+                    spec = {
+                        "class": m["class"],
+                        "task": e["task"],
+                        "type": e["observe"][m["observe"]]["type"],
+                        "measures": e["measures"],
+                        "keep_model": e["keep_model"],
+                        "ignore_noise": m.get("ignore_noise", False),
+                    }
+                    for observation_params, params in itertools.product(points(observed), points(m.get("params", {}))):
+                        for seed in e["seeds"]:
+                            slot = Slot(
+                                dataset, canonical(dataset_params), m["observe"], canonical(observation_params), seed
+                            )
+                            runs.append(Run(name, slot, method, canonical(params), canonical(spec)))
+        keys = [r.key for r in runs]
+        if len(set(keys)) < len(keys):
+            twice = next(r for r in runs if keys.count(r.key) > 1)
+            raise ConfigError(
+                f"config/experiments/{name}.yaml: the same run stands twice: "
+                f"{twice.dataset}, {twice.method} {twice.params}, seed {twice.seed}"
+            )
+        return runs
+
+    def runs(self, experiment: str, batch: str | None = None) -> list[Run]:
+        """Runs of an experiment, or of one of its batches."""
+        return list(self._runs[experiment] if batch is None else self._batches[experiment].get(batch, ()))
+
+    def code(self) -> set[tuple[str, ...]]:
+        """Dotted names of the classes that compute runs, as each run has them together."""
+        return {tuple(r.code) for runs in self._runs.values() for r in runs}
+
+    def batch_of(self, run: Run) -> str:
+        params = json.loads(run.params)
+        shared = self.experiments[run.experiment]["batch_by"]
+        parts = [params.get(f[7:]) if f.startswith("params.") else getattr(run, f) for f in shared]
+        return re.sub(r"[^A-Za-z0-9_.-]", "_", "-".join(map(str, parts)))
+
+    def batches(self, experiment: str) -> list[str]:
+        """Names of the batches, one Snakemake job each."""
+        return sorted(self._batches[experiment])
+
+    def datasets(self, experiment: str, batch: str | None = None) -> list[str]:
+        return sorted({r.dataset for r in self.runs(experiment, batch)})
+
+    def slots(self, experiment: str, dataset: str) -> list[Slot]:
+        """What has to be observed of a data set for an experiment."""
+        return list(dict.fromkeys(r.slot for r in self._runs[experiment] if r.dataset == dataset))
+
+    def named(self, target: str) -> list[str]:
+        """Experiments that a target of the workflow stands for: `all`, a source, or one experiment."""
+        return [n for n, e in self.experiments.items() if target in ("all", n, e["source"])]
+
+    def untimed(self, source: str) -> list[str]:
+        """Experiments of a source that run beside others; all of them where all are timed."""
+        names = self.named(source)
+        return [n for n in names if not self.experiments[n]["timed"]] or names
+
+    def parts(self) -> dict[str, list[str]]:
+        """Experiments whose claims are judged together: of each source those that its page waits for, and apart the timed ones."""
+        found = {}
+        for source in self.sources():
+            found[source] = self.untimed(source)
+            if late := [n for n in self.named(source) if n not in found[source]]:
+                found[f"{source}_timed"] = late
+        return found
+
+    def sources(self) -> list[str]:
+        """Short names of the papers in the plan: in the order of `config/references.yaml`, then others by name."""
+        names = {e["source"] for e in self.experiments.values()}
+        papers = self.config["references"].get("papers", {})
+        return [n for n in papers if n in names] + sorted(names - set(papers))

@@ -1,0 +1,135 @@
+"""Products of the workflow: folders that are there whole or not at all, with their payload and `manifest.json`.
+
+The manifest has the status (`ok`, `unavailable` or `failed`), the reason, the recipe, and the content digest of every payload
+file. What cannot be had or made travels on as a status instead of stopping the DAG.
+"""
+
+import contextlib
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TextIO
+
+from agglearn.errors import AgglearnError, NotAvailable, described
+from agglearn.storage import atomic_dir, atomic_file, file_digest, read_json, write_json
+
+MANIFEST = "manifest.json"
+
+
+def manifest(product) -> dict:
+    """Manifest of a product folder."""
+    return read_json(Path(product) / MANIFEST)
+
+
+def require(product) -> dict:
+    """Manifest of a product that is needed.
+
+    Raises
+    ------
+    NotAvailable, AgglearnError : the product could not be had, or could not be made; the text is its reason.
+    """
+    found = manifest(product)
+    if found["status"] != "ok":
+        raise (NotAvailable if found["status"] == "unavailable" else AgglearnError)(found["reason"])
+    return found
+
+
+def has_failed(product) -> bool:
+    """Whether a path is a product folder, or a manifest apart, with the status `failed`."""
+    path = Path(product) / MANIFEST if Path(product).is_dir() else Path(product)
+    if path.suffix != ".json" or not path.exists():
+        return False
+    content = read_json(path)
+    return isinstance(content, dict) and content.get("status") == "failed"
+
+
+def content(folder) -> dict[str, str]:
+    """Digest of every file below `folder`, by relative path."""
+    folder = Path(folder)
+    files = sorted(p for p in folder.rglob("*") if p.is_file() and p.name != MANIFEST)
+    return {p.relative_to(folder).as_posix(): file_digest(p) for p in files}
+
+
+def share_copies(folder: Path, digests: dict[str, str]) -> None:
+    """Let files of equal content share their bytes, by hard links, where the file system has them."""
+    first: dict[str, Path] = {}
+    for name, value in digests.items():
+        path = folder / name
+        original = first.setdefault(value, path)
+        if original is not path:
+            with contextlib.suppress(OSError), atomic_file(path) as link:
+                os.link(original, link)
+
+
+def make(
+    out,
+    build: Callable[[Path], dict | None],
+    upstream: Iterable = (),
+    on_missing: str = "report",
+    on_failure: Callable[[Exception], object] | None = None,
+    recipe: str | None = None,
+    terminal: TextIO | None = None,
+    facts: dict | None = None,
+) -> dict:
+    """Build a product folder: `build(folder)` fills it and returns what the manifest shall say besides.
+
+    NotAvailable, raised by `build` or standing in an upstream product, becomes the status of the product;
+    with `on_missing="fail"` it is raised instead. Any other error leaves no product, unless `on_failure` is given.
+
+    An `ok` product of the same recipe is not replaced by one that is not available: it stays, and a line on `terminal`
+    states why.
+
+    Parameters
+    ----------
+    on_failure : called with an error of `build`, which then becomes the status `failed`; so does a failed upstream product.
+    recipe : digest of entry, settings and code that the product is made with.
+    facts : what the manifest holds whatever the status.
+    """
+    before = _before(out)
+    stays = recipe is not None and before.get("recipe") == recipe
+    try:
+        with atomic_dir(out) as work:
+            began = False
+            try:
+                for product in upstream:
+                    require(product)
+                began = True
+                said = {"status": "ok", **(build(work) or {})}
+            except NotAvailable as error:
+                if stays or on_missing == "fail":
+                    raise
+                _empty(work)
+                other = "; the product that was here has another recipe and was removed" if before else ""
+                said = {"status": "unavailable", "reason": f"{error}{other}"}
+            except Exception as error:
+                if on_failure is None:
+                    raise
+                _empty(work)
+                said = {"status": "failed", "reason": described(error)}
+                if began:
+                    on_failure(error)
+            said |= {**(facts or {}), "content": content(work), "recipe": recipe}
+            share_copies(work, said["content"])
+            write_json(work / MANIFEST, said)
+    except NotAvailable as error:
+        if not stays:
+            raise
+        print(f"agglearn: {out} stays as it is: {error}", file=terminal or sys.stderr)
+        return before
+    return said
+
+
+def _empty(folder: Path) -> None:
+    for path in folder.iterdir():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def _before(out) -> dict:
+    """Manifest of the product that is there and `ok`; empty where there is none."""
+    try:
+        old = manifest(out)
+    except (OSError, ValueError):
+        return {}
+    return old if old["status"] == "ok" else {}

@@ -1,0 +1,49 @@
+"""The scales of the workflow, and the folder in which a scale's results lie.
+
+A smaller scale never overwrites what a larger one has rendered. The largest scale that has rendered a table into the
+results folder is recorded in its `scale.json`. Smaller scales then work in a folder of their own below it.
+Imports nothing heavy: the workflow asks while it plans.
+"""
+
+import json
+from pathlib import Path
+
+from agglearn import storage
+from agglearn.errors import ConfigError
+
+SCALES = ("smoke", "quick", "default", "paper")  # the smallest first
+RECORD = "scale.json"
+
+
+def scale_folder(results: str, scale: str) -> str:
+    """The results folder itself, or `<results>/<scale>` where a larger scale has rendered its tables there.
+
+    Raises
+    ------
+    ConfigError : the record names no scale.
+    """
+    recorded = _recorded(results)
+    return results if recorded is None or _rank(scale) >= _rank(recorded) else f"{results}/{scale}"
+
+
+def record_scale(results: str, scale: str) -> None:
+    """Record that tables of a scale are about to lie in the results folder."""
+    recorded = _recorded(results)
+    if recorded is None or _rank(scale) > _rank(recorded):
+        storage.write_json(Path(results) / RECORD, {"scale": scale})
+
+
+def _rank(scale: str) -> int:
+    return SCALES.index(scale)
+
+
+def _recorded(results: str) -> str | None:
+    path = Path(results) / RECORD
+    if not path.exists():
+        return None
+    try:
+        scale = json.loads(path.read_text())["scale"]
+        _rank(scale)
+    except (ValueError, KeyError, TypeError):
+        raise ConfigError(f'{path}: names no scale; write {{"scale": "default"}} into it, or delete it') from None
+    return scale
