@@ -20,8 +20,10 @@ def pytest_collection_finish():
     gc.enable()
 
 
-def pytest_collection_modifyitems(items):
-    """Files with slow tests come first: with several workers no long file is left at the end."""
+def pytest_collection_modifyitems(config, items):
+    """With several workers files with slow tests come first, so that no long file is left at the end."""
+    if not hasattr(config, "workerinput"):
+        return
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
 

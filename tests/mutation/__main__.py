@@ -25,7 +25,8 @@ from mutation.sites import ROOT, Mutant, equivalents, reason_of_equivalence, sam
 
 FOLDER = ROOT / ".mutants"
 WANTED = 0.95
-SECONDS = 120  # of quick tests before whole files are run
+SECONDS = 60  # of quick tests before whole files are run
+FEW = 6  # of them that are tried first
 FILES = 8  # that are run whole
 LIMIT = 900
 
@@ -77,14 +78,42 @@ def key_of(mutant: Mutant) -> str:
     return hashlib.sha256(repr((mutant, text)).encode()).hexdigest()[:20]
 
 
+class Copy:
+    """A copy of the project, and the process that runs its tests."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.runner = subprocess.Popen(
+            [sys.executable, Path(__file__).with_name("runner.py")],
+            cwd=folder,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+
+    def first_failure(self, tests: list[str]) -> str | None:
+        """Name of the first test that fails, see `runner`."""
+        self.runner.stdin.write(json.dumps({"tests": tests, "seconds": LIMIT}) + "\n")
+        self.runner.stdin.flush()
+        if not (answer := self.runner.stdout.readline()):
+            sys.exit(f"{self.folder}: the process that runs tests has ended")
+        return json.loads(answer)["failed"]
+
+    def close(self) -> None:
+        """End the process."""
+        self.runner.communicate()
+
+
 def judge_all(mutants: list[Mutant], store: Store, workers: int, quick: bool) -> None:
     """Test changes side by side, each worker in a copy of the project."""
     if not mutants:
         return
     tests, copies = TestsByLine.read(FOLDER, ROOT), SimpleQueue()
-    for worker in range(workers):
-        copies.put(copy_project(FOLDER / f"copy-{worker}"))
-    if not quick and (failed := first_failure(list(END_TO_END), FOLDER / "copy-0")):
+    made = [Copy(copy_project(FOLDER / f"copy-{worker}")) for worker in range(workers)]
+    for copy in made:
+        copies.put(copy)
+    if not quick and (failed := made[0].first_failure(list(END_TO_END))):
         sys.exit(f"{failed} fails without any planted bug: mend it first")
 
     def judge_one(mutant: Mutant) -> None:
@@ -101,6 +130,8 @@ def judge_all(mutants: list[Mutant], store: Store, workers: int, quick: bool) ->
 
     with ThreadPoolExecutor(workers) as pool:
         list(pool.map(judge_one, mutants))
+    for copy in made:
+        copy.close()
 
 
 def copy_project(target: Path) -> Path:
@@ -118,20 +149,20 @@ def copy_project(target: Path) -> Path:
     return target
 
 
-def judge(mutant: Mutant, tests: TestsByLine, copy: Path, quick: bool = False) -> str | None:
+def judge(mutant: Mutant, tests: TestsByLine, copy: Copy, quick: bool = False) -> str | None:
     """`killed: TEST` with the first test that fails, else `survived`, or None where only quick tests were run."""
-    with use_mutation(copy / mutant.path, get_operator(mutant.operator)(), mutant.occurrence) as (_, changed):
+    with use_mutation(copy.folder / mutant.path, get_operator(mutant.operator)(), mutant.occurrence) as (_, changed):
         if changed is None:
             raise ValueError(f"{mutant} changes nothing")
-        first, *later = selections(mutant, tests)
-        for selection in [first] if quick else [first, *later]:
-            if failed := first_failure(selection, copy):
+        quickest, later = selections(mutant, tests)
+        for selection in [*quickest, *([] if quick else later)]:
+            if failed := copy.first_failure(selection):
                 return f"killed: {failed}"
     return None if quick and later else "survived"
 
 
-def selections(mutant: Mutant, tests: TestsByLine) -> list[list[str]]:
-    """Tests in the order of trial: quick ones that run the line, whole files of them, what runs the workflow."""
+def selections(mutant: Mutant, tests: TestsByLine) -> tuple[list[list[str]], list[list[str]]]:
+    """Tests in the order of trial: quick ones that run the line, a few of them first; then whole files, and workflows."""
     running, quick, total = tests.running(mutant.path, range(mutant.start[0], mutant.end[0] + 1)), [], 0.0
     for test in running:
         total += tests.seconds.get(test, 1.0)
@@ -140,32 +171,7 @@ def selections(mutant: Mutant, tests: TestsByLine) -> list[list[str]]:
         quick.append(test)
     files = list(dict.fromkeys(t.partition("::")[0] for t in running)) or tests.files_of(mutant.path)
     later = [f for f in END_TO_END if f not in files]
-    return [s for s in (quick, files[:FILES], later) if s]
-
-
-def first_failure(selection: list[str], copy: Path) -> str | None:
-    """Name of the first test that fails in a copy; `no test starts` or `too slow` count as failures."""
-    (copy / "selection.txt").write_text("\n".join(selection))
-    call = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-x",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "--no-header",
-        "--tb=no",
-        "@selection.txt",
-    ]
-    try:
-        done = subprocess.run(call, cwd=copy, capture_output=True, text=True, timeout=LIMIT)
-    except subprocess.TimeoutExpired:
-        return "too slow"
-    if done.returncode == 0:
-        return None
-    failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED ", "ERROR "))]
-    return failed[0].split(" ")[1] if failed else "no test starts"
+    return [s for s in (quick[:FEW], quick[FEW:]) if s], [s for s in (files[:FILES], later) if s]
 
 
 def report(chosen: list[Mutant], store: Store, accepted: list[dict[str, str]]) -> int:

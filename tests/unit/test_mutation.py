@@ -61,6 +61,13 @@ def copy(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.fixture
+def runner(copy):
+    started = run.Copy(copy)
+    yield started
+    started.close()
+
+
 class Everything:
     """All tests run every line."""
 
@@ -94,16 +101,20 @@ def test_a_larger_sample_begins_with_the_smaller_one(copy):
     assert sites.sample(6, 2, files) != large
 
 
-def test_noticed_and_unnoticed(copy, monkeypatch):
+def test_noticed_and_unnoticed(copy, runner, monkeypatch):
     monkeypatch.setattr(run, "END_TO_END", ())
-    outcome = {(m.line(), m.changed()): run.judge(m, Everything(), copy) for m in found(copy) if m.start[0] in (13, 24)}
+    outcome = {
+        (m.line(), m.changed()): run.judge(m, Everything(), runner) for m in found(copy) if m.start[0] in (13, 24)
+    }
     assert outcome["return 2 * count", "return 2 / count"] == "killed: test_module.py::test_double"
     assert outcome["if value > best:", "if value < best:"] == "survived"
     assert (copy / "module.py").read_text() == MODULE
 
 
-def test_quick_tests_alone_kill_or_leave_open(copy):
-    judged = {m.changed(): run.judge(m, Everything(), copy, quick=True) for m in found(copy) if m.start[0] in (13, 24)}
+def test_quick_tests_alone_kill_or_leave_open(copy, runner):
+    judged = {
+        m.changed(): run.judge(m, Everything(), runner, quick=True) for m in found(copy) if m.start[0] in (13, 24)
+    }
     assert judged["return 2 / count"] == "killed: test_module.py::test_double"
     assert judged["if value < best:"] is None
 
