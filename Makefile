@@ -11,7 +11,7 @@
 #   make bench       speed beside named peers; the site shows the last one
 #   make spark       PySpark into .venv, for agglearn.spark and its tests (needs Java 17 or newer)
 #   make peers       what the benchmarks compare with: Private-PGM, OptBinning, DuckDB, Polars
-#   make docs        pages of all modules, classes and functions: results/api/index.html
+#   make docs        guide, sources, examples, API and configuration as pages: results/docs/index.html
 #   make web         the site and MLflow's pages in a browser, with screenshots (installs Chromium where it may)
 #   make lint        style of code and workflow
 #   make lock        new pins from pyproject.toml
@@ -81,8 +81,8 @@ peers: $(READY)
 	  $$($(BIN)/python workflow/scripts/extra.py peers)
 
 docs: $(READY)
-	@$(BIN)/pdoc --docformat numpy --output-directory $(RESULTS)/api agglearn '!agglearn.__main__' 2>/dev/null
-	@echo "agglearn: $(RESULTS)/api/index.html"
+	@$(BIN)/sphinx-build --builder html --quiet --fail-on-warning --keep-going --doctree-dir $(RESULTS)/docs/.doctrees docs $(RESULTS)/docs
+	@echo "agglearn: $(RESULTS)/docs/index.html"
 
 web: $(READY)
 	@sh workflow/scripts/browser.sh && $(BIN)/python -m pytest tests/web $(ARGS)

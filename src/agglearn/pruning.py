@@ -24,7 +24,7 @@ from agglearn.workflow.scales import SCALES
 BASE = Path(__file__).resolve().parents[2]
 GENERATED = (
     "runs", "observations", "measurements", "records", "sources", "tables", "figures", "tracking", "claims", "claims.json", "site",
-    "quick.html", "api", "bench", "logs", "mlflow.db", "mlartifacts", "scale.json", "outcome", "forced", *SCALES,
+    "quick.html", "docs", "bench", "logs", "mlflow.db", "mlartifacts", "scale.json", "outcome", "forced", *SCALES,
 )  # fmt: skip
 
 

@@ -110,7 +110,7 @@ def parameters(target) -> dict[str, Parameter] | None:
     if typing.is_typeddict(target):
         hints = typing.get_type_hints(target, include_extras=True)
         needed = target.__required_keys__
-        return {k: Parameter(_bare(h), REQUIRED if k in needed else None) for k, h in hints.items()}
+        return {k: Parameter(bare(h), REQUIRED if k in needed else None) for k, h in hints.items()}
     given = inspect.signature(target).parameters
     if any(p.kind is p.VAR_KEYWORD for p in given.values()):
         return None
@@ -230,7 +230,7 @@ def faults(value, hint, place: str, reading: Runtime) -> Iterator[Fault]:
         if not any(_allows(arm, one, reading) for arm in arms):
             container = next((a for a in arms if _contains(a, one)), None)
             if container is None:
-                yield here, reading.misplaced(one, " or ".join(map(_words, arms)))
+                yield here, reading.misplaced(one, " or ".join(map(type_words, arms)))
             else:
                 yield from _within(one, container, here, reading)
 
@@ -264,7 +264,7 @@ def _parameter_names(names, mark: ParametersOf, holder, place: str, reading: Run
             yield place, f"{name!r} is no parameter of {mark.parameter}{meant(name, taken)}; {there}"
 
 
-def _bare(hint):
+def bare(hint):
     """A type without Required and NotRequired."""
     wrapped = typing.get_origin(hint) in (typing.Required, typing.NotRequired)
     return typing.get_args(hint)[0] if wrapped else hint
@@ -318,7 +318,7 @@ def _within(value, hint, place: str, reading: Runtime) -> Iterator[Fault]:
     if base in (list, tuple):
         each = [*args[:1]] * len(value) if base is list or Ellipsis in args else args
         if args and len(each) != len(value):
-            yield place, f"{reprlib.repr(value)} is not allowed; it must be {_words(hint)}"
+            yield place, f"{reprlib.repr(value)} is not allowed; it must be {type_words(hint)}"
         for i, (part, one) in enumerate(zip(value, each, strict=False)):
             yield from faults(part, one, f"{place}.{i}", reading)
     elif base is dict:
@@ -326,7 +326,7 @@ def _within(value, hint, place: str, reading: Runtime) -> Iterator[Fault]:
         for key, part in value.items():
             if not any(_allows(arm, key, reading) for arm in _arms(key_hint)):
                 allowed = list(_names(key_hint))
-                yield place, f"unknown key {key!r}{meant(key, allowed)}; it must be {_words(key_hint)}"
+                yield place, f"unknown key {key!r}{meant(key, allowed)}; it must be {type_words(key_hint)}"
             yield from faults(part, value_hint, f"{place}.{key}", reading)
     elif typing.is_typeddict(hint):
         yield from keys_at_fault("it", parameters(hint), value, place, reading)
@@ -353,19 +353,19 @@ NAMES = {
 }
 
 
-def _words(hint) -> str:
+def type_words(hint) -> str:
     """A type for a person."""
     base, args = typing.get_origin(hint) or hint, typing.get_args(hint)
     if names := list(_names(hint)):
         return f"one of {', '.join(map(str, names))}" if len(names) > 1 else repr(names[0])
     if base is Annotated:
-        return _words(args[0]) + "".join(str(m) for m in args[1:] if isinstance(m, Range))
+        return type_words(args[0]) + "".join(str(m) for m in args[1:] if isinstance(m, Range))
     if len(arms := _arms(hint)) > 1:
-        return " or ".join(map(_words, arms))
+        return " or ".join(map(type_words, arms))
     if base in (list, tuple):
         if base is tuple and args and Ellipsis not in args:
             return f"a list of {len(args)} values"
-        return f"a list of values, each {_words(args[0])}" if args and args[0] is not Any else "a list"
+        return f"a list of values, each {type_words(args[0])}" if args and args[0] is not Any else "a list"
     if base is dict or typing.is_typeddict(base):
         return "a mapping (name: value)"
     kind = "" if base is Built else f" of class {base.__name__}"

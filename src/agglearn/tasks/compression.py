@@ -47,13 +47,13 @@ class Compression(Task):
     Information is in nats and added up over features. Held-out measures take each held-out record's cluster; values
     that training never showed count in the cluster `unseen_`.
 
-    information_loss : (Σ X_i − Z_i) / Σ X_j, in counted rates of training records (Bateni et al. 2019, section 3.1).
-    information_ratio, loss_ratio : information kept, and lost, against the optimum for the same budget.
-    bound_ratio : what bucketing loses against Δ_max of its theorem 6, the largest over features.
-    heldout_information : Σ I(Z; C) among held-out records.
-    heldout_predictive : what the clusters' training rates tell of held-out labels, the mean of log p(y|z)/p(y), added up:
-        I(Z; C) less what wrong rates cost. Rates of 0 and 1 are taken as half a record away from it.
-    heldout_predictive_shrunk : the same with each value's rate shrunk (beta-binomial) before clusters add up.
+    * `information_loss`: (Σ X_i − Z_i) / Σ X_j, in counted rates of training records (Bateni et al. 2019, section 3.1).
+    * `information_ratio`, `loss_ratio`: information kept, and lost, against the optimum for the same budget.
+    * `bound_ratio`: what bucketing loses against Δ_max of its theorem 6, the largest over features.
+    * `heldout_information`: Σ I(Z; C) among held-out records.
+    * `heldout_predictive`: what the clusters' training rates tell of held-out labels, the mean of log p(y|z)/p(y), added up:
+      I(Z; C) less what wrong rates cost. Rates of 0 and 1 are taken as half a record away from it.
+    * `heldout_predictive_shrunk`: the same with each value's rate shrunk (beta-binomial) before clusters add up.
     """
 
     MEASURES: ClassVar = {

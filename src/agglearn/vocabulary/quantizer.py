@@ -34,6 +34,7 @@ class Quantizer(TransformerMixin, Estimator):
     """Maps the values of categorical features to few clusters that still tell about a binary label.
 
     `fit` takes
+
     * contingency tables (only those of single features are used; noise on them is taken out first, see
       `shrinkage.without_noise`, and what is reported is an estimate);
     * counts and label sums of the values: two 1-D arrays for one feature, or two dicts {feature: array} for several
