@@ -4,6 +4,7 @@ Everything a page needs lies in the folder; it can be opened from disk or copied
 """
 
 import datetime
+import os
 import platform
 import re
 import shutil
@@ -66,6 +67,7 @@ def build(plan: Plan, claims: list[dict], results: Path, out: Path, base: Path, 
             if not x.startswith(("tables:", "read them")) and "tries these again" not in x
         ],
         "here": "",
+        "pages": os.path.relpath(Path(plan.config["results"]) / "docs", results / "site"),
     }
     for source in sources:
         page = pages.get_template("source.html").render(context | {"source": source, "here": source["name"]})
@@ -75,7 +77,8 @@ def build(plan: Plan, claims: list[dict], results: Path, out: Path, base: Path, 
     (out / "verdicts.html").write_text(verdicts)
     for page in ("data", "index"):  # the index is never older than what it links
         (out / f"{page}.html").write_text(pages.get_template(f"{page}.html").render(context | {"here": page}))
-    shutil.copy(Path(__file__).parent / "templates/style.css", out / "style.css")
+    for name in ("style.css", "here.js"):
+        shutil.copy(Path(__file__).parent / "templates" / name, out / name)
 
 
 def _source(plan: Plan, name: str, experiments: dict, claims: list[dict], results: Path, base: Path) -> dict:
@@ -91,6 +94,7 @@ def _source(plan: Plan, name: str, experiments: dict, claims: list[dict], result
         "menu": paper.get("menu", paper["title"]),
         "paper": paper["short"],
         "url": paper.get("url"),
+        "page": (base / f"docs/{name}.md").exists(),
         "headline": headline,
         "headline_title": experiments[headline]["title"],
         "headline_view": svg.first_panel(results / f"figures/{headline}.svg"),
