@@ -1,0 +1,266 @@
+"""Pages of docs/: links that resolve, every public name with every parameter, every key, every experiment and claim."""
+
+import ast
+import importlib
+import inspect
+import re
+import subprocess
+import sys
+import zlib
+from fnmatch import fnmatch
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+import yaml
+from samples import ROOT, shipped_config
+
+from agglearn.reporting.marks import MARK
+
+sys.path.insert(0, str(ROOT / "docs/_ext"))
+import api_pages
+import configuration
+import docstrings
+import links
+
+MARKDOWN = [*sorted((ROOT / "docs").glob("*.md")), *sorted(ROOT.glob("*.md"))]
+PAPERS = yaml.safe_load((ROOT / "config/references.yaml").read_text())["papers"]
+PUBLIC = [
+    f"{'.'.join(path.parent.relative_to(ROOT / 'src').parts)}.{name}"
+    for path in sorted((ROOT / "src/agglearn").rglob("__init__.py"))
+    for node in ast.parse(path.read_text()).body
+    if isinstance(node, ast.Assign) and node.targets[0].id == "__all__"
+    for name in ast.literal_eval(node.value)
+]
+
+
+def named(path: str):
+    """The object of a dotted path."""
+    module, _, name = path.rpartition(".")
+    return getattr(importlib.import_module(module), name)
+
+
+# -- Markdown -----------------------------------------------------------------------------------------------------------
+
+
+def anchors(path: Path) -> set[str]:
+    """Anchors of a page's headings, as code hosts and MyST make them."""
+    headings = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```", "", path.read_text(), flags=re.M | re.S), re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_every_relative_link_resolves():
+    checked = 0
+    for page in MARKDOWN:
+        text = re.sub(r"^```.*?^```|`[^`\n]*`", "", page.read_text(), flags=re.M | re.S)
+        for target in re.findall(r"\]\(([^)\s]+)\)", text):
+            if urlsplit(target).scheme:
+                continue
+            path, _, anchor = unquote(target).partition("#")
+            file = (page.parent / path).resolve() if path else page
+            assert file.exists(), f"{page.name}: {target}"
+            assert not anchor or anchor in anchors(file), f"{page.name}: {target}"
+            checked += 1
+    assert checked > 80
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda p: p.name)
+def test_a_mark_stands_within_a_line(page):
+    """A line that begins with a comment ends the paragraph before it on a code host."""
+    assert not re.search(r"^\s*<!--", page.read_text(), re.M)
+
+
+def written(page: Path) -> set[str]:
+    """Everything that a page has as inline code."""
+    return set(re.findall(r"`([^`\n]+)`", page.read_text()))
+
+
+@pytest.mark.parametrize("source", PAPERS)
+def test_a_source_names_its_experiments_and_claims(source):
+    config, code = shipped_config(), written(ROOT / f"docs/{source}.md")
+    names = [n for kind in ("experiments", "claims") for n, entry in config[kind].items() if entry["source"] == source]
+    assert names
+    missing = [name for name in names if not any(fnmatch(name, pattern) for pattern in code)]
+    assert not missing, f"docs/{source}.md does not name {', '.join(missing)}"
+
+
+def test_every_page_is_in_the_contents():
+    listed = {"index"}
+    for page in (ROOT / "docs").glob("*.md"):
+        for tree in re.findall(r"^```\{toctree\}\n(.*?)^```", page.read_text(), re.M | re.S):
+            listed |= {line for line in tree.split() if not line.startswith(":")}
+    assert {page.stem for page in (ROOT / "docs").glob("*.md")} <= listed
+
+
+# -- API ------------------------------------------------------------------------------------------------------------------
+
+
+def test_every_public_name_has_a_page():
+    pages = dict(api_pages.pages())
+    assert len(PUBLIC) > 100
+    assert set(PUBLIC) <= pages.keys()
+    for path in PUBLIC:
+        assert f":py:obj:`~{path}`" in pages[path.rpartition(".")[0]]
+
+
+@pytest.mark.parametrize("path", [p for p in PUBLIC if callable(named(p))])
+def test_a_page_lists_every_parameter(path):
+    target = named(path)
+    lines = (inspect.getdoc(target) or "").splitlines()
+    docstrings.rewrite(None, "class" if inspect.isclass(target) else "function", path, target, None, lines)
+    shown = [name.lstrip("*") for line in lines if not line.startswith(" ") for name in line.split(" : ")[0].split(", ")]
+    assert set(docstrings.signature_of(target)) <= set(shown)
+
+
+def test_running_text_becomes_entries():
+    lines = ["rows : how many. seed, other : where", "    it begins; a : b is no entry."]
+    names = {"rows", "seed", "other"}
+    assert docstrings.entries(lines, names) == {
+        "rows": "how many.",
+        "seed, other": "where it begins; a : b is no entry.",
+    }
+
+
+@pytest.mark.parametrize(
+    ("parameter", "words"),
+    [
+        ("n_chains", "a whole number of at least 1, default: 10000"),
+        ("sampler", "one of auto, gibbs, mh, default: 'auto'"),
+        ("step_mu", "a number above 0 or null, default: None"),
+    ],
+)
+def test_types_stand_in_words(parameter, words):
+    target = named("agglearn.maxent.MaxEntClassifier")
+    kind = docstrings.type_and_default(parameter, docstrings.signature_of(target), docstrings.hints_of(target))
+    assert kind == words
+
+
+def test_names_of_other_projects_exist():
+    for path in docstrings.EXTERNAL.values():
+        assert named(path)
+        assert links.address(path).startswith("https://")
+        assert links.address(path).endswith(f"{path}.html") or path == links.RANDOM[0]
+    assert links.address("agglearn.maxent.MaxEntClassifier") is None
+
+
+# -- configuration ----------------------------------------------------------------------------------------------------------
+
+
+def nodes_of(node, place=""):
+    """(place, value) of everything in a schema."""
+    yield place, node
+    inner = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    for key, value in inner:
+        yield from nodes_of(value, f"{place}.{key}")
+
+
+@pytest.mark.parametrize("path", sorted(configuration.SCHEMAS.glob("*.yaml")), ids=lambda p: p.stem)
+def test_the_reference_has_every_key_of_a_schema(path):
+    schema = yaml.safe_load(path.read_text())
+    keys = {key for _, node in nodes_of(schema) if isinstance(node, dict) for key in node.get("properties", {})}
+    rows = list(configuration.rows(schema, schema, "", ()))
+    shown = {part for key, *_ in rows for part in re.split(r"[.\[\]]+", key)}
+    conditions = {"kind", "x", "bound", "reference"}  # named again where a condition forbids them
+    assert keys - conditions <= shown
+    assert all(value is not None for _, value in nodes_of(schema)), "a comma in a description without quotes"
+
+
+def test_the_page_has_every_schema_and_task():
+    text = (ROOT / "docs/configuration.md").read_text()
+    for path in configuration.SCHEMAS.glob("*.yaml"):
+        assert f"{{schema-keys}} {path.name.partition('.')[0]}\n" in text
+    tasks = importlib.import_module("agglearn.tasks")
+    for name in tasks.__all__:
+        if issubclass(getattr(tasks, name), tasks.Task) and name != "Task":
+            assert f"{{observation-keys}} {name}\n" in text
+            assert f"{{task-measures}} {name}\n" in text
+
+
+def test_the_page_has_every_command():
+    cli = importlib.import_module("agglearn.cli")
+    text = (ROOT / "docs/commands.md").read_text()
+    assert re.findall(r"\{command-help\} (\w+)", text) == [*dict.fromkeys(re.findall(r"## agglearn (\w+)", text))]
+    assert set(re.findall(r"\{command-help\} (\w+)", text)) == set(cli.COMMANDS)
+
+
+# -- style ----------------------------------------------------------------------------------------------------------------
+
+
+def test_site_and_pages_have_the_same_colours():
+    site = (ROOT / "src/agglearn/reporting/templates/style.css").read_text()
+    pages = (ROOT / "docs/_static/pages.css").read_text()
+    light, dark = re.findall(r":root \{([^}]*)\}", site)
+    pairs = {"ink": "text-base", "soft": "text-muted", "line": "border", "paper": "background", "shade": "surface"}
+    pairs |= {"accent": "primary"}
+    for theme, values in (("light", light), ("dark", dark)):
+        rule = re.search(rf'data-theme="{theme}"\] \{{(.*?)\}}', pages).group(1)
+        for ours, theirs in pairs.items():
+            value = re.search(rf"--{ours}: ([^;]+);", values).group(1)
+            assert f"--pst-color-{theirs}: {value};" in rule, (theme, ours)
+
+
+# -- the build ------------------------------------------------------------------------------------------------------------
+
+
+class Page(HTMLParser):
+    """Links and anchors of a page."""
+
+    def __init__(self, path: Path):
+        super().__init__()
+        self.links, self.anchors = [], set()
+        self.feed(path.read_text())
+
+    def handle_starttag(self, tag, attributes):
+        attributes = dict(attributes)
+        self.anchors |= {attributes[key] for key in ("id", "name") if attributes.get(key)}
+        if tag == "a" and attributes.get("href"):
+            self.links.append(attributes["href"])
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """The pages, without the results of the examples."""
+    out = tmp_path_factory.mktemp("pages") / "docs"
+    command = [sys.executable, "-m", "sphinx", "-b", "html", "-q", "-W", "--keep-going", "-D", "plot_gallery=False"]
+    finished = subprocess.run([*command, ROOT / "docs", out], capture_output=True, text=True)
+    assert finished.returncode == 0, finished.stderr
+    return out
+
+
+@pytest.mark.slow
+def test_pages_are_built_without_a_warning_and_their_links_resolve(built):
+    pages = {path: Page(path) for path in built.rglob("*.html") if "_static" not in path.parts}
+    assert len(pages) > len(PUBLIC)
+    site = (built / "../site").resolve()
+    for path, page in pages.items():
+        for link in page.links:
+            parts = urlsplit(link)
+            file = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            if parts.scheme or file.is_relative_to(site):
+                continue
+            assert file.exists(), f"{path.relative_to(built)}: {link}"
+            assert not parts.fragment or file not in pages or unquote(parts.fragment) in pages[file].anchors, link
+
+
+@pytest.mark.slow
+def test_links_to_names_work(built):
+    inventory = (built / "objects.inv").read_bytes().split(b"\n", 4)[4]
+    names = {line.split(" ")[0] for line in zlib.decompress(inventory).decode().splitlines()}
+    assert set(PUBLIC) <= names
+    maxent = (built / "maxent.html").read_text()
+    assert 'href="api/agglearn.maxent.MaxEntClassifier.html#agglearn.maxent.MaxEntClassifier"' in maxent
+    assert 'href="../site/maxent.html#maxent_table4"' in maxent
+    assert 'href="../site/maxent.html#claim-maxent_near_logistic"' in maxent
+    assert "https://pandas.pydata.org/docs/reference/api/pandas.DataFrame.html" in "".join(
+        path.read_text() for path in (built / "api").glob("agglearn.observations.*.html")
+    )
+
+
+@pytest.mark.slow
+def test_marks_are_not_shown(built):
+    for page in (ROOT / "docs").glob("*.md"):
+        if marks := MARK.findall(page.read_text()):
+            html = (built / f"{page.stem}.html").read_text()
+            assert "&lt;!--" not in html, page.name
+            assert "<!-- " + marks[0][0] not in html, page.name
