@@ -78,7 +78,9 @@ def rows(schema: dict, root: dict, prefix: str, open_refs: tuple) -> Iterator[tu
         yield from row(extra, root, f"{prefix}<name>", open_refs)
 
 
-def row(schema: dict, root: dict, key: str, open_refs: tuple, is_needed: bool = False) -> Iterator[tuple[str, str, str]]:
+def row(
+    schema: dict, root: dict, key: str, open_refs: tuple, is_needed: bool = False
+) -> Iterator[tuple[str, str, str]]:
     """A key, then the keys inside it. A definition inside itself is not opened again."""
     name = schema.get("$ref", "").rpartition("/")[2]
     own = resolved(schema, root)

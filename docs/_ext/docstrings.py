@@ -133,9 +133,7 @@ def type_and_default(name: str, signature: dict, hints: dict) -> str:
     return ", ".join(filter(None, [kind, f"default: {shown}" if len(shown) < 60 else "has a default"]))
 
 
-STARS = {
-    kind: {"VAR_POSITIONAL": "*", "VAR_KEYWORD": "**"}.get(kind.name, "") for kind in inspect._ParameterKind
-}
+STARS = {kind: {"VAR_POSITIONAL": "*", "VAR_KEYWORD": "**"}.get(kind.name, "") for kind in inspect._ParameterKind}
 COMMON = {"random_state": "seed, generator, or None for a fresh one."}
 
 
