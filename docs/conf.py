@@ -45,6 +45,7 @@ sphinx_gallery_conf = {
     "reference_url": {"agglearn": None},
     "download_all_examples": False,
     "show_memory": False,
+    "write_computation_times": False,
     "show_signature": False,
     "remove_config_comments": True,
 }
