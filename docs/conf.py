@@ -28,6 +28,7 @@ nitpicky = False
 
 myst_enable_extensions = ["deflist"]
 myst_heading_anchors = 4
+toc_object_entries_show_parents = "hide"
 autodoc_typehints = "none"  # types stand beside each parameter, see docstrings.py
 numpydoc_show_class_members = False  # api_pages.py lists them
 numpydoc_xref_param_type = True

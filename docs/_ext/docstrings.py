@@ -10,11 +10,12 @@ import types
 import typing
 
 from api_pages import escaped, public
+from numpydoc import xref
 
 from agglearn import settings
 
 UNDERLINE = re.compile(r"-{3,}$")
-ENTRY = re.compile(r"(?:^|(?<=[.;] )|(?<=, ))(?P<names>\*{0,2}\w+(?:, \*{0,2}\w+)*) : ")
+ENTRY = re.compile(r"(?:^|(?<=[.;)] ))(?P<names>\*{0,2}\w+(?:, \*{0,2}\w+)*) : ", re.M)
 DESCRIBED = ("Parameters", "Attributes", "Raises")
 EXTERNAL = {
     "BaseEstimator": "sklearn.base.BaseEstimator",
@@ -41,10 +42,10 @@ def sections(lines: list[str]) -> list[tuple[str, list[str]]]:
 
 def entries(lines: list[str], names: set[str] | None) -> dict[str, str]:
     """Text of each entry of a section, by its name or names. `names`: those that may begin an entry; None for any."""
-    text = " ".join(line.strip() for line in lines if line.strip())
+    text = re.sub(r"\n\s+", " ", "\n".join(line for line in lines if line.strip()))
     starts = [m for m in ENTRY.finditer(text) if names is None or set(split(m["names"])) <= names]
     ends = [*(m.start() for m in starts), len(text)][1:]
-    return {m["names"]: text[m.end() : end].strip() for m, end in zip(starts, ends, strict=True)}
+    return {m["names"]: " ".join(text[m.end() : end].split()) for m, end in zip(starts, ends, strict=True)}
 
 
 def split(names: str) -> list[str]:
@@ -166,6 +167,7 @@ def rewrite(app, what: str, name: str, target, options, lines: list[str]) -> Non
 def setup(app) -> dict:
     """Connect to Sphinx."""
     app.connect("autodoc-process-docstring", rewrite, priority=400)  # before numpydoc
+    xref.DEFAULT_LINKS.clear()  # they need Python's inventory
     own = {name: f"{module}.{name}" for module, names in public().items() for name in names}
     app.connect("config-inited", lambda app, config: setattr(config, "numpydoc_xref_aliases", EXTERNAL | own))
     return {"parallel_read_safe": True, "parallel_write_safe": True}

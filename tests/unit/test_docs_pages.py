@@ -116,11 +116,13 @@ def test_a_page_lists_every_parameter(path):
 
 
 def test_running_text_becomes_entries():
-    lines = ["rows : how many. seed, other : where", "    it begins; a : b is no entry."]
-    names = {"rows", "seed", "other"}
+    lines = ["rows : how many. seed, other : where", "    it begins; a : b is no entry.", "last : (one more.) size : m"]
+    names = {"rows", "seed", "other", "last", "size"}
     assert docstrings.entries(lines, names) == {
         "rows": "how many.",
         "seed, other": "where it begins; a : b is no entry.",
+        "last": "(one more.)",
+        "size": "m",
     }
 
 
