@@ -16,6 +16,8 @@ import pytest
 import yaml
 from samples import ROOT, shipped_config
 
+from agglearn.config import load
+from agglearn.encoding import Schema
 from agglearn.reporting.marks import MARK
 
 sys.path.insert(0, str(ROOT / "docs/_ext"))
@@ -268,3 +270,35 @@ def test_marks_are_not_shown(built):
             html = (built / f"{page.stem}.html").read_text()
             assert "&lt;!--" not in html, page.name
             assert "<!-- " + marks[0][0] not in html, page.name
+
+
+# -- code -----------------------------------------------------------------------------------------------------------------
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    """Code blocks of a page in one language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(), re.M | re.S)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "page", [p for p in sorted((ROOT / "docs").glob("*.md")) if blocks(p, "python")], ids=lambda p: p.stem
+)
+def test_python_on_a_page_runs(page, tmp_path):
+    if page.stem == "scaling":
+        pytest.importorskip("pyspark")
+    code = "\n".join(blocks(page, "python"))
+    finished = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert finished.returncode == 0, finished.stderr
+
+
+def test_yaml_on_a_page_is_what_the_program_reads():
+    texts = [
+        re.sub(r"\b([0-9a-f]{4})…", lambda m: m[1] * 16, text) for text in blocks(ROOT / "docs/extending.md", "yaml")
+    ]
+    entry, routes, each = map(yaml.safe_load, texts)
+    for files in (entry["files"], routes["files"], each["files"]):
+        config = load(ROOT, {"datasets": {"mine": entry | {"files": files}}})
+        assert config["datasets"]["mine"]["files"]
+    [schema] = blocks(ROOT / "docs/privacy.md", "yaml")
+    assert Schema.parse(schema).label == "y"
