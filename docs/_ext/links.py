@@ -11,8 +11,8 @@ from docutils import nodes
 from sphinx import addnodes
 from sphinx.transforms import SphinxTransform
 
-from agglearn.config import load
 from agglearn.reporting.marks import MARK
+from agglearn.workflow.config import load
 
 ADDRESSES = {
     "numpy": "https://numpy.org/doc/stable/reference/generated/{}.html",

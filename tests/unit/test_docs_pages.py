@@ -3,6 +3,7 @@
 import ast
 import importlib
 import inspect
+import pydoc
 import re
 import subprocess
 import sys
@@ -16,9 +17,9 @@ import pytest
 import yaml
 from samples import ROOT, shipped_config
 
-from agglearn.config import load
 from agglearn.encoding import Schema
 from agglearn.reporting.marks import MARK
+from agglearn.workflow.config import load
 
 sys.path.insert(0, str(ROOT / "docs/_ext"))
 import api_pages
@@ -85,6 +86,17 @@ def test_a_source_names_its_experiments_and_claims(source):
     assert names
     missing = [name for name in names if not any(fnmatch(name, pattern) for pattern in code)]
     assert not missing, f"docs/{source}.md does not name {', '.join(missing)}"
+
+
+@pytest.mark.parametrize("page", MARKDOWN, ids=lambda p: p.name)
+def test_modules_and_names_in_code_exist(page):
+    for code in written(page):
+        if path := re.fullmatch(r"(agglearn(?:\.\w+)+)(?:\(.*)?", code):
+            assert pydoc.locate(path[1]) is not None, f"{page.name}: {code}"
+        elif re.fullmatch(r"[\w/]+\.py", code):
+            assert [*(ROOT / "src").rglob(code), *ROOT.glob(code), *(ROOT / "tests").rglob(code)], (
+                f"{page.name}: {code}"
+            )
 
 
 def test_every_page_is_in_the_contents():
