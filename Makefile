@@ -88,7 +88,7 @@ web: $(READY)
 	@sh workflow/scripts/browser.sh && $(BIN)/python -m pytest tests/web $(ARGS)
 
 lint: $(READY)
-	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/snakefmt --check Snakefile rules && $(BIN)/snakemake --lint
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/snakefmt --check Snakefile workflow/Snakefile rules && $(BIN)/python workflow/scripts/lint.py
 
 lock: $(READY)
 	@$(BIN)/uv pip compile pyproject.toml $(EXTRAS:%=--extra %) --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \

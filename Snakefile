@@ -3,22 +3,25 @@
 import sys
 from pathlib import Path
 
-BASE = Path(workflow.basedir)
-sys.path.insert(0, str(BASE / "src"))
+HERE = Path(str(workflow.current_basedir))
+if (HERE / "src/agglearn").is_dir():  # a checkout uses its own code, other deployments the installed package
+    sys.path.insert(0, str(HERE / "src"))
 
 from agglearn import prefork
 from agglearn.errors import ConfigError
 from agglearn.inspection import digests
+from agglearn.local_files import project_files
 from agglearn.reporting import progress
 from agglearn.workflow import memory, products
 from agglearn.workflow.config import load, read_mapping, stacked, typed
 from agglearn.workflow.plan import Plan
 from agglearn.workflow.scales import scale_folder
 
+FILES = project_files()
 try:
     for path in workflow.config_settings.configfiles:
         read_mapping(Path(path))  # which refuses keys that stand twice
-    config.update(load(BASE, stacked(config, typed(dict(workflow.config_settings.config)))))
+    config.update(load(FILES, stacked(config, typed(dict(workflow.config_settings.config))), Path.cwd()))
     config["scale_folder"] = scale_folder(config["results"], config["scale"])
     plan = Plan(config)
 except ConfigError as error:

@@ -12,8 +12,6 @@ rule fetch:
     log:
         f"{R}/logs/fetch/{{dataset}}.log",
     priority: urgency
-    conda:
-        "../environment.yml"
     resources:
         mem_mb=memory.FLOOR,
     params:
@@ -31,8 +29,6 @@ rule prepare:
     log:
         f"{R}/logs/prepare/{{dataset}}.log",
     priority: urgency
-    conda:
-        "../environment.yml"
     resources:
         mem_mb=parsing_memory,
     params:
@@ -50,8 +46,6 @@ rule observe:
     log:
         f"{S}/logs/observe/{{experiment}}/{{dataset}}.log",
     priority: urgency
-    conda:
-        "../environment.yml"
     resources:
         mem_mb=observing_memory,
     params:

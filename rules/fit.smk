@@ -11,8 +11,6 @@ rule fit:
     log:
         f"{S}/logs/fit/{{experiment}}/{{batch}}.log",
     priority: urgency
-    conda:
-        "../environment.yml"
     threads: fit_threads
     resources:
         mem_mb=fitting_memory,

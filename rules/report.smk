@@ -15,8 +15,6 @@ rule render:
     log:
         f"{S}/logs/render/{{experiment}}.log",
     priority: urgency
-    conda:
-        "../environment.yml"
     resources:
         mem_mb=memory.FLOOR,
     params:
@@ -34,8 +32,6 @@ rule track:
     log:
         f"{S}/logs/track/{{experiment}}.log",
     priority: urgency
-    conda:
-        "../environment.yml"
     resources:
         tracking=1,
         mem_mb=memory.FLOOR,
@@ -55,8 +51,6 @@ rule judge:
     log:
         f"{S}/logs/judge/{{part}}.log",
     priority: urgency
-    conda:
-        "../environment.yml"
     resources:
         mem_mb=memory.FLOOR,
     params:
@@ -73,8 +67,6 @@ rule collect:
         f"{S}/claims.json",
     log:
         f"{S}/logs/collect.log",
-    conda:
-        "../environment.yml"
     params:
         claims=digest(list(config["claims"].items())),
     script:
@@ -91,8 +83,6 @@ rule page:
     log:
         f"{S}/logs/page/{{source}}.log",
     priority: urgency
-    conda:
-        "../environment.yml"
     resources:
         mem_mb=memory.FLOOR,
         site=1,
@@ -110,8 +100,6 @@ rule site:
         f"{S}/site/index.html",
     log:
         f"{S}/logs/site.log",
-    conda:
-        "../environment.yml"
     resources:
         mem_mb=memory.FLOOR,
     params:
@@ -130,8 +118,6 @@ rule conclude:
         f"{S}/outcome/{{target}}.txt",
     log:
         f"{S}/logs/outcome/{{target}}.log",
-    conda:
-        "../environment.yml"
     params:
         numbers=numbers_in_docs,
         code=code_digest("agglearn.reporting.run_summary", "agglearn.reporting.pages"),

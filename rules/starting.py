@@ -90,7 +90,7 @@ def states(manifest, recipe, wildcards, slots=()):
     """Whether a manifest has today's recipe and slots."""
     try:
         said = storage.read_json(manifest)
-        there = {name.partition("/")[0] for name in said["content"]}
+        there = {Path(name).parts[0] for name in said["content"]}
         return said["recipe"] == recipe(wildcards) and (
             said["status"] != "ok" or there.issuperset(s.key for s in slots)
         )

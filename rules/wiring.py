@@ -4,7 +4,7 @@ import json
 
 from agglearn.inspection.classes import is_subclass
 from agglearn.inspection.digests import code_digest
-from agglearn.local_files import local_candidates
+from agglearn.local_files import PACKAGE, local_candidates
 from agglearn.reporting.marks import marks
 from agglearn.storage import digest, file_digest
 from agglearn.tracking.receipts import attempts
@@ -76,7 +76,7 @@ def entry_digest(wildcards):
 def local_files(wildcards):
     """Local files that could serve the data set, with size and time: one that appears or changes is fetched."""
     entry = config["datasets"][wildcards.dataset]
-    found = [p for p in local_candidates(wildcards.dataset, entry, config, BASE) if p.is_file()]
+    found = [p for p in local_candidates(wildcards.dataset, entry, config, Path.cwd()) if p.is_file()]
     return [f"{p} {p.stat().st_size} {p.stat().st_mtime_ns}" for p in found]
 
 
@@ -189,10 +189,10 @@ def everything_shown(wildcards):
 
 def numbers_in_docs(wildcards):
     """Numbers in pages that are held against the measurements of a target; those of scale default are."""
-    return digest(marks(BASE, plan.named(wildcards.target)) if config["scale"] == "default" else [])
+    return digest(marks(FILES, plan.named(wildcards.target)) if config["scale"] == "default" else [])
 
 
 def template_digest(wildcards):
-    templates, findings = BASE / "src/agglearn/reporting/templates", BASE / "config/findings"
-    shown = [*sorted(templates.iterdir()), *sorted(findings.glob("*.md")), BASE / "docs/verdicts.md"]
+    templates, findings = PACKAGE / "reporting/templates", FILES / "config/findings"
+    shown = [*sorted(templates.iterdir()), *sorted(findings.glob("*.md")), FILES / "docs/verdicts.md"]
     return digest([file_digest(path) for path in shown])

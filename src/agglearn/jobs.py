@@ -12,15 +12,16 @@ from typing import TextIO
 from agglearn import kernel_cache, storage
 from agglearn.errors import AgglearnError, NotAvailable, described
 from agglearn.inspection import digests, modules
+from agglearn.local_files import project_files
 from agglearn.workflow import forcing, memory, products
 from agglearn.workflow.plan import Plan
 
-ROOT = Path(__file__).resolve().parents[2]  # project root: configuration's relative paths start here
+FILES = project_files()  # pages and findings; relative paths of the configuration start in the current folder
 
 
-def run(job, root: Path) -> str | None:
+def run(job) -> str | None:
     """Run the stage that bears the rule's name, with its output in the job's log; returns None or an error's line."""
-    code = [root / folder for folder in job.config["code"]]
+    code = [Path(folder).resolve() for folder in job.config["code"]]
     for folder in code:
         modules.add_root(folder)
     if "digests" in job.config:
@@ -83,7 +84,7 @@ def fetch(job, terminal=sys.stderr) -> None:
     entry = job.config["datasets"][name]
     products.make(
         job.output[0],
-        lambda out: fetch(name, entry, job.config, ROOT, out, terminal),
+        lambda out: fetch(name, entry, job.config, Path.cwd(), out, terminal),
         recipe=job.params.recipe,
         facts={"bytes": stated_bytes(entry), "local": list(job.params.local)},
         **_failing(job, terminal),
@@ -265,7 +266,7 @@ def _pages(job, plan: Plan, claims: list[dict], unfinished: Iterable[str] = ()) 
     from agglearn.reporting.site import build
 
     with storage.atomic_dir(Path(job.output[0]).parent) as out:
-        build(plan, claims, Path(job.config["scale_folder"]), out, ROOT, unfinished)
+        build(plan, claims, Path(job.config["scale_folder"]), out, FILES, unfinished)
 
 
 def conclude(job, terminal=sys.stderr) -> None:
@@ -280,7 +281,7 @@ def conclude(job, terminal=sys.stderr) -> None:
     names = Plan(job.config).named(job.wildcards.target)
     if failed := run_summary.problems(*places, names)["failed"]:
         raise AgglearnError(f"{len(failed)} cells, tables, figures or claims failed, the first: {failed[0]}")
-    wrong = contradictions(ROOT, Path(places[1]) / "tables", names) if job.config["scale"] == "default" else []
+    wrong = contradictions(FILES, Path(places[1]) / "tables", names) if job.config["scale"] == "default" else []
     if wrong:
         raise AgglearnError(
             f"{len(wrong)} numbers in docs/ and config/findings/ are not what was measured: {'; '.join(wrong)}"

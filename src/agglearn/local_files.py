@@ -1,8 +1,20 @@
-"""Where a data set's files may lie on this machine. Imports nothing heavy: the workflow asks while it plans."""
+"""Where files lie on this machine: those of the project, and those of data sets. Imports nothing heavy: the workflow asks while it plans."""
 
 from pathlib import Path
 
+PACKAGE = Path(__file__).resolve().parent
+SHIPPED = PACKAGE / "project"  # in a wheel; `setup.py` puts the files there
 DEFAULT_ROUTES = [{"kind": "mirror"}]
+
+
+def project_files() -> Path:
+    """Folder with the files of the project besides the package: Snakefile, `rules/`, `workflow/`, `config/`, `profiles/`, `docs/`.
+
+    It is the root of a checkout, or a folder inside an installed package. Nothing is written there: relative folders of the
+    configuration (`results`, `cache`, `mirrors`, `code`) and its own `config/` belong to the current folder.
+    """
+    checkout = PACKAGE.parents[1]
+    return checkout if (checkout / "Snakefile").is_file() else SHIPPED
 
 
 def routes(spec: dict) -> list[dict]:

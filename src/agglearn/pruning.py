@@ -13,6 +13,7 @@ from pathlib import Path
 
 from agglearn import kernel_cache
 from agglearn.errors import ConfigError
+from agglearn.local_files import project_files
 from agglearn.tracking.entry import KEY
 from agglearn.tracking.push import delete_run
 from agglearn.tracking.receipts import SQLITE
@@ -21,7 +22,6 @@ from agglearn.workflow.config import load, merged, read_mapping
 from agglearn.workflow.plan import Plan
 from agglearn.workflow.scales import SCALES
 
-BASE = Path(__file__).resolve().parents[2]
 GENERATED = (
     "runs", "observations", "measurements", "records", "sources", "tables", "figures", "tracking", "claims", "claims.json", "site",
     "quick.html", "docs", "bench", "logs", "mlflow.db", "mlartifacts", "scale.json", "outcome", "forced", *SCALES,
@@ -76,7 +76,7 @@ def _unnamed(what: str, paths: list[Path], named: Callable[[Path], bool]) -> Fou
 
 def kernel_folders(config: dict) -> Found:
     """Folders of compiled kernels: of the workflow's jobs, and of everything else that runs this code."""
-    today = kernel_cache.today(), kernel_cache.today(BASE / folder for folder in config["code"])
+    today = kernel_cache.today(), kernel_cache.today(map(Path, config["code"]))
     folders = [*kernel_cache.workflow_base(config).glob("*"), *kernel_cache.default_base().glob("agglearn-*")]
     return _unnamed("folders of compiled kernels", sorted(folders), lambda path: path.name in today)
 
@@ -178,7 +178,7 @@ def main(argv=None) -> None:
     try:
         for path in arguments.configfile:
             overlay = merged(overlay, read_mapping(path))
-        config = load(BASE, overlay)
+        config = load(project_files(), overlay, Path.cwd())
     except ConfigError as error:
         sys.exit(f"agglearn: {error}")
     results_lock.hold(f"{config['results']}/.lock")

@@ -1,6 +1,7 @@
 """Bad configuration: one line that names the file, the key and what is allowed."""
 
 import pytest
+import yaml
 
 from agglearn.errors import ConfigError
 from agglearn.inspection import modules
@@ -340,3 +341,24 @@ def test_code_of_ones_own(project, monkeypatch):
     assert load_it(project, {"code": ["mine"]})["code"] == ["mine"]
     with pytest.raises(ConfigError, match="takes no 'rat'"):
         load_it(project, {"code": ["mine"], "experiments": {"trial": {"methods": {"mine": {"params": {"rat": 1}}}}}})
+
+
+def test_the_folder_that_the_workflow_runs_in_has_a_configuration_of_its_own(project, tmp_path):
+    folder = tmp_path / "here"
+    (folder / "config/experiments").mkdir(parents=True)
+    (folder / "config/datasets").mkdir()
+    (folder / "mine").mkdir()
+    (folder / "config/config.yaml").write_text("scale: smoke\ncode: [mine]\n")
+    shipped = load(project.base)
+    entry = shipped["datasets"]["fair"] | {"title": "Mine"}
+    (folder / "config/datasets/fair.yaml").write_text(yaml.safe_dump(entry))
+    experiment = {"extends": "trial", "title": "Again"}
+    (folder / "config/experiments/again.yaml").write_text(yaml.safe_dump(experiment))
+    found = load(project.base, folder=folder)
+    assert found["scale"] == "smoke"
+    assert found["mirrors"] == shipped["mirrors"]  # what the folder says nothing about
+    assert found["datasets"]["fair"] == entry
+    assert found["datasets"].keys() == shipped["datasets"].keys()
+    assert found["experiments"].keys() == shipped["experiments"].keys() | {"again"}
+    with pytest.raises(ConfigError, match="there is no folder 'mine'"):
+        load(project.base, {"code": ["mine"]})

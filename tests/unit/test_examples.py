@@ -9,7 +9,7 @@ import pytest
 from samples import ROOT
 
 EXAMPLES = {path.stem.removeprefix("plot_"): path for path in sorted((ROOT / "examples").glob("*.py"))}
-SLOW = {"bags", "birds", "distribution", "ladder"}
+SLOW = {"bags", "ladder"}
 
 
 def bags(left):

@@ -56,6 +56,13 @@ def test_the_citation_names_every_source_and_this_version():
 
 def test_the_catalogue_finds_what_it_reads():
     entry = yaml.safe_load((ROOT / ".snakemake-workflow-catalog.yml").read_text())["usage"]
-    assert entry["software-stack-deployment"] == {"conda": True}
+    assert set(entry["software-stack-deployment"].values()) == {False}  # no rule names an environment of its own
     rules = "".join(path.read_text() for path in (ROOT / "rules").glob("*.smk"))
-    assert rules.count("conda:") == len(re.findall(r"^rule ", rules, re.M))
+    assert not re.search(r"^ +(conda|container):", rules, re.M)
+    assert 'include: "../Snakefile"' in (ROOT / "workflow/Snakefile").read_text()  # where deployment tools look
+
+
+def test_the_readme_of_the_configuration_names_every_file():
+    named = set(re.findall(r"`([\w*/]+\.(?:yaml|md))`", (ROOT / "config/README.md").read_text()))
+    for path in (ROOT / "config").rglob("*.*"):
+        assert any(path.relative_to(ROOT / "config").match(pattern) for pattern in named | {"README.md"}), path

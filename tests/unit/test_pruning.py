@@ -4,6 +4,7 @@ import mlflow
 import pytest
 import yaml
 from mlflow.entities import ViewType
+from samples import ROOT
 
 from agglearn import kernel_cache, pruning
 from agglearn.tracking.entry import KEY
@@ -16,7 +17,7 @@ OLD = "agglearn-0123456789abcdef"  # compiled kernels of another state of the co
 @pytest.fixture(scope="module")
 def keys():
     """A key of each scale."""
-    config = load(pruning.BASE)
+    config = load(ROOT)
     plans = (Plan(config | {"run": "all", "scale": scale}) for scale in ("smoke", "default", "paper"))
     return [plan.runs("maxent_table4")[0].key for plan in plans]
 

@@ -1,8 +1,12 @@
 import copy
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from census_sample import country_for_experiments
-from project import ATTRIBUTION, CHAIN, REGIONS, SPIKE_DATA, Project, adult_like, attribution_like, bank_like
+from project import ATTRIBUTION, CHAIN, REGIONS, ROOT, SPIKE_DATA, Project, adult_like, attribution_like, bank_like
 
 from agglearn.workflow.config import load
 
@@ -36,3 +40,19 @@ def project(places):
     made.overlay["experiments"] |= copy.deepcopy({"spike_chain": CHAIN, "spike_regions": REGIONS})
     made.overlay["run"] = [*WAY, "spike_chain", "spike_regions"]
     return made
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory) -> Path:
+    """The wheel, built from a copy of what it is made of."""
+    source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
+    for name in ("src", "config", "docs", "profiles", "rules", "workflow"):
+        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    for name in ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE", "Snakefile"):
+        shutil.copy(ROOT / name, source)
+    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check")
+    command = (*pip, "wheel", "--no-deps", "--no-build-isolation", "--quiet", "--wheel-dir", out, source)
+    finished = subprocess.run([str(a) for a in command], capture_output=True, text=True)
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    [path] = out.glob("agglearn-*.whl")
+    return path

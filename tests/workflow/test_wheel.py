@@ -24,19 +24,6 @@ def call(*arguments, **more) -> str:
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory) -> Path:
-    """The wheel, built from a copy of what it is made of."""
-    source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
-    shutil.copytree(ROOT / "src/agglearn", source / "src/agglearn", ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, source)
-    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check")
-    call(*pip, "wheel", "--no-deps", "--no-build-isolation", "--quiet", "--wheel-dir", out, source)
-    [path] = out.glob("agglearn-*.whl")
-    return path
-
-
-@pytest.fixture(scope="module")
 def empty(tmp_path_factory) -> Path:
     """An environment with nothing but pip, to be copied."""
     folder = tmp_path_factory.mktemp("empty") / "venv"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 def main(job, forked: bool) -> str | int | None:
     """Run a job; returns None or an error's line. A child of the nursery leaves it to another process if libraries may use more threads."""
-    root = Path(job.scriptdir, "../..").resolve()
-    sys.path[:0] = [str(root / "src"), *(str(root / folder) for folder in job.config["code"])]
+    sources = [Path(job.scriptdir, "../../src"), *map(Path, job.config["code"])]
+    sys.path[:0] = [str(folder.resolve()) for folder in sources if folder.is_dir()]
 
     from agglearn import launcher, prefork
     from agglearn.workflow import lifeline
@@ -21,7 +21,7 @@ def main(job, forked: bool) -> str | int | None:
 
     from agglearn import jobs
 
-    return jobs.run(job, root=root)
+    return jobs.run(job)
 
 
 if __name__ == "__main__":  # a process that a method spawns imports this file too

@@ -10,12 +10,12 @@ import sys
 import warnings
 
 from agglearn import __version__
-from agglearn.cli import aggregate, cite, compress, data, doctor, fit, predict, private, schema, track
+from agglearn.cli import aggregate, cite, compress, data, doctor, fit, predict, private, reproduce, schema, track
 from agglearn.errors import AgglearnError, ConfigError
 
 COMMANDS = {
     "aggregate": aggregate, "private": private, "fit": fit, "predict": predict, "compress": compress, "schema": schema,
-    "data": data, "cite": cite, "track": track, "doctor": doctor,
+    "reproduce": reproduce, "data": data, "cite": cite, "track": track, "doctor": doctor,
 }  # fmt: skip
 
 ABOUT = """Learn a classifier from contingency tables instead of records.
@@ -27,6 +27,7 @@ ABOUT = """Learn a classifier from contingency tables instead of records.
   agglearn compress tables/ --budget 500 --out clusters.csv   few clusters of the values of large features
   agglearn schema draft data.csv > schema.yaml            bins and categories to be declared, for a person to review
   agglearn doctor                                         versions, extras, memory, sources of data that answer
+  agglearn reproduce maxent_table4                        a table beside the paper's numbers, in the current folder
   agglearn data                                           data sets: what is here; `data get NAME` fetches one
   agglearn cite results/                                  references of what a results folder used
   agglearn track --from results/ --to URI                 runs of a results folder, sent to MLflow
@@ -53,7 +54,7 @@ def parser() -> Parser:
     for name, module in COMMANDS.items():
         command = commands.add_parser(name, description=module.ABOUT, help=module.HELP)
         module.options(command)
-        if module not in (data, cite, track, doctor):
+        if module not in (data, cite, track, doctor, reproduce):
             _add_output(command, module)
         command.set_defaults(run=module.run, stopped=getattr(module, "STOPPED", "nothing was written"))
     return top
@@ -67,7 +68,10 @@ def _add_output(command, module) -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run a command; returns the exit status."""
-    options = parser().parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    more = given.index("--") if given[:1] == ["reproduce"] and "--" in given else len(given)
+    options = parser().parse_args(given[:more])
+    options.more = given[more + 1 :]  # for Snakemake
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _warn

@@ -26,8 +26,7 @@ def run(o) -> None:
     from agglearn.optional import require
 
     require("jsonschema", "workflow")
-    from agglearn.cli.project import project_root
     from agglearn.reporting.references import references
 
     config = project_config(o.configfile)
-    print("\n".join(references(config, Path(o.results or project_root() / config["results"]))))
+    print("\n".join(references(config, Path(o.results or config["results"]))))

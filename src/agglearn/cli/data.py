@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from agglearn.cli.common import number, some
-from agglearn.cli.project import project_config, project_options, project_root
+from agglearn.cli.project import project_config, project_options
 from agglearn.text import bytes_text
 
 HELP = "data sets: what is here, from where; `get NAME` fetches one"
@@ -56,7 +56,7 @@ def rows(config: dict) -> list[dict]:
     """Inventory of all data sets, for all experiments."""
     from agglearn.reporting.inventory import inventory
 
-    return inventory(config, config["experiments"], project_root())
+    return inventory(config, config["experiments"], Path.cwd())
 
 
 def table(found: list[dict]) -> list[str]:
@@ -85,7 +85,7 @@ def details(config: dict, name: str) -> list[str]:
     if row["kind"] != "files":
         return [*lines, f"here: {row['origin']}, nothing to fetch"]
     files = entry["files"]
-    for file, path in local_copies(name, entry, config, project_root()).items():
+    for file, path in local_copies(name, entry, config, Path.cwd()).items():
         where = (
             os.path.normpath(path)
             if path
@@ -112,7 +112,7 @@ def get(config: dict, name: str) -> None:
     from agglearn.reporting.inventory import entry_package, kind_of
     from agglearn.workflow import products, results_lock
 
-    entry, base = config["datasets"][name], project_root()
+    entry, base = config["datasets"][name], Path.cwd()
     if kind_of(entry) != "files":
         where = entry_package(entry)
         return print(f"{name}: {f'inside {where}' if where else 'simulated'}, nothing to fetch")

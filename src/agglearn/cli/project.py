@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from agglearn.errors import ConfigError
+from agglearn.local_files import project_files
 
-CONFIG = "config/config.yaml"
+SCHEMAS = "workflow/schemas"  # what every copy of the project has
 
 
 def project_options(command) -> None:
@@ -14,21 +14,14 @@ def project_options(command) -> None:
     )
 
 
-def project_root() -> Path:
-    """The current folder if it is a project, else the checkout that this package runs from.
-
-    Raises
-    ------
-    ConfigError : neither has a configuration.
-    """
-    for folder in (Path.cwd(), Path(__file__).resolve().parents[3]):
-        if (folder / CONFIG).is_file():
-            return folder
-    raise ConfigError(f"there is no {CONFIG} here; run the command in a checkout of the project")
+def project_base() -> Path:
+    """The current folder if it is a copy of the project, else the files of the project that this package belongs to."""
+    return Path.cwd() if (Path.cwd() / SCHEMAS).is_dir() else project_files()
 
 
-def project_config(configfile: str | None) -> dict:
-    """The effective configuration of the project, with the files of `config/` and what is laid over them."""
-    from agglearn.workflow.config import load, read_mapping
+def project_config(configfile: str | None, overrides: dict | None = None) -> dict:
+    """The effective configuration in the current folder, with its own `config/`, a file and overrides laid over it."""
+    from agglearn.workflow.config import load, read_mapping, stacked
 
-    return load(project_root(), read_mapping(Path(configfile)) if configfile else None)
+    laid_over = read_mapping(Path(configfile)) if configfile else {}
+    return load(project_base(), stacked(laid_over, overrides or {}), Path.cwd())

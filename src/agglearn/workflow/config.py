@@ -46,34 +46,39 @@ RULES = {
 }  # of the workflow
 
 
-def load(base, overrides: dict | None = None) -> dict:
+def load(base, overrides: dict | None = None, folder=None) -> dict:
     """The effective configuration.
 
     Parameters
     ----------
-    base : the project's root, which holds `config/` and `workflow/schemas/`.
+    base : the project's files, which hold `config/` and `workflow/schemas/`.
     overrides : what the command line or `--configfile` says, laid over the files key by key. May also hold
         `datasets`, `experiments`, `claims`, and `set`: one text `path.to.setting=value` or several, which count most.
+    folder : where relative folders of the configuration start; `base` by default. Its own `config/` counts more than that of
+        `base`: a data set, an experiment or a claim takes the place of the one of the same name, settings are laid over.
 
     Raises
     ------
     ConfigError : in one line, with the file and the key.
     """
     base = Path(base)
-    overrides = _with_settings(dict(overrides or {}), base)
+    folder = base if folder is None else Path(folder)
+    roots = [base] if folder.resolve() == base.resolve() else [base, folder]
+    overrides = _with_settings(dict(overrides or {}), roots)
     layered = {k: _mapping(overrides.pop(k), "the command line", k) for k in LAYERS if k in overrides}
-    config = merged(read_mapping(base / "config/config.yaml"), overrides, "config/config.yaml")
+    config = merged(_settings(roots, "config/config.yaml"), overrides, "config/config.yaml")
     validate(config, base, "config", "config/config.yaml")
-    _check_folders(config, base)
-    for folder in config["code"]:
-        modules.add_root(base / folder)
-    config["datasets"] = _datasets(base, layered.get("datasets", {}))
+    _check_folders(config, folder)
+    for code in config["code"]:
+        modules.add_root(folder / code)
+    config["datasets"] = _datasets(roots, layered.get("datasets", {}))
     for name, entry in config["datasets"].items():
         check_dataset(entry, name, base, config["datasets"])
-    config["references"] = read_mapping(base / "config/references.yaml")
+    config["references"] = _settings(roots, "config/references.yaml")
     validate(config["references"], base, "references", "config/references.yaml")
-    named = _experiments(config, base, layered.get("experiments", {}))
-    claims = merged(read_mapping(base / "config/claims.yaml"), layered.get("claims", {}), "config/claims.yaml")
+    named = _experiments(config, roots, layered.get("experiments", {}))
+    claims = {name: claim for mapping in _mappings(roots, "config/claims.yaml") for name, claim in mapping.items()}
+    claims = merged(claims, layered.get("claims", {}), "config/claims.yaml")
     config["claims"] = {k: v for k, v in claims.items() if v is not None}
     for name, claim in config["claims"].items():
         check_claim(claim, name, base, config, named)
@@ -83,7 +88,7 @@ def load(base, overrides: dict | None = None) -> dict:
     return config
 
 
-def _with_settings(overrides: dict, base: Path) -> dict:
+def _with_settings(overrides: dict, roots: list[Path]) -> dict:
     """The overrides with what `set` says laid over them."""
     given = overrides.pop("set", [])
     texts = [given] if isinstance(given, str) else given
@@ -91,10 +96,8 @@ def _with_settings(overrides: dict, base: Path) -> dict:
         raise ConfigError(
             f"the command line: set: {given!r} is not allowed; it must be a text path.to.setting=value, or a list"
         )
-    experiments = {path.stem for path in _entry_files(base, "config/experiments")} | set(
-        overrides.get("experiments") or ()
-    )
-    keys = [*read_mapping(base / "config/config.yaml"), *LAYERS]
+    experiments = {*_entry_files(roots, "config/experiments"), *(overrides.get("experiments") or ())}
+    keys = [*_settings(roots, "config/config.yaml"), *LAYERS]
     return stacked(overrides, read_settings(texts, sorted(experiments), keys)) if texts else overrides
 
 
@@ -124,10 +127,10 @@ def check_claim(claim, name: str, base: Path, config: dict, named: dict) -> None
     checks.check_claim(name, claim, file, source_name, named[experiment], config["datasets"])
 
 
-def _experiments(config: dict, base: Path, layered: dict) -> dict[str, checks.Named]:
+def _experiments(config: dict, roots: list[Path], layered: dict) -> dict[str, checks.Named]:
     """Put the checked experiments into the configuration; gives what the results of each have."""
-    folder = "config/experiments"
-    files = {p.stem: read_yaml(p) for p in _entry_files(base, folder)}
+    base, folder = roots[0], "config/experiments"
+    files = {name: read_yaml(path) for name, path in _entry_files(roots, folder).items()}
     raw = merged(files, layered, folder)
     shipped = {name: extended(name, files, folder) for name in files}
     # what is laid over a parent may have removed already what its children remove
@@ -270,19 +273,31 @@ def essence(entry: dict) -> dict:
     return kept
 
 
-def _datasets(base: Path, over) -> dict:
+def _datasets(roots: list[Path], over) -> dict:
     """Entries of `config/datasets/` with `over` laid over them; every file stands by itself."""
     folder = "config/datasets"
-    files = {p.stem: read_yaml(p) for p in _entry_files(base, folder)}
+    files = {name: read_yaml(path) for name, path in _entry_files(roots, folder).items()}
     raw = merged(_expanded(files, folder), _expanded(over, folder), folder)
     for name in raw:
         _check_free(name, folder)
     return {name: extended(name, raw, folder) for name in raw}
 
 
-def _entry_files(base: Path, folder: str) -> list[Path]:
-    """Files with an entry each; a name with `_` in front is a template to copy."""
-    return sorted(p for p in (base / folder).glob("*.yaml") if not p.name.startswith("_"))
+def _entry_files(roots: list[Path], folder: str) -> dict[str, Path]:
+    """Name → file of each entry, sorted; a name with `_` in front is a template to copy."""
+    files = {p.stem: p for root in roots for p in (root / folder).glob("*.yaml") if not p.name.startswith("_")}
+    return dict(sorted(files.items()))
+
+
+def _mappings(roots: list[Path], file: str) -> list[dict]:
+    """The file as the project has it, and as the folder has it where it does."""
+    first, *others = (root / file for root in roots)
+    return [read_mapping(first), *(read_mapping(path) for path in others if path.is_file())]
+
+
+def _settings(roots: list[Path], file: str) -> dict:
+    """The settings of a file, those of the folder laid over those of the project."""
+    return functools.reduce(lambda under, over: merged(under, over, file), _mappings(roots, file))
 
 
 def _mapping(value, file: str, place: str) -> dict:

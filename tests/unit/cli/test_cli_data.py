@@ -240,7 +240,7 @@ def test_cite_reads_the_versions_of_the_runs(here, capsys):
         assert "numpy 1.2.3: Harris" in out
 
 
-def test_outside_of_a_project_the_checkout_is_used(tmp_path, monkeypatch, capsys):
+def test_outside_of_a_project_its_files_are_used_from_where_the_package_is(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert run("data", "show", "adult") == 0
     assert "10.24432/C5XW20" in capsys.readouterr().out
@@ -250,7 +250,7 @@ def test_without_the_workflow_extra_one_line_names_it(here, tmp_path):
     (tmp_path / "blocked").mkdir()
     (tmp_path / "blocked/sitecustomize.py").write_text("import sys\nsys.modules['jsonschema'] = None\n")
     environment = {**os.environ, "PYTHONPATH": f"{tmp_path / 'blocked'}:{ROOT / 'src'}"}
-    for command in (["data"], ["cite"]):
+    for command in (["data"], ["cite"], ["reproduce", "trial"]):
         done = subprocess.run(
             [sys.executable, "-m", "agglearn", *command], cwd=here, env=environment, capture_output=True, text=True
         )

@@ -1,0 +1,69 @@
+"""`agglearn reproduce`: names are checked, and Snakemake gets what the command line has."""
+
+import os
+
+import pytest
+import yaml
+
+from agglearn.cli import main
+from agglearn.local_files import project_files
+
+
+@pytest.fixture
+def started(tmp_path, monkeypatch) -> list:
+    """What is executed in the place of this process, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    calls = []
+    monkeypatch.setattr(os, "execv", lambda program, arguments: calls.append(arguments[1:]))
+    return calls
+
+
+def test_names_and_options_reach_snakemake(started):
+    assert (
+        main(["reproduce", "maxent_xor", "labelsums", "--cores", "3", "--scale", "smoke", "--", "-k", "--forceall"])
+        == 0
+    )
+    [arguments] = started
+    assert arguments[:4] == ["-m", "snakemake", "--snakefile", str(project_files() / "Snakefile")]
+    assert arguments[4:] == [
+        "--config", "scale=smoke", "--cores", "3", "--logger", "agglearn", "-k", "--forceall", "--", "maxent_xor", "labelsums",
+    ]  # fmt: skip
+
+
+def test_without_names_everything_runs(started):
+    assert main(["reproduce", "--dry-run"]) == 0
+    assert started[0][4:] == ["--dry-run", "--"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (["maxent_tabel4"], "there is no experiment or source 'maxent_tabel4' (did you mean 'maxent_table4'?); see `agglearn reproduce --list`"),
+        (["--scale", "tiny"], "scale: 'tiny'"),
+        (["--set", "maxent_xor.methods.maxent.params.n_chain=3"], "n_chain"),
+        (["--configfile", "absent.yaml"], "absent.yaml: no such file"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_one_line(arguments, error, started, capsys):
+    assert main(["reproduce", *arguments]) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert error in line
+    assert not started
+
+
+def test_cores_are_a_number(started, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(["reproduce", "--cores", "none"])
+    assert "'none' is not a whole number" in capsys.readouterr().err
+
+
+def test_experiments_of_the_folder_are_listed_and_run(started, tmp_path, capsys):
+    (tmp_path / "config/experiments").mkdir(parents=True)
+    own = {"extends": "maxent_xor", "title": "Mine", "source": "own"}
+    (tmp_path / "config/experiments/own_xor.yaml").write_text(yaml.safe_dump(own))
+    assert main(["reproduce", "--list"]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[printed.index("own") + 1].split() == ["own_xor", "Mine"]
+    assert not started
+    assert main(["reproduce", "own_xor"]) == 0
+    assert started[0][-1] == "own_xor"

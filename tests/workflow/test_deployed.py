@@ -1,0 +1,101 @@
+"""The workflow away from its checkout: from an installed wheel, and as a module of somebody's own workflow."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import yaml
+from project import share_kernels
+from readme_blocks import ROOT
+from samples import OFFLINE
+
+from agglearn import kernel_cache
+
+pytestmark = [pytest.mark.workflow, pytest.mark.slow]
+SETTINGS = {"scale": "smoke", "tracking": {"uri": "none"}}
+DATASETS = {"bank": None, "adult": None, "fair": {}}  # the last comes with statsmodels
+CARRIED = (
+    "Snakefile",
+    "config",
+    "docs/verdicts.md",
+    "profiles",
+    "rules",
+    "workflow/schemas",
+    "workflow/scripts/stage.py",
+)
+
+
+def environ(package: Path, folder: Path) -> dict[str, str]:
+    """Variables for a run in a folder with the code of a package; kernels are those that any test has compiled."""
+    share_kernels(package, folder / "results/cache/numba" / kernel_cache.today())
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("NUMBA", "AGGLEARN", "PYTHON"))}
+    return clean | OFFLINE | {"PYTHONPATH": str(package.parent)}
+
+
+def call(folder: Path, environment: dict[str, str], *arguments: str) -> str:
+    finished = subprocess.run(
+        [sys.executable, "-m", *arguments], cwd=folder, env=environment, capture_output=True, text=True
+    )
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    return finished.stdout + finished.stderr
+
+
+def check_table(folder: Path, name: str) -> None:
+    """Check that a table has its data set, and a value of maximum entropy, at the scale that the configuration has."""
+    table = pd.read_csv(folder / f"results/tables/{name}.csv")
+    assert set(table["dataset"]) == {"fair"}
+    assert table.query("method == 'maxent' and measure == 'nllh'")["mean"].between(0, 1).tolist() == [True]
+    assert json.loads((folder / "results/scale.json").read_text())["scale"] == SETTINGS["scale"]
+
+
+def test_the_wheel_carries_the_project_as_it_is(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        carried = {
+            name.removeprefix("agglearn/project/"): archive.read(name)
+            for name in archive.namelist()
+            if name.startswith("agglearn/project/")
+        }
+    files = [path for name in CARRIED for path in (ROOT / name, *(ROOT / name).rglob("*")) if path.is_file()]
+    assert carried == {str(path.relative_to(ROOT)): path.read_bytes() for path in files}
+
+
+def test_a_table_from_the_wheel_in_an_empty_folder(wheel, tmp_path):
+    site, folder = tmp_path / "site", tmp_path / "empty"
+    call(tmp_path, dict(os.environ), "pip", "install", "--quiet", "--no-deps", "--target", str(site), str(wheel))
+    before = {path: path.stat().st_mtime_ns for path in (site / "agglearn/project").rglob("*")}
+    (folder / "config").mkdir(parents=True)
+    (folder / "config/config.yaml").write_text(yaml.safe_dump(SETTINGS))
+    (folder / "mine.yaml").write_text(yaml.safe_dump({"experiments": {"maxent_table4": {"datasets": DATASETS}}}))
+    command = ("agglearn", "reproduce", "maxent_table4", "--cores", "2", "--configfile", "mine.yaml")
+    environment = environ(site / "agglearn", folder)
+    printed = call(folder, environment, *command)
+    assert len(printed.splitlines()) < 20
+    check_table(folder, "maxent_table4")
+    assert not (folder / "results/mlflow.db").exists()  # as config/config.yaml of the folder has it
+    assert {path.name for path in folder.iterdir()} == {"config", "mine.yaml", "results", ".snakemake"}
+    assert {path: path.stat().st_mtime_ns for path in (site / "agglearn/project").rglob("*")} == before
+    assert "maxent_table4" in call(folder, environment, *command, "--", "--summary")
+
+
+def test_a_table_from_a_workflow_deployed_as_a_module(tmp_path):
+    """The files are those that `snakedeploy deploy-workflow` writes: the configuration as it is, and a Snakefile of these lines."""
+    shutil.copytree(ROOT / "config", tmp_path / "config")
+    (tmp_path / "workflow").mkdir()
+    (tmp_path / "workflow/Snakefile").write_text(
+        'configfile: "config/config.yaml"\n'
+        f"module agglearn:\n    snakefile:\n        {str(ROOT / 'workflow/Snakefile')!r}\n    config:\n        config\n"
+        "use rule * from agglearn\n"
+    )
+    settings = tmp_path / "config/config.yaml"
+    settings.write_text(yaml.safe_dump(yaml.safe_load(settings.read_text()) | SETTINGS))
+    own = {"extends": "maxent_table4", "datasets": DATASETS}
+    (tmp_path / "config/experiments/own_table4.yaml").write_text(yaml.safe_dump(own))
+    command = ("snakemake", "--cores", "2", "--quiet", "all", "--", "own_table4")
+    call(tmp_path, environ(ROOT / "src/agglearn", tmp_path), *command)
+    check_table(tmp_path, "own_table4")
