@@ -152,7 +152,7 @@ def prune(config: dict, delete: bool) -> None:
 def clean(config: dict) -> None:
     """Delete everything generated, with a line for each; downloads and compiled kernels stay."""
     results = Path(config["results"])
-    for path in [*(results / name for name in GENERATED), *(BASE / name for name in PAGES)]:
+    for path in [*(results / name for name in GENERATED), *map(Path, PAGES)]:
         if path.exists():
             print(f"agglearn: {path} ({size_of(path) / 1e6:,.1f} MB) deleted")
             remove(path)
