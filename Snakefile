@@ -35,6 +35,9 @@ if workflow.is_main_process:
     workflow.register_resource("site", 1)  # and one to the site
 
 
+report: "workflow/report/workflow.rst"
+
+
 include: "rules/wiring.py"
 include: "rules/starting.py"
 include: "rules/data.smk"

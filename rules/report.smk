@@ -9,8 +9,18 @@ rule render:
         csv=f"{S}/tables/{{experiment}}.csv",
         md=f"{S}/tables/{{experiment}}.md",
         tex=f"{S}/tables/{{experiment}}.tex",
-        html=f"{S}/tables/{{experiment}}.html",
-        svg=f"{S}/figures/{{experiment}}.svg",
+        html=report(
+            f"{S}/tables/{{experiment}}.html",
+            caption="../workflow/report/result.rst",
+            category=source_title,
+            labels=shown_as("table"),
+        ),
+        svg=report(
+            f"{S}/figures/{{experiment}}.svg",
+            caption="../workflow/report/result.rst",
+            category=source_title,
+            labels=shown_as("figure"),
+        ),
         json=f"{S}/tables/{{experiment}}.json",
     log:
         f"{S}/logs/render/{{experiment}}.log",

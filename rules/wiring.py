@@ -164,6 +164,17 @@ def shown(wildcards):
     return digest([said, {n: m.get("name") for n, m in e["methods"].items()}, titles])
 
 
+def source_title(wildcards):
+    """Title of an experiment's source: its category in Snakemake's report."""
+    source = plan.experiments[wildcards.experiment]["source"]
+    return config["references"].get("papers", {}).get(source, {"title": source})["title"]
+
+
+def shown_as(kind):
+    """Labels of an experiment's table or figure in Snakemake's report."""
+    return lambda wildcards: {"experiment": plan.experiments[wildcards.experiment]["title"], "shown as": kind}
+
+
 def sending_attempt(wildcards):
     return attempts(f"{S}/tracking/{wildcards.experiment}.json", config["tracking"]["uri"])
 

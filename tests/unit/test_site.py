@@ -192,7 +192,9 @@ def test_the_first_panel_of_a_figure(tmp_path):
         fragment, ratio = svg.first_panel(path)
         width, height = map(float, re.fullmatch(r"#svgView\(viewBox\(0,0,([\d.]+),([\d.]+)\)\)", fragment).groups())
         assert ratio == pytest.approx(width / height, rel=1e-3)
-        assert ratio == pytest.approx(4.6 / 3.0, rel=0.1)  # half of two panels
+        assert 200 < width < 340  # the left one of two panels, 662 points wide
+        assert height > 200
+        assert svg.first_figure(path)[1] == pytest.approx(662.4 / 216, rel=1e-3)
     path.write_text(svg.sentence("nothing"))
     assert svg.first_panel(path) == ("", 1.5)
 

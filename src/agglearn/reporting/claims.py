@@ -4,6 +4,7 @@ docs/verdicts.md explains in words how a verdict is reached. With `each`, a clai
 and `cases` says how many of the cases must agree.
 """
 
+import itertools
 from collections.abc import Iterator
 
 import numpy as np
@@ -11,6 +12,7 @@ import pandas as pd
 
 from agglearn.evaluation.verdicts import ALPHA, combined, holm
 from agglearn.reporting import samples
+from agglearn.reporting.numbers import parameter_name, plain
 from agglearn.reporting.predicates import (
     FAILS,
     HOLDS,
@@ -65,7 +67,15 @@ def _cases(claim: dict, rows: Rows) -> Iterator[tuple[str, dict]]:
         case = dict(zip(each, key, strict=True))
         # what the reference says of itself stays: each level of a parameter may be held against one of them
         sides = {k: {**case, **claim[k]} for k in ("reference",) if k in claim} | {"value": {**claim["value"], **case}}
-        yield ", ".join(map(str, key)), claim | sides
+        yield ", ".join(itertools.starmap(_case_name, zip(each, key, strict=True))), claim | sides
+
+
+def _case_name(field: str, value) -> str:
+    """A value of a field in words, with the name of the parameter that it is of."""
+    if "." not in field:
+        return str(value)
+    name = parameter_name(field.rpartition(".")[2])
+    return f"without {name}" if value is None else f"{name} {plain(value)}"
 
 
 def _levels(rows: Rows, names: list[str], here: np.ndarray) -> set[tuple]:

@@ -1,12 +1,13 @@
 """A claim as a drawing and in words: estimates with their intervals, beside the values for which the claim is true."""
 
 import math
+from dataclasses import dataclass
 from html import escape
 
 from agglearn.reporting.numbers import number
 
-WIDTH, LABEL, ROW, MOST = 460, 150, 18, 12  # pixels, and cases in a drawing
-LONGEST = 24  # letters of a case's label
+WIDTH, LABEL, ROW, MOST = 560, 240, 18, 12  # pixels, and cases in a drawing
+LONGEST = 40  # letters of a case's label
 
 
 def in_words(claim: dict, case: dict) -> str:
@@ -19,30 +20,44 @@ def in_words(claim: dict, case: dict) -> str:
     numbers = case.get("numbers")
     if not numbers or numbers["value"] is None:
         return case["detail"]
-    return _sentence(claim["predicate"], numbers["value"], _interval(numbers), numbers)
+    words = TIME if claim.get("of_time") else LEVEL
+    return _sentence(claim["predicate"], numbers["value"], _interval(numbers), numbers, words)
 
 
-def _sentence(predicate: str, value: float, interval: str, numbers: dict) -> str:
+@dataclass(frozen=True)
+class Words:
+    """How a quantity is spoken of: more and less of it, a multiple of it, and its unit."""
+
+    more: str
+    less: str
+    multiple: str
+    unit: str
+
+
+LEVEL, TIME = Words("higher", "lower", "as large", ""), Words("longer", "shorter", "as long", " s")
+
+
+def _sentence(predicate: str, value: float, interval: str, numbers: dict, words: Words) -> str:
     low, high = numbers["from"], numbers["to"]
     if predicate in ("less", "greater"):
-        return f"{_apart(value)}{_of_difference(numbers)}{_slack(low, high)}"
+        return f"{_apart(value, words)}{_of_difference(numbers, words)}{_slack(low, high, words)}"
     if predicate == "within":
         return f"the difference is {number(value)}{interval}; up to {number(high)} counts as none"
     if predicate == "ratio_at_least":
-        return f"{number(value)} times as large{interval}; the claim asks for {number(low)}"
+        return f"{number(value)} times {words.multiple}{interval}; the claim asks for {number(low)}"
     if predicate == "slope_between":
         return f"the slope is {number(value)}{interval}; the claim asks for {number(low)} to {number(high)}"
     if predicate == "earlier":
         return f"{number(abs(value))} steps {'earlier' if value < 0 else 'later'}{interval}"
     asked = f"at least {number(low)}" if low is not None else f"at most {number(high)}"
-    return f"{number(value)}{interval}; the claim asks for {asked}"
+    return f"{number(value)}{words.unit}{interval}; the claim asks for {asked}{words.unit}"
 
 
-def _apart(difference: float) -> str:
-    return f"{'higher' if difference > 0 else 'lower'} by {number(abs(difference))}"
+def _apart(difference: float, words: Words) -> str:
+    return f"{words.more if difference > 0 else words.less} by {number(abs(difference))}{words.unit}"
 
 
-def _of_difference(numbers: dict) -> str:
+def _of_difference(numbers: dict, words: Words) -> str:
     """The interval of a difference, without signs."""
     low, high = numbers["low"], numbers["high"]
     if low is None or low == high:
@@ -50,15 +65,15 @@ def _of_difference(numbers: dict) -> str:
     if low * high > 0:
         small, large = sorted((abs(low), abs(high)))
         return f" (95 %: {number(small)} to {number(large)})"
-    return f" (95 %: {_apart(low)} to {_apart(high)})"
+    return f" (95 %: {_apart(low, words)} to {_apart(high, words)})"
 
 
-def _slack(low: float | None, high: float | None) -> str:
+def _slack(low: float | None, high: float | None, words: Words) -> str:
     """What a claim of less or more allows or asks for beyond the difference itself."""
     bound = high if low is None else -low
     if not bound:
         return ""
-    return f"; {number(abs(bound))} {'are allowed' if bound > 0 else 'more are asked for'}"
+    return f"; {number(abs(bound))}{words.unit} {'are allowed' if bound > 0 else 'more are asked for'}"
 
 
 def _interval(numbers: dict) -> str:

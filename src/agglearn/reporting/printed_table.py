@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from agglearn.reporting import summary
-from agglearn.reporting.numbers import direction, fitting_unit, measure_name, number, parameter_name, plain
+from agglearn.reporting.numbers import UNITS, direction, fitting_unit, measure_name, number, parameter_name, plain
 from agglearn.reporting.run_summary import CELL
 
 NO_RESULT = "No run of this table has a result."
@@ -152,12 +152,14 @@ def _is_setting(name: str, columns: list[str]) -> bool:
 
 
 def _best(group: dict, better: str | None) -> list:
-    """Places of the best mean of a group and of those not told from it: the difference is within both half intervals, or one of
-    them has none. None where all are alike."""
+    """Places of the best mean of a group and of those not told from it by the intervals: the difference is within both halves.
+    What has no interval is given the widest of the group. None where all are alike, or none has an interval."""
     if better is None or len(group) < 2:
         return []
     means = {place: row["mean"] for place, row in group.items()}
     halves = {place: (row["high"] - row["low"]) / 2 for place, row in group.items()}
+    widest = max((half for half in halves.values() if half == half), default=np.nan)
+    halves = {place: half if half == half else widest for place, half in halves.items()}
     top = (max if better == "higher" else min)(means, key=means.get)
     near = [p for p in group if not abs(means[p] - means[top]) > np.hypot(halves[p], halves[top])]
     return near if len(near) < len(group) else []
@@ -166,13 +168,19 @@ def _best(group: dict, better: str | None) -> list:
 def _heads(
     columns: list[str], keys: list[tuple], spec: dict, experiment: dict, titles: dict, names: dict
 ) -> list[tuple]:
-    """Labels of each column: its settings, and under them the measure."""
+    """Labels of each column, a level for each of its settings, and under them the measure."""
+    settings = [f for f in columns if f != "measure"]
+    labels = [
+        [_label(f, v, experiment, titles) for f, v in zip(columns, key, strict=True) if f != "measure"] for key in keys
+    ]
+    used = [k for k in range(len(settings)) if any(texts[k] for texts in labels)]
     heads = []
-    for key in keys:
-        labels = [_label(f, v, experiment, titles) for f, v in zip(columns, key, strict=True) if f != "measure"]
-        above = ", ".join(filter(None, labels)) or (spec.get("none", "") if labels else "")
+    for key, texts in zip(keys, labels, strict=True):
+        above = [texts[k] for k in used]
+        if settings and not any(above):
+            above = [spec.get("none", ""), *above[1:]]
         below = [names[v] for f, v in zip(columns, key, strict=True) if f == "measure"]
-        heads.append(tuple([above, *below] if labels else below) or ("value",))
+        heads.append(tuple(above + below) or ("value",))
     return heads
 
 
@@ -261,12 +269,18 @@ def _cell(row, experiment: dict, unit: float, notes: list[str]) -> Cell:
         note = notes.index(row["reason"]) + 1
     if row["status"] != "ok" or not np.isfinite(row["mean"]):
         return Cell(statement(row), reported, note=note, stated=True)
-    gap = ""
-    if reported:
-        digits = max(len(reported.partition(".")[2]), 2) if unit == 1.0 else 0
-        gap = f"{(row['mean'] - row['reported']) / unit:+,.{digits}f}".replace("-", "−")
+    gap = _gap(row, reported) if reported else ""
     value = number(row["mean"] / unit, row["low"] / unit, row["high"] / unit)
     return Cell(value, reported, gap, row["verdict"] if isinstance(row["verdict"], str) else "", note)
+
+
+def _gap(row, reported: str) -> str:
+    """Ours less the printed number; of times and sizes the ratio, since they are of other machines."""
+    if row["unit"] in UNITS and row["mean"] > 0 < row["reported"]:
+        ratio = row["mean"] / row["reported"]
+        return f"{number(ratio)}× as much" if ratio > 1 else f"{number(1 / ratio)}× less"
+    digits = max(len(reported.partition(".")[2]), 2)
+    return f"{row['mean'] - row['reported']:+,.{digits}f}".replace("-", "−")
 
 
 def statement(row) -> str:

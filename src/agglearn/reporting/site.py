@@ -19,9 +19,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from agglearn import __version__, machine, storage
-from agglearn.reporting import findings, statements, svg
+from agglearn.reporting import crate, findings, statements, svg
 from agglearn.reporting.inventory import inventory
 from agglearn.reporting.numbers import measure_name, number
+from agglearn.reporting.predicates import FAILS
 from agglearn.reporting.printed_table import statement
 from agglearn.reporting.references import citations
 from agglearn.reporting.run_summary import lines
@@ -57,6 +58,8 @@ def build(plan: Plan, claims: list[dict], results: Path, out: Path, base: Path, 
         "spent": duration(sum(e["spent"] for e in experiments.values())),
         "sources": sources,
         "counts": statements.counted(claims),
+        "failing": [c | {"paper": s["paper"]} for s in sources for c in s["claims"] if c["verdict"] == FAILS],
+        "timed": [c for s in sources for c in s["claims"] if c["of_time"]],
         "unfinished": list(unfinished),
         "ladder": _ladder(plan, experiments, results, base),
         "benchmarks": _benchmarks(Path(plan.config["results"])),
@@ -79,6 +82,8 @@ def build(plan: Plan, claims: list[dict], results: Path, out: Path, base: Path, 
         (out / f"{page}.html").write_text(pages.get_template(f"{page}.html").render(context | {"here": page}))
     for name in ("style.css", "here.js"):
         shutil.copy(Path(__file__).parent / "templates" / name, out / name)
+    if not context["unfinished"]:
+        crate.write(plan, context["datasets"], context["commit"], out)
 
 
 def _source(plan: Plan, name: str, experiments: dict, claims: list[dict], results: Path, base: Path) -> dict:
@@ -99,9 +104,10 @@ def _source(plan: Plan, name: str, experiments: dict, claims: list[dict], result
         "headline_title": experiments[headline]["title"],
         "headline_view": svg.first_panel(results / f"figures/{headline}.svg"),
         "experiments": here,
-        "claims": [c | statements.of_claim(c, plan.config["claims"][c["name"]], _seeds(plan, c)) for c in own],
+        "claims": [
+            c | statements.of_claim(c, plan.config["claims"][c["name"]], _seeds(plan, c), _names(plan, c)) for c in own
+        ],
         "counts": statements.counted(own),
-        "failing": sum(c["verdict"] == "fails" for c in own),
         "weak": sum(bool(c["weak"]) for c in own),
         **findings.of(base, name),
     }
@@ -110,6 +116,13 @@ def _source(plan: Plan, name: str, experiments: dict, claims: list[dict], result
 def _seeds(plan: Plan, claim: dict) -> int:
     """Number of seeds that a claim rests on. It is 0 where its experiment is not in the plan."""
     return len(plan.experiments.get(claim["experiment"], {"seeds": []})["seeds"])
+
+
+def _names(plan: Plan, claim: dict) -> dict[str, str]:
+    """Names of the data sets and methods of a claim's experiment."""
+    e = plan.experiments.get(claim["experiment"], {"datasets": {}, "methods": {}})
+    methods = {key: m["name"] for key, m in e["methods"].items() if "name" in m}
+    return {d: plan.config["datasets"][d]["title"] for d in e["datasets"]} | methods
 
 
 def _ladder(plan: Plan, experiments: dict, results: Path, base: Path) -> dict | None:

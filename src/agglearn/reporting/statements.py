@@ -16,18 +16,21 @@ def counted(claims: list[dict]) -> list[tuple[str, int]]:
     return [(verdict, n) for verdict, n in counts if n]
 
 
-def of_claim(claim: dict, entry: dict, seeds: int) -> dict:
+def of_claim(claim: dict, entry: dict, seeds: int, names: dict[str, str] | None = None) -> dict:
     """What the pages show of a claim beyond its verdict.
 
     Parameters
     ----------
     claim : a claim of `claims.json`. entry : the same in the configuration. seeds : number of seeds of its experiment.
+    names : of data sets and methods, for the labels of cases.
 
     Returns
     -------
     `sentence`, `decisive` (the number that decides, in words), `why` (the reason for a failure), `rests` (what an interval over
-    parts of the test rests on), `lines` (one per case), `forest` (SVG) and `query`.
+    parts of the test rests on), `lines` (one per case), `forest` (SVG), `query`, and `of_time` (whether it compares times).
     """
+    cases = [case | {"case": _named(case["case"], names or {})} for case in claim["cases"]]
+    claim = claim | {"of_time": _is_of_time(entry), "cases": cases}
     text = claim["claim"].strip()
     judged = [c for c in claim["cases"] if c.get("numbers")]
     return {
@@ -40,18 +43,36 @@ def of_claim(claim: dict, entry: dict, seeds: int) -> dict:
         else [],
         "forest": Markup(forest(claim)),
         "query": _query(entry),
+        "of_time": claim["of_time"],
     }
+
+
+def _named(label: str, names: dict[str, str]) -> str:
+    return ", ".join(names.get(part, part) for part in label.split(", "))
+
+
+def _is_of_time(entry: dict) -> bool:
+    """Whether the claim's measures are seconds."""
+    measure = entry.get("value", {}).get("measure", "")
+    return "seconds" in measure.split("_") or measure.startswith("time_")
 
 
 def _decisive(claim: dict, judged: list[dict]) -> str:
     """The number that decides: that of the only case, or how many cases agree and the one that speaks most against the claim."""
     if not judged:
-        return claim["detail"]
+        return _missing(claim["detail"])
     if len(judged) == 1:
         return _capital(in_words(claim, judged[0]))
     least = next(c for v in WORST_FIRST for c in sorted(judged, key=lambda c: c["p_true"]) if c["verdict"] == v)
     agree = sum(c["verdict"] == HOLDS for c in judged)
     return f"Holds in {agree} of {len(judged)} cases. The least favourable, {least['case']}: {in_words(claim, least)}."
+
+
+def _missing(detail: str) -> str:
+    """Why nothing decides, in short. The whole reason stands with the claim's query."""
+    if detail.startswith(("no rows for", "no such rows")):
+        return "No run at this scale has such a result."
+    return f"{_capital(detail.partition(' (')[0])} What is missing, and how to get it, stands on the first page."
 
 
 def _why(claim: dict) -> str:

@@ -8,16 +8,24 @@ from xml.sax.saxutils import escape
 
 OPENING = re.compile(r"<svg [^>]*>")
 SIZE = re.compile(r'<svg [^>]*viewBox="0 0 ([\d.]+) ([\d.]+)"')
-PANELS = re.compile(r'<svg [^>]*data-panels="(\d+) (\d+)"[^>]*>')
+PANEL = re.compile(r'<svg [^>]*data-panel="([\d.]+) ([\d.]+)"[^>]*>')
 
 
 def from_figure(figure, title: str, description: str = "") -> str:
     """A Matplotlib figure as SVG. Programs that read drawings aloud find its title and description."""
     drawing = io.StringIO()
     figure.savefig(drawing, format="svg", metadata={"Date": None})
-    grid = figure.axes[0].get_gridspec()
-    opening = f'<svg role="img" data-panels="{grid.ncols} {grid.nrows}" '
+    opening = '<svg role="img" data-panel="{:.1f} {:.1f}" '.format(*_first_panel(figure))
     return _named(drawing.getvalue().replace("<svg ", opening, 1), title, description)
+
+
+def _first_panel(figure) -> tuple[float, float]:
+    """Points from the upper left corner of a figure to the lower right one of its first panel, with legends below that."""
+    boxes = [figure.axes[0].get_tightbbox(), *(legend.get_window_extent() for legend in figure.legends)]
+    points = 72 / figure.dpi
+    right, bottom = max(box.x1 for box in boxes), min(box.y0 for box in boxes)
+    width, height = figure.bbox.width, figure.bbox.height
+    return min(right + 4, width) * points, min(height - bottom + 4, height) * points
 
 
 def _named(drawing: str, title: str, description: str) -> str:
@@ -58,18 +66,16 @@ def stacked(drawings: list[str], title: str) -> str:
 
 def first_figure(path: Path) -> tuple[str, float]:
     """(fragment of a drawing's address that shows the uppermost of its figures, width over height)."""
-    return _part(path, lambda columns, rows: (1, 1))
+    return _part(path, whole=True)
 
 
 def first_panel(path: Path) -> tuple[str, float]:
     """(fragment of a drawing's address that shows the first panel only, its width over its height)."""
-    return _part(path, lambda columns, rows: (columns, rows))
+    return _part(path, whole=False)
 
 
-def _part(path: Path, cut) -> tuple[str, float]:
-    text = path.read_text()
-    if (first := PANELS.search(text)) is None:
+def _part(path: Path, whole: bool) -> tuple[str, float]:
+    if (first := PANEL.search(path.read_text())) is None:
         return "", 1.5
-    columns, rows = cut(*map(int, first.groups()))
-    width, height = map(float, SIZE.match(first[0]).groups())
-    return f"#svgView(viewBox(0,0,{width / columns:g},{height / rows:g}))", width / columns * rows / height
+    width, height = map(float, SIZE.match(first[0]).groups() if whole else first.groups())
+    return f"#svgView(viewBox(0,0,{width:g},{height:g}))", width / height

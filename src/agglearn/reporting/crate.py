@@ -1,0 +1,86 @@
+"""The research-object manifest beside the site (RO-Crate 1.1): data, software, versions, licences, and what was made from what."""
+
+from pathlib import Path
+
+from agglearn import __version__, storage
+from agglearn.inspection import digests
+from agglearn.workflow.plan import Plan
+
+MANIFEST = "ro-crate-metadata.json"
+LICENCE = "https://spdx.org/licenses/Apache-2.0"
+TYPES = {
+    "csv": "text/csv",
+    "md": "text/markdown",
+    "tex": "application/x-tex",
+    "svg": "image/svg+xml",
+    "html": "text/html",
+}
+
+
+def write(plan: Plan, datasets: list[dict], commit: str, out: Path) -> None:
+    """Write the manifest of a site.
+
+    Parameters
+    ----------
+    datasets : rows of the site's page on data. commit : of the source code, or empty.
+    out : the folder of the site, with all its files.
+    """
+    from rocrate.model import ContextEntity
+    from rocrate.rocrate import ROCrate
+
+    crate = ROCrate(version="1.1")
+    crate.name = f'What can be learned from aggregated data: results at scale "{plan.config["scale"]}"'
+    crate.description = (
+        "Tables, figures and verdicts of a run, the data that they were made from, and the software that made them."
+    )
+    crate.license = LICENCE
+    for page in sorted(out.glob("*.html")):
+        crate.add_file(dest_path=page.name, properties=_file(page.name))
+    data = {d["name"]: crate.add(ContextEntity(crate, f"#data-{d['name']}", _dataset(d))) for d in datasets}
+    crate.root_dataset["mentions"] = list(data.values())
+    own = crate.add(ContextEntity(crate, "#agglearn", _own(commit)))
+    packages: dict[tuple[str, str], ContextEntity] = {}
+    for name, e in plan.experiments.items():
+        tools = [own]
+        for package, version in sorted(digests.versions(*{c for run in plan.runs(name) for c in run.code}).items()):
+            if (package, version) not in packages:
+                application = ContextEntity(crate, f"#{package}-{version}", _software(package, version))
+                packages[package, version] = crate.add(application)
+            tools.append(packages[package, version])
+        paths = [*(f"tables/{name}.{kind}" for kind in ("csv", "md", "tex")), f"figures/{name}.svg"]
+        made = [crate.add_file(dest_path=path, properties=_file(e["title"], path)) for path in paths]
+        crate.add_action(
+            tools,
+            identifier=f"#make-{name}",
+            object=[data[d] for d in e["datasets"] if d in data],
+            result=made,
+            properties={"name": f"make reproduce ARGS={name}"},
+        )
+    storage.write_json(out / MANIFEST, crate.metadata.generate())
+
+
+def _file(name: str, path: str | None = None) -> dict:
+    return {"name": name, "encodingFormat": TYPES[(path or name).rpartition(".")[2]], "license": LICENCE}
+
+
+def _dataset(row: dict) -> dict:
+    """A row of the page on data in the words of schema.org."""
+    words = {
+        "@type": "Dataset",
+        "name": row["title"],
+        "license": row["licence"],
+        "citation": row["citation"],
+        "url": row["homepage"],
+        "identifier": f"https://doi.org/{row['doi']}" if row["doi"] else "",
+        "description": row["state"],
+        "creativeWorkStatus": "" if row["status"] == "ok" else "not available in this run",
+    }
+    return {key: value for key, value in words.items() if value}
+
+
+def _own(commit: str) -> dict:
+    return _software("agglearn", f"{__version__} at {commit}" if commit else __version__) | {"license": LICENCE}
+
+
+def _software(name: str, version: str) -> dict:
+    return {"@type": "SoftwareApplication", "name": name, "softwareVersion": version}
