@@ -173,7 +173,7 @@ def test_the_printed_number_stands_with_its_difference():
     assert "| Ours | 0.500 ± 0.010 (0.520, −0.020) |" in writers.markdown(grid, "T", "")
     assert r"0.500 $\pm$ 0.010 (0.520, $-$0.020)" in writers.latex(grid, "T", "")
     assert (
-        '<span class="reported agrees" title="agrees">0.520 <span class=difference>−0.020</span></span>'
+        '<span class="reported agrees" title="agrees">0.520, <span class=difference>−0.020</span></span>'
         in writers.html(grid, "T", "")
     )
 

@@ -61,7 +61,7 @@ def dots(rows, table, experiment, spec, titles):
     names = [d for d in experiment["datasets"] if d in set(chosen["dataset"])]
     labels = series(chosen, spec.get("series", ["method"]), experiment)
     order = list(dict.fromkeys(labels))
-    figure, axes = grid(names, 0.6 + 0.32 * max(len(order), 2), titles)
+    figure, axes = grid(names, 0.6 + 0.32 * max(len(order), 2), titles, wrap=28)
     for name, ax in zip(names, axes, strict=True):
         part = chosen[chosen["dataset"] == name]
         for (_, row), label in zip(part.iterrows(), labels[part.index], strict=True):

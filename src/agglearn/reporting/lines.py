@@ -8,6 +8,7 @@ from matplotlib.ticker import LogLocator, NullFormatter
 
 from agglearn.evaluation.intervals import mean_interval
 from agglearn.reporting import summary
+from agglearn.reporting.numbers import number
 from agglearn.reporting.panels import WIDTH, axis_label, color, grid, natural, ordered, panel_titles, series
 
 MAX_NAMED = 8  # lines that are told apart by colour and named at their ends; of more there is a legend
@@ -103,6 +104,7 @@ def _drawn(chosen, printed, experiment, spec, titles, x_label):
             if printed is not None:
                 marks = printed[(of_printed == name) & (printed["series"] == label)]
                 ax.plot(marks["x"], marks["reported"], "D", mfc="none", mec=look["color"], ms=5)
+                means.append(marks["reported"].to_numpy(float))
         _limit(ax, np.concatenate(means), spec)
         _scales(ax, spec, x_label, chosen, end)
         _label_ends(ax, ends)
@@ -194,7 +196,7 @@ def _readable(axis) -> None:
     low, high = axis.get_view_interval()
     if high < 300 * low:
         axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        axis.set_major_formatter("{x:g}")
+        axis.set_major_formatter(lambda x, _: number(x))
     axis.set_minor_formatter(NullFormatter())
 
 

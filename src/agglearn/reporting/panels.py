@@ -20,8 +20,8 @@ COLORS = ["#0b5394", "#cc4125", "#38761d", "#b45f06", "#674ea7", "#45818e", "#a6
 WIDTH = 4.2  # of a panel, in inches
 
 
-def grid(names: list, height: float, titles: dict | None = None, most: int = 3, width: float = WIDTH):
-    """(figure, one axes per name), `most` panels side by side; `titles` in the place of names."""
+def grid(names: list, height: float, titles: dict | None = None, most: int = 3, width: float = WIDTH, wrap: int = 44):
+    """(figure, one axes per name), `most` panels side by side; `titles` in the place of names, in lines of `wrap` letters."""
     columns = 2 if len(names) == 4 and most == 3 else min(len(names), most)
     lines = -(-len(names) // columns)
     size = min(width * columns + 0.8, 13), height * lines
@@ -29,7 +29,7 @@ def grid(names: list, height: float, titles: dict | None = None, most: int = 3, 
     for axes in all_axes.flat[len(names) :]:
         axes.axis("off")
     for name, axes in zip(names, all_axes.flat, strict=False):
-        axes.set_title(textwrap.fill((titles or {}).get(name, str(name)), 44), fontsize=9, loc="left")
+        axes.set_title(textwrap.fill((titles or {}).get(name, str(name)), wrap), fontsize=9, loc="left")
     return figure, list(all_axes.flat[: len(names)])
 
 

@@ -32,7 +32,7 @@ from agglearn.workflow.plan import Plan
 from agglearn.workflow.runs import commit
 
 LONG = 24  # rows of a table that is folded
-MOST_ROWS = 2000  # of the page with every measure
+MAX_ROWS = 800  # of the page with every measure, which stays below 300 kB
 
 
 def build(plan: Plan, claims: list[dict], results: Path, out: Path, base: Path, unfinished: Iterable[str] = ()) -> None:
@@ -193,7 +193,7 @@ def _experiment(plan: Plan, name: str, results: Path, out: Path, pages: Environm
         "budget": e.get("budget"),
         "runs": len(plan.runs(name)),
     }
-    page = pages.get_template("full.html").render(e=entry, rows=_full(table.head(MOST_ROWS), e), total=len(table))
+    page = pages.get_template("full.html").render(e=entry, rows=_full(table.head(MAX_ROWS), e), total=len(table))
     (out / f"full/{name}.html").write_text(page)
     return entry
 

@@ -6,6 +6,7 @@ from itertools import groupby
 
 from agglearn.reporting.printed_table import Cell, Grid
 
+LONG_LABEL = 14  # letters
 BEST = "Bold: the best of its setting, and what the intervals do not tell from it."
 
 
@@ -88,7 +89,10 @@ def _levels(g: Grid) -> list[list[tuple[str, int]]]:
 def html(g: Grid, title: str, caption: str) -> str:
     """A `<figure>` with the table. The source's numbers stand under ours, coloured by verdict through CSS classes."""
     levels = _levels(g)
-    stubs = "".join(f"<th scope=col rowspan={len(levels)}>{escape(s)}</th>" for s in g.stubs)
+    span = len(levels)
+    stubs = "".join(
+        f"<th scope=col rowspan={span}>{escape(s)}</th>" if s else f"<td rowspan={span}></td>" for s in g.stubs
+    )
     head = []
     for k, level in enumerate(levels):
         spans = "".join(
@@ -100,14 +104,20 @@ def html(g: Grid, title: str, caption: str) -> str:
         cells = "".join(f"<td>{_html_cell(g.cells.get((i, j), Cell()))}</td>" for j in range(len(g.heads)))
         body.append(f"<tr>{labels}{cells}</tr>")
     notes = "".join(f"<li>{escape(n)}</li>" for n in g.notes)
+    kind = "words" if _in_words(g) else "numbers"
     return (
         f'<figure class="table"><figcaption>{escape(title)}</figcaption>\n'
-        f'<div class="scroll" tabindex=0><table><thead>{"".join(head)}</thead>\n<tbody>\n'
+        f'<div class="scroll" tabindex=0><table class="{kind}"><thead>{"".join(head)}</thead>\n<tbody>\n'
         + "\n".join(body)
         + f'\n</tbody></table></div>\n<p class="caption">{escape(_below(g, caption))}</p>'
         + (f"<ol class=notes>{notes}</ol>" if notes else "")
         + "</figure>\n"
     )
+
+
+def _in_words(g: Grid) -> bool:
+    """Whether the first column of row labels holds words, which want more room than numbers."""
+    return max((len(labels[0]) for labels in g.rows if labels), default=0) > LONG_LABEL
 
 
 def _spanned(rows: list[tuple[str, ...]]) -> Iterator[str]:
@@ -120,7 +130,10 @@ def _spanned(rows: list[tuple[str, ...]]) -> Iterator[str]:
                 n = 1
                 while not last and i + n < len(rows) and rows[i + n][: k + 1] == labels[: k + 1]:
                     n += 1
-                cells.append(f'<th scope="row{"group" if n > 1 else ""}" rowspan={n}>{escape(text)}</th>')
+                scope = "rowgroup" if n > 1 else "row"
+                cells.append(
+                    f'<th scope="{scope}" rowspan={n}>{escape(text)}</th>' if text else f"<td rowspan={n}></td>"
+                )
         yield "".join(cells)
 
 
@@ -131,5 +144,5 @@ def _html_cell(cell: Cell) -> str:
     if not cell.reported:
         return value + note
     kind = {"agr": "agrees", "abo": "above", "bel": "below"}.get(cell.verdict[:3], "")
-    difference = f" <span class=difference>{escape(cell.difference)}</span>" if cell.difference else ""
+    difference = f", <span class=difference>{escape(cell.difference)}</span>" if cell.difference else ""
     return f'{value}{note}<span class="reported {kind}" title="{escape(cell.verdict)}">{escape(cell.reported)}{difference}</span>'
