@@ -6,8 +6,8 @@ import pytest
 from rocrate.rocrate import ROCrate
 from samples import shipped_config
 
-from agglearn.plan import Plan
 from agglearn.reporting import crate
+from agglearn.workflow.plan import Plan
 
 NAMES = ["labelsums_ladder", "collective_routes"]
 
