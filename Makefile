@@ -13,7 +13,7 @@
 #   make peers       what the benchmarks compare with: Private-PGM, OptBinning, DuckDB, Polars
 #   make docs        guide, sources, examples, API and configuration as pages: results/docs/index.html
 #   make web         the site and MLflow's pages in a browser, with screenshots (installs Chromium where it may)
-#   make lint        style of code and workflow
+#   make lint        style of code and workflow, layers of modules
 #   make lock        new pins from pyproject.toml
 PYTHON ?= python3
 VENV ?= .venv
@@ -88,7 +88,8 @@ web: $(READY)
 	@sh workflow/scripts/browser.sh && $(BIN)/python -m pytest tests/web $(ARGS)
 
 lint: $(READY)
-	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/snakefmt --check Snakefile workflow/Snakefile rules && $(BIN)/python workflow/scripts/lint.py
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/snakefmt --check Snakefile workflow/Snakefile rules && \
+	$(BIN)/python workflow/scripts/lint.py && $(BIN)/lint-imports --no-logo --no-cache
 
 lock: $(READY)
 	@$(BIN)/uv pip compile pyproject.toml $(EXTRAS:%=--extra %) --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \

@@ -126,11 +126,9 @@ def serve(home: str, listener: socket.socket) -> None:
 
 def _child(line: socket.socket) -> None:
     """Run the script that a launcher names as the launcher would. The exit status is the answer."""
-    from agglearn.workflow.lifeline import die_with_parent
-
     status = 1
     try:
-        die_with_parent()
+        lifeline.die_with_parent()
         line.sendall(b".")
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)

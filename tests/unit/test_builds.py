@@ -13,11 +13,11 @@ import pytest
 from scipy.optimize import linprog
 
 from agglearn.datasets import StateFlows
-from agglearn.datasets.bags import PointClouds
 from agglearn.datasets.builds import first_lines, occupancy_grids, person_columns, puma_counties, tar_archive
 from agglearn.datasets.builds.grids import mark_triangles, occupancy
 from agglearn.datasets.census import read_crosswalk, regions_of
 from agglearn.datasets.content import content_digest
+from agglearn.datasets.point_clouds import PointClouds
 from agglearn.errors import DataError
 from agglearn.storage import read_json
 

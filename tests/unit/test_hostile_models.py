@@ -93,7 +93,7 @@ def test_no_command_runs(folder, frame, tmp_path, where, capsys):
 @pytest.mark.parametrize(
     "name",
     [
-        "subprocess.Popen", "builtins.eval", "agglearn.estimator.Iterable", "agglearn.errors.DataError", "agglearn.cli.main",
+        "subprocess.Popen", "builtins.eval", "agglearn.persistence.Iterable", "agglearn.errors.DataError", "agglearn.cli.main",
         "agglearn.__main__.main", "agglearnx.Thing", "agglearn.estimator.BaseEstimator", "sklearn.linear_model.LogisticRegression", 7,
     ],
 )  # fmt: skip

@@ -22,7 +22,6 @@ from agglearn.errors import DataError
 from agglearn.labelsums import LabelledDescent, labelled
 from agglearn.labelsums.descent import Descent
 from agglearn.labelsums.objective import penalties
-from agglearn.labelsums.selection import thinned
 from agglearn.maxent import MaxEntClassifier, NaiveBayesClassifier, pcd_step
 from agglearn.observations import (
     Bags,
@@ -34,6 +33,7 @@ from agglearn.observations import (
     Records,
     with_gaussian_noise,
 )
+from agglearn.observations.thinning import thinned
 from agglearn.proportions import (
     AlternatingMeanMapClassifier,
     IndividualClassifier,

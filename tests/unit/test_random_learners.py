@@ -277,7 +277,7 @@ def test_samplers_of_one_learner_have_streams_of_their_own(monkeypatch):
 def test_samples_that_judge_a_value_are_drawn_by_the_seed(monkeypatch):
     """Without them every seed would share the error of one sample; all values of one fit are judged by the same."""
     seeds = []
-    monkeypatch.setattr(labelsums.selection, "tables_score", lambda model, held, seed: seeds.append(seed) or 0.0)
+    monkeypatch.setattr(maxent.MaxEntClassifier, "held_out_score", lambda model, held, seed: seeds.append(seed) or 0.0)
     for state in (1, 2, 1):
         base = maxent.MaxEntClassifier(20, max_iter=3)
         labelsums.SelectedByAggregates(base, values=(1.0, 64.0), random_state=state).fit(TABLES)
@@ -285,7 +285,7 @@ def test_samples_that_judge_a_value_are_drawn_by_the_seed(monkeypatch):
     assert 1 not in seeds  # nor those of the learner
     monkeypatch.undo()
     model = maxent.MaxEntClassifier(20, max_iter=3, random_state=0).fit(TABLES)
-    scores = [labelsums.selection.tables_score(model, TABLES, 200, seed) for seed in (1, 2, 1)]
+    scores = [model.held_out_score(TABLES, seed, 200) for seed in (1, 2, 1)]
     assert scores[0] == scores[2] != scores[1]
 
 

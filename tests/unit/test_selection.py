@@ -474,7 +474,7 @@ class ByAggregates(Choice):
     """One parameter by the second of two halves of a release, then the whole of it."""
 
     grid, parameter = (0.5, 20.0, 500.0), "smoothing"
-    learner, score = maxent.NaiveBayesClassifier(), "tables_score"
+    learner = maxent.NaiveBayesClassifier()
 
     def observation(self):
         first = np.arange(160) % 2 == 0
@@ -491,20 +491,20 @@ class ByAggregates(Choice):
         return given.first.digest, given.second.digest
 
     def choose(self, patch, planted=None):
-        selection, given = labelsums.selection, self.observation()
-        right, fit, fitted = getattr(selection, self.score), type(self.learner)._fit, []
+        kind, given = type(self.learner), self.observation()
+        right, fit, fitted = getattr(kind, "held_out_score", None), kind._fit, []
 
         def spied(model, observation):
             fitted.append(observation)
             return fit(model, observation)
 
-        def judged(model, held, **how):
+        def judged(model, held, seed):
             value = self.grid[len(self.tries)]
             self.tries.append(Try(value, (fitted[len(self.tries)].digest,), (held.digest,)))
             return self.true(right, model, held) if planted is None else planted(value)
 
-        patch.setattr(type(self.learner), "_fit", spied)
-        patch.setattr(selection, self.score, judged)
+        patch.setattr(kind, "_fit", spied)
+        patch.setattr(kind, "held_out_score", judged, raising=False)
         model = labelsums.SelectedByAggregates(self.learner, self.parameter, list(self.grid), random_state=6).fit(given)
         assert fitted[-1].digest == self.whole(given).digest
         self.units = self.halves(given)
@@ -521,7 +521,7 @@ class ByAggregates(Choice):
 
 
 class ByHalvesOfSums(ByAggregates):
-    parameter, learner, score = "l2", labelsums.WALRClassifier(), "sums_score"
+    parameter, learner = "l2", labelsums.WALRClassifier()
 
     def true(self, right, model, held):
         return right(model, held)

@@ -10,6 +10,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 
 from agglearn.errors import ConfigError
+from agglearn.observations import Bags
 from agglearn.settings import Parameter, checked, keys_at_fault, parameters
 from agglearn.storage import read_json, write_json
 
@@ -164,3 +165,17 @@ class Simulated(Dataset, ABC):
         for place, what in keys_at_fault(name, {k: Parameter(p.hint, None) for k, p in declared.items()}, params):
             raise ConfigError(f"{name}: {place}: {what}" if place else what)
         return {**self.params, **params}
+
+
+@dataclass(frozen=True, eq=False)
+class BagPopulation:
+    """Bags to learn from and bags to be judged on, both with their targets.
+
+    Attributes
+    ----------
+    train, test : with target. parameter : (test bags,) what the test bags differ in, or None.
+    """
+
+    train: Bags
+    test: Bags
+    parameter: np.ndarray | None = None

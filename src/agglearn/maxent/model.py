@@ -18,6 +18,7 @@ from agglearn.errors import DataError, NotAvailable
 from agglearn.estimator import RecordClassifier
 from agglearn.maxent import kernels, pcd_step
 from agglearn.maxent.engines.numba_chains import Chains
+from agglearn.maxent.held_out import label_log_likelihood
 from agglearn.maxent.penalty import theta_penalty
 from agglearn.maxent.stopping import ROUNDS, Schedule, Windows, effective
 from agglearn.maxent.warming import tiny_tables
@@ -212,6 +213,10 @@ class MaxEntClassifier(RecordClassifier):
         of, penalties = (layout.d, layout.c, d_hat, c_hat, mu, theta), (float(self.l2_mu), self.l2_theta_)
         pcd_step.gradients(*of, *penalties, *choices, *out)
         return out
+
+    def held_out_score(self, held: ContingencyTables, seed: int = 1, n_chains: int = 2000) -> float:
+        """Mean log-likelihood of the labels behind held-out tables, by samples of the model that was just fitted."""
+        return label_log_likelihood(self._layout, self.mu_, self.theta_, self.intercept_, held, n_chains, seed)
 
     def _check_state(self):
         k = int(self.encoder_.sizes.sum())

@@ -22,7 +22,7 @@ from agglearn.observations.disclosure import unprotected
 from agglearn.observations.feature_store import load_features, save_features
 from agglearn.privacy.calibration import calibrated, checked
 from agglearn.privacy.limits import check_delta, check_epsilon
-from agglearn.privacy.mechanisms import Draw, secret
+from agglearn.privacy.mechanisms import Draw, Mechanism, secret
 from agglearn.storage import read_json, write_json
 
 SENSITIVITIES = ("declared", "features", "coordinates")
@@ -240,8 +240,6 @@ class LabelSums(Observation):
         """Standard deviation of the noise on each coordinate; 0 without noise."""
         if self.noise is None:
             return 0.0
-        from agglearn.privacy.mechanisms import Mechanism
-
         return math.sqrt(Mechanism(self.noise.mechanism, self.noise.scale).variance)
 
     def outside(self) -> np.ndarray:

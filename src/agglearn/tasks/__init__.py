@@ -7,11 +7,10 @@ from agglearn.tasks.base import Measurement, Source, Task, Truth
 
 if TYPE_CHECKING:  # read by tools, and by `agglearn.inspection`
     from agglearn.tasks.bags import BagClassification
-    from agglearn.tasks.classification import Classification
+    from agglearn.tasks.classification import Classification, SubsetClassification
     from agglearn.tasks.compression import Compression
     from agglearn.tasks.distribution import DistributionRegression
     from agglearn.tasks.flows import FlowInference, FlowLearning
-    from agglearn.tasks.subsets import SubsetClassification
 
 __all__ = [
     "BagClassification",
@@ -33,7 +32,7 @@ _HOMES = {
     "DistributionRegression": "distribution",
     "FlowInference": "flows",
     "FlowLearning": "flows",
-    "SubsetClassification": "subsets",
+    "SubsetClassification": "classification",
 }
 
 

@@ -176,6 +176,16 @@ _SPLITS: dict = {}  # of this process, which observes one data set
 KEPT_SPLITS = 5
 
 
+class SubsetClassification(Classification):
+    """Observes as `Classification` does; each subset's model is judged on the test rows (`item`: its features)."""
+
+    MEASURES: ClassVar = {"nllh": ("", "higher")}
+
+    def measure(self, estimator, truth: TestRows, measures: list[str]) -> Iterator[Measurement]:
+        for names, p in estimator.subset_predict_proba(truth.frame):
+            yield Measurement("nllh", normalized_log_likelihood(truth.y, p), item=", ".join(names))
+
+
 def _encoder_of(source: Source, frame: pd.DataFrame, y: np.ndarray, params: dict, seed: int):
     """`fitted_encoder`, once for all observations of a split that are encoded alike."""
     how = {k: params.get(k) for k in ENCODING}, {k: source.entry.get(k) for k in ("binning", "encoding", "features")}

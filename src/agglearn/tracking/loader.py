@@ -1,5 +1,7 @@
 """How MLflow opens a model kept by agglearn: no pickle, the class is named in `model.json`."""
 
+from agglearn.estimator import Estimator
+
 
 def _load_pyfunc(path):
     return Predictor(path)
@@ -9,8 +11,6 @@ class Predictor:
     """`predict(frame)` gives P(label = 1) for every row."""
 
     def __init__(self, path):
-        from agglearn.estimator import Estimator
-
         self.model = Estimator.load(path)
 
     def predict(self, model_input, params=None):

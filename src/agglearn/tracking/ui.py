@@ -12,6 +12,8 @@ from urllib.parse import quote
 
 import yaml
 
+from agglearn.workflow.lifeline import die_with_parent
+
 GRACE = 5  # seconds that the server has to end by itself
 SETTINGS = {
     "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",  # nothing here needs it, and its processes leave the group
@@ -21,8 +23,6 @@ SETTINGS = {
 
 def main(argv=None) -> None:
     """Print a link per source and serve MLflow until a signal or the caller's death. Arguments: [port]."""
-    from agglearn.workflow.lifeline import die_with_parent
-
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: sys.exit())
     die_with_parent(signal.SIGTERM)

@@ -9,9 +9,10 @@ from census_sample import ENTRY, prepared_census
 from scipy.stats import multivariate_normal
 
 from agglearn.datasets import DigitClouds, GaussianBags, PointClouds, RecordStore
-from agglearn.datasets.bags import LAWS, halving, points_on, read_off, surface, unit_sphere
 from agglearn.datasets.census import county_means
+from agglearn.datasets.gaussian_bags import LAWS, halving
 from agglearn.datasets.gaussian_statistics import block_information, marginal_entropy, total_correlation
+from agglearn.datasets.point_clouds import points_on, read_off, surface, unit_sphere
 from agglearn.distribution import (
     EmbeddingClassifier,
     EmbeddingRegressor,

@@ -12,12 +12,12 @@ from agglearn.errors import ConfigError, DataError
 from agglearn.estimator import Estimator
 from agglearn.evaluation.metrics import log_likelihood
 from agglearn.labelsums import RecordsLogistic, SelectedByAggregates, TunedOnRecords, WALRClassifier
-from agglearn.labelsums.selection import sums_score, tables_score, thinned
-from agglearn.maxent import MaxEntClassifier
+from agglearn.maxent import MaxEntClassifier, NaiveBayesClassifier
 from agglearn.maxent.enumeration import Enumeration
 from agglearn.observations import ContingencyTables, Halves, LabelSums, Records, with_gaussian_noise
 from agglearn.observations.halves import added_sums, added_tables
 from agglearn.observations.release import release_tables
+from agglearn.observations.thinning import thinned
 from agglearn.privacy import seeded
 
 VALUES = (0.5, 8.0, 128.0, 2048.0)
@@ -70,7 +70,7 @@ def test_score_of_sums_is_the_likelihood_of_the_labels():
     for l2 in (0.1, 50.0):
         model = WALRClassifier("newton", l2=l2).fit(first)
         exact = log_likelihood(y[450:], model.predict_proba(x[450:])[:, 1])
-        assert sums_score(model, second) == pytest.approx(exact, abs=1e-9)
+        assert model.held_out_score(second) == pytest.approx(exact, abs=1e-9)
     chosen = SelectedByAggregates(WALRClassifier(), "l2", (0.1, 1e4)).fit(Halves(first, second))
     assert chosen.value_ == 0.1
     whole = RecordsLogistic(l2=0.1).fit(Records.from_records(frame, "y", categorical=["zone"]))
@@ -78,7 +78,7 @@ def test_score_of_sums_is_the_likelihood_of_the_labels():
 
 
 def exact_score(model: MaxEntClassifier, held: ContingencyTables, weights=None) -> float:
-    """`tables_score` with every state of the features enumerated, weighted by the model or by `weights`."""
+    """`held_out_score` with every state of the features enumerated, weighted by the model or by `weights`."""
     world = Enumeration.of(held)
     layout = model._layout
     mu, theta = (m[layout.rows, layout.columns] for m in (model.mu_, model.theta_))
@@ -89,7 +89,7 @@ def exact_score(model: MaxEntClassifier, held: ContingencyTables, weights=None) 
 
 def test_score_of_tables_is_that_of_all_states(tables):
     model = MaxEntClassifier(2000, max_iter=100, l2_theta=1.0, random_state=0).fit(tables)
-    found, right = tables_score(model, tables, 50_000), exact_score(model, tables)
+    found, right = model.held_out_score(tables, n_chains=50_000), exact_score(model, tables)
     assert found == pytest.approx(right, abs=2e-3)
     even = np.full(24, 1 / 24)  # features as if all states were equally likely: what must not pass
     assert abs(exact_score(model, tables, even) - right) > 0.02
@@ -155,6 +155,8 @@ def test_what_cannot_be_chosen_is_refused(tables, tmp_path):
         SelectedByAggregates(WALRClassifier(), "l2", (1.0,)).fit(LabelSums.from_records(np.ones((4, 1)), [0, 1, 0, 1]))
     with pytest.raises(DataError, match="learns from LabelSums"):
         SelectedByAggregates(WALRClassifier(), "l2", (1.0,)).fit(tables)
+    with pytest.raises(DataError, match="NaiveBayesClassifier has no score on held-out aggregates"):
+        SelectedByAggregates(NaiveBayesClassifier(), "smoothing", (1.0,)).fit(tables)
     with pytest.raises(ConfigError, match="'l3' is no parameter of base"):
         SelectedByAggregates(maxent(), "l3").fit(tables)
 

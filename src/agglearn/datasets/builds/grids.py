@@ -7,8 +7,8 @@ import numpy as np
 from numba import njit
 from scipy.ndimage import binary_fill_holes
 
-from agglearn.datasets.bags import mesh_members, read_off
 from agglearn.datasets.builds.inputs import Inputs, name_of, only, opened
+from agglearn.datasets.point_clouds import mesh_members, read_off
 from agglearn.errors import DataError
 
 SHRINK = 1e-6  # a side that ends on the border of two voxels takes the inner one

@@ -1,0 +1,45 @@
+"""Two halves of one release: every cell of its tables is thinned by itself."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from agglearn.observations import ContingencyTables, Table
+from agglearn.observations.base import NoiseSpec
+from agglearn.observations.consistency import noise_variances
+
+
+def thinned(tables: ContingencyTables, rng: np.random.Generator) -> tuple[ContingencyTables, ContingencyTables]:
+    """Two tables that add up to the one given, every cell thinned by itself.
+
+    Exact counts are thinned binomially: halves of a Poisson number are independent. Noisy ones get normal numbers of their
+    own variance, counting error and noise (Neufeld et al. 2024, for normal numbers), and half the variance of the noise
+    each. Tables of the same records are still dependent: what two tables share is not held out.
+    """
+    variance, first, second = noise_variances(tables), {}, {}
+    for key, t in tables.tables.items():
+        d, c = _half(t, variance[key], tables.noise, rng)
+        first[key] = Table(t.shape, t.cells, d, c)
+        second[key] = Table(t.shape, t.cells, t.counts - d, t.label_sums - c)
+    noise = tables.noise or NoiseSpec(
+        "gaussian", np.sqrt(2), float("inf")
+    )  # equal weights of the tables in a projection
+    scales = noise.scales and {k: s / np.sqrt(2) for k, s in noise.scales.items()}
+    half = replace(noise, scale=noise.scale / np.sqrt(2), scales=scales)
+    totals = {"total": tables.total / 2, "positives": tables.positives / 2, "noise": half}
+    return replace(tables, tables=first, **totals), replace(tables, tables=second, **totals)
+
+
+def _half(
+    t: Table, variance: float, noise: NoiseSpec | None, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Counts and label sums of one half of a table."""
+    if noise is None:
+        c, rest = (rng.binomial(v.astype(np.int64), 0.5) for v in (t.label_sums, t.counts - t.label_sums))
+        return (c + rest).astype(t.counts.dtype), c.astype(t.label_sums.dtype)
+    ones, zeros = np.maximum(t.label_sums, 0), np.maximum(t.counts - t.label_sums, 0)
+    own_d, own_c, ones, zeros = (  # noise on counts and on label sums; counting errors of label 1 and 0
+        rng.normal(size=t.counts.shape) * np.sqrt(v)
+        for v in (0.0 if noise.adjacency == "label" else variance, variance, ones, zeros)
+    )
+    return (t.counts + own_d + ones + zeros) / 2, (t.label_sums + own_c + ones) / 2
