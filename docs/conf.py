@@ -54,7 +54,6 @@ sphinx_gallery_conf = {
 html_theme = "pydata_sphinx_theme"
 html_title = "agglearn"
 html_static_path = ["_static"]
-html_extra_path = ["_extra"]
 templates_path = ["_templates"]
 html_css_files = ["pages.css"]
 html_show_sourcelink = False

@@ -195,7 +195,8 @@ def claims_digest(wildcards):
 
 def everything_shown(wildcards):
     said = [[n, e.get("title"), e.get("caption"), e.get("budget"), e["source"]] for n, e in plan.experiments.items()]
-    return digest([said, config["datasets"], config["references"]])
+    guide = (Path(R) / "docs/index.html").is_file()  # which the site then links to
+    return digest([said, config["datasets"], config["references"], guide])
 
 
 def numbers_in_docs(wildcards):

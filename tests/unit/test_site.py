@@ -250,3 +250,37 @@ def test_the_last_benchmarks_are_shown(tmp_path):
 
 def test_durations_are_said_as_people_do():
     assert [site.duration(s) for s in (3.2, 119, 150, 7300)] == ["3 s", "119 s", "2 min", "2.0 h"]
+
+
+def test_the_guide_is_linked_where_it_has_been_made(tmp_path):
+    assert site._guide(tmp_path, tmp_path / "site") == ""
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/index.html").write_text("")
+    assert site._guide(tmp_path, tmp_path / "site") == "../docs"
+    assert site._guide(tmp_path, tmp_path / "smoke/site") == "../../docs"
+
+
+@pytest.mark.parametrize(
+    ("detail", "words"),
+    [
+        (
+            "a.tsv.gz cannot be had (x: no such file)",
+            "Missing: a.tsv.gz cannot be had. The first page has how to get it.",
+        ),
+        ('no rows for {"measure": "seconds"}', "No run at this scale has such a result."),
+    ],
+)
+def test_what_was_not_judged_says_why_in_short(detail, words):
+    claim = claim_of("at_least", value={"measure": "nllh"}, detail=detail, cases=[], verdict="not judged")
+    assert statements.of_claim(claim, claim, 3)["decisive"] == words
+
+
+def test_cases_carry_names_and_times_their_unit():
+    claim = claim_of("at_most", value={"measure": "seconds"}, detail="d", verdict="holds")
+    cases = [case(claim, [0.4, 0.4, 0.4], "adult, ε 3"), case(claim, [0.3, 0.3, 0.3], "bank, ε 3")]
+    shown = statements.of_claim(claim | {"cases": cases}, claim, 3, {"adult": "Adult (1994)", "bank": "Bank"})
+    assert shown["of_time"]
+    assert shown["lines"][0] == "Adult (1994), ε 3: 0.4 s; the claim asks for at most 0.5 s (holds)"
+    ratio = claim_of("ratio_at_least", value={"measure": "seconds"}, detail="d", verdict="holds")
+    ratio |= {"cases": [case(ratio, [0.9, 1.0, 1.1])]}
+    assert "times as long" in statements.of_claim(ratio, ratio, 3)["decisive"]

@@ -70,7 +70,7 @@ def build(plan: Plan, claims: list[dict], results: Path, out: Path, base: Path, 
             if not x.startswith(("tables:", "read them")) and "tries these again" not in x
         ],
         "here": "",
-        "pages": os.path.relpath(Path(plan.config["results"]) / "docs", results / "site"),
+        "guide": _guide(Path(plan.config["results"]), results / "site"),
     }
     for source in sources:
         page = pages.get_template("source.html").render(context | {"source": source, "here": source["name"]})
@@ -138,6 +138,11 @@ def _ladder(plan: Plan, experiments: dict, results: Path, base: Path) -> dict | 
         "text": findings.of(base, "ladder")["findings"],
         "view": svg.first_figure(results / f"figures/{name}.svg"),
     }
+
+
+def _guide(results: Path, site: Path) -> str:
+    """Where the pages of `make docs` lie, seen from the site. It is empty where nobody has made them."""
+    return os.path.relpath(results / "docs", site) if (results / "docs/index.html").is_file() else ""
 
 
 def _machine() -> str:

@@ -72,7 +72,7 @@ def _missing(detail: str) -> str:
     """Why nothing decides, in short. The whole reason stands with the claim's query."""
     if detail.startswith(("no rows for", "no such rows")):
         return "No run at this scale has such a result."
-    return f"{_capital(detail.partition(' (')[0])} What is missing, and how to get it, stands on the first page."
+    return f"Missing: {detail.partition(' (')[0]}. The first page has how to get it."
 
 
 def _why(claim: dict) -> str:

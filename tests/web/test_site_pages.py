@@ -1,0 +1,197 @@
+"""Every page of the site in a browser: accessible, whole, legible on a phone, and with answers to what a stranger asks."""
+
+import copy
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+from browser import BROWSER, DRIVER, Visitor
+from project import CHAIN, SPIKE_DATA, Project, adult_like, bank_like
+
+WIDTHS = (1300, 400)
+DARK = "--blink-settings=preferredColorScheme=0"
+LARGEST = 300_000  # bytes of a page
+EMPTY = re.compile(r"\b(nan|NaN|undefined|Infinity|None)\b|± 0(\.0*)?(?![\d.])")
+FAILING = {
+    "source": "maxent",
+    "experiment": "maxent_table4",
+    "claim": "an NLLH of maximum entropy is above two",
+    "place": "planted",
+    "predicate": "at_least",
+    "bound": 2.0,
+    "value": {"measure": "nllh", "method": "maxent", "dataset": "adult"},
+    "deterministic": "the scale of the tests has one seed",
+    "why": "No NLLH is above one.",
+}
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    """A run with tables, lines, a map, claims of every kind, and data that are not there."""
+    if BROWSER is None or not all(path.is_file() for path in DRIVER.values()):
+        pytest.fail("no Chromium or no axe-core; `make web` installs them")
+    shipped = ["maxent_table4", "labelsums_ladder", "collective_routes"]
+    made = Project(tmp_path_factory.mktemp("project"), tmp_path_factory.mktemp("cache"), shipped=shipped)
+    made.write_data("adult", "adult", "adult.data", adult_like(1200, 1, test=False))
+    made.write_data("adult", "adult", "adult.test", adult_like(400, 2, test=True))
+    made.write_data("bank", "bank_marketing", "bank-additional-full.csv", bank_like(1500, 3))
+    made.overlay["datasets"] |= copy.deepcopy(SPIKE_DATA)
+    made.overlay["experiments"] |= copy.deepcopy({"spike_chain": CHAIN})
+    made.overlay["claims"] = {"planted": FAILING}
+    made.overlay["run"] = [*shipped, "spike_chain"]
+    outcome = made.run()
+    assert outcome.status == 0, outcome.text[-3000:]
+    return made
+
+
+@pytest.fixture(scope="module")
+def site(project):
+    return project.results / "site"
+
+
+@pytest.fixture(scope="module")
+def pages(site):
+    found = sorted(str(page.relative_to(site)) for page in site.rglob("*.html"))
+    assert {"index.html", "maxent.html", "data.html", "verdicts.html", "full/labelsums_ladder.html"} <= set(found)
+    return found
+
+
+@pytest.fixture(scope="module", params=[(), (DARK,)], ids=["light", "dark"])
+def looked(request, site, pages):
+    """(visitor, what a browser found on every page, wide and narrow)."""
+    visitor = Visitor(site, *request.param)
+    found = visitor.ask([{"page": f"/{page}", "width": width} for page in pages for width in WIDTHS])
+    assert all(one.get("dark") == bool(request.param) for one in found), [one.get("error") for one in found]
+    return visitor, found
+
+
+def test_every_page_is_accessible(looked):
+    """Nothing serious or critical in the rules of axe-core: contrast, names, keyboard, structure."""
+    wrong = {
+        (one["page"], v["id"]): v["nodes"][:3]
+        for one in looked[1]
+        for v in one["violations"]
+        if v["impact"] in ("serious", "critical")
+    }
+    assert not wrong
+
+
+def test_no_page_writes_to_the_console_or_misses_a_picture(looked):
+    visitor, found = looked
+    assert visitor.messages == []
+    assert not [(one["page"], one["broken"]) for one in found if one["broken"]]
+
+
+def test_no_page_is_wider_than_its_window(looked):
+    assert not [(one["page"], one["width"], one["wider"]) for one in looked[1] if one["wider"] > 0]
+
+
+def test_no_page_shows_a_number_that_is_none(looked):
+    assert not {(one["page"], EMPTY.search(one["text"])[0]) for one in looked[1] if EMPTY.search(one["text"])}
+
+
+def test_what_is_no_number_is_found():
+    assert all(EMPTY.search(text) for text in ("nan", "0.1 ± 0.000", "0.1 ± 0", "None"))
+    assert not any(EMPTY.search(text) for text in ("0.1 ± 0.012", "0.1 ± 0.5", "nano", "1 ± 0.001"))
+
+
+class Links(HTMLParser):
+    """Addresses and identifiers of a page."""
+
+    def __init__(self, page: Path):
+        super().__init__()
+        self.addresses, self.identifiers = [], set()
+        self.feed(page.read_text())
+
+    def handle_starttag(self, tag, attrs):
+        given = dict(attrs)
+        self.addresses += [given[key] for key in ("href", "src") if key in given]
+        self.identifiers |= {given["id"]} if "id" in given else set()
+
+
+def test_no_link_is_dead_and_none_needs_the_network(site, pages):
+    found = {page: Links(site / page) for page in pages}
+    dead = []
+    for page, links in found.items():
+        for address in links.addresses:
+            if address.startswith(("https://", "http://", "data:")):
+                continue
+            file, _, fragment = unquote(address).partition("#")
+            target = ((site / page).parent / file).resolve() if file else site / page
+            name = str(target.relative_to(site))
+            if not target.is_file() or (name in found and fragment and fragment not in found[name].identifiers):
+                dead.append((page, address))
+    assert not dead
+    loaded = re.compile(r'<(?:script|img|link|iframe)[^>]*(?:src|href)="https?:')
+    assert not [page for page in pages if loaded.search((site / page).read_text())]
+
+
+def test_every_page_is_small(site, pages):
+    assert not {page: size for page in pages if (size := (site / page).stat().st_size) > LARGEST}
+
+
+QUESTIONS = {  # question → clicks from the first page, and words of the answer that can then be read
+    "what was reproduced": (
+        ["Maximum entropy from contingency tables"],
+        ["Maximum entropy predicts better than naive Bayes", "Holds in", "Table 4: normalised log-likelihood"],
+    ),
+    "what failed, and why": (
+        ["what failed, and why", "that the measurements contradict"],
+        ["An NLLH of maximum entropy is above two.", "Why: No NLLH is above one."],
+    ),
+    "which aggregate to ask for": (
+        ["which aggregate to ask for"],
+        ["Ask for tables of all pairs, or for one label sum per feature"],
+    ),
+    "how fast, against what": (
+        ["how fast, beside what"],
+        ["Training takes about 100 times as long as the logistic regression", "times as long"],
+    ),
+    "what could not be had": (
+        ["what is missing, and how to get it"],
+        ["not available: adkdd21_coarse", "get it: agglearn data get adkdd21_coarse"],
+    ),
+}
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_question_is_answered_within_two_clicks(site, question):
+    clicks, words = QUESTIONS[question]
+    assert len(clicks) <= 2
+    [found] = Visitor(site).ask([{"page": "/index.html", "clicks": clicks}])
+    assert "missing" not in found
+    text = " ".join(found["text"].split())
+    assert [part for part in words if part not in text] == []
+
+
+def test_an_answer_that_is_not_there_is_noticed(site):
+    [found] = Visitor(site).ask([{"page": "/index.html", "clicks": ["no such words"]}])
+    assert found["missing"] == "no such words"
+    [folded] = Visitor(site).ask([{"page": "/index.html", "clicks": []}])
+    assert "Why: No NLLH is above one." not in folded["text"]  # before the click
+
+
+def test_pages_open_from_disk_and_are_kept_as_pictures(site):
+    visitor = Visitor(site)
+    for page in ("index", "maxent", "labelsums", "collective", "data", "verdicts"):
+        for width in WIDTHS:
+            assert visitor.shot(site / f"{page}.html", f"{page}_{width}.png", width).stat().st_size > 20_000
+
+
+def test_printing_shows_what_is_folded(site):
+    """The rules for paper open what a click opens on the screen."""
+    styles = (site / "style.css").read_text()
+    assert "details::details-content { content-visibility: visible" in styles[styles.index("@media print") :]
+
+
+def test_snakemakes_report_has_captions_and_categories(project):
+    outcome = project.run("--report", "report.html")
+    assert outcome.status == 0, outcome.text[-2000:]
+    dom = Visitor(project.folder).dom((project.folder / "report.html").as_uri())
+    for category in ("Maximum entropy from contingency tables", "Logistic regression from label sums"):
+        assert category in dom
+    text = (project.folder / "report.html").read_text()
+    assert "make reproduce ARGS=labelsums_ladder" in text
+    assert "From the base rate to all records" in text  # of its caption
