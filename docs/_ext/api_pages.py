@@ -103,7 +103,7 @@ def pages() -> Iterator[tuple[str, str]]:
 
 
 INTRODUCTION = """Every public name, by package. The type of a parameter is the one that the package checks: a value of another type is
-refused before anything runs.
+refused before anything runs. Types are written as in a configuration file: `null` is Python's `None`, and text is a string.
 
 """
 

@@ -4,9 +4,11 @@ No inventory of another project is needed, so pages are built without a network:
 one page per object, whose address follows from its name.
 """
 
+import importlib
+import inspect
 from pathlib import Path
 
-from api_pages import public
+from api_pages import members, public
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.transforms import SphinxTransform
@@ -46,8 +48,12 @@ def names_in_code() -> dict[str, str]:
     paths = {}
     for module, names in public().items():
         for name in names:
-            for spelling in (f"{module}.{name}", f"{module}.{name}".removeprefix("agglearn."), name):
-                paths.setdefault(spelling, set()).add(f"{module}.{name}")
+            target = getattr(importlib.import_module(module), name)
+            inner = [f".{member}" for member in members(target)] if inspect.isclass(target) else []
+            for end in ("", *inner):
+                path = f"{module}.{name}{end}"
+                for spelling in (path, path.removeprefix("agglearn."), f"{name}{end}"):
+                    paths.setdefault(spelling, set()).add(path)
     return {spelling: found.pop() for spelling, found in paths.items() if len(found) == 1}
 
 

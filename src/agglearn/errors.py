@@ -1,5 +1,17 @@
 """Errors that a user can act on: one line that says what, where, and what to do."""
 
+__all__ = [
+    "AgglearnError",
+    "ConfigError",
+    "DataError",
+    "GridEdge",
+    "LooksLikeCodes",
+    "NoiseIgnored",
+    "NotAvailable",
+    "PrivacyWarning",
+    "Stopped",
+]
+
 
 class AgglearnError(Exception):
     """Base of every error meant for the user; its text is one line."""

@@ -13,6 +13,8 @@ from agglearn.observations import ContingencyTables, NoiseSpec, Observation
 from agglearn.persistence import Persistent, is_learned
 from agglearn.settings import check_parameters
 
+__all__ = ["Estimator", "RecordClassifier"]
+
 _WITHIN = ContextVar("within", default=False)  # another learner's fit, which has judged the noise
 
 

@@ -30,10 +30,10 @@ import links
 MARKDOWN = [*sorted((ROOT / "docs").glob("*.md")), *sorted(ROOT.glob("*.md"))]
 PAPERS = yaml.safe_load((ROOT / "config/references.yaml").read_text())["papers"]
 PUBLIC = [
-    f"{'.'.join(path.parent.relative_to(ROOT / 'src').parts)}.{name}"
-    for path in sorted((ROOT / "src/agglearn").rglob("__init__.py"))
+    f"{'.'.join(path.relative_to(ROOT / 'src').with_suffix('').parts).removesuffix('.__init__')}.{name}"
+    for path in sorted((ROOT / "src/agglearn").rglob("*.py"))
     for node in ast.parse(path.read_text()).body
-    if isinstance(node, ast.Assign) and node.targets[0].id == "__all__"
+    if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
     for name in ast.literal_eval(node.value)
 ]
 

@@ -14,6 +14,8 @@ from agglearn.observations.table import Table, TableSet, table_name
 from agglearn.privacy.budget import TOTALS
 from agglearn.privacy.mechanisms import Mechanism
 
+__all__ = ["clipped", "projected"]
+
 
 def clipped(tables: TableSet) -> TableSet:
     """Counts of at least 0, and label sums between 0 and the count. Small counts grow in the mean."""

@@ -17,6 +17,8 @@ from agglearn.privacy.calibration import calibrated, checked
 from agglearn.privacy.limits import check_delta, check_epsilon
 from agglearn.privacy.mechanisms import Draw, Mechanism, secret
 
+__all__ = ["release_bag_counts", "release_flow_counts", "release_tables"]
+
 MOST_CELLS = 100_000_000  # with noise every cell is occupied: 24 bytes each
 # Standard deviations of the noise by which a noisy number of records may be below the true one. More is one case in 3 million.
 DEVIATIONS = 5
