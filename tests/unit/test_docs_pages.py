@@ -99,6 +99,16 @@ def test_modules_and_names_in_code_exist(page):
             )
 
 
+def test_each_way_goes_through_twelve_files_at_most():
+    page = (ROOT / "docs/architecture.md").read_text()
+    for section in page.split("\n## ")[1:]:
+        steps = re.findall(r"^(\d+)\. `([^`]+)`", section, re.M)
+        assert [int(number) for number, _ in steps] == list(range(1, len(steps) + 1))
+        assert len(steps) <= 12
+        assert all((ROOT / file).exists() or (ROOT / "src/agglearn" / file).exists() for _, file in steps)
+    assert len(re.findall(r"^1\. ", page, re.M)) == 3
+
+
 def test_every_page_is_in_the_contents():
     listed = {"index"}
     for page in (ROOT / "docs").glob("*.md"):
