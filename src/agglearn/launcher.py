@@ -1,4 +1,4 @@
-"""What Snakemake starts for a job in place of Python: it lets a child of the nursery run the script.
+"""What Snakemake starts for a job in place of Python: it lets a child of the prefork server run the script.
 
 Python starts this file by its path, without `site` and without the package, for each job: it imports next to nothing.
 """
@@ -9,12 +9,12 @@ import signal
 import socket
 import sys
 
-SCRIPT, TRACKS = b".", b"t"  # first byte of a message to the nursery: a script follows; MLflow will be needed
+SCRIPT, TRACKS = b".", b"t"  # first byte of a message to the prefork server: a script follows; MLflow will be needed
 ALONE = 75  # exit status of a script that Python itself must run
 
 
 def main(python: str, address: str, *arguments: str) -> int:
-    """Exit status of the script. Where no nursery takes it, this process becomes Python."""
+    """Exit status of the script. Where no prefork server takes it, this process becomes Python."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     status = None
     if len(arguments) == 1 and arguments[0].endswith(".py"):
@@ -25,7 +25,7 @@ def main(python: str, address: str, *arguments: str) -> int:
 
 
 def ask(address: str, script: str) -> int | None:
-    """Exit status of a script that a child of the nursery runs here, in this environment. None where it is not taken."""
+    """Exit status of a script that a child of the server runs here, in this environment. None where it is not taken."""
     with socket.socket(socket.AF_UNIX) as line:
         try:
             line.connect(address)

@@ -1,11 +1,11 @@
 """A process that has imported the heavy libraries and forks a child for each job of the workflow.
 
-Imports take two to four seconds, more than most jobs. A forked child has them at once. The workflow's main process starts
-the nursery (`start`) and puts a launcher in the place of Python (`agglearn.launcher`). Snakemake starts the launcher for the script of a
-job. The launcher lets a child of the nursery run the script and waits for the exit status. Python itself runs the script where
-no nursery answers (another machine, another environment, another system than Linux), and where a job's libraries may use more than
-one thread. So nothing depends on the nursery but time. Scripts that come while it still imports wait, as their own imports would
-take as long. It ends with the main process, and a child ends with its launcher.
+Imports take two to four seconds, more than most jobs. A forked child has them at once. The workflow's main process starts the
+prefork server (`start`) and puts a launcher in the place of Python (`agglearn.launcher`). Snakemake starts the launcher for
+the script of a job. The launcher lets a child of the server run the script and waits for the exit status. Python itself runs
+the script where no server answers (another machine, another environment, another system than Linux), and where a job's
+libraries may use more than one thread. So nothing depends on the server but time. Scripts that come while it still imports
+wait, as their own imports would take as long. The server ends with the main process, and a child ends with its launcher.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ from pathlib import Path
 from agglearn import launcher
 from agglearn.workflow import lifeline
 
-ADDRESS = "AGGLEARN_NURSERY"
+ADDRESS = "AGGLEARN_PREFORK"
 # Threads of a job's libraries. They are set before the import, so jobs whose libraries may use more run by themselves.
 THREADS = 1
 LONGEST = 80  # characters of the folder for temporary files: a socket's address has 107 at most
@@ -55,11 +55,11 @@ def limited(threads: int) -> dict[str, str]:
 
 
 def start(tracks: bool = False) -> None:
-    """Start the nursery of this process, unless the environment names one, and put the launcher in the place of Python.
+    """Start the server of this process, unless the environment names one, and put the launcher in the place of Python.
 
     Parameters
     ----------
-    tracks : jobs will send runs to MLflow. The nursery imports it as soon as a first job runs.
+    tracks : jobs will send runs to MLflow. The prefork server imports it as soon as a first job runs.
     """
     python, _, address = os.environ.get(ADDRESS, "").rpartition(":")
     if sys.platform != "linux" or len(tempfile.gettempdir()) > LONGEST or (address and python != sys.executable):

@@ -98,7 +98,7 @@ class Project:
         path.write_text(yaml.safe_dump(self.overlay))
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("NUMBA", "AGGLEARN", "PIP_"))} | OFFLINE
         environment["PYTHONPATH"] = str(self.folder / "src")  # Snakemake loads our logger before it reads the Snakefile
-        environment[prefork.ADDRESS] = shared_nursery(self.folder / "src")
+        environment[prefork.ADDRESS] = shared_server(self.folder / "src")
         return ["--cores", "2", *arguments, "--configfile", str(path)], environment | self.environ
 
     def start(self, *arguments: str, **more) -> subprocess.Popen:
@@ -214,8 +214,8 @@ def snakemake_server() -> subprocess.Popen:
 
 
 @functools.cache
-def shared_nursery(source: Path) -> str:
-    """Address of a nursery that imports the package from `source` and serves all runs of this process."""
+def shared_server(source: Path) -> str:
+    """Address of a prefork server that imports the package from `source` and serves all runs of this process."""
     code = "import os, sys; from agglearn import prefork as n; n.start(); print(os.environ[n.ADDRESS], flush=True); sys.stdin.read()"
     environment = {k: v for k, v in os.environ.items() if k != prefork.ADDRESS} | {"PYTHONPATH": str(source)}
     process = subprocess.Popen(
@@ -226,7 +226,7 @@ def shared_nursery(source: Path) -> str:
 
 
 shared = []
-OWN_NURSERY = {prefork.ADDRESS: ""}  # what a project's `environ` holds to start one of its own
+OWN_SERVER = {prefork.ADDRESS: ""}  # what a project's `environ` holds to start one of its own
 
 
 class Outcome:

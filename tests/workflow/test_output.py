@@ -6,7 +6,7 @@ import signal
 import time
 
 import pytest
-from project import CHAIN, OWN_NURSERY, REGIONS, SPIKE_DATA, Project
+from project import CHAIN, OWN_SERVER, REGIONS, SPIKE_DATA, Project
 
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 OUTPUT = ("--logger", "agglearn")
@@ -28,7 +28,7 @@ def plant(project, how):
 
 def test_few_lines_and_the_last_ones_say_where_everything_is(small):
     small.overlay["show"] = ["spike_chain"]
-    small.environ |= OWN_NURSERY
+    small.environ |= OWN_SERVER
     outcome = small.run(*OUTPUT)
     assert outcome.status == 0, outcome.text
     lines = outcome.text.splitlines()
@@ -62,7 +62,7 @@ def test_a_page_is_there_while_another_source_runs_and_an_interrupt_ends_every_p
     plant(small, "hang")
     small.overlay["experiments"]["spike_regions"]["source"] = "whiskers"  # after spike
     small.overlay["tracking"] = {"uri": "none"}
-    small.environ |= OWN_NURSERY
+    small.environ |= OWN_SERVER
     process = small.start(*OUTPUT, start_new_session=True)
     index, hanging = small.results / "site/index.html", small.results / "logs/fit/spike_regions/regions.log"
     while not (index.exists() and hanging.exists()):

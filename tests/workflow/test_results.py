@@ -161,7 +161,7 @@ def planted(small):
     plant("none", False)
 
 
-@pytest.mark.parametrize("timed", [True, False])  # in the job's own process, in a child of the nursery
+@pytest.mark.parametrize("timed", [True, False])  # in the job's own process, in a child of the prefork server
 def test_jobs_die_with_the_main_process(planted, timed):
     project = planted("hang", timed)
     main = project.start("spike_regions")

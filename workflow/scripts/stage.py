@@ -6,7 +6,10 @@ from pathlib import Path
 
 
 def main(job, forked: bool) -> str | int | None:
-    """Run a job; returns None or an error's line. A child of the nursery leaves it to another process if libraries may use more threads."""
+    """Run a job; returns None or an error's line.
+
+    A child of the prefork server leaves the job to another process where its libraries may use more threads.
+    """
     sources = [Path(job.scriptdir, "../../src"), *map(Path, job.config["code"])]
     sys.path[:0] = [str(folder.resolve()) for folder in sources if folder.is_dir()]
 

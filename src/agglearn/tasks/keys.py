@@ -10,9 +10,8 @@ from agglearn.settings import Count, NonNegative, Part, Positive, Share, Whole
 
 Binning = Literal["deciles", "width"]
 Columns = Literal["full", "shared"]
-Hidden = Literal[
-    "DIS", "SEX", "HICOV", "COVERAGE", "SCHL", "WKL", "ANC", "RAC1P"
-]  # of `agglearn.tasks.census_design.HIDDEN`
+# of `agglearn.tasks.census_design.HIDDEN`
+Hidden = Literal["DIS", "SEX", "HICOV", "COVERAGE", "SCHL", "WKL", "ANC", "RAC1P"]
 Poll = tuple[Share, NonNegative]  # share of votes, and size of the group in per cent
 Pairs = Literal["all", "none"] | list[tuple[str, str]]
 

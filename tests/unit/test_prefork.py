@@ -1,4 +1,4 @@
-"""Jobs forked from the nursery: their answers, and that nobody outlives whom it works for."""
+"""Jobs forked from the prefork server: their answers, and that nobody outlives whom it works for."""
 
 import importlib.util
 import os
@@ -18,7 +18,7 @@ from snakemake.iocontainers import Wildcards
 
 from agglearn import jobs, kernel_cache, launcher, prefork
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the nursery needs Linux")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the prefork server needs Linux")
 
 PARSER = """
 import os, signal, time
@@ -58,7 +58,7 @@ def until(condition):
 
 
 def started() -> tuple[subprocess.Popen, str]:
-    """A nursery and its address, known to nobody else."""
+    """A prefork server and its address, known to nobody else."""
     python = sys.executable
     prefork.start()
     sys.executable = python
@@ -119,7 +119,7 @@ def alive(pid: int) -> bool:
 
 @pytest.fixture
 def done(address):
-    """`done(job)`: exit status, standard error, and whether a child of the nursery did it."""
+    """`done(job)`: exit status, standard error, and whether a child of the prefork server did it."""
 
     def done(job, at=address) -> tuple[int, str, bool]:
         process = launched(job, at)
@@ -161,7 +161,7 @@ def test_a_job_whose_libraries_use_more_threads_runs_by_itself(prepare, done, mo
 
 
 @pytest.mark.slow
-def test_where_no_nursery_answers_a_job_runs_by_itself(prepare, done, address, tmp_path):
+def test_where_no_server_answers_a_job_runs_by_itself(prepare, done, address, tmp_path):
     home = Path(address.rpartition(":")[2]).parent
     (tmp_path / "python").write_text((home / "python").read_text().replace(str(home), str(tmp_path)))
     (tmp_path / "python").chmod(0o700)
@@ -181,7 +181,7 @@ def test_what_is_no_script_goes_to_python(address):
     assert subprocess.run([python, "-c", "print(6 * 7)"], capture_output=True, text=True).stdout == "42\n"
 
 
-def test_a_nursery_that_the_environment_names_serves_this_run_too(address, monkeypatch):
+def test_a_server_that_the_environment_names_serves_this_run_too(address, monkeypatch):
     python = sys.executable
     monkeypatch.setenv(prefork.ADDRESS, address)
     monkeypatch.setattr(sys, "executable", python)
@@ -191,7 +191,7 @@ def test_a_nursery_that_the_environment_names_serves_this_run_too(address, monke
     assert sys.executable == str(Path(address.rpartition(":")[2]).with_name("python"))
 
 
-def test_a_nursery_of_another_python_is_left(address, monkeypatch):
+def test_a_server_of_another_python_is_left(address, monkeypatch):
     python = sys.executable
     monkeypatch.setattr(sys, "executable", python)
     monkeypatch.setenv(prefork.ADDRESS, "/other/python:/tmp/socket")
@@ -220,7 +220,7 @@ def test_all_end_with_the_main_process(prepare, monkeypatch):
     assert not Path(address.rpartition(":")[2]).parent.exists()
 
 
-def test_an_interrupt_reaches_the_job_but_not_the_nursery(prepare, done, address):
+def test_an_interrupt_reaches_the_job_but_not_the_server(prepare, done, address):
     waiting = launched(prepare("sleep"), address)
     os.kill(worker(), signal.SIGINT)
     assert waiting.communicate()[1] == ""
