@@ -20,8 +20,8 @@ from agglearn.distribution.embedding import first_instances, sampled, total_weig
 from agglearn.encoding import FeatureMap, FrameEncoder
 from agglearn.errors import DataError
 from agglearn.labelsums import LabelledDescent, labelled
-from agglearn.labelsums.descent import Descent
-from agglearn.labelsums.objective import penalties
+from agglearn.linear.descent import Descent
+from agglearn.linear.sum_logistic import penalties
 from agglearn.maxent import MaxEntClassifier, NaiveBayesClassifier, pcd_step
 from agglearn.observations import (
     Bags,

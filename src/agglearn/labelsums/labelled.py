@@ -7,9 +7,9 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from agglearn.encoding.design import FeatureMap, Features, Ranges
-from agglearn.labelsums.descent import Descent
-from agglearn.labelsums.objective import penalties
 from agglearn.labelsums.walr import LinearModel
+from agglearn.linear.descent import Descent
+from agglearn.linear.sum_logistic import penalties
 from agglearn.observations import Records
 from agglearn.privacy.calibration import analytic_gaussian_scale, checked
 from agglearn.seeds import draw_seed

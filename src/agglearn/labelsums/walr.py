@@ -13,8 +13,8 @@ from scipy.special import expit
 from agglearn.encoding.design import FeatureMap
 from agglearn.errors import ConfigError, NotAvailable
 from agglearn.estimator import RecordClassifier
-from agglearn.labelsums.descent import Descent
-from agglearn.labelsums.objective import Objective, penalties, prior_variance
+from agglearn.linear.descent import Descent
+from agglearn.linear.sum_logistic import Objective, penalties, prior_variance
 from agglearn.observations import LabelSums
 from agglearn.seeds import draw_seed
 from agglearn.settings import Count, NonNegative, Positive, Whole

@@ -14,8 +14,8 @@ from agglearn.encoding import FeatureMap
 from agglearn.errors import ConfigError, NotAvailable
 from agglearn.estimator import Estimator
 from agglearn.labelsums import LabelledDescent, RecordsLogistic, WALRClassifier
-from agglearn.labelsums.descent import Descent
-from agglearn.labelsums.objective import Objective, penalties, prior_variance
+from agglearn.linear.descent import Descent
+from agglearn.linear.sum_logistic import Objective, penalties, prior_variance
 from agglearn.observations import LabelSums, Records
 from agglearn.privacy import analytic_gaussian_scale, seeded
 
