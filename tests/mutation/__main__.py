@@ -28,7 +28,6 @@ WANTED = 0.95
 SECONDS = 60  # of quick tests before whole files are run
 FEW = 6  # of them that are tried first
 FILES = 8  # that are run whole
-LIMIT = 900
 
 
 def main() -> int:
@@ -37,7 +36,10 @@ def main() -> int:
     chosen = sample(arguments.sample, arguments.seed, source_files())
     store = Store(FOLDER / "results.jsonl")
     accepted = equivalents()
-    open_ = [m for m in chosen if store.get(m) is None and reason_of_equivalence(m, accepted) is None]
+    done = ("killed", "survived", *(["open"] if arguments.quick else []))
+    open_ = [
+        m for m in chosen if not (store.get(m) or "").startswith(done) and reason_of_equivalence(m, accepted) is None
+    ]
     print(f"{len(chosen)} changes, {len(chosen) - len(open_)} judged before or equivalent", flush=True)
     judge_all(open_, store, arguments.workers, arguments.quick)
     return report(chosen, store, accepted)
@@ -62,7 +64,7 @@ class Store:
         self.outcomes = {entry["key"]: entry["outcome"] for entry in map(json.loads, lines)}
 
     def get(self, mutant: Mutant) -> str | None:
-        """`killed: TEST`, `survived`, or None for a change that was not tested."""
+        """`killed: TEST`, `survived`, `open` after quick tests only, or None for a change that was not tested."""
         return self.outcomes.get(key_of(mutant))
 
     def put(self, mutant: Mutant, outcome: str) -> None:
@@ -92,9 +94,9 @@ class Copy:
             text=True,
         )
 
-    def first_failure(self, tests: list[str]) -> str | None:
+    def first_failure(self, tests: list[str], seconds: float) -> str | None:
         """Name of the first test that fails, see `runner`."""
-        self.runner.stdin.write(json.dumps({"tests": tests, "seconds": LIMIT}) + "\n")
+        self.runner.stdin.write(json.dumps({"tests": tests, "seconds": seconds}) + "\n")
         self.runner.stdin.flush()
         if not (answer := self.runner.stdout.readline()):
             sys.exit(f"{self.folder}: the process that runs tests has ended")
@@ -113,7 +115,7 @@ def judge_all(mutants: list[Mutant], store: Store, workers: int, quick: bool) ->
     made = [Copy(copy_project(FOLDER / f"copy-{worker}")) for worker in range(workers)]
     for copy in made:
         copies.put(copy)
-    if not quick and (failed := made[0].first_failure(list(END_TO_END))):
+    if not quick and (failed := made[0].first_failure(list(END_TO_END), limit(END_TO_END, tests))):
         sys.exit(f"{failed} fails without any planted bug: mend it first")
 
     def judge_one(mutant: Mutant) -> None:
@@ -122,11 +124,8 @@ def judge_all(mutants: list[Mutant], store: Store, workers: int, quick: bool) ->
             outcome = judge(mutant, tests, copy, quick)
         finally:
             copies.put(copy)
-        if outcome:
-            store.put(mutant, outcome)
-        print(
-            f"{(outcome or 'open').partition(':')[0]:9} {mutant.path}:{mutant.start[0]}  {mutant.changed()}", flush=True
-        )
+        store.put(mutant, outcome)
+        print(f"{outcome.partition(':')[0]:9} {mutant.path}:{mutant.start[0]}  {mutant.changed()}", flush=True)
 
     with ThreadPoolExecutor(workers) as pool:
         list(pool.map(judge_one, mutants))
@@ -149,16 +148,23 @@ def copy_project(target: Path) -> Path:
     return target
 
 
-def judge(mutant: Mutant, tests: TestsByLine, copy: Copy, quick: bool = False) -> str | None:
-    """`killed: TEST` with the first test that fails, else `survived`, or None where only quick tests were run."""
+def judge(mutant: Mutant, tests: TestsByLine, copy: Copy, quick: bool = False) -> str:
+    """`killed: TEST` with the first test that fails, else `survived`, or `open` where only quick tests were run."""
     with use_mutation(copy.folder / mutant.path, get_operator(mutant.operator)(), mutant.occurrence) as (_, changed):
         if changed is None:
             raise ValueError(f"{mutant} changes nothing")
         quickest, later = selections(mutant, tests)
         for selection in [*quickest, *([] if quick else later)]:
-            if failed := copy.first_failure(selection):
+            if failed := copy.first_failure(selection, limit(selection, tests)):
                 return f"killed: {failed}"
-    return None if quick and later else "survived"
+    return "open" if quick and later else "survived"
+
+
+def limit(selection: list[str], tests: TestsByLine) -> float:
+    """Seconds after which tests are too slow: ten times what they take, and a minute for a loaded machine."""
+    files = {test.partition("::")[0] for test in selection if "::" not in test}
+    seconds = sum(s for t, s in tests.seconds.items() if t.partition("::")[0] in files)
+    return 60 + 10 * (seconds + sum(tests.seconds.get(t, 1.0) for t in selection if "::" in t))
 
 
 def selections(mutant: Mutant, tests: TestsByLine) -> tuple[list[list[str]], list[list[str]]]:

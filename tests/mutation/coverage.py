@@ -32,10 +32,15 @@ class TestsByLine:
         return self.data.contexts_by_lineno(str(self.root / path))
 
     def running(self, path: str, lines: range) -> list[str]:
-        """Tests that run one of the lines in their own process, quickest first; none where the module was edited since."""
+        """Tests that run one of the lines in their own process, quickest first; none where the module was edited since.
+
+        A line that runs when the module is imported belongs to no test: then tests of all its lines.
+        """
         if (self.root / path).stat().st_mtime > Path(self.data.base_filename()).stat().st_mtime:
             return []
-        found = {c.partition("|")[0] for line in lines for c in self._contexts(path).get(line, []) if c}
+        contexts = self._contexts(path)
+        found = {c.partition("|")[0] for line in lines for c in contexts.get(line, []) if c}
+        found = found or {c.partition("|")[0] for tests in contexts.values() for c in tests if c}
         return sorted(found, key=lambda test: (self.seconds.get(test, 1.0), test))
 
     def files_of(self, path: str) -> list[str]:

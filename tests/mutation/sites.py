@@ -10,6 +10,7 @@ import tomllib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from cosmic_ray.ast import ast_nodes, get_ast_from_path
@@ -112,7 +113,20 @@ def sample(size: int, seed: int, files: Iterable[Path]) -> list[Mutant]:
     draw = random.Random(seed)
     sites = sorted(by_site)
     draw.shuffle(sites)
-    return [draw.choice(sorted(by_site[site])) for site in sites[:size]]
+    chosen = (draw.choice(sorted(by_site[site])) for site in sites)
+    return list(islice(filter(_compiles, chosen), size))
+
+
+def _compiles(mutant: Mutant) -> bool:
+    """Whether the change leaves a program: cosmic-ray takes the `*` of a signature for a product."""
+    if "_Mul_" not in mutant.operator:
+        return True
+    code = mutate_code((ROOT / mutant.path).read_text(), get_operator(mutant.operator)(), mutant.occurrence)
+    try:
+        ast.parse(code)
+    except SyntaxError:
+        return False
+    return True
 
 
 def equivalents() -> list[dict[str, str]]:

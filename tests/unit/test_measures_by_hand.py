@@ -16,6 +16,7 @@ from agglearn import tasks
 from agglearn.collective import ChainModel
 from agglearn.distribution import LinearRidge
 from agglearn.encoding import CodedEncoder, FrameEncoder
+from agglearn.evaluation.metrics import auc
 from agglearn.observations import Bags, ContingencyTables, FlowCounts, LabelledBags, Table
 from agglearn.tasks import bags, classification, compression, distribution, flows
 from agglearn.tasks.base import Task
@@ -622,3 +623,21 @@ def test_settings_of_a_real_regressor_are_measured():
     held = distribution.TestBags(Bags(np.zeros((2, 1)), np.arange(3), target=np.array([0.0, 1.0])))
     stub = SimpleNamespace(predict=lambda b: np.array([0.0, 1.0]), edges_=ridge.edges_)
     assert measured(tasks.DistributionRegression, stub, held, ["edges"])["edges", None, None] == 1
+
+
+def test_names_of_targets_are_saved_as_they_are(tmp_path):
+    held = distribution.TestBags(Bags(np.zeros((2, 1)), np.arange(3), target=np.eye(2)), ("year 2016", "2020"))
+    held.save(tmp_path)
+    assert distribution.TestBags.load(tmp_path).columns == ("year 2016", "2020")
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("label", [0, 1])
+def test_one_label_has_no_area_under_the_curve(label):
+    assert np.isnan(auc(np.full(3, label), np.array([0.1, 0.5, 0.9])))
+
+
+def test_predictions_are_shown_for_features_of_up_to_five_values():
+    frame = pd.DataFrame({"few": list("abcde") * 6, "many": list("abcdef") * 5})
+    shown = {m.item.partition(" = ")[0] for m in classification._predictions(frame, np.linspace(0, 1, 30))}
+    assert shown == {"few"}

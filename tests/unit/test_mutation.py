@@ -101,6 +101,13 @@ def test_a_larger_sample_begins_with_the_smaller_one(copy):
     assert sites.sample(6, 2, files) != large
 
 
+def test_the_star_of_a_signature_is_no_product(copy):
+    (copy / "module.py").write_text("def power(x, *, n=2):\n    return x * n\n")
+    files = [copy / "module.py"]
+    assert any(m.changed().startswith("def power(x, **, ") for m in sites.mutants_of(files[0]))
+    assert not any("**," in m.changed() for seed in range(20) for m in sites.sample(9, seed, files))
+
+
 def test_noticed_and_unnoticed(copy, runner, monkeypatch):
     monkeypatch.setattr(run, "END_TO_END", ())
     outcome = {
@@ -116,7 +123,20 @@ def test_quick_tests_alone_kill_or_leave_open(copy, runner):
         m.changed(): run.judge(m, Everything(), runner, quick=True) for m in found(copy) if m.start[0] in (13, 24)
     }
     assert judged["return 2 / count"] == "killed: test_module.py::test_double"
-    assert judged["if value < best:"] is None
+    assert judged["if value < best:"] == "open"
+
+
+def test_a_loop_without_an_end_is_too_slow(copy, runner):
+    (copy / "test_module.py").write_text("def test_forever():\n    while True:\n        pass\n")
+    assert runner.first_failure(["test_module.py::test_forever"], 2) == "too slow"
+    assert runner.first_failure(["test_module.py::test_forever"], 2) == "too slow"
+
+
+def test_the_limit_grows_with_what_tests_take():
+    tests = Everything()
+    tests.seconds = {"a.py::one": 2.0, "a.py::two": 3.0, "b.py::three": 4.0}
+    assert run.limit(["a.py::one", "b.py::three"], tests) == 60 + 10 * 6
+    assert run.limit(["a.py"], tests) == 60 + 10 * 5
 
 
 def test_outcomes_are_kept_until_the_module_changes(copy):

@@ -4,6 +4,7 @@ import math
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from samples import PEOPLE_SCHEMA, people
 
 from agglearn.encoding import EqualWidth, Schema
 from agglearn.errors import ConfigError, DataError
-from agglearn.observations import Bags, ContingencyTables, FlowCounts, LabelSums, NoiseSpec
+from agglearn.observations import Bags, ContingencyTables, FlowCounts, LabelSums, NoiseSpec, release
 from agglearn.observations.consistency import clipped, noise_variances, projected
 from agglearn.observations.release import release_bag_counts, release_flow_counts, release_tables
 from agglearn.privacy import analytic_gaussian_scale, discrete_gaussian_delta, gaussian_delta, seeded
@@ -259,3 +260,9 @@ def test_variances_of_cells_are_those_of_the_noise(tables, split, postprocessing
         cells = found[0][key].size
         assert measured == pytest.approx(stated[key], rel=6 * math.sqrt(2 / (400 * cells)) * math.sqrt(cells))
     assert noise_variances(tables) == dict.fromkeys(tables.tables, 0.0)
+
+
+def test_the_largest_population_that_noisy_tables_tell_of():
+    law = SimpleNamespace(variance=4.0)
+    tables = np.array([[10.0, 20.0, np.nan, 0.0], [5.0, 5.0, 5.0, 14.0]])
+    assert release._population([tables], law) == pytest.approx(max(30 + 5 * np.sqrt(3 * 4), 29 + 5 * np.sqrt(4 * 4)))

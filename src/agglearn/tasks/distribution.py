@@ -41,7 +41,7 @@ class TestBags(Truth):
 
     @classmethod
     def load(cls, folder: Path) -> Self:
-        return cls(Bags.load(folder), tuple((folder / "columns.txt").read_text().split()))
+        return cls(Bags.load(folder), tuple((folder / "columns.txt").read_text().splitlines()))
 
     def units(self) -> list[np.ndarray]:
         return [self.bags.target]

@@ -368,3 +368,17 @@ def test_a_long_count_is_announced_and_a_large_one_is_refused(at, capsys, monkey
     assert run("aggregate", "data.csv", *how, "--memory", "1", "--out", "t") == 0
     assert capsys.readouterr().out.startswith("t: 10 tables take about")
     assert run("aggregate", "data.csv", *how, "--memory", "1e-6", "--out", "u") == 1
+
+
+def test_tuning_tries_a_tenth_to_ten_times_the_strength_that_moments_suggest(at, monkeypatch):
+    tried, init = [], SelectedByAggregates.__init__
+
+    def spied(self, base, **settings):
+        tried.extend(settings["values"])
+        init(self, base, **settings)
+
+    monkeypatch.setattr(SelectedByAggregates, "__init__", spied)
+    assert run("fit", "tables", "--tune", "--out", "m", *QUICK) == 0
+    np.testing.assert_allclose(
+        np.array(tried[:5]) / moment_penalty(ContingencyTables.load("tables")), [0.1, 0.3, 1, 3, 10]
+    )

@@ -279,3 +279,10 @@ def test_proposition_8():
 def test_unknown_settings_are_named(method, said):
     with pytest.raises(ConfigError, match=said):
         method.fit(*drawn(20))
+
+
+def test_an_allocation_is_compared_by_its_text():
+    counts, sums = np.arange(20, 60), np.arange(40) // 2
+    text = "".join(["jo", "int"])  # as a file gives it: not the object that the source names
+    models = [SubmodularQuantizer(5, 0.1, name, random_state=0).fit(counts, sums) for name in (text, "joint")]
+    np.testing.assert_array_equal(models[0].labels_, models[1].labels_)
