@@ -21,7 +21,7 @@ from agglearn.maxent import LogisticSkyline, NaiveBayesClassifier, NoiseAwareMax
 from agglearn.observations import ContingencyTables, CountedBags, LabelSums, Records
 from agglearn.observations.release import release_bag_counts
 from agglearn.privacy import seeded
-from agglearn.proportions import CardinalityClassifier, OnRecords
+from agglearn.proportions import BagLearnerOnRecords, CardinalityClassifier
 
 # %%
 # A survey of 6,366 women on extramarital affairs comes with statsmodels. The label is whether there was one.
@@ -58,7 +58,7 @@ def release(budget):
             tables["all"],
         ),
         "label sums": (WALRClassifier(l2="moments"), sums),
-        "bags of ten with counts": (OnRecords(CardinalityClassifier(l2=1.0), random_state=0), bags),
+        "bags of ten with counts": (BagLearnerOnRecords(CardinalityClassifier(l2=1.0), random_state=0), bags),
     }
 
 

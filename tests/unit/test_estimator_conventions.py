@@ -14,11 +14,11 @@ from agglearn.encoding import FeatureMap
 from agglearn.errors import DataError
 from agglearn.estimator import Estimator, RecordClassifier
 from agglearn.labelsums import (
+    AggregateSearch,
     BaseRateClassifier,
     BoostedTreesSkyline,
-    LabelledDescent,
-    RecordsLogistic,
-    SelectedByAggregates,
+    LabelledGradientDescent,
+    SklearnLogistic,
     WALRClassifier,
 )
 from agglearn.maxent import (
@@ -30,7 +30,7 @@ from agglearn.maxent import (
     NaiveBayesClassifier,
 )
 from agglearn.observations import Bags, ContingencyTables, CountedBags, LabelSums, Records
-from agglearn.proportions import MeanMapClassifier, OnRecords
+from agglearn.proportions import BagLearnerOnRecords, MeanMapClassifier
 from agglearn.vocabulary import LogisticOnClusters, OptimalQuantizer
 
 FRAME = people(200)
@@ -80,7 +80,7 @@ def test_what_is_not_fitted_says_so(kind):
         if model.__module__.split(".")[1] == "distribution" and getattr(kind, "observes", None) is Bags
         else FRAME
     )
-    x = CLOUDS.X if model.__module__.split(".")[1] == "proportions" and kind is not OnRecords else x
+    x = CLOUDS.X if model.__module__.split(".")[1] == "proportions" and kind is not BagLearnerOnRecords else x
     x = VECTORS if kind in (LinearRidge, KernelRidge, MultinomialLogistic) else x
     for name in METHODS:
         if method := getattr(model, name, None):
@@ -103,15 +103,15 @@ CLASSIFIERS = [
     (NaiveBayesClassifier(), TABLES),
     (BestPairClassifier(), TABLES),
     (BaseRateClassifier(), TABLES),
-    (SelectedByAggregates(NaiveBayesClassifier(), "smoothing", (1.0,)), None),
+    (AggregateSearch(NaiveBayesClassifier(), "smoothing", (1.0,)), None),
     (LogisticSkyline(l2=1.0), RECORDS),
     (BoostedTreesSkyline(5), RECORDS),
-    (RecordsLogistic(), RECORDS),
-    (RecordsLogistic("scaled", "features"), RECORDS),
-    (LabelledDescent(max_iter=3), RECORDS),
+    (SklearnLogistic(), RECORDS),
+    (SklearnLogistic("scaled", "features"), RECORDS),
+    (LabelledGradientDescent(max_iter=3), RECORDS),
     (WALRClassifier(), SUMS),
     (WALRClassifier(), LabelSums.from_records(FRAME[["age", "zone"]], FRAME.y)),
-    (OnRecords(MeanMapClassifier()), COUNTED),
+    (BagLearnerOnRecords(MeanMapClassifier()), COUNTED),
     (LogisticOnClusters(OptimalQuantizer(budget=8)), RECORDS),
 ]
 

@@ -67,7 +67,7 @@ def block(pair: float) -> np.ndarray:
 
 def classified() -> dict:
     frame = pd.DataFrame({"few": ["u", "v", "u", None, "v", "u"], "many": list("abcdef")})
-    truth = classification.TestRows(
+    truth = classification.HeldOutRows(
         frame, np.array(Y, np.int8), np.array([0.7, 0.2, 0.5, 0.5, 0.4, 0.1]), {"theta": block(2.0)}
     )
     estimator = SimpleNamespace(
@@ -108,7 +108,7 @@ def classified_by_hand() -> dict:
 
 
 def of_subsets() -> dict:
-    truth = classification.TestRows(pd.DataFrame({"a": range(6)}), np.array(Y, np.int8))
+    truth = classification.HeldOutRows(pd.DataFrame({"a": range(6)}), np.array(Y, np.int8))
     stub = SimpleNamespace(
         subset_predict_proba=lambda frame: [(("a", "b"), np.array(P)), (("a", "c"), np.full(6, 1 / 3))]
     )
@@ -120,7 +120,7 @@ def of_subsets_by_hand() -> dict:
 
 
 def test_labels_of_one_class_have_no_ranking_and_no_base_rate():
-    truth = classification.TestRows(pd.DataFrame({"a": range(3)}), np.zeros(3, np.int8))
+    truth = classification.HeldOutRows(pd.DataFrame({"a": range(3)}), np.zeros(3, np.int8))
     stub = SimpleNamespace(predict_proba=lambda frame: np.column_stack([np.full(3, 0.75), np.full(3, 0.25)]))
     found = measured(tasks.Classification, stub, truth, ["nllh", "auc", "log_loss", "brier", "calibration_error"])
     assert math.isnan(found["nllh", None, None])
@@ -135,7 +135,7 @@ def test_scores_do_not_depend_on_the_order_of_rows(p):
     y, p = np.array(Y * 10, np.int8), np.array(p * 10)
 
     def scores(rows):
-        truth = classification.TestRows(pd.DataFrame({"a": range(60)}), y[rows])
+        truth = classification.HeldOutRows(pd.DataFrame({"a": range(60)}), y[rows])
         stub = SimpleNamespace(predict_proba=lambda frame: np.column_stack([1 - p, p])[rows])
         return measured(tasks.Classification, stub, truth, ["nllh", "auc", "log_loss", "brier", "calibration_error"])
 
@@ -144,7 +144,7 @@ def test_scores_do_not_depend_on_the_order_of_rows(p):
 
 
 def test_a_constant_prediction_ranks_nothing():
-    truth = classification.TestRows(pd.DataFrame({"a": range(6)}), np.array(Y, np.int8))
+    truth = classification.HeldOutRows(pd.DataFrame({"a": range(6)}), np.array(Y, np.int8))
     stub = SimpleNamespace(predict_proba=lambda frame: np.full((6, 2), 0.5))
     found = measured(tasks.Classification, stub, truth, ["auc", "calibration_error"])
     assert found == {("auc", None, None): 0.5, ("calibration_error", None, None): pytest.approx(0.5 - 2 / 6)}
@@ -157,7 +157,7 @@ CERTAINTY = np.array([[0.6, 0.4], [0.3, 0.7], [0.5, 0.5], [0.2, 0.8], [0.9, 0.1]
 
 
 def of_bags(observes=Bags) -> dict:
-    truth = bags.TestPersons(PERSONS, np.array([0, 1, 1, 1, 0]))
+    truth = bags.HeldOutPersons(PERSONS, np.array([0, 1, 1, 1, 0]))
     stub = SimpleNamespace(
         predict_proba=lambda x: CERTAINTY, observes=observes,
         predict_counts=lambda b: np.array([[0.5, 1.5], [1.75, 1.25]]),
@@ -201,7 +201,7 @@ def voters():
     rows += [(state, "sex", g, share, 50) for (state, g), share in POLLED.items()]
     polls = pd.DataFrame(rows, columns=["area", "covariate", "group", "share", "size"])
     regions = Bags(np.zeros((4, 1)), np.array([0, 2, 4]), weights=np.array([9.0, 1, 2, 8]), target=np.array([0.5, 0.2]))
-    truth = bags.TestPersons(regions, None, frame, polls)
+    truth = bags.HeldOutPersons(regions, None, frame, polls)
     stub = SimpleNamespace(
         predict_proba=lambda x: np.array([p for *_, p in VOTERS]),
         predict_counts=lambda b: np.array([[5.0, 2.0, 3.0], [0.0, 3.0, 2.0]]),
@@ -389,7 +389,7 @@ def slope(t, f) -> float:
 def regressed() -> dict:
     held = Bags(np.zeros((33, 1)), np.arange(34), target=np.array(TARGET))
     stub = SimpleNamespace(predict=lambda b: np.array(GUESS), tuned_={"scale": 0.5, "words": 20}, edges_=["scale"])
-    return measured(tasks.DistributionRegression, stub, distribution.TestBags(held))
+    return measured(tasks.DistributionRegression, stub, distribution.HeldOutBags(held))
 
 
 def regressed_by_hand() -> dict:
@@ -411,7 +411,7 @@ def regressed_by_hand() -> dict:
 def of_classes() -> dict:
     held = Bags(np.zeros((3, 1)), np.arange(4), target=np.array(["a", "b", "b"]))
     stub = SimpleNamespace(predict=lambda b: np.array(["a", "a", "b"]), classifies=True)
-    return measured(tasks.DistributionRegression, stub, distribution.TestBags(held))
+    return measured(tasks.DistributionRegression, stub, distribution.HeldOutBags(held))
 
 
 def of_classes_by_hand() -> dict:
@@ -421,7 +421,7 @@ def of_classes_by_hand() -> dict:
 
 def test_every_entry_of_a_vector_is_judged_by_itself():
     target, guess = np.array([[1.0, 5.0], [3.0, 5.0]]), np.array([[1.5, 5.0], [2.0, 4.0]])
-    held = distribution.TestBags(Bags(np.zeros((2, 1)), np.arange(3), target=target), ("2016", "2020"))
+    held = distribution.HeldOutBags(Bags(np.zeros((2, 1)), np.arange(3), target=target), ("2016", "2020"))
     found = measured(tasks.DistributionRegression, SimpleNamespace(predict=lambda b: guess), held, ["mse_of_part"])
     assert found == {
         ("mse", "2016", None): (0.25 + 1) / 2,
@@ -435,7 +435,7 @@ def test_every_entry_of_a_vector_is_judged_by_itself():
 
 
 def test_a_constant_target_has_no_slope_and_no_normalised_error():
-    held = distribution.TestBags(Bags(np.zeros((4, 1)), np.arange(5), target=np.full(4, 2.0)))
+    held = distribution.HeldOutBags(Bags(np.zeros((4, 1)), np.arange(5), target=np.full(4, 2.0)))
     stub = SimpleNamespace(predict=lambda b: np.array([2.0, 3, 2, 2]))
     assert measured(tasks.DistributionRegression, stub, held, ["mse", "nmse", "slope"]) == {("mse", None, None): 0.25}
 
@@ -620,15 +620,15 @@ def test_every_measure_has_a_value_by_hand(task):
 def test_settings_of_a_real_regressor_are_measured():
     ridge = LinearRidge([0.1, 1.0, 10.0]).fit(np.arange(12.0)[:, None], np.arange(12.0))
     assert ridge.edges_ == ["strength"]
-    held = distribution.TestBags(Bags(np.zeros((2, 1)), np.arange(3), target=np.array([0.0, 1.0])))
+    held = distribution.HeldOutBags(Bags(np.zeros((2, 1)), np.arange(3), target=np.array([0.0, 1.0])))
     stub = SimpleNamespace(predict=lambda b: np.array([0.0, 1.0]), edges_=ridge.edges_)
     assert measured(tasks.DistributionRegression, stub, held, ["edges"])["edges", None, None] == 1
 
 
 def test_names_of_targets_are_saved_as_they_are(tmp_path):
-    held = distribution.TestBags(Bags(np.zeros((2, 1)), np.arange(3), target=np.eye(2)), ("year 2016", "2020"))
+    held = distribution.HeldOutBags(Bags(np.zeros((2, 1)), np.arange(3), target=np.eye(2)), ("year 2016", "2020"))
     held.save(tmp_path)
-    assert distribution.TestBags.load(tmp_path).columns == ("year 2016", "2020")
+    assert distribution.HeldOutBags.load(tmp_path).columns == ("year 2016", "2020")
 
 
 @pytest.mark.filterwarnings("error")

@@ -61,7 +61,7 @@ def job(config: dict, rule: str, output, given=(), **wildcards):
 @pytest.fixture
 def way(tmp_path, monkeypatch):
     """A function that goes the whole way without a data set; returns (configuration, plan)."""
-    monkeypatch.setattr(execution, "one_run", measured)
+    monkeypatch.setattr(execution, "execute_run", measured)
     for name, value in OFFLINE.items():
         monkeypatch.setenv(name, value)
 

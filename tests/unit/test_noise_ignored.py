@@ -11,7 +11,7 @@ from samples import ROOT, people, shipped_config
 from agglearn import jobs
 from agglearn.encoding import FeatureMap, FrameEncoder
 from agglearn.errors import NoiseIgnored
-from agglearn.labelsums import BaseRateClassifier, SelectedByAggregates, WALRClassifier
+from agglearn.labelsums import AggregateSearch, BaseRateClassifier, WALRClassifier
 from agglearn.maxent import (
     BestPairClassifier,
     MaxEntClassifier,
@@ -23,11 +23,11 @@ from agglearn.maxent.subsets import FeatureSubsets
 from agglearn.observations import Bags, ContingencyTables, CountedBags, LabelSums
 from agglearn.observations.release import release_bag_counts, release_tables
 from agglearn.privacy import seeded
-from agglearn.proportions import CardinalityClassifier, OnRecords
+from agglearn.proportions import BagLearnerOnRecords, CardinalityClassifier
 from agglearn.registry import build
 from agglearn.vocabulary import OptimalQuantizer
 from agglearn.workflow import config as configuration
-from agglearn.workflow.execution import one_run
+from agglearn.workflow.execution import execute_run
 from agglearn.workflow.plan import Plan
 
 QUICK = {"n_chains": 200, "max_iter": 5}
@@ -58,7 +58,7 @@ IGNORING = [
     BaseRateClassifier(),
     WALRClassifier(noise_aware=False),
     CardinalityClassifier(max_iter=2),
-    OnRecords(CardinalityClassifier(max_iter=2)),
+    BagLearnerOnRecords(CardinalityClassifier(max_iter=2)),
 ]
 ACCOUNTING = [
     NoiseAwareMaxEntClassifier(**QUICK),
@@ -88,9 +88,9 @@ def test_whoever_accounts_for_noise_does_not_warn(estimator, observed):
             estimator.fit(observation)
 
 
-@pytest.mark.parametrize("wrapped", [SelectedByAggregates, FeatureSubsets])
+@pytest.mark.parametrize("wrapped", [AggregateSearch, FeatureSubsets])
 def test_a_learner_of_learners_warns_for_them(wrapped, observed):
-    more = {"values": (16.0,)} if wrapped is SelectedByAggregates else {"size": 2}
+    more = {"values": (16.0,)} if wrapped is AggregateSearch else {"size": 2}
     exact, noisy = observed[ContingencyTables]
     with pytest.warns(NoiseIgnored) as said:
         wrapped(MaxEntClassifier(**QUICK), **more).fit(noisy)
@@ -138,7 +138,7 @@ def test_experiments_say_that_they_ignore_noise(tmp_path):
     outcome = {}
     for run in plan.runs("trial"):
         (tmp_path / run.method).mkdir()
-        status, reason, _, _ = one_run(run, observed, tmp_path / run.method)
+        status, reason, _, _ = execute_run(run, observed, tmp_path / run.method)
         outcome[run.method] = status, reason
     assert outcome["stated"] == outcome["aware"] == ("ok", None)
     assert outcome["silent"][0] == outcome["in_vain"][0] == "failed"

@@ -10,16 +10,16 @@ import pytest
 from samples import people
 from scipy import sparse
 
-from agglearn.collective import ChainModel, NoisyCounts, SharedTableEM, gibbs, learning
+from agglearn.collective import ChainModel, PublishedCounts, SharedTableEM, gibbs, learning
 from agglearn.collective.migration import commuting_potentials, migration_features
 from agglearn.collective.population import population_size
 from agglearn.collective.reconstruction import _seconds_to_lowest
 from agglearn.collective.results import Recorder
 from agglearn.distribution import DeepSetsRegressor
-from agglearn.distribution.embedding import first_instances, sampled, total_weights
+from agglearn.distribution.embedding import sampled, total_weights, truncate_bags
 from agglearn.encoding import FeatureMap, FrameEncoder
 from agglearn.errors import DataError
-from agglearn.labelsums import LabelledDescent, labelled
+from agglearn.labelsums import LabelledGradientDescent, labelled
 from agglearn.linear.descent import Descent
 from agglearn.linear.sum_logistic import penalties
 from agglearn.maxent import MaxEntClassifier, NaiveBayesClassifier, pcd_step
@@ -33,7 +33,7 @@ from agglearn.observations import (
     Records,
     with_gaussian_noise,
 )
-from agglearn.observations.thinning import thinned
+from agglearn.observations.thinning import thin_tables
 from agglearn.proportions import (
     AlternatingMeanMapClassifier,
     IndividualClassifier,
@@ -101,7 +101,7 @@ def test_population_sizes():
 
 def test_first_instances_keep_their_weights():
     bags = Bags(np.arange(6.0)[:, None], [0, 3, 6], weights=np.array([1.0, 2, 3, 4, 5, 6]), target=np.array([0.0, 1.0]))
-    part = first_instances(bags, 2)
+    part = truncate_bags(bags, 2)
     assert (part.X[:, 0].tolist(), part.weights.tolist(), part.target.tolist()) == ([0, 1, 3, 4], [1, 2, 4, 5], [0, 1])
     assert total_weights(part).tolist() == [3, 9]
     assert total_weights(Bags(bags.X, bags.offsets)).tolist() == [3, 3]
@@ -228,7 +228,7 @@ def test_every_step_has_noise_of_its_own(monkeypatch):
             return super().run(rng)
 
     monkeypatch.setattr(labelled, "Descent", Kept)
-    LabelledDescent("noise_per_step", 1.0, 1e-5, max_iter=100).fit(records)
+    LabelledGradientDescent("noise_per_step", 1.0, 1e-5, max_iter=100).fit(records)
     mapped = FeatureMap.fit("onehot", records.encoder, records.frame)
     exact = mapped.matrix(records.frame).T @ records.y
     noise = np.array([200 * right["side"](t, None) - exact for t in range(300)])
@@ -462,7 +462,7 @@ def test_published_tables_and_what_learning_starts_from():
         FlowCounts(edge_counts=np.array([t]), noise="laplace", population_size=10)
         for t in ([[3.0, -1.0], [4.0, 2.0]], [[1.0, -2.0], [2.0, 0.0]])
     ))  # fmt: skip
-    plain, cut = NoisyCounts().fit(years), NoisyCounts(clip=True).fit(years)
+    plain, cut = PublishedCounts().fit(years), PublishedCounts(clip=True).fit(years)
     assert [t[0].tolist() for t in plain.edge_tables_] == [[[3, -1], [4, 2]], [[1, -2], [2, 0]]]
     assert [t[0].tolist() for t in cut.edge_tables_] == [[[3, 0], [4, 2]], [[1, 0], [2, 0]]]
     start = SharedTableEM(n_iter=0, learner="em").fit(years)
@@ -539,7 +539,7 @@ def test_thinned_noise_is_shared_evenly():
     frame = pd.DataFrame({f"f{i}": np.random.default_rng(i).choice(list("uvwxyz"), 4000) for i in range(3)})
     tables = ContingencyTables.from_records(frame.assign(y=np.arange(4000) % 2), "y")
     noisy = with_gaussian_noise(tables, 200.0, 0)
-    first, second = thinned(noisy, np.random.default_rng(0))
+    first, second = thin_tables(noisy, np.random.default_rng(0))
     assert first.noise.scale == second.noise.scale == pytest.approx(200 / math.sqrt(2))
     assert (first.total, first.positives) == (noisy.total / 2, noisy.positives / 2)
     gaps = []

@@ -9,7 +9,7 @@ from samples import ROOT
 from agglearn.errors import ConfigError
 from agglearn.workflow import config as configuration
 from agglearn.workflow import plan as planning
-from agglearn.workflow.plan import IDENTITY, Plan, at_scale, canonical, classes_in, points
+from agglearn.workflow.plan import IDENTITY, Plan, canonical, classes_in, points, select_scale
 
 
 def test_points():
@@ -32,12 +32,12 @@ def test_at_scale():
         "deep": [{"default": {"x": {"paper": 9, "default": 8}}}],
         "plain": {"default_n": 1},
     }
-    assert at_scale(value, "smoke") == {"n": 1, "deep": [{"x": 8}], "plain": {"default_n": 1}}
-    assert at_scale(value, "paper") == {"n": 2, "deep": [{"x": 9}], "plain": {"default_n": 1}}
-    assert at_scale({"smoke": None, "default": 2}, "smoke") is None
-    assert at_scale({}, "smoke") == {}
+    assert select_scale(value, "smoke") == {"n": 1, "deep": [{"x": 8}], "plain": {"default_n": 1}}
+    assert select_scale(value, "paper") == {"n": 2, "deep": [{"x": 9}], "plain": {"default_n": 1}}
+    assert select_scale({"smoke": None, "default": 2}, "smoke") is None
+    assert select_scale({}, "smoke") == {}
     with pytest.raises(ConfigError, match="no value for scale 'paper' and no default"):
-        at_scale({"a": {"smoke": 1}}, "paper")
+        select_scale({"a": {"smoke": 1}}, "paper")
 
 
 def test_classes_in():

@@ -31,7 +31,7 @@ def method(dotted: str, **params):
 
 def selected(base: dict, **params):
     """A change that adds a method with a learner inside."""
-    return method("agglearn.labelsums.SelectedByAggregates", base=base, **params)
+    return method("agglearn.labelsums.AggregateSearch", base=base, **params)
 
 
 PLANTED = {

@@ -90,7 +90,7 @@ def of_clusters(model):
 
 
 def reached(s):
-    model = collective.GibbsBesideMap(
+    model = collective.GibbsVersusMAP(
         n_runs=2, n_moves=400, stages=4, random_state=s, n_references=2, reference_moves=800
     )
     fitted = model.fit(FLOWS)
@@ -100,7 +100,7 @@ def reached(s):
 SEEDED = {  # learner → what it draws under a seed
     collective.FlowReconstruction: lambda s: collective.FlowReconstruction("gibbs", {"n_moves": 400}, random_state=s)
         .fit(FLOWS).edge_tables_,
-    collective.GibbsBesideMap: reached,
+    collective.GibbsVersusMAP: reached,
     collective.MobilityEM: lambda s: collective.MobilityEM(n_iter=0, start="random", learner="em", random_state=s)
         .fit(YEARS).theta_,
     distribution.BagOfWordsEmbedding: lambda s: distribution.BagOfWordsEmbedding(5, 1, s).fit(CLOUDS).centres_,
@@ -125,12 +125,12 @@ SEEDED = {  # learner → what it draws under a seed
         .fit(CLOUDS).frequencies_,
     labelsums.BoostedTreesSkyline: lambda s: labelsums.BoostedTreesSkyline(20, random_state=s).fit(RECORDS)
         .predict_proba(FRAME),
-    labelsums.LabelledDescent: lambda s: labelsums.LabelledDescent(max_iter=3, batch_size=8, random_state=s)
+    labelsums.LabelledGradientDescent: lambda s: labelsums.LabelledGradientDescent(max_iter=3, batch_size=8, random_state=s)
         .fit(RECORDS).coef_,
-    labelsums.SelectedByAggregates: lambda s: labelsums.SelectedByAggregates(
+    labelsums.AggregateSearch: lambda s: labelsums.AggregateSearch(
         maxent.MaxEntClassifier(20, max_iter=3), values=(1.0, 64.0), random_state=s
     ).fit(TABLES).scores_,
-    labelsums.TunedOnRecords: lambda s: labelsums.TunedOnRecords(
+    labelsums.RecordSearch: lambda s: labelsums.RecordSearch(
         labelsums.WALRClassifier(), "l2", (1.0, 64.0), random_state=s
     ).fit(RECORDS).scores_,
     labelsums.WALRClassifier: lambda s: labelsums.WALRClassifier("hybrid", max_iter=3, batch_size=8, random_state=s)
@@ -154,7 +154,7 @@ SEEDED = {  # learner → what it draws under a seed
     proportions.MeanMapClassifier: lambda s: folds(proportions.MeanMapClassifier(random_state=s), proportions.means),
     proportions.NormalApproximationClassifier: lambda s: folds(
         proportions.NormalApproximationClassifier(max_iter=2, random_state=s), proportions.cardinality),
-    proportions.OnRecords: lambda s: proportions.OnRecords(proportions.MeanMapClassifier(l2=1.0), random_state=s)
+    proportions.BagLearnerOnRecords: lambda s: proportions.BagLearnerOnRecords(proportions.MeanMapClassifier(l2=1.0), random_state=s)
         .fit(COUNTED).learner_.random_state,
     vocabulary.LogisticOnClusters: lambda s: of_clusters(
         vocabulary.LogisticOnClusters(OptimalQuantizer(8), random_state=s)),
@@ -172,7 +172,7 @@ def clusters(kind, **more):
 UNSEEDED = {  # learner → what it learns, whatever the seed
     collective.MigrationEM: lambda s: collective.MigrationEM(n_iter=1, random_state=s).fit(NESTS).theta_,
     collective.MobilityBaseline: lambda s: collective.MobilityBaseline(5, random_state=s).fit(YEARS).theta_,
-    collective.NoisyCounts: lambda s: collective.NoisyCounts(random_state=s).fit(YEARS).edge_tables_[0],
+    collective.PublishedCounts: lambda s: collective.PublishedCounts(random_state=s).fit(YEARS).edge_tables_[0],
     collective.SharedTableEM: lambda s: collective.SharedTableEM(n_iter=1, random_state=s)
         .fit(FlowInstances((FlowCounts(edge_counts=EDGES[:1], noise="laplace", scale=1.0, population_size=30),))).theta_,
     collective.TunedReconstruction: lambda s: collective.TunedReconstruction(
@@ -180,7 +180,7 @@ UNSEEDED = {  # learner → what it learns, whatever the seed
     distribution.LinearRidge: lambda s: distribution.LinearRidge(random_state=s).fit(VECTORS, VECTORS[:, 0]).coef_,
     distribution.MomentEmbedding: lambda s: distribution.MomentEmbedding(random_state=s).fit_transform(CLOUDS),
     labelsums.BaseRateClassifier: lambda s: labelsums.BaseRateClassifier(random_state=s).fit(TABLES).rate_,
-    labelsums.RecordsLogistic: lambda s: labelsums.RecordsLogistic(random_state=s).fit(RECORDS).coef_,
+    labelsums.SklearnLogistic: lambda s: labelsums.SklearnLogistic(random_state=s).fit(RECORDS).coef_,
     maxent.BestPairClassifier: lambda s: maxent.BestPairClassifier(random_state=s).fit(TABLES).scores_,
     maxent.ExactMaxEntClassifier: lambda s: maxent.ExactMaxEntClassifier(random_state=s).fit(TABLES).theta_,
     maxent.ExactNoiseAwareMaxEntClassifier: lambda s: maxent.ExactNoiseAwareMaxEntClassifier(
@@ -251,7 +251,7 @@ def test_learners_inside_learners_have_streams_of_their_own():
     clustered = vocabulary.LogisticOnClusters(vocabulary.SubmodularQuantizer(8), random_state=1).fit(RECORDS)
     assert clustered.quantizer_.random_state != 1
     base = maxent.MaxEntClassifier(20, max_iter=3)
-    chosen = labelsums.SelectedByAggregates(base, values=(1.0, 64.0), random_state=5).fit(TABLES)
+    chosen = labelsums.AggregateSearch(base, values=(1.0, 64.0), random_state=5).fit(TABLES)
     assert chosen.model_.random_state == 5
 
 
@@ -280,7 +280,7 @@ def test_samples_that_judge_a_value_are_drawn_by_the_seed(monkeypatch):
     monkeypatch.setattr(maxent.MaxEntClassifier, "held_out_score", lambda model, held, seed: seeds.append(seed) or 0.0)
     for state in (1, 2, 1):
         base = maxent.MaxEntClassifier(20, max_iter=3)
-        labelsums.SelectedByAggregates(base, values=(1.0, 64.0), random_state=state).fit(TABLES)
+        labelsums.AggregateSearch(base, values=(1.0, 64.0), random_state=state).fit(TABLES)
     assert seeds[0] == seeds[1] == seeds[4] == seeds[5] != seeds[2] == seeds[3]
     assert 1 not in seeds  # nor those of the learner
     monkeypatch.undo()
@@ -355,14 +355,14 @@ class Drawing:
 
 @pytest.fixture
 def observed(tmp_path):
-    from agglearn.tasks.classification import TestRows
+    from agglearn.tasks.classification import HeldOutRows
 
     for one in RUNS:
         folder = tmp_path / one.slot.key
         for part in ("observation", "truth"):
             (folder / part).mkdir(parents=True, exist_ok=True)
         TABLES.save(folder / "observation")
-        TestRows(FRAME[["job", "home"]], FRAME["y"].to_numpy(np.int8)).save(folder / "truth")
+        HeldOutRows(FRAME[["job", "home"]], FRAME["y"].to_numpy(np.int8)).save(folder / "truth")
         (folder / "units.json").write_text(json.dumps({"tested": "t", "overlap": 0.0}))
     return tmp_path
 
@@ -373,7 +373,7 @@ def test_no_two_runs_share_a_stream(observed, monkeypatch, tmp_path):
         execution, "build", lambda value, random_state: states.append(random_state) or Drawing(random_state)
     )
     for one in [*RUNS, RUNS[0], run(experiment="another")]:
-        assert execution.one_run(one, observed, tmp_path)[0] == "ok"
+        assert execution.execute_run(one, observed, tmp_path)[0] == "ok"
     assert len(set(states)) == len(RUNS)
     assert states[-2:] == [states[0]] * 2  # a run again, and the same run in another experiment
 
@@ -384,7 +384,7 @@ def test_a_run_is_the_same_in_any_order_and_any_batch(observed, monkeypatch, tmp
     def results(runs):
         found = {}
         for one in runs:
-            status, _, trace, rows = execution.one_run(one, observed, tmp_path)
+            status, _, trace, rows = execution.execute_run(one, observed, tmp_path)
             assert status == "ok", trace
             found[one.key] = [row["value"] for row in rows if row["measure"] == "brier"]
         return found

@@ -18,7 +18,7 @@ from agglearn.distribution import (
 from agglearn.encoding import FeatureMap
 from agglearn.errors import ConfigError
 from agglearn.estimator import Estimator
-from agglearn.labelsums import BoostedTreesSkyline, LabelledDescent, SelectedByAggregates, WALRClassifier
+from agglearn.labelsums import AggregateSearch, BoostedTreesSkyline, LabelledGradientDescent, WALRClassifier
 from agglearn.maxent import LogisticSkyline, MaxEntClassifier, NaiveBayesClassifier
 from agglearn.observations import Bags, ContingencyTables, FlowCounts, Halves, LabelSums, Records
 from agglearn.proportions.base import choose_l2
@@ -51,7 +51,7 @@ def walr(state):
 
 
 def descent(state):
-    return LabelledDescent(max_iter=3, batch_size=8, random_state=state).fit(RECORDS).coef_
+    return LabelledGradientDescent(max_iter=3, batch_size=8, random_state=state).fit(RECORDS).coef_
 
 
 def trees(state):
@@ -60,7 +60,7 @@ def trees(state):
 
 def selected(state):
     base = MaxEntClassifier(20, max_iter=3)
-    return SelectedByAggregates(base, values=(1.0, 64.0), random_state=state).fit(TABLES).scores_
+    return AggregateSearch(base, values=(1.0, 64.0), random_state=state).fit(TABLES).scores_
 
 
 def fourier(state):

@@ -10,7 +10,7 @@ from test_target_encoding import clicks
 
 from agglearn.datasets import Population
 from agglearn.encoding import FrameEncoder, TargetEncoder
-from agglearn.observations import ContingencyTables, Records, Table, encoded_from_noisy, with_gaussian_noise
+from agglearn.observations import ContingencyTables, Records, Table, tables_with_noisy_encoding, with_gaussian_noise
 from agglearn.tasks import Classification, Source
 
 
@@ -34,7 +34,7 @@ def behind(tables, raw):
 def test_without_noise_tables_are_sums_over_values(world):
     encoder, codes, y, frame = world
     raw = ContingencyTables.from_codes(encoder, codes, y)
-    coded = encoded_from_noisy(encoder, codes, y, 0.0, 5, above=10, modalities=20)
+    coded = tables_with_noisy_encoding(encoder, codes, y, 0.0, 5, above=10, modalities=20)
     assert isinstance(coded.encoder.features[0], TargetEncoder)
     assert coded.encoder.features[1:] == encoder.features[1:]
     assert coded.noise is None
@@ -53,7 +53,7 @@ def test_without_noise_tables_are_sums_over_values(world):
 def test_the_encoding_knows_the_noisy_tables_only(world):
     """Its noisy single table decides; single tables of the result are sums of it."""
     encoder, codes, y, _ = world
-    coded = encoded_from_noisy(encoder, codes, y, 8.0, 5, above=10, modalities=20)
+    coded = tables_with_noisy_encoding(encoder, codes, y, 8.0, 5, above=10, modalities=20)
     noisy = with_gaussian_noise(ContingencyTables.from_codes(encoder, codes, y, pairs="none"), 8.0, 5)
     old = encoder.features[0]
     rate = noisy.positives / noisy.total
@@ -63,7 +63,7 @@ def test_the_encoding_knows_the_noisy_tables_only(world):
         np.testing.assert_allclose(found, np.bincount(made.codes, full, made.size))
     assert (coded.total, coded.positives) == (noisy.total, noisy.positives)
     assert coded.noise.scale == 8.0
-    assert encoded_from_noisy(encoder, codes, y, 0.0, 5, 10, 20).encoder != coded.encoder
+    assert tables_with_noisy_encoding(encoder, codes, y, 0.0, 5, 10, 20).encoder != coded.encoder
 
 
 def check_law(make, world, sigma=3.0, draws=60):
@@ -90,11 +90,11 @@ def check_law(make, world, sigma=3.0, draws=60):
 
 
 def drawn(encoder, codes, y, sigma, seed):
-    return encoded_from_noisy(encoder, codes, y, sigma, seed, above=10, modalities=20)
+    return tables_with_noisy_encoding(encoder, codes, y, sigma, seed, above=10, modalities=20)
 
 
 def cell_by_cell(encoder, codes, y, sigma, seed):
-    """What `encoded_from_noisy` says it is like: all noisy tables held, their cells summed."""
+    """What `tables_with_noisy_encoding` says it is like: all noisy tables held, their cells summed."""
     noisy = with_gaussian_noise(ContingencyTables.from_codes(encoder, codes, y), sigma, seed)
     coded = drawn(encoder, codes, y, sigma, seed)
     to, _ = behind(coded, noisy)

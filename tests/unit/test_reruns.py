@@ -181,7 +181,7 @@ METHOD_KEYS = {
     "params": ({"params": {"smoothing": 3.0}}, of("fit", BATCHES[0], BATCHES[2])),
     "change": ({"change": "params.smoothing = 3.0"}, set()),  # a tag of runs that are sent
 }
-MADE = {"fetch mine", "prepare mine", "observe nested mine"}
+OBSERVERS = {"fetch mine", "prepare mine", "observe nested mine"}
 DATASET_KEYS = {
     "title": ("Other", {"render nested", "site"}),
     "class": ("agglearn.datasets.Packaged", None),  # its code is below
@@ -191,15 +191,15 @@ DATASET_KEYS = {
     "homepage": ("https://example.org", {"site"}),
     "note": ("Beware.", {"site"}),
     "params": (None, None),  # of a simulated data set, below
-    "mirror": ("elsewhere", MADE | {"site"}),
-    "files": ({"a.csv": {"sha256": "0" * 64}}, MADE | {"site"}),
-    "format": ({"separator": ";"}, MADE | {"site"}),
-    "label": ({"positive": "yes"}, MADE | {"site"}),
-    "features": ({"drop": ["b"]}, MADE | {"site"}),
-    "split": (0.3, MADE | {"site"}),
-    "split_like": ("fair", MADE | {"site"}),
-    "encoding": ({"target": {"holdout": 0.5, "above": 9, "modalities": 9}}, MADE | {"site"}),
-    "binning": ("width", MADE | {"site"}),
+    "mirror": ("elsewhere", OBSERVERS | {"site"}),
+    "files": ({"a.csv": {"sha256": "0" * 64}}, OBSERVERS | {"site"}),
+    "format": ({"separator": ";"}, OBSERVERS | {"site"}),
+    "label": ({"positive": "yes"}, OBSERVERS | {"site"}),
+    "features": ({"drop": ["b"]}, OBSERVERS | {"site"}),
+    "split": (0.3, OBSERVERS | {"site"}),
+    "split_like": ("fair", OBSERVERS | {"site"}),
+    "encoding": ({"target": {"holdout": 0.5, "above": 9, "modalities": 9}}, OBSERVERS | {"site"}),
+    "binning": ("width", OBSERVERS | {"site"}),
 }
 CLAIM_KEYS = {
     "source": None, "claim": "B is better", "place": "p. 2", "experiment": None, "predicate": "less",

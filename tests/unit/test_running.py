@@ -9,7 +9,7 @@ import pytest
 
 from agglearn import jobs
 from agglearn.registry import build
-from agglearn.workflow.isolation import in_children
+from agglearn.workflow.isolation import run_isolated
 
 LIMIT = 0.6
 
@@ -34,7 +34,7 @@ def run(tmp_path, behaviours: list[str], limit=LIMIT):
             time.sleep(limit * 0.6)
 
     items = list(enumerate(behaviours))
-    failed = {item[0]: why for item, why in in_children(work, items, limit)}
+    failed = {item[0]: why for item, why in run_isolated(work, items, limit)}
     return [int(x) for x in log.read_text().split()] if log.exists() else [], failed
 
 
@@ -76,7 +76,7 @@ def test_nothing_to_do(tmp_path):
 
 def test_work_is_done_in_children(tmp_path):
     here = []
-    assert list(in_children(lambda item: here.append(item), [1, 2], 5)) == []
+    assert list(run_isolated(lambda item: here.append(item), [1, 2], 5)) == []
     assert here == []
 
 

@@ -320,7 +320,7 @@ class EmbeddedClasses(Embedded):
 # -- settings of learners from records --------------------------------------------------------------------------------
 
 
-class OnClusters(Choice):
+class ClusterClassifier(Choice):
     """C of a logistic regression on clusters. What was tried predicts: the records that chose stay held out."""
 
     grid, units = (0.001, 0.1, 10.0), tuple(FRAME["who"])
@@ -366,7 +366,7 @@ class OnClusters(Choice):
         return model.predict_proba(FRAME)[:, 1]
 
 
-class NetworkOnClusters(OnClusters):
+class NetworkOnClusters(ClusterClassifier):
     """Settings that are drawn: numbered by their order."""
 
     grid, anew = (0, 1), True
@@ -505,7 +505,7 @@ class ByAggregates(Choice):
 
         patch.setattr(kind, "_fit", spied)
         patch.setattr(kind, "held_out_score", judged, raising=False)
-        model = labelsums.SelectedByAggregates(self.learner, self.parameter, list(self.grid), random_state=6).fit(given)
+        model = labelsums.AggregateSearch(self.learner, self.parameter, list(self.grid), random_state=6).fit(given)
         assert fitted[-1].digest == self.whole(given).digest
         self.units = self.halves(given)
         return model
@@ -545,7 +545,7 @@ class ByThinning(ByAggregates):
         return ()
 
 
-class OnRecords(ByAggregates):
+class BagLearnerOnRecords(ByAggregates):
     """The same by records held out."""
 
     def halves(self, given):
@@ -553,7 +553,7 @@ class OnRecords(ByAggregates):
 
     def choose(self, patch, planted=None):
         selection, masks = labelsums.selection, []
-        right, aggregate = selection.log_likelihood, labelsums.TunedOnRecords._aggregate
+        right, aggregate = selection.log_likelihood, labelsums.RecordSearch._aggregate
 
         def aggregated(model, given, rows):
             masks.append(rows)
@@ -566,8 +566,8 @@ class OnRecords(ByAggregates):
             return right(y, p) if planted is None else planted(value)
 
         patch.setattr(selection, "log_likelihood", judged)
-        patch.setattr(labelsums.TunedOnRecords, "_aggregate", aggregated)
-        model = labelsums.TunedOnRecords(self.learner, self.parameter, list(self.grid), random_state=6).fit(
+        patch.setattr(labelsums.RecordSearch, "_aggregate", aggregated)
+        model = labelsums.RecordSearch(self.learner, self.parameter, list(self.grid), random_state=6).fit(
             records(PLAIN)
         )
         assert masks[-1].all()
@@ -674,18 +674,18 @@ CHOICES = {
     distribution.EmbeddingRegressor: [Embedded],
     distribution.EmbeddingClassifier: [EmbeddedClasses],
     distribution.DeepSetsRegressor: [EarlyStopping],
-    vocabulary.LogisticOnClusters: [OnClusters],
+    vocabulary.LogisticOnClusters: [ClusterClassifier],
     vocabulary.NetworkOnClusters: [NetworkOnClusters],
     maxent.LogisticSkyline: [Path],
     maxent.BestPairClassifier: [BestPair],
-    labelsums.SelectedByAggregates: [ByAggregates, ByHalvesOfSums, ByThinning],
-    labelsums.TunedOnRecords: [OnRecords],
+    labelsums.AggregateSearch: [ByAggregates, ByHalvesOfSums, ByThinning],
+    labelsums.RecordSearch: [BagLearnerOnRecords],
     collective.TunedReconstruction: [Fastest],
 }
 REASONS = {  # why there is no row for a class that speaks of a choice
     distribution.DeepSetsClassifier: "trains as DeepSetsRegressor does",
     distribution.PointNetClassifier: "trains as DeepSetsRegressor does",
-    labelsums.LabelledDescent: "chooses nothing; a class beside it does",
+    labelsums.LabelledGradientDescent: "chooses nothing; a class beside it does",
     maxent.FeatureSubsets: "subsets are drawn, and all are reported",
     maxent.MaxEntClassifier: "an estimate by moments, no choice by a score",
     maxent.NoiseAwareMaxEntClassifier: "as MaxEntClassifier",
@@ -693,10 +693,10 @@ REASONS = {  # why there is no row for a class that speaks of a choice
     vocabulary.Quantizer: "clusters are what is learned, not a setting",
     **{q: "clusters are what is learned, not a setting" for q in learners() if issubclass(q, vocabulary.Quantizer)},
     labelsums.WALRClassifier: "an estimate by moments, no choice by a score",
-    collective.GibbsBesideMap: "reports when one is as near as the other, and uses neither",
+    collective.GibbsVersusMAP: "reports when one is as near as the other, and uses neither",
     proportions.InverseCalibrationClassifier: "takes its settings as they are",
     proportions.IndividualClassifier: "takes λ as it is",
-    proportions.OnRecords: "its learner chooses",
+    proportions.BagLearnerOnRecords: "its learner chooses",
 }
 SPEAKS = re.compile(r"\b(chosen?|chooses?|choosing|best|held[- ]out|tuned?|early stopping)\b")
 ALL = [row for rows in CHOICES.values() for row in rows]
@@ -785,7 +785,17 @@ def test_of_equal_scores_the_first_is_taken_and_ends_are_stated(distinct):
         assert own not in middle.edges_
 
 
-DIVERGES = [MeanMap, Ridge, Multinomial, Embedded, OnClusters, BestPair, ByAggregates, OnRecords, EarlyStopping]
+DIVERGES = [
+    MeanMap,
+    Ridge,
+    Multinomial,
+    Embedded,
+    ClusterClassifier,
+    BestPair,
+    ByAggregates,
+    BagLearnerOnRecords,
+    EarlyStopping,
+]
 
 
 @pytest.mark.parametrize("row", DIVERGES, ids=lambda row: row.__name__)
@@ -833,7 +843,7 @@ def test_a_path_of_penalties_starts_from_the_next_stronger_one():
 def test_a_learner_of_counted_bags_hands_its_choice_on():
     one = records(PLAIN)
     counted = CountedBags.from_records(one.encoder, one.frame, one.y, 4, np.random.default_rng(0))
-    model = proportions.OnRecords(proportions.MeanMapClassifier(l2=3.0)).fit(counted)
+    model = proportions.BagLearnerOnRecords(proportions.MeanMapClassifier(l2=3.0)).fit(counted)
     assert model.learner_.l2_ == 3.0
     direct = proportions.MeanMapClassifier(l2=3.0).fit(counted.bags())
     np.testing.assert_array_equal(model.learner_.coef_, direct.coef_)

@@ -8,7 +8,7 @@ from samples import shipped_config
 from agglearn import jobs
 from agglearn.registry import resolve
 from agglearn.workflow import products
-from agglearn.workflow.execution import one_run
+from agglearn.workflow.execution import execute_run
 from agglearn.workflow.plan import Plan
 
 pytestmark = pytest.mark.slow
@@ -39,6 +39,6 @@ def test_one_run_of_every_method(experiment, tmp_path):
         for method, run in first.items():
             home = tmp_path / run.key
             home.mkdir()
-            status, reason, trace, rows = one_run(run, tmp_path / dataset, home)
+            status, reason, trace, rows = execute_run(run, tmp_path / dataset, home)
             assert status in ("ok", "stopped") or "`make " in reason, f"{method}: {trace or reason}"
             assert status != "ok" or rows

@@ -10,7 +10,7 @@ import pytest
 
 from agglearn import evaluation
 from agglearn.cli.report import reproduction, smallest_cells
-from agglearn.collective import GibbsBesideMap, reconstruction
+from agglearn.collective import GibbsVersusMAP, reconstruction
 from agglearn.collective.results import Inference
 from agglearn.datasets import Population
 from agglearn.evaluation.information import bucketing_bound, mutual_information, predictive_information
@@ -249,7 +249,7 @@ def test_gibbs_beside_map_by_hand(monkeypatch):
     counts = FlowCounts(
         node_counts=np.ones((2, 2)) * 5, population_size=10, context={"log_potentials": np.zeros((1, 2, 2))}
     )
-    model = GibbsBesideMap("dual-newton", 2, 400, 4, 1, "runs", 2, 800).fit(counts)
+    model = GibbsVersusMAP("dual-newton", 2, 400, 4, 1, "runs", 2, 800).fit(counts)
     assert model.map_error_ == pytest.approx((2 + 2) / 10)
     errors = np.array([[(6 + 1 + 2 + 3), (3 + 3), 2, 0], [(3 + 1 + 2 + 6), 0, (1 + 1), (1 + 1)]]) / 10
     assert model.gibbs_error_ == pytest.approx(errors.mean(axis=0)[-1])
@@ -264,7 +264,7 @@ def test_gibbs_beside_map_by_hand(monkeypatch):
     assert [o["n_moves"] for m, o in asked if m == "gibbs"] == [800, 800, 400, 400]
 
     means[0] = means[1] = [table(9, 1, 0, 0)] * 4  # never as near
-    model = GibbsBesideMap("dual-newton", 2, 400, 4, 1, "runs", 2, 800).fit(counts)
+    model = GibbsVersusMAP("dual-newton", 2, 400, 4, 1, "runs", 2, 800).fit(counts)
     assert not model.reached_
     assert (model.gibbs_seconds_, model.gibbs_moves_) == (pytest.approx((2.0 + 3.0) / 2), 400)
 

@@ -22,7 +22,7 @@ BAGS = Bags(np.arange(10.0).reshape(5, 2), np.array([0, 2, 5]), np.array([[1, 1]
 
 def test_other_features_of_the_same_records_are_the_same_units():
     raw, encoded = (
-        classification.TestRows(pd.DataFrame({"x": values}), Y) for values in (list("abcab"), [1, 2, 3, 1, 2])
+        classification.HeldOutRows(pd.DataFrame({"x": values}), Y) for values in (list("abcab"), [1, 2, 3, 1, 2])
     )
     assert raw.tested == encoded.tested
     assert raw.tested != replace(raw, y=Y[::-1]).tested
@@ -32,17 +32,18 @@ def test_other_features_of_the_same_records_are_the_same_units():
 
 def test_clouds_of_other_sizes_are_the_same_units():
     fewer = Bags(BAGS.X[:4], np.array([0, 2, 4]), target=BAGS.target)
-    assert distribution.TestBags(BAGS).tested == distribution.TestBags(fewer).tested
+    assert distribution.HeldOutBags(BAGS).tested == distribution.HeldOutBags(fewer).tested
     assert (
-        distribution.TestBags(BAGS).tested != distribution.TestBags(replace(BAGS, target=np.array([0.2, 0.8]))).tested
+        distribution.HeldOutBags(BAGS).tested
+        != distribution.HeldOutBags(replace(BAGS, target=np.array([0.2, 0.8]))).tested
     )
 
 
 def test_persons_are_told_apart_by_labels_or_by_their_regions_votes():
     votes = replace(BAGS, weights=np.ones(5))
-    assert bags.TestPersons(BAGS, Y).tested != bags.TestPersons(BAGS, 1 - Y).tested
-    assert bags.TestPersons(votes).tested == bags.TestPersons(replace(votes, X=votes.X + 1)).tested
-    assert bags.TestPersons(votes).tested != bags.TestPersons(replace(votes, target=np.array([0.2, 0.8]))).tested
+    assert bags.HeldOutPersons(BAGS, Y).tested != bags.HeldOutPersons(BAGS, 1 - Y).tested
+    assert bags.HeldOutPersons(votes).tested == bags.HeldOutPersons(replace(votes, X=votes.X + 1)).tested
+    assert bags.HeldOutPersons(votes).tested != bags.HeldOutPersons(replace(votes, target=np.array([0.2, 0.8]))).tested
 
 
 def stored(entry: dict | None = None, parts: dict | None = None, params: dict | None = None, **header) -> Source:

@@ -99,11 +99,11 @@ def strength(model, tuned: bool) -> str:
 
 def tuned(model, tables, seed: int):
     """The model with the strength of L2 on θ that predicts labels of held-out parts of the tables best."""
-    from agglearn.labelsums import SelectedByAggregates
+    from agglearn.labelsums import AggregateSearch
     from agglearn.maxent.penalty import moment_penalty
 
     strengths = [float(moment_penalty(tables) * factor) for factor in FACTORS]
-    return SelectedByAggregates(model, values=strengths, random_state=seed).fit(tables).model_
+    return AggregateSearch(model, values=strengths, random_state=seed).fit(tables).model_
 
 
 def learner(method: str, noisy: bool, ignore_noise: bool) -> str:

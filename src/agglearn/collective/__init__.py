@@ -6,14 +6,14 @@ from agglearn.collective.inference import METHODS, Inference, infer
 from agglearn.collective.learning import Learned, learn
 from agglearn.collective.model import ChainModel, TreeModel
 from agglearn.collective.parametric_models import FreeTables, HomogeneousPotentials, LogLinearTransitions
-from agglearn.collective.reconstruction import FlowReconstruction, GibbsBesideMap, NoisyCounts, TunedReconstruction
+from agglearn.collective.reconstruction import FlowReconstruction, GibbsVersusMAP, PublishedCounts, TunedReconstruction
 
 __all__ = [
     "METHODS",
     "ChainModel",
     "FlowReconstruction",
     "FreeTables",
-    "GibbsBesideMap",
+    "GibbsVersusMAP",
     "HomogeneousPotentials",
     "Inference",
     "Learned",
@@ -21,7 +21,7 @@ __all__ = [
     "MigrationEM",
     "MobilityBaseline",
     "MobilityEM",
-    "NoisyCounts",
+    "PublishedCounts",
     "SharedTableEM",
     "TreeModel",
     "TunedReconstruction",

@@ -159,7 +159,7 @@ class MobilityEM(_Learner):
     def _start(self, law, observation):
         if self.start == "random":
             return generator("mobility start", draw_seed(self.random_state)).normal(0, 0.1, law.n_parameters)
-        return ignoring_noise(law, observation, self.baseline_iter)
+        return fit_ignoring_noise(law, observation, self.baseline_iter)
 
 
 class MobilityBaseline(MobilityEM):
@@ -177,7 +177,7 @@ class MobilityBaseline(MobilityEM):
         type(self)(1).fit(FlowInstances((counts,)))
 
 
-def ignoring_noise(law: HomogeneousPotentials, observation: FlowInstances, max_iter: int) -> np.ndarray:
+def fit_ignoring_noise(law: HomogeneousPotentials, observation: FlowInstances, max_iter: int) -> np.ndarray:
     """θ fitted to noisy edge counts as if they were true.
 
     Counts that no population can have leave the likelihood without a maximum; they are first brought to the nearest sums that

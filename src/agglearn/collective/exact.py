@@ -39,14 +39,14 @@ def infer_exact(
         raise DataError(f"kind: {kind!r} is not known; use 'map' or 'marginals'")
     if population_size != int(population_size):
         raise DataError(f"population_size: exact inference needs a whole number, got {population_size}")
-    passing = Passing(Problem(model, counts, int(population_size)), kind == "map", max_tables)
+    passing = TableMessagePassing(Problem(model, counts, int(population_size)), kind == "map", max_tables)
     edges = passing.best() if kind == "map" else passing.means()
     nodes = model.node_tables_of(edges)
     name = "log_posterior" if kind == "map" else "log_evidence"
     return Inference(edges, nodes, passing.problem.objective_of(edges, nodes), details={name: passing.total})
 
 
-class Passing:
+class TableMessagePassing:
     """Messages over tables, up the tree.
 
     total : log of the maximum, or of the sum, of p(n) p(y | n).

@@ -202,7 +202,9 @@ def centred(root, marginals, collected, rest, out):
 
 
 @njit(cache=True)
-def tangent(tables, which, order, parent, children, bounds, outer, inner, den_up, den_down, marginals, v, out):
+def covariance_product(
+    tables, which, order, parent, children, bounds, outer, inner, den_up, den_down, marginals, v, out
+):
     """out (N, L) = Cov(1[x_c = j], Σ v(x)) for a direction v (N, L) of node potentials: one pass up, one down.
 
     With what a sweep left: above[c] = E[v of the subtree | parent], below[c] = E[v of the rest | node].
@@ -247,7 +249,7 @@ def mix_edge_marginals(tables, which, order, outer, inner, den_up, keep, factor,
 def tangent_edges(
     tables, which, order, parent, children, bounds, outer, inner, den_up, den_down, marginals, pairs, v, w, out, out_pairs
 ):  # fmt: skip
-    """As `tangent`, for a direction (v, w) of node and edge potentials: covariances of nodes and of edges.
+    """As `covariance_product`, for a direction (v, w) of node and edge potentials: covariances of nodes and of edges.
 
     pairs : (N, L, L) edge marginals; w, out_pairs : (N, L, L).
     """

@@ -63,7 +63,7 @@ class Beliefs:
             self.den_up, self.den_down, self.marginals,
         )  # fmt: skip
         if w is None:
-            kernels.tangent(*common, v, out)
+            kernels.covariance_product(*common, v, out)
             return out, None
         out_pairs = np.zeros_like(w)
         kernels.tangent_edges(*common, self.pairs(), v, w, out, out_pairs)

@@ -108,7 +108,7 @@ def _seconds_to_lowest(trace, runs) -> tuple[float, float]:
     return (trace[first][1] if first < len(trace) else np.inf), trace[-1][2]
 
 
-class GibbsBesideMap(Estimator):
+class GibbsVersusMAP(Estimator):
     """Sun 2019, Table 2.1: when does the mean of Gibbs sampling come as near to the posterior mean as the approximate MAP?
 
     The error is ‖n − n_ref‖₁ / ‖n_ref‖₁, for Gibbs averaged over `n_runs` samplers. The thesis takes the mean of the other
@@ -195,7 +195,7 @@ def _distance(tables, reference) -> float:
     return float(np.abs(tables - reference).sum() / np.abs(reference).sum())
 
 
-class NoisyCounts(Estimator):
+class PublishedCounts(Estimator):
     """The published tables as they are: what a user has without any model.
 
     Parameters

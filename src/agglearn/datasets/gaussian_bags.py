@@ -50,12 +50,12 @@ class GaussianBags(Simulated):
 
     def draw(self, seed: int, **params) -> BagPopulation:
         p = self.laid_over(params)
-        law = LAWS[p["statistic"]]
+        law = COVARIANCE_FAMILIES[p["statistic"]]
         d = p["dimension"] or (2 if p["statistic"] == "rotation" else 32)
         rng = generator("gaussian bags", p["statistic"], d, seed)
         covariances = law(d, rng)
         n, held, test, size = (int(p[k]) for k in ("n_bags", "n_validation", "n_test", "bag_size"))
-        where = np.concatenate([evenly_spaced(held), halving(n)])
+        where = np.concatenate([evenly_spaced(held), van_der_corput(n)])
         train, _ = drawn(covariances, where, size, generator("gaussian bags, train", p["statistic"], d, size, seed))
         judged, parameter = drawn(
             covariances, evenly_spaced(test), size, generator("gaussian bags, test", p["statistic"], d, size, seed)
@@ -68,7 +68,7 @@ def evenly_spaced(n: int) -> np.ndarray:
     return (np.arange(n) + 0.5) / max(n, 1)
 
 
-def halving(n: int) -> np.ndarray:
+def van_der_corput(n: int) -> np.ndarray:
     """(n,) points of (0, 1) of which any first 2^k are evenly spaced (van der Corput), each moved by half the last spacing."""
     bits = max(1, int(np.ceil(np.log2(max(n, 2)))))
     k = np.arange(n)
@@ -145,7 +145,7 @@ def _random(d: int, rng):
     return covariances
 
 
-LAWS = {"rotation": _rotation, "correlation": _correlation, "rank1": _rank1, "random": _random}
+COVARIANCE_FAMILIES = {"rotation": _rotation, "correlation": _correlation, "rank1": _rank1, "random": _random}
 
 
 # -- clouds -----------------------------------------------------------------------------------------------------------

@@ -52,7 +52,7 @@ def _joined(arrays: Sequence) -> Bags:
     return Bags(np.concatenate(arrays), np.append(0, np.cumsum([len(a) for a in arrays])), names=names)
 
 
-def first_instances(bags: Bags, size: int | None) -> Bags:
+def truncate_bags(bags: Bags, size: int | None) -> Bags:
     """The first `size` instances of every bag; all where it is None or the bag is smaller."""
     if size is None or size >= bags.sizes.max():
         return bags

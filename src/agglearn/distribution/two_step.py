@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.metrics import accuracy_score, r2_score
 
-from agglearn.distribution.embedding import Embedding, as_bags, first_instances
+from agglearn.distribution.embedding import Embedding, as_bags, truncate_bags
 from agglearn.distribution.ridge import at_edge
 from agglearn.errors import ConfigError, DataError, GridEdge
 from agglearn.estimator import Estimator, best_of, known_labels
@@ -67,13 +67,13 @@ class BagModel(Estimator):
             raise DataError("one bag only: there is nothing to learn from")
         held = bags.take(np.arange(self.n_validation)) if self.n_validation else None
         part = bags.take(np.arange(self.n_validation, self.n_validation + n))
-        return first_instances(part, self.bag_size), held and first_instances(held, self.bag_size)
+        return truncate_bags(part, self.bag_size), held and truncate_bags(held, self.bag_size)
 
     def _bounded(self, found: np.ndarray) -> np.ndarray:
         return found if self.bounds is None else np.clip(found, *self.bounds)
 
     def _seen(self, bags) -> Bags:
-        return first_instances(as_bags(bags, names=self.feature_names_in_), self.bag_size)
+        return truncate_bags(as_bags(bags, names=self.feature_names_in_), self.bag_size)
 
 
 class EmbeddingRegressor(BagModel):
@@ -144,7 +144,7 @@ class EmbeddingRegressor(BagModel):
         settings = [dict(zip(names, v, strict=True)) for v in itertools.product(*values)]
         if len(settings) < 2:
             return settings[0]
-        few, held = (b and first_instances(b.take(np.arange(min(len(b), TUNED_ON))), TUNED_ON) for b in (part, held))
+        few, held = (b and truncate_bags(b.take(np.arange(min(len(b), TUNED_ON))), TUNED_ON) for b in (part, held))
         scores = []
         for chosen in settings:
             embedding = self._embedding(chosen, state).fit(few)

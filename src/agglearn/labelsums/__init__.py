@@ -2,16 +2,16 @@
 observations from the base rate to all records, and model choice without records."""
 
 from agglearn.labelsums.baselines import BaseRateClassifier, BoostedTreesSkyline
-from agglearn.labelsums.labelled import LabelledDescent, RecordsLogistic
-from agglearn.labelsums.selection import SelectedByAggregates, TunedOnRecords
+from agglearn.labelsums.labelled import LabelledGradientDescent, SklearnLogistic
+from agglearn.labelsums.selection import AggregateSearch, RecordSearch
 from agglearn.labelsums.walr import WALRClassifier
 
 __all__ = [
+    "AggregateSearch",
     "BaseRateClassifier",
     "BoostedTreesSkyline",
-    "LabelledDescent",
-    "RecordsLogistic",
-    "SelectedByAggregates",
-    "TunedOnRecords",
+    "LabelledGradientDescent",
+    "RecordSearch",
+    "SklearnLogistic",
     "WALRClassifier",
 ]

@@ -16,7 +16,7 @@ from agglearn.seeds import draw_seed
 from agglearn.settings import Count, NonNegative, Part, Positive, Whole
 
 
-class RecordsLogistic(LinearModel):
+class SklearnLogistic(LinearModel):
     """scikit-learn's logistic regression over the same coordinates and the same λ‖θ‖² as WALR.
 
     Parameters
@@ -51,7 +51,7 @@ class RecordsLogistic(LinearModel):
         self._keep(mapped, np.append(model.coef_[0], model.intercept_[0]))
 
 
-class LabelledDescent(LinearModel):
+class LabelledGradientDescent(LinearModel):
     """Gradient descent that reads labels at every step: the traditional mini-batch, or noise drawn anew at every step.
 
     Parameters
@@ -60,7 +60,7 @@ class LabelledDescent(LinearModel):
         fresh Gaussian noise on the right side at every step, of a size that all steps together promise (ε, δ) for one
         label: their sum is one Gaussian release of √T times the sensitivity. Seeded, hence not private either.
     epsilon, delta : of `noise_per_step`. delta : None for 1/(10 N).
-    features, ranges : see `RecordsLogistic`. l2, max_iter, batch_size, rate, traced, random_state : see `WALRClassifier`.
+    features, ranges : see `SklearnLogistic`. l2, max_iter, batch_size, rate, traced, random_state : see `WALRClassifier`.
     noise_aware : as in `WALRClassifier`, with the variance of one release that promises the same.
     """
 

@@ -16,13 +16,13 @@ from agglearn.estimator import Estimator, RecordClassifier, best_of
 from agglearn.evaluation.metrics import log_likelihood
 from agglearn.observations import ContingencyTables, Halves, LabelSums, Observation, Records
 from agglearn.observations.consistency import projected
-from agglearn.observations.thinning import thinned
+from agglearn.observations.thinning import thin_tables
 from agglearn.seeds import draw_seed
 from agglearn.seeds import seed as seed_of
 from agglearn.settings import ParametersOf, Part
 
 
-class SelectedByAggregates(RecordClassifier):
+class AggregateSearch(RecordClassifier):
     """A learner with one parameter chosen by aggregates alone, then fitted to the whole aggregate.
 
     From `Halves` each value is fitted to the first half and scored on the second. From `ContingencyTables` the halves are
@@ -79,7 +79,7 @@ class SelectedByAggregates(RecordClassifier):
         if isinstance(observation, Halves):
             return (observation.first, observation.second), observation.whole
         if isinstance(observation, ContingencyTables):
-            first, second = thinned(observation, np.random.default_rng(seed))
+            first, second = thin_tables(observation, np.random.default_rng(seed))
             return (projected(first), second), observation  # as tables of records agree
         raise DataError(f"{type(observation).__name__} cannot be split; release halves (Halves)")
 
@@ -103,12 +103,12 @@ class SelectedByAggregates(RecordClassifier):
         return self.model_.predict_proba(X)
 
 
-class TunedOnRecords(SelectedByAggregates):
+class RecordSearch(AggregateSearch):
     """What a user of aggregates cannot do: the same choice by held-out records. Then fitted to the aggregate of all.
 
     Parameters
     ----------
-    base, parameter, values, random_state : as in `SelectedByAggregates`. features : of label sums, see `FeatureMap`.
+    base, parameter, values, random_state : as in `AggregateSearch`. features : of label sums, see `FeatureMap`.
     validation : share of the records held out to choose.
     """
 

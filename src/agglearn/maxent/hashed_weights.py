@@ -16,7 +16,7 @@ from agglearn.observations.counting import buckets_of
 
 
 @dataclass(frozen=True)
-class Buckets:
+class CrossHash:
     """Which weight each cell of all tables has.
 
     Attributes

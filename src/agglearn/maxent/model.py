@@ -20,7 +20,7 @@ from agglearn.maxent import kernels, pcd_step
 from agglearn.maxent.engines.numba_chains import Chains
 from agglearn.maxent.held_out import label_log_likelihood
 from agglearn.maxent.penalty import theta_penalty
-from agglearn.maxent.stopping import ROUNDS, Schedule, Windows, effective
+from agglearn.maxent.stopping import ROUNDS, DirectionMonitor, Schedule, effective
 from agglearn.maxent.warming import tiny_tables
 from agglearn.maxent.weight_index import Layout, positions
 from agglearn.observations import ContingencyTables
@@ -197,7 +197,7 @@ class MaxEntClassifier(RecordClassifier):
     def _windows(self, layout):
         information = layout.c * (1 - layout.c / np.maximum(layout.d, 1.0))
         known = effective(layout.d, self.l2_mu), effective(information, self.l2_theta_)
-        return Windows(known, len(layout.d))
+        return DirectionMonitor(known, len(layout.d))
 
     def _steps(self, n_tables):
         """Step sizes and momenta of μ and θ, (2,) each."""

@@ -15,7 +15,7 @@ NEARLY, STALLED = 5.0, 0.8
 ROUNDS = 10  # how often as many chains as records are averaged over, so that chains add 5 % to the data's own error
 
 
-class Windows:
+class DirectionMonitor:
     """Mean directions over successive windows of iterations, which tell what is systematic from what is noise.
 
     Noise has no correlation between windows, so that Σ h·v̄·v̄′ over two of them estimates the systematic part of
@@ -96,7 +96,7 @@ class Schedule:
         self._averaged, self._said = 0, []
 
     def add(self, step: int, mu: np.ndarray, theta: np.ndarray, systematic: float | None) -> None:
-        """Take in the iterate of a step and what `Windows` say; `result` is the model if one stopped here."""
+        """Take in the iterate of a step and what `DirectionMonitor` say; `result` is the model if one stopped here."""
         if step <= self.first:
             self.result = (mu, theta)
             if systematic is not None and self.tol > 0 and self._quiet(systematic):

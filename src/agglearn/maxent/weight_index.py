@@ -11,7 +11,7 @@ from agglearn.encoding import FrameEncoder
 from agglearn.errors import DataError
 from agglearn.machine import memory_bytes
 from agglearn.maxent import kernels
-from agglearn.maxent.hashed_weights import Buckets
+from agglearn.maxent.hashed_weights import CrossHash
 from agglearn.observations import ContingencyTables
 
 MOST_MODALITIES = 65_535  # positions are 16-bit
@@ -44,7 +44,7 @@ class Layout:
     d: np.ndarray
     c: np.ndarray
     marginals: list[np.ndarray]
-    buckets: Buckets | None = None
+    buckets: CrossHash | None = None
 
     @classmethod
     def of(cls, tables: ContingencyTables) -> "Layout":
@@ -64,7 +64,7 @@ class Layout:
             cells[key[0], key[-1]] = first
         int32 = (np.ascontiguousarray(a, dtype=np.int32) for a in (offsets[:-1], sizes, rows, columns))
         offsets, sizes, rows, columns = int32
-        buckets = Buckets.of(tables) if tables.hashed_pairs else None
+        buckets = CrossHash.of(tables) if tables.hashed_pairs else None
         return cls(offsets, sizes, *_columns(sizes), cells, rows, columns, d, c, marginal_counts(tables), buckets)
 
     @property

@@ -7,7 +7,7 @@ from agglearn.observations.flows import FlowCounts, FlowInstances
 from agglearn.observations.gaussian_noise import with_gaussian_noise
 from agglearn.observations.halves import Halves
 from agglearn.observations.label_sums import LabelSums
-from agglearn.observations.noisy_encoding import encoded_from_noisy
+from agglearn.observations.noisy_encoding import tables_with_noisy_encoding
 from agglearn.observations.records import Records
 from agglearn.observations.table import Table
 from agglearn.observations.tables import ContingencyTables
@@ -25,6 +25,6 @@ __all__ = [
     "Observation",
     "Records",
     "Table",
-    "encoded_from_noisy",
+    "tables_with_noisy_encoding",
     "with_gaussian_noise",
 ]

@@ -15,7 +15,7 @@ from agglearn.observations.table import Table
 from agglearn.observations.tables import ContingencyTables
 
 
-def encoded_from_noisy(
+def tables_with_noisy_encoding(
     encoder: FrameEncoder, codes: np.ndarray, y: np.ndarray, sigma: float, seed: int, above: int, modalities: int,
     label: str = "label", pairs="all",
 ) -> ContingencyTables:  # fmt: skip

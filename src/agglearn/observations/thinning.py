@@ -9,7 +9,7 @@ from agglearn.observations.base import NoiseSpec
 from agglearn.observations.consistency import noise_variances
 
 
-def thinned(tables: ContingencyTables, rng: np.random.Generator) -> tuple[ContingencyTables, ContingencyTables]:
+def thin_tables(tables: ContingencyTables, rng: np.random.Generator) -> tuple[ContingencyTables, ContingencyTables]:
     """Two tables that add up to the one given, every cell thinned by itself.
 
     Exact counts are thinned binomially: halves of a Poisson number are independent. Noisy ones get normal numbers of their

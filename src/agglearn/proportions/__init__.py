@@ -5,16 +5,16 @@ from agglearn.proportions.cardinality import CardinalityClassifier, NormalApprox
 from agglearn.proportions.individual import IndividualClassifier
 from agglearn.proportions.means import InverseCalibrationClassifier, MeanEmbeddingClassifier, MeanMapClassifier
 from agglearn.proportions.posterior import cardinality_posterior
-from agglearn.proportions.records_adapter import OnRecords
+from agglearn.proportions.records_adapter import BagLearnerOnRecords
 
 __all__ = [
     "AlternatingMeanMapClassifier",
+    "BagLearnerOnRecords",
     "CardinalityClassifier",
     "IndividualClassifier",
     "InverseCalibrationClassifier",
     "MeanEmbeddingClassifier",
     "MeanMapClassifier",
     "NormalApproximationClassifier",
-    "OnRecords",
     "cardinality_posterior",
 ]

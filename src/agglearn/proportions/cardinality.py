@@ -10,7 +10,7 @@ from agglearn.linear.softmax import Logistic, scores, single
 from agglearn.observations import Bags
 from agglearn.observations.bags import ordered
 from agglearn.proportions.base import BagClassifier, Penalty, choose_l2, counts_likelihood, positives, probabilities
-from agglearn.proportions.count_likelihood import Marginal, exact, normal
+from agglearn.proportions.count_likelihood import CountLikelihood, exact, normal
 from agglearn.proportions.means import mean_embedding
 from agglearn.proportions.posterior import class_posteriors
 from agglearn.settings import Built, Count, NonNegative
@@ -80,7 +80,7 @@ class CardinalityClassifier(BagClassifier):
         """(θ, λ) of one problem with these counts."""
 
         def climber(part):
-            return Marginal(Logistic(single(part.X), part.offsets), part.counts, type(self).infer)
+            return CountLikelihood(Logistic(single(part.X), part.offsets), part.counts, type(self).infer)
 
         def fitter(part):
             climb = climber(part)
@@ -93,7 +93,7 @@ class CardinalityClassifier(BagClassifier):
         self.log_likelihoods_.append(np.array(climb.trace))
         return theta, l2
 
-    def _run(self, climb: Marginal, start: np.ndarray, tol: float) -> np.ndarray:
+    def _run(self, climb: CountLikelihood, start: np.ndarray, tol: float) -> np.ndarray:
         return getattr(climb, self.solver)(start, self.max_iter, tol)
 
     # -- any classifier in the M step ---------------------------------------------------------------------------

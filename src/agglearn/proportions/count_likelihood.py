@@ -41,7 +41,7 @@ def normal(scores, p, offsets, counts):
 
 
 @dataclass
-class Marginal:
+class CountLikelihood:
     """Climbs ℓ from a start; `trace` keeps ℓ (unpenalised) at every step.
 
     Attributes

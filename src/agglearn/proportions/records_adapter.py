@@ -10,7 +10,7 @@ from agglearn.proportions.base import BagClassifier
 from agglearn.seeds import draw_seed
 
 
-class OnRecords(RecordClassifier):
+class BagLearnerOnRecords(RecordClassifier):
     """A learner of bags, over one coordinate per modality of the features.
 
     Parameters

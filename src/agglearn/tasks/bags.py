@@ -23,7 +23,7 @@ from agglearn.tasks.splitting import split_overlap
 
 
 @dataclass(frozen=True)
-class TestPersons(Truth):
+class HeldOutPersons(Truth):
     """Held-out instances, and what is known of them.
 
     Attributes
@@ -99,7 +99,7 @@ class BagClassification(Task):
         "state_rmse": ("", "lower"),
         "state_correlation": ("", "higher"),
     }
-    truth: ClassVar = TestPersons
+    truth: ClassVar = HeldOutPersons
 
     def overlap(self, source: Source) -> float:
         return 0.0 if _has_regions(source) else split_overlap(source)
@@ -125,7 +125,7 @@ class BagClassification(Task):
         seen = bags_of(encoder.transform(filled(frame.iloc[order])), offsets, y[order], 2, names)
         chunks = np.unique(np.append(np.arange(0, len(test.y), 100), len(test.y)))
         truth = bags_of(encoder.transform(filled(test.frame)), chunks, test.y, 2)
-        return as_seen(kind, seen, y[order]), TestPersons(truth, test.y)
+        return as_seen(kind, seen, y[order]), HeldOutPersons(truth, test.y)
 
     def _hidden(self, source: Source, kind, params: dict, seed: int):
         p = {"bag_size": 10, "columns": "full", "components": 50, "n_test": 10_000} | source.params
@@ -133,7 +133,7 @@ class BagClassification(Task):
             source.data.folder, p["columns"], p.get("hidden"), p["n_test"], p["components"]
         )
         seen, y = census_design.hidden_bags(study, p["bag_size"], "bags", source.name, p["hidden"], p["bag_size"], seed)
-        return as_seen(kind, seen, y), TestPersons(census_design.persons_tested(study), study.labels[study.test])
+        return as_seen(kind, seen, y), HeldOutPersons(census_design.persons_tested(study), study.labels[study.test])
 
     def _election(self, source: Source, kind, params: dict, seed: int):
         if kind is not Bags:
@@ -145,7 +145,7 @@ class BagClassification(Task):
         seen = census_design.voter_bags(study, p["election"], size, *stream)
         groups = polls.groups_of(study.persons, study.test)
         nation = self._polls(p.get("polls"), study.persons.polls)
-        return seen, TestPersons(census_design.persons_tested(study, p["election"]), None, groups, nation)
+        return seen, HeldOutPersons(census_design.persons_tested(study, p["election"]), None, groups, nation)
 
     @staticmethod
     def _polls(nation: dict | None, states: pd.DataFrame | None) -> pd.DataFrame | None:
@@ -156,7 +156,7 @@ class BagClassification(Task):
         frame = pd.DataFrame(rows, columns=["area", "covariate", "group", "share", "size"])
         return frame if states is None else pd.concat([frame, states[states["area"] != "US"]], ignore_index=True)
 
-    def measure(self, estimator, truth: TestPersons, measures: list[str]) -> Iterator[Measurement]:
+    def measure(self, estimator, truth: HeldOutPersons, measures: list[str]) -> Iterator[Measurement]:
         p = estimator.predict_proba(truth.bags.X)
         if truth.groups is not None:
             yield from polls.measured(p, truth.groups, truth.polls, measures)

@@ -26,7 +26,7 @@ from agglearn.tasks.keys import (
     TableHalvesKeys,
     TableKeys,
 )
-from agglearn.tasks.observers import ENCODING, MADE, Rows, fitted_encoder
+from agglearn.tasks.observers import ENCODING, OBSERVERS, Rows, fitted_encoder
 from agglearn.tasks.splitting import split_name, split_overlap, split_rows
 
 STAGED = {"curve", "nllh_best_on_test", "nllh_best_on_validation"}
@@ -34,7 +34,7 @@ MOST_SHOWN = 5  # values of a feature whose predictions are shown one by one
 
 
 @dataclass(frozen=True)
-class TestRows(Truth):
+class HeldOutRows(Truth):
     """Held-out records, and what is known of the process behind them.
 
     Attributes
@@ -109,7 +109,7 @@ class Classification(Task):
         "coefficient": ("", ""),
         "gradient_error": ("", "lower"),
     }
-    truth: ClassVar = TestRows
+    truth: ClassVar = HeldOutRows
 
     def observe(self, source: Source, kind: type[Observation], params: dict, seed: int):
         self.check_observation(kind, params)
@@ -119,12 +119,12 @@ class Classification(Task):
         encoder, kept = _encoder_of(source, frame, y, params, seed)
         frame, y = frame[kept].reset_index(drop=True), y[kept]
         label = source.entry.get("label", {}).get("column", "label")
-        return MADE[kind](Rows(source, encoder, frame[encoder.names], y, label), params, seed), test
+        return OBSERVERS[kind](Rows(source, encoder, frame[encoder.names], y, label), params, seed), test
 
     def overlap(self, source: Source) -> float:
         return split_overlap(source)
 
-    def measure(self, estimator, truth: TestRows, measures: list[str]) -> Iterator[Measurement]:
+    def measure(self, estimator, truth: HeldOutRows, measures: list[str]) -> Iterator[Measurement]:
         y = truth.y
         p = estimator.predict_proba(truth.frame)[:, 1]
         scores = {"nllh": normalized_log_likelihood, "log_loss": log_loss, "auc": auc, "brier": brier,
@@ -155,7 +155,7 @@ def split_records(source: Source, seed: int):
     train, test = split_rows(source, seed)
     if isinstance(data, Population):
         part = lambda r: (data.frame.iloc[r].reset_index(drop=True), data.y[r])  # noqa: E731
-        return part(train), TestRows(*part(test), data.probabilities[test], data.parameters)
+        return part(train), HeldOutRows(*part(test), data.probabilities[test], data.parameters)
     written = (data.folder / "features.parquet").stat().st_mtime_ns
     said = [split_name(source), source.entry.get("split"), source.params]
     key = (str(data.folder), written, json.dumps(said, sort_keys=True), seed)
@@ -168,7 +168,7 @@ def split_records(source: Source, seed: int):
             raise DataError(f"{source.name}: all {len(rows)} {name} rows have the same label; use more rows")
     if len(_SPLITS) >= KEPT_SPLITS:
         _SPLITS.clear()
-    _SPLITS[key] = take(train), TestRows(*take(test))
+    _SPLITS[key] = take(train), HeldOutRows(*take(test))
     return _SPLITS[key]
 
 
@@ -181,7 +181,7 @@ class SubsetClassification(Classification):
 
     MEASURES: ClassVar = {"nllh": ("", "higher")}
 
-    def measure(self, estimator, truth: TestRows, measures: list[str]) -> Iterator[Measurement]:
+    def measure(self, estimator, truth: HeldOutRows, measures: list[str]) -> Iterator[Measurement]:
         for names, p in estimator.subset_predict_proba(truth.frame):
             yield Measurement("nllh", normalized_log_likelihood(truth.y, p), item=", ".join(names))
 
@@ -209,7 +209,7 @@ def _predictions(frame: pd.DataFrame, p: np.ndarray) -> Iterator[Measurement]:
                 yield Measurement("prediction", float(mean), item=f"{name} = {value}")
 
 
-def _stages(estimator, truth: TestRows, measures: list[str]) -> Iterator[Measurement]:
+def _stages(estimator, truth: HeldOutRows, measures: list[str]) -> Iterator[Measurement]:
     """Curves, and the choice of a stage by held-out records, from an estimator's staged predictions.
 
     `nllh_best_on_test` is the best stage's score on the records that chose it, as a paper may print it;

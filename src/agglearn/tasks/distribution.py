@@ -24,7 +24,7 @@ SHOWN = 64  # test bags whose prediction is kept
 
 
 @dataclass(frozen=True)
-class TestBags(Truth):
+class HeldOutBags(Truth):
     """Held-out bags with their targets.
 
     Attributes
@@ -82,13 +82,13 @@ class DistributionRegression(Task):
         "tuned": ("", ""),
         "edges": ("", "lower"),
     }
-    truth: ClassVar = TestBags
+    truth: ClassVar = HeldOutBags
 
     def observe(self, source: Source, kind: type[Observation], params: dict, seed: int):
         self.check_observation(kind, params)
         if isinstance(source.data, BagPopulation):
             check(NoKeys, params, "observe")
-            return source.data.train, TestBags(source.data.test)
+            return source.data.train, HeldOutBags(source.data.test)
         if not isinstance(source.data, RecordStore) or "parts" not in source.data.header:
             raise ConfigError(f"{source.name}: has no bags for this task")
         if (source.data.folder / "clouds.npz").exists():
@@ -112,7 +112,7 @@ class DistributionRegression(Task):
             whole = Bags(points, arrays["offsets"], target=arrays["classes"])
         chosen = generator("clouds", source.name, seed).permutation(np.arange(first, last))[: p["n_clouds"]]
         train, test = (cloud_points(whole.take(w), p["points"]) for w in (chosen, np.arange(last, len(whole))))
-        return train, TestBags(test)
+        return train, HeldOutBags(test)
 
     def _regions(self, source: Source, params: dict, seed: int):
         p = {
@@ -133,9 +133,9 @@ class DistributionRegression(Task):
         here = np.flatnonzero(~study.persons.regions["state"].isin(left_out))
         order = here[generator("regions held out", source.name, p["columns"], seed).permutation(len(here))]
         test = round(HELD_OUT * len(order))
-        return bags.take(order[test:]), TestBags(bags.take(order[:test]), tuple(map(str, p["elections"])))
+        return bags.take(order[test:]), HeldOutBags(bags.take(order[:test]), tuple(map(str, p["elections"])))
 
-    def measure(self, estimator, truth: TestBags, measures: list[str]) -> Iterator[Measurement]:
+    def measure(self, estimator, truth: HeldOutBags, measures: list[str]) -> Iterator[Measurement]:
         yield from _settings(estimator)
         found, target = estimator.predict(truth.bags), truth.bags.target
         if getattr(estimator, "classifies", False):
@@ -193,6 +193,6 @@ def _settings(estimator) -> Iterator[Measurement]:
 
 def cloud_points(clouds: Bags, n: int) -> Bags:
     """The first n points of every cloud (they are in random order)."""
-    from agglearn.distribution.embedding import first_instances
+    from agglearn.distribution.embedding import truncate_bags
 
-    return first_instances(clouds, n)
+    return truncate_bags(clouds, n)

@@ -14,7 +14,7 @@ from agglearn.observations import (
     Halves,
     LabelSums,
     Records,
-    encoded_from_noisy,
+    tables_with_noisy_encoding,
     with_gaussian_noise,
 )
 from agglearn.observations.halves import coins
@@ -52,9 +52,9 @@ def _tables(rows: Rows, params: dict, seed) -> ContingencyTables:
     noise_seed = seed_of("gaussian noise", name, seed)
     if how := params.get("encode_noisy"):
         few = how["above"], how["modalities"]
-        return encoded_from_noisy(encoder, codes, y, sigma, noise_seed, *few, rows.label, pairs)
+        return tables_with_noisy_encoding(encoder, codes, y, sigma, noise_seed, *few, rows.label, pairs)
     tables = ContingencyTables.from_codes(encoder, codes, y, rows.label, pairs, params.get("cross_buckets"))
-    if promise := _promise(params, len(y)):
+    if promise := _privacy_budget(params, len(y)):
         if sigma:
             raise ConfigError("observe: epsilon and the size of the noise are both given; give one")
         how = {k: params[k] for k in ("split", "adjacency", "postprocessing") if k in params}
@@ -69,7 +69,7 @@ def _map(rows: Rows, params: dict) -> FeatureMap:
 def _label_sums(rows: Rows, params: dict, seed, mapped: FeatureMap | None = None) -> LabelSums:
     """Features of training rows and their sum, with the noise that the parameters ask for."""
     sums = LabelSums.from_map(mapped or _map(rows, params), rows.frame, rows.y, label=rows.label)
-    promise = _promise(params, len(rows.y))
+    promise = _privacy_budget(params, len(rows.y))
     if not promise:
         return sums
     how = {k: params[k] for k in ("calibration", "sensitivity") if k in params}
@@ -80,7 +80,7 @@ def _counted_bags(rows: Rows, params: dict, seed) -> CountedBags:
     """Random bags of training rows with their labels counted, and the noise that the parameters ask for."""
     rng = generator("bags", split_name(rows.source), seed)
     bags = CountedBags.from_records(rows.encoder, rows.frame, rows.y, params.get("bag_size", 10), rng)
-    promise = _promise({"mechanism": "discrete_laplace"} | params, len(rows.y))
+    promise = _privacy_budget({"mechanism": "discrete_laplace"} | params, len(rows.y))
     draw = seeded(seed_of("noise", rows.source.name, seed))
     return release_bag_counts(bags, **promise, draw=draw) if promise else bags
 
@@ -95,7 +95,7 @@ def _halves(rows: Rows, params: dict, seed) -> Halves:
     return Halves(*(make(part, params, f"{seed} half {k}", *mapped) for k, part in parts))
 
 
-MADE = {
+OBSERVERS = {
     ContingencyTables: _tables,
     CountedBags: _counted_bags,
     Halves: _halves,
@@ -104,7 +104,7 @@ MADE = {
 }
 
 
-def _promise(params: dict, n: int) -> dict:
+def _privacy_budget(params: dict, n: int) -> dict:
     """ε, δ and mechanism of an observation; empty where it is to have no noise."""
     if params.get("epsilon") is None:
         return {}

@@ -10,7 +10,7 @@ from agglearn.vocabulary import kernels
 from agglearn.vocabulary.allocation import allocated
 from agglearn.vocabulary.quantizer import Budget, Quantizer, Shrinkage
 from agglearn.vocabulary.rate_order import in_threads
-from agglearn.vocabulary.submodular import Joined
+from agglearn.vocabulary.submodular import ConcatenatedFeatures
 
 
 class BucketingQuantizer(Quantizer):
@@ -223,8 +223,8 @@ class AgglomerativeQuantizer(Quantizer):
     """
 
     def _quantize(self, rankings, budget):
-        joined = Joined.of(rankings)
+        joined = ConcatenatedFeatures.of(rankings)
         merges = max(joined.n_places - budget, 0)
         begins = kernels.agglomerate(joined.N, joined.C, joined.bounds, joined.weights, merges)
         begins[joined.bounds[:-1]] = False
-        return [r.labels(c) for r, c in zip(rankings, joined.parted(np.flatnonzero(begins)), strict=True)]
+        return [r.labels(c) for r, c in zip(rankings, joined.split(np.flatnonzero(begins)), strict=True)]

@@ -10,7 +10,7 @@ from agglearn.settings import NonNegative, Part
 from agglearn.vocabulary import kernels
 from agglearn.vocabulary.quantizer import Budget, Quantizer, Shrinkage
 from agglearn.vocabulary.rate_order import in_threads
-from agglearn.vocabulary.submodular import Joined
+from agglearn.vocabulary.submodular import ConcatenatedFeatures
 
 
 @dataclass(frozen=True)
@@ -80,9 +80,9 @@ class DistributedSubmodularQuantizer(Quantizer):
         self.engine = engine
 
     def _quantize(self, rankings, budget):
-        joined = Joined.of(rankings)
+        joined = ConcatenatedFeatures.of(rankings)
         cuts = min(budget, joined.n_places) - len(rankings)
-        borders, machines = parted(joined, max(1, math.floor(self.epsilon * cuts)))
+        borders, machines = split_over_machines(joined, max(1, math.floor(self.epsilon * cuts)))
         self.n_machines_ = len(machines)
         forced = np.setdiff1d(borders[1:-1], joined.bounds)
         rounds = math.ceil(3 * math.log(max(joined.n_places, 2)) / -math.log1p(-self.epsilon)) + 1
@@ -91,7 +91,7 @@ class DistributedSubmodularQuantizer(Quantizer):
         made = np.concatenate([i for _, i in found])
         kept = np.argsort(made, kind="stable")[: cuts - len(forced)]
         self.n_rounds_ = int(made[kept].max(initial=-1)) + 1
-        return [r.labels(c) for r, c in zip(rankings, joined.parted(np.append(forced, chosen[kept])), strict=True)]
+        return [r.labels(c) for r, c in zip(rankings, joined.split(np.append(forced, chosen[kept])), strict=True)]
 
     def _ask(self, machines: list[Machine], rounds: int, most: int) -> list:
         """What every machine cuts: they are asked for their largest gain, then for their cuts."""
@@ -106,7 +106,7 @@ class DistributedSubmodularQuantizer(Quantizer):
         return found
 
 
-def parted(joined: Joined, machines: int) -> tuple[np.ndarray, list[Machine]]:
+def split_over_machines(joined: ConcatenatedFeatures, machines: int) -> tuple[np.ndarray, list[Machine]]:
     """Borders of the parts, and what the machine of each holds; a part that spans features falls into one per feature."""
     even = np.arange(machines + 1) * joined.n_places // machines
     borders = np.unique(np.append(even, joined.bounds))

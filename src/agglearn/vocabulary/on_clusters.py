@@ -20,7 +20,7 @@ from agglearn.vocabulary import cluster_training
 from agglearn.vocabulary.quantizer import Quantizer
 
 
-class OnClusters(RecordClassifier):
+class ClusterClassifier(RecordClassifier):
     """Base: compresses the features, keeps every setting that was tried, predicts with the best on held-out rows, of equal ones the
     first. It is not fitted again: the rows that chose it stay held out.
 
@@ -65,7 +65,7 @@ class OnClusters(RecordClassifier):
             yield number, float("nan"), self._probabilities(found, clusters)
 
 
-class LogisticOnClusters(OnClusters):
+class LogisticOnClusters(ClusterClassifier):
     """L2 logistic regression on the clusters, one weight each (scikit-learn, sparse).
 
     Parameters
@@ -112,7 +112,7 @@ class LogisticOnClusters(OnClusters):
         return csr_array((np.ones(n * d), columns.ravel(), np.arange(0, n * d + 1, d)), (n, sum(self.sizes_)))
 
 
-class NetworkOnClusters(OnClusters):
+class NetworkOnClusters(ClusterClassifier):
     """Embeddings of the clusters, then a multi-layer perceptron, trained with Adam (JAX).
 
     Settings are drawn from the paper's ranges (appendix A.2): hidden units 100–1280, hidden layers 1–5, learning rate

@@ -58,7 +58,7 @@ class OptimalQuantizer(Quantizer):
         if self.algorithm == "lagrangian":
             found, self.penalty_ = spend([Curve(r) for r in rankings], budget)
         else:
-            found = programmed(rankings, budget, self.algorithm)
+            found = dynamic_program(rankings, budget, self.algorithm)
         return [r.labels(c) for r, c in zip(rankings, found, strict=True)]
 
 
@@ -138,12 +138,12 @@ def mixed(few: Solution, many: Solution, budget: int) -> list[np.ndarray]:
     left, out = budget - few.clusters, []
     for a, b in zip(few.cuts, many.cuts, strict=True):
         take = min(left, max(len(b) - len(a), 0))
-        out.append(a if take == 0 else b if take == len(b) - len(a) else spliced(a, b, len(a) + take))
+        out.append(a if take == 0 else b if take == len(b) - len(a) else splice(a, b, len(a) + take))
         left -= len(out[-1]) - len(a)
     return out
 
 
-def spliced(few: np.ndarray, many: np.ndarray, cuts: int) -> np.ndarray:
+def splice(few: np.ndarray, many: np.ndarray, cuts: int) -> np.ndarray:
     """The beginning of `many` and the end of `few`, joined where a cluster of `many` lies within one of `few`.
 
     Exchanging the ends there costs nothing by the quadrangle inequality, and of `cuts` cuts there always is such a
@@ -155,7 +155,7 @@ def spliced(few: np.ndarray, many: np.ndarray, cuts: int) -> np.ndarray:
     return np.concatenate([b[1 : i + 1], a[i - more + 1 : -1]])
 
 
-def programmed(rankings: list[Ranking], budget: int, algorithm: str) -> list[np.ndarray]:
+def dynamic_program(rankings: list[Ranking], budget: int, algorithm: str) -> list[np.ndarray]:
     """Cuts of every feature by a dynamic program; since losses are convex, the largest savings of all features win."""
     program = kernels.divided_program if algorithm == "divide" else kernels.quadratic_program
     spare, tables, savings = budget - len(rankings), [], []

@@ -48,28 +48,30 @@ class SubmodularQuantizer(Quantizer):
         self.allocation = allocation
 
     def _quantize(self, rankings, budget):
-        joined, state = Joined.of(rankings), draw_seed(self.random_state)
+        joined, state = ConcatenatedFeatures.of(rankings), draw_seed(self.random_state)
         cuts = min(budget, joined.n_places) - len(rankings)
         cut = (
             self._joint(joined, cuts, state)
             if self.allocation == "joint"
             else self._merged(rankings, joined, cuts, state)
         )
-        return [r.labels(c) for r, c in zip(rankings, joined.parted(cut), strict=True)]
+        return [r.labels(c) for r, c in zip(rankings, joined.split(cut), strict=True)]
 
-    def _joint(self, joined: "Joined", cuts: int, state: int) -> np.ndarray:
+    def _joint(self, joined: "ConcatenatedFeatures", cuts: int, state: int) -> np.ndarray:
         return self._greedy(joined, cuts, state, "all")[0]
 
-    def _merged(self, rankings: list[Ranking], joined: "Joined", cuts: int, state: int) -> np.ndarray:
+    def _merged(self, rankings: list[Ranking], joined: "ConcatenatedFeatures", cuts: int, state: int) -> np.ndarray:
         runs = in_threads(
-            lambda d: self._greedy(Joined.of([rankings[d]]), min(cuts, rankings[d].n_places - 1), state, d),
+            lambda d: self._greedy(
+                ConcatenatedFeatures.of([rankings[d]]), min(cuts, rankings[d].n_places - 1), state, d
+            ),
             range(len(rankings)),
         )
         order = np.concatenate([o + joined.bounds[d] for d, (o, _) in enumerate(runs)])
         gains = np.concatenate([g for _, g in runs])
         return order[np.argsort(-gains, kind="stable")[:cuts]]
 
-    def _greedy(self, joined: "Joined", cuts: int, state: int, stream) -> tuple[np.ndarray, np.ndarray]:
+    def _greedy(self, joined: "ConcatenatedFeatures", cuts: int, state: int, stream) -> tuple[np.ndarray, np.ndarray]:
         candidates = np.diff(joined.bounds) - 1
         share = math.log(1 / self.epsilon) / np.maximum(np.minimum(cuts, candidates), 1)
         sample = int(np.ceil(candidates * share).sum())
@@ -77,7 +79,7 @@ class SubmodularQuantizer(Quantizer):
         return kernels.stochastic_greedy(joined.N, joined.C, joined.bounds, joined.weights, cuts, sample, key)
 
 
-class Joined:
+class ConcatenatedFeatures:
     """Features side by side, as kernels take them: prefix sums that go on from one feature to the next.
 
     Attributes
@@ -90,7 +92,7 @@ class Joined:
         self.N, self.C, self.bounds, self.weights = N, C, bounds, weights
 
     @classmethod
-    def of(cls, rankings: list[Ranking]) -> "Joined":
+    def of(cls, rankings: list[Ranking]) -> "ConcatenatedFeatures":
         if len(rankings) == 1:
             N, C = rankings[0].N, rankings[0].C
         else:
@@ -102,7 +104,7 @@ class Joined:
     def n_places(self) -> int:
         return int(self.bounds[-1])
 
-    def parted(self, cuts: np.ndarray) -> list[np.ndarray]:
+    def split(self, cuts: np.ndarray) -> list[np.ndarray]:
         """Cuts of each feature, counted from its own first place."""
         cuts = np.sort(cuts)
         at = np.searchsorted(cuts, self.bounds)

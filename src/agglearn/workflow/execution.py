@@ -27,7 +27,7 @@ def fit_seed(run: Run) -> int:
     return seed("fit", run.dataset, run.dataset_params, run.observation_params, run.method, run.params, run.seed)
 
 
-def one_run(run: Run, observed: Path, folder: Path) -> tuple[str, str | None, str, list[dict]]:
+def execute_run(run: Run, observed: Path, folder: Path) -> tuple[str, str | None, str, list[dict]]:
     """Fit and measure: (status, reason, traceback, rows). An error of a method is a result, not the end of the table."""
     spec = spec_of(run)
     task = resolve(spec["task"])()

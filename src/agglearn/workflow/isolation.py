@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from agglearn.workflow.lifeline import die_with_parent, end_tree
 
 
-def in_children(work: Callable, items: list, limit: float) -> Iterator[tuple[object, str]]:
+def run_isolated(work: Callable, items: list, limit: float) -> Iterator[tuple[object, str]]:
     """Run `work(item)` for every item in a forked child; yield (item, why) for each that died or took too long.
 
     A child does one item after the other and says through a pipe which one it begins; after a death the next child

@@ -66,15 +66,15 @@ class Run:
         return [spec["class"], spec["task"], *classes_in(json.loads(self.params))]
 
 
-def at_scale(value, scale: str):
+def select_scale(value, scale: str):
     """Replace every `{smoke:, quick:, default:, paper:}` by the value for the scale (default where it names none)."""
     if isinstance(value, dict):
         if value and set(value) <= set(SCALES):
             if scale not in value and "default" not in value:
                 raise ConfigError(f"{canonical(value)}: no value for scale {scale!r} and no default")
-            return at_scale(value.get(scale, value.get("default")), scale)
-        return {k: at_scale(v, scale) for k, v in value.items()}
-    return [at_scale(v, scale) for v in value] if isinstance(value, list) else value
+            return select_scale(value.get(scale, value.get("default")), scale)
+        return {k: select_scale(v, scale) for k, v in value.items()}
+    return [select_scale(v, scale) for v in value] if isinstance(value, list) else value
 
 
 def points(value) -> list:
@@ -104,7 +104,7 @@ class Plan:
         self.config = config
         chosen = config["experiments"] if config["run"] == "all" else config["run"]
         chosen = sorted(chosen, key=lambda n: (config["experiments"][n].get("order", 100), n))
-        self.experiments = {n: at_scale(config["experiments"][n], config["scale"]) for n in chosen}
+        self.experiments = {n: select_scale(config["experiments"][n], config["scale"]) for n in chosen}
         self._runs = {n: self._expand(n, e) for n, e in self.experiments.items()}
         self._batches = {n: {} for n in self._runs}
         for run in itertools.chain(*self._runs.values()):

@@ -22,8 +22,8 @@ from agglearn.inspection import digests, modules
 from agglearn.registry import resolve
 from agglearn.storage import digest
 from agglearn.workflow import products
-from agglearn.workflow.execution import one_run, spec_of
-from agglearn.workflow.isolation import in_children
+from agglearn.workflow.execution import execute_run, spec_of
+from agglearn.workflow.isolation import run_isolated
 from agglearn.workflow.measurements import SCHEMA, gather, table_of
 from agglearn.workflow.plan import IDENTITY, Run
 
@@ -60,11 +60,11 @@ def fit_batch(
         resolve(dotted)  # imported once here, for all children; kernels run in children only
 
     def work(run: Run) -> None:
-        record(run, lambda folder: one_run(run, Path(observed[run.dataset]), folder))
+        record(run, lambda folder: execute_run(run, Path(observed[run.dataset]), folder))
 
     apart = [run for run in ready if _is_of_a_user(run)]
     for together in ([run for run in ready if run not in apart], *([run] for run in apart)):
-        for run, why in in_children(work, together, limit):
+        for run, why in run_isolated(work, together, limit):
             record(run, lambda folder, why=why: ("failed", why, "", []))
     gather(runs, homes, out)
     print(f"{len(todo)} of {len(runs)} runs computed, the rest reused")

@@ -16,7 +16,7 @@ from agglearn.cli import aggregate
 from agglearn.cli.fit import FACTORS, parameters
 from agglearn.estimator import Estimator
 from agglearn.evaluation import normalized_log_likelihood
-from agglearn.labelsums import SelectedByAggregates
+from agglearn.labelsums import AggregateSearch
 from agglearn.maxent import MaxEntClassifier
 from agglearn.maxent.penalty import moment_penalty
 from agglearn.observations import ContingencyTables
@@ -73,7 +73,7 @@ def test_held_out_tables_choose_the_penalty(at, capsys):
     tables, model = ContingencyTables.load("tables"), Estimator.load("m")
     strengths = [moment_penalty(tables) * factor for factor in FACTORS]
     base = MaxEntClassifier(200, max_iter=20, random_state=3)
-    search = SelectedByAggregates(base, values=strengths, random_state=3).fit(tables)
+    search = AggregateSearch(base, values=strengths, random_state=3).fit(tables)
     assert model.l2_theta_ == search.value_
     frame = pd.read_csv("data.csv", na_values="?")
     np.testing.assert_array_equal(model.predict_proba(frame), search.predict_proba(frame))
@@ -371,13 +371,13 @@ def test_a_long_count_is_announced_and_a_large_one_is_refused(at, capsys, monkey
 
 
 def test_tuning_tries_a_tenth_to_ten_times_the_strength_that_moments_suggest(at, monkeypatch):
-    tried, init = [], SelectedByAggregates.__init__
+    tried, init = [], AggregateSearch.__init__
 
     def spied(self, base, **settings):
         tried.extend(settings["values"])
         init(self, base, **settings)
 
-    monkeypatch.setattr(SelectedByAggregates, "__init__", spied)
+    monkeypatch.setattr(AggregateSearch, "__init__", spied)
     assert run("fit", "tables", "--tune", "--out", "m", *QUICK) == 0
     np.testing.assert_allclose(
         np.array(tried[:5]) / moment_penalty(ContingencyTables.load("tables")), [0.1, 0.3, 1, 3, 10]

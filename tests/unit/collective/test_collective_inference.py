@@ -198,12 +198,12 @@ def test_the_check_of_optimality_notices_what_is_not_optimal():
 
 
 def test_a_wrong_hessian_is_noticed_by_its_convergence(monkeypatch):
-    """With a tangent that is not the derivative, Newton's method needs many more steps or gives up."""
+    """With a covariance product that is not the derivative, Newton's method needs many more steps or gives up."""
     rng = np.random.default_rng(0)
     model = random_tree(rng, 12, most=6, strength=3.0)
     counts = observe(model, model.sample_tables(10_000, rng), "poisson", rng)
     monkeypatch.setattr(newton, "WORTH", 0.0)  # no other steps
-    right, found = kernels.tangent, infer(model, counts, 10_000, trace=True)
+    right, found = kernels.covariance_product, infer(model, counts, 10_000, trace=True)
     assert found.converged
     assert len(found.trace) <= 12
 
@@ -211,9 +211,18 @@ def test_a_wrong_hessian_is_noticed_by_its_convergence(monkeypatch):
         right(*arrays)
         arrays[-1][:] = arrays[10] * (arrays[11] + 3.0)
 
-    monkeypatch.setattr(kernels, "tangent", wrong)
+    monkeypatch.setattr(kernels, "covariance_product", wrong)
     sabotaged = infer(model, counts, 10_000, trace=True)
     assert not sabotaged.converged or len(sabotaged.trace) > len(found.trace)
+
+
+def test_nlbp_stops_where_it_no_longer_moves():
+    rng = np.random.default_rng(2)
+    model, m = fixed_tree("mixed", rng), 200
+    counts = observe(model, model.sample_tables(m, rng), "poisson", rng, "node", rate=0.5)
+    found = infer(model, counts, m, method="nlbp-feasible", damping=0.3, tol=1e-6, max_iter=3000, trace=True)
+    assert found.converged
+    assert len(found.trace) < 1000
 
 
 FIRST_ORDER = [

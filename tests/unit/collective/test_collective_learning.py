@@ -10,13 +10,13 @@ from agglearn.collective import (
     ChainModel,
     FlowReconstruction,
     FreeTables,
-    GibbsBesideMap,
+    GibbsVersusMAP,
     HomogeneousPotentials,
     LogLinearTransitions,
     MigrationEM,
     MobilityBaseline,
     MobilityEM,
-    NoisyCounts,
+    PublishedCounts,
     SharedTableEM,
     infer,
     kernels,
@@ -266,13 +266,13 @@ def test_node_sums_are_the_noisy_edges_added_up():
 def test_reconstruction_after_em_is_nearer_than_noisy_counts():
     observation, truth = mobility(scale=80.0)
     error = lambda m: next(x.value for x in FlowLearning().measure(m, truth, []) if x.measure == "edge_error")  # noqa: E731
-    assert error(MobilityEM(n_iter=30).fit(observation)) < error(NoisyCounts(clip=True).fit(observation))
-    assert error(NoisyCounts(clip=True).fit(observation)) < error(NoisyCounts().fit(observation))
+    assert error(MobilityEM(n_iter=30).fit(observation)) < error(PublishedCounts(clip=True).fit(observation))
+    assert error(PublishedCounts(clip=True).fit(observation)) < error(PublishedCounts().fit(observation))
 
 
 @pytest.mark.parametrize(
     "estimator",
-    [MigrationEM(n_iter=2), MobilityEM(n_iter=2), SharedTableEM(n_iter=2), MobilityBaseline(5), NoisyCounts()],
+    [MigrationEM(n_iter=2), MobilityEM(n_iter=2), SharedTableEM(n_iter=2), MobilityBaseline(5), PublishedCounts()],
     ids=lambda e: type(e).__name__,
 )
 def test_saved_and_loaded_a_model_is_the_same(estimator, tmp_path):
@@ -318,7 +318,7 @@ def test_gibbs_is_compared_with_map_by_the_exact_mean():
     exact = np.array(infer(model, counts, m, method="exact", kind="marginals").edge_tables)
     best = np.array(infer(model, counts, m, tol=1e-6).edge_tables)
     for n_runs in (2, 4):
-        found = GibbsBesideMap(n_runs=n_runs, n_moves=200_000, stages=8, reference="exact", random_state=0).fit(counts)
+        found = GibbsVersusMAP(n_runs=n_runs, n_moves=200_000, stages=8, reference="exact", random_state=0).fit(counts)
         assert found.map_error_ == pytest.approx(np.abs(best - exact).sum() / exact.sum())
         assert found.reference_error_ == 0
         assert found.reached_
@@ -332,7 +332,7 @@ def test_a_reference_of_runs_is_independent_of_the_runs_that_it_judges():
     """The mean of the other runs made the ratio of the errors √R: with long runs apart it does not depend on R."""
     counts, ratios = small_chain(200), {}
     for n_runs in (2, 6):
-        found = GibbsBesideMap(n_runs=n_runs, n_moves=20_000, stages=4, n_references=4, reference_moves=400_000, random_state=0).fit(counts)  # fmt: skip
+        found = GibbsVersusMAP(n_runs=n_runs, n_moves=20_000, stages=4, n_references=4, reference_moves=400_000, random_state=0).fit(counts)  # fmt: skip
         assert found.reference_error_ < found.gibbs_error_ / 3
         ratios[n_runs] = found.gibbs_error_ / found.map_error_
     assert ratios[6] == pytest.approx(ratios[2], rel=0.35)  # √3 apart otherwise
@@ -383,7 +383,7 @@ def test_what_a_learner_lacks_is_named():
         MigrationEM().fit(FlowInstances((replace(nodes, context=context), nodes)))
     with pytest.raises(DataError, match="instance 0: has no edge_counts, which SharedTableEM needs"):
         SharedTableEM().fit(FlowInstances((nodes,)))
-    with pytest.raises(DataError, match="instance 0: has no edge_counts, which NoisyCounts needs"):
-        NoisyCounts().fit(FlowInstances((nodes,)))
+    with pytest.raises(DataError, match="instance 0: has no edge_counts, which PublishedCounts needs"):
+        PublishedCounts().fit(FlowInstances((nodes,)))
     with pytest.raises(DataError, match="the counts have no log_potentials in their context"):
         FlowReconstruction().fit(nodes)

@@ -10,7 +10,7 @@ from scipy.stats import multivariate_normal
 
 from agglearn.datasets import DigitClouds, GaussianBags, PointClouds, RecordStore
 from agglearn.datasets.census import county_means
-from agglearn.datasets.gaussian_bags import LAWS, halving
+from agglearn.datasets.gaussian_bags import COVARIANCE_FAMILIES, van_der_corput
 from agglearn.datasets.gaussian_statistics import block_information, marginal_entropy, total_correlation
 from agglearn.datasets.point_clouds import points_on, read_off, surface, unit_sphere
 from agglearn.distribution import (
@@ -79,7 +79,7 @@ def test_total_correlation_against_monte_carlo():
 # -- simulated bags ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("statistic", list(LAWS))
+@pytest.mark.parametrize("statistic", list(COVARIANCE_FAMILIES))
 def test_bags_have_the_statistic_that_they_are_given(statistic):
     """Whitened by the law, instances are standard normal: checked through targets computed from samples."""
     drawn = GaussianBags(statistic, n_bags=6, n_validation=2, n_test=3, bag_size=40_000).draw(
@@ -98,8 +98,8 @@ def test_bags_have_the_statistic_that_they_are_given(statistic):
 
 def test_first_bags_are_evenly_spaced():
     for n in (2, 8, 64):
-        np.testing.assert_allclose(np.diff(np.sort(halving(1024)[:n])), 1 / n)
-    assert len(np.unique(halving(1000))) == 1000
+        np.testing.assert_allclose(np.diff(np.sort(van_der_corput(1024)[:n])), 1 / n)
+    assert len(np.unique(van_der_corput(1000))) == 1000
 
 
 def test_same_seed_same_bags_and_validation_apart():

@@ -15,7 +15,7 @@ from agglearn.distribution import (
     kernels,
 )
 from agglearn.distribution import embedding as base
-from agglearn.distribution.embedding import as_bags, blocks, first_instances
+from agglearn.distribution.embedding import as_bags, blocks, truncate_bags
 from agglearn.errors import ConfigError, DataError
 from agglearn.estimator import Estimator
 from agglearn.observations import Bags
@@ -326,11 +326,11 @@ def test_other_bad_input(fitted):
 
 def test_first_instances():
     bags = Bags(np.arange(6.0)[:, None], [0, 1, 4, 6], weights=np.arange(6.0), target=[1, 2, 3])
-    short = first_instances(bags, 2)
+    short = truncate_bags(bags, 2)
     np.testing.assert_array_equal(short.X[:, 0], [0, 1, 2, 4, 5])
     np.testing.assert_array_equal(short.weights, short.X[:, 0])
     np.testing.assert_array_equal(short.offsets, [0, 1, 3, 5])
-    assert first_instances(bags, 9) is bags
+    assert truncate_bags(bags, 9) is bags
 
 
 def test_normalised_fisher_vectors():

@@ -11,11 +11,11 @@ from agglearn.encoding import FeatureMap, FrameEncoder
 from agglearn.errors import DataError
 from agglearn.estimator import Estimator
 from agglearn.evaluation import auc
-from agglearn.labelsums import BaseRateClassifier, BoostedTreesSkyline, RecordsLogistic
+from agglearn.labelsums import BaseRateClassifier, BoostedTreesSkyline, SklearnLogistic
 from agglearn.observations import ContingencyTables, CountedBags, LabelSums, Records
 from agglearn.observations.release import release_bag_counts
 from agglearn.privacy import seeded
-from agglearn.proportions import AlternatingMeanMapClassifier, CardinalityClassifier, OnRecords
+from agglearn.proportions import AlternatingMeanMapClassifier, BagLearnerOnRecords, CardinalityClassifier
 from agglearn.registry import build, resolve
 from agglearn.tasks import Classification, Source
 from agglearn.workflow import config as configuration
@@ -48,8 +48,8 @@ def test_counts_are_those_of_the_bags(records):
 def test_bags_of_one_are_records(records):
     """With one record in a bag the counts are the labels, and the learner is a logistic regression (½λ‖θ‖² here)."""
     few = Records(records.encoder, records.frame[:600], records.y[:600])
-    one = OnRecords(CardinalityClassifier(l2=1.0, tol=1e-7)).fit(bags_of(few, 1))
-    all_records = RecordsLogistic(l2=0.5).fit(few)
+    one = BagLearnerOnRecords(CardinalityClassifier(l2=1.0, tol=1e-7)).fit(bags_of(few, 1))
+    all_records = SklearnLogistic(l2=0.5).fit(few)
     np.testing.assert_allclose(one.predict_proba(records.frame), all_records.predict_proba(records.frame), atol=5e-3)
 
 
@@ -59,7 +59,7 @@ def test_larger_bags_tell_less(records):
     scores = []
     for learner in (CardinalityClassifier(l2=1.0), AlternatingMeanMapClassifier(l2=1.0)):
         for size in (5, 500):
-            model = OnRecords(learner, random_state=0).fit(bags_of(records, size))
+            model = BagLearnerOnRecords(learner, random_state=0).fit(bags_of(records, size))
             scores.append(auc(test["y"], model.predict_proba(test)[:, 1]))
     assert scores[0] > scores[1]
     assert scores[2] > scores[3]
@@ -103,7 +103,7 @@ def test_trees_see_what_a_linear_model_cannot(tmp_path):
     frame = people(3000).assign(y=lambda f: ((f.age > 45) ^ (f.job == "cook")).astype(int))
     frame["y"] = np.where(rng.random(3000) < 0.1, 1 - frame["y"], frame["y"])
     seen = Records.from_records(frame[:2000], "y", categorical=["zone"])
-    trees, linear = BoostedTreesSkyline(random_state=2**40).fit(seen), RecordsLogistic().fit(seen)
+    trees, linear = BoostedTreesSkyline(random_state=2**40).fit(seen), SklearnLogistic().fit(seen)
     rest = frame[2000:].assign(zone=99)  # a value never seen
     best, worst = (auc(rest["y"], m.predict_proba(rest)[:, 1]) for m in (trees, linear))
     assert best > 0.8 > worst
@@ -115,7 +115,7 @@ def test_trees_see_what_a_linear_model_cannot(tmp_path):
 
 
 def test_a_learner_on_records_is_kept(records, tmp_path):
-    model = OnRecords(AlternatingMeanMapClassifier(l2=1.0)).fit(bags_of(records, 10))
+    model = BagLearnerOnRecords(AlternatingMeanMapClassifier(l2=1.0)).fit(bags_of(records, 10))
     model.save(tmp_path / "m")
     again = Estimator.load(tmp_path / "m")
     np.testing.assert_allclose(again.predict_proba(records.frame), model.predict_proba(records.frame))

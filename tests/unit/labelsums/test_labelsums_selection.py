@@ -11,13 +11,13 @@ from agglearn.encoding import FeatureMap, FrameEncoder
 from agglearn.errors import ConfigError, DataError
 from agglearn.estimator import Estimator
 from agglearn.evaluation.metrics import log_likelihood
-from agglearn.labelsums import RecordsLogistic, SelectedByAggregates, TunedOnRecords, WALRClassifier
+from agglearn.labelsums import AggregateSearch, RecordSearch, SklearnLogistic, WALRClassifier
 from agglearn.maxent import MaxEntClassifier, NaiveBayesClassifier
 from agglearn.maxent.enumeration import Enumeration
 from agglearn.observations import ContingencyTables, Halves, LabelSums, Records, with_gaussian_noise
 from agglearn.observations.halves import added_sums, added_tables
 from agglearn.observations.release import release_tables
-from agglearn.observations.thinning import thinned
+from agglearn.observations.thinning import thin_tables
 from agglearn.privacy import seeded
 
 VALUES = (0.5, 8.0, 128.0, 2048.0)
@@ -50,10 +50,10 @@ def maxent() -> MaxEntClassifier:
 def test_the_right_penalty_is_chosen(n, effect, right, how):
     frame = world(n, effect, 1)
     if how == "records":
-        model = TunedOnRecords(maxent(), values=VALUES, random_state=1).fit(Records.from_records(frame, "label"))
+        model = RecordSearch(maxent(), values=VALUES, random_state=1).fit(Records.from_records(frame, "label"))
     else:
         halves = halves_of(frame)
-        model = SelectedByAggregates(maxent(), values=VALUES, random_state=1).fit(
+        model = AggregateSearch(maxent(), values=VALUES, random_state=1).fit(
             halves if how == "halves" else halves.whole
         )
     assert model.value_ in right
@@ -71,9 +71,9 @@ def test_score_of_sums_is_the_likelihood_of_the_labels():
         model = WALRClassifier("newton", l2=l2).fit(first)
         exact = log_likelihood(y[450:], model.predict_proba(x[450:])[:, 1])
         assert model.held_out_score(second) == pytest.approx(exact, abs=1e-9)
-    chosen = SelectedByAggregates(WALRClassifier(), "l2", (0.1, 1e4)).fit(Halves(first, second))
+    chosen = AggregateSearch(WALRClassifier(), "l2", (0.1, 1e4)).fit(Halves(first, second))
     assert chosen.value_ == 0.1
-    whole = RecordsLogistic(l2=0.1).fit(Records.from_records(frame, "y", categorical=["zone"]))
+    whole = SklearnLogistic(l2=0.1).fit(Records.from_records(frame, "y", categorical=["zone"]))
     np.testing.assert_allclose(chosen.predict_proba(x), whole.predict_proba(x), atol=1e-3)
 
 
@@ -104,7 +104,7 @@ def tables():
 
 
 def test_thinned_counts_add_up_and_are_even(tables):
-    first, second = thinned(tables, np.random.default_rng(0))
+    first, second = thin_tables(tables, np.random.default_rng(0))
     for key, t in tables.tables.items():
         a, b = first.tables[key], second.tables[key]
         assert (a.counts + b.counts == t.counts).all()
@@ -120,13 +120,13 @@ def test_halves_of_normal_numbers_are_uncorrelated(tables):
         noisy = with_gaussian_noise(tables, sigma, seed)
         key = noisy.pairs[0]
         true = tables.dense(*key)[0].ravel() / 2
-        pairs.append([t.tables[key].counts - true for t in thinned(noisy, np.random.default_rng(seed))])
+        pairs.append([t.tables[key].counts - true for t in thin_tables(noisy, np.random.default_rng(seed))])
     a, b = (np.array(v) for v in zip(*pairs, strict=True))
     products = (a * b).mean(axis=0)
     known = tables.dense(*noisy.pairs[0])[0].ravel()
     # the counts themselves are fixed here, so the halves are as negatively correlated as counting error is left out
     np.testing.assert_allclose(products.mean(), -known.mean() / 4, atol=6 * a.var() / np.sqrt(a.size))
-    assert thinned(noisy, np.random.default_rng(0))[0].noise.scale == pytest.approx(sigma / np.sqrt(2))
+    assert thin_tables(noisy, np.random.default_rng(0))[0].noise.scale == pytest.approx(sigma / np.sqrt(2))
 
 
 def test_halves_add_up(tmp_path):
@@ -152,17 +152,17 @@ def test_what_cannot_be_chosen_is_refused(tables, tmp_path):
     with pytest.raises(DataError, match="other features"):
         Halves(tables, ContingencyTables.from_records(world(50, 1.0), "label"))
     with pytest.raises(DataError, match="cannot be split"):
-        SelectedByAggregates(WALRClassifier(), "l2", (1.0,)).fit(LabelSums.from_records(np.ones((4, 1)), [0, 1, 0, 1]))
+        AggregateSearch(WALRClassifier(), "l2", (1.0,)).fit(LabelSums.from_records(np.ones((4, 1)), [0, 1, 0, 1]))
     with pytest.raises(DataError, match="learns from LabelSums"):
-        SelectedByAggregates(WALRClassifier(), "l2", (1.0,)).fit(tables)
+        AggregateSearch(WALRClassifier(), "l2", (1.0,)).fit(tables)
     with pytest.raises(DataError, match="NaiveBayesClassifier has no score on held-out aggregates"):
-        SelectedByAggregates(NaiveBayesClassifier(), "smoothing", (1.0,)).fit(tables)
+        AggregateSearch(NaiveBayesClassifier(), "smoothing", (1.0,)).fit(tables)
     with pytest.raises(ConfigError, match="'l3' is no parameter of base"):
-        SelectedByAggregates(maxent(), "l3").fit(tables)
+        AggregateSearch(maxent(), "l3").fit(tables)
 
 
 def test_a_chosen_model_is_kept(tables, tmp_path):
-    model = SelectedByAggregates(MaxEntClassifier(100, max_iter=5), values=(1.0, 8.0), random_state=0).fit(tables)
+    model = AggregateSearch(MaxEntClassifier(100, max_iter=5), values=(1.0, 8.0), random_state=0).fit(tables)
     model.save(tmp_path / "m")
     frame = pd.DataFrame({"p": ["a"], "q": ["z"], "r": ["k"]})
     assert Estimator.load(tmp_path / "m").predict_proba(frame).tolist() == model.predict_proba(frame).tolist()

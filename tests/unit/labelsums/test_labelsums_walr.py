@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from agglearn.encoding import FeatureMap
 from agglearn.errors import ConfigError, NotAvailable
 from agglearn.estimator import Estimator
-from agglearn.labelsums import LabelledDescent, RecordsLogistic, WALRClassifier
+from agglearn.labelsums import LabelledGradientDescent, SklearnLogistic, WALRClassifier
 from agglearn.linear.descent import Descent
 from agglearn.linear.sum_logistic import Objective, penalties, prior_variance
 from agglearn.observations import LabelSums, Records
@@ -34,7 +34,7 @@ def sums_of(records, kind="onehot", ranges="features") -> LabelSums:
 @pytest.mark.parametrize("solver", ["newton", "lbfgs"])
 def test_same_optimum_as_logistic_regression(records, kind, solver):
     ours = WALRClassifier(solver, tol=1e-9, max_iter=2000).fit(sums_of(records, kind))
-    theirs = RecordsLogistic(kind, "features", tol=1e-11, max_iter=1000).fit(records)
+    theirs = SklearnLogistic(kind, "features", tol=1e-11, max_iter=1000).fit(records)
     limit = 1e-6 if solver == "newton" else 1e-4
     assert ours.coef_names_ == theirs.coef_names_
     np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=limit)
@@ -215,9 +215,9 @@ def test_noise_at_every_step_promises_the_same():
 
     frame = people(400)
     records = Records.from_records(frame, "y")
-    model = LabelledDescent("noise_per_step", epsilon=1.0, delta=1e-5, max_iter=25, traced=2, random_state=0).fit(
-        records
-    )
+    model = LabelledGradientDescent(
+        "noise_per_step", epsilon=1.0, delta=1e-5, max_iter=25, traced=2, random_state=0
+    ).fit(records)
     once = analytic_gaussian_scale(np.sqrt(len(records.encoder.features) + 1), 1.0, 1e-5)
     k = len(model.coef_) + 1
     assert model.gradient_errors_[-1, 1] == pytest.approx(np.sqrt(k) * once * 5 / 400)

@@ -11,6 +11,7 @@ from agglearn.estimator import Estimator
 from agglearn.linear.sparse_design import Cells
 from agglearn.maxent import BestPairClassifier, LogisticSkyline, NaiveBayesClassifier
 from agglearn.maxent.enumeration import Enumeration
+from agglearn.maxent.naive_bayes import discriminative
 from agglearn.observations import ContingencyTables, Records
 
 
@@ -197,3 +198,12 @@ def test_bad_parameters_and_tables(records):
         NaiveBayesClassifier("bayesian").fit(singles)
     with pytest.raises(ConfigError, match="l2"):
         LogisticSkyline(l2="strong").fit(Records.from_records(records, "label"))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("label", [0.0, 1.0])
+def test_one_label_in_every_record_leaves_finite_odds(label):
+    d = np.array([5.0, 7.0])
+    odds = discriminative(d, label * d, 1.0)
+    assert np.isfinite(odds).all()
+    assert (np.sign(odds) == 2 * label - 1).all()

@@ -15,7 +15,7 @@ from agglearn.datasets.simulated import LogLinear
 from agglearn.encoding import CategoricalEncoder, FrameEncoder
 from agglearn.errors import ConfigError, DataError, NotAvailable
 from agglearn.estimator import Estimator
-from agglearn.maxent import MaxEntClassifier
+from agglearn.maxent import MaxEntClassifier, pcd_step
 from agglearn.maxent.enumeration import Enumeration
 from agglearn.maxent.weight_index import Layout
 from agglearn.observations import ContingencyTables, NoiseSpec, Records
@@ -338,3 +338,12 @@ def test_tables_too_large_for_the_memory_are_refused(tables, monkeypatch):
     monkeypatch.setattr("agglearn.maxent.weight_index.PAIR_BYTES", 1e15)
     with pytest.raises(DataError, match=r"GB.*'f2'"):
         MaxEntClassifier().fit(tables)
+
+
+def test_misfits_are_shares_of_the_counts_and_of_the_label_sums(tables, monkeypatch):
+    monkeypatch.setattr(pcd_step, "distance", lambda a, b: 1.0)
+    model = MaxEntClassifier(50, max_iter=2, random_state=0).fit(tables)
+    counts, sums = (
+        sum(np.abs(getattr(t, what)).sum() for t in tables.tables.values()) for what in ("counts", "label_sums")
+    )
+    np.testing.assert_allclose(model.misfit_, [[1 / counts, 1 / sums]] * 2)

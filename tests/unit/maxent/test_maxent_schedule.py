@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from agglearn.maxent.stopping import Schedule, Windows, effective
+from agglearn.maxent.stopping import DirectionMonitor, Schedule, effective
 
 M = 400
 
@@ -52,8 +52,8 @@ def test_without_tolerance_it_goes_to_the_end():
 
 
 def windows_of(move, steps, scale=1.0):
-    """What `Windows` say at the end of each window, and whether they ever noticed unrest."""
-    windows, rng, said, unstable = Windows((M, M), M), np.random.default_rng(0), [], False
+    """What `DirectionMonitor` say at the end of each window, and whether they ever noticed unrest."""
+    windows, rng, said, unstable = DirectionMonitor((M, M), M), np.random.default_rng(0), [], False
     for step in range(1, steps + 1):
         moves = [move(step, rng), scale * rng.normal(size=M)]
         windows.sum += moves

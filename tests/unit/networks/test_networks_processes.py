@@ -74,7 +74,7 @@ def test_a_program_may_have_chosen_64_bits(one_thread):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 def test_a_process_that_imported_jax_forks_silently_and_its_children_train(one_thread):
-    """As the prefork process and `isolation.in_children` do; two children, one after the other."""
+    """As the prefork process and `isolation.run_isolated` do; two children, one after the other."""
     code = """
 import jax, optax
 for _ in range(2):

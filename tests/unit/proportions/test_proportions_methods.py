@@ -22,7 +22,7 @@ from agglearn.proportions import (
 )
 from agglearn.proportions.alternating import top
 from agglearn.proportions.base import PATH, choose_l2
-from agglearn.proportions.count_likelihood import Marginal, exact, normal
+from agglearn.proportions.count_likelihood import CountLikelihood, exact, normal
 
 LEARNERS = [
     CardinalityClassifier(random_state=0),
@@ -78,7 +78,7 @@ def test_the_likelihood_never_falls(solver, multiclass):
     counts = seen.bags.counts
     if multiclass == "ovr":
         counts = np.column_stack([240 / 12 - counts[:, 1], counts[:, 1]]).astype(int)
-    climb = Marginal(problem, counts)
+    climb = CountLikelihood(problem, counts)
     start = np.random.default_rng(0).normal(0, 2, (counts.shape[1] - 1, 4))
     getattr(climb, solver)(start, 30, 1e-6)
     assert len(climb.trace) > 5
@@ -111,7 +111,7 @@ def test_exact_multiclass_is_binary_for_two_classes():
 def test_gradient_of_the_likelihood(infer):
     """The posteriors minus the probabilities, times covariates, are the derivative of log P(z)."""
     seen, _ = persons(n_bags=6, size=15)
-    climb = Marginal(Logistic(seen.bags.X, seen.bags.offsets), seen.bags.counts, infer)
+    climb = CountLikelihood(Logistic(seen.bags.X, seen.bags.offsets), seen.bags.counts, infer)
     theta = np.array([[0.3, -0.5, 0.2, 0.1]])
     p, q, _ = climb.e_step(theta)
     gradient = climb.problem.moments(q - p)[0]
@@ -126,7 +126,7 @@ def test_information_is_the_variance_of_the_gradient():
     """For the normal approximation's linear part: Σ_b G_bᵀ V_b⁻¹ G_b is Var(Σ (q − p) x) over counts drawn from the model."""
     seen, _ = persons(n_bags=40, size=30)
     theta = np.array([[0.3, -0.5, 0.2, 0.1]])
-    climb = Marginal(Logistic(seen.bags.X, seen.bags.offsets), seen.bags.counts)
+    climb = CountLikelihood(Logistic(seen.bags.X, seen.bags.offsets), seen.bags.counts)
     p, _, _ = climb.e_step(theta)
     rng, gradients = np.random.default_rng(0), []
     for _ in range(400):

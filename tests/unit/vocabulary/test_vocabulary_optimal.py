@@ -10,7 +10,7 @@ from vocabulary_samples import all_partitions, best_partition, by_labels, drawn,
 
 from agglearn.errors import ConfigError
 from agglearn.vocabulary import OptimalQuantizer, kernels
-from agglearn.vocabulary.optimal import Solution, mixed, spliced
+from agglearn.vocabulary.optimal import Solution, mixed, splice
 
 ALGORITHMS = ("lagrangian", "divide", "quadratic")
 QUICK = settings(max_examples=60, deadline=None)
@@ -98,7 +98,7 @@ def test_splicing_joins_two_best_paths():
     for _ in range(200):
         few, many = (np.sort(rng.choice(np.arange(1, 60), m, replace=False)) for m in (4, 11))
         for m in range(4, 12):
-            found = spliced(few, many, m)
+            found = splice(few, many, m)
             assert len(found) == m
             assert (np.diff(found) > 0).all()
 
