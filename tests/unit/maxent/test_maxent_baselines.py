@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import expit
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
@@ -207,3 +208,15 @@ def test_one_label_in_every_record_leaves_finite_odds(label):
     odds = discriminative(d, label * d, 1.0)
     assert np.isfinite(odds).all()
     assert (np.sign(odds) == 2 * label - 1).all()
+
+
+def test_the_odds_of_a_feature_are_stationary():
+    """Σ w = 0 at the optimum, since the intercept is free; so the odds alone give w, and the gradient must be 0."""
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        d = np.round(10 ** rng.uniform(0, 5, rng.integers(2, 6)))
+        c, l2 = np.floor(d * rng.beta(0.1, 0.1, len(d))), 10 ** rng.uniform(-2, 1)
+        if 0 < c.sum() < d.sum():
+            odds = discriminative(d, c, l2)
+            gradient = d * expit(odds) - c + 2 * l2 * (odds - odds.mean())
+            np.testing.assert_allclose(gradient, 0, atol=1e-5 * d.max())
