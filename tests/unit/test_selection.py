@@ -23,7 +23,7 @@ from agglearn.estimator import best_of
 from agglearn.maxent import skyline
 from agglearn.observations import Bags, ContingencyTables, CountedBags, FlowCounts, Halves, LabelSums, Records
 from agglearn.proportions import alternating, base, cardinality, means
-from agglearn.vocabulary import OptimalQuantizer
+from agglearn.vocabulary import OptimalQuantizer, cluster_training, on_clusters
 
 RNG = np.random.default_rng(0)
 X = np.concatenate(
@@ -329,7 +329,7 @@ class ClusterClassifier(Choice):
         return vocabulary.LogisticOnClusters(OptimalQuantizer(0.99), list(self.grid), random_state=4)
 
     def choose(self, patch, planted=None):
-        learning, one = vocabulary.learning, records()
+        learning, one = on_clusters, records()
         right, count = learning.log_likelihood, learning.ContingencyTables.from_codes
         seen = {}
 
@@ -376,7 +376,7 @@ class NetworkOnClusters(ClusterClassifier):
 
     def choose(self, patch, planted=None):
         small = lambda trial, rng: {"hidden": 4, "layers": 1, "rate": 0.01 * (1 + trial), "clip": 10.0, "l2": 0.0}  # noqa: E731
-        patch.setattr(vocabulary.network, "settings", small)
+        patch.setattr(cluster_training, "settings", small)
         model = super().choose(patch, planted)
         self.all = model
         return model
