@@ -109,6 +109,7 @@ def test_seeds_with_other_test_rows_are_no_pairs():
     apart = judge(claim("greater", **REFERENCE), on_units(WIDE, ours=list("abcd"), base=list("efgh")))
     assert apart["verdict"] == "undecided"
     assert "tested on different units" in apart["detail"]
+    assert apart["cases"][0]["numbers"]["value"] == pytest.approx(2.23 / 4 - 1.81 / 4)
 
 
 def test_pairs_on_other_rows_are_left_out_and_said():

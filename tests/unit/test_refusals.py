@@ -12,7 +12,7 @@ from agglearn.collective.cliques import from_cliques
 from agglearn.distribution import EmbeddingRegressor, KernelRidge, LinearRidge, MomentEmbedding
 from agglearn.distribution.embedding import as_bags
 from agglearn.errors import AgglearnError
-from agglearn.observations import Bags, FlowCounts, LabelSums, Records
+from agglearn.observations import Bags, CountedBags, FlowCounts, LabelSums, Records
 from agglearn.proportions import CardinalityClassifier, cardinality_posterior
 from agglearn.vocabulary import OptimalQuantizer
 
@@ -26,6 +26,7 @@ HALF = FlowCounts(node_counts=np.array([[10.5, 19.5], [np.nan, np.nan], [5, 25]]
 X = np.random.default_rng(0).normal(size=(12, 2))
 ONE_CLASS = Bags(X, np.arange(0, 13, 4), np.full((3, 1), 4))
 SIZES = {"a": 2, "b": 2}
+RECORDS = Records.from_records(people(60), "y")
 
 REFUSED = {
     "kind of exact inference": (lambda: infer(CHAIN, EXACT, 30, method="exact", kind="mean"), "kind"),
@@ -62,6 +63,10 @@ REFUSED = {
     ),
     "no records to compress": (lambda: OptimalQuantizer(2).fit(pd.DataFrame({"a": []}), []), "there are no records"),
     "counts of text": (lambda: Bags(X, [0, 6, 12], np.array(["a", "b"])), "counts: must be numbers"),
+    "bags of no records": (
+        lambda: CountedBags.from_records(RECORDS.encoder, RECORDS.frame, RECORDS.y, 0, np.random.default_rng(0)),
+        "bag_size: must be between 1 and the 60 records, got 0",
+    ),
     "names of other columns": (lambda: Bags(X, [0, 12], names=("a",)), "1 names for"),
 }
 

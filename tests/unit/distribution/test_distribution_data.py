@@ -8,7 +8,7 @@ import pytest
 from census_sample import ENTRY, prepared_census
 from scipy.stats import multivariate_normal
 
-from agglearn.datasets import DigitClouds, GaussianBags, PointClouds, RecordStore
+from agglearn.datasets import DigitClouds, GaussianBags, PointClouds, RecordStore, point_clouds
 from agglearn.datasets.census import county_means
 from agglearn.datasets.gaussian_bags import COVARIANCE_FAMILIES, van_der_corput
 from agglearn.datasets.gaussian_statistics import block_information, marginal_entropy, total_correlation
@@ -399,3 +399,11 @@ def test_task_refuses(tmp_path):
         task.observe(Source("g", {}, {}, io.StringIO()), Bags, {}, 0)
     with pytest.raises(ConfigError, match="takes no 'size'"):
         task.observe(Source("shapes", {}, {"size": 3}, stored(tmp_path)), Bags, {}, 0)
+
+
+def test_the_corners_of_an_image_are_the_corners_of_a_square():
+    image = np.zeros((1, 8, 8))
+    image[0, 0, 0], image[0, 7, 7], image[0, 0, 7] = 1, 2, 4  # row 0 is the top
+    bags = point_clouds._inked(image, np.array([3]))
+    np.testing.assert_allclose(bags.X, [[-1, 1], [1, 1], [1, -1]])
+    np.testing.assert_allclose(bags.weights, [0.25, 1, 0.5])

@@ -126,7 +126,14 @@ def test_halves_of_normal_numbers_are_uncorrelated(tables):
     known = tables.dense(*noisy.pairs[0])[0].ravel()
     # the counts themselves are fixed here, so the halves are as negatively correlated as counting error is left out
     np.testing.assert_allclose(products.mean(), -known.mean() / 4, atol=6 * a.var() / np.sqrt(a.size))
-    assert thin_tables(noisy, np.random.default_rng(0))[0].noise.scale == pytest.approx(sigma / np.sqrt(2))
+    first, second = thin_tables(noisy, np.random.default_rng(0))
+    assert first.noise.scale == pytest.approx(sigma / np.sqrt(2))
+    for key, t in noisy.tables.items():
+        np.testing.assert_allclose(
+            first.tables[key].label_sums + second.tables[key].label_sums, t.label_sums, atol=1e-9
+        )
+        spread = np.abs(first.tables[key].label_sums - t.label_sums / 2)
+        assert spread.max() < 6 * np.hypot(sigma, np.sqrt(np.abs(t.label_sums).max() + 6 * sigma))
 
 
 def test_halves_add_up(tmp_path):

@@ -1,5 +1,7 @@
 """Skyline, naive Bayes and best pair against scikit-learn and exact enumeration."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,6 +13,7 @@ from agglearn.errors import ConfigError, DataError, NotAvailable
 from agglearn.estimator import Estimator
 from agglearn.linear.sparse_design import Cells
 from agglearn.maxent import BestPairClassifier, LogisticSkyline, NaiveBayesClassifier
+from agglearn.maxent.best_pair import fit_pair
 from agglearn.maxent.enumeration import Enumeration
 from agglearn.maxent.naive_bayes import discriminative
 from agglearn.observations import ContingencyTables, Records
@@ -220,3 +223,13 @@ def test_the_odds_of_a_feature_are_stationary():
             odds = discriminative(d, c, l2)
             gradient = d * expit(odds) - c + 2 * l2 * (odds - odds.mean())
             np.testing.assert_allclose(gradient, 0, atol=1e-5 * d.max())
+
+
+def test_cells_without_a_record_are_left_out_of_a_pair():
+    counts, positives = np.array([30.0, 0.0, 20.0, 10.0]), np.array([10.0, 0.0, 15.0, 2.0])
+    with_empty = SimpleNamespace(cells=np.arange(4), counts=counts, label_sums=positives, shape=(2, 2))
+    without = SimpleNamespace(
+        cells=np.array([0, 2, 3]), counts=counts[counts > 0], label_sums=positives[counts > 0], shape=(2, 2)
+    )
+    one, two = fit_pair(with_empty, 1.0, 100), fit_pair(without, 1.0, 100)
+    assert one[1] == pytest.approx(two[1])

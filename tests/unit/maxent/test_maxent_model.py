@@ -1,6 +1,7 @@
 """The maximum-entropy classifier against the exact optimum, and its manners."""
 
 import itertools
+import math
 import os
 import subprocess
 import sys
@@ -9,13 +10,14 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from samples import people
 from sklearn.base import clone
 
 from agglearn.datasets.simulated import LogLinear
 from agglearn.encoding import CategoricalEncoder, FrameEncoder
 from agglearn.errors import ConfigError, DataError, NotAvailable
 from agglearn.estimator import Estimator
-from agglearn.maxent import MaxEntClassifier, pcd_step
+from agglearn.maxent import MaxEntClassifier, pcd_step, weight_index
 from agglearn.maxent.enumeration import Enumeration
 from agglearn.maxent.weight_index import Layout
 from agglearn.observations import ContingencyTables, NoiseSpec, Records
@@ -347,3 +349,12 @@ def test_misfits_are_shares_of_the_counts_and_of_the_label_sums(tables, monkeypa
         sum(np.abs(getattr(t, what)).sum() for t in tables.tables.values()) for what in ("counts", "label_sums")
     )
     np.testing.assert_allclose(model.misfit_, [[1 / counts, 1 / sums]] * 2)
+
+
+@pytest.mark.parametrize("columns", [["job"], ["job", "home", "zone"]])
+def test_memory_of_training_counts_all_cells_and_all_pairs_of_modalities(columns):
+    tables = ContingencyTables.from_records(people()[[*columns, "y"]], "y", categorical=columns)
+    k = int(tables.encoder.offsets[-1])
+    cells = sum(math.prod(tables.encoder.sizes[i] for i in key) for key in tables.tables)
+    expected = weight_index.CELL_BYTES * cells + weight_index.PAIR_BYTES * k * k
+    assert weight_index.needed_bytes(tables) == expected

@@ -286,3 +286,11 @@ def test_an_allocation_is_compared_by_its_text():
     text = "".join(["jo", "int"])  # as a file gives it: not the object that the source names
     models = [SubmodularQuantizer(5, 0.1, name, random_state=0).fit(counts, sums) for name in (text, "joint")]
     np.testing.assert_array_equal(models[0].labels_, models[1].labels_)
+
+
+def test_rounds_are_counted_from_one(monkeypatch):
+    monkeypatch.setattr(
+        DistributedSubmodularQuantizer, "_ask", lambda self, machines, rounds, most: [(np.array([1]), np.array([4]))]
+    )
+    model = DistributedSubmodularQuantizer(2, 0.1).fit(np.full(4, 100), np.array([0, 10, 60, 100]))
+    assert model.n_rounds_ == 5  # rounds 0 to 4
