@@ -16,6 +16,7 @@ from agglearn.encoding import (
     FrameEncoder,
     Quantiles,
     binning,
+    design,
 )
 from agglearn.encoding.columns import NotANumber, as_text, numbers
 from agglearn.encoding.labels import binary_label, take_label
@@ -250,3 +251,8 @@ def test_codes_that_lost_digits_are_told():
     for how in ({"categorical": ["code"]}, {"hashed": {"code": 5}}):
         with pytest.warns(LooksLikeCodes, match=r"'code' came as floating-point numbers above 2\^53"):
             FrameEncoder.fit(frame, **how)
+
+
+def test_a_value_without_a_code_has_no_indicator():
+    found = design._indicators(np.array([1, -1, 0, -1]), 2).toarray()
+    np.testing.assert_array_equal(found, [[0, 1], [0, 0], [1, 0], [0, 0]])

@@ -10,7 +10,7 @@ from samples import ROOT, shipped_config
 
 from agglearn.evaluation.verdicts import Region
 from agglearn.reporting import findings, lines, panels, site, statements, svg
-from agglearn.reporting.forest import MOST, forest, in_words
+from agglearn.reporting.forest import LABEL, MOST, WIDTH, _places, forest, in_words
 from agglearn.reporting.predicates import PREDICATES, judge_case
 from agglearn.reporting.samples import Sample
 
@@ -284,3 +284,15 @@ def test_cases_carry_names_and_times_their_unit():
     ratio = claim_of("ratio_at_least", value={"measure": "seconds"}, detail="d", verdict="holds")
     ratio |= {"cases": [case(ratio, [0.9, 1.0, 1.1])]}
     assert "times as long" in statements.of_claim(ratio, ratio, 3)["decisive"]
+
+
+@pytest.mark.parametrize("negative", [False, True])
+def test_the_axis_of_a_forest_has_the_interval_and_a_margin(negative):
+    numbers = {"value": 0.5, "from": None, "to": None, "low": 0.2, "high": 0.8}
+    if negative:
+        numbers |= {"value": -0.5, "low": -0.8, "high": -0.2}
+    place, first, last = _places([numbers], float)
+    assert (first, last) == (LABEL, WIDTH)
+    margin = (last - first) * 0.06 / 1.12
+    assert place(numbers["low"]) == pytest.approx(first + margin)
+    assert place(numbers["high"]) == pytest.approx(last - margin)

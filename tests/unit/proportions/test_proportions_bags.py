@@ -207,3 +207,9 @@ def test_weights():
         Bags(X, [0, 6], [[1, 2]], weights=np.full(6, 0.5)).persons()
     with pytest.raises(DataError, match="not whole"):
         Bags(X, [0, 6], [[0.5, 2.5]], weights=np.full(6, 0.5)).persons()
+
+
+@pytest.mark.parametrize(("weights", "positives"), [([1, 1, 0, 1], 1), ([0.5, 1, 1, 0.5], 1.2)])
+def test_counts_are_whole_where_weights_are_zero_or_one(weights, positives):
+    bags = Bags.from_groups(np.zeros((4, 1)), ["a"] * 4, proportions={"a": 0.4}, weights=weights)
+    assert bags.counts[0, 1] == pytest.approx(positives)
