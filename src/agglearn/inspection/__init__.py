@@ -1,1 +1,1 @@
-"""What the text of modules tells: digests of code, classes, signatures. Nothing is imported to find out."""
+"""Facts about modules from their text: digests of code, classes, signatures. No module is imported for them."""

@@ -1,4 +1,4 @@
-"""Privacy noise: mechanisms, what they promise, how a budget is split. Numbers only: no aggregate is known here."""
+"""Privacy noise: mechanisms, their accounting, and the split of a budget. `agglearn.observations.release` adds it to aggregates."""
 
 from agglearn.privacy.accounting import discrete_gaussian_delta
 from agglearn.privacy.calibration import (

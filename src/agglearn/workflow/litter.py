@@ -1,6 +1,6 @@
 """What killed runs leave in a results folder: products that were being written, and products that were being replaced.
 
-Names are those of `products.atomic_dir` and `products.atomic_file`. Only the holder of the folder's lock may sweep.
+Names are those of `storage.atomic_dir` and `storage.atomic_file`. Only the holder of the folder's lock may sweep.
 """
 
 import os

@@ -43,7 +43,7 @@ class Weights(NamedTuple):
     ----------
     theta : (K, K) weights of pairs with the label, symmetric, and of single features on the diagonal.
     leading : per feature (2(K + 1), size) weights that lead to it: rows of y = 0, its single weights, the same of y = 1.
-    threshold, alias, log_q : (K,) of proposals, see `chains.proposals`.
+    threshold, alias, log_q : (K,) of proposals, see `numba_chains.proposals`.
     """
 
     theta: object
