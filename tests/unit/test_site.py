@@ -277,10 +277,13 @@ def test_what_was_not_judged_says_why_in_short(detail, words):
 
 def test_cases_carry_names_and_times_their_unit():
     claim = claim_of("at_most", value={"measure": "seconds"}, detail="d", verdict="holds")
-    cases = [case(claim, [0.4, 0.4, 0.4], "adult, ε 3"), case(claim, [0.3, 0.3, 0.3], "bank, ε 3")]
+    cases = [case(claim, [0.40, 0.41, 0.42], "adult, ε 3"), case(claim, [0.3, 0.31, 0.32], "bank, ε 3")]
     shown = statements.of_claim(claim | {"cases": cases}, claim, 3, {"adult": "Adult (1994)", "bank": "Bank"})
     assert shown["of_time"]
-    assert shown["lines"][0] == "Adult (1994), ε 3: 0.4 s; the claim asks for at most 0.5 s (holds)"
+    assert (
+        shown["lines"][0]
+        == "Adult (1994), ε 3: 0.41 s (95 %: 0.385 to 0.435); the claim asks for at most 0.5 s (holds)"
+    )
     ratio = claim_of("ratio_at_least", value={"measure": "seconds"}, detail="d", verdict="holds")
     ratio |= {"cases": [case(ratio, [0.9, 1.0, 1.1])]}
     assert "times as long" in statements.of_claim(ratio, ratio, 3)["decisive"]
