@@ -270,3 +270,10 @@ def test_each_budget_has_its_own_best():
         ("base", "ε = 1"),
         ("Ours", "ε = 3"),
     }
+
+
+def test_a_table_of_one_measure_may_have_no_columns():
+    e = EXPERIMENT | {"table": {"rows": ["method"], "columns": [], "measure": "nllh"}}
+    grid = printed_table.grid(summary([around(0.5, 0.01)]), e, {"a": "A"})
+    assert (grid.rows, grid.heads, grid.cells[0, 0].value) == ([("Ours",)], [("value",)], "0.500 ± 0.010")
+    assert "| Ours | 0.500 ± 0.010 |" in writers.markdown(grid, "T", "")

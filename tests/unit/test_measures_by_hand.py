@@ -201,7 +201,10 @@ def voters():
     rows += [(state, "sex", g, share, 50) for (state, g), share in POLLED.items()]
     polls = pd.DataFrame(rows, columns=["area", "covariate", "group", "share", "size"])
     regions = Bags(np.zeros((4, 1)), np.array([0, 2, 4]), weights=np.array([9.0, 1, 2, 8]), target=np.array([0.5, 0.2]))
-    truth = bags.HeldOutPersons(regions, None, frame, polls)
+    places = pd.DataFrame(
+        {"state": ["AL", "WY"], "longitude": [-86.6, -107.2], "latitude": [33.0, 42.8], "share": [0.4, 0.3]}
+    )
+    truth = bags.HeldOutPersons(regions, None, frame, polls, places)
     stub = SimpleNamespace(
         predict_proba=lambda x: np.array([p for *_, p in VOTERS]),
         predict_counts=lambda b: np.array([[5.0, 2.0, 3.0], [0.0, 3.0, 2.0]]),
@@ -252,6 +255,8 @@ def of_votes_by_hand() -> dict:
     found["state_rmse", "sex", None] = math.sqrt(mean((v - POLLED[s, "male"]) ** 2 for s, v in points.items()))
     # regions: weights 10 and 10; shares 3/5 and 2/5 beside 0.5 and 0.2
     found["region_rmse", None, None] = math.sqrt((10 * 0.1**2 + 10 * 0.2**2) / 20)
+    found["map_share", "AL: -86.6,33", None] = share([v for v in VOTERS if v[0] == "AL"], soft)
+    found |= {("map_counted", "AL: -86.6,33", None): 0.4, ("map_counted", "WY: -107.2,42.8", None): 0.3}
     return found
 
 

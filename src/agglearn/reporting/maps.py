@@ -40,12 +40,12 @@ def areas(rows, table, experiment, spec, titles):
         places = np.array([_numbers(item.partition(":")[2]) for item in part["item"]])
         inside = _inside(places, spec)
         part, xy = part[inside], _projected(places[inside], spec)
-        colored = ax.scatter(*xy.T, c=part["mean"], s=190, cmap="RdBu", vmin=0.2, vmax=0.8, ec="0.4", lw=0.4)
+        colored = ax.scatter(*xy.T, c=part["mean"], s=150, cmap="RdBu", vmin=0.2, vmax=0.8, ec="0.4", lw=0.4)
         for item, (x, y), share in zip(part["item"], xy, part["mean"], strict=True):
             dark = abs(share - 0.5) > 0.17
             ax.text(x, y, item.partition(":")[0], fontsize=5.5, ha="center", va="center", color="w" if dark else "k")
         _bare(ax)
-    figure.colorbar(colored, ax=axes, shrink=0.5, label=spec.get("y_label", measure_name(spec["y"])))
+    figure.colorbar(colored, ax=axes, shrink=0.8, label=spec.get("y_label", measure_name(spec["y"])))
     return figure
 
 

@@ -205,7 +205,9 @@ def _undistinguished(shown: pd.DataFrame, used: list[str]) -> list[str]:
 
 
 def _keys(shown: pd.DataFrame, fields: list[str], experiment: dict) -> list[tuple]:
-    """Combinations of values in the order of the configuration, numbers ascending."""
+    """Combinations of values in the order of the configuration, numbers ascending. Of no fields there is one."""
+    if not fields:
+        return [()]
     order = {"method": list(experiment["methods"]), "dataset": list(experiment["datasets"])}
     spec = (experiment.get("table") or {}).get("measure", [])
     order["measure"] = spec if isinstance(spec, list) else [spec]

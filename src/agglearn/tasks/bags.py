@@ -31,26 +31,29 @@ class HeldOutPersons(Truth):
     bags : their covariates, in bags, with counts where labels are known.
     y : (n,) labels, or None.
     groups : state, weight and demographic groups of every person, where votes are judged by exit polls.
-    polls : the exit polls, or None.
+    polls : the exit polls, or None. states : place and counted share of every state, or None.
     """
 
     bags: Bags
     y: np.ndarray | None = None
     groups: pd.DataFrame | None = None
     polls: pd.DataFrame | None = None
+    states: pd.DataFrame | None = None
 
     def save(self, folder: Path) -> None:
         self.bags.save(folder)
         if self.y is not None:
             np.save(folder / "y.npy", self.y)
-        for name in ("groups", "polls"):
+        for name in ("groups", "polls", "states"):
             if getattr(self, name) is not None:
                 getattr(self, name).to_parquet(folder / f"{name}.parquet", index=False)
 
     @classmethod
     def load(cls, folder: Path) -> Self:
         y = np.load(folder / "y.npy") if (folder / "y.npy").exists() else None
-        frames = {n: pd.read_parquet(p) for n in ("groups", "polls") if (p := folder / f"{n}.parquet").exists()}
+        frames = {
+            n: pd.read_parquet(p) for n in ("groups", "polls", "states") if (p := folder / f"{n}.parquet").exists()
+        }
         return cls(Bags.load(folder), y, **frames)
 
     def units(self) -> list[np.ndarray]:
@@ -94,6 +97,8 @@ class BagClassification(Task):
         "poll_rmse": ("", "lower"),
         "expected_poll_rmse": ("", "lower"),
         "region_rmse": ("", "lower"),
+        "map_share": ("", ""),
+        "map_counted": ("", ""),
         "state_share": ("", ""),
         "state_poll": ("", ""),
         "state_rmse": ("", "lower"),
@@ -145,7 +150,8 @@ class BagClassification(Task):
         seen = census_design.voter_bags(study, p["election"], size, *stream)
         groups = polls.groups_of(study.persons, study.test)
         nation = self._polls(p.get("polls"), study.persons.polls)
-        return seen, HeldOutPersons(census_design.persons_tested(study, p["election"]), None, groups, nation)
+        states = census_design.states_of(study.persons, p["election"])
+        return seen, HeldOutPersons(census_design.persons_tested(study, p["election"]), None, groups, nation, states)
 
     @staticmethod
     def _polls(nation: dict | None, states: pd.DataFrame | None) -> pd.DataFrame | None:
@@ -160,6 +166,8 @@ class BagClassification(Task):
         p = estimator.predict_proba(truth.bags.X)
         if truth.groups is not None:
             yield from polls.measured(p, truth.groups, truth.polls, measures)
+            if truth.states is not None:
+                yield from polls.by_place(p, truth.groups, truth.states, measures)
             if "region_rmse" in measures:
                 yield Measurement("region_rmse", polls.region_rmse(estimator.predict_counts(truth.bags), truth.bags))
             return

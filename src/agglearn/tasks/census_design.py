@@ -215,6 +215,22 @@ def votes_per_region(persons: Persons, election: int) -> np.ndarray:
     return np.column_stack([size - votes.sum(axis=1), votes])
 
 
+def states_of(persons: Persons, election: int) -> pd.DataFrame | None:
+    """`state`, `longitude`, `latitude` (degrees) and `share` (two-party share of D) of every state. None without centroids.
+
+    The centroids' x, y and z are those of a sphere on which the latitude has taken the place of the angle from the pole.
+    """
+    regions = persons.regions
+    if "x" not in regions:
+        return None
+    votes = pd.DataFrame(votes_per_region(persons, election)[:, 1:], columns=["R", "D"]).groupby(regions["state"]).sum()
+    x, y, z = regions.groupby("state")[["x", "y", "z"]].first().to_numpy().T
+    longitude, latitude = np.degrees(np.arctan2(y, x)), np.degrees(np.arctan2(np.hypot(x, y), z))
+    share = votes["D"] / (votes["D"] + votes["R"])
+    states = pd.DataFrame({"longitude": longitude, "latitude": latitude, "share": share})
+    return states.rename_axis("state").reset_index()
+
+
 @functools.lru_cache(maxsize=16)
 def hidden_bags(study: Study, size: int, *stream) -> tuple[Bags, np.ndarray]:
     """(bags of `size` persons per region, regions in random order, with their labels counted; the labels)."""

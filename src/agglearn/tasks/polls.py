@@ -121,6 +121,17 @@ def by_state(voted: np.ndarray, groups: pd.DataFrame, polls: pd.DataFrame, wante
                     yield Measurement("state_correlation", found_of_group, item=f"{covariate}: {group}")
 
 
+def by_place(p: np.ndarray, groups: pd.DataFrame, states: pd.DataFrame, wanted: list[str]) -> Iterator[Measurement]:
+    """For a map: counted share of every state, and expected share of those whose persons are tested."""
+    expected = shares(p, groups, ["state"])
+    for row in states.itertuples():
+        item = f"{row.state}: {row.longitude:.4g},{row.latitude:.4g}"
+        if "map_counted" in wanted:
+            yield Measurement("map_counted", float(row.share), item=item)
+        if "map_share" in wanted and np.isfinite(expected.get(row.state, np.nan)):
+            yield Measurement("map_share", float(expected[row.state]), item=item)
+
+
 def region_rmse(votes: np.ndarray, bags: Bags) -> float:
     """Root mean squared error of regions' two-party shares, expected for the persons tested against counted, weighted by
     these persons' weights. `votes` (B, 3): none or other, R, D; the counted share is the bags' target."""

@@ -1,5 +1,7 @@
 """Census records: regions, persons kept, sampling, hidden attributes, votes, scores against exit polls."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -165,6 +167,36 @@ def test_votes_are_scaled_to_persons(store):
     p = model.predict_proba(truth.bags.X)
     share = (p[:, 2] @ truth.bags.weights) / ((p[:, 1] + p[:, 2]) @ truth.bags.weights)
     assert said.value == pytest.approx(abs(share - 500 / 900))  # Iowa is one region
+
+
+def test_places_and_counted_shares_of_states(store):
+    """Of the real file: Alabama lies at 33.0° N and 86.6° W, Alaska at 64.3° N and 152.6° W (means of their regions)."""
+    study = census_design.voters_study(store.folder, "shared", 0.5, 3, 0)
+    real = {"AL": (207, -3470, 5340), "AK": (-5096.1, -2644.8, 2761.1)}
+    regions = study.persons.regions.copy()
+    for state, place in real.items():
+        regions.loc[regions["state"] == state, ["x", "y", "z"]] = place
+    states = census_design.states_of(replace(study.persons, regions=regions), 2016).set_index("state")
+    assert states.loc["AL", ["longitude", "latitude"]].tolist() == pytest.approx([-86.6, 33.0], abs=0.1)
+    assert states.loc["AK", ["longitude", "latitude"]].tolist() == pytest.approx([-152.6, 64.3], abs=0.1)
+    assert states.loc["IA", "share"] == pytest.approx(500 / 900)
+    assert states.loc["AL", "share"] == pytest.approx(350 / 810)
+    bare = replace(study.persons, regions=regions.drop(columns=["x", "y", "z"]))
+    assert census_design.states_of(bare, 2016) is None
+
+
+def test_a_map_has_every_state_counted_and_the_tested_ones_expected():
+    groups = pd.DataFrame({"weight": [1.0, 3.0], "state": "IA"})
+    states = pd.DataFrame(
+        {"state": ["AL", "IA"], "longitude": [-86.6, -93.0], "latitude": [33.0, 42.0], "share": [0.4, 0.55]}
+    )
+    p = np.array([[0.5, 0.25, 0.25], [0.0, 0.4, 0.6]])
+    found = {(m.measure, m.item): m.value for m in polls.by_place(p, groups, states, ["map_share", "map_counted"])}
+    assert found == {
+        ("map_counted", "AL: -86.6,33"): 0.4,
+        ("map_counted", "IA: -93,42"): 0.55,
+        ("map_share", "IA: -93,42"): pytest.approx((0.25 + 1.8) / (0.5 + 3.0)),
+    }
 
 
 def test_other_voters_are_tested_in_every_trial(store):
