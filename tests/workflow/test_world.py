@@ -760,5 +760,5 @@ def test_flows(state, drawn):
         arrows = []
         for leg, value in means.items():
             ends = [float(x) for end in leg.split(">") for x in end.split(",")]
-            arrows.append((*ends, 0.3 + 3 * math.sqrt(value / max(means.values()))))
+            arrows.append((*ends, 0.3 + 2.2 * math.sqrt(value / max(means.values()))))
         assert panels[name]["arrows"] == [pytest.approx(a) for a in sorted(arrows)]

@@ -77,6 +77,7 @@ def _beyond(x: pd.Series, log: bool) -> float:
 
 
 def _drawn(chosen, printed, experiment, spec, titles, x_label):
+    """The figure: a panel per title, in each a line per series."""
     panel = panel_titles(chosen, experiment, spec, titles)
     names = ordered(panel, chosen, experiment)
     order, highlighted = _order(chosen, experiment), {h["series"]: h["name"] for h in spec.get("highlight", [])}
@@ -88,31 +89,39 @@ def _drawn(chosen, printed, experiment, spec, titles, x_label):
         names, 3.2, most=2 if named and not alone else 3, width=WIDTH + LABEL_WIDTH * (bool(named) and not alone)
     )
     end = chosen["x"].max() if "x_none" in spec else None
+    looks = {label: _look(k, label, highlighted) for k, label in enumerate(order)}
     of_printed = panel_titles(printed, experiment, spec, titles) if printed is not None else None
     for name, ax in zip(names, axes, strict=True):
-        ax.set_xscale("log" if spec.get("x_log") else "linear")
-        ax.set_yscale("log" if spec.get("y_log") else "linear")
-        here, means, ends = chosen[panel == name], [], {}
-        for k, label in enumerate(order):
-            part = here[here["series"] == label]
-            if part.empty:
-                continue
-            look = _look(k, label, highlighted)
-            line = _line(ax, part, end, spec.get("y_log"), label in named, label=label, **look)
-            means.append(line[:, 1])
-            ends |= {named[label]: (line[-1, 1], look["color"])} if label in named and not alone else {}
-            if printed is not None:
-                marks = printed[(of_printed == name) & (printed["series"] == label)]
-                ax.plot(marks["x"], marks["reported"], "D", mfc="none", mec=look["color"], ms=5)
-                means.append(marks["reported"].to_numpy(float))
-        _limit(ax, np.concatenate(means), spec)
+        marks = printed[of_printed == name] if printed is not None else None
+        ends = _panel(ax, chosen[panel == name], marks, looks, named, end, spec)
         _scales(ax, spec, x_label, chosen, end)
-        _label_ends(ax, ends)
+        _label_ends(ax, {} if alone else ends)
     axes[0].set_ylabel(axis_label(spec, chosen))
     if "title" in spec:
         figure.suptitle(spec["title"], x=0.01, ha="left", fontsize=11, fontweight="bold")
     _legend(figure, axes[0], order, named, printed is not None)
     return figure
+
+
+def _panel(ax, here, printed, looks: dict, named: dict, end: float | None, spec: dict) -> dict[str, tuple[float, str]]:
+    """Draw the lines of one panel, and printed values as marks. Returns where each named line ends, and its colour."""
+    ax.set_xscale("log" if spec.get("x_log") else "linear")
+    ax.set_yscale("log" if spec.get("y_log") else "linear")
+    levels, ends = [], {}
+    for label, look in looks.items():
+        part = here[here["series"] == label]
+        if part.empty:
+            continue
+        points = _line(ax, part, end, spec.get("y_log"), label in named, label=label, **look)
+        levels.append(points[:, 1])
+        if label in named:
+            ends[named[label]] = (points[-1, 1], look["color"])
+        if printed is not None:
+            marks = printed[printed["series"] == label]
+            ax.plot(marks["x"], marks["reported"], "D", mfc="none", mec=look["color"], ms=5)
+            levels.append(marks["reported"].to_numpy(float))
+    _limit(ax, np.concatenate(levels), spec)
+    return ends
 
 
 def _legend(figure, ax, order: list[str], named: dict, printed: bool) -> None:
