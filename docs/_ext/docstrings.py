@@ -169,5 +169,7 @@ def setup(app) -> dict:
     app.connect("autodoc-process-docstring", rewrite, priority=400)  # before numpydoc
     xref.DEFAULT_LINKS.clear()  # they need Python's inventory
     own = {name: f"{module}.{name}" for module, names in public().items() for name in names}
-    app.connect("config-inited", lambda app, config: setattr(config, "numpydoc_xref_aliases", EXTERNAL | own))
+    app.connect(
+        "config-inited", lambda _, config: setattr(config, "numpydoc_xref_aliases", EXTERNAL | own), priority=400
+    )
     return {"parallel_read_safe": True, "parallel_write_safe": True}
