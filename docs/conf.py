@@ -1,6 +1,5 @@
 """Settings of Sphinx: pages, gallery and API reference, built by `make docs` without a network."""
 
-import os
 import sys
 from pathlib import Path
 
@@ -40,7 +39,6 @@ sphinx_gallery_conf = {
     "gallery_dirs": "gallery",
     "filename_pattern": r"/plot_",
     "abort_on_example_error": True,
-    "plot_gallery": os.environ.get("AGGLEARN_GALLERY", "True"),  # False: pages without their results
     "backreferences_dir": "gallery/uses",
     "doc_module": ("agglearn",),
     "reference_url": {"agglearn": None},

@@ -28,15 +28,15 @@ def public() -> dict[str, list[str]]:
 
 def members(cls: type) -> dict[str, str]:
     """Directive of each public method and property that the package itself defines and describes, inherited ones included."""
-    found = {}
+    directives = {}
     for name in dir(cls):
         definer = next(c for c in cls.__mro__ if name in vars(c))
         member = vars(definer)[name]
         directive = next((d for d, kinds in DIRECTIVES.items() if isinstance(member, kinds)), None)
         is_own = definer.__module__.startswith("agglearn") and not name.startswith("_")
         if directive and is_own and inspect.getdoc(getattr(cls, name)):
-            found[name] = directive
-    return found
+            directives[name] = directive
+    return directives
 
 
 DIRECTIVES = {

@@ -30,14 +30,14 @@ EXTERNAL = {
 
 def sections(lines: list[str]) -> list[tuple[str, list[str]]]:
     """(heading, lines) of a docstring's sections. What comes before the first has no heading."""
-    found = [("", [])]
+    result = [("", [])]
     for i, line in enumerate(lines):
         if UNDERLINE.match(line) and i and len(line) == len(lines[i - 1]):
-            found[-1][1].pop()
-            found.append((lines[i - 1], []))
+            result[-1][1].pop()
+            result.append((lines[i - 1], []))
         else:
-            found[-1][1].append(line)
-    return found
+            result[-1][1].append(line)
+    return result
 
 
 def entries(lines: list[str], names: set[str] | None) -> dict[str, str]:
@@ -158,9 +158,9 @@ def rewrite(app, what: str, name: str, target, options, lines: list[str]) -> Non
             result += [heading, "-" * len(heading), *map(escaped, body)]
         else:
             result += [escaped(line) for line in body]
-            at_end = len(result)
+            end_of_text = len(result)
     if not described and what in ("class", "function"):
-        result[at_end:at_end] = ["", *parameter_lines(target)]
+        result[end_of_text:end_of_text] = ["", *parameter_lines(target)]
     lines[:] = result
 
 

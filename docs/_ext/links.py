@@ -54,7 +54,7 @@ def names_in_code() -> dict[str, str]:
                 path = f"{module}.{name}{end}"
                 for spelling in (path, path.removeprefix("agglearn."), f"{name}{end}"):
                     paths.setdefault(spelling, set()).add(path)
-    return {spelling: found.pop() for spelling, found in paths.items() if len(found) == 1}
+    return {spelling: candidates.pop() for spelling, candidates in paths.items() if len(candidates) == 1}
 
 
 def results() -> dict[str, str]:

@@ -5,6 +5,7 @@ import importlib
 import inspect
 import pydoc
 import re
+import shutil
 import subprocess
 import sys
 import zlib
@@ -249,9 +250,17 @@ class Page(HTMLParser):
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
     """The pages, without the results of the examples."""
-    out = tmp_path_factory.mktemp("pages") / "docs"
+    base = tmp_path_factory.mktemp("project")
+    for path in ROOT.glob("[!.]*"):
+        if path.name == "docs":  # where sources of pages are written into
+            shutil.copytree(path, base / "docs", ignore=shutil.ignore_patterns("api", "gallery"))
+        elif path.is_dir():
+            (base / path.name).symlink_to(path)
+        else:
+            shutil.copy(path, base)
+    out = base / "built/docs"
     command = [sys.executable, "-m", "sphinx", "-b", "html", "-q", "-W", "--keep-going", "-D", "plot_gallery=False"]
-    finished = subprocess.run([*command, ROOT / "docs", out], capture_output=True, text=True)
+    finished = subprocess.run([*command, base / "docs", out], capture_output=True, text=True)
     assert finished.returncode == 0, finished.stderr
     return out
 
