@@ -219,7 +219,7 @@ def test_the_page_has_every_command():
 def test_site_and_pages_have_the_same_colours():
     site = (ROOT / "src/agglearn/reporting/templates/style.css").read_text()
     pages = (ROOT / "docs/_static/pages.css").read_text()
-    light, dark = re.findall(r":root \{([^}]*)\}", site)
+    light, dark, *_ = re.findall(r":root \{([^}]*)\}", site)
     pairs = {"ink": "text-base", "soft": "text-muted", "line": "border", "paper": "background", "shade": "surface"}
     pairs |= {"accent": "primary"}
     for theme, values in (("light", light), ("dark", dark)):
