@@ -36,7 +36,8 @@ rule render:
 
 rule track:
     input:
-        batches,
+        batches=batches,
+        rendered=rendered,
     output:
         update(f"{S}/tracking/{{experiment}}.json"),
     log:

@@ -21,6 +21,11 @@ def tables(names):
     return [f"{S}/tables/{e}.csv" for e in names]
 
 
+def rendered(wildcards):
+    """The last file that is written with a table and a figure."""
+    return f"{S}/tables/{wildcards.experiment}.json"
+
+
 def receipts(names):
     return [] if config["tracking"]["uri"] == "none" else [f"{S}/tracking/{e}.json" for e in names]
 

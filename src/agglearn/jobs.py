@@ -14,6 +14,7 @@ from agglearn.errors import AgglearnError, NotAvailable, described
 from agglearn.inspection import digests, modules
 from agglearn.local_files import project_files
 from agglearn.workflow import forcing, memory, products
+from agglearn.workflow.checks import FOR_READERS
 from agglearn.workflow.plan import Plan
 
 FILES = project_files()  # pages and findings; relative paths of the configuration start in the current folder
@@ -119,13 +120,15 @@ def observe(job, terminal=sys.stderr) -> None:
     def build(out: Path) -> dict:
         import json
 
-        from agglearn.datasets import RecordStore
+        from agglearn.datasets import RecordStore, facts
         from agglearn.registry import resolve
         from agglearn.seeds import seed
         from agglearn.tasks import Source
         from agglearn.workflow.execution import seed_globals
 
         task = resolve(experiment["task"])()
+        records = facts.of_records(Path(job.input[0])) if job.input else None
+        data_of_slots = {}
         for slot in plan.slots(w.experiment, w.dataset):
             params = json.loads(slot.dataset_params)
             seed_globals(seed("observe", slot.dataset, slot.dataset_params, slot.seed))  # whatever is observed of them
@@ -142,7 +145,8 @@ def observe(job, terminal=sys.stderr) -> None:
                 what.save(home / part, **({"features": out / "features"} if what.shares_features else {}))
             units = {"tested": truth.tested, "overlap": task.overlap(source)}
             (home / "units.json").write_text(json.dumps(units))
-        return {"memory": memory.largest_slot(out)}
+            data_of_slots[slot.key] = records or facts.of_draw(entry, slot.dataset_params, slot.seed, data)
+        return {"memory": memory.largest_slot(out), "data": data_of_slots}
 
     recipe = job.params.recipe
     manifest = products.make(job.output.folder, build, job.input, recipe=recipe, **_failing(job, terminal))
@@ -171,7 +175,7 @@ def fit(job, terminal=sys.stderr) -> None:
     from agglearn.workflow.runs import fit_batch
 
     plan, w = _plan(job), job.wildcards
-    experiment = plan.experiments[w.experiment]
+    experiment, names = plan.experiments[w.experiment], plan.datasets(w.experiment, w.batch)
     fit_batch(
         plan.runs(w.experiment, w.batch),
         {Path(o).name: o for o in job.input.observed},
@@ -183,7 +187,7 @@ def fit(job, terminal=sys.stderr) -> None:
             for k, v in job.config.items()
             if k not in ("experiments", "datasets", "claims", "scale_folder", "digests")
         }
-        | {"experiment": experiment},
+        | {"experiment": experiment, "datasets": {n: _described(job.config["datasets"][n]) for n in names}},
         forcing.marked_at(job.config["results"], w.experiment, w.batch),
     )
     forcing.unmark(job.config["results"], w.experiment, w.batch)
@@ -193,6 +197,11 @@ def fit(job, terminal=sys.stderr) -> None:
         if len(failed):
             first = failed.iloc[0]
             raise AgglearnError(f"{first.dataset}, {first.method}, seed {first.seed} failed: {first.reason}")
+
+
+def _described(entry: dict) -> dict:
+    """What a run records of the entry of a data set."""
+    return {key: entry[key] for key in ("class", "params", *FOR_READERS) if key in entry}
 
 
 def render(job, terminal=sys.stderr) -> None:
@@ -207,20 +216,18 @@ def render(job, terminal=sys.stderr) -> None:
 
 
 def track(job, terminal=sys.stderr) -> None:
-    """Runs of one experiment, sent to MLflow."""
+    """Runs of one experiment with their means, table and figure, sent to MLflow."""
+    from agglearn.reporting.summary import load_rows
+    from agglearn.tracking.contents import Contents
     from agglearn.tracking.push import track
 
-    plan, name = _plan(job), job.wildcards.experiment
-    track(
-        job.config["tracking"]["uri"],
-        name,
-        plan.experiments[name],
-        [r.key for r in plan.runs(name)],
-        Path(job.config["results"]),
-        job.output[0],
-        job.params.attempt,
-        terminal,
-    )
+    plan, name, results = _plan(job), job.wildcards.experiment, Path(job.config["results"])
+
+    def read() -> Contents:
+        keys, rows = [run.key for run in plan.runs(name)], load_rows(job.input.batches, plan, name)
+        return Contents.read(name, plan.experiments[name], results, keys, rows, job.config["scale_folder"])
+
+    track(job.config["tracking"]["uri"], name, read, results, job.output[0], job.params.attempt, terminal)
 
 
 def judge(job, terminal=sys.stderr) -> None:

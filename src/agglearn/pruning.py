@@ -14,9 +14,10 @@ from pathlib import Path
 from agglearn import kernel_cache
 from agglearn.errors import ConfigError
 from agglearn.local_files import project_files
+from agglearn.tracking import overview
 from agglearn.tracking.entry import KEY
-from agglearn.tracking.push import delete_run
 from agglearn.tracking.receipts import SQLITE
+from agglearn.tracking.remote import delete_run
 from agglearn.workflow import results_lock
 from agglearn.workflow.config import load, merged, read_mapping
 from agglearn.workflow.plan import Plan
@@ -60,14 +61,18 @@ def plans(config: dict) -> list[Plan]:
 def stale(config: dict) -> tuple[list[Found], list[str]]:
     """(what to delete from disk, ids of MLflow's runs to delete)."""
     results, planned = Path(config["results"]), plans(config)
-    keys = {run.key for plan in planned for name in plan.experiments for run in plan.runs(name)}
+    runs = [run for plan in planned for name in plan.experiments for run in plan.runs(name)]
+    keys = {run.key for run in runs}
     pairs = {(name, dataset) for plan in planned for name in plan.experiments for dataset in plan.datasets(name)}
     observed = [p for scale in ("", *SCALES) for p in (results / scale / "observations").glob("*/*")]
     return [
         _unnamed("runs", sorted((results / "runs").glob("*")), lambda p: p.name in keys),
         _unnamed("observations", observed, lambda p: (p.parent.name, p.stem) in pairs),
         kernel_folders(config),
-    ], tracked(config["tracking"]["uri"], keys)
+    ], tracked(
+        config["tracking"]["uri"],
+        keys | {run.cell for run in runs} | {overview.key_of(n) for n in planned[0].experiments},
+    )
 
 
 def _unnamed(what: str, paths: list[Path], named: Callable[[Path], bool]) -> Found:

@@ -143,8 +143,8 @@ def test_an_ablation_runs_beside_its_base(project):
     run = next(r for r in plan.runs("change") if r.method == "l2_3_5")
     record = {"dataset": run.dataset, "observation": run.observation, "method": run.method, "status": "ok", "reason": None,
               "experiment": "change", "commit": None, "config": {"scale": "smoke", "experiment": loaded["experiments"]["change"]}}  # fmt: skip
-    assert tags(run.key, record)["change"] == "params.l2 = 3.5"
-    assert "change" not in tags(run.key, record | {"method": "logistic"})
+    assert tags(record)["change"] == "params.l2 = 3.5"
+    assert "change" not in tags(record | {"method": "logistic"})
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)

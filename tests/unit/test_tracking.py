@@ -3,6 +3,7 @@
 import ast
 import contextlib
 import io
+import json
 import multiprocessing
 import os
 import shutil
@@ -14,31 +15,53 @@ import time
 from pathlib import Path
 
 import mlflow
-import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from agglearn import storage
 from agglearn.reporting import run_summary
 from agglearn.tracking import local, push, receipts
-from agglearn.tracking.entry import Entry
+from agglearn.tracking.contents import Contents
+from agglearn.workflow.plan import IDENTITY
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked")
 
-EXPERIMENT = {"title": "Table 4", "source": "maxent"}
-RECORD = {"fingerprint": "f", "experiment": "trial", "dataset": "d", "observation": "tables", "method": "m", "seed": 3, "status": "ok",
-          "reason": None, "commit": "c", "dataset_params": "{}", "observation_params": "{}", "params": "{}", "began": 1700000000.5,
-          "ended": 1700000002.75,
-          "config": {"scale": "smoke", "experiment": {"methods": {"m": {"name": "Maximum entropy"}}}}}  # fmt: skip
+EXPERIMENT = {
+    "title": "Table 4: a trial", "source": "maxent", "caption": "Of one method.", "measures": ["nllh"],
+    "methods": {"m": {"name": "Maximum entropy"}}, "agreement": {"margins": {"nllh": 0.05}, "reason": "none"},
+    "reported": [{"dataset": "d", "method": "m", "measure": "nllh", "value": 0.5, "place": "Table 4"}],
+}  # fmt: skip
+PAPER = {"short": "Gilotte 2022", "url": "https://example.org/paper"}
+CONFIG = {
+    "scale": "smoke", "experiment": EXPERIMENT, "references": {"papers": {"maxent": PAPER}},
+    "datasets": {"d": {"title": "Data (of 1994)", "class": "agglearn.datasets.Tabular", "doi": "10.1/d"}},
+}  # fmt: skip
+DATA = {"digest": "0123456789abcdef", "sizes": {"rows": 9, "columns": 2}, "types": {"age": "integer", "job": "text"}}
+RECORD = {"run": "0123456789abcdef", "fingerprint": "f", "experiment": "trial", "dataset": "d", "observation": "tables", "method": "m",
+          "seed": 3, "status": "ok", "reason": None, "commit": "c", "dataset_params": "{}", "observation_params": "{}", "params": "{}",
+          "began": 1700000000.5, "ended": 1700000002.75, "data": DATA, "config": CONFIG}  # fmt: skip
 
 
-def send(folder) -> None:
-    """Bring an experiment without runs into the store of a folder."""
+def write_run(results: Path, record: dict, measured: list[tuple]) -> None:
+    """Write the folder of a run. `measured`: measure, item, step, value."""
+    own = {f: record[f] for f in ("run", *IDENTITY, "status", "reason")} | {"unit": "s", "tested": "t", "overlap": 0.0}
+    rows = [dict(zip(("measure", "item", "step", "value"), row, strict=True)) for row in measured or [(None,) * 4]]
+    numbers = {"seed": pa.int64(), **dict.fromkeys(("step", "value", "overlap"), pa.float64())}
+    schema = pa.schema([(name, numbers.get(name, pa.string())) for name in own | rows[0]])
+    folder = results / "runs" / record["run"]
+    storage.write_json(folder / "run.json", record)
+    pq.write_table(pa.Table.from_pylist([own | row for row in rows], schema), folder / "measurements.parquet")
+
+
+def make_database(folder) -> None:
+    """Bring an empty store into a folder."""
     os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
-    push.send(f"sqlite:///{folder}/mlflow.db", "maxent_table4", EXPERIMENT, [], folder)
+    push.create_database(folder / "mlflow.db")
 
 
 def forked(folder) -> multiprocessing.Process:
-    process = multiprocessing.get_context("fork").Process(target=send, args=(folder,))
+    process = multiprocessing.get_context("fork").Process(target=make_database, args=(folder,))
     process.start()
     return process
 
@@ -82,15 +105,18 @@ def test_a_database_that_is_there_stays(tmp_path):
 
 def track(uri, folder, name="trial", attempt=0) -> tuple[dict, str]:
     """(receipt, line for the user) of an experiment with a run, in `folder`."""
-    run = folder / "runs/0123456789abcdef"
-    if not run.exists():
-        storage.write_json(run / "run.json", RECORD)
-        pd.DataFrame({"measure": ["nllh"], "item": [None], "step": [float("nan")], "value": [0.4]}).to_parquet(
-            run / "measurements.parquet"
-        )
+    keys = [path.name for path in sorted(folder.glob("runs/*"))]
+    if not keys:
+        write_run(folder, RECORD, [("nllh", None, None, 0.4)])
+        keys = [RECORD["run"]]
     receipt, terminal = folder / f"tracking/{name}.json", io.StringIO()
-    push.track(uri, name, EXPERIMENT, [run.name], folder, receipt, attempt, terminal)
+    push.track(uri, name, lambda: Contents.read(name, EXPERIMENT, folder, keys), folder, receipt, attempt, terminal)
     return storage.read_json(receipt), terminal.getvalue()
+
+
+def runs_of(client, experiment: str, kind="seed") -> list:
+    """Runs of a kind that the store shows."""
+    return client.search_runs([experiment], f"tags.kind = '{kind}'")
 
 
 @pytest.mark.slow
@@ -112,25 +138,24 @@ def test_an_experiment_that_somebody_deleted_is_restored(tmp_path):
     assert line == "agglearn: MLflow's experiment trial was deleted; it is restored\n"
     assert (said["status"], planned()) == ("ok", 1)
     assert client.get_experiment(said["experiment_id"]).lifecycle_stage == "active"
-    [run] = client.search_runs([said["experiment_id"]])
+    [run] = runs_of(client, said["experiment_id"])
     assert run.data.metrics == {"nllh": 0.4}
 
 
 @pytest.mark.slow
 def test_the_store_has_each_run_once_as_it_is_today(tmp_path):
     """Edits, other ends under the same fingerprint, curves longer than a request, an interrupted sending."""
-    folder = tmp_path / "runs/0123456789abcdef"
     client = mlflow.MlflowClient(f"sqlite:///{tmp_path}/mlflow.db")
 
     def sent(steps=(), final=0.5, **changed):
         """(the only run that the store shows, what was sent, what was kept)"""
-        storage.write_json(folder / "run.json", RECORD | changed)
-        steps = [*steps, float("nan")]
-        rows = {"measure": ["nllh"] * len(steps), "item": [None] * len(steps), "step": steps}
-        pd.DataFrame(rows | {"value": [*range(len(steps) - 1), final]}).to_parquet(folder / "measurements.parquet")
+        curve = [("nllh", None, step, k) for k, step in enumerate(steps)]
+        write_run(tmp_path, RECORD | changed, [*curve, ("nllh", None, None, final)])
         said, line = track(f"sqlite:///{tmp_path}/mlflow.db", tmp_path)
         assert said["status"] == "ok", line
-        [run] = client.search_runs([said["experiment_id"]])
+        [run] = runs_of(client, said["experiment_id"])
+        [mean] = runs_of(client, said["experiment_id"], "mean")
+        assert run.data.tags["mlflow.parentRunId"] == mean.info.run_id
         return run, said["sent"], said["kept"]
 
     first, *counts = sent()
@@ -140,10 +165,18 @@ def test_the_store_has_each_run_once_as_it_is_today(tmp_path):
         1700000000500,
         1700000002750,
     )  # of the run, not of its sending
-    assert first.info.run_name == "Maximum entropy · d · seed 3"
+    assert first.info.run_name == "Maximum entropy · Data · seed 3"
     tags = {"mlflow.source.name": "trial", "mlflow.source.git.commit": "c", "observation": "tables", "scale": "smoke"}
     assert tags.items() <= first.data.tags.items()
-    assert client.get_experiment(first.info.experiment_id).tags["source"] == "maxent"
+    [used] = first.inputs.dataset_inputs
+    assert (used.dataset.name, used.dataset.digest, used.dataset.source) == (
+        "d",
+        DATA["digest"],
+        '{"url": "https://doi.org/10.1/d"}',
+    )
+    assert json.loads(used.dataset.profile) == {"title": "Data (of 1994)", "num_rows": 9, "num_columns": 2}
+    columns = json.loads(used.dataset.schema)["mlflow_colspec"]
+    assert [(column["name"], column["type"]) for column in columns] == [("age", "long"), ("job", "string")]
     again, *counts = sent()
     assert (again.info.run_id, *counts) == (first.info.run_id, 0, 1)
     later, *counts = sent(began=1700000001.5)  # tried again, with the same end
@@ -164,56 +197,166 @@ def test_the_store_has_each_run_once_as_it_is_today(tmp_path):
     assert curve.data.metrics == {"nllh": 0.25}  # the number of the tables, and not the end of the curve
 
 
-def write_runs(folder) -> list[str]:
-    """Keys of three runs: with a curve, equal and infinite values; failed; without a measure."""
-    frames = (
-        {"item": [None] * 6, "step": [1, 2, 2, None, None, None], "value": [0.5, 0.25, 0.25, 0.75, float("inf"), None]},
-        {"item": ["0", None], "step": [None, None], "value": [1.0, -1.0]},
-        {"item": [], "step": [], "value": []},
+@pytest.mark.slow
+def test_a_mean_follows_its_seeds(tmp_path):
+    """Seeds are sent, planned no more, planned again, computed again, and the printed number is mended."""
+    uri = f"sqlite:///{tmp_path}/mlflow.db"
+    client, values = mlflow.MlflowClient(uri), [0.4, 0.5, 0.6]
+
+    def sent(seeds, experiment=EXPERIMENT, **changed):
+        """(the only mean, its children by seed, number in MLflow by seed)"""
+        for seed in seeds:
+            write_run(
+                tmp_path, RECORD | {"run": f"run{seed}", "seed": seed} | changed, [("nllh", None, None, values[seed])]
+            )
+        home = push.send(uri, Contents.read("trial", experiment, tmp_path, [f"run{seed}" for seed in seeds]))[
+            "experiment_id"
+        ]
+        [mean], runs = runs_of(client, home, "mean"), runs_of(client, home)
+        numbers = {int(run.data.params["seed"]): run.info.run_id for run in runs}
+        assert len(numbers) == len(runs)  # none twice
+        parents = {int(run.data.params["seed"]): run.data.tags.get("mlflow.parentRunId") for run in runs}
+        assert set(parents.values()) <= {mean.info.run_id, None}
+        return mean, sorted(seed for seed, parent in parents.items() if parent), numbers
+
+    first, children, numbers = sent([0, 1, 2])
+    half = 4.302652729911275 * 0.1 / 3**0.5  # quantile of Student's t with 2 degrees of freedom
+    assert first.data.metrics == pytest.approx(
+        {"nllh_mean": 0.5, "nllh_low": 0.5 - half, "nllh_high": 0.5 + half, "n_seeds": 3}
     )
-    names = (["nllh"] * 4 + ["loss", "time"], ["nllh", "rmse"], [])
-    ends = ({}, {"status": "failed", "reason": "it broke"}, {"params": '{"lambda": 0.1, "norm": null}'})
-    for number, (frame, measure, end) in enumerate(zip(frames, names, ends, strict=True)):
-        run = folder / f"runs/{number}"
-        storage.write_json(run / "run.json", RECORD | {"seed": number} | end)
-        pd.DataFrame({"measure": measure} | frame).to_parquet(run / "measurements.parquet")
+    assert (first.info.run_name, first.data.tags["seeds"]) == ("Maximum entropy · Data · mean of 3 seeds", "0, 1, 2")
+    assert first.data.tags["printed"] == "undecided"
+    assert "| `nllh` | 500 ± 248 ms | 3 | 0.5 (Table 4): undecided |" in first.data.tags["mlflow.note.content"]
+    assert children == [0, 1, 2]
+    again, *same = sent([0, 1, 2])
+    assert (again.info.run_id, *same) == (first.info.run_id, children, numbers)
+    fewer, children, left = sent([0, 1])
+    assert (fewer.data.metrics["n_seeds"], children, left) == (2, [0, 1], numbers)
+    more, children, back = sent([0, 1, 2])
+    assert (more.data.metrics["n_seeds"], children, back) == (3, [0, 1, 2], numbers)
+    values[2] = 0.7
+    edited, children, computed = sent([0, 1, 2], fingerprint="g")
+    assert edited.data.metrics["nllh_mean"] == pytest.approx(1.6 / 3)
+    assert (children, set(computed.values()) & set(numbers.values())) == ([0, 1, 2], set())
+    printed = [EXPERIMENT["reported"][0] | {"value": 0.9}]
+    mended, children, stayed = sent([0, 1, 2], EXPERIMENT | {"reported": printed}, fingerprint="g")
+    assert (mended.data.tags["printed"], children, stayed) == ("undecided", [0, 1, 2], computed)
+    assert "0.9 (Table 4)" in mended.data.tags["mlflow.note.content"]
+
+
+@pytest.mark.slow
+def test_names_hold_what_is_varied(tmp_path):
+    """Runs that stay have their new names when one more setting is added."""
+    uri = f"sqlite:///{tmp_path}/mlflow.db"
+    for key, params in (("a", {"l2": 1.0, "quantizer": {"budget": 5}}), ("b", {"l2": 1.0, "quantizer": {"budget": 9}})):
+        write_run(tmp_path, RECORD | {"run": key, "params": json.dumps(params)}, [("nllh", None, None, 0.4)])
+
+    def names(keys) -> dict[str, str]:
+        home = push.send(uri, Contents.read("trial", EXPERIMENT, tmp_path, keys))["experiment_id"]
+        return {run.info.run_id: run.info.run_name for run in runs_of(mlflow.MlflowClient(uri), home)}
+
+    [(number, name)] = names(["a"]).items()
+    assert name == "Maximum entropy · Data · seed 3"
+    later = names(["a", "b"])
+    assert later.pop(number) == "Maximum entropy · Data · budget = 5 · seed 3"
+    assert list(later.values()) == ["Maximum entropy · Data · budget = 9 · seed 3"]
+
+
+@pytest.mark.slow
+def test_an_experiment_leads_to_its_table_and_figure(tmp_path):
+    keys, uri = write_runs(tmp_path), f"sqlite:///{tmp_path}/mlflow.db"
+    client = mlflow.MlflowClient(uri)
+
+    def sent():
+        home = client.get_experiment(
+            push.send(uri, Contents.read("trial", EXPERIMENT, tmp_path, keys))["experiment_id"]
+        )
+        [overview] = runs_of(client, home.experiment_id, "overview")
+        return home, overview
+
+    home, first = sent()
+    assert {k: home.tags[k] for k in ("source", "place", "scale")} == {
+        "source": "maxent",
+        "place": "Table 4",
+        "scale": "smoke",
+    }
+    text = home.tags["mlflow.note.content"]
+    assert f"(#/experiments/{home.experiment_id}/runs/{first.info.run_id}/artifacts)" in text
+    assert "[Gilotte 2022](https://example.org/paper)" in text
+    assert [f.path for f in client.list_artifacts(first.info.run_id)] == ["trial.html"]
+    assert client.search_runs([home.experiment_id], order_by=["start_time DESC"])[0].info.run_id == first.info.run_id
+    assert sent()[1].info.run_id == first.info.run_id
+    (tmp_path / "figures").mkdir()
+    (tmp_path / "figures/trial.svg").write_text("<svg/>")
+    home, later = sent()
+    assert {f.path for f in client.list_artifacts(later.info.run_id)} == {"trial.html", "trial.svg"}
+    assert later.info.run_id in home.tags["mlflow.note.content"]
+
+
+def write_runs(folder) -> list[str]:
+    """Keys of four runs, two of each cell: with a curve, equal and infinite values; failed; without a measure."""
+    infinite = float("inf")
+    curve = [("nllh", None, 1, 0.5), ("nllh", None, 2, 0.25), ("nllh", None, 2, 0.25), ("nllh", None, None, 0.75)]
+    measured = (
+        [*curve, ("loss", None, None, infinite), ("time", None, None, None)],
+        [("nllh", "0", None, 1.0), ("rmse", None, None, -1.0)],
+        [],
+        [("nllh", None, None, 0.5)],
+    )
+    other = {"params": '{"lambda": 0.1, "nested": {"norm": null}}'}
+    ends = ({}, {"status": "failed", "reason": "it broke", "data": None}, other, other)
+    for number, (rows, end) in enumerate(zip(measured, ends, strict=True)):
+        write_run(folder, RECORD | {"run": f"run{number}", "seed": number} | end, rows)
         if end.get("status") == "failed":
-            (run / "traceback.txt").write_text("it broke")
-    return ["0", "1", "2"]
+            (folder / f"runs/run{number}/traceback.txt").write_text("it broke")
+    (folder / "tables").mkdir()
+    (folder / "tables/trial.html").write_text("<table></table>")
+    return [f"run{number}" for number in range(4)]
 
 
 def rows(database) -> dict[str, list]:
-    """All rows of the tables of runs, with our key in place of MLflow's random one."""
+    """All rows of the tables of runs, with our key in place of MLflow's random ones."""
+    tables = (
+        "runs",
+        "tags",
+        "params",
+        "metrics",
+        "latest_metrics",
+        "datasets",
+        "inputs",
+        "input_tags",
+        "experiment_tags",
+    )
     with contextlib.closing(sqlite3.connect(database)) as store:
         keys = dict(store.execute("SELECT run_uuid, value FROM tags WHERE key = 'agglearn.run'"))
-        found = {
-            t: store.execute(f"SELECT * FROM {t}").fetchall()
-            for t in ("runs", "tags", "params", "metrics", "latest_metrics")
-        }
+        keys |= dict(store.execute("SELECT dataset_uuid, digest FROM datasets"))
+        keys |= dict(store.execute("SELECT input_uuid, 'use of ' || source_id || ' by ' || destination_id FROM inputs"))
+        content = {table: store.execute(f"SELECT * FROM {table}").fetchall() for table in tables}
     plain = {}
-    for table, content in found.items():
-        text = repr(sorted(content, key=repr))
-        for number, key in keys.items():
+    for table, lines in content.items():
+        text = repr(sorted(lines, key=repr))
+        for number, key in reversed(keys.items()):  # what stands for a use holds other numbers
             text = text.replace(number, key)
         plain[table] = sorted(ast.literal_eval(text), key=repr)
     return plain
 
 
 @pytest.mark.slow
-def test_rows_written_at_once_are_those_of_the_client(tmp_path):
+def test_rows_written_at_once_are_those_of_the_client(tmp_path, monkeypatch):
     keys = write_runs(tmp_path)
     by_client, at_once = tmp_path / "client.db", tmp_path / "rows.db"
     push.create_database(by_client)
     shutil.copy(by_client, at_once)
-    client = mlflow.MlflowClient(f"sqlite:///{by_client}")
-    home = client.create_experiment("trial", artifact_location=(tmp_path / "mlartifacts/trial").as_uri())
-    for key in keys:
-        record = storage.read_json(tmp_path / "runs" / key / "run.json")
-        push.send_one(client, home, Entry.of(key, record, tmp_path / "runs" / key))
-    assert push.send(f"sqlite:///{at_once}", "trial", EXPERIMENT, keys, tmp_path)["sent"] == 3
-    assert len(rows(at_once)["metrics"]) == 5  # equal ones once, none without a value
-    assert rows(at_once) == rows(by_client)
-    [first] = mlflow.MlflowClient(f"sqlite:///{at_once}").search_runs([home], "tags.`agglearn.run` = '1'")
+    contents = Contents.read("trial", EXPERIMENT, tmp_path, keys)
+    assert push.send(f"sqlite:///{at_once}", contents)["sent"] == 4
+    monkeypatch.setattr(push, "insert_runs", lambda *_: {})  # all that it leaves goes through the client
+    home = push.send(f"sqlite:///{by_client}", contents)["experiment_id"]
+    written = rows(at_once)
+    assert written == rows(by_client)
+    assert len(written["runs"]) == 4 + 2 + 1  # with the means of two cells, and the overview
+    assert len(written["metrics"]) == 6 + 4  # equal ones once, none without a value
+    assert (len(written["datasets"]), len(written["inputs"])) == (1, 3 + 2)  # one run has no data
+    [first] = mlflow.MlflowClient(f"sqlite:///{at_once}").search_runs([home], "tags.`agglearn.run` = 'run1'")
     files = mlflow.artifacts.list_artifacts(first.info.artifact_uri)
     assert sorted(Path(f.path).name for f in files) == ["measurements.parquet", "run.json", "traceback.txt"]
 
@@ -233,15 +376,17 @@ def test_a_kill_while_runs_are_written_leaves_none_half_written(tmp_path):
             copy(*args)
 
         local._copy_files = copy_or_die
-        push.send(uri, "trial", EXPERIMENT, keys, tmp_path)
+        push.send(uri, Contents.read("trial", EXPERIMENT, tmp_path, keys))
 
     killed = multiprocessing.get_context("fork").Process(target=send_until_killed)
     killed.start()
     killed.join()
     assert killed.exitcode == -signal.SIGKILL
     assert rows(tmp_path / "mlflow.db")["runs"] == []
-    assert [push.send(uri, "trial", EXPERIMENT, keys, tmp_path)["sent"] for _ in range(2)] == [3, 0]
-    assert [run[1][-1] for run in rows(tmp_path / "mlflow.db")["runs"]] == keys
+    contents = Contents.read("trial", EXPERIMENT, tmp_path, keys)
+    assert [push.send(uri, contents)["sent"] for _ in range(2)] == [4, 0]
+    sent = {row[0] for row in rows(tmp_path / "mlflow.db")["runs"]}
+    assert sent == {entry.key for entry in contents.entries} > set(keys)
 
 
 def test_after_repeated_failure_a_line_states_what_to_delete(tmp_path):

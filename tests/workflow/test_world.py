@@ -1,5 +1,6 @@
 """A small world with known answers, compared in every place where a person reads."""
 
+import collections
 import copy
 import csv
 import dataclasses
@@ -534,17 +535,31 @@ def test_last_lines_and_status(state):
 # -- MLflow -------------------------------------------------------------------------------------------------------------
 
 
-def test_mlflow_has_every_run_once(state):
-    client = tracking_client(state.results)
+@pytest.fixture(scope="module")
+def tracked(state):
+    """MLflow's client, and its runs by kind: `seed`, `mean`, `overview`."""
+    client, kinds = tracking_client(state.results), collections.defaultdict(list)
     [experiment] = [e for e in client.search_experiments() if e.name != "Default"]
     assert experiment.name == "world"
-    sent = client.search_runs([experiment.experiment_id], max_results=1000)
+    for run in client.search_runs([experiment.experiment_id], max_results=1000):
+        kinds[run.data.tags["kind"]].append(run)
+    return client, kinds
+
+
+def run_name(method, prior, size, end: str) -> str:
+    """Name of a run in MLflow: what is varied stands in it."""
+    own = [f"prior = {prior:g}"] if method == "rates" else []
+    return " · ".join([w.METHOD_NAMES.get(method, method), "People & <co>", f"rows = {size}", *own, end])
+
+
+def test_mlflow_has_every_run_once(state, tracked):
+    client, sent = tracked[0], tracked[1]["seed"]
     assert sorted(r.data.tags["agglearn.run"] for r in sent) == sorted(state.runs)
     for run in sent:
         record = state.runs[run.data.tags["agglearn.run"]]
         method, prior, size, seed = cell = cell_of(record)
         status, reason = state.world.status(method, size, seed)
-        assert run.info.run_name == f"{w.METHOD_NAMES.get(method, method)} · people · seed {seed}"
+        assert run.info.run_name == run_name(method, prior, size, f"seed {seed}")
         began, ended = run.info.start_time / 1000, run.info.end_time / 1000
         assert ended == pytest.approx(record["ended"], abs=0.002)
         assert 0 <= ended - began < state.outcome.seconds
@@ -565,6 +580,63 @@ def test_mlflow_has_every_run_once(state):
             == {"dataset": "people", "method": method, "seed": str(seed), "dataset.rows": str(size)} | own
         )
         check_metrics(client, run, state.world.values[cell], state.results / "runs" / record["run"])
+        [data] = [used.dataset for used in run.inputs.dataset_inputs]
+        assert (data.name, data.digest) == ("people", record["data"]["digest"])
+        assert json.loads(data.profile) == {"title": "People & <co>", "num_rows": len(w.people()), "num_columns": 3}
+        assert bool(run.outputs and run.outputs.model_outputs) == (status == "ok")
+
+
+def test_mlflow_has_the_mean_of_every_cell(state, tracked):
+    means = {run.data.tags["agglearn.run"]: run for run in tracked[1]["mean"]}
+    assert len(means) == len(tracked[1]["mean"]) == len(state.world.cells)
+    children = collections.defaultdict(list)
+    for run in tracked[1]["seed"]:
+        children[run.data.tags["mlflow.parentRunId"]].append(state.runs[run.data.tags["agglearn.run"]])
+    assert set(children) == {run.info.run_id for run in means.values()}
+    for run in means.values():
+        records = children[run.info.run_id]
+        [cell] = {cell_of(record)[:3] for record in records}
+        assert sorted(record["seed"] for record in records) == list(w.SEEDS)
+        assert run.info.run_name == run_name(*cell, "mean of 3 seeds")
+        statuses = [state.world.status(cell[0], cell[2], seed)[0] for seed in w.SEEDS]
+        shown = next(s for s in ("ok", "failed", "unavailable", "stopped") if s in statuses)
+        assert (run.data.tags["status"], run.data.metrics.pop("n_seeds")) == (shown, statuses.count("ok"))
+        expected = {}
+        for measure, estimate in estimates(state, cell, records).items():
+            bounds = {} if estimate.half is None else {"low": estimate.low, "high": estimate.high}
+            expected |= {f"{measure}_{k}": v for k, v in ({"mean": estimate.mean} | bounds).items()}
+        assert run.data.metrics == pytest.approx(expected)
+        check_printed(state, run, cell)
+
+
+def estimates(state, cell: tuple, records: list[dict]) -> dict[str, w.Estimate]:
+    """Measure without item → mean and interval over seeds."""
+    method, prior, size = cell
+    names = ["nllh", "auc", "log_loss", "right"]
+    names += [f"{name}_minus_base" for name in names] if method != "base" else []
+    values = {name: state.world.seeds(method, prior, size, name) for name in names}
+    for record in records:
+        rows = pd.read_parquet(state.results / f"runs/{record['run']}/measurements.parquet")
+        for row in rows[rows["measure"].isin(["seconds", "elapsed"]) & rows["step"].isna()].itertuples():
+            values.setdefault(row.measure, []).append(row.value)
+    return {name: w.Estimate.of(each) for name, each in values.items() if each}
+
+
+def check_printed(state, run, cell: tuple) -> None:
+    """The tag on printed numbers, and the lines on them in the description."""
+    verdicts = []
+    for measure in w.MEASURES:
+        for item in (None, *(f"{colour}: right" for colour in w.COLOURS)):
+            if entry := w.printed_for(*cell, measure, item):
+                verdicts.append(w.compared(w.cell(state.world, *cell, measure, item).estimate, entry))
+                assert (
+                    f"{entry['value']:g} ({entry['place']}): {verdicts[-1]} |" in run.data.tags["mlflow.note.content"]
+                )
+    words = collections.Counter(verdict.partition(" by ")[0] for verdict in verdicts)
+    shown = run.data.tags.get("printed", "")
+    assert set(shown.split(", ")) == (
+        {f"{word} {n}" for word, n in words.items()} if len(words) > 1 else set(words) or {""}
+    )
 
 
 def check_metrics(client, run, measured: dict[tuple, float], folder: Path) -> None:

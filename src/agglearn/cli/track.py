@@ -36,13 +36,14 @@ def run(o) -> None:
     folder = Path(o.folder)
     experiments = read_experiments(folder)
 
+    from agglearn.tracking.contents import Contents
     from agglearn.tracking.push import limit_waits, send
 
     limit_waits()
     for name, (experiment, keys) in sorted(experiments.items()):
         try:
             with contextlib.redirect_stdout(sys.stderr):  # of MLflow
-                counts = send(o.uri, name, experiment, keys, folder)
+                counts = send(o.uri, Contents.read(name, experiment, folder, keys))
         except Exception as error:
             raise DataError(f"{o.uri}: {name} was not sent whole: {error}; the same command goes on") from None
         print(f"{name}: {counts['sent']} sent, {counts['kept']} there already", flush=True)

@@ -1,64 +1,92 @@
-"""What MLflow is sent of a finished run."""
+"""What MLflow is sent: entries, of which a single run is one."""
 
 import json
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from agglearn.tracking.data import DataInput
+from agglearn.tracking.names import Names, leaves
+
 KEY, PRINT = "agglearn.run", "agglearn.fingerprint"
+NOTE, PARENT = "mlflow.note.content", "mlflow.parentRunId"
+KIND = "kind"  # tag: `seed`, `mean` or `overview`
 LONGEST = {"note": 5000, "param": 500}  # characters
 FILES = "measurements.parquet", "run.json", "traceback.txt"
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A run as MLflow shows it. Times are milliseconds since 1970."""
+    """A run as MLflow shows it: of one seed, the mean over the seeds of a cell, or the overview of an experiment.
 
+    Attributes
+    ----------
+    key : the same through edits. fingerprint : of the content that is not among the tags.
+    metrics : reads them, as `mlflow.entities.Metric`.
+    began, ended : milliseconds since 1970.
+    parent : key of the entry that this one belongs to, or None.
+    """
+
+    key: str
     title: str
     tags: dict[str, str]
     fingerprint: str
-    params: dict[str, str]
-    metrics: list  # of `mlflow.entities.Metric`
     status: str
     began: int
     ended: int
-    files: list[Path]
-    model: Path | None
+    params: dict[str, str] = field(default_factory=dict)
+    metrics: Callable[[], list] = list
+    inputs: tuple[DataInput, ...] = ()
+    files: tuple[Path, ...] = ()
+    model: Path | None = None
+    parent: str | None = None
 
-    @classmethod
-    def of(cls, key: str, record: dict, folder: Path) -> "Entry":
-        """The entry of a run from its record and its folder."""
-        began, ended = milliseconds(record)
-        return cls(
-            title=title(record),
-            tags=tags(key, record),
-            fingerprint=record["fingerprint"],
-            params=_params(record),
-            metrics=_metrics(folder / FILES[0], ended),
-            status="FINISHED" if record["status"] in ("ok", "stopped") else "FAILED",
-            began=began,
-            ended=ended,
-            files=[folder / name for name in FILES if (folder / name).exists()],
-            model=folder / "model" if (folder / "model").exists() else None,
-        )
+    @property
+    def all_tags(self) -> dict[str, str]:
+        """Tags of a run that was sent whole, but for that of its parent."""
+        return self.tags | {KEY: self.key, PRINT: self.fingerprint}
 
 
-def tags(key: str, record: dict) -> dict[str, str]:
-    """Tags of a run, but for its fingerprint. A run that is tried again may end otherwise under the same fingerprint."""
-    own = {KEY: key, **{name: record[name] for name in ("dataset", "observation", "method", "status")}}
-    shown = {"mlflow.source.name": record["experiment"], "mlflow.source.git.commit": record["commit"] or ""}
-    note = (record["reason"] or "")[: LONGEST["note"]]
+def of_run(record: dict, folder: Path, names: Names, parent: str) -> Entry:
+    """The entry of a single run from its record and its folder."""
+    began, ended = milliseconds(record)
+    return Entry(
+        key=record["run"],
+        title=names.of_run(record),
+        tags=tags(record) | {KIND: "seed"},
+        fingerprint=record["fingerprint"],
+        status=shown_status(record["status"]),
+        began=began,
+        ended=ended,
+        params=parameters(record) | {"seed": str(record["seed"])},
+        metrics=lambda: _metrics(folder / FILES[0], ended),
+        inputs=DataInput.of(record),
+        files=tuple(folder / name for name in FILES if (folder / name).exists()),
+        model=folder / "model" if (folder / "model").exists() else None,
+        parent=parent,
+    )
+
+
+def tags(record: dict) -> dict[str, str]:
+    """Tags of a run. A run that is tried again may end otherwise under the same fingerprint."""
+    own = {name: record[name] for name in ("dataset", "observation", "method", "status")}
     change = record["config"]["experiment"]["methods"][record["method"]].get("change")
-    shown |= {"change": change} if change else {}
-    return own | shown | {"scale": record["config"]["scale"], "mlflow.note.content": note}
+    own |= {"change": change} if change else {}
+    shown = {"mlflow.source.name": record["experiment"], "mlflow.source.git.commit": record["commit"] or ""}
+    return own | shown | {"scale": record["config"]["scale"], NOTE: shorten_note(record["reason"] or "")}
 
 
-def title(record: dict) -> str:
-    """Name of a run in MLflow's lists: the method as tables call it, data set, seed."""
-    method = record["config"]["experiment"]["methods"][record["method"]]
-    return f"{method.get('name', record['method'])} · {record['dataset']} · seed {record['seed']}"
+def shorten_note(text: str) -> str:
+    """A description, no longer than MLflow takes."""
+    return text[: LONGEST["note"]]
+
+
+def shown_status(status: str) -> str:
+    """MLflow's word for the status of a run."""
+    return "FINISHED" if status in ("ok", "stopped") else "FAILED"
 
 
 def milliseconds(record: dict) -> tuple[int, int]:
@@ -66,11 +94,12 @@ def milliseconds(record: dict) -> tuple[int, int]:
     return int(1000 * record["began"]), int(1000 * record["ended"])
 
 
-def _params(record: dict) -> dict[str, str]:
-    params = {"dataset": record["dataset"], "method": record["method"], "seed": record["seed"]}
+def parameters(record: dict) -> dict[str, str]:
+    """Parameters of a cell. What is nested has a dotted name."""
+    values = {"dataset": record["dataset"], "method": record["method"]}
     for part, prefix in (("dataset_params", "dataset."), ("observation_params", "observation."), ("params", "")):
-        params |= {prefix + name: value for name, value in json.loads(record[part]).items()}
-    return {name: str(value)[: LONGEST["param"]] for name, value in params.items()}
+        values |= {prefix + name: value for name, value in leaves(json.loads(record[part])).items()}
+    return {name: str(value)[: LONGEST["param"]] for name, value in values.items()}
 
 
 def _metrics(path: Path, ended: int) -> list:

@@ -6,48 +6,86 @@ would write. Runs appear finished, all of one transaction or none.
 
 import uuid
 
-from agglearn.tracking.entry import PRINT, Entry
+from agglearn.tracking.data import CONTEXT
+from agglearn.tracking.entry import PARENT, Entry
 
 
-def insert_runs(uri: str, experiment, entries: list[Entry]) -> None:
-    """Insert finished runs without models into the SQLite store at `uri`. Their files are copied first.
+def insert_runs(uri: str, experiment, entries: list[Entry], numbers: dict[str, str]) -> dict[str, str]:
+    """Insert finished entries without models into the SQLite store at `uri`. Their files are copied first.
 
     Parameters
     ----------
     experiment : mlflow.entities.Experiment
         The experiment of the store that the runs belong to.
+    numbers : numbers of runs that the store has, by key.
+
+    Returns
+    -------
+    Numbers of the new runs by key.
     """
-    from mlflow.store.tracking.dbmodels import models
     from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
     from sqlalchemy import insert
 
     store = SqlAlchemyStore(uri, experiment.artifact_location)
-    rows: dict[type, list[dict]] = {}
-    for entry in entries:
-        run = _run(experiment, entry)
-        _copy_files(run["artifact_uri"], entry)
-        own = {"run_uuid": run["run_uuid"]}
-        metrics = _metric_rows(store, entry)
-        tags = entry.tags | {"mlflow.runName": entry.title, PRINT: entry.fingerprint}
-        rows.setdefault(models.SqlRun, []).append(run)
-        for model, columns in (
-            (models.SqlTag, [{"key": name, "value": value} for name, value in tags.items()]),
-            (models.SqlParam, [{"key": name, "value": value} for name, value in entry.params.items()]),
-            (models.SqlMetric, metrics),
-            (models.SqlLatestMetric, _latest(metrics)),
-        ):
-            rows.setdefault(model, []).extend(own | row for row in columns)
+    new = {entry.key: uuid.uuid4().hex for entry in entries}
     with store.ManagedSessionMaker(read_only=False) as session:
+        rows = _data_rows(session, experiment, entries, new)
+        for entry in entries:
+            run = _run(experiment, entry, new[entry.key])
+            _copy_files(run["artifact_uri"], entry)
+            for model, content in _rows_of_run(store, entry, run, (numbers | new).get(entry.parent)).items():
+                rows.setdefault(model, []).extend(content)
         for model, content in rows.items():
             if content:
                 session.execute(insert(model), content)
+    return new
 
 
-def _run(experiment, entry: Entry) -> dict:
+def _rows_of_run(store, entry: Entry, run: dict, parent: str | None) -> dict[type, list[dict]]:
+    """Rows of an entry by MLflow's table."""
+    from mlflow.store.tracking.dbmodels import models
+
+    metrics = _metric_rows(store, entry)
+    tags = entry.all_tags | {"mlflow.runName": entry.title} | ({PARENT: parent} if parent else {})
+    columns = {
+        models.SqlTag: [{"key": name, "value": value} for name, value in tags.items()],
+        models.SqlParam: [{"key": name, "value": value} for name, value in entry.params.items()],
+        models.SqlMetric: metrics,
+        models.SqlLatestMetric: _latest(metrics),
+    }
+    own = {"run_uuid": run["run_uuid"]}
+    return {models.SqlRun: [run]} | {model: [own | row for row in content] for model, content in columns.items()}
+
+
+def _data_rows(session, experiment, entries: list[Entry], new: dict[str, str]) -> dict[type, list[dict]]:
+    """Rows of the data sets that the experiment lacks, and of the use of data sets by entries."""
+    from mlflow.store.tracking.dbmodels.models import SqlDataset, SqlInput, SqlInputTag
+
+    number, rows = int(experiment.experiment_id), {SqlDataset: [], SqlInput: [], SqlInputTag: []}
+    known = session.query(SqlDataset).filter(SqlDataset.experiment_id == number)
+    numbers = {(dataset.name, dataset.digest): dataset.dataset_uuid for dataset in known}
+    for entry in entries:
+        for data in entry.inputs:
+            key = data.name, data.digest
+            if key not in numbers:
+                numbers[key] = uuid.uuid4().hex
+                rows[SqlDataset].append(data.row() | {"dataset_uuid": numbers[key], "experiment_id": number})
+            use = {
+                "source_type": "DATASET",
+                "source_id": numbers[key],
+                "destination_type": "RUN",
+                "destination_id": new[entry.key],
+            }
+            rows[SqlInput].append(use | {"input_uuid": uuid.uuid4().hex})
+            tags = [{"input_uuid": rows[SqlInput][-1]["input_uuid"], "name": k, "value": v} for k, v in CONTEXT.items()]
+            rows[SqlInputTag] += tags
+    return rows
+
+
+def _run(experiment, entry: Entry, number: str) -> dict:
     """The row of a run in MLflow's table `runs`, as its store fills it."""
     from mlflow.utils.uri import append_to_uri_path
 
-    number = uuid.uuid4().hex
     return {
         "run_uuid": number,
         "name": entry.title,
@@ -73,7 +111,7 @@ def _copy_files(artifacts: str, entry: Entry) -> None:
 
 def _metric_rows(store, entry: Entry) -> list[dict]:
     """Rows of `metrics`, equal ones once. The store has finite numbers for infinite ones."""
-    unique = dict.fromkeys((m.key, m.value, m.timestamp, m.step) for m in entry.metrics)
+    unique = dict.fromkeys((m.key, m.value, m.timestamp, m.step) for m in entry.metrics())
     return [
         {"key": key, "value": store.sanitize_metric_value(value)[1], "timestamp": time, "step": step, "is_nan": False}
         for key, value, time, step in unique

@@ -7,27 +7,29 @@ tries again.
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from agglearn import storage
 from agglearn.errors import NotAvailable, described
-from agglearn.tracking.entry import KEY, PRINT, Entry, milliseconds, tags
+from agglearn.tracking.contents import Contents
+from agglearn.tracking.entry import PARENT, Entry
 from agglearn.tracking.local import insert_runs
 from agglearn.tracking.receipts import SQLITE, away_mark, read_receipt
+from agglearn.tracking.remote import delete_run, send_entry, stored_runs
 
 REPEATED = 3  # failures in a row after which a line states what to delete
-MOST_METRICS = 800  # of one request, whose limit of 1,000 holds for all that it brings
 TOGETHER = 100  # runs that one transaction writes into a local store
 
 
-def track(uri, name, experiment, keys, results, receipt, attempt, terminal) -> None:
-    """Send the runs of an experiment; write the receipt whatever happens."""
+def track(uri, name: str, read: Callable[[], Contents], results, receipt, attempt, terminal) -> None:
+    """Send an experiment, once its contents are read; write the receipt whatever happens."""
     limit_waits()
     away = away_mark(results)
     try:
         if away.exists():
             raise NotAvailable(f"{uri} did not answer earlier in this run")
-        said = {"status": "ok", **send(uri, name, experiment, keys, results, terminal), "attempts": attempt}
+        said = {"status": "ok", **send(uri, read(), terminal), "attempts": attempt}
     except Exception as error:  # a tracking server that is away must not cost a result
         if is_away(error):
             away.touch()
@@ -60,10 +62,11 @@ def advice(uri: str, name: str) -> str:
     return f"it failed {REPEATED} times: delete the experiment {name} in MLflow for good (`mlflow gc`), or set `tracking: {{uri: none}}`"
 
 
-def send(uri, name, experiment, keys, results: Path, terminal=sys.stderr) -> dict:
-    """Send what the store lacks and return counts. An experiment that somebody has deleted is restored, and a line states it.
+def send(uri: str, contents: Contents, terminal=sys.stderr) -> dict:
+    """Send what the store lacks and return counts of the runs of single seeds.
 
-    A local store gets runs without models many at a time, by rows. All others go through MLflow's client.
+    An experiment that somebody has deleted is restored, and a line states it. A local store gets entries without models many at a
+    time, by rows. All others go through MLflow's client.
     """
     import mlflow
 
@@ -71,49 +74,75 @@ def send(uri, name, experiment, keys, results: Path, terminal=sys.stderr) -> dic
         create_database(Path(uri.removeprefix(SQLITE)))
     mlflow.set_tracking_uri(uri)
     client = mlflow.MlflowClient()
-    home = _home(client, uri, name, experiment, terminal)
-    stored = _known(client, home.experiment_id)
-    records = {key: storage.read_json(results / "runs" / key / "run.json") for key in keys}
-    lacking = [key for key, record in records.items() if not _is_sent(stored.get(key, []), key, record)]
+    home = _home(client, uri, contents, terminal)
+    stored = stored_runs(client, home.experiment_id)
+    kept = {entry.key: stored[entry.key][0] for entry in contents.entries if _is_sent(stored[entry.key], entry)}
+    lacking = [entry for entry in contents.entries if entry.key not in kept]
+    numbers = {key: run.info.run_id for key, run in kept.items()}
     for start in range(0, len(lacking), TOGETHER):
         part = lacking[start : start + TOGETHER]
-        for run in (run for key in part for run in stored.get(key, [])):
+        for run in (run for entry in part for run in stored[entry.key]):
             delete_run(client, home.experiment_id, run)
-        entries = [Entry.of(key, records[key], results / "runs" / key) for key in part]
-        together = [entry for entry in entries if uri.startswith(SQLITE) and not entry.model]
-        if together:
-            insert_runs(uri, home, together)
-        for entry in entries:
-            if entry not in together:
-                send_one(client, home.experiment_id, entry)
-    return {"sent": len(lacking), "kept": len(records) - len(lacking), "experiment_id": home.experiment_id}
+        if together := [entry for entry in part if uri.startswith(SQLITE) and not entry.model]:
+            numbers |= insert_runs(uri, home, together, numbers)
+        for entry in (entry for entry in part if entry.key not in numbers):
+            numbers[entry.key] = send_entry(client, home.experiment_id, entry, numbers.get(entry.parent))
+    _adjust(client, contents.entries, kept, numbers)
+    _detach(client, [run for key, runs in stored.items() if key and key not in numbers for run in runs], numbers)
+    _describe(client, home, contents, numbers)
+    sent, all_seeds = (sum(entry.parent is not None for entry in some) for some in (lacking, contents.entries))
+    return {"sent": sent, "kept": all_seeds - sent, "experiment_id": home.experiment_id}
 
 
-def _home(client, uri, name, experiment, terminal):
+def _home(client, uri, contents: Contents, terminal):
     """MLflow's experiment of that name, created or restored where need be. Files of a local store stand beside its database."""
-    home = client.get_experiment_by_name(name)
+    home = client.get_experiment_by_name(contents.name)
     if home is None:
         beside = Path(uri.removeprefix(SQLITE)).resolve().parent if uri.startswith(SQLITE) else None
-        artifacts = (beside / "mlartifacts" / name).as_uri() if beside else None
-        tags = {
-            "mlflow.note.content": f"{experiment['title']}. {experiment.get('caption', '')}",
-            "source": experiment["source"],
-        }
-        return client.get_experiment(client.create_experiment(name, artifact_location=artifacts, tags=tags))
+        artifacts = (beside / "mlartifacts" / contents.name).as_uri() if beside else None
+        number = client.create_experiment(contents.name, artifact_location=artifacts, tags=contents.tags())
+        return client.get_experiment(number)
     if home.lifecycle_stage == "deleted":
         client.restore_experiment(home.experiment_id)
-        print(f"agglearn: MLflow's experiment {name} was deleted; it is restored", file=terminal)
+        print(f"agglearn: MLflow's experiment {contents.name} was deleted; it is restored", file=terminal)
     return home
 
 
-def _is_sent(old: list, key: str, record: dict) -> bool:
-    """Whether the store has a run once, complete and as it is today."""
-    expected = tags(key, record) | {PRINT: record["fingerprint"]}
+def _is_sent(old: list, entry: Entry) -> bool:
+    """Whether the store has an entry once, complete and as it is today, but for its name and its parent."""
     if len(old) != 1:
         return False
     [run] = old
     ended = run.info.status != "RUNNING"
-    return ended and run.info.start_time == milliseconds(record)[0] and expected.items() <= run.data.tags.items()
+    return ended and run.info.start_time == entry.began and entry.all_tags.items() <= run.data.tags.items()
+
+
+def _adjust(client, entries: list[Entry], kept: dict, numbers: dict[str, str]) -> None:
+    """Give runs that stay the names and the parents of today: other settings may be varied, and a mean may be another run."""
+    for entry in (entry for entry in entries if entry.key in kept):
+        run = kept[entry.key]
+        if run.info.run_name != entry.title:
+            client.update_run(run.info.run_id, name=entry.title)
+        if entry.parent and run.data.tags.get(PARENT) != numbers[entry.parent]:
+            client.set_tag(run.info.run_id, PARENT, numbers[entry.parent])
+
+
+def _detach(client, others: list, numbers: dict[str, str]) -> None:
+    """Let runs that are no longer planned stand by themselves where the mean that they belonged to is another one today."""
+    there = {*numbers.values(), *(run.info.run_id for run in others)}
+    for run in others:
+        if run.data.tags.get(PARENT, run.info.run_id) not in there:
+            client.delete_tag(run.info.run_id, PARENT)
+
+
+def _describe(client, home, contents: Contents, numbers: dict[str, str]) -> None:
+    """Give MLflow's experiment the tags of today."""
+    number, link = home.experiment_id, None
+    if contents.overview:
+        link = f"#/experiments/{number}/runs/{numbers[contents.overview.key]}/artifacts"
+    for name, value in contents.tags(link).items():
+        if home.tags.get(name) != value:
+            client.set_experiment_tag(number, name, value)
 
 
 def create_database(path: Path) -> None:
@@ -131,54 +160,3 @@ def create_database(path: Path) -> None:
         left.unlink()
     mlflow.MlflowClient(f"{SQLITE}{work}").search_experiments()
     os.replace(work, path)
-
-
-def _known(client, eid) -> dict[str, list]:
-    """Runs of the store by our key."""
-    known, token = {}, None
-    while True:
-        page = client.search_runs([eid], max_results=1000, page_token=token)
-        for run in page:
-            known.setdefault(run.data.tags.get(KEY), []).append(run)
-        token = page.token
-        if not token:
-            return known
-
-
-def delete_run(client, eid, run) -> None:
-    """Delete a run and its models; MLflow keeps both, hidden, until its garbage is collected."""
-    for model in client.search_logged_models([eid], filter_string=f"source_run_id = '{run.info.run_id}'"):
-        client.delete_logged_model(model.model_id)  # deleting a run leaves its models
-    client.delete_run(run.info.run_id)
-
-
-def send_one(client, eid, entry: Entry) -> None:
-    """Send a run by MLflow's client. The run is complete when it bears its fingerprint and has ended."""
-    from mlflow.entities import Param, RunTag
-    from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
-
-    run = client.create_run(eid, start_time=entry.began, run_name=entry.title, tags=entry.tags)
-    rid = run.info.run_id
-    files = get_artifact_repository(run.info.artifact_uri)
-    for path in entry.files:
-        files.log_artifact(str(path))
-    if entry.model:
-        _log_model(rid, entry.model)
-    for start in range(MOST_METRICS, len(entry.metrics), MOST_METRICS):
-        client.log_batch(rid, metrics=entry.metrics[start : start + MOST_METRICS])
-    params = [Param(name, value) for name, value in entry.params.items()]
-    client.log_batch(rid, entry.metrics[:MOST_METRICS], params, [RunTag(PRINT, entry.fingerprint)])
-    client.set_terminated(rid, entry.status, entry.ended)
-
-
-def _log_model(rid: str, folder: Path) -> None:
-    import mlflow
-    import mlflow.pyfunc
-
-    with mlflow.start_run(run_id=rid):
-        mlflow.pyfunc.log_model(
-            name="model",
-            loader_module="agglearn.tracking.loader",
-            data_path=str(folder),
-            pip_requirements=["numpy", "pandas", "scikit-learn", "numba"],
-        )

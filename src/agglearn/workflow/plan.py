@@ -3,6 +3,7 @@
 import itertools
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,6 +18,11 @@ IDENTITY = ("experiment", "dataset", "dataset_params", "observation", "observati
 def canonical(value) -> str:
     """One spelling per value: what parameters look like in keys and in tables."""
     return json.dumps(value, sort_keys=True, separators=(", ", ": "), ensure_ascii=False)
+
+
+def cell_key(fields: Mapping[str, str]) -> str:
+    """Key of a cell, from the fields of one of its runs: of all that the runs of its seeds have in common."""
+    return digest([fields[f] for f in IDENTITY if f != "seed"])
 
 
 @dataclass(frozen=True)
@@ -53,6 +59,11 @@ class Run:
     def key(self) -> str:
         """Who the run is: the same through edits of code and data; also its key in MLflow."""
         return digest([getattr(self, f) for f in IDENTITY])
+
+    @property
+    def cell(self) -> str:
+        """Key of the run's cell, see `cell_key`."""
+        return cell_key({f: getattr(self, f) for f in IDENTITY})
 
     @cached_property
     def recipe(self) -> str:

@@ -49,7 +49,8 @@ def fit_batch(
     homes = {r: store / r.key for r in runs}
     todo = [r for r in runs if not _holds(r, homes[r], prints[r], manifests[r.dataset], newer_than)]
     recipes = {d: m.get("recipe") for d, m in manifests.items()}
-    record = functools.partial(_record, prints=prints, homes=homes, recipes=recipes, effective=effective)
+    data = {r: manifests[r.dataset].get("data", {}).get(r.slot.key) for r in todo}
+    record = functools.partial(_record, prints=prints, homes=homes, recipes=recipes, data=data, effective=effective)
     for dataset in {r.dataset for r in todo}:
         found = manifests[dataset]
         if found["status"] != "ok":
@@ -96,7 +97,7 @@ def _holds(run: Run, home: Path, wanted: str, manifest: dict, newer_than: int) -
     return record["fingerprint"] == wanted
 
 
-def _record(run: Run, compute: Callable, prints: dict, homes: dict, recipes: dict, effective: dict) -> None:
+def _record(run: Run, compute: Callable, prints: dict, homes: dict, recipes: dict, data: dict, effective: dict) -> None:
     with storage.atomic_dir(homes[run]) as work:
         began = time.time()
         status, reason, trace, rows = compute(work)
@@ -112,6 +113,7 @@ def _record(run: Run, compute: Callable, prints: dict, homes: dict, recipes: dic
                 "fingerprint": prints[run],
                 "recipe": run.recipe,
                 "observation_recipe": recipes[run.dataset],
+                "data": data[run],
                 "spec": spec_of(run),
                 "python": platform.python_version(),
                 "versions": digests.versions(*run.code),

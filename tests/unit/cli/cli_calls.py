@@ -23,13 +23,26 @@ def run(*arguments: str) -> int:
 
 def write_runs(folder: Path, experiment: str, n: int) -> None:
     """Finished runs of an experiment in a results folder, one per seed."""
-    config = {"scale": "smoke", "experiment": {"title": "A trial", "source": "maxent", "methods": {"m": {}}}}
+    settings = {"title": "A trial", "source": "maxent", "methods": {"m": {}}, "measures": ["nllh"], "reported": []}
     record = {"experiment": experiment, "dataset": "d", "observation": "tables", "method": "m", "status": "ok", "reason": None,
-              "commit": "c", "dataset_params": "{}", "observation_params": "{}", "params": "{}", "began": 1700000000.5,
-              "ended": 1700000002.75, "config": config}  # fmt: skip
+              "dataset_params": "{}", "observation_params": "{}", "params": "{}"}  # fmt: skip
+    made = {
+        "commit": "c",
+        "began": 1700000000.5,
+        "ended": 1700000002.75,
+        "config": {"scale": "smoke", "experiment": settings},
+    }
     for seed in range(n):
-        run = folder / f"runs/{experiment}{seed}"
-        storage.write_json(run / "run.json", record | {"seed": seed, "fingerprint": f"f{seed}"})
-        pd.DataFrame({"measure": ["nllh"], "item": [None], "step": [None], "value": [seed / 2]}).to_parquet(
-            run / "measurements.parquet"
-        )
+        own = record | {"run": f"{experiment}{seed}", "seed": seed}
+        run = folder / f"runs/{own['run']}"
+        storage.write_json(run / "run.json", own | made | {"fingerprint": f"f{seed}"})
+        row = {
+            "measure": "nllh",
+            "item": None,
+            "step": None,
+            "value": seed / 2,
+            "unit": "",
+            "tested": "t",
+            "overlap": 0.0,
+        }
+        pd.DataFrame([own | row]).to_parquet(run / "measurements.parquet")

@@ -1,0 +1,84 @@
+"""What a run records of its data: which they were, how many, of which types."""
+
+import json
+from functools import singledispatch
+from pathlib import Path
+
+import pandas as pd
+import pyarrow.parquet as pq
+from pandas.api.types import is_bool_dtype, is_integer_dtype, is_numeric_dtype
+
+from agglearn.datasets.base import BagPopulation, Population
+from agglearn.datasets.clicks import TablePopulation
+from agglearn.datasets.flows import FlowPopulation
+from agglearn.storage import digest, read_json
+
+
+def of_records(folder: Path) -> dict:
+    """Facts on stored records: `digest` of their files, `sizes` such as rows, and `types` by column where they are a table."""
+    stated = read_json(folder / "manifest.json")
+    sizes = {k: v for k, v in stated.items() if isinstance(v, int) and k != "memory"}
+    features = folder / "features.parquet"
+    frame = pq.read_schema(features).empty_table().to_pandas() if features.exists() else pd.DataFrame()
+    return {"digest": digest(stated["content"]), "sizes": sizes, "types": types(frame)}
+
+
+def of_draw(entry: dict, params: str, seed: int, drawn) -> dict:
+    """Facts on what a simulator drew.
+
+    Parameters
+    ----------
+    entry : of the data set. params : those of the experiment, as JSON. drawn : what `draw` returned.
+    """
+    described = [entry["class"], entry.get("params", {}), json.loads(params), seed]
+    frame = drawn.frame if isinstance(drawn, Population) else pd.DataFrame()
+    return {"digest": digest(described), "sizes": sizes(drawn), "types": types(frame)}
+
+
+@singledispatch
+def sizes(drawn) -> dict[str, int]:
+    """How much was drawn, in words of its kind. Nothing is known of what a user's simulator draws."""
+    return {}
+
+
+@sizes.register
+def _(drawn: Population) -> dict[str, int]:
+    return {"rows": len(drawn.frame), "columns": drawn.frame.shape[1]}
+
+
+@sizes.register
+def _(drawn: BagPopulation) -> dict[str, int]:
+    bags = drawn.train, drawn.test
+    return {
+        "bags": sum(len(b.offsets) - 1 for b in bags),
+        "rows": sum(len(b.X) for b in bags),
+        "columns": bags[0].X.shape[1],
+    }
+
+
+@sizes.register
+def _(drawn: FlowPopulation) -> dict[str, int]:
+    steps, cells, _ = drawn.edge_tables[0].shape
+    return {
+        "populations": len(drawn.edge_tables),
+        "individuals": int(drawn.population_size),
+        "steps": steps + 1,
+        "cells": cells,
+    }
+
+
+@sizes.register
+def _(drawn: TablePopulation) -> dict[str, int]:
+    tables = drawn.train, drawn.test
+    return {"rows": int(sum(t.total for t in tables)), "columns": len(drawn.train.encoder.names)}
+
+
+def types(frame: pd.DataFrame) -> dict[str, str]:
+    """Column → `integer`, `number`, `boolean` or `text`."""
+    return {str(name): _type(dtype) for name, dtype in frame.dtypes.items()}
+
+
+def _type(dtype) -> str:
+    if is_bool_dtype(dtype):
+        return "boolean"
+    return "integer" if is_integer_dtype(dtype) else "number" if is_numeric_dtype(dtype) else "text"

@@ -1,0 +1,104 @@
+"""Means over seeds as MLflow's runs: an entry per cell, to which the runs of its seeds belong."""
+
+import math
+from collections import Counter, defaultdict
+
+import pandas as pd
+
+from agglearn.reporting.numbers import fitting_unit, number
+from agglearn.reporting.run_summary import CELL
+from agglearn.reporting.summary import summarise
+from agglearn.storage import digest
+from agglearn.tracking.data import DataInput
+from agglearn.tracking.entry import KIND, NOTE, Entry, milliseconds, parameters, shorten_note, shown_status, tags
+from agglearn.tracking.names import Names
+from agglearn.workflow.plan import cell_key
+
+MAY_DIFFER = "mlflow.source.git.commit", "scale"  # tags of the runs of one cell
+HEAD = "| measure | mean over seeds | seeds | printed in the source |\n| --- | --- | --- | --- |"
+
+
+def of_cells(rows: pd.DataFrame, records: list[dict], experiment: dict, names: Names) -> list[Entry]:
+    """An entry per cell of an experiment, with the numbers of its table.
+
+    Parameters
+    ----------
+    rows : measurements of its runs. records : of the same runs.
+    """
+    runs, summary = defaultdict(list), defaultdict(list)
+    for record in records:
+        runs[tuple(record[field] for field in CELL)].append(record)
+    for row in summarise(rows, experiment).to_dict("records"):
+        summary[tuple(row[field] for field in CELL)].append(row)
+    return [_of_cell(summary[cell], sorted(own, key=lambda r: r["seed"]), names) for cell, own in runs.items()]
+
+
+def _of_cell(rows: list[dict], runs: list[dict], names: Names) -> Entry:
+    times = [milliseconds(record) for record in runs]
+    began, ended = min(begin for begin, _ in times), max(end for _, end in times)
+    numbers = _numbers(rows) | {"n_seeds": float(sum(record["status"] == "ok" for record in runs))}
+    inputs = tuple(dict.fromkeys(data for record in runs for data in DataInput.of(record)))
+    return Entry(
+        key=cell_key(runs[0]),
+        title=names.of_mean(runs),
+        tags=_tags(rows, runs),
+        fingerprint=digest([numbers, [data.digest for data in inputs]]),
+        status=shown_status(rows[0]["status"]),
+        began=began,
+        ended=ended,
+        params=parameters(runs[-1]),
+        metrics=lambda: _metrics(numbers, ended),
+        inputs=inputs,
+    )
+
+
+def _numbers(rows: list[dict]) -> dict[str, float]:
+    """Mean, low and high of every measure that has no item."""
+    known = [row for row in rows if row["status"] == "ok" and not isinstance(row["item"], str)]
+    numbers = {f"{row['measure']}_{bound}": row[bound] for row in known for bound in ("mean", "low", "high")}
+    return {name: value for name, value in numbers.items() if not math.isnan(value)}
+
+
+def _metrics(numbers: dict[str, float], ended: int) -> list:
+    from mlflow.entities import Metric
+
+    return [Metric(name, value, ended, 0) for name, value in numbers.items()]
+
+
+def _tags(rows: list[dict], runs: list[dict]) -> dict[str, str]:
+    each = [tags(record) for record in runs]
+    several = {name: ", ".join(dict.fromkeys(own[name] for own in each)) for name in MAY_DIFFER}
+    seeds = ", ".join(str(record["seed"]) for record in runs)
+    own = {KIND: "mean", "seeds": seeds, "status": rows[0]["status"], NOTE: shorten_note(_note(rows))}
+    return each[-1] | several | own | _printed(rows)
+
+
+def _printed(rows: list[dict]) -> dict[str, str]:
+    """How the printed numbers of a cell compare: `agrees`, `above`, `below` or another verdict of the table; several are counted."""
+    verdicts = Counter(row["verdict"].partition(" by ")[0] for row in rows if isinstance(row["verdict"], str))
+    if not verdicts:
+        return {}
+    counted = ", ".join(f"{verdict} {n}" for verdict, n in verdicts.most_common())
+    return {"printed": counted if len(verdicts) > 1 else next(iter(verdicts))}
+
+
+def _note(rows: list[dict]) -> str:
+    """What the table has of a cell, in Markdown."""
+    reasons = list(dict.fromkeys(row["reason"] for row in rows if isinstance(row["reason"], str)))
+    named = [row for row in rows if isinstance(row["measure"], str)]
+    lines = [_line(row) for row in named if _is_printed(row) or not isinstance(row["item"], str)]
+    return "\n\n".join(reasons + (["\n".join([HEAD, *lines])] if lines else []))
+
+
+def _is_printed(row: dict) -> bool:
+    return isinstance(row["verdict"], str)
+
+
+def _line(row: dict) -> str:
+    unit, size = fitting_unit(row["unit"], [row["mean"]])
+    item = f", {row['item']}" if isinstance(row["item"], str) else ""
+    known = row["status"] == "ok" and not math.isnan(row["mean"])
+    value = f"{number(row['mean'] / size, row['low'] / size, row['high'] / size)} {unit}" if known else row["status"]
+    printed = f"{row['reported']:g} ({row['place']}): {row['verdict']}" if _is_printed(row) else ""
+    cells = f"`{row['measure']}`{item}", value, f"{row['n']}", printed
+    return "| " + " | ".join(text.replace("|", "\\|").strip() for text in cells) + " |"

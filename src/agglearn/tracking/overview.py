@@ -1,0 +1,65 @@
+"""Table and figure of an experiment, and its description.
+
+MLflow's experiments have no files. The rendered table and figure are those of a run of their own, the newest of the experiment, to which
+its description leads. Beside each mean there would be as many copies as cells.
+"""
+
+import re
+from pathlib import Path
+
+from agglearn.storage import digest, file_digest
+from agglearn.tracking.entry import KIND, NOTE, Entry, milliseconds, shorten_note
+
+RENDERED = "tables/{}.html", "figures/{}.svg", "tables/{}.csv", "tables/{}.md", "tables/{}.tex"
+PLACE = re.compile(r"(?:Table|Figure|Section|Appendix|Theorem)s? [\dA-Z](?:[^:,']|, (?=\d|Figure))*")
+
+
+def key_of(name: str) -> str:
+    """Key of the overview of an experiment."""
+    return digest([name, "overview"])
+
+
+def of_experiment(name: str, latest: dict, rendered: Path) -> Entry | None:
+    """An entry with table and figure. None where nothing is rendered.
+
+    Parameters
+    ----------
+    latest : record of the experiment's latest run. rendered : folder with tables and figures.
+    """
+    files = [path for pattern in RENDERED if (path := rendered / pattern.format(name)).exists()]
+    if not files:
+        return None
+    _, ended = milliseconds(latest)
+    return Entry(
+        key=key_of(name),
+        title="Table and figure",
+        tags={KIND: "overview", "scale": latest["config"]["scale"], "mlflow.source.name": name},
+        fingerprint=digest([file_digest(path) for path in files]),
+        status="FINISHED",
+        began=ended,
+        ended=ended,
+        files=tuple(files),
+    )
+
+
+def experiment_tags(experiment: dict, latest: dict, link: str | None) -> dict[str, str]:
+    """Tags of an experiment: its source, what it reproduces there, its scale, and a description in Markdown.
+
+    Parameters
+    ----------
+    link : to table and figure, or None.
+    """
+    config, place = latest["config"], PLACE.match(experiment["title"])
+    paper = config.get("references", {}).get("papers", {}).get(experiment["source"], {})
+    title, caption = experiment["title"], experiment.get("caption", "").strip()
+    source = f"Source: [{paper['short']}]({paper['url']})" if "url" in paper else paper.get("short", "")
+    shown = f"[Table and figure]({link})" if link else ""
+    kinds = "Runs named `mean of … seeds` hold means with 95 % intervals; under each are the runs of its seeds. Times are in seconds."
+    parts = f"**{title}**", caption, " · ".join(filter(None, [shown, source])), kinds
+    return {
+        "source": experiment["source"],
+        **({"place": place.group()} if place else {}),
+        "scale": config["scale"],
+        "mlflow.experimentKind": "custom_model_development",  # so that MLflow opens its view on training
+        NOTE: shorten_note("\n\n".join(filter(None, parts))),
+    }

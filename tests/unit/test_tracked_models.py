@@ -1,0 +1,117 @@
+"""Kept models in MLflow: bound to their run and their data, loaded, and served on this machine."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+
+import mlflow
+import numpy as np
+import pandas as pd
+import pytest
+from test_tracking import DATA, EXPERIMENT, RECORD, write_run
+
+from agglearn.datasets.facts import types
+from agglearn.maxent import NaiveBayesClassifier
+from agglearn.observations import ContingencyTables
+from agglearn.tracking import push, ui
+from agglearn.tracking.contents import Contents
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="ends a group of processes")]
+
+
+def people(n: int) -> pd.DataFrame:
+    """Records with an integer, a number and a text."""
+    rng = np.random.default_rng(0)
+    age, job = rng.integers(18, 80, n), rng.choice(["cook", "nurse", "smith"], n)
+    return pd.DataFrame({"age": age, "pay": rng.random(n), "job": job})
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    """(URI of the store, number of the experiment, the model that was kept)"""
+    folder, frame = tmp_path_factory.mktemp("kept"), people(400)
+    label = ((frame["age"] > 40) ^ (frame["job"] == "cook")).astype(int)
+    model = NaiveBayesClassifier().fit(ContingencyTables.from_records(frame.assign(y=label), "y"))
+    write_run(
+        folder, RECORD | {"data": DATA | {"types": types(frame)}}, [("nllh", None, 1, 0.3), ("nllh", None, None, 0.4)]
+    )
+    model.save(folder / "runs" / RECORD["run"] / "model")
+    uri = f"sqlite:///{folder}/mlflow.db"
+    home = push.send(uri, Contents.read("trial", EXPERIMENT, folder, [RECORD["run"]]))["experiment_id"]
+    return uri, home, model
+
+
+def test_a_model_belongs_to_its_run_and_its_data(kept):
+    uri, home, model = kept
+    client = mlflow.MlflowClient(uri)
+    [logged], [run] = client.search_logged_models([home]), client.search_runs([home], "tags.kind = 'seed'")
+    assert (logged.source_run_id, logged.status) == (run.info.run_id, "READY")
+    assert [output.model_id for output in run.outputs.model_outputs] == [logged.model_id]
+    assert {(m.key, m.value, m.dataset_name, m.dataset_digest) for m in logged.metrics} >= {
+        ("nllh", 0.4, "d", DATA["digest"])
+    }
+    assert run.data.metrics == {"nllh": 0.4}
+    mlflow.set_tracking_uri(uri)
+    loaded = mlflow.pyfunc.load_model(f"models:/{logged.model_id}")
+    assert loaded.metadata.signature.inputs.to_dict() == [
+        {"type": kind, "name": name, "required": True}
+        for name, kind in (("age", "long"), ("pay", "double"), ("job", "string"))
+    ]
+    assert np.array_equal(loaded.predict(people(50)), model.predict_proba(people(50))[:, 1])
+    [example] = loaded.input_example.to_dict("records")
+    assert example["job"] in ("cook", "nurse", "smith")
+    assert 18 < example["age"] < 80
+
+
+def test_a_model_is_served(kept):
+    uri, home, model = kept
+    [logged] = mlflow.MlflowClient(uri).search_logged_models([home])
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [
+        "models",
+        "serve",
+        "-m",
+        f"models:/{logged.model_id}",
+        "--env-manager",
+        "local",
+        "-h",
+        "127.0.0.1",
+        "-p",
+        str(port),
+    ]
+    server = subprocess.Popen(
+        [sys.executable, "-m", "mlflow", *command],
+        env=os.environ | ui.SETTINGS | {"MLFLOW_TRACKING_URI": uri, "MLFLOW_MODELS_WORKERS": "1"},
+        start_new_session=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        body = json.dumps({"dataframe_split": people(5).to_dict("split", index=False)}).encode()
+        answer = ask(f"http://127.0.0.1:{port}/invocations", body, server)
+    finally:
+        os.killpg(server.pid, signal.SIGKILL)
+        server.wait()
+    assert json.loads(answer)["predictions"] == pytest.approx(model.predict_proba(people(5))[:, 1].tolist())
+
+
+def ask(url: str, body: bytes, server: subprocess.Popen) -> bytes:
+    """The answer to a request, once the server is there."""
+    request = urllib.request.Request(url, body, {"Content-Type": "application/json"})
+    for _ in range(1200):
+        assert server.poll() is None
+        try:
+            return urllib.request.urlopen(request, timeout=60).read()
+        except urllib.error.HTTPError:
+            raise
+        except OSError:  # it is not there yet
+            time.sleep(0.2)
+    raise TimeoutError(f"{url} does not answer")
