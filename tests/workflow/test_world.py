@@ -270,7 +270,7 @@ def in_text(text: str, bold: str) -> w.Place:
 def in_html(cell: dict) -> w.Place:
     printed = cell.get("reported", ["", {}])
     difference, note = cell.get("difference", [""])[0], cell.get("sup", [""])[0]
-    number = printed[0].strip()
+    number = printed[0].strip(" ,")
     value = cell["text"].removesuffix(printed[0] + difference).removesuffix(note)
     kind, title = printed[1].get("class", "").removeprefix("reported").strip(), printed[1].get("title", "")
     assert kind == "".join(re.findall("^(?:agrees|above|below)", title))

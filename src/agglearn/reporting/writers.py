@@ -89,10 +89,7 @@ def _levels(g: Grid) -> list[list[tuple[str, int]]]:
 def html(g: Grid, title: str, caption: str) -> str:
     """A `<figure>` with the table. The source's numbers stand under ours, coloured by verdict through CSS classes."""
     levels = _levels(g)
-    span = len(levels)
-    stubs = "".join(
-        f"<th scope=col rowspan={span}>{escape(s)}</th>" if s else f"<td rowspan={span}></td>" for s in g.stubs
-    )
+    stubs = "".join(f"<th scope=col rowspan={len(levels)}>{escape(s)}</th>" for s in g.stubs)
     head = []
     for k, level in enumerate(levels):
         spans = "".join(
@@ -130,10 +127,7 @@ def _spanned(rows: list[tuple[str, ...]]) -> Iterator[str]:
                 n = 1
                 while not last and i + n < len(rows) and rows[i + n][: k + 1] == labels[: k + 1]:
                     n += 1
-                scope = "rowgroup" if n > 1 else "row"
-                cells.append(
-                    f'<th scope="{scope}" rowspan={n}>{escape(text)}</th>' if text else f"<td rowspan={n}></td>"
-                )
+                cells.append(f'<th scope="row{"group" if n > 1 else ""}" rowspan={n}>{escape(text)}</th>')
         yield "".join(cells)
 
 
