@@ -1,6 +1,7 @@
 """Settings of Sphinx: pages, gallery and API reference, built by `make docs` without a network."""
 
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import agglearn
@@ -37,7 +38,7 @@ viewcode_line_numbers = True
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
-    "filename_pattern": r"/plot_",
+    "filename_pattern": r"/plot_" if find_spec("pyspark") else r"/plot_(?!spark)",  # the others are shown, not run
     "abort_on_example_error": True,
     "backreferences_dir": "gallery/uses",
     "doc_module": ("agglearn",),

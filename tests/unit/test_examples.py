@@ -1,7 +1,9 @@
 """Each example runs alone, draws a picture, and leaves results that are true."""
 
 import ast
+import importlib.util
 import runpy
+import shutil
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -9,7 +11,8 @@ import pytest
 from samples import ROOT
 
 EXAMPLES = {path.stem.removeprefix("plot_"): path for path in sorted((ROOT / "examples").glob("*.py"))}
-SLOW = {"bags", "ladder"}
+SLOW = {"bags", "ladder", "own_method", "spark"}
+LACKING = importlib.util.find_spec("pyspark") is None or shutil.which("java") is None
 
 
 def bags(left):
@@ -70,6 +73,21 @@ def million_values(left):
     assert lost["submodular"][3] < min(2 * lost["optimum"][3], 0.02)
 
 
+def own_method(left):
+    """The workflow has run the method of one's own beside the others, which use more features and are better."""
+    assert left["finished"].returncode == 0, left["finished"].stderr
+    table = left["table"].query("measure == 'auc'").set_index(["dataset", "method"])["mean"].unstack()
+    assert list(table.index) == ["breast_cancer", "fair"]
+    assert (table["one_feature"] > 0.6).all()
+    assert (table["maxent"] > table["one_feature"]).all()
+
+
+def spark(left):
+    """Spark's tables are those of one machine."""
+    assert left["tables"].digest == left["local"].digest
+    assert left["tables"].total == left["counts"].sum() == 20_000
+
+
 def state_flows(left):
     """What is learned over the weeks is nearer to the small flows than what was published."""
     errors = left["errors"]
@@ -85,8 +103,8 @@ def three_features(left):
 CHECKS = {
     check.__name__: check
     for check in (
-        bags, birds, county_votes, distribution, label_sum, ladder, learn_from_tables, million_values, state_flows,
-        three_features,
+        bags, birds, county_votes, distribution, label_sum, ladder, learn_from_tables, million_values, own_method,
+        spark, state_flows, three_features,
     )
 }  # fmt: skip
 
@@ -106,6 +124,8 @@ def test_the_header_is_a_title_and_a_few_sentences(name):
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in EXAMPLES])
 def test_example(name, tmp_path, monkeypatch):
+    if name == "spark" and LACKING:
+        pytest.skip("PySpark is not installed (`make spark` installs it), or there is no Java")
     monkeypatch.chdir(tmp_path)  # nothing depends on where it runs
     monkeypatch.setattr(plt, "show", lambda: None)
     plt.switch_backend("agg")

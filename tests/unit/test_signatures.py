@@ -11,7 +11,7 @@ from agglearn import settings
 from agglearn.collective.inference import METHODS
 from agglearn.inspection import modules, signatures
 from agglearn.inspection.classes import is_subclass
-from agglearn.settings import REQUIRED, Runtime, _words
+from agglearn.settings import REQUIRED, Runtime, type_words
 from agglearn.tasks import keys
 from agglearn.workflow.checks import DATASET, ESTIMATOR, READING
 
@@ -31,7 +31,7 @@ def loaded(dotted: str):
 
 
 def described(declared) -> dict:
-    return declared and {k: (_words(p.hint), p.default is REQUIRED) for k, p in declared.items()}
+    return declared and {k: (type_words(p.hint), p.default is REQUIRED) for k, p in declared.items()}
 
 
 @pytest.mark.parametrize("dotted", classes())
