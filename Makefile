@@ -14,19 +14,21 @@
 #   make docs        guide, sources, examples, API and configuration as pages: results/docs/index.html
 #   make web         the site and MLflow's pages in a browser, with screenshots (installs Chromium where it may)
 #   make lint        style of code and workflow, layers of modules
+#   make image       a container image with everything, where Docker is  (DOCKER=podman for another engine)
 #   make lock        new pins from pyproject.toml
 PYTHON ?= python3
 VENV ?= .venv
 ARGS ?=
 RESULTS ?= results
 PORT = 5000
+DOCKER ?= docker
 SAMPLE = 200
 PARALLEL = -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 BIN = $(VENV)/bin
 READY = $(VENV)/.ready
 EXTRAS = workflow networks privacy generic docs dev
 
-.PHONY: quick reproduce test coverage mutants ui retry prune clean bench spark peers docs web lint lock
+.PHONY: quick reproduce test coverage mutants ui retry prune clean bench spark peers docs web lint image lock
 .DEFAULT_GOAL := reproduce
 
 $(READY): requirements.lock pyproject.toml workflow/scripts/setup.sh workflow/scripts/install.py
@@ -90,6 +92,9 @@ web: $(READY)
 lint: $(READY)
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/snakefmt --check Snakefile workflow/Snakefile rules && \
 	$(BIN)/python workflow/scripts/lint.py && $(BIN)/lint-imports --no-logo --no-cache
+
+image:
+	@$(DOCKER) build --tag agglearn .
 
 lock: $(READY)
 	@$(BIN)/uv pip compile pyproject.toml $(EXTRAS:%=--extra %) --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \

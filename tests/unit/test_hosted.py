@@ -66,3 +66,15 @@ def test_the_readme_of_the_configuration_names_every_file():
     named = set(re.findall(r"`([\w*/]+\.(?:yaml|md))`", (ROOT / "config/README.md").read_text()))
     for path in (ROOT / "config").rglob("*.*"):
         assert any(path.relative_to(ROOT / "config").match(pattern) for pattern in named | {"README.md"}), path
+
+
+def test_the_image_is_built_by_what_is_there():
+    lines = [line.split(" ", 1) for line in (ROOT / "Dockerfile").read_text().splitlines() if line[:1].isupper()]
+    values = {word: [value for other, value in lines if other == word] for word, _ in lines}
+    version = re.fullmatch(r"python:(3\.\d+)-slim-\w+", values["FROM"][0]).group(1)
+    assert version in (ROOT / "README.md").read_text()
+    assert values["RUN"][-1] == "make .venv/.ready"  # the target that every other one sets up
+    assert values["ENTRYPOINT"] == ['["agglearn"]']
+    generated = set((ROOT / ".gitignore").read_text().replace("/\n", "\n").split()) - {"!results/README.md"}
+    left_out = {name.removeprefix("**/") for name in (ROOT / ".dockerignore").read_text().splitlines()}
+    assert generated <= left_out
