@@ -34,7 +34,6 @@ COPIED = (
     "Snakefile",
     "config",
     "docs",
-    "environment.yml",
     "profiles",
     "rules",
     "src",
