@@ -9,6 +9,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from pathlib import Path
 
 import mlflow
 import numpy as np
@@ -87,9 +88,10 @@ def test_a_model_is_served(kept):
         "-p",
         str(port),
     ]
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # MLflow starts uvicorn by its name
     server = subprocess.Popen(
         [sys.executable, "-m", "mlflow", *command],
-        env=os.environ | ui.SETTINGS | {"MLFLOW_TRACKING_URI": uri, "MLFLOW_MODELS_WORKERS": "1"},
+        env=os.environ | ui.SETTINGS | {"MLFLOW_TRACKING_URI": uri, "PATH": path},
         start_new_session=True,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
