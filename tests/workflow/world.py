@@ -338,7 +338,8 @@ LAYOUTS = {
     "items": Layout(
         {"rows": ["item", "dataset_params.rows"], "columns": ["method", "params.prior"], "measure": "right"},
         ["", "rows"], combined(ITEMS, ROWS),
-        [((f"Rates & 5 %, prior = {p:g}",), {"method": "rates", "prior": p}) for p in (1.0, 8.0)] + combined(NAMED[1:]),
+        [(("Rates & 5 %", f"prior = {p:g}"), {"method": "rates", "prior": p}) for p in (1.0, 8.0)]
+        + [((name, ""), key) for (name,), key in combined(NAMED[1:])],
         "right", ("right",),
     ),
     "differences": Layout(
@@ -414,12 +415,14 @@ def placed(world: World, layout: Layout, key: dict, notes: list[str]) -> tuple[P
 
 
 def is_best(estimate: Estimate, key: dict, known: list) -> bool:
-    """Whether it is the best of the methods under the same size, item and measure, or not told from that one, for which both need an interval; not if all are."""
+    """Whether it is the best of the methods under the same size, item and measure, or not told from that one; not if all are. What has no interval is given the widest of them."""
     if key["measure"] not in HIGHER_IS_BETTER:
         return False
     group = [e for k, _, e in known if all(k[f] == key[f] for f in ("size", "item", "measure"))]
     best = (max if HIGHER_IS_BETTER[key["measure"]] else min)(group, key=lambda e: e.mean)
-    near = [e for e in group if None in (e.half, best.half) or abs(e.mean - best.mean) <= math.hypot(e.half, best.half)]
+    widest = max((e.half for e in group if e.half is not None), default=math.inf)
+    half = lambda e: widest if e.half is None else e.half  # noqa: E731
+    near = [e for e in group if abs(e.mean - best.mean) <= math.hypot(half(e), half(best))]
     return len(near) < len(group) and estimate in near
 
 
@@ -658,7 +661,7 @@ def over_cases(world: World, claim: dict) -> Judged:
     for key in keys:
         one = claim | {k: claim[k] | {field: key} for k in ("value", "reference")}
         samples.append(replicates(world, one))
-        cases.append(case(one, Estimate.of(samples[-1]), str(key)))
+        cases.append(case(one, Estimate.of(samples[-1]), key if field == "item" else f"rows {key}"))
     m, needed = len(cases), {"all": len(cases), "most": len(cases) // 2 + 1}.get(claim.get("cases", "all"))
     ordered = sorted(cases, key=lambda c: c.inside)
     adjusted = 0.0
