@@ -95,6 +95,9 @@ def served_by(mark: str) -> int:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ending", ["Ctrl-C", "make terminated", "make killed", "page server terminated"])
+TRAINING = "workflowType=machine_learning"
+
+
 def test_nothing_stays_behind(ui, ending):
     make, mark = ui
     assert len(processes(mark)) >= 3
@@ -131,8 +134,8 @@ def test_a_link_for_each_source_in_the_order_of_the_papers(tmp_path, monkeypatch
     pair = "%2C".join(f"%22{numbers[name]}%22" for name in "cd")
     page = "http://127.0.0.1:5001/#"
     assert capsys.readouterr().out.splitlines() == [
-        f"Maximum entropy from contingency tables: {page}/compare-experiments/s?experiments=%5B{pair}%5D",
-        f"Vocabulary compression: {page}/experiments/{numbers['b']}/runs",
-        f"mine: {page}/experiments/{numbers['a']}/runs",
+        f"Maximum entropy from contingency tables: {page}/compare-experiments/s?experiments=%5B{pair}%5D&{TRAINING}",
+        f"Vocabulary compression: {page}/experiments/{numbers['b']}/runs?{TRAINING}",
+        f"mine: {page}/experiments/{numbers['a']}/runs?{TRAINING}",
         "Ctrl-C ends it.",
     ]

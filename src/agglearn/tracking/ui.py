@@ -20,6 +20,8 @@ SETTINGS = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
 }
 
+TRAINING = "workflowType=machine_learning"  # MLflow shows its menu for language models otherwise
+
 
 def main(argv=None) -> None:
     """Print a link per source and serve MLflow until a signal or the caller's death. Arguments: [port]."""
@@ -66,10 +68,10 @@ def print_links(uri: str, port: int) -> None:
 
 
 def runs_page(experiments: list[str]) -> str:
-    """Place of MLflow's page with the runs of some experiments."""
+    """Place of MLflow's page with the runs of some experiments, in its view for model training."""
     if len(experiments) == 1:
-        return f"/experiments/{experiments[0]}/runs"
-    return f"/compare-experiments/s?experiments={quote(json.dumps(experiments, separators=(',', ':')))}"
+        return f"/experiments/{experiments[0]}/runs?{TRAINING}"
+    return f"/compare-experiments/s?experiments={quote(json.dumps(experiments, separators=(',', ':')))}&{TRAINING}"
 
 
 def serve(uri: str, port: int) -> None:
