@@ -20,6 +20,8 @@ from agglearn.tracking.ui import print_links
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.skipif(sys.platform != "linux" or not shutil.which("make"), reason="needs Linux and make")
 
+TRAINING = "workflowType=machine_learning"
+
 
 def until(condition, seconds=240):
     for _ in range(seconds * 20):
@@ -95,9 +97,6 @@ def served_by(mark: str) -> int:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ending", ["Ctrl-C", "make terminated", "make killed", "page server terminated"])
-TRAINING = "workflowType=machine_learning"
-
-
 def test_nothing_stays_behind(ui, ending):
     make, mark = ui
     assert len(processes(mark)) >= 3
