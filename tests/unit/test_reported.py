@@ -13,7 +13,7 @@ PREFIX = {"maxent": "maxent_", "vocabulary": "vocabulary_", "labelsums": "labels
 
 
 def reported():
-    for path in sorted((ROOT / "config/experiments").glob("*.yaml")):
+    for path in sorted((ROOT / "config/experiments").glob("[!_]*.yaml")):
         e = read_mapping(path)
         for entry in e.get("reported") or []:
             source = e.get("source", path.stem.partition("_")[0])

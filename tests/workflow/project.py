@@ -29,7 +29,7 @@ from agglearn import kernel_cache, prefork
 from agglearn.inspection import digests, summaries
 
 ROOT = Path(__file__).resolve().parents[2]
-SHIPPED = tuple(p.stem for p in (ROOT / "config/experiments").glob("*.yaml"))
+SHIPPED = tuple(p.stem for p in (ROOT / "config/experiments").glob("[!_]*.yaml"))
 COPIED = (
     "Snakefile",
     "config",

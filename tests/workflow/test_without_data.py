@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 
 def reduced(folder) -> dict:
     """Overlay that leaves each experiment one method, one data set that is fetched and one that is drawn, where it has them."""
-    files = {p.stem: read_mapping(p) for p in (folder / "config/experiments").glob("*.yaml")}
+    files = {p.stem: read_mapping(p) for p in (folder / "config/experiments").glob("[!_]*.yaml")}
     config, asked = load(folder), Counter()
     kept = {
         name: {
