@@ -241,7 +241,7 @@ def test_a_job_gives_the_numerical_libraries_the_threads_that_its_experiment_sta
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setattr("agglearn.workflow.lifeline.follow", lambda: None)
     given = []
-    monkeypatch.setattr(jobs, "run", lambda job, root: given.append({n: os.environ[n] for n in prefork.limited(1)}))
+    monkeypatch.setattr(jobs, "run", lambda job: given.append({n: os.environ[n] for n in prefork.limited(1)}))
     job = SimpleNamespace(
         scriptdir=ROOT / "workflow/scripts", config={"code": []}, threads=4, params=SimpleNamespace(**params)
     )

@@ -4,6 +4,7 @@ The parameters of a rule are read from `rules/*.smk` and evaluated by the functi
 one of its own changes; what follows from it runs through its files.
 """
 
+import contextlib
 import copy
 import dataclasses
 import json
@@ -99,13 +100,19 @@ def rules() -> dict[str, dict[str, str]]:
 
 
 def jobs(base: Path, over: dict | None = None) -> dict[str, list]:
-    """The parameters of every job, by `rule wildcards`."""
+    """The parameters of every job, by `rule wildcards`, for the workflow in the project's folder."""
+    with contextlib.chdir(base):
+        return _jobs(base, over)
+
+
+def _jobs(base: Path, over: dict | None) -> dict[str, list]:
     config = configuration.load(base, copy.deepcopy(over or {}))
     config["scale_folder"] = config["results"]
     plan = Plan(config)
-    names = {"config": config, "plan": plan, "R": config["results"], "S": config["results"], "BASE": base, "Path": Path,
+    names = {"config": config, "plan": plan, "R": config["results"], "S": config["results"], "FILES": base, "Path": Path,
              "workflow": SimpleNamespace(cores=8), "begin": lambda: None, "DELETES": False}  # fmt: skip
     exec(compile((ROOT / "rules/wiring.py").read_text(), "wiring.py", "exec"), names)
+    names["PACKAGE"] = base / "src/agglearn"
     datasets = sorted({d for e in plan.experiments for d in plan.datasets(e)})
     cells = {
         "fetch": [{"dataset": d} for d in datasets],
