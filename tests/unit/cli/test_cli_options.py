@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -190,6 +191,7 @@ A, P, F = (
 )
 M = "fit {tables} --set n_chains=50 --set max_iter=3"
 C, S = "compress {pages} --budget 9", "schema draft {data.csv}"
+X = "reproduce maxent_xor"
 ROWS = {
     "aggregate data": Row(A, f"aggregate {{half.csv}} {LABEL}", {"records", "positives", "feature age", "feature zone"}),
     "aggregate --label": Row(A, A.replace("label y", "label z"), {"label", "positives", "feature y", "feature z", "pairs"}),
@@ -269,6 +271,13 @@ ROWS = {
     "cite --configfile": Row("cite {first}", "cite {first} --configfile {over.yaml}", {"words"}, of_words),
     "track --from": Row("track --from {few} --to sqlite:///{a.db}", "track --from {many} --to sqlite:///{b.db}", {"words"}, of_words),
     "track --to": Row("track --from {few} --to sqlite:///{a.db}", "track --from {few} --to file:///{b.db}", set(), of_words, (0, 2)),
+    "reproduce targets": Row("reproduce maxent_xor", "reproduce labelsums", {"words"}, of_words),
+    "reproduce --cores": Row(X, X + " --cores 3", {"words"}, of_words),
+    "reproduce --scale": Row(X, X + " --scale smoke", {"words"}, of_words),
+    "reproduce --configfile": Row(X, X + " --configfile {over.yaml}", {"words"}, of_words),
+    "reproduce --set": Row(X, X + " --set maxent_xor.seeds=[0]", {"words"}, of_words),
+    "reproduce --dry-run": Row(X, X + " --dry-run", {"words"}, of_words),
+    "reproduce --list": Row(X, X + " --list", {"words"}, of_words),
     "doctor --offline": Row("doctor", "doctor --offline", {"words"}, of_words),
     "doctor --timeout": Row("doctor", "doctor --timeout 7", {"words"}, of_words),
 }  # fmt: skip
@@ -294,6 +303,7 @@ def test_every_option_has_a_row():
 def called(prepared, tmp_path, capsys, monkeypatch):
     """`called(text, row, status)`: the parts of what a call leaves; None where it fails, and leaves nothing."""
     monkeypatch.setattr(diagnosis, "sources", lambda folder, timeout: [f"each host is asked for {timeout:g} s"])
+    monkeypatch.setattr(os, "execv", lambda program, arguments: print(*arguments))
     monkeypatch.chdir(ROOT)
 
     def call(text: str, parts: Callable, status: int = 0) -> dict | None:
