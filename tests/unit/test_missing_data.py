@@ -11,7 +11,8 @@ from samples import OFFLINE, shipped_config
 from agglearn import jobs, storage
 from agglearn.reporting import inventory, run_summary
 from agglearn.text import bytes_text
-from agglearn.workflow import execution, products, runs
+from agglearn.workflow import products, runs
+from agglearn.workflow.execution import spec_of
 from agglearn.workflow.plan import SCALES, Plan
 
 pytestmark = pytest.mark.slow
@@ -44,7 +45,7 @@ def measured(run, observed, folder):
     rng = np.random.default_rng(int(run.key, 16))
     rows = [
         {"measure": m, "item": item, "step": step, "value": rng.random(), "unit": ""}
-        for m in [*runs._spec(run)["measures"], "seconds"]
+        for m in [*spec_of(run)["measures"], "seconds"]
         for item in (None, "0,0 > 1,1")
         for step in (None, 0.0, 1.0)
     ]
@@ -61,7 +62,7 @@ def job(config: dict, rule: str, output, given=(), **wildcards):
 @pytest.fixture
 def way(tmp_path, monkeypatch):
     """A function that goes the whole way without a data set; returns (configuration, plan)."""
-    monkeypatch.setattr(execution, "execute_run", measured)
+    monkeypatch.setattr(runs, "execute_run", measured)
     for name, value in OFFLINE.items():
         monkeypatch.setenv(name, value)
 
