@@ -21,6 +21,7 @@ def written(tmp_path):
         row | {"params": '{"l2_theta": 4.0}', "mean": 0.4213, "low": 0.4193, "high": 0.4233},
         row | {"params": '{"l2_theta": 16.0}', "mean": -1.52, "low": np.nan, "high": np.nan},
         row | {"params": '{"l2_theta": 64.0}', "mean": np.nan, "low": np.nan, "high": np.nan, "status": "unavailable"},
+        row | {"dataset": "gone", "params": "{}", "mean": np.nan, "measure": np.nan, "status": "unavailable"},
     ]
     pd.DataFrame(rows).to_csv(tmp_path / "trial.csv", index=False)
 
@@ -76,3 +77,8 @@ def test_pages_refer_to_measurements_that_there_are():
                 f"{where}: {selector['dataset']}"
             )
             assert selector["measure"].partition("_minus_")[0] in e["measures"], f"{where}: {selector['measure']}"
+
+
+def test_data_that_are_not_there_contradict_no_measure(written):
+    assert not written("<!-- trial: {measure: nllh, dataset: gone} -->.42")
+    assert written("<!-- trial: {measure: nllh, dataset: never} -->.42")

@@ -9,6 +9,8 @@ from agglearn.errors import described
 from agglearn.reporting.marks import pages, references
 from agglearn.reporting.rows import Rows
 
+OF_RESULTS = ("measure", "item", "step")
+
 
 def contradictions(base: Path, tables: Path, experiments: Iterable[str]) -> list[str]:
     """A line for every number in the pages that its measurement contradicts.
@@ -33,9 +35,11 @@ def contradiction(table: pd.DataFrame, selector: dict, written: str) -> str:
     """Why a number is not what was measured; empty where it is."""
     try:
         rows = table[Rows(table).selected(selector)]
+        # a cell without a result has no measure and no item
+        cells = table[Rows(table).selected({k: v for k, v in selector.items() if k not in OF_RESULTS})]
     except Exception as error:
         return f"{selector}: {described(error)}"
-    if len(rows) and (rows["status"] != "ok").all():
+    if len(cells) and (cells["status"] != "ok").all():
         return ""
     if len(rows) != 1 or not written:
         return f"{written or 'no number'} refers to {len(rows)} measurements, {selector}; one is needed"
