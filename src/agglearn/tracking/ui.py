@@ -20,7 +20,7 @@ SETTINGS = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
 }
 
-TRAINING = "workflowType=machine_learning"  # MLflow shows its menu for language models otherwise
+TRAINING = "workflowType=machine_learning"  # the view with runs, metrics and charts; another one is the default
 
 
 def main(argv=None) -> None:
