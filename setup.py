@@ -12,6 +12,7 @@ PROJECT = (
     "docs/verdicts.md",
     "profiles",
     "rules",
+    "workflow/report",
     "workflow/schemas",
     "workflow/scripts/stage.py",
 )

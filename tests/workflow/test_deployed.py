@@ -26,6 +26,7 @@ CARRIED = (
     "docs/verdicts.md",
     "profiles",
     "rules",
+    "workflow/report",
     "workflow/schemas",
     "workflow/scripts/stage.py",
 )
