@@ -1,0 +1,54 @@
+"""Validate the docstrings of all public names with numpydoc: `docstrings.py [PACKAGE ...]`, or all packages.
+
+A name is public that stands in the `__all__` of a module. A class is validated with the methods that it defines itself.
+"""
+
+import importlib
+import inspect
+import pkgutil
+import sys
+from collections.abc import Iterator
+
+from numpydoc.validate import validate
+
+import agglearn
+
+CHECKS = {
+    "GL08": "no docstring",
+    "PR01": "parameters without a description",
+    "PR02": "descriptions without a parameter",
+    "PR03": "parameters in another order",
+    "PR07": "a parameter has no description",
+    "SS02": "summary starts with a small letter",
+    "SS03": "summary does not end with a full stop",
+}
+
+
+def public_names(packages: list[str]) -> Iterator[str]:
+    """Dotted names of public classes, their own public methods, and public functions."""
+    for info in pkgutil.walk_packages(agglearn.__path__, "agglearn."):
+        if packages and not info.name.removeprefix("agglearn.").startswith(tuple(packages)):
+            continue
+        module = importlib.import_module(info.name) if "__main__" not in info.name else None
+        for name in getattr(module, "__all__", ()):
+            yield f"{info.name}.{name}"
+            if inspect.isclass(found := getattr(module, name)):
+                own = (n for n, value in vars(found).items() if not n.startswith("_") and inspect.isfunction(value))
+                yield from (f"{info.name}.{name}.{method}" for method in own)
+
+
+def main() -> int:
+    """Print what is wrong, and return the exit status."""
+    faults = [
+        f"{result['file']}:{result['file_line']}: {name.removeprefix('agglearn.')}: {code} {text}"
+        for name in public_names(sys.argv[1:])
+        for result in [validate(name)]
+        for code, text in result["errors"]
+        if code in CHECKS
+    ]
+    print("\n".join(faults) or "docstrings: all public names are documented")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
