@@ -8,9 +8,10 @@ import numpy as np
 from agglearn.errors import ConfigError
 
 GENERATORS = (np.random.RandomState, np.random.Generator)
+RandomState = int | np.random.RandomState | np.random.Generator | None  # see `draw_seed`
 
 
-def draw_seed(random_state) -> int:
+def draw_seed(random_state: RandomState) -> int:
     """The seed of one fit, from what scikit-learn's users give as `random_state`.
 
     Parameters
@@ -23,7 +24,7 @@ def draw_seed(random_state) -> int:
     ConfigError : anything else.
     """
     if random_state is None:
-        return int(np.random.SeedSequence().entropy)
+        return int(np.random.SeedSequence().entropy)  # type: ignore[arg-type]  # without an argument it is a number
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(np.iinfo(np.int64).max, dtype=np.int64))
     if isinstance(random_state, np.random.Generator):
@@ -35,7 +36,7 @@ def draw_seed(random_state) -> int:
     )
 
 
-def seed(*names) -> int:
+def seed(*names: object) -> int:
     """63-bit seed from the names, the same on every machine and in every order of execution.
 
     Raises
@@ -48,6 +49,6 @@ def seed(*names) -> int:
     return int.from_bytes(hashlib.sha256(text).digest()[:8]) >> 1
 
 
-def generator(*names) -> np.random.Generator:
+def generator(*names: object) -> np.random.Generator:
     """NumPy generator on the stream that belongs to these names."""
     return np.random.default_rng(seed(*names))
