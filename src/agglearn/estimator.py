@@ -1,57 +1,73 @@
-"""Base of all learners: scikit-learn manners, a declared observation type, and models without pickle."""
+"""Base classes of all learners, with scikit-learn's conventions, a declared observation type, and model files without pickle."""
 
 import warnings
+from collections.abc import Sequence
 from contextvars import ContextVar
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
+import pandas as pd
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 
+from agglearn.encoding import FrameEncoder
 from agglearn.errors import DataError, NoiseIgnored
 from agglearn.observations import ContingencyTables, NoiseSpec, Observation
 from agglearn.persistence import Persistent, is_learned
 from agglearn.settings import check_parameters
 
-__all__ = ["Estimator", "RecordClassifier"]
+__all__ = ["Estimator", "MetaEstimator", "RecordClassifier"]
 
-_WITHIN = ContextVar("within", default=False)  # another learner's fit, which has judged the noise
+_INSIDE_FIT = ContextVar("inside_fit", default=False)  # the fit of another learner, which has judged the noise
 
 
 class Estimator(Persistent, BaseEstimator):
-    """A learner from one kind of observation.
+    """Base of a learner from one kind of observation.
 
-    Subclasses set `observes` and write `_fit(observation)`. Parameters live in `__init__`, learned state in
-    attributes that end in an underscore: arrays, numbers, text, lists and dicts of these, encoders, estimators;
-    that is what `save` keeps. `accounts_for_noise`: whether it makes use of what an observation states of its noise. A learner
-    that does not takes noisy numbers for exact ones, and learns the noise by heart.
+    Subclasses set `observes` and write `_fit(observation)`. Parameters live in `__init__`, learned state in attributes that
+    end in an underscore. `save` writes the learned state: arrays, numbers, text, lists and dicts of these, encoders, and
+    estimators.
     """
 
     observes: ClassVar[type[Observation]]
-    accounts_for_noise: bool = False
 
-    def __getattr__(self, name: str):
-        """Only what is not there comes here. NotFittedError is an AttributeError too."""
+    @property
+    def accounts_for_noise(self) -> bool:
+        """Whether the learner uses what an observation states of its noise. Others fit the noise as if it were data."""
+        return False
+
+    def __getattr__(self, name: str) -> Any:
+        """Raise for an attribute that does not exist. NotFittedError is an AttributeError too."""
         if is_learned(name):
             raise NotFittedError(f"this {type(self).__name__} has no {name!r}: it is not fitted yet; call fit first")
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    def fit(self, observation, y=None) -> Self:
+    def fit(self, observation: Observation, y: None = None) -> Self:
         """Learn from an observation of the declared type.
 
         Parameters
         ----------
-        observation : instance of `observes`; anything else is refused.
-        y : None. It stands here because scikit-learn's tools pass it; what is known of the labels is in the observation.
+        observation : Observation
+            Instance of `observes`.
+        y : None
+            Nothing else is allowed, because the observation holds the labels. scikit-learn's tools pass it.
+
+        Returns
+        -------
+        Self
+            The fitted learner.
 
         Warns
         -----
-        NoiseIgnored : the observation has noise, and the learner does not account for it.
+        NoiseIgnored
+            The observation has noise, and the learner does not account for it.
 
         Raises
         ------
-        ConfigError : a parameter that its annotation in `__init__` does not allow.
-        DataError : another observation, or labels beside it.
+        ConfigError
+            The annotation of a parameter in `__init__` does not allow its value.
+        DataError
+            The observation is of another type, or there are labels beside it.
         """
         check_parameters(self)
         if not isinstance(observation, self.observes):
@@ -62,17 +78,23 @@ class Estimator(Persistent, BaseEstimator):
             raise DataError(f"{type(self).__name__}.fit: {type(observation).__name__} hold the labels; leave out y")
         if isinstance(observation, ContingencyTables):
             observation.check_labels()
-        if (wrong := self.noise_ignored(observation)) and not _WITHIN.get():
-            warnings.warn(wrong, NoiseIgnored, stacklevel=2)
-        outer = _WITHIN.set(True)
+        if (message := self.describe_ignored_noise(observation)) and not _INSIDE_FIT.get():
+            warnings.warn(message, NoiseIgnored, stacklevel=2)
+        outer = _INSIDE_FIT.set(True)
         try:
             self._fit(observation)
         finally:
-            _WITHIN.reset(outer)
+            _INSIDE_FIT.reset(outer)
         return self
 
-    def noise_ignored(self, observation) -> str | None:
-        """What is wrong where the learner would take noisy numbers of this observation for exact ones, in one line."""
+    def describe_ignored_noise(self, observation: Observation) -> str | None:
+        """Return one line that says which noise of an observation the learner would take for data, or None.
+
+        Parameters
+        ----------
+        observation : Observation
+            Instance of `observes`.
+        """
         noise = observation.noise
         if self.accounts_for_noise or not isinstance(noise, NoiseSpec):
             return None
@@ -81,17 +103,44 @@ class Estimator(Persistent, BaseEstimator):
             "for exact ones; use a learner that accounts for noise, such as NoiseAwareMaxEntClassifier for tables"
         )
 
-    def _fit(self, observation) -> None:
+    def _fit(self, observation: Any) -> None:
         raise NotImplementedError
 
 
-class RecordClassifier(ClassifierMixin, Estimator):
-    """A learner that predicts the label of records, from raw columns: 1 for the value that was the positive one when the
-    records were aggregated, else 0.
+class MetaEstimator(Estimator):
+    """Base of a learner that fits another one, its `base`."""
 
-    Subclasses set `classes_` and `encoder_`, and write `predict_proba(X)`. X is a data frame, its columns matched by name, or a
-    2-D array with the columns in the order of `feature_names_in_`.
+    base: Estimator
+
+    @property
+    def accounts_for_noise(self) -> bool:
+        """Whether `base` does."""
+        return self.base.accounts_for_noise
+
+    def warm_up(self) -> None:
+        """Compile what `base` compiles."""
+        if hasattr(self.base, "warm_up"):
+            self.base.warm_up()
+
+    def _check_base(self, observation: Observation) -> None:
+        """DataError if `base` does not learn from this observation."""
+        if not isinstance(observation, self.base.observes):
+            raise DataError(f"{type(self.base).__name__} learns from {self.base.observes.__name__}")
+
+
+class RecordClassifier(ClassifierMixin, Estimator):
+    """Base of a learner that predicts the label of records from raw columns.
+
+    The label is 1 for the value that was the positive one when the records were aggregated, else 0. Subclasses set
+    `classes_` and `encoder_` (`_set_encoder`), and write `_predict_positive(X)` or `predict_proba(X)`.
     """
+
+    classes_: np.ndarray
+    encoder_: FrameEncoder
+
+    def _set_encoder(self, encoder: FrameEncoder) -> None:
+        """Set `encoder_`, and `classes_` to the labels 0 and 1."""
+        self.classes_, self.encoder_ = np.array([0, 1]), encoder
 
     @property
     def feature_names_in_(self) -> np.ndarray:
@@ -103,37 +152,71 @@ class RecordClassifier(ClassifierMixin, Estimator):
         """D, the number of features."""
         return len(self.feature_names_in_)
 
-    def predict(self, X) -> np.ndarray:
-        """(n,) most probable labels."""
+    def _predict_positive(self, X: pd.DataFrame | np.ndarray) -> np.ndarray:
+        """(n,) P(Y=1|X)."""
+        raise NotImplementedError
+
+    def predict_proba(self, X: pd.DataFrame | np.ndarray) -> np.ndarray:
+        """Return (n, 2) probabilities of both labels.
+
+        Parameters
+        ----------
+        X : pd.DataFrame or np.ndarray
+            (n, D) raw columns. Those of a data frame are matched by name, those of an array by their position in
+            `feature_names_in_`. Values that were not in the training data add nothing to the log-odds.
+        """
+        p = self._predict_positive(X)
+        return np.column_stack([1 - p, p])
+
+    def predict(self, X: pd.DataFrame | np.ndarray) -> np.ndarray:
+        """Return (n,) most probable labels.
+
+        Parameters
+        ----------
+        X : pd.DataFrame or np.ndarray
+            (n, D) raw columns, see `predict_proba`.
+        """
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
-    def score(self, X, y, sample_weight=None) -> float:
-        """Accuracy on records and their labels, which are 0 and 1 as in `classes_`.
+    def score(
+        self, X: pd.DataFrame | np.ndarray, y: Sequence[int] | np.ndarray, sample_weight: np.ndarray | None = None
+    ) -> float:
+        """Return the accuracy on records and their labels.
+
+        Parameters
+        ----------
+        X : pd.DataFrame or np.ndarray
+            (n, D) raw columns, see `predict_proba`.
+        y : np.ndarray
+            (n,) labels, 0 or 1 as in `classes_`.
+        sample_weight : np.ndarray, optional
+            (n,) weights of the records.
 
         Raises
         ------
-        DataError : other labels.
+        DataError
+            `y` holds other labels.
         """
-        y = known_labels(y, self.classes_)
-        return super().score(X, y, sample_weight)
+        return super().score(X, check_labels(y, self.classes_), sample_weight)
 
 
-def best_of(scores) -> int:
-    """Place of the largest score (V,), of equal ones the first. A fit that has diverged has NaN, which is never the largest.
+def choose_best(scores: Sequence[float] | np.ndarray) -> int:
+    """Return the index of the largest of (V,) scores, the first of equal ones. A diverged fit has NaN, which never wins.
 
     Raises
     ------
-    DataError : all scores are NaN.
+    DataError
+        All scores are NaN.
     """
     scores = np.asarray(scores, float)
-    known = np.flatnonzero(~np.isnan(scores))
-    if not len(known):
+    valid = np.flatnonzero(~np.isnan(scores))
+    if not len(valid):
         raise DataError("no value that was tried gives a model with a score; try others")
-    return int(known[np.argmax(scores[known])])
+    return int(valid[np.argmax(scores[valid])])
 
 
-def known_labels(y, classes: np.ndarray) -> np.ndarray:
-    """(n,) labels; DataError for one that is not among the classes."""
+def check_labels(y: Sequence | np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Return (n,) labels. DataError for one that is not among the classes."""
     y = np.asarray(y)
     if other := y[~np.isin(y, classes)].tolist():
         raise DataError(f"y: {other[0]!r} is no label of this model; its labels are {', '.join(map(str, classes))}")

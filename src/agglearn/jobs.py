@@ -122,7 +122,7 @@ def observe(job, terminal=sys.stderr) -> None:
 
         from agglearn.datasets import RecordStore, facts
         from agglearn.registry import resolve
-        from agglearn.seeds import seed
+        from agglearn.seeds import derive_seed
         from agglearn.tasks import Source
         from agglearn.workflow.execution import seed_globals
 
@@ -131,7 +131,9 @@ def observe(job, terminal=sys.stderr) -> None:
         data_of_slots = {}
         for slot in plan.slots(w.experiment, w.dataset):
             params = json.loads(slot.dataset_params)
-            seed_globals(seed("observe", slot.dataset, slot.dataset_params, slot.seed))  # whatever is observed of them
+            seed_globals(
+                derive_seed("observe", slot.dataset, slot.dataset_params, slot.seed)
+            )  # whatever is observed of them
             if job.input:
                 data = RecordStore.open(job.input[0])
             else:

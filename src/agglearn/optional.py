@@ -1,36 +1,46 @@
-"""Packages that an extra of `pyproject.toml` brings, imported when they are first needed."""
+"""Packages that an extra of `pyproject.toml` installs. They are imported when they are first needed."""
 
 import importlib
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from agglearn.errors import NotAvailable
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
-def require(module: str, extra: str):
-    """Import a module of an optional package.
+
+def require(module: str, extra: str) -> ModuleType:
+    """Return a module of an optional package.
 
     Parameters
     ----------
-    module : dotted name. extra : extra of agglearn that installs its package.
+    module : str
+        Dotted name.
+    extra : str
+        Extra of agglearn that installs the package.
 
     Raises
     ------
-    NotAvailable : the package is not installed; the text names the extra.
+    NotAvailable
+        The package is not installed. The message names the extra.
     """
     package = module.partition(".")[0]
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != package:
-            raise  # the package is there, but something that it needs is not
+            raise  # the package is installed, but one that it imports is not
         raise NotAvailable(f"{package} is not installed; install it with `pip install 'agglearn[{extra}]'`") from None
 
 
-def active_session():
-    """The active Spark session, or a new one with the settings of the environment.
+def active_session() -> "SparkSession":
+    """Return the active Spark session, or a new one with the settings of the environment.
 
     Raises
     ------
-    NotAvailable : PySpark is not installed, or Spark does not start (no Java, most often).
+    NotAvailable
+        PySpark is not installed, or Spark does not start. The usual cause is that Java is missing.
     """
     try:
         from pyspark.errors import PySparkException

@@ -1,47 +1,58 @@
-"""Random streams from names, so that a result depends on what it is and never on when or where it ran."""
+"""Random streams from names, so that a result does not depend on when or where it was computed."""
 
 import hashlib
+import secrets
 from numbers import Integral
+from typing import Annotated
 
 import numpy as np
 
 from agglearn.errors import ConfigError
 
 GENERATORS = (np.random.RandomState, np.random.Generator)
-RandomState = int | np.random.RandomState | np.random.Generator | None  # see `draw_seed`
+# what `draw_seed` takes and checks (the text keeps `agglearn.settings` from checking it with other words)
+RandomState = Annotated[int | np.random.RandomState | np.random.Generator | None, "see draw_seed"]
 
 
 def draw_seed(random_state: RandomState) -> int:
-    """The seed of one fit, from what scikit-learn's users give as `random_state`.
+    """Return the seed of one fit, from what scikit-learn's users give as `random_state`.
 
     Parameters
     ----------
-    random_state : a whole number from 0 on is the seed itself. A RandomState or a Generator draws one, and moves on. None takes
-        one from the system's randomness.
+    random_state : int, RandomState, Generator or None
+        A whole number from 0 on is the seed itself. A RandomState or a Generator draws a seed and moves on. None takes
+        a seed from the system's randomness.
 
     Raises
     ------
-    ConfigError : anything else.
+    ConfigError
+        `random_state` is anything else.
     """
     if random_state is None:
-        return int(np.random.SeedSequence().entropy)  # type: ignore[arg-type]  # without an argument it is a number
+        return secrets.randbits(128)
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(np.iinfo(np.int64).max, dtype=np.int64))
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(np.iinfo(np.int64).max))
-    if isinstance(random_state, Integral) and not isinstance(random_state, bool) and random_state >= 0:
+    if isinstance(random_state, Integral) and not isinstance(random_state, bool) and int(random_state) >= 0:
         return int(random_state)
     raise ConfigError(
         f"random_state: must be a whole number from 0 on, a RandomState, a Generator or None, got {random_state!r}"
     )
 
 
-def seed(*names: object) -> int:
-    """63-bit seed from the names, the same on every machine and in every order of execution.
+def draw_generator(random_state: RandomState) -> np.random.Generator:
+    """Return the generator of one fit, on the stream of `draw_seed(random_state)`."""
+    return np.random.default_rng(draw_seed(random_state))
+
+
+def derive_seed(*names: object) -> int:
+    """Return the 63-bit seed of these names. It is the same on every machine and in every order of execution.
 
     Raises
     ------
-    TypeError : a name is a generator, whose text is the same for all; use `draw_seed`.
+    TypeError
+        A name is a generator. All generators have the same text, so `draw_seed` must be used.
     """
     if any(isinstance(name, GENERATORS) for name in names):
         raise TypeError("a generator names no stream; use draw_seed(random_state)")
@@ -49,6 +60,6 @@ def seed(*names: object) -> int:
     return int.from_bytes(hashlib.sha256(text).digest()[:8]) >> 1
 
 
-def generator(*names: object) -> np.random.Generator:
-    """NumPy generator on the stream that belongs to these names."""
-    return np.random.default_rng(seed(*names))
+def derive_generator(*names: object) -> np.random.Generator:
+    """Return the generator on the stream that belongs to these names."""
+    return np.random.default_rng(derive_seed(*names))

@@ -9,7 +9,7 @@ from agglearn.datasets import LogLinear, Packaged, RecordStore, Tabular
 from agglearn.datasets.simulated import interaction, weights
 from agglearn.encoding import FrameEncoder
 from agglearn.errors import ConfigError, DataError, NotAvailable
-from agglearn.seeds import generator
+from agglearn.seeds import derive_generator
 
 ALARM = 1e-6
 SIZES = {"n_features": 3, "n_modalities": 4, "strength": 0.8, "n": 20_000, "weights_seed": 0}
@@ -19,7 +19,7 @@ def exact_mass(model: dict) -> np.ndarray:
     """(m, …, m, 2) probabilities of every (x, y), by summing the weights of each state one by one."""
     d, m = model["n_features"], model["n_modalities"]
     named = {k: v for k, v in model.items() if k != "n"}
-    mu, theta, intercept = weights(d, m, model["strength"], generator("loglinear", sorted(named.items())))
+    mu, theta, intercept = weights(d, m, model["strength"], derive_generator("loglinear", sorted(named.items())))
     mass = np.empty((m,) * d + (2,))
     for x in np.ndindex(*(m,) * d):
         at = [i * m + v for i, v in enumerate(x)]

@@ -343,7 +343,7 @@ class Drawing:
     def __init__(self, random_state):
         self.rng = np.random.default_rng(random_state)
 
-    def noise_ignored(self, observation):
+    def describe_ignored_noise(self, observation):
         return None
 
     def fit(self, observation):

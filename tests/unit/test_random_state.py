@@ -22,7 +22,7 @@ from agglearn.labelsums import AggregateSearch, BoostedTreesSkyline, LabelledGra
 from agglearn.maxent import LogisticSkyline, MaxEntClassifier, NaiveBayesClassifier
 from agglearn.observations import Bags, ContingencyTables, FlowCounts, Halves, LabelSums, Records
 from agglearn.proportions.base import choose_l2
-from agglearn.seeds import draw_seed, generator, seed
+from agglearn.seeds import derive_generator, derive_seed, draw_seed
 from agglearn.vocabulary import LogisticOnClusters, OptimalQuantizer, SubmodularQuantizer
 
 FRAME = people(200)
@@ -150,7 +150,7 @@ def test_numbers_give_the_draws_of_before():
     assert [draw_seed(k) for k in (0, 5, 1 << 62)] == [0, 5, 1 << 62]
     np.testing.assert_array_equal(
         RandomFourierEmbedding(3, bandwidth=1.0, random_state=3).fit(CLOUDS).frequencies_,
-        (generator("frequencies", 3).standard_normal((2, 3)) / (2 * np.pi)).astype(np.float32),
+        (derive_generator("frequencies", 3).standard_normal((2, 3)) / (2 * np.pi)).astype(np.float32),
     )
 
 
@@ -162,7 +162,7 @@ def test_anything_else_is_refused(wrong):
 
 def test_a_generator_names_no_stream():
     with pytest.raises(TypeError, match="draw_seed"):
-        seed("stream", np.random.default_rng(0))
+        derive_seed("stream", np.random.default_rng(0))
 
 
 def test_a_model_that_drew_from_a_generator_is_saved(tmp_path):

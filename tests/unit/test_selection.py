@@ -19,7 +19,7 @@ from test_estimator_conventions import learners
 from agglearn import collective, distribution, labelsums, maxent, proportions, vocabulary
 from agglearn.encoding import CategoricalEncoder, FeatureMap, FrameEncoder
 from agglearn.errors import DataError, GridEdge
-from agglearn.estimator import best_of
+from agglearn.estimator import choose_best
 from agglearn.maxent import skyline
 from agglearn.observations import Bags, ContingencyTables, CountedBags, FlowCounts, Halves, LabelSums, Records
 from agglearn.proportions import alternating, base, cardinality, means
@@ -808,12 +808,12 @@ def test_a_value_that_diverged_is_never_chosen(row):
 
 
 def test_the_best_of_scores():
-    assert best_of([1.0, 3.0, 2.0]) == 1
-    assert best_of([3.0, 3.0, 2.0]) == 0
-    assert best_of([np.nan, -np.inf, 2.0]) == 2
-    assert best_of([np.nan, -np.inf]) == 1
+    assert choose_best([1.0, 3.0, 2.0]) == 1
+    assert choose_best([3.0, 3.0, 2.0]) == 0
+    assert choose_best([np.nan, -np.inf, 2.0]) == 2
+    assert choose_best([np.nan, -np.inf]) == 1
     with pytest.raises(DataError, match="try others"):
-        best_of([np.nan, np.nan])
+        choose_best([np.nan, np.nan])
 
 
 # -- details that belong to one class ---------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from agglearn.collective.population import first_tables, population_size, requir
 from agglearn.errors import DataError
 from agglearn.estimator import Estimator
 from agglearn.observations import FlowCounts, FlowInstances
-from agglearn.seeds import draw_seed, generator
+from agglearn.seeds import derive_generator, draw_seed
 from agglearn.settings import Count, NonNegative, OneOf, Whole
 
 Learner = Annotated[str, OneOf(LEARNERS)]
@@ -109,7 +109,7 @@ class MigrationEM(_Learner):
 
     def _start(self, law, observation):
         # the same start for every method of a seed: only what is observed decides
-        return generator("migration start", observation.digest).normal(0, self.start_scale, law.n_parameters)
+        return derive_generator("migration start", observation.digest).normal(0, self.start_scale, law.n_parameters)
 
 
 class MobilityEM(_Learner):
@@ -158,7 +158,7 @@ class MobilityEM(_Learner):
 
     def _start(self, law, observation):
         if self.start == "random":
-            return generator("mobility start", draw_seed(self.random_state)).normal(0, 0.1, law.n_parameters)
+            return derive_generator("mobility start", draw_seed(self.random_state)).normal(0, 0.1, law.n_parameters)
         return fit_ignoring_noise(law, observation, self.baseline_iter)
 
 

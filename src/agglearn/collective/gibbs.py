@@ -14,8 +14,7 @@ from agglearn.collective.problem import Point, Problem
 from agglearn.collective.propagation import propagate
 from agglearn.collective.results import Inference, Recorder
 from agglearn.errors import DataError, NotAvailable
-from agglearn.seeds import draw_seed
-from agglearn.seeds import seed as seed_of
+from agglearn.seeds import derive_generator, derive_seed, draw_seed
 from agglearn.settings import Count, Share
 
 START = 1e-4  # tolerance of the approximate MAP that chains start from
@@ -45,13 +44,13 @@ def infer_gibbs(
     problem = Problem(model, counts, _whole(population_size))
     record = Recorder(problem) if trace else None
     seed = random_state if isinstance(random_state, tuple) else draw_seed(random_state)
-    chain = Chain(problem, np.random.default_rng(seed_of("gibbs", seed)))
+    chain = Chain(problem, derive_generator("gibbs", seed))
     begin = int(n_moves * burn_in)
-    chain.run(begin, seed_of("burn-in", seed))
+    chain.run(begin, derive_seed("burn-in", seed))
     chain.reset()
     kept, parts = [], stages if trace else 1
     for k in range(parts):
-        chain.run(max(1, (n_moves - begin) // parts), seed_of("stage", k, seed))
+        chain.run(max(1, (n_moves - begin) // parts), derive_seed("stage", k, seed))
         if record:
             with record.paused():
                 kept.append((time.perf_counter() - record.begin - record.out, begin + chain.made, chain.mean()))

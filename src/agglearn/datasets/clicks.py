@@ -14,7 +14,7 @@ from agglearn.datasets.base import Population, Simulated, value_names
 from agglearn.encoding import CodedEncoder, FrameEncoder
 from agglearn.errors import DataError
 from agglearn.observations import ContingencyTables, Table
-from agglearn.seeds import generator
+from agglearn.seeds import derive_generator
 from agglearn.settings import Count, NonNegative, Part, Positive
 
 SMALLEST = 3  # values of the smallest vocabulary
@@ -68,8 +68,8 @@ class ClickTables(Simulated):
         drawn = []
         for i, size in enumerate(sizes):
             a, b = p["rate"] * p["strength"], (1 - p["rate"]) * p["strength"]
-            rates = generator("click rates", a, b, i, size).beta(a, b, size)
-            drawn.append(_drawn(rates, p, generator("click tables", sorted(p.items()), seed, i)))
+            rates = derive_generator("click rates", a, b, i, size).beta(a, b, size)
+            drawn.append(_drawn(rates, p, derive_generator("click tables", sorted(p.items()), seed, i)))
         return TablePopulation(
             *(_tables(encoder, [d[k] for d in drawn], n, p["rate"]) for k, n in enumerate((p["n"], p["n_test"])))
         )
@@ -105,7 +105,7 @@ class ClickLog(Simulated):
 
     def draw(self, seed: int, **params) -> Population:
         p = self.laid_over(params)
-        rng = generator("click log", sorted(p.items()), seed)
+        rng = derive_generator("click log", sorted(p.items()), seed)
         score, frame = np.full(p["n"], np.log(p["rate"] / (1 - p["rate"]))), {}
         for i, size in enumerate(vocabularies(p["n_features"], p["n_values"])):
             codes = np.searchsorted(np.cumsum(_power_law(size, p["exponent"])), rng.random(p["n"])).clip(max=size - 1)

@@ -11,7 +11,7 @@ import pandas as pd
 
 from agglearn.datasets.base import Simulated, Stored
 from agglearn.errors import DataError
-from agglearn.seeds import generator
+from agglearn.seeds import derive_generator
 from agglearn.settings import Count, Number, Positive, Range
 from agglearn.storage import write_json
 
@@ -64,7 +64,7 @@ class BirdMigration(Simulated):
 
         p = self.laid_over(params)
         side, n = int(p["side"]), int(p["side"]) ** 2
-        rng = generator("birds", sorted((k, str(v)) for k, v in p.items()), seed)
+        rng = derive_generator("birds", sorted((k, str(v)) for k, v in p.items()), seed)
         initial = np.where(np.arange(n) == 0, 0.0, -np.inf)
         winds = [rng.normal(1, 0.5, (p["steps"] - 1, 2)) for _ in range(p["years"])]
         law = LogLinearTransitions([migration_features(side, side, w) for w in winds], initial)
@@ -108,7 +108,7 @@ class HumanMobility(Simulated):
         from agglearn.collective.model import ChainModel
 
         p = self.laid_over(params)
-        rng = generator("mobility", sorted(p.items()), seed)
+        rng = derive_generator("mobility", sorted(p.items()), seed)
         shape = int(p["rows"]), int(p["columns"])
         first, last, psi = commuting_potentials(*shape, p["home_spread"], p["work_spread"], p["step_spread"])
         steps = int(p["steps"])

@@ -8,7 +8,7 @@ from agglearn.datasets.base import BagPopulation, Simulated
 from agglearn.datasets.gaussian_statistics import block_information, marginal_entropy, total_correlation
 from agglearn.errors import DataError
 from agglearn.observations import Bags
-from agglearn.seeds import generator
+from agglearn.seeds import derive_generator
 from agglearn.settings import Count, Range, Whole
 
 
@@ -52,13 +52,18 @@ class GaussianBags(Simulated):
         p = self.laid_over(params)
         law = COVARIANCE_FAMILIES[p["statistic"]]
         d = p["dimension"] or (2 if p["statistic"] == "rotation" else 32)
-        rng = generator("gaussian bags", p["statistic"], d, seed)
+        rng = derive_generator("gaussian bags", p["statistic"], d, seed)
         covariances = law(d, rng)
         n, held, test, size = (int(p[k]) for k in ("n_bags", "n_validation", "n_test", "bag_size"))
         where = np.concatenate([evenly_spaced(held), van_der_corput(n)])
-        train, _ = drawn(covariances, where, size, generator("gaussian bags, train", p["statistic"], d, size, seed))
+        train, _ = drawn(
+            covariances, where, size, derive_generator("gaussian bags, train", p["statistic"], d, size, seed)
+        )
         judged, parameter = drawn(
-            covariances, evenly_spaced(test), size, generator("gaussian bags, test", p["statistic"], d, size, seed)
+            covariances,
+            evenly_spaced(test),
+            size,
+            derive_generator("gaussian bags, test", p["statistic"], d, size, seed),
         )
         return BagPopulation(train, judged, parameter)
 

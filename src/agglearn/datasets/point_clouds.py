@@ -11,7 +11,7 @@ import numpy as np
 from agglearn.datasets.base import BagPopulation, Simulated, Stored
 from agglearn.errors import DataError
 from agglearn.observations import Bags
-from agglearn.seeds import generator
+from agglearn.seeds import derive_generator
 from agglearn.settings import Count, Part
 from agglearn.storage import write_json
 
@@ -46,7 +46,7 @@ class PointClouds(Stored):
                     if len(points) < 2:
                         empty += 1
                         continue
-                    rng = generator("points", part, k)
+                    rng = derive_generator("points", part, k)
                     clouds.append(unit_sphere(points)[rng.permutation(len(points))])
                     classes.append(label)
                     names.append(name)
@@ -91,7 +91,7 @@ def _meshes(path: Path, part: str, points: int):
     with zipfile.ZipFile(path) as archive:
         for member, label, name in mesh_members(archive, part):
             mesh = read_off(archive.read(member).decode(), member)
-            yield points_on(*mesh, points, generator("mesh", member)), label, name
+            yield points_on(*mesh, points, derive_generator("mesh", member)), label, name
 
 
 def mesh_members(archive: zipfile.ZipFile, part: str) -> list[tuple[str, str, str]]:
@@ -151,7 +151,7 @@ class DigitClouds(Simulated):
 
         p = self.laid_over(params)
         digits = load_digits()
-        order = generator("digits", seed).permutation(len(digits.target))
+        order = derive_generator("digits", seed).permutation(len(digits.target))
         n_test = round(p["test"] * len(order))
         train = order[n_test:][: p["n_bags"]]
         return BagPopulation(*(_inked(digits.images[rows], digits.target[rows]) for rows in (train, order[:n_test])))

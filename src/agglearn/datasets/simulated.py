@@ -8,7 +8,7 @@ import pandas as pd
 
 from agglearn.datasets.base import Population, Simulated, value_names
 from agglearn.errors import DataError
-from agglearn.seeds import generator
+from agglearn.seeds import derive_generator
 from agglearn.settings import Count, NonNegative, Range, Whole
 
 MOST_STATES = 4_000_000
@@ -53,11 +53,11 @@ class LogLinear(Simulated):
         if m**d > MOST_STATES:
             raise DataError(f"loglinear: {m}^{d} states are too many to enumerate; at most {MOST_STATES:,}")
         model = {k: v for k, v in p.items() if k != "n"}
-        mu, theta, intercept = weights(d, m, p["strength"], generator("loglinear", sorted(model.items())))
+        mu, theta, intercept = weights(d, m, p["strength"], derive_generator("loglinear", sorted(model.items())))
         mu_sum, theta_sum = interaction(mu, d, m), intercept + interaction(theta, d, m)
         log_mass = mu_sum + np.logaddexp(0, theta_sum)
         mass = np.exp(log_mass - log_mass.max())
-        rng = generator("loglinear-records", sorted(p.items()), seed)
+        rng = derive_generator("loglinear-records", sorted(p.items()), seed)
         state = rng.choice(len(mass), p["n"], p=mass / mass.sum())
         probability = 1 / (1 + np.exp(-theta_sum[state]))
         y = (rng.random(p["n"]) < probability).astype(np.int8)
@@ -84,7 +84,7 @@ class Categorical(Simulated):
     def draw(self, seed: int, **params) -> Population:
         p = self.laid_over(params)
         d, m, n = p["n_features"], p["n_modalities"], p["n"]
-        rng = generator("categorical", sorted(p.items()), seed)
+        rng = derive_generator("categorical", sorted(p.items()), seed)
         mass = 1 / np.arange(1, m + 1)
         codes = rng.choice(m, (n, d), p=mass / mass.sum())
         score = rng.normal(0, 1 / np.sqrt(d), (d, m))[np.arange(d), codes].sum(axis=1) - 1
@@ -115,7 +115,7 @@ class Xor(Simulated):
         one, two, label = np.repeat([(a, b, k) for a in (0, 1) for b in (0, 1) for k in range(4)], n // 16, axis=0).T
         three = one ^ two
         y = (label < 1 + 2 * three).astype(np.int8)
-        order = generator("xor", seed).permutation(n)
+        order = derive_generator("xor", seed).permutation(n)
         frame = pd.DataFrame({"x1": one, "x2": two, "x3": three}).astype(str).iloc[order].reset_index(drop=True)
         return Population(frame, y[order], (0.25 + 0.5 * three)[order])
 

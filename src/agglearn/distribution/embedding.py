@@ -9,7 +9,7 @@ from agglearn.errors import DataError
 from agglearn.estimator import Estimator
 from agglearn.observations import Bags, Observation
 from agglearn.observations.bags import ordered
-from agglearn.seeds import draw_seed, generator
+from agglearn.seeds import derive_generator, draw_generator, draw_seed
 from agglearn.settings import check_parameters
 
 ROWS = 1 << 14  # instances in memory at a time
@@ -99,10 +99,10 @@ def sampled(bags: Bags, n: int, *stream) -> np.ndarray:
     if usable <= n:
         rows = slice(None) if weights is None else np.flatnonzero(weights > 0)
     elif weights is None:
-        rows = np.sort(generator(*stream).choice(len(bags.X), n, replace=False, shuffle=False))
+        rows = np.sort(derive_generator(*stream).choice(len(bags.X), n, replace=False, shuffle=False))
     else:  # Efraimidis and Spirakis 2006
         with np.errstate(divide="ignore"):
-            keys = np.log(generator(*stream).random(len(weights))) / weights
+            keys = np.log(derive_generator(*stream).random(len(weights))) / weights
         rows = np.sort(np.argpartition(-keys, n)[:n])
     return np.asarray(bags.X[rows], dtype=np.float32)
 
@@ -165,7 +165,7 @@ class Embedding(Estimator):
 
     def warm_up(self) -> None:
         """Compile the kernels, or load them."""
-        x = np.random.default_rng(0).normal(size=(40, 2)).astype(np.float32)
+        x = draw_generator(0).normal(size=(40, 2)).astype(np.float32)
         from sklearn.base import clone
 
         small = {"n_frequencies": 2, "n_words": 2, "n_components": 2}

@@ -5,9 +5,9 @@ from sklearn.base import ClassifierMixin
 
 from agglearn.distribution.ridge import at_edge
 from agglearn.errors import DataError
-from agglearn.estimator import Estimator, best_of
+from agglearn.estimator import Estimator, choose_best
 from agglearn.linear.softmax import CHUNK, Logistic, scores, single, softmax
-from agglearn.seeds import draw_seed, generator
+from agglearn.seeds import derive_generator, draw_seed
 from agglearn.settings import NonNegative, check_parameters
 
 STRENGTHS = tuple(10.0**k for k in (1, 0, -1, -2, -3, -4))  # λ, on vectors of mean variance 1
@@ -44,7 +44,7 @@ class MultinomialLogistic(ClassifierMixin, Estimator):
         self.scale_ = float(np.sqrt(np.mean(np.var(np.asarray(Z, float), axis=0)))) or 1.0
         z, known = self._scaled(Z), y
         if held is None:
-            order = generator("held", draw_seed(self.random_state)).permutation(len(y))
+            order = derive_generator("held", draw_seed(self.random_state)).permutation(len(y))
             n = max(1, round(HELD_OUT * len(y)))
             held, rest = (z[order[:n]], y[order[:n]]), order[n:]
         else:
@@ -65,7 +65,7 @@ class MultinomialLogistic(ClassifierMixin, Estimator):
             tried.append((_loss(theta, *held), strength, theta))
             if len(tried) > 1 and tried[-1][0] > tried[-2][0]:
                 break
-        return tried[best_of([-loss for loss, *_ in tried])]
+        return tried[choose_best([-loss for loss, *_ in tried])]
 
     def _scaled(self, z) -> np.ndarray:
         return single((np.asarray(z, float) - self.centre_) / self.scale_)

@@ -14,7 +14,7 @@ from agglearn.distribution.two_step import BagModel
 from agglearn.errors import ConfigError, DataError
 from agglearn.networks import start_jax
 from agglearn.observations import Bags
-from agglearn.seeds import draw_seed, generator, seed
+from agglearn.seeds import derive_generator, derive_seed, draw_seed
 from agglearn.settings import Count, Number, Positive, Range, Share, Whole
 
 HELD_OUT = 0.2  # share of the bags for early stopping where none are set apart
@@ -108,7 +108,7 @@ class SetModel(BagModel):
         if self.augment == "turn" and part.X.shape[1] != 3:
             raise ConfigError(f"augment: turn is for points in space; these have {part.X.shape[1]} coordinates, not 3")
         if held is None:
-            order = generator("held bags", draw_seed(self.random_state)).permutation(len(part))
+            order = derive_generator("held bags", draw_seed(self.random_state)).permutation(len(part))
             n = max(1, round(HELD_OUT * len(part)))
             part, held = part.take(np.sort(order[n:])), part.take(np.sort(order[:n]))
         self._standardise(part)
@@ -130,8 +130,8 @@ class SetModel(BagModel):
 
     def _train(self, batches, y, held, held_y) -> None:
         modules, training = _modules()
-        state, network = seed("set network", draw_seed(self.random_state)), self._network()
-        rng = generator("batches", draw_seed(self.random_state))
+        state, network = derive_seed("set network", draw_seed(self.random_state)), self._network()
+        rng = derive_generator("batches", draw_seed(self.random_state))
         batch, augment = min(self.batch_size, len(y)), set_batches.AUGMENTATIONS.get(self.augment)
         held = list(held.parts())  # read at every look: made once
         schedule = training.Schedule(

@@ -16,8 +16,8 @@ from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.validation import check_is_fitted
 
 from agglearn.errors import DataError
-from agglearn.estimator import Estimator, best_of
-from agglearn.seeds import draw_seed, generator
+from agglearn.estimator import Estimator, choose_best
+from agglearn.seeds import derive_generator, draw_seed
 from agglearn.settings import Count, NonNegative, Positive, check_parameters
 
 STRENGTHS = 10.0 ** np.arange(-9, 3.01, 0.5)  # λ, as multiples of the mean eigenvalue
@@ -58,7 +58,7 @@ class LinearRidge(RegressorMixin, Estimator):
         factors = _Factors(Z, self.centre_, y - y.mean(axis=0))
         penalties = strengths * factors.mean_eigenvalue
         scores = factors.left_out(penalties) if held is None else factors.held_out(penalties, held, y.mean(axis=0))
-        best = best_of(-np.array(scores))
+        best = choose_best(-np.array(scores))
         self.strength_, self.l2_, self.score_ = float(strengths[best]), float(penalties[best]), float(scores[best])
         self.edges_ = at_edge({"strength": (self.strength_, strengths)})
         self.coef_ = factors.coefficients(penalties[[best]])[0]
@@ -169,7 +169,7 @@ class KernelRidge(RegressorMixin, Estimator):
         z = np.asarray(Z, float)
         if len(z) < 2:
             raise DataError("one bag only: there is nothing to learn from")
-        order = generator("landmarks", draw_seed(self.random_state)).permutation(len(z))
+        order = derive_generator("landmarks", draw_seed(self.random_state)).permutation(len(z))
         chosen = np.sort(order[: self.landmarks])
         self.landmarks_ = z[chosen]
         squares = euclidean_distances(z, self.landmarks_, squared=True)

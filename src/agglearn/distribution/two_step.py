@@ -12,9 +12,9 @@ from sklearn.metrics import accuracy_score, r2_score
 from agglearn.distribution.embedding import Embedding, as_bags, truncate_bags
 from agglearn.distribution.ridge import at_edge
 from agglearn.errors import ConfigError, DataError, GridEdge
-from agglearn.estimator import Estimator, best_of, known_labels
+from agglearn.estimator import Estimator, check_labels, choose_best
 from agglearn.observations import Bags, Observation
-from agglearn.seeds import draw_seed, seed
+from agglearn.seeds import derive_seed, draw_seed
 from agglearn.settings import Built, Count, Number, ParametersOf, Whole
 
 TUNED_ON = 512  # bags to learn from, and instances of each, that the embedding's parameters are chosen on
@@ -49,7 +49,7 @@ class BagModel(Estimator):
         if y is None:
             raise DataError("these bags have no target; give it: score(bags, y)")
         if self.classifies:
-            return float(accuracy_score(known_labels(y, self.classes_), self.predict(bags)))
+            return float(accuracy_score(check_labels(y, self.classes_), self.predict(bags)))
         return float(r2_score(y, self.predict(bags)))
 
     def _parts(self, bags: Bags) -> tuple[Bags, Bags | None]:
@@ -134,10 +134,10 @@ class EmbeddingRegressor(BagModel):
         self.edges_ = edges + list(getattr(self.regressor_, "edges_", []))
 
     def _embedding(self, chosen: Mapping, state: int):
-        return clone(self.embedding).set_params(random_state=seed("embedding", state), **chosen)
+        return clone(self.embedding).set_params(random_state=derive_seed("embedding", state), **chosen)
 
     def _regressor(self, state: int):
-        return clone(self.regressor).set_params(random_state=seed("regressor", state))
+        return clone(self.regressor).set_params(random_state=derive_seed("regressor", state))
 
     def _tuned(self, part: Bags, held: Bags | None, state: int) -> dict:
         names, values = list(self.tune or {}), list((self.tune or {}).values())
@@ -150,7 +150,7 @@ class EmbeddingRegressor(BagModel):
             embedding = self._embedding(chosen, state).fit(few)
             other = None if held is None else (embedding.transform(held), held.target)
             scores.append(self._regressor(state).fit(embedding.transform(few), few.target, other).score_)
-        return settings[best_of(-np.array(scores))]
+        return settings[choose_best(-np.array(scores))]
 
     @property
     def n_features_in_(self) -> int:

@@ -12,7 +12,7 @@ from agglearn.linear.descent import Descent
 from agglearn.linear.sum_logistic import penalties
 from agglearn.observations import Records
 from agglearn.privacy.calibration import analytic_gaussian_scale, checked
-from agglearn.seeds import draw_seed
+from agglearn.seeds import draw_generator
 from agglearn.settings import Count, NonNegative, Part, Positive, Whole
 
 
@@ -97,7 +97,7 @@ class LabelledGradientDescent(LinearModel):
     def _fit(self, observation):
         mapped = FeatureMap.fit(self.features, observation.encoder, observation.frame, self.ranges)
         x, y = mapped.matrix(observation.frame), np.asarray(observation.y, float)
-        n, rng, once = len(y), np.random.default_rng(draw_seed(self.random_state)), 0.0
+        n, rng, once = len(y), draw_generator(self.random_state), 0.0
         if self.solver == "noise_per_step":
             epsilon, delta = checked(self.epsilon, self.delta or 1 / (10 * n), "gaussian")
             once = analytic_gaussian_scale(math.sqrt(mapped.largest(2)), epsilon, delta)

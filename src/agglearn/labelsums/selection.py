@@ -12,13 +12,12 @@ from sklearn.base import clone
 from agglearn.encoding import FeatureMap
 from agglearn.encoding.design import Features
 from agglearn.errors import ConfigError, DataError
-from agglearn.estimator import Estimator, RecordClassifier, best_of
+from agglearn.estimator import Estimator, RecordClassifier, choose_best
 from agglearn.evaluation.metrics import log_likelihood
 from agglearn.observations import ContingencyTables, Halves, LabelSums, Observation, Records
 from agglearn.observations.consistency import projected
 from agglearn.observations.thinning import thin_tables
-from agglearn.seeds import draw_seed
-from agglearn.seeds import seed as seed_of
+from agglearn.seeds import derive_seed, draw_seed
 from agglearn.settings import ParametersOf, Part
 
 
@@ -68,8 +67,8 @@ class AggregateSearch(RecordClassifier):
         if not hasattr(self.base, "held_out_score"):
             raise DataError(f"{type(self.base).__name__} has no score on held-out aggregates (held_out_score)")
         models = [self._with(value, seed).fit(halves[0]) for value in self.values]
-        self.scores_ = np.array([model.held_out_score(halves[1], seed_of("score", seed)) for model in models])
-        self._finish(whole, best_of(self.scores_), seed)
+        self.scores_ = np.array([model.held_out_score(halves[1], derive_seed("score", seed)) for model in models])
+        self._finish(whole, choose_best(self.scores_), seed)
 
     def _finish(self, whole: Observation, best: int, seed: int) -> None:
         self.value_, self.classes_ = self.values[best], np.array([0, 1])
@@ -133,7 +132,7 @@ class RecordSearch(AggregateSearch):
         seen, frame, y = self._aggregate(observation, ~held), observation.frame[held], observation.y[held]
         models = [self._with(value, seed).fit(seen) for value in self.values]
         self.scores_ = np.array([log_likelihood(y, model.predict_proba(frame)[:, 1]) for model in models])
-        self._finish(self._aggregate(observation, np.ones(len(held), bool)), best_of(self.scores_), seed)
+        self._finish(self._aggregate(observation, np.ones(len(held), bool)), choose_best(self.scores_), seed)
 
     def _aggregate(self, records: Records, rows: np.ndarray) -> Observation:
         frame, y = records.frame[rows].reset_index(drop=True), records.y[rows]

@@ -16,7 +16,7 @@ from agglearn.estimator import RecordClassifier
 from agglearn.linear.descent import Descent
 from agglearn.linear.sum_logistic import Objective, penalties, prior_variance
 from agglearn.observations import LabelSums
-from agglearn.seeds import draw_seed
+from agglearn.seeds import draw_generator
 from agglearn.settings import Count, NonNegative, Positive, Whole
 
 
@@ -141,6 +141,6 @@ class WALRClassifier(LinearModel):
             x, weights, self.penalty_, lambda t, rows: right, batch, self.rate, self.max_iter, self.traced,
             noise_variance=noise**2,
         )  # fmt: skip
-        theta, trace = descent.run(np.random.default_rng(draw_seed(self.random_state)))
+        theta, trace = descent.run(draw_generator(self.random_state))
         self.n_iter_ = self.max_iter
         return self._keep(observation.map, theta, trace)

@@ -10,6 +10,8 @@ from scipy import sparse
 from scipy.optimize import minimize
 from scipy.special import expit
 
+from agglearn.seeds import draw_generator
+
 
 @dataclass
 class Objective:
@@ -97,7 +99,7 @@ def prior_variance(x: sparse.csr_array, sums: np.ndarray, noise_scale: float, pr
     rate = float(np.clip(sums[-1] / n, 1e-3, 1 - 1e-3))
     gap = (sums - rate * (x.T @ np.ones(n)))[:-1]
     variance = 4 * rate * (1 - rate) * curvature(x, np.ones(n))[:-1] + noise_scale**2
-    rng, products = np.random.default_rng(0), np.zeros(k - 1)
+    rng, products = draw_generator(0), np.zeros(k - 1)
     for _ in range(probes):
         signs = np.append(rng.choice([-1.0, 1.0], k - 1), 0.0)
         products += (rate * (1 - rate) * (x.T @ (x @ signs)))[:-1] ** 2 / probes

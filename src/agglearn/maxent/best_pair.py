@@ -7,7 +7,7 @@ import numpy as np
 from scipy.special import expit
 
 from agglearn.errors import DataError
-from agglearn.estimator import RecordClassifier, best_of
+from agglearn.estimator import RecordClassifier, choose_best
 from agglearn.linear.sparse_logistic import SparseLogistic
 from agglearn.observations import ContingencyTables
 from agglearn.settings import Count, NonNegative
@@ -52,7 +52,7 @@ class BestPairClassifier(RecordClassifier):
             self.coefs_.append(coefs)
             scores.append(score)
             self._seconds.append(time.perf_counter() - started)
-        self.scores_, self.best_ = np.array(scores), best_of(scores)
+        self.scores_, self.best_ = np.array(scores), choose_best(scores)
 
     def predict_proba(self, frame) -> np.ndarray:
         """(n, 2) probabilities of both labels for raw columns, matched by name; unseen values and cells add nothing."""

@@ -12,7 +12,7 @@ from agglearn.linear.sparse_logistic import PARTS, WORTH_THREADS, SparseLogistic
 from agglearn.maxent.warming import tiny_records
 from agglearn.observations import Records
 from agglearn.persistence import expect
-from agglearn.seeds import draw_seed
+from agglearn.seeds import draw_generator
 from agglearn.settings import Count, NonNegative, Part
 
 FIRST, STRONGEST, WEAKEST = 7, 12, -6  # exponents of the λ path
@@ -79,7 +79,7 @@ class LogisticSkyline(RecordClassifier):
 
     def _choose(self, index, row_of, y, size):
         """Set `l2_` and `path_`; returns the solution at the λ chosen."""
-        rng = np.random.default_rng(draw_seed(self.random_state))
+        rng = draw_generator(self.random_state)
         held = np.zeros(len(y), bool)
         held[rng.permutation(len(y))[: max(1, round(self.validation * len(y)))]] = True
         problem, index_held = grouped(index, row_of[~held], y[~held], size), index.take(row_of[held], axis=1)

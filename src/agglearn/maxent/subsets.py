@@ -9,7 +9,7 @@ from sklearn.base import clone
 from agglearn.errors import DataError
 from agglearn.estimator import Estimator
 from agglearn.observations import Observation
-from agglearn.seeds import draw_seed
+from agglearn.seeds import draw_generator, draw_seed
 from agglearn.settings import Count
 
 
@@ -46,7 +46,7 @@ class FeatureSubsets(Estimator):
             raise DataError(f"{type(self.base).__name__} learns from {self.base.observes.__name__}")
         subsets = list(itertools.combinations(observation.encoder.names, self.size))
         if self.most is not None and self.most < len(subsets):
-            chosen = np.random.default_rng(0).choice(len(subsets), self.most, replace=False)
+            chosen = draw_generator(0).choice(len(subsets), self.most, replace=False)
             subsets = [subsets[i] for i in np.sort(chosen)]
         self.models_, seed = {}, draw_seed(self.random_state)
         for names in subsets:

@@ -18,7 +18,7 @@ from agglearn.observations.label_sums import LabelSums
 from agglearn.observations.table import Table
 from agglearn.observations.tables import ContingencyTables, encoded
 from agglearn.privacy.mechanisms import secret
-from agglearn.seeds import draw_seed
+from agglearn.seeds import draw_generator
 from agglearn.storage import read_json, write_json
 
 KINDS = {"ContingencyTables": ContingencyTables, "LabelSums": LabelSums}
@@ -53,7 +53,7 @@ class Halves(Observation):
         random_state : seed of the coins; None for the system's randomness, as a private release needs.
         """
         encoder, x, y, label = encoded(frame, label, features, **how)
-        codes, first = encoder.encode(x), coins(len(y), np.random.default_rng(draw_seed(random_state)))
+        codes, first = encoder.encode(x), coins(len(y), draw_generator(random_state))
         parts = (ContingencyTables.from_codes(encoder, codes[p], y[p], label, pairs) for p in (first, ~first))
         return cls(*parts)
 

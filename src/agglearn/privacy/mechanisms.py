@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from agglearn.errors import ConfigError, DataError
-from agglearn.seeds import generator
+from agglearn.seeds import derive_generator
 
 MECHANISMS = ("gaussian", "laplace", "discrete_gaussian", "discrete_laplace")
 TAIL = 12  # standard deviations of a discrete Gaussian that are drawn from: what lies beyond has probability 1e-32
@@ -89,7 +89,7 @@ def seeded(seed: int) -> Draw:
     """Draws of streams that belong to seed and names: reproducible, hence not private."""
 
     def draw(mechanism: Mechanism, values: np.ndarray, *names) -> np.ndarray:
-        rng = generator(mechanism.kind.replace("_", " ") + " noise", seed, *names)
+        rng = derive_generator(mechanism.kind.replace("_", " ") + " noise", seed, *names)
         return values + mechanism.noise(rng, np.shape(values))
 
     return draw

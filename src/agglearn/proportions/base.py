@@ -8,12 +8,12 @@ from scipy.special import expit
 from sklearn.base import ClassifierMixin
 
 from agglearn.errors import ConfigError, DataError
-from agglearn.estimator import Estimator, best_of, known_labels
+from agglearn.estimator import Estimator, check_labels, choose_best
 from agglearn.linear.softmax import Logistic, bag_sums, scores, single, softmax
 from agglearn.observations import Bags
 from agglearn.observations.bags import ordered
 from agglearn.proportions.posterior import binary_posteriors
-from agglearn.seeds import draw_seed
+from agglearn.seeds import draw_generator
 from agglearn.settings import Positive
 
 FOLDS = 5  # parts of the bags, each held out once to choose λ
@@ -82,7 +82,7 @@ class BagClassifier(ClassifierMixin, Estimator):
 
     def score(self, X, y, sample_weight=None) -> float:
         """Accuracy on instances and their classes; DataError for classes that were not learned."""
-        return super().score(X, known_labels(y, self.classes_), sample_weight)
+        return super().score(X, check_labels(y, self.classes_), sample_weight)
 
     @property
     def n_features_in_(self) -> int:
@@ -129,7 +129,7 @@ def choose_l2(l2, bags: Bags, fitter: Callable, score: Callable, random_state) -
         return float(l2), None
     if len(bags) < 2:
         return 1.0, None
-    parts = np.array_split(np.random.default_rng(draw_seed(random_state)).permutation(len(bags)), min(FOLDS, len(bags)))
+    parts = np.array_split(draw_generator(random_state).permutation(len(bags)), min(FOLDS, len(bags)))
     totals, solutions = np.zeros(len(PATH)), [None] * len(PATH)
     for k, part in enumerate(parts):
         held, rest = bags.take(np.sort(part)), bags.take(np.sort(np.concatenate(parts[:k] + parts[k + 1 :])))
@@ -137,7 +137,7 @@ def choose_l2(l2, bags: Bags, fitter: Callable, score: Callable, random_state) -
         for i, value in enumerate(PATH):
             solutions[i] = fit(value, solutions[i] if k else solutions[i - 1] if i else None)
             totals[i] += len(part) * score(held, solutions[i])
-    best = best_of(totals)
+    best = choose_best(totals)
     return PATH[best], solutions[best]
 
 

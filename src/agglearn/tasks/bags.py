@@ -13,7 +13,7 @@ from agglearn.encoding.dense import DenseEncoder
 from agglearn.errors import ConfigError, DataError
 from agglearn.evaluation import auc
 from agglearn.observations import Bags, LabelledBags, Observation
-from agglearn.seeds import generator
+from agglearn.seeds import derive_generator
 from agglearn.settings import check
 from agglearn.tasks import census_design, polls
 from agglearn.tasks.base import Measurement, Source, Task, Truth
@@ -125,7 +125,7 @@ class BagClassification(Task):
 
     def _from_records(self, source: Source, kind, seed: int):
         (frame, y), test = split_records(source, seed)
-        order, offsets, names = grouped(frame, source.params, generator("bags", source.name, seed))
+        order, offsets, names = grouped(frame, source.params, derive_generator("bags", source.name, seed))
         encoder = DenseEncoder(filled(frame), text_columns(frame, source.entry))
         seen = bags_of(encoder.transform(filled(frame.iloc[order])), offsets, y[order], 2, names)
         chunks = np.unique(np.append(np.arange(0, len(test.y), 100), len(test.y)))

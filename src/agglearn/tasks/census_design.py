@@ -14,7 +14,7 @@ from agglearn.encoding.dense import DenseEncoder
 from agglearn.errors import ConfigError
 from agglearn.observations import Bags
 from agglearn.observations.bags import apportioned
-from agglearn.seeds import generator
+from agglearn.seeds import derive_generator
 
 FITTED_ON = 50_000  # persons that scales, correlations and components are computed from
 CHUNK = 200_000
@@ -158,10 +158,10 @@ def hidden_study(folder: Path, columns: str, hidden: str, n_test: int, component
         raise ConfigError(f"hidden: {hidden!r} cannot be hidden in these columns; {', '.join(known)} can")
     make, own = HIDDEN[hidden]
     labels = make(persons.frame)
-    test = drawn_once(persons.weight, n_test, generator("test persons", hidden, columns))
+    test = drawn_once(persons.weight, n_test, derive_generator("test persons", hidden, columns))
     weight = persons.weight.copy()
     weight[test] = 0
-    rows = drawn_once(weight, min(FITTED_ON, int((weight > 0).sum()) - 1), generator("encoder", hidden, columns))
+    rows = drawn_once(weight, min(FITTED_ON, int((weight > 0).sum()) - 1), derive_generator("encoder", hidden, columns))
     sample = persons.take(rows)
     encoder = DenseEncoder(sample, persons.categorical)
     gone = encoder.drop_correlated(sample, labels[rows])
@@ -179,7 +179,7 @@ def voters_study(folder: Path, columns: str, holdout: float, components: int, *s
     here = np.ones(len(persons.region), bool)
     if persons.polls is not None:
         here = persons.regions["state"].isin(persons.polls["area"]).to_numpy()[persons.region]
-    rng = generator("voters", columns, *stream)
+    rng = derive_generator("voters", columns, *stream)
     test = np.flatnonzero(here & (rng.random(len(here)) < holdout))
     weight = persons.weight.copy()
     weight[test] = 0
@@ -234,7 +234,7 @@ def states_of(persons: Persons, election: int) -> pd.DataFrame | None:
 @functools.lru_cache(maxsize=16)
 def hidden_bags(study: Study, size: int, *stream) -> tuple[Bags, np.ndarray]:
     """(bags of `size` persons per region, regions in random order, with their labels counted; the labels)."""
-    rng = generator(*stream)
+    rng = derive_generator(*stream)
     order = rng.permutation(len(study.persons.regions))
     rows = drawn_per_region(study.persons, study.weight, size, order, rng)
     y, names = study.labels[rows], tuple(study.persons.regions["name"].to_numpy()[order])
@@ -276,7 +276,7 @@ def voter_bags(study: Study, election: int, size: int | None, *stream) -> Bags:
 def voters_drawn(study: Study, size: int, *stream) -> np.ndarray:
     """(regions · size, d) vectors of persons drawn per region."""
     order = np.arange(len(study.persons.regions))
-    return study.vectors(drawn_per_region(study.persons, study.weight, size, order, generator(*stream)))
+    return study.vectors(drawn_per_region(study.persons, study.weight, size, order, derive_generator(*stream)))
 
 
 # -- regions as bags with a target -------------------------------------------------------------------------------------

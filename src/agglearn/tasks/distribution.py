@@ -11,7 +11,7 @@ import numpy as np
 from agglearn.datasets import BagPopulation, Census, Dataset, RecordStore
 from agglearn.errors import ConfigError
 from agglearn.observations import Bags, Observation
-from agglearn.seeds import generator
+from agglearn.seeds import derive_generator
 from agglearn.settings import check
 from agglearn.tasks import census_design
 from agglearn.tasks.base import Measurement, Source, Task, Truth
@@ -110,7 +110,7 @@ class DistributionRegression(Task):
         points = np.load(folder / "points.npy", mmap_mode="r")
         with np.load(folder / "clouds.npz") as arrays:
             whole = Bags(points, arrays["offsets"], target=arrays["classes"])
-        chosen = generator("clouds", source.name, seed).permutation(np.arange(first, last))[: p["n_clouds"]]
+        chosen = derive_generator("clouds", source.name, seed).permutation(np.arange(first, last))[: p["n_clouds"]]
         train, test = (cloud_points(whole.take(w), p["points"]) for w in (chosen, np.arange(last, len(whole))))
         return train, HeldOutBags(test)
 
@@ -131,7 +131,7 @@ class DistributionRegression(Task):
         shares = np.column_stack([census_design.democratic_share(study.persons, e) for e in p["elections"]])
         bags, left_out = replace(bags, target=shares), NOT_CONTIGUOUS if p["states"] == "contiguous" else ()
         here = np.flatnonzero(~study.persons.regions["state"].isin(left_out))
-        order = here[generator("regions held out", source.name, p["columns"], seed).permutation(len(here))]
+        order = here[derive_generator("regions held out", source.name, p["columns"], seed).permutation(len(here))]
         test = round(HELD_OUT * len(order))
         return bags.take(order[test:]), HeldOutBags(bags.take(order[:test]), tuple(map(str, p["elections"])))
 

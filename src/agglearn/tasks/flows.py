@@ -10,7 +10,7 @@ import numpy as np
 from agglearn.datasets import Dataset, FlowPopulation, RecordStore, StateFlows
 from agglearn.errors import DataError
 from agglearn.observations import FlowCounts, FlowInstances, NoiseSpec, Observation
-from agglearn.seeds import generator
+from agglearn.seeds import derive_generator
 from agglearn.settings import check
 from agglearn.tasks.base import Measurement, Source, Task, Truth
 from agglearn.tasks.keys import FlowKeys, NoKeys, WeekKeys
@@ -80,7 +80,7 @@ class _Flows(Task):
             check(WeekKeys, source.params, source.name)
         drawn, places = _drawn(source)
         counts = [
-            _noisy(np.asarray(tables, float), context, drawn.population_size, params, generator("flow noise", source.name, seed, k))
+            _noisy(np.asarray(tables, float), context, drawn.population_size, params, derive_generator("flow noise", source.name, seed, k))
             for k, (tables, context) in enumerate(zip(drawn.edge_tables, drawn.context, strict=True))
         ]  # fmt: skip
         known = np.array(drawn.log_potentials) if drawn.log_potentials else None

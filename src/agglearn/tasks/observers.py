@@ -20,8 +20,7 @@ from agglearn.observations import (
 from agglearn.observations.halves import coins
 from agglearn.observations.release import release_bag_counts
 from agglearn.privacy import seeded
-from agglearn.seeds import generator
-from agglearn.seeds import seed as seed_of
+from agglearn.seeds import derive_generator, derive_seed
 from agglearn.tasks.base import Source
 from agglearn.tasks.splitting import split_name
 
@@ -49,7 +48,7 @@ def _tables(rows: Rows, params: dict, seed) -> ContingencyTables:
     encoder, y, name = rows.encoder, rows.y, rows.source.name
     codes, pairs = encoder.encode(rows.frame), params.get("pairs", "all")
     sigma = params.get("gaussian_noise") or params.get("noise_share", 0) * len(y)
-    noise_seed = seed_of("gaussian noise", name, seed)
+    noise_seed = derive_seed("gaussian noise", name, seed)
     if how := params.get("encode_noisy"):
         few = how["above"], how["modalities"]
         return tables_with_noisy_encoding(encoder, codes, y, sigma, noise_seed, *few, rows.label, pairs)
@@ -58,7 +57,7 @@ def _tables(rows: Rows, params: dict, seed) -> ContingencyTables:
         if sigma:
             raise ConfigError("observe: epsilon and the size of the noise are both given; give one")
         how = {k: params[k] for k in ("split", "adjacency", "postprocessing") if k in params}
-        return tables.private(**promise, **how, draw=seeded(seed_of("noise", name, seed)))
+        return tables.private(**promise, **how, draw=seeded(derive_seed("noise", name, seed)))
     return with_gaussian_noise(tables, sigma, noise_seed)
 
 
@@ -73,22 +72,22 @@ def _label_sums(rows: Rows, params: dict, seed, mapped: FeatureMap | None = None
     if not promise:
         return sums
     how = {k: params[k] for k in ("calibration", "sensitivity") if k in params}
-    return sums.private(**promise, **how, draw=seeded(seed_of("noise", rows.source.name, seed)))
+    return sums.private(**promise, **how, draw=seeded(derive_seed("noise", rows.source.name, seed)))
 
 
 def _counted_bags(rows: Rows, params: dict, seed) -> CountedBags:
     """Random bags of training rows with their labels counted, and the noise that the parameters ask for."""
-    rng = generator("bags", split_name(rows.source), seed)
+    rng = derive_generator("bags", split_name(rows.source), seed)
     bags = CountedBags.from_records(rows.encoder, rows.frame, rows.y, params.get("bag_size", 10), rng)
     promise = _privacy_budget({"mechanism": "discrete_laplace"} | params, len(rows.y))
-    draw = seeded(seed_of("noise", rows.source.name, seed))
+    draw = seeded(derive_seed("noise", rows.source.name, seed))
     return release_bag_counts(bags, **promise, draw=draw) if promise else bags
 
 
 def _halves(rows: Rows, params: dict, seed) -> Halves:
     """Random halves of the training rows, each observed, and given noise, by itself."""
     of = params.get("of", "tables")
-    first = coins(len(rows.y), generator("halves", split_name(rows.source), seed))
+    first = coins(len(rows.y), derive_generator("halves", split_name(rows.source), seed))
     mapped = (_map(rows, params),) if of == "label_sums" else ()
     make = {"tables": _tables, "label_sums": _label_sums}[of]
     parts = enumerate(rows.take(np.flatnonzero(part)) for part in (first, ~first))
@@ -126,7 +125,7 @@ def fitted_encoder(source: Source, frame: pd.DataFrame, y: np.ndarray, params: d
     for kind, spec in entry.get("encoding", {}).items():
         from agglearn.vocabulary.encoder import optimal_encoder  # which few need, and takes a second
 
-        kept = generator("target encoding", split_name(source), seed).random(len(frame)) >= spec["holdout"]
+        kept = derive_generator("target encoding", split_name(source), seed).random(len(frame)) >= spec["holdout"]
         fit = {"target": TargetEncoder.fit, "vocabulary": optimal_encoder}[kind]
         encoder = with_target_encodings(encoder, frame[~kept], y[~kept], spec["above"], spec["modalities"], fit)
     if most := params.get("max_modalities"):

@@ -3,7 +3,7 @@
 import numpy as np
 
 from agglearn.datasets import Population, RecordStore
-from agglearn.seeds import generator
+from agglearn.seeds import derive_generator
 from agglearn.tasks.base import Source
 
 
@@ -13,7 +13,7 @@ def split_rows(source: Source, seed: int) -> tuple[np.ndarray, np.ndarray]:
     The parameter `rows` of a stored data set takes a random subset of that size of both.
     """
     data, split = source.data, source.entry.get("split", 0.2)
-    rng, population = generator("split", split_name(source), seed), isinstance(source.data, Population)
+    rng, population = derive_generator("split", split_name(source), seed), isinstance(source.data, Population)
     n = len(data.y) if population else data.n
     if not population and data.header["parts"]:
         train, test = (np.arange(*data.header["parts"][k]) for k in ("train", "test"))

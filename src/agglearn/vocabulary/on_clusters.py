@@ -11,10 +11,10 @@ from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
-from agglearn.estimator import RecordClassifier, best_of
+from agglearn.estimator import RecordClassifier, choose_best
 from agglearn.evaluation.metrics import log_likelihood
 from agglearn.observations import ContingencyTables, Records
-from agglearn.seeds import draw_seed, generator, seed
+from agglearn.seeds import derive_generator, derive_seed, draw_seed
 from agglearn.settings import Count, Part, Positive
 from agglearn.vocabulary import cluster_training
 from agglearn.vocabulary.quantizer import Quantizer
@@ -32,17 +32,17 @@ class ClusterClassifier(RecordClassifier):
     def _fit(self, observation):
         codes, y = observation.codes, np.asarray(observation.y)
         held = np.zeros(len(y), bool)
-        rng = generator("validation", draw_seed(self.random_state))
+        rng = derive_generator("validation", draw_seed(self.random_state))
         held[rng.permutation(len(y))[: max(1, round(self.validation * len(y)))]] = True
         tables = ContingencyTables.from_codes(observation.encoder, codes[~held], y[~held], pairs="none")
         self.quantizer_ = clone(self.quantizer)
-        self.quantizer_.set_params(random_state=seed("quantizer", draw_seed(self.random_state))).fit(tables)
+        self.quantizer_.set_params(random_state=derive_seed("quantizer", draw_seed(self.random_state))).fit(tables)
         self.classes_, self.encoder_ = np.array([0, 1]), observation.encoder
         self.sizes_ = [max(int(self.quantizer_.labels_[n].max()), u) + 1 for n, u in self.quantizer_.unseen_.items()]
         clusters = self._clusters(codes)
         self.tries_ = list(self._tries(clusters[~held], y[~held], clusters[held], y[held]))
         self.scores_ = np.array([log_likelihood(y[held], self._probabilities(t, clusters[held])) for t in self.tries_])
-        self.best_ = best_of(self.scores_)
+        self.best_ = choose_best(self.scores_)
 
     def warm_up(self) -> None:
         """Compile the quantiser's kernels, or load them."""
@@ -162,9 +162,9 @@ class NetworkOnClusters(ClusterClassifier):
     def _tries(self, clusters, y, held, held_y):
         self.settings_ = []
         for trial in range(self.trials):
-            chosen = cluster_training.settings(trial, generator("settings", draw_seed(self.random_state), trial))
+            chosen = cluster_training.settings(trial, derive_generator("settings", draw_seed(self.random_state), trial))
             self.settings_.append(chosen)
-            state = seed("network", draw_seed(self.random_state), trial)
+            state = derive_seed("network", draw_seed(self.random_state), trial)
             rows = cluster_training.Rows(clusters, y, held, held_y)
             yield cluster_training.trained(
                 rows, self.sizes_, chosen, self.epochs, self.batch_size, self.embedding, state

@@ -19,7 +19,7 @@ from agglearn.errors import ConfigError, DataError, LooksLikeCodes
 from agglearn.estimator import Estimator
 from agglearn.observations import ContingencyTables, Observation
 from agglearn.observations.consistency import noise_variances
-from agglearn.seeds import draw_seed, generator
+from agglearn.seeds import derive_generator, draw_seed
 from agglearn.settings import Count, NonNegative, Part, Positive, Range, check_parameters
 from agglearn.vocabulary import kernels
 from agglearn.vocabulary.rate_order import Ranking, checked, in_threads
@@ -184,7 +184,7 @@ class Quantizer(TransformerMixin, Estimator):
     def _cross_fitted(self, codes: np.ndarray, y: np.ndarray, folds: int) -> np.ndarray:
         """(n, D) clusters of records by the label rates of their values in other folds."""
         labels = binary_label(pd.Series(y, name="label"))
-        fold = generator("folds", draw_seed(self.random_state)).permutation(np.arange(len(y)) % folds)
+        fold = derive_generator("folds", draw_seed(self.random_state)).permutation(np.arange(len(y)) % folds)
         columns = []
         for i, name in enumerate(self.features_):
             size = len(self.labels_[name])

@@ -5,7 +5,7 @@ from typing import Literal
 
 import numpy as np
 
-from agglearn.seeds import draw_seed, seed
+from agglearn.seeds import derive_seed, draw_seed
 from agglearn.settings import NonNegative, Part
 from agglearn.vocabulary import kernels
 from agglearn.vocabulary.quantizer import Budget, Quantizer, Shrinkage
@@ -75,7 +75,7 @@ class SubmodularQuantizer(Quantizer):
         candidates = np.diff(joined.bounds) - 1
         share = math.log(1 / self.epsilon) / np.maximum(np.minimum(cuts, candidates), 1)
         sample = int(np.ceil(candidates * share).sum())
-        key = np.uint64(seed("submodular", state, stream))
+        key = np.uint64(derive_seed("submodular", state, stream))
         return kernels.stochastic_greedy(joined.N, joined.C, joined.bounds, joined.weights, cuts, sample, key)
 
 

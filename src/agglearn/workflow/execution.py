@@ -12,7 +12,7 @@ import numpy as np
 from agglearn import storage
 from agglearn.errors import ConfigError, NoiseIgnored, NotAvailable, Stopped, described
 from agglearn.registry import build, resolve
-from agglearn.seeds import seed
+from agglearn.seeds import derive_seed
 from agglearn.workflow.plan import Run
 
 
@@ -24,7 +24,7 @@ def seed_globals(number: int) -> None:
 
 def fit_seed(run: Run) -> int:
     """Seed of the method of a run. It does not depend on the experiment, so equal runs of two experiments have equal results."""
-    return seed("fit", run.dataset, run.dataset_params, run.observation_params, run.method, run.params, run.seed)
+    return derive_seed("fit", run.dataset, run.dataset_params, run.observation_params, run.method, run.params, run.seed)
 
 
 def execute_run(run: Run, observed: Path, folder: Path) -> tuple[str, str | None, str, list[dict]]:
@@ -69,7 +69,7 @@ def execute_run(run: Run, observed: Path, folder: Path) -> tuple[str, str | None
 
 def _check_noise(estimator, observation, ignore_noise: bool) -> None:
     """ConfigError where noise would be ignored and the experiment does not ask for it, or asks in vain."""
-    if (wrong := estimator.noise_ignored(observation)) and not ignore_noise:
+    if (wrong := estimator.describe_ignored_noise(observation)) and not ignore_noise:
         raise ConfigError(f"{wrong}; or state `ignore_noise: true` beside the method's class")
     if ignore_noise and estimator.accounts_for_noise:
         raise ConfigError(f"ignore_noise: {type(estimator).__name__} accounts for noise; leave it out")

@@ -8,7 +8,7 @@ from agglearn.datasets import ClickLog
 from agglearn.estimator import Estimator
 from agglearn.evaluation import log_likelihood, log_loss
 from agglearn.observations import Records
-from agglearn.seeds import generator
+from agglearn.seeds import derive_generator
 from agglearn.vocabulary import LogisticOnClusters, NetworkOnClusters, OptimalQuantizer, SubmodularQuantizer
 from agglearn.vocabulary.cluster_training import probabilities, settings
 
@@ -45,7 +45,7 @@ def test_held_out_rows_are_in_no_cluster(log):
     model = LogisticOnClusters(OptimalQuantizer(60), random_state=3).fit(records)
     n = len(records.y)
     held = np.zeros(n, bool)
-    held[generator("validation", 3).permutation(n)[: round(0.2 * n)]] = True
+    held[derive_generator("validation", 3).permutation(n)[: round(0.2 * n)]] = True
     for part, same in ((held, True), (~held, False)):
         y = np.where(part, 1 - records.y, records.y).astype(np.int8)
         other = LogisticOnClusters(OptimalQuantizer(60), random_state=3)

@@ -9,7 +9,7 @@ import numpy as np
 from agglearn.datasets import Simulated
 from agglearn.estimator import Estimator
 from agglearn.observations import Observation
-from agglearn.seeds import generator
+from agglearn.seeds import derive_generator
 from agglearn.tasks import Measurement, Task, Truth
 from agglearn.tasks.keys import NoKeys
 
@@ -22,7 +22,7 @@ class Regions(Simulated):
         self.n_regions, self.bag_size = n_regions, bag_size
 
     def draw(self, seed: int, **params):
-        size, rng = params.get("bag_size", self.bag_size), generator("regions", seed)
+        size, rng = params.get("bag_size", self.bag_size), derive_generator("regions", seed)
         x = rng.normal(rng.normal(0, 1.5, (self.n_regions, 1)), 1, (self.n_regions, size))
         return x, rng.random(x.shape) < 1 / (1 + np.exp(-1.5 * x))
 

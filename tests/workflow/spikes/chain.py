@@ -9,7 +9,7 @@ import numpy as np
 from agglearn.datasets import Simulated
 from agglearn.estimator import Estimator
 from agglearn.observations import Observation
-from agglearn.seeds import generator
+from agglearn.seeds import derive_generator
 from agglearn.tasks import Measurement, Task, Truth
 from agglearn.tasks.keys import NoKeys
 
@@ -22,7 +22,7 @@ class MarkovChain(Simulated):
         self.n_states, self.population, self.n_groups = n_states, population, n_groups
 
     def draw(self, seed: int, **params):
-        rng = generator("chain", self.n_states, seed)
+        rng = derive_generator("chain", self.n_states, seed)
         transition = rng.dirichlet(np.ones(self.n_states), size=self.n_states)
         starts = rng.dirichlet(np.ones(self.n_states), size=self.n_groups)
         before = np.array([rng.multinomial(params.get("population", self.population), s) for s in starts])
