@@ -51,7 +51,7 @@ wildcard_constraints:
     batch="[A-Za-z0-9_.-]+",
     target="[a-z0-9_]+",
     source="|".join(plan.sources()),
-    part="|".join(plan.parts()),
+    group="|".join([*plan.groups(), *plan.experiments]),
 
 
 localrules:

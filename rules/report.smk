@@ -34,14 +34,15 @@ rule render:
         "../workflow/scripts/stage.py"
 
 
+# The experiments of a group are sent together, and one that is asked for alone is sent alone. A store takes each run once.
 rule track:
     input:
-        batches=batches,
-        rendered=rendered,
+        batches=tracked_measurements,
+        rendered=tracked_tables,
     output:
-        update(f"{S}/tracking/{{experiment}}.json"),
+        update(f"{S}/tracking/{{group}}.json"),
     log:
-        f"{S}/logs/track/{{experiment}}.log",
+        f"{S}/logs/track/{{group}}.log",
     priority: urgency
     resources:
         tracking=1,
@@ -53,14 +54,14 @@ rule track:
         "../workflow/scripts/stage.py"
 
 
-# Each claim is judged here, once; pages read the verdicts. What is judged together is in `Plan.parts`.
+# Each claim is judged here, once, and pages read the verdicts. `Plan.groups` has what is judged together.
 rule judge:
     input:
         claimed,
     output:
-        f"{S}/claims/{{part}}.json",
+        f"{S}/claims/{{group}}.json",
     log:
-        f"{S}/logs/judge/{{part}}.log",
+        f"{S}/logs/judge/{{group}}.log",
     priority: urgency
     resources:
         mem_mb=memory.FLOOR,
@@ -73,7 +74,7 @@ rule judge:
 
 rule collect:
     input:
-        verdicts(plan.parts()),
+        verdicts(plan.groups()),
     output:
         f"{S}/claims.json",
     log:
@@ -105,7 +106,7 @@ rule site:
     input:
         pages(plan.sources()),
         tables(plan.experiments),
-        receipts(plan.experiments),
+        receipts("all"),
         f"{S}/claims.json",
     output:
         f"{S}/site/index.html",

@@ -80,7 +80,8 @@ def products_of_plan():
             yield path, partial(states, path, observing_recipe, of, plan.slots(name, dataset))
         for batch in plan.batches(name):
             yield (path := f"{S}/measurements/{name}/{batch}.parquet"), partial(gathers, path, name, batch)
-    quick = [*tables(plan.experiments), *receipts(plan.experiments), *verdicts(plan.parts()), *pages(plan.sources())]
+    sent = {path for target in ("all", *plan.experiments) for path in receipts(target)}
+    quick = [*tables(plan.experiments), *sent, *verdicts(plan.groups()), *pages(plan.sources())]
     quick += [outcome(target) for target in ("all", *plan.sources(), *plan.experiments)]
     for path in (*quick, f"{S}/claims.json", f"{S}/site/index.html"):
         yield path, lambda: False  # states no recipe

@@ -21,17 +21,17 @@ def tables(names):
     return [f"{S}/tables/{e}.csv" for e in names]
 
 
-def rendered(wildcards):
-    """The last file that is written with a table and a figure."""
-    return f"{S}/tables/{wildcards.experiment}.json"
+def receipts(target):
+    """Receipts of all groups that a target has whole, or that of the one experiment that it is."""
+    if config["tracking"]["uri"] == "none":
+        return []
+    names = set(plan.named(target))
+    groups = [group for group, members in plan.groups().items() if names.issuperset(members)]
+    return [f"{S}/tracking/{group}.json" for group in groups or [target]]
 
 
-def receipts(names):
-    return [] if config["tracking"]["uri"] == "none" else [f"{S}/tracking/{e}.json" for e in names]
-
-
-def verdicts(parts):
-    return [f"{S}/claims/{part}.json" for part in parts]
+def verdicts(groups):
+    return [f"{S}/claims/{group}.json" for group in groups]
 
 
 def pages(sources):
@@ -51,7 +51,7 @@ def belonging(wildcards):
     """Everything that a target stands for; the outcome is written after it."""
     names = plan.named(wildcards.target)
     shared = [f"{S}/claims.json", f"{S}/site/index.html"] if wildcards.target == "all" else []
-    return measurements(names) + tables(names) + receipts(names) + shared
+    return measurements(names) + tables(names) + receipts(wildcards.target) + shared
 
 
 def urgency(wildcards):
@@ -60,8 +60,8 @@ def urgency(wildcards):
     Of one experiment, the batch with most runs comes first, so that no long job is left at the end.
     """
     named = dict(wildcards.items())
-    if "part" in named:
-        named["source"] = named.pop("part").removesuffix("_timed")
+    if "group" in named:
+        named["source"] = plan.experiments[plan.members(named.pop("group"))[0]]["source"]
     runs = len(plan.runs(wildcards.experiment, wildcards.batch)) if "batch" in named else 0
     users = [
         (plan.sources().index(e["source"]), e.get("budget", 0) if "experiment" in named else -1)
@@ -180,22 +180,31 @@ def shown_as(kind):
     return lambda wildcards: {"experiment": plan.experiments[wildcards.experiment]["title"], "shown as": kind}
 
 
+def tracked_measurements(wildcards):
+    return measurements(plan.members(wildcards.group))
+
+
+def tracked_tables(wildcards):
+    """The last file that is written with each table and figure."""
+    return [f"{S}/tables/{e}.json" for e in plan.members(wildcards.group)]
+
+
 def sending_attempt(wildcards):
-    return attempts(f"{S}/tracking/{wildcards.experiment}.json", config["tracking"]["uri"])
+    return attempts(f"{S}/tracking/{wildcards.group}.json", config["tracking"]["uri"])
 
 
-def claims_of(part):
+def claims_of(group):
     """Claims that are judged together."""
-    names = plan.parts()[part]
+    names = plan.members(group)
     return {name: c for name, c in config["claims"].items() if c["experiment"] in names}
 
 
 def claimed(wildcards):
-    return measurements(sorted({c["experiment"] for c in claims_of(wildcards.part).values()}))
+    return measurements(sorted({c["experiment"] for c in claims_of(wildcards.group).values()}))
 
 
 def claims_digest(wildcards):
-    return digest(claims_of(wildcards.part))
+    return digest(claims_of(wildcards.group))
 
 
 def everything_shown(wildcards):

@@ -218,26 +218,28 @@ def render(job, terminal=sys.stderr) -> None:
 
 
 def track(job, terminal=sys.stderr) -> None:
-    """Runs of one experiment with their means, table and figure, sent to MLflow."""
+    """Runs of a group of experiments with their means, tables and figures, sent to MLflow."""
     from agglearn.reporting.summary import load_rows
     from agglearn.tracking.contents import Contents
     from agglearn.tracking.push import track
 
-    plan, name, results = _plan(job), job.wildcards.experiment, Path(job.config["results"])
+    plan, results, folder = Plan(job.config), Path(job.config["results"]), job.config["scale_folder"]
 
-    def read() -> Contents:
-        keys, rows = [run.key for run in plan.runs(name)], load_rows(job.input.batches, plan, name)
-        return Contents.read(name, plan.experiments[name], results, keys, rows, job.config["scale_folder"])
+    def read(name: str) -> Contents:
+        paths = [f"{folder}/measurements/{name}/{batch}.parquet" for batch in plan.batches(name)]
+        keys, rows = [run.key for run in plan.runs(name)], load_rows(paths, plan, name)
+        return Contents.read(name, plan.experiments[name], results, keys, rows, folder)
 
-    track(job.config["tracking"]["uri"], name, read, results, job.output[0], job.params.attempt, terminal)
+    names, uri = plan.members(job.wildcards.group), job.config["tracking"]["uri"]
+    track(uri, names, read, results, job.output[0], job.params.attempt, terminal)
 
 
 def judge(job, terminal=sys.stderr) -> None:
-    """Verdicts on the claims of one part of the plan."""
+    """Verdicts on the claims of a group of experiments."""
     from agglearn.reporting.judging import judge_all
 
     plan = Plan(job.config)
-    names = plan.parts()[job.wildcards.part]
+    names = plan.members(job.wildcards.group)
     claims = {name: c for name, c in job.config["claims"].items() if c["experiment"] in names}
     storage.write_json(job.output[0], judge_all(claims, plan, job.config["scale_folder"]))
 
@@ -261,7 +263,7 @@ def page(job, terminal=sys.stderr) -> None:
     ]
     done = Plan(job.config | {"run": [n for s in sources for n in plan.named(s) if n in rendered]})
     claims = {n: c for n, c in job.config["claims"].items() if c["experiment"] in done.experiments}
-    judged = [path for part in done.parts() if (path := folder / f"claims/{part}.json").exists()]
+    judged = [path for group in done.groups() if (path := folder / f"claims/{group}.json").exists()]
     unfinished = [s for s in plan.sources() if s not in sources or not rendered.issuperset(plan.named(s))]
     _pages(job, done, collect(claims, done, judged), unfinished)
 

@@ -45,11 +45,11 @@ def shown(config, monkeypatch, tmp_path):
     return make
 
 
-def judged(config, part: str) -> list[str]:
-    """Write the file of a part, as its job does; returns the names of its claims."""
-    names = of(config, *Plan(config).parts()[part])
+def judged(config, group: str) -> list[str]:
+    """Write the file of a group, as its job does, and return the names of its claims."""
+    names = of(config, *Plan(config).members(group))
     entries = [{**config["claims"][n], "name": n, "verdict": "holds", "detail": "", "cases": []} for n in names]
-    write_json(f"{config['scale_folder']}/claims/{part}.json", entries)
+    write_json(f"{config['scale_folder']}/claims/{group}.json", entries)
     return names
 
 
@@ -58,7 +58,7 @@ def of(config, *experiments: str) -> list[str]:
 
 
 def test_timed_experiments_are_judged_apart(config):
-    assert Plan(config).parts() == {
+    assert Plan(config).groups() == {
         "maxent": ["maxent_table4"],
         "maxent_timed": ["maxent_scaling_rows"],
         "vocabulary": ["vocabulary_figure3"],
@@ -87,7 +87,7 @@ def test_a_page_shows_the_verdicts_of_the_sources_that_are_done(config, shown, t
 
 
 def test_one_file_has_every_claim_once(config, shown, tmp_path):
-    files = [tmp_path / f"claims/{part}.json" for part in Plan(config).parts()]
+    files = [tmp_path / f"claims/{group}.json" for group in Plan(config).groups()]
     names = [name for file in files for name in judged(config, file.stem)]
     jobs.collect(SimpleNamespace(config=config, output=[tmp_path / "claims.json"], input=files))
     entries = read_json(tmp_path / "claims.json")
@@ -97,7 +97,7 @@ def test_one_file_has_every_claim_once(config, shown, tmp_path):
     assert shown("site") == (list(config["claims"]), [])
 
 
-def test_a_claim_that_failed_is_tried_again_with_its_part(tmp_path):
+def test_a_claim_that_failed_is_tried_again_with_its_group(tmp_path):
     for part, verdict in (("maxent", "failed"), ("labelsums", "holds")):
         write_json(tmp_path / f"claims/{part}.json", [{"name": part, "verdict": verdict}])
     assert run_summary.again(tmp_path) == [str(tmp_path / "claims/maxent.json")]

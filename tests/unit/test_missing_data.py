@@ -80,9 +80,9 @@ def way(tmp_path, monkeypatch):
                 jobs.fit(job(config, "fit", [out], SimpleNamespace(observed=given), experiment=name, batch=batch))
             paths = [tmp_path / f"measurements/{name}/{b}.parquet" for b in plan.batches(name)]
             jobs.render(job(config, "render", [], paths, experiment=name))
-        files = {part: tmp_path / f"claims/{part}.json" for part in plan.parts()}
-        for part, path in files.items():
-            jobs.judge(job(config, "judge", [path], part=part))
+        files = {group: tmp_path / f"claims/{group}.json" for group in plan.groups()}
+        for group, path in files.items():
+            jobs.judge(job(config, "judge", [path], group=group))
         jobs.collect(job(config, "collect", [tmp_path / "claims.json"], files.values()))
         jobs.site(job(config, "site", [tmp_path / "site/index.html"]))
         jobs.conclude(job(config, "conclude", [tmp_path / "outcome/all.txt"], target="all"))

@@ -105,7 +105,8 @@ def jobs(base: Path, over: dict | None = None) -> dict[str, list]:
         return _jobs(base, over)
 
 
-def _jobs(base: Path, over: dict | None) -> dict[str, list]:
+def wiring(base: Path, over: dict | None = None) -> dict[str, object]:
+    """The functions of the rules, on the plan of the project in `base`."""
     config = configuration.load(base, copy.deepcopy(over or {}))
     config["scale_folder"] = config["results"]
     plan = Plan(config)
@@ -113,6 +114,12 @@ def _jobs(base: Path, over: dict | None) -> dict[str, list]:
              "workflow": SimpleNamespace(cores=8), "begin": lambda: None, "DELETES": False}  # fmt: skip
     exec(compile((ROOT / "rules/wiring.py").read_text(), "wiring.py", "exec"), names)
     names["PACKAGE"] = base / "src/agglearn"
+    return names
+
+
+def _jobs(base: Path, over: dict | None) -> dict[str, list]:
+    names = wiring(base, over)
+    plan = names["plan"]
     datasets = sorted({d for e in plan.experiments for d in plan.datasets(e)})
     cells = {
         "fetch": [{"dataset": d} for d in datasets],
@@ -120,8 +127,8 @@ def _jobs(base: Path, over: dict | None) -> dict[str, list]:
         "observe": [{"experiment": e, "dataset": d} for e in plan.experiments for d in plan.datasets(e)],
         "fit": [{"experiment": e, "batch": b} for e in plan.experiments for b in plan.batches(e)],
         "render": [{"experiment": e} for e in plan.experiments],
-        "track": [{"experiment": e} for e in plan.experiments],
-        "judge": [{"part": p} for p in plan.parts()],
+        "track": [{"group": g} for g in plan.groups()],
+        "judge": [{"group": g} for g in plan.groups()],
         "collect": [{}],
         "page": [{"source": s} for s in plan.sources()],
         "site": [{}],
@@ -152,7 +159,10 @@ AGREEMENT = {"margins": {"nllh": 0.1}, "reason": "nobody cares about less"}
 PRINTED = {"dataset": "fair", "method": "logistic", "measure": "nllh", "value": 0.1, "place": "Table 1"}
 EXPERIMENT_KEYS = {
     "extends": ({"extends": "nested"}, None),  # the parent's keys have rows of their own
-    "source": ({"source": "another"}, {"page maxent", "page another", "judge maxent", "judge another", "site"}),
+    "source": (
+        {"source": "another"},
+        {"page maxent", "page another", "judge maxent", "judge another", "track maxent", "track another", "site"},
+    ),
     "title": ({"title": "Other"}, TEXTS),
     "order": ({"order": 1}, {"site"}),
     "caption": ({"caption": "Read it so."}, TEXTS),
@@ -218,7 +228,7 @@ CLAIM_KEYS = {
 CONFIG_KEYS = {
     "scale": ("smoke", set()),
     "run": (["trial"], {"fetch mine", "prepare mine", "observe nested mine", "fit nested mine-compressed", "render nested",
-                        "track nested", "judge vocabulary", "page vocabulary", "site"}),
+                        "track vocabulary", "judge vocabulary", "page vocabulary", "site"}),
     "show": (["trial"], set()),
     "mirrors": (["another"], {"fetch mine"}),
     "cache": ("another", set()),
@@ -226,7 +236,7 @@ CONFIG_KEYS = {
     "on_failure": ("fail", set()),
     "results": ("others", set()),  # other files
     "code": ([], set()),  # what lies there is below
-    "tracking": ({"uri": "http://127.0.0.1:9"}, of("track", "trial", "nested")),
+    "tracking": ({"uri": "http://127.0.0.1:9"}, of("track", "maxent", "vocabulary")),
 }  # fmt: skip
 
 
@@ -252,6 +262,23 @@ def test_rules_are_read(base, before):
         "render": {"shown", "code"}, "track": {"uri", "attempt"}, "judge": {"claims", "code"}, "collect": {"claims"}, "conclude": {"numbers", "code"}, "site": {"shown", "code", "templates"},
     }  # fmt: skip
     assert jobs(base) == before
+
+
+def test_a_target_waits_for_the_receipts_of_its_groups(base):
+    """A group of a source is sent together. An experiment that is asked for alone needs no other one of its source."""
+    with contextlib.chdir(base):
+        names = wiring(base, {"experiments": {n: {"source": "maxent"} for n in ("trial", "nested")}})
+        alone = wiring(base, {"run": ["trial"]})
+
+    def receipts(names, target: str) -> list[str]:
+        return [Path(path).stem for path in names["receipts"](target)]
+
+    assert receipts(names, "all") == receipts(names, "maxent") == ["maxent"]
+    assert receipts(names, "trial") == ["trial"]
+    assert receipts(alone, "trial") == ["maxent"]
+    both, one = (SimpleNamespace(group=group) for group in ("maxent", "trial"))
+    assert {Path(path).parent.name for path in names["tracked_measurements"](both)} == {"trial", "nested"}
+    assert {Path(path).parent.name for path in names["tracked_measurements"](one)} == {"trial"}
 
 
 @pytest.mark.parametrize("key", [k for k, (_, jobs) in EXPERIMENT_KEYS.items() if jobs is not None])

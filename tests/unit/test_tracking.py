@@ -110,8 +110,8 @@ def track(uri, folder, name="trial", attempt=0) -> tuple[dict, str]:
         write_run(folder, RECORD, [("nllh", None, None, 0.4)])
         keys = [RECORD["run"]]
     receipt, terminal = folder / f"tracking/{name}.json", io.StringIO()
-    push.track(uri, name, lambda: Contents.read(name, EXPERIMENT, folder, keys), folder, receipt, attempt, terminal)
-    return storage.read_json(receipt), terminal.getvalue()
+    push.track(uri, [name], lambda n: Contents.read(n, EXPERIMENT, folder, keys), folder, receipt, attempt, terminal)
+    return storage.read_json(receipt)["experiments"][name], terminal.getvalue()
 
 
 def runs_of(client, experiment: str, kind="seed") -> list:
@@ -140,6 +140,28 @@ def test_an_experiment_that_somebody_deleted_is_restored(tmp_path):
     assert client.get_experiment(said["experiment_id"]).lifecycle_stage == "active"
     [run] = runs_of(client, said["experiment_id"])
     assert run.data.metrics == {"nllh": 0.4}
+
+
+@pytest.mark.slow
+def test_an_experiment_that_cannot_be_sent_stops_no_other_one(tmp_path):
+    uri, receipt, terminal = f"sqlite:///{tmp_path}/mlflow.db", tmp_path / "tracking/maxent.json", io.StringIO()
+    write_run(tmp_path, RECORD, [("nllh", None, None, 0.4)])
+
+    def read(name: str) -> Contents:
+        if name == "lost":
+            raise FileNotFoundError("its runs are not there")
+        return Contents.read(name, EXPERIMENT, tmp_path, [RECORD["run"]])
+
+    push.track(uri, ["lost", "trial"], read, tmp_path, receipt, 0, terminal)
+    states = storage.read_json(receipt)["experiments"]
+    assert {name: state["status"] for name, state in states.items()} == {"lost": "pending", "trial": "ok"}
+    [line] = [line for line in run_summary.lines(tmp_path, tmp_path) if "not tracked" in line]
+    assert line.startswith("not tracked: lost: FileNotFoundError")
+    receipts._active.cache_clear()
+    assert receipts.attempts(receipt, uri) == 1  # so the job runs again
+    later = tmp_path / "tracking/lost.json"  # the experiment is asked for alone, and sent
+    push.track(uri, ["lost"], lambda name: read("trial"), tmp_path, later, 0, terminal)
+    assert not [line for line in run_summary.lines(tmp_path, tmp_path) if "not tracked" in line]
 
 
 @pytest.mark.slow

@@ -32,10 +32,7 @@ def lines(results, folder, experiments=None, failed: bool = False) -> list[str]:
     if len(without["failed"]) > 10:
         said.append(f"… and {len(without['failed']) - 10} more")
     said += without["stopped"] + without["unavailable"]
-    for path in sorted((folder / "tracking").glob("*.json")):
-        receipt = json.loads(path.read_text())
-        if receipt["status"] != "ok":
-            said.append(f"not tracked: {path.stem}: {receipt['reason']} ({receipt['todo']})")
+    said += _not_tracked(folder)
     if failed:
         said += errors(results, folder)
     if names:
@@ -75,6 +72,14 @@ def problems(results, folder, experiments=None) -> dict[str, list[str]]:
         "unavailable": [_lacking(results, *what, sorted(set(where))) for what, where in sorted(lacking.items())],
         "stopped": [f"{line} ({n} cell{'s' * (n > 1)})" for line, n in sorted(stopped.items())],
     }
+
+
+def _not_tracked(folder: Path) -> list[str]:
+    """A line for each experiment that could not be sent, by the latest receipt that has it."""
+    receipts = sorted((folder / "tracking").glob("*.json"), key=lambda path: path.stat().st_mtime_ns)
+    states = {name: state for path in receipts for name, state in _read(path, {}).get("experiments", {}).items()}
+    pending = {name: state for name, state in sorted(states.items()) if state["status"] != "ok"}
+    return [f"not tracked: {name}: {state['reason']} ({state['todo']})" for name, state in pending.items()]
 
 
 def _rendered(folder: Path, experiments) -> list[str]:

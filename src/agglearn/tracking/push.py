@@ -1,14 +1,15 @@
-"""Send runs to MLflow: one writer, by key; a run is complete when it bears its fingerprint.
+"""Send runs to MLflow: one writer, by key. A run is complete when it bears its fingerprint.
 
-What MLflow already has under the same fingerprint stays; nothing is deleted but what is replaced. When the
-server is away the receipt says `pending`, no other experiment of this invocation asks the server, and the next invocation
-tries again.
+What MLflow already has under the same fingerprint stays. Only what is replaced is deleted. When the server is away, the
+experiment is `pending` in the receipt, no other experiment of this invocation asks the server, and the next invocation tries
+again.
 """
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TextIO
 
 from agglearn import storage
 from agglearn.errors import NotAvailable, described
@@ -22,23 +23,44 @@ REPEATED = 3  # failures in a row after which a line states what to delete
 TOGETHER = 100  # runs that one transaction writes into a local store
 
 
-def track(uri, name: str, read: Callable[[], Contents], results, receipt, attempt, terminal) -> None:
-    """Send an experiment, once its contents are read; write the receipt whatever happens."""
+def track(
+    uri: str,
+    names: Iterable[str],
+    read: Callable[[str], Contents],
+    results: Path,
+    receipt: Path | str,
+    attempt: int,
+    terminal: TextIO,
+) -> None:
+    """Send experiments one after the other, and write their receipt whatever happens.
+
+    An experiment that cannot be sent is `pending` there, and the others are sent all the same.
+    """
     limit_waits()
-    away = away_mark(results)
+    before = read_receipt(receipt)["experiments"]
+    states = {}
+    for name in names:
+        failures = before.get(name, {}).get("failures", 0)
+        states[name] = _try_to_send(uri, name, read, away_mark(results), failures, terminal)
+    pending = any(state["status"] == "pending" for state in states.values())
+    storage.write_json(receipt, {"attempts": attempt + pending, "experiments": states})
+
+
+def _try_to_send(
+    uri: str, name: str, read: Callable[[str], Contents], away: Path, failures: int, terminal: TextIO
+) -> dict[str, object]:
+    """State of an experiment in a receipt, after it was sent or could not be. It failed `failures` times before."""
     try:
         if away.exists():
             raise NotAvailable(f"{uri} did not answer earlier in this run")
-        said = {"status": "ok", **send(uri, read(), terminal), "attempts": attempt}
+        return {"status": "ok", **send(uri, read(name), terminal)}
     except Exception as error:  # a tracking server that is away must not cost a result
         if is_away(error):
             away.touch()
-        reason = described(error)[:200]
-        failures = read_receipt(receipt).get("failures", 0) + 1
+        reason, failures = described(error)[:200], failures + 1
         todo = advice(uri, name) if failures >= REPEATED and not away.exists() else "the next run sends it"
-        said = {"status": "pending", "reason": reason, "attempts": attempt + 1, "failures": failures, "todo": todo}
         print(f"agglearn: {name} is not tracked: {reason}; {todo}", file=terminal)
-    storage.write_json(receipt, said)
+        return {"status": "pending", "reason": reason, "failures": failures, "todo": todo}
 
 
 def limit_waits() -> None:

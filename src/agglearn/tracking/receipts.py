@@ -5,26 +5,39 @@ import functools
 import json
 import sqlite3
 from pathlib import Path
+from typing import TypedDict
 
 SQLITE = "sqlite:///"
 
 
-def attempts(receipt, uri: str) -> int:
-    """How often sending failed so far, one more when the store has lost the experiment since, or has vanished.
+class Receipt(TypedDict):
+    """What became of the experiments that were sent together.
 
-    A parameter of the rule: it changes, and so the rule runs again, exactly when something is left to be sent.
+    attempts : how often one of them could not be sent.
+    experiments : name → its state, with the `status` `ok` or `pending`.
     """
-    said = read_receipt(receipt)
-    lost = said.get("status") == "ok" and uri.startswith(SQLITE) and said["experiment_id"] not in _active(uri)
-    return said.get("attempts", 0) + lost
+
+    attempts: int
+    experiments: dict[str, dict]
 
 
-def read_receipt(receipt) -> dict:
-    """Content of a receipt; empty where there is none that can be read."""
+def attempts(receipt: Path | str, uri: str) -> int:
+    """How often sending failed so far, one more when the store has lost an experiment since, or has vanished.
+
+    It is a parameter of the rule. It changes, and so the rule runs again, exactly when something is left to be sent.
+    """
+    content = read_receipt(receipt)
+    sent = {s["experiment_id"] for s in content["experiments"].values() if s["status"] == "ok"}
+    return content["attempts"] + (uri.startswith(SQLITE) and not sent <= _active(uri))
+
+
+def read_receipt(receipt: Path | str) -> Receipt:
+    """Content of a receipt. It is empty where there is none that can be read."""
     try:
-        return json.loads(Path(receipt).read_text())
-    except (OSError, ValueError):
-        return {}
+        content = json.loads(Path(receipt).read_text())
+        return {"attempts": content["attempts"], "experiments": content["experiments"]}
+    except (OSError, ValueError, KeyError, TypeError):
+        return {"attempts": 0, "experiments": {}}
 
 
 def away_mark(results) -> Path:

@@ -184,14 +184,18 @@ class Plan:
         names = self.named(source)
         return [n for n in names if not self.experiments[n]["timed"]] or names
 
-    def parts(self) -> dict[str, list[str]]:
-        """Experiments whose claims are judged together: of each source those that its page waits for, and apart the timed ones."""
-        found = {}
+    def groups(self) -> dict[str, list[str]]:
+        """Experiments that are judged and tracked together: of each source those that its page waits for, and apart the timed ones."""
+        groups = {}
         for source in self.sources():
-            found[source] = self.untimed(source)
-            if late := [n for n in self.named(source) if n not in found[source]]:
-                found[f"{source}_timed"] = late
-        return found
+            groups[source] = self.untimed(source)
+            if timed := [n for n in self.named(source) if n not in groups[source]]:
+                groups[f"{source}_timed"] = timed
+        return groups
+
+    def members(self, group: str) -> list[str]:
+        """Experiments of a group. An experiment is a group of its own too, for a call that asks for it alone."""
+        return [group] if group in self.experiments else self.groups()[group]
 
     def sources(self) -> list[str]:
         """Short names of the papers in the plan: in the order of `config/references.yaml`, then others by name."""
