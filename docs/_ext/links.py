@@ -100,6 +100,11 @@ def without_marks(app, docname: str, source: list[str]) -> None:
     source[0] = MARK.sub(lambda mark: mark["number"], source[0])
 
 
+def look_for_results(app, config) -> None:
+    """Tell the templates whether results lie beside the pages. A change of this setting writes all pages again."""
+    config.html_context = config.html_context | {"results": (app.outdir / SITE / "index.html").is_file()}
+
+
 def collect(app) -> None:
     """What inline code can be linked to."""
     app.agglearn_names, app.agglearn_results = names_in_code(), results()
@@ -107,6 +112,7 @@ def collect(app) -> None:
 
 def setup(app) -> dict:
     """Connect to Sphinx."""
+    app.connect("config-inited", look_for_results)
     app.connect("builder-inited", collect)
     app.connect("source-read", without_marks)
     app.connect("missing-reference", link_elsewhere)

@@ -80,8 +80,7 @@ def build(plan: Plan, claims: list[dict], results: Path, out: Path, base: Path, 
     (out / "verdicts.html").write_text(verdicts)
     for page in ("data", "index"):  # the index is never older than what it links
         (out / f"{page}.html").write_text(pages.get_template(f"{page}.html").render(context | {"here": page}))
-    for name in ("style.css", "here.js"):
-        shutil.copy(Path(__file__).parent / "templates" / name, out / name)
+    shutil.copy(Path(__file__).parent / "templates/style.css", out / "style.css")
     if not context["unfinished"]:
         crate.write(plan, context["datasets"], context["commit"], out)
 
