@@ -55,8 +55,8 @@ test: $(READY)
 coverage: export COVERAGE_FILE = $(CURDIR)/.mutants/coverage
 coverage: .mutants/.ready
 	@rm -f .mutants/coverage*
-	@$(BIN)/python -m pytest $(PARALLEL) -p pytest_cov --cov --cov-context=test --cov-report= --junitxml=.mutants/times.xml $(ARGS)
-	@$(BIN)/coverage combine --quiet --append; $(BIN)/coverage report --skip-covered --show-missing
+	@$(BIN)/python -m pytest $(PARALLEL) -p pytest_cov --cov --cov-context=test --cov-report= --junitxml=.mutants/times.xml $(ARGS); status=$$?; \
+	$(BIN)/coverage combine --quiet --append; $(BIN)/coverage report --skip-covered --show-missing && exit $$status
 
 .mutants/coverage:
 	@$(MAKE) coverage
