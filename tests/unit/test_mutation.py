@@ -108,6 +108,7 @@ def test_the_star_of_a_signature_is_no_product(copy):
     assert not any("**," in m.changed() for seed in range(20) for m in sites.sample(9, seed, files))
 
 
+@pytest.mark.slow
 def test_noticed_and_unnoticed(copy, runner, monkeypatch):
     monkeypatch.setattr(run, "END_TO_END", ())
     outcome = {
@@ -118,6 +119,7 @@ def test_noticed_and_unnoticed(copy, runner, monkeypatch):
     assert (copy / "module.py").read_text() == MODULE
 
 
+@pytest.mark.slow
 def test_quick_tests_alone_kill_or_leave_open(copy, runner):
     judged = {
         m.changed(): run.judge(m, Everything(), runner, quick=True) for m in found(copy) if m.start[0] in (13, 24)
@@ -126,6 +128,7 @@ def test_quick_tests_alone_kill_or_leave_open(copy, runner):
     assert judged["if value < best:"] == "open"
 
 
+@pytest.mark.slow
 def test_a_loop_without_an_end_is_too_slow(copy, runner):
     (copy / "test_module.py").write_text("def test_forever():\n    while True:\n        pass\n")
     assert runner.first_failure(["test_module.py::test_forever"], 2) == "too slow"

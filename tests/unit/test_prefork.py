@@ -130,6 +130,7 @@ def done(address):
     return done
 
 
+@pytest.mark.slow
 def test_a_job_is_done_by_another_process(prepare, done):
     assert done(prepare("work")) == (0, "", True)
     first, last = Path("log").read_text().splitlines()

@@ -55,6 +55,7 @@ def test_nothing_goes_without_a_second_word(project, capsys):
         assert line in said
 
 
+@pytest.mark.slow
 def test_what_no_plan_names_goes(project, keys):
     results, arguments = project
     today = kernel_cache.today()

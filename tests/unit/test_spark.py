@@ -30,7 +30,13 @@ LACKING = [
     *([] if importlib.util.find_spec("pyspark") else ["PySpark is not installed (`make spark` installs it)"]),
     *([] if shutil.which("java") else ["there is no java"]),
 ]
-needs_spark = pytest.mark.skipif(bool(LACKING), reason="; ".join(LACKING))
+
+
+def needs_spark(test):
+    """Mark of a test that starts Spark."""
+    return pytest.mark.slow(pytest.mark.skipif(bool(LACKING), reason="; ".join(LACKING))(test))
+
+
 
 # -- without Spark ----------------------------------------------------------------------------------------------------
 

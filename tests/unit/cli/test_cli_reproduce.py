@@ -71,6 +71,7 @@ def test_experiments_of_the_folder_are_listed_and_run(started, tmp_path, capsys)
     assert started[0][-1] == "own_xor"
 
 
+@pytest.mark.slow
 def test_commands_of_the_readme_of_the_configuration(started):
     blocks = re.findall(r"^```sh\n(.*?)^```$", (ROOT / "config/README.md").read_text(), re.M | re.S)
     commands = [line.split() for line in "".join(blocks).splitlines()]

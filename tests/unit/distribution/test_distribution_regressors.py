@@ -118,6 +118,7 @@ def test_no_weaker_penalty_is_tried_once_held_out_vectors_get_worse(monkeypatch)
     assert MultinomialLogistic([10.0, 1.0, 0.1], random_state=0).fit(z, y).edges_ == ["strength"]
 
 
+@pytest.mark.slow
 def test_nearly_collinear_vectors_need_no_care():
     rng = np.random.default_rng(0)
     z = np.repeat(rng.normal(size=(150, 3)), 60, axis=1) + 1e-4 * rng.normal(size=(150, 180))
