@@ -224,7 +224,7 @@ def test_every_step_has_noise_of_its_own(monkeypatch):
 
     class Kept(labelled.Descent):
         def run(self, rng):
-            right["side"] = self.right
+            right["side"] = self.label_term
             return super().run(rng)
 
     monkeypatch.setattr(labelled, "Descent", Kept)
@@ -498,7 +498,7 @@ def test_descent_by_hand():
         "traced": 3,
     }
     right = np.array([0.5])
-    theta, trace = Descent(right=lambda t, rows: right, **how).run(np.random.default_rng(0))
+    theta, trace = Descent(label_term=lambda t, rows: right, **how).run(np.random.default_rng(0))
     at, seen = 0.0, []
     for _ in range(3):
         at -= 0.5 * ((sigmoid(at) + 2 * sigmoid(2 * at)) / 2 - 0.5 + 2 * 0.5 / 2 * at)
@@ -520,7 +520,7 @@ def test_descent_by_hand():
         at -= 0.5 * (1 + t) ** -0.5 * (left - 0.5 + 0.5 * at)  # a batch is as large as all rows
         kept.append(at)
     assert float(theta[0]) == pytest.approx(np.mean(kept[2:]))
-    safe = Descent(right=None, **(how | {"rate": None}))._rates()
+    safe = Descent(label_term=None, **(how | {"rate": None}))._rates()
     assert safe.tolist() == pytest.approx([2 / ((1 + 4) / 4 + 2 * 0.5)])
 
 

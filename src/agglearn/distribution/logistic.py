@@ -6,7 +6,7 @@ from sklearn.base import ClassifierMixin
 from agglearn.distribution.ridge import at_edge
 from agglearn.errors import DataError
 from agglearn.estimator import Estimator, choose_best
-from agglearn.linear.softmax import CHUNK, Logistic, scores, single, softmax
+from agglearn.linear.softmax import CHUNK, Logistic, as_single, scores, softmax
 from agglearn.seeds import derive_generator, draw_seed
 from agglearn.settings import NonNegative, check_parameters
 
@@ -61,14 +61,14 @@ class MultinomialLogistic(ClassifierMixin, Estimator):
         problem, theta, tried = _problem(z), None, []
         moments = problem.moments(np.eye(len(self.classes_))[y])
         for strength in strengths:
-            theta = problem.at(strength).fit(moments, theta)
+            theta = problem.with_l2(strength).fit(moments, theta)
             tried.append((_loss(theta, *held), strength, theta))
             if len(tried) > 1 and tried[-1][0] > tried[-2][0]:
                 break
         return tried[choose_best([-loss for loss, *_ in tried])]
 
     def _scaled(self, z) -> np.ndarray:
-        return single((np.asarray(z, float) - self.centre_) / self.scale_)
+        return as_single((np.asarray(z, float) - self.centre_) / self.scale_)
 
     @property
     def n_features_in_(self) -> int:

@@ -1,7 +1,7 @@
-"""Numba kernels of linear scores over rows: sums over rows, softmax, its normalisers.
+"""Numba kernels of linear scores over rows: sums over rows, softmax, its normalisers, the loss of sparse designs.
 
-Kernels compile when first called, not when imported. Rows are added up in fixed chunks, each by one thread, so results do not
-depend on their number.
+Kernels compile when first called, not when imported. One thread adds up each fixed chunk of rows, so results do
+not depend on the number of threads.
 """
 
 import contextlib
@@ -12,18 +12,18 @@ import numpy as np
 from numba import njit, prange
 
 FAST = {"nsz", "arcp", "contract", "reassoc"}
-WORTH_THREADS = 50_000  # numbers below which waiting for other threads costs more than they bring
+WORTH_THREADS = 50_000  # numbers below which waiting for other threads costs more than they save
 
 
 @contextlib.contextmanager
 def threads_for(work: int) -> Iterator[None]:
-    """One thread where there is little to do."""
-    had = numba.get_num_threads()
-    numba.set_num_threads(had if work >= WORTH_THREADS else 1)
+    """Use one thread if there is little to do."""
+    threads = numba.get_num_threads()
+    numba.set_num_threads(threads if work >= WORTH_THREADS else 1)
     try:
         yield
     finally:
-        numba.set_num_threads(had)
+        numba.set_num_threads(threads)
 
 
 @njit(cache=True, parallel=True, error_model="numpy", fastmath=FAST)
@@ -87,3 +87,55 @@ def softmax_sums(x, coef, intercept, weights, offsets):
                     out[b, k, j] += w * x[i, j]
                 out[b, k, d] += w
     return values, out
+
+
+@njit(cache=True)
+def rows_loss(index, counts, positives, weights, intercept, z, out):
+    """Negative log-likelihood of grouped rows and its gradient.
+
+    It reads two tables at a time: the weights of two tables stay in the first cache, those of all do not.
+
+    Parameters
+    ----------
+    index : (P, n) int32
+        The active weight of each row in each table.
+    counts, positives : (n,)
+        Records of the row, and those with label 1.
+    weights : (m,)
+        Weights of the cells.
+    intercept : float
+        Added to every row.
+    z : (n,)
+        Scratch.
+    out : (m + 2,)
+        Overwritten: the gradient, then that of the intercept, then the loss.
+    """
+    tables, n, m = index.shape[0], index.shape[1], weights.size
+    z[:], out[:] = intercept, 0.0
+    for t in range(0, tables - 1, 2):
+        one, two = index[t], index[t + 1]
+        for i in range(n):
+            z[i] += weights[one[i]] + weights[two[i]]
+    for i in range(n):
+        z_i = z[i] + (weights[index[-1, i]] if tables % 2 else 0.0)
+        soft = np.log1p(np.exp(-abs(z_i))) + max(z_i, 0.0)  # log(1 + e^z)
+        z[i] = counts[i] * np.exp(z_i - soft) - positives[i]
+        out[m] += z[i]
+        out[m + 1] += counts[i] * soft - positives[i] * z_i
+    for t in range(0, tables - 1, 2):
+        one, two = index[t], index[t + 1]
+        for i in range(n):
+            out[one[i]] += z[i]
+            out[two[i]] += z[i]
+    if tables % 2:
+        for i in range(n):
+            out[index[-1, i]] += z[i]
+
+
+@njit(cache=True, parallel=True)
+def blocks_loss(index, counts, positives, weights, intercept, z, blocks):
+    """`rows_loss` of fixed runs of rows, one per row of `blocks`, so that their sum has one order."""
+    n, b = index.shape[1], blocks.shape[0]
+    for k in prange(b):
+        i, j = k * n // b, (k + 1) * n // b
+        rows_loss(index[:, i:j], counts[i:j], positives[i:j], weights, intercept, z[i:j], blocks[k])

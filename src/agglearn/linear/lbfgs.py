@@ -1,4 +1,4 @@
-"""L-BFGS without bounds: SciPy's has them, and with many weights and cheap gradients their bookkeeping takes most of the time."""
+"""L-BFGS without bounds. SciPy's has bounds, whose bookkeeping takes most of the time if gradients are cheap and weights many."""
 
 from collections import deque
 from collections.abc import Callable
@@ -7,39 +7,54 @@ import numpy as np
 
 ARMIJO = 1e-4
 
+Pairs = deque[tuple[np.ndarray, np.ndarray, float]]  # steps, changes of the gradient, and their products
+
 
 def lbfgs(
-    objective: Callable,
+    objective: Callable[[np.ndarray], tuple[float, np.ndarray]],
     start: np.ndarray,
     scale: np.ndarray,
     max_iter: int,
-    memory=10,
-    gtol=1e-9,
-    ftol=1e-12,
-    shortest=1e-10,
-    on_step: Callable | None = None,
+    memory: int = 10,
+    gtol: float = 1e-9,
+    ftol: float = 1e-12,
+    shortest: float = 1e-10,
+    on_step: Callable[[np.ndarray], object] | None = None,
 ) -> np.ndarray:
-    """A point of low value (Nocedal and Wright 2006, algorithms 3.1 and 7.4); values never rise.
+    """Return a point of low value (Nocedal and Wright 2006, algorithms 3.1 and 7.4). Values never rise.
 
-    Where a line search gives up, the pairs are forgotten, and the next step goes along the scaled gradient.
+    If a line search gives up, the pairs are dropped, and the next step goes along the scaled gradient.
 
     Parameters
     ----------
-    objective : x ↦ (value, gradient); where the value is infinite, any gradient. start : (n,). scale : (n,) positive, of the order of the Hessian's diagonal.
-    max_iter : iterations. memory : pairs of steps and gradient changes kept.
-    gtol, ftol : stop at this largest entry of the gradient, or this relative fall of the value.
-    shortest : step below which a line search gives up, and without pairs the whole search. on_step : called with every point that is taken after the start.
+    objective : Callable
+        x ↦ (value, gradient). If the value is infinite, the gradient is not used.
+    start : np.ndarray
+        (n,) first point.
+    scale : np.ndarray
+        (n,) positive numbers of the order of the Hessian's diagonal.
+    max_iter : int
+        Number of iterations at most.
+    memory : int
+        Number of pairs of steps and gradient changes.
+    gtol, ftol : float
+        The search stops at this largest entry of the gradient, or at this relative decrease of the value.
+    shortest : float
+        Step below which a line search gives up. Without pairs the whole search ends there.
+    on_step : Callable, optional
+        Called with every point after the start.
     """
-    x, (value, gradient), pairs = start, objective(start), deque(maxlen=memory)
+    x, (value, gradient) = start, objective(start)
+    pairs: Pairs = deque(maxlen=memory)
     for _ in range(max_iter):
         if np.abs(gradient).max() <= gtol:
             break
-        direction = -_product(gradient, pairs, scale)
+        direction = -_multiply(gradient, pairs, scale)
         slope, step = float(direction @ gradient), 1.0
         while step > shortest:
-            moved = x + step * direction
-            now, then = objective(moved)
-            if now <= value + ARMIJO * step * slope:
+            new = x + step * direction
+            new_value, new_gradient = objective(new)
+            if new_value <= value + ARMIJO * step * slope:
                 break
             step *= 0.5
         else:
@@ -47,30 +62,30 @@ def lbfgs(
                 break
             pairs.clear()  # the pairs mislead: start anew from the scaled gradient
             continue
-        change = then - gradient
-        bend = float(change @ (moved - x))
-        if bend > 0:
-            pairs.append((moved - x, change, bend))
-        fell = value - now
-        x, value, gradient = moved, now, then
+        change = new_gradient - gradient
+        curvature = float(change @ (new - x))
+        if curvature > 0:
+            pairs.append((new - x, change, curvature))
+        decrease = value - new_value
+        x, value, gradient = new, new_value, new_gradient
         if on_step:
             on_step(x)
-        if fell <= ftol * max(abs(value), 1.0):
+        if decrease <= ftol * max(abs(value), 1.0):
             break
     return x
 
 
-def _product(gradient: np.ndarray, pairs: deque, scale: np.ndarray) -> np.ndarray:
+def _multiply(gradient: np.ndarray, pairs: Pairs, scale: np.ndarray) -> np.ndarray:
     """The approximate inverse Hessian times the gradient."""
-    q, shares = gradient.copy(), []
-    for moved, change, bend in reversed(pairs):
-        share = float(moved @ q) / bend
-        q -= share * change
-        shares.append(share)
+    q, factors = gradient.copy(), []
+    for step, change, curvature in reversed(pairs):
+        factor = float(step @ q) / curvature
+        q -= factor * change
+        factors.append(factor)
     q /= scale
     if pairs:
-        _, change, bend = pairs[-1]
-        q *= bend / float(change @ (change / scale))
-    for (moved, change, bend), share in zip(pairs, reversed(shares), strict=True):
-        q += (share - float(change @ q) / bend) * moved
+        _, change, curvature = pairs[-1]
+        q *= curvature / float(change @ (change / scale))
+    for (step, change, curvature), factor in zip(pairs, reversed(factors), strict=True):
+        q += (factor - float(change @ q) / curvature) * step
     return q

@@ -1,8 +1,8 @@
-"""Logistic regression from its sufficient statistics: the M step, and all there is to the simpler methods.
+"""Logistic regression from its sufficient statistics: the M step of EM, and the whole fit of the simpler methods.
 
 With scores s_ic = θ_c·(x_i, 1) for classes 1 … C − 1 and s_i0 = 0, the negative log-likelihood is
 Σ_i w_i log Σ_c exp(s_ic) − ⟨θ, M⟩ with M_c = Σ_i w_i P(y_i = c) (x_i, 1). Labels, soft labels and estimated class means
-enter through M alone (Sun 2019, eq. 3.2; Quadrianto et al. 2009).
+enter through M alone (Sun 2019, eq. 3.2, and Quadrianto et al. 2009).
 """
 
 from dataclasses import dataclass, field, replace
@@ -25,18 +25,25 @@ class Logistic:
 
     Attributes
     ----------
-    x : (n, d) float32 covariates. offsets : (B + 1,) rows that are added up together.
-    weights : (n,) of the rows. l2 : λ in ½λ‖θ‖², intercepts left out.
-    gram : (d + 1, d + 1) Σ w (x, 1)(x, 1)ᵀ, computed once.
+    x : np.ndarray
+        (n, d) float32 covariates.
+    offsets : np.ndarray
+        (B + 1,) bounds of the runs of rows that are added up together.
+    weights : np.ndarray or None
+        (n,) weights of the rows.
+    l2 : float
+        λ in ½λ‖θ‖², without the intercepts.
+    gram : np.ndarray
+        (d + 1, d + 1) Σ w (x, 1)(x, 1)ᵀ, computed once.
     """
 
     x: np.ndarray
     offsets: np.ndarray
     weights: np.ndarray | None = None
     l2: float = 1.0
-    gram: np.ndarray = field(default=None, repr=False)
+    gram: np.ndarray = field(default=None, repr=False)  # type: ignore[arg-type]  # computed if it is not given
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.gram is None:
             # few rows may come with λ below the rounding of single precision
             x = np.column_stack([self.x, np.ones(len(self.x), float if self.x.size < FEW else np.float32)])
@@ -44,49 +51,56 @@ class Logistic:
             self.gram = (x.T @ weighted).astype(float)
 
     @classmethod
-    def of(cls, x, weights=None, l2=1.0) -> Self:
-        """The problem with rows added up in chunks."""
+    def from_rows(cls, x: np.ndarray, weights: np.ndarray | None = None, l2: float = 1.0) -> Self:
+        """Return the problem with rows added up in chunks."""
         n = len(x)
-        return cls(single(x), np.append(np.arange(0, n, CHUNK), n), weights, l2)
+        return cls(as_single(x), np.append(np.arange(0, n, CHUNK), n), weights, l2)
 
-    def at(self, l2: float) -> Self:
-        """The same problem with another λ."""
+    def with_l2(self, l2: float) -> Self:
+        """Return the same problem with another λ."""
         return replace(self, l2=l2)
 
     def probabilities(self, theta: np.ndarray) -> np.ndarray:
-        """(n, C) class probabilities under θ (C − 1, d + 1)."""
+        """Return (n, C) class probabilities under θ (C − 1, d + 1)."""
         return softmax(scores(self.x, theta))[0]
 
     def moments(self, soft: np.ndarray) -> np.ndarray:
-        """(C − 1, d + 1) sufficient statistics of soft labels (n, C)."""
+        """Return (C − 1, d + 1) sufficient statistics of soft labels (n, C)."""
         labels = soft[:, 1:] if self.weights is None else soft[:, 1:] * self.weights[:, None]
         return bag_sums(self.x, labels, self.offsets).sum(axis=0)
 
-    def fit(self, moments: np.ndarray, start=None, max_iter: int = 100, tol: float = 1e-6) -> np.ndarray:
-        """θ (C − 1, d + 1) that maximises the penalised likelihood; see `minimum`."""
+    def fit(
+        self, moments: np.ndarray, start: np.ndarray | None = None, max_iter: int = 100, tol: float = 1e-6
+    ) -> np.ndarray:
+        """Return θ (C − 1, d + 1) that maximises the penalised likelihood, see `minimum`."""
         return self.minimum(moments, start, max_iter, tol)[0]
 
-    def minimum(self, moments: np.ndarray, start=None, max_iter: int = 100, tol: float = 1e-6):
-        """(θ, penalised loss there), by L-BFGS in coordinates where the bound Σ (x, 1)(x, 1)ᵀ/4 + λ on the Hessian is the
-        identity. Stops within about `tol` nats per instance."""
+    def minimum(
+        self, moments: np.ndarray, start: np.ndarray | None = None, max_iter: int = 100, tol: float = 1e-6
+    ) -> tuple[np.ndarray, float]:
+        """Return θ and the penalised loss there.
+
+        L-BFGS works in coordinates where the bound Σ (x, 1)(x, 1)ᵀ/4 + λ on the Hessian is the identity. It stops within
+        about `tol` nats per instance.
+        """
         shape = moments.shape
         root = cholesky(self.bound(shape[0]) + np.diag(self.penalty()), lower=True)
         whiten = lambda g: solve_triangular(root, g.T, lower=True, check_finite=False).T  # noqa: E731
         back = lambda v: solve_triangular(root, v.T, lower=True, trans="T", check_finite=False).T  # noqa: E731
 
-        def objective(flat):
+        def objective(flat: np.ndarray) -> tuple[float, np.ndarray]:
             theta = back(flat.reshape(shape))
             value, gradient = self.loss(theta, moments)
             return value, whiten(gradient).ravel()
 
         first = np.zeros(shape) if start is None else start @ root
-        enough = np.sqrt(2 * tol * len(self.x) / first.size)
-        options = {"maxiter": max_iter, "gtol": enough, "ftol": 0.0, "maxcor": 20}
-        found = minimize(objective, first.ravel(), jac=True, method="L-BFGS-B", options=options)
-        return back(found.x.reshape(shape)), float(found.fun)
+        gtol = np.sqrt(2 * tol * len(self.x) / first.size)
+        options = {"maxiter": max_iter, "gtol": gtol, "ftol": 0.0, "maxcor": 20}
+        result = minimize(objective, first.ravel(), jac=True, method="L-BFGS-B", options=options)
+        return back(result.x.reshape(shape)), float(result.fun)
 
     def loss(self, theta: np.ndarray, moments: np.ndarray) -> tuple[float, np.ndarray]:
-        """Penalised negative log-likelihood, and its gradient."""
+        """Return the penalised negative log-likelihood, and its gradient."""
         weights = np.zeros(0) if self.weights is None else np.asarray(self.weights, float)
         with kernels.threads_for(self.x.size):
             normalisers, expected = kernels.softmax_sums(self.x, *_split(theta), weights, self.offsets)
@@ -95,20 +109,21 @@ class Logistic:
         return value, expected.sum(axis=0) - moments + penalty
 
     def bound(self, scores: int) -> np.ndarray:
-        """(d + 1, d + 1) of which the Hessian's diagonal blocks are no larger (Böhning 1992)."""
+        """Return (d + 1, d + 1) upper bound of the Hessian's diagonal blocks (Böhning 1992)."""
         return self.gram * (0.25 if scores == 1 else 0.5)
 
     def penalty(self) -> np.ndarray:
+        """Return (d + 1,) λ of each coefficient. The intercept's is 1e-6."""
         return np.append(np.full(self.x.shape[1], self.l2), 1e-6)
 
 
-def single(x) -> np.ndarray:
-    """Covariates as the kernels take them."""
+def as_single(x: np.ndarray) -> np.ndarray:
+    """Return covariates as the kernels take them: contiguous, in single precision."""
     return np.ascontiguousarray(x, dtype=np.float32)
 
 
 def scores(x: np.ndarray, theta: np.ndarray) -> np.ndarray:
-    """(n, K) scores θ_k·(x_i, 1) for θ (K, d + 1)."""
+    """Return (n, K) scores θ_k·(x_i, 1) for θ (K, d + 1)."""
     with kernels.threads_for(x.size):
         return kernels.scores(x, *_split(theta))
 
@@ -119,13 +134,13 @@ def _split(theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def bag_sums(x: np.ndarray, weights: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """(B, K, d + 1) sums Σ_i w_ik (x_i, 1) over bags, for weights (n, K)."""
+    """Return (B, K, d + 1) sums Σ_i w_ik (x_i, 1) over bags, for weights (n, K)."""
     with kernels.threads_for(x.size):
         return kernels.bag_sums(x, np.ascontiguousarray(weights), offsets)
 
 
 def softmax(score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """((n, C) probabilities, (n,) log normaliser) of scores (n, C − 1), the first class having 0."""
+    """Return (n, C) probabilities and (n,) log normalisers of scores (n, C − 1). The first class has the score 0."""
     columns = np.ascontiguousarray(score.T)  # few classes, many rows: sums along rows would be slow
     top = np.maximum(columns.max(axis=0), 0)
     out = np.empty((len(columns) + 1, len(score)))
@@ -137,11 +152,11 @@ def softmax(score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def log_softmax(score: np.ndarray) -> np.ndarray:
-    """(n, C) log-probabilities of scores (n, C − 1), the first class having 0; none of them underflows."""
+    """Return (n, C) log-probabilities of scores (n, C − 1). The first class has the score 0. None of them underflows."""
     whole = np.column_stack([np.zeros(len(score)), score])
     return whole - logsumexp(whole, axis=1, keepdims=True)
 
 
-def solved(matrix: np.ndarray, vector: np.ndarray) -> np.ndarray:
-    """Solution of a positive definite system."""
+def solve(matrix: np.ndarray, vector: np.ndarray) -> np.ndarray:
+    """Return the solution of a positive definite system."""
     return cho_solve(cho_factor(matrix, lower=True), vector)

@@ -1,12 +1,15 @@
 """The occurring cells of single features and pairs as one row of weights: a sparse design for logistic regression."""
 
 import itertools
+from collections.abc import Sequence
 
 import numpy as np
 
 from agglearn.observations.counting import buckets_of
 
-DENSE = 1 << 20  # cells of a table up to which they are looked up, not searched for
+DENSE = 1 << 20  # cells of a table up to which a lookup table replaces the binary search
+
+Key = tuple[int, ...]
 
 
 class Cells:
@@ -14,36 +17,46 @@ class Cells:
 
     Attributes
     ----------
-    sizes : (D,) modalities of each feature.
-    keys : features of each table: (i,) and, when `quadratic`, (i, j) with i < j.
-    flat : (m,) int64 C-order index of each cell within its table; bounds : (tables + 1,) where each table begins.
-    cross_buckets : pairs with more cells than this are hashed into so many, which are then their cells; None for none.
+    sizes : np.ndarray
+        (D,) modalities of each feature.
+    keys : list
+        Features of each table: (i,) and, for a quadratic design, (i, j) with i < j.
+    flat : np.ndarray
+        (m,) int64 C-order index of each cell within its table.
+    bounds : np.ndarray
+        (tables + 1,) first cell of each table.
+    cross_buckets : int or None
+        Pairs with more cells than this are hashed into as many buckets, which are then their cells.
     """
 
-    def __init__(self, sizes, keys, flat, bounds, cross_buckets=None):
+    def __init__(
+        self, sizes: np.ndarray, keys: list[Key], flat: np.ndarray, bounds: np.ndarray, cross_buckets: int | None = None
+    ) -> None:
         self.sizes, self.keys, self.flat, self.bounds, self.cross_buckets = sizes, keys, flat, bounds, cross_buckets
 
     @classmethod
-    def of(cls, codes: np.ndarray, sizes: np.ndarray, quadratic: bool = True, cross_buckets=None) -> "Cells":
-        """Cells of (n, D) codes."""
+    def from_codes(
+        cls, codes: np.ndarray, sizes: np.ndarray, quadratic: bool = True, cross_buckets: int | None = None
+    ) -> "Cells":
+        """Return the cells of (n, D) codes."""
         keys = table_keys(len(sizes), quadratic)
-        found = []
+        occurring = []
         for key in keys:
             flat = _flat(codes, key, sizes, cross_buckets)
-            found.append(_distinct(flat[flat >= 0]))
-        return cls(sizes, keys, np.concatenate(found), np.cumsum([0, *map(len, found)]), cross_buckets)
+            occurring.append(_distinct(flat[flat >= 0]))
+        return cls(sizes, keys, np.concatenate(occurring), np.cumsum([0, *map(len, occurring)]), cross_buckets)
 
     @property
     def size(self) -> int:
-        """m: cells, hence weights."""
+        """m, the number of cells and of weights."""
         return len(self.flat)
 
     def index(self, codes: np.ndarray) -> np.ndarray:
-        """(tables, n) int32 cell of each row in each table; m where the cell never occurred."""
+        """Return (tables, n) int32 cell of each row in each table, m for a cell that never occurred."""
         out = np.empty((len(self.keys), len(codes)), dtype=np.int32)
         for t, key in enumerate(self.keys):
-            known = self.flat[self.bounds[t] : self.bounds[t + 1]]
-            out[t] = _place(known, _flat(codes, key, self.sizes, self.cross_buckets), self.bounds[t], self.size)
+            occurring = self.flat[self.bounds[t] : self.bounds[t + 1]]
+            out[t] = _find(occurring, _flat(codes, key, self.sizes, self.cross_buckets), self.bounds[t], self.size)
         return out
 
 
@@ -51,33 +64,33 @@ def _distinct(flat: np.ndarray) -> np.ndarray:
     """Ascending distinct numbers."""
     if flat.max(initial=0) > DENSE:
         return np.unique(flat)
-    seen = np.zeros(flat.max(initial=0) + 1, bool)
-    seen[flat] = True
-    return np.flatnonzero(seen)
+    occurs = np.zeros(flat.max(initial=0) + 1, bool)
+    occurs[flat] = True
+    return np.flatnonzero(occurs)
 
 
-def _place(known: np.ndarray, flat: np.ndarray, first: int, none: int) -> np.ndarray:
-    """(n,) first + place of each number among the ascending known ones, `none` where it is not."""
-    if known[-1] > DENSE:
-        place = np.minimum(np.searchsorted(known, flat), len(known) - 1)
-        return np.where(known[place] == flat, first + place, none)
-    lookup = np.full(known[-1] + 2, none, np.int32)  # the last one is for all that are not known
-    lookup[known] = first + np.arange(len(known))
-    return lookup[np.where(flat <= known[-1], flat, -1)]
+def _find(ascending: np.ndarray, flat: np.ndarray, first: int, absent: int) -> np.ndarray:
+    """(n,) first + position of each number in the ascending array, `absent` if it is not there."""
+    if ascending[-1] > DENSE:
+        position = np.minimum(np.searchsorted(ascending, flat), len(ascending) - 1)
+        return np.where(ascending[position] == flat, first + position, absent)
+    lookup = np.full(ascending[-1] + 2, absent, np.int32)  # the last one is for all larger numbers and −1
+    lookup[ascending] = first + np.arange(len(ascending))
+    return lookup[np.where(flat <= ascending[-1], flat, -1)]
 
 
-def table_keys(n_features: int, quadratic: bool) -> list[tuple[int, ...]]:
-    """Features of each table: singles, then pairs."""
-    singles = [(i,) for i in range(n_features)]
+def table_keys(n_features: int, quadratic: bool) -> list[Key]:
+    """Return the features of each table: singles, then pairs."""
+    singles: list[Key] = [(i,) for i in range(n_features)]
     return singles + (list(itertools.combinations(range(n_features), 2)) if quadratic else [])
 
 
-def _flat(codes: np.ndarray, key, sizes, cross_buckets: int | None) -> np.ndarray:
-    """(n,) int64 flat cell, or bucket, of each row in one table, −1 where a value is unseen."""
-    flat, seen = np.zeros(len(codes), np.int64), np.ones(len(codes), bool)
+def _flat(codes: np.ndarray, key: Key, sizes: Sequence[int] | np.ndarray, cross_buckets: int | None) -> np.ndarray:
+    """(n,) int64 flat cell, or bucket, of each row in one table, −1 for an unseen value."""
+    flat, observed = np.zeros(len(codes), np.int64), np.ones(len(codes), bool)
     for i in key:
         flat = flat * int(sizes[i]) + codes[:, i]
-        seen &= codes[:, i] >= 0
+        observed &= codes[:, i] >= 0
     if len(key) == 2 and cross_buckets and int(sizes[key[0]]) * int(sizes[key[1]]) > cross_buckets:
         flat = buckets_of(flat, cross_buckets)
-    return np.where(seen, flat, -1)
+    return np.where(observed, flat, -1)

@@ -8,7 +8,7 @@ from sklearn.base import clone
 from agglearn.estimator import RecordClassifier
 from agglearn.evaluation.metrics import log_likelihood
 from agglearn.linear.sparse_design import Cells, table_keys
-from agglearn.linear.sparse_logistic import PARTS, WORTH_THREADS, SparseLogistic, predict
+from agglearn.linear.sparse_logistic import BLOCKS, WORTH_THREADS, SparseLogistic, predict
 from agglearn.maxent.warming import tiny_records
 from agglearn.observations import Records
 from agglearn.persistence import expect
@@ -62,7 +62,7 @@ class LogisticSkyline(RecordClassifier):
         codes, y = observation.codes, np.asarray(observation.y, dtype=float)
         self.classes_, self.encoder_ = np.array([0, 1]), observation.encoder
         rows, row_of = np.unique(codes, axis=0, return_inverse=True)
-        cells = Cells.of(rows, observation.encoder.sizes, self.quadratic, observation.cross_buckets)
+        cells = Cells.from_codes(rows, observation.encoder.sizes, self.quadratic, observation.cross_buckets)
         self.cells_flat_, self.cells_bounds_, self.cross_buckets_ = cells.flat, cells.bounds, cells.cross_buckets
         index, row_of = cells.index(rows), row_of.ravel()
         start, self.path_, self.l2_ = None, np.empty((0, 2)), self.l2
@@ -74,7 +74,7 @@ class LogisticSkyline(RecordClassifier):
     def warm_up(self) -> None:
         """Compile the kernels, or load them, so that the first fit of a process is not charged for it."""
         clone(self).set_params(l2=1.0).fit(tiny_records())
-        whole = SparseLogistic(np.zeros((WORTH_THREADS // PARTS + 1, PARTS), np.int32), *np.ones((2, PARTS)), 1)
+        whole = SparseLogistic(np.zeros((WORTH_THREADS // BLOCKS + 1, BLOCKS), np.int32), *np.ones((2, BLOCKS)), 1)
         whole.objective(np.zeros(2), 1.0)  # enough active weights for the threaded kernel
 
     def _choose(self, index, row_of, y, size):

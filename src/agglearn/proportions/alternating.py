@@ -4,7 +4,7 @@ from typing import Literal
 
 import numpy as np
 
-from agglearn.linear.softmax import Logistic, scores, single
+from agglearn.linear.softmax import Logistic, as_single, scores
 from agglearn.observations import Bags
 from agglearn.proportions import kernels
 from agglearn.proportions.base import BagClassifier, Penalty, choose_l2, counts_likelihood, positives, probabilities
@@ -57,15 +57,15 @@ class AlternatingMeanMapClassifier(BagClassifier):
 
     def _learn(self, bags):
         bags = bags.persons()
-        x, wanted = single(bags.X), range(len(self.classes_)) if len(self.classes_) > 2 else [1]
+        x, wanted = as_single(bags.X), range(len(self.classes_)) if len(self.classes_) > 2 else [1]
         rows, self.losses_, self.l2_ = [], [], []
         for c in wanted:
             part = Bags(x, bags.offsets, positives(bags, c))
             start = self._start(part)
 
             def fitter(some, start=start):
-                problem = Logistic(single(some.X), some.offsets)
-                return lambda value, last: self._alternate(problem.at(value), some.counts[:, 1], start)[0]
+                problem = Logistic(as_single(some.X), some.offsets)
+                return lambda value, last: self._alternate(problem.with_l2(value), some.counts[:, 1], start)[0]
 
             l2, _ = choose_l2(self.l2, part, fitter, _score, self.random_state)
             theta, losses = self._alternate(Logistic(x, bags.offsets, l2=l2), part.counts[:, 1], start)
@@ -106,5 +106,5 @@ def top(score: np.ndarray, offsets: np.ndarray, totals: np.ndarray) -> np.ndarra
 
 
 def _score(bags: Bags, theta: np.ndarray) -> float:
-    p = probabilities(scores(single(bags.X), theta), 2)
+    p = probabilities(scores(as_single(bags.X), theta), 2)
     return counts_likelihood(p, bags.offsets, bags.counts)

@@ -9,7 +9,7 @@ from sklearn.base import ClassifierMixin
 
 from agglearn.errors import ConfigError, DataError
 from agglearn.estimator import Estimator, check_labels, choose_best
-from agglearn.linear.softmax import Logistic, bag_sums, scores, single, softmax
+from agglearn.linear.softmax import Logistic, as_single, bag_sums, scores, softmax
 from agglearn.observations import Bags
 from agglearn.observations.bags import ordered
 from agglearn.proportions.posterior import binary_posteriors
@@ -71,7 +71,7 @@ class BagClassifier(ClassifierMixin, Estimator):
 
     def predict_proba(self, X) -> np.ndarray:
         """(n, C) class probabilities for covariates (n, d), a data frame's matched by name."""
-        x = single(ordered(np.asarray(X), getattr(X, "columns", ()), self.feature_names_in_))
+        x = as_single(ordered(np.asarray(X), getattr(X, "columns", ()), self.feature_names_in_))
         if x.ndim != 2 or x.shape[1] != self.coef_.shape[1]:
             raise DataError(f"X: must be (instances, {self.coef_.shape[1]}), got shape {x.shape}")
         return probabilities(scores(x, np.column_stack([self.coef_, self.intercept_])), len(self.classes_))

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.base import clone
 
 from agglearn.errors import NotAvailable
-from agglearn.linear.softmax import Logistic, scores, single
+from agglearn.linear.softmax import Logistic, as_single, scores
 from agglearn.observations import Bags
 from agglearn.observations.bags import ordered
 from agglearn.proportions.base import BagClassifier, Penalty, choose_l2, counts_likelihood, positives, probabilities
@@ -80,7 +80,7 @@ class CardinalityClassifier(BagClassifier):
         """(θ, λ) of one problem with these counts."""
 
         def climber(part):
-            return CountLikelihood(Logistic(single(part.X), part.offsets), part.counts, type(self).infer)
+            return CountLikelihood(Logistic(as_single(part.X), part.offsets), part.counts, type(self).infer)
 
         def fitter(part):
             climb = climber(part)
@@ -102,7 +102,7 @@ class CardinalityClassifier(BagClassifier):
         """EM with one fit of the classifier per M step, from the mean embedding's probabilities."""
         theta = mean_embedding(bags)
         x, classes = bags.X, len(self.classes_)
-        p = probabilities(scores(single(x), theta), classes)
+        p = probabilities(scores(as_single(x), theta), classes)
         stacked, labels = np.tile(x, (classes, 1)), np.repeat(self.classes_, len(x))
         trace, best = [], -np.inf
         for _ in range(self.max_iter):
@@ -155,5 +155,5 @@ class NormalApproximationClassifier(CardinalityClassifier):
 
 
 def _score(bags: Bags, theta: np.ndarray) -> float:
-    p = probabilities(scores(single(bags.X), theta), bags.counts.shape[1])
+    p = probabilities(scores(as_single(bags.X), theta), bags.counts.shape[1])
     return counts_likelihood(p, bags.offsets, bags.counts)

@@ -29,6 +29,6 @@ class IndividualClassifier(BagClassifier):
         bags = self._chosen(observation.bags)
         y = observation.y[: len(bags.X)]
         self.classes_ = np.arange(max(observation.bags.counts.shape[1], 2))
-        problem = Logistic.of(bags.X, bags.weights, self.l2)
+        problem = Logistic.from_rows(bags.X, bags.weights, self.l2)
         self.l2_, self.feature_names_in_ = self.l2, list(bags.names)
         self._set(problem.fit(problem.moments(np.eye(len(self.classes_))[y])))

@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 
 from agglearn.errors import DataError
-from agglearn.linear.softmax import Logistic, bag_sums, scores, single
+from agglearn.linear.softmax import Logistic, as_single, bag_sums, scores
 from agglearn.observations import Bags
 from agglearn.proportions.base import BagClassifier, Penalty, choose_l2, counts_likelihood, probabilities
 from agglearn.settings import Count, NonNegative, Positive
@@ -44,8 +44,8 @@ class MeanEmbeddingClassifier(BagClassifier):
         scale = self.PATH_SCALE if isinstance(self.l2, str) else 1.0
 
         def fitter(part):
-            problem = Logistic.of(part.X)
-            return lambda l2, start: self._solve(problem.at(l2 * scale), part.target, start)
+            problem = Logistic.from_rows(part.X)
+            return lambda l2, start: self._solve(problem.with_l2(l2 * scale), part.target, start)
 
         l2, _ = choose_l2(self.l2, given, fitter, _soft_likelihood, self.random_state)
         self.l2_ = l2 * scale
@@ -114,7 +114,7 @@ class InverseCalibrationClassifier(BagClassifier):
 def bag_means(bags: Bags) -> np.ndarray:
     """(B, d) means of covariates, by weight."""
     weights = np.ones(len(bags.X)) if bags.weights is None else bags.weights
-    sums = bag_sums(single(bags.X), weights[:, None], bags.offsets)[:, 0]
+    sums = bag_sums(as_single(bags.X), weights[:, None], bags.offsets)[:, 0]
     if (sums[:, -1] <= 0).any():
         raise DataError(f"bag {bags._bag(int(np.flatnonzero(sums[:, -1] <= 0)[0]))}: all weights are zero")
     return sums[:, :-1] / sums[:, -1:]
@@ -129,10 +129,10 @@ def mean_map(bags: Bags) -> Callable:
     """What solves for θ from estimated class means, for (λ, start)."""
     shares, means = proportions_of(bags), bag_means(bags)
     class_means = np.linalg.lstsq(shares, np.column_stack([means, np.ones(len(means))]), rcond=None)[0]
-    problem = Logistic.of(bags.X)
+    problem = Logistic.from_rows(bags.X)
     moments = bags.counts.sum(axis=0)[:, None] * class_means
     moments[:, -1] = bags.counts.sum(axis=0)
-    return lambda l2, start: problem.at(l2).fit(moments[1:], start)
+    return lambda l2, start: problem.with_l2(l2).fit(moments[1:], start)
 
 
 def mean_embedding(bags: Bags, multiclass="softmax") -> np.ndarray:
@@ -142,10 +142,10 @@ def mean_embedding(bags: Bags, multiclass="softmax") -> np.ndarray:
 
 
 def _soft_likelihood(bags: Bags, theta: np.ndarray) -> float:
-    p = probabilities(scores(single(bags.X), theta), bags.target.shape[1])
+    p = probabilities(scores(as_single(bags.X), theta), bags.target.shape[1])
     return float((bags.target * np.log(np.maximum(p, 1e-300))).sum(axis=1).mean())
 
 
 def _likelihood(bags: Bags, theta: np.ndarray) -> float:
-    p = probabilities(scores(single(bags.X), theta), bags.counts.shape[1])
+    p = probabilities(scores(as_single(bags.X), theta), bags.counts.shape[1])
     return counts_likelihood(p, bags.offsets, bags.counts)

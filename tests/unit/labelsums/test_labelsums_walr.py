@@ -116,11 +116,11 @@ def test_error_of_mini_batch_gradients_is_what_sampling_shows(hybrid):
     everything = sums.sums / 300
     right = (lambda t, rows: everything) if hybrid else (lambda t, rows: matrix[rows].T @ y[rows] / len(rows))
     descent = Descent(matrix, np.ones(300), np.zeros(4), right, 20, None, 1, labels=None if hybrid else y)
-    exact = descent._left(theta, None) - everything
+    exact = descent._model_term(theta, None) - everything
     drawn = []
     for _ in range(4000):
         rows = rng.integers(300, size=20)
-        drawn.append(descent._left(theta, rows) - right(0, rows) - exact)
+        drawn.append(descent._model_term(theta, rows) - right(0, rows) - exact)
     assert abs(np.mean(drawn, axis=0)).max() < 5 * np.std(drawn) / np.sqrt(4000)  # unbiased
     assert np.sqrt(np.mean(np.sum(np.square(drawn), axis=1))) == pytest.approx(descent.gradient_error(theta), rel=0.05)
     other = Descent(matrix, np.ones(300), np.zeros(4), right, 20, None, 1, labels=y if hybrid else None)

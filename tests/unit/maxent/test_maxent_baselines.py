@@ -31,7 +31,7 @@ def peer(design, y, l2):
 
 def check_cells(codes, unseen, sizes=(4, 300)):
     """Numbers are those of the distinct cells in order; of a row that never occurred, or is unseen, the last."""
-    cells = Cells.of(codes, np.array(sizes))
+    cells = Cells.from_codes(codes, np.array(sizes))
     flat = codes[:, 0] * sizes[1] + codes[:, 1]
     expected = [np.unique(column, return_inverse=True)[1] for column in (*codes.T, flat)]
     starts = np.cumsum([0, *(found.max() + 1 for found in expected)])

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from numba import njit
 
-from agglearn.linear.sparse_logistic import SparseLogistic, parts_loss, rows_loss
+from agglearn.linear.kernels import blocks_loss, rows_loss
+from agglearn.linear.sparse_logistic import SparseLogistic
 from agglearn.maxent import kernels
 from agglearn.maxent.engines.numba_chains import Chains, alias_table
 from agglearn.maxent.simd import load, store
@@ -241,7 +242,7 @@ def _doubled(index, counts, positives, w, b, out):
 
 def _in_parts(index, counts, positives, w, b, out):
     parts = np.empty((8, len(out)))
-    parts_loss(index, counts, positives, w, b, np.empty(len(counts)), parts)
+    blocks_loss(index, counts, positives, w, b, np.empty(len(counts)), parts)
     out[:] = parts.sum(axis=0)
 
 
