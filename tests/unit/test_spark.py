@@ -37,7 +37,6 @@ def needs_spark(test):
     return pytest.mark.slow(pytest.mark.skipif(bool(LACKING), reason="; ".join(LACKING))(test))
 
 
-
 # -- without Spark ----------------------------------------------------------------------------------------------------
 
 
