@@ -163,11 +163,11 @@ def _compile(methods: Iterable[dict]) -> None:
     An error here is none: the fit that needs the kernel reports it.
     """
     from agglearn.registry import build
-    from agglearn.workflow.plan import points
+    from agglearn.workflow.plan import expand_grid
 
     for method in methods:
         with contextlib.suppress(Exception):
-            build({"class": method["class"], "params": points(method.get("params", {}))[0]}).warm_up()
+            build({"class": method["class"], "params": expand_grid(method.get("params", {}))[0]}).warm_up()
 
 
 def fit(job, terminal=sys.stderr) -> None:
@@ -193,8 +193,10 @@ def fit(job, terminal=sys.stderr) -> None:
         forcing.marked_at(job.config["results"], w.experiment, w.batch),
     )
     forcing.unmark(job.config["results"], w.experiment, w.batch)
+    rows = pd.read_parquet(job.output[0], columns=["dataset", "method", "seed", "status", "reason"]).drop_duplicates()
+    for row in rows[(rows.status == "ok") & rows.reason.notna()].itertuples():
+        print(f"agglearn: {w.experiment}: {row.dataset}, {row.method}, seed {row.seed}: {row.reason}", file=terminal)
     if job.config["on_failure"] == "fail":
-        rows = pd.read_parquet(job.output[0])
         failed = rows[rows.status == "failed"]
         if len(failed):
             first = failed.iloc[0]

@@ -12,7 +12,6 @@ from agglearn import jobs, storage
 from agglearn.reporting import inventory, run_summary
 from agglearn.text import bytes_text
 from agglearn.workflow import products, runs
-from agglearn.workflow.execution import spec_of
 from agglearn.workflow.plan import SCALES, Plan
 
 pytestmark = pytest.mark.slow
@@ -45,7 +44,7 @@ def measured(run, observed, folder):
     rng = np.random.default_rng(int(run.key, 16))
     rows = [
         {"measure": m, "item": item, "step": step, "value": rng.random(), "unit": ""}
-        for m in [*spec_of(run)["measures"], "seconds"]
+        for m in [*run.settings.measures, "seconds"]
         for item in (None, "0,0 > 1,1")
         for step in (None, 0.0, 1.0)
     ]

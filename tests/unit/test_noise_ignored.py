@@ -153,7 +153,7 @@ def test_stating_it_changes_no_seed():
         config = configuration.load(ROOT, {"experiments": {"trial": experiment(methods)}, "run": ["trial"]})
         plans.append(Plan(config).runs("trial")[0])
     assert plans[0].key == plans[1].key  # which seeds are made from, and results are kept under
-    assert json.loads(plans[1].spec)["ignore_noise"]
+    assert plans[1].settings.ignore_noise
 
 
 NOISE = ("epsilon", "gaussian_noise", "noise_share")
@@ -164,9 +164,8 @@ def noisy_methods() -> list:
     plan, found = Plan(shipped_config() | {"scale": "paper"}), {}
     for run in (run for name in plan.experiments for run in plan.runs(name)):
         if any(json.loads(run.observation_params).get(k) for k in NOISE) and run.experiment[:10] != "collective":
-            spec = json.loads(run.spec)
-            estimator = build({"class": spec["class"], "params": json.loads(run.params)}, random_state=0)
-            found[run.experiment, run.method] = estimator, spec["ignore_noise"]
+            recipe = {"class": run.settings.method_class, "params": json.loads(run.params)}
+            found[run.experiment, run.method] = build(recipe, random_state=0), run.settings.ignore_noise
     return [(*names, *what) for names, what in found.items()]
 
 

@@ -3,6 +3,7 @@
 After a change of results that is meant, `PYTHONPATH=tests python tests/unit/test_pinned_seeds.py` writes today's digests.
 """
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -34,7 +35,7 @@ def test_every_planned_run_has_its_seed(scale):
 def test_a_new_name_of_a_parameter_is_noticed():
     config = shipped_config() | {"scale": "smoke", "run": ["maxent_xor"]}
     (run, *_) = Plan(config).runs("maxent_xor")
-    renamed = type(run)(run.experiment, run.slot, run.method, run.params.replace('"', '"new_', 1), run.spec)
+    renamed = dataclasses.replace(run, params=run.params.replace('"', '"new_', 1))
     assert renamed.params != run.params
     assert fit_seed(renamed) != fit_seed(run)
 

@@ -9,21 +9,21 @@ from samples import ROOT
 from agglearn.errors import ConfigError
 from agglearn.workflow import config as configuration
 from agglearn.workflow import plan as planning
-from agglearn.workflow.plan import IDENTITY, Plan, canonical, classes_in, points, select_scale
+from agglearn.workflow.plan import IDENTITY, Plan, Slot, canonical, classes_in, expand_grid, select_scale
 
 
 def test_points():
-    assert points(3) == [3]
-    assert points({"grid": [1, 2]}) == [1, 2]
-    assert points({"a": 1}) == [{"a": 1}]
-    assert points({}) == [{}]
-    assert points({"a": {"grid": [1, 2]}, "b": {"grid": ["x", "y"]}}) == [
+    assert expand_grid(3) == [3]
+    assert expand_grid({"grid": [1, 2]}) == [1, 2]
+    assert expand_grid({"a": 1}) == [{"a": 1}]
+    assert expand_grid({}) == [{}]
+    assert expand_grid({"a": {"grid": [1, 2]}, "b": {"grid": ["x", "y"]}}) == [
         {"a": a, "b": b} for a in (1, 2) for b in ("x", "y")
     ]
-    assert points({"a": {"b": {"grid": [1, 2]}}}) == [{"a": {"b": 1}}, {"a": {"b": 2}}]
-    assert points([{"grid": [1, 2]}, 3]) == [[1, 3], [2, 3]]
+    assert expand_grid({"a": {"b": {"grid": [1, 2]}}}) == [{"a": {"b": 1}}, {"a": {"b": 2}}]
+    assert expand_grid([{"grid": [1, 2]}, 3]) == [[1, 3], [2, 3]]
     nested = {"grid": [{"kind": "a"}, {"kind": "b", "size": {"grid": [1, 2]}}]}
-    assert points(nested) == [{"kind": "a"}, {"kind": "b", "size": 1}, {"kind": "b", "size": 2}]
+    assert expand_grid(nested) == [{"kind": "a"}, {"kind": "b", "size": 1}, {"kind": "b", "size": 2}]
 
 
 def test_at_scale():
@@ -58,14 +58,9 @@ def test_runs_of_the_trial(project):
     assert {json.loads(r.params)["n_chains"] for r in runs if r.method == "maxent"} == {10000}
     assert {r.dataset_params for r in runs if r.dataset == "loglinear"} == {'{"n": 100}', '{"n": 200}'}
     first = runs[0]
-    assert (first.dataset, first.observation, first.seed) == (
-        first.slot.dataset,
-        first.slot.observation,
-        first.slot.seed,
-    )
+    assert first.slot == Slot("fair", "{}", first.observation, first.observation_params, first.seed)
     assert first.observation_params == '{"binning": "width"}'
-    with pytest.raises(AttributeError):
-        first.colour  # noqa: B018
+    assert first.settings.record()["class"] == first.code[0]
     assert plan.sources() == ["maxent"]
 
 

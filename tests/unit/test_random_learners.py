@@ -29,7 +29,7 @@ from agglearn.observations import (
 )
 from agglearn.vocabulary import OptimalQuantizer, Quantizer
 from agglearn.workflow import execution
-from agglearn.workflow.plan import Run, Slot
+from agglearn.workflow.plan import Run, Settings
 
 FRAME = people(200)
 TABLES = ContingencyTables.from_records(FRAME[["job", "home", "y"]], "y")
@@ -321,12 +321,9 @@ def test_chains_and_sweeps_have_streams_of_their_own():
 def run(
     method="a", params="{}", seed=0, dataset="d", dataset_params="{}", observation_params="{}", experiment="e"
 ) -> Run:
-    spec = {"class": "agglearn.labelsums.BaseRateClassifier", "task": "agglearn.tasks.Classification",
-            "type": "agglearn.observations.ContingencyTables", "measures": ["brier"], "keep_model": "none",
-            "ignore_noise": False}  # fmt: skip
-    return Run(
-        experiment, Slot(dataset, dataset_params, "tables", observation_params, seed), method, params, json.dumps(spec)
-    )
+    classes = ("labelsums.BaseRateClassifier", "tasks.Classification", "observations.ContingencyTables")
+    settings = Settings(*(f"agglearn.{name}" for name in classes), ("brier",))
+    return Run(experiment, dataset, dataset_params, "tables", observation_params, method, params, seed, settings)
 
 
 RUNS = [

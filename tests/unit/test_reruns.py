@@ -21,7 +21,7 @@ from samples import ROOT, Project
 from agglearn.inspection import modules
 from agglearn.workflow import config as configuration
 from agglearn.workflow import runs
-from agglearn.workflow.plan import IDENTITY, Plan, Run, Slot, canonical, classes_in
+from agglearn.workflow.plan import IDENTITY, Plan, Run, Settings, Slot, canonical, classes_in
 
 CLAIM = {
     "source": "maxent", "claim": "A is better", "place": "p. 1", "experiment": "trial", "predicate": "greater",
@@ -449,14 +449,13 @@ def test_a_number_in_the_docs(base, before):
 SLOT = Slot("d", "{}", "tables", "{}", 0)
 SPEC = {"class": "agglearn.maxent.NaiveBayesClassifier", "task": "agglearn.tasks.Classification",
         "type": "agglearn.observations.ContingencyTables", "measures": ["nllh"], "keep_model": "none", "ignore_noise": False}  # fmt: skip
-RUN = Run("e", SLOT, "m", "{}", canonical(SPEC))
+SETTINGS = Settings(SPEC["class"], SPEC["task"], SPEC["type"], ("nllh",))
+RUN = Run("e", "d", "{}", "tables", "{}", "m", "{}", 0, SETTINGS)
 
 
 def with_other(name: str) -> Run:
     """The run with another value of one part of its identity."""
     other = {"seed": 1}.get(name, '{"k": 1}' if name.endswith("params") else "other")
-    if name in Slot.__dataclass_fields__:
-        return dataclasses.replace(RUN, slot=dataclasses.replace(SLOT, **{name: other}))
     return dataclasses.replace(RUN, **{name: other})
 
 
@@ -473,8 +472,10 @@ def test_every_part_of_the_identity_makes_another_run():
     ("measures", ["nllh", "auc"]), ("keep_model", "all"), ("ignore_noise", True),
 ])  # fmt: skip
 def test_every_part_of_what_computes_a_run_changes_its_recipe(key, value):
-    assert set(SPEC) == {"class", "task", "type", "measures", "keep_model", "ignore_noise"}
-    other = dataclasses.replace(RUN, spec=canonical(SPEC | {key: value}))
+    assert SETTINGS.record() == SPEC
+    field = {"class": "method_class", "type": "observation_class"}.get(key, key)
+    value = tuple(value) if key == "measures" else value
+    other = dataclasses.replace(RUN, settings=dataclasses.replace(SETTINGS, **{field: value}))
     assert other.key == RUN.key
     assert other.recipe != RUN.recipe
 

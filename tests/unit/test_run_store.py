@@ -10,7 +10,7 @@ import pytest
 from agglearn import storage
 from agglearn.inspection import digests, modules
 from agglearn.workflow import forcing, products
-from agglearn.workflow.plan import Run, Slot, canonical
+from agglearn.workflow.plan import Run, Settings, canonical
 from agglearn.workflow.runs import fit_batch
 
 METHODS = """
@@ -82,6 +82,13 @@ class Tuned(Drawing):
         self.rate = rate
 
 
+class Unsavable(Drawing):
+    def save(self, folder):
+        folder.mkdir()
+        (folder / "half").write_text("of it")
+        raise TypeError("a lock cannot be saved")
+
+
 class Failing(Drawing):
     def _fit(self, observation):
         if "MENDED" not in os.environ:
@@ -109,10 +116,10 @@ def code(tmp_path, monkeypatch):
     return tmp_path
 
 
-def planned(seeds, method="Drawing", measures=("numpy", "python", "runs")) -> list[Run]:
-    spec = {"class": f"planted_methods.{method}", "task": "planted_methods.Reading", "type": "planted_methods.Nothing",
-            "measures": list(measures), "keep_model": "none", "ignore_noise": False}  # fmt: skip
-    return [Run("trial", Slot("none", "{}", "n", "{}", s), method, "{}", canonical(spec)) for s in seeds]
+def planned(seeds, method="Drawing", measures=("numpy", "python", "runs"), keep_model="none") -> list[Run]:
+    classes = (f"planted_methods.{name}" for name in (method, "Reading", "Nothing"))
+    settings = Settings(*classes, tuple(measures), keep_model)
+    return [Run("trial", "none", "{}", "n", "{}", method, "{}", s, settings) for s in seeds]
 
 
 def observed(slot) -> None:
@@ -149,12 +156,8 @@ def test_no_two_runs_share_a_random_state(code):
     first = planned([0, 1], "Tuned", ["state"])
     slow = [dataclasses.replace(r, params=canonical({"rate": 2})) for r in first]
     named = [dataclasses.replace(r, method="other") for r in first]
-    sized = [
-        dataclasses.replace(r, slot=dataclasses.replace(r.slot, dataset_params=canonical({"n": 1}))) for r in first
-    ]
-    seen = [
-        dataclasses.replace(r, slot=dataclasses.replace(r.slot, observation_params=canonical({"k": 1}))) for r in first
-    ]
+    sized = [dataclasses.replace(r, dataset_params=canonical({"n": 1})) for r in first]
+    seen = [dataclasses.replace(r, observation_params=canonical({"k": 1})) for r in first]
     runs = [*first, *slow, *named, *sized, *seen]
     products.make(code / "none", lambda out: [observed(out / key) for key in {r.slot.key for r in runs}] and None)
     fit_batch(runs, {"none": code / "none"}, code / "results", code / "batch.parquet", 60, {})
@@ -185,6 +188,16 @@ def test_a_run_that_failed_is_tried_again_and_good_ones_are_not(code, monkeypatc
         assert {k for k in after if after[k] != before[k]} == {r.key for r in runs[:2]}
     assert batch() == [("ok", None)] * 3
     assert written(code) == third
+
+
+def test_a_model_that_cannot_be_saved_costs_no_measurement(code):
+    runs = planned([0, 1], "Unsavable", keep_model="first_seed")
+    assert fitted(code, runs)["runs"].tolist() == [1, 1]
+    folders = [code / "results/runs" / run.key for run in runs]
+    reasons = [storage.read_json(folder / "run.json")["reason"] for folder in folders]
+    assert reasons == ["its model could not be saved: TypeError: a lock cannot be saved", None]
+    assert "a lock cannot be saved" in (folders[0] / "traceback.txt").read_text()
+    assert not [folder for folder in folders if (folder / "model").exists()]
 
 
 def test_what_a_users_method_leaves_behind_does_not_reach_later_runs(code):

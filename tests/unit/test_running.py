@@ -26,6 +26,11 @@ def run(tmp_path, behaviours: list[str], limit=LIMIT):
             raise ValueError("on purpose")
         if how == "exits":
             os._exit(7)
+        if how == "leaves":
+            os._exit(0)
+        if how == "starts" and os.fork() == 0:
+            time.sleep(5 * limit)
+            os._exit(0)
         if how == "killed":
             os.kill(os.getpid(), signal.SIGKILL)
         if how == "hangs":
@@ -68,6 +73,16 @@ def test_the_limit_is_for_each_not_for_all(tmp_path):
     begun, failed = run(tmp_path, ["slow"] * 4)
     assert begun == [0, 1, 2, 3]
     assert failed == {}
+
+
+def test_a_process_that_ends_in_peace_has_not_done_the_rest(tmp_path):
+    begun, failed = run(tmp_path, ["ok", "leaves", "ok"])
+    assert (begun, failed) == ([0, 1, 2], {1: "the process ended with status 0"})
+
+
+def test_what_a_work_starts_does_not_hold_up_its_end(tmp_path):
+    """A process that the last work leaves behind has the pipe of its parent open."""
+    assert run(tmp_path, ["starts"]) == ([0], {})
 
 
 def test_nothing_to_do(tmp_path):

@@ -2,10 +2,13 @@
 
 import json
 import random
+import shutil
 import time
 import traceback
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -15,9 +18,13 @@ from agglearn.registry import build, resolve
 from agglearn.seeds import derive_seed
 from agglearn.workflow.plan import Run
 
+if TYPE_CHECKING:
+    from agglearn.estimator import Estimator
+    from agglearn.observations import Observation
+
 
 def seed_globals(number: int) -> None:
-    """Give Python's and NumPy's global random state to this run: a forked process has that of all others."""
+    """Seed Python's and NumPy's global random states. A forked process would start from that of all others."""
     random.seed(number)
     np.random.seed(number % 2**32)  # noqa: NPY002
 
@@ -27,53 +34,78 @@ def fit_seed(run: Run) -> int:
     return derive_seed("fit", run.dataset, run.dataset_params, run.observation_params, run.method, run.params, run.seed)
 
 
-def execute_run(run: Run, observed: Path, folder: Path) -> tuple[str, str | None, str, list[dict]]:
-    """Fit and measure: (status, reason, traceback, rows). An error of a method is a result, not the end of the table."""
-    spec = spec_of(run)
-    task = resolve(spec["task"])()
-    start = time.perf_counter()
+class Outcome(NamedTuple):
+    """What came of a run: its status, the reason where something went wrong, the traceback of an error, rows of measurements."""
+
+    status: str
+    reason: str | None = None
+    trace: str = ""
+    rows: Sequence[dict] = ()
+
+
+def execute_run(run: Run, observed: Path, folder: Path) -> Outcome:
+    """Fit and measure. An error of a method is a result, not the end of the table.
+
+    Parameters
+    ----------
+    observed : Path
+        Product with the observations of the run's data set.
+    folder : Path
+        Folder of the run, where its model is saved.
+    """
+    settings = run.settings
+    task = resolve(settings.task)()
+    started = time.perf_counter()
     try:
         slot = observed / run.slot.key
-        observation = resolve(spec["type"]).load(slot / "observation")
+        observation = resolve(settings.observation_class).load(slot / "observation")
         random_state = fit_seed(run)
         seed_globals(random_state)
-        estimator = build({"class": spec["class"], "params": json.loads(run.params)}, random_state=random_state)
+        recipe = {"class": settings.method_class, "params": json.loads(run.params)}
+        estimator = build(recipe, random_state=random_state)
         if hasattr(estimator, "warm_up"):
             estimator.warm_up()  # compilation is no part of the time of a fit
-        _check_noise(estimator, observation, spec["ignore_noise"])
-        begin = time.perf_counter()
+        _check_noise(estimator, observation, settings.ignore_noise)
+        fit_started = time.perf_counter()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NoiseIgnored)  # it was asked for
             estimator.fit(observation)
-        seconds = time.perf_counter() - begin
+        seconds = time.perf_counter() - fit_started
         truth = task.truth.load(slot / "truth")
         units = {name: unit for name, (unit, _) in task.MEASURES.items()}
         rows = [
             {"measure": m.measure, "item": m.item, "step": m.step, "value": m.value,
              "unit": units.get(m.measure, "") if m.unit is None else m.unit}
-            for m in task.measure(estimator, truth, spec["measures"])
+            for m in task.measure(estimator, truth, settings.measures)
         ]  # fmt: skip
-        if spec["keep_model"] == "all" or (spec["keep_model"] == "first_seed" and run.seed == 0):
-            estimator.save(folder / "model")
-        elapsed = time.perf_counter() - start
+        reason, trace = None, ""
+        if settings.keep_model == "all" or (settings.keep_model == "first_seed" and run.seed == 0):
+            reason, trace = _save_model(estimator, folder / "model")
+        elapsed = time.perf_counter() - started
         rows += [{"measure": m, "value": v, "unit": "s"} for m, v in (("seconds", seconds), ("elapsed", elapsed))]
-        units = storage.read_json(slot / "units.json")
-        return "ok", None, "", [row | units for row in rows]
+        tested = storage.read_json(slot / "units.json")
+        return Outcome("ok", reason, trace, [row | tested for row in rows])
     except NotAvailable as error:
-        return "unavailable", str(error), "", []
+        return Outcome("unavailable", str(error))
     except Stopped as error:
-        return "stopped", str(error), "", []
+        return Outcome("stopped", str(error))
     except Exception as error:
-        return "failed", described(error), traceback.format_exc(), []
+        return Outcome("failed", described(error), traceback.format_exc())
 
 
-def _check_noise(estimator, observation, ignore_noise: bool) -> None:
+def _save_model(estimator: "Estimator", folder: Path) -> tuple[str | None, str]:
+    """(reason, traceback) of a model that cannot be saved. Nothing of it stays, and its measurements count all the same."""
+    try:
+        estimator.save(folder)
+    except Exception as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        return f"its model could not be saved: {described(error)}", traceback.format_exc()
+    return None, ""
+
+
+def _check_noise(estimator: "Estimator", observation: "Observation", ignore_noise: bool) -> None:
     """ConfigError where noise would be ignored and the experiment does not ask for it, or asks in vain."""
-    if (wrong := estimator.describe_ignored_noise(observation)) and not ignore_noise:
-        raise ConfigError(f"{wrong}; or state `ignore_noise: true` beside the method's class")
+    if (reason := estimator.describe_ignored_noise(observation)) and not ignore_noise:
+        raise ConfigError(f"{reason}; or state `ignore_noise: true` beside the method's class")
     if ignore_noise and estimator.accounts_for_noise:
         raise ConfigError(f"ignore_noise: {type(estimator).__name__} accounts for noise; leave it out")
-
-
-def spec_of(run: Run) -> dict:
-    return json.loads(run.spec)

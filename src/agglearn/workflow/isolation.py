@@ -1,75 +1,84 @@
 """Work in forked children under a time limit."""
 
+import multiprocessing
 import os
-import select
 import signal
 import sys
-import time
 import traceback
 from collections.abc import Callable, Iterator
+from multiprocessing.connection import Connection
+from typing import TypeVar
 
 from agglearn.workflow.lifeline import die_with_parent, end_tree
 
+Item = TypeVar("Item")
+STEP = b"."  # a child's message before each item, and after the last one
 
-def run_isolated(work: Callable, items: list, limit: float) -> Iterator[tuple[object, str]]:
-    """Run `work(item)` for every item in a forked child; yield (item, why) for each that died or took too long.
 
-    A child does one item after the other and says through a pipe which one it begins; after a death the next child
-    goes on with the following item.
+def run_isolated(work: Callable[[Item], object], items: list[Item], limit: float) -> Iterator[tuple[Item, str]]:
+    """Run `work(item)` for every item in a forked child, and yield (item, reason) for each that died or took too long.
+
+    A child takes one item after the other. After a death the next child goes on with the following item.
+
+    Parameters
+    ----------
+    limit : float
+        Seconds per item.
     """
-    at = 0
-    while at < len(items):
-        read, write = os.pipe()
-        pid = os.fork()
-        if pid == 0:
-            _child(work, items, at, write)
-        os.close(write)
-        begun, late = _follow(read, limit)
-        if late:
-            end_tree(pid)
-        os.close(read)
-        status = os.waitpid(pid, 0)[1]
-        if not late and status == 0:
+    fork = multiprocessing.get_context("fork")
+    start = 0
+    while start < len(items):
+        receiver, sender = fork.Pipe(duplex=False)
+        child = fork.Process(target=_work_through, args=(work, items[start:], sender))
+        child.start()
+        sender.close()  # the child's death then ends the messages
+        with receiver:
+            n_steps, is_late = _count_steps(receiver, len(items) - start + 1, limit)
+        if is_late:
+            end_tree(child.pid)
+        child.join()
+        start += max(n_steps, 1)
+        if start > len(items):
             return
-        at += max(begun - 1, 0)
-        how = f"stopped after the limit of {limit:g} s" if late else _death(status)
-        yield items[at], how
-        at += 1
+        yield (
+            items[start - 1],
+            f"stopped after the limit of {limit:g} s" if is_late else _describe_death(child.exitcode),
+        )
 
 
-def _child(work: Callable, items: list, at: int, write: int) -> None:
-    code = 1
+def _work_through(work: Callable[[Item], object], items: list[Item], sender: Connection) -> None:
+    """The child: it ends at once, whatever threads and processes the work leaves behind."""
+    status = 1
     try:
         die_with_parent()
-        for item in items[at:]:
-            os.write(write, b".")
+        for item in items:
+            sender.send_bytes(STEP)
             work(item)
-        code = 0
+        sender.send_bytes(STEP)
+        status = 0
     except BaseException:
         traceback.print_exc()
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
-        os._exit(code)
+        os._exit(status)
 
 
-def _follow(read: int, limit: float) -> tuple[int, bool]:
-    """(items begun, whether the last one passed the limit) of a child, from its pipe."""
-    begun, since = 0, time.monotonic()
-    while True:
-        left = since + limit - time.monotonic()
-        if left <= 0:
-            return begun, True
-        if select.select([read], [], [], left)[0]:
-            said = os.read(read, 4096)
-            if not said:
-                return begun, False
-            begun, since = begun + len(said), time.monotonic()
+def _count_steps(receiver: Connection, n_steps: int, limit: float) -> tuple[int, bool]:
+    """(messages, whether the last item passed the limit) of a child that sends `n_steps` of them unless it dies."""
+    for count in range(n_steps):
+        if not receiver.poll(limit):
+            return count, True
+        try:
+            receiver.recv_bytes()
+        except EOFError:
+            return count, False
+    return n_steps, False
 
 
-def _death(status: int) -> str:
-    if os.WIFSIGNALED(status):
-        name = signal.Signals(os.WTERMSIG(status)).name
-        more = " (out of memory?)" if name == "SIGKILL" else ""
-        return f"the process was ended by {name}{more}"
-    return f"the process ended with status {os.WEXITSTATUS(status)}"
+def _describe_death(exitcode: int | None) -> str:
+    if exitcode is not None and exitcode < 0:
+        name = signal.Signals(-exitcode).name
+        hint = " (out of memory?)" if name == "SIGKILL" else ""
+        return f"the process was ended by {name}{hint}"
+    return f"the process ended with status {exitcode}"

@@ -1,7 +1,8 @@
 """The table of measurements: its columns, and the file of a batch."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -33,9 +34,9 @@ def table_of(rows: list[dict]) -> pa.Table:
     return pa.table([pa.array(v, SCHEMA.field(c).type, from_pandas=True) for c, v in columns.items()], schema=SCHEMA)
 
 
-def gather(runs: Iterable[Run], homes: dict, out) -> None:
-    """One Parquet file of all measurements of a batch."""
-    table = pa.concat_tables([pq.read_table(homes[r] / "measurements.parquet", schema=SCHEMA) for r in runs])
+def write_batch(runs: Iterable[Run], folders: Mapping[Run, Path], out: str | Path) -> None:
+    """Write all measurements of a batch into one Parquet file, whose metadata hold the recipe of every run."""
+    table = pa.concat_tables([pq.read_table(folders[r] / "measurements.parquet", schema=SCHEMA) for r in runs])
     recipes = json.dumps({r.key: r.recipe for r in runs})
     with storage.atomic_file(out) as work:
         pq.write_table(table.replace_schema_metadata({"recipes": recipes}), work, compression="zstd")

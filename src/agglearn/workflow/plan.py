@@ -4,8 +4,9 @@ import itertools
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
+from typing import Any
 
 from agglearn.errors import ConfigError
 from agglearn.inspection.digests import code_digest
@@ -15,8 +16,8 @@ from agglearn.workflow.scales import SCALES
 IDENTITY = ("experiment", "dataset", "dataset_params", "observation", "observation_params", "method", "params", "seed")
 
 
-def canonical(value) -> str:
-    """One spelling per value: what parameters look like in keys and in tables."""
+def canonical(value: object) -> str:
+    """One spelling per value: the form of parameters in keys and in tables."""
     return json.dumps(value, sort_keys=True, separators=(", ", ": "), ensure_ascii=False)
 
 
@@ -37,47 +38,91 @@ class Slot:
 
     @property
     def key(self) -> str:
-        return digest([self.dataset, self.dataset_params, self.observation, self.observation_params, self.seed])
+        """Name of its folder."""
+        return digest([*asdict(self).values()])
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a run is computed, besides its identity. Classes are dotted names.
+
+    Attributes
+    ----------
+    method_class, task, observation_class : str
+        Classes of the learner, of its task, and of the observation that it learns from.
+    measures : tuple of str
+        What is measured.
+    keep_model : {'none', 'first_seed', 'all'}
+        Whose models are saved.
+    ignore_noise : bool
+        Whether the learner may take noisy aggregates for exact ones.
+    """
+
+    method_class: str
+    task: str
+    observation_class: str
+    measures: tuple[str, ...]
+    keep_model: str = "none"
+    ignore_noise: bool = False
+
+    def record(self) -> dict[str, object]:
+        """The settings under the keys that recipes and `run.json` have for them."""
+        return {
+            "class": self.method_class,
+            "task": self.task,
+            "type": self.observation_class,
+            "measures": list(self.measures),
+            "keep_model": self.keep_model,
+            "ignore_noise": self.ignore_noise,
+        }
 
 
 @dataclass(frozen=True)
 class Run:
-    """One cell of a comparison, before its data are known. Parameters are canonical JSON."""
+    """One cell of a comparison under one seed, before its data are there. Parameters are canonical JSON."""
 
     experiment: str
-    slot: Slot
+    dataset: str
+    dataset_params: str
+    observation: str
+    observation_params: str
     method: str
     params: str
-    spec: str  # JSON: class, task, observed type, measures
+    seed: int
+    settings: Settings
 
-    def __getattr__(self, name):
-        if name in Slot.__dataclass_fields__:
-            return getattr(self.slot, name)
-        raise AttributeError(name)
+    @cached_property
+    def slot(self) -> Slot:
+        """What the run learns from and is measured on."""
+        return Slot(self.dataset, self.dataset_params, self.observation, self.observation_params, self.seed)
 
-    @property
+    @cached_property
+    def identity(self) -> dict[str, str]:
+        """The fields of `IDENTITY`."""
+        return {field: getattr(self, field) for field in IDENTITY}
+
+    @cached_property
     def key(self) -> str:
-        """Who the run is: the same through edits of code and data; also its key in MLflow."""
-        return digest([getattr(self, f) for f in IDENTITY])
+        """Digest of the identity. It stays through edits of code and data, and MLflow has the run under it."""
+        return digest([*self.identity.values()])
 
     @property
     def cell(self) -> str:
         """Key of the run's cell, see `cell_key`."""
-        return cell_key({f: getattr(self, f) for f in IDENTITY})
+        return cell_key(self.identity)
 
     @cached_property
     def recipe(self) -> str:
-        """What the run would be computed with, as far as known without data."""
-        return digest([self.key, self.spec, code_digest(*self.code)])
+        """Digest of all that the run would be computed with, but for its data."""
+        return digest([self.key, canonical(self.settings.record()), code_digest(*self.code)])
 
     @property
     def code(self) -> list[str]:
         """Dotted names of the classes that compute the run."""
-        spec = json.loads(self.spec)
-        return [spec["class"], spec["task"], *classes_in(json.loads(self.params))]
+        return [self.settings.method_class, self.settings.task, *classes_in(json.loads(self.params))]
 
 
-def select_scale(value, scale: str):
+def select_scale(value: object, scale: str) -> Any:
     """Replace every `{smoke:, quick:, default:, paper:}` by the value for the scale (default where it names none)."""
     if isinstance(value, dict):
         if value and set(value) <= set(SCALES):
@@ -88,19 +133,19 @@ def select_scale(value, scale: str):
     return [select_scale(v, scale) for v in value] if isinstance(value, list) else value
 
 
-def points(value) -> list:
-    """All values that `value` stands for: `{grid: [...]}` anywhere in it is an axis, axes are multiplied."""
+def expand_grid(value: object) -> list:
+    """All values that `value` stands for: `{grid: [...]}` anywhere in it is an axis, and axes are multiplied."""
     if isinstance(value, dict):
         if set(value) == {"grid"}:
-            return [p for v in value["grid"] for p in points(v)]
-        axes = [[(k, p) for p in points(v)] for k, v in sorted(value.items())]
+            return [p for v in value["grid"] for p in expand_grid(v)]
+        axes = [[(k, p) for p in expand_grid(v)] for k, v in sorted(value.items())]
         return [dict(p) for p in itertools.product(*axes)]
     if isinstance(value, list):
-        return [list(p) for p in itertools.product(*map(points, value))]
+        return [list(p) for p in itertools.product(*map(expand_grid, value))]
     return [value]
 
 
-def classes_in(value) -> list[str]:
+def classes_in(value: object) -> list[str]:
     """Dotted names of the classes that nested parameters build."""
     if isinstance(value, dict):
         own = [value["class"]] if "class" in value and set(value) <= {"class", "params"} else []
@@ -117,30 +162,29 @@ class Plan:
         chosen = sorted(chosen, key=lambda n: (config["experiments"][n].get("order", 100), n))
         self.experiments = {n: select_scale(config["experiments"][n], config["scale"]) for n in chosen}
         self._runs = {n: self._expand(n, e) for n, e in self.experiments.items()}
-        self._batches = {n: {} for n in self._runs}
+        self._batches: dict[str, dict[str, list[Run]]] = {n: {} for n in self._runs}
         for run in itertools.chain(*self._runs.values()):
             self._batches[run.experiment].setdefault(self.batch_of(run), []).append(run)
 
     def _expand(self, name: str, e: dict) -> list[Run]:
         runs = []
         for dataset, varied in e["datasets"].items():
-            for dataset_params in points(varied or {}):
+            for dataset_params in expand_grid(varied or {}):
                 for method, m in e["methods"].items():
                     observed = {k: v for k, v in e["observe"][m["observe"]].items() if k != "type"}
-                    spec = {
-                        "class": m["class"],
-                        "task": e["task"],
-                        "type": e["observe"][m["observe"]]["type"],
-                        "measures": e["measures"],
-                        "keep_model": e["keep_model"],
-                        "ignore_noise": m.get("ignore_noise", False),
-                    }
-                    for observation_params, params in itertools.product(points(observed), points(m.get("params", {}))):
-                        for seed in e["seeds"]:
-                            slot = Slot(
-                                dataset, canonical(dataset_params), m["observe"], canonical(observation_params), seed
-                            )
-                            runs.append(Run(name, slot, method, canonical(params), canonical(spec)))
+                    settings = Settings(
+                        m["class"],
+                        e["task"],
+                        e["observe"][m["observe"]]["type"],
+                        tuple(e["measures"]),
+                        e["keep_model"],
+                        m.get("ignore_noise", False),
+                    )
+                    params_of_all = expand_grid(observed), expand_grid(m.get("params", {}))
+                    for observation_params, params in itertools.product(*params_of_all):
+                        observation = m["observe"], canonical(observation_params)
+                        cell = name, dataset, canonical(dataset_params), *observation, method, canonical(params)
+                        runs += [Run(*cell, seed, settings) for seed in e["seeds"]]
         keys = [r.key for r in runs]
         if len(set(keys)) < len(keys):
             twice = next(r for r in runs if keys.count(r.key) > 1)
@@ -159,16 +203,18 @@ class Plan:
         return {tuple(r.code) for runs in self._runs.values() for r in runs}
 
     def batch_of(self, run: Run) -> str:
+        """Name of a run's batch: the values that the experiment's `batch_by` names."""
         params = json.loads(run.params)
         shared = self.experiments[run.experiment]["batch_by"]
-        parts = [params.get(f[7:]) if f.startswith("params.") else getattr(run, f) for f in shared]
-        return re.sub(r"[^A-Za-z0-9_.-]", "_", "-".join(map(str, parts)))
+        values = [params.get(f[7:]) if f.startswith("params.") else getattr(run, f) for f in shared]
+        return re.sub(r"[^A-Za-z0-9_.-]", "_", "-".join(map(str, values)))
 
     def batches(self, experiment: str) -> list[str]:
         """Names of the batches, one Snakemake job each."""
         return sorted(self._batches[experiment])
 
     def datasets(self, experiment: str, batch: str | None = None) -> list[str]:
+        """Data sets of an experiment, or of one of its batches."""
         return sorted({r.dataset for r in self.runs(experiment, batch)})
 
     def slots(self, experiment: str, dataset: str) -> list[Slot]:
@@ -180,7 +226,7 @@ class Plan:
         return [n for n, e in self.experiments.items() if target in ("all", n, e["source"])]
 
     def untimed(self, source: str) -> list[str]:
-        """Experiments of a source that run beside others; all of them where all are timed."""
+        """Experiments of a source that run beside others, or all of them where all are timed."""
         names = self.named(source)
         return [n for n in names if not self.experiments[n]["timed"]] or names
 

@@ -133,11 +133,14 @@ def test_every_method_on_drawn_records(experiment):
     for run in plan.runs(experiment):
         if run.dataset != "adult":
             continue
-        spec = json.loads(run.spec)
         if run.slot not in seen:
-            seen[run.slot] = task.observe(source, resolve(spec["type"]), json.loads(run.observation_params), 0)
+            seen[run.slot] = task.observe(
+                source, resolve(run.settings.observation_class), json.loads(run.observation_params), 0
+            )
         observation, truth = seen[run.slot]
-        model = build({"class": spec["class"], "params": json.loads(run.params)}, random_state=1).fit(observation)
+        model = build({"class": run.settings.method_class, "params": json.loads(run.params)}, random_state=1).fit(
+            observation
+        )
         found = {m.measure: m.value for m in task.measure(model, truth, ["nllh", "auc"])}
         assert np.isfinite(list(found.values())).all(), run.method
         assert found["auc"] >= 0.3, run.method
