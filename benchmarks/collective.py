@@ -17,7 +17,7 @@ from agglearn.collective import ChainModel, MobilityBaseline, MobilityEM, infer
 from agglearn.datasets import BirdMigration, HumanMobility
 from agglearn.errors import AgglearnError
 from agglearn.observations import FlowCounts, FlowInstances
-from agglearn.tasks import FlowLearning, Source
+from agglearn.tasks import FlowLearning, TaskInput
 
 THETAS = {"large θ": (5, 10, 10, 10), "small θ": (0.5, 1, 1, 1)}
 OTHERS = {
@@ -97,7 +97,7 @@ def mobility() -> None:
     rows = []
     for b in (10, 50):
         observation, truth = FlowLearning().observe(
-            Source("mobility", {}, {}, drawn), FlowInstances, {"evidence": "edge", "noise": "laplace", "scale": b}, 0
+            TaskInput("mobility", {}, {}, drawn), FlowInstances, {"evidence": "edge", "noise": "laplace", "scale": b}, 0
         )
         for name, model in (
             ("baseline", MobilityBaseline()),

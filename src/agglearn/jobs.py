@@ -123,7 +123,7 @@ def observe(job, terminal=sys.stderr) -> None:
         from agglearn.datasets import RecordStore, facts
         from agglearn.registry import resolve
         from agglearn.seeds import derive_seed
-        from agglearn.tasks import Source
+        from agglearn.tasks import TaskInput
         from agglearn.workflow.execution import seed_globals
 
         task = resolve(experiment["task"])()
@@ -139,7 +139,7 @@ def observe(job, terminal=sys.stderr) -> None:
             else:
                 data = resolve(entry["class"]).of(entry).draw(slot.seed, **params)
             kind = resolve(experiment["observe"][slot.observation]["type"])
-            source = Source(w.dataset, entry, params, data)
+            source = TaskInput(w.dataset, entry, params, data)
             seen, truth = task.observe(source, kind, json.loads(slot.observation_params), slot.seed)
             home = out / slot.key
             for part, what in (("observation", seen), ("truth", truth)):

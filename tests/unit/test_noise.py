@@ -119,10 +119,10 @@ def test_noise_and_hashing_of_an_experiment():
     """`gaussian_noise` and `hashed` of an observation."""
     from agglearn.datasets.simulated import LogLinear
     from agglearn.observations import Records
-    from agglearn.tasks import Classification, Source
+    from agglearn.tasks import Classification, TaskInput
 
     params = {"n_features": 3, "n_modalities": 4, "n": 3000}
-    source = Source("loglinear", {}, params, LogLinear(**params).draw(0))
+    source = TaskInput("loglinear", {}, params, LogLinear(**params).draw(0))
     how = {"hashed": {"x1": 2}}
     clear, blurred, again, other = (
         Classification().observe(source, ContingencyTables, {**how, **noise}, seed)[0]

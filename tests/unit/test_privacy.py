@@ -32,9 +32,9 @@ from agglearn.tasks import (
     DistributionRegression,
     FlowInference,
     FlowLearning,
-    Source,
     SubsetClassification,
     Task,
+    TaskInput,
 )
 
 N = 300  # records; no table, vocabulary or list of bins is that long
@@ -250,7 +250,7 @@ def test_nothing_is_found_in_what_learners_get(kind, hidden, monkeypatch):
 )
 def test_nothing_is_found_in_what_a_task_gives(kind, task, hidden, monkeypatch):
     _, _, entry, store = hidden
-    seen, truth = task().observe(Source("hidden", entry, {}, store), kind, {}, 0)
+    seen, truth = task().observe(TaskInput("hidden", entry, {}, store), kind, {}, 0)
     train = {"frame": store.features(), "y": store.labels()}
     held_out = {"frame": getattr(truth, "frame", train["frame"][[]]), "y": getattr(truth, "y", train["y"])}
     for looked_for in (train, held_out):
@@ -268,7 +268,7 @@ def test_true_flows_are_not_found_in_noisy_ones(task, kind, on, monkeypatch):
 
     drawn = BirdMigration(side=3, steps=5, years=2).draw(0)
     seen, truth = task().observe(
-        Source("birds", {}, {}, drawn), kind, {"evidence": on, "noise": "laplace", "scale": 2.0}, 0
+        TaskInput("birds", {}, {}, drawn), kind, {"evidence": on, "noise": "laplace", "scale": 2.0}, 0
     )
     for true in (truth.edge_tables[0], truth.edge_tables[0].sum(axis=2)):
         values = np.asarray(true, float).ravel()
@@ -285,7 +285,7 @@ def test_targets_of_test_bags_are_not_found_in_bags_to_learn_from(monkeypatch):
     from agglearn.datasets import GaussianBags
 
     drawn = GaussianBags(n_bags=20, n_validation=0, n_test=30, bag_size=4).draw(0)
-    seen, truth = DistributionRegression().observe(Source("gaussian_bags", {}, {}, drawn), Bags, {}, 0)
+    seen, truth = DistributionRegression().observe(TaskInput("gaussian_bags", {}, {}, drawn), Bags, {}, 0)
     monkeypatch.setattr(f"{__name__}.N", len(truth.bags))
     monkeypatch.setattr(Thief, "folder", Path("nowhere"))
     monkeypatch.setattr(Thief, "frame", pd.DataFrame({"target": truth.bags.target}))

@@ -127,10 +127,10 @@ def test_every_record_goes_to_a_half_by_a_coin_of_its_own():
 def test_halves_of_an_experiment_are_made_by_coins():
     from agglearn.datasets.simulated import LogLinear
     from agglearn.observations import Halves
-    from agglearn.tasks import Classification, Source
+    from agglearn.tasks import Classification, TaskInput
 
     params = {"n_features": 2, "n_modalities": 3, "n": 400}
-    source = Source("loglinear", {}, params, LogLinear(**params).draw(0))
+    source = TaskInput("loglinear", {}, params, LogLinear(**params).draw(0))
     sizes = [Classification().observe(source, Halves, {"of": "tables"}, seed)[0].first.total for seed in range(12)]
     assert len(set(sizes)) > 3  # of halves of fixed sizes there would be one
 

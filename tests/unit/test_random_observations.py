@@ -29,7 +29,7 @@ from agglearn.observations import (
     LabelSums,
     Records,
 )
-from agglearn.tasks import Source, census_design, classification
+from agglearn.tasks import TaskInput, census_design, classification
 from agglearn.tasks.base import Task
 
 FRAME = people(400)
@@ -57,36 +57,36 @@ def folders(tmp_path_factory):
 # -- sources ----------------------------------------------------------------------------------------------------------
 
 
-def fixed_rows(folders, **entry) -> Source:
+def fixed_rows(folders, **entry) -> TaskInput:
     """Records whose last quarter is tested, whatever the seed."""
     y = FRAME["y"].to_numpy(np.int8)
     population = Population(FRAME.drop(columns="y"), y, np.full(400, 0.5))
-    return Source("people", {"split": {"last": 0.25}, **CATEGORICAL, **entry}, {}, population)
+    return TaskInput("people", {"split": {"last": 0.25}, **CATEGORICAL, **entry}, {}, population)
 
 
-def split_by_seed(folders, **params) -> Source:
-    return Source("people", {"split": 0.3, **CATEGORICAL}, params, RecordStore.open(folders["records"]))
+def split_by_seed(folders, **params) -> TaskInput:
+    return TaskInput("people", {"split": 0.3, **CATEGORICAL}, params, RecordStore.open(folders["records"]))
 
 
-def stored_in_order(folders, **params) -> Source:
-    return Source("people", {"split": {"last": 0.25}, **CATEGORICAL}, params, RecordStore.open(folders["records"]))
+def stored_in_order(folders, **params) -> TaskInput:
+    return TaskInput("people", {"split": {"last": 0.25}, **CATEGORICAL}, params, RecordStore.open(folders["records"]))
 
 
-def persons(folders, **params) -> Source:
-    return Source("acs", ENTRY, params, RecordStore.open(folders["persons"]))
+def persons(folders, **params) -> TaskInput:
+    return TaskInput("acs", ENTRY, params, RecordStore.open(folders["persons"]))
 
 
-def clouds(folders, **params) -> Source:
-    return Source("shapes", {}, params, RecordStore.open(folders["clouds"]))
+def clouds(folders, **params) -> TaskInput:
+    return TaskInput("shapes", {}, params, RecordStore.open(folders["clouds"]))
 
 
-def birds(folders, years=2) -> Source:
-    return Source("birds", {}, {}, BirdMigration(3, 4, 400, (0.5, 1, 1, 1), years).draw(0))
+def birds(folders, years=2) -> TaskInput:
+    return TaskInput("birds", {}, {}, BirdMigration(3, 4, 400, (0.5, 1, 1, 1), years).draw(0))
 
 
-def drawn_bags(folders) -> Source:
+def drawn_bags(folders) -> TaskInput:
     bags = Bags(np.arange(8.0)[:, None], np.arange(0, 9, 2), target=np.arange(4.0))
-    return Source("bags", {}, {}, BagPopulation(bags, bags))
+    return TaskInput("bags", {}, {}, BagPopulation(bags, bags))
 
 
 # -- rows -------------------------------------------------------------------------------------------------------------
@@ -235,7 +235,7 @@ def test_observations_of_a_split_that_are_encoded_alike_share_their_encoder(fold
 def test_nobody_is_learned_from_and_tested(entry, folders):
     frame = pd.DataFrame({"who": [f"p{i:03d}" for i in range(200)]})
     y = np.arange(200, dtype=np.int8) % 2
-    source = Source("people", entry, {}, Population(frame, y, np.linspace(0, 1, 200)))
+    source = TaskInput("people", entry, {}, Population(frame, y, np.linspace(0, 1, 200)))
     records, truth = C().observe(source, Records, {}, 0)
     parts = [(part.frame["who"].tolist(), part.y.tolist()) for part in (records, truth)]
     assert sorted(parts[0][0] + parts[1][0]) == frame["who"].tolist()
@@ -347,7 +347,7 @@ def test_no_two_steps_and_no_two_years_share_their_noise(on, law, folders):
     for seed in (0, 1):
         seen, truth = LEARNING().observe(birds(folders), FlowInstances, {"evidence": on, **law}, seed)
         for year, (counts, true) in enumerate(zip(seen.instances, truth.edge_tables, strict=True)):
-            exact = tasks.flows._nodes(true) if on == "node" else true
+            exact = tasks.flows._node_tables(true) if on == "node" else true
             gaps = (counts.node_counts if on == "node" else counts.edge_counts) - exact
             parts += [((seed, year, step), gap.ravel()) for step, gap in enumerate(gaps)]
     assert [(a, b) for i, (a, u) in enumerate(parts) for b, v in parts[:i] if alike(u, v)] == []
@@ -361,7 +361,7 @@ def test_noise_of_sums_is_as_large_as_it_is_stated(law, folders):
         params = {"evidence": "node_sums", "noise": "laplace", "scale": 3.0, **law}
         seen, truth = LEARNING().observe(birds(folders), FlowInstances, params, seed)
         for counts, true in zip(seen.instances, truth.edge_tables, strict=True):
-            gaps.append(counts.node_counts - tasks.flows._nodes(true))
+            gaps.append(counts.node_counts - tasks.flows._node_tables(true))
             stated = counts.scale if counts.noise == "gaussian" else counts.scale * np.sqrt(2 * 9)
     assert np.std(gaps) == pytest.approx(3 * np.sqrt(18), rel=0.15)
     assert stated == pytest.approx(3 * np.sqrt(18))
@@ -397,8 +397,8 @@ def test_labels_of_bags_are_those_of_their_instances(bags, folders):
     frame = FRAME.drop(columns="y").assign(y=FRAME["y"])[:300]
     seen, _ = B().observe(source, LabelledBags, {}, 0)
     encoded = tasks.bags.DenseEncoder(
-        tasks.bags.filled(frame.drop(columns="y")), tasks.bags.text_columns(frame.drop(columns="y"), source.entry)
-    ).transform(tasks.bags.filled(frame.drop(columns="y")))
+        tasks.bags.fill_text(frame.drop(columns="y")), tasks.bags.text_columns(frame.drop(columns="y"), source.entry)
+    ).transform(tasks.bags.fill_text(frame.drop(columns="y")))
     pairs = lambda x, y: sorted((*row, label) for row, label in zip(x.tolist(), y.tolist(), strict=True))  # noqa: E731
     found, known = pairs(seen.bags.X, seen.y), pairs(encoded, frame["y"].to_numpy())
     assert len(known) == len(found) == 300
@@ -422,8 +422,8 @@ def test_instances_come_in_bags_of_their_own_column(folders):
 
 def test_who_is_tested_is_never_drawn(folders):
     for study in (
-        census_design.hidden_study(folders["persons"], "full", "DIS", 40, 3),
-        census_design.voters_study(folders["persons"], "full", 0.2, 3, 0),
+        census_design.hidden_design(folders["persons"], "full", "DIS", 40, 3),
+        census_design.voter_design(folders["persons"], "full", 0.2, 3, 0),
     ):
         assert len(study.test)
         assert (study.weight[study.test] == 0).all()
@@ -432,7 +432,7 @@ def test_who_is_tested_is_never_drawn(folders):
 
 
 def test_gaps_of_persons_are_no_numbers(folders):
-    known = census_design.persons_of(folders["persons"], "full")
+    known = census_design.read_persons(folders["persons"], "full")
     taken = known.take(np.arange(len(known.region)))
     numbers = [c for c in known.frame if c not in known.categorical]
     assert (taken[numbers].isna() == (known.frame[numbers] == census_design.MISSING)).all(axis=None)
@@ -443,7 +443,7 @@ def test_persons_are_drawn_by_weight():
     """Of two regions in turn; nobody of weight 0."""
     people = SimpleNamespace(region=np.array([0, 0, 1, 1, 1]), regions=range(2))
     weight = np.array([1.0, 9.0, 2.0, 0.0, 6.0])
-    rows = census_design.drawn_per_region(people, weight, 4000, np.array([1, 0]), np.random.default_rng(0)).reshape(
+    rows = census_design.draw_per_region(people, weight, 4000, np.array([1, 0]), np.random.default_rng(0)).reshape(
         2, 4000
     )
     shares = [np.bincount(part, minlength=5) / 4000 for part in rows]
@@ -455,14 +455,14 @@ class Traced:
 
     def __init__(self, study):
         self.persons, self.weight, self.labels, self.test = study.persons, study.weight, study.labels, study.test
-        self.classes = int(study.labels.max()) + 1
+        self.n_classes = int(study.labels.max()) + 1
 
     def vectors(self, rows):
         return np.column_stack([rows, self.persons.region[rows]]).astype(np.float64)
 
 
 def test_bags_have_the_names_the_labels_and_the_weights_of_their_persons(folders):
-    study = Traced(census_design.hidden_study(folders["persons"], "full", "SEX", 40, 3))
+    study = Traced(census_design.hidden_design(folders["persons"], "full", "SEX", 40, 3))
     names = study.persons.regions["name"].to_numpy()
     orders = {census_design.hidden_bags(study, 2, "stream", seed)[0].bag_names for seed in range(8)}
     assert len(orders) > 2  # regions come in random order
@@ -472,13 +472,13 @@ def test_bags_have_the_names_the_labels_and_the_weights_of_their_persons(folders
     assert y.tolist() == study.labels[rows].tolist()
     assert [found.bag_names[b] for b in found.bag_of] == names[region].tolist()
     assert not set(rows) & set(study.test)
-    tested = census_design.persons_tested(study)
+    tested = census_design.tested_persons(study)
     assert tested.X[:, 0].astype(int).tolist() == study.test.tolist()
     for b in range(len(tested)):
         here = tested.X[tested.offsets[b] : tested.offsets[b + 1]].astype(int)
         assert len(set(here[:, 1])) == 1
         assert tested.counts[b].tolist() == np.bincount(study.labels[here[:, 0]], minlength=2).tolist()
-    voters = census_design.persons_tested(study, 2016)
+    voters = census_design.tested_voters(study, 2016)
     np.testing.assert_array_equal(voters.weights, study.persons.weight[study.test])
     votes = study.persons.regions.set_index("name")
     shares = (votes["D_2016"] / (votes["D_2016"] + votes["R_2016"])).to_numpy()
@@ -490,7 +490,7 @@ def test_columns_that_a_label_is_made_of_are_hidden_too(hidden, folders, monkeyp
     """Also where they are hardly correlated with it."""
     monkeypatch.setattr(census_design.DenseEncoder, "drop_correlated", lambda encoder, frame, labels: [])
     forget()
-    study = census_design.hidden_study(folders["persons"], "full", hidden, 40, 3)
+    study = census_design.hidden_design(folders["persons"], "full", hidden, 40, 3)
     forget()
     left_out = {a for a, k in zip(study.encoder.attributes, study.encoder.kept, strict=True) if not k}
     assert left_out == set(census_design.HIDDEN[hidden][1])

@@ -11,7 +11,7 @@ from test_target_encoding import clicks
 from agglearn.datasets import Population
 from agglearn.encoding import FrameEncoder, TargetEncoder
 from agglearn.observations import ContingencyTables, Records, Table, tables_with_noisy_encoding, with_gaussian_noise
-from agglearn.tasks import Classification, Source
+from agglearn.tasks import Classification, TaskInput
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +122,7 @@ def test_noise_of_sums_has_their_law(world):
 
 def observed(world, kind=ContingencyTables, **params):
     _, _, y, frame = world
-    source = Source("clicks", {"split": 0.2}, {}, Population(frame, y, np.full(len(y), 0.5)))
+    source = TaskInput("clicks", {"split": 0.2}, {}, Population(frame, y, np.full(len(y), 0.5)))
     return Classification().observe(source, kind, params, 0)[0]
 
 

@@ -21,7 +21,7 @@ from agglearn.observations import ContingencyTables, FlowCounts
 from agglearn.reporting.numbers import number
 from agglearn.reporting.summary import differences, summarise, verdict
 from agglearn.tasks import splitting
-from agglearn.tasks.base import Source
+from agglearn.tasks.base import TaskInput
 
 STUDENT = {1: 12.706204736, 2: 4.30265273, 3: 3.182446305, 9: 2.262157163}  # 97.5 % points, from printed tables
 
@@ -273,7 +273,7 @@ def test_gibbs_beside_map_by_hand(monkeypatch):
 
 
 def test_last_rows_in_order_of_time():
-    source = Source(
+    source = TaskInput(
         "d", {"split": {"last": 0.3}}, {}, Population(pd.DataFrame({"a": range(10)}), np.zeros(10), np.zeros(10))
     )
     train, test = splitting.split_rows(source, 5)
@@ -282,9 +282,9 @@ def test_last_rows_in_order_of_time():
 
 def test_a_random_subset_is_of_both_parts_in_proportion():
     data = SimpleNamespace(n=1000, header={"parts": {"train": [0, 800], "test": [800, 1000]}})
-    train, test = splitting.split_rows(Source("d", {}, {"rows": 100}, data), 0)
+    train, test = splitting.split_rows(TaskInput("d", {}, {"rows": 100}, data), 0)
     assert (len(train), len(test)) == (80, 20)
     assert train.max() < 800 <= test.min()
     assert (np.diff(train) > 0).all()
-    whole = splitting.split_rows(Source("d", {}, {"rows": 5000}, data), 0)
+    whole = splitting.split_rows(TaskInput("d", {}, {"rows": 5000}, data), 0)
     assert [len(part) for part in whole] == [800, 200]

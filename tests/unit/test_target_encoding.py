@@ -6,7 +6,7 @@ import pytest
 
 from agglearn.encoding import FrameEncoder, TargetEncoder, with_target_encodings
 from agglearn.observations import ContingencyTables, Records
-from agglearn.tasks import Classification, Source
+from agglearn.tasks import Classification, TaskInput
 from agglearn.tasks.classification import Population
 from agglearn.vocabulary import OptimalQuantizer
 from agglearn.vocabulary.encoder import optimal_encoder
@@ -84,7 +84,7 @@ def test_survives_saving(fit):
 
 
 def observed(frame, y, entry, kind=ContingencyTables, name="clicks"):
-    source = Source(name, entry, {}, Population(frame, y, np.full(len(y), 0.5)))
+    source = TaskInput(name, entry, {}, Population(frame, y, np.full(len(y), 0.5)))
     return Classification().observe(source, kind, {}, 0)[0]
 
 

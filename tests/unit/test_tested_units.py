@@ -8,7 +8,7 @@ import pytest
 
 from agglearn.datasets import Population, RecordStore
 from agglearn.observations import Bags
-from agglearn.tasks import Source, bags, classification, distribution
+from agglearn.tasks import TaskInput, bags, classification, distribution
 from agglearn.tasks.bags import BagClassification
 from agglearn.tasks.classification import Classification
 from agglearn.tasks.compression import Compression
@@ -46,8 +46,8 @@ def test_persons_are_told_apart_by_labels_or_by_their_regions_votes():
     assert bags.HeldOutPersons(votes).tested != bags.HeldOutPersons(replace(votes, target=np.array([0.2, 0.8]))).tested
 
 
-def stored(entry: dict | None = None, parts: dict | None = None, params: dict | None = None, **header) -> Source:
-    return Source("a", entry or {}, params or {}, RecordStore("nowhere", {"n": 1000, "parts": parts, **header}))
+def stored(entry: dict | None = None, parts: dict | None = None, params: dict | None = None, **header) -> TaskInput:
+    return TaskInput("a", entry or {}, params or {}, RecordStore("nowhere", {"n": 1000, "parts": parts, **header}))
 
 
 PARTS = {"train": (0, 800), "test": (800, 1000)}
@@ -61,7 +61,7 @@ PARTS = {"train": (0, 800), "test": (800, 1000)}
         (Classification, stored({"split": {"last": 0.1}}), 0),
         (Classification, stored(parts=PARTS), 0),
         (Classification, stored(parts=PARTS, params={"rows": 100}), 0.25),
-        (Classification, Source("a", {}, {}, Population(pd.DataFrame(), Y, np.full(5, 0.5), {})), 0),
+        (Classification, TaskInput("a", {}, {}, Population(pd.DataFrame(), Y, np.full(5, 0.5), {})), 0),
         (Compression, stored({"split": 0.2}), 0.25),
         (BagClassification, stored({"split": 0.2}), 0.25),
         (BagClassification, stored(regions=9), 0),

@@ -1,9 +1,12 @@
-"""Tasks: what is observed and how it is judged. Each is imported when first asked for: most jobs need one."""
+"""Tasks: which observations learners get, and how they are judged.
+
+A task is imported on first use, since most jobs need one.
+"""
 
 import importlib
 from typing import TYPE_CHECKING
 
-from agglearn.tasks.base import Measurement, Source, Task, Truth
+from agglearn.tasks.base import Measurement, Task, TaskInput, Truth
 
 if TYPE_CHECKING:  # read by tools, and by `agglearn.inspection`
     from agglearn.tasks.bags import BagClassification
@@ -20,12 +23,12 @@ __all__ = [
     "FlowInference",
     "FlowLearning",
     "Measurement",
-    "Source",
     "SubsetClassification",
     "Task",
+    "TaskInput",
     "Truth",
 ]
-_HOMES = {
+_MODULES = {
     "BagClassification": "bags",
     "Classification": "classification",
     "Compression": "compression",
@@ -36,7 +39,7 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str):
-    if name not in _HOMES:
+def __getattr__(name: str) -> type[Task]:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)

@@ -1,4 +1,4 @@
-"""Classification of instances from bags: learn from counts per bag, judge on persons whose labels were never counted."""
+"""Classification of instances from bags: learners get label counts per bag and are judged on other instances."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,12 +11,13 @@ import pandas as pd
 from agglearn.datasets import Census, Dataset, RecordStore
 from agglearn.encoding.dense import DenseEncoder
 from agglearn.errors import ConfigError, DataError
+from agglearn.estimator import Estimator
 from agglearn.evaluation import auc
 from agglearn.observations import Bags, LabelledBags, Observation
 from agglearn.seeds import derive_generator
 from agglearn.settings import check
 from agglearn.tasks import census_design, polls
-from agglearn.tasks.base import Measurement, Source, Task, Truth
+from agglearn.tasks.base import Measurement, Task, TaskInput, Truth
 from agglearn.tasks.classification import split_records
 from agglearn.tasks.keys import BagKeys, ElectionKeys, HiddenKeys, NoKeys, VoterKeys
 from agglearn.tasks.splitting import split_overlap
@@ -24,14 +25,20 @@ from agglearn.tasks.splitting import split_overlap
 
 @dataclass(frozen=True)
 class HeldOutPersons(Truth):
-    """Held-out instances, and what is known of them.
+    """Held-out instances with their labels, or with exit polls where labels are secret.
 
-    Attributes
+    Parameters
     ----------
-    bags : their covariates, in bags, with counts where labels are known.
-    y : (n,) labels, or None.
-    groups : state, weight and demographic groups of every person, where votes are judged by exit polls.
-    polls : the exit polls, or None. states : place and counted share of every state, or None.
+    bags : Bags
+        Covariates, in bags, with counts where labels are available.
+    y : (n,) array, optional
+        Labels.
+    groups : pd.DataFrame, optional
+        State, weight and demographic groups of every person, where votes are judged by exit polls.
+    polls : pd.DataFrame, optional
+        Exit polls.
+    states : pd.DataFrame, optional
+        Position and counted share of every state.
     """
 
     bags: Bags
@@ -57,24 +64,25 @@ class HeldOutPersons(Truth):
         return cls(Bags.load(folder), y, **frames)
 
     def units(self) -> list[np.ndarray]:
-        return [self.y] if self.y is not None else [self.bags.target, self.bags.weights]
+        arrays = [self.y] if self.y is not None else [self.bags.target, self.bags.weights]
+        return [a for a in arrays if a is not None]
 
 
-class BagClassification(Task):
-    """Instances in bags, with their labels counted per bag; instances held out are judged.
+class BagClassification(Task[HeldOutPersons]):
+    """Observe label counts of bags and judge on held-out instances.
 
-    Learners see `Bags`, oracles `LabelledBags`. Parameters of a data set:
+    Learners get `Bags`, oracles get `LabelledBags`. Parameters of a data set:
 
-    * records: `bags`, the size of random bags or the name of a column whose values are the bags; `rows`, a random subset.
-    * census, a hidden attribute: `hidden` (see `agglearn.tasks.census_design.HIDDEN`), `bag_size` persons drawn per region by
-      survey weight, `columns` (`full` or `shared`), `n_test`, `components`. Tested are the same persons in all trials.
-    * census, an election: `election` (year), `bag_size`, `columns`, `holdout` (share of the persons in the exit polls'
-      states that is tested; drawn anew for every seed), `components`, `polls` (covariate → group → [share, size] of the
-      nation's exit poll). The observation's parameter `persons: all` gives the mean of everybody in a region in the place of
-      a sample.
+    * records: `bags`, the size of random bags or the column whose values are the bags, and `rows`, the size of a random subset.
+    * census with a hidden attribute: `hidden` (see `agglearn.tasks.census_design.HIDDEN`), `bag_size` persons drawn per region by
+      survey weight, `columns` (`full` or `shared`), `n_test`, `components`. All trials test the same persons.
+    * census with an election: `election` (year), `bag_size`, `columns`, `holdout` (fraction of the persons in the exit polls'
+      states that is tested, drawn anew for every seed), `components`, `polls` (covariate → group → [share, size] of the
+      nation's exit poll). With the observation's parameter `persons: all`, a region has the mean of all persons in place of a
+      sample.
 
-    `gap_to_oracle` is twice the accuracy of a learner that has every label, and minus twice that of any other: its mean over
-    the two is by how much the oracle is more accurate.
+    `gap_to_oracle` is twice the accuracy of a learner that has every label, and minus twice that of any other. Its mean over
+    the two is the advantage of the oracle.
     """
 
     OBSERVATIONS: ClassVar = (
@@ -106,71 +114,77 @@ class BagClassification(Task):
     }
     truth: ClassVar = HeldOutPersons
 
-    def overlap(self, source: Source) -> float:
-        return 0.0 if _has_regions(source) else split_overlap(source)
+    def overlap(self, inputs: TaskInput) -> float:
+        return 0.0 if _has_regions(inputs) else split_overlap(inputs)
 
-    def observe(self, source: Source, kind: type[Observation], params: dict, seed: int):
-        given, regions = source.params, _has_regions(source)
-        way = "records" if not regions else "election" if "election" in given else "hidden"
+    def observe(
+        self, inputs: TaskInput, kind: type[Observation], params: dict, seed: int
+    ) -> tuple[Observation, HeldOutPersons]:
         self.check_observation(kind, params)
-        keys, seen = {
-            "records": (BagKeys, NoKeys), "hidden": (HiddenKeys, NoKeys), "election": (ElectionKeys, VoterKeys)
-        }[way]  # fmt: skip
-        check(seen, params, "observe")
-        if isinstance(source.data, RecordStore):
-            check(keys, given, source.name)
-        if way == "records":
-            return self._from_records(source, kind, seed)
-        return getattr(self, f"_{way}")(source, kind, params, seed)
+        if not _has_regions(inputs):
+            _check_keys(BagKeys, NoKeys, inputs, params)
+            return self._observe_records(inputs, kind, seed)
+        if "election" in inputs.params:
+            _check_keys(ElectionKeys, VoterKeys, inputs, params)
+            return self._observe_election(inputs, kind, params, seed)
+        _check_keys(HiddenKeys, NoKeys, inputs, params)
+        return self._observe_hidden(inputs, kind, seed)
 
-    def _from_records(self, source: Source, kind, seed: int):
-        (frame, y), test = split_records(source, seed)
-        order, offsets, names = grouped(frame, source.params, derive_generator("bags", source.name, seed))
-        encoder = DenseEncoder(filled(frame), text_columns(frame, source.entry))
-        seen = bags_of(encoder.transform(filled(frame.iloc[order])), offsets, y[order], 2, names)
+    def _observe_records(
+        self, inputs: TaskInput, kind: type[Observation], seed: int
+    ) -> tuple[Observation, HeldOutPersons]:
+        (frame, y), test = split_records(inputs, seed)
+        order, offsets, names = group_rows(frame, inputs.params, derive_generator("bags", inputs.name, seed))
+        encoder = DenseEncoder(fill_text(frame), text_columns(frame, inputs.entry))
+        bags = count_bags(encoder.transform(fill_text(frame.iloc[order])), offsets, y[order], names)
         chunks = np.unique(np.append(np.arange(0, len(test.y), 100), len(test.y)))
-        truth = bags_of(encoder.transform(filled(test.frame)), chunks, test.y, 2)
-        return as_seen(kind, seen, y[order]), HeldOutPersons(truth, test.y)
+        truth = count_bags(encoder.transform(fill_text(test.frame)), chunks, test.y)
+        return as_observation(kind, bags, y[order]), HeldOutPersons(truth, test.y)
 
-    def _hidden(self, source: Source, kind, params: dict, seed: int):
-        p = {"bag_size": 10, "columns": "full", "components": 50, "n_test": 10_000} | source.params
-        study = census_design.hidden_study(
-            source.data.folder, p["columns"], p.get("hidden"), p["n_test"], p["components"]
-        )
-        seen, y = census_design.hidden_bags(study, p["bag_size"], "bags", source.name, p["hidden"], p["bag_size"], seed)
-        return as_seen(kind, seen, y), HeldOutPersons(census_design.persons_tested(study), study.labels[study.test])
+    def _observe_hidden(
+        self, inputs: TaskInput, kind: type[Observation], seed: int
+    ) -> tuple[Observation, HeldOutPersons]:
+        p = {"bag_size": 10, "columns": "full", "components": 50, "n_test": 10_000} | inputs.params
+        folder, hidden, size = inputs.data.folder, p["hidden"], p["bag_size"]
+        design = census_design.hidden_design(folder, p["columns"], hidden, p["n_test"], p["components"])
+        bags, y = census_design.hidden_bags(design, size, "bags", inputs.name, hidden, size, seed)
+        truth = HeldOutPersons(census_design.tested_persons(design), design.labels[design.test])
+        return as_observation(kind, bags, y), truth
 
-    def _election(self, source: Source, kind, params: dict, seed: int):
+    def _observe_election(
+        self, inputs: TaskInput, kind: type[Observation], params: dict, seed: int
+    ) -> tuple[Observation, HeldOutPersons]:
         if kind is not Bags:
-            raise ConfigError("observe: nobody's vote is known; an election gives Bags only")
-        p = {"bag_size": 1000, "columns": "shared", "components": 50, "holdout": 0.04} | source.params
-        study = census_design.voters_study(source.data.folder, p["columns"], p["holdout"], p["components"], seed)
+            raise ConfigError("observe: votes of single persons are secret; an election gives Bags only")
+        p = {"bag_size": 1000, "columns": "shared", "components": 50, "holdout": 0.04} | inputs.params
+        design = census_design.voter_design(inputs.data.folder, p["columns"], p["holdout"], p["components"], seed)
         size = None if params.get("persons", "sample") == "all" else p["bag_size"]
-        stream = ("bags", source.name, p["columns"], p["bag_size"], seed)
-        seen = census_design.voter_bags(study, p["election"], size, *stream)
-        groups = polls.groups_of(study.persons, study.test)
-        nation = self._polls(p.get("polls"), study.persons.polls)
-        states = census_design.states_of(study.persons, p["election"])
-        return seen, HeldOutPersons(census_design.persons_tested(study, p["election"]), None, groups, nation, states)
+        stream = ("bags", inputs.name, p["columns"], p["bag_size"], seed)
+        bags = census_design.voter_bags(design, p["election"], size, *stream)
+        groups = polls.groups_of(design.persons, design.test)
+        nation = self._polls(p.get("polls"), design.persons.polls)
+        states = census_design.states_of(design.persons, p["election"])
+        return bags, HeldOutPersons(census_design.tested_voters(design, p["election"]), None, groups, nation, states)
 
     @staticmethod
     def _polls(nation: dict | None, states: pd.DataFrame | None) -> pd.DataFrame | None:
-        """The nation's polls as the configuration has them, and the states' of the data set."""
+        """Polls of the nation from the configuration, and polls of the states from the data set."""
         if nation is None:
             return None
-        rows = [("US", c, g, share, size) for c, groups in nation.items() for g, (share, size) in groups.items()]
+        rows = [("US", c, g, value, size) for c, groups in nation.items() for g, (value, size) in groups.items()]
         frame = pd.DataFrame(rows, columns=["area", "covariate", "group", "share", "size"])
         return frame if states is None else pd.concat([frame, states[states["area"] != "US"]], ignore_index=True)
 
-    def measure(self, estimator, truth: HeldOutPersons, measures: list[str]) -> Iterator[Measurement]:
+    def measure(self, estimator: Estimator, truth: HeldOutPersons, measures: list[str]) -> Iterator[Measurement]:
         p = estimator.predict_proba(truth.bags.X)
         if truth.groups is not None:
-            yield from polls.measured(p, truth.groups, truth.polls, measures)
+            yield from polls.measure_groups(p, truth.groups, truth.polls, measures)
             if truth.states is not None:
-                yield from polls.by_place(p, truth.groups, truth.states, measures)
+                yield from polls.measure_map(p, truth.groups, truth.states, measures)
             if "region_rmse" in measures:
                 yield Measurement("region_rmse", polls.region_rmse(estimator.predict_counts(truth.bags), truth.bags))
             return
+        assert truth.y is not None
         accuracy = float((p.argmax(axis=1) == truth.y).mean())
         if "accuracy" in measures:
             yield Measurement("accuracy", accuracy)
@@ -179,17 +193,25 @@ class BagClassification(Task):
         if "auc" in measures and p.shape[1] == 2:
             yield Measurement("auc", auc(truth.y, p[:, 1]))
         if "count_error" in measures:
-            gap = abs(estimator.predict_counts(truth.bags) - truth.bags.counts).sum(axis=1) / 2
-            yield Measurement("count_error", float((gap / truth.bags.sizes).mean()))
+            assert truth.bags.counts is not None
+            misplaced = abs(estimator.predict_counts(truth.bags) - truth.bags.counts).sum(axis=1) / 2
+            yield Measurement("count_error", float((misplaced / truth.bags.sizes).mean()))
 
 
-def _has_regions(source: Source) -> bool:
-    """Whether the data are census persons of regions, of whom every seed tests the same."""
-    return isinstance(source.data, RecordStore) and "regions" in source.data.header
+def _has_regions(inputs: TaskInput) -> bool:
+    """Whether the data are census persons of regions. Every seed tests the same ones."""
+    return isinstance(inputs.data, RecordStore) and "regions" in inputs.data.header
 
 
-def as_seen(kind: type[Observation], bags: Bags, y: np.ndarray) -> Observation:
-    """What a learner of this kind sees of the bags."""
+def _check_keys(dataset_keys: type, observation_keys: type, inputs: TaskInput, params: dict) -> None:
+    """ConfigError for a key that this kind of data set, or its observation, does not have."""
+    check(observation_keys, params, "observe")
+    if isinstance(inputs.data, RecordStore):
+        check(dataset_keys, inputs.params, inputs.name)
+
+
+def as_observation(kind: type[Observation], bags: Bags, y: np.ndarray) -> Observation:
+    """The bags as an observation of this kind."""
     if kind is Bags:
         return bags
     if kind is LabelledBags:
@@ -197,41 +219,41 @@ def as_seen(kind: type[Observation], bags: Bags, y: np.ndarray) -> Observation:
     raise ConfigError(f"observe: this task cannot make {kind.__name__}; it makes Bags and LabelledBags")
 
 
-def bags_of(x, offsets, y, classes: int, names=()) -> Bags:
-    """Bags with the labels (n,) counted."""
-    bag = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-    counts = np.bincount(bag * classes + y, minlength=(len(offsets) - 1) * classes).reshape(-1, classes)
-    return Bags(x, offsets, counts, bag_names=names)
+def count_bags(x: np.ndarray, offsets: np.ndarray, y: np.ndarray, names: tuple[str, ...] = ()) -> Bags:
+    """Bags with the binary labels (n,) counted."""
+    return Bags(x, offsets, census_design.count_labels(y, offsets, 2), bag_names=names)
 
 
-def grouped(frame: pd.DataFrame, params: dict, rng) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
-    """(rows bag after bag, offsets, names of the bags): random bags of one size, or one per value of a column.
+def group_rows(
+    frame: pd.DataFrame, params: dict, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
+    """(rows bag after bag, offsets, names of the bags): random bags of one size, or one bag per value of a column.
 
     Bags come in random order. Random bags of one size leave a rest of less than a bag unused.
     """
-    how, n = params.get("bags", 10), len(frame)
-    if isinstance(how, int):
-        if not 1 <= how <= n:
-            raise ConfigError(f"bags: a size must be between 1 and the {n} training records, got {how}")
-        return rng.permutation(n)[: n // how * how], np.arange(0, n // how * how + 1, how), ()
-    if how not in frame:
-        raise ConfigError(f"bags: {how!r} is neither a size nor a column; there are {', '.join(map(str, frame))}")
-    codes, values = pd.factorize(frame[how].astype(str))
+    by, n = params.get("bags", 10), len(frame)
+    if isinstance(by, int):
+        if not 1 <= by <= n:
+            raise ConfigError(f"bags: a size must be between 1 and the {n} training records, got {by}")
+        return rng.permutation(n)[: n // by * by], np.arange(0, n // by * by + 1, by), ()
+    if by not in frame:
+        raise ConfigError(f"bags: {by!r} is neither a size nor a column; there are {', '.join(map(str, frame))}")
+    codes, values = pd.factorize(frame[by].astype(str))
     if len(values) < 2:
-        raise DataError(f"bags: column {how!r} has one value only; there is nothing to tell bags apart")
-    place = rng.permutation(len(values))
-    order = np.argsort(place[codes], kind="stable")
-    sizes = np.bincount(place[codes])
-    return order, np.append(0, np.cumsum(sizes)), tuple(values[np.argsort(place)])
+        raise DataError(f"bags: column {by!r} has one value; choose a column with several")
+    rank = rng.permutation(len(values))
+    order = np.argsort(rank[codes], kind="stable")
+    sizes = np.bincount(rank[codes])
+    return order, np.append(0, np.cumsum(sizes)), tuple(values[np.argsort(rank)])
 
 
 def text_columns(frame: pd.DataFrame, entry: dict) -> list[str]:
-    """Columns that are categories: text, and numbers that the entry names so."""
+    """Columns that are categories: text, and numbers that the entry declares as categories."""
     named = set(entry.get("features", {}).get("categorical", []))
     return [c for c in frame if c in named or not pd.api.types.is_numeric_dtype(frame[c])]
 
 
-def filled(frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame with missing text as a value of its own."""
+def fill_text(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with missing text as a category of its own."""
     text = [c for c in frame if not pd.api.types.is_numeric_dtype(frame[c])]
     return frame.assign(**{c: frame[c].astype(object).where(frame[c].notna(), "missing").astype(str) for c in text})

@@ -1,63 +1,94 @@
-"""A task says what a learner may see and how it is judged; nothing else differs between papers."""
+"""Base classes of tasks. A task makes observations for learners and measures learners against a truth that they never get."""
 
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 
-from agglearn.datasets import Dataset, Population, RecordStore
+from agglearn.datasets import Dataset
 from agglearn.errors import ConfigError
+from agglearn.estimator import Estimator
 from agglearn.observations import Observation
 from agglearn.settings import keys_at_fault, parameters
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """One measured value. `item` names what it is about (a region, an edge), `step` orders a curve."""
+    """One measured value.
+
+    Parameters
+    ----------
+    measure : str
+        Name of the measure.
+    value : float
+        Its value.
+    item : str, optional
+        What the value is about, such as a region or an edge.
+    step : float, optional
+        Place of the value on a curve.
+    unit : str, optional
+        Unit of the value. The default is the task's unit for the measure.
+    """
 
     measure: str
     value: float
     item: str | None = None
     step: float | None = None
-    unit: str | None = None  # the task's unit for the measure by default
+    unit: str | None = None
 
 
 @dataclass(frozen=True)
-class Source:
+class TaskInput:
     """What a task observes: stored records, or a drawn population.
 
-    Attributes
+    Parameters
     ----------
-    name, entry : the data set and its configuration.
-    params : the experiment's parameters for it.
-    data : RecordStore or whatever the simulator drew.
+    name : str
+        Name of the data set.
+    entry : dict
+        Its entry in `config/datasets/`.
+    params : dict
+        The experiment's parameters for it.
+    data : RecordStore or what a simulator draws
+        Records, or a population.
     """
 
     name: str
     entry: dict
     params: dict
-    data: RecordStore | Population | Any
+    data: Any
 
 
 class Truth(ABC):
-    """What only the evaluator opens. `shares_features` as in `Observation`."""
+    """What a learner is judged by. Learners never get it.
+
+    `shares_features` as in `Observation`.
+    """
 
     shares_features: ClassVar[bool] = False
 
     @abstractmethod
-    def save(self, folder: Path) -> None: ...
+    def save(self, folder: Path) -> None:
+        """Write the truth into a folder.
+
+        Parameters
+        ----------
+        folder : Path
+            Folder that exists.
+        """
 
     @classmethod
     @abstractmethod
-    def load(cls, folder: Path) -> Self: ...
+    def load(cls, folder: Path) -> Self:
+        """Read what `save` wrote."""
 
     @abstractmethod
     def units(self) -> Iterable[np.ndarray]:
-        """Arrays that tell the tested units from others: labels or targets, and never features, which may be encoded."""
+        """Arrays that identify the tested units: labels or targets. Features are left out, since they may be encoded."""
 
     @property
     def tested(self) -> str:
@@ -68,12 +99,16 @@ class Truth(ABC):
         return hasher.hexdigest()[:16]
 
 
-class Task(ABC):
-    """Observes a source and measures an estimator against the truth.
+TruthT = TypeVar("TruthT", bound=Truth)
 
-    Subclasses name every measure in `MEASURES`: name → (unit, which way is better: higher, lower or ""). They name in
-    `OBSERVATIONS` what they make: (data set, observation, keys that an experiment may set of the one, of the other), a
-    tuple for each, the most special data sets first; keys are a TypedDict. A simulated data set takes the keys of its constructor.
+
+class Task(ABC, Generic[TruthT]):
+    """Observes data and measures an estimator against the truth.
+
+    `MEASURES` has every measure of a subclass: name → (unit, better direction: higher, lower or ""). `OBSERVATIONS` has
+    a tuple for everything that the subclass observes: (class of the data set, class of the observation, keys of the data set,
+    keys of the observation). Special data sets come before general ones. Keys are a TypedDict of what an experiment may set.
+    A simulated data set takes the parameters of its constructor as keys.
     """
 
     MEASURES: ClassVar[dict[str, tuple[str, str]]] = {}
@@ -81,29 +116,79 @@ class Task(ABC):
     truth: ClassVar[type[Truth]]
 
     @abstractmethod
-    def observe(self, source: Source, kind: type[Observation], params: dict, seed: int) -> tuple[Observation, Truth]:
-        """What is seen, and the truth that is not. `params` are the experiment's for this observation."""
+    def observe(
+        self, inputs: TaskInput, kind: type[Observation], params: dict, seed: int
+    ) -> tuple[Observation, TruthT]:
+        """Make an observation and the truth that belongs to it.
 
-    def overlap(self, source: Source) -> float:
-        """Test units per training unit, where every seed splits one pool of units anew; 0 where the split is fixed, and
-        where every seed draws new units. Results of such splits are correlated, since they share units."""
+        Parameters
+        ----------
+        inputs : TaskInput
+            Data to observe.
+        kind : type[Observation]
+            Class of the observation.
+        params : dict
+            The experiment's parameters for the observation.
+        seed : int
+            Seed of the split and of what is drawn.
+
+        Returns
+        -------
+        tuple[Observation, Truth]
+            What the learner gets, and what it is judged by.
+        """
+
+    def overlap(self, inputs: TaskInput) -> float:
+        """Test units per training unit, where every seed splits the same units anew.
+
+        Results of such splits are correlated, since they share units. The value is 0 where the split is fixed and where every
+        seed draws new units.
+
+        Parameters
+        ----------
+        inputs : TaskInput
+            Data that are split.
+        """
         return 0.0
 
     def check_observation(self, kind: type[Observation], params: dict) -> None:
-        """Check that the task makes an observation, with these parameters.
+        """Check that the task makes an observation with these parameters.
+
+        Parameters
+        ----------
+        kind : type[Observation]
+            Class of the observation.
+        params : dict
+            Parameters of the observation.
 
         Raises
         ------
-        ConfigError : it does not, or a parameter is unknown or has a value that it cannot have.
+        ConfigError
+            The task makes no such observation, or a parameter is unknown or has a value that is not allowed.
         """
-        ways = [keys for _, made, _, keys in self.OBSERVATIONS if issubclass(kind, made)]
-        if not ways:
-            known = ", ".join(sorted({made.__name__ for _, made, _, _ in self.OBSERVATIONS}))
-            raise ConfigError(f"observe: {type(self).__name__} cannot make {kind.__name__}; it makes {known}")
-        found = [list(keys_at_fault(kind.__name__, parameters(keys), params, "observe")) for keys in ways]
-        for place, what in min(found, key=len):
-            raise ConfigError(f"{place}: {what}")
+        allowed = [keys for _, observation, _, keys in self.OBSERVATIONS if issubclass(kind, observation)]
+        if not allowed:
+            names = ", ".join(sorted({observation.__name__ for _, observation, _, _ in self.OBSERVATIONS}))
+            raise ConfigError(f"observe: {type(self).__name__} cannot make {kind.__name__}; it makes {names}")
+        faults = [list(keys_at_fault(kind.__name__, parameters(keys), params, "observe")) for keys in allowed]
+        for key, problem in min(faults, key=len):
+            raise ConfigError(f"{key}: {problem}")
 
     @abstractmethod
-    def measure(self, estimator, truth: Truth, measures: list[str]) -> Iterator[Measurement]:
-        """Measurements of a fitted estimator; only those named in `measures` are wanted."""
+    def measure(self, estimator: Estimator, truth: TruthT, measures: list[str]) -> Iterator[Measurement]:
+        """Measure a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : Estimator
+            A fitted learner.
+        truth : Truth
+            What `observe` returned beside the observation.
+        measures : list of str
+            Measures that the experiment uses. Others may be left out.
+
+        Yields
+        ------
+        Measurement
+            One measured value.
+        """

@@ -1,6 +1,8 @@
 """Bags of persons drawn from census records: one attribute hidden and counted per region, or votes per region."""
 
 import functools
+import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,16 +21,27 @@ from agglearn.seeds import derive_generator
 FITTED_ON = 50_000  # persons that scales, correlations and components are computed from
 CHUNK = 200_000
 
+logger = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, eq=False)
 class Persons:
     """Persons, region after region.
 
-    Attributes
+    Parameters
     ----------
-    frame : their columns, int32. categorical : which of them are names.
-    region : (n,) number of the region. weight : (n,) survey weight.
-    regions : name, state, centroid and votes of every region. polls : exit polls by state, or None.
+    frame : pd.DataFrame
+        Columns of the persons, int32.
+    categorical : tuple of str
+        Columns that hold categories.
+    region : (n,) array of int
+        Number of the region.
+    weight : (n,) array
+        Survey weight.
+    regions : pd.DataFrame
+        Name, state, centroid and votes of every region.
+    polls : pd.DataFrame, optional
+        Exit polls by state.
     """
 
     frame: pd.DataFrame
@@ -38,35 +51,35 @@ class Persons:
     regions: pd.DataFrame
     polls: pd.DataFrame | None
 
-    def take(self, rows: np.ndarray, columns=None) -> pd.DataFrame:
+    def take(self, rows: np.ndarray) -> pd.DataFrame:
         """Covariates of some persons, numbers as floats with gaps, with their region's centroid."""
-        part = self.frame.iloc[rows] if columns is None else self.frame[columns].iloc[rows]
-        numbers = [c for c in part if c not in self.categorical]
-        part = part.assign(**{c: part[c].astype(float).where(part[c] != MISSING) for c in numbers})
+        frame = self.frame.iloc[rows]
+        numbers = [c for c in frame if c not in self.categorical]
+        frame = frame.assign(**{c: frame[c].astype(float).where(frame[c] != MISSING) for c in numbers})
         centre = self.regions[[c for c in ("x", "y", "z") if c in self.regions]]
-        return part.assign(**{c: centre[c].to_numpy()[self.region[rows]] for c in centre}).reset_index(drop=True)
+        return frame.assign(**{c: centre[c].to_numpy()[self.region[rows]] for c in centre}).reset_index(drop=True)
 
 
 @functools.lru_cache(maxsize=1)
-def persons_of(folder: Path, columns: str) -> Persons:
-    """All persons, with the columns that every state has (`shared`), or without the states that lack some (`full`)."""
+def read_persons(folder: Path, columns: str) -> Persons:
+    """All persons with the columns that every state has (`shared`), or all columns of the states that have them (`full`)."""
     store = RecordStore.open(folder)
     regions = pd.read_parquet(folder / "regions.parquet")
     partial = store.header["partial_states"]
     names = store.header["columns"]
     if columns == "shared":
-        gone = {c for lacking in partial.values() for c in lacking}
-        names = [c for c in names if c not in gone]
+        lacking = {c for columns_of_state in partial.values() for c in columns_of_state}
+        names = [c for c in names if c not in lacking]
     elif columns != "full":
-        raise ConfigError(f"columns: {columns!r} is not known; shared or full")
+        raise ConfigError(f"columns: {columns!r} is not allowed; choose shared or full")
     table = pq.read_table(folder / "features.parquet", columns=["region", "weight", *names])
     region = table["region"].to_numpy()
     if columns == "full" and partial:
-        left = regions["partial"].to_numpy()
-        print(f"left out, as they have fewer columns: {', '.join(regions['state'][left].unique())}")
-        kept = ~left[region]
-        table, regions = table.filter(kept), regions[~left].reset_index(drop=True)
-        region = np.unique(region[kept], return_inverse=True)[1]
+        left_out = regions["partial"].to_numpy()
+        logger.info("states with fewer columns are left out: %s", ", ".join(regions["state"][left_out].unique()))
+        mask = ~left_out[region]
+        table, regions = table.filter(mask), regions[~left_out].reset_index(drop=True)
+        region = np.unique(region[mask], return_inverse=True)[1]
     frame = pd.DataFrame({c: table[c].to_numpy() for c in names})
     polls = folder / "polls.parquet"
     return Persons(
@@ -82,15 +95,17 @@ def persons_of(folder: Path, columns: str) -> Persons:
 # -- drawing ----------------------------------------------------------------------------------------------------------
 
 
-def drawn_once(weight: np.ndarray, n: int, rng) -> np.ndarray:
+def draw_once(weight: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
     """n different rows by weight, sorted (Efraimidis and Spirakis 2006)."""
     with np.errstate(divide="ignore"):
         keys = np.log(rng.random(len(weight))) / weight
     return np.sort(np.argpartition(-keys, n)[:n])
 
 
-def drawn_per_region(persons: Persons, weight: np.ndarray, size: int, order: np.ndarray, rng) -> np.ndarray:
-    """`size` rows of every region in `order`, with replacement by weight; (regions · size,)."""
+def draw_per_region(
+    persons: Persons, weight: np.ndarray, size: int, order: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """(regions · size,) rows: `size` of every region in `order`, with replacement by weight."""
     total = np.append(0.0, np.cumsum(weight))
     ends = np.append(0, np.cumsum(np.bincount(persons.region, minlength=len(persons.regions))))
     low, high = total[ends[:-1]][order], total[ends[1:]][order]
@@ -103,22 +118,22 @@ def drawn_per_region(persons: Persons, weight: np.ndarray, size: int, order: np.
 
 
 def race(frame: pd.DataFrame) -> np.ndarray:
-    """0 Hispanic of any race, 1 White, 2 Black, 3 Asian, 4 other."""
+    """(n,) codes: 0 Hispanic of any race, 1 White, 2 Black, 3 Asian, 4 other."""
     one = frame["RAC1P"].map({1: 1, 2: 2, 6: 3}).fillna(4).astype(int)
     return np.where(frame["HISP"] > 1, 0, one)
 
 
 def education(frame: pd.DataFrame) -> np.ndarray:
-    """0 high school or less, 1 some college, 2 college graduate, 3 postgraduate (SCHL 17, 20, 21)."""
+    """(n,) codes: 0 high school or less, 1 some college, 2 college graduate, 3 postgraduate (SCHL 17, 20, 21)."""
     return np.searchsorted([18, 21, 22], frame["SCHL"].to_numpy(), side="right")
 
 
 def coverage(frame: pd.DataFrame) -> np.ndarray:
-    """Health insurance: 0 none, 1 public only, 2 private."""
+    """(n,) codes of health insurance: 0 none, 1 public only, 2 private."""
     return np.where(frame["PRIVCOV"] == 1, 2, np.where(frame["PUBCOV"] == 1, 1, 0))
 
 
-HIDDEN = {  # name → (labels, columns that they are made of)
+HIDDEN: dict[str, tuple[Callable[[pd.DataFrame], np.ndarray], tuple[str, ...]]] = {  # name → (labels, their columns)
     "DIS": (lambda f: (f["DIS"] == 1).to_numpy().astype(int), ("DIS",)),
     "SEX": (lambda f: (f["SEX"] == 2).to_numpy().astype(int), ("SEX",)),
     "HICOV": (lambda f: (f["HICOV"] == 1).to_numpy().astype(int), ("HICOV",)),
@@ -131,84 +146,108 @@ HIDDEN = {  # name → (labels, columns that they are made of)
 
 
 @dataclass(frozen=True, eq=False)
-class Study:
-    """What all trials share: who is tested, who may be drawn, how covariates become vectors."""
+class CensusDesign:
+    """What all trials share: the tested persons, the weights of the others, the vectors of covariates."""
 
     persons: Persons
-    labels: np.ndarray | None
     test: np.ndarray  # rows
-    weight: np.ndarray  # (n,) 0 for those tested
+    weight: np.ndarray  # (n,) 0 for tested persons
     encoder: DenseEncoder
-
-    @property
-    def classes(self) -> int:
-        return int(self.labels.max()) + 1
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
         """(n, d) float32."""
         return self.encoder.transform(self.persons.take(rows))
 
 
+@dataclass(frozen=True, eq=False)
+class HiddenDesign(CensusDesign):
+    """A design with a hidden attribute: (n,) labels of all persons."""
+
+    labels: np.ndarray
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return int(self.labels.max()) + 1
+
+
+def count_labels(labels: np.ndarray, offsets: np.ndarray, n_classes: int) -> np.ndarray:
+    """(bags, classes) labels (n,) counted per bag."""
+    bag = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    counts = np.bincount(bag * n_classes + labels, minlength=(len(offsets) - 1) * n_classes)
+    return counts.reshape(-1, n_classes)
+
+
 @functools.lru_cache(maxsize=4)
-def hidden_study(folder: Path, columns: str, hidden: str, n_test: int, components: int) -> Study:
-    """An attribute hidden, `n_test` persons set aside, covariates that give it away left out (section 3.5.2.1)."""
-    persons = persons_of(folder, columns)
+def hidden_design(folder: Path, columns: str, hidden: str, n_test: int, components: int) -> HiddenDesign:
+    """Design with a hidden attribute and `n_test` tested persons (Sun 2019, section 3.5.2.1).
+
+    Covariates that are correlated with the attribute are left out.
+    """
+    persons = read_persons(folder, columns)
     if hidden not in HIDDEN or not set(HIDDEN[hidden][1]) <= set(persons.frame):
-        known = [h for h, (_, made_of) in HIDDEN.items() if set(made_of) <= set(persons.frame)]
-        raise ConfigError(f"hidden: {hidden!r} cannot be hidden in these columns; {', '.join(known)} can")
-    make, own = HIDDEN[hidden]
-    labels = make(persons.frame)
-    test = drawn_once(persons.weight, n_test, derive_generator("test persons", hidden, columns))
+        allowed = [name for name, (_, needed) in HIDDEN.items() if set(needed) <= set(persons.frame)]
+        raise ConfigError(f"hidden: {hidden!r} cannot be hidden in these columns; {', '.join(allowed)} can")
+    label, own = HIDDEN[hidden]
+    labels = label(persons.frame)
+    test = draw_once(persons.weight, n_test, derive_generator("test persons", hidden, columns))
     weight = persons.weight.copy()
     weight[test] = 0
-    rows = drawn_once(weight, min(FITTED_ON, int((weight > 0).sum()) - 1), derive_generator("encoder", hidden, columns))
+    rows = draw_once(weight, min(FITTED_ON, int((weight > 0).sum()) - 1), derive_generator("encoder", hidden, columns))
     sample = persons.take(rows)
     encoder = DenseEncoder(sample, persons.categorical)
-    gone = encoder.drop_correlated(sample, labels[rows])
+    correlated = encoder.drop_correlated(sample, labels[rows])
     encoder.kept &= ~np.isin(encoder.attributes, own)
-    share = encoder.reduce(sample, components)
-    print(f"{hidden}: {len(persons.regions)} regions; left out {', '.join(sorted({*gone, *own}))}; "
-          f"{int(encoder.kept.sum())} columns, {components} components hold {share:.0%} of their variance")  # fmt: skip
-    return Study(persons, labels, test, weight, encoder)
+    explained = encoder.reduce(sample, components)
+    logger.info(
+        "%s: %d regions; left out %s; %d columns, %d components explain %.0f %% of their variance",
+        hidden, len(persons.regions), ", ".join(sorted({*correlated, *own})), encoder.kept.sum(), components, 100 * explained,
+    )  # fmt: skip
+    return HiddenDesign(persons, test, weight, encoder, labels)
 
 
 @functools.lru_cache(maxsize=8)  # of one election, for every seed
-def voters_study(folder: Path, columns: str, holdout: float, components: int, *stream) -> Study:
-    """A share of the persons of the exit polls' states set aside (section 3.5.3.1); nothing is left out. `stream` names the draw."""
-    persons = persons_of(folder, columns)
-    here = np.ones(len(persons.region), bool)
+def voter_design(folder: Path, columns: str, holdout: float, components: int, *stream: object) -> CensusDesign:
+    """Design that tests a fraction of the persons in the exit polls' states (Sun 2019, section 3.5.3.1).
+
+    No covariate is left out. `stream` names the draw.
+    """
+    persons = read_persons(folder, columns)
+    polled = np.ones(len(persons.region), bool)
     if persons.polls is not None:
-        here = persons.regions["state"].isin(persons.polls["area"]).to_numpy()[persons.region]
+        polled = persons.regions["state"].isin(persons.polls["area"]).to_numpy()[persons.region]
     rng = derive_generator("voters", columns, *stream)
-    test = np.flatnonzero(here & (rng.random(len(here)) < holdout))
+    test = np.flatnonzero(polled & (rng.random(len(polled)) < holdout))
     weight = persons.weight.copy()
     weight[test] = 0
-    sample = persons.take(drawn_once(weight, min(FITTED_ON, int((weight > 0).sum()) - 1), rng))
+    sample = persons.take(draw_once(weight, min(FITTED_ON, int((weight > 0).sum()) - 1), rng))
     encoder = DenseEncoder(sample, persons.categorical)
-    share = encoder.reduce(sample, min(components, len(encoder.names)))
-    print(
-        f"{len(persons.regions)} regions, {len(test):,} persons tested; {len(encoder.names)} columns, components hold {share:.0%}"
-    )
-    return Study(persons, None, test, weight, encoder)
+    explained = encoder.reduce(sample, min(components, len(encoder.names)))
+    logger.info(
+        "%d regions, %d tested persons; %d columns, components explain %.0f %% of their variance",
+        len(persons.regions), len(test), len(encoder.names), 100 * explained,
+    )  # fmt: skip
+    return CensusDesign(persons, test, weight, encoder)
 
 
 @functools.lru_cache(maxsize=1)
-def everyone(study: Study) -> np.ndarray:
+def region_means(design: CensusDesign) -> np.ndarray:
     """(regions, d) weighted means over all persons that are not tested."""
-    encoder, persons, n = study.encoder, study.persons, len(study.persons.regions)
+    encoder, persons, n = design.encoder, design.persons, len(design.persons.regions)
     total = np.zeros((n, len(encoder.names)))
-    for first in range(0, len(study.weight), CHUNK):
-        rows = np.arange(first, min(first + CHUNK, len(study.weight)))
-        total += encoder.sums(persons.take(rows), persons.region[rows], study.weight[rows], n)
-    means = total / np.bincount(persons.region, study.weight, n)[:, None]
+    for first in range(0, len(design.weight), CHUNK):
+        rows = np.arange(first, min(first + CHUNK, len(design.weight)))
+        total += encoder.sums(persons.take(rows), persons.region[rows], design.weight[rows], n)
+    means = total / np.bincount(persons.region, design.weight, n)[:, None]
+    assert encoder.components is not None
     return means[:, encoder.kept] @ encoder.components - encoder.centre  # a vector is linear in these columns
 
 
 def votes_per_region(persons: Persons, election: int) -> np.ndarray:
-    """(regions, 3) votes: other and none, R, D, adding up to the adult citizens (z = (D, R, S − D − R))."""
+    """(regions, 3) votes: other and none, R, D. They add up to the adult citizens (z = (D, R, S − D − R))."""
     if f"D_{election}" not in persons.regions:
-        known = [c[2:] for c in persons.regions if c.startswith("D_")]
-        raise ConfigError(f"election: there are no votes of {election}; there are {', '.join(known) or 'none'}")
+        elections = [c[2:] for c in persons.regions if c.startswith("D_")]
+        raise ConfigError(f"election: there are no votes of {election}; there are {', '.join(elections) or 'none'}")
     votes = persons.regions[[f"R_{election}", f"D_{election}"]].to_numpy(float)
     size = persons.regions["citizens"].to_numpy(float)
     votes = votes * np.minimum(1, size / np.maximum(votes.sum(axis=1), 1))[:, None]
@@ -218,7 +257,7 @@ def votes_per_region(persons: Persons, election: int) -> np.ndarray:
 def states_of(persons: Persons, election: int) -> pd.DataFrame | None:
     """`state`, `longitude`, `latitude` (degrees) and `share` (two-party share of D) of every state. None without centroids.
 
-    The centroids' x, y and z are those of a sphere on which the latitude has taken the place of the angle from the pole.
+    The centroids' x, y and z use the latitude in place of the polar angle.
     """
     regions = persons.regions
     if "x" not in regions:
@@ -226,57 +265,62 @@ def states_of(persons: Persons, election: int) -> pd.DataFrame | None:
     votes = pd.DataFrame(votes_per_region(persons, election)[:, 1:], columns=["R", "D"]).groupby(regions["state"]).sum()
     x, y, z = regions.groupby("state")[["x", "y", "z"]].first().to_numpy().T
     longitude, latitude = np.degrees(np.arctan2(y, x)), np.degrees(np.arctan2(np.hypot(x, y), z))
-    share = votes["D"] / (votes["D"] + votes["R"])
-    states = pd.DataFrame({"longitude": longitude, "latitude": latitude, "share": share})
+    democratic = votes["D"] / (votes["D"] + votes["R"])
+    states = pd.DataFrame({"longitude": longitude, "latitude": latitude, "share": democratic})
     return states.rename_axis("state").reset_index()
 
 
 @functools.lru_cache(maxsize=16)
-def hidden_bags(study: Study, size: int, *stream) -> tuple[Bags, np.ndarray]:
-    """(bags of `size` persons per region, regions in random order, with their labels counted; the labels)."""
+def hidden_bags(design: HiddenDesign, size: int, *stream: object) -> tuple[Bags, np.ndarray]:
+    """(bags, labels): bags of `size` persons per region in random order, with their labels counted."""
     rng = derive_generator(*stream)
-    order = rng.permutation(len(study.persons.regions))
-    rows = drawn_per_region(study.persons, study.weight, size, order, rng)
-    y, names = study.labels[rows], tuple(study.persons.regions["name"].to_numpy()[order])
+    order = rng.permutation(len(design.persons.regions))
+    rows = draw_per_region(design.persons, design.weight, size, order, rng)
+    y, names = design.labels[rows], tuple(design.persons.regions["name"].to_numpy()[order])
     offsets = np.arange(0, len(rows) + 1, size)
-    bag = np.repeat(np.arange(len(order)), size)
-    counts = np.bincount(bag * study.classes + y, minlength=len(order) * study.classes).reshape(len(order), -1)
-    return Bags(study.vectors(rows), offsets, counts, bag_names=names), y
+    return Bags(design.vectors(rows), offsets, count_labels(y, offsets, design.n_classes), bag_names=names), y
 
 
 @functools.lru_cache(maxsize=4)
-def persons_tested(study: Study, election: int | None = None) -> Bags:
-    """The persons set aside, in bags by region, with their labels counted; in an election with the region's two-party
-    share of D as target and survey weights."""
-    region = study.persons.region[study.test]
-    offsets = np.append(np.flatnonzero(np.diff(region, prepend=-1)), len(region))
-    if election is not None:
-        votes = votes_per_region(study.persons, election)[region[offsets[:-1]]]
-        share = votes[:, 2] / (votes[:, 1] + votes[:, 2])
-        weights = study.persons.weight[study.test]
-        return Bags(study.vectors(study.test), offsets, weights=weights, target=share)
-    bag = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-    codes = bag * study.classes + study.labels[study.test]
-    counts = np.bincount(codes, minlength=(len(offsets) - 1) * study.classes).reshape(-1, study.classes)
-    return Bags(study.vectors(study.test), offsets, counts)
+def tested_persons(design: HiddenDesign) -> Bags:
+    """Tested persons in bags by region, with their labels counted."""
+    _, offsets = _tested_regions(design)
+    return Bags(
+        design.vectors(design.test), offsets, count_labels(design.labels[design.test], offsets, design.n_classes)
+    )
 
 
-def voter_bags(study: Study, election: int, size: int | None, *stream) -> Bags:
-    """Bags of `size` persons per region with the votes scaled to them, or the mean of everybody where `size` is None."""
-    votes, names = votes_per_region(study.persons, election), tuple(study.persons.regions["name"])
+@functools.lru_cache(maxsize=4)
+def tested_voters(design: CensusDesign, election: int) -> Bags:
+    """Tested persons in bags by region. The target is the region's two-party share of D, the weights are the survey's."""
+    regions, offsets = _tested_regions(design)
+    target = democratic_share(design.persons, election)[regions]
+    return Bags(design.vectors(design.test), offsets, weights=design.persons.weight[design.test], target=target)
+
+
+def _tested_regions(design: CensusDesign) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers of the regions with tested persons, and offsets (regions + 1,) of these persons."""
+    region = design.persons.region[design.test]
+    first = np.flatnonzero(np.diff(region, prepend=-1))
+    return region[first], np.append(first, len(region))
+
+
+def voter_bags(design: CensusDesign, election: int, size: int | None, *stream: object) -> Bags:
+    """Bags of `size` persons per region with the votes scaled to them, or the mean of all persons where `size` is None."""
+    votes, names = votes_per_region(design.persons, election), tuple(design.persons.regions["name"])
     if size is None:
-        means = everyone(study)
+        means = region_means(design)
         offsets = np.arange(len(means) + 1)
         return Bags(means.astype(np.float32), offsets, votes, weights=votes.sum(axis=1), bag_names=names)
-    x = voters_drawn(study, size, *stream)
+    x = draw_voters(design, size, *stream)
     return Bags(x, np.arange(0, len(x) + 1, size), apportioned(votes, size), bag_names=names)
 
 
 @functools.lru_cache(maxsize=1)
-def voters_drawn(study: Study, size: int, *stream) -> np.ndarray:
+def draw_voters(design: CensusDesign, size: int, *stream: object) -> np.ndarray:
     """(regions · size, d) vectors of persons drawn per region."""
-    order = np.arange(len(study.persons.regions))
-    return study.vectors(drawn_per_region(study.persons, study.weight, size, order, derive_generator(*stream)))
+    order = np.arange(len(design.persons.regions))
+    return design.vectors(draw_per_region(design.persons, design.weight, size, order, derive_generator(*stream)))
 
 
 # -- regions as bags with a target -------------------------------------------------------------------------------------
@@ -289,16 +333,16 @@ def democratic_share(persons: Persons, election: int) -> np.ndarray:
 
 
 @functools.lru_cache(maxsize=1)
-def region_bags(study: Study, size: int | None, *stream) -> Bags:
-    """Bags of `size` persons per region drawn by survey weight, or of everybody, with weights, where `size` is None."""
-    names = tuple(study.persons.regions["name"])
+def region_bags(design: CensusDesign, size: int | None, *stream: object) -> Bags:
+    """Bags of `size` persons per region drawn by survey weight, or of all persons with their weights where `size` is None."""
+    names = tuple(design.persons.regions["name"])
     if size is not None:
-        x = voters_drawn(study, size, *stream)
+        x = draw_voters(design, size, *stream)
         return Bags(x, np.arange(0, len(x) + 1, size), bag_names=names)
-    n = len(study.weight)
-    x = np.concatenate([study.vectors(np.arange(a, min(a + CHUNK, n))) for a in range(0, n, CHUNK)])
-    offsets = np.append(0, np.cumsum(np.bincount(study.persons.region, minlength=len(names))))
-    return Bags(x, offsets, weights=study.weight, bag_names=names)
+    n = len(design.weight)
+    x = np.concatenate([design.vectors(np.arange(a, min(a + CHUNK, n))) for a in range(0, n, CHUNK)])
+    offsets = np.append(0, np.cumsum(np.bincount(design.persons.region, minlength=len(names))))
+    return Bags(x, offsets, weights=design.weight, bag_names=names)
 
 
 def county_bags(persons: Persons) -> Bags:

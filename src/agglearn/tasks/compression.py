@@ -1,4 +1,4 @@
-"""Compression of vocabularies: clusters learnt from tables of training records, judged on those and on held-out ones."""
+"""Compression of vocabularies: clusters are learned from tables of training records and judged on held-out records."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,10 +12,11 @@ from agglearn.datasets import Dataset, RecordStore, TablePopulation
 from agglearn.encoding import CodedEncoder, FrameEncoder
 from agglearn.encoding.columns import is_continuous
 from agglearn.errors import DataError
+from agglearn.estimator import Estimator
 from agglearn.evaluation.information import bucketing_bound, mutual_information, predictive_information
 from agglearn.observations import ContingencyTables, Observation, Table
 from agglearn.settings import check
-from agglearn.tasks.base import Measurement, Source, Task, Truth
+from agglearn.tasks.base import Measurement, Task, TaskInput, Truth
 from agglearn.tasks.keys import NoKeys, RowKeys
 from agglearn.tasks.splitting import split_overlap, split_rows
 from agglearn.vocabulary import OptimalQuantizer
@@ -24,7 +25,13 @@ from agglearn.vocabulary.shrinkage import EMPIRICAL, shrunk_sums
 
 @dataclass(frozen=True)
 class HeldOut(Truth):
-    """Tables of single features, of training and of held-out records; values never seen in training are in none."""
+    """Tables of single features, of training and of held-out records. They hold values of the training records only.
+
+    Parameters
+    ----------
+    train, test : ContingencyTables
+        Tables of training and of held-out records.
+    """
 
     train: ContingencyTables
     test: ContingencyTables
@@ -38,21 +45,21 @@ class HeldOut(Truth):
         return cls(ContingencyTables.load(folder / "train"), ContingencyTables.load(folder / "test"))
 
     def units(self) -> list[np.ndarray]:
-        return [part for t in self.test.tables.values() for part in (t.counts, t.label_sums)]
+        return [array for t in self.test.tables.values() for array in (t.counts, t.label_sums)]
 
 
-class Compression(Task):
-    """Tables of single features of training records are seen: of categorical features, values by number.
+class Compression(Task[HeldOut]):
+    """Observe tables of single categorical features of training records. Values are numbered.
 
-    Information is in nats and added up over features. Held-out measures take each held-out record's cluster; values
-    that training never showed count in the cluster `unseen_`.
+    Information is in nats and added up over features. Held-out measures use the cluster of each held-out record. Values that
+    no training record has belong to the cluster `unseen_`.
 
     * `information_loss`: (Σ X_i − Z_i) / Σ X_j, in counted rates of training records (Bateni et al. 2019, section 3.1).
-    * `information_ratio`, `loss_ratio`: information kept, and lost, against the optimum for the same budget.
-    * `bound_ratio`: what bucketing loses against Δ_max of its theorem 6, the largest over features.
+    * `information_ratio`, `loss_ratio`: retained and lost information over those of the optimum for the same budget.
+    * `bound_ratio`: loss of bucketing over Δ_max of its theorem 6, the largest over features.
     * `heldout_information`: Σ I(Z; C) among held-out records.
-    * `heldout_predictive`: what the clusters' training rates tell of held-out labels, the mean of log p(y|z)/p(y), added up:
-      I(Z; C) less what wrong rates cost. Rates of 0 and 1 are taken as half a record away from it.
+    * `heldout_predictive`: mean of log p(y|z)/p(y) over held-out labels, with the clusters' training rates, added up. It is
+      I(Z; C) less the cost of wrong rates. Rates of 0 and 1 move by half a record.
     * `heldout_predictive_shrunk`: the same with each value's rate shrunk (beta-binomial) before clusters add up.
     """
 
@@ -71,18 +78,20 @@ class Compression(Task):
     OBSERVATIONS: ClassVar = ((Dataset, ContingencyTables, RowKeys, NoKeys),)
     truth: ClassVar = HeldOut
 
-    def observe(self, source: Source, kind: type[Observation], params: dict, seed: int):
+    def observe(
+        self, inputs: TaskInput, kind: type[Observation], params: dict, seed: int
+    ) -> tuple[Observation, HeldOut]:
         self.check_observation(kind, params)
-        if isinstance(source.data, RecordStore):
-            check(RowKeys, source.params, source.name)
-        data = source.data
-        held = HeldOut(data.train, data.test) if isinstance(data, TablePopulation) else counted(source, seed)
-        return held.train, held
+        if isinstance(inputs.data, RecordStore):
+            check(RowKeys, inputs.params, inputs.name)
+        data = inputs.data
+        truth = HeldOut(data.train, data.test) if isinstance(data, TablePopulation) else count_tables(inputs, seed)
+        return truth.train, truth
 
-    def overlap(self, source: Source) -> float:
-        return split_overlap(source)
+    def overlap(self, inputs: TaskInput) -> float:
+        return split_overlap(inputs)
 
-    def measure(self, estimator, truth: HeldOut, measures: list[str]) -> Iterator[Measurement]:
+    def measure(self, estimator: Estimator, truth: HeldOut, measures: list[str]) -> Iterator[Measurement]:
         if "information_loss" in measures:
             yield Measurement("information_loss", estimator.relative_loss_)
         if "information" in measures:
@@ -98,105 +107,109 @@ class Compression(Task):
         yield from _held_out(estimator, truth, measures)
 
 
-def counted(source: Source, seed: int) -> HeldOut:
+def count_tables(inputs: TaskInput, seed: int) -> HeldOut:
     """Tables of categorical features of stored or drawn rows, one feature at a time."""
-    train, test = split_rows(source, seed)
-    y = source.data.labels() if isinstance(source.data, RecordStore) else source.data.y
+    train, test = split_rows(inputs, seed)
+    y = inputs.data.labels() if isinstance(inputs.data, RecordStore) else inputs.data.y
     for name, rows in (("training", train), ("test", test)):
         if len(np.unique(y[rows])) < 2:
-            raise DataError(f"{source.name}: all {len(rows)} {name} rows have the same label; use more rows")
-    encoders, tables = [], ({}, {})
-    for name, column in _categorical(source):
-        codes, size = _numbered(column, train)
-        for part, rows in zip(tables, (train, test), strict=True):
-            part[len(encoders),] = _table(codes[rows], y[rows], size)
+            raise DataError(f"{inputs.name}: all {len(rows)} {name} rows have the same label; use more rows")
+    encoders: list[CodedEncoder] = []
+    tables: tuple[dict, dict] = ({}, {})
+    for name, column in _categorical(inputs):
+        codes, size = _number_values(column, train)
+        for by_key, rows in zip(tables, (train, test), strict=True):
+            by_key[len(encoders),] = _table(codes[rows], y[rows], size)
         encoders.append(CodedEncoder(name, size))
     if not encoders:
-        raise DataError(f"{source.name}: there are no categorical features")
+        raise DataError(f"{inputs.name}: there are no categorical features")
     encoder = FrameEncoder(tuple(encoders))
     totals = [(len(rows), int(y[rows].sum())) for rows in (train, test)]
     return HeldOut(*(ContingencyTables(encoder, "label", *n, t) for n, t in zip(totals, tables, strict=True)))
 
 
-def _categorical(source: Source) -> Iterator[tuple[str, pd.Series]]:
-    data, named = source.data, source.entry.get("features", {}).get("categorical", [])
+def _categorical(inputs: TaskInput) -> Iterator[tuple[str, pd.Series]]:
+    data, named = inputs.data, inputs.entry.get("features", {}).get("categorical", [])
     for name in data.names if isinstance(data, RecordStore) else data.frame.columns:
         column = data.column(name) if isinstance(data, RecordStore) else data.frame[name]
         if name in named or not is_continuous(column):
             yield name, column
 
 
-def _numbered(column: pd.Series, train: np.ndarray) -> tuple[np.ndarray, int]:
-    """Number of each row's value, −1 for values not among the training rows; a missing value is one, too."""
-    at, values = pd.factorize(column, use_na_sentinel=False)
-    seen = np.zeros(len(values), bool)
-    seen[at[train]] = True
-    order = np.full(len(values), -1)
-    known = np.flatnonzero(seen)
-    order[known[np.argsort(pd.Series(values)[known].astype(str).to_numpy(), kind="stable")]] = np.arange(len(known))
-    return order[at], len(known)
+def _number_values(column: pd.Series, train: np.ndarray) -> tuple[np.ndarray, int]:
+    """(n,) number of each row's value, and how many numbers there are.
+
+    Values that no training row has are −1. Missing is a value of its own.
+    """
+    indices, values = pd.factorize(column, use_na_sentinel=False)
+    observed = np.unique(indices[train])
+    numbers = np.full(len(values), -1)
+    in_order = np.argsort(pd.Series(values)[observed].astype(str).to_numpy(), kind="stable")
+    numbers[observed[in_order]] = np.arange(len(observed))
+    return numbers[indices], len(observed)
 
 
 def _table(codes: np.ndarray, y: np.ndarray, size: int) -> Table:
-    known = codes >= 0
-    counts, sums = np.bincount(codes[known], minlength=size), np.bincount(codes[known], y[known], size).astype(np.int64)
+    observed = codes >= 0
+    codes, y = codes[observed], y[observed]
+    counts, sums = np.bincount(codes, minlength=size), np.bincount(codes, y, size).astype(np.int64)
     cells = np.flatnonzero(counts)
     return Table((size,), cells, counts[cells], sums[cells])
 
 
-def _against_optimum(estimator, truth: HeldOut, measures: list[str]) -> Iterator[Measurement]:
-    kept, lost = _optimum(truth.train, estimator.budget, estimator.min_count)
+def _against_optimum(estimator: Estimator, truth: HeldOut, measures: list[str]) -> Iterator[Measurement]:
+    retained, lost = _optimum(truth.train, estimator.budget, estimator.min_count)
     if "information_ratio" in measures:
-        yield Measurement("information_ratio", estimator.information_ / kept)
+        yield Measurement("information_ratio", estimator.information_ / retained)
     if "loss_ratio" in measures and lost > 0:
         yield Measurement("loss_ratio", estimator.information_loss_ / lost)
 
 
-OPTIMA: dict = {}  # of this process: the methods of a batch are compared with the same ones
+_OPTIMA: dict[tuple, tuple[float, float]] = {}  # of this process: the methods of a batch share them
 
 
-def _optimum(tables: ContingencyTables, budget, min_count) -> tuple[float, float]:
-    """What the optimum keeps and loses, in nats."""
+def _optimum(tables: ContingencyTables, budget: float, min_count: float) -> tuple[float, float]:
+    """Information that the optimum retains, and that it loses, in nats."""
     key = tables.digest, budget, min_count
-    if key not in OPTIMA:
+    if key not in _OPTIMA:
         best = OptimalQuantizer(budget, min_count=min_count).fit(tables)
-        OPTIMA[key] = best.information_, best.information_loss_
-    return OPTIMA[key]
+        _OPTIMA[key] = best.information_, best.information_loss_
+    return _OPTIMA[key]
 
 
-def _bound_ratio(estimator, truth: HeldOut, name: str) -> float:
+def _bound_ratio(estimator: Estimator, truth: HeldOut, name: str) -> float:
     i = truth.train.names.index(name)
     n, c = truth.train.dense(i)
     lost = mutual_information(n, c) - estimator.feature_information_[name]
     return lost / bucketing_bound(estimator.n_buckets_[name], c.sum() / n.sum())
 
 
-def _held_out(estimator, truth: HeldOut, measures: list[str]) -> Iterator[Measurement]:
-    wanted = [m for m in measures if m.startswith("heldout_")]
-    if not wanted:
+def _held_out(estimator: Estimator, truth: HeldOut, measures: list[str]) -> Iterator[Measurement]:
+    measures = [m for m in measures if m.startswith("heldout_")]
+    if not measures:
         return
-    found = [_held_out_feature(estimator, truth, i, name, wanted) for i, name in enumerate(truth.train.names)]
-    for measure in wanted:
-        yield Measurement(measure, sum(f[measure] for f in found))
+    values = [_held_out_feature(estimator, truth, i, name, measures) for i, name in enumerate(truth.train.names)]
+    for measure in measures:
+        yield Measurement(measure, sum(v[measure] for v in values))
 
 
-def _held_out_feature(estimator, truth: HeldOut, i: int, name: str, wanted: list[str]) -> dict[str, float]:
+def _held_out_feature(estimator: Estimator, truth: HeldOut, i: int, name: str, measures: list[str]) -> dict[str, float]:
     labels, unseen = estimator.labels_[name], estimator.unseen_[name]
     size = max(int(labels.max()), unseen) + 1
-    train, test = ([np.bincount(labels, v, size) for v in t.dense(i)] for t in (truth.train, truth.test))
-    test[0][unseen] += truth.test.total - test[0].sum()
-    test[1][unseen] += truth.test.positives - test[1].sum()
-    n, c = train
-    out, base = {}, truth.train.positives / truth.train.total
-    if "heldout_information" in wanted:
-        out["heldout_information"] = mutual_information(*test)
-    if "heldout_predictive" in wanted:
+    counts, sums = truth.train.dense(i)
+    n, c = np.bincount(labels, counts, size), np.bincount(labels, sums, size)
+    n_test, c_test = (np.bincount(labels, values, size) for values in truth.test.dense(i))
+    n_test[unseen] += truth.test.total - n_test.sum()
+    c_test[unseen] += truth.test.positives - c_test.sum()
+    values, base = {}, truth.train.positives / truth.train.total
+    if "heldout_information" in measures:
+        values["heldout_information"] = mutual_information(n_test, c_test)
+    if "heldout_predictive" in measures:
         half = 0.5 / np.maximum(n, 1)
         rates = np.clip(c / np.maximum(n, 1), half, 1 - half)
-        out["heldout_predictive"] = predictive_information(*test, rates, base)
-    if "heldout_predictive_shrunk" in wanted:
-        counts, sums = truth.train.dense(i)
-        seen = counts > 0
-        c = np.bincount(labels[seen], shrunk_sums(counts[seen], sums[seen], EMPIRICAL), size)
-        out["heldout_predictive_shrunk"] = predictive_information(*test, c / np.maximum(n, 1), base)
-    return out
+        values["heldout_predictive"] = predictive_information(n_test, c_test, rates, base)
+    if "heldout_predictive_shrunk" in measures:
+        occupied = counts > 0
+        c = np.bincount(labels[occupied], shrunk_sums(counts[occupied], sums[occupied], EMPIRICAL), size)
+        values["heldout_predictive_shrunk"] = predictive_information(n_test, c_test, c / np.maximum(n, 1), base)
+    return values

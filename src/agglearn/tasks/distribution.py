@@ -1,4 +1,4 @@
-"""Distribution regression: a target of each bag is learned, bags held out are judged."""
+"""Distribution regression: learners get bags with a target and are judged on held-out bags."""
 
 import numbers
 from collections.abc import Callable, Iterator
@@ -10,26 +10,30 @@ import numpy as np
 
 from agglearn.datasets import BagPopulation, Census, Dataset, RecordStore
 from agglearn.errors import ConfigError
+from agglearn.estimator import Estimator
 from agglearn.observations import Bags, Observation
 from agglearn.seeds import derive_generator
 from agglearn.settings import check
 from agglearn.tasks import census_design
-from agglearn.tasks.base import Measurement, Source, Task, Truth
+from agglearn.tasks.base import Measurement, Task, TaskInput, Truth
 from agglearn.tasks.keys import CloudKeys, NoKeys, RegionKeys, RegionPersonKeys
 
 HELD_OUT = 0.3  # of the regions
-PARTS = 16  # of the test bags, for intervals of paired differences
+BLOCKS = 16  # of the test bags, for intervals of paired differences
 NOT_CONTIGUOUS = ("AK", "HI")
-SHOWN = 64  # test bags whose prediction is kept
+MAX_PREDICTIONS = 64  # test bags whose prediction is recorded
 
 
 @dataclass(frozen=True)
 class HeldOutBags(Truth):
     """Held-out bags with their targets.
 
-    Attributes
+    Parameters
     ----------
-    bags : with target. columns : names of the target's entries, where it is a vector.
+    bags : Bags
+        Bags with target.
+    columns : tuple of str
+        Names of the target's entries, where it is a vector.
     """
 
     bags: Bags
@@ -44,27 +48,27 @@ class HeldOutBags(Truth):
         return cls(Bags.load(folder), tuple((folder / "columns.txt").read_text().splitlines()))
 
     def units(self) -> list[np.ndarray]:
-        return [self.bags.target]
+        return [] if self.bags.target is None else [self.bags.target]
 
 
-class DistributionRegression(Task):
-    """Bags with a target: a number, a vector or a class. Learners see `Bags` with it.
+class DistributionRegression(Task[HeldOutBags]):
+    """Observe bags with a target, which is a number, a vector or a class. Judge on held-out bags.
 
     Parameters of a data set:
 
     * simulated bags: those of the simulator.
-    * clouds of points: `points`, drawn of each cloud (all where it has no more); `n_clouds` to learn from, at random, null for
-      all. Clouds to learn from and clouds to be tested on are prepared alike.
-    * census, elections: `elections` (years, the entries of the target: two-party share of D in a region), `columns` (`full` or
-      `shared`), `components` of the covariates, `bag_size` persons drawn anew for every seed, per region by survey weight, or
-      null for everybody with weights, the default; `states`, `contiguous` (the default, as in the thesis) or `all`. 30 % of the
-      regions are held out. The observation's parameter `persons: counties` gives the region's county covariates in the place
-      of its persons.
+    * clouds of points: `points`, how many are drawn from each cloud (all where it has no more), and `n_clouds`, how many
+      random clouds to learn from (null for all). Training and test clouds are prepared alike.
+    * census with elections: `elections` (years, the entries of the target: two-party share of D in a region), `columns` (`full`
+      or `shared`), `components` of the covariates, `bag_size` persons drawn anew for every seed, per region by survey weight
+      (null, the default, for all persons with weights), `states` (`contiguous`, the default, as in the thesis, or `all`). 30 %
+      of the regions are held out. With the observation's parameter `persons: counties`, a region has its county covariates in
+      place of its persons.
 
     `mse`, `nmse`, `slope` and `accuracy` have a value for all test bags and, as `mse_of_part` and so on, one for each of 16
-    parts: every 16th bag, as test bags may come in the order of their target. `nmse` is the error over the variance of all
-    test targets, `slope` that of predictions on them. `tuned` has the value of every parameter that was tuned, `edges` tells how
-    many settings were chosen at an end of their grid.
+    blocks. A block is every 16th bag, since test bags may be sorted by target. `nmse` is the error over the variance of all
+    test targets, `slope` that of predictions on targets. `tuned` has the value of every tuned parameter, `edges` the number of
+    settings at an end of their grid.
     """
 
     OBSERVATIONS: ClassVar = ((Census, Bags, RegionKeys, RegionPersonKeys), (Dataset, Bags, CloudKeys, NoKeys))
@@ -84,74 +88,80 @@ class DistributionRegression(Task):
     }
     truth: ClassVar = HeldOutBags
 
-    def observe(self, source: Source, kind: type[Observation], params: dict, seed: int):
+    def observe(
+        self, inputs: TaskInput, kind: type[Observation], params: dict, seed: int
+    ) -> tuple[Observation, HeldOutBags]:
         self.check_observation(kind, params)
-        if isinstance(source.data, BagPopulation):
+        if isinstance(inputs.data, BagPopulation):
             check(NoKeys, params, "observe")
-            return source.data.train, HeldOutBags(source.data.test)
-        if not isinstance(source.data, RecordStore) or "parts" not in source.data.header:
-            raise ConfigError(f"{source.name}: has no bags for this task")
-        if (source.data.folder / "clouds.npz").exists():
+            return inputs.data.train, HeldOutBags(inputs.data.test)
+        if not isinstance(inputs.data, RecordStore) or "parts" not in inputs.data.header:
+            raise ConfigError(f"{inputs.name}: has no bags for this task")
+        if (inputs.data.folder / "clouds.npz").exists():
             check(NoKeys, params, "observe")
-            check(CloudKeys, source.params, source.name)
-            return self._clouds(source, seed)
-        if "regions" not in source.data.header:
-            raise ConfigError(f"{source.name}: has no bags for this task; use clouds, census persons or simulated bags")
-        check(RegionKeys, source.params, source.name)
-        return self._regions(source, params, seed)
+            check(CloudKeys, inputs.params, inputs.name)
+            return self._clouds(inputs, seed)
+        if "regions" not in inputs.data.header:
+            raise ConfigError(f"{inputs.name}: has no bags for this task; use clouds, census persons or simulated bags")
+        check(RegionKeys, inputs.params, inputs.name)
+        return self._regions(inputs, params, seed)
 
-    def overlap(self, source: Source) -> float:
-        regions = isinstance(source.data, RecordStore) and "regions" in source.data.header
+    def overlap(self, inputs: TaskInput) -> float:
+        regions = isinstance(inputs.data, RecordStore) and "regions" in inputs.data.header
         return HELD_OUT / (1 - HELD_OUT) if regions else 0.0
 
-    def _clouds(self, source: Source, seed: int):
-        p = {"points": 1000, "n_clouds": None} | source.params
-        folder, (first, last) = source.data.folder, source.data.header["parts"]["train"]
+    def _clouds(self, inputs: TaskInput, seed: int) -> tuple[Observation, HeldOutBags]:
+        from agglearn.distribution.embedding import truncate_bags
+
+        p = {"points": 1000, "n_clouds": None} | inputs.params  # the points of a cloud are in random order
+        folder, (first, last) = inputs.data.folder, inputs.data.header["parts"]["train"]
         points = np.load(folder / "points.npy", mmap_mode="r")
         with np.load(folder / "clouds.npz") as arrays:
-            whole = Bags(points, arrays["offsets"], target=arrays["classes"])
-        chosen = derive_generator("clouds", source.name, seed).permutation(np.arange(first, last))[: p["n_clouds"]]
-        train, test = (cloud_points(whole.take(w), p["points"]) for w in (chosen, np.arange(last, len(whole))))
+            clouds = Bags(points, arrays["offsets"], target=arrays["classes"])
+        chosen = derive_generator("clouds", inputs.name, seed).permutation(np.arange(first, last))[: p["n_clouds"]]
+        train, test = (truncate_bags(clouds.take(w), p["points"]) for w in (chosen, np.arange(last, len(clouds))))
         return train, HeldOutBags(test)
 
-    def _regions(self, source: Source, params: dict, seed: int):
+    def _regions(self, inputs: TaskInput, params: dict, seed: int) -> tuple[Observation, HeldOutBags]:
         p = {
             "columns": "full",
             "components": 50,
             "bag_size": None,
             "elections": [2016],
             "states": "contiguous",
-        } | source.params
-        study = census_design.voters_study(source.data.folder, p["columns"], 0.0, p["components"])
+        } | inputs.params
+        design = census_design.voter_design(inputs.data.folder, p["columns"], 0.0, p["components"])
         if params.get("persons", "sample") == "counties":
-            bags = census_design.county_bags(study.persons)
+            bags = census_design.county_bags(design.persons)
         else:
-            drawn = () if p["bag_size"] is None else ("regions", source.name, p["columns"], seed)
-            bags = census_design.region_bags(study, p["bag_size"], *drawn)
-        shares = np.column_stack([census_design.democratic_share(study.persons, e) for e in p["elections"]])
-        bags, left_out = replace(bags, target=shares), NOT_CONTIGUOUS if p["states"] == "contiguous" else ()
-        here = np.flatnonzero(~study.persons.regions["state"].isin(left_out))
-        order = here[derive_generator("regions held out", source.name, p["columns"], seed).permutation(len(here))]
-        test = round(HELD_OUT * len(order))
-        return bags.take(order[test:]), HeldOutBags(bags.take(order[:test]), tuple(map(str, p["elections"])))
+            stream = () if p["bag_size"] is None else ("regions", inputs.name, p["columns"], seed)
+            bags = census_design.region_bags(design, p["bag_size"], *stream)
+        targets = np.column_stack([census_design.democratic_share(design.persons, e) for e in p["elections"]])
+        bags, left_out = replace(bags, target=targets), NOT_CONTIGUOUS if p["states"] == "contiguous" else ()
+        regions = np.flatnonzero(~design.persons.regions["state"].isin(left_out))
+        order = regions[derive_generator("regions held out", inputs.name, p["columns"], seed).permutation(len(regions))]
+        n_test = round(HELD_OUT * len(order))
+        return bags.take(order[n_test:]), HeldOutBags(bags.take(order[:n_test]), tuple(map(str, p["elections"])))
 
-    def measure(self, estimator, truth: HeldOutBags, measures: list[str]) -> Iterator[Measurement]:
+    def measure(self, estimator: Estimator, truth: HeldOutBags, measures: list[str]) -> Iterator[Measurement]:
         yield from _settings(estimator)
-        found, target = estimator.predict(truth.bags), truth.bags.target
+        predicted, target = estimator.predict(truth.bags), truth.bags.target
+        assert target is not None
         if getattr(estimator, "classifies", False):
-            right = (found == target).astype(float)
-            yield from _both("accuracy", lambda part: float(right[part].mean()), len(right), measures)
+            correct = (predicted == target).astype(float)
+            yield from _with_blocks("accuracy", lambda block: float(correct[block].mean()), len(correct), measures)
             return
-        error = np.square(found - target)
+        error = np.square(predicted - target)
         if target.ndim == 1:
             yield from _errors(error, target, measures)
             if target.var() > 0:
-                yield from _both("slope", lambda part: _slope(target[part], found[part]), len(target), measures)
+                slope = lambda block: _slope(target[block], predicted[block])  # noqa: E731
+                yield from _with_blocks("slope", slope, len(target), measures)
         for k, name in enumerate(truth.columns):
             yield from _errors(error[:, k], target[:, k], measures, name)
         if "prediction" in measures and target.ndim == 1:
-            for b in np.unique(np.linspace(0, len(target) - 1, min(SHOWN, len(target))).astype(int)):
-                yield Measurement("prediction", float(found[b]), item=f"bag {b}")
+            for b in np.unique(np.linspace(0, len(target) - 1, min(MAX_PREDICTIONS, len(target))).astype(int)):
+                yield Measurement("prediction", float(predicted[b]), item=f"bag {b}")
                 yield Measurement("target", float(target[b]), item=f"bag {b}")
 
 
@@ -159,40 +169,34 @@ def _errors(
     error: np.ndarray, target: np.ndarray, measures: list[str], item: str | None = None
 ) -> Iterator[Measurement]:
     """Mean squared error, and that over the variance of the targets."""
-    mean = lambda part: float(error[part].mean())  # noqa: E731
-    yield from _both("mse", mean, len(error), measures, item)
+    mean = lambda block: float(error[block].mean())  # noqa: E731
+    yield from _with_blocks("mse", mean, len(error), measures, item)
     if (variance := target.var()) > 0:
-        yield from _both("nmse", lambda part: float(mean(part) / variance), len(error), measures, item)
+        yield from _with_blocks("nmse", lambda block: float(mean(block) / variance), len(error), measures, item)
 
 
-def _slope(target: np.ndarray, found: np.ndarray) -> float | None:
-    """Slope of predictions on targets; None where the targets are all the same."""
-    return float(np.polyfit(target, found, 1)[0]) if np.ptp(target) > 0 else None
+def _slope(target: np.ndarray, predicted: np.ndarray) -> float | None:
+    """Slope of predictions on targets. None where all targets are equal."""
+    return float(np.polyfit(target, predicted, 1)[0]) if np.ptp(target) > 0 else None
 
 
-def _both(
+def _with_blocks(
     name: str, value: Callable[[slice], float | None], n: int, measures: list[str], item: str | None = None
 ) -> Iterator[Measurement]:
-    """A value of all n bags, and that of each part of them that has one."""
-    yield Measurement(name, value(slice(None)), item=item)
+    """A value of all n bags, and that of each block of them. There is no measurement where the value is None."""
+    if (overall := value(slice(None))) is not None:
+        yield Measurement(name, overall, item=item)
     if f"{name}_of_part" in measures:
-        for k in range(min(PARTS, n)):
+        for k in range(min(BLOCKS, n)):
             label = f"part {k + 1}" if item is None else f"{item}: part {k + 1}"
-            if (of_part := value(slice(k, None, PARTS))) is not None:
-                yield Measurement(f"{name}_of_part", of_part, item=label)
+            if (of_block := value(slice(k, None, BLOCKS))) is not None:
+                yield Measurement(f"{name}_of_part", of_block, item=label)
 
 
-def _settings(estimator) -> Iterator[Measurement]:
-    """Numbers that were tuned, and how many settings were chosen at an end of their grid."""
+def _settings(estimator: Estimator) -> Iterator[Measurement]:
+    """Tuned numbers, and the number of settings at an end of their grid."""
     for name, value in getattr(estimator, "tuned_", {}).items():
         if isinstance(value, numbers.Real):
             yield Measurement("tuned", float(value), item=name)
     if hasattr(estimator, "edges_"):
         yield Measurement("edges", float(len(estimator.edges_)))
-
-
-def cloud_points(clouds: Bags, n: int) -> Bags:
-    """The first n points of every cloud (they are in random order)."""
-    from agglearn.distribution.embedding import truncate_bags
-
-    return truncate_bags(clouds, n)

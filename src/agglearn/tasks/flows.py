@@ -1,4 +1,4 @@
-"""Flows of a population: reconstruct its tables under a known law, or learn the law of its individuals."""
+"""Flows of a population: reconstruct its tables under a given model, or learn the model of its individuals."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -9,47 +9,56 @@ import numpy as np
 
 from agglearn.datasets import Dataset, FlowPopulation, RecordStore, StateFlows
 from agglearn.errors import DataError
+from agglearn.estimator import Estimator
 from agglearn.observations import FlowCounts, FlowInstances, NoiseSpec, Observation
 from agglearn.seeds import derive_generator
 from agglearn.settings import check
-from agglearn.tasks.base import Measurement, Source, Task, Truth
+from agglearn.tasks.base import Measurement, Task, TaskInput, Truth
 from agglearn.tasks.keys import FlowKeys, NoKeys, WeekKeys
 
-ENOUGH, CONSISTENT = 1e-6, 1e-6  # converged: relative gap of the objective, violation per individual and node
-MOST_FLOWS = 150  # arrows of a map
-MOST_CELLS = 2000  # points of a scatter plot
+MAX_RELATIVE_GAP, MAX_VIOLATION = 1e-6, 1e-6  # of a solution, the latter per individual and node
+MAX_FLOWS = 150  # arrows of a map
+MAX_CELLS = 2000  # points of a scatter plot
 
 
 @dataclass(frozen=True)
 class TrueFlows(Truth):
-    """What happened.
+    """True flows, and the noisy counts that the learner gets.
 
-    Attributes
+    Parameters
     ----------
-    edge_tables : (S, T−1, L, L) true counts of S instances. log_potentials : the same shape, or None where no law is known.
-    theta : true parameters, or None. places : (L, 2) x and y of each state. counts : what the learner saw.
+    edge_tables : (S, T−1, L, L) array
+        True counts of S instances.
+    log_potentials : (S, T−1, L, L) array or None
+        True model, None for published flows.
+    theta : array or None
+        True parameters.
+    positions : (L, 2) array
+        x and y of each state.
+    counts : FlowCounts
+        Observation of the first instance.
     """
 
     edge_tables: np.ndarray
     log_potentials: np.ndarray | None
     theta: np.ndarray | None
-    places: np.ndarray
+    positions: np.ndarray
     counts: FlowCounts
 
     def save(self, folder: Path) -> None:
-        known = {"edge_tables": self.edge_tables, "places": self.places}
+        arrays = {"edge_tables": self.edge_tables, "places": self.positions}
         for name in ("log_potentials", "theta"):
             if (value := getattr(self, name)) is not None:
-                known[name] = value
-        np.savez(folder / "truth.npz", **known)
+                arrays[name] = value
+        np.savez(folder / "truth.npz", **arrays)  # type: ignore[arg-type]
         self.counts.save(folder / "counts")
 
     @classmethod
     def load(cls, folder: Path) -> Self:
-        with np.load(folder / "truth.npz") as arrays:
-            known = {k: arrays[k] for k in arrays.files}
+        with np.load(folder / "truth.npz") as file:
+            arrays = {k: file[k] for k in file.files}
         return cls(
-            known["edge_tables"], known.get("log_potentials"), known.get("theta"), known["places"],
+            arrays["edge_tables"], arrays.get("log_potentials"), arrays.get("theta"), arrays["places"],
             FlowCounts.load(folder / "counts"),
         )  # fmt: skip
 
@@ -57,13 +66,16 @@ class TrueFlows(Truth):
         return [self.edge_tables]
 
 
-class _Flows(Task):
-    """Draws noisy counts of flows.
+class _Flows(Task[TrueFlows]):
+    """Draw noisy counts of flows.
 
-    Parameters of an observation: `evidence` (node, edge, or node_sums: noisy edge counts added up over where people go, as
-    the thesis does, and those of the last step over where they come from), `noise`, `rate`, `scale`, or `epsilon` instead
-    of scale: Laplace noise of scale 1/ε, which a count of persons needs. `summed_as` (laplace or gaussian): the likelihood
-    of node_sums, with the scale of one entry, or with the standard deviation of the sum.
+    Parameters of an observation:
+
+    * `evidence`: `node`, `edge`, or `node_sums`. The last adds noisy edge counts up over destinations, as the thesis does, and
+      those of the last step over origins.
+    * `noise`, `rate`, `scale`. In place of the scale, `epsilon` gives Laplace noise of scale 1/ε, as a count of persons needs.
+    * `summed_as`: likelihood of node_sums, `laplace` with the scale of one entry, or `gaussian` with the standard deviation of
+      the sum.
     """
 
     OBSERVATIONS: ClassVar = (
@@ -74,52 +86,54 @@ class _Flows(Task):
     )
     truth: ClassVar = TrueFlows
 
-    def observe(self, source: Source, kind: type[Observation], params: dict, seed: int):
+    def observe(
+        self, inputs: TaskInput, kind: type[Observation], params: dict, seed: int
+    ) -> tuple[Observation, TrueFlows]:
         self.check_observation(kind, params)
-        if isinstance(source.data, RecordStore):
-            check(WeekKeys, source.params, source.name)
-        drawn, places = _drawn(source)
+        if isinstance(inputs.data, RecordStore):
+            check(WeekKeys, inputs.params, inputs.name)
+        drawn, positions = _population(inputs)
         counts = [
-            _noisy(np.asarray(tables, float), context, drawn.population_size, params, derive_generator("flow noise", source.name, seed, k))
+            _add_noise(np.asarray(tables, float), context, drawn.population_size, params, derive_generator("flow noise", inputs.name, seed, k))
             for k, (tables, context) in enumerate(zip(drawn.edge_tables, drawn.context, strict=True))
         ]  # fmt: skip
-        known = np.array(drawn.log_potentials) if drawn.log_potentials else None
-        truth = TrueFlows(np.array(drawn.edge_tables), known, drawn.theta, places, counts[0])
+        log_potentials = np.array(drawn.log_potentials) if drawn.log_potentials else None
+        truth = TrueFlows(np.array(drawn.edge_tables), log_potentials, drawn.theta, positions, counts[0])
         if kind is FlowInstances:
             return FlowInstances(tuple(counts)), truth
-        if known is not None:
-            return replace(counts[0], context={**counts[0].context, "log_potentials": known[0]}), truth
+        if log_potentials is not None:
+            return replace(counts[0], context={**counts[0].context, "log_potentials": log_potentials[0]}), truth
         return counts[0], truth
 
 
-def _drawn(source: Source) -> tuple[FlowPopulation, np.ndarray]:
-    """The population, and the places of its states."""
-    if isinstance(source.data, RecordStore):
-        return _published(source)
-    rows, columns = source.data.shape
+def _population(inputs: TaskInput) -> tuple[FlowPopulation, np.ndarray]:
+    """The population, and the positions (L, 2) of its states."""
+    if isinstance(inputs.data, RecordStore):
+        return _published_population(inputs)
+    rows, columns = inputs.data.shape
     y, x = np.divmod(np.arange(rows * columns), columns)
-    return source.data, np.stack([x, y], axis=1).astype(float)
+    return inputs.data, np.stack([x, y], axis=1).astype(float)
 
 
-def _published(source: Source) -> tuple[FlowPopulation, np.ndarray]:
-    """Published tables of flows: one instance per week, the first `weeks` of them."""
-    flows = source.data.features()
-    weeks = sorted(flows["week"].unique())[: source.params.get("weeks", 8)]
+def _published_population(inputs: TaskInput) -> tuple[FlowPopulation, np.ndarray]:
+    """Published tables of flows: one instance for each of the first `weeks` weeks."""
+    flows = inputs.data.features()
+    weeks = sorted(flows["week"].unique())[: inputs.params.get("weeks", 8)]
     flows = flows[flows["week"].isin(weeks)]
     states = sorted(set(flows["origin"]) | set(flows["destination"]))
-    place = {s: k for k, s in enumerate(states)}
+    number = {s: k for k, s in enumerate(states)}
     tables = np.zeros((len(weeks), 1, len(states), len(states)))
-    at = (
-        flows["week"].map({w: k for k, w in enumerate(weeks)}),
-        flows["origin"].map(place),
-        flows["destination"].map(place),
-    )
-    np.add.at(tables, (at[0], 0, at[1], at[2]), flows["flow"].to_numpy(float))
-    middle = flows.groupby("origin")[["x", "y"]].mean().reindex(states).to_numpy()
-    return FlowPopulation(list(tables), [], 0, None, [{} for _ in weeks]), middle
+    week = flows["week"].map({w: k for k, w in enumerate(weeks)})
+    cells = week, 0, flows["origin"].map(number), flows["destination"].map(number)
+    np.add.at(tables, cells, flows["flow"].to_numpy(float))
+    positions = flows.groupby("origin")[["x", "y"]].mean().reindex(states).to_numpy()
+    return FlowPopulation(list(tables), [], 0, None, [{} for _ in weeks]), positions
 
 
-def _noisy(tables: np.ndarray, context: dict, population_size: int, params: dict, rng) -> FlowCounts:
+def _add_noise(
+    tables: np.ndarray, context: dict, population_size: int, params: dict, rng: np.random.Generator
+) -> FlowCounts:
+    """Counts of an instance with the noise that the parameters ask for."""
     from agglearn.collective.noise import noise_model
 
     noise, rate, scale = params.get("noise", "poisson"), params.get("rate", 1.0), params.get("scale", 1.0)
@@ -127,27 +141,26 @@ def _noisy(tables: np.ndarray, context: dict, population_size: int, params: dict
     if epsilon := params.get("epsilon"):
         noise, scale = "laplace", 1 / epsilon
         privacy = NoiseSpec("laplace", scale, epsilon)
-    law, on = noise_model(noise, rate, scale), params.get("evidence", "node")
-    more = {"noise": noise, "rate": rate, "scale": scale, "context": dict(context), "privacy": privacy}
-    more["population_size"] = population_size or None
-    if on == "node":
-        return FlowCounts(node_counts=law.sample(_nodes(tables), rng), **more)
-    edges = law.sample(tables, rng)
-    if on == "edge":
-        return FlowCounts(edge_counts=edges, **more)
-    sums = _nodes(edges)
+    mechanism, evidence = noise_model(noise, rate, scale), params.get("evidence", "node")
+    stated = {"noise": noise, "rate": rate, "scale": scale, "context": dict(context), "privacy": privacy}
+    stated["population_size"] = population_size or None
+    if evidence == "node":
+        return FlowCounts(node_counts=mechanism.sample(_node_tables(tables), rng), **stated)
+    edges = mechanism.sample(tables, rng)
+    if evidence == "edge":
+        return FlowCounts(edge_counts=edges, **stated)
     if params.get("summed_as", "laplace") == "gaussian":
-        more |= {"noise": "gaussian", "scale": scale * float(np.sqrt(2 * tables.shape[1]))}
-    return FlowCounts(node_counts=sums, **more)
+        stated |= {"noise": "gaussian", "scale": scale * float(np.sqrt(2 * tables.shape[1]))}
+    return FlowCounts(node_counts=_node_tables(edges), **stated)
 
 
 class FlowInference(_Flows):
-    """Tables of one population under its true law: how near the optimum of eq. 2.7, and how fast.
+    """Judge tables of one population under its true model: distance from the optimum of eq. 2.7, and speed.
 
-    `relative_gap` is |F − F*| / |F*| with F* from a tight solve, `violation` the L1 distance from eq. 2.5 per individual;
-    both have curves over iterations. `time_to_convergence`: seconds until both are below 1e-6 (violation: times the number
-    of nodes) from then on. `map_error`, `mean_error`: ‖n − n*‖₁ / ‖n*‖₁ with n*
-    the exact MAP tables, the exact posterior mean.
+    * `relative_gap`: |F − F*| / |F*| with F* from a tight solve. It has a curve over iterations.
+    * `violation`: L1 distance from eq. 2.5 per individual. It has a curve over iterations.
+    * `time_to_convergence`: seconds after which both stay below 1e-6 (violation: times the number of nodes).
+    * `map_error`, `mean_error`: ‖n − n*‖₁ / ‖n*‖₁ with n* the exact MAP tables, the exact posterior mean.
     """
 
     MEASURES: ClassVar = {
@@ -171,32 +184,38 @@ class FlowInference(_Flows):
         "true_flow": ("", ""),
     }
 
-    def measure(self, estimator, truth: TrueFlows, measures: list[str]) -> Iterator[Measurement]:
+    def measure(self, estimator: Estimator, truth: TrueFlows, measures: list[str]) -> Iterator[Measurement]:
         if hasattr(estimator, "gibbs_seconds_"):
             yield from _gibbs(estimator)
             return
-        found, true = np.array(estimator.edge_tables_), truth.edge_tables[0]
+        tables, true = np.array(estimator.edge_tables_), truth.edge_tables[0]
         m = true[0].sum()
         if hasattr(estimator, "value_"):
             yield Measurement("tuned_value", estimator.value_)
-        yield Measurement("negative", float(np.maximum(-found, 0).sum() / m))
-        yield Measurement("edge_error", float(np.abs(found - true).sum() / true.sum()))
-        yield Measurement("node_error", float(np.abs(_nodes(found) - _nodes(true)).sum() / _nodes(true).sum()))
+        yield Measurement("negative", float(np.maximum(-tables, 0).sum() / m))
+        yield Measurement("edge_error", _l1_error(tables, true))
+        yield Measurement("node_error", _l1_error(_node_tables(tables), _node_tables(true)))
         if {"relative_gap", "violation", "time_to_convergence"} & set(measures):
             yield from _convergence(estimator, truth)
         if {"map_error", "mean_error"} & set(measures):
-            yield from _beside_exact(found, truth)
+            for name, exact in zip(("map_error", "mean_error"), _exact(truth), strict=True):
+                yield Measurement(name, _l1_error(tables, exact))
         if "flow" in measures:
-            yield from _arrows("flow", found, truth.places)
-            yield from _arrows("true_flow", true, truth.places)
+            yield from _arrows("flow", tables, truth.positions)
+            yield from _arrows("true_flow", true, truth.positions)
 
 
-def _nodes(tables: np.ndarray) -> np.ndarray:
-    """(T, L) node tables."""
+def _l1_error(estimated: np.ndarray, true: np.ndarray) -> float:
+    """‖n − n*‖₁ / ‖n*‖₁."""
+    return float(np.abs(estimated - true).sum() / true.sum())
+
+
+def _node_tables(tables: np.ndarray) -> np.ndarray:
+    """(T, L) node tables of edge tables (T−1, L, L)."""
     return np.concatenate([tables.sum(axis=2), tables[-1:].sum(axis=1)])
 
 
-def _gibbs(estimator) -> Iterator[Measurement]:
+def _gibbs(estimator: Estimator) -> Iterator[Measurement]:
     yield Measurement("map_seconds", estimator.map_seconds_)
     yield Measurement("map_error", estimator.map_error_)
     yield Measurement("gibbs_seconds", estimator.gibbs_seconds_)
@@ -206,48 +225,48 @@ def _gibbs(estimator) -> Iterator[Measurement]:
     yield Measurement("reference_error", estimator.reference_error_)
 
 
-def _convergence(estimator, truth: TrueFlows) -> Iterator[Measurement]:
-    """Distance from the optimum, of the result and of every iterate."""
+def _convergence(estimator: Estimator, truth: TrueFlows) -> Iterator[Measurement]:
+    """Distance of the result and of every iterate from the optimum."""
     from agglearn.collective import ChainModel, infer
     from agglearn.collective.problem import Problem
 
+    assert truth.log_potentials is not None
     model, m = ChainModel(list(truth.log_potentials[0])), truth.edge_tables[0][0].sum()
     best = infer(model, truth.counts, m, tol=1e-10).objective
     problem, tables = Problem(model, truth.counts, m), list(estimator.edge_tables_)
     violation = model.violation(tables, m) / m
     yield Measurement("violation", violation)
     if not np.isnan(estimator.objective_):  # not for methods that minimise something else
-        gap = abs(problem.objective_of(tables) - best) / abs(best)
-        if np.isfinite(gap):
-            yield Measurement("relative_gap", gap)
+        relative_gap = abs(problem.objective_of(tables) - best) / abs(best)
+        if np.isfinite(relative_gap):
+            yield Measurement("relative_gap", relative_gap)
         trace = estimator.trace_
-        good = [abs(f - best) <= ENOUGH * abs(best) and v <= CONSISTENT * m * model.n_nodes for *_, f, v in trace]
+        good = [
+            abs(f - best) <= MAX_RELATIVE_GAP * abs(best) and v <= MAX_VIOLATION * m * model.n_nodes
+            for *_, f, v in trace
+        ]
         if trace:
             last_bad = max((k for k, g in enumerate(good) if not g), default=-1)
             yield Measurement("converged", float(good[-1]))
             if good[-1]:
                 yield Measurement("time_to_convergence", float(trace[last_bad + 1][1]))
-        for step, seconds, objective, off in trace:
+        for step, seconds, objective, off_by in trace:
             if np.isfinite(objective):
                 yield Measurement("relative_gap", max(abs(objective - best) / abs(best), 1e-12), step=step)
-                yield Measurement("violation", max(off / m, 1e-14), step=step)
+                yield Measurement("violation", max(off_by / m, 1e-14), step=step)
                 yield Measurement("seconds", seconds, step=step, unit="s")
 
 
-def _beside_exact(found: np.ndarray, truth: TrueFlows) -> Iterator[Measurement]:
-    for measure, exact in zip(("map_error", "mean_error"), _exact(truth), strict=True):
-        yield Measurement(measure, float(np.abs(found - exact).sum() / exact.sum()))
-
-
 def _exact(truth: TrueFlows) -> list[np.ndarray]:
-    """Exact MAP tables and exact posterior mean, beside which every method is measured."""
+    """Exact MAP tables and exact posterior mean. Every method is compared with them."""
     from agglearn.collective import ChainModel, infer
 
+    assert truth.log_potentials is not None
     potentials, m = truth.log_potentials[0], int(truth.edge_tables[0][0].sum())
     key = truth.counts.digest, potentials.tobytes(), m
     if key not in _EXACT:
         model = ChainModel(list(potentials))
-        if len(_EXACT) >= KEPT_EXACT:
+        if len(_EXACT) >= MAX_EXACT:
             _EXACT.clear()
         _EXACT[key] = [
             np.array(infer(model, truth.counts, m, method="exact", kind=kind).edge_tables)
@@ -256,27 +275,28 @@ def _exact(truth: TrueFlows) -> list[np.ndarray]:
     return _EXACT[key]
 
 
-_EXACT: dict = {}  # of this process, which measures several methods beside the same tables
-KEPT_EXACT = 16
+_EXACT: dict[tuple, list[np.ndarray]] = {}  # of this process, which compares several methods with the same tables
+MAX_EXACT = 16
 
 
-def _arrows(measure: str, tables: np.ndarray, places: np.ndarray) -> Iterator[Measurement]:
-    """Individuals that moved between two places at any time, the largest flows; `item` is where from and where to."""
+def _arrows(measure: str, tables: np.ndarray, positions: np.ndarray) -> Iterator[Measurement]:
+    """The largest flows between two states, summed over time. `item` has the positions of origin and destination."""
     total = np.asarray(tables, float).sum(axis=0)
     np.fill_diagonal(total, 0)
-    for cell in np.argsort(-total, axis=None)[:MOST_FLOWS]:
+    for cell in np.argsort(-total, axis=None)[:MAX_FLOWS]:
         i, j = np.unravel_index(cell, total.shape)
         if total[i, j] > 0:
-            (a, b), (c, d) = places[i], places[j]
+            (a, b), (c, d) = positions[i], positions[j]
             yield Measurement(measure, float(total[i, j]), item=f"{a:g},{b:g} > {c:g},{d:g}")
 
 
 class FlowLearning(_Flows):
-    """The law of individuals from noisy counts of populations.
+    """Judge a model of individuals that was learned from noisy counts of populations.
 
-    `theta_error` is ‖θ − θ*‖₁ / ‖θ*‖₁ (with a curve over EM iterations); `pairwise_mae` and `node_mae` are mean absolute
-    errors of the marginal probabilities under the learned law; `edge_error` is ‖n − n*‖₁ / ‖n*‖₁ of the reconstructed
-    tables, `small_edge_error` that of the cells with fewer than 1,000; `count` and `true_count` are single cells.
+    * `theta_error`: ‖θ − θ*‖₁ / ‖θ*‖₁. It has a curve over EM iterations.
+    * `pairwise_mae`, `node_mae`: mean absolute errors of the marginal probabilities under the learned model.
+    * `edge_error`: ‖n − n*‖₁ / ‖n*‖₁ of the reconstructed tables. `small_edge_error`: that of the cells with fewer than 1,000.
+    * `count`, `true_count`: single cells.
     """
 
     MEASURES: ClassVar = {
@@ -291,7 +311,7 @@ class FlowLearning(_Flows):
         "true_flow": ("", ""),
     }
 
-    def measure(self, estimator, truth: TrueFlows, measures: list[str]) -> Iterator[Measurement]:
+    def measure(self, estimator: Estimator, truth: TrueFlows, measures: list[str]) -> Iterator[Measurement]:
         if "theta_error" in measures and truth.theta is not None:
             yield from _parameters(estimator, truth)
         if {"pairwise_mae", "node_mae"} & set(measures) and truth.log_potentials is not None:
@@ -300,39 +320,39 @@ class FlowLearning(_Flows):
             yield from _reconstruction(np.array(tables), truth, measures)
 
 
-def _parameters(estimator, truth: TrueFlows) -> Iterator[Measurement]:
-    size = np.abs(truth.theta).sum()
+def _parameters(estimator: Estimator, truth: TrueFlows) -> Iterator[Measurement]:
+    assert truth.theta is not None
+    norm = np.abs(truth.theta).sum()
     for step, seconds, theta in estimator.trace_:
-        yield Measurement("theta_error", float(np.abs(theta - truth.theta).sum() / size), step=step)
+        yield Measurement("theta_error", float(np.abs(theta - truth.theta).sum() / norm), step=step)
         yield Measurement("seconds", seconds, step=step, unit="s")
-    yield Measurement("theta_error", float(np.abs(estimator.theta_ - truth.theta).sum() / size))
+    yield Measurement("theta_error", float(np.abs(estimator.theta_ - truth.theta).sum() / norm))
 
 
-def _marginals(estimator, truth: TrueFlows) -> Iterator[Measurement]:
+def _marginals(estimator: Estimator, truth: TrueFlows) -> Iterator[Measurement]:
     from agglearn.collective import ChainModel
 
-    true = ChainModel(list(truth.log_potentials[0]))
-    found = estimator.models()[0]
-    gaps = np.abs(np.array(found.edge_marginals) - np.array(true.edge_marginals))
-    yield Measurement("pairwise_mae", float(gaps.mean()))
-    gaps = np.abs(np.array(found.node_marginals) - np.array(true.node_marginals))
-    yield Measurement("node_mae", float(gaps.mean()))
+    assert truth.log_potentials is not None
+    true, learned = ChainModel(list(truth.log_potentials[0])), estimator.models()[0]
+    for measure, marginals in (("pairwise_mae", "edge_marginals"), ("node_mae", "node_marginals")):
+        error = np.abs(np.array(getattr(learned, marginals)) - np.array(getattr(true, marginals)))
+        yield Measurement(measure, float(error.mean()))
 
 
-def _reconstruction(found: np.ndarray, truth: TrueFlows, measures: list[str]) -> Iterator[Measurement]:
+def _reconstruction(tables: np.ndarray, truth: TrueFlows, measures: list[str]) -> Iterator[Measurement]:
     true = truth.edge_tables
-    if found.shape != true.shape:
-        raise DataError(f"reconstructed tables have shape {found.shape}, the true ones {true.shape}")
-    yield Measurement("edge_error", float(np.abs(found - true).sum() / true.sum()))
+    if tables.shape != true.shape:
+        raise DataError(f"reconstructed tables have shape {tables.shape}, the true ones {true.shape}")
+    yield Measurement("edge_error", _l1_error(tables, true))
     small = true < 1000
     if small.any() and true[small].sum():
-        yield Measurement("small_edge_error", float(np.abs(found - true)[small].sum() / true[small].sum()))
+        yield Measurement("small_edge_error", _l1_error(tables[small], true[small]))
     if "count" in measures:
-        cells = np.linspace(0, true[0].size - 1, min(MOST_CELLS, true[0].size)).astype(int)
+        cells = np.linspace(0, true[0].size - 1, min(MAX_CELLS, true[0].size)).astype(int)
         for cell in cells:
             t, i, j = np.unravel_index(cell, true[0].shape)
-            yield Measurement("count", float(found[0].flat[cell]), item=f"{t}: {i} > {j}")
+            yield Measurement("count", float(tables[0].flat[cell]), item=f"{t}: {i} > {j}")
             yield Measurement("true_count", float(true[0].flat[cell]), item=f"{t}: {i} > {j}")
     if "flow" in measures:
-        yield from _arrows("flow", found[0], truth.places)
-        yield from _arrows("true_flow", true[0], truth.places)
+        yield from _arrows("flow", tables[0], truth.positions)
+        yield from _arrows("true_flow", true[0], truth.positions)

@@ -1,4 +1,4 @@
-"""Keys that an experiment may set of a data set and of an observation: their names and types, for every task that takes them.
+"""Names and types of the keys that an experiment may set for a data set and for an observation.
 
 They are checked before anything runs, and once more where they are used.
 """
@@ -16,7 +16,7 @@ Poll = tuple[Share, NonNegative]  # share of votes, and size of the group in per
 Pairs = Literal["all", "none"] | list[tuple[str, str]]
 
 
-# Keys of an observation that mean something beside one of others only, and keys that take the place of others.
+# Keys of an observation that need one of some others, and keys that take the place of others.
 BESIDE = {
     "delta": ("epsilon",),
     "mechanism": ("epsilon",),
@@ -37,7 +37,7 @@ INSTEAD = {
 
 
 class NoKeys(TypedDict):
-    """Nothing can be set."""
+    """No keys."""
 
 
 # -- records ----------------------------------------------------------------------------------------------------------
@@ -73,7 +73,7 @@ class NoiseKeys(TypedDict, total=False):
 
 
 class NoisyEncodingKeys(TypedDict):
-    """Features of more than `above` values are encoded by what noisy tables tell of them, into at most `modalities`."""
+    """Features with more than `above` values are encoded from noisy tables, into at most `modalities`."""
 
     above: Count
     modalities: Count

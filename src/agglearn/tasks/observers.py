@@ -1,5 +1,6 @@
-"""What learners see of training rows: encoded, aggregated, with the noise that an experiment asks for."""
+"""Observations of training rows: encoded, aggregated, with the noise that an experiment asks for."""
 
+import logging
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -21,15 +22,17 @@ from agglearn.observations.halves import coins
 from agglearn.observations.release import release_bag_counts
 from agglearn.privacy import seeded
 from agglearn.seeds import derive_generator, derive_seed
-from agglearn.tasks.base import Source
+from agglearn.tasks.base import TaskInput
 from agglearn.tasks.splitting import split_name
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Rows:
+class TrainingRows:
     """Training rows to observe: raw features, labels, and the encoder that was fitted to all of them."""
 
-    source: Source
+    inputs: TaskInput
     encoder: FrameEncoder
     frame: pd.DataFrame
     y: np.ndarray
@@ -39,59 +42,59 @@ class Rows:
         return replace(self, frame=self.frame.iloc[rows].reset_index(drop=True), y=self.y[rows])
 
 
-def _records(rows: Rows, params: dict, seed) -> Records:
+def _records(rows: TrainingRows, params: dict, seed: int | str) -> Records:
     return Records(rows.encoder, rows.frame, rows.y, rows.label, params.get("cross_buckets"))
 
 
-def _tables(rows: Rows, params: dict, seed) -> ContingencyTables:
+def _tables(rows: TrainingRows, params: dict, seed: int | str) -> ContingencyTables:
     """Tables of encoded training rows, with the noise that the parameters ask for."""
-    encoder, y, name = rows.encoder, rows.y, rows.source.name
+    encoder, y, name = rows.encoder, rows.y, rows.inputs.name
     codes, pairs = encoder.encode(rows.frame), params.get("pairs", "all")
     sigma = params.get("gaussian_noise") or params.get("noise_share", 0) * len(y)
     noise_seed = derive_seed("gaussian noise", name, seed)
-    if how := params.get("encode_noisy"):
-        few = how["above"], how["modalities"]
-        return tables_with_noisy_encoding(encoder, codes, y, sigma, noise_seed, *few, rows.label, pairs)
+    if noisy := params.get("encode_noisy"):
+        limits = noisy["above"], noisy["modalities"]
+        return tables_with_noisy_encoding(encoder, codes, y, sigma, noise_seed, *limits, rows.label, pairs)
     tables = ContingencyTables.from_codes(encoder, codes, y, rows.label, pairs, params.get("cross_buckets"))
-    if promise := _privacy_budget(params, len(y)):
+    if budget := _privacy_budget(params, len(y)):
         if sigma:
             raise ConfigError("observe: epsilon and the size of the noise are both given; give one")
-        how = {k: params[k] for k in ("split", "adjacency", "postprocessing") if k in params}
-        return tables.private(**promise, **how, draw=seeded(derive_seed("noise", name, seed)))
+        options = {k: params[k] for k in ("split", "adjacency", "postprocessing") if k in params}
+        return tables.private(**budget, **options, draw=seeded(derive_seed("noise", name, seed)))
     return with_gaussian_noise(tables, sigma, noise_seed)
 
 
-def _map(rows: Rows, params: dict) -> FeatureMap:
+def _map(rows: TrainingRows, params: dict) -> FeatureMap:
     return FeatureMap.fit(params.get("features", "onehot"), rows.encoder, rows.frame, params.get("ranges"))
 
 
-def _label_sums(rows: Rows, params: dict, seed, mapped: FeatureMap | None = None) -> LabelSums:
+def _label_sums(rows: TrainingRows, params: dict, seed: int | str, feature_map: FeatureMap | None = None) -> LabelSums:
     """Features of training rows and their sum, with the noise that the parameters ask for."""
-    sums = LabelSums.from_map(mapped or _map(rows, params), rows.frame, rows.y, label=rows.label)
-    promise = _privacy_budget(params, len(rows.y))
-    if not promise:
+    sums = LabelSums.from_map(feature_map or _map(rows, params), rows.frame, rows.y, label=rows.label)
+    budget = _privacy_budget(params, len(rows.y))
+    if not budget:
         return sums
-    how = {k: params[k] for k in ("calibration", "sensitivity") if k in params}
-    return sums.private(**promise, **how, draw=seeded(derive_seed("noise", rows.source.name, seed)))
+    options = {k: params[k] for k in ("calibration", "sensitivity") if k in params}
+    return sums.private(**budget, **options, draw=seeded(derive_seed("noise", rows.inputs.name, seed)))
 
 
-def _counted_bags(rows: Rows, params: dict, seed) -> CountedBags:
+def _counted_bags(rows: TrainingRows, params: dict, seed: int | str) -> CountedBags:
     """Random bags of training rows with their labels counted, and the noise that the parameters ask for."""
-    rng = derive_generator("bags", split_name(rows.source), seed)
+    rng = derive_generator("bags", split_name(rows.inputs), seed)
     bags = CountedBags.from_records(rows.encoder, rows.frame, rows.y, params.get("bag_size", 10), rng)
-    promise = _privacy_budget({"mechanism": "discrete_laplace"} | params, len(rows.y))
-    draw = seeded(derive_seed("noise", rows.source.name, seed))
-    return release_bag_counts(bags, **promise, draw=draw) if promise else bags
+    budget = _privacy_budget({"mechanism": "discrete_laplace"} | params, len(rows.y))
+    draw = seeded(derive_seed("noise", rows.inputs.name, seed))
+    return release_bag_counts(bags, **budget, draw=draw) if budget else bags
 
 
-def _halves(rows: Rows, params: dict, seed) -> Halves:
-    """Random halves of the training rows, each observed, and given noise, by itself."""
-    of = params.get("of", "tables")
-    first = coins(len(rows.y), derive_generator("halves", split_name(rows.source), seed))
-    mapped = (_map(rows, params),) if of == "label_sums" else ()
-    make = {"tables": _tables, "label_sums": _label_sums}[of]
-    parts = enumerate(rows.take(np.flatnonzero(part)) for part in (first, ~first))
-    return Halves(*(make(part, params, f"{seed} half {k}", *mapped) for k, part in parts))
+def _halves(rows: TrainingRows, params: dict, seed: int | str) -> Halves:
+    """Random halves of the training rows. Each is observed, and has noise, by itself."""
+    first = coins(len(rows.y), derive_generator("halves", split_name(rows.inputs), seed))
+    halves = [(rows.take(np.flatnonzero(mask)), f"{seed} half {k}") for k, mask in enumerate((first, ~first))]
+    if params.get("of", "tables") == "tables":
+        return Halves(*(_tables(half, params, stream) for half, stream in halves))
+    feature_map = _map(rows, params)
+    return Halves(*(_label_sums(half, params, stream, feature_map) for half, stream in halves))
 
 
 OBSERVERS = {
@@ -104,7 +107,7 @@ OBSERVERS = {
 
 
 def _privacy_budget(params: dict, n: int) -> dict:
-    """ε, δ and mechanism of an observation; empty where it is to have no noise."""
+    """ε, δ and mechanism of an observation, or nothing where it has no noise."""
     if params.get("epsilon") is None:
         return {}
     mechanism = params.get("mechanism", "gaussian")
@@ -116,24 +119,26 @@ def _privacy_budget(params: dict, n: int) -> dict:
 ENCODING = ("binning", "hashed", "max_modalities", "buckets")
 
 
-def fitted_encoder(source: Source, frame: pd.DataFrame, y: np.ndarray, params: dict, seed: int):
-    """The encoder of an observation, and which training rows are left to learn from (those not used for encoding)."""
-    entry, kept = source.entry, np.ones(len(frame), dtype=bool)
-    how = params.get("binning") or entry.get("binning", "deciles")
+def fit_encoder(
+    inputs: TaskInput, frame: pd.DataFrame, y: np.ndarray, params: dict, seed: int
+) -> tuple[FrameEncoder, np.ndarray]:
+    """The encoder of an observation, and a mask of the training rows to learn from: those that it was not fitted to."""
+    entry, mask = inputs.entry, np.ones(len(frame), dtype=bool)
+    binning = params.get("binning") or entry.get("binning", "deciles")
     categorical = entry.get("features", {}).get("categorical", [])
-    encoder = FrameEncoder.fit(frame, how, categorical, params.get("hashed"))
+    encoder = FrameEncoder.fit(frame, binning, categorical, params.get("hashed"))
     for kind, spec in entry.get("encoding", {}).items():
-        from agglearn.vocabulary.encoder import optimal_encoder  # which few need, and takes a second
+        from agglearn.vocabulary.encoder import optimal_encoder  # imports for a second, rarely used
 
-        kept = derive_generator("target encoding", split_name(source), seed).random(len(frame)) >= spec["holdout"]
+        mask = derive_generator("target encoding", split_name(inputs), seed).random(len(frame)) >= spec["holdout"]
         fit = {"target": TargetEncoder.fit, "vocabulary": optimal_encoder}[kind]
-        encoder = with_target_encodings(encoder, frame[~kept], y[~kept], spec["above"], spec["modalities"], fit)
-    if most := params.get("max_modalities"):
-        large, buckets = [f.name for f in encoder.features if f.size > most], params.get("buckets")
-        done = f"hashed into {buckets} buckets" if buckets else "left out"
-        print(f"{source.name}: features with more modalities {done}: {sorted(large)}")
+        encoder = with_target_encodings(encoder, frame[~mask], y[~mask], spec["above"], spec["modalities"], fit)
+    if limit := params.get("max_modalities"):
+        large, buckets = [f.name for f in encoder.features if f.size > limit], params.get("buckets")
+        treatment = f"hashed into {buckets} buckets" if buckets else "left out"
+        logger.info("%s: features with more modalities %s: %s", inputs.name, treatment, sorted(large))
         if buckets:
             hashed = {name: HashedEncoder.fit(frame[name], buckets) for name in large}
-            return FrameEncoder(tuple(hashed.get(f.name, f) for f in encoder.features)), kept
+            return FrameEncoder(tuple(hashed.get(f.name, f) for f in encoder.features)), mask
         encoder = encoder.select([n for n in encoder.names if n not in large])
-    return encoder, kept
+    return encoder, mask

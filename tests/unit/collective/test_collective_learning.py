@@ -28,14 +28,14 @@ from agglearn.datasets import BirdMigration, HumanMobility
 from agglearn.errors import ConfigError, DataError
 from agglearn.estimator import Estimator
 from agglearn.observations import FlowCounts, FlowInstances
-from agglearn.tasks import FlowLearning, Source
+from agglearn.tasks import FlowLearning, TaskInput
 
 THETA = np.array([0.5, 1.0, 1.0, 1.0])
 
 
 def birds(side=3, steps=6, years=2, theta=THETA, population=500, seed=0, **params):
     drawn = BirdMigration(side, steps, population, theta, years).draw(seed)
-    return FlowLearning().observe(Source("birds", {}, {}, drawn), FlowInstances, params, seed)
+    return FlowLearning().observe(TaskInput("birds", {}, {}, drawn), FlowInstances, params, seed)
 
 
 def law_of(observation):
@@ -237,7 +237,7 @@ def test_parameters_of_migration_are_recovered(learner):
 def mobility(evidence="edge", scale=5.0, **params):
     drawn = HumanMobility(3, 4, 5, 50_000).draw(0)
     given = {"evidence": evidence, "noise": "laplace", "scale": scale} | params
-    return FlowLearning().observe(Source("mobility", {}, {}, drawn), FlowInstances, given, 0)
+    return FlowLearning().observe(TaskInput("mobility", {}, {}, drawn), FlowInstances, given, 0)
 
 
 def errors(estimator, truth):

@@ -12,7 +12,7 @@ from agglearn.datasets import BirdMigration, RecordStore, StateFlows
 from agglearn.errors import ConfigError, DataError
 from agglearn.observations import ContingencyTables, FlowCounts, FlowInstances
 from agglearn.reporting import figures, maps
-from agglearn.tasks import FlowInference, FlowLearning, Source
+from agglearn.tasks import FlowInference, FlowLearning, TaskInput
 from agglearn.tasks.flows import TrueFlows
 
 HEADER = "geoid_o,geoid_d,lng_o,lat_o,lng_d,lat_d,date_range,visitor_flows,pop_flows\n"
@@ -45,9 +45,9 @@ def stored(tmp_path, **weeks):
 def test_published_flows_become_tables_by_week(tmp_path):
     said, store = stored(tmp_path, w2020_07_06=lines(100, 7), w2019_01_07=lines(80, 5))
     assert said == {"weeks": 2, "flows": 4}
-    seen, truth = FlowLearning().observe(Source("flows", {}, {"weeks": 2}, store), FlowInstances, {"epsilon": 0.5, "evidence": "edge"}, 0)  # fmt: skip
+    seen, truth = FlowLearning().observe(TaskInput("flows", {}, {"weeks": 2}, store), FlowInstances, {"epsilon": 0.5, "evidence": "edge"}, 0)  # fmt: skip
     np.testing.assert_array_equal(truth.edge_tables[:, 0, 0], [[80, 5], [100, 7]])  # weeks in order of time
-    np.testing.assert_allclose(truth.places[0], [-86.8, 32.7])
+    np.testing.assert_allclose(truth.positions[0], [-86.8, 32.7])
     assert [c.scale for c in seen.instances] == [2.0, 2.0]
     assert seen.instances[0].privacy.epsilon == 0.5
     assert not seen.instances[0].privacy.private
@@ -64,7 +64,7 @@ def test_an_archive_without_flows_is_named(tmp_path):
 
 def observed(kind=FlowCounts, **params):
     drawn = BirdMigration(3, 5, 200, (0.5, 1, 1, 1)).draw(0)
-    return FlowInference().observe(Source("birds", {}, {}, drawn), kind, params, 0)
+    return FlowInference().observe(TaskInput("birds", {}, {}, drawn), kind, params, 0)
 
 
 def test_truth_is_kept(tmp_path):
@@ -98,7 +98,7 @@ def test_measures_of_inference():
 
 def test_exact_map_and_mean_are_compared_with():
     drawn = BirdMigration(2, 3, 3, (0.5, 1, 1, 1)).draw(0)
-    seen, truth = FlowInference().observe(Source("birds", {}, {}, drawn), FlowCounts, {}, 0)
+    seen, truth = FlowInference().observe(TaskInput("birds", {}, {}, drawn), FlowCounts, {}, 0)
     measure = lambda m: {x.measure: x.value for x in FlowInference().measure(m, truth, ["map_error", "mean_error"])}  # noqa: E731
     assert measure(FlowReconstruction("exact").fit(seen))["map_error"] == 0
     assert measure(FlowReconstruction("exact", {"kind": "marginals"}).fit(seen))["mean_error"] < 1e-9
@@ -115,7 +115,7 @@ def test_exact_tables_are_those_of_each_truth():
         (0, 3, (5, 10, 10, 10)),
     ):
         drawn = BirdMigration(2, 3, people, theta).draw(seed)
-        seen, truth = FlowInference().observe(Source("birds", {}, {}, drawn), FlowCounts, {}, seed)
+        seen, truth = FlowInference().observe(TaskInput("birds", {}, {}, drawn), FlowCounts, {}, seed)
         errors = {
             x.measure: x.value for x in FlowInference().measure(found.fit(seen), truth, ["map_error", "mean_error"])
         }

@@ -24,7 +24,7 @@ from agglearn.distribution import (
 from agglearn.errors import ConfigError, DataError, GridEdge
 from agglearn.evaluation.intervals import mean_interval
 from agglearn.observations import Bags, Records
-from agglearn.tasks import DistributionRegression, Source
+from agglearn.tasks import DistributionRegression, TaskInput
 from agglearn.tasks.distribution import PARTS, _errors
 
 # -- closed forms -----------------------------------------------------------------------------------------------------
@@ -216,7 +216,7 @@ def test_points_lie_evenly_on_the_mesh():
 def test_task_on_clouds(tmp_path):
     store = stored(tmp_path)
     seen, truth = DistributionRegression().observe(
-        Source("shapes", {}, {"points": 20, "n_clouds": 4}, store), Bags, {}, 0
+        TaskInput("shapes", {}, {"points": 20, "n_clouds": 4}, store), Bags, {}, 0
     )
     assert len(seen) == 4
     assert (seen.sizes == 20).all()
@@ -235,7 +235,7 @@ def country(tmp_path_factory):
 
 def observed(country, params=None, seed=0, **given):
     given = {"elections": [2016, 2016], "columns": "shared", "components": 4, "states": "all"} | given
-    return DistributionRegression().observe(Source("acs", ENTRY, given, country), Bags, params or {}, seed)
+    return DistributionRegression().observe(TaskInput("acs", ENTRY, given, country), Bags, params or {}, seed)
 
 
 def test_task_on_elections(country):
@@ -260,7 +260,7 @@ def test_task_on_elections(country):
 
 
 def test_regions_are_those_of_the_contiguous_states(country):
-    data = Source("acs", ENTRY, {"columns": "shared", "components": 4}, country)
+    data = TaskInput("acs", ENTRY, {"columns": "shared", "components": 4}, country)
     seen, truth = DistributionRegression().observe(data, Bags, {}, 0)
     assert sorted(seen.bag_names + truth.bags.bag_names) == ["AL Autauga AL", "AL Barbour AL", "IA Adair IA"]
 
@@ -282,9 +282,9 @@ def test_everybody_by_weight(country):
     seen, truth = observed(country)
     assert len(seen.X) + len(truth.bags.X) == country.n
     assert len(set(seen.weights)) > 2
-    study = census_design.voters_study(country.folder, "shared", 0.0, 4)
+    study = census_design.voter_design(country.folder, "shared", 0.0, 4)
     means = MomentEmbedding(order=1).fit(seen).transform(seen)
-    wanted = census_design.everyone(study)
+    wanted = census_design.region_means(study)
     names = list(study.persons.regions["name"])
     np.testing.assert_allclose(means, wanted[[names.index(n) for n in seen.bag_names]], atol=1e-4)
 
@@ -344,7 +344,7 @@ def test_settings_chosen_are_measured():
     )
     with pytest.warns(GridEdge, match="scale = 1.0 is an end of its grid"):
         model.fit(drawn.train)
-    _, truth = DistributionRegression().observe(Source("gaussian_bags", {}, {}, drawn), Bags, {}, 0)
+    _, truth = DistributionRegression().observe(TaskInput("gaussian_bags", {}, {}, drawn), Bags, {}, 0)
     value = {(m.measure, m.item): m.value for m in DistributionRegression().measure(model, truth, ["tuned", "edges"])}
     assert value["tuned", "scale"] == 1.0
     assert value["edges", None] == 1
@@ -363,7 +363,7 @@ def test_a_setting_that_is_no_number_has_no_end_of_a_grid_and_no_measure():
     embedding = EmbeddingRegressor(Named(), LinearRidge([0.1]), tune={"kind": ["mean", None, "square"]}, random_state=0)
     model = embedding.fit(drawn.train)
     assert model.edges_ == []
-    _, truth = DistributionRegression().observe(Source("gaussian_bags", {}, {}, drawn), Bags, {}, 0)
+    _, truth = DistributionRegression().observe(TaskInput("gaussian_bags", {}, {}, drawn), Bags, {}, 0)
     measured = list(DistributionRegression().measure(model, truth, ["tuned", "slope_of_part"]))
     assert not [m for m in measured if m.measure == "tuned"]
     # parts of a single bag have no slope: 20 bags in 16 parts leave four of two bags
@@ -372,7 +372,7 @@ def test_a_setting_that_is_no_number_has_no_end_of_a_grid_and_no_measure():
 
 def test_task_measures():
     drawn = GaussianBags(n_bags=64, n_validation=0, n_test=32, bag_size=50).draw(0)
-    seen, truth = DistributionRegression().observe(Source("gaussian_bags", {}, {}, drawn), Bags, {}, 0)
+    seen, truth = DistributionRegression().observe(TaskInput("gaussian_bags", {}, {}, drawn), Bags, {}, 0)
     model = EmbeddingRegressor(MomentEmbedding(), LinearRidge()).fit(seen)
     found = list(
         DistributionRegression().measure(model, truth, ["mse", "nmse", "mse_of_part", "slope_of_part", "prediction"])
@@ -392,13 +392,13 @@ def test_task_refuses(tmp_path):
     drawn = GaussianBags(n_bags=2, n_validation=0, n_test=2, bag_size=3).draw(0)
     task = DistributionRegression()
     with pytest.raises(ConfigError, match="cannot make Records"):
-        task.observe(Source("g", {}, {}, drawn), Records, {}, 0)
+        task.observe(TaskInput("g", {}, {}, drawn), Records, {}, 0)
     with pytest.raises(ConfigError, match="persons: 'all' is not allowed"):
-        task.observe(Source("g", {}, {}, drawn), Bags, {"persons": "all"}, 0)
+        task.observe(TaskInput("g", {}, {}, drawn), Bags, {"persons": "all"}, 0)
     with pytest.raises(ConfigError, match="no bags for this task"):
-        task.observe(Source("g", {}, {}, io.StringIO()), Bags, {}, 0)
+        task.observe(TaskInput("g", {}, {}, io.StringIO()), Bags, {}, 0)
     with pytest.raises(ConfigError, match="takes no 'size'"):
-        task.observe(Source("shapes", {}, {"size": 3}, stored(tmp_path)), Bags, {}, 0)
+        task.observe(TaskInput("shapes", {}, {"size": 3}, stored(tmp_path)), Bags, {}, 0)
 
 
 def test_the_corners_of_an_image_are_the_corners_of_a_square():

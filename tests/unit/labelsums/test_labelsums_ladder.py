@@ -17,7 +17,7 @@ from agglearn.observations.release import release_bag_counts
 from agglearn.privacy import seeded
 from agglearn.proportions import AlternatingMeanMapClassifier, BagLearnerOnRecords, CardinalityClassifier
 from agglearn.registry import build, resolve
-from agglearn.tasks import Classification, Source
+from agglearn.tasks import Classification, TaskInput
 from agglearn.workflow import config as configuration
 from agglearn.workflow.plan import Plan
 
@@ -128,7 +128,7 @@ def test_every_method_on_drawn_records(experiment):
     """The experiments' own settings, at scale smoke, on a population that needs no source."""
     plan = Plan(configuration.load(ROOT, {"scale": "smoke", "run": [experiment]}))
     params = {"n_features": 3, "n_modalities": 4, "n": 2000}
-    source, task = Source("loglinear", {}, params, LogLinear(**params).draw(0)), Classification()
+    source, task = TaskInput("loglinear", {}, params, LogLinear(**params).draw(0)), Classification()
     seen = {}
     for run in plan.runs(experiment):
         if run.dataset != "adult":

@@ -13,7 +13,7 @@ from agglearn.encoding.dense import DenseEncoder
 from agglearn.errors import ConfigError, DataError
 from agglearn.observations import Bags, LabelledBags
 from agglearn.proportions import CardinalityClassifier, IndividualClassifier, MeanEmbeddingClassifier
-from agglearn.tasks import BagClassification, Source, census_design, polls
+from agglearn.tasks import BagClassification, TaskInput, census_design, polls
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,7 @@ def store(tmp_path_factory):
 
 
 def observed(store, kind=Bags, seed=0, params=None, **given):
-    return BagClassification().observe(Source("acs", ENTRY, given, store), kind, params or {}, seed)
+    return BagClassification().observe(TaskInput("acs", ENTRY, given, store), kind, params or {}, seed)
 
 
 def test_regions_are_components(store, tmp_path):
@@ -112,9 +112,9 @@ def test_a_hidden_attribute_is_counted_per_region(store):
 
 
 def test_tested_persons_are_never_drawn(store):
-    study = census_design.hidden_study(store.folder, "full", "SEX", 200, 4)
+    study = census_design.hidden_design(store.folder, "full", "SEX", 200, 4)
     order = np.arange(3)
-    rows = census_design.drawn_per_region(study.persons, study.weight, 2000, order, np.random.default_rng(0))
+    rows = census_design.draw_per_region(study.persons, study.weight, 2000, order, np.random.default_rng(0))
     assert not np.isin(rows, study.test).any()
     assert (study.persons.region[rows] == np.repeat(order, 2000)).all()
     inside = rows[:2000]
@@ -126,10 +126,10 @@ def test_tested_persons_are_never_drawn(store):
 
 @pytest.mark.parametrize("hidden", ["DIS", "SEX", "HICOV", "COVERAGE", "SCHL", "RAC1P"])
 def test_what_a_label_is_made_of_is_no_covariate(store, hidden):
-    study = census_design.hidden_study(store.folder, "full", hidden, 20, 3)
+    study = census_design.hidden_design(store.folder, "full", hidden, 20, 3)
     left = {a for a, kept in zip(study.encoder.attributes, study.encoder.kept, strict=True) if kept}
     assert not left & set(census_design.HIDDEN[hidden][1])
-    assert study.classes == {"COVERAGE": 3, "SCHL": 4, "RAC1P": 5}.get(hidden, 2)
+    assert study.n_classes == {"COVERAGE": 3, "SCHL": 4, "RAC1P": 5}.get(hidden, 2)
     assert {"x", "y", "z"} <= left
 
 
@@ -158,7 +158,7 @@ def test_votes_are_scaled_to_persons(store):
     assert everybody.X.shape == (4, 3)
     citizens = pd.read_parquet(store.folder / "regions.parquet")["citizens"]
     assert np.allclose(everybody.counts.sum(axis=1), citizens)
-    study = census_design.voters_study(store.folder, "shared", 0.5, 3, 0)
+    study = census_design.voter_design(store.folder, "shared", 0.5, 3, 0)
     rows = np.flatnonzero(study.persons.region == 1)
     mean = np.average(study.vectors(rows), weights=study.weight[rows], axis=0)
     assert np.allclose(everybody.X[1], mean, atol=1e-4)
@@ -171,7 +171,7 @@ def test_votes_are_scaled_to_persons(store):
 
 def test_places_and_counted_shares_of_states(store):
     """Of the real file: Alabama lies at 33.0° N and 86.6° W, Alaska at 64.3° N and 152.6° W (means of their regions)."""
-    study = census_design.voters_study(store.folder, "shared", 0.5, 3, 0)
+    study = census_design.voter_design(store.folder, "shared", 0.5, 3, 0)
     real = {"AL": (207, -3470, 5340), "AK": (-5096.1, -2644.8, 2761.1)}
     regions = study.persons.regions.copy()
     for state, place in real.items():
@@ -191,7 +191,7 @@ def test_a_map_has_every_state_counted_and_the_tested_ones_expected():
         {"state": ["AL", "IA"], "longitude": [-86.6, -93.0], "latitude": [33.0, 42.0], "share": [0.4, 0.55]}
     )
     p = np.array([[0.5, 0.25, 0.25], [0.0, 0.4, 0.6]])
-    found = {(m.measure, m.item): m.value for m in polls.by_place(p, groups, states, ["map_share", "map_counted"])}
+    found = {(m.measure, m.item): m.value for m in polls.measure_map(p, groups, states, ["map_share", "map_counted"])}
     assert found == {
         ("map_counted", "AL: -86.6,33"): 0.4,
         ("map_counted", "IA: -93,42"): 0.55,
@@ -266,7 +266,7 @@ def test_table_3_3_follows_from_table_3_2(covariate, method):
     share, size, found = TABLE_3_2[covariate]
     poll = pd.DataFrame({"share": share, "size": size})
     wanted = ["majority", "pair_auc", "pair_auc_close", "poll_rmse"]
-    said = {m.measure: m.value for m in polls.scores(covariate, np.array(found[method]), poll, wanted)}
+    said = {m.measure: m.value for m in polls.measure_nation(covariate, np.array(found[method]), poll, wanted)}
     majority, pairs, rmse = TABLE_3_3[covariate][method]
     assert said["majority"] == majority
     assert said["pair_auc_close"] == pytest.approx(pairs, abs=0.005)
@@ -277,7 +277,7 @@ def test_table_3_3_follows_from_table_3_2(covariate, method):
 
 def test_shares_are_weighted():
     groups = pd.DataFrame({"weight": [1.0, 3, 5, 7], "sex": ["male", "male", "male", "female"]})
-    found = polls.shares(np.eye(3)[[2, 1, 0, 0]], groups, ["sex"])
+    found = polls.two_party_shares(np.eye(3)[[2, 1, 0, 0]], groups, ["sex"])
     assert found["male"] == 0.25
     assert np.isnan(found["female"])
 
@@ -291,7 +291,7 @@ def test_expected_votes_beside_hard_ones():
         {"area": "US", "covariate": "sex", "group": ["male", "female"], "share": [0.5, 0.3], "size": [1, 3]}
     )
     wanted = ["share", "expected_share", "poll_rmse", "expected_poll_rmse"]
-    found = {(m.measure, m.item.split(",")[0]): m.value for m in polls.measured(p, groups, poll, wanted)}
+    found = {(m.measure, m.item.split(",")[0]): m.value for m in polls.measure_groups(p, groups, poll, wanted)}
     assert found["share", "sex: male"] == 1
     assert found["share", "sex: female"] == 0
     assert found["expected_share", "sex: male"] == pytest.approx(1.05 / 1.9)
@@ -307,13 +307,15 @@ def test_scores_by_state():
     groups = pd.DataFrame(rows, columns=["state", "weight"]).assign(sex="male", race="white", education="postgraduate")
     poll = pd.DataFrame({"area": states, "covariate": "sex", "group": "male", "share": share, "size": 48.0})
     p = np.tile([[0, 0.0, 1], [0, 1, 0.0]], (6, 1))
-    found = {(m.measure, m.item): m.value for m in polls.by_state(p, groups, poll, ["state_rmse", "state_correlation"])}
+    found = {
+        (m.measure, m.item): m.value for m in polls.measure_states(p, groups, poll, ["state_rmse", "state_correlation"])
+    }
     assert found == {
         ("state_rmse", "sex"): pytest.approx(0.1),
         ("state_correlation", "sex: male"): pytest.approx(1.0),
     }
     few = poll.iloc[:4]
-    assert not list(polls.by_state(p, groups, few, ["state_correlation"]))  # too few states
+    assert not list(polls.measure_states(p, groups, few, ["state_correlation"]))  # too few states
 
 
 # -- vectors ----------------------------------------------------------------------------------------------------------
@@ -383,10 +385,10 @@ def test_bags_of_records(tmp_path, records):
     out.mkdir()
     Tabular.of(entry).parse({"r.csv": tmp_path / "r.csv"}, out)
     task, data = BagClassification(), RecordStore.open(out)
-    seen, truth = task.observe(Source("r", entry, {"bags": 7}, data), LabelledBags, {}, 0)
+    seen, truth = task.observe(TaskInput("r", entry, {"bags": 7}, data), LabelledBags, {}, 0)
     assert set(seen.bags.sizes) == {7}
     assert len(truth.y) + len(seen.y) in range(394, 401)
-    by_job, _ = task.observe(Source("r", entry, {"bags": "job"}, data), Bags, {}, 0)
+    by_job, _ = task.observe(TaskInput("r", entry, {"bags": "job"}, data), Bags, {}, 0)
     assert set(by_job.bag_names) == {"cook", "nurse", "clerk"}
     model = IndividualClassifier().fit(seen)
     found = {
@@ -404,4 +406,4 @@ def test_bags_of_records(tmp_path, records):
         ({"x": 1}, "'x'"),
     ):
         with pytest.raises(ConfigError, match=said):
-            task.observe(Source("r", entry, params, data), Bags, {}, 0)
+            task.observe(TaskInput("r", entry, params, data), Bags, {}, 0)

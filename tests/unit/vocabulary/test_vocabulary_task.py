@@ -11,7 +11,7 @@ from agglearn.encoding import CodedEncoder, FrameEncoder
 from agglearn.errors import ConfigError, DataError
 from agglearn.evaluation.information import mutual_information, predictive_information
 from agglearn.observations import ContingencyTables, Records
-from agglearn.tasks import Compression, Source
+from agglearn.tasks import Compression, TaskInput
 from agglearn.tasks.compression import HeldOut
 from agglearn.vocabulary import FrequencyQuantizer, OptimalQuantizer, SubmodularQuantizer
 
@@ -27,7 +27,7 @@ def log(n=3000, seed=0):
 
 def source(frame, y, **entry):
     entry = {"split": {"last": 0.25}, "features": {"categorical": ["page"]}, **entry}
-    return Source("log", entry, {}, Population(frame, y, np.full(len(y), 0.5)))
+    return TaskInput("log", entry, {}, Population(frame, y, np.full(len(y), 0.5)))
 
 
 def test_tables_of_categorical_features_of_the_first_rows():
@@ -154,7 +154,7 @@ def test_click_log_rows():
 
 def test_a_compressed_drawn_log_keeps_what_frequency_loses():
     drawn_ = ClickTables(n_features=5, n_values=3000, n=30_000).draw(0)
-    seen, _ = Compression().observe(Source("c", {}, {}, drawn_), ContingencyTables, {}, 0)
+    seen, _ = Compression().observe(TaskInput("c", {}, {}, drawn_), ContingencyTables, {}, 0)
     assert OptimalQuantizer(60).fit(seen).relative_loss_ < 0.02 < FrequencyQuantizer(60).fit(seen).relative_loss_
 
 
@@ -186,7 +186,7 @@ def test_streamed_records(tmp_path, monkeypatch):
     assert store.names == ["C1", "C2"]
     assert store.labels().tolist() == [0, 1, 0, 1] * 20
     assert store.column("C2").tolist()[:4] == ["80e26c9b", None, '"quoted', "80e26c9b"]
-    seen, truth = Compression().observe(Source("dac", DAC, {}, store), ContingencyTables, {}, 0)
+    seen, truth = Compression().observe(TaskInput("dac", DAC, {}, store), ContingencyTables, {}, 0)
     assert (seen.total, truth.test.total) == (60, 20)
     assert seen.dense(1)[0].sum() == 60
 
