@@ -147,8 +147,8 @@ def census(frequencies: int = 1024, components: int = 50) -> None:
         files = {name: Path(f["path"]) for name, f in read_json(out / "files.json").items()}
         read = Census.of(entry).parse(files, out)["rows"]
         parsed = time.perf_counter()
-        study = regions.voters_study(out, "shared", 0.0, components)
-        bags = regions.region_bags(study, None, "all")
+        design = regions.voter_design(out, "shared", 0.0, components)
+        bags = regions.region_bags(design, None, "all")
         encoded = time.perf_counter()
         vectors = OrthogonalRandomEmbedding(frequencies, random_state=0).fit_transform(bags)
         end = time.perf_counter()

@@ -1,13 +1,15 @@
 """The command line: aggregate records, fit a model to the tables, predict for new records.
 
-Exit status: 0 done; 1 the data are wrong; 2 the command is wrong. Whatever is wrong is one line on standard error.
-Each command is a module: HELP and ABOUT, `options(command)`, `run(options)`; heavy imports wait until it runs.
+The exit status is 0 for success, 1 for wrong data, 2 for a wrong command. An error is one line on standard error.
+Each command is a module with HELP, ABOUT, `add_options(command)` and `run(args)`. Its heavy imports are inside `run`.
 """
 
 import argparse
 import os
 import sys
 import warnings
+from types import ModuleType
+from typing import Any, NoReturn
 
 from agglearn import __version__
 from agglearn.cli import aggregate, cite, compress, data, doctor, fit, predict, private, reproduce, schema, track
@@ -36,12 +38,12 @@ ABOUT = """Learn a classifier from contingency tables instead of records.
 
 
 class Parser(argparse.ArgumentParser):
-    """Errors in one line."""
+    """Parser that reports an error in one line."""
 
-    def __init__(self, *args, **more):
-        super().__init__(*args, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **more)
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **kwargs)
 
-    def error(self, message):
+    def error(self, message: str) -> NoReturn:
         print(f"agglearn: {_line(message)}; see `{self.prog} --help`", file=sys.stderr)
         sys.exit(2)
 
@@ -53,52 +55,52 @@ def parser() -> Parser:
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, module in COMMANDS.items():
         command = commands.add_parser(name, description=module.ABOUT, help=module.HELP)
-        module.options(command)
+        module.add_options(command)
         if module not in (data, cite, track, doctor, reproduce):
             _add_output(command, module)
         command.set_defaults(run=module.run, stopped=getattr(module, "STOPPED", "nothing was written"))
     return top
 
 
-def _add_output(command, module) -> None:
+def _add_output(command: argparse.ArgumentParser, module: ModuleType) -> None:
     what = "file to write" if module in (predict, compress, schema) else "folder to write"
     command.add_argument("--out", required=module not in (predict, schema), metavar="OUT", help=what)
     command.add_argument("--force", action="store_true", help="replace OUT where it exists")
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run a command; returns the exit status."""
+    """Run a command and return the exit status."""
     given = sys.argv[1:] if arguments is None else list(arguments)
-    more = given.index("--") if given[:1] == ["reproduce"] and "--" in given else len(given)
-    options = parser().parse_args(given[:more])
-    options.more = given[more + 1 :]  # for Snakemake
+    end = given.index("--") if given[:1] == ["reproduce"] and "--" in given else len(given)
+    args = parser().parse_args(given[:end])
+    args.snakemake = given[end + 1 :]
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _warn
-            options.run(options)
+            args.run(args)
         sys.stdout.flush()
         return 0
-    except BrokenPipeError:  # whoever reads our output has had enough
+    except BrokenPipeError:  # the reader of the output has ended
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except AgglearnError as error:
         return _fail(error, 2 if isinstance(error, ConfigError) else 1)
     except OSError as error:
-        return _fail(f"{error.filename or options.command}: {error.strerror or error}", 1)
+        return _fail(f"{error.filename or args.command}: {error.strerror or error}", 1)
     except MemoryError:
-        return _fail(f"{options.command}: not enough memory; use fewer features or fewer pairs", 1)
+        return _fail(f"{args.command}: not enough memory; use fewer features or fewer pairs", 1)
     except KeyboardInterrupt:
-        return _fail(f"stopped; {options.stopped}", 130)
+        return _fail(f"stopped; {args.stopped}", 130)
 
 
-def _warn(message, *_, **__) -> None:
+def _warn(message: Warning | str, *_: object, **__: object) -> None:
     print(f"agglearn: warning: {_line(message)}", file=sys.stderr)
 
 
-def _fail(error, status: int) -> int:
+def _fail(error: Exception | str, status: int) -> int:
     print(f"agglearn: {_line(error)}", file=sys.stderr)
     return status
 
 
-def _line(text) -> str:
+def _line(text: object) -> str:
     return " ".join(str(text).split())

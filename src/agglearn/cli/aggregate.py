@@ -3,24 +3,31 @@
 import argparse
 import csv
 import fnmatch
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agglearn.cli.common import (
     READING,
+    add_reading_options,
     finite,
+    list_some,
     number,
-    reading_options,
-    say_what_to_do,
     separator_of,
-    some,
+    with_remedy,
 )
 from agglearn.cli.inputs import input_file
 from agglearn.cli.outputs import TABLES, output_folder
 from agglearn.errors import ConfigError, DataError
 
+if TYPE_CHECKING:
+    from agglearn.encoding import Schema
+    from agglearn.observations import ContingencyTables
+    from agglearn.observations.workload import Workload
+
 HELP = "count records into tables"
-LONG = 10  # seconds from which on a count is announced
+LONG = 10  # seconds of a count that is announced
 ABOUT = """Count records, and those with label 1, for every value of every feature and every pair of values of two
-features. The tables are all that `agglearn fit` sees.
+features. `agglearn fit` reads these tables and nothing else.
 
 example:
   agglearn aggregate bank.csv --separator ';' --label y --positive yes --missing unknown --out tables/
@@ -32,26 +39,26 @@ writes  the folder OUT: tables.parquet (features, codes, count, label_sum), tabl
         reading.json (separator and missing marks, so that `predict` reads new files alike). It appears when
         complete, or not at all.
 
-Bins and categories that are learned from the records tell of these records: a private release (`agglearn private`) needs them
-declared, by --schema FILE, see `agglearn schema --help`. The label, bins, categories and hashed columns are then those of the
-schema; whatever else occurs belongs to the level `other` of its feature.
+Bins and categories that are learned from the records reveal something about them. A private release (`agglearn private`)
+needs declared ones, by --schema FILE, see `agglearn schema --help`. The label, bins, categories and hashed columns are then
+those of the schema. Any other value belongs to the level `other` of its feature.
 
-Whole numbers are taken for amounts: the columns that were are named at the end. Codes (postcodes, identifiers) need
+Columns of whole numbers are binned as amounts, and listed at the end. Codes (postcodes, identifiers) need
 --categorical zip,store or --categorical 'C*'.
 
-A column of very many values (identifiers) can be hashed: --hash user:1000 counts buckets of values instead of values, and
-no new value will be unseen. --hash-above 1000:300 does that for all columns of more than 1,000 categories. The hash is the same
-on every machine.
+A column with very many values (identifiers) can be hashed: --hash user:1000 counts buckets of values instead of values, and
+every new value has a bucket. --hash-above 1000:300 does that for all columns of more than 1,000 categories. The hash is the
+same on every machine.
 
-Features make one table each and one for every pair: 1,000 features make 500,500 tables. Memory and time are told before a
-long count begins.
+There is one table for each feature and one for every pair: 1,000 features make 500,500 tables. Before a long count begins, its
+memory and time are printed.
 
-An empty field is a missing value; further spellings by --missing. Missing is counted as a value of its own. Counts are
-exact, no noise is added: small cells can tell something about single persons."""
+An empty field is a missing value. --missing adds further spellings. Missing is counted as a value of its own. Counts are
+exact, without noise: small cells can reveal something about single persons."""
 
 
-def options(command) -> None:
-    """Options of the command, but for --out and --force."""
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Add the options of the command, without --out and --force."""
     command.add_argument("data", help="CSV or Parquet file, one record per row")
     command.add_argument("--label", metavar="COLUMN", help="column to be predicted; needed without --schema")
     command.add_argument("--schema", metavar="FILE", help="declared bins, categories and label values (YAML)")
@@ -75,25 +82,25 @@ def options(command) -> None:
     )
     command.add_argument("--hash", action="append", default=[], metavar="COLUMN:BUCKETS",
                    help="hash the values of a column, or of all that a pattern names, into so many modalities; may be repeated")  # fmt: skip
-    command.add_argument("--hash-above", type=hash_above, metavar="VALUES:BUCKETS",
+    command.add_argument("--hash-above", type=parse_hash_above, metavar="VALUES:BUCKETS",
                    help="hash every column of categories that has more than VALUES values into BUCKETS")  # fmt: skip
     command.add_argument("--memory", type=finite, metavar="GB",
                    help="refuse to count tables that need more (default: what this machine has)")  # fmt: skip
-    reading_options(command, "none", "comma")
+    add_reading_options(command, "none", "comma")
 
 
-def run(o) -> None:
+def run(args: argparse.Namespace) -> None:
     """Count the records of a file."""
-    if o.label is None and o.schema is None:
+    if args.label is None and args.schema is None:
         raise ConfigError("--label: name the column to be predicted, or give --schema")
-    with output_folder(o.out, o.force, TABLES) as work, input_file(o.data) as data:
-        o.data = data
-        tables = count(o, work)
-    describe(tables, o.out)
+    with output_folder(args.out, args.force, TABLES) as work, input_file(args.data) as data:
+        args.data = data
+        tables = count(args, work)
+    describe(tables, args.out)
 
 
-def count(o, work):
-    """Tables of the records, written into a folder."""
+def count(args: argparse.Namespace, work: Path) -> "ContingencyTables":
+    """Count the records and write the tables into a folder."""
     import numpy as np
 
     from agglearn.cli.tabular_input import about, is_parquet, parquet_columns, read_records
@@ -102,96 +109,98 @@ def count(o, work):
     from agglearn.observations.workload import workload_of
     from agglearn.storage import write_json
 
-    schema = Schema.read(o.schema) if o.schema else None
-    missing, separator = o.missing or [], separator_of(o.separator)
-    frame = None if is_parquet(o.data) else read_records(o.data, separator, missing)
-    columns = parquet_columns(o.data) if frame is None else list(frame.columns)
-    features = features_wanted(o, columns, separator, schema)
-    how = {
+    schema = Schema.read(args.schema) if args.schema else None
+    missing, separator = args.missing or [], separator_of(args.separator)
+    frame = None if is_parquet(args.data) else read_records(args.data, separator, missing)
+    columns = parquet_columns(args.data) if frame is None else list(frame.columns)
+    features = feature_names(args, columns, separator, schema)
+    options = {
         "schema": schema,
-        "pairs": pairs_wanted(o.pairs, features),
-        "binning": o.binning,
-        "categorical": names_wanted("--categorical", o.categorical, features),
-        "positive": o.positive,
-        "hashed": hashes_wanted(o.hash, features),
-        "hash_above": o.hash_above,
-        "before_counting": lambda workload: announce(workload, o),
+        "pairs": parse_pairs(args.pairs, features),
+        "binning": args.binning,
+        "categorical": parse_names("--categorical", args.categorical, features),
+        "positive": args.positive,
+        "hashed": parse_hashes(args.hash, features),
+        "hash_above": args.hash_above,
+        "before_counting": lambda workload: announce(workload, args),
     }
-    if isinstance(how["pairs"], str):
-        allow(workload_of(np.ones(len(features)), how["pairs"]), o)  # before the values of many columns are looked at
-    with about(o.data), say_what_to_do(o.data, "aggregate"):
+    if isinstance(options["pairs"], str):
+        check_memory(workload_of(np.ones(len(features)), options["pairs"]), args)  # before many columns are read
+    with about(args.data), with_remedy("aggregate"):
         if frame is None:
-            tables = ContingencyTables.from_parquet(o.data, o.label, features, missing=missing, **how)
+            tables = ContingencyTables.from_parquet(args.data, args.label, features, missing=missing, **options)
         else:
-            tables = ContingencyTables.from_records(frame, o.label, features, **how)
+            tables = ContingencyTables.from_records(frame, args.label, features, **options)
         if not tables.total:
             raise DataError("no record has one of the two labels that the schema declares")
     tables.save(work)
     write_json(
         work / READING,
-        {"missing": missing, "separator": separator, "positive": schema.positive if schema else o.positive},
+        {"missing": missing, "separator": separator, "positive": schema.positive if schema else args.positive},
     )
     return tables
 
 
-def announce(workload, o) -> None:
-    """Tell what a long count takes, and refuse what takes too much memory."""
-    allow(workload, o)
+def announce(workload: "Workload", args: argparse.Namespace) -> None:
+    """Print memory and time of a long count. Refuse one that needs too much memory."""
+    check_memory(workload, args)
     if workload.seconds >= LONG:
-        print(f"{o.out}: {workload}", flush=True)
+        print(f"{args.out}: {workload}", flush=True)
 
 
-def allow(workload, o) -> None:
+def check_memory(workload: "Workload", args: argparse.Namespace) -> None:
     """DataError for tables that need more memory than --memory, or than this machine has."""
     from agglearn.machine import memory_bytes
 
-    workload.refuse_beyond(memory_bytes() if o.memory is None else int(o.memory * 1e9))
+    workload.refuse_beyond(memory_bytes() if args.memory is None else int(args.memory * 1e9))
 
 
-def features_wanted(o, columns: list[str], separator: str, schema=None) -> list[str]:
-    """Columns that are features; errors for a label or a feature that is not there."""
-    label = schema.label if schema else o.label
+def feature_names(
+    args: argparse.Namespace, columns: list[str], separator: str, schema: "Schema | None" = None
+) -> list[str]:
+    """Columns that are features. Errors for an absent label or feature."""
+    label = schema.label if schema else args.label
     if label not in columns:
         if len(columns) == 1 and (other := [s for s in ";\t|," if s != separator and s in columns[0]]):
             name = "tab" if other[0] == "\t" else other[0]
             raise DataError(
-                f"{o.data}: only one column, {columns[0][:40]!r}; is the separator right? try --separator '{name}'"
+                f"{args.data}: only one column, {columns[0][:40]!r}; is the separator right? try --separator '{name}'"
             )
-        raise DataError(f"{o.data}: no label column {label!r}; the columns are {some(columns)}")
+        raise DataError(f"{args.data}: no label column {label!r}; the columns are {list_some(columns)}")
     others = schema.encoder.names if schema else [c for c in columns if c != label]
     if not others:
-        raise DataError(f"{o.data}: no column besides the label {label!r}; features are needed")
-    wanted = names_wanted("--features", o.features, [label, *others] if schema else columns)
-    if label in items_of(o.features):
+        raise DataError(f"{args.data}: no column besides the label {label!r}; features are needed")
+    names = parse_names("--features", args.features, [label, *others] if schema else columns)
+    if label in split_items(args.features):
         raise ConfigError(f"--features: {label!r} is the label; leave it out")
-    return [name for name in wanted if name != label] or others  # a pattern may name the label as well
+    return [name for name in names if name != label] or others  # a pattern may name the label as well
 
 
-def names_wanted(option: str, given: list[str] | None, columns: list[str]) -> list[str]:
-    """Names in the values of an option, comma between them (quoted where a name holds one)."""
-    names = [name for item in items_of(given) for name in matching(option, item, columns)]
+def parse_names(option: str, given: list[str] | None, columns: list[str]) -> list[str]:
+    """Names in the values of an option, separated by commas. A name with a comma is quoted."""
+    names = [name for item in split_items(given) for name in match_columns(option, item, columns)]
     for i, name in enumerate(names):
         if name in names[:i]:
             raise ConfigError(f"{option}: {name!r} is named twice")
     return names
 
 
-def items_of(given: list[str] | None) -> list[str]:
-    """What commas separate in the values of an option."""
+def split_items(given: list[str] | None) -> list[str]:
+    """Items between the commas in the values of an option."""
     return [item for text in given or [] for item in next(csv.reader([text], skipinitialspace=True))]
 
 
-def matching(option: str, item: str, columns: list[str]) -> list[str]:
-    """The column of this name, or all that a pattern (`C*`, `x?`, `[ab]_id`) names."""
+def match_columns(option: str, item: str, columns: list[str]) -> list[str]:
+    """The column of this name, or all columns that match a pattern (`C*`, `x?`, `[ab]_id`)."""
     if item in columns:
         return [item]
-    if found := fnmatch.filter(columns, item):
-        return found
-    raise ConfigError(f"{option}: no column {item!r}; there are {some(columns)}")
+    if matches := fnmatch.filter(columns, item):
+        return matches
+    raise ConfigError(f"{option}: no column {item!r}; there are {list_some(columns)}")
 
 
-def pairs_wanted(text: str, features: list[str]):
-    """`all`, `none`, or pairs of names from `A:B,C:D`; names may hold colons."""
+def parse_pairs(text: str, features: list[str]) -> str | list[tuple[str, str]]:
+    """`all`, `none`, or pairs of names from `A:B,C:D`. Names may have colons."""
     if text in ("all", "none"):
         return text
     pairs = []
@@ -199,33 +208,35 @@ def pairs_wanted(text: str, features: list[str]):
         splits = [(item[:i], item[i + 1 :]) for i, sign in enumerate(item) if sign == ":"]
         if not splits:
             raise ConfigError(f"--pairs: {item!r} is no pair; write all, none, or pairs as A:B,C:D")
-        found = [s for s in splits if set(s) <= set(features)]
-        if not found:
+        matches = [s for s in splits if set(s) <= set(features)]
+        if not matches:
             a, b = splits[0]
-            raise ConfigError(f"--pairs: no feature {b if a in features else a!r}; there are {some(features)}")
-        if found[0][0] == found[0][1]:
-            raise ConfigError(f"--pairs: {found[0][0]!r} is paired with itself")
-        pairs.append(found[0])
+            raise ConfigError(f"--pairs: no feature {b if a in features else a!r}; there are {list_some(features)}")
+        if matches[0][0] == matches[0][1]:
+            raise ConfigError(f"--pairs: {matches[0][0]!r} is paired with itself")
+        pairs.append(matches[0])
     return pairs
 
 
-def hashes_wanted(given: list[str], features: list[str]) -> dict[str, int]:
-    """{column: buckets} from `COLUMN:BUCKETS`; names may hold colons, and be patterns."""
-    found = {}
+def parse_hashes(given: list[str], features: list[str]) -> dict[str, int]:
+    """{column: buckets} from `COLUMN:BUCKETS`. Names may have colons, and be patterns."""
+    hashes: dict[str, int] = {}
     for text in given:
         item, _, buckets = text.rpartition(":")
         names = [item] if item in features else fnmatch.filter(features, item)
         if not names:
-            raise ConfigError(f"--hash: no feature {item or text!r}; write COLUMN:BUCKETS; there are {some(features)}")
+            raise ConfigError(
+                f"--hash: no feature {item or text!r}; write COLUMN:BUCKETS; there are {list_some(features)}"
+            )
         if not is_buckets(buckets):
             raise ConfigError(f"--hash {item}: {buckets!r} is not a number of buckets")
-        if twice := [name for name in names if name in found]:
+        if twice := [name for name in names if name in hashes]:
             raise ConfigError(f"--hash: {twice[0]!r} is named twice")
-        found |= dict.fromkeys(names, int(buckets))
-    return found
+        hashes |= dict.fromkeys(names, int(buckets))
+    return hashes
 
 
-def hash_above(text: str) -> tuple[int, int]:
+def parse_hash_above(text: str) -> tuple[int, int]:
     """(values, buckets) from `VALUES:BUCKETS`."""
     values, _, buckets = text.partition(":")
     if not (values.isdecimal() and is_buckets(buckets)):
@@ -238,35 +249,32 @@ def is_buckets(text: str) -> bool:
     return text.isdecimal() and 1 <= int(text) < 1 << 31
 
 
-def describe(tables, out) -> None:
-    """What was counted, for the terminal."""
+def describe(tables: "ContingencyTables", out: str) -> None:
+    """Print a summary of the tables."""
     from agglearn.cli.report import smallest_cells
-    from agglearn.encoding import BinnedEncoder, HashedEncoder
+    from agglearn.encoding import BinnedEncoder, CategoricalEncoder, HashedEncoder
 
-    def shown(f):
-        kinds = {BinnedEncoder: "bins", HashedEncoder: "buckets"}
-        kind = kinds.get(type(f), "categories")
+    def describe_feature(f: BinnedEncoder | CategoricalEncoder | HashedEncoder) -> str:
+        kind = "bins" if isinstance(f, BinnedEncoder) else "buckets" if isinstance(f, HashedEncoder) else "categories"
         last = [*["missing"] * f.has_missing, *["other"] * f.has_other]
         return f"{f.name} ({' and '.join([f'{f.size - len(last)} {kind}', *last])})"
 
-    def names(kind):
+    def names(kind: type) -> list[str]:
         return [f.name for f in tables.encoder.features if isinstance(f, kind)]
 
     rate = tables.positives / tables.total
     cells, smallest, small = smallest_cells(tables)
-    named = [shown(f) for f in tables.encoder.features]
+    counted = BinnedEncoder, CategoricalEncoder, HashedEncoder  # the encoders of records
+    features = [(i, f) for i, f in enumerate(tables.encoder.features) if isinstance(f, counted)]
+    named = [describe_feature(f) for _, f in features]
     print(f"{out}: {tables.total:,} records, {tables.positives:,} with label 1 ({100 * rate:.3g} %)")
-    print(f"{number(len(named), 'feature')}, by a {tables.encoder.schema} schema: {some(named)}")
+    print(f"{number(len(named), 'feature')}, by a {tables.encoder.schema} schema: {list_some(named)}")
     if tables.encoder.schema == "learned":
         print(f"taken for numbers, in bins: {', '.join(names(BinnedEncoder)) or 'none'}")
     if hashed := names(HashedEncoder):
         print(f"hashed: {', '.join(hashed)}")
-    if other := [
-        f"{f.name} {n:,.0f}"
-        for i, f in enumerate(tables.encoder.features)
-        if f.has_other and (n := tables.dense(i)[0][-1])
-    ]:
-        print(f"records that the schema has no level of their own for: {some(other)}")
+    if other := [f"{f.name} {n:,.0f}" for i, f in features if f.has_other and (n := tables.dense(i)[0][-1])]:
+        print(f"records that the schema has no level of their own for: {list_some(other)}")
     print(f"{number(len(tables.tables), 'table')}, {number(cells, 'cell')} with records")
     print(
         f"the smallest cell holds {smallest:g}; {small:,} cells hold fewer than 10 records. Counts are exact, without noise"

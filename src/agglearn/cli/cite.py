@@ -1,8 +1,9 @@
 """`agglearn cite`: references of what a results folder used."""
 
+import argparse
 from pathlib import Path
 
-from agglearn.cli.project import project_config, project_options
+from agglearn.cli.project import add_project_options, project_config
 
 HELP = "references of what a results folder used"
 ABOUT = """References of the papers, data sets and software behind the results of the workflow.
@@ -15,18 +16,18 @@ reads   the measurements and runs in the folder RESULTS (default: `results:` of 
 writes  one line per reference to standard output. Versions are those that the runs recorded."""
 
 
-def options(command) -> None:
-    """Options of the command."""
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     command.add_argument("results", nargs="?", metavar="RESULTS", help="results folder of the workflow")
-    project_options(command)
+    add_project_options(command)
 
 
-def run(o) -> None:
+def run(args: argparse.Namespace) -> None:
     """Print the references."""
     from agglearn.optional import require
 
     require("jsonschema", "workflow")
     from agglearn.reporting.references import references
 
-    config = project_config(o.configfile)
-    print("\n".join(references(config, Path(o.results or config["results"]))))
+    config = project_config(args.configfile)
+    print("\n".join(references(config, Path(args.results or config["results"]))))

@@ -1,18 +1,19 @@
-"""What the commands share: how text is read, numbers in options, words for the terminal."""
+"""Helpers of several commands: options on how text is read, numbers in options, texts for the terminal."""
 
 import argparse
 import contextlib
 import math
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from agglearn.errors import ConfigError, DataError
 
-READING = "reading.json"  # beside tables and model: how the records were written
-SHOWN = 12  # features named on the terminal
+READING = "reading.json"  # beside tables and model: format of the records
+SHOWN = 12  # features listed on the terminal
 
 
-def reading_options(command, missing: str, separator: str) -> None:
-    """Options on how a file is written; the texts say what holds without them."""
+def add_reading_options(command: argparse.ArgumentParser, missing: str, separator: str) -> None:
+    """Add the options on the format of a file. `missing` and `separator` describe the defaults."""
     command.add_argument(
         "--missing",
         action="append",
@@ -25,7 +26,7 @@ def reading_options(command, missing: str, separator: str) -> None:
 
 
 def separator_of(given: str | None) -> str:
-    """The separator; ConfigError for what none can be."""
+    """The separator of an option. ConfigError for a text that cannot be one."""
     if given is None:
         return ","
     if given not in ("tab", "\\t") and len(given.strip(" ") or given) != 1:
@@ -34,8 +35,8 @@ def separator_of(given: str | None) -> str:
 
 
 @contextlib.contextmanager
-def say_what_to_do(data, command: str):
-    """Errors of the library in the words of the command line."""
+def with_remedy(command: str) -> Iterator[None]:
+    """Add what to do on the command line to errors of the library."""
     from agglearn.encoding.columns import NotANumber
 
     try:
@@ -49,21 +50,20 @@ def say_what_to_do(data, command: str):
         raise DataError(f"{error.found}; {todo}") from None
 
 
-def reading_of(folder) -> dict:
-    """How the aggregated records were written; the defaults for tables that were not made here."""
+def reading_of(folder: str) -> dict:
+    """Format of the aggregated records. The defaults for tables of another origin."""
     from agglearn.observations.base import reading
     from agglearn.storage import read_json
 
-    known = {"missing": [], "separator": ","}
-    if (Path(folder) / READING).is_file():
-        with reading(folder, "a model"):
-            found = read_json(Path(folder) / READING)
-            known = {"missing": [str(m) for m in found["missing"]], "separator": separator_of(found["separator"])}
-    return known
+    if not (Path(folder) / READING).is_file():
+        return {"missing": [], "separator": ","}
+    with reading(folder, "a model"):
+        saved = read_json(Path(folder) / READING)
+        return {"missing": [str(m) for m in saved["missing"]], "separator": separator_of(saved["separator"])}
 
 
-def keep_reading(source, folder: Path) -> None:
-    """Hand on how the records were written, where it is known."""
+def copy_reading(source: str, folder: Path) -> None:
+    """Copy the format of the aggregated records, where it is recorded."""
     if (Path(source) / READING).is_file():
         (folder / READING).write_bytes((Path(source) / READING).read_bytes())
 
@@ -91,7 +91,7 @@ def number(n: int, what: str) -> str:
     return f"{n:,} {what}{'' if n == 1 else 's'}"
 
 
-def some(names, most: int = SHOWN) -> str:
-    """The first names and how many more there are."""
-    names = [str(n) for n in names]
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+def list_some(names: Iterable[object], limit: int = SHOWN) -> str:
+    """The first names, and how many follow."""
+    texts = [str(n) for n in names]
+    return ", ".join(texts[:limit]) + (f" and {len(texts) - limit} more" if len(texts) > limit else "")

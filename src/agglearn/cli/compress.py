@@ -1,10 +1,17 @@
 """`agglearn compress`: clusters of values from the tables of `agglearn aggregate`."""
 
 import argparse
+from typing import TYPE_CHECKING
 
-from agglearn.cli.common import finite, reading_of, say_what_to_do, some, whole_seed
+from agglearn.cli.common import finite, list_some, reading_of, whole_seed, with_remedy
 from agglearn.cli.inputs import input_file
 from agglearn.cli.outputs import output_file
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from agglearn.observations import ContingencyTables
+    from agglearn.vocabulary.quantizer import Quantizer
 
 HELP = "cluster the values of large features"
 METHODS = {
@@ -34,8 +41,8 @@ Clusters are numbered by rising label rate (frequency: by value). Rates of rare 
 one value of them, --shrink draws rates towards what is usual for the feature before clustering."""
 
 
-def options(command) -> None:
-    """Options of the command, but for --out and --force."""
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Add the options of the command, without --out and --force."""
     command.add_argument("tables", help="folder written by `agglearn aggregate`")
     command.add_argument("--budget", required=True, type=_budget, metavar="N",
                          help="clusters, all features together; below 1: share of the values")  # fmt: skip
@@ -50,65 +57,79 @@ def options(command) -> None:
     command.add_argument("--seed", type=whole_seed, default=0, help="of the random numbers (default: 0)")
 
 
-def run(o) -> None:
+def run(args: argparse.Namespace) -> None:
     """Cluster the values of tables."""
     from agglearn import vocabulary
     from agglearn.observations import ContingencyTables
 
-    how = {"min_count": o.min_count, "shrinkage": "beta_binomial" if o.shrink else None, "random_state": o.seed}
-    with output_file(o.out, o.force, *filter(None, [o.apply])) as work:
-        tables = ContingencyTables.load(o.tables)
-        found = getattr(vocabulary, METHODS[o.method])(o.budget, **how).fit(tables)
-        written, unseen = lines(found, tables), {}
+    options = {
+        "min_count": args.min_count,
+        "shrinkage": "beta_binomial" if args.shrink else None,
+        "random_state": args.seed,
+    }
+    with output_file(args.out, args.force, *filter(None, [args.apply])) as work:
+        tables = ContingencyTables.load(args.tables)
+        quantizer = getattr(vocabulary, METHODS[args.method])(args.budget, **options).fit(tables)
+        written = cluster_table(quantizer, tables)
+        unseen: dict[str, int] = {}
         values = int((written["value"] != "").sum())
-        if o.apply:
-            written, unseen = applied(found, o)
+        if args.apply:
+            written, unseen = apply_clusters(quantizer, args)
         written.to_csv(work, index=False)
-    print(f"{o.out}: {o.method}, {values:,} values of {len(tables.names)} features in {found.n_clusters_:,} clusters")
+    print(
+        f"{args.out}: {args.method}, {values:,} values of {len(tables.names)} features in {quantizer.n_clusters_:,} clusters"
+    )
     estimated = " (estimated, the tables have noise)" if tables.noise else ""
-    print(f"information kept: {found.information_:.6g} nats, lost: {100 * found.relative_loss_:.3g} %{estimated}")
-    if o.apply:
+    print(
+        f"information kept: {quantizer.information_:.6g} nats, lost: {100 * quantizer.relative_loss_:.3g} %{estimated}"
+    )
+    if args.apply:
         counts = [f"{name} {n:,}" for name, n in unseen.items() if n]
         print(
-            f"{len(written):,} rows of {o.apply}; values that the tables do not hold: {some(counts) if counts else 'none'}"
+            f"{len(written):,} rows of {args.apply}; values that the tables do not hold: {list_some(counts) if counts else 'none'}"
         )
 
 
-def applied(found, o):
-    """The rows of a file with clusters in place of values, and per feature how many values the tables do not hold."""
+def apply_clusters(quantizer: "Quantizer", args: argparse.Namespace) -> tuple["pd.DataFrame", dict[str, int]]:
+    """(rows of a file with clusters in place of values, number of values without a cluster of their own per feature)."""
     from agglearn.cli.tabular_input import about, read_records
     from agglearn.encoding import UNSEEN
 
-    how = reading_of(o.tables)
-    with input_file(o.apply) as data, about(data), say_what_to_do(data, "compress"):
-        frame = read_records(data, how["separator"], how["missing"])
-        unseen = (found.encoder_.encode(frame) == UNSEEN).sum(axis=0)
-        clusters = dict(zip(found.features_, found.transform(frame).T, strict=True))
-        return frame.assign(**clusters), dict(zip(found.features_, unseen, strict=True))
+    reading = reading_of(args.tables)
+    with input_file(args.apply) as data, about(data), with_remedy("compress"):
+        frame = read_records(data, reading["separator"], reading["missing"])
+        unseen = (quantizer.encoder_.encode(frame) == UNSEEN).sum(axis=0)
+        clusters = dict(zip(quantizer.features_, quantizer.transform(frame).T, strict=True))
+        return frame.assign(**clusters), dict(zip(quantizer.features_, unseen, strict=True))
 
 
-def _budget(text: str):
-    """Clusters, or a share of the values below 1, as it is written: 1 is one cluster, 1.0 is neither."""
+def _budget(text: str) -> int | float:
+    """A number of clusters, or a share of the values below 1. So 1 is one cluster, and 1.0 is an error."""
     value = int(text) if text.isdecimal() else finite(text)
     if isinstance(value, float) and value >= 1:
         raise argparse.ArgumentTypeError(f"{text!r} is neither a whole number nor a share below 1")
     return value
 
 
-def lines(found, tables):
-    """One row per value, and one per feature for what the tables do not hold."""
+def cluster_table(quantizer: "Quantizer", tables: "ContingencyTables") -> "pd.DataFrame":
+    """One row per value, and one per feature for values that the tables do not hold."""
     import pandas as pd
 
     from agglearn.vocabulary.quantizer import single_tables
 
-    parts, single = [], single_tables(tables)
+    frames, single = [], single_tables(tables)
     for feature in tables.encoder.features:
         counts, sums = single[feature.name]
-        columns = {"value": feature.labels, "cluster": found.labels_[feature.name], "count": counts, "label_sum": sums}
-        part = pd.DataFrame(columns)[counts > 0]
-        part.loc[len(counts)] = ["", found.unseen_[feature.name], 0, 0]
-        part.insert(0, "feature", feature.name)
-        parts.append(part)
-    table = pd.concat(parts, ignore_index=True)
+        columns = {
+            "value": feature.labels,
+            "cluster": quantizer.labels_[feature.name],
+            "count": counts,
+            "label_sum": sums,
+        }
+        frame = pd.DataFrame(columns)[counts > 0]
+        frame.loc[len(counts)] = ["", quantizer.unseen_[feature.name], 0, 0]
+        frame.insert(0, "feature", feature.name)
+        frames.append(frame)
+    table = pd.concat(frames, ignore_index=True)
     whole = ["cluster"] if tables.noise else ["cluster", "count", "label_sum"]
     return table.astype(dict.fromkeys(whole, int))

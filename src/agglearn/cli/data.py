@@ -1,12 +1,15 @@
 """`agglearn data`: what data sets there are, and fetching one."""
 
+import argparse
 import contextlib
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TextIO
 
-from agglearn.cli.common import number, some
-from agglearn.cli.project import project_config, project_options
+from agglearn.cli.common import list_some, number
+from agglearn.cli.project import add_project_options, project_config
 from agglearn.text import bytes_text
 
 HELP = "data sets: what is here, from where; `get NAME` fetches one"
@@ -26,30 +29,30 @@ downloaded and never installed; `primary`, the publisher; `archive`, a copy else
 publisher's files. In parentheses: not here, could come from there."""
 
 
-def options(command) -> None:
-    """Options of the command."""
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     command.add_argument("action", nargs="?", choices=["list", "show", "get"], default="list", help="default: list")
     command.add_argument("name", nargs="?", metavar="NAME", help="data set, for `show` and `get`")
-    project_options(command)
+    add_project_options(command)
 
 
-def run(o) -> None:
+def run(args: argparse.Namespace) -> None:
     """List data sets, show one, or fetch one."""
     from agglearn.errors import ConfigError
     from agglearn.optional import require
 
-    if (o.action == "list") != (o.name is None):
+    if (args.action == "list") != (args.name is None):
         raise ConfigError("data: `show` and `get` take the name of one data set, `list` takes none")
     require("jsonschema", "workflow")
     from agglearn.workflow.config import check_name
 
-    config = project_config(o.configfile)
-    if o.action == "list":
+    config = project_config(args.configfile)
+    if args.action == "list":
         return print("\n".join(table(rows(config))))
-    check_name(o.name, config["datasets"], "data", o.action)
-    if o.action == "show":
-        return print("\n".join(details(config, o.name)))
-    get(config, o.name)
+    check_name(args.name, config["datasets"], "data", args.action)
+    if args.action == "show":
+        return print("\n".join(details(config, args.name)))
+    get(config, args.name)
 
 
 def rows(config: dict) -> list[dict]:
@@ -59,12 +62,12 @@ def rows(config: dict) -> list[dict]:
     return inventory(config, config["experiments"], Path.cwd())
 
 
-def table(found: list[dict]) -> list[str]:
+def table(datasets: list[dict]) -> list[str]:
     """Aligned lines, one per data set under a line of headings."""
     cells = [["data set", "here", "from", "size", "licence", "needed by"]]
-    for row in found:
+    for row in datasets:
         size = "" if row["kind"] != "files" else bytes_text(row["bytes"])
-        needed = some(row["experiments"], 2) or "no table"
+        needed = list_some(row["experiments"], 2) or "no table"
         cells.append([row["name"], "yes" if row["here"] else "no", row["origin"], size, row["licence"], needed])
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     return ["  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in cells]
@@ -86,12 +89,12 @@ def details(config: dict, name: str) -> list[str]:
         return [*lines, f"here: {row['origin']}, nothing to fetch"]
     files = entry["files"]
     for file, path in local_copies(name, entry, config, Path.cwd()).items():
-        where = (
+        state = (
             os.path.normpath(path)
             if path
             else f"not here; tried in turn: {', '.join(map(_route, routes(files[file])))}"
         )
-        lines.append(f"file {file}: {where}")
+        lines.append(f"file {file}: {state}")
     return lines
 
 
@@ -101,11 +104,9 @@ def _route(route: dict) -> str:
 
 
 def get(config: dict, name: str) -> None:
-    """Fetch the files of one data set into the cache; a data set that was not available becomes so for the next run.
+    """Fetch the files of one data set into the cache. The next run of the workflow then has it.
 
-    Raises
-    ------
-    NotAvailable, DataError : see `agglearn.datasets.fetching.fetch`.
+    NotAvailable and DataError as in `agglearn.datasets.fetching.fetch`.
     """
     from agglearn import storage
     from agglearn.datasets.fetching import fetch, obtain
@@ -114,25 +115,26 @@ def get(config: dict, name: str) -> None:
 
     entry, base = config["datasets"][name], Path.cwd()
     if kind_of(entry) != "files":
-        where = entry_package(entry)
-        return print(f"{name}: {f'inside {where}' if where else 'simulated'}, nothing to fetch")
+        package = entry_package(entry)
+        return print(f"{name}: {f'inside {package}' if package else 'simulated'}, nothing to fetch")
     results = base / config["results"]
     product = results / "sources" / name
     with results_lock.hold(results / ".lock"), progress_on(sys.stderr) as bar:
-        shown = {"terminal": bar or sys.stderr, "progress": bar}
+        log = bar or sys.stderr
         if product.exists() and products.manifest(product)["status"] != "ok":
-            products.make(product, lambda out: fetch(name, entry, config, base, out, **shown), on_missing="fail")
+            write = lambda out: fetch(name, entry, config, base, out, terminal=log, progress=bar)  # noqa: E731
+            products.make(product, write, on_missing="fail")
             files = storage.read_json(product / "files.json")
         else:
-            files = obtain(name, entry, config, base, **shown)
+            files = obtain(name, entry, config, base, terminal=log, progress=bar)
     size, kinds = sum(f["bytes"] for f in files.values()), dict.fromkeys(f["kind"] for f in files.values())
     folder = os.path.normpath(Path(next(iter(files.values()))["path"]).parent)
     print(f"{name}: {number(len(files), 'file')}, {bytes_text(size)}, from {', '.join(kinds)}, in {folder}")
 
 
 @contextlib.contextmanager
-def progress_on(terminal):
-    """A `Bar` that is gone afterwards; None where the stream is no terminal, for lines as in the workflow's log."""
+def progress_on(terminal: TextIO) -> "Iterator[Bar | None]":
+    """A `Bar` that is removed afterwards. None where the stream is no terminal."""
     bar = Bar(terminal) if terminal.isatty() else None
     try:
         yield bar
@@ -142,18 +144,13 @@ def progress_on(terminal):
 
 
 class Bar:
-    """Progress on one line of a terminal.
+    """Progress on one line of a terminal, with a bar of `width` characters."""
 
-    Parameters
-    ----------
-    terminal : stream to write to. width : characters of the bar.
-    """
-
-    def __init__(self, terminal, width: int = 30):
+    def __init__(self, terminal: TextIO, width: int = 30) -> None:
         self.terminal, self.width, self.shown = terminal, width, ""
 
     def __call__(self, file: str, done: int, total: int) -> None:
-        """Show `done` of `total` bytes of a file; a total of 0 is unknown."""
+        """Show `done` of `total` bytes of a file. A total of 0 is unknown."""
         name = Path(file).name
         if total:
             marks = "=" * (self.width * done // total)
@@ -166,7 +163,7 @@ class Bar:
             self.shown = line
 
     def write(self, text: str) -> None:
-        """Print something else in place of the bar."""
+        """Replace the bar by a text."""
         cleared = "\r" + " " * len(self.shown) + "\r" if self.shown else ""
         self.terminal.write(cleared + text)
         self.shown = ""

@@ -1,4 +1,4 @@
-"""What is installed and reachable here, for `agglearn doctor` and for reports of problems."""
+"""Installed packages, resources and reachable sources, for `agglearn doctor` and for reports of problems."""
 
 import concurrent.futures
 import os
@@ -38,7 +38,7 @@ class Requirement(NamedTuple):
             return None
 
     def describe(self) -> str:
-        """Package and version; bounds where the version is outside them, `missing` where there is none."""
+        """Package and version, with the bounds where the version is outside them, or `missing`."""
         if self.version is None:
             return f"{self.package} missing"
         tested = "" if within(self.version, self.bounds) else f" (tested with {self.bounds})"
@@ -46,7 +46,7 @@ class Requirement(NamedTuple):
 
 
 def report(offline: bool, timeout: float) -> Iterator[tuple[str, list[str]]]:
-    """Parts of the report, each as soon as it is complete: (title, lines)."""
+    """(title, lines) of each section of the report, as soon as it is complete."""
     system = f"{platform.system()} {platform.release()}, {platform.machine()}"
     yield f"agglearn {__version__}, Python {platform.python_version()}, {system}", [sys.prefix]
     needed = requirements()
@@ -63,12 +63,12 @@ def requirements() -> list[Requirement]:
         lines = metadata.requires("agglearn") or []
     except metadata.PackageNotFoundError:
         lines = []
-    found = []
+    needed = []
     for line in lines:
-        package, bounds = re.match(r"([\w.-]+)(?:\[[^]]*\])?\s*([^;]*)", line).groups()
+        [(package, bounds)] = re.findall(r"^([\w.-]+)(?:\[[^]]*\])?\s*([^;]*)", line)
         extra = re.search(r"extra == ['\"]([\w-]+)['\"]", line)
-        found.append(Requirement(package, bounds.strip(), extra.group(1) if extra else ""))
-    return [r for r in found if r.package != "agglearn"]
+        needed.append(Requirement(package, bounds.strip(), extra.group(1) if extra else ""))
+    return [r for r in needed if r.package != "agglearn"]
 
 
 def within(version: str, bounds: str) -> bool:
@@ -79,7 +79,7 @@ def within(version: str, bounds: str) -> bool:
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    numbers = [int(n) for n in re.match(r"[\d.]*", version).group().split(".") if n]
+    numbers = [int(n) for n in re.findall(r"^[\d.]*", version)[0].split(".") if n]
     return tuple(numbers + [0] * (4 - len(numbers)))
 
 
@@ -127,7 +127,7 @@ def _yaml(path: Path) -> dict:
     return (yaml.safe_load(path.read_text()) or {}) if path.is_file() else {}
 
 
-def _addresses(value) -> Iterator[str]:
+def _addresses(value: object) -> Iterator[str]:
     """Every web address under a key `url` within nested lists and dictionaries."""
     if isinstance(value, dict | list):
         for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
@@ -137,12 +137,12 @@ def _addresses(value) -> Iterator[str]:
 
 
 def _host(url: str) -> str:
-    parts = urllib.parse.urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc}"
+    address = urllib.parse.urlsplit(url)
+    return f"{address.scheme}://{address.netloc}"
 
 
 def ask(host: str, timeout: float) -> str:
-    """Whether a host answers at all; an error status is an answer."""
+    """Whether a host answers at all. An error status is an answer."""
     request = urllib.request.Request(host, method="HEAD", headers={"User-Agent": f"agglearn/{__version__}"})
     try:
         with urllib.request.urlopen(request, timeout=timeout):

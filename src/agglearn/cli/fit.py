@@ -1,10 +1,16 @@
 """`agglearn fit`: tables to a model."""
 
+import argparse
 import time
+from typing import TYPE_CHECKING
 
-from agglearn.cli.common import keep_reading, number, whole_seed
+from agglearn.cli.common import copy_reading, number, whole_seed
 from agglearn.cli.outputs import MODEL, output_folder
 from agglearn.errors import ConfigError
+
+if TYPE_CHECKING:
+    from agglearn.estimator import Estimator
+    from agglearn.observations import ContingencyTables
 
 HELP = "learn a model from tables"
 METHODS = {
@@ -12,8 +18,8 @@ METHODS = {
     "naive_bayes": "agglearn.maxent.NaiveBayesClassifier",
     "best_pair": "agglearn.maxent.BestPairClassifier",
 }
-FACTORS = (0.1, 0.3, 1, 3, 10)  # of the strength that moments suggest: what --tune tries
-NOISE_AWARE = {"maxent": "agglearn.maxent.NoiseAwareMaxEntClassifier"}  # where the tables have noise
+FACTORS = (0.1, 0.3, 1, 3, 10)  # of the penalty from moments: candidates of --tune
+NOISE_AWARE = {"maxent": "agglearn.maxent.NoiseAwareMaxEntClassifier"}  # for tables with noise
 ABOUT = """Learn P(label = 1 | features) from the tables of `agglearn aggregate`; no record is read.
 
 example:
@@ -21,26 +27,26 @@ example:
 
 methods
   maxent       pairwise model of features and label, trained by Gibbs sampling: uses all tables, the most accurate
-  naive_bayes  features taken as independent given the label: uses the tables of single features; at once
-  best_pair    the two features that together tell most: uses one table of a pair; fast
+  naive_bayes  features independent given the label: uses the tables of single features, immediate
+  best_pair    the two most informative features together: uses the table of one pair, fast
 
-Tables of `agglearn private` have noise. maxent then learns with the true counts unknown: cells with little but noise in them
-have little weight. The other methods take noisy tables for exact ones, which may end far below the base rate. They
-refuse such tables, unless --ignore-noise is given; maxent then takes them for exact ones as well.
+Tables of `agglearn private` have noise. maxent then treats the true counts as latent variables: cells with mostly noise
+have little weight. The other methods treat noisy tables as exact, which may end far below the base rate. They
+refuse such tables, unless --ignore-noise is given. With it, maxent treats them as exact, too.
 
 maxent has an L2 penalty on its weights. The tables suggest its strength (the weaker the label's dependence on the features, the
-stronger). --tune tries five strengths around it and chooses by parts of the tables that were held out; --set l2_theta=32 sets it.
+stronger). --tune tries five strengths around it and chooses by held-out parts of the tables. --set l2_theta=32 sets it.
 
 reads   the folder TABLES.
 writes  the folder OUT: model.json and model.npz (parameters and weights, no code in them). It appears when complete,
         or not at all."""
 
 
-def options(command) -> None:
-    """Options of the command, but for --out and --force."""
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Add the options of the command, without --out and --force."""
     command.add_argument("tables", help="folder written by `agglearn aggregate`")
     command.add_argument("--method", default="maxent", choices=list(METHODS), help="default: maxent")
-    command.add_argument("--ignore-noise", action="store_true", help="take noisy tables for exact ones")
+    command.add_argument("--ignore-noise", action="store_true", help="treat noisy tables as exact")
     command.add_argument(
         "--tune",
         action="store_true",
@@ -53,51 +59,51 @@ def options(command) -> None:
     )
 
 
-def run(o) -> None:
-    """Learn and keep a model."""
+def run(args: argparse.Namespace) -> None:
+    """Learn a model and save it."""
     from agglearn.cli.report import reproduction
     from agglearn.observations import ContingencyTables
 
-    with output_folder(o.out, o.force, MODEL) as work:
-        tables = ContingencyTables.load(o.tables)
-        model, seconds = learn(o, tables)
+    with output_folder(args.out, args.force, MODEL) as work:
+        tables = ContingencyTables.load(args.tables)
+        model, seconds = learn(args, tables)
         model.save(work)
-        keep_reading(o.tables, work)
+        copy_reading(args.tables, work)
     what = f"{number(len(tables.names), 'feature')} and {number(len(tables.tables), 'table')}"
     aware = ", noise-aware," if tables.noise and model.accounts_for_noise else ""
     print(
-        f"{o.out}: {o.method}{aware} on {what} of {tables.total:,.0f} records, {seconds:.1f} s{strength(model, o.tune)}"
+        f"{args.out}: {args.method}{aware} on {what} of {tables.total:,.0f} records, {seconds:.1f} s{strength(model, args.tune)}"
     )
     print(reproduction(model, tables))
 
 
-def learn(o, tables):
-    """(model, seconds) of the method that the options name."""
+def learn(args: argparse.Namespace, tables: "ContingencyTables") -> tuple["Estimator", float]:
+    """(model, seconds) of the method that the options choose."""
     from agglearn.registry import resolve
 
-    kind = resolve(learner(o.method, tables.noise is not None, o.ignore_noise))
-    given = parameters(kind, o.method, o.set, o.seed)
-    if o.tune and o.method != "maxent":
-        raise ConfigError(f"--tune: {o.method} has no strength to choose; leave it out")
-    if o.tune and "l2_theta" in given:
+    kind = resolve(learner(args.method, tables.noise is not None, args.ignore_noise))
+    given = parameters(kind, args.method, args.set, args.seed)
+    if args.tune and args.method != "maxent":
+        raise ConfigError(f"--tune: {args.method} has no strength to choose; leave it out")
+    if args.tune and "l2_theta" in given:
         raise ConfigError("--set: l2_theta is what --tune chooses; give one of them")
     model = kind(**given)
     if hasattr(model, "warm_up"):
         model.warm_up()
-    begin = time.perf_counter()
-    model = tuned(model, tables, o.seed) if o.tune else model.fit(tables)
-    return model, time.perf_counter() - begin
+    started = time.perf_counter()
+    model = tune(model, tables, args.seed) if args.tune else model.fit(tables)
+    return model, time.perf_counter() - started
 
 
-def strength(model, tuned: bool) -> str:
-    """The strength of L2 on θ in words, for a model that has one."""
+def strength(model: "Estimator", tuned: bool) -> str:
+    """The strength of L2 on θ as text, for a model that has one."""
     if not hasattr(model, "l2_theta_"):
         return ""
     chosen = "by held-out tables" if tuned else "from the tables" if model.l2_theta == "moments" else "as given"
     return f"; l2_theta {model.l2_theta_:.3g}, {chosen}"
 
 
-def tuned(model, tables, seed: int):
+def tune(model: "Estimator", tables: "ContingencyTables", seed: int) -> "Estimator":
     """The model with the strength of L2 on θ that predicts labels of held-out parts of the tables best."""
     from agglearn.labelsums import AggregateSearch
     from agglearn.maxent.penalty import moment_penalty
@@ -114,17 +120,17 @@ def learner(method: str, noisy: bool, ignore_noise: bool) -> str:
         return METHODS[method]
     if method not in NOISE_AWARE:
         raise ConfigError(
-            f"--method: {method} takes noisy tables for exact ones; use {' or '.join(NOISE_AWARE)}, which accounts for the noise, "
+            f"--method: {method} treats noisy tables as exact; use {' or '.join(NOISE_AWARE)}, which accounts for the noise, "
             "or --ignore-noise"
         )
     return NOISE_AWARE[method]
 
 
-def parameters(kind, method: str, given: list[str], seed: int) -> dict:
+def parameters(kind: type, method: str, given: list[str], seed: int) -> dict:
     """Constructor arguments from NAME=VALUE, checked against the constructor."""
     from agglearn import settings
 
-    declared, found = dict(settings.parameters(kind)), {}
+    declared, values = dict(settings.parameters(kind) or {}), {}
     seeded = {"random_state": seed} if declared.pop("random_state", None) else {}
     for text in given:
         name, equals, value = text.partition("=")
@@ -132,9 +138,9 @@ def parameters(kind, method: str, given: list[str], seed: int) -> dict:
             raise ConfigError(f"--set: {text!r} is not NAME=VALUE")
         if name == "random_state":
             raise ConfigError("--set: random_state is given by --seed")
-        if name in found:
+        if name in values:
             raise ConfigError(f"--set: {name!r} is given twice")
-        found[name] = settings.scalar(value)
-    for place, what in settings.keys_at_fault(method, declared, found):
-        raise ConfigError(f"--set {place}: {what}" if place else f"--set: {what}")
-    return found | seeded
+        values[name] = settings.scalar(value)
+    for key, problem in settings.keys_at_fault(method, declared, values):
+        raise ConfigError(f"--set {key}: {problem}" if key else f"--set: {problem}")
+    return values | seeded

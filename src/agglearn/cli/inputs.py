@@ -1,4 +1,4 @@
-"""Files that commands read: pipes are copied first, since a file is read more than once."""
+"""Files that commands read. Pipes are copied first, since a file is read more than once."""
 
 import contextlib
 import os
@@ -22,9 +22,15 @@ def input_file(given: str) -> Iterator[str]:
     Standard input (`-`, `/dev/stdin`) and other pipes (`<(…)`) are copied to a temporary file, which is removed at the end.
     Errors name what was given.
 
+    Parameters
+    ----------
+    given : str
+        Path, or `-`.
+
     Raises
     ------
-    DataError : a device that is neither a pipe nor a terminal.
+    DataError
+        A device that is neither a pipe nor a terminal.
     """
     if given != STANDARD_INPUT and not _is_stream(given):
         yield given
@@ -43,7 +49,7 @@ def _is_stream(given: str) -> bool:
     try:
         mode = os.stat(given).st_mode
     except OSError:
-        return False  # whoever reads it names what is wrong
+        return False  # the reader of the file reports the error
     if stat.S_ISCHR(mode):
         with open(given, "rb", buffering=0) as handle:
             if not handle.isatty():
@@ -53,7 +59,7 @@ def _is_stream(given: str) -> bool:
 
 
 def _copy(given: str, path: Path) -> Path:
-    """A copy of a stream, under a name that tells how it is compressed."""
+    """Copy a stream to a file with the ending of its compression, and return the path."""
     with contextlib.ExitStack() as stack:
         source = sys.stdin.buffer if given == STANDARD_INPUT else stack.enter_context(open(given, "rb"))
         with open(path, "wb") as copy:

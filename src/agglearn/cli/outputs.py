@@ -1,4 +1,4 @@
-"""Files and folders that commands write: by one writer at a time, complete or not at all, and nothing else is touched."""
+"""Files and folders that commands write: one writer at a time, complete or not at all."""
 
 import contextlib
 import errno
@@ -14,37 +14,42 @@ from agglearn.cli.common import READING
 from agglearn.errors import ConfigError
 from agglearn.storage import atomic_file
 
-TABLES = ("tables.json", "tables.parquet", READING)  # files of a folder; the first is written last
+TABLES = ("tables.json", "tables.parquet", READING)  # files of a folder, the last written first
 MODEL = ("model.json", "model.npz", READING)
 STANDARD_OUTPUT = "-"
 
 
 @contextlib.contextmanager
 def output_folder(out: str, force: bool, files: Sequence[str]) -> Iterator[Path]:
-    """An empty folder to write `files` into. They are in `out` when the block ends well, and nowhere when it does not.
+    """An empty folder to write `files` into. They move to `out` when the block ends without an error.
 
     Parameters
     ----------
-    out : folder of `--out`. force : replace the files of that name that are there. Whatever else is there stays.
-    files : names of all files that the command may write; `out` is complete when it holds the first.
+    out : str
+        Folder of `--out`.
+    force : bool
+        Replace files of these names. Other files in the folder stay.
+    files : sequence of str
+        Names of all files that the command may write. A folder is complete when it holds the first.
 
     Raises
     ------
-    ConfigError : `out` must not be replaced, or another command is writing it.
+    ConfigError
+        `out` must not be replaced, or another command is writing it.
     """
     path = folder_to_write(out, force, files)
     with only_writer(path, out):
         work = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
         try:
             yield work
-            folder_to_write(out, force, files)  # somebody may have made it meanwhile
+            folder_to_write(out, force, files)  # another process may have written it meanwhile
             _publish(work, path, files)
         finally:
             shutil.rmtree(work, ignore_errors=True)
 
 
 def _publish(work: Path, path: Path, files: Sequence[str]) -> None:
-    """Move the files to their place. Into a folder that is there the first file goes last: without it nothing looks complete."""
+    """Move the files to their folder. In an existing folder the first file comes last, since it marks a complete folder."""
     if not path.exists():
         work.chmod(0o755)  # mkdtemp's 0700 would hide a finished folder from other users
         os.rename(work, path)
@@ -58,7 +63,7 @@ def _publish(work: Path, path: Path, files: Sequence[str]) -> None:
 
 
 def folder_to_write(out: str, force: bool, files: Sequence[str]) -> Path:
-    """The folder of `--out`; ConfigError for one that must not be replaced."""
+    """The folder of `--out`. ConfigError for one that must not be replaced."""
     if out == STANDARD_OUTPUT:
         raise ConfigError("-: --out names a folder, which cannot go to standard output")
     path = Path(out).resolve()
@@ -74,26 +79,32 @@ def folder_to_write(out: str, force: bool, files: Sequence[str]) -> Path:
 
 @contextlib.contextmanager
 def output_file(out: str, force: bool, *inputs: str) -> Iterator[Path]:
-    """A path to write to; it is `out` when the block ends well, and nowhere when it does not.
+    """A path to write to. The file moves to `out` when the block ends without an error.
 
     Parameters
     ----------
-    out : file of `--out`. force : replace it. inputs : files that the command reads.
+    out : str
+        File of `--out`.
+    force : bool
+        Replace the file.
+    *inputs : str
+        Files that the command reads.
 
     Raises
     ------
-    ConfigError : `out` must not be replaced, or another command is writing it.
+    ConfigError
+        `out` must not be replaced, or another command is writing it.
     """
     path = file_to_write(out, force, *inputs)
     with only_writer(path, out), atomic_file(path) as work:
         yield work
-        file_to_write(out, force, *inputs)  # somebody may have made it meanwhile
+        file_to_write(out, force, *inputs)  # another process may have written it meanwhile
 
 
 @contextlib.contextmanager
 def text_output(out: str | None, force: bool, *inputs: str) -> Iterator[Callable[[str], object]]:
-    """What writes a text to a file, see `output_file`; to standard output where `out` is None or `-`."""
-    if out in (None, STANDARD_OUTPUT):
+    """A function that writes a text to a file, see `output_file`, or to standard output where `out` is None or `-`."""
+    if out is None or out == STANDARD_OUTPUT:
         yield sys.stdout.write
     else:
         with output_file(out, force, *inputs) as work:
@@ -101,7 +112,7 @@ def text_output(out: str | None, force: bool, *inputs: str) -> Iterator[Callable
 
 
 def file_to_write(out: str, force: bool, *inputs: str) -> Path:
-    """The file of `--out`; ConfigError for one that must not be replaced."""
+    """The file of `--out`. ConfigError for one that must not be replaced."""
     if out == STANDARD_OUTPUT:
         raise ConfigError("-: --out names a file")
     path = Path(out).resolve()
@@ -123,25 +134,26 @@ def file_to_write(out: str, force: bool, *inputs: str) -> Path:
 
 @contextlib.contextmanager
 def only_writer(path: Path, out: str) -> Iterator[None]:
-    """Keep other commands from writing `path`, by a locked file beside it. ConfigError where one is writing already.
+    """Lock `path` by a file beside it. ConfigError where another command is writing it.
 
     On a file system without locks there is no such check.
     """
-    made = [p for p in path.parents if not p.exists()]
+    created = [p for p in path.parents if not p.exists()]
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = path.with_name(f".{path.name}.lock")
-    handle = _locked(lock, out)
+    handle = _acquire(lock, out)
     try:
         yield
     finally:
         lock.unlink(missing_ok=True)
         os.close(handle)
-        for folder in made:
+        for folder in created:
             with contextlib.suppress(OSError):
                 folder.rmdir()  # succeeds where nothing was written into it
 
 
-def _locked(lock: Path, out: str) -> int:
+def _acquire(lock: Path, out: str) -> int:
+    """Descriptor of the locked file."""
     while True:
         handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
         try:
@@ -155,4 +167,4 @@ def _locked(lock: Path, out: str) -> int:
         with contextlib.suppress(FileNotFoundError):
             if os.fstat(handle).st_ino == os.stat(lock).st_ino:
                 return handle
-        os.close(handle)  # the writer before removed this file between our two calls
+        os.close(handle)  # the previous writer removed this file between our two calls

@@ -1,11 +1,16 @@
 """`agglearn predict`: probabilities for new records."""
 
+import argparse
 import sys
+from typing import TYPE_CHECKING
 
-from agglearn.cli.common import reading_of, reading_options, say_what_to_do, separator_of, some
+from agglearn.cli.common import add_reading_options, list_some, reading_of, separator_of, with_remedy
 from agglearn.cli.inputs import input_file
 from agglearn.cli.outputs import STANDARD_OUTPUT, text_output
 from agglearn.errors import DataError
+
+if TYPE_CHECKING:
+    import numpy as np
 
 HELP = "probabilities for new records"
 ABOUT = """Probability of label 1 for every row of a file.
@@ -13,54 +18,56 @@ ABOUT = """Probability of label 1 for every row of a file.
 example:
   agglearn predict model/ new.csv --out predictions.csv
 
-reads   the folder MODEL and a CSV or Parquet file that has the model's features as columns: matched by name, in any
-        order, other columns are ignored; a label is not needed; - for standard input. The file is read as the one that was aggregated
-        (separator, missing marks), unless options say otherwise.
+reads   the folder MODEL and a CSV or Parquet file that has the model's features as columns, or - for standard
+        input. Columns are matched by name, others are ignored, and no label is needed. The file is read like the aggregated
+        one (separator, missing marks), unless options give others.
 writes  a CSV with the column `probability`, one line per row of the file, in its order; to OUT, or to standard
         output. OUT appears when complete, or not at all.
 
-A value that was never seen in the tables (a new category; a missing value where there was none) adds nothing to a
-prediction, which then rests on the other features; how many there were is reported. A missing value that was seen is
-a value like any other. Numbers outside the range that was seen belong to the first or last bin."""
+A value that is not in the tables (a new category, a missing value where there was none) adds nothing to a
+prediction, which then rests on the other features. The number of such values is printed. A missing value that is in the
+tables is a value like any other. Numbers outside the range of the tables belong to the first or last bin."""
 
 
-def options(command) -> None:
-    """Options of the command, but for --out and --force."""
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Add the options of the command, without --out and --force."""
     command.add_argument("model", help="folder written by `agglearn fit`")
     command.add_argument("data", help="CSV or Parquet file, one record per row")
-    reading_options(command, *2 * ["as in the file that was aggregated"])
+    add_reading_options(command, *2 * ["as in the file that was aggregated"])
 
 
-def run(o) -> None:
+def run(args: argparse.Namespace) -> None:
     """Predict for the rows of a file."""
-    with text_output(o.out, o.force, o.data) as write, input_file(o.data) as data:
-        p, unseen = predictions(o, data)
+    with text_output(args.out, args.force, args.data) as write, input_file(args.data) as data:
+        p, unseen = predictions(args, data)
         write("probability\n" + "".join(f"{v:.9g}\n" for v in p))
-    to_file = o.out not in (None, STANDARD_OUTPUT)
-    told = sys.stdout if to_file else sys.stderr
-    print(f"{o.out if to_file else 'standard output'}: {len(p):,} rows, mean probability {p.mean():.4g}", file=told)
+    to_file = args.out not in (None, STANDARD_OUTPUT)
+    terminal = sys.stdout if to_file else sys.stderr
+    print(
+        f"{args.out if to_file else 'standard output'}: {len(p):,} rows, mean probability {p.mean():.4g}", file=terminal
+    )
     counts = [f"{name} {n:,}" for name, n in unseen.items() if n]
     if counts:
-        print(f"values never seen in the tables, which add nothing: {some(counts)}", file=told)
+        print(f"values never seen in the tables, which add nothing: {list_some(counts)}", file=terminal)
     else:
-        print("every value was seen in the tables", file=told)
+        print("every value was seen in the tables", file=terminal)
 
 
-def predictions(o, data):
-    """(n,) probabilities of label 1 for a file, and per feature how many of its values were never seen."""
+def predictions(args: argparse.Namespace, data: str) -> tuple["np.ndarray", dict[str, int]]:
+    """(n,) probabilities of label 1 for a file, and the number of values per feature that the tables lack."""
     from agglearn.cli.tabular_input import about, read_records
     from agglearn.encoding import UNSEEN
     from agglearn.estimator import Estimator
 
-    model = Estimator.load(o.model)
+    model = Estimator.load(args.model)
     if not (hasattr(model, "predict_proba") and hasattr(model, "encoder_")):
-        raise DataError(f"{o.model}: a {type(model).__name__} gives no probabilities; use a model of `agglearn fit`")
-    known = reading_of(o.model)
+        raise DataError(f"{args.model}: a {type(model).__name__} gives no probabilities; use a model of `agglearn fit`")
+    reading = reading_of(args.model)
     frame = read_records(
         data,
-        known["separator"] if o.separator is None else separator_of(o.separator),
-        known["missing"] if o.missing is None else o.missing,
+        reading["separator"] if args.separator is None else separator_of(args.separator),
+        reading["missing"] if args.missing is None else args.missing,
     )
-    with about(data), say_what_to_do(data, "predict"):
+    with about(data), with_remedy("predict"):
         unseen = (model.encoder_.encode(frame) == UNSEEN).sum(axis=0)
         return model.predict_proba(frame)[:, 1], dict(zip(model.encoder_.names, unseen, strict=True))

@@ -1,15 +1,20 @@
 """`agglearn private`: tables with noise for privacy."""
 
+import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from agglearn.cli.common import keep_reading, number
+from agglearn.cli.common import copy_reading, number
 from agglearn.cli.outputs import TABLES, output_folder
 from agglearn.errors import ConfigError
 
+if TYPE_CHECKING:
+    from agglearn.observations import ContingencyTables
+
 HELP = "add noise for privacy to tables"
-ABOUT = """Add noise to the tables of `agglearn aggregate`, so that they promise (epsilon, delta)-differential privacy as a whole.
-Noise is drawn once, by OpenDP, from the system's secret randomness: a second run gives other noise, and both together
-promise less. Whatever is learned from OUT costs nothing more.
+ABOUT = """Add noise to the tables of `agglearn aggregate`, so that they satisfy (epsilon, delta)-differential privacy as a whole.
+Noise is drawn once, by OpenDP, from the system's secret randomness. A second run draws other noise, and both together
+satisfy a weaker guarantee. Training on OUT spends no further budget.
 
 example:
   agglearn private tables/ --epsilon 1 --delta 1e-6 --out noisy/
@@ -19,19 +24,19 @@ writes  the folder OUT: the same files, every cell with noise (empty ones too, s
         scale, epsilon, delta and adjacency in tables.json. It appears when complete, or not at all.
 
 Noise protects counts. Bins and categories stay as they are. TABLES must have been aggregated by a declared schema
-(`agglearn aggregate --schema`), which tells of no record. Others are refused unless --accept-learned-schema: OUT then states
-what is not protected, and is not called private. With --adjacency label counts are public and stay exact; label
-sums alone have noise."""
+(`agglearn aggregate --schema`), which reveals nothing about records. Others are refused unless --accept-learned-schema: OUT
+then states what is not protected, and is not called private. With --adjacency label, counts are public and stay exact, and
+only label sums have noise."""
 
 
-def options(command) -> None:
-    """Options of the command, but for --out and --force."""
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Add the options of the command, without --out and --force."""
     command.add_argument("tables", help="folder written by `agglearn aggregate`")
+    command.add_argument("--epsilon", type=float, required=True, help="privacy loss of all tables together, above 0")
     command.add_argument(
-        "--epsilon", type=float, required=True, help="of the promise, for all tables together; above 0"
-    )
-    command.add_argument(
-        "--delta", type=float, help="of the promise, between 0 and 1; Gaussian noise needs it, Laplace none"
+        "--delta",
+        type=float,
+        help="probability of a larger loss, between 0 and 1; Gaussian noise needs it, Laplace none",
     )
     command.add_argument(
         "--mechanism", default="gaussian", help="gaussian (default), laplace, discrete_gaussian, discrete_laplace"
@@ -51,24 +56,30 @@ def options(command) -> None:
     )
 
 
-def run(o) -> None:
+def run(args: argparse.Namespace) -> None:
     """Release tables once."""
     from agglearn.observations import ContingencyTables
 
-    if Path(o.tables).resolve() == Path(o.out).resolve():
-        raise ConfigError(f"{o.out}: is the folder to be read; choose another --out")
-    with output_folder(o.out, o.force, TABLES) as work:
-        noisy = release(o, ContingencyTables.load(o.tables))
+    if Path(args.tables).resolve() == Path(args.out).resolve():
+        raise ConfigError(f"{args.out}: is the folder to be read; choose another --out")
+    with output_folder(args.out, args.force, TABLES) as work:
+        noisy = release(args, ContingencyTables.load(args.tables))
         noisy.save(work)
-        keep_reading(o.tables, work)
+        copy_reading(args.tables, work)
     spec = noisy.noise
+    assert spec is not None
     scale = f"scale {spec.scale:.4g}" if spec.scales is None else f"scales up to {spec.scale:.4g}"
-    print(f"{o.out}: {number(len(noisy.tables), 'table')} with {spec.mechanism.replace('_', ' ')} noise, {scale}")
+    print(f"{args.out}: {number(len(noisy.tables), 'table')} with {spec.mechanism.replace('_', ' ')} noise, {scale}")
     print(spec.meaning)
 
 
-def release(o, tables):
-    """The tables with noise."""
-    how = {"mechanism": o.mechanism, "split": o.split, "adjacency": o.adjacency, "postprocessing": o.post}
-    how |= {"allow_large_epsilon": o.allow_large_epsilon, "accept_learned_schema": o.accept_learned_schema}
-    return tables.private(o.epsilon, o.delta, **how)
+def release(args: argparse.Namespace, tables: "ContingencyTables") -> "ContingencyTables":
+    """Add noise to tables."""
+    options = {
+        "mechanism": args.mechanism,
+        "split": args.split,
+        "adjacency": args.adjacency,
+        "postprocessing": args.post,
+    }
+    options |= {"allow_large_epsilon": args.allow_large_epsilon, "accept_learned_schema": args.accept_learned_schema}
+    return tables.private(args.epsilon, args.delta, **options)

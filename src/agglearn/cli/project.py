@@ -1,5 +1,6 @@
 """The project whose configuration a command reads."""
 
+import argparse
 from pathlib import Path
 
 from agglearn.local_files import project_files
@@ -7,8 +8,8 @@ from agglearn.local_files import project_files
 SCHEMAS = "workflow/schemas"  # what every copy of the project has
 
 
-def project_options(command) -> None:
-    """Options of the commands that read the configuration."""
+def add_project_options(command: argparse.ArgumentParser) -> None:
+    """Add the options of the commands that read the configuration."""
     command.add_argument(
         "--configfile", metavar="FILE", help="YAML laid over config/config.yaml, as with `snakemake --configfile`"
     )

@@ -1,4 +1,4 @@
-"""How well a model reproduces the contingency tables that it was fitted to, in one sentence."""
+"""A sentence on how well a model reproduces the contingency tables that it was fitted to."""
 
 import copy
 
@@ -6,24 +6,25 @@ import numpy as np
 import pandas as pd
 
 from agglearn.encoding import UNSEEN, FrameEncoder
-from agglearn.observations import ContingencyTables
+from agglearn.estimator import Estimator
+from agglearn.observations import ContingencyTables, Table
 
 
 class _Codes(FrameEncoder):
-    """Takes codes where raw values are expected."""
+    """Encoder whose input are codes in place of raw values."""
 
-    def encode(self, frame):
+    def encode(self, frame: pd.DataFrame) -> np.ndarray:
         return frame.to_numpy(np.int32)
 
 
-def reproduction(model, tables: ContingencyTables) -> str:
-    """Misfit of the counts for a model of the features too, of the label's rates for one of the label only."""
+def reproduction(model: Estimator, tables: ContingencyTables) -> str:
+    """Misfit of the counts for a joint model of features and label, else misfit of the label's rates."""
     if hasattr(model, "misfit_"):
         return (
             f"its own samples differ from the tables' counts by {100 * model.misfit_[-1][0]:.2g} % "
             f"(sum of |differences| over sum of counts)"
         )
-    keys = used(model, tables)
+    keys = used_tables(model, tables)
     error, records = 0.0, 0.0
     for key in keys:
         table = tables.tables[key]
@@ -31,24 +32,24 @@ def reproduction(model, tables: ContingencyTables) -> str:
         error += np.abs(predicted * table.counts - table.label_sums).sum()
         records += table.counts.sum()
     if hasattr(model, "pairs_"):
-        which = "the table " + " × ".join(repr(tables.names[i]) for i in keys[0])
+        source = "the table " + " × ".join(repr(tables.names[i]) for i in keys[0])
     else:
-        which = f"the tables of single features ({len(keys)}; pairs are not used)"
-    return f"it uses {which} and misses the label's rate there by {error / max(records, 1):.2g} on average"
+        source = f"the tables of single features ({len(keys)}; pairs are not used)"
+    return f"it uses {source} and misses the label's rate there by {error / max(records, 1):.2g} on average"
 
 
-def used(model, tables: ContingencyTables) -> list[tuple[int, ...]]:
-    """Keys of the tables that the model's predictions rest on: its pair, or all single features."""
+def used_tables(model: Estimator, tables: ContingencyTables) -> list[tuple[int, ...]]:
+    """Keys of the tables that the predictions rest on: the pair of the model, or all single features."""
     if hasattr(model, "pairs_"):
         return [tuple(sorted(tables.names.index(n) for n in model.pairs_[model.best_]))]
     return [k for k in tables.tables if len(k) == 1]
 
 
-def label_rates(model, encoder: FrameEncoder, key, table) -> np.ndarray:
-    """(m,) P(Y=1) that the model gives each occupied cell of a table when it knows nothing else."""
+def label_rates(model: Estimator, encoder: FrameEncoder, key: tuple[int, ...], table: Table) -> np.ndarray:
+    """(m,) P(Y = 1) of the model for each occupied cell of a table, with all other features unseen."""
     codes = np.full((len(table.cells), len(encoder.features)), UNSEEN, dtype=np.int32)
-    for place, values in zip(key, np.unravel_index(table.cells, table.shape), strict=True):
-        codes[:, place] = values
+    for feature, values in zip(key, np.unravel_index(table.cells, table.shape), strict=True):
+        codes[:, feature] = values
     model = copy.copy(model)
     model.encoder_ = _Codes(encoder.features)
     return model.predict_proba(pd.DataFrame(codes))[:, 1]

@@ -4,7 +4,7 @@ import argparse
 import os
 import sys
 
-from agglearn.cli.project import project_config, project_options
+from agglearn.cli.project import add_project_options, project_config
 from agglearn.local_files import project_files
 
 HELP = "run the workflow here: tables and figures beside the papers' numbers"
@@ -25,14 +25,14 @@ The exit status is 0 when everything that could run ran."""
 STOPPED = "the same command goes on where it stopped"
 
 
-def options(command) -> None:
-    """Options of the command."""
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     command.add_argument(
         "targets", nargs="*", metavar="NAME", help="experiments, or a source for all of its experiments (default: all)"
     )
     command.add_argument("--cores", type=count, metavar="N", help="jobs that run at the same time (default: all cores)")
     command.add_argument("--scale", metavar="SCALE", help="smoke, quick, default, or paper for the papers' own sizes")
-    project_options(command)
+    add_project_options(command)
     command.add_argument(
         "--set",
         action="append",
@@ -51,20 +51,20 @@ def count(text: str) -> int:
     return int(text)
 
 
-def run(o) -> None:
-    """Check the names, then become Snakemake."""
+def run(args: argparse.Namespace) -> None:
+    """Check the names, then replace this process by Snakemake."""
     from agglearn.errors import ConfigError
     from agglearn.optional import require
 
     require("jsonschema", "workflow")
     require("snakemake", "workflow")
-    overrides = {key: value for key, value in (("scale", o.scale), ("set", o.set)) if value}
-    config = project_config(o.configfile, overrides)
+    overrides = {key: value for key, value in (("scale", args.scale), ("set", args.set)) if value}
+    config = project_config(args.configfile, overrides)
     sources = experiments_by_source(config)
-    if o.list:
+    if args.list:
         return print("\n".join(listing(config, sources)))
-    names = {*sources, *(name for part in sources.values() for name in part)}
-    for name in o.targets:
+    names = {*sources, *(name for experiments in sources.values() for name in experiments)}
+    for name in args.targets:
         if name not in names:
             from agglearn.settings import meant
 
@@ -72,26 +72,26 @@ def run(o) -> None:
                 f"reproduce: there is no experiment or source {name!r}{meant(name, names)}; see `agglearn reproduce --list`"
             )
     sys.stdout.flush()
-    call = [sys.executable, "-m", "snakemake", *arguments(o)]
-    os.execv(sys.executable, call)  # its signals and its exit status are those of this command
+    call = [sys.executable, "-m", "snakemake", *arguments(args)]
+    os.execv(sys.executable, call)  # signals and exit status are then Snakemake's
 
 
-def arguments(o) -> list[str]:
+def arguments(args: argparse.Namespace) -> list[str]:
     """Arguments of Snakemake. Options that take several values stand before others, names come last."""
-    settings = [f"scale={o.scale}"] * bool(o.scale) + [f"set={list(o.set)}"] * bool(o.set)
+    settings = [f"scale={args.scale}"] * bool(args.scale) + [f"set={list(args.set)}"] * bool(args.set)
     return [
         "--snakefile", str(project_files() / "Snakefile"),
-        *(["--configfile", o.configfile] if o.configfile else []),
+        *(["--configfile", args.configfile] if args.configfile else []),
         *(["--config", *settings] if settings else []),
-        *(["--cores", str(o.cores)] if o.cores else []),
-        *(["--dry-run"] if o.dry_run else ["--logger", "agglearn"]),
-        *o.more,
-        "--", *o.targets,
+        *(["--cores", str(args.cores)] if args.cores else []),
+        *(["--dry-run"] if args.dry_run else ["--logger", "agglearn"]),
+        *args.snakemake,
+        "--", *args.targets,
     ]  # fmt: skip
 
 
 def experiments_by_source(config: dict) -> dict[str, list[str]]:
-    """Source → names of its experiments that run."""
+    """Source → names of its experiments that the configuration runs."""
     names = config["experiments"] if config["run"] == "all" else config["run"]
     sources: dict[str, list[str]] = {}
     for name in names:
@@ -101,7 +101,7 @@ def experiments_by_source(config: dict) -> dict[str, list[str]]:
 
 def listing(config: dict, sources: dict[str, list[str]]) -> list[str]:
     """A line per experiment with its title, under its source."""
-    width = max(len(name) for part in sources.values() for name in part)
+    width = max(len(name) for names in sources.values() for name in names)
     lines = []
     for source, names in sources.items():
         lines.append(source)

@@ -1,17 +1,18 @@
 """`agglearn schema draft`: a schema to be reviewed, from records."""
 
+import argparse
 import sys
 
-from agglearn.cli.aggregate import names_wanted
-from agglearn.cli.common import reading_options, say_what_to_do, separator_of, some
+from agglearn.cli.aggregate import parse_names
+from agglearn.cli.common import add_reading_options, list_some, separator_of, with_remedy
 from agglearn.cli.inputs import input_file
 from agglearn.cli.outputs import text_output
 from agglearn.errors import ConfigError
 
 HELP = "draft a schema that a private release needs"
-ABOUT = """Write a draft of a schema: bins, categories and label values, fixed beforehand by a person. `agglearn private` calls a release
+ABOUT = """Write a draft of a schema: bins, categories and label values that a person declares. `agglearn private` calls a release
 private only if its tables were aggregated by a declared schema, since bins and categories that are learned from records
-tell of these records.
+reveal something about them.
 
 example:
   agglearn schema draft data.csv --label y --positive yes > schema.yaml
@@ -20,8 +21,8 @@ example:
 
 reads   one CSV or Parquet file, all of it.
 writes  YAML to OUT, or to standard output. It lists a value only if at least 20 records have it, rounds the edges of bins, hashes
-        what looks like an identifier, and says `reviewed: false`. It is made from records itself: a person has to take out what
-        must not be public.
+        what looks like an identifier, and has `reviewed: false`. The draft itself is made from records: a person has to remove
+        what must not be public.
 
 A schema has three parts:
   reviewed: true
@@ -35,8 +36,8 @@ A value that is not listed, text where numbers belong, and a missing value where
 own, `other`. Records with a label that is neither positive nor negative are left out."""
 
 
-def options(command) -> None:
-    """Options of the command, but for --out and --force."""
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Add the options of the command, without --out and --force."""
     command.add_argument("action", choices=["draft"], help="draft: write a schema to be reviewed")
     command.add_argument("data", help="CSV or Parquet file, one record per row")
     command.add_argument("--label", metavar="COLUMN", help="column to be predicted (default: left blank)")
@@ -44,26 +45,26 @@ def options(command) -> None:
     command.add_argument(
         "--categorical", action="append", metavar="A,B,…", help="columns whose numbers are names, not amounts"
     )
-    reading_options(command, "none", "comma")
+    add_reading_options(command, "none", "comma")
 
 
-def run(o) -> None:
+def run(args: argparse.Namespace) -> None:
     """Draft the schema of a file."""
-    with text_output(o.out, o.force, o.data) as write, input_file(o.data) as data:
-        write(drafted(o, data))
+    with text_output(args.out, args.force, args.data) as write, input_file(args.data) as data:
+        write(draft_schema(args, data))
     print("a draft is made from records: read it, edit it, then set reviewed: true", file=sys.stderr)
 
 
-def drafted(o, data) -> str:
+def draft_schema(args: argparse.Namespace, data: str) -> str:
     """YAML of a schema for a file."""
     from agglearn.cli.tabular_input import about, read_records
     from agglearn.encoding.drafting import draft
 
-    frame = read_records(data, separator_of(o.separator), o.missing or [])
-    if o.label is not None and o.label not in frame:
-        raise ConfigError(f"--label: no column {o.label!r}; there are {some(frame.columns)}")
-    if o.positive is not None and o.label is None:
+    frame = read_records(data, separator_of(args.separator), args.missing or [])
+    if args.label is not None and args.label not in frame:
+        raise ConfigError(f"--label: no column {args.label!r}; there are {list_some(frame.columns)}")
+    if args.positive is not None and args.label is None:
         raise ConfigError("--positive: needs --label")
-    categorical = names_wanted("--categorical", o.categorical, list(frame.columns))
-    with about(data), say_what_to_do(data, "aggregate"):
-        return draft(frame, o.label, o.positive, categorical)
+    categorical = parse_names("--categorical", args.categorical, list(frame.columns))
+    with about(data), with_remedy("aggregate"):
+        return draft(frame, args.label, args.positive, categorical)

@@ -1,7 +1,7 @@
-"""Tables of records that a user hands over: CSV or Parquet, read strictly, every fault in one line.
+"""Reading of a user's records from CSV or Parquet. It is strict, and an error is one line.
 
-CSV fields stay text: what a category is called must not depend on the other rows of the file. Features whose
-values are all numbers become numbers where they are encoded.
+CSV fields stay text, so that the name of a category does not depend on the other rows of the file. Features with numbers only
+become numbers where they are encoded.
 """
 
 import contextlib
@@ -24,8 +24,8 @@ SEPARATORS = {"tab": "\t", "\\t": "\t"}
 
 
 @contextlib.contextmanager
-def about(path) -> Iterator[None]:
-    """Put the file before what is wrong with it."""
+def about(path: str | Path) -> Iterator[None]:
+    """Add the name of the file to errors."""
     try:
         yield
     except UnicodeDecodeError as error:
@@ -40,22 +40,22 @@ def about(path) -> Iterator[None]:
         raise DataError(f"{path}: {error}") from None
 
 
-def is_parquet(path) -> bool:
-    """Whether a file is Parquet, by its first bytes; DataError when there is no such file."""
+def is_parquet(path: str | Path) -> bool:
+    """Whether a file is Parquet, by its first bytes. DataError where there is no such file."""
     path = Path(path)
     if not path.exists():
         raise DataError(f"{path}: no such file")
     if path.is_dir():
         raise DataError(f"{path}: is a folder; give a CSV or Parquet file")
     with about(path), open(path, "rb") as handle:
-        found = handle.read(4) == b"PAR1"
-    if path.suffix == ".parquet" and not found:
+        parquet = handle.read(4) == b"PAR1"
+    if path.suffix == ".parquet" and not parquet:
         raise DataError(f"{path}: not a Parquet file, or damaged; write it again")
-    return found
+    return parquet
 
 
-def parquet_columns(path) -> list[str]:
-    """Names of the columns; DataError for columns that are named twice or hold nested values, and for no rows."""
+def parquet_columns(path: str | Path) -> list[str]:
+    """Names of the columns. DataError for columns with the same name or nested values, and for no rows."""
     with about(path):
         file = pq.ParquetFile(path)
         _distinct(file.schema_arrow.names)
@@ -67,18 +67,22 @@ def parquet_columns(path) -> list[str]:
         return data_columns(file.schema_arrow)
 
 
-def read_records(path, separator: str = ",", missing: Iterable[str] = ()) -> pd.DataFrame:
+def read_records(path: str | Path, separator: str = ",", missing: Iterable[str] = ()) -> pd.DataFrame:
     """All records of a file.
 
     Parameters
     ----------
-    path : CSV with a header line (UTF-8, compressed or not), or Parquet.
-    separator : between the fields of a CSV; `tab` for a tabulator.
-    missing : spellings of a missing value, besides the empty field of a CSV and the null of Parquet.
+    path : str or Path
+        CSV with a header line (UTF-8, compressed or not), or Parquet.
+    separator : str
+        Character between the fields of a CSV, `tab` for a tabulator.
+    missing : iterable of str
+        Spellings of a missing value, besides the empty field of a CSV and the null of Parquet.
 
     Raises
     ------
-    DataError : no such file, no rows, columns named twice, rows longer than the header, not UTF-8.
+    DataError
+        No such file, no rows, columns with the same name, rows longer than the header, or not UTF-8.
     """
     if is_parquet(path):
         columns = parquet_columns(path)
@@ -88,8 +92,8 @@ def read_records(path, separator: str = ",", missing: Iterable[str] = ()) -> pd.
         return _read_csv(path, SEPARATORS.get(separator, separator), list(missing))
 
 
-def _read_csv(path, separator: str, missing: list[str]) -> pd.DataFrame:
-    how = {
+def _read_csv(path: str | Path, separator: str, missing: list[str]) -> pd.DataFrame:
+    options = {
         "sep": separator.strip(" ") or separator,
         "skipinitialspace": separator != separator.rstrip(" "),
         "dtype": str,
@@ -98,11 +102,11 @@ def _read_csv(path, separator: str, missing: list[str]) -> pd.DataFrame:
         "engine": "c",
     }
     try:
-        header = pd.read_csv(path, header=None, nrows=1, **how)
+        header = pd.read_csv(path, header=None, nrows=1, **options)
         _distinct(header.iloc[0].tolist())
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
-            frame = pd.read_csv(path, na_values=["", *missing], index_col=False, **how)
+            frame = pd.read_csv(path, na_values=["", *missing], index_col=False, **options)
     except pd.errors.EmptyDataError:
         raise DataError("the file is empty; give a CSV with a header line") from None
     except pd.errors.ParserWarning:
@@ -126,5 +130,5 @@ def _distinct(names: list[str]) -> None:
             raise DataError(f"two columns are named {name!r}; rename one in the header")
 
 
-def _line(error) -> str:
+def _line(error: Exception) -> str:
     return " ".join(str(error).split()).removeprefix("Error tokenizing data. C error: ")

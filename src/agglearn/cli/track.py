@@ -1,5 +1,6 @@
 """`agglearn track`: runs of a results folder, sent to an MLflow store."""
 
+import argparse
 import contextlib
 import re
 import sys
@@ -14,26 +15,26 @@ example:
   agglearn track --from results/ --to http://localhost:5000
 
 reads   the runs in the folder DIR, finished or failed.
-writes  each run once into the store, in an experiment of MLflow for each experiment of the workflow. What the store has already
-        stays. After an interruption the same command goes on.
+writes  each run once into the store, in an experiment of MLflow for each experiment of the workflow. Runs that are in the store
+        stay. After an interruption the same command goes on.
 prints  a line per experiment."""
 STOPPED = "the same command goes on where it stopped"
 
 
-def options(command) -> None:
-    """Options of the command."""
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     command.add_argument("--from", dest="folder", required=True, metavar="DIR", help="results folder of the workflow")
     command.add_argument("--to", dest="uri", required=True, metavar="URI", help="sqlite:///FILE or http(s)://SERVER")
 
 
-def run(o) -> None:
+def run(args: argparse.Namespace) -> None:
     """Send the runs, experiment by experiment."""
     from agglearn.optional import require
 
     require("mlflow", "workflow")
-    if not re.fullmatch(r"sqlite:///.+|https?://[^/]+.*", o.uri):
-        raise ConfigError(f"--to: {o.uri!r} is not allowed; give sqlite:///FILE, http://SERVER or https://SERVER")
-    folder = Path(o.folder)
+    if not re.fullmatch(r"sqlite:///.+|https?://[^/]+.*", args.uri):
+        raise ConfigError(f"--to: {args.uri!r} is not allowed; give sqlite:///FILE, http://SERVER or https://SERVER")
+    folder = Path(args.folder)
     experiments = read_experiments(folder)
 
     from agglearn.tracking.contents import Contents
@@ -43,9 +44,9 @@ def run(o) -> None:
     for name, (experiment, keys) in sorted(experiments.items()):
         try:
             with contextlib.redirect_stdout(sys.stderr):  # of MLflow
-                counts = send(o.uri, Contents.read(name, experiment, folder, keys))
+                counts = send(args.uri, Contents.read(name, experiment, folder, keys))
         except Exception as error:
-            raise DataError(f"{o.uri}: {name} was not sent whole: {error}; the same command goes on") from None
+            raise DataError(f"{args.uri}: {name} was not sent whole: {error}; the same command goes on") from None
         print(f"{name}: {counts['sent']} sent, {counts['kept']} there already", flush=True)
 
 

@@ -123,7 +123,7 @@ def test_fit_accounts_for_noise_or_refuses(at, capsys):
     for method in ("naive_bayes", "best_pair"):
         before = state(at)
         assert run("fit", "noisy", "--method", method, "--out", "m") == 2
-        assert "takes noisy tables for exact ones; use maxent" in capsys.readouterr().err
+        assert "treats noisy tables as exact; use maxent" in capsys.readouterr().err
         assert state(at) == before
         assert run("fit", "noisy", "--method", method, "--ignore-noise", "--out", method) == 0
         said = capsys.readouterr()

@@ -25,7 +25,7 @@ from agglearn.errors import ConfigError, DataError, GridEdge
 from agglearn.evaluation.intervals import mean_interval
 from agglearn.observations import Bags, Records
 from agglearn.tasks import DistributionRegression, TaskInput
-from agglearn.tasks.distribution import PARTS, _errors
+from agglearn.tasks.distribution import BLOCKS, _errors
 
 # -- closed forms -----------------------------------------------------------------------------------------------------
 
@@ -327,7 +327,7 @@ def test_parts_of_sorted_test_bags_give_honest_intervals(shape):
     for _ in range(n):
         values = level + spread * rng.normal(size=512)
         parts = [m.value for m in _errors(values, place, ["mse_of_part"]) if m.measure == "mse_of_part"]
-        assert len(parts) == PARTS
+        assert len(parts) == BLOCKS
         mean, low, high = mean_interval(parts)
         assert mean == pytest.approx(values.mean())
         hits += low <= level.mean() <= high
