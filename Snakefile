@@ -76,7 +76,7 @@ onstart:
     if workflow.local_exec:
         config["digests"] = digests.share(plan.code())  # jobs then need not read the code again
         prefork.start(tracks=config["tracking"]["uri"] != "none")
-    progress.begin(workflow.logger_manager.get_log_handlers(), plan, workflow.dag.needrun_jobs())
+    progress.start(workflow.logger_manager.get_log_handlers(), plan, workflow.dag.needrun_jobs())
 
 
 onsuccess:

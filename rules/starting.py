@@ -16,7 +16,7 @@ from snakemake.io import IOFile
 from snakemake.settings.types import MaxJobsPerTimespan, RerunTrigger
 
 from agglearn import machine, storage
-from agglearn.reporting.run_summary import at_end
+from agglearn.reporting.run_summary import print_summary
 from agglearn.tracking.receipts import away_mark
 from agglearn.workflow import forcing, lifeline, litter, memory, results_lock
 
@@ -41,7 +41,7 @@ def begin():
         lifeline.announce()
         limit_memory()
         # After the last words of Snakemake, however it ends.
-        atexit.register(at_end, R, S, config["show"], workflow.logger_manager.get_logfile())
+        atexit.register(print_summary, R, S, config["show"], workflow.logger_manager.get_logfile())
     if workflow.executor_plugin is not None and RerunTrigger.PARAMS in workflow.rerun_triggers:
         renew()
 

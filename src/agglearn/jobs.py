@@ -300,7 +300,7 @@ def conclude(job, terminal=sys.stderr) -> None:
             f"{len(wrong)} numbers in docs/ and config/findings/ are not what was measured: {'; '.join(wrong)}"
         )
     with storage.atomic_file(job.output[0]) as out:
-        out.write_text("\n".join(run_summary.lines(*places, names)) + "\n")
+        out.write_text("\n".join(run_summary.summary_lines(*places, names)) + "\n")
 
 
 STAGES = {

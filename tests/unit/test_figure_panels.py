@@ -192,7 +192,7 @@ def test_a_map_shows_places_inside_its_extent_in_the_right_order():
 
 def test_the_projection_is_the_one_of_the_united_states():
     """Snyder (1987), Map Projections: A Working Manual, page 291: 35° N 75° W with the centre 23° N 96° W, radius 1."""
-    x, y = maps.albers(np.array([-75.0, 35.0])) - maps.albers(np.array([-96.0, 23.0]))
+    x, y = maps.project_albers(np.array([-75.0, 35.0])) - maps.project_albers(np.array([-96.0, 23.0]))
     assert (x, y) == pytest.approx((0.2952720, 0.2416774), abs=1e-6)
 
 

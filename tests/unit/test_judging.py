@@ -100,4 +100,4 @@ def test_one_file_has_every_claim_once(config, shown, tmp_path):
 def test_a_claim_that_failed_is_tried_again_with_its_group(tmp_path):
     for part, verdict in (("maxent", "failed"), ("labelsums", "holds")):
         write_json(tmp_path / f"claims/{part}.json", [{"name": part, "verdict": verdict}])
-    assert run_summary.again(tmp_path) == [str(tmp_path / "claims/maxent.json")]
+    assert run_summary.retry_targets(tmp_path) == [str(tmp_path / "claims/maxent.json")]

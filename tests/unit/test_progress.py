@@ -8,7 +8,7 @@ from snakemake.iocontainers import Wildcards
 from snakemake_interface_logger_plugins.common import LogEvent
 
 from agglearn.reporting import progress
-from agglearn.reporting.progress import TRUSTED, LogHandler, Part, Progress, begin, duration
+from agglearn.reporting.progress import TRUSTED, LogHandler, Progress, SourceJobs, duration, start
 from agglearn.workflow import config as configuration
 from agglearn.workflow.plan import Plan
 
@@ -63,11 +63,11 @@ def test_time_left_is_that_of_the_source(plan, run):
     )
     clock.now = 30.0
     tracked.finish(quick[0])
-    part = tracked.parts["maxent"]
+    part = tracked.by_source["maxent"]
     assert 0 < part.worked < part.work == 20 + 6
     clock.now = 60.0
     line = tracked.finish(slow[0])
-    share = tracked.parts["vocabulary"]
+    share = tracked.by_source["vocabulary"]
     speed = (part.worked + share.worked + TRUSTED) / (60 + TRUSTED)
     assert line == f"vocabulary  1 of 6 jobs, about {duration((share.work - share.worked) / speed)} left"
 
@@ -75,8 +75,8 @@ def test_time_left_is_that_of_the_source(plan, run):
 def test_a_slow_first_job_does_not_mislead(run):
     """One unit of work in a quarter of a minute, twenty minutes of work left: by that job alone it would take five hours."""
     tracked, _ = run
-    part = Part(jobs=9, work=1201, done=1, worked=1)
-    tracked.parts = {"maxent": part}
+    part = SourceJobs(jobs=9, work=1201, done=1, worked=1)
+    tracked.by_source = {"maxent": part}
     assert tracked._left(part, 15.0) == f", about {duration(1200 * 75 / 61)} left"
 
 
@@ -112,7 +112,7 @@ def handler():
 
 
 def test_what_is_printed_of_a_run(plan, handler, capsys):
-    begin([logging.NullHandler(), handler], plan, jobs_of(plan))
+    start([logging.NullHandler(), handler], plan, jobs_of(plan))
     assert capsys.readouterr().err == "agglearn: 12 jobs: maxent (6), vocabulary (6)\n"
     assert handler.lines(record(text="Execute 1 jobs...")) == []
     error = {"event": LogEvent.JOB_ERROR, "rule_name": "fit", "log": ["results/logs/fit/trial/a.log"]}

@@ -14,7 +14,7 @@ from agglearn.evaluation.intervals import mean_interval
 from agglearn.reporting import printed_table, run_summary, summary, writers
 from agglearn.reporting.judging import judge_all
 from agglearn.reporting.render import caption_of, render
-from agglearn.reporting.summary import field, summarise, verdict
+from agglearn.reporting.summary import column_or_param, summarise, verdict
 from agglearn.storage import write_json
 from agglearn.workflow.measurements import COLUMNS
 
@@ -155,7 +155,7 @@ def test_each_text_of_parameters_is_read_once(monkeypatch):
     table = rows({("a", "ours", f'{{"n": {n}}}'): [0.1] * 50 for n in (1, 2)})
     read, loads = [], json.loads
     monkeypatch.setattr(summary.json, "loads", lambda text: read.append(text) or loads(text))
-    assert field(table, "params.n").tolist() == [1] * 50 + [2] * 50
+    assert column_or_param(table, "params.n").tolist() == [1] * 50 + [2] * 50
     assert len(read) == 2
 
 
@@ -199,7 +199,7 @@ def test_a_table_that_fails_is_stated_in_every_format(tmp_path):
     assert "no table to start from" in (tmp_path / "figures/e.svg").read_text()
     assert pd.read_csv(tmp_path / "tables/e.csv").columns.tolist() == summary.COLUMNS
     assert run_summary.problems(tmp_path, tmp_path)["failed"] == ["failed: e, table: KeyError: 'no_such'"]
-    assert str(tmp_path / "tables/e.csv") in run_summary.again(tmp_path)
+    assert str(tmp_path / "tables/e.csv") in run_summary.retry_targets(tmp_path)
 
 
 def test_a_claim_that_fails_leaves_the_others(tmp_path):
@@ -236,12 +236,12 @@ def test_last_lines_name_what_failed_stopped_and_cannot_be_had(tmp_path):
     assert problems == {
         "failed": ["failed: e, b, base {}: boom"],
         "stopped": ["stopped: e, ours: > 8 s (1 cell)"],
-        "unavailable": ["not available: a (5 MB): no file (wanted by e); get it: agglearn data get a"],
+        "unavailable": ["not available: a (5 MB): no file (needed by e); get it: agglearn data get a"],
     }
-    said = run_summary.lines(tmp_path, tmp_path)
+    said = run_summary.summary_lines(tmp_path, tmp_path)
     assert [line for kind in ("failed", "stopped", "unavailable") for line in problems[kind]] == said[:3]
     assert run_summary.problems(tmp_path, tmp_path, ["other"]) == {"failed": [], "stopped": [], "unavailable": []}
-    assert set(run_summary.again(tmp_path)) == {str(tmp_path / "sources/a"), str(path)}
+    assert set(run_summary.retry_targets(tmp_path)) == {str(tmp_path / "sources/a"), str(path)}
 
 
 def test_a_table_is_printed_as_text(tmp_path, capsys):
@@ -251,7 +251,7 @@ def test_a_table_is_printed_as_text(tmp_path, capsys):
     (tmp_path / "tables/e.md").write_text(
         f"**Table 4: NLLH**\n\n{head}\n| --- | --- | --- | --- |\n{rows}\n\nCaption.\n"
     )
-    run_summary.at_end(tmp_path, tmp_path, ["e", "not_rendered"], ["run.log"])
+    run_summary.print_summary(tmp_path, tmp_path, ["e", "not_rendered"], ["run.log"])
     said = capsys.readouterr().err
     assert said.splitlines()[1:6] == [
         "Table 4: NLLH",
@@ -269,6 +269,6 @@ def test_errors_of_a_scale_with_its_own_folder_are_named(tmp_path):
         (place / "logs/job").mkdir(parents=True)
         (place / "logs/job/one.log").write_text(f"...\n{text}\n")
     assert {"error: fetch adult: gone", "error: fit e: boom"} <= set(
-        run_summary.lines(tmp_path, folder, [], failed=True)
+        run_summary.summary_lines(tmp_path, folder, [], failed=True)
     )
     assert len(run_summary.errors(tmp_path, tmp_path)) == 1  # the first scale has no folder of its own

@@ -10,7 +10,7 @@ from samples import ROOT, shipped_config
 
 from agglearn.evaluation.verdicts import Region
 from agglearn.reporting import findings, lines, panels, site, statements, svg
-from agglearn.reporting.forest import LABEL, MOST, WIDTH, _places, forest, in_words
+from agglearn.reporting.forest import LABEL, MAX_CASES, WIDTH, _axis, forest, in_words
 from agglearn.reporting.predicates import PREDICATES, judge_case
 from agglearn.reporting.samples import Sample
 
@@ -88,9 +88,9 @@ def test_ratios_are_drawn_and_said_as_ratios():
 
 def test_many_cases_are_cut_and_none_is_no_drawing():
     claim = claim_of("at_least")
-    cases = [case(claim, [0.6, 0.61, 0.62], str(k)) for k in range(MOST + 3)]
+    cases = [case(claim, [0.6, 0.61, 0.62], str(k)) for k in range(MAX_CASES + 3)]
     root = ElementTree.fromstring(forest(claim | {"cases": cases}))
-    assert len(list(root.iter("circle"))) == MOST
+    assert len(list(root.iter("circle"))) == MAX_CASES
     assert "and 3 more" in [t.text for t in root.iter("text")]
     assert forest(claim | {"cases": [{"case": "", "verdict": "not judged", "detail": "no data"}]}) == ""
 
@@ -102,7 +102,7 @@ def test_a_claim_is_a_sentence_with_the_case_that_speaks_most_against_it():
         case(claim, [0.1, 0.11, 0.12], "worst"),
         case(claim, [0.3, 0.31, 0.32], "bad"),
     ]
-    shown = statements.of_claim(claim | {"cases": cases}, claim, 3)
+    shown = statements.describe_claim(claim | {"cases": cases}, claim, 3)
     assert shown["sentence"] == "All is well."
     assert shown["decisive"].startswith("Holds in 1 of 3 cases. The least favourable, worst: 0.11 (95 %")
     assert shown["lines"][0] == "good: 0.61 (95 %: 0.585 to 0.635); the claim asks for at least 0.5 (holds)"
@@ -120,7 +120,7 @@ def test_a_claim_is_a_sentence_with_the_case_that_speaks_most_against_it():
 )
 def test_what_fails_has_its_reason_and_nothing_else_has_one(verdict, stated, shown):
     claim = claim_of("at_least", value={"measure": "nllh"}, detail="d", cases=[], verdict=verdict, why=stated)
-    assert statements.of_claim(claim, claim, 3)["why"] == shown
+    assert statements.describe_claim(claim, claim, 3)["why"] == shown
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_an_interval_over_parts_of_the_test_says_what_it_rests_on(replicates, se
     claim = claim_of(
         "at_least", value={"measure": "nllh"}, detail="d", cases=[], verdict=verdict, replicates=replicates
     )
-    shown = statements.of_claim(claim, claim, seeds)["rests"]
+    shown = statements.describe_claim(claim, claim, seeds)["rests"]
     assert words in shown
     assert bool(words) == bool(shown)
 
@@ -150,7 +150,7 @@ def test_the_page_of_a_source_says_why_its_claims_fail():
 
 def test_verdicts_are_counted_in_their_order():
     claims = [{"verdict": v} for v in ("fails", "holds", "undecided", "holds")]
-    assert statements.counted(claims) == [("holds", 2), ("fails", 1), ("undecided", 1)]
+    assert statements.count_verdicts(claims) == [("holds", 2), ("fails", 1), ("undecided", 1)]
 
 
 def test_numbers_for_drawings_are_those_of_the_region():
@@ -168,17 +168,17 @@ def test_findings_are_text_without_their_marks(tmp_path):
     page = tmp_path / "config/findings/s.md"
     page.parent.mkdir(parents=True)
     page.write_text("It reaches <!-- e: {measure: nllh} -->.42\nthere.\n\n* And more.\n")
-    found = findings.of(tmp_path, "s")
+    found = findings.read_findings(tmp_path, "s")
     assert found["finding"] == "It reaches .42 there."
     assert "<li>And more.</li>" in found["findings"]
     assert "<!--" not in found["findings"]
-    assert findings.of(tmp_path, "other") == {"finding": "", "findings": ""}
+    assert findings.read_findings(tmp_path, "other") == {"finding": "", "findings": ""}
 
 
 def test_every_source_has_findings_and_a_headline():
     config = shipped_config()
     for source, paper in config["references"]["papers"].items():
-        assert findings.of(ROOT, source)["finding"], source
+        assert findings.read_findings(ROOT, source)["finding"], source
         assert config["experiments"][paper["headline"]]["source"] == source
     assert config["references"]["ladder"] in config["experiments"]
 
@@ -272,13 +272,13 @@ def test_the_guide_is_linked_where_it_has_been_made(tmp_path):
 )
 def test_what_was_not_judged_says_why_in_short(detail, words):
     claim = claim_of("at_least", value={"measure": "nllh"}, detail=detail, cases=[], verdict="not judged")
-    assert statements.of_claim(claim, claim, 3)["decisive"] == words
+    assert statements.describe_claim(claim, claim, 3)["decisive"] == words
 
 
 def test_cases_carry_names_and_times_their_unit():
     claim = claim_of("at_most", value={"measure": "seconds"}, detail="d", verdict="holds")
     cases = [case(claim, [0.40, 0.41, 0.42], "adult, ε 3"), case(claim, [0.3, 0.31, 0.32], "bank, ε 3")]
-    shown = statements.of_claim(claim | {"cases": cases}, claim, 3, {"adult": "Adult (1994)", "bank": "Bank"})
+    shown = statements.describe_claim(claim | {"cases": cases}, claim, 3, {"adult": "Adult (1994)", "bank": "Bank"})
     assert shown["of_time"]
     assert (
         shown["lines"][0]
@@ -286,7 +286,7 @@ def test_cases_carry_names_and_times_their_unit():
     )
     ratio = claim_of("ratio_at_least", value={"measure": "seconds"}, detail="d", verdict="holds")
     ratio |= {"cases": [case(ratio, [0.9, 1.0, 1.1])]}
-    assert "times as long" in statements.of_claim(ratio, ratio, 3)["decisive"]
+    assert "times as long" in statements.describe_claim(ratio, ratio, 3)["decisive"]
 
 
 @pytest.mark.parametrize("negative", [False, True])
@@ -294,7 +294,7 @@ def test_the_axis_of_a_forest_has_the_interval_and_a_margin(negative):
     numbers = {"value": 0.5, "from": None, "to": None, "low": 0.2, "high": 0.8}
     if negative:
         numbers |= {"value": -0.5, "low": -0.8, "high": -0.2}
-    place, first, last = _places([numbers], float)
+    place, first, last = _axis([numbers], float)
     assert (first, last) == (LABEL, WIDTH)
     margin = (last - first) * 0.06 / 1.12
     assert place(numbers["low"]) == pytest.approx(first + margin)

@@ -417,7 +417,7 @@ def test_after_repeated_failure_a_line_states_what_to_delete(tmp_path):
     lines = [track(uri, tmp_path, attempt=n)[1] for n in range(4)]
     assert ["the next run sends it" in line for line in lines] == [True, True, False, False]
     assert f"delete {tmp_path}/mlflow.db" in lines[2]
-    assert any(f"delete {tmp_path}/mlflow.db" in line for line in run_summary.lines(tmp_path, tmp_path))
+    assert any(f"delete {tmp_path}/mlflow.db" in line for line in run_summary.summary_lines(tmp_path, tmp_path))
 
 
 def test_a_server_that_does_not_answer_is_asked_once_in_a_run(tmp_path, monkeypatch):

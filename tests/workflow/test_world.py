@@ -517,7 +517,7 @@ def test_last_lines_and_status(state):
     expected = [
         *failed,
         "stopped: world, limited: > 3 steps (2 cells)",
-        "not available: people: surrogate is not installed (wanted by world)",
+        "not available: people: surrogate is not installed (needed by world)",
         "tables: results/tables/ (1 experiments), figures: results/figures/",
         "read them at results/site/index.html",
         f"1 data sets or packages not available, {len(failed)} cells, tables, figures or claims failed; `make retry` tries these again",

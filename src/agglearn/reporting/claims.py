@@ -1,7 +1,7 @@
-"""Verdict on what a source claims, by predicates over measurements. There is no expression language.
+"""Verdicts on the claims of a source, by predicates over measurements. There is no expression language.
 
-docs/verdicts.md explains in words how a verdict is reached. With `each`, a claim is judged for every value of those fields,
-and `cases` says how many of the cases must agree.
+docs/verdicts.md explains how a verdict is reached. With `each`, a claim is judged for every value of those fields,
+and `cases` is the number of cases that must agree.
 """
 
 import itertools
@@ -25,7 +25,7 @@ from agglearn.reporting.predicates import (
 )
 from agglearn.reporting.rows import Rows
 from agglearn.reporting.samples import Sample
-from agglearn.reporting.sides import Missing
+from agglearn.reporting.sides import RowsMissing
 
 BASE_RATE = {"nllh": 0.0, "nllh_best_on_test": 0.0, "nllh_best_on_validation": 0.0, "auc": 0.5, "nmse": 1.0}  # no skill
 LOWER_IS_BETTER = {"nmse"}
@@ -33,15 +33,16 @@ SHOWN = 4  # cases in a line
 
 
 def judge(claim: dict, rows: Rows) -> dict:
-    """Verdict on one claim from the rows of its experiment; `weak` where every case's rival is below the base rate."""
-    cases, drawn = [], []
+    """Verdict on one claim from the rows of its experiment. It is `weak` where the rival of every case is below the base rate."""
+    cases: list[dict] = []
+    drawn: list[Sample] = []
     for label, case in _cases(claim, rows):
         try:
             sample = PREDICATES[claim["predicate"]].sample(case, rows)
             below = _rival_below_base(case, rows)
             cases.append({"case": label, **judge_case(claim, sample), "rival_below_base": below})
             drawn.append(sample)
-        except Missing as error:
+        except RowsMissing as error:
             cases.append({"case": label, "verdict": NOT_JUDGED, "detail": str(error)})
     if not drawn:
         return {"verdict": NOT_JUDGED, "detail": cases[0]["detail"] if cases else "no such rows", "cases": cases}
@@ -50,7 +51,7 @@ def judge(claim: dict, rows: Rows) -> dict:
     verdict, detail = _over_all(claim, with_result, drawn)
     outcome = {
         "verdict": verdict,
-        "detail": "; ".join(part for part in (detail, _without_result(cases), _below(with_result)) if part),
+        "detail": "; ".join(filter(None, (detail, _without_result(cases), _below(with_result)))),
         "cases": cases,
     }
     if all(c["rival_below_base"] for c in with_result):
@@ -61,17 +62,17 @@ def judge(claim: dict, rows: Rows) -> dict:
 def _cases(claim: dict, rows: Rows) -> Iterator[tuple[str, dict]]:
     """(label, claim with the selectors of this case) for every value of the fields in `each`."""
     each = claim.get("each", [])
-    # a run that lacks the measure is a case too, which is then not judged
+    # a run without the measure is a case, too, which is not judged
     selector = claim["value"] if "item" in each else _without_measure(claim["value"])
     for key in sorted(_levels(rows, each, rows.selected(selector)), key=str) if each else [()]:
         case = dict(zip(each, key, strict=True))
-        # what the reference says of itself stays: each level of a parameter may be held against one of them
+        # the reference keeps its own values: every level of a parameter may be compared with one of them
         sides = {k: {**case, **claim[k]} for k in ("reference",) if k in claim} | {"value": {**claim["value"], **case}}
         yield ", ".join(itertools.starmap(_case_name, zip(each, key, strict=True))), claim | sides
 
 
-def _case_name(field: str, value) -> str:
-    """A value of a field in words, with the name of the parameter that it is of."""
+def _case_name(field: str, value: object) -> str:
+    """A value of a field as text, with the name of its parameter."""
     if "." not in field:
         return str(value)
     name = parameter_name(field.rpartition(".")[2])
@@ -79,10 +80,10 @@ def _case_name(field: str, value) -> str:
 
 
 def _levels(rows: Rows, names: list[str], here: np.ndarray) -> set[tuple]:
-    """Combinations of values that some rows have in the fields."""
+    """Combinations of values of the fields in the rows `here`."""
     codes, values = zip(*map(rows.field, names), strict=True)
-    there = dict.fromkeys(zip(*(c[here].tolist() for c in codes), strict=True))
-    return {tuple(v[c] for v, c in zip(values, key, strict=True)) for key in there}
+    keys = set(zip(*(c[here].tolist() for c in codes), strict=True))
+    return {tuple(v[c] for v, c in zip(values, key, strict=True)) for key in keys}
 
 
 def _without_measure(selector: dict) -> dict:
@@ -98,13 +99,13 @@ def _correct(cases: list[dict]) -> None:
 
 def _over_all(claim: dict, cases: list[dict], drawn: list[Sample]) -> tuple[str, str]:
     """(verdict, detail) over all cases that have one."""
-    how, m = claim.get("cases", "all"), len(cases)
+    required, m = claim.get("cases", "all"), len(cases)
     if m == 1:
         return cases[0]["verdict"], cases[0]["detail"]
-    if how == "average":
+    if required == "average":
         mean = judge_case(claim, samples.average(drawn))
         return mean["verdict"], f"on average over {m} cases: {mean['detail']}; {_tally(cases)}"
-    needed = m if how == "all" else m // 2 + 1
+    needed = m if required == "all" else m // 2 + 1
     p_false, p_true = combined([c["p_false"] for c in cases], [c["p_true"] for c in cases], needed)
     verdicts = {c["verdict"] for c in cases}
     undecided = TOO_FEW if TOO_FEW in verdicts and UNDECIDED not in verdicts else UNDECIDED
@@ -115,7 +116,7 @@ def _over_all(claim: dict, cases: list[dict], drawn: list[Sample]) -> tuple[str,
 
 
 def _tally(cases: list[dict]) -> str:
-    """How many of the cases have which verdict."""
+    """Number of cases by verdict."""
     counts = {v: sum(c["verdict"] == v for c in cases) for v in VERDICTS}
     others = [f"{n} {v}" for v, n in counts.items() if n and v != HOLDS]
     return ", ".join([f"holds in {counts[HOLDS]} of {len(cases)}", *others])
@@ -132,7 +133,7 @@ def _below(cases: list[dict]) -> str:
 
 
 def _rival_below_base(claim: dict, rows: Rows) -> bool:
-    """Whether the side that a claim calls worse has less than no skill, so that beating it shows little."""
+    """Whether the side that a claim calls worse is below the base rate, so that a win shows little."""
     measure = claim["value"]["measure"].removesuffix("_of_part")
     greater = claim["predicate"] in ("greater", "ratio_at_least")
     if "reference" not in claim or measure not in BASE_RATE or not (greater or claim["predicate"] == "less"):

@@ -1,4 +1,4 @@
-"""The research-object manifest beside the site (RO-Crate 1.1): data, software, versions, licences, and what was made from what."""
+"""Research-object manifest beside the site (RO-Crate 1.1): data, software, versions, licences, and how files were made."""
 
 from pathlib import Path
 
@@ -22,8 +22,14 @@ def write(plan: Plan, datasets: list[dict], commit: str, out: Path) -> None:
 
     Parameters
     ----------
-    datasets : rows of the site's page on data. commit : of the source code, or empty.
-    out : the folder of the site, with all its files.
+    plan : Plan
+        Plan of the site.
+    datasets : list of dict
+        Rows of the site's page on data.
+    commit : str
+        Commit of the source code, or empty.
+    out : Path
+        Folder of the site, with all its files.
     """
     from rocrate.model import ContextEntity
     from rocrate.rocrate import ROCrate
@@ -48,12 +54,12 @@ def write(plan: Plan, datasets: list[dict], commit: str, out: Path) -> None:
                 packages[package, version] = crate.add(application)
             tools.append(packages[package, version])
         paths = [*(f"tables/{name}.{kind}" for kind in ("csv", "md", "tex")), f"figures/{name}.svg"]
-        made = [crate.add_file(dest_path=path, properties=_file(e["title"], path)) for path in paths]
+        files = [crate.add_file(dest_path=path, properties=_file(e["title"], path)) for path in paths]
         crate.add_action(
             tools,
             identifier=f"#make-{name}",
             object=[data[d] for d in e["datasets"] if d in data],
-            result=made,
+            result=files,
             properties={"name": f"make reproduce ARGS={name}"},
         )
     storage.write_json(out / MANIFEST, crate.metadata.generate())
@@ -64,8 +70,8 @@ def _file(name: str, path: str | None = None) -> dict:
 
 
 def _dataset(row: dict) -> dict:
-    """A row of the page on data in the words of schema.org."""
-    words = {
+    """A row of the page on data with the terms of schema.org."""
+    entry = {
         "@type": "Dataset",
         "name": row["title"],
         "license": row["licence"],
@@ -75,7 +81,7 @@ def _dataset(row: dict) -> dict:
         "description": row["state"],
         "creativeWorkStatus": "" if row["status"] == "ok" else "not available in this run",
     }
-    return {key: value for key, value in words.items() if value}
+    return {key: value for key, value in entry.items() if value}
 
 
 def _own(commit: str) -> dict:

@@ -6,6 +6,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from agglearn.errors import described
@@ -18,19 +19,28 @@ from agglearn.reporting.panels import COLORS, STYLE, axis_label, color, grid, or
 NO_RESULT = "No run of this figure has a result."
 
 
-def draw(rows: pd.DataFrame, table: pd.DataFrame, experiment: dict, titles: dict[str, str], path) -> list[str]:
-    """Write the figure of an experiment, several below each other where `figure:` is a list.
+def draw(rows: pd.DataFrame, table: pd.DataFrame, experiment: dict, titles: dict[str, str], path: Path) -> list[str]:
+    """Write the figure of an experiment, or several below each other where `figure:` is a list.
 
-    In the place of a figure without data, or of one that fails, stands a sentence.
+    A sentence replaces a figure without data, and one that fails.
 
     Parameters
     ----------
-    rows : measurements of the runs; table : their summary.
-    titles : names of the data sets.
+    rows : pd.DataFrame
+        Measurements of the runs.
+    table : pd.DataFrame
+        Their summary.
+    experiment : dict
+        The experiment.
+    titles : dict
+        Names of the data sets.
+    path : Path
+        File to write.
 
     Returns
     -------
-    The reasons of figures that failed.
+    list of str
+        Reasons of the figures that failed.
     """
     main = experiment["table"]["measure"] if "table" in experiment else experiment["measures"][0]
     spec = experiment.get("figure") or {"kind": "dots", "y": main[0] if isinstance(main, list) else main}
@@ -39,7 +49,7 @@ def draw(rows: pd.DataFrame, table: pd.DataFrame, experiment: dict, titles: dict
     drawings, failed = [], []
     for one in spec if isinstance(spec, list) else [spec]:
         try:
-            with plt.rc_context(STYLE):
+            with plt.rc_context(STYLE):  # type: ignore[arg-type]
                 figure = kinds[one["kind"]](rows, table, experiment, one, titles)
                 name = one.get("title", title)
                 drawings.append(svg.sentence(NO_RESULT) if figure is None else svg.from_figure(figure, name, caption))
@@ -49,11 +59,13 @@ def draw(rows: pd.DataFrame, table: pd.DataFrame, experiment: dict, titles: dict
             drawings.append(svg.sentence(f"This figure failed: {failed[-1]}"))
         finally:
             plt.close("all")
-    Path(path).write_text(svg.stacked(drawings, title))
+    path.write_text(svg.stacked(drawings, title))
     return failed
 
 
-def dots(rows, table, experiment, spec, titles):
+def dots(
+    rows: pd.DataFrame, table: pd.DataFrame, experiment: dict, spec: dict, titles: dict[str, str]
+) -> Figure | None:
     """Means with intervals, one line per series, and the printed values as marks."""
     chosen = table[(table["measure"] == spec["y"]) & table["mean"].notna()]
     if chosen.empty:
@@ -63,8 +75,8 @@ def dots(rows, table, experiment, spec, titles):
     order = list(dict.fromkeys(labels))
     figure, axes = grid(names, 0.6 + 0.32 * max(len(order), 2), titles, wrap=28)
     for name, ax in zip(names, axes, strict=True):
-        part = chosen[chosen["dataset"] == name]
-        for (_, row), label in zip(part.iterrows(), labels[part.index], strict=True):
+        panel = chosen[chosen["dataset"] == name]
+        for (_, row), label in zip(panel.iterrows(), labels[panel.index], strict=True):
             y = order.index(label)
             half = (row["high"] - row["low"]) / 2
             ax.errorbar(
@@ -73,7 +85,8 @@ def dots(rows, table, experiment, spec, titles):
             if pd.notna(row["reported"]):
                 ax.plot(row["reported"], y, "D", mfc="none", mec=COLORS[1], ms=5)
         ax.set_yticks(range(len(order)), order)
-        ax.tick_params(labelleft=ax.get_subplotspec().is_first_col())
+        cell = ax.get_subplotspec()
+        ax.tick_params(labelleft=cell is None or cell.is_first_col())
         ax.set_ylim(len(order) - 0.5, -0.5)
         if spec.get("y_log"):
             ax.set_xscale("log")
@@ -88,8 +101,10 @@ def dots(rows, table, experiment, spec, titles):
     return figure
 
 
-def scatter(rows, table, experiment, spec, titles):
-    """Each method's value of an item against that of the method `x`, or against its own measure `x`."""
+def scatter(
+    rows: pd.DataFrame, table: pd.DataFrame, experiment: dict, spec: dict, titles: dict[str, str]
+) -> Figure | None:
+    """Values of the methods by item against those of the method `x`, or against the same method's measure `x`."""
     chosen = table[(table["measure"] == spec["y"]) & table["mean"].notna() & table["item"].notna()]
     keys = ["dataset", "dataset_params", "item"]
     if spec["x"] in experiment["methods"]:
@@ -108,8 +123,8 @@ def scatter(rows, table, experiment, spec, titles):
     order = list(dict.fromkeys(labels))
     for name, ax in zip(names, axes, strict=True):
         for k, label in enumerate(order):
-            part = others[(panel == name) & (labels == label)]
-            ax.scatter(part["mean_base"], part["mean"], s=9, color=color(k), label=label, alpha=0.7, lw=0)
+            points = others[(panel == name) & (labels == label)]
+            ax.scatter(points["mean_base"], points["mean"], s=9, color=color(k), label=label, alpha=0.7, lw=0)
         here = others.loc[panel == name, "mean_base"]
         ax.plot([here.min(), here.max()], [here.min(), here.max()], color="0.6", lw=0.8, zorder=0)
         ax.set_xlabel(spec.get("x_label", measure_name(spec["x"])))

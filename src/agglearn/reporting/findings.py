@@ -1,4 +1,4 @@
-"""What was found, in the words of a person: config/findings/<source>.md, whose numbers are held against measurements."""
+"""Findings as a person wrote them, in config/findings/<source>.md. Their numbers are compared with measurements."""
 
 from pathlib import Path
 
@@ -10,11 +10,11 @@ from agglearn.reporting.marks import MARK
 FOLDER = "config/findings"
 
 
-def of(base: Path, name: str) -> dict:
-    """`finding`, the first paragraph as text, and `findings`, all of it as HTML. Both are empty where nobody has written any."""
+def read_findings(base: Path, name: str) -> dict:
+    """`finding`, the first paragraph as text, and `findings`, the page as HTML. Both are empty where there is no page."""
     path = base / FOLDER / f"{name}.md"
     if not path.exists():
         return {"finding": "", "findings": ""}
-    text = MARK.sub(lambda found: found["number"], path.read_text()).strip()
+    text = MARK.sub(lambda mark: mark["number"], path.read_text()).strip()
     first = " ".join(text.partition("\n\n")[0].split())
     return {"finding": first, "findings": Markup(markdown2.markdown(text, extras=["tables", "cuddled-lists"]))}

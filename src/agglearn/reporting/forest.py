@@ -1,21 +1,25 @@
-"""A claim as a drawing and in words: estimates with their intervals, beside the values for which the claim is true."""
+"""A claim as a drawing and as text: estimates with their intervals, beside the values for which the claim is true."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from html import escape
 
 from agglearn.reporting.numbers import number
 
-WIDTH, LABEL, ROW, MOST = 560, 240, 18, 12  # pixels, and cases in a drawing
+WIDTH, LABEL, ROW, MAX_CASES = 560, 240, 18, 12  # pixels, and cases in a drawing
 LONGEST = 40  # letters of a case's label
 
 
 def in_words(claim: dict, case: dict) -> str:
-    """What was measured in a case, with its interval and what the claim asks for.
+    """The measured value of a case, with its interval and the bound of the claim.
 
     Parameters
     ----------
-    claim : a claim with its verdict. case : one of its cases, with the `numbers` of `predicates.judge_case`.
+    claim : dict
+        A claim with its verdict.
+    case : dict
+        One of its cases, with the `numbers` of `predicates.judge_case`.
     """
     numbers = case.get("numbers")
     if not numbers or numbers["value"] is None:
@@ -26,10 +30,10 @@ def in_words(claim: dict, case: dict) -> str:
 
 @dataclass(frozen=True)
 class Words:
-    """How a quantity is spoken of: more and less of it, a multiple of it, and its unit."""
+    """Words for a quantity: a larger and a smaller value, a multiple, and the unit."""
 
-    more: str
-    less: str
+    larger: str
+    smaller: str
     multiple: str
     unit: str
 
@@ -54,7 +58,7 @@ def _sentence(predicate: str, value: float, interval: str, numbers: dict, words:
 
 
 def _apart(difference: float, words: Words) -> str:
-    return f"{words.more if difference > 0 else words.less} by {number(abs(difference))}{words.unit}"
+    return f"{words.larger if difference > 0 else words.smaller} by {number(abs(difference))}{words.unit}"
 
 
 def _of_difference(numbers: dict, words: Words) -> str:
@@ -69,7 +73,7 @@ def _of_difference(numbers: dict, words: Words) -> str:
 
 
 def _slack(low: float | None, high: float | None, words: Words) -> str:
-    """What a claim of less or more allows or asks for beyond the difference itself."""
+    """Tolerance or margin of a claim of less or more."""
     bound = high if low is None else -low
     if not bound:
         return ""
@@ -83,38 +87,42 @@ def _interval(numbers: dict) -> str:
 
 
 def forest(claim: dict) -> str:
-    """SVG with a row for each case: estimate, interval, and in green the values for which the claim is true. Empty without any case."""
+    """SVG with a row for each case: estimate, interval, and in green the values for which the claim is true. Empty without cases."""
     cases = [c for c in claim["cases"] if (c.get("numbers") or {}).get("value") is not None]
     if not cases:
         return ""
-    shown = cases[:MOST]
+    shown = cases[:MAX_CASES]
     scale = _log if claim["predicate"] == "ratio_at_least" and all(c["numbers"]["value"] > 0 for c in shown) else float
-    place, first, last = _places([c["numbers"] for c in shown], scale)
+    position, first, last = _axis([c["numbers"] for c in shown], scale)
     height = ROW * len(shown) + 22
     numbers = shown[0]["numbers"]
-    start, end = (place(x) if x is not None else edge for x, edge in ((numbers["from"], first), (numbers["to"], last)))
-    parts = [
+    start, end = (
+        position(x) if x is not None else edge for x, edge in ((numbers["from"], first), (numbers["to"], last))
+    )
+    shapes = [
         f'<rect class="true" x="{start:.1f}" y="0" width="{max(end - start, 1):.1f}" height="{ROW * len(shown)}"/>'
     ]
     for k, case in enumerate(shown):
-        parts.append(_row(case, ROW * k + ROW / 2, place, first, last))
+        shapes.append(_row(case, ROW * k + ROW / 2, position, first, last))
     for x in sorted({v for v in (numbers["from"], numbers["to"]) if v is not None}):
-        parts.append(f'<line class="bound" x1="{place(x):.1f}" x2="{place(x):.1f}" y1="0" y2="{ROW * len(shown)}"/>')
-        parts.append(f'<text class="tick" x="{place(x):.1f}" y="{height - 8}">{escape(number(x))}</text>')
-    more = f'<text x="0" y="{height - 8}">and {len(cases) - MOST} more</text>' if len(cases) > MOST else ""
+        shapes.append(
+            f'<line class="bound" x1="{position(x):.1f}" x2="{position(x):.1f}" y1="0" y2="{ROW * len(shown)}"/>'
+        )
+        shapes.append(f'<text class="tick" x="{position(x):.1f}" y="{height - 8}">{escape(number(x))}</text>')
+    hidden = f'<text x="0" y="{height - 8}">and {len(cases) - MAX_CASES} more</text>' if len(cases) > MAX_CASES else ""
     title = f"<title>{escape('; '.join(in_words(claim, c) for c in shown))}</title>"
     return (
         f'<svg class="forest" role="img" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}">'
-        f"{title}{''.join(parts)}{more}</svg>"
+        f"{title}{''.join(shapes)}{hidden}</svg>"
     )
 
 
-def _row(case: dict, y: float, place, first: float, last: float) -> str:
+def _row(case: dict, y: float, position: Callable[[float], float], first: float, last: float) -> str:
     numbers, label = case["numbers"], case["case"]
     short = label if len(label) <= LONGEST else label[: LONGEST - 1] + "…"
     text = f'<text x="0" y="{y + 4:.1f}">{escape(short)}</text>'
-    x = place(numbers["value"])
-    low, high = (place(numbers[k]) if numbers[k] is not None else x for k in ("low", "high"))
+    x = position(numbers["value"])
+    low, high = (position(numbers[k]) if numbers[k] is not None else x for k in ("low", "high"))
     kind = case["verdict"].split()[0]
     return (
         f'<g class="{kind}">{text}<line x1="{max(low, first):.1f}" x2="{min(high, last):.1f}" y1="{y}" y2="{y}"/>'
@@ -122,8 +130,8 @@ def _row(case: dict, y: float, place, first: float, last: float) -> str:
     )
 
 
-def _places(numbers: list[dict], scale):
-    """(where a number stands, left end, right end) of an axis with all estimates, bounds and, as far as they fit, intervals."""
+def _axis(numbers: list[dict], scale: Callable[[float], float]) -> tuple[Callable[[float], float], float, float]:
+    """(position of a number, left end, right end) of an axis with all estimates, bounds and, as far as they fit, intervals."""
     values = [scale(n[k]) for n in numbers for k in ("value", "from", "to") if n[k] is not None]
     spread = max(values) - min(values) or abs(values[0]) or 1.0
     ends = [

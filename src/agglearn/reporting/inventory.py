@@ -1,4 +1,4 @@
-"""What data sets there are, whether they are here and where they came from, which tables need them."""
+"""Inventory of data sets: whether they are here, their origin, and the tables that need them."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ from agglearn.inspection import classes
 from agglearn.workflow.checks import SIMULATED
 
 PACKAGED = "agglearn.datasets.tabular.Packaged"
-DISTRIBUTIONS = {"sklearn": "scikit-learn"}  # where the name of a module is not that of its package
+DISTRIBUTIONS = {"sklearn": "scikit-learn"}  # modules whose package has another name
 
 
 def kind_of(entry: dict) -> str:
@@ -31,14 +31,16 @@ def inventory(config: dict, experiments: dict, base: Path) -> list[dict]:
     """One row per data set: `name`, `title`, `kind`, `here`, `origin`, `bytes`, `licence`, `citation`, `doi`, `homepage`,
     `note`, `experiments`.
 
-    `bytes` is None where the size is not known. `origin` is the kind of route by which the files came; in parentheses, those by
-    which they could come.
+    `bytes` is None for an unknown size. `origin` is the kind of route of the files, in parentheses where they are not here.
 
     Parameters
     ----------
-    config : effective configuration.
-    experiments : those of the plan, or all: which tables need a data set.
-    base : project root.
+    config : dict
+        Effective configuration.
+    experiments : dict
+        Experiments of the plan, or all.
+    base : Path
+        Root of the project.
     """
     return [_row(name, entry, config, experiments, base) for name, entry in sorted(config["datasets"].items())]
 
@@ -56,26 +58,31 @@ def _row(name: str, entry: dict, config: dict, experiments: dict, base: Path) ->
 
 
 def _files(name: str, entry: dict, config: dict, base: Path) -> tuple[bool, str, int | None]:
-    """(all there, where they are from or could come from, bytes)."""
+    """(whether all files are here, their origin or possible origins, bytes)."""
     copies = local_files.local_copies(name, entry, config, base)
     missing = [f for f, path in copies.items() if path is None]
     if missing:
         kinds = [route["kind"] for f in missing for route in local_files.routes(entry["files"][f])]
     else:
-        kinds = [_origin(entry["files"][f], path, base) for f, path in copies.items()]
-    sizes = [_size(entry["files"][f], path) for f, path in copies.items()]
+        kinds = [_origin(entry["files"][f], path, base) for f, path in copies.items() if path]
     origin = ", ".join(dict.fromkeys(kinds))
-    return not missing, f"({origin})" if missing else origin, None if None in sizes else sum(sizes)
+    size = _total([_size(entry["files"][f], path) for f, path in copies.items()])
+    return not missing, f"({origin})" if missing else origin, size
 
 
 def stated_bytes(entry: dict) -> int | None:
-    """Size of all files of an entry as the entry has it; None where it has not."""
-    sizes = [_size(file, None) for file in entry.get("files", {}).values()]
-    return None if None in sizes else sum(sizes)
+    """Size of all files of an entry as the entry states it, or None."""
+    return _total([_size(file, None) for file in entry.get("files", {}).values()])
+
+
+def _total(sizes: list[int | None]) -> int | None:
+    """Sum of sizes, None where one is unknown."""
+    stated = [size for size in sizes if size is not None]
+    return sum(stated) if len(stated) == len(sizes) else None
 
 
 def _origin(file: dict, path: Path, base: Path) -> str:
-    """Kind of the route by which a file came."""
+    """Kind of the route of a file."""
     note = local_files.note_of(path)
     if note.is_file():
         return storage.read_json(note)["kind"]

@@ -1,4 +1,4 @@
-"""The verdicts of a run: each claim is judged once, from the measurements of its experiment, and read from then on."""
+"""The verdicts of a run. Each claim is judged once, from the measurements of its experiment, and then read from a file."""
 
 import traceback
 from collections.abc import Iterable
@@ -12,20 +12,26 @@ from agglearn.reporting.summary import load_rows
 from agglearn.storage import read_json
 from agglearn.workflow.plan import Plan
 
-# Keys of a claim that its verdict repeats.
+# Keys of a claim that are copied to its verdict.
 COPIED = ("source", "claim", "place", "experiment", "predicate", "note", "why", "deterministic", "weak")
 
 
-def judge_all(claims: dict, plan: Plan, results) -> list[dict]:
+def judge_all(claims: dict, plan: Plan, results: str | Path) -> list[dict]:
     """One entry per claim: name, source, claim, place, verdict, detail, cases.
 
     Where judging itself fails, the verdict is `failed`, with the reason.
 
     Parameters
     ----------
-    claims : name → claim on an experiment of the plan. results : the scale's folder, with measurements.
+    claims : dict
+        Name → claim on an experiment of the plan.
+    plan : Plan
+        The plan.
+    results : str or Path
+        Folder of the scale, with measurements.
     """
-    rows, verdicts = {}, []
+    rows: dict[str, Rows] = {}
+    verdicts = []
     for name, claim in claims.items():
         experiment = claim["experiment"]
         try:

@@ -1,9 +1,13 @@
 """Lines with intervals: curves over steps or seconds, and means over a parameter. Lines are named at their right ends."""
 
 import textwrap
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
 from agglearn.evaluation.intervals import mean_interval
@@ -11,15 +15,17 @@ from agglearn.reporting import summary
 from agglearn.reporting.numbers import number
 from agglearn.reporting.panels import WIDTH, axis_label, color, grid, natural, ordered, panel_titles, series
 
-MAX_NAMED = 8  # lines that are told apart by colour and named at their ends; of more there is a legend
+MAX_NAMED = 8  # lines with a colour and a name at their ends, more have a legend
 LABEL = 24  # letters in a line of a name
 LABEL_WIDTH = 1.2  # inches beside a panel for the names of its lines
 LINE_HEIGHT = 0.055  # of the panel
-SPREAD = 0.75  # of the range of the means: the most by which intervals widen an axis
+SPREAD = 0.75  # of the range of the means, by which intervals may widen an axis
 STROKES = ("-", "--", ":")
 
 
-def curves(rows, table, experiment, spec, titles):
+def curves(
+    rows: pd.DataFrame, table: pd.DataFrame, experiment: dict, spec: dict, titles: dict[str, str]
+) -> Figure | None:
     """Means over seeds against the step (or the seconds at that step)."""
     chosen = rows[(rows["measure"] == spec["y"]) & rows["step"].notna() & rows["value"].notna()].copy()
     if chosen.empty:
@@ -33,12 +39,16 @@ def curves(rows, table, experiment, spec, titles):
             return None
         panel = panel_titles(chosen, experiment, spec, titles)
         chosen["x"] = chosen.groupby([panel, "series", "step"])["value_clock"].transform("mean")
-    return _drawn(chosen, None, experiment, spec, titles, spec.get("x_label", "iteration"))
+    return _draw(chosen, None, experiment, spec, titles, spec.get("x_label", "iteration"))
 
 
-def lines(rows, table, experiment, spec, titles):
-    """Means over seeds against a parameter, with the printed values as marks. With `x_none`, what lacks the parameter stands to
-    the right of its largest value."""
+def lines(
+    rows: pd.DataFrame, table: pd.DataFrame, experiment: dict, spec: dict, titles: dict[str, str]
+) -> Figure | None:
+    """Means over seeds against a parameter, with the printed values as marks.
+
+    With `x_none`, rows without the parameter are drawn to the right of its largest value.
+    """
     chosen = rows[(rows["measure"] == spec["y"]) & rows["step"].isna() & rows["value"].notna()].copy()
     if chosen.empty:
         return None
@@ -49,11 +59,11 @@ def lines(rows, table, experiment, spec, titles):
         chosen["x"] = chosen["x"].fillna(_beyond(chosen["x"], spec.get("x_log")))
     chosen = chosen[chosen["x"].notna()]
     printed = _printed(table, experiment, spec)
-    return None if chosen.empty else _drawn(chosen, printed, experiment, spec, titles, label)
+    return None if chosen.empty else _draw(chosen, printed, experiment, spec, titles, label)
 
 
 def _numbers(frame: pd.DataFrame, spec: dict) -> pd.Series:
-    return pd.to_numeric(summary.field(frame, spec["x"])).astype(float)
+    return pd.to_numeric(summary.column_or_param(frame, spec["x"])).astype(float)
 
 
 def _printed(table: pd.DataFrame | None, experiment: dict, spec: dict) -> pd.DataFrame | None:
@@ -68,25 +78,32 @@ def _printed(table: pd.DataFrame | None, experiment: dict, spec: dict) -> pd.Dat
     return printed
 
 
-def _beyond(x: pd.Series, log: bool) -> float:
-    """A place to the right of all values, as far from the last as the values are from one another."""
+def _beyond(x: pd.Series, log: bool | None) -> float:
+    """A number to the right of all values, as far from the last as the values are from one another."""
     present = np.sort(x.dropna().unique())
     if len(present) < 2:
         return 10 * present[0] if len(present) else 1.0
     return present[-1] * (present[-1] / present[-2]) if log else 2 * present[-1] - present[-2]
 
 
-def _drawn(chosen, printed, experiment, spec, titles, x_label):
+def _draw(
+    chosen: pd.DataFrame,
+    printed: pd.DataFrame | None,
+    experiment: dict,
+    spec: dict,
+    titles: dict[str, str],
+    x_label: str,
+) -> Figure:
     """The figure: a panel per title, in each a line per series."""
     panel = panel_titles(chosen, experiment, spec, titles)
     names = ordered(panel, chosen, experiment)
     order, highlighted = _order(chosen, experiment), {h["series"]: h["name"] for h in spec.get("highlight", [])}
-    highlighted = highlighted if set(highlighted) & set(order) else {}  # where none of them has a result
+    highlighted = highlighted if set(highlighted) & set(order) else {}  # else none of them has a result
     named = highlighted or ({s: s for s in order} if len(order) <= MAX_NAMED else {})
     named = {s: textwrap.fill(text, LABEL) for s, text in named.items()}
     alone = len(order) == 1
     figure, axes = grid(
-        names, 3.2, most=2 if named and not alone else 3, width=WIDTH + LABEL_WIDTH * (bool(named) and not alone)
+        names, 3.2, max_columns=2 if named and not alone else 3, width=WIDTH + LABEL_WIDTH * (bool(named) and not alone)
     )
     end = chosen["x"].max() if "x_none" in spec else None
     looks = {label: _look(k, label, highlighted) for k, label in enumerate(order)}
@@ -103,16 +120,18 @@ def _drawn(chosen, printed, experiment, spec, titles, x_label):
     return figure
 
 
-def _panel(ax, here, printed, looks: dict, named: dict, end: float | None, spec: dict) -> dict[str, tuple[float, str]]:
-    """Draw the lines of one panel, and printed values as marks. Returns where each named line ends, and its colour."""
+def _panel(
+    ax: Axes, here: pd.DataFrame, printed: pd.DataFrame | None, looks: dict, named: dict, end: float | None, spec: dict
+) -> dict[str, tuple[float, str]]:
+    """Draw the lines of one panel, with printed values as marks, and return the end and colour of each named line."""
     ax.set_xscale("log" if spec.get("x_log") else "linear")
     ax.set_yscale("log" if spec.get("y_log") else "linear")
     levels, ends = [], {}
     for label, look in looks.items():
-        part = here[here["series"] == label]
-        if part.empty:
+        line = here[here["series"] == label]
+        if line.empty:
             continue
-        points = _line(ax, part, end, spec.get("y_log"), label in named, label=label, **look)
+        points = _line(ax, line, end, bool(spec.get("y_log")), label in named, label=label, **look)
         levels.append(points[:, 1])
         if label in named:
             ends[named[label]] = (points[-1, 1], look["color"])
@@ -124,8 +143,8 @@ def _panel(ax, here, printed, looks: dict, named: dict, end: float | None, spec:
     return ends
 
 
-def _legend(figure, ax, order: list[str], named: dict, printed: bool) -> None:
-    """Names of the series that have none at their ends, and what a mark is, below the first panel."""
+def _legend(figure: Figure, ax: Axes, order: list[str], named: dict, printed: bool) -> None:
+    """Add a legend below the first panel, with the series that have no name at their ends, and with the marks."""
     handles, labels = ax.get_legend_handles_labels() if len(order) > 1 and not named else ([], [])
     if printed:
         handles.append(ax.plot([], [], "D", mfc="none", mec="0.3", ms=5)[0])
@@ -143,7 +162,7 @@ def _look(k: int, label: str, highlighted: dict) -> dict:
     return {"color": "0.75", "ls": "-", "lw": 0.8}
 
 
-def _scales(ax, spec: dict, x_label: str, chosen: pd.DataFrame, end: float | None) -> None:
+def _scales(ax: Axes, spec: dict, x_label: str, chosen: pd.DataFrame, end: float | None) -> None:
     ax.set_xlabel(x_label)
     if "x_from" in spec:
         ax.set_xlim(left=spec["x_from"])
@@ -157,27 +176,27 @@ def _scales(ax, spec: dict, x_label: str, chosen: pd.DataFrame, end: float | Non
         ax.minorticks_off()
 
 
-def _limit(ax, means: np.ndarray, spec: dict) -> None:
-    """An axis for the means. Wide intervals widen it by a part of the means' range, so that lines stay apart."""
+def _limit(ax: Axes, means: np.ndarray, spec: dict) -> None:
+    """Limit the axis to the means. Intervals widen it by a fraction of the range of the means, so that lines stay apart."""
     log = ax.get_yscale() == "log"
     means = means[np.isfinite(means) & (means > (0 if log else -np.inf))]
     means = np.maximum(means, spec.get("y_from", -np.inf))
     low, high = ax.get_ylim()
     if len(means) and means.min() < means.max():
         ends = np.log(means) if log else means
-        room = SPREAD * np.ptp(ends)
-        first, last = (np.exp if log else np.asarray)([ends.min() - room, ends.max() + room])
+        margin = SPREAD * np.ptp(ends)
+        first, last = (np.exp if log else np.asarray)([ends.min() - margin, ends.max() + margin])
         low, high = max(low, first), min(high, last)
     ax.set_ylim(spec.get("y_from", low), high)
 
 
-def _label_ends(ax, ends: dict[str, tuple[float, str]]) -> None:
-    """Names of lines at their right ends, moved apart as far as they have to be read."""
+def _label_ends(ax: Axes, ends: dict[str, tuple[float, str]]) -> None:
+    """Write the names of lines at their right ends, moved apart so that they do not overlap."""
     if not ends:
         return
-    place = (ax.transScale + ax.transLimits).transform
-    heights = {text: np.clip(np.nan_to_num(place((1, y))[1]), 0, 1) for text, (y, _) in ends.items()}
-    order = sorted(heights, key=heights.get)
+    transform = (ax.transScale + ax.transLimits).transform
+    heights = {text: np.clip(np.nan_to_num(transform((1, y))[1]), 0, 1) for text, (y, _) in ends.items()}
+    order = sorted(heights, key=lambda text: heights[text])
     y = np.array([heights[text] for text in order])
     need = np.array([LINE_HEIGHT * (1 + text.count("\n")) + 0.015 for text in order])
     for _ in range(300):
@@ -192,15 +211,15 @@ def _label_ends(ax, ends: dict[str, tuple[float, str]]) -> None:
 
 
 def _order(chosen: pd.DataFrame, experiment: dict) -> list[str]:
-    """Names of the series by number; where there are more than eight, in the order of the methods."""
+    """Names of the series by number, or in the order of the methods where there are more than eight."""
     labels = list(chosen["series"].unique())
     if len(labels) <= MAX_NAMED:
         return sorted(labels, key=natural)
-    place = chosen["method"].map(list(experiment["methods"]).index).groupby(chosen["series"]).min()
-    return sorted(labels, key=lambda label: (place[label], natural(label)))
+    rank = chosen["method"].map(list(experiment["methods"]).index).groupby(chosen["series"]).min()
+    return sorted(labels, key=lambda label: (rank[label], natural(label)))
 
 
-def _readable(axis) -> None:
+def _readable(axis: Axis) -> None:
     """Ticks at 1, 2 and 5 with plain numbers where a logarithmic axis spans few powers of ten."""
     low, high = axis.get_view_interval()
     if high < 300 * low:
@@ -209,14 +228,14 @@ def _readable(axis) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def _line(ax, part: pd.DataFrame, end: float | None, log: bool, band: bool, **look) -> np.ndarray:
-    """Draw means and intervals over x; a level line for a series at the end only, which lacks the parameter.
+def _line(ax: Axes, rows: pd.DataFrame, end: float | None, log: bool, band: bool, **look: Any) -> np.ndarray:
+    """Draw means and intervals over x, and return x, mean, low and high of each point.
 
-    On a logarithmic axis an interval ends at the smallest value, since it may reach below 0. Returns x, mean, low and high of
-    each point.
+    A series without the parameter is a level line. On a logarithmic axis an interval ends at the smallest value, since it may
+    reach below 0.
     """
     points = np.array(
-        [[x, *mean_interval(g["value"], summary.overlap_of(g)), g["value"].min()] for x, g in part.groupby("x")]
+        [[x, *mean_interval(g["value"], summary.overlap_of(g)), g["value"].min()] for x, g in rows.groupby("x")]
     )
     if log:
         points[:, 2] = np.maximum(points[:, 2], points[:, 4])

@@ -1,9 +1,11 @@
-"""Maps: flows between places as arrows, shares of areas as coloured discs at their centroids."""
+"""Maps: flows as arrows, shares of areas as coloured discs at their centroids."""
 
 from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from agglearn.reporting.numbers import measure_name
@@ -13,61 +15,72 @@ PARALLELS, ORIGIN = (29.5, 45.5), (-96.0, 37.5)  # degrees, of the projection th
 LAND = "#eef0e8"
 
 
-def flows(rows, table, experiment, spec, titles):
-    """Maps with an arrow per item `x,y > x,y`, wider for a larger value: a panel per data set and series of the measure `y`, and
-    one of the measure `x`, if there is one. With `extent` (west, east, south, north) x and y are degrees."""
+def flows(
+    rows: pd.DataFrame, table: pd.DataFrame, experiment: dict, spec: dict, titles: dict[str, str]
+) -> Figure | None:
+    """Maps with an arrow per item `x,y > x,y`, wider for a larger value.
+
+    There is a panel per data set and series of the measure `y`, and one of the measure `x`, if there is one. With `extent` (west,
+    east, south, north) x and y are degrees.
+    """
     panels = list(_panels(table, experiment, spec, titles))
     if not panels:
         return None
-    figure, axes = grid([title for title, _ in panels], 2.7 if "extent" in spec else 3.8, most=2)
-    for (_, part), ax in zip(panels, axes, strict=True):
-        ends = np.array([[_numbers(end) for end in item.split(">")] for item in part["item"]])
+    figure, axes = grid([title for title, _ in panels], 2.7 if "extent" in spec else 3.8, max_columns=2)
+    for (_, panel), ax in zip(panels, axes, strict=True):
+        ends = np.array([[_numbers(end) for end in item.split(">")] for item in panel["item"]])
         inside = _inside(ends, spec).all(axis=1)
-        part, ends = part[inside], _projected(ends[inside], spec)
+        panel, ends = panel[inside], _project(ends[inside], spec)
         _ground(ax, ends.reshape(-1, 2), spec)
-        _arrows(ax, ends, part["mean"].to_numpy())
+        _arrows(ax, ends, panel["mean"].to_numpy())
         _bare(ax)
     return figure
 
 
-def areas(rows, table, experiment, spec, titles):
-    """Maps with a disc per item `NAME: longitude,latitude`, coloured by its share: panels as for `flows`."""
+def areas(
+    rows: pd.DataFrame, table: pd.DataFrame, experiment: dict, spec: dict, titles: dict[str, str]
+) -> Figure | None:
+    """Maps with a disc per item `NAME: longitude,latitude`, coloured by its share. Panels are as for `flows`."""
     panels = list(_panels(table, experiment, spec, titles))
     if not panels:
         return None
-    figure, axes = grid([title for title, _ in panels], 3.0, most=2)
-    for (_, part), ax in zip(panels, axes, strict=True):
-        places = np.array([_numbers(item.partition(":")[2]) for item in part["item"]])
-        inside = _inside(places, spec)
-        part, xy = part[inside], _projected(places[inside], spec)
-        colored = ax.scatter(*xy.T, c=part["mean"], s=150, cmap="RdBu", vmin=0.2, vmax=0.8, ec="0.4", lw=0.4)
-        for item, (x, y), share in zip(part["item"], xy, part["mean"], strict=True):
-            dark = abs(share - 0.5) > 0.17
+    figure, axes = grid([title for title, _ in panels], 3.0, max_columns=2)
+    for (_, panel), ax in zip(panels, axes, strict=True):
+        centroids = np.array([_numbers(item.partition(":")[2]) for item in panel["item"]])
+        inside = _inside(centroids, spec)
+        panel, xy = panel[inside], _project(centroids[inside], spec)
+        colored = ax.scatter(
+            xy[:, 0], xy[:, 1], c=panel["mean"], s=150, cmap="RdBu", vmin=0.2, vmax=0.8, ec="0.4", lw=0.4
+        )
+        for item, (x, y), value in zip(panel["item"], xy, panel["mean"], strict=True):
+            dark = abs(value - 0.5) > 0.17
             ax.text(x, y, item.partition(":")[0], fontsize=5.5, ha="center", va="center", color="w" if dark else "k")
         _bare(ax)
     figure.colorbar(colored, ax=axes, shrink=0.8, label=spec.get("y_label", measure_name(spec["y"])))
     return figure
 
 
-def _panels(table, experiment: dict, spec: dict, titles: dict[str, str]) -> Iterator[tuple[str, pd.DataFrame]]:
+def _panels(
+    table: pd.DataFrame, experiment: dict, spec: dict, titles: dict[str, str]
+) -> Iterator[tuple[str, pd.DataFrame]]:
     """(title, rows) of every data set: first the measure `x`, if there is one, then each series of the measure `y`."""
-    there = table[table["mean"].notna() & table["item"].notna()]
-    chosen = there[there["measure"] == spec["y"]].copy()
+    rows = table[table["mean"].notna() & table["item"].notna()]
+    chosen = rows[rows["measure"] == spec["y"]].copy()
     chosen["series"] = series(chosen, spec.get("series", ["method"]), experiment)
     keys = ["dataset", "dataset_params", "item"]
-    truth = there[there["measure"] == spec.get("x")].drop_duplicates(keys)
+    truth = rows[rows["measure"] == spec.get("x")].drop_duplicates(keys)
     varied = [f for f in spec.get("series", []) if f.startswith("dataset_params.")]
     for name in [d for d in experiment["datasets"] if d in set(chosen["dataset"])]:
         title = titles.get(name, name) if chosen["dataset"].nunique() > 1 or "extent" not in spec else ""
         true = truth[truth["dataset"] == name]
-        for setting, part in true.groupby(series(true, varied, experiment), sort=False):
-            yield _titled(title, setting, spec.get("x_label", measure_name(spec["x"]))), part
-        for label, part in chosen[chosen["dataset"] == name].groupby("series", sort=False):
-            yield _titled(title, label), part
+        for setting, panel in true.groupby(series(true, varied, experiment), sort=False):
+            yield _title(title, setting, spec.get("x_label", measure_name(spec["x"]))), panel
+        for label, panel in chosen[chosen["dataset"] == name].groupby("series", sort=False):
+            yield _title(title, label), panel
 
 
-def _titled(*parts: str) -> str:
-    text = ": ".join(filter(None, parts))
+def _title(*texts: str) -> str:
+    text = ": ".join(filter(None, texts))
     return text[:1].upper() + text[1:]
 
 
@@ -75,22 +88,22 @@ def _numbers(text: str) -> list[float]:
     return [float(v) for v in text.split(",")]
 
 
-def _inside(places: np.ndarray, spec: dict) -> np.ndarray:
-    """Whether each place (…, 2) is within the extent of the map."""
+def _inside(points: np.ndarray, spec: dict) -> np.ndarray:
+    """Whether each point (…, 2) is within the extent of the map."""
     if "extent" not in spec:
-        return np.ones(places.shape[:-1], bool)
+        return np.ones(points.shape[:-1], bool)
     west, east, south, north = spec["extent"]
-    x, y = places[..., 0], places[..., 1]
+    x, y = points[..., 0], points[..., 1]
     return (west <= x) & (x <= east) & (south <= y) & (y <= north)
 
 
-def _projected(places: np.ndarray, spec: dict) -> np.ndarray:
-    return albers(places) if "extent" in spec else places
+def _project(points: np.ndarray, spec: dict) -> np.ndarray:
+    return project_albers(points) if "extent" in spec else points
 
 
-def albers(places: np.ndarray) -> np.ndarray:
+def project_albers(points: np.ndarray) -> np.ndarray:
     """Longitudes and latitudes (…, 2), in degrees, in Albers's equal-area projection of the United States."""
-    lon, lat = np.radians(places[..., 0] - ORIGIN[0]), np.radians(places[..., 1])
+    lon, lat = np.radians(points[..., 0] - ORIGIN[0]), np.radians(points[..., 1])
     first, second, origin = np.radians([*PARALLELS, ORIGIN[1]])
     n = (np.sin(first) + np.sin(second)) / 2
     c = np.cos(first) ** 2 + 2 * n * np.sin(first)
@@ -98,22 +111,22 @@ def albers(places: np.ndarray) -> np.ndarray:
     return np.stack([radius * np.sin(n * lon), centre - radius * np.cos(n * lon)], axis=-1)
 
 
-def _ground(ax, places: np.ndarray, spec: dict) -> None:
-    """What lies under arrows: the squares of a grid, or dots at places of the earth."""
-    places = np.unique(places, axis=0)
+def _ground(ax: Axes, points: np.ndarray, spec: dict) -> None:
+    """Draw the ground below arrows: squares of a grid, or dots at centroids."""
+    points = np.unique(points, axis=0)
     if "extent" in spec:
-        ax.scatter(*places.T, s=26, color=LAND, ec="0.6", lw=0.5)
+        ax.scatter(points[:, 0], points[:, 1], s=26, color=LAND, ec="0.6", lw=0.5)
         return
-    side = min(np.diff(np.unique(places[:, 0])).min(initial=np.inf), np.diff(np.unique(places[:, 1])).min(initial=1.0))
-    for x, y in places - side / 2:
+    side = min(np.diff(np.unique(points[:, 0])).min(initial=np.inf), np.diff(np.unique(points[:, 1])).min(initial=1.0))
+    for x, y in points - side / 2:
         ax.add_patch(Rectangle((x, y), side, side, fc=LAND, ec="0.85", lw=0.6, zorder=0))
 
 
-def _arrows(ax, ends: np.ndarray, sizes: np.ndarray) -> None:
-    """Arrows (n, 2, 2) from and to, wider and darker for larger sizes (n,), and what the widest stands for."""
-    share = np.sqrt(sizes / sizes.max())  # small flows stay visible
+def _arrows(ax: Axes, ends: np.ndarray, sizes: np.ndarray) -> None:
+    """Draw arrows (n, 2, 2) from and to, wider and darker for larger sizes (n,), and a note on the widest."""
+    relative = np.sqrt(sizes / sizes.max())  # small flows stay visible
     for k in np.argsort(sizes):
-        (start, stop), s = ends[k], share[k]
+        (start, stop), s = ends[k], relative[k]
         ax.annotate(
             "", stop, start,
             arrowprops={"arrowstyle": "-|>", "lw": 0.3 + 2.2 * s, "alpha": 0.1 + 0.8 * s, "color": COLORS[0], "shrinkA": 0,
@@ -123,7 +136,7 @@ def _arrows(ax, ends: np.ndarray, sizes: np.ndarray) -> None:
     ax.autoscale_view()
 
 
-def _bare(ax) -> None:
+def _bare(ax: Axes) -> None:
     ax.set_aspect("equal")
     ax.margins(0.08)
     ax.grid(False)

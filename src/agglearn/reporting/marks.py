@@ -1,6 +1,6 @@
 """Marks in the pages of docs/ and config/findings/, which refer a number to its measurement.
 
-A page writes `<!-- EXPERIMENT: {measure: M, method: N} -->.42`: a comment that readers do not get to see, then the number. The
+A page has `<!-- EXPERIMENT: {measure: M, method: N} -->.42`: a comment that is not rendered, then the number. The
 selector is that of a claim and names one row of the experiment's table. Numbers are those of scale default.
 """
 
@@ -20,14 +20,14 @@ def pages(base: Path) -> list[Path]:
 
 
 def references(page: Path) -> Iterator[tuple[int, str, dict, str]]:
-    """(line, experiment, selector, number as it is written) of every number that a page refers to its measurement."""
+    """(line, experiment, selector, number as it is written) of every marked number of a page."""
     for number, line in enumerate(page.read_text().splitlines(), 1):
-        for found in MARK.finditer(line):
-            written = NUMBER.match(found["number"])
-            yield number, found["experiment"], yaml.safe_load(found["selector"]), written.group() if written else ""
+        for mark in MARK.finditer(line):
+            written = NUMBER.match(mark["number"])
+            yield number, mark["experiment"], yaml.safe_load(mark["selector"]), written.group() if written else ""
 
 
 def marks(base: Path, experiments: Container[str]) -> list[str]:
     """Every mark on the pages that refers to one of the experiments, with its number, as it is written."""
-    found = (mark for page in pages(base) for mark in MARK.finditer(page.read_text()))
-    return [mark.group() for mark in found if mark["experiment"] in experiments]
+    every = (mark for page in pages(base) for mark in MARK.finditer(page.read_text()))
+    return [mark.group() for mark in every if mark["experiment"] in experiments]

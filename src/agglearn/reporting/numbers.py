@@ -1,7 +1,8 @@
-"""Numbers, units, measures and parameters as people write them."""
+"""Numbers, units, measures and parameters as text for readers."""
 
 import json
 import math
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -34,8 +35,8 @@ SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 SMALL, LARGE = 1e-3, 1e6  # from here on numbers are written as powers of ten
 
 
-def plain(value) -> str:
-    """A parameter's value as people write it. A mapping may come as the JSON text that `summary.field` makes of it."""
+def plain(value: object) -> str:
+    """The value of a parameter as text. A mapping may be the JSON text that `summary.column_or_param` returns."""
     if isinstance(value, str) and value[:1] in ("{", "["):
         value = json.loads(value)
     if isinstance(value, dict):
@@ -51,7 +52,7 @@ def parameter_name(key: str) -> str:
 
 
 def measure_name(name: str) -> str:
-    """A measure as people write it."""
+    """The name of a measure for readers."""
     return " ".join(ABBREVIATIONS.get(w, w) for w in name.split("_")) if isinstance(name, str) else ""
 
 
@@ -61,7 +62,7 @@ def direction(measure: str) -> str | None:
     return "lower" if words & LOWER else "higher" if words & HIGHER else None
 
 
-def fitting_unit(unit: str, means) -> tuple[str, float]:
+def fitting_unit(unit: str, means: Iterable[float]) -> tuple[str, float]:
     """The unit in which most of some means are short numbers, and its size in `unit`."""
     positive = [m for m in means if np.isfinite(m) and m > 0]
     choices = UNITS.get(unit, [(unit, 1.0, 1)])

@@ -1,4 +1,4 @@
-"""Numbers in the pages of a project against what was measured."""
+"""Comparison of the numbers in the pages of a project with measurements."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -20,19 +20,24 @@ def contradictions(base: Path, tables: Path, experiments: Iterable[str]) -> list
 
     Parameters
     ----------
-    base : the project's folder. tables : folder of the experiments' tables. experiments : those that are checked.
+    base : Path
+        Folder of the project.
+    tables : Path
+        Folder of the experiments' tables.
+    experiments : iterable of str
+        Experiments to check.
     """
-    there = {e: pd.read_csv(tables / f"{e}.csv") for e in experiments if (tables / f"{e}.csv").exists()}
+    available = {e: pd.read_csv(tables / f"{e}.csv") for e in experiments if (tables / f"{e}.csv").exists()}
     wrong = []
     for page in pages(base):
         for line, experiment, selector, written in references(page):
-            if experiment in there and (why := contradiction(there[experiment], selector, written)):
-                wrong.append(f"{page.relative_to(base)}:{line}: {why}")
+            if experiment in available and (problem := contradiction(available[experiment], selector, written)):
+                wrong.append(f"{page.relative_to(base)}:{line}: {problem}")
     return wrong
 
 
 def contradiction(table: pd.DataFrame, selector: dict, written: str) -> str:
-    """Why a number is not what was measured; empty where it is."""
+    """How a number differs from its measurement. Empty where it agrees."""
     try:
         rows = table[Rows(table).selected(selector)]
         # a cell without a result has no measure and no item

@@ -1,13 +1,17 @@
-"""Small multiples: which rows belong to which panel, how series are named, ordered and coloured."""
+"""Small multiples: panels of rows, and names, order and colours of series."""
 
+import functools
 import re
 import textwrap
+from typing import Any
 
 import matplotlib
 
 matplotlib.use("svg")
 import matplotlib.pyplot as plt
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from agglearn.reporting import summary
 from agglearn.reporting.numbers import SYMBOLS, measure_name, plain
@@ -20,9 +24,11 @@ COLORS = ["#0b5394", "#cc4125", "#38761d", "#b45f06", "#674ea7", "#45818e", "#a6
 WIDTH = 4.2  # of a panel, in inches
 
 
-def grid(names: list, height: float, titles: dict | None = None, most: int = 3, width: float = WIDTH, wrap: int = 44):
-    """(figure, one axes per name), `most` panels side by side; `titles` in the place of names, in lines of `wrap` letters."""
-    columns = 2 if len(names) == 4 and most == 3 else min(len(names), most)
+def grid(
+    names: list, height: float, titles: dict | None = None, max_columns: int = 3, width: float = WIDTH, wrap: int = 44
+) -> tuple[Figure, list[Axes]]:
+    """(figure, one axes per name), with `titles` in place of names, in lines of `wrap` letters."""
+    columns = 2 if len(names) == 4 and max_columns == 3 else min(len(names), max_columns)
     lines = -(-len(names) // columns)
     size = min(width * columns + 0.8, 13), height * lines
     figure, all_axes = plt.subplots(lines, columns, figsize=size, squeeze=False)
@@ -39,9 +45,9 @@ def color(k: int) -> str:
 
 
 def series(frame: pd.DataFrame, fields: list[str], experiment: dict) -> pd.Series:
-    """Name of the series of each row; empty where no field tells series apart."""
+    """Name of the series of each row. Empty where there are no fields."""
 
-    def text(name, value):
+    def text(name: str, value: Any) -> str:
         if name == "method":
             return experiment["methods"][value].get("name") or value.replace("_", " ")
         if name == "item":
@@ -51,22 +57,19 @@ def series(frame: pd.DataFrame, fields: list[str], experiment: dict) -> pd.Serie
 
     if not fields:
         return pd.Series("", frame.index, dtype=object)
-    columns = [summary.field(frame, f) for f in fields]
-    parts = [filter(None, map(text, fields, values)) for values in zip(*columns, strict=True)]
-    return pd.Series([", ".join(texts) for texts in parts], frame.index, dtype=object)
+    columns = [summary.column_or_param(frame, f) for f in fields]
+    names = [", ".join(filter(None, map(text, fields, values))) for values in zip(*columns, strict=True)]
+    return pd.Series(names, frame.index, dtype=object)
 
 
 def panel_titles(frame: pd.DataFrame, experiment: dict, spec: dict, titles: dict[str, str]) -> pd.Series:
-    """Title of the panel of each row: its data set, and the fields of `panel`; of an item, what stands before a colon."""
+    """Title of the panel of each row: its data set and the fields of `panel`. An item counts up to its colon."""
     fields = spec.get("panel", [])
-    parts = [frame["dataset"].map(lambda d: titles.get(d, str(d)))] if _names_data(frame, fields) else []
+    titles_of_rows = [frame["dataset"].map(lambda d: titles.get(d, str(d)))] if _names_data(frame, fields) else []
     others = [f for f in fields if f != "item"]
-    parts += [series(frame, others, experiment)] if others else []
-    parts += [frame["item"].str.partition(":")[0]] if "item" in fields else []
-    joined = parts[0].copy()
-    for part in parts[1:]:
-        joined = joined + ": " + part
-    return joined
+    titles_of_rows += [series(frame, others, experiment)] if others else []
+    titles_of_rows += [frame["item"].str.partition(":")[0]] if "item" in fields else []
+    return functools.reduce(lambda left, right: left + ": " + right, titles_of_rows)
 
 
 def _names_data(frame: pd.DataFrame, fields: list[str]) -> bool:
@@ -75,13 +78,13 @@ def _names_data(frame: pd.DataFrame, fields: list[str]) -> bool:
 
 def ordered(panel: pd.Series, frame: pd.DataFrame, experiment: dict) -> list[str]:
     """Panels in the order of the data sets, numbers ascending."""
-    place = frame["dataset"].map(list(experiment["datasets"]).index)
-    return sorted(set(panel), key=lambda name: (place[panel == name].min(), natural(name)))
+    rank = frame["dataset"].map(list(experiment["datasets"]).index)
+    return sorted(set(panel), key=lambda name: (rank[panel == name].min(), natural(name)))
 
 
 def natural(label: str) -> list:
     """Sort key under which numbers inside text count as numbers."""
-    return [float(part) if i % 2 else part for i, part in enumerate(re.split(r"(\d+(?:\.\d+)?)", label))]
+    return [float(text) if i % 2 else text for i, text in enumerate(re.split(r"(\d+(?:\.\d+)?)", label))]
 
 
 def axis_label(spec: dict, frame: pd.DataFrame) -> str:

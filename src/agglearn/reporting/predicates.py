@@ -1,10 +1,12 @@
-"""Predicates of claims, and the verdict on one case: the numbers that it is about, where it is true, what is said of it."""
+"""Predicates of claims, and the verdict on one case: its numbers, the region where it is true, its description."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from agglearn.evaluation.intervals import Estimate
 from agglearn.evaluation.verdicts import ALPHA, Region
 from agglearn.reporting import samples
 from agglearn.reporting.rows import Rows
@@ -20,17 +22,25 @@ MIN_PAIRS = 3
 class Predicate:
     """The numbers that a claim is about, and the region where it is true.
 
-    Attributes
+    Parameters
     ----------
-    sample : the numbers, from a claim and the rows. region : from a claim.
-    name : of these numbers. text : writes one of them. scale : from these numbers to those that people read.
+    sample : callable
+        The numbers, from a claim and the rows.
+    region : callable
+        The region, from a claim.
+    name : str
+        Name of the numbers.
+    text : callable
+        Text of one number.
+    scale : callable
+        Number for readers, from one of the numbers.
     """
 
     sample: Callable[[dict, Rows], Sample]
     region: Callable[[dict], Region]
     name: str
-    text: Callable[[float], str]
-    scale: Callable[[float], float] = float
+    text: Callable[[Any], str]
+    scale: Callable[[Any], float] = float
 
 
 def _slack(claim: dict) -> float:
@@ -68,7 +78,11 @@ def _judge_every_value(claim: dict, sample: Sample) -> dict:
     detail = f"{name} {numbers}{_bound(claim)}, {_count(len(sample.single), 'value')}, each judged by itself"
     true = float(predicate.region(claim).contains(sample.single).all())
     return _outcome(
-        HOLDS if true else FAILS, (1 - true, true), detail, sample, _numbers(claim, sample.single.mean(), low, high)
+        HOLDS if true else FAILS,
+        (1 - true, true),
+        detail,
+        sample,
+        _numbers(claim, float(sample.single.mean()), low, high),
     )
 
 
@@ -76,7 +90,10 @@ def _judge_by_interval(claim: dict, sample: Sample) -> dict:
     predicate, estimate = PREDICATES[claim["predicate"]], sample.estimate()
     detail = f"{predicate.name} {predicate.text(estimate.value)}{_interval(predicate, estimate)}{_bound(claim)}"
     detail += f", {_count(estimate.n, 'pair' if 'reference' in claim and sample.against is None else 'replicate')}"
-    least, numbers = claim.get("min_pairs", MIN_PAIRS), _numbers(claim, estimate.value, *estimate.interval())
+    least, numbers = (
+        claim.get("min_pairs", MIN_PAIRS),
+        _numbers(claim, float(estimate.value), *map(float, estimate.interval())),
+    )
     if estimate.n < least:
         return _outcome(TOO_FEW, (1.0, 1.0), f"{detail}; a verdict needs {least}", sample, numbers)
     if not np.isfinite(estimate.error):
@@ -92,23 +109,23 @@ def _outcome(verdict: str, p: tuple[float, float], detail: str, sample: Sample, 
 
 
 def _numbers(claim: dict, value: float, low: float, high: float) -> dict[str, float | None]:
-    """The estimate with its interval, and where the claim is true (`from`, `to`), for drawings. What is not finite is None."""
+    """The estimate with its interval, and the region where the claim is true (`from`, `to`). Infinite numbers are None."""
     predicate = PREDICATES[claim["predicate"]]
     region = predicate.region(claim)
     ends = {"value": value, "low": low, "high": high, "from": region.low, "to": region.high}
     return {k: float(predicate.scale(x)) if np.isfinite(x) else None for k, x in ends.items()}
 
 
-def _interval(predicate: Predicate, estimate) -> str:
+def _interval(predicate: Predicate, estimate: Estimate) -> str:
     low, high = estimate.interval()
     return f" [{predicate.text(low)}, {predicate.text(high)}]" if np.isfinite(low) else ""
 
 
 def _bound(claim: dict) -> str:
-    """What a claim compares with, in words."""
+    """The bound, tolerance or margin of a claim as text."""
     bound = claim.get("bound")
     if bound is not None:
-        return f" against {bound:g}" if np.isscalar(bound) else f" against {bound[0]:g} to {bound[1]:g}"
+        return f" against {bound:g}" if isinstance(bound, int | float) else f" against {bound[0]:g} to {bound[1]:g}"
     return "".join(f", {key} {claim[key]:g}" for key in ("tolerance", "margin") if key in claim)
 
 

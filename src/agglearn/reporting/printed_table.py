@@ -1,9 +1,11 @@
-"""A summary laid out as a table that people read, as journals print it: methods as rows, settings as columns."""
+"""Layout of a summary as journals print tables: methods as rows, settings as columns."""
 
 import itertools
 import json
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,13 +21,22 @@ NO_RESULT = "No run of this table has a result."
 class Cell:
     """A cell of a printed table.
 
-    Attributes
+    Parameters
     ----------
-    value : the number, or a statement in its place.
-    reported : the number that the source prints. difference : ours less that. verdict : on the two.
-    note : number of a note below the table.
-    best : whether it is the best of its group, or not told from the best by the intervals.
-    stated : whether `value` is a statement.
+    value : str
+        The number, or a statement in its place.
+    reported : str
+        The number that the source prints.
+    difference : str
+        Our number less the printed one.
+    verdict : str
+        Verdict on the two.
+    note : int, optional
+        Number of a note below the table.
+    best : bool
+        Whether it is the best of its group, or the intervals do not separate it from the best.
+    stated : bool
+        Whether `value` is a statement.
     """
 
     value: str = ""
@@ -41,11 +52,20 @@ class Cell:
 class Grid:
     """A printed table.
 
-    Attributes
+    Parameters
     ----------
-    stubs : heading of each column of row labels. rows : the labels of each row.
-    heads : the labels of each column, from the outermost to the innermost. corner : the measure, if there is one only.
-    cells : by row and column. notes : below the table.
+    stubs : list of str
+        Heading of each column of row labels.
+    rows : list of tuple
+        Labels of each row.
+    heads : list of tuple
+        Labels of each column, from the outermost to the innermost.
+    cells : dict
+        Cells by row and column.
+    corner : str
+        The measure, if there is only one.
+    notes : list of str
+        Notes below the table.
     """
 
     stubs: list[str]
@@ -66,15 +86,15 @@ def grids(table: pd.DataFrame, experiment: dict, titles: dict[str, str]) -> list
     title, each = experiment["title"], (experiment.get("table") or {}).get("each")
     if each is None:
         return [(title, grid(table, experiment, titles))]
-    parts = []
+    tables = []
     for key in _keys(table, [each], experiment):
-        part = table[_where(table, [each], key)]
-        parts.append((f"{title}: {_label(each, key[0], experiment, titles)}", grid(part, experiment, titles)))
-    return parts or [(title, sentence(NO_RESULT))]
+        rows = table[_is_key(table, [each], key)]
+        tables.append((f"{title}: {_label(each, key[0], experiment, titles)}", grid(rows, experiment, titles)))
+    return tables or [(title, sentence(NO_RESULT))]
 
 
 def sentence(text: str) -> Grid:
-    """A table with one cell, which holds a sentence."""
+    """A table with one cell, which is a sentence."""
     return Grid([""], [("all",)], [("result",)], {(0, 0): Cell(text, stated=True)})
 
 
@@ -94,8 +114,8 @@ def grid(table: pd.DataFrame, experiment: dict, titles: dict[str, str]) -> Grid:
     rows += _undistinguished(shown, rows + columns)
     if shown.empty:
         return sentence(NO_RESULT)
-    units = {m: fitting_unit(part["unit"].dropna().iloc[0] if part["unit"].notna().any() else "", part["mean"])
-             for m, part in shown.groupby("measure")}  # fmt: skip
+    units = {m: fitting_unit(rows_of["unit"].dropna().iloc[0] if rows_of["unit"].notna().any() else "", rows_of["mean"])
+             for m, rows_of in shown.groupby("measure")}  # fmt: skip
     names = {m: measure_name(m) + (f" ({units[m][0]})" if units.get(m, ("",))[0] else "") for m in measures}
     row_keys, column_keys = _keys(shown, rows, experiment), _keys(shown, columns, experiment)
     cells, notes = _cells(
@@ -112,12 +132,15 @@ def grid(table: pd.DataFrame, experiment: dict, titles: dict[str, str]) -> Grid:
 
 
 def _cells(
-    shown, rows, row_keys, columns, column_keys, units: dict[str, float], experiment: dict
-) -> tuple[dict, list[str]]:
+    shown: pd.DataFrame, rows: list[str], row_keys: list[tuple], columns: list[str], column_keys: list[tuple],
+    units: dict[str, float], experiment: dict,
+) -> tuple[dict[tuple[int, int], Cell], list[str]]:  # fmt: skip
     """(cells by row and column, notes). The best of each setting are marked."""
-    notes, cells, compared = [], {}, defaultdict(dict)
+    notes: list[str] = []
+    cells: dict[tuple[int, int], Cell] = {}
+    compared: dict[tuple[str, str], dict[tuple[int, int], pd.Series]] = defaultdict(dict)
     for i, j in itertools.product(range(len(row_keys)), range(len(column_keys))):
-        match = shown[_where(shown, rows, row_keys[i]) & _where(shown, columns, column_keys[j])]
+        match = shown[_is_key(shown, rows, row_keys[i]) & _is_key(shown, columns, column_keys[j])]
         if match.empty:
             continue
         row = match.iloc[0]
@@ -127,40 +150,43 @@ def _cells(
             setting = str([(f, v) for f, v in named if _is_setting(f, columns)])
             compared[row["measure"], setting][i, j] = row
     for (measure, _), group in compared.items():
-        for place in _best(group, direction(measure)):
-            cells[place].best = True
+        for position in _best(group, direction(measure)):
+            cells[position].best = True
     return cells, notes
 
 
 def _shown(table: pd.DataFrame, measures: list[str]) -> pd.DataFrame:
-    """Rows of the measures. A run without result has one in the place of the first, whatever is printed of another measure."""
+    """Rows of the measures. A run without a result has one for the first measure, also where another one is printed."""
     without = table[table["status"] != "ok"].assign(measure=measures[0], reported=np.nan, place=None, verdict=None)
     shown = pd.concat([table[table["measure"].isin(measures)], without])
     return shown.drop_duplicates([*CELL, "measure", "item"])
 
 
 def _measures_beside(spec: dict, measures: list[str]) -> dict[str, str]:
-    """Measures that stand in a column beside another, with the name of that: `expected_share` and `share`."""
+    """Measures in a column beside another, with the name of the other: `expected_share` and `share`."""
     names = spec["measure"] if isinstance(spec["measure"], list) else [spec["measure"]]
     return {other: name for name in names if (other := f"{spec.get('beside')}_{name}") in measures}
 
 
 def _is_setting(name: str, columns: list[str]) -> bool:
-    """Whether methods are compared under one value of this field, and not across it: data, items, and observations in columns."""
+    """Whether methods are compared within one value of this field: data, items, and observations in columns."""
     kind = name.partition(".")[0]
     return kind in ("dataset", "dataset_params", "item") or (kind == "observation_params" and name in columns)
 
 
-def _best(group: dict, better: str | None) -> list:
-    """Places of the best mean of a group and of those not told from it by the intervals: the difference is within both halves.
-    What has no interval is given the widest of the group. None where all are alike, or none has an interval."""
+def _best(group: dict[tuple[int, int], pd.Series], better: str | None) -> list[tuple[int, int]]:
+    """Positions of the best mean of a group, and of the means that the intervals do not separate from it.
+
+    Two means are separate where their difference exceeds both half intervals together. A mean without an interval has the widest
+    of the group. The list is empty where nothing is separate, or nothing has an interval.
+    """
     if better is None or len(group) < 2:
         return []
-    means = {place: row["mean"] for place, row in group.items()}
-    halves = {place: (row["high"] - row["low"]) / 2 for place, row in group.items()}
+    means = {position: row["mean"] for position, row in group.items()}
+    halves = {position: (row["high"] - row["low"]) / 2 for position, row in group.items()}
     widest = max((half for half in halves.values() if half == half), default=np.nan)
-    halves = {place: half if half == half else widest for place, half in halves.items()}
-    top = (max if better == "higher" else min)(means, key=means.get)
+    halves = {position: half if half == half else widest for position, half in halves.items()}
+    top = (max if better == "higher" else min)(means, key=lambda position: means[position])
     near = [p for p in group if not abs(means[p] - means[top]) > np.hypot(halves[p], halves[top])]
     return near if len(near) < len(group) else []
 
@@ -185,18 +211,19 @@ def _heads(
 
 
 def _undistinguished(shown: pd.DataFrame, used: list[str]) -> list[str]:
-    """Parameters that tell rows apart which `used` does not: they join the row headers."""
-    more = []
+    """Parameters that distinguish rows which `used` does not distinguish. They join the row headers."""
+    candidates = []
     for column in ("dataset_params", "observation_params", "params"):
         names = sorted({k for text in shown[column].dropna() for k in json.loads(text)})
-        more += [f"{column}.{n}" for n in names if f"{column}.{n}" not in used]
+        candidates += [f"{column}.{n}" for n in names if f"{column}.{n}" not in used]
     if shown["item"].notna().any() and "item" not in used:
-        more.append("item")
+        candidates.append("item")
     needed = []
     base = [f for f in [*used, "measure"] if f]
-    for name in more:
+    for name in candidates:
         groups = pd.DataFrame(
-            {f: summary.field(shown, f).map(str) for f in base} | {name: summary.field(shown, name).map(str)}
+            {f: summary.column_or_param(shown, f).map(str) for f in base}
+            | {name: summary.column_or_param(shown, name).map(str)}
         )
         if groups.groupby(base, dropna=False)[name].nunique().max() > 1:
             needed.append(name)
@@ -211,10 +238,10 @@ def _keys(shown: pd.DataFrame, fields: list[str], experiment: dict) -> list[tupl
     order = {"method": list(experiment["methods"]), "dataset": list(experiment["datasets"])}
     spec = (experiment.get("table") or {}).get("measure", [])
     order["measure"] = spec if isinstance(spec, list) else [spec]
-    columns = [summary.field(shown, f) for f in fields]
+    columns = [summary.column_or_param(shown, f) for f in fields]
     keys = list(dict.fromkeys(zip(*(c.where(c.notna(), None) for c in columns), strict=True)))
 
-    def rank(key):
+    def rank(key: tuple) -> list[tuple]:
         return [
             (0, order[f].index(v), "") if f in order and v in order[f]
             else (0, v, "") if isinstance(v, int | float) and not isinstance(v, bool)
@@ -225,10 +252,11 @@ def _keys(shown: pd.DataFrame, fields: list[str], experiment: dict) -> list[tupl
     return sorted(keys, key=rank)
 
 
-def _where(shown: pd.DataFrame, fields: list[str], key) -> pd.Series:
+def _is_key(shown: pd.DataFrame, fields: list[str], key: tuple) -> pd.Series:
+    """Whether a row has the values of a key in some fields."""
     same = pd.Series(True, index=shown.index)
     for name, value in zip(fields, key, strict=True):
-        column = summary.field(shown, name)
+        column = summary.column_or_param(shown, name)
         same &= column.isna() if value is None else column == value
     return same
 
@@ -238,15 +266,15 @@ def _heading(name: str) -> str:
     return parameter_name(name.rpartition(".")[2]) if "." in name else ""
 
 
-def _bare(name: str, value, experiment: dict, titles: dict[str, str], names: dict[str, str]) -> str:
+def _bare(name: str, value: Any, experiment: dict, titles: dict[str, str], names: dict[str, str]) -> str:
     """A row's label below its heading."""
     if name == "measure":
         return names[value]
     return ("" if value is None else plain(value)) if "." in name else _label(name, value, experiment, titles)
 
 
-def _label(name: str, value, experiment: dict, titles: dict[str, str]) -> str:
-    """What tells a column from the others. Nothing for a parameter that it does not have."""
+def _label(name: str, value: Any, experiment: dict, titles: dict[str, str]) -> str:
+    """Label of a column. Empty for a parameter that it does not have."""
     if name == "method":
         return experiment["methods"][value].get("name") or value.replace("_", " ")
     if name == "dataset":
@@ -258,11 +286,11 @@ def _label(name: str, value, experiment: dict, titles: dict[str, str]) -> str:
     return "" if value is None else f"{parameter_name(name.rpartition('.')[2])} = {plain(value)}"
 
 
-def _cell(row, experiment: dict, unit: float, notes: list[str]) -> Cell:
-    """A row of the summary as a cell. `unit` is the size of the unit that it is written in."""
-    reported, place = "", row["place"]
+def _cell(row: pd.Series, experiment: dict, unit: float, notes: list[str]) -> Cell:
+    """A row of the summary as a cell. `unit` is the size of the unit."""
+    reported = ""
     if pd.notna(row["reported"]):
-        entry = next(e for e in experiment["reported"] if e["value"] == row["reported"] and e["place"] == place)
+        entry = next(e for e in experiment["reported"] if e["value"] == row["reported"] and e["place"] == row["place"])
         reported = entry.get("printed") or f"{row['reported']:g}" if unit == 1.0 else number(row["reported"] / unit)
     note = None
     if isinstance(row["reason"], str) and row["reason"] and row["status"] != "stopped":
@@ -271,13 +299,13 @@ def _cell(row, experiment: dict, unit: float, notes: list[str]) -> Cell:
         note = notes.index(row["reason"]) + 1
     if row["status"] != "ok" or not np.isfinite(row["mean"]):
         return Cell(statement(row), reported, note=note, stated=True)
-    gap = _gap(row, reported) if reported else ""
+    difference = _difference(row, reported) if reported else ""
     value = number(row["mean"] / unit, row["low"] / unit, row["high"] / unit)
-    return Cell(value, reported, gap, row["verdict"] if isinstance(row["verdict"], str) else "", note)
+    return Cell(value, reported, difference, row["verdict"] if isinstance(row["verdict"], str) else "", note)
 
 
-def _gap(row, reported: str) -> str:
-    """Ours less the printed number; of times and sizes the ratio, since they are of other machines."""
+def _difference(row: pd.Series, reported: str) -> str:
+    """Our number less the printed one. For times and sizes, which depend on the machine, the ratio."""
     if row["unit"] in UNITS and row["mean"] > 0 < row["reported"]:
         ratio = row["mean"] / row["reported"]
         return f"{number(ratio)}× as much" if ratio > 1 else f"{number(1 / ratio)}× less"
@@ -285,6 +313,6 @@ def _gap(row, reported: str) -> str:
     return f"{row['mean'] - row['reported']:+,.{digits}f}".replace("-", "−")
 
 
-def statement(row) -> str:
-    """What stands in a cell without a number; of a solver that stopped, its limit."""
+def statement(row: Mapping[str, Any] | pd.Series) -> str:
+    """Text of a cell without a number. For a solver that stopped, its limit."""
     return {"unavailable": "not available", "stopped": row["reason"]}.get(row["status"], row["status"])

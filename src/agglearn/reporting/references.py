@@ -1,4 +1,4 @@
-"""What a results folder used: papers, data sets, software with the versions that its runs recorded."""
+"""References of a results folder: papers, data sets, and software with the versions that its runs recorded."""
 
 from collections import defaultdict
 from pathlib import Path
@@ -13,18 +13,25 @@ from agglearn.reporting.inventory import entry_package, kind_of
 def used(results: Path) -> tuple[set[str], set[str], dict[str, set[str]]]:
     """(sources, data sets, package → versions) of the successful runs behind the measurements of a results folder.
 
+    Parameters
+    ----------
+    results : Path
+        Results folder.
+
     Raises
     ------
-    DataError : the folder has no measurements, or none of a successful run.
+    DataError
+        The folder has no measurements, or none of a successful run.
     """
     files = sorted(Path(results).glob("measurements/*/*.parquet"))
     if not files:
         raise DataError(f"{results}: has no measurements; give the results folder of a run of the workflow")
-    runs = {}
+    runs: dict[str, str] = {}
     for file in files:
         rows = pq.read_table(file, columns=["run", "dataset", "status"]).to_pylist()
         runs |= {r["run"]: r["dataset"] for r in rows if r["status"] == "ok"}
-    sources, versions = set(), defaultdict(set)
+    sources: set[str] = set()
+    versions: dict[str, set[str]] = defaultdict(set)
     for run in runs:
         record = _record(Path(results), run)
         sources.add(record["config"]["experiment"]["source"])
@@ -38,7 +45,7 @@ def used(results: Path) -> tuple[set[str], set[str], dict[str, set[str]]]:
 
 
 def _record(results: Path, run: str) -> dict:
-    """What a run recorded; the folder of a smaller scale lies below that of the runs."""
+    """The record of a run. The folder of a smaller scale lies below that of the runs."""
     for folder in (results, results.absolute().parent):
         if (path := folder / "runs" / run / "run.json").exists():
             return storage.read_json(path)
@@ -46,12 +53,14 @@ def _record(results: Path, run: str) -> dict:
 
 
 def references(config: dict, results: Path) -> list[str]:
-    """Lines for people: papers, data sets, software.
+    """Lines on papers, data sets and software.
 
     Parameters
     ----------
-    config : effective configuration, with `datasets` and `references`.
-    results : results folder.
+    config : dict
+        Effective configuration, with `datasets` and `references`.
+    results : Path
+        Results folder.
     """
     sources, datasets, versions = used(results)
     return [
@@ -66,12 +75,12 @@ def references(config: dict, results: Path) -> list[str]:
     ]
 
 
-def _indented(lines) -> list[str]:
+def _indented(lines: list[str]) -> list[str]:
     return [f"  {line}" for line in lines]
 
 
 def _papers(papers: dict, sources: set[str]) -> list[str]:
-    """One line per paper, led by the sources of experiments that it is behind."""
+    """One line per paper, after the sources that reproduce it."""
     texts: dict[str, list[str]] = {}
     for source in sorted(sources):
         paper = papers.get(source)
@@ -81,7 +90,7 @@ def _papers(papers: dict, sources: set[str]) -> list[str]:
 
 
 def _datasets(entries: dict, names: set[str]) -> list[str]:
-    """One line per reference, led by the data sets that it is for; simulated ones share a line."""
+    """One line per reference, after its data sets. Simulated data sets share a line."""
     texts: dict[str, list[str]] = {}
     simulated = []
     for name in sorted(names):
@@ -91,27 +100,27 @@ def _datasets(entries: dict, names: set[str]) -> list[str]:
             continue
         for text in citation_lines(entry) if entry else ["no entry in config/datasets/"]:
             texts.setdefault(text, []).append(name)
-    lines = [f"{', '.join(found)}: {text}" for text, found in texts.items()]
+    lines = [f"{', '.join(names_of)}: {text}" for text, names_of in texts.items()]
     return lines + ([f"{', '.join(simulated)}: simulated, nothing to cite"] if simulated else [])
 
 
 def citation_lines(entry: dict) -> list[str]:
     """The references of a data set as text."""
-    where = f"inside {entry_package(entry)}" if kind_of(entry) == "package" else None
+    package = f"inside {entry_package(entry)}" if kind_of(entry) == "package" else None
     return [
-        _joined(c["text"], c["label"], where, f"(licence: {c['licence']})" if c["licence"] else None)
+        _joined(c["text"], c["label"], package, f"(licence: {c['licence']})" if c["licence"] else None)
         for c in citations(entry)
     ]
 
 
 def citations(entry: dict) -> list[dict[str, str]]:
-    """References of a data set, then those of its files that have another source: `text`, `label`, `url`, `licence`.
+    """References of a data set, then those of its files with an origin of their own: `text`, `label`, `url`, `licence`.
 
     `label` and `url` are empty where there is neither a DOI nor a homepage.
     """
     files = {name: f for name, f in entry.get("files", {}).items() if {"citation", "doi", "licence"} & set(f)}
-    parts = [_citation(entry, entry["title"]), *(_citation(f, name) for name, f in files.items())]
-    return list({p["text"] + p["label"]: p for p in parts}.values())
+    own = [_citation(entry, entry["title"]), *(_citation(f, name) for name, f in files.items())]
+    return list({c["text"] + c["label"]: c for c in own}.values())
 
 
 def _citation(source: dict, title: str) -> dict[str, str]:
@@ -125,13 +134,13 @@ def _citation(source: dict, title: str) -> dict[str, str]:
     }
 
 
-def _software(known: dict, versions: dict[str, set[str]]) -> list[str]:
+def _software(texts: dict[str, str], versions: dict[str, set[str]]) -> list[str]:
     lines = []
     for package in sorted(versions, key=str.lower):
         line = f"{package} {', '.join(sorted(versions[package]))}"
-        lines.append(f"{line}: {known[package]}" if package in known else line)
+        lines.append(f"{line}: {texts[package]}" if package in texts else line)
     return lines
 
 
-def _joined(*parts: str | None) -> str:
-    return " ".join(p.strip() for p in parts if p)
+def _joined(*texts: str | None) -> str:
+    return " ".join(text.strip() for text in texts if text)

@@ -1,6 +1,7 @@
 """Table and figure of one experiment: CSV for machines, Markdown, LaTeX and HTML for people, SVG."""
 
 import traceback
+from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
@@ -14,10 +15,10 @@ from agglearn.workflow.plan import Plan
 WRITERS = {"md": writers.markdown, "tex": writers.latex, "html": writers.html}
 
 
-def render(plan: Plan, name: str, paths, results) -> None:
+def render(plan: Plan, name: str, paths: Iterable[str | Path], results: str | Path) -> None:
     """Write `tables/<name>.csv .md .tex .html`, `figures/<name>.svg` and, last, `tables/<name>.json`.
 
-    A table or figure that fails holds the reason in words, and the JSON file lists it under `failed`.
+    A table or figure that fails has the reason in its place, and the JSON file lists it under `failed`.
     """
     experiment = plan.experiments[name]
     titles = {d: plan.config["datasets"][d]["title"] for d in experiment["datasets"]}
@@ -42,18 +43,18 @@ def render(plan: Plan, name: str, paths, results) -> None:
         if rows is None:
             work.write_text(svg.sentence(f"This figure has no table to start from: {reason}"))
         else:
-            failed += [f"figure: {why}" for why in figures.draw(rows, table, experiment, titles, work)]
+            failed += [f"figure: {problem}" for problem in figures.draw(rows, table, experiment, titles, work)]
     storage.write_json(tables / f"{name}.json", {"failed": failed})
 
 
 def _texts(table: pd.DataFrame, experiment: dict, titles: dict[str, str]) -> dict[str, str]:
-    """The table in the words of every format."""
+    """The table in every format."""
     grids, caption = printed_table.grids(table, experiment, titles), caption_of(experiment, table)
     return {kind: "\n".join(write(grid, title, caption) for title, grid in grids) for kind, write in WRITERS.items()}
 
 
 def _agreement(experiment: dict, table: pd.DataFrame) -> list[str]:
-    """How many cells agree with the printed numbers, by which margin, and how many would miss it by chance."""
+    """Numbers of cells that agree with the printed numbers, the margins, and the number of cells that would miss them by chance."""
     margins, reason = experiment["agreement"]["margins"], experiment["agreement"]["reason"]
     verdicts = table["verdict"].dropna()
     counts = {
@@ -63,22 +64,22 @@ def _agreement(experiment: dict, table: pd.DataFrame) -> list[str]:
     }
     if not sum(counts.values()):
         return [f"They are not compared: {reason}."] if not margins else []
-    said = ", ".join(f"{n} {what}" for what, n in counts.items() if n)
+    shown = ", ".join(f"{n} {what}" for what, n in counts.items() if n)
     sizes = ", ".join(f"{m:g} ({measure_name(name)})" for name, m in margins.items())
     chance = summary.missed_by_chance(table, experiment)
     return [
-        f"Of {sum(counts.values())} printed numbers {said}. Margins: {sizes}; {reason}.",
+        f"Of {sum(counts.values())} printed numbers {shown}. Margins: {sizes}; {reason}.",
         f"If every true mean were the printed number, {chance:.1f} cells with an interval would not agree by chance.",
     ]
 
 
 def caption_of(experiment: dict, table: pd.DataFrame) -> str:
     """The experiment's caption, and how to read the numbers."""
-    parts = [experiment.get("caption", "").strip()]
+    sentences = [experiment.get("caption", "").strip()]
     if not (table["status"] == "ok").any():
-        parts.append(printed_table.NO_RESULT)
+        sentences.append(printed_table.NO_RESULT)
     if (table["n"] > 1).any():
-        parts.append(f"Mean ± half the 95 % interval over {int(table['n'].max())} seeds.")
+        sentences.append(f"Mean ± half the 95 % interval over {int(table['n'].max())} seeds.")
     if table["reported"].notna().any():
-        parts += ["In parentheses, or below: printed in the source.", *_agreement(experiment, table)]
-    return " ".join(p for p in parts if p)
+        sentences += ["In parentheses, or below: printed in the source.", *_agreement(experiment, table)]
+    return " ".join(filter(None, sentences))

@@ -1,8 +1,9 @@
-"""Rows of an experiment as claims select and group them, many hundred times: what is read of them once is kept, in codes."""
+"""Rows of an experiment for the selections and groups of claims. Columns are read once and stored as codes."""
 
 import json
 from collections.abc import Callable
 from functools import reduce
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -10,40 +11,43 @@ import pandas as pd
 from agglearn.reporting.run_summary import CELL
 from agglearn.reporting.summary import parameter
 
+T = TypeVar("T")
+
 
 class Rows:
     """A table of n rows, for many selections.
 
     Parameters
     ----------
-    frame : measurements of an experiment, or the table of one.
+    frame : pd.DataFrame
+        Measurements of an experiment, or the table of one.
     """
 
-    def __init__(self, frame: pd.DataFrame):
+    def __init__(self, frame: pd.DataFrame) -> None:
         self.frame = frame
-        self._made: dict = {}
+        self._cache: dict[tuple, Any] = {}
 
-    def _once(self, key, make: Callable):
-        if key not in self._made:
-            self._made[key] = make()
-        return self._made[key]
+    def _once(self, key: tuple, compute: Callable[[], T]) -> T:
+        if key not in self._cache:
+            self._cache[key] = compute()
+        return self._cache[key]
 
     # -- selections ---------------------------------------------------------------------------------------------------
 
     def selected(self, selector: dict) -> np.ndarray:
-        """(n,) whether a row has the values. A list allows several. Null asks for a parameter that is not there."""
-        masks = [self._mask(name, wanted) for name, wanted in selector.items()]
+        """(n,) whether a row has the values. A list allows several values. Null selects rows without the parameter."""
+        masks = [self._mask(name, expected) for name, expected in selector.items()]
         return reduce(np.logical_and, masks, np.ones(len(self.frame), dtype=bool))
 
-    def _mask(self, name: str, wanted) -> np.ndarray:
-        def compare():
+    def _mask(self, name: str, expected: object) -> np.ndarray:
+        def compare() -> np.ndarray:
             codes, values = self.field(name)
-            return np.array([_is(value, wanted) for value in values], dtype=bool)[codes]
+            return np.array([_is(value, expected) for value in values], dtype=bool)[codes]
 
-        return self._once(("mask", name, json.dumps(wanted)), compare)
+        return self._once(("mask", name, json.dumps(expected)), compare)
 
     def field(self, name: str) -> tuple[np.ndarray, list]:
-        """(n,) codes of a column, or of a parameter out of one, and the value of each code. Two codes may have the same value."""
+        """(n,) codes of a column or of a parameter in one, and the value of each code. Two codes may have the same value."""
         return self._once(("field", name), lambda: self._read(*name.split(".")))
 
     def _read(self, column: str, *keys: str) -> tuple[np.ndarray, list]:
@@ -71,17 +75,17 @@ class Rows:
         return self._group("seed", *["item"] * by_part)
 
     def kinds(self, by_part: bool) -> np.ndarray:
-        """What every replicate must have: cell of a table, and item unless that is a replicate."""
+        """Cell of a table, and item unless that is a replicate. Every replicate must have all of them."""
         return self._group(*CELL, *["item"] * (not by_part))
 
     def curves(self) -> np.ndarray:
-        """Data set, its parameters, seed: what curves of several methods are compared on."""
+        """Data set, its parameters, seed. Curves of several methods are compared within a group."""
         return self._group("dataset", "dataset_params", "seed")
 
     def cells(self, freed: frozenset[str], by_part: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Data set, its parameters and item, but for what is freed, and the same with the replicate."""
+        """Data set, its parameters and item without the fields in `freed`, and the same with the replicate."""
 
-        def group():
+        def group() -> tuple[np.ndarray, np.ndarray]:
             data = [] if "dataset" in freed else [self._codes("dataset"), self._params(freed)]
             item = [] if "item" in freed or by_part else [self._codes("item")]
             cells = _together(np.zeros(len(self.frame), dtype=int), *data, *item)
@@ -101,10 +105,10 @@ class Rows:
         return _ranked(codes, ["" if value is None else value for value in values])
 
 
-def _is(value, wanted) -> bool:
-    if wanted is None:
+def _is(value: object, expected: object) -> bool:
+    if expected is None:
         return value is None
-    return value in wanted if isinstance(wanted, list) else value == wanted
+    return value in expected if isinstance(expected, list) else value == expected
 
 
 def _ranked(codes: np.ndarray, values: list) -> np.ndarray:

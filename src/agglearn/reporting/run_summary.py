@@ -1,4 +1,4 @@
-"""Last words of a run: where the tables are, what was not available, what failed."""
+"""The last lines of a run: where the tables are, what was not available, what failed."""
 
 import csv
 import json
@@ -7,56 +7,69 @@ import sys
 import textwrap
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from pathlib import Path
+from typing import Any
 
 from agglearn.text import bytes_text
 
-CELL = ["dataset", "dataset_params", "observation", "observation_params", "method", "params"]  # what tells cells apart
+CELL = ["dataset", "dataset_params", "observation", "observation_params", "method", "params"]  # key of a cell
 STARTED = time.time()
 
 
-def lines(results, folder, experiments=None, failed: bool = False) -> list[str]:
+def summary_lines(
+    results: str | Path, folder: str | Path, experiments: Container[str] | None = None, failed: bool = False
+) -> list[str]:
     """The last lines of a run.
 
     Parameters
     ----------
-    results : results folder, with data and logs.
-    folder : the scale's folder in it, with what was rendered.
-    experiments : names; default: all that have a table.
-    failed : whether jobs ended with errors, which are then named.
+    results : str or Path
+        Results folder, with data and logs.
+    folder : str or Path
+        Folder of the scale in it, with tables and figures.
+    experiments : container of str, optional
+        Names. The default is all experiments that have a table.
+    failed : bool
+        Whether to add the errors of jobs.
     """
     folder = Path(folder)
     names, without = _rendered(folder, experiments), problems(results, folder, experiments)
-    said = without["failed"][:10]
+    lines = without["failed"][:10]
     if len(without["failed"]) > 10:
-        said.append(f"… and {len(without['failed']) - 10} more")
-    said += without["stopped"] + without["unavailable"]
-    said += _not_tracked(folder)
+        lines.append(f"… and {len(without['failed']) - 10} more")
+    lines += without["stopped"] + without["unavailable"]
+    lines += _not_tracked(folder)
     if failed:
-        said += errors(results, folder)
+        lines += errors(results, folder)
     if names:
-        said.append(f"tables: {folder}/tables/ ({len(names)} experiments), figures: {folder}/figures/")
+        lines.append(f"tables: {folder}/tables/ ({len(names)} experiments), figures: {folder}/figures/")
     if (folder / "site/index.html").exists():
-        said.append(f"read them at {folder}/site/index.html")
+        lines.append(f"read them at {folder}/site/index.html")
     if without["unavailable"] or without["failed"]:
-        said.append(
+        lines.append(
             f"{len(without['unavailable'])} data sets or packages not available, {len(without['failed'])} cells, tables, figures "
             "or claims failed; `make retry` tries these again"
         )
-    return said
+    return lines
 
 
-def problems(results, folder, experiments=None) -> dict[str, list[str]]:
-    """What has no result: a line each for what `failed`, is `unavailable`, or `stopped` at a solver's own limit.
+def problems(
+    results: str | Path, folder: str | Path, experiments: Container[str] | None = None
+) -> dict[str, list[str]]:
+    """Lines on cells without a result: `failed`, `unavailable`, or `stopped` at the limit of a solver.
 
-    Stale cells count as failed. What is not available is listed with its size and the command that gets it, where known.
+    Stale cells count as failed. A line on unavailable data has their size and the command that gets them.
     """
     results, folder = Path(results), Path(folder)
-    failed, lacking, stopped = [], {}, Counter()
+    failed: list[str] = []
+    lacking: dict[tuple[str, str], list[str]] = {}
+    stopped: Counter[str] = Counter()
     names = _rendered(folder, experiments)
     for name in names:
-        failed += [f"failed: {name}, {why}" for why in _read(folder / f"tables/{name}.json", {"failed": []})["failed"]]
+        failed += [
+            f"failed: {name}, {problem}" for problem in _read(folder / f"tables/{name}.json", {"failed": []})["failed"]
+        ]
         for dataset, *_, method, params, status, reason in _without_result(folder, name):
             if status == "unavailable":
                 lacking.setdefault((dataset, reason), []).append(name)
@@ -69,7 +82,10 @@ def problems(results, folder, experiments=None) -> dict[str, list[str]]:
             failed.append(f"failed: claim {claim['name']}: {claim['detail'].removeprefix('failed: ')}")
     return {
         "failed": list(dict.fromkeys(failed)),
-        "unavailable": [_lacking(results, *what, sorted(set(where))) for what, where in sorted(lacking.items())],
+        "unavailable": [
+            _lacking(results, dataset, reason, sorted(set(users)))
+            for (dataset, reason), users in sorted(lacking.items())
+        ],
         "stopped": [f"{line} ({n} cell{'s' * (n > 1)})" for line, n in sorted(stopped.items())],
     }
 
@@ -82,7 +98,7 @@ def _not_tracked(folder: Path) -> list[str]:
     return [f"not tracked: {name}: {state['reason']} ({state['todo']})" for name, state in pending.items()]
 
 
-def _rendered(folder: Path, experiments) -> list[str]:
+def _rendered(folder: Path, experiments: Container[str] | None) -> list[str]:
     names = sorted(p.stem for p in (folder / "tables").glob("*.csv"))
     return [n for n in names if experiments is None or n in experiments]
 
@@ -102,56 +118,61 @@ def _without_result(folder: Path, name: str) -> list[tuple]:
 
 
 def _lacking(results: Path, dataset: str, reason: str, names: list[str]) -> str:
-    """One line on a data set or package that could not be had."""
+    """One line on a data set or package that is not available."""
     source = _read(results / f"sources/{dataset}/manifest.json", {"status": "ok"})
     absent = source["status"] != "ok" and source["reason"] in reason
     size = f" ({bytes_text(source['bytes'])})" if absent and source.get("bytes") else ""
     get = f"; get it: agglearn data get {dataset}" if absent else ""
-    return f"not available: {dataset}{size}: {reason} (wanted by {', '.join(names)}){get}"
+    return f"not available: {dataset}{size}: {reason} (needed by {', '.join(names)}){get}"
 
 
-def _read(path: Path, default):
-    """Content of a JSON file; the default where there is none."""
+def _read(path: Path, default: Any) -> Any:
+    """Content of a JSON file, or the default where there is none."""
     return json.loads(path.read_text()) if path.exists() else default
 
 
-def errors(*folders) -> list[str]:
-    """Last lines of the logs of this run, below some folders, that end in an error: what stopped it."""
-    found = []
+def errors(*folders: str | Path) -> list[str]:
+    """Last lines of the logs of this run, below some folders, that are errors."""
+    lines = []
     for log in sorted({log for folder in folders for log in Path(folder, "logs").rglob("*.log")}):
         if log.stat().st_mtime < STARTED - 1:
             continue
         if line := error_in(log):
-            found.append(line)
-    return found
+            lines.append(line)
+    return lines
 
 
-def error_in(log) -> str | None:
-    """The error with which a job ended, if any: the last line of its log."""
+def error_in(log: str | Path) -> str | None:
+    """The last line of the log of a job where it is an error, else None."""
     path = Path(log)
     last = path.read_text(errors="replace").rstrip().rpartition("\n")[2] if path.exists() else ""
     return last if last.startswith("error: ") else None
 
 
-def at_end(results, folder, show: Iterable[str] = (), logs: Iterable = ()) -> None:
-    """Print the last words of a run: tables, what has no result, where everything is.
+def print_summary(
+    results: str | Path, folder: str | Path, show: Iterable[str] = (), logs: Iterable[str | Path] = ()
+) -> None:
+    """Print the last lines of a run.
 
     Parameters
     ----------
-    results, folder : as for `lines`.
-    show : experiments whose tables are printed as text.
-    logs : files with the whole log of the run.
+    results, folder : str or Path
+        As for `summary_lines`.
+    show : iterable of str
+        Experiments whose tables are printed as text.
+    logs : iterable
+        Files with the whole log of the run.
     """
     for name in show:
         path = Path(folder) / f"tables/{name}.md"
         if path.exists():
             print(f"\n{as_text(path.read_text())}\n", file=sys.stderr)
-    for line in [*(f"whole log: {path}" for path in logs), *lines(results, folder, failed=True)]:
+    for line in [*(f"whole log: {path}" for path in logs), *summary_lines(results, folder, failed=True)]:
         print(f"agglearn: {line}", file=sys.stderr)
 
 
 def as_text(markdown: str) -> str:
-    """A Markdown table as text with aligned columns; what stands before and after the rows is left out, but for the title."""
+    """A Markdown table as text with aligned columns: its title and its rows."""
     title, *rest = markdown.splitlines()
     rows = [[cell.strip().replace("**", "") for cell in row[1:-1].split(" | ")] for row in rest if row.startswith("|")]
     head, *body = [row for row in rows if not row[0].startswith("---")]
@@ -164,14 +185,14 @@ def as_text(markdown: str) -> str:
 
 
 def _two_lines(head: str) -> tuple[str, str]:
-    """A column's heading as its setting, shortened, and its measure."""
+    """(setting, shortened, and measure) of the heading of a column."""
     setting, comma, measure = head.rpartition(", ")
     setting = setting if comma else head
     return textwrap.shorten(setting.partition(" (")[0], 20, placeholder=" …"), measure if comma else ""
 
 
-def again(results) -> list[str]:
-    """Files to make anew so that what was not available or failed is tried again."""
+def retry_targets(results: str | Path) -> list[str]:
+    """Files to make anew so that unavailable and failed results are tried again."""
     results, files = Path(results), []
     for manifest in sorted([*results.glob("sources/*/manifest.json"), *results.glob("records/*/manifest.json")]):
         if json.loads(manifest.read_text())["status"] != "ok":
@@ -192,4 +213,4 @@ def again(results) -> list[str]:
 
 
 if __name__ == "__main__":
-    print("\n".join(again(sys.argv[1])))
+    print("\n".join(retry_targets(sys.argv[1])))

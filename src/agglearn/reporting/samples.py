@@ -1,6 +1,6 @@
-"""What a claim is judged by: one number per replicate, from the rows of an experiment.
+"""Samples that claims are judged by: one number per replicate, from the rows of an experiment.
 
-A replicate is a seed. Everything that one seed has (data sets, items, years) is averaged first, since it shares a split or a
+A replicate is a seed. All values of one seed (data sets, items, years) are averaged first, since they share a split or a
 draw. With `replicates: part` a replicate is a part of the tested units. A pair is a replicate's value on both sides, measured
 on the same tested units.
 """
@@ -14,20 +14,25 @@ import pandas as pd
 
 from agglearn.evaluation.intervals import Estimate
 from agglearn.reporting.rows import Rows
-from agglearn.reporting.sides import Missing, Side, side
+from agglearn.reporting.sides import RowsMissing, Side, select_side
 
 
 @dataclass(frozen=True)
 class Sample:
     """Numbers that a claim is judged by.
 
-    Attributes
+    Parameters
     ----------
-    values : one per replicate: of one side, or differences between pairs.
-    against : the other side's, where the sides have no pairs.
-    single : every value before replicates are averaged, which a deterministic claim is judged by.
-    overlap : see `agglearn.evaluation.intervals.Estimate.of_mean`.
-    notes : what was left out, and why.
+    values : pd.Series
+        One number per replicate: of one side, or differences between pairs.
+    against : pd.Series or None
+        Numbers of the other side, where the sides have no pairs.
+    single : array
+        Every value before replicates are averaged, for deterministic claims.
+    overlap : float
+        See `agglearn.evaluation.intervals.Estimate.of_mean`.
+    notes : list of str
+        Rows that were left out, and why.
     """
 
     values: pd.Series
@@ -37,6 +42,7 @@ class Sample:
     notes: list[str] = field(default_factory=list)
 
     def estimate(self) -> Estimate:
+        """Mean, or difference of means, with its standard error."""
         if self.against is None:
             return Estimate.of_mean(self.values.to_numpy(), self.overlap)
         return Estimate.of_difference(self.values.to_numpy(), self.against.to_numpy(), self.overlap)
@@ -48,7 +54,7 @@ def average(samples: list[Sample]) -> Sample:
     against = None
     if any(s.against is not None for s in samples):
         if any(s.against is None for s in samples):
-            raise Missing("some cases have pairs and others have none, so that they have no average")
+            raise RowsMissing("some cases have pairs and others have none, so that they have no average")
         against = _common([s.against for s in samples])
     notes = list(dict.fromkeys(note for s in samples for note in s.notes))
     lost = max(len(s.values) for s in samples) - len(values)
@@ -67,57 +73,57 @@ def _common(series: list[pd.Series]) -> pd.Series:
 
 def values(claim: dict, rows: Rows) -> Sample:
     """The value's mean per replicate."""
-    one = side(claim, rows, "value")
+    one = select_side(claim, rows, "value")
     return Sample(one.per_replicate(), None, one.values, one.overlap, one.notes)
 
 
 def differences(claim: dict, rows: Rows, scale: Callable = lambda x: x) -> Sample:
-    """value − reference, of pairs where the two sides were tested on the same units; else both sides by themselves."""
-    sides = [side(claim, rows, name) for name in ("value", "reference")]
-    return _matched(claim, *(replace(one, values=scale(one.values)) for one in sides), "mean")
+    """value − reference of pairs where both sides were tested on the same units. Otherwise two independent samples."""
+    a, b = (select_side(claim, rows, name) for name in ("value", "reference"))
+    return _match(claim, replace(a, values=scale(a.values)), replace(b, values=scale(b.values)), "mean")
 
 
 def log_ratios(claim: dict, rows: Rows) -> Sample:
-    """log value − log reference, paired as `differences` are."""
+    """log value − log reference, with the pairs of `differences`."""
     return differences(claim, rows, _log)
 
 
 def slopes(claim: dict, rows: Rows) -> Sample:
     """Slope of log value on log x, one per replicate."""
-    one = side(claim, rows, "value")
+    one = select_side(claim, rows, "value")
     codes, levels = rows.field(claim["x"])
-    x = pd.to_numeric(pd.Series([levels[code] for code in codes[one.at]], dtype=object)).to_numpy(float)
+    x = pd.to_numeric(pd.Series([levels[code] for code in codes[one.index]], dtype=object)).to_numpy(float)
     if len(np.unique(x)) < 2:
-        raise Missing(f"fewer than two values of {claim['x']}")
+        raise RowsMissing(f"fewer than two values of {claim['x']}")
     table = pd.Series(_log(one.values)).groupby([one.replicates, _log(x)]).mean().unstack()
-    found = pd.Series(slope(table.to_numpy(), table.columns.to_numpy()), table.index)
-    return Sample(found, None, found.to_numpy(), one.overlap, one.notes)
+    per_replicate = pd.Series(slope(table.to_numpy(), table.columns.to_numpy()), table.index)
+    return Sample(per_replicate, None, per_replicate.to_numpy(), one.overlap, one.notes)
 
 
 def delays(claim: dict, rows: Rows) -> Sample:
     """Steps by which the curve of `value` reaches the reference's final level (less tolerance) later than the reference."""
-    a, b = (side(claim, rows, name, curve=True) for name in ("value", "reference"))
+    a, b = (select_side(claim, rows, name, curve=True) for name in ("value", "reference"))
     final = _final(b)
-    reached = [_reached(one, final, claim.get("tolerance", 0.0)) for one in (a, b)]
-    return _matched(claim, *reached, "min")
+    tolerance = claim.get("tolerance", 0.0)
+    return _match(claim, _steps_to(a, final, tolerance), _steps_to(b, final, tolerance), "min")
 
 
 def _final(one: Side) -> pd.Series:
     """Last value of every curve."""
-    order = np.argsort(one.rows.number("step")[one.at])
-    return pd.Series(one.values[order]).groupby(one.rows.curves()[one.at][order]).last()
+    order = np.argsort(one.rows.number("step")[one.index])
+    return pd.Series(one.values[order]).groupby(one.rows.curves()[one.index][order]).last()
 
 
-def _reached(one: Side, final: pd.Series, tolerance: float) -> Side:
-    """The side with steps as values, where the curve is at its level."""
-    curves, steps = one.rows.curves()[one.at], one.rows.number("step")[one.at]
+def _steps_to(one: Side, final: pd.Series, tolerance: float) -> Side:
+    """The side with steps as values where the curve reaches the level."""
+    curves, steps = one.rows.curves()[one.index], one.rows.number("step")[one.index]
     level = (final - tolerance).reindex(curves).to_numpy()
     last = pd.Series(steps).groupby(curves).transform("max").to_numpy()
-    # a curve that never reaches the level counts as if it did after its last step, which favours it
+    # a curve below the level counts as reaching it after its last step, which favours it
     return replace(one, values=np.where(one.values >= level, steps, last + 1))
 
 
-def slope(y, x) -> np.ndarray:
+def slope(y: np.ndarray, x: np.ndarray) -> np.ndarray:
     """Least-squares slopes of y (..., k) on x (k,)."""
     centred = np.asarray(x, float) - np.mean(x)
     return np.asarray(y) @ centred / (centred @ centred)
@@ -125,20 +131,20 @@ def slope(y, x) -> np.ndarray:
 
 def _log(x: np.ndarray) -> np.ndarray:
     if not (x > 0).all():
-        raise Missing(f"a ratio needs values above 0; {(x <= 0).sum()} of {len(x)} are not")
+        raise RowsMissing(f"a ratio needs values above 0; {(x <= 0).sum()} of {len(x)} are not")
     return np.log(x)
 
 
 # -- pairs ------------------------------------------------------------------------------------------------------------
 
 
-def _matched(claim: dict, a: Side, b: Side, reduced: str) -> Sample:
+def _match(claim: dict, a: Side, b: Side, reduced: str) -> Sample:
     """The two sides as pairs, or as two samples where their tested units differ."""
     notes, overlap = [*a.notes, *b.notes], max(a.overlap, b.overlap)
     one, two = (s.by_cell(_freed(claim), reduced) for s in (a, b))
     _, i, j = np.intersect1d(one.pairs, two.pairs, assume_unique=True, return_indices=True)
     if not len(i):
-        raise Missing("value and reference have no data set and seed in common")
+        raise RowsMissing("value and reference have no data set and seed in common")
     same = one.tested[i] == two.tested[j]
     if not same.any():
         first, second = (pd.Series(s.values).groupby(s.replicates).mean() for s in (one, two))
@@ -148,26 +154,26 @@ def _matched(claim: dict, a: Side, b: Side, reduced: str) -> Sample:
     notes += [f"{_count(lost, 'value')} without a partner left out"] if lost else []
     if not same.all():
         notes.append(f"{(~same).sum()} of {len(i)} pairs left out: their sides were tested on different units")
-    gaps = (one.values[i] - two.values[j])[same]
-    per, missing = _per_replicate(gaps, one.cells[i][same], one.replicates[i][same])
-    return Sample(per, None, gaps, overlap, notes + missing)
+    pair_differences = (one.values[i] - two.values[j])[same]
+    per, missing = _per_replicate(pair_differences, one.cells[i][same], one.replicates[i][same])
+    return Sample(per, None, pair_differences, overlap, notes + missing)
 
 
-def _per_replicate(gaps: np.ndarray, cells: np.ndarray, replicates: np.ndarray) -> tuple[pd.Series, list[str]]:
+def _per_replicate(values: np.ndarray, cells: np.ndarray, replicates: np.ndarray) -> tuple[pd.Series, list[str]]:
     """Mean of the pairs of every replicate that has all, and a note on the others."""
-    (there, i), (labels, j) = (np.unique(codes, return_inverse=True) for codes in (cells, replicates))
-    table = np.full((len(there), len(labels)), np.nan)
-    table[i, j] = gaps
+    (distinct, i), (labels, j) = (np.unique(codes, return_inverse=True) for codes in (cells, replicates))
+    table = np.full((len(distinct), len(labels)), np.nan)
+    table[i, j] = values
     whole = ~np.isnan(table).any(axis=0)
     if not whole.any():
-        raise Missing("no replicate has all pairs")
+        raise RowsMissing("no replicate has all pairs")
     left = len(labels) - whole.sum()
     notes = [f"{left} of {len(labels)} replicates left out, which lack some pairs"] if left else []
     return pd.Series(table[:, whole].mean(axis=0), labels[whole]), notes
 
 
 def _freed(claim: dict) -> frozenset[str]:
-    """Fields that both sides name, with different values: pairs need not agree there."""
+    """Fields that both sides set to different values. Pairs need not agree in them."""
     a, b = claim["value"], claim["reference"]
     return frozenset(name for name in a.keys() & b.keys() if a[name] != b[name])
 

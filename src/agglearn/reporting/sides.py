@@ -1,4 +1,4 @@
-"""The sides of a claim, its value and its reference: rows that have a result, of replicates that have all cells."""
+"""The sides of a claim, value and reference: rows with a result, of replicates with all cells."""
 
 import json
 from dataclasses import dataclass
@@ -10,14 +10,14 @@ import pandas as pd
 from agglearn.reporting.rows import Rows
 
 
-class Missing(Exception):
-    """Rows that a claim needs are not there."""
+class RowsMissing(Exception):
+    """Rows of a claim are absent."""
 
 
 class Cells(NamedTuple):
-    """Values by cell and replicate: (m,) arrays in the order of `pairs`, which are codes of both.
+    """Values by cell and replicate: (m,) arrays in the order of `pairs`, the codes of both.
 
-    `tested` holds sets: the digests of the tested units, empty where they are unknown.
+    `tested` has the set of digests of the tested units, empty where they are unknown.
     """
 
     pairs: np.ndarray
@@ -31,16 +31,22 @@ class Cells(NamedTuple):
 class Side:
     """Rows of one side.
 
-    Attributes
+    Parameters
     ----------
-    rows : all rows of the experiment. at : (n,) places of the side's rows among them.
-    values : (n,) numbers.
-    by_part : whether a part of the tested units is a replicate, in place of a seed.
-    notes : what was left out, and why.
+    rows : Rows
+        All rows of the experiment.
+    index : (n,) array of int
+        Indices of the side's rows.
+    values : (n,) array
+        Numbers.
+    by_part : bool
+        Whether a part of the tested units is a replicate, in place of a seed.
+    notes : list of str
+        Rows that were left out, and why.
     """
 
     rows: Rows
-    at: np.ndarray
+    index: np.ndarray
     values: np.ndarray
     by_part: bool
     notes: list[str]
@@ -48,12 +54,13 @@ class Side:
     @property
     def overlap(self) -> float:
         """Test units per training unit of the splits behind the rows, 0 where seeds do not split one pool anew."""
-        overlap = self.rows.number("overlap")[self.at]
+        overlap = self.rows.number("overlap")[self.index]
         return float(overlap[np.isfinite(overlap)].max(initial=0.0))
 
     @property
     def replicates(self) -> np.ndarray:
-        return self.rows.replicates(self.by_part)[self.at]
+        """(n,) codes of the replicates."""
+        return self.rows.replicates(self.by_part)[self.index]
 
     def per_replicate(self) -> pd.Series:
         """The mean of every replicate."""
@@ -64,43 +71,54 @@ class Side:
 
         Parameters
         ----------
-        freed : fields that do not tell cells apart. reduced : how several rows become one value: `mean` or `min`.
+        freed : frozenset of str
+            Fields that do not distinguish cells.
+        reduced : str
+            Reduction of several rows to one value: `mean` or `min`.
         """
-        cells, pairs = (codes[self.at] for codes in self.rows.cells(freed, self.by_part))
-        there, first, groups = np.unique(pairs, return_index=True, return_inverse=True)
+        cells, pairs = (codes[self.index] for codes in self.rows.cells(freed, self.by_part))
+        distinct, first, groups = np.unique(pairs, return_index=True, return_inverse=True)
         values = pd.Series(self.values).groupby(groups).agg(reduced).to_numpy()
-        return Cells(there, cells[first], self.replicates[first], values, self._tested(groups, len(there)))
+        return Cells(distinct, cells[first], self.replicates[first], values, self._tested(groups, len(distinct)))
 
     def _tested(self, groups: np.ndarray, n: int) -> np.ndarray:
         """(n,) digests of the tested units of each group."""
         codes, digests = self.rows.field("tested")
-        found = [set() for _ in range(n)]
-        for group, code in zip(groups.tolist(), codes[self.at].tolist(), strict=True):
-            found[group].add(digests[code])
-        return np.fromiter((frozenset(digest - {None}) for digest in found), dtype=object, count=n)
+        tested: list[set] = [set() for _ in range(n)]
+        for group, code in zip(groups.tolist(), codes[self.index].tolist(), strict=True):
+            tested[group].add(digests[code])
+        return np.fromiter((frozenset(digest - {None}) for digest in tested), dtype=object, count=n)
 
 
-def side(claim: dict, rows: Rows, name: str, curve: bool = False) -> Side:
-    """The side `value` or `reference` of a claim, without replicates that lack some of the others' cells.
+def select_side(claim: dict, rows: Rows, name: str, curve: bool = False) -> Side:
+    """The side `value` or `reference` of a claim, without replicates that lack cells of the others.
 
     Parameters
     ----------
-    curve : take the points of curves in place of single values. Curves end at steps of their own.
+    claim : dict
+        The claim.
+    rows : Rows
+        All rows of the experiment.
+    name : str
+        `value` or `reference`.
+    curve : bool
+        Use the points of curves in place of single values. Curves may have different lengths.
     """
-    at, notes, by_part = _good(rows, claim[name], curve), [], claim.get("replicates") == "part"
+    index, by_part = _good(rows, claim[name], curve), claim.get("replicates") == "part"
+    notes: list[str] = []
     if not curve:
-        whole, notes = _whole(rows.kinds(by_part)[at], rows.replicates(by_part)[at])
-        at = at[whole]
-    return Side(rows, at, rows.number("value")[at], by_part, notes)
+        whole, notes = _whole(rows.kinds(by_part)[index], rows.replicates(by_part)[index])
+        index = index[whole]
+    return Side(rows, index, rows.number("value")[index], by_part, notes)
 
 
 def _good(rows: Rows, selector: dict, curve: bool) -> np.ndarray:
-    """Places of the rows of a selector that have a value."""
+    """Indices of the rows of a selector that have a value."""
     good = (
         rows.selected(selector) & rows.ok & (np.isnan(rows.number("step")) != curve) & ~np.isnan(rows.number("value"))
     )
     if not good.any():
-        raise Missing(_why_none(rows, selector))
+        raise RowsMissing(_why_none(rows, selector))
     return np.flatnonzero(good)
 
 
@@ -113,9 +131,9 @@ def _why_none(rows: Rows, selector: dict) -> str:
 def _whole(cells: np.ndarray, replicates: np.ndarray) -> tuple[np.ndarray, list[str]]:
     """(n,) whether the row is of a replicate that has all cells, and a note on the others."""
     n, width = len(np.unique(cells)), cells.max() + 1
-    there, per = np.unique(np.unique(replicates * width + cells) // width, return_counts=True)
+    distinct, per = np.unique(np.unique(replicates * width + cells) // width, return_counts=True)
     left = int((per < n).sum())
-    if left == len(there):
-        raise Missing(f"no replicate has all {n} cells")
-    notes = [f"{left} of {len(there)} replicates left out, which lack some cells"] if left else []
-    return np.isin(replicates, there[per == n]), notes
+    if left == len(distinct):
+        raise RowsMissing(f"no replicate has all {n} cells")
+    notes = [f"{left} of {len(distinct)} replicates left out, which lack some cells"] if left else []
+    return np.isin(replicates, distinct[per == n]), notes

@@ -1,6 +1,6 @@
-"""The pages that people read: an index, and a page per source with its tables, figures and verdicts.
+"""The site: an index, and a page per source with its tables, figures and verdicts.
 
-Everything a page needs lies in the folder; it can be opened from disk or copied to any web server.
+The folder is complete. Its pages open from disk, and from any web server.
 """
 
 import datetime
@@ -25,14 +25,14 @@ from agglearn.reporting.numbers import measure_name, number
 from agglearn.reporting.predicates import FAILS
 from agglearn.reporting.printed_table import statement
 from agglearn.reporting.references import citations
-from agglearn.reporting.run_summary import lines
+from agglearn.reporting.run_summary import summary_lines
 from agglearn.text import bytes_text
 from agglearn.workflow import products
 from agglearn.workflow.plan import Plan
 from agglearn.workflow.runs import commit
 
-LONG = 24  # rows of a table that is folded
-MAX_ROWS = 800  # of the page with every measure, which stays below 300 kB
+LONG = 24  # rows above which a table is folded
+MAX_ROWS = 800  # of the page with every measure, for less than 300 kB
 
 
 def build(plan: Plan, claims: list[dict], results: Path, out: Path, base: Path, unfinished: Iterable[str] = ()) -> None:
@@ -40,10 +40,18 @@ def build(plan: Plan, claims: list[dict], results: Path, out: Path, base: Path, 
 
     Parameters
     ----------
-    claims : verdicts, as `claims.json` has them.
-    results : the scale's folder, with tables, figures and measurements.
-    out : the empty folder; base : the project's root.
-    unfinished : sources that are still being worked on.
+    plan : Plan
+        The plan.
+    claims : list of dict
+        Verdicts of `claims.json`.
+    results : Path
+        Folder of the scale, with tables, figures and measurements.
+    out : Path
+        Empty folder.
+    base : Path
+        Root of the project.
+    unfinished : iterable of str
+        Sources with unfinished jobs.
     """
     pages = Environment(loader=PackageLoader("agglearn.reporting"), autoescape=True, undefined=StrictUndefined)
     pages.trim_blocks = True
@@ -57,7 +65,7 @@ def build(plan: Plan, claims: list[dict], results: Path, out: Path, base: Path, 
         "machine": _machine(),
         "spent": duration(sum(e["spent"] for e in experiments.values())),
         "sources": sources,
-        "counts": statements.counted(claims),
+        "counts": statements.count_verdicts(claims),
         "failing": [c | {"paper": s["paper"]} for s in sources for c in s["claims"] if c["verdict"] == FAILS],
         "timed": [c for s in sources for c in s["claims"] if c["of_time"]],
         "unfinished": list(unfinished),
@@ -66,7 +74,7 @@ def build(plan: Plan, claims: list[dict], results: Path, out: Path, base: Path, 
         "datasets": _datasets(plan, base),
         "outcome": [
             x
-            for x in lines(plan.config["results"], results, plan.experiments)
+            for x in summary_lines(plan.config["results"], results, plan.experiments)
             if not x.startswith(("tables:", "read them")) and "tries these again" not in x
         ],
         "here": "",
@@ -86,7 +94,7 @@ def build(plan: Plan, claims: list[dict], results: Path, out: Path, base: Path, 
 
 
 def _source(plan: Plan, name: str, experiments: dict, claims: list[dict], results: Path, base: Path) -> dict:
-    """What the pages show of a source."""
+    """Entry of a source in the templates."""
     paper = plan.config["references"].get("papers", {}).get(name, {"title": name, "short": ""})
     own = [c for c in claims if c["source"] == name]
     headline = paper.get("headline")
@@ -104,11 +112,12 @@ def _source(plan: Plan, name: str, experiments: dict, claims: list[dict], result
         "headline_view": svg.first_panel(results / f"figures/{headline}.svg"),
         "experiments": here,
         "claims": [
-            c | statements.of_claim(c, plan.config["claims"][c["name"]], _seeds(plan, c), _names(plan, c)) for c in own
+            c | statements.describe_claim(c, plan.config["claims"][c["name"]], _seeds(plan, c), _names(plan, c))
+            for c in own
         ],
-        "counts": statements.counted(own),
+        "counts": statements.count_verdicts(own),
         "weak": sum(bool(c["weak"]) for c in own),
-        **findings.of(base, name),
+        **findings.read_findings(base, name),
     }
 
 
@@ -125,7 +134,7 @@ def _names(plan: Plan, claim: dict) -> dict[str, str]:
 
 
 def _ladder(plan: Plan, experiments: dict, results: Path, base: Path) -> dict | None:
-    """The experiment that compares what is released, with what it teaches. None where it is not in the plan."""
+    """The experiment that compares releases, with its finding. None where it is not in the plan."""
     name = plan.config["references"].get("ladder")
     if name not in experiments:
         return None
@@ -134,13 +143,13 @@ def _ladder(plan: Plan, experiments: dict, results: Path, base: Path) -> dict | 
         "name": name,
         "source": e["source"],
         "title": e["title"],
-        "text": findings.of(base, "ladder")["findings"],
+        "text": findings.read_findings(base, "ladder")["findings"],
         "view": svg.first_figure(results / f"figures/{name}.svg"),
     }
 
 
 def _guide(results: Path, site: Path) -> str:
-    """Where the pages of `make docs` lie, seen from the site. It is empty where nobody has made them."""
+    """Path from the site to the pages of `make docs`. Empty where there are none."""
     return os.path.relpath(results / "docs", site) if (results / "docs/index.html").is_file() else ""
 
 
@@ -154,7 +163,7 @@ def _machine() -> str:
 
 
 def duration(seconds: float) -> str:
-    """Seconds as people say them."""
+    """Seconds as text for readers."""
     return (
         f"{seconds:.0f} s"
         if seconds < 120
@@ -170,12 +179,12 @@ def _benchmarks(results: Path) -> dict | None:
     if not files:
         return None
     when = datetime.date.fromtimestamp(max(f.stat().st_mtime for f in files)).isoformat()
-    parts = [{"name": f.stem.replace("_", " "), "text": f.read_text().strip()} for f in files]
-    return {"date": when, "machine": _machine(), "parts": parts}
+    tables = [{"name": f.stem.replace("_", " "), "text": f.read_text().strip()} for f in files]
+    return {"date": when, "machine": _machine(), "parts": tables}
 
 
 def _experiment(plan: Plan, name: str, results: Path, out: Path, pages: Environment) -> dict:
-    """What the pages show of an experiment, whose files and page with every measure are put beside them."""
+    """Entry of an experiment in the templates. Its files and its page with every measure are written into the site."""
     e = plan.experiments[name]
     for kind in ("csv", "md", "tex"):
         (out / "tables").mkdir(exist_ok=True)
@@ -185,7 +194,7 @@ def _experiment(plan: Plan, name: str, results: Path, out: Path, pages: Environm
     shutil.copy(results / f"figures/{name}.svg", out / "figures")
     table = pd.read_csv(results / f"tables/{name}.csv")
     text = (results / f"tables/{name}.html").read_text()
-    text = text.replace(f"<figcaption>{escape(e['title'])}</figcaption>", "")  # which the page has as a heading
+    text = text.replace(f"<figcaption>{escape(e['title'])}</figcaption>", "")  # the page has it as a heading
     rows = text.count("<tr>") - text.count("<thead>")
     entry = {
         "name": name,
@@ -204,16 +213,16 @@ def _experiment(plan: Plan, name: str, results: Path, out: Path, pages: Environm
 
 def _full(table: pd.DataFrame, e: dict) -> list[dict]:
     """Every row of the summary as text."""
-    found = []
+    rows = []
     for row in table.to_dict("records"):
-        known = row["mean"] == row["mean"]
-        found.append(
+        measured = row["mean"] == row["mean"]
+        rows.append(
             {
                 "dataset": row["dataset"],
                 "method": e["methods"][row["method"]].get("name") or row["method"],
                 "params": _brief(row["params"]),
                 "measure": measure_name(row["measure"]) + (f" ({row['item']})" if isinstance(row["item"], str) else ""),
-                "value": number(row["mean"], row["low"], row["high"]) if known else statement(row),
+                "value": number(row["mean"], row["low"], row["high"]) if measured else statement(row),
                 "unit": row["unit"] if isinstance(row["unit"], str) else "",
                 "n": row["n"],
                 "reported": f"{row['reported']:g}" if row["reported"] == row["reported"] else "",
@@ -221,7 +230,7 @@ def _full(table: pd.DataFrame, e: dict) -> list[dict]:
                 "verdict": row["verdict"] if isinstance(row["verdict"], str) else "",
             }
         )
-    return found
+    return rows
 
 
 def _brief(params: str) -> str:
@@ -229,7 +238,7 @@ def _brief(params: str) -> str:
 
 
 def _spent(plan: Plan, name: str, results: Path) -> float:
-    """Seconds of all runs of an experiment (whenever they were computed)."""
+    """Seconds of all runs of an experiment, of this and earlier calls."""
     total = 0.0
     for batch in plan.batches(name):
         rows = pq.read_table(
@@ -240,7 +249,7 @@ def _spent(plan: Plan, name: str, results: Path) -> float:
 
 
 def _datasets(plan: Plan, base: Path) -> list[dict]:
-    """Rows of the page on data: the inventory, and what the run made of each data set."""
+    """Rows of the page on data: the inventory, with the state of each data set in the run."""
     rows = []
     for row in inventory(plan.config, plan.experiments, base):
         if row["experiments"]:
@@ -258,7 +267,7 @@ def _datasets(plan: Plan, base: Path) -> list[dict]:
 
 
 def _state(results: Path, name: str, kind: str) -> dict[str, str]:
-    """`status`, and in words how many records there are or why there are none."""
+    """`status`, and `state`: the number of records, or the reason why there are none."""
     for product in ("records", "sources"):
         path = results / product / name / products.MANIFEST
         if path.exists():

@@ -10,24 +10,31 @@ from agglearn.reporting.predicates import FAILS, HOLDS, NOT_JUDGED, TOO_FEW, UND
 WORST_FIRST = (FAILS, UNDECIDED, TOO_FEW, HOLDS)
 
 
-def counted(claims: list[dict]) -> list[tuple[str, int]]:
-    """(verdict, number of claims) of the verdicts that occur."""
+def count_verdicts(claims: list[dict]) -> list[tuple[str, int]]:
+    """(verdict, number of claims) for the verdicts that occur."""
     counts = [(verdict, sum(c["verdict"] == verdict for c in claims)) for verdict in VERDICTS]
     return [(verdict, n) for verdict, n in counts if n]
 
 
-def of_claim(claim: dict, entry: dict, seeds: int, names: dict[str, str] | None = None) -> dict:
-    """What the pages show of a claim beyond its verdict.
+def describe_claim(claim: dict, entry: dict, seeds: int, names: dict[str, str] | None = None) -> dict:
+    """Texts of a claim for the pages.
 
     Parameters
     ----------
-    claim : a claim of `claims.json`. entry : the same in the configuration. seeds : number of seeds of its experiment.
-    names : of data sets and methods, for the labels of cases.
+    claim : dict
+        A claim of `claims.json`.
+    entry : dict
+        The same claim in the configuration.
+    seeds : int
+        Number of seeds of its experiment.
+    names : dict, optional
+        Names of data sets and methods, for the labels of cases.
 
     Returns
     -------
-    `sentence`, `decisive` (the number that decides, in words), `why` (the reason for a failure), `rests` (what an interval over
-    parts of the test rests on), `lines` (one per case), `forest` (SVG), `query`, and `of_time` (whether it compares times).
+    dict
+        `sentence`, `decisive` (the number that decides), `why` (the reason for a failure), `rests` (a note on intervals over parts
+        of the test), `lines` (one per case), `forest` (SVG), `query`, and `of_time` (whether it compares times).
     """
     cases = [case | {"case": _named(case["case"], names or {})} for case in claim["cases"]]
     claim = claim | {"of_time": _is_of_time(entry), "cases": cases}
@@ -48,7 +55,7 @@ def of_claim(claim: dict, entry: dict, seeds: int, names: dict[str, str] | None 
 
 
 def _named(label: str, names: dict[str, str]) -> str:
-    return ", ".join(names.get(part, part) for part in label.split(", "))
+    return ", ".join(names.get(text, text) for text in label.split(", "))
 
 
 def _is_of_time(entry: dict) -> bool:
@@ -58,7 +65,7 @@ def _is_of_time(entry: dict) -> bool:
 
 
 def _decisive(claim: dict, judged: list[dict]) -> str:
-    """The number that decides: that of the only case, or how many cases agree and the one that speaks most against the claim."""
+    """The number that decides: that of the only case, or how many cases agree, and the least favourable case."""
     if not judged:
         return _missing(claim["detail"])
     if len(judged) == 1:
@@ -69,19 +76,19 @@ def _decisive(claim: dict, judged: list[dict]) -> str:
 
 
 def _missing(detail: str) -> str:
-    """Why nothing decides, in short. The whole reason stands with the claim's query."""
+    """Short reason why nothing decides. The query of the claim has the whole reason."""
     if detail.startswith(("no rows for", "no such rows")):
         return "No run at this scale has such a result."
     return f"Missing: {detail.partition(' (')[0]}. The first page has how to get it."
 
 
 def _why(claim: dict) -> str:
-    """Why a claim fails, in words. Only what fails has a reason."""
+    """Why a claim fails. Empty for other verdicts."""
     return (claim.get("why") or "No reason is stated yet.") if claim["verdict"] == FAILS else ""
 
 
 def _rests(claim: dict, entry: dict, seeds: int) -> str:
-    """What an interval over parts of the test does not cover."""
+    """A note on variation that an interval over parts of the test does not cover."""
     if entry.get("replicates") != "part" or claim["verdict"] == NOT_JUDGED:
         return ""
     drawn = "one seed" if seeds == 1 else f"{seeds} seeds"

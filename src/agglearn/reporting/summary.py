@@ -1,6 +1,9 @@
-"""Measurements of an experiment, summarised over seeds beside what the source printed."""
+"""Summary of an experiment: measurements over seeds, beside the numbers that the source printed."""
 
 import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,20 +21,21 @@ COLUMNS = [
 
 
 TEXT = dict.fromkeys(("measure", "item", "place", "verdict", "reason"), object)
-WITHOUT = ("failed", "stale", "unavailable", "stopped")  # statuses of runs without numbers, what needs attention first
+WITHOUT = ("failed", "stale", "unavailable", "stopped")  # statuses of runs without numbers, the most urgent first
 
 
-def load_rows(paths, plan: Plan, experiment: str) -> pd.DataFrame:
-    """Rows of the plan's runs; a row computed with another recipe than today's is `stale` and has no value."""
-    wanted = {r.key: r.recipe for r in plan.runs(experiment)}
-    parts, recipes = [], {}
+def load_rows(paths: Iterable[str | Path], plan: Plan, experiment: str) -> pd.DataFrame:
+    """Rows of the runs of a plan. A row with another recipe than today's is `stale` and has no value."""
+    current = {r.key: r.recipe for r in plan.runs(experiment)}
+    recipes: dict[str, str] = {}
+    tables = []
     for path in paths:
         table = pq.read_table(path)
         recipes |= json.loads((table.schema.metadata or {}).get(b"recipes", b"{}"))
-        parts.append(table)
-    rows = pa.concat_tables(parts).to_pandas()
-    rows = rows[rows["run"].isin(wanted)].reset_index(drop=True)
-    stale = rows["run"].isin([k for k, recipe in wanted.items() if recipes.get(k) != recipe])
+        tables.append(table)
+    rows = pa.concat_tables(tables).to_pandas()
+    rows = rows[rows["run"].isin(current)].reset_index(drop=True)
+    stale = rows["run"].isin([k for k, recipe in current.items() if recipes.get(k) != recipe])
     rows.loc[stale, "status"] = "stale"
     rows.loc[stale, "reason"] = "computed with other code or settings than today's; run the workflow again"
     rows.loc[stale, "value"] = np.nan
@@ -41,8 +45,8 @@ def load_rows(paths, plan: Plan, experiment: str) -> pd.DataFrame:
 def summarise(rows: pd.DataFrame, experiment: dict) -> pd.DataFrame:
     """The table of an experiment: one row per cell, measure and item, with mean and 95 % interval over seeds.
 
-    Runs without result are rows with their status and reason. With a `baseline`, paired differences on the same data
-    and seed stand as measures `<measure>_minus_<baseline>`.
+    Runs without a result are rows with their status and reason. With a `baseline`, paired differences on the same data
+    and seed are measures `<measure>_minus_<baseline>`.
     """
     scalars = rows[rows["step"].isna()]
     good = scalars[(scalars["status"] == "ok") & scalars["measure"].notna()]
@@ -61,22 +65,22 @@ def summarise(rows: pd.DataFrame, experiment: dict) -> pd.DataFrame:
 
 
 def _intervals(number: np.ndarray, values: np.ndarray, overlap: np.ndarray, groups: int) -> np.ndarray:
-    """(3, groups) mean, low and high of the finite values of each group, of all groups with as many values at once."""
+    """(3, groups) mean, low and high of the finite values of each group. Groups of one size are computed at once."""
     shared = np.zeros(groups)
     np.maximum.at(shared, number, np.where(np.isfinite(overlap), overlap, 0.0))
     finite = np.isfinite(values)
     number, values = number[finite], values[finite]
     values, sizes = values[np.argsort(number, kind="stable")], np.bincount(number, minlength=groups)
-    begin, intervals = np.cumsum(sizes) - sizes, np.full((3, groups), np.nan)
+    first, intervals = np.cumsum(sizes) - sizes, np.full((3, groups), np.nan)
     for size in np.unique(sizes[sizes > 0]):
-        at = np.flatnonzero(sizes == size)
-        means = Estimate.of_mean(values[begin[at][:, None] + np.arange(size)], shared[at])
-        intervals[:, at] = means.value, *means.interval()
+        same = np.flatnonzero(sizes == size)
+        means = Estimate.of_mean(values[first[same][:, None] + np.arange(size)], shared[same])
+        intervals[:, same] = means.value, *means.interval()
     return intervals
 
 
 def differences(good: pd.DataFrame, baseline: str, measures: list[str]) -> pd.DataFrame:
-    """value − baseline's value on the same data set, seed and tested units, for measures that the baseline has once per seed."""
+    """Value less the baseline's on the same data set, seed and tested units, for measures that the baseline has once per seed."""
     match = ["dataset", "dataset_params", "seed", "measure", "item", "tested"]
     base = good[(good["method"] == baseline) & good["measure"].isin(measures)]
     base = base.drop_duplicates(match, keep=False) if base.duplicated(match).any() else base
@@ -94,8 +98,10 @@ def overlap_of(rows: pd.DataFrame) -> float:
 
 
 def _with_problems(table: pd.DataFrame, bad: pd.DataFrame) -> pd.DataFrame:
-    """Add runs without result: to the rows of cells that have others, else as rows of their own; of several statuses the
-    first in `WITHOUT`."""
+    """Add runs without a result: to the rows of cells that have others, else as rows of their own.
+
+    Of several statuses the first in `WITHOUT` counts.
+    """
     extra = []
     for keys, group in bad.groupby(CELL, sort=False):
         worst = group[group["status"] == min(group["status"], key=WITHOUT.index)]
@@ -113,7 +119,7 @@ def _with_reported(table: pd.DataFrame, experiment: dict) -> pd.DataFrame:
     table = table.astype(TEXT)
     for entry in experiment["reported"]:
         rows = table.index[_matches(table, entry) & (table["measure"] == entry["measure"])]
-        if not len(rows):  # nothing measured: the printed number still stands, beside the reason
+        if not len(rows):  # nothing is measured: the printed number has a row with the reason
             without = table.index[_matches(table, entry) & table["measure"].isna()]
             if not len(without):
                 continue
@@ -139,25 +145,34 @@ def _matches(table: pd.DataFrame, entry: dict) -> pd.Series:
     return same
 
 
-def verdict(row, entry: dict, margins: dict[str, float]) -> str:
-    """How a measured mean compares with a printed number.
+def verdict(row: pd.Series, entry: dict, margins: dict[str, float]) -> str:
+    """Compare a measured mean with a printed number.
 
     It `agrees` where its whole interval lies within the margin of the number, and is above or below where the whole interval
     lies outside. Otherwise, and without an interval, it is `undecided`.
 
     Parameters
     ----------
-    margins : measure → difference that is none in practice. A measure without is not compared.
+    row : pd.Series
+        Row of the summary.
+    entry : dict
+        The printed number, an entry of `reported`.
+    margins : dict
+        Measure → difference without practical relevance. A measure without a margin is not compared.
     """
     if row["status"] != "ok":
         return "not judged"
     if entry["measure"] not in margins:
         return "not compared"
     digits, margin = _digits(entry), allowed(entry, margins)
-    gap, half = row["mean"] - entry["value"], (row["high"] - row["low"]) / 2
-    if not np.isfinite(half) or abs(abs(gap) - margin) < half:
+    difference, half = row["mean"] - entry["value"], (row["high"] - row["low"]) / 2
+    if not np.isfinite(half) or abs(abs(difference) - margin) < half:
         return "undecided"
-    return "agrees" if abs(gap) <= margin else f"{'above' if gap > 0 else 'below'} by {abs(gap):.{max(digits, 2)}f}"
+    return (
+        "agrees"
+        if abs(difference) <= margin
+        else f"{'above' if difference > 0 else 'below'} by {abs(difference):.{max(digits, 2)}f}"
+    )
 
 
 def allowed(entry: dict, margins: dict[str, float]) -> float:
@@ -181,19 +196,19 @@ def missed_by_chance(table: pd.DataFrame, experiment: dict) -> float:
     return expected
 
 
-def field(table: pd.DataFrame, name: str) -> pd.Series:
-    """A column of the table, or a parameter out of one (`params.l2_mu`, nested: `params.quantizer.params.budget`)."""
+def column_or_param(table: pd.DataFrame, name: str) -> pd.Series:
+    """A column of the table, or a parameter in one (`params.l2_mu`, nested: `params.quantizer.params.budget`)."""
     column, *keys = name.split(".")
     if not keys:
         return table[column]
     # each text is read once: curves repeat it in thousands of rows
     values = {text: parameter(text, keys) for text in table[column].unique()}
-    # as objects: a row without the parameter leaves the others' type alone
+    # as objects: a row without the parameter does not change the type of the others
     return pd.Series([values[text] for text in table[column]], table.index, dtype=object)
 
 
-def parameter(text: str | None, keys: list[str]):
-    """What parameters, as JSON, have at a path of keys: None without it, and JSON of a mapping or a list."""
+def parameter(text: str | None, keys: Sequence[str]) -> Any:
+    """Value of JSON parameters at a path of keys: None without it, and JSON of a mapping or a list."""
     value = json.loads(text) if isinstance(text, str) else None
     for key in keys:
         value = value.get(key) if isinstance(value, dict) else None

@@ -1,4 +1,4 @@
-"""Drawings as SVG text: with a title and a description, below each other, and the part that the first page shows."""
+"""Drawings as SVG text: with a title and a description, stacked, and the region that the first page shows."""
 
 import io
 import re
@@ -6,22 +6,25 @@ import textwrap
 from pathlib import Path
 from xml.sax.saxutils import escape
 
+from matplotlib.figure import Figure
+
 OPENING = re.compile(r"<svg [^>]*>")
 SIZE = re.compile(r'<svg [^>]*viewBox="0 0 ([\d.]+) ([\d.]+)"')
 PANEL = re.compile(r'<svg [^>]*data-panel="([\d.]+) ([\d.]+)"[^>]*>')
 
 
-def from_figure(figure, title: str, description: str = "") -> str:
-    """A Matplotlib figure as SVG. Programs that read drawings aloud find its title and description."""
+def from_figure(figure: Figure, title: str, description: str = "") -> str:
+    """A Matplotlib figure as SVG, with title and description for screen readers."""
     drawing = io.StringIO()
     figure.savefig(drawing, format="svg", metadata={"Date": None})
     opening = '<svg role="img" data-panel="{:.1f} {:.1f}" '.format(*_first_panel(figure))
     return _named(drawing.getvalue().replace("<svg ", opening, 1), title, description)
 
 
-def _first_panel(figure) -> tuple[float, float]:
+def _first_panel(figure: Figure) -> tuple[float, float]:
     """Points from the upper left corner of a figure to the lower right one of its first panel, with legends below that."""
-    boxes = [figure.axes[0].get_tightbbox(), *(legend.get_window_extent() for legend in figure.legends)]
+    panel = figure.axes[0].get_tightbbox() or figure.bbox
+    boxes = [panel, *(legend.get_window_extent() for legend in figure.legends)]
     points = 72 / figure.dpi
     right, bottom = max(box.x1 for box in boxes), min(box.y0 for box in boxes)
     width, height = figure.bbox.width, figure.bbox.height
@@ -30,11 +33,11 @@ def _first_panel(figure) -> tuple[float, float]:
 
 def _named(drawing: str, title: str, description: str) -> str:
     words = f"\n <title>{escape(title)}</title>" + (f"\n <desc>{escape(description)}</desc>" if description else "")
-    return OPENING.sub(lambda found: found[0] + words, drawing, count=1)
+    return OPENING.sub(lambda opening: opening[0] + words, drawing, count=1)
 
 
 def sentence(text: str) -> str:
-    """A drawing that holds a sentence, as text that can be searched and read aloud."""
+    """A drawing of a sentence, as text that can be searched and read aloud."""
     wrapped = textwrap.wrap(text, 90)
     height = 16 * len(wrapped) + 16
     spans = "".join(f'<tspan x="8" dy="16">{escape(line)}</tspan>' for line in wrapped)
@@ -50,7 +53,7 @@ def stacked(drawings: list[str], title: str) -> str:
     if len(drawings) == 1:
         return drawings[0]
     bodies = [d[d.index("<svg") :] for d in drawings]
-    sizes = [tuple(map(float, SIZE.search(body).groups())) for body in bodies]
+    sizes = [_size(body) for body in bodies]
     width, height = max(w for w, _ in sizes), sum(h for _, h in sizes)
     placed, y = [], 0.0
     for body, (_, h) in zip(bodies, sizes, strict=True):
@@ -64,18 +67,24 @@ def stacked(drawings: list[str], title: str) -> str:
     return f'<?xml version="1.0" encoding="utf-8"?>\n{_named(head, title, "")}\n' + "\n".join(placed) + "\n</svg>\n"
 
 
+def _size(drawing: str) -> tuple[float, float]:
+    """Width and height of the first drawing in a text."""
+    width, height = SIZE.findall(drawing)[0]
+    return float(width), float(height)
+
+
 def first_figure(path: Path) -> tuple[str, float]:
     """(fragment of a drawing's address that shows the uppermost of its figures, width over height)."""
-    return _part(path, whole=True)
+    return _region(path, whole=True)
 
 
 def first_panel(path: Path) -> tuple[str, float]:
     """(fragment of a drawing's address that shows the first panel only, its width over its height)."""
-    return _part(path, whole=False)
+    return _region(path, whole=False)
 
 
-def _part(path: Path, whole: bool) -> tuple[str, float]:
+def _region(path: Path, whole: bool) -> tuple[str, float]:
     if (first := PANEL.search(path.read_text())) is None:
         return "", 1.5
-    width, height = map(float, SIZE.match(first[0]).groups() if whole else first.groups())
+    width, height = _size(first[0]) if whole else (float(first[1]), float(first[2]))
     return f"#svgView(viewBox(0,0,{width:g},{height:g}))", width / height

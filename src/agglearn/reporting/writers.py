@@ -1,13 +1,13 @@
 """A printed table as Markdown, LaTeX and HTML."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from html import escape
 from itertools import groupby
 
 from agglearn.reporting.printed_table import Cell, Grid
 
 LONG_LABEL = 14  # letters
-BEST = "Bold: the best of its setting, and what the intervals do not tell from it."
+BEST = "Bold: the best of its setting, and what the intervals do not separate from it."
 
 
 def markdown(g: Grid, title: str, caption: str) -> str:
@@ -27,7 +27,7 @@ def markdown(g: Grid, title: str, caption: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _marked(cell: Cell, start: str, end: str, write=str) -> str:
+def _marked(cell: Cell, start: str, end: str, write: Callable[[str], str] = str) -> str:
     """A cell in one line: value, note, and in parentheses the printed number with our difference from it."""
     value = write(cell.value)
     value = f"{start}{value}{end}" if cell.best else value
@@ -82,7 +82,8 @@ def _levels(g: Grid) -> list[list[tuple[str, int]]]:
         if k == depth - 1:
             rows.append([(h[k], 1) for h in g.heads])
         else:
-            rows.append([(key[k], len(list(part))) for key, part in groupby(g.heads, key=lambda h, k=k: h[: k + 1])])
+            shared = groupby(h[: k + 1] for h in g.heads)
+            rows.append([(key[k], len(list(group))) for key, group in shared])
     return [row for row in rows if any(text for text, _ in row)]
 
 
@@ -113,12 +114,12 @@ def html(g: Grid, title: str, caption: str) -> str:
 
 
 def _in_words(g: Grid) -> bool:
-    """Whether the first column of row labels holds words, which want more room than numbers."""
+    """Whether the first column of row labels has words, which need more room than numbers."""
     return max((len(labels[0]) for labels in g.rows if labels), default=0) > LONG_LABEL
 
 
 def _spanned(rows: list[tuple[str, ...]]) -> Iterator[str]:
-    """Row headers; one that stands for several rows is written once, but for the last of a row."""
+    """Row headers. One of several rows is written once, except for the last label of a row."""
     for i, labels in enumerate(rows):
         cells = []
         for k, text in enumerate(labels):
