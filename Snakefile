@@ -74,7 +74,7 @@ onstart:
     if "fail" in (config["on_missing"], config["on_failure"]):
         workflow.scheduler.keepgoing = False
     if workflow.local_exec:
-        config["digests"] = digests.share(plan.code())  # jobs then need not read the code again
+        config["digests"] = digests.export_digests(plan.code())  # jobs then need not read the code again
         prefork.start(tracks=config["tracking"]["uri"] != "none")
     progress.start(workflow.logger_manager.get_log_handlers(), plan, workflow.dag.needrun_jobs())
 

@@ -34,7 +34,7 @@ def begin():
     begun.append(True)
     runs = workflow.executor_plugin is not None and not workflow.dryrun
     if runs or DELETES:
-        results_lock.hold(f"{R}/.lock")
+        results_lock.acquire(f"{R}/.lock")
         litter.sweep(R)
         away_mark(R).unlink(missing_ok=True)
     if runs:

@@ -14,7 +14,7 @@ __all__ = [
 
 
 class AgglearnError(Exception):
-    """Base of every error meant for the user; its text is one line."""
+    """Base of every error meant for the user. Its text is one line."""
 
 
 class ConfigError(AgglearnError, ValueError):

@@ -21,13 +21,15 @@ COMPILERS = ("numba", "llvmlite", "numpy")
 NAME = re.compile(r"agglearn-[0-9a-f]{16}(-[0-9a-f]{16})?")
 
 
-def choose(base=None, code: Iterable = ()) -> Path:
-    """Let numba keep what it compiles in the folder for today's code; returns that folder.
+def choose(base: Path | str | None = None, code: Iterable[Path | str] = ()) -> Path:
+    """Let numba keep what it compiles in the folder for today's code, and return that folder.
 
     Parameters
     ----------
-    base : folder for the folders of all states; default: `NUMBA_CACHE_DIR`, else the package's own cache.
-    code : folders with further modules, as under `code:` in the configuration.
+    base : path, optional
+        Folder for the folders of all states. By default it is `NUMBA_CACHE_DIR`, else the package's own cache.
+    code : iterable of paths
+        Folders with further modules, as under `code:` in the configuration.
     """
     given, name = Path(os.environ.get(VARIABLE) or default_base()), today(code)
     if base is None and given.name.startswith(name):  # chosen by the process that started this one
@@ -41,18 +43,18 @@ def choose(base=None, code: Iterable = ()) -> Path:
 
 
 def default_base() -> Path:
-    """Where the folders lie if nobody says otherwise: in the package, or in the user's cache if the package is read-only."""
+    """Folder of the folders by default: in the package, or in the user's cache if the package is read-only."""
     if os.access(PACKAGE, os.W_OK):
         return PACKAGE / "__pycache__"
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "agglearn"
 
 
 def workflow_base(config: dict) -> Path:
-    """Where the folders of the workflow's jobs lie."""
+    """Folder of the folders of the workflow's jobs."""
     return Path(config["cache"]).resolve() / "numba"
 
 
-def today(code: Iterable = ()) -> str:
+def today(code: Iterable[Path | str] = ()) -> str:
     """Name of the folder for today's code."""
     versions = [platform.python_implementation(), platform.python_version(), *map(_version, COMPILERS)]
     name = f"agglearn-{_digest([PACKAGE], versions)}"
@@ -67,8 +69,8 @@ def _version(package: str) -> str:
         return "none"
 
 
-def _digest(folders: Iterable[Path], more: Iterable[str]) -> str:
-    hasher = hashlib.sha256("\n".join(more).encode())
+def _digest(folders: Iterable[Path], words: Iterable[str]) -> str:
+    hasher = hashlib.sha256("\n".join(words).encode())
     for folder in folders:
         for path in compiled_modules(folder):
             text = path.read_bytes()
@@ -77,12 +79,12 @@ def _digest(folders: Iterable[Path], more: Iterable[str]) -> str:
 
 
 def compiled_modules(folder: Path) -> Iterator[Path]:
-    """Modules in a folder, and in the packages that lie in it, that import numba or llvmlite; sorted."""
-    for place, names, files in os.walk(folder):
-        names[:] = sorted(n for n in names if os.path.isfile(os.path.join(place, n, "__init__.py")))
+    """Modules in a folder, and in the packages that lie in it, that import numba or llvmlite, sorted."""
+    for parent, names, files in os.walk(folder):
+        names[:] = sorted(n for n in names if os.path.isfile(os.path.join(parent, n, "__init__.py")))
         for file in sorted(f for f in files if f.endswith(".py")):
-            with open(os.path.join(place, file), "rb") as stream:
+            with open(os.path.join(parent, file), "rb") as stream:
                 text = stream.read()
             # The plain words first: every process reads all modules, and the pattern alone takes most of the time.
             if (b"numba" in text or b"llvmlite" in text) and COMPILES.search(text):
-                yield Path(place, file)
+                yield Path(parent, file)

@@ -9,7 +9,7 @@ import signal
 import socket
 import sys
 
-SCRIPT, TRACKS = b".", b"t"  # first byte of a message to the prefork server: a script follows; MLflow will be needed
+SCRIPT, TRACKS = b".", b"t"  # first byte of a message to the prefork server: a script follows, MLflow will be needed
 ALONE = 75  # exit status of a script that Python itself must run
 
 

@@ -1,9 +1,12 @@
-"""Where files lie on this machine: those of the project, and those of data sets. Imports nothing heavy: the workflow asks while it plans."""
+"""Paths of files on this machine: those of the project, and those of data sets.
+
+The workflow asks while it plans, so nothing heavy is imported.
+"""
 
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent
-SHIPPED = PACKAGE / "project"  # in a wheel; `setup.py` puts the files there
+SHIPPED = PACKAGE / "project"  # in a wheel, where `setup.py` puts the files
 DEFAULT_ROUTES = [{"kind": "mirror"}]
 
 
@@ -23,12 +26,12 @@ def routes(spec: dict) -> list[dict]:
 
 
 def mirrored(folder: str, file: str, config: dict) -> list[str]:
-    """A file's places in the mirrors, folders and URLs alike."""
+    """Paths and URLs of a file in the mirrors."""
     return [f"{mirror.rstrip('/')}/{folder}/{file}" for mirror in config["mirrors"]]
 
 
 def note_of(path: Path) -> Path:
-    """Where the cache notes by which route a file came."""
+    """File in which the cache notes by which route a file came."""
     return path.with_name(f".{path.name}.json")
 
 
@@ -41,13 +44,15 @@ def local_candidates(name: str, entry: dict, config: dict, base: Path) -> list[P
 
 
 def local_copies(name: str, entry: dict, config: dict, base: Path) -> dict[str, Path | None]:
-    """File → where it lies on this machine now: cache, own path, mirror; None where it must be fetched. Digests are not
-    checked."""
-    found = {}
+    """File → its path on this machine now, in the cache, at its own path or in a mirror. It is None where it must be fetched.
+
+    Digests are not checked.
+    """
+    copies = {}
     for file, spec in entry.get("files", {}).items():
-        places = [base / config["cache"] / name / file, *_own(entry.get("mirror", name), file, spec, config, base)]
-        found[file] = next((p for p in places if p.is_file()), None)
-    return found
+        paths = [base / config["cache"] / name / file, *_own(entry.get("mirror", name), file, spec, config, base)]
+        copies[file] = next((p for p in paths if p.is_file()), None)
+    return copies
 
 
 def _own(folder: str, file: str, spec: dict, config: dict, base: Path) -> list[Path]:

@@ -26,6 +26,7 @@ import threading
 import traceback
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from agglearn import launcher
 from agglearn.workflow import lifeline
@@ -33,7 +34,7 @@ from agglearn.workflow import lifeline
 ADDRESS = "AGGLEARN_PREFORK"
 # Threads of a job's libraries. They are set before the import, so jobs whose libraries may use more run by themselves.
 THREADS = 1
-LONGEST = 80  # characters of the folder for temporary files: a socket's address has 107 at most
+MAX_LENGTH = 80  # characters of the folder for temporary files: a socket's address has 107 at most
 LIBRARIES = (
     "jinja2", "matplotlib.backends.backend_svg", "matplotlib.pyplot", "numba", "pandas", "pyarrow.csv", "pyarrow.dataset",
     "pyarrow.parquet", "scipy.optimize", "scipy.signal", "scipy.sparse", "scipy.stats", "sklearn.base",
@@ -41,10 +42,10 @@ LIBRARIES = (
 )  # fmt: skip
 FOR_TRACKING = ("mlflow.store.tracking.sqlalchemy_store",)  # takes longer than all others
 
-_started = []
+_started: list[subprocess.Popen] = []
 
 
-def library_threads(job) -> int:
+def library_threads(job: Any) -> int:
     """Threads of the numerical libraries in a job, which may have more of the machine for itself."""
     return getattr(job.params, "library_threads", job.threads)
 
@@ -59,10 +60,11 @@ def start(tracks: bool = False) -> None:
 
     Parameters
     ----------
-    tracks : jobs will send runs to MLflow. The prefork server imports it as soon as a first job runs.
+    tracks : bool
+        Whether jobs will send runs to MLflow. The prefork server imports it as soon as a first job runs.
     """
     python, _, address = os.environ.get(ADDRESS, "").rpartition(":")
-    if sys.platform != "linux" or len(tempfile.gettempdir()) > LONGEST or (address and python != sys.executable):
+    if sys.platform != "linux" or len(tempfile.gettempdir()) > MAX_LENGTH or (address and python != sys.executable):
         return
     if not address:
         address = _serve_elsewhere()
@@ -76,36 +78,36 @@ def start(tracks: bool = False) -> None:
 
 def _serve_elsewhere() -> str:
     """Address of a new process that serves as long as this one lives. Beside it lies the launcher."""
-    home = tempfile.mkdtemp(prefix="agglearn-")
-    python = Path(home, "python")
-    call = map(shlex.quote, [sys.executable, "-ISE", launcher.__file__, sys.executable, f"{home}/socket"])
-    python.write_text(f'#!/bin/sh\nexec {" ".join(call)} "$@"\n')
+    folder = tempfile.mkdtemp(prefix="agglearn-")
+    python = Path(folder, "python")
+    call = [sys.executable, "-ISE", launcher.__file__, sys.executable, f"{folder}/socket"]
+    python.write_text(f'#!/bin/sh\nexec {shlex.join(call)} "$@"\n')
     python.chmod(0o700)
-    more = limited(THREADS) | {"PYTHONPATH": str(Path(__file__).parents[1])}
+    own = limited(THREADS) | {"PYTHONPATH": str(Path(__file__).parents[1])}
     with socket.socket(socket.AF_UNIX) as listener:  # it exists before the first job asks for it
-        listener.bind(f"{home}/socket")
+        listener.bind(f"{folder}/socket")
         listener.listen(64)
-        call = [sys.executable, "-m", "agglearn.prefork", home, str(listener.fileno())]
-        server = subprocess.Popen(call, stdin=subprocess.PIPE, env=os.environ | more, pass_fds=[listener.fileno()])
+        call = [sys.executable, "-m", "agglearn.prefork", folder, str(listener.fileno())]
+        server = subprocess.Popen(call, stdin=subprocess.PIPE, env=os.environ | own, pass_fds=[listener.fileno()])
     _started.append(server)
-    return f"{home}/socket"
+    return f"{folder}/socket"
 
 
 def _import(names: Iterable[str]) -> None:
     """Import libraries, whose memory children then share."""
     for name in names:
-        with contextlib.suppress(ImportError):  # the job that needs it says so
+        with contextlib.suppress(ImportError):  # the job that needs it reports it
             importlib.import_module(name)
     gc.collect()
     gc.freeze()  # children share these objects' memory
 
 
-def serve(home: str, listener: socket.socket) -> None:
+def serve(folder: str, listener: socket.socket) -> None:
     """Fork a child for every script handed over, until standard input ends."""
     with contextlib.suppress(ImportError):
         importlib.import_module("numba").njit(lambda x: x)(1.0)  # the first compilation fills its tables
     _import(LIBRARIES)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt reaches children and the main process; that decides
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt reaches children and the main process, which decides
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # children's answers travel by their sockets
     tracks = False
     with listener:
@@ -120,8 +122,10 @@ def serve(home: str, listener: socket.socket) -> None:
                 _import(FOR_TRACKING)
                 tracks = False
             line.close()
-    shutil.rmtree(home)
-    lifeline.end_children(os.getpid())  # jobs end with this process; the processes that they have started would stay
+    shutil.rmtree(folder)
+    lifeline.end_children(
+        os.getpid()
+    )  # jobs end with this process, but the processes that they have started would stay
 
 
 def _child(line: socket.socket) -> None:
@@ -142,7 +146,7 @@ def _child(line: socket.socket) -> None:
         os.environ.update(environ)
         threading.Thread(target=_end_with, args=(line,), daemon=True).start()
         sys.argv[:] = [script]
-        own = [part for part in environ.get("PYTHONPATH", "").split(os.pathsep) if part]
+        own = [path for path in environ.get("PYTHONPATH", "").split(os.pathsep) if path]
         sys.path[:1] = [str(Path(script).parent), *own]
         status = _status(script)
     except KeyboardInterrupt:

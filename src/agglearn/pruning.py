@@ -32,23 +32,24 @@ PAGES = ("docs/api", "docs/gallery")  # sources of pages that `make docs` writes
 
 
 @dataclass
-class Found:
+class Surplus:
     """Things of one kind to delete."""
 
-    what: str
+    kind: str
     paths: list[Path] = field(default_factory=list)
-    of: int = 0  # how many there are of this kind
+    total: int = 0  # how many there are of this kind
 
     @property
     def size(self) -> int:
+        """Bytes on disk."""
         return sum(size_of(p) for p in self.paths)
 
     def __str__(self) -> str:
-        return f"{len(self.paths)} of {self.of} {self.what}, {self.size / 1e6:,.1f} MB"
+        return f"{len(self.paths)} of {self.total} {self.kind}, {self.size / 1e6:,.1f} MB"
 
 
 def size_of(path: Path) -> int:
-    """Bytes on disk; a file with several names counts once."""
+    """Bytes on disk. A file with several names counts once."""
     files = [path] if path.is_file() else [p for p in path.rglob("*") if p.is_file()]
     return sum({(s.st_dev, s.st_ino): s.st_size for s in (p.stat() for p in files)}.values())
 
@@ -58,7 +59,7 @@ def plans(config: dict) -> list[Plan]:
     return [Plan(config | {"run": "all", "scale": scale}) for scale in SCALES]
 
 
-def stale(config: dict) -> tuple[list[Found], list[str]]:
+def stale(config: dict) -> tuple[list[Surplus], list[str]]:
     """(what to delete from disk, ids of MLflow's runs to delete)."""
     results, planned = Path(config["results"]), plans(config)
     runs = [run for plan in planned for name in plan.experiments for run in plan.runs(name)]
@@ -75,11 +76,11 @@ def stale(config: dict) -> tuple[list[Found], list[str]]:
     )
 
 
-def _unnamed(what: str, paths: list[Path], named: Callable[[Path], bool]) -> Found:
-    return Found(what, [p for p in paths if not named(p)], len(paths))
+def _unnamed(kind: str, paths: list[Path], named: Callable[[Path], bool]) -> Surplus:
+    return Surplus(kind, [p for p in paths if not named(p)], len(paths))
 
 
-def kernel_folders(config: dict) -> Found:
+def kernel_folders(config: dict) -> Surplus:
     """Folders of compiled kernels: of the workflow's jobs, and of everything else that runs this code."""
     today = kernel_cache.today(), kernel_cache.today(map(Path, config["code"]))
     folders = [*kernel_cache.workflow_base(config).glob("*"), *kernel_cache.default_base().glob("agglearn-*")]
@@ -135,27 +136,28 @@ def delete_tracked(uri: str, ids: list[str]) -> None:
 
 
 def prune(config: dict, delete: bool) -> None:
-    """Print what no plan names; delete it where that is asked for."""
+    """Print what no plan names, and delete it where that is asked for."""
     uri = config["tracking"]["uri"]
-    found, ids = stale(config)
+    surplus, ids = stale(config)
     print(f"agglearn: not named by config/ at any scale ({', '.join(SCALES)}):")
-    for kind in found:
+    for kind in surplus:
         print(f"  {kind}")
     print(f"  {len(ids)} of MLflow's runs")
-    if not ids and not any(kind.paths for kind in found):
+    if not ids and not any(kind.paths for kind in surplus):
         print("agglearn: nothing to delete")
         return
     if not delete:
         print("agglearn: nothing is deleted yet; delete it with: make prune ARGS=--yes")
         return
-    for path in (p for kind in found for p in kind.paths):
+    for path in (p for kind in surplus for p in kind.paths):
         remove(path)
-    delete_tracked(uri, ids) if ids else None
+    if ids:
+        delete_tracked(uri, ids)
     print("agglearn: deleted")
 
 
 def clean(config: dict) -> None:
-    """Delete everything generated, with a line for each; downloads and compiled kernels stay."""
+    """Delete everything generated, with a line for each. Downloads and compiled kernels stay."""
     results = Path(config["results"])
     for path in [*(results / name for name in GENERATED), *map(Path, PAGES)]:
         if path.exists():
@@ -168,7 +170,7 @@ def remove(path: Path) -> None:
     shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
-def main(argv=None) -> None:
+def main(argv: list[str] | None = None) -> None:
     """`python -m agglearn.pruning prune|clean`, in the project's folder."""
     parser = argparse.ArgumentParser(prog="agglearn.pruning", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
@@ -179,14 +181,14 @@ def main(argv=None) -> None:
             "--configfile", action="append", type=Path, default=[], help="laid over config/, as in runs"
         )
     arguments = parser.parse_args(argv)
-    overlay = {}
+    overlay: dict = {}
     try:
         for path in arguments.configfile:
             overlay = merged(overlay, read_mapping(path))
         config = load(project_files(), overlay, Path.cwd())
     except ConfigError as error:
         sys.exit(f"agglearn: {error}")
-    results_lock.hold(f"{config['results']}/.lock")
+    results_lock.acquire(f"{config['results']}/.lock")
     prune(config, arguments.yes) if arguments.command == "prune" else clean(config)
 
 

@@ -1,17 +1,18 @@
 """Objects by name: a class at its dotted path, an object from `{class:, params:}`."""
 
 import importlib
+from typing import Any
 
 
-def resolve(dotted: str):
+def resolve(dotted: str) -> Any:
     """The object at a dotted path."""
     module, _, name = dotted.rpartition(".")
     return getattr(importlib.import_module(module), name)
 
 
-def build(value, **more):
-    """An object from `{class:, params:}`, nested ones first; other values as they are."""
+def build(value: Any, **extra: object) -> Any:
+    """An object from `{class:, params:}`, nested ones first. Other values stay as they are."""
     if isinstance(value, dict) and "class" in value and set(value) <= {"class", "params"}:
         params = {k: build(v) for k, v in value.get("params", {}).items()}
-        return resolve(value["class"])(**params, **more)
+        return resolve(value["class"])(**params, **extra)
     return value

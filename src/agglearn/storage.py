@@ -8,21 +8,22 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 
-def digest(value) -> str:
+def digest(value: object) -> str:
     """16 hex digits over a JSON-serialisable value."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def file_digest(path) -> str:
+def file_digest(path: Path | str) -> str:
     """sha256 of a file, read in blocks."""
     with open(path, "rb") as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
 @contextlib.contextmanager
-def atomic_dir(path) -> Iterator[Path]:
+def atomic_dir(path: Path | str) -> Iterator[Path]:
     """Yield an empty folder that replaces `path` when the block ends well, and vanishes when it does not."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -43,8 +44,8 @@ def atomic_dir(path) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def atomic_file(path) -> Iterator[Path]:
-    """Yield a path to write to; it replaces `path` when the block ends well."""
+def atomic_file(path: Path | str) -> Iterator[Path]:
+    """Yield a path to write to, which replaces `path` when the block ends well."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     work = path.with_name(f".{os.getpid()}.{path.name}")
@@ -55,13 +56,13 @@ def atomic_file(path) -> Iterator[Path]:
         work.unlink(missing_ok=True)
 
 
-def write_json(path, value) -> None:
+def write_json(path: Path | str, value: object) -> None:
     """Write JSON atomically, sorted, for people to read."""
     with atomic_file(path) as work:
         work.write_text(json.dumps(value, indent=1, sort_keys=True) + "\n")
 
 
-def json_lines(value, levels: int = 3) -> str:
+def json_lines(value: object, levels: int = 3) -> str:
     """JSON with a line for each item of the outer levels. Each item below them is on one line, which is fast to write."""
     if not levels or not value or not isinstance(value, (dict, list)):
         return json.dumps(value, ensure_ascii=False)
@@ -71,5 +72,6 @@ def json_lines(value, levels: int = 3) -> str:
     return "{" + ",\n".join(items) + "}"
 
 
-def read_json(path):
+def read_json(path: Path | str) -> Any:
+    """Content of a JSON file."""
     return json.loads(Path(path).read_text())

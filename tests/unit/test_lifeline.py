@@ -38,7 +38,7 @@ def ended(number: int) -> bool:
 def main(monkeypatch):
     """A main process, announced."""
     process = subprocess.Popen(["sleep", "600"])
-    monkeypatch.setenv(lifeline.VARIABLE, f"{process.pid} {lifeline._where()}")
+    monkeypatch.setenv(lifeline.VARIABLE, f"{process.pid} {lifeline._machine()}")
     yield process
     process.kill()
     process.wait()

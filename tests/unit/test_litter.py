@@ -105,17 +105,17 @@ def test_nothing_to_sweep(tmp_path):
 
 
 def test_a_second_run_leaves_and_a_file_system_without_locks_does_not(tmp_path, monkeypatch, capsys):
-    results_lock.hold(tmp_path / "first").close()
+    results_lock.acquire(tmp_path / "first").close()
     with open(tmp_path / "lock", "w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         with pytest.raises(SystemExit, match="another run is working"):
-            results_lock.hold(tmp_path / "lock")
+            results_lock.acquire(tmp_path / "lock")
 
     def refuse(*_):
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
     monkeypatch.setattr(fcntl, "flock", refuse)
-    results_lock.hold(tmp_path / "lock").close()
+    results_lock.acquire(tmp_path / "lock").close()
     [line] = capsys.readouterr().err.splitlines()
     assert "has no locks (No locks available); start no second run" in line
 
@@ -123,4 +123,4 @@ def test_a_second_run_leaves_and_a_file_system_without_locks_does_not(tmp_path, 
 def test_a_folder_that_cannot_be_written_to_is_one_line(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(SystemExit, match=r"agglearn: .*Not a directory|File exists"):
-        results_lock.hold(tmp_path / "file/.lock")
+        results_lock.acquire(tmp_path / "file/.lock")

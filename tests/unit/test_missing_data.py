@@ -97,7 +97,7 @@ def observe(config, plan, name, missing, records) -> None:
             output = SimpleNamespace(folder=folder, manifest=folder.with_suffix(".json"))
             jobs.observe(job(config, "observe", output, [records], experiment=name, dataset=dataset))
         else:
-            products.make(folder, lambda out: None)
+            products.build_product(folder, lambda out: None)
 
 
 @pytest.mark.parametrize("missing", FETCHED)

@@ -9,7 +9,7 @@ from agglearn import storage
 from agglearn.errors import DataError, NotAvailable
 from agglearn.storage import atomic_dir, atomic_file, digest, file_digest, write_json
 from agglearn.workflow import products
-from agglearn.workflow.products import content, make, manifest, require
+from agglearn.workflow.products import build_product, content_digests, manifest, require_product
 
 
 def test_a_folder_appears_whole(tmp_path):
@@ -75,10 +75,10 @@ def test_a_product_that_could_be_made(tmp_path):
         (out / "sub/a").write_text("abc")
         return {"rows": 3}
 
-    said = make(tmp_path / "p", build)
-    assert said == manifest(tmp_path / "p") == require(tmp_path / "p")
+    said = build_product(tmp_path / "p", build)
+    assert said == manifest(tmp_path / "p") == require_product(tmp_path / "p")
     assert (said["status"], said["rows"]) == ("ok", 3)
-    assert said["content"] == content(tmp_path / "p")
+    assert said["content"] == content_digests(tmp_path / "p")
     assert list(said["content"]) == ["sub/a"]
 
 
@@ -89,19 +89,19 @@ def missing(out):
 
 
 def test_what_cannot_be_had_is_a_status_that_travels(tmp_path):
-    said = make(tmp_path / "p", missing)
+    said = build_product(tmp_path / "p", missing)
     assert said == {"status": "unavailable", "reason": "no source", "content": {}, "recipe": None}
     assert os.listdir(tmp_path / "p") == ["manifest.json"]
     with pytest.raises(NotAvailable, match="no source"):
-        require(tmp_path / "p")
+        require_product(tmp_path / "p")
     built = []
-    said = make(tmp_path / "q", lambda out: built.append(out), [tmp_path / "p"])
+    said = build_product(tmp_path / "q", lambda out: built.append(out), [tmp_path / "p"])
     assert (said["status"], said["reason"], built) == ("unavailable", "no source", [])
 
 
 def test_missing_fails_where_asked(tmp_path):
     with pytest.raises(NotAvailable, match="no source"):
-        make(tmp_path / "p", missing, on_missing="fail")
+        build_product(tmp_path / "p", missing, on_missing="fail")
     assert os.listdir(tmp_path) == []
 
 
@@ -110,7 +110,7 @@ def test_another_error_leaves_no_product(tmp_path):
         raise DataError("bad")
 
     with pytest.raises(DataError):
-        make(tmp_path / "p", wrong)
+        build_product(tmp_path / "p", wrong)
     assert os.listdir(tmp_path) == []
 
 
@@ -120,10 +120,10 @@ def test_copies_share_their_bytes(tmp_path):
             (out / name).parent.mkdir()
             (out / name).write_text("other" if name.startswith("c") else "same")
 
-    made = make(tmp_path / "p", build)
+    made = build_product(tmp_path / "p", build)
     nodes = {name: (tmp_path / "p" / name).stat().st_ino for name in made["content"]}
     assert nodes["a/x.npy"] == nodes["b/x.npy"] != nodes["c/y.npy"]
-    assert content(tmp_path / "p") == made["content"]
+    assert content_digests(tmp_path / "p") == made["content"]
     assert sorted(p.name for p in tmp_path.rglob("*") if p.is_file()) == ["manifest.json", "x.npy", "x.npy", "y.npy"]
 
 
@@ -132,8 +132,8 @@ def test_copies_stay_copies_without_hard_links(tmp_path, monkeypatch):
         raise PermissionError("no hard links here")
 
     monkeypatch.setattr(os, "link", refuse)
-    made = make(tmp_path / "p", lambda out: [(out / name).write_text("same") for name in "ab"] and None)
-    assert content(tmp_path / "p") == made["content"]
+    made = build_product(tmp_path / "p", lambda out: [(out / name).write_text("same") for name in "ab"] and None)
+    assert content_digests(tmp_path / "p") == made["content"]
     assert sorted(os.listdir(tmp_path / "p")) == ["a", "b", "manifest.json"]
 
 
@@ -143,8 +143,8 @@ def good(out):
 
 @pytest.mark.parametrize("on_missing", ["report", "fail"])
 def test_an_ok_product_stays_when_its_successor_cannot_be_had(tmp_path, capsys, on_missing):
-    first = make(tmp_path / "p", good, recipe="one")
-    said = make(tmp_path / "p", missing, on_missing=on_missing, recipe="one")
+    first = build_product(tmp_path / "p", good, recipe="one")
+    said = build_product(tmp_path / "p", missing, on_missing=on_missing, recipe="one")
     assert said == first == manifest(tmp_path / "p")
     assert (tmp_path / "p/a").read_text() == "abc"
     assert "stays as it is: no source" in capsys.readouterr().err
@@ -152,12 +152,12 @@ def test_an_ok_product_stays_when_its_successor_cannot_be_had(tmp_path, capsys, 
 
 
 def test_an_ok_product_of_another_recipe_does_not_stand_in(tmp_path):
-    make(tmp_path / "p", good, recipe="one")
-    said = make(tmp_path / "p", missing, recipe="two")
+    build_product(tmp_path / "p", good, recipe="one")
+    said = build_product(tmp_path / "p", missing, recipe="two")
     assert said["status"] == "unavailable"
     assert "has another recipe" in said["reason"]
     assert os.listdir(tmp_path / "p") == ["manifest.json"]
-    assert make(tmp_path / "p", missing, recipe="two")["reason"] == "no source"
+    assert build_product(tmp_path / "p", missing, recipe="two")["reason"] == "no source"
 
 
 def test_what_has_failed(tmp_path):
@@ -165,11 +165,11 @@ def test_what_has_failed(tmp_path):
         raise ValueError("no columns")
 
     told = []
-    products.make(tmp_path / "p", broken, on_failure=told.append)
+    products.build_product(tmp_path / "p", broken, on_failure=told.append)
     assert products.has_failed(tmp_path / "p")
     assert products.has_failed(tmp_path / "p/manifest.json")
     assert [str(error) for error in told] == ["no columns"]
-    products.make(tmp_path / "q", lambda folder: None, [tmp_path / "p"], on_failure=told.append)
+    products.build_product(tmp_path / "q", lambda folder: None, [tmp_path / "p"], on_failure=told.append)
     assert products.manifest(tmp_path / "q")["reason"] == "ValueError: no columns"
     assert len(told) == 1  # the product that it needs has said so
     (tmp_path / "claims.json").write_text("[]")

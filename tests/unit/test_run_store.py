@@ -130,7 +130,7 @@ def observed(slot) -> None:
 
 def fitted(folder, runs, **more) -> pd.DataFrame:
     """Measurements of a batch; a row per run."""
-    products.make(folder / "none", lambda out: [observed(out / run.slot.key) for run in runs] and None)
+    products.build_product(folder / "none", lambda out: [observed(out / run.slot.key) for run in runs] and None)
     fit_batch(runs, {"none": folder / "none"}, folder / "results", folder / "batch.parquet", 60, {}, **more)
     rows = pd.read_parquet(folder / "batch.parquet")
     assert set(rows.status) == {"ok"}, rows.reason.tolist()
@@ -159,7 +159,9 @@ def test_no_two_runs_share_a_random_state(code):
     sized = [dataclasses.replace(r, dataset_params=canonical({"n": 1})) for r in first]
     seen = [dataclasses.replace(r, observation_params=canonical({"k": 1})) for r in first]
     runs = [*first, *slow, *named, *sized, *seen]
-    products.make(code / "none", lambda out: [observed(out / key) for key in {r.slot.key for r in runs}] and None)
+    products.build_product(
+        code / "none", lambda out: [observed(out / key) for key in {r.slot.key for r in runs}] and None
+    )
     fit_batch(runs, {"none": code / "none"}, code / "results", code / "batch.parquet", 60, {})
     states = pd.read_parquet(code / "batch.parquet").query("measure == 'state'").set_index("run")["value"]
     assert states.nunique() == len(runs)
@@ -169,7 +171,7 @@ def test_no_two_runs_share_a_random_state(code):
 
 def test_a_run_that_failed_is_tried_again_and_good_ones_are_not(code, monkeypatch):
     runs = [*planned([0, 1], "Failing", ["runs"]), *planned([2])]
-    products.make(code / "none", lambda out: [observed(out / run.slot.key) for run in runs] and None)
+    products.build_product(code / "none", lambda out: [observed(out / run.slot.key) for run in runs] and None)
 
     def batch() -> list[str]:
         fit_batch(runs, {"none": code / "none"}, code / "results", code / "batch.parquet", 60, {})

@@ -193,7 +193,7 @@ def test_versions_behind_our_own_methods():
 def shared(package):
     """What a process shares on the package's model; this process has forgotten it."""
     names = (f"{package.name}.Model",)
-    shared = digests.share([names])
+    shared = digests.export_digests([names])
     package.forget()
     yield shared
     digests._ADOPTED.clear()

@@ -24,7 +24,7 @@ def kept(tmp_path, monkeypatch):
 
 def forget() -> None:
     """What a new process knows: nothing."""
-    for cached in (*modules.CACHED, summaries._kept):
+    for cached in (*modules.CACHED, summaries._stored):
         cached.cache_clear()
     summaries._new.clear()
 
@@ -81,7 +81,7 @@ def test_a_place_that_cannot_be_written_costs_time_only(kept, tmp_path):
 
 
 def test_what_others_have_written_stays_and_the_oldest_goes(kept, monkeypatch):
-    monkeypatch.setattr(summaries, "MOST", 2)
+    monkeypatch.setattr(summaries, "MAX_SUMMARIES", 2)
     for name in ("a", "b", "c"):
         monkeypatch.setattr(summaries, "_new", {name: ["", [], []]})
         summaries.write()

@@ -119,11 +119,11 @@ def get(config: dict, name: str) -> None:
         return print(f"{name}: {f'inside {package}' if package else 'simulated'}, nothing to fetch")
     results = base / config["results"]
     product = results / "sources" / name
-    with results_lock.hold(results / ".lock"), progress_on(sys.stderr) as bar:
+    with results_lock.acquire(results / ".lock"), progress_on(sys.stderr) as bar:
         log = bar or sys.stderr
         if product.exists() and products.manifest(product)["status"] != "ok":
             write = lambda out: fetch(name, entry, config, base, out, terminal=log, progress=bar)  # noqa: E731
-            products.make(product, write, on_missing="fail")
+            products.build_product(product, write, on_missing="fail")
             files = storage.read_json(product / "files.json")
         else:
             files = obtain(name, entry, config, base, terminal=log, progress=bar)

@@ -1,8 +1,11 @@
 """Classes and functions by their dotted names, from the text of modules: definitions, ancestors, attributes."""
 
 import ast
+from typing import Any, TypeVar
 
 from agglearn.inspection.modules import cached, find_file, imports_of, origin_of, tree_of
+
+Definition = TypeVar("Definition", ast.ClassDef, ast.FunctionDef)
 
 
 @cached
@@ -17,21 +20,20 @@ def find_function(dotted: str) -> tuple[str, ast.FunctionDef] | None:
     return _definition(dotted, ast.FunctionDef)
 
 
-def _definition(dotted: str, kind: type):
+def _definition(dotted: str, kind: type[Definition]) -> tuple[str, Definition] | None:
     module, _, name = dotted.rpartition(".")
     if not module or not find_file(module):
         return None
-    module, name = origin_of(module, name)
-    return next(((module, n) for n in tree_of(module).body if isinstance(n, kind) and n.name == name), None)
+    module, original = origin_of(module, name)
+    return next(((module, n) for n in tree_of(module).body if isinstance(n, kind) and n.name == original), None)
 
 
 @cached
 def ancestors(dotted: str) -> list[tuple[str, ast.ClassDef]]:
     """The class and its bases in followed code, depth first."""
-    found = find_class(dotted)
-    if not found:
+    if not (definition := find_class(dotted)):
         return []
-    module, node = found
+    module, node = definition
     chain = [(f"{module}.{node.name}", node)]
     for base in node.bases:
         name = named(module, base)
@@ -47,7 +49,7 @@ def named(module: str, base: ast.expr) -> str:
         if name is None and text.startswith(f"{local}."):
             return imported + text[len(local) :]
     head, _, rest = text.partition(".")
-    return ".".join(part for part in (*origin_of(module, head), rest) if part)
+    return ".".join(word for word in (*origin_of(module, head), rest) if word)
 
 
 def is_subclass(dotted: str, base: str) -> bool:
@@ -61,21 +63,23 @@ def assigned(module: str, name: str) -> ast.expr | None:
     for node in tree_of(module).body if find_file(module) else ():
         targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
         if any(isinstance(t, ast.Name) and t.id == name for t in targets):
-            return node.value
+            return getattr(node, "value", None)
     return None
 
 
 def attribute(dotted: str, name: str) -> tuple[str, ast.expr] | None:
-    """Module and expression of a class attribute, the nearest ancestor's; None where there is none."""
-    for home, node in ancestors(dotted):
+    """Module and expression of a class attribute, the nearest ancestor's, or None."""
+    for name_of_class, node in ancestors(dotted):
         for item in node.body:
             targets = item.targets if isinstance(item, ast.Assign) else [getattr(item, "target", None)]
-            if any(isinstance(t, ast.Name) and t.id == name for t in targets) and getattr(item, "value", None):
-                return home.rpartition(".")[0], item.value
+            if any(isinstance(t, ast.Name) and t.id == name for t in targets) and (
+                value := getattr(item, "value", None)
+            ):
+                return name_of_class.rpartition(".")[0], value
     return None
 
 
-def constant(dotted: str, name: str):
-    """Value of a class attribute that is written as a literal; the nearest ancestor's, None where there is none."""
-    found = attribute(dotted, name)
-    return found and ast.literal_eval(found[1])
+def constant(dotted: str, name: str) -> Any:
+    """Value of a class attribute that is written as a literal, the nearest ancestor's, or None."""
+    definition = attribute(dotted, name)
+    return definition and ast.literal_eval(definition[1])

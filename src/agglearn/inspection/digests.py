@@ -16,20 +16,20 @@ from agglearn.inspection.modules import cached, find_file
 DISTRIBUTIONS = {"sklearn": "scikit-learn", "yaml": "pyyaml"}  # of packages that are imported under another name
 PARTNERS = {"jax": "jaxlib", "numba": "llvmlite", "cvxpy": "clarabel"}  # packages that do another one's work
 OPTIONAL = {"pyspark"}  # its numbers are those of one machine, so its installation must make nothing anew
-_ADOPTED: dict[tuple[str, ...], tuple[str, dict[str, str]]] = {}  # names → digest and versions, from `share`
+_ADOPTED: dict[tuple[str, ...], tuple[str, dict[str, str]]] = {}  # names → digest and versions, from `export_digests`
 
 
 @cached
 def modules_behind(dotted: str) -> tuple[str, ...]:
     """Modules that the class or module `dotted` reaches through imports, sorted."""
     module, _, name = dotted.rpartition(".")
-    todo, seen = [dotted if find_file(dotted) else modules.origin_of(module, name)[0]], set()
+    todo, visited = [dotted if find_file(dotted) else modules.origin_of(module, name)[0]], set()
     while todo:
         current = todo.pop()
-        if current not in seen:
-            seen.add(current)
+        if current not in visited:
+            visited.add(current)
             todo += [modules.origin_of(base, name)[0] for base, name, _ in modules.imports_of(current)]
-    return tuple(sorted(seen))
+    return tuple(sorted(visited))
 
 
 @cached
@@ -56,26 +56,26 @@ def versions(*dotted: str) -> dict[str, str]:
     }
     names = {name.partition(".")[0] for name in (*imported, *dotted)} - sys.stdlib_module_names - OPTIONAL
     names |= {PARTNERS[n] for n in names & set(PARTNERS)}
-    found = {n: _version(n) for n in names if not find_file(n)}
-    return {DISTRIBUTIONS.get(n, n): found[n] for n in sorted(found) if found[n]}
+    installed = {n: _version(n) for n in sorted(names) if not find_file(n)}
+    return {DISTRIBUTIONS.get(n, n): version for n, version in installed.items() if version}
 
 
-def share(groups: Iterable[tuple[str, ...]]) -> dict:
+def export_digests(groups: Iterable[tuple[str, ...]]) -> dict:
     """Digest and versions of groups of names, for `adopt` in other processes, with the files that they were read from."""
-    return {"known": {names: (code_digest(*names), versions(*names)) for names in groups}, "read": dict(modules.READ)}
+    return {"digests": {names: (code_digest(*names), versions(*names)) for names in groups}, "read": dict(modules.READ)}
 
 
-def adopt(shared: dict) -> None:
-    """Take digests and versions from `share` of another process, unless a file that it has read is another one today."""
+def adopt(exported: dict) -> None:
+    """Take digests and versions from `export_digests` of another process, unless a file that it has read is another one today."""
     _ADOPTED.clear()
     with contextlib.suppress(OSError):
-        if all(modules.file_state(path) == state for path, state in shared["read"].items()):
-            _ADOPTED.update(shared["known"])
+        if all(modules.file_state(path) == state for path, state in exported["read"].items()):
+            _ADOPTED.update(exported["digests"])
 
 
 @cached
 def _version(package: str) -> str | None:
-    """Version of the distribution that a package belongs to; None where there is none."""
+    """Version of the distribution that a package belongs to, or None."""
     try:
         return metadata.version(DISTRIBUTIONS.get(package, package))
     except metadata.PackageNotFoundError:

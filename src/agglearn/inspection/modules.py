@@ -8,23 +8,26 @@ import functools
 import hashlib
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from agglearn.inspection import summaries
 
 ROOTS = [Path(__file__).resolve().parents[2]]
+Result = TypeVar("Result")
 CACHED: list = []  # functions whose results hold for these roots
 READ: dict[str, tuple[int, int]] = {}  # path of every file that was read → its state then
 
 
-def cached(function):
+def cached(function: Callable[..., Result]) -> Callable[..., Result]:
     """The function with its results kept for as long as the roots are the same."""
-    CACHED.append(functools.cache(function))
-    return CACHED[-1]
+    cache = functools.cache(function)
+    CACHED.append(cache)
+    return cache
 
 
-def add_root(folder) -> None:
+def add_root(folder: Path | str) -> None:
     """Follow modules in this folder too."""
     folder = Path(folder).resolve()
     if folder not in ROOTS:
@@ -40,6 +43,7 @@ def is_followed(dotted: str) -> bool:
 
 @cached
 def find_file(module: str) -> Path | None:
+    """File of a followed module, or None."""
     for root in ROOTS:
         path = root.joinpath(*module.split("."))
         for candidate in (path.with_suffix(".py"), path / "__init__.py"):
@@ -48,21 +52,38 @@ def find_file(module: str) -> Path | None:
     return None
 
 
-def file_state(path) -> tuple[int, int]:
+def _existing_file(module: str) -> Path:
+    """File of a module that is followed for sure."""
+    path = find_file(module)
+    if path is None:
+        raise ModuleNotFoundError(f"{module} is not among the followed modules")
+    return path
+
+
+def file_state(path: Path | str) -> tuple[int, int]:
     """Time and size of a file, which an edit changes."""
     stat = os.stat(path)
     return stat.st_mtime_ns, stat.st_size
 
 
+Import = tuple[str, str | None, str]  # module, name or None, local name
+
+
 class Summary(NamedTuple):
     """What a module is to what depends on it.
 
-    digest : of its code without docstrings. imports : (module, name or None, local name) of every import and every
-    `optional.require`, at any depth. defined : names of its classes and functions.
+    Attributes
+    ----------
+    digest : str
+        Of its code without docstrings.
+    imports : list of tuple
+        (module, name or None, local name) of every import and every `optional.require`, at any depth.
+    defined : list of str
+        Names of its classes and functions.
     """
 
     digest: str
-    imports: list[tuple[str, str | None, str]]
+    imports: list[Import]
     defined: list[str]
 
 
@@ -74,17 +95,18 @@ def _reader() -> bytes:
 
 @cached
 def summary_of(module: str) -> Summary:
-    path = find_file(module)
+    """Summary of a followed module, from the file of summaries where it is there."""
+    path = _existing_file(module)
     READ[str(path)] = file_state(path)
     name = f"{module} {path.name}\0".encode()
     key = hashlib.sha256(_reader() + name + path.read_bytes()).hexdigest()[:32]
-    fields = summaries.find(key)
-    if fields is None:
-        digest = hashlib.sha256(ast.dump(tree_of(module)).encode()).hexdigest()
-        fields = Summary(digest, _read_imports(module), _read_names(module))
-        summaries.keep(key, fields)
-    digest, imports, defined = fields
-    return Summary(digest, list(map(tuple, imports)), defined)
+    if fields := summaries.find(key):
+        digest, imports, defined = fields
+        return Summary(digest, [(base, name, local) for base, name, local in imports], defined)
+    digest = hashlib.sha256(ast.dump(tree_of(module)).encode()).hexdigest()
+    summary = Summary(digest, _read_imports(module), _read_names(module))
+    summaries.keep(key, summary)
+    return summary
 
 
 @cached
@@ -93,55 +115,63 @@ def _nodes(module: str) -> list[ast.AST]:
 
     Expressions are among them only where the module calls a `require`: no other is looked for, and they are most of a tree.
     """
-    path = find_file(module)
+    path = _existing_file(module)
     READ[str(path)] = file_state(path)
     text = path.read_text()
     passed = () if "require(" in text else (ast.expr, ast.arguments)
-    nodes = [ast.parse(text)]
+    nodes: list[ast.AST] = [ast.parse(text)]
     for node in nodes:  # which grows
         body = getattr(node, "body", None)
-        first = body[0] if isinstance(body, list) and body else None
-        if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):  # a docstring
-            del body[0]
+        if (
+            isinstance(body, list)
+            and body
+            and isinstance(body[0], ast.Expr)
+            and isinstance(body[0].value, ast.Constant)
+        ):
+            del body[0]  # a docstring
         nodes += [child for child in ast.iter_child_nodes(node) if not isinstance(child, passed)]
     return nodes
 
 
 def tree_of(module: str) -> ast.Module:
-    return _nodes(module)[0]
+    """The tree of a module without docstrings."""
+    tree = _nodes(module)[0]
+    assert isinstance(tree, ast.Module)
+    return tree
 
 
 def _read_names(module: str) -> list[str]:
     return [n.name for n in tree_of(module).body if isinstance(n, ast.ClassDef | ast.FunctionDef)]
 
 
-def _read_imports(module: str) -> list[tuple[str, str | None, str]]:
-    is_package = find_file(module).name == "__init__.py"
-    found = []
+def _read_imports(module: str) -> list[Import]:
+    is_package = _existing_file(module).name == "__init__.py"
+    imports: list[Import] = []
     for node in _nodes(module):
         if isinstance(node, ast.Import):
-            found += [(a.name, None, a.asname or a.name) for a in node.names]
+            imports += [(a.name, None, a.asname or a.name) for a in node.names]
         elif isinstance(node, ast.ImportFrom):
             base = node.module or ""
             if node.level:
-                parts = module.split(".")
-                parts = parts[: len(parts) - node.level + is_package]
-                base = ".".join(parts + ([base] if base else []))
-            found += [(base, a.name, a.asname or a.name) for a in node.names]
+                names = module.split(".")
+                names = names[: len(names) - node.level + is_package]
+                base = ".".join(names + ([base] if base else []))
+            imports += [(base, a.name, a.asname or a.name) for a in node.names]
         elif isinstance(node, ast.Call) and getattr(node.func, "id", None) == "require":
-            found += [(a.value, None, a.value) for a in node.args[:1] if isinstance(a, ast.Constant)]
-    return found
+            constants = [a.value for a in node.args[:1] if isinstance(a, ast.Constant)]
+            imports += [(name, None, name) for name in constants if isinstance(name, str)]
+    return imports
 
 
 @cached
-def imports_of(module: str) -> list[tuple[str, str | None, str]]:
+def imports_of(module: str) -> list[Import]:
     """Imports of followed code."""
     return [f for f in summary_of(module).imports if find_file(f[0])]
 
 
 @cached
 def origin_of(module: str, name: str | None) -> tuple[str, str | None]:
-    """Module that defines `name`, and its name there, followed through re-exports and `as`; no name for a module."""
+    """Module that defines `name`, and its name there, followed through re-exports and `as`. A module has no name."""
     if name and find_file(f"{module}.{name}"):
         return f"{module}.{name}", None
     if name and name not in summary_of(module).defined:

@@ -7,20 +7,23 @@ import atexit
 import contextlib
 import functools
 import json
+from collections.abc import Sequence
+from pathlib import Path
 
 from agglearn import kernel_cache, storage
 
-MOST = 1000  # summaries in the file, the latest. The package has 200 modules.
-_new: dict[str, list] = {}
+MAX_SUMMARIES = 1000  # in the file, the latest. The package has 200 modules.
+Fields = Sequence  # of `modules.Summary`, as JSON has them
+_new: dict[str, Fields] = {}
 
 
-def path():
+def path() -> Path:
     """The file: in the package, or in the user's cache if the package is read-only."""
     return kernel_cache.default_base() / "summaries.json"
 
 
 @functools.cache
-def _kept() -> dict[str, list]:
+def _stored() -> dict[str, Fields]:
     try:
         content = json.loads(path().read_bytes())
     except (OSError, ValueError):
@@ -28,12 +31,12 @@ def _kept() -> dict[str, list]:
     return content if isinstance(content, dict) else {}
 
 
-def find(key: str) -> list | None:
+def find(key: str) -> Fields | None:
     """The summary with this key, or None."""
-    return _new.get(key) or _kept().get(key)
+    return _new.get(key) or _stored().get(key)
 
 
-def keep(key: str, summary: list) -> None:
+def keep(key: str, summary: Fields) -> None:
     """Write a summary at the end of this process, for others."""
     if not _new:
         atexit.register(write)
@@ -42,7 +45,7 @@ def keep(key: str, summary: list) -> None:
 
 def write() -> None:
     """Add the new summaries to the file."""
-    _kept.cache_clear()  # others may have written since
-    latest = list((_kept() | _new).items())[-MOST:]
+    _stored.cache_clear()  # others may have written since
+    latest = list((_stored() | _new).items())[-MAX_SUMMARIES:]
     with contextlib.suppress(OSError), storage.atomic_file(path()) as work:
         work.write_text(json.dumps(dict(latest)))

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -20,10 +21,16 @@ class Contents:
 
     Attributes
     ----------
-    name, experiment : its name and its configuration.
-    latest : record of its latest run.
-    entries : parents before their children.
-    overview : the entry with table and figure, which is the last one, or None.
+    name : str
+        Name of the experiment.
+    experiment : dict
+        Its configuration.
+    latest : dict
+        Record of its latest run.
+    entries : list of Entry
+        Parents come before their children.
+    overview : Entry or None
+        The entry with table and figure, which is the last one.
     """
 
     name: str
@@ -33,14 +40,27 @@ class Contents:
     overview: Entry | None
 
     @classmethod
-    def read(cls, name: str, experiment: dict, results: Path, keys: list[str], rows=None, rendered=None) -> Self:
+    def read(
+        cls,
+        name: str,
+        experiment: dict,
+        results: Path,
+        keys: list[str],
+        rows: pd.DataFrame | None = None,
+        rendered: Path | str | None = None,
+    ) -> Self:
         """The contents of an experiment from its runs.
 
         Parameters
         ----------
-        results : folder with the runs. keys : of the runs, at least one.
-        rows : their measurements; default: those in the folders of the runs.
-        rendered : folder with tables and figures; default: `results`.
+        results : Path
+            Folder with the runs.
+        keys : list of str
+            Keys of the runs, at least one.
+        rows : DataFrame, optional
+            Their measurements. By default those in the folders of the runs are read.
+        rendered : path, optional
+            Folder with tables and figures. By default it is `results`.
         """
         records = [read_json(results / f"runs/{key}/run.json") for key in keys]
         rows = _measurements(results, keys) if rows is None else rows
@@ -51,10 +71,10 @@ class Contents:
         return cls(name, experiment, latest, [*cells, *runs, *filter(None, [last])], last)
 
     def tags(self, link: str | None = None) -> dict[str, str]:
-        """Tags of the experiment; `link` leads to the overview."""
+        """Tags of the experiment. `link` leads to the overview."""
         return overview.experiment_tags(self.experiment, self.latest, link)
 
 
-def _measurements(results: Path, keys: list[str]):
+def _measurements(results: Path, keys: list[str]) -> pd.DataFrame:
     """Measurements of some runs, as a table of all."""
     return pa.concat_tables([pq.read_table(results / f"runs/{key}/measurements.parquet") for key in keys]).to_pandas()

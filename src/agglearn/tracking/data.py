@@ -2,6 +2,10 @@
 
 import json
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mlflow.entities import DatasetInput
 
 CONTEXT = {"mlflow.data.context": "train"}  # MLflow's tag for what the data were to a run
 TYPES = {"integer": "long", "number": "double", "boolean": "boolean", "text": "string"}  # ours → MLflow's
@@ -20,7 +24,7 @@ class DataInput:
 
     @classmethod
     def of(cls, record: dict) -> "tuple[DataInput, ...]":
-        """The data of a run, from its record; none where they were not available."""
+        """The data of a run, from its record. There are none where they were not available."""
         if not (data := record.get("data")):
             return ()
         entry = record["config"]["datasets"][record["dataset"]]
@@ -31,15 +35,15 @@ class DataInput:
 
     @property
     def columns(self) -> list[dict]:
-        """Name and MLflow's type of each column; none where the data are no table."""
+        """Name and MLflow's type of each column. There are none where the data are no table."""
         return json.loads(self.schema)["mlflow_colspec"] if self.schema else []
 
     def row(self) -> dict[str, str | None]:
         """As MLflow's table of data sets has it."""
         own = {"name": self.name, "digest": self.digest}
-        return own | {f"dataset_{part}": getattr(self, part) for part in ("source_type", "source", "schema", "profile")}
+        return own | {f"dataset_{name}": getattr(self, name) for name in ("source_type", "source", "schema", "profile")}
 
-    def entity(self):
+    def entity(self) -> "DatasetInput":
         """As MLflow's client takes it."""
         from mlflow.entities import Dataset, DatasetInput, InputTag
 
@@ -48,7 +52,7 @@ class DataInput:
 
 
 def _source(entry: dict) -> tuple[str, str]:
-    """(type, JSON) of where the data are from: a link, or the class that makes them."""
+    """(type, JSON) of the origin of the data: a link, or the class that makes them."""
     url = f"https://doi.org/{entry['doi']}" if "doi" in entry else entry.get("homepage")
     if url:
         return "http", json.dumps({"url": url})

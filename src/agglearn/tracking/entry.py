@@ -24,10 +24,16 @@ class Entry:
 
     Attributes
     ----------
-    key : the same through edits. fingerprint : of the content that is not among the tags.
-    metrics : reads them, as `mlflow.entities.Metric`.
-    began, ended : milliseconds since 1970.
-    parent : key of the entry that this one belongs to, or None.
+    key : str
+        It stays the same through edits.
+    fingerprint : str
+        Digest of the content that is not among the tags.
+    metrics : callable
+        It reads the metrics, as `mlflow.entities.Metric`.
+    began, ended : int
+        Milliseconds since 1970.
+    parent : str or None
+        Key of the entry that this one belongs to.
     """
 
     key: str
@@ -97,13 +103,13 @@ def milliseconds(record: dict) -> tuple[int, int]:
 def parameters(record: dict) -> dict[str, str]:
     """Parameters of a cell. What is nested has a dotted name."""
     values = {"dataset": record["dataset"], "method": record["method"]}
-    for part, prefix in (("dataset_params", "dataset."), ("observation_params", "observation."), ("params", "")):
-        values |= {prefix + name: value for name, value in leaves(json.loads(record[part])).items()}
+    for field_name, prefix in (("dataset_params", "dataset."), ("observation_params", "observation."), ("params", "")):
+        values |= {prefix + name: value for name, value in leaves(json.loads(record[field_name])).items()}
     return {name: str(value)[: LONGEST["param"]] for name, value in values.items()}
 
 
 def _metrics(path: Path, ended: int) -> list:
-    """What has no item: curves at their steps. MLflow shows the last of a measure, so the number of the tables is that."""
+    """Measurements without an item: curves at their steps. MLflow shows the last of a measure, so the number of the tables is that."""
     from mlflow.entities import Metric
 
     table = pq.ParquetFile(path).read(columns=["measure", "item", "step", "value"])

@@ -5,35 +5,46 @@ would write. Runs appear finished, all of one transaction or none.
 """
 
 import uuid
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from agglearn.tracking.data import CONTEXT
 from agglearn.tracking.entry import PARENT, Entry
 
+if TYPE_CHECKING:
+    from mlflow.entities import Experiment
+    from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
+    from sqlalchemy.orm import Session
 
-def insert_runs(uri: str, experiment, entries: list[Entry], numbers: dict[str, str]) -> dict[str, str]:
+
+def insert_runs(
+    uri: str, experiment: "Experiment", entries: list[Entry], numbers: Mapping[str | None, str]
+) -> dict[str | None, str]:
     """Insert finished entries without models into the SQLite store at `uri`. Their files are copied first.
 
     Parameters
     ----------
     experiment : mlflow.entities.Experiment
         The experiment of the store that the runs belong to.
-    numbers : numbers of runs that the store has, by key.
+    numbers : mapping
+        Numbers of runs that the store has, by key.
 
     Returns
     -------
-    Numbers of the new runs by key.
+    dict
+        Numbers of the new runs by key.
     """
     from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
     from sqlalchemy import insert
 
     store = SqlAlchemyStore(uri, experiment.artifact_location)
-    new = {entry.key: uuid.uuid4().hex for entry in entries}
+    new: dict[str | None, str] = {entry.key: uuid.uuid4().hex for entry in entries}
     with store.ManagedSessionMaker(read_only=False) as session:
         rows = _data_rows(session, experiment, entries, new)
         for entry in entries:
             run = _run(experiment, entry, new[entry.key])
             _copy_files(run["artifact_uri"], entry)
-            for model, content in _rows_of_run(store, entry, run, (numbers | new).get(entry.parent)).items():
+            for model, content in _rows_of_run(store, entry, run, ({**numbers, **new}).get(entry.parent)).items():
                 rows.setdefault(model, []).extend(content)
         for model, content in rows.items():
             if content:
@@ -41,7 +52,7 @@ def insert_runs(uri: str, experiment, entries: list[Entry], numbers: dict[str, s
     return new
 
 
-def _rows_of_run(store, entry: Entry, run: dict, parent: str | None) -> dict[type, list[dict]]:
+def _rows_of_run(store: "SqlAlchemyStore", entry: Entry, run: dict, parent: str | None) -> dict[type, list[dict]]:
     """Rows of an entry by MLflow's table."""
     from mlflow.store.tracking.dbmodels import models
 
@@ -57,13 +68,16 @@ def _rows_of_run(store, entry: Entry, run: dict, parent: str | None) -> dict[typ
     return {models.SqlRun: [run]} | {model: [own | row for row in content] for model, content in columns.items()}
 
 
-def _data_rows(session, experiment, entries: list[Entry], new: dict[str, str]) -> dict[type, list[dict]]:
+def _data_rows(
+    session: "Session", experiment: "Experiment", entries: list[Entry], new: Mapping[str | None, str]
+) -> dict[type, list[dict]]:
     """Rows of the data sets that the experiment lacks, and of the use of data sets by entries."""
     from mlflow.store.tracking.dbmodels.models import SqlDataset, SqlInput, SqlInputTag
 
-    number, rows = int(experiment.experiment_id), {SqlDataset: [], SqlInput: [], SqlInputTag: []}
-    known = session.query(SqlDataset).filter(SqlDataset.experiment_id == number)
-    numbers = {(dataset.name, dataset.digest): dataset.dataset_uuid for dataset in known}
+    number = int(experiment.experiment_id)
+    rows: dict[type, list[dict]] = {SqlDataset: [], SqlInput: [], SqlInputTag: []}
+    stored = session.query(SqlDataset).filter(SqlDataset.experiment_id == number)
+    numbers = {(str(dataset.name), str(dataset.digest)): str(dataset.dataset_uuid) for dataset in stored}
     for entry in entries:
         for data in entry.inputs:
             key = data.name, data.digest
@@ -82,7 +96,7 @@ def _data_rows(session, experiment, entries: list[Entry], new: dict[str, str]) -
     return rows
 
 
-def _run(experiment, entry: Entry, number: str) -> dict:
+def _run(experiment: "Experiment", entry: Entry, number: str) -> dict:
     """The row of a run in MLflow's table `runs`, as its store fills it."""
     from mlflow.utils.uri import append_to_uri_path
 
@@ -109,7 +123,7 @@ def _copy_files(artifacts: str, entry: Entry) -> None:
         files.log_artifact(str(path))
 
 
-def _metric_rows(store, entry: Entry) -> list[dict]:
+def _metric_rows(store: "SqlAlchemyStore", entry: Entry) -> list[dict]:
     """Rows of `metrics`, equal ones once. The store has finite numbers for infinite ones."""
     unique = dict.fromkeys((m.key, m.value, m.timestamp, m.step) for m in entry.metrics())
     return [

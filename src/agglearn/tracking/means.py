@@ -23,7 +23,10 @@ def of_cells(rows: pd.DataFrame, records: list[dict], experiment: dict, names: N
 
     Parameters
     ----------
-    rows : measurements of its runs. records : of the same runs.
+    rows : DataFrame
+        Measurements of its runs.
+    records : list of dict
+        Records of the same runs.
     """
     runs, summary = defaultdict(list), defaultdict(list)
     for record in records:
@@ -35,7 +38,7 @@ def of_cells(rows: pd.DataFrame, records: list[dict], experiment: dict, names: N
 
 def _of_cell(rows: list[dict], runs: list[dict], names: Names) -> Entry:
     times = [milliseconds(record) for record in runs]
-    began, ended = min(begin for begin, _ in times), max(end for _, end in times)
+    began, ended = min(began for began, _ in times), max(end for _, end in times)
     numbers = _numbers(rows) | {"n_seeds": float(sum(record["status"] == "ok" for record in runs))}
     inputs = tuple(dict.fromkeys(data for record in runs for data in DataInput.of(record)))
     return Entry(
@@ -54,8 +57,8 @@ def _of_cell(rows: list[dict], runs: list[dict], names: Names) -> Entry:
 
 def _numbers(rows: list[dict]) -> dict[str, float]:
     """Mean, low and high of every measure that has no item."""
-    known = [row for row in rows if row["status"] == "ok" and not isinstance(row["item"], str)]
-    numbers = {f"{row['measure']}_{bound}": row[bound] for row in known for bound in ("mean", "low", "high")}
+    measured = [row for row in rows if row["status"] == "ok" and not isinstance(row["item"], str)]
+    numbers = {f"{row['measure']}_{bound}": row[bound] for row in measured for bound in ("mean", "low", "high")}
     return {name: value for name, value in numbers.items() if not math.isnan(value)}
 
 
@@ -74,7 +77,7 @@ def _tags(rows: list[dict], runs: list[dict]) -> dict[str, str]:
 
 
 def _printed(rows: list[dict]) -> dict[str, str]:
-    """How the printed numbers of a cell compare: `agrees`, `above`, `below` or another verdict of the table; several are counted."""
+    """How the printed numbers of a cell compare: `agrees`, `above`, `below` or another verdict of the table. Several are counted."""
     verdicts = Counter(row["verdict"].partition(" by ")[0] for row in rows if isinstance(row["verdict"], str))
     if not verdicts:
         return {}
@@ -83,7 +86,7 @@ def _printed(rows: list[dict]) -> dict[str, str]:
 
 
 def _note(rows: list[dict]) -> str:
-    """What the table has of a cell, in Markdown."""
+    """The rows of a cell in the table, in Markdown."""
     reasons = list(dict.fromkeys(row["reason"] for row in rows if isinstance(row["reason"], str)))
     named = [row for row in rows if isinstance(row["measure"], str)]
     lines = [_line(row) for row in named if _is_printed(row) or not isinstance(row["item"], str)]
@@ -97,8 +100,10 @@ def _is_printed(row: dict) -> bool:
 def _line(row: dict) -> str:
     unit, size = fitting_unit(row["unit"], [row["mean"]])
     item = f", {row['item']}" if isinstance(row["item"], str) else ""
-    known = row["status"] == "ok" and not math.isnan(row["mean"])
-    value = f"{number(row['mean'] / size, row['low'] / size, row['high'] / size)} {unit}" if known else row["status"]
+    is_measured = row["status"] == "ok" and not math.isnan(row["mean"])
+    value = (
+        f"{number(row['mean'] / size, row['low'] / size, row['high'] / size)} {unit}" if is_measured else row["status"]
+    )
     printed = f"{row['reported']:g} ({row['place']}): {row['verdict']}" if _is_printed(row) else ""
     cells = f"`{row['measure']}`{item}", value, f"{row['n']}", printed
     return "| " + " | ".join(text.replace("|", "\\|").strip() for text in cells) + " |"

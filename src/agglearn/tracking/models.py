@@ -1,7 +1,9 @@
 """Kept models as MLflow's logged models, with their signature and an example of their input."""
 
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -11,15 +13,25 @@ from agglearn.errors import DataError
 from agglearn.estimator import Estimator
 from agglearn.tracking.entry import Entry
 
-PYTHON = {"long": int, "double": float, "boolean": "True".__eq__, "string": str}  # MLflow's types
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+    from mlflow.models import ModelSignature
+
+PYTHON: dict[str, Callable[[Any], int | float | bool | str]] = {
+    "long": int,
+    "double": float,
+    "boolean": "True".__eq__,
+    "string": str,
+}  # MLflow's types
 
 
-def log_model(client, experiment_id: str, run: str, entry: Entry) -> str:
+def log_model(client: "MlflowClient", experiment_id: str, run: str, entry: Entry) -> str:
     """Send the model of an entry and return its number. It is ready when all of it is there.
 
     Parameters
     ----------
-    run : number of the entry's run, which the model is then an output of.
+    run : str
+        Number of the entry's run, which the model is then an output of.
     """
     import mlflow.pyfunc
     from mlflow.entities import LoggedModelOutput
@@ -53,7 +65,7 @@ def bind(metrics: list, entry: Entry, run: str, model: str) -> list:
     return [Metric(m.key, m.value, m.timestamp, m.step, model_id=model, run_id=run, **data) for m in metrics]
 
 
-def signature_and_example(entry: Entry) -> tuple:
+def signature_and_example(entry: Entry) -> "tuple[ModelSignature, pd.DataFrame] | tuple[None, None]":
     """Signature of a model, and a record that it takes: types are those of its data, values those of its encoder.
 
     Both are None for a model that does not predict from records, and for one of a class outside this package, which is not loaded.
@@ -63,7 +75,7 @@ def signature_and_example(entry: Entry) -> tuple:
 
     types = {column["name"]: column["type"] for data in entry.inputs for column in data.columns}
     try:
-        model = Estimator.load(entry.model)
+        model: Any = Estimator.load(entry.model)
     except DataError:
         return None, None
     features = model.encoder_.features if hasattr(model, "predict_proba") and hasattr(model, "encoder_") else ()
@@ -75,8 +87,8 @@ def signature_and_example(entry: Entry) -> tuple:
     return ModelSignature(inputs, outputs), pd.DataFrame(example)
 
 
-def _example(feature, kind: str):
-    """A value that an encoder has learned; 0 where it holds none."""
+def _example(feature: Any, kind: str) -> int | float | bool | str:
+    """A value that an encoder has learned, or 0 where it holds none."""
     values = getattr(feature, "edges", ()) or getattr(feature, "values", ()) or ("0",)
     middle = values[len(values) // 2]
     return int(float(middle)) if kind == "long" and not isinstance(middle, str) else PYTHON[kind](middle)

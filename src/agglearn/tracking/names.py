@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from agglearn.reporting.numbers import parameter_name, plain
 
 LONGEST = 250  # characters of a name that MLflow keeps
-PARTS = "dataset_params", "observation_params", "params"
+PARAMS = "dataset_params", "observation_params", "params"
 
 
 class Names:
@@ -14,12 +14,13 @@ class Names:
 
     Parameters
     ----------
-    records : of all its runs.
+    records : iterable of dict
+        Records of all its runs.
     """
 
     def __init__(self, records: Iterable[dict]):
         values: dict[tuple, dict[str, set]] = {}
-        for method, dataset, *texts in {(r["method"], r["dataset"], *(r[part] for part in PARTS)) for r in records}:
+        for method, dataset, *texts in {(r["method"], r["dataset"], *(r[field] for field in PARAMS)) for r in records}:
             own = values.setdefault((method, dataset), {})
             for name, value in _all_leaves(texts).items():
                 own.setdefault(name, set()).add(plain(value))
@@ -27,27 +28,27 @@ class Names:
 
     def of_run(self, record: dict) -> str:
         """The name of a run of one seed."""
-        return _joined(self.of_cell(record), f"seed {record['seed']}")
+        return _join(self.of_cell(record), f"seed {record['seed']}")
 
     def of_mean(self, records: list[dict]) -> str:
         """The name of the mean over the runs of a cell."""
-        return _joined(self.of_cell(records[-1]), f"mean of {len(records)} seed{'s' * (len(records) > 1)}")
+        return _join(self.of_cell(records[-1]), f"mean of {len(records)} seed{'s' * (len(records) > 1)}")
 
     def of_cell(self, record: dict) -> str:
-        """What the runs of a cell have in common: the method as tables call it, the data set, what is varied."""
+        """The name of a cell: its method as tables call it, its data set, its value of each parameter that is varied."""
         config = record["config"]
         method = config["experiment"]["methods"][record["method"]].get("name", record["method"])
         title = config.get("datasets", {}).get(record["dataset"], {}).get("title", record["dataset"])
-        values = _all_leaves(record[part] for part in PARTS)
+        values = _all_leaves(record[field] for field in PARAMS)
         varied = [n for n in self._varied[record["method"], record["dataset"]] if n in values]
         settings = [f"{parameter_name(n.rpartition('.')[2])} = {plain(values[n])}" for n in varied]
-        return _joined(method, title.partition(" (")[0], *settings)
+        return _join(method, title.partition(" (")[0], *settings)
 
 
-def _joined(*parts: str) -> str:
-    """Parts of a name. Where they are too long the middle is cut, and the last part stays."""
-    text = " · ".join(parts)
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - len(parts[-1]) - 5]}… · {parts[-1]}"
+def _join(*words: str) -> str:
+    """A name from its words. Where they are too long the middle is cut, and the last word stays."""
+    text = " · ".join(words)
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - len(words[-1]) - 5]}… · {words[-1]}"
 
 
 def _all_leaves(texts: Iterable[str]) -> dict:
@@ -57,7 +58,7 @@ def _all_leaves(texts: Iterable[str]) -> dict:
 
 def leaves(values: dict, prefix: str = "") -> dict:
     """Parameters without nesting: `{"quantizer": {"budget": 5}}` becomes `{"quantizer.budget": 5}`."""
-    flat = {}
+    flat: dict[str, object] = {}
     for name, value in values.items():
         flat |= leaves(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
     return flat

@@ -24,7 +24,10 @@ def of_experiment(name: str, latest: dict, rendered: Path) -> Entry | None:
 
     Parameters
     ----------
-    latest : record of the experiment's latest run. rendered : folder with tables and figures.
+    latest : dict
+        Record of the experiment's latest run.
+    rendered : Path
+        Folder with tables and figures.
     """
     files = [path for pattern in RENDERED if (path := rendered / pattern.format(name)).exists()]
     if not files:
@@ -47,19 +50,20 @@ def experiment_tags(experiment: dict, latest: dict, link: str | None) -> dict[st
 
     Parameters
     ----------
-    link : to table and figure, or None.
+    link : str or None
+        It leads to table and figure.
     """
-    config, place = latest["config"], PLACE.match(experiment["title"])
+    config, position = latest["config"], PLACE.match(experiment["title"])
     paper = config.get("references", {}).get("papers", {}).get(experiment["source"], {})
     title, caption = experiment["title"], experiment.get("caption", "").strip()
     source = f"Source: [{paper['short']}]({paper['url']})" if "url" in paper else paper.get("short", "")
     shown = f"[Table and figure]({link})" if link else ""
     kinds = "Runs named `mean of … seeds` hold means with 95 % intervals; under each are the runs of its seeds. Times are in seconds."
-    parts = f"**{title}**", caption, " · ".join(filter(None, [shown, source])), kinds
+    paragraphs = f"**{title}**", caption, " · ".join(filter(None, [shown, source])), kinds
     return {
         "source": experiment["source"],
-        **({"place": place.group()} if place else {}),
+        **({"place": position.group()} if position else {}),
         "scale": config["scale"],
         "mlflow.experimentKind": "custom_model_development",  # so that MLflow opens its view on training
-        NOTE: shorten_note("\n\n".join(filter(None, parts))),
+        NOTE: shorten_note("\n\n".join(filter(None, paragraphs))),
     }

@@ -7,9 +7,9 @@ again.
 
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from agglearn import storage
 from agglearn.errors import NotAvailable, described
@@ -18,6 +18,10 @@ from agglearn.tracking.entry import PARENT, Entry
 from agglearn.tracking.local import insert_runs
 from agglearn.tracking.receipts import SQLITE, away_mark, read_receipt
 from agglearn.tracking.remote import delete_run, send_entry, stored_runs
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+    from mlflow.entities import Experiment, Run
 
 REPEATED = 3  # failures in a row after which a line states what to delete
 TOGETHER = 100  # runs that one transaction writes into a local store
@@ -71,7 +75,7 @@ def limit_waits() -> None:
 
 
 def is_away(error: Exception) -> bool:
-    """Whether a server did not answer, as MLflow puts it; an error that the server answers with belongs to one request."""
+    """Whether a server did not answer, as MLflow puts it. An error that the server answers with belongs to one request."""
     text = str(error)
     return ("failed with timeout exception" in text or "failed with exception" in text) and "ResponseError" not in text
 
@@ -84,7 +88,7 @@ def advice(uri: str, name: str) -> str:
     return f"it failed {REPEATED} times: delete the experiment {name} in MLflow for good (`mlflow gc`), or set `tracking: {{uri: none}}`"
 
 
-def send(uri: str, contents: Contents, terminal=sys.stderr) -> dict:
+def send(uri: str, contents: Contents, terminal: TextIO | None = None) -> dict[str, object]:
     """Send what the store lacks and return counts of the runs of single seeds.
 
     An experiment that somebody has deleted is restored, and a line states it. A local store gets entries without models many at a
@@ -96,41 +100,41 @@ def send(uri: str, contents: Contents, terminal=sys.stderr) -> dict:
         create_database(Path(uri.removeprefix(SQLITE)))
     mlflow.set_tracking_uri(uri)
     client = mlflow.MlflowClient()
-    home = _home(client, uri, contents, terminal)
-    stored = stored_runs(client, home.experiment_id)
-    kept = {entry.key: stored[entry.key][0] for entry in contents.entries if _is_sent(stored[entry.key], entry)}
-    lacking = [entry for entry in contents.entries if entry.key not in kept]
-    numbers = {key: run.info.run_id for key, run in kept.items()}
+    experiment = _find_experiment(client, uri, contents, terminal or sys.stderr)
+    stored = stored_runs(client, experiment.experiment_id)
+    whole = {entry.key: stored[entry.key][0] for entry in contents.entries if _is_sent(stored[entry.key], entry)}
+    lacking = [entry for entry in contents.entries if entry.key not in whole]
+    numbers: dict[str | None, str] = {key: run.info.run_id for key, run in whole.items()}
     for start in range(0, len(lacking), TOGETHER):
-        part = lacking[start : start + TOGETHER]
-        for run in (run for entry in part for run in stored[entry.key]):
-            delete_run(client, home.experiment_id, run)
-        if together := [entry for entry in part if uri.startswith(SQLITE) and not entry.model]:
-            numbers |= insert_runs(uri, home, together, numbers)
-        for entry in (entry for entry in part if entry.key not in numbers):
-            numbers[entry.key] = send_entry(client, home.experiment_id, entry, numbers.get(entry.parent))
-    _adjust(client, contents.entries, kept, numbers)
+        chunk = lacking[start : start + TOGETHER]
+        for run in (run for entry in chunk for run in stored[entry.key]):
+            delete_run(client, experiment.experiment_id, run)
+        if together := [entry for entry in chunk if uri.startswith(SQLITE) and not entry.model]:
+            numbers |= insert_runs(uri, experiment, together, numbers)
+        for entry in (entry for entry in chunk if entry.key not in numbers):
+            numbers[entry.key] = send_entry(client, experiment.experiment_id, entry, numbers.get(entry.parent))
+    _adjust(client, contents.entries, whole, numbers)
     _detach(client, [run for key, runs in stored.items() if key and key not in numbers for run in runs], numbers)
-    _describe(client, home, contents, numbers)
+    _describe(client, experiment, contents, numbers)
     sent, all_seeds = (sum(entry.parent is not None for entry in some) for some in (lacking, contents.entries))
-    return {"sent": sent, "kept": all_seeds - sent, "experiment_id": home.experiment_id}
+    return {"sent": sent, "kept": all_seeds - sent, "experiment_id": experiment.experiment_id}
 
 
-def _home(client, uri, contents: Contents, terminal):
+def _find_experiment(client: "MlflowClient", uri: str, contents: Contents, terminal: TextIO) -> "Experiment":
     """MLflow's experiment of that name, created or restored where need be. Files of a local store stand beside its database."""
-    home = client.get_experiment_by_name(contents.name)
-    if home is None:
+    experiment = client.get_experiment_by_name(contents.name)
+    if experiment is None:
         beside = Path(uri.removeprefix(SQLITE)).resolve().parent if uri.startswith(SQLITE) else None
         artifacts = (beside / "mlartifacts" / contents.name).as_uri() if beside else None
         number = client.create_experiment(contents.name, artifact_location=artifacts, tags=contents.tags())
         return client.get_experiment(number)
-    if home.lifecycle_stage == "deleted":
-        client.restore_experiment(home.experiment_id)
+    if experiment.lifecycle_stage == "deleted":
+        client.restore_experiment(experiment.experiment_id)
         print(f"agglearn: MLflow's experiment {contents.name} was deleted; it is restored", file=terminal)
-    return home
+    return experiment
 
 
-def _is_sent(old: list, entry: Entry) -> bool:
+def _is_sent(old: "list[Run]", entry: Entry) -> bool:
     """Whether the store has an entry once, complete and as it is today, but for its name and its parent."""
     if len(old) != 1:
         return False
@@ -139,17 +143,19 @@ def _is_sent(old: list, entry: Entry) -> bool:
     return ended and run.info.start_time == entry.began and entry.all_tags.items() <= run.data.tags.items()
 
 
-def _adjust(client, entries: list[Entry], kept: dict, numbers: dict[str, str]) -> None:
+def _adjust(
+    client: "MlflowClient", entries: list[Entry], whole: "Mapping[str, Run]", numbers: Mapping[str | None, str]
+) -> None:
     """Give runs that stay the names and the parents of today: other settings may be varied, and a mean may be another run."""
-    for entry in (entry for entry in entries if entry.key in kept):
-        run = kept[entry.key]
+    for entry in (entry for entry in entries if entry.key in whole):
+        run = whole[entry.key]
         if run.info.run_name != entry.title:
             client.update_run(run.info.run_id, name=entry.title)
         if entry.parent and run.data.tags.get(PARENT) != numbers[entry.parent]:
             client.set_tag(run.info.run_id, PARENT, numbers[entry.parent])
 
 
-def _detach(client, others: list, numbers: dict[str, str]) -> None:
+def _detach(client: "MlflowClient", others: "list[Run]", numbers: Mapping[str | None, str]) -> None:
     """Let runs that are no longer planned stand by themselves where the mean that they belonged to is another one today."""
     there = {*numbers.values(), *(run.info.run_id for run in others)}
     for run in others:
@@ -157,20 +163,22 @@ def _detach(client, others: list, numbers: dict[str, str]) -> None:
             client.delete_tag(run.info.run_id, PARENT)
 
 
-def _describe(client, home, contents: Contents, numbers: dict[str, str]) -> None:
+def _describe(
+    client: "MlflowClient", experiment: "Experiment", contents: Contents, numbers: Mapping[str | None, str]
+) -> None:
     """Give MLflow's experiment the tags of today."""
-    number, link = home.experiment_id, None
+    number, link = experiment.experiment_id, None
     if contents.overview:
         link = f"#/experiments/{number}/runs/{numbers[contents.overview.key]}/artifacts"
     for name, value in contents.tags(link).items():
-        if home.tags.get(name) != value:
+        if experiment.tags.get(name) != value:
             client.set_experiment_tag(number, name, value)
 
 
 def create_database(path: Path) -> None:
     """Make MLflow's SQLite database under another name and rename it, where there is none yet.
 
-    MLflow fills it by dozens of migrations; a process that is killed among them leaves a file that no MLflow can open.
+    MLflow fills it by dozens of migrations. A process that is killed among them leaves a file that no MLflow can open.
     """
     import mlflow
 

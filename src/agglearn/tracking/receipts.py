@@ -1,4 +1,4 @@
-"""Receipts of what was sent. Imports nothing heavy: the workflow asks while it plans."""
+"""Receipts of what was sent. The workflow asks while it plans, so nothing heavy is imported."""
 
 import contextlib
 import functools
@@ -13,8 +13,12 @@ SQLITE = "sqlite:///"
 class Receipt(TypedDict):
     """What became of the experiments that were sent together.
 
-    attempts : how often one of them could not be sent.
-    experiments : name → its state, with the `status` `ok` or `pending`.
+    Attributes
+    ----------
+    attempts : int
+        How often one of them could not be sent.
+    experiments : dict
+        Name → its state, with the `status` `ok` or `pending`.
     """
 
     attempts: int
@@ -40,14 +44,14 @@ def read_receipt(receipt: Path | str) -> Receipt:
         return {"attempts": 0, "experiments": {}}
 
 
-def away_mark(results) -> Path:
+def away_mark(results: Path | str) -> Path:
     """File that is there once the server has not answered in this run."""
     return Path(results) / ".tracking_away"
 
 
 @functools.cache
 def _active(uri: str) -> set[str]:
-    """Ids of the experiments in a SQLite store that nobody has deleted; none where there is no store that can be read."""
+    """Ids of the experiments in a SQLite store that nobody has deleted. There are none where no store can be read."""
     try:
         with contextlib.closing(sqlite3.connect(f"file:{uri.removeprefix(SQLITE)}?mode=ro", uri=True)) as store:
             rows = store.execute("SELECT experiment_id FROM experiments WHERE lifecycle_stage = 'active'")

@@ -1,16 +1,22 @@
 """Runs sent by MLflow's client, one request after the other, to any store. A run is complete when it bears its fingerprint."""
 
 from collections import defaultdict
+from typing import TYPE_CHECKING
 
 from agglearn.tracking import models
 from agglearn.tracking.entry import KEY, PARENT, PRINT, Entry
 
-MOST_METRICS = 800  # of one request, whose limit of 1,000 holds for all that it brings
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+    from mlflow.entities import Run
+
+MAX_METRICS = 800  # of one request, whose limit of 1,000 holds for all that it brings
 
 
-def stored_runs(client, experiment_id: str) -> dict[str, list]:
-    """Runs of an experiment by our key; those of others have the key None."""
-    runs, token = defaultdict(list), None
+def stored_runs(client: "MlflowClient", experiment_id: str) -> "dict[str | None, list[Run]]":
+    """Runs of an experiment by our key. Those of others have the key None."""
+    runs: dict[str | None, list[Run]] = defaultdict(list)
+    token = None
     while True:
         page = client.search_runs([experiment_id], max_results=1000, page_token=token)
         for run in page:
@@ -20,19 +26,20 @@ def stored_runs(client, experiment_id: str) -> dict[str, list]:
             return runs
 
 
-def delete_run(client, experiment_id: str, run) -> None:
-    """Delete a run and its models; MLflow keeps both, hidden, until its garbage is collected."""
+def delete_run(client: "MlflowClient", experiment_id: str, run: "Run") -> None:
+    """Delete a run and its models. MLflow keeps both, hidden, until its garbage is collected."""
     for model in client.search_logged_models([experiment_id], filter_string=f"source_run_id = '{run.info.run_id}'"):
         client.delete_logged_model(model.model_id)  # deleting a run leaves its models
     client.delete_run(run.info.run_id)
 
 
-def send_entry(client, experiment_id: str, entry: Entry, parent: str | None) -> str:
+def send_entry(client: "MlflowClient", experiment_id: str, entry: Entry, parent: str | None) -> str:
     """Send an entry and return its number in MLflow. It is complete when it bears its fingerprint and has ended.
 
     Parameters
     ----------
-    parent : number of its parent.
+    parent : str or None
+        Number of its parent.
     """
     from mlflow.entities import Param, RunTag
     from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
@@ -48,9 +55,9 @@ def send_entry(client, experiment_id: str, entry: Entry, parent: str | None) -> 
     metrics = entry.metrics()
     if entry.model:
         metrics = models.bind(metrics, entry, number, models.log_model(client, experiment_id, number, entry))
-    for start in range(MOST_METRICS, len(metrics), MOST_METRICS):
-        client.log_batch(number, metrics=metrics[start : start + MOST_METRICS])
+    for start in range(MAX_METRICS, len(metrics), MAX_METRICS):
+        client.log_batch(number, metrics=metrics[start : start + MAX_METRICS])
     params = [Param(name, value) for name, value in entry.params.items()]
-    client.log_batch(number, metrics[:MOST_METRICS], params, [RunTag(PRINT, entry.fingerprint)])
+    client.log_batch(number, metrics[:MAX_METRICS], params, [RunTag(PRINT, entry.fingerprint)])
     client.set_terminated(number, entry.status, entry.ended)
     return number

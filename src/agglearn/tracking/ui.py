@@ -20,10 +20,10 @@ SETTINGS = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
 }
 
-TRAINING = "workflowType=machine_learning"  # the view with runs, metrics and charts; another one is the default
+TRAINING = "workflowType=machine_learning"  # the view with runs, metrics and charts, which is not the default
 
 
-def main(argv=None) -> None:
+def main(argv: list[str] | None = None) -> None:
     """Print a link per source and serve MLflow until a signal or the caller's death. Arguments: [port]."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: sys.exit())
@@ -45,7 +45,7 @@ def main(argv=None) -> None:
 
 
 def port_of(text: str) -> int:
-    """A port number from the command line; anything else ends the process with one line."""
+    """A port number from the command line. Anything else ends the process with one line."""
     if not (text.isdecimal() and 0 < int(text) < 2**16):
         sys.exit(f"agglearn: port {text!r} is not a number from 1 to 65535; for example: make ui PORT=5001")
     return int(text)

@@ -3,6 +3,7 @@
 import copy
 import re
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import yaml
 
@@ -11,7 +12,7 @@ from agglearn.settings import meant
 from agglearn.workflow.scales import SCALES
 
 CHANGED = re.compile(r"class|(params|observe)(\.[A-Za-z0-9_]+)+")
-# Keys of the experiment that say how its own methods are shown; they mean nothing for the changes of one of them.
+# Keys of the experiment on how its own methods are shown. They mean nothing for the changes of one of them.
 SHOWN = ("table", "figure", "reported", "agreement", "ablate")
 
 
@@ -49,7 +50,7 @@ def expand_ablation(experiment: dict, file: str) -> dict:
     return expanded | {"table": {"rows": ["method"], "columns": columns, "measure": [first, f"{first}_minus_{base}"]}}
 
 
-def _add_change(experiment: dict, base: str, path: str, value, file: str) -> None:
+def _add_change(experiment: dict, base: str, path: str, value: object, file: str) -> None:
     method = copy.deepcopy(experiment["methods"][base])
     shown = (
         value if isinstance(value, str) else yaml.safe_dump(value, default_flow_style=True).split("\n...")[0].strip()
@@ -75,17 +76,17 @@ def _add_change(experiment: dict, base: str, path: str, value, file: str) -> Non
     experiment["methods"] = experiment["methods"] | {name: method}
 
 
-def _grids(value, place: str = "") -> Iterator[str]:
+def _grids(value: object, path: str = "") -> Iterator[str]:
     """Dotted names of the parameters that have a grid, at whatever scale."""
     if isinstance(value, dict):
         if set(value) == {"grid"}:
-            yield place
-        for key, part in value.items():
-            yield from _grids(part, place if key in SCALES else f"{place}.{key}" if place else str(key))
+            yield path
+        for key, inner in value.items():
+            yield from _grids(inner, path if key in SCALES else f"{path}.{key}" if path else str(key))
 
 
-def assign(mapping: dict, keys: list[str], value) -> None:
-    """Put a value at a place in nested mappings, which are made where there are none."""
+def assign(mapping: dict, keys: list[str], value: object) -> None:
+    """Put a value under a path of keys in nested mappings, which are made where there are none."""
     for key in keys[:-1]:
         mapping = mapping.setdefault(key, {})
     mapping[keys[-1]] = value
@@ -96,15 +97,19 @@ def read_settings(texts: Iterable[str], experiments: Iterable[str], settings: It
 
     Parameters
     ----------
-    texts : a path, =, and a value that is read as YAML.
-    experiments : names of experiments, one of which may be the first part of the path.
-    settings : other first parts: keys of the configuration.
+    texts : iterable of str
+        A path, =, and a value that is read as YAML.
+    experiments : iterable of str
+        Names of experiments, one of which may be the first key of the path.
+    settings : iterable of str
+        Other first keys: those of the configuration.
 
     Raises
     ------
     ConfigError : a text without =, or a path that begins with none of these.
     """
-    overlay, experiments, settings = {}, list(experiments), list(settings)
+    overlay: dict[str, Any] = {}
+    experiments, settings = list(experiments), list(settings)
     for text in texts:
         path, equals, value = text.partition("=")
         keys = path.strip().split(".")

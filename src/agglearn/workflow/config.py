@@ -18,7 +18,7 @@ from agglearn.settings import meant, scalar
 from agglearn.workflow import checks
 from agglearn.workflow.ablation import expand_ablation, read_settings
 from agglearn.workflow.checks import FOR_READERS, check_name
-from agglearn.workflow.entries import expanded
+from agglearn.workflow.entries import expand_entry
 
 OWN = (
     "config",
@@ -334,7 +334,7 @@ def _expanded(entries: dict, folder: str) -> dict:
     out = {}
     for name, entry in entries.items():
         try:
-            out[name] = expanded(entry)
+            out[name] = expand_entry(entry)
         except ConfigError as error:
             raise ConfigError(f"{folder}/{name}.yaml: {error}") from None
     return out

@@ -9,23 +9,23 @@ from pathlib import Path
 FOLDER = "forced"
 
 
-def mark(results, experiment: str, batch: str) -> None:
+def mark(results: Path | str, experiment: str, batch: str) -> None:
     """Mark a batch."""
     path = _path(results, experiment, batch)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("")
 
 
-def marked_at(results, experiment: str, batch: str) -> int:
-    """When the batch was marked, in nanoseconds of the file system's clock; 0 where it is not."""
+def marked_at(results: Path | str, experiment: str, batch: str) -> int:
+    """Time of a batch's mark, in nanoseconds of the file system's clock, or 0 where it has none."""
     path = _path(results, experiment, batch)
     return path.stat().st_mtime_ns if path.exists() else 0
 
 
-def unmark(results, experiment: str, batch: str) -> None:
+def unmark(results: Path | str, experiment: str, batch: str) -> None:
     """Take the mark of a batch away."""
     _path(results, experiment, batch).unlink(missing_ok=True)
 
 
-def _path(results, experiment: str, batch: str) -> Path:
+def _path(results: Path | str, experiment: str, batch: str) -> Path:
     return Path(results) / FOLDER / experiment / batch

@@ -34,7 +34,7 @@ def run_isolated(work: Callable[[Item], object], items: list[Item], limit: float
         sender.close()  # the child's death then ends the messages
         with receiver:
             n_steps, is_late = _count_steps(receiver, len(items) - start + 1, limit)
-        if is_late:
+        if is_late and child.pid:
             end_tree(child.pid)
         child.join()
         start += max(n_steps, 1)

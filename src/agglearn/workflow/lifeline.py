@@ -18,15 +18,15 @@ VARIABLE = "AGGLEARN_MAIN"
 
 
 def announce() -> None:
-    """Let the processes that this one starts know it as the main process."""
+    """Name this process as the main process to those that it starts."""
     if hasattr(os, "pidfd_open"):
-        os.environ[VARIABLE] = f"{os.getpid()} {_where()}"
+        os.environ[VARIABLE] = f"{os.getpid()} {_machine()}"
 
 
 def follow() -> None:
     """End this process and all that it has started when the main process ends."""
-    number, _, where = os.environ.get(VARIABLE, "").partition(" ")
-    if not number or where != _where():
+    number, _, machine = os.environ.get(VARIABLE, "").partition(" ")
+    if not number or machine != _machine():
         return
     try:
         main = os.pidfd_open(int(number))
@@ -56,16 +56,16 @@ def end_tree(number: int) -> None:
 def end_children(number: int) -> None:
     """Kill all processes that a process has started, and those that they have started."""
     parents = _parents()
-    found = [number]
-    for parent in found:
-        found += [child for child, its in parents.items() if its == parent]
-    for child in found[1:]:
+    tree = [number]
+    for parent in tree:  # which grows
+        tree += [child for child, its in parents.items() if its == parent]
+    for child in tree[1:]:
         with contextlib.suppress(ProcessLookupError):
             os.kill(child, signal.SIGKILL)
 
 
 def _parents() -> dict[int, int]:
-    """Process → its parent; empty where the kernel does not list them."""
+    """Process → its parent. It is empty where the kernel does not list them."""
     parents = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):  # it has ended meanwhile
@@ -73,8 +73,8 @@ def _parents() -> dict[int, int]:
     return parents
 
 
-def _where() -> str:
-    """This machine and its space of process numbers; empty where there is none to be had."""
+def _machine() -> str:
+    """This machine and its space of process numbers. It is empty on other systems than Linux."""
     if sys.platform != "linux":
         return ""
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from agglearn.workflow.scales import SCALES
 
-PLACES = (
+FOLDERS = (
     "runs", "records", "sources", "observations", "observations/*", "measurements/*", "tables", "figures", "tracking",
     "claims", "outcome",
 )  # fmt: skip
@@ -20,8 +20,8 @@ FOLDER = re.compile(r"\..+\.[a-z0-9_]{8}")
 FILE = re.compile(r"\.\d+\..+")
 
 
-def sweep(results) -> int:
-    """Delete what was being written, and put back what was being replaced by it; returns how many things there were."""
+def sweep(results: Path | str) -> int:
+    """Delete what was being written, put back what was being replaced by it, and return how many things there were."""
     count = 0
     for path in list(_hidden(Path(results))):
         replaced = REPLACED.fullmatch(path.name)
@@ -41,8 +41,8 @@ def sweep(results) -> int:
 
 
 def _hidden(results: Path) -> Iterator[Path]:
-    """Hidden things in the places of products, of all scales."""
+    """Hidden things in the folders of products, of all scales."""
     for folder in (results, *(results / scale for scale in SCALES)):
-        for parent in (folder, *(p for place in PLACES for p in folder.glob(place))):
+        for parent in (folder, *(p for pattern in FOLDERS for p in folder.glob(pattern))):
             if parent.is_dir():
                 yield from (Path(e.path) for e in os.scandir(parent) if e.name.startswith("."))

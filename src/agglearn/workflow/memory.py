@@ -1,4 +1,4 @@
-"""How much memory a job is likely to take. Imports nothing heavy: the workflow asks while it plans.
+"""How much memory a job is likely to take. The workflow asks while it plans, so nothing heavy is imported.
 
 A job's estimate is a floor, for the libraries, and a multiple of what its data take in memory. The multiples were
 measured: each job's log ends with the peak of its largest process ("took … MiB").
@@ -12,7 +12,7 @@ from agglearn.inspection import classes
 from agglearn.storage import read_json
 
 MB = 10**6
-FLOOR = 600  # MB of a job with small data; most of it is libraries
+FLOOR = 600  # MB of a job with small data. Most of it is libraries.
 PER_SOURCE, PER_RECORDS, PER_SLOT = 25, 2, 5  # peak over bytes of compressed files, of records, of one observation
 
 
@@ -69,4 +69,4 @@ def _json(path: Path) -> dict:
     try:
         return read_json(path)
     except (OSError, ValueError):
-        return {}  # not made yet; Snakemake asks again when it is
+        return {}  # not made yet. Snakemake asks again when it is.

@@ -1,7 +1,7 @@
 """Products of the workflow: folders that are there whole or not at all, with their payload and `manifest.json`.
 
 The manifest has the status (`ok`, `unavailable` or `failed`), the reason, the recipe, and the content digest of every payload
-file. What cannot be had or made travels on as a status instead of stopping the DAG.
+file. Data that cannot be had or made become a status, which does not stop the DAG.
 """
 
 import contextlib
@@ -18,25 +18,26 @@ from agglearn.storage import atomic_dir, atomic_file, file_digest, read_json, wr
 MANIFEST = "manifest.json"
 
 
-def manifest(product) -> dict:
+def manifest(product: Path | str) -> dict:
     """Manifest of a product folder."""
     return read_json(Path(product) / MANIFEST)
 
 
-def require(product) -> dict:
+def require_product(product: Path | str) -> dict:
     """Manifest of a product that is needed.
 
     Raises
     ------
-    NotAvailable, AgglearnError : the product could not be had, or could not be made; the text is its reason.
+    NotAvailable, AgglearnError
+        The product could not be had, or could not be made. The text is its reason.
     """
-    found = manifest(product)
-    if found["status"] != "ok":
-        raise (NotAvailable if found["status"] == "unavailable" else AgglearnError)(found["reason"])
-    return found
+    content = manifest(product)
+    if content["status"] != "ok":
+        raise (NotAvailable if content["status"] == "unavailable" else AgglearnError)(content["reason"])
+    return content
 
 
-def has_failed(product) -> bool:
+def has_failed(product: Path | str) -> bool:
     """Whether a path is a product folder, or a manifest apart, with the status `failed`."""
     path = Path(product) / MANIFEST if Path(product).is_dir() else Path(product)
     if path.suffix != ".json" or not path.exists():
@@ -45,7 +46,7 @@ def has_failed(product) -> bool:
     return isinstance(content, dict) and content.get("status") == "failed"
 
 
-def content(folder) -> dict[str, str]:
+def content_digests(folder: Path | str) -> dict[str, str]:
     """Digest of every file below `folder`, by relative path."""
     folder = Path(folder)
     files = sorted(p for p in folder.rglob("*") if p.is_file() and p.name != MANIFEST)
@@ -63,62 +64,65 @@ def share_copies(folder: Path, digests: dict[str, str]) -> None:
                 os.link(original, link)
 
 
-def make(
-    out,
+def build_product(
+    out: Path | str,
     build: Callable[[Path], dict | None],
-    upstream: Iterable = (),
+    upstream: Iterable[Path | str] = (),
     on_missing: str = "report",
     on_failure: Callable[[Exception], object] | None = None,
     recipe: str | None = None,
     terminal: TextIO | None = None,
     facts: dict | None = None,
 ) -> dict:
-    """Build a product folder: `build(folder)` fills it and returns what the manifest shall say besides.
+    """Build a product folder and return its manifest. `build(folder)` fills it and returns further fields of the manifest.
 
-    NotAvailable, raised by `build` or standing in an upstream product, becomes the status of the product;
-    with `on_missing="fail"` it is raised instead. Any other error leaves no product, unless `on_failure` is given.
+    NotAvailable, raised by `build` or standing in an upstream product, becomes the status of the product. With
+    `on_missing="fail"` it is raised. Any other error leaves no product, unless `on_failure` is given.
 
     An `ok` product of the same recipe is not replaced by one that is not available: it stays, and a line on `terminal`
     states why.
 
     Parameters
     ----------
-    on_failure : called with an error of `build`, which then becomes the status `failed`; so does a failed upstream product.
-    recipe : digest of entry, settings and code that the product is made with.
-    facts : what the manifest holds whatever the status.
+    on_failure : callable, optional
+        It is called with an error of `build`, which then becomes the status `failed`. A failed upstream product does too.
+    recipe : str, optional
+        Digest of entry, settings and code that the product is made with.
+    facts : dict, optional
+        Fields that the manifest has whatever the status.
     """
     before = _before(out)
     stays = recipe is not None and before.get("recipe") == recipe
     try:
         with atomic_dir(out) as work:
-            began = False
+            has_begun = False
             try:
                 for product in upstream:
-                    require(product)
-                began = True
-                said = {"status": "ok", **(build(work) or {})}
+                    require_product(product)
+                has_begun = True
+                fields = {"status": "ok", **(build(work) or {})}
             except NotAvailable as error:
                 if stays or on_missing == "fail":
                     raise
                 _empty(work)
                 other = "; the product that was here has another recipe and was removed" if before else ""
-                said = {"status": "unavailable", "reason": f"{error}{other}"}
+                fields = {"status": "unavailable", "reason": f"{error}{other}"}
             except Exception as error:
                 if on_failure is None:
                     raise
                 _empty(work)
-                said = {"status": "failed", "reason": described(error)}
-                if began:
+                fields = {"status": "failed", "reason": described(error)}
+                if has_begun:
                     on_failure(error)
-            said |= {**(facts or {}), "content": content(work), "recipe": recipe}
-            share_copies(work, said["content"])
-            write_json(work / MANIFEST, said)
+            fields |= {**(facts or {}), "content": content_digests(work), "recipe": recipe}
+            share_copies(work, fields["content"])
+            write_json(work / MANIFEST, fields)
     except NotAvailable as error:
         if not stays:
             raise
         print(f"agglearn: {out} stays as it is: {error}", file=terminal or sys.stderr)
         return before
-    return said
+    return fields
 
 
 def _empty(folder: Path) -> None:
@@ -126,8 +130,8 @@ def _empty(folder: Path) -> None:
         shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
-def _before(out) -> dict:
-    """Manifest of the product that is there and `ok`; empty where there is none."""
+def _before(out: Path | str) -> dict:
+    """Manifest of the product that is there and `ok`. It is empty where there is none."""
     try:
         old = manifest(out)
     except (OSError, ValueError):

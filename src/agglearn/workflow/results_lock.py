@@ -3,12 +3,13 @@
 import fcntl
 import sys
 from pathlib import Path
+from typing import TextIO
 
-_held = []
+_handles: list[TextIO] = []
 
 
-def hold(path):
-    """Take the lock for the life of this process, or leave with one line; closing what is returned gives it back.
+def acquire(path: Path | str) -> TextIO:
+    """Take the lock for the life of this process, or leave with one line. To close the file that is returned gives it back.
 
     A file system without locks is no reason to leave: a line states that a second run would not be noticed.
     """
@@ -27,5 +28,5 @@ def hold(path):
             f"agglearn: {path}: this file system has no locks ({error.strerror}); start no second run in this folder",
             file=sys.stderr,
         )
-    _held.append(handle)
+    _handles.append(handle)
     return handle

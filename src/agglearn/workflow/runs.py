@@ -69,8 +69,7 @@ def fit_batch(
         if manifest["status"] == "ok":
             ready.append(run)
         else:
-            lacking = Outcome(manifest["status"], manifest["reason"])
-            record(run, lambda folder, lacking=lacking: lacking)
+            record(run, functools.partial(_refrain, Outcome(manifest["status"], manifest["reason"])))
     classes = [(s.method_class, s.task, s.observation_class) for s in {run.settings for run in ready}]
     for dotted in {name for names in classes for name in names}:
         resolve(dotted)  # imported once here, for all children. Kernels run in children only.
@@ -81,9 +80,14 @@ def fit_batch(
     apart = [run for run in ready if _is_of_a_user(run)]
     for together in ([run for run in ready if run not in apart], *([run] for run in apart)):
         for run, reason in run_isolated(work, together, limit):
-            record(run, lambda folder, reason=reason: Outcome("failed", reason))
+            record(run, functools.partial(_refrain, Outcome("failed", reason)))
     write_batch(runs, folders, out)
     print(f"{len(todo)} of {len(runs)} runs computed, the rest reused")
+
+
+def _refrain(outcome: Outcome, folder: Path) -> Outcome:
+    """The outcome of a run that is not computed."""
+    return outcome
 
 
 def _is_of_a_user(run: Run) -> bool:

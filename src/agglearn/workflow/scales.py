@@ -2,7 +2,7 @@
 
 A smaller scale never overwrites what a larger one has rendered. The largest scale that has rendered a table into the
 results folder is recorded in its `scale.json`. Smaller scales then work in a folder of their own below it.
-Imports nothing heavy: the workflow asks while it plans.
+The workflow asks while it plans, so nothing heavy is imported.
 """
 
 import json

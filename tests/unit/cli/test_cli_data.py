@@ -19,7 +19,7 @@ from samples import ROOT, Project
 from agglearn.cli.data import Bar, table
 from agglearn.errors import NotAvailable
 from agglearn.storage import read_json, write_json
-from agglearn.workflow.products import make
+from agglearn.workflow.products import build_product
 
 CSV = b"a,y\n1,0\n2,1\n"
 PERSONS = "RT,SERIALNO,SPORDER,STATE,PUMA,PWGTP,AGEP\nP,2024HU0000001,1,1,402,7,30\n"
@@ -107,11 +107,11 @@ def test_what_was_unavailable_becomes_available_for_the_next_run(here):
         raise NotAvailable("no network")
 
     product = here / "results/sources/fetched"
-    make(product, fail)
+    build_product(product, fail)
     assert run("data", "get", "fetched") == 0
     assert read_json(product / "manifest.json")["status"] == "ok"
     assert read_json(product / "files.json")["a.csv"]["kind"] == "primary"
-    make(product, fail)
+    build_product(product, fail)
     before = (product / "manifest.json").read_bytes()
     (here / "results/cache/fetched/a.csv").unlink()
     (here.parent / "host/upstream.csv").unlink()
@@ -173,7 +173,7 @@ def test_another_configuration_can_be_laid_over(here, capsys):
 def test_a_running_workflow_is_not_disturbed(here):
     from agglearn.workflow import results_lock
 
-    with results_lock.hold(here / "results/.lock"):
+    with results_lock.acquire(here / "results/.lock"):
         command = [sys.executable, "-m", "agglearn", "data", "get", "fetched"]
         done = subprocess.run(command, cwd=here, capture_output=True, text=True)
     assert done.returncode == 1
