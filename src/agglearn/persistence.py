@@ -9,7 +9,7 @@ import math
 import zipfile
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Self
+from typing import IO, Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -35,26 +35,30 @@ class Persistent:
 
         Raises
         ------
-        ValueError : an attribute is missing, of another type or of another shape.
+        ValueError
+            An attribute is missing, of another type or of another shape.
         """
 
-    def save(self, folder) -> None:
+    def save(self, folder: Path | str) -> None:
         """Write `model.json` and `model.npz`: class, parameters and learned state."""
         check_is_fitted(self)
         write_model(self, prepared(folder))
 
     @classmethod
-    def load(cls, folder, trusted: Iterable[str] = ()) -> Self:
+    def load(cls, folder: Path | str, trusted: Iterable[str] = ()) -> Self:
         """Read a model that `save` wrote. Called on a base class it gives whatever class was saved.
 
         Parameters
         ----------
-        folder : model folder. Reading it runs no code but that of this package and of what is trusted.
-        trusted : dotted names of classes, modules or packages outside this package that the folder may name.
+        folder : path
+            Model folder. Reading it runs no code but that of this package and of what is trusted.
+        trusted : iterable of str
+            Dotted names of classes, modules or packages outside this package that the folder may name.
 
         Raises
         ------
-        DataError : no model, a damaged one, another class, or one that is not trusted.
+        DataError
+            There is no model, a damaged one, one of another class, or one that is not trusted.
         """
         folder = Path(folder)
         if not (folder / "model.json").is_file():
@@ -66,30 +70,34 @@ class Persistent:
         return model
 
 
-def write_model(model, folder: Path) -> None:
+def write_model(model: Persistent, folder: Path) -> None:
     """Write `model.json` and `model.npz` into an existing folder.
 
     Raises
     ------
-    TypeError : a learned value is neither a plain value, an array of numbers or text, an encoder nor an estimator.
+    TypeError
+        A learned value is neither a plain value, an array of numbers or text, an encoder nor an estimator.
     """
     arrays: dict[str, np.ndarray] = {}
     text = json_lines(_describe(model, "", arrays))
-    np.savez_compressed(folder / "model.npz", **arrays)
+    np.savez_compressed(folder / "model.npz", **arrays)  # type: ignore[arg-type]  # the names are paths, no option's
     (folder / "model.json").write_text(text + "\n")
 
 
-def read_model(folder: Path, trusted: Iterable[str] = ()):
+def read_model(folder: Path, trusted: Iterable[str] = ()) -> Persistent:
     """Build the estimator that `write_model` wrote.
 
     Parameters
     ----------
-    folder : folder with `model.json` and `model.npz`.
-    trusted : dotted names of classes, or of modules and packages, outside this package that may be imported.
+    folder : Path
+        Folder with `model.json` and `model.npz`.
+    trusted : iterable of str
+        Dotted names of classes, or of modules and packages, outside this package that may be imported.
 
     Raises
     ------
-    DataError : the folder names a class that is not trusted, or holds a value of a wrong type, shape or size.
+    DataError
+        The folder names a class that is not trusted, or holds a value of a wrong type, shape or size.
     """
     if (folder / "model.json").stat().st_size > JSON_BYTES:
         raise DataError(f"{folder}: model.json is longer than {JSON_BYTES >> 20} MiB")
@@ -100,7 +108,7 @@ def read_model(folder: Path, trusted: Iterable[str] = ()):
 # -- writing ----------------------------------------------------------------------------------------------------------
 
 
-def _describe(model, path: str, arrays: dict) -> dict:
+def _describe(model: Any, path: str, arrays: dict) -> dict:
     """JSON for a model: its class, parameters (nested estimators described in turn) and learned state."""
     learned = {k: v for k, v in vars(model).items() if is_learned(k) and k != "trace_"}
     params = model.get_params(deep=False).items()
@@ -116,7 +124,7 @@ def is_learned(name: str) -> bool:
     return name.isidentifier() and name.endswith("_") and not name.startswith("_")
 
 
-def _pack_parameter(value, path: str, arrays: dict):
+def _pack_parameter(value: object, path: str, arrays: dict) -> object:
     """JSON for a parameter. A generator has been drawn from: what is kept of it is None."""
     if isinstance(value, GENERATORS):
         return None
@@ -125,7 +133,7 @@ def _pack_parameter(value, path: str, arrays: dict):
     return _pack(value, path, arrays) if isinstance(value, Persistent) else value
 
 
-def _pack(value, path: str, arrays: dict):
+def _pack(value: object, path: str, arrays: dict) -> object:
     """JSON for a learned value. Arrays go to `arrays` under their path."""
     if isinstance(value, np.ndarray):
         if value.dtype.kind not in ARRAY_KINDS:
@@ -157,7 +165,7 @@ class _Reader:
     def __init__(self, folder: Path, arrays: dict[str, np.ndarray], trusted: tuple[str, ...]):
         self.folder, self.arrays, self.trusted = folder, arrays, trusted
 
-    def build(self, description):
+    def build(self, description: Any) -> Persistent:
         """An estimator from its description. Its class decides what its learned state must look like."""
         if not (isinstance(description, dict) and set(description) == {"class", "params", "state"}):
             raise DataError(f"{self.folder}: model.json does not describe an estimator (class, params, state)")
@@ -174,7 +182,7 @@ class _Reader:
             model._check_state()
         return model
 
-    def find_class(self, dotted) -> type:
+    def find_class(self, dotted: object) -> type[Persistent]:
         """A class of this package or a trusted one. Nothing else is imported."""
         if not isinstance(dotted, str):
             raise DataError(f"{self.folder}: the class is {dotted!r}; it must be a dotted name")
@@ -184,12 +192,12 @@ class _Reader:
                 f"{self.folder}: refused to import {dotted!r}: not a class of {PACKAGE}, nor one that you trust "
                 f"(Estimator.load(folder, trusted=[{dotted!r}]) imports it and may run its code)"
             )
-        found = None if module.endswith("__main__") else resolve(dotted)
-        if not (isinstance(found, type) and found.__module__ == module and issubclass(found, Persistent)):
+        kind = None if module.endswith("__main__") else resolve(dotted)
+        if not (isinstance(kind, type) and kind.__module__ == module and issubclass(kind, Persistent)):
             raise DataError(f"{self.folder}: {dotted!r} is not an estimator")
-        return found
+        return kind
 
-    def unpack(self, value):
+    def unpack(self, value: Any) -> Any:
         """A learned value from its JSON."""
         if isinstance(value, list):
             return [self.unpack(v) for v in value]
@@ -213,7 +221,7 @@ def _is_inside(dotted: str, name: str) -> bool:
     return dotted == name or dotted.startswith(f"{name}.")
 
 
-def _is_marked(value, mark: str) -> bool:
+def _is_marked(value: object, mark: str) -> bool:
     return isinstance(value, dict) and set(value) == {mark}
 
 
@@ -236,11 +244,11 @@ def _read_arrays(path: Path) -> dict[str, np.ndarray]:
     return arrays
 
 
-def _read_header(handle, place: str) -> tuple[tuple[int, ...], np.dtype]:
+def _read_header(handle: IO[bytes], label: str) -> tuple[tuple[int, ...], np.dtype]:
     version = np.lib.format.read_magic(handle)
     readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
     if version not in readers:
-        raise DataError(f"{place}: NPY format {version} is not supported")
+        raise DataError(f"{label}: NPY format {version} is not supported")
     shape, _, dtype = readers[version](handle)
     return shape, dtype
 
@@ -248,37 +256,40 @@ def _read_header(handle, place: str) -> tuple[tuple[int, ...], np.dtype]:
 # -- types and shapes -------------------------------------------------------------------------------------------------
 
 
-def expect(model, **expected) -> None:
+def expect(model: object, **expected: type | tuple[str, tuple]) -> None:
     """Refuse learned attributes that are not as expected. Kernels do not check bounds, so what they read is checked here.
 
     Parameters
     ----------
-    model : a restored estimator.
-    expected : attribute → a type (`float` admits integers), or (kinds, shape): an array whose `dtype.kind` is among the
+    model : estimator
+        A restored one.
+    expected : type or tuple
+        Attribute → a type (`float` admits integers), or (kinds, shape): an array whose `dtype.kind` is among the
         letters `kinds`, with this shape, where None stands for any length.
 
     Raises
     ------
-    ValueError : an attribute is missing, of another type or of another shape.
+    ValueError
+        An attribute is missing, of another type or of another shape.
     """
     for name, what in expected.items():
-        value, place = getattr(model, name, None), f"{type(model).__name__}.{name}"
-        if isinstance(what, type):
-            _check_type(value, what, place)
+        value, label = getattr(model, name, None), f"{type(model).__name__}.{name}"
+        if isinstance(what, tuple):
+            _check_array(value, *what, label)
         else:
-            _check_array(value, *what, place)
+            _check_type(value, what, label)
 
 
-def _check_type(value, expected: type, place: str) -> None:
+def _check_type(value: object, expected: type, label: str) -> None:
     allowed = (int, float) if expected is float else expected
     if not isinstance(value, allowed) or (isinstance(value, bool) and expected is not bool):
-        raise ValueError(f"{place}: must be of type {expected.__name__}, not {type(value).__name__}")
+        raise ValueError(f"{label}: must be of type {expected.__name__}, not {type(value).__name__}")
 
 
-def _check_array(value, kinds: str, shape: tuple, place: str) -> None:
+def _check_array(value: object, kinds: str, shape: tuple, label: str) -> None:
     if not (isinstance(value, np.ndarray) and value.dtype.kind in kinds):
         raise ValueError(
-            f"{place}: must be an array of kind {kinds}, not {getattr(value, 'dtype', type(value).__name__)}"
+            f"{label}: must be an array of kind {kinds}, not {getattr(value, 'dtype', type(value).__name__)}"
         )
     if value.ndim != len(shape) or any(e not in (None, n) for e, n in zip(shape, value.shape, strict=True)):
-        raise ValueError(f"{place}: has shape {value.shape}, expected {shape}")
+        raise ValueError(f"{label}: has shape {value.shape}, expected {shape}")

@@ -2,7 +2,7 @@
 
 A constructor declares `n_chains: Count = 10_000`. The configuration is checked against such annotations before anything
 runs (`agglearn.workflow.checks`), an estimator when it is fitted, a data set when it is made. Parameters without an annotation, or
-with one of another kind, may be anything. Imports nothing heavy: planning reads it.
+with one of another kind, may be anything. Planning reads it, so nothing heavy is imported.
 """
 
 import decimal
@@ -14,7 +14,7 @@ import numbers
 import reprlib
 import types
 import typing
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Union
 
@@ -22,20 +22,20 @@ import yaml
 
 from agglearn.errors import ConfigError
 
-Fault = tuple[str, str]  # where, and what is wrong there
+Fault = tuple[str, str]  # its path, and what is wrong there
 REQUIRED = inspect.Parameter.empty
 
 
 @dataclass(frozen=True)
 class Range:
-    """Bounds of a number. `open` names the ends that are not allowed themselves; an infinite number needs `infinite`."""
+    """Bounds of a number. `open` names the ends that are not allowed themselves. An infinite number needs `infinite`."""
 
     low: float = -math.inf
     high: float = math.inf
     open: Literal["", "low", "high", "both"] = ""
     infinite: bool = False
 
-    def __contains__(self, value) -> bool:
+    def __contains__(self, value: Any) -> bool:
         above = value > self.low if self.open in ("low", "both") else value >= self.low
         below = value < self.high if self.open in ("high", "both") else value <= self.high
         return bool(above and below and (self.infinite or math.isfinite(value)))
@@ -53,7 +53,7 @@ class OneOf:
 
     names: Collection[str]
 
-    def __contains__(self, value) -> bool:
+    def __contains__(self, value: object) -> bool:
         return isinstance(value, str) and value in self.names
 
 
@@ -63,8 +63,12 @@ class OptionsOf:
 
     Attributes
     ----------
-    parameter : whose value names the function. functions : name → function.
-    without : arguments that the caller gives.
+    parameter : str
+        The parameter whose value names the function.
+    functions : mapping
+        Name → function.
+    without : tuple of str
+        Arguments that the caller gives.
     """
 
     parameter: str
@@ -90,7 +94,7 @@ Damping = Annotated[float, Range(0, 1, open="low")]  # share of a step that is t
 
 
 class Built:
-    """Any object; in a configuration `{class:, params:}`."""
+    """Any object. In a configuration it is `{class:, params:}`."""
 
 
 @dataclass(frozen=True)
@@ -105,8 +109,8 @@ class Parameter:
 
 
 @functools.cache
-def parameters(target) -> dict[str, Parameter] | None:
-    """Keys that a class's constructor, a function or a TypedDict takes; None where it takes any."""
+def parameters(target: Any) -> dict[str, Parameter] | None:
+    """Keys that a class's constructor, a function or a TypedDict takes, or None where it takes any."""
     if typing.is_typeddict(target):
         hints = typing.get_type_hints(target, include_extras=True)
         needed = target.__required_keys__
@@ -117,7 +121,7 @@ def parameters(target) -> dict[str, Parameter] | None:
     return {k: Parameter(Any if p.annotation is p.empty else p.annotation, p.default) for k, p in given.items()}
 
 
-def check(target, given: Mapping, where: str = "") -> None:
+def check(target: Any, given: Mapping, prefix: str = "") -> None:
     """Check keys and values for a class, function or TypedDict.
 
     Raises
@@ -125,20 +129,21 @@ def check(target, given: Mapping, where: str = "") -> None:
     ConfigError : the first thing that is wrong, in one line.
     """
     name = "it" if typing.is_typeddict(target) else target.__name__
-    for place, what in keys_at_fault(name, parameters(target), given, where):
-        raise ConfigError(f"{place}: {what}" if place else what)
+    for path, fault in keys_at_fault(name, parameters(target), given, prefix):
+        raise ConfigError(f"{path}: {fault}" if path else fault)
 
 
-def check_parameters(estimator) -> None:
+def check_parameters(estimator: Any) -> None:
     """Check what an estimator was constructed with.
 
     Raises
     ------
     ConfigError : the first parameter that its annotation does not allow.
     """
-    given, declared = estimator.get_params(deep=False), parameters(type(estimator)) or {}
-    for place, what in values_at_fault(given, declared):
-        raise ConfigError(f"{type(estimator).__name__}: {place}: {what}")
+    kind: Any = type(estimator)
+    given, declared = estimator.get_params(deep=False), parameters(kind) or {}
+    for path, fault in values_at_fault(given, declared):
+        raise ConfigError(f"{type(estimator).__name__}: {path}: {fault}")
 
 
 def checked(function: Callable) -> Callable:
@@ -147,16 +152,16 @@ def checked(function: Callable) -> Callable:
     declared = {k: Parameter(Any if p.annotation is p.empty else p.annotation) for k, p in signature.parameters.items()}
 
     @functools.wraps(function)
-    def call(*args, **kwargs):
-        for place, what in values_at_fault(signature.bind(*args, **kwargs).arguments, declared):
-            raise ConfigError(f"{place}: {what}")
+    def call(*args: Any, **kwargs: Any) -> Any:
+        for path, fault in values_at_fault(signature.bind(*args, **kwargs).arguments, declared):
+            raise ConfigError(f"{path}: {fault}")
         return function(*args, **kwargs)
 
     return call
 
 
-def scalar(text: str):
-    """The number, the boolean or the null that YAML reads in a text, or a number such as 1e-3; else the text itself."""
+def scalar(text: str) -> str | float | bool | None:
+    """The number, the boolean or the null that YAML reads in a text, or a number such as 1e-3, or else the text itself."""
     try:
         value = yaml.safe_load(text)
         return value if value is None or isinstance(value, int | float) else float(text)
@@ -170,62 +175,63 @@ def scalar(text: str):
 class Runtime:
     """How values of running code are read. Those of a configuration are read otherwise, see `agglearn.workflow.checks`."""
 
-    def variants(self, value, place: str) -> Iterator[tuple[str, Any]]:
-        """(place, value) of all values that `value` stands for."""
-        yield place, value
+    def variants(self, value: Any, path: str) -> Iterator[tuple[str, Any]]:
+        """(path, value) of all values that `value` stands for."""
+        yield path, value
 
-    def is_object(self, value, hint) -> bool:
+    def is_object(self, value: object, hint: Any) -> bool:
         """Whether a value is an object of a class."""
         return hint in (Any, object, Built) or isinstance(value, hint)
 
-    def description(self, value: Mapping, hint, place: str) -> Iterator[Fault]:
+    def description(self, value: Mapping, hint: Any, path: str) -> Iterator[Fault]:
         """What is wrong with a mapping where an object is needed."""
-        yield place, f"{reprlib.repr(value)} is not allowed; it must be a {hint.__name__}"
+        yield path, f"{reprlib.repr(value)} is not allowed; it must be a {hint.__name__}"
 
-    def misplaced(self, value, words: str) -> str:
-        """What to read of a value that its type does not allow."""
+    def misplaced(self, value: object, words: str) -> str:
+        """The message on a value that its type does not allow. `words` name the type."""
         return f"{reprlib.repr(value)} is not allowed; it must be {words}"
 
-    def parameters(self, target) -> dict[str, Parameter] | None:
+    def parameters(self, target: Any) -> dict[str, Parameter] | None:
         """Keys that a function, or an object's class, takes."""
-        return parameters(target if inspect.isroutine(target) else type(target))
+        taker: Any = target if inspect.isroutine(target) else type(target)
+        return parameters(taker)
 
 
 def keys_at_fault(
-    name: str, declared: dict[str, Parameter] | None, given, where: str = "", reading: Runtime | None = None
+    name: str, declared: dict[str, Parameter] | None, given: object, prefix: str = "", reading: Runtime | None = None
 ) -> Iterator[Fault]:
     """What is wrong with a mapping of settings: unknown keys, missing ones, values that their types do not allow."""
     if not isinstance(given, Mapping):
-        yield where, f"{reprlib.repr(given)} is not allowed; it must be a mapping (name: value)"
+        yield prefix, f"{reprlib.repr(given)} is not allowed; it must be a mapping (name: value)"
         return
-    for key in given if declared is not None else ():
-        if key not in declared:
+    for key in given:
+        if declared is not None and key not in declared:
             takes = f"it takes {', '.join(sorted(declared))}" if declared else "it takes none"
-            yield where, f"{name} takes no {key!r}{meant(key, declared)}; {takes}"
+            yield prefix, f"{name} takes no {key!r}{meant(key, declared)}; {takes}"
     for key, parameter in (declared or {}).items():
         if parameter.default is REQUIRED and key not in given:
-            yield where, f"key {key!r} is missing, which {name} needs"
-    yield from values_at_fault(given, declared or {}, where, reading)
+            yield prefix, f"key {key!r} is missing, which {name} needs"
+    yield from values_at_fault(given, declared or {}, prefix, reading)
 
 
 def values_at_fault(
-    given: Mapping, declared: dict[str, Parameter], where: str = "", reading: Runtime | None = None
+    given: Mapping, declared: dict[str, Parameter], prefix: str = "", reading: Runtime | None = None
 ) -> Iterator[Fault]:
     """What is wrong with the values of a mapping of settings."""
     reading = reading or Runtime()
     for key, value in given.items():
-        place = f"{where}.{key}" if where else str(key)
+        path = f"{prefix}.{key}" if prefix else str(key)
         hint = declared.get(key, Parameter()).hint
         marks = [m for arm in _arms(hint) for m in _marks(arm) if isinstance(m, OptionsOf | ParametersOf)]
-        yield from faults(value, typing.get_args(hint)[0] if marks else hint, place, reading)
+        yield from faults(value, typing.get_args(hint)[0] if marks else hint, path, reading)
         beside = given.get(marks[0].parameter, declared[marks[0].parameter].default) if marks else REQUIRED
         if value is not None and beside is not REQUIRED:
-            yield from _dependent(value, marks[0], beside, place, reading)
+            yield from _dependent(value, marks[0], beside, path, reading)
 
 
-def faults(value, hint, place: str, reading: Runtime) -> Iterator[Fault]:
-    """Places within a value that its type does not allow, and what is allowed there."""
-    for here, one in reading.variants(value, place):
+def faults(value: Any, hint: Any, path: str, reading: Runtime) -> Iterator[Fault]:
+    """Paths within a value where its type does not allow it, and what is allowed there."""
+    for here, one in reading.variants(value, path):
         arms = _arms(hint)
         if not any(_allows(arm, one, reading) for arm in arms):
             container = next((a for a in arms if _contains(a, one)), None)
@@ -235,53 +241,55 @@ def faults(value, hint, place: str, reading: Runtime) -> Iterator[Fault]:
                 yield from _within(one, container, here, reading)
 
 
-def meant(wrong, known) -> str:
-    """The nearest of the known names in parentheses, or nothing."""
-    close = difflib.get_close_matches(str(wrong), map(str, known), 1)
+def meant(wrong: object, allowed: Iterable) -> str:
+    """The nearest of the allowed names in parentheses, or nothing."""
+    close = difflib.get_close_matches(str(wrong), [*map(str, allowed)], 1)
     return f" (did you mean {close[0]!r}?)" if close else ""
 
 
-def _dependent(value, mark, beside, place: str, reading: Runtime) -> Iterator[Fault]:
+def _dependent(value: Any, mark: OptionsOf | ParametersOf, beside: Any, path: str, reading: Runtime) -> Iterator[Fault]:
     """Faults of options, or of names of parameters, for everything that the parameter beside them may be."""
-    check_one = _options if isinstance(mark, OptionsOf) else _parameter_names
     for _, other in reading.variants(beside, ""):
-        for here, one in reading.variants(value, place):
-            yield from check_one(one, mark, other, here, reading)
+        for here, one in reading.variants(value, path):
+            if isinstance(mark, OptionsOf):
+                yield from _options(one, mark, other, here, reading)
+            else:
+                yield from _parameter_names(one, mark, other, here, reading)
 
 
-def _options(options, mark: OptionsOf, name, place: str, reading: Runtime) -> Iterator[Fault]:
+def _options(options: object, mark: OptionsOf, name: object, path: str, reading: Runtime) -> Iterator[Fault]:
     if isinstance(name, str) and name in mark.functions:  # else it is the fault of the other parameter
         taken = reading.parameters(mark.functions[name])
         taken = taken and {k: p for k, p in taken.items() if k not in mark.without}
-        yield from keys_at_fault(f"{mark.parameter} {name}", taken, options, place, reading)
+        yield from keys_at_fault(f"{mark.parameter} {name}", taken, options, path, reading)
 
 
-def _parameter_names(names, mark: ParametersOf, holder, place: str, reading: Runtime) -> Iterator[Fault]:
+def _parameter_names(names: Any, mark: ParametersOf, holder: object, path: str, reading: Runtime) -> Iterator[Fault]:
     taken = reading.parameters(holder)
     for name in names if isinstance(names, Mapping) else [names]:
         if taken is not None and name not in taken:
             there = f"there are {', '.join(sorted(taken))}"
-            yield place, f"{name!r} is no parameter of {mark.parameter}{meant(name, taken)}; {there}"
+            yield path, f"{name!r} is no parameter of {mark.parameter}{meant(name, taken)}; {there}"
 
 
-def bare(hint):
+def bare(hint: Any) -> Any:
     """A type without Required and NotRequired."""
     wrapped = typing.get_origin(hint) in (typing.Required, typing.NotRequired)
     return typing.get_args(hint)[0] if wrapped else hint
 
 
-def _arms(hint) -> tuple:
+def _arms(hint: Any) -> tuple:
     """The alternatives of a union."""
     if typing.get_origin(hint) in (Union, types.UnionType):
         return tuple(arm for one in typing.get_args(hint) for arm in _arms(one))
     return (hint,)
 
 
-def _marks(hint) -> tuple:
+def _marks(hint: Any) -> tuple:
     return typing.get_args(hint)[1:] if typing.get_origin(hint) is Annotated else ()
 
 
-def _allows(hint, value, reading: Runtime) -> bool:
+def _allows(hint: Any, value: Any, reading: Runtime) -> bool:
     """Whether a value that has no parts to be looked at is of a type."""
     origin = typing.get_origin(hint)
     if origin is Annotated:
@@ -303,7 +311,7 @@ def _allows(hint, value, reading: Runtime) -> bool:
     return not isinstance(hint, type) or reading.is_object(value, hint)  # of other types of types: anything
 
 
-def _contains(hint, value) -> bool:
+def _contains(hint: Any, value: object) -> bool:
     """Whether the parts of a value have to be looked at."""
     base = typing.get_origin(hint) or hint
     if base in (list, tuple):
@@ -312,29 +320,29 @@ def _contains(hint, value) -> bool:
     return isinstance(value, Mapping) and isinstance(base, type) and base not in plain
 
 
-def _within(value, hint, place: str, reading: Runtime) -> Iterator[Fault]:
+def _within(value: Any, hint: Any, path: str, reading: Runtime) -> Iterator[Fault]:
     """Faults of the parts of a list, a mapping, or the description of an object."""
     base, args = typing.get_origin(hint) or hint, typing.get_args(hint)
     if base in (list, tuple):
         each = [*args[:1]] * len(value) if base is list or Ellipsis in args else args
         if args and len(each) != len(value):
-            yield place, f"{reprlib.repr(value)} is not allowed; it must be {type_words(hint)}"
-        for i, (part, one) in enumerate(zip(value, each, strict=False)):
-            yield from faults(part, one, f"{place}.{i}", reading)
+            yield path, f"{reprlib.repr(value)} is not allowed; it must be {type_words(hint)}"
+        for i, (inner, one) in enumerate(zip(value, each, strict=False)):
+            yield from faults(inner, one, f"{path}.{i}", reading)
     elif base is dict:
         key_hint, value_hint = args or (Any, Any)
-        for key, part in value.items():
+        for key, inner in value.items():
             if not any(_allows(arm, key, reading) for arm in _arms(key_hint)):
                 allowed = list(_names(key_hint))
-                yield place, f"unknown key {key!r}{meant(key, allowed)}; it must be {type_words(key_hint)}"
-            yield from faults(part, value_hint, f"{place}.{key}", reading)
+                yield path, f"unknown key {key!r}{meant(key, allowed)}; it must be {type_words(key_hint)}"
+            yield from faults(inner, value_hint, f"{path}.{key}", reading)
     elif typing.is_typeddict(hint):
-        yield from keys_at_fault("it", parameters(hint), value, place, reading)
+        yield from keys_at_fault("it", parameters(hint), value, path, reading)
     else:
-        yield from reading.description(value, hint, place)
+        yield from reading.description(value, hint, path)
 
 
-def _names(hint) -> Iterator:
+def _names(hint: Any) -> Iterator:
     """The values that a type lists."""
     for arm in _arms(hint):
         if typing.get_origin(arm) is Literal:
@@ -353,7 +361,7 @@ NAMES = {
 }
 
 
-def type_words(hint) -> str:
+def type_words(hint: Any) -> str:
     """A type for a person."""
     base, args = typing.get_origin(hint) or hint, typing.get_args(hint)
     if names := list(_names(hint)):

@@ -1,6 +1,6 @@
-"""What constructors, functions and TypedDicts take, read from the syntax tree: names, types and defaults, nothing imported.
+"""What constructors, functions and TypedDicts take, read from the syntax tree: names, types and defaults. Nothing is imported.
 
-Types are the objects that running code has, see `agglearn.settings`; only a class is replaced by a placeholder with its dotted
+Types are the objects that running code has, see `agglearn.settings`. Only a class is replaced by a placeholder with its dotted
 name. What cannot be read (an expression, a class outside followed code) stands for anything.
 """
 
@@ -12,7 +12,7 @@ from agglearn import settings
 from agglearn.inspection import classes, modules
 from agglearn.settings import REQUIRED, Parameter
 
-PLAIN = {
+PLAIN: dict[str, Any] = {
     "int": int,
     "float": float,
     "str": str,
@@ -22,8 +22,14 @@ PLAIN = {
     "dict": dict,
     "Sequence": list,
 }
-GENERIC = {"Literal": Literal, "Annotated": Annotated, "Required": Required, "NotRequired": NotRequired, "Union": Union}
-MARKS = {
+GENERIC: dict[str, Any] = {
+    "Literal": Literal,
+    "Annotated": Annotated,
+    "Required": Required,
+    "NotRequired": NotRequired,
+    "Union": Union,
+}
+MARKS: dict[str, Any] = {
     "Range": settings.Range,
     "OneOf": settings.OneOf,
     "OptionsOf": settings.OptionsOf,
@@ -39,9 +45,9 @@ class Followed:
 
 @modules.cached
 def parameters(dotted: str) -> dict[str, Parameter] | None:
-    """Keys that a followed class's constructor, a function or a TypedDict takes; None where it takes any."""
-    if found := classes.find_function(dotted):
-        return _arguments(*found)
+    """Keys that a followed class's constructor, a function or a TypedDict takes, or None where it takes any."""
+    if function := classes.find_function(dotted):
+        return _arguments(*function)
     chain = classes.ancestors(dotted)
     if any(_is_typed_dict(node) for _, node in chain):
         return {k: p for name, node in reversed(chain) for k, p in _fields(name.rpartition(".")[0], node).items()}
@@ -64,19 +70,19 @@ def _arguments(module: str, function: ast.FunctionDef, without: int = 0) -> dict
 
 
 def attribute(dotted: str, name: str) -> str | None:
-    """Dotted name of the class that a class attribute holds, the nearest ancestor's; None where that cannot be read."""
-    module, node = classes.attribute(dotted, name) or (None, None)
+    """Dotted name of the class that a class attribute holds, the nearest ancestor's, or None where that cannot be read."""
+    module, node = classes.attribute(dotted, name) or ("", None)
     return classes.named(module, node) if isinstance(node, ast.Name | ast.Attribute) else None
 
 
 def rows(dotted: str, name: str) -> list[tuple[str, ...]]:
     """A class attribute that is a tuple of tuples of names, each as its dotted name."""
-    module, node = classes.attribute(dotted, name) or (None, None)
+    module, node = classes.attribute(dotted, name) or ("", None)
     return [tuple(classes.named(module, one) for one in row.elts) for row in getattr(node, "elts", ())]
 
 
-def _value(node: ast.expr):
-    """A default that is written as a literal; None for any other."""
+def _value(node: ast.expr) -> Any:
+    """A default that is written as a literal, or None."""
     try:
         return ast.literal_eval(node)
     except ValueError:
@@ -89,28 +95,28 @@ def _is_typed_dict(node: ast.ClassDef) -> bool:
 
 def _fields(module: str, node: ast.ClassDef) -> dict[str, Parameter]:
     total = not any(k.arg == "total" and _value(k.value) is False for k in node.keywords)
-    found = {}
+    fields = {}
     for item in node.body:
-        if isinstance(item, ast.AnnAssign):
+        if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name):
             hint, needed = _hint(module, item.annotation), total
             if typing.get_origin(hint) in (Required, NotRequired):
                 needed, hint = typing.get_origin(hint) is Required, typing.get_args(hint)[0]
-            found[item.target.id] = Parameter(hint, REQUIRED if needed else None)
-    return found
+            fields[item.target.id] = Parameter(hint, REQUIRED if needed else None)
+    return fields
 
 
 # -- types ------------------------------------------------------------------------------------------------------------
 
 
-def _hint(module: str, node: ast.expr | None):
-    """The type that an annotation in a module stands for; Any where that cannot be read."""
+def _hint(module: str, node: ast.expr | None) -> Any:
+    """The type that an annotation in a module stands for, or Any where that cannot be read."""
     try:
         return _read(module, node)
     except (AttributeError, KeyError, TypeError, ValueError):
         return Any
 
 
-def _read(module: str, node: ast.expr | None):
+def _read(module: str, node: ast.expr | None) -> Any:
     if isinstance(node, ast.Constant) and node.value is None:
         return None
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
@@ -120,7 +126,7 @@ def _read(module: str, node: ast.expr | None):
     return _named(module, node) if isinstance(node, ast.Name | ast.Attribute) else Any
 
 
-def _subscript(module: str, node: ast.Subscript):
+def _subscript(module: str, node: ast.Subscript) -> Any:
     form = ast.unparse(node.value).rpartition(".")[2]
     args = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     if form == "Literal":
@@ -134,25 +140,25 @@ def _subscript(module: str, node: ast.Subscript):
     return {**GENERIC, **PLAIN}[form][hints if len(hints) > 1 else hints[0]]
 
 
-def _mark(module: str, call: ast.Call):
-    """A mark of an annotation; where it takes names from a mapping or a tuple of the code, these are read too."""
+def _mark(module: str, call: ast.Call) -> Any:
+    """A mark of an annotation. Where it takes names from a mapping or a tuple of the code, these are read too."""
     args = [functions(module, a) if isinstance(a, ast.Name | ast.Attribute) else _value(a) for a in call.args]
-    given = {k.arg: _value(k.value) for k in call.keywords}
+    given = {k.arg: _value(k.value) for k in call.keywords if k.arg}
     return MARKS[ast.unparse(call.func).rpartition(".")[2]](*args, **given)
 
 
-def _named(module: str, node: ast.expr):
+def _named(module: str, node: ast.expr) -> Any:
     """A plain type, a type of `agglearn.settings`, an alias of the module's own, or a placeholder of a followed class."""
     text = ast.unparse(node)
     if text in PLAIN:
         return PLAIN[text]
-    home, _, name = classes.named(module, node).rpartition(".")
-    if home == settings.__name__ and hasattr(settings, name):
+    origin, _, name = classes.named(module, node).rpartition(".")
+    if origin == settings.__name__ and hasattr(settings, name):
         return getattr(settings, name)
-    if classes.find_class(f"{home}.{name}"):
-        return placeholder(f"{home}.{name}")
-    alias = classes.assigned(home, name) if home else None
-    return _hint(home, alias) if alias is not None else Any
+    if classes.find_class(f"{origin}.{name}"):
+        return placeholder(f"{origin}.{name}")
+    alias = classes.assigned(origin, name) if origin else None
+    return _hint(origin, alias) if alias is not None else Any
 
 
 @modules.cached
@@ -160,22 +166,24 @@ def placeholder(dotted: str) -> type:
     """What stands for a followed class in a type: a TypedDict of the same keys, or a `Followed`."""
     name = dotted.rpartition(".")[2]
     if any(_is_typed_dict(node) for _, node in classes.ancestors(dotted)):
-        keys = parameters(dotted).items()
-        return typing.TypedDict(name, {k: p.hint if p.default is REQUIRED else NotRequired[p.hint] for k, p in keys})
+        keys = (parameters(dotted) or {}).items()
+        hints = {k: p.hint if p.default is REQUIRED else NotRequired[p.hint] for k, p in keys}
+        return typing.TypedDict(name, hints)  # type: ignore[operator]  # mypy takes it for a base class only
     return type(name, (Followed,), {"dotted": dotted})
 
 
-def functions(module: str, node: ast.expr) -> dict[str, str] | tuple[str, ...]:
+def functions(module: str, node: ast.expr | None) -> dict[str, str] | tuple[str, ...]:
     """A mapping from names to functions, as name → dotted name, or a tuple of names, that a module writes as such."""
     if isinstance(node, ast.Name | ast.Attribute):
-        home, _, name = classes.named(module, node).rpartition(".")
-        return functions(home, classes.assigned(home, name))
+        origin, _, name = classes.named(module, node).rpartition(".")
+        return functions(origin, classes.assigned(origin, name))
     if not isinstance(node, ast.Dict):
-        return tuple(ast.literal_eval(node))
-    found = {}
+        return tuple(ast.literal_eval(node)) if node is not None else ()
+    by_name: dict[str, str] = {}
     for key, value in zip(node.keys, node.values, strict=True):
         if key is None:
-            found |= functions(module, value)
+            inner = functions(module, value)
+            by_name |= inner if isinstance(inner, dict) else {}
         else:
-            found[ast.literal_eval(key)] = classes.named(module, value)
-    return found
+            by_name[ast.literal_eval(key)] = classes.named(module, value)
+    return by_name
