@@ -59,7 +59,7 @@ def _cost(elapsed: float) -> str:
 
 
 def _failing(job, terminal: TextIO) -> dict:
-    """What `products.make` does with data that cannot be had or made: a status, or the end."""
+    """What `products.build_product` does with data that cannot be had or made: a status, or the end."""
 
     def report(error: Exception) -> None:
         print(f"agglearn: {_error_line(job, error, sys.stderr)}", file=terminal)
@@ -83,7 +83,7 @@ def fetch(job, terminal=sys.stderr) -> None:
 
     name = job.wildcards.dataset
     entry = job.config["datasets"][name]
-    products.make(
+    products.build_product(
         job.output[0],
         lambda out: fetch(name, entry, job.config, Path.cwd(), out, terminal),
         recipe=job.params.recipe,
@@ -108,7 +108,7 @@ def prepare(job, terminal=sys.stderr) -> None:
         said = dataset.parse({name: Path(f["path"]) for name, f in found.items()}, out)
         return (said or {}) | {"memory": memory.unpacked(out)}
 
-    products.make(job.output[0], parse, [source], recipe=job.params.recipe, **_failing(job, terminal))
+    products.build_product(job.output[0], parse, [source], recipe=job.params.recipe, **_failing(job, terminal))
 
 
 def observe(job, terminal=sys.stderr) -> None:
@@ -151,7 +151,7 @@ def observe(job, terminal=sys.stderr) -> None:
         return {"memory": memory.largest_slot(out), "data": data_of_slots}
 
     recipe = job.params.recipe
-    manifest = products.make(job.output.folder, build, job.input, recipe=recipe, **_failing(job, terminal))
+    manifest = products.build_product(job.output.folder, build, job.input, recipe=recipe, **_failing(job, terminal))
     storage.write_json(job.output.manifest, manifest)
     if experiment["timed"]:
         _compile(experiment["methods"].values())
