@@ -23,7 +23,7 @@ from agglearn.maxent.engines.numba_chains import Chains
 from agglearn.maxent.weight_index import Layout
 from agglearn.observations import ContingencyTables
 from agglearn.spark import active_session, aggregate
-from agglearn.spark.fitting import fitted
+from agglearn.spark.fitting import fit_from_counts
 from agglearn.vocabulary import DistributedSubmodularQuantizer
 
 LACKING = [
@@ -63,9 +63,9 @@ def test_encoders_of_counted_values(how):
         values = pd.Series(counts.index, name=name, dtype=frame[name].dtype)
         for named, hash_above in itertools.product((False, True), (None, (2, 3))):
             expected = FrameEncoder.fit(frame[[name]], how, [name] if named else [], None, hash_above).features[0]
-            assert fitted(values, counts.to_numpy(), how, named, None, hash_above) == expected
+            assert fit_from_counts(values, counts.to_numpy(), how, named, None, hash_above) == expected
     with pytest.raises(DataError, match="'n' is numeric but 1 rows hold text such as 'x'"):
-        fitted(pd.Series(["1", "x"], name="n"), np.array([30, 1]), how, False, None)
+        fit_from_counts(pd.Series(["1", "x"], name="n"), np.array([30, 1]), how, False, None)
 
 
 @pytest.mark.parametrize(

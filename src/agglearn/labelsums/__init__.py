@@ -1,5 +1,8 @@
-"""Logistic regression from public features and one, possibly noisy, sum of features over records with label 1; the ladder of
-observations from the base rate to all records, and model choice without records."""
+"""Logistic regression from public features and the sum of features over records with label 1, exact or noisy.
+
+The package also has the other steps of the ladder of observations, from the base rate to all records, and model choice without
+records.
+"""
 
 from agglearn.labelsums.baselines import BaseRateClassifier, BoostedTreesSkyline
 from agglearn.labelsums.labelled import LabelledGradientDescent, SklearnLogistic

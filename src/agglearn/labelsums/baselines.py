@@ -1,8 +1,10 @@
-"""The lowest and the highest step of the ladder: nothing but the base rate, and boosted trees on all records."""
+"""The lowest and the highest step of the ladder: the base rate alone, and boosted trees on all records."""
 
+from pathlib import Path
 from typing import Annotated
 
 import numpy as np
+import pandas as pd
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.utils.validation import check_is_fitted
 
@@ -12,32 +14,41 @@ from agglearn.estimator import RecordClassifier
 from agglearn.labelsums.trees import from_bytes, to_bytes
 from agglearn.observations import ContingencyTables, Records
 from agglearn.persistence import expect
-from agglearn.seeds import draw_seed
+from agglearn.seeds import RandomState, draw_seed
 from agglearn.settings import Count, Positive, Range
 
-MOST_CATEGORIES = 255  # that scikit-learn's trees split as categories
+MAX_CATEGORIES = 255  # that scikit-learn's trees split as categories
 
 
 class BaseRateClassifier(RecordClassifier):
-    """P(Y=1|X) is the share of records with label 1; no table is looked at.
+    """P(Y=1|X) is the fraction of records with label 1. No table is read.
+
+    Parameters
+    ----------
+    random_state : int, RandomState, Generator or None
+        Not used. Every estimator has it.
 
     Attributes
     ----------
-    rate_, encoder_, classes_. random_state : not used.
+    rate_ : float
+        P(Y=1).
+    encoder_ : FrameEncoder
+        Encoder of the tables.
+    classes_ : np.ndarray
+        [0, 1].
     """
 
     observes = ContingencyTables
 
-    def __init__(self, random_state=None):
+    def __init__(self, random_state: RandomState = None) -> None:
         self.random_state = random_state
 
-    def _fit(self, observation):
-        self.encoder_, self.classes_ = observation.encoder, np.array([0, 1])
+    def _fit(self, observation: ContingencyTables) -> None:
+        self._set_encoder(observation.encoder)
         self.rate_ = float(np.clip(observation.positives / observation.total, 1e-6, 1 - 1e-6))
 
-    def predict_proba(self, X) -> np.ndarray:
-        """(n, 2) the same for every row."""
-        return np.tile([1 - self.rate_, self.rate_], (len(named_columns(X, self.encoder_.names)), 1))
+    def _predict_positive(self, X: pd.DataFrame | np.ndarray) -> np.ndarray:
+        return np.full(len(named_columns(X, self.encoder_.names)), self.rate_)
 
 
 class BoostedTreesSkyline(RecordClassifier):
@@ -45,13 +56,23 @@ class BoostedTreesSkyline(RecordClassifier):
 
     Parameters
     ----------
-    max_iter, learning_rate, max_leaf_nodes : of scikit-learn's `HistGradientBoostingClassifier`; it stops early by a tenth
-        of the records.
-    random_state : of these.
+    max_iter : int
+        Number of trees at most. Training stops early by a tenth of the records.
+    learning_rate : float
+        Learning rate of scikit-learn's `HistGradientBoostingClassifier`.
+    max_leaf_nodes : int
+        Leaves of a tree at most.
+    random_state : int, RandomState, Generator or None
+        Seed of the trees, or None for a fresh one.
 
     Attributes
     ----------
-    encoder_, classes_. trees_ : (n,) the fitted trees as bytes, once the model has been saved or loaded.
+    encoder_ : FrameEncoder
+        Encoder of the records.
+    classes_ : np.ndarray
+        [0, 1].
+    trees_ : np.ndarray
+        (n,) the fitted trees as bytes, once the model has been saved or loaded.
     """
 
     observes = Records
@@ -61,38 +82,44 @@ class BoostedTreesSkyline(RecordClassifier):
         max_iter: Count = 100,
         learning_rate: Positive = 0.1,
         max_leaf_nodes: Annotated[int, Range(2)] = 31,
-        random_state=None,
-    ):
+        random_state: RandomState = None,
+    ) -> None:
         self.max_iter = max_iter
         self.learning_rate = learning_rate
         self.max_leaf_nodes = max_leaf_nodes
         self.random_state = random_state
 
-    def _fit(self, observation):
-        self.encoder_, self.classes_ = observation.encoder, np.array([0, 1])
-        named = [isinstance(f, CategoricalEncoder) and f.size < MOST_CATEGORIES for f in self.encoder_.features]
+    def _fit(self, observation: Records) -> None:
+        self._set_encoder(observation.encoder)
+        named = [isinstance(f, CategoricalEncoder) and f.size < MAX_CATEGORIES for f in self.encoder_.features]
         seed = draw_seed(self.random_state) % 2**32
         self._trees = HistGradientBoostingClassifier(
             max_iter=self.max_iter, learning_rate=self.learning_rate, max_leaf_nodes=self.max_leaf_nodes,
             categorical_features=named, early_stopping=True, random_state=seed,
         ).fit(self._codes(observation.frame), observation.y)  # fmt: skip
 
-    def _codes(self, frame) -> np.ndarray:
-        codes = self.encoder_.encode(frame).astype(float)
+    def _codes(self, X: pd.DataFrame | np.ndarray) -> np.ndarray:
+        """(n, D) codes of records, NaN for values without a code."""
+        codes = self.encoder_.encode(X).astype(float)
         codes[codes < 0] = np.nan
         return codes
 
-    def predict_proba(self, X) -> np.ndarray:
-        """(n, 2) probabilities of both labels."""
+    def _predict_positive(self, X: pd.DataFrame | np.ndarray) -> np.ndarray:
         codes = self._codes(X)
-        return self._trees.predict_proba(codes)
+        return self._trees.predict_proba(codes)[:, 1]
 
-    def save(self, folder) -> None:
-        """Write `model.json` and `model.npz`, which hold the trees in the format of skops (extra `workflow`)."""
+    def save(self, folder: str | Path) -> None:
+        """Write `model.json` and `model.npz`, which hold the trees in the format of skops (extra `workflow`).
+
+        Parameters
+        ----------
+        folder : str or Path
+            Folder of the model.
+        """
         check_is_fitted(self)
         self.trees_ = to_bytes(self._trees)
         super().save(folder)
 
-    def _check_state(self):
+    def _check_state(self) -> None:
         expect(self, trees_=("u", (None,)))
         self._trees = from_bytes(self.trees_, len(self.encoder_.features))

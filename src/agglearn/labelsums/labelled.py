@@ -1,4 +1,4 @@
-"""What WALR is held against: learners that see all labels."""
+"""Learners with all labels, to which WALR is compared."""
 
 import math
 from typing import Literal
@@ -12,17 +12,27 @@ from agglearn.linear.descent import Descent
 from agglearn.linear.sum_logistic import penalties
 from agglearn.observations import Records
 from agglearn.privacy.calibration import analytic_gaussian_scale, checked
-from agglearn.seeds import draw_generator
+from agglearn.seeds import RandomState, draw_generator
 from agglearn.settings import Count, NonNegative, Part, Positive, Whole
 
 
 class SklearnLogistic(LinearModel):
-    """scikit-learn's logistic regression over the same coordinates and the same λ‖θ‖² as WALR.
+    """Logistic regression of scikit-learn over the same coordinates and with the same λ‖θ‖² as WALR.
 
     Parameters
     ----------
-    features : `onehot`, `quadratic` or `scaled`; ranges : of `scaled`, see `FeatureMap.fit`.
-    l2 : λ > 0. max_iter, tol : of its Newton-CG. random_state : not used; the solution is unique.
+    features : str
+        `onehot`, `quadratic` or `scaled`, see `FeatureMap.fit`.
+    ranges : dict, optional
+        Ranges of `scaled`, see `FeatureMap.fit`.
+    l2 : float
+        λ > 0.
+    max_iter : int
+        Iterations of Newton-CG at most.
+    tol : float
+        Tolerance of Newton-CG.
+    random_state : int, RandomState, Generator or None
+        Not used, because the solution is unique.
     """
 
     observes = Records
@@ -34,8 +44,8 @@ class SklearnLogistic(LinearModel):
         l2: Positive = 0.5,
         max_iter: Count = 200,
         tol: NonNegative = 1e-8,
-        random_state=None,
-    ):
+        random_state: RandomState = None,
+    ) -> None:
         self.features = features
         self.ranges = ranges
         self.l2 = l2
@@ -43,25 +53,45 @@ class SklearnLogistic(LinearModel):
         self.tol = tol
         self.random_state = random_state
 
-    def _fit(self, observation):
+    def _fit(self, observation: Records) -> None:
         mapped = FeatureMap.fit(self.features, observation.encoder, observation.frame, self.ranges, intercept=True)
         x = mapped.matrix(observation.frame)[:, :-1]
         model = LogisticRegression(C=1 / (2 * self.l2), solver="newton-cg", max_iter=self.max_iter, tol=self.tol)
         model.fit(x, observation.y)
-        self._keep(mapped, np.append(model.coef_[0], model.intercept_[0]))
+        self._set_solution(mapped, np.append(model.coef_[0], model.intercept_[0]))
 
 
 class LabelledGradientDescent(LinearModel):
-    """Gradient descent that reads labels at every step: the traditional mini-batch, or noise drawn anew at every step.
+    """Gradient descent that reads labels at every step: the traditional mini-batch, or fresh noise at every step.
 
     Parameters
     ----------
-    solver : `minibatch`, both sides of the gradient from one mini-batch (not private); `noise_per_step`, all records, and
-        fresh Gaussian noise on the right side at every step, of a size that all steps together promise (ε, δ) for one
-        label: their sum is one Gaussian release of √T times the sensitivity. Seeded, hence not private either.
-    epsilon, delta : of `noise_per_step`. delta : None for 1/(10 N).
-    features, ranges : see `SklearnLogistic`. l2, max_iter, batch_size, rate, traced, random_state : see `WALRClassifier`.
-    noise_aware : as in `WALRClassifier`, with the variance of one release that promises the same.
+    solver : str
+        `minibatch` takes the whole gradient from one mini-batch, which is not private. `noise_per_step` takes all records
+        and adds fresh Gaussian noise to the label term at every step. All steps together then satisfy (ε, δ) for one label:
+        their sum is one Gaussian release of √T times the sensitivity. The noise is seeded, hence not private either.
+    epsilon : float, optional
+        ε of `noise_per_step`.
+    delta : float, optional
+        δ of `noise_per_step`. None takes 1/(10 N).
+    features : str
+        `onehot`, `quadratic` or `scaled`, see `FeatureMap.fit`.
+    ranges : dict, optional
+        Ranges of `scaled`, see `FeatureMap.fit`.
+    l2 : float
+        λ, see `WALRClassifier`.
+    noise_aware : bool
+        As in `WALRClassifier`, with the variance of one release under the same budget.
+    max_iter : int
+        Number of steps.
+    batch_size : int
+        Rows of a mini-batch.
+    rate : float, optional
+        Learning rate. None takes a safe one, see `agglearn.linear.descent.Descent`.
+    traced : int
+        Number of steps that are recorded.
+    random_state : int, RandomState, Generator or None
+        Seed of the mini-batches and the noise, or None for a fresh one.
     """
 
     observes = Records
@@ -79,8 +109,8 @@ class LabelledGradientDescent(LinearModel):
         batch_size: Count = 256,
         rate: Positive | None = None,
         traced: Whole = 0,
-        random_state=None,
-    ):
+        random_state: RandomState = None,
+    ) -> None:
         self.solver = solver
         self.epsilon = epsilon
         self.delta = delta
@@ -94,16 +124,17 @@ class LabelledGradientDescent(LinearModel):
         self.traced = traced
         self.random_state = random_state
 
-    def _fit(self, observation):
+    def _fit(self, observation: Records) -> None:
         mapped = FeatureMap.fit(self.features, observation.encoder, observation.frame, self.ranges)
         x, y = mapped.matrix(observation.frame), np.asarray(observation.y, float)
         n, rng, once = len(y), draw_generator(self.random_state), 0.0
         if self.solver == "noise_per_step":
             epsilon, delta = checked(self.epsilon, self.delta or 1 / (10 * n), "gaussian")
-            once = analytic_gaussian_scale(math.sqrt(mapped.largest(2)), epsilon, delta)
+            norm = math.sqrt(mapped.largest(2))  # type: ignore[arg-type]  # a fitted map has a bound
+            once = analytic_gaussian_scale(norm, epsilon, delta)  # type: ignore[arg-type]  # Gaussian noise has a δ
         exact, every = x.T @ y, once * math.sqrt(self.max_iter)
 
-        def right(t, rows):
+        def label_term(step: int, rows: np.ndarray | None) -> np.ndarray:
             if rows is None:
                 return (exact + rng.normal(0, every, len(exact))) / n
             return x[rows].T @ y[rows] / len(rows)
@@ -111,7 +142,7 @@ class LabelledGradientDescent(LinearModel):
         penalty = penalties(self.l2, x, np.ones(n), once if self.noise_aware else 0.0, mapped.intercept)
         small = self.solver == "minibatch"
         descent = Descent(
-            x, np.ones(n), penalty, right, self.batch_size if small else None, self.rate, self.max_iter, self.traced,
+            x, np.ones(n), penalty, label_term, self.batch_size if small else None, self.rate, self.max_iter, self.traced,
             y if small else None, every**2,
         )  # fmt: skip
-        self._keep(mapped, *descent.run(rng))
+        self._set_solution(mapped, *descent.run(rng))

@@ -1,88 +1,98 @@
-"""Model choice without records: parameters chosen by what was held out of the aggregates.
+"""Model choice without records: parameters are chosen by aggregates that were held out.
 
 The source of the maximum-entropy model tunes on held-out records, which its user would not have. A release of tables can be
-split by thinning its counts; a data holder can release two disjoint halves of the records instead.
+split by thinning its counts. A data holder can release two disjoint halves of the records instead.
 """
 
-from typing import Annotated
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
+import pandas as pd
 from sklearn.base import clone
 
 from agglearn.encoding import FeatureMap
 from agglearn.encoding.design import Features
 from agglearn.errors import ConfigError, DataError
-from agglearn.estimator import Estimator, RecordClassifier, choose_best
+from agglearn.estimator import Estimator, MetaEstimator, RecordClassifier, choose_best
 from agglearn.evaluation.metrics import log_likelihood
 from agglearn.observations import ContingencyTables, Halves, LabelSums, Observation, Records
 from agglearn.observations.consistency import projected
 from agglearn.observations.thinning import thin_tables
-from agglearn.seeds import derive_seed, draw_seed
+from agglearn.seeds import RandomState, derive_seed, draw_generator, draw_seed
 from agglearn.settings import ParametersOf, Part
 
 
-class AggregateSearch(RecordClassifier):
+class AggregateSearch(MetaEstimator, RecordClassifier):
     """A learner with one parameter chosen by aggregates alone, then fitted to the whole aggregate.
 
-    From `Halves` each value is fitted to the first half and scored on the second. From `ContingencyTables` the halves are
-    made by thinning (`agglearn.observations.thinning`). Scores are log-likelihoods of labels given features, a record
-    (`held_out_score` of the learner): exact for label sums, where features are known; with the model's own samples in the
-    place of features for tables.
+    From `Halves` each value is fitted to the first half and scored on the second. `ContingencyTables` are split into halves by
+    thinning (`agglearn.observations.thinning`). Scores are mean log-likelihoods of labels given features (the learner's
+    `held_out_score`). They are exact for label sums, whose features are public. For tables, samples of the model replace the
+    features.
 
     Parameters
     ----------
-    base : a learner with `held_out_score`: MaxEntClassifier (or a subclass) for tables, WALRClassifier for label sums.
-    parameter, values : what is chosen, and from what.
-    random_state : of the thinning, the samples and the learner.
+    base : Estimator
+        Learner with `held_out_score`: MaxEntClassifier (or a subclass) for tables, WALRClassifier for label sums.
+    parameter : str
+        Name of the parameter to choose.
+    values : list
+        Values to choose from.
+    random_state : int, RandomState, Generator or None
+        Seed of the thinning, the samples and the learner, or None for a fresh one.
 
     Attributes
     ----------
-    value_ : chosen, of equal ones the first. scores_ : (V,) score of each value. model_ : the learner, fitted to the whole.
+    value_ : object
+        The chosen value, the first of equally good ones.
+    scores_ : np.ndarray
+        (V,) score of each value.
+    model_ : Estimator
+        The learner, fitted to the whole.
+    classes_ : np.ndarray
+        [0, 1].
     """
 
-    observes = Observation
+    observes: ClassVar[type[Observation]] = Observation  # type: ignore[type-abstract]  # only compared with
 
     def __init__(
         self,
         base: Estimator,
         parameter: Annotated[str, ParametersOf("base")] = "l2_theta",
-        values: list = (2.0, 8.0, 32.0, 128.0, 512.0),
-        random_state=None,
-    ):
+        values: list = (2.0, 8.0, 32.0, 128.0, 512.0),  # type: ignore[assignment]  # not mutable
+        random_state: RandomState = None,
+    ) -> None:
         self.base = base
         self.parameter = parameter
         self.values = values
         self.random_state = random_state
 
-    @property
-    def accounts_for_noise(self) -> bool:
-        """Whether the learner does."""
-        return self.base.accounts_for_noise
-
-    def _fit(self, observation):
+    def _fit(self, observation: Any) -> None:
         seed = draw_seed(self.random_state)
-        halves, whole = self._split(observation, seed)
-        if not isinstance(whole, self.base.observes):
-            raise DataError(f"{type(self.base).__name__} learns from {self.base.observes.__name__}")
+        training, held_out, whole = self._split(observation, seed)
+        self._check_base(whole)
         if not hasattr(self.base, "held_out_score"):
             raise DataError(f"{type(self.base).__name__} has no score on held-out aggregates (held_out_score)")
-        models = [self._with(value, seed).fit(halves[0]) for value in self.values]
-        self.scores_ = np.array([model.held_out_score(halves[1], derive_seed("score", seed)) for model in models])
-        self._finish(whole, choose_best(self.scores_), seed)
+        models = [self._learner(value, seed).fit(training) for value in self.values]
+        self.scores_ = np.array([model.held_out_score(held_out, derive_seed("score", seed)) for model in models])
+        self._fit_best(whole, seed)
 
-    def _finish(self, whole: Observation, best: int, seed: int) -> None:
-        self.value_, self.classes_ = self.values[best], np.array([0, 1])
-        self.model_ = self._with(self.value_, seed).fit(whole)
+    def _fit_best(self, whole: Observation, seed: int) -> None:
+        """Fit the learner with the best value to the whole aggregate."""
+        self.value_, self.classes_ = self.values[choose_best(self.scores_)], np.array([0, 1])
+        self.model_ = self._learner(self.value_, seed).fit(whole)
 
-    def _split(self, observation, seed: int):
+    def _split(self, observation: Observation, seed: int) -> tuple[Observation, Observation, Observation]:
+        """Training half, held-out half, and the whole."""
         if isinstance(observation, Halves):
-            return (observation.first, observation.second), observation.whole
+            return observation.first, observation.second, observation.whole
         if isinstance(observation, ContingencyTables):
-            first, second = thin_tables(observation, np.random.default_rng(seed))
-            return (projected(first), second), observation  # as tables of records agree
+            training, held_out = thin_tables(observation, draw_generator(seed))
+            return projected(training), held_out, observation  # consistent, as tables of records are
         raise DataError(f"{type(observation).__name__} cannot be split; release halves (Halves)")
 
-    def _with(self, value, seed: int) -> Estimator:
+    def _learner(self, value: object, seed: int) -> Estimator:
+        """The learner with a value of the parameter."""
         if self.parameter not in self.base.get_params():
             raise ConfigError(f"parameter: {type(self.base).__name__} has no {self.parameter!r}")
         return clone(self.base).set_params(**{self.parameter: value, "random_state": seed})
@@ -92,23 +102,29 @@ class AggregateSearch(RecordClassifier):
         """(D,) names of the features, in order."""
         return self.model_.feature_names_in_
 
-    def warm_up(self) -> None:
-        """Whatever the learner does to be ready."""
-        if hasattr(self.base, "warm_up"):
-            self.base.warm_up()
-
-    def predict_proba(self, X) -> np.ndarray:
-        """(n, 2) probabilities of both labels."""
-        return self.model_.predict_proba(X)
+    def _predict_positive(self, X: pd.DataFrame | np.ndarray) -> np.ndarray:
+        return self.model_.predict_proba(X)[:, 1]
 
 
 class RecordSearch(AggregateSearch):
-    """What a user of aggregates cannot do: the same choice by held-out records. Then fitted to the aggregate of all.
+    """The choice of `AggregateSearch` by held-out records, which a user of aggregates does not have.
+
+    The learner is then fitted to the aggregate of all records.
 
     Parameters
     ----------
-    base, parameter, values, random_state : as in `AggregateSearch`. features : of label sums, see `FeatureMap`.
-    validation : share of the records held out to choose.
+    base : Estimator
+        Learner from tables or label sums.
+    parameter : str
+        Name of the parameter to choose.
+    values : list
+        Values to choose from.
+    features : str
+        Coordinates of label sums, see `FeatureMap`.
+    validation : float
+        Fraction of the records that is held out.
+    random_state : int, RandomState, Generator or None
+        Seed of the held-out records and the learner, or None for a fresh one.
     """
 
     observes = Records
@@ -117,24 +133,29 @@ class RecordSearch(AggregateSearch):
         self,
         base: Estimator,
         parameter: Annotated[str, ParametersOf("base")] = "l2_theta",
-        values: list = (2.0, 8.0, 32.0, 128.0, 512.0),
+        values: list = (2.0, 8.0, 32.0, 128.0, 512.0),  # type: ignore[assignment]  # not mutable
         features: Features = "onehot",
         validation: Part = 0.2,
-        random_state=None,
-    ):
+        random_state: RandomState = None,
+    ) -> None:
         super().__init__(base, parameter, values, random_state)
         self.features = features
         self.validation = validation
 
-    def _fit(self, observation):
+    def _fit(self, observation: Records) -> None:
         seed = draw_seed(self.random_state)
-        held = np.random.default_rng(seed).random(len(observation.y)) < self.validation
-        seen, frame, y = self._aggregate(observation, ~held), observation.frame[held], observation.y[held]
-        models = [self._with(value, seed).fit(seen) for value in self.values]
+        held_out = draw_generator(seed).random(len(observation.y)) < self.validation
+        training, frame, y = (
+            self._aggregate(observation, ~held_out),
+            observation.frame[held_out],
+            observation.y[held_out],
+        )
+        models = [self._learner(value, seed).fit(training) for value in self.values]
         self.scores_ = np.array([log_likelihood(y, model.predict_proba(frame)[:, 1]) for model in models])
-        self._finish(self._aggregate(observation, np.ones(len(held), bool)), choose_best(self.scores_), seed)
+        self._fit_best(self._aggregate(observation, np.ones(len(held_out), bool)), seed)
 
     def _aggregate(self, records: Records, rows: np.ndarray) -> Observation:
+        """What `base` observes of some records."""
         frame, y = records.frame[rows].reset_index(drop=True), records.y[rows]
         if issubclass(self.base.observes, ContingencyTables):
             return ContingencyTables.from_codes(records.encoder, records.encoder.encode(frame), y, records.label)

@@ -2,6 +2,7 @@
 
 import io
 import zipfile
+from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -9,7 +10,10 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from agglearn.optional import require
 from agglearn.persistence import ARRAY_BYTES
 
-TRUSTED = (  # parts of the trees besides the types that skops trusts itself
+if TYPE_CHECKING:
+    from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
+
+TRUSTED = (  # types in the trees besides those that skops trusts itself
     "functools.partial",
     "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
     "sklearn.utils.validation.check_array",
@@ -17,21 +21,25 @@ TRUSTED = (  # parts of the trees besides the types that skops trusts itself
 
 
 def to_bytes(trees: HistGradientBoostingClassifier) -> np.ndarray:
-    """(n,) uint8 that `from_bytes` reads.
+    """Return (n,) uint8 that `from_bytes` reads.
 
     Raises
     ------
-    NotAvailable : skops is not installed.
+    NotAvailable
+        skops is not installed.
     """
     return np.frombuffer(require("skops.io", "workflow").dumps(trees), np.uint8)
 
 
 def from_bytes(content: np.ndarray, n_features: int) -> HistGradientBoostingClassifier:
-    """The trees on so many features.
+    """Return the trees on `n_features` features.
 
     Raises
     ------
-    NotAvailable : skops is not installed. ValueError : anything but such trees, such as types that are not trusted.
+    NotAvailable
+        skops is not installed.
+    ValueError
+        The content is anything else, such as types that are not trusted.
     """
     data, skops = content.tobytes(), require("skops.io", "workflow")
     try:
@@ -39,27 +47,27 @@ def from_bytes(content: np.ndarray, n_features: int) -> HistGradientBoostingClas
             if sum(member.file_size for member in archive.infolist()) > ARRAY_BYTES:
                 raise ValueError("the trees are larger than allowed")
         trees = skops.loads(data, trusted=list(TRUSTED))
-        right = type(trees) is HistGradientBoostingClassifier and trees.n_features_in_ == n_features
-        right = right and all(_is_tree(p, trees._bin_mapper.is_categorical_) for row in trees._predictors for p in row)
+        valid = type(trees) is HistGradientBoostingClassifier and trees.n_features_in_ == n_features
+        valid = valid and all(_is_tree(p, trees._bin_mapper.is_categorical_) for row in trees._predictors for p in row)
     except Exception as error:  # skops and scikit-learn raise errors of any kind where content does not fit
         raise ValueError(f"trees_: {error}") from None
-    if not right:
+    if not valid:
         raise ValueError(f"trees_: must be boosted trees on {n_features} features")
     return trees
 
 
-def _is_tree(predictor, categorical: np.ndarray) -> bool:
-    """Whether nodes lead on to later ones, to features and to sets of categories that are there: scikit-learn does not look.
+def _is_tree(predictor: "TreePredictor", categorical: np.ndarray) -> bool:
+    """Whether nodes refer to later nodes, and to features and sets of categories that exist. scikit-learn does not check.
 
-    categorical : (D,) which features have categories.
+    `categorical` (D,) tells which features have categories.
     """
     nodes, sets = predictor.nodes, predictor.raw_left_cat_bitsets
-    place = np.flatnonzero(nodes["is_leaf"] == 0)
-    inner = nodes[place]
+    position = np.flatnonzero(nodes["is_leaf"] == 0)
+    inner = nodes[position]
     named = inner[inner["is_categorical"] != 0]
     return bool(
         len(nodes)
-        and all(((place < inner[side]) & (inner[side] < len(nodes))).all() for side in ("left", "right"))
+        and all(((position < inner[side]) & (inner[side] < len(nodes))).all() for side in ("left", "right"))
         and ((inner["feature_idx"] >= 0) & (inner["feature_idx"] < len(categorical))).all()
         and categorical[named["feature_idx"]].all()
         and (named["bitset_idx"] < len(sets)).all()

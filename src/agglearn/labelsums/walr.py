@@ -1,22 +1,24 @@
-"""Weighted aggregate logistic regression: from features and one vector, exact or noisy.
+"""Weighted aggregate logistic regression from features and one vector, exact or noisy.
 
-Source: the note on WALR (full-batch and "hybrid" mini-batch descent); second-order solvers and the penalty from the
-noise are ours.
+Source: the note on WALR (full-batch and "hybrid" mini-batch descent). The second-order solvers and the penalty from the noise
+are ours.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import numpy as np
+import pandas as pd
+from scipy import sparse
 from scipy.special import expit
 
 from agglearn.encoding.design import FeatureMap
 from agglearn.errors import ConfigError, NotAvailable
 from agglearn.estimator import RecordClassifier
-from agglearn.linear.descent import Descent
+from agglearn.linear.descent import Descent, Iterate
 from agglearn.linear.sum_logistic import Objective, penalties, prior_variance
 from agglearn.observations import LabelSums
-from agglearn.seeds import draw_generator
+from agglearn.seeds import RandomState, draw_generator
 from agglearn.settings import Count, NonNegative, Positive, Whole
 
 
@@ -25,13 +27,23 @@ class LinearModel(RecordClassifier):
 
     Attributes
     ----------
-    coef_ : (k,) θ without the intercept. intercept_ : 0 where there is none. coef_names_ : names of the coordinates.
-    map_ : state of the `FeatureMap`. classes_.
-    trace_ : list of (step, seconds, θ, error of the gradient), not saved.
-    gradient_errors_ : (T, 2) step, root mean square error of the gradient there; empty where no trace was asked for.
+    coef_ : np.ndarray
+        (k,) θ without the intercept.
+    intercept_ : float
+        Intercept, 0 if there is none.
+    coef_names_ : list
+        Names of the coordinates.
+    map_ : dict
+        State of the `FeatureMap`.
+    classes_ : np.ndarray
+        [0, 1].
+    trace_ : list
+        (step, seconds, θ, error of the gradient) of recorded steps. It is not saved.
+    gradient_errors_ : np.ndarray
+        (T, 2) step, and root mean square error of the gradient there. It is empty if no steps were recorded.
     """
 
-    def _keep(self, mapped: FeatureMap, theta: np.ndarray, trace=()) -> None:
+    def _set_solution(self, mapped: FeatureMap, theta: np.ndarray, trace: Sequence[Iterate] = ()) -> None:
         self.classes_, self.map_ = np.array([0, 1]), mapped.state()
         k = len(theta) - mapped.intercept
         self.coef_, self.intercept_ = theta[:k], float(theta[k]) if mapped.intercept else 0.0
@@ -41,54 +53,87 @@ class LinearModel(RecordClassifier):
 
     @property
     def feature_names_in_(self) -> np.ndarray:
-        """(D,) names of the columns that the coordinates are made of, in order."""
+        """(D,) names of the columns of which the coordinates are made, in order."""
         return np.array(FeatureMap.of(self.map_).inputs, dtype=object)
 
-    def _matrix(self, X):
+    def _matrix(self, X: pd.DataFrame | np.ndarray) -> sparse.csr_array:
         return FeatureMap.of(self.map_).matrix(X)
 
     def _theta(self) -> np.ndarray:
         return np.append(self.coef_, self.intercept_) if self.map_["intercept"] else self.coef_
 
-    def held_out_score(self, held: LabelSums, seed: int | None = None) -> float:
-        """Mean log-likelihood of the labels behind held-out sums: s·θ − Σ ln(1 + e^{X·θ}), for exact sums exactly. Nothing is
-        drawn: `seed` is not used."""
+    def held_out_score(self, held_out: LabelSums, seed: int | None = None) -> float:
+        """Return the mean log-likelihood of the labels behind held-out sums: (s·θ − Σ ln(1 + e^{X·θ}))/n.
+
+        Parameters
+        ----------
+        held_out : LabelSums
+            Sums over other records. The score is exact if they are.
+        seed : int, optional
+            Not used, because nothing is drawn.
+        """
         theta = self._theta()
-        z = held.matrix @ theta
-        return float((held.sums @ theta - np.logaddexp(0, z).sum()) / len(z))
+        z = held_out.matrix @ theta
+        return float((held_out.sums @ theta - np.logaddexp(0, z).sum()) / len(z))
 
-    def predict_proba(self, X) -> np.ndarray:
-        """(n, 2) probabilities of both labels; columns are matched by name, an array's by position."""
-        p = expit(self._matrix(X) @ self._theta())
-        return np.column_stack([1 - p, p])
+    def _predict_positive(self, X: pd.DataFrame | np.ndarray) -> np.ndarray:
+        return expit(self._matrix(X) @ self._theta())
 
-    def staged_predict_proba(self, X) -> Iterator[tuple[float, float, np.ndarray]]:
-        """(step, seconds, (n,) P(Y=1)) of every step that was traced; NotAvailable where none was."""
+    def staged_predict_proba(self, X: pd.DataFrame | np.ndarray) -> Iterator[tuple[float, float, np.ndarray]]:
+        """Yield (step, seconds, (n,) P(Y=1)) of every recorded step.
+
+        Parameters
+        ----------
+        X : pd.DataFrame or np.ndarray
+            (n, D) raw columns, see `predict_proba`.
+
+        Raises
+        ------
+        NotAvailable
+            No steps were recorded.
+        """
         if not self.trace_:
-            raise NotAvailable("no steps were traced; set traced")
+            raise NotAvailable("no steps were recorded; set traced")
         x = self._matrix(X)
         for step, seconds, theta, _ in self.trace_:
             yield step, seconds, expit(x @ theta)
 
 
 class WALRClassifier(LinearModel):
-    """P(Y=1|X) = σ(X·θ + b) at the minimum of Σ w ln(1 + e^{Xθ}) − s·θ + λ‖θ‖², which needs no labels but s.
+    """P(Y=1|X) = σ(X·θ + b) at the minimum of Σ w ln(1 + e^{Xθ}) − s·θ + λ‖θ‖², which needs s in place of labels.
 
     Parameters
     ----------
-    solver : `lbfgs`, `newton` (trust region), `full_batch` or `hybrid` (the note's mini-batch on the left side only).
-    l2 : λ; the intercept is not penalised. 0 for none: with noise F then has no minimum in general (`LabelSums.outside`).
-        `moments` for 1/2τ², τ² estimated from the sums as they are, noise and all (`prior_variance`).
-    noise_aware : λ_j = λ(1 + σ²/h_j) from the noise's known variance and the features, see `penalties`; False for λ.
-    max_iter : iterations, steps. tol : of the gradient, scaled; `lbfgs` and `newton` only.
-    batch_size : of `hybrid`. rate : learning rate of the descents; None for safe ones, see `Descent`.
-    traced : how many steps to keep for curves, descents only.
-    random_state : of the mini-batches.
+    solver : str
+        `lbfgs`, `newton` (trust region), `full_batch`, or `hybrid` (the note's mini-batch in the model term only).
+    l2 : float or str
+        λ, without a penalty on the intercept. With 0 and noise, F has no minimum in general (`LabelSums.outside`).
+        `moments` takes 1/2τ², with τ² estimated from the sums, noisy or not (`prior_variance`).
+    noise_aware : bool
+        Whether λ_j = λ(1 + σ²/h_j), from the variance that the release states and the features, see `penalties`.
+    max_iter : int
+        Number of iterations or steps.
+    tol : float
+        Tolerance of the scaled gradient, of `lbfgs` and `newton` only.
+    batch_size : int
+        Rows of a mini-batch of `hybrid`.
+    rate : float, optional
+        Learning rate of the descents. None takes safe ones, see `agglearn.linear.descent.Descent`.
+    traced : int
+        Number of steps that a descent records for curves.
+    random_state : int, RandomState, Generator or None
+        Seed of the mini-batches, or None for a fresh one.
 
     Attributes
     ----------
-    coef_, intercept_, coef_names_, classes_ : see `LinearModel`. penalty_ : (k,) λ_j. n_iter_.
-    l2_ : λ used. gradient_errors_ : (T, 2) step, root mean square error of the gradient there.
+    coef_, intercept_, coef_names_, map_, classes_, trace_, gradient_errors_
+        See `LinearModel`.
+    penalty_ : np.ndarray
+        (k,) λ_j.
+    l2_ : float
+        λ.
+    n_iter_ : int
+        Number of iterations or steps.
     """
 
     observes = LabelSums
@@ -103,8 +148,8 @@ class WALRClassifier(LinearModel):
         batch_size: Count = 256,
         rate: Positive | None = None,
         traced: Whole = 0,
-        random_state=None,
-    ):
+        random_state: RandomState = None,
+    ) -> None:
         self.solver = solver
         self.l2 = l2
         self.noise_aware = noise_aware
@@ -120,27 +165,27 @@ class WALRClassifier(LinearModel):
         """Whether the penalty is made from the noise."""
         return bool(self.noise_aware)
 
-    def _fit(self, observation):
+    def _fit(self, observation: LabelSums) -> None:
         x = observation.matrix
         weights = np.ones(x.shape[0]) if observation.weights is None else np.asarray(observation.weights, float)
         noise = observation.noise_scale
-        aware = noise if self.noise_aware else 0.0
-        self.l2_ = self.l2
         if self.l2 == "moments":
             if not observation.map.intercept or observation.weights is not None:
                 raise ConfigError("l2: moments needs sums with an intercept, over records without weights")
             self.l2_ = 1 / (2 * prior_variance(x, observation.sums, noise))
-        self.penalty_ = penalties(self.l2_, x, weights, aware, observation.map.intercept)
+        else:
+            self.l2_ = self.l2
+        self.penalty_ = penalties(self.l2_, x, weights, noise if self.noise_aware else 0.0, observation.map.intercept)
         if self.solver in ("lbfgs", "newton"):
             problem = Objective(x, weights, observation.sums, self.penalty_)
             theta, self.n_iter_ = problem.minimum(self.solver, self.max_iter, self.tol)
-            return self._keep(observation.map, theta)
-        right = observation.sums / x.shape[0]
+            return self._set_solution(observation.map, theta)
+        label_term = observation.sums / x.shape[0]
         batch = self.batch_size if self.solver == "hybrid" else None
         descent = Descent(
-            x, weights, self.penalty_, lambda t, rows: right, batch, self.rate, self.max_iter, self.traced,
+            x, weights, self.penalty_, lambda step, rows: label_term, batch, self.rate, self.max_iter, self.traced,
             noise_variance=noise**2,
         )  # fmt: skip
         theta, trace = descent.run(draw_generator(self.random_state))
         self.n_iter_ = self.max_iter
-        return self._keep(observation.map, theta, trace)
+        return self._set_solution(observation.map, theta, trace)

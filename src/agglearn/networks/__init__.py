@@ -1,7 +1,7 @@
-"""Small neural networks in JAX: layers and training, for methods of several sources.
+"""Small neural networks in JAX: layers and training, for methods of several papers.
 
-A network is a function of weights (a dict of float32 arrays by name), a batch and, in training, a key of random numbers. It is
-hashable by its settings, so that compiled steps are used again. Only `layers` and `training` import JAX, and the methods
+A network is a function of weights (a dict of float32 arrays by name), a batch and, in training, a key of random numbers. Its
+settings make it hashable, so that compiled steps are used again. Only `layers` and `training` import JAX, and the methods
 import these when they train or predict.
 """
 
@@ -9,18 +9,19 @@ import os
 
 from agglearn.optional import require
 
-THREADS = "PJRT_NPROC"  # JAX takes the size of its pool from it when it starts, and ignores OMP_NUM_THREADS
+THREADS = "PJRT_NPROC"  # JAX reads the size of its thread pool from it when it starts, and ignores OMP_NUM_THREADS
 
 
 def start_jax() -> None:
-    """Let JAX start with one thread on the processor, so that results do not depend on the number of cores.
+    """Start JAX with one thread on the processor, so that results do not depend on the number of cores.
 
-    Products of matrices add up in an order that depends on it. A program that has started JAX before, or has set
-    `PJRT_NPROC`, keeps its threads: results then agree to rounding.
+    The order of additions in a matrix product depends on the number of threads. A program that has started JAX before, or
+    has set `PJRT_NPROC`, keeps its threads. Results then agree to rounding.
 
     Raises
     ------
-    NotAvailable : JAX is not installed.
+    NotAvailable
+        JAX is not installed.
     """
     jax = require("jax", "networks")
     if THREADS in os.environ:

@@ -1,31 +1,54 @@
-"""Training with Adam and early stopping, and prediction. Importing this needs JAX and optax.
+"""Training with Adam and early stopping, and prediction. This module imports JAX and optax.
 
 Everything is float32 by explicit types, so a program's own choice of 64 bits changes nothing. Gradients are compiled once per
-network and shape of a batch, Adam once per number of weights. Weights are one vector to both: many small arrays take longer,
-to compile above all. Rates and limits are arguments, so that other settings need no new compilation.
+network and shape of a batch, Adam once per number of weights. Both treat the weights as one vector, because many small arrays
+take longer, above all to compile. Rates and limits are arguments, so that other settings need no new compilation.
 """
 
 import contextlib
 import functools
 import math
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from types import ModuleType
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from agglearn.errors import NotAvailable
 from agglearn.optional import require
 
+if TYPE_CHECKING:
+    from jax import Array
+    from optax import GradientTransformation, OptState
+
 jax = require("jax", "networks")
 jnp = require("jax.numpy", "networks")
 optax = require("optax", "networks")
 
+Weights = dict[str, np.ndarray]
+Network = Callable[..., "Array"]  # hashable: (weights, batch, key of random numbers or None) → outputs
+Shapes = tuple[tuple[str, tuple[int, ...]], ...]  # name and shape of each array
+
 
 class Schedule(NamedTuple):
-    """Course of a training: Adam's learning rate and for how long, norm at which gradients are clipped, weight of L2.
+    """Course of a training.
 
-    steps : in all. every : steps between two looks at the held-out loss. patience : looks without improvement after
-    which training ends, None for never. cosine : whether the rate falls to 0 along a cosine.
+    Attributes
+    ----------
+    rate : float
+        Learning rate of Adam.
+    clip : float
+        Norm at which gradients are clipped.
+    steps : int
+        Number of steps.
+    every : int
+        Steps between two evaluations of the validation loss.
+    patience : int or None
+        Training ends after as many evaluations without improvement. None for never.
+    l2 : float
+        Weight of L2.
+    cosine : bool
+        Whether the rate falls to 0 along a cosine.
     """
 
     rate: float
@@ -37,23 +60,23 @@ class Schedule(NamedTuple):
     cosine: bool = False
 
     def numbers(self, step: int) -> np.ndarray:
-        """(3,) learning rate of step 1, 2, …, norm and L2, as compiled steps take them."""
-        share = (1 + np.cos(np.pi * (step - 1) / self.steps)) / 2 if self.cosine else 1.0
-        return np.array([self.rate * share, self.clip, self.l2], np.float32)
+        """Return (3,) learning rate of step 1, 2, …, norm and L2, as compiled steps take them."""
+        factor = (1 + np.cos(np.pi * (step - 1) / self.steps)) / 2 if self.cosine else 1.0
+        return np.array([self.rate * factor, self.clip, self.l2], np.float32)
 
 
-def squared_error(outputs, y):
-    """Mean of (f − y)² for outputs and targets (B, k)."""
+def squared_error(outputs: "Array", y: "Array") -> "Array":
+    """Return the mean of (f − y)² for outputs and targets (B, k)."""
     return jnp.mean((outputs - y) ** 2)
 
 
-def cross_entropy(outputs, y):
-    """Mean negative log-probability of classes y (B,) for scores (B, C)."""
+def cross_entropy(outputs: "Array", y: "Array") -> "Array":
+    """Return the mean negative log-probability of classes y (B,) for scores (B, C)."""
     return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(outputs, y))
 
 
-def log_loss(outputs, y):
-    """Mean negative log-probability of labels y (B,), 0 or 1, for log-odds (B, 1)."""
+def log_loss(outputs: "Array", y: "Array") -> "Array":
+    """Return the mean negative log-probability of labels y (B,), 0 or 1, for log-odds (B, 1)."""
     return jnp.mean(optax.sigmoid_binary_cross_entropy(outputs[:, 0], y))
 
 
@@ -61,28 +84,44 @@ LOSSES = {"squared_error": squared_error, "cross_entropy": cross_entropy, "log_l
 
 
 def train(
-    network,
-    weights: dict,
-    batches: Iterable,
-    held_out: Callable[[dict], float],
+    network: Network,
+    weights: Weights,
+    batches: Iterable[tuple[np.ndarray, np.ndarray]],
+    validate: Callable[[Weights], float],
     loss: str,
     schedule: Schedule,
     seed: int,
-) -> tuple[dict[str, np.ndarray], list[float]]:
-    """Train a network and keep the weights of the look with the least held-out loss.
+) -> tuple[Weights, list[float]]:
+    """Train a network, and return the checkpoint with the least validation loss.
 
     Parameters
     ----------
-    weights : at the start. batches : (inputs, targets) of every step. held_out : weights → their held-out loss.
-    loss : key of `LOSSES`. seed : of dropout.
+    network : Network
+        Hashable function of weights, a batch, and a key of random numbers or None.
+    weights : dict
+        Initial weights.
+    batches : Iterable
+        (inputs, targets) of every step.
+    validate : Callable
+        Weights → validation loss.
+    loss : str
+        Key of `LOSSES`.
+    schedule : Schedule
+        Rates and limits.
+    seed : int
+        Seed of dropout.
 
     Returns
     -------
-    Weights, and the held-out loss at every look.
+    dict
+        Weights of the checkpoint.
+    list
+        Validation loss of every checkpoint.
     """
     shapes = tuple((name, np.shape(weights[name])) for name in sorted(weights))
     vector = np.concatenate([np.ravel(weights[name]) for name, _ in shapes])
-    state, key, losses, best, since = _start(vector), random_key(seed), [], np.inf, 0
+    state, key, losses = _start(vector), random_key(seed), []
+    best, least_loss, failures = weights, np.inf, 0
     for step, (x, y) in enumerate(batches, 1):
         gradient = _gradient(network, loss, shapes, vector, x, y, key, np.int32(step))
         vector, state = _adam(vector, state, gradient, schedule.numbers(step))
@@ -90,16 +129,16 @@ def train(
         if step % schedule.every and step != schedule.steps:
             continue
         weights = _by_name(np.asarray(vector), shapes, np)
-        losses.append(held_out(weights))
-        if losses[-1] < best or not np.isfinite(best):
-            best, since, kept = losses[-1], 0, weights
-        elif (since := since + 1) == schedule.patience:
+        losses.append(validate(weights))
+        if losses[-1] < least_loss or not np.isfinite(least_loss):
+            best, least_loss, failures = weights, losses[-1], 0
+        elif (failures := failures + 1) == schedule.patience:
             break
-    return {name: np.array(v) for name, v in kept.items()}, losses
+    return {name: np.array(v) for name, v in best.items()}, losses
 
 
 def shuffled(n: int, batch: int, steps: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
-    """Numbers of the examples of every step: passes over all in random order, a rest of less than a batch left out."""
+    """Yield indices of the examples of every step. Each pass has a random order and leaves out the rest of a batch."""
     done = 0
     while done < steps:
         order = rng.permutation(n)
@@ -110,19 +149,19 @@ def shuffled(n: int, batch: int, steps: int, rng: np.random.Generator) -> Iterat
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def evaluate(network, weights: dict, x):
-    """Outputs of a network, compiled."""
+def evaluate(network: Network, weights: Weights, x: np.ndarray) -> "Array":
+    """Return outputs of a network, compiled."""
     return network(weights, x)
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def loss_of(name: str, outputs, y):
-    """A loss of `LOSSES`, compiled."""
+def loss_of(name: str, outputs: "Array", y: "Array") -> "Array":
+    """Return a loss of `LOSSES`, compiled."""
     return LOSSES[name](outputs, y)
 
 
-def random_key(seed: int):
-    """Key of JAX's random numbers for a seed of any size; the same whatever generator a program has set for itself."""
+def random_key(seed: int) -> "Array":
+    """Return the key of JAX's random numbers for a seed of any size, whatever generator a program has chosen for itself."""
     return jax.random.wrap_key_data(np.random.SeedSequence(seed).generate_state(2), impl="threefry2x32")
 
 
@@ -132,7 +171,8 @@ def on_device(name: str) -> Iterator[None]:
 
     Raises
     ------
-    NotAvailable : there is no such device.
+    NotAvailable
+        JAX has no such device.
     """
     try:
         device = None if name == "auto" else jax.devices(name)[0]
@@ -142,34 +182,36 @@ def on_device(name: str) -> Iterator[None]:
         yield
 
 
-def _optimiser(numbers) -> optax.GradientTransformation:
+def _optimiser(numbers: "Array") -> "GradientTransformation":
     """Adam for (rate, norm, L2)."""
     rate, norm, l2 = numbers
-    parts = optax.clip_by_global_norm(norm), optax.add_decayed_weights(l2), optax.scale_by_adam()
-    return optax.chain(*parts, optax.scale_by_learning_rate(rate))
+    steps = optax.clip_by_global_norm(norm), optax.add_decayed_weights(l2), optax.scale_by_adam()
+    return optax.chain(*steps, optax.scale_by_learning_rate(rate))
 
 
 @jax.jit
-def _start(vector):
+def _start(vector: "Array") -> "OptState":
     return _optimiser(jnp.zeros(3)).init(vector)
 
 
 @jax.jit
-def _adam(vector, state, gradient, numbers):
+def _adam(vector: "Array", state: "OptState", gradient: "Array", numbers: "Array") -> "tuple[Array, OptState]":
     """Weights and state after one step."""
     direction, state = _optimiser(numbers).update(gradient, state, vector)
     return optax.apply_updates(vector, direction), state
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2))
-def _gradient(network, loss, shapes, vector, x, y, key, step):
+def _gradient(
+    network: Network, loss: str, shapes: Shapes, vector: "Array", x: "Array", y: "Array", key: "Array", step: "Array"
+) -> "Array":
     """Gradient of the loss with dropout, as one vector."""
     dropout = jax.random.fold_in(key, step)
     return jax.grad(lambda v: loss_of(loss, network(_by_name(v, shapes, jnp), x, dropout), y))(vector)
 
 
-def _by_name(vector, shapes: tuple, library) -> dict:
+def _by_name(vector: "np.ndarray | Array", shapes: Shapes, library: ModuleType) -> Weights:
     """{name: array} of weights that lie in one vector, in the order of (name, shape)."""
     ends = np.cumsum([math.prod(shape) for _, shape in shapes])
-    parts = library.split(vector, ends[:-1])
-    return {name: part.reshape(shape) for (name, shape), part in zip(shapes, parts, strict=True)}
+    arrays = library.split(vector, ends[:-1])
+    return {name: array.reshape(shape) for (name, shape), array in zip(shapes, arrays, strict=True)}

@@ -1,9 +1,8 @@
-"""Beyond one machine, with Apache Spark: aggregation of any number of records, Gibbs chains and
-vocabulary compression on executors.
+"""Computation on many machines with Apache Spark: aggregation of any number of records, Gibbs chains, and compression.
 
-PySpark is an optional extra (`make spark`); executors need this package too. `aggregate` gives the tables that one
-machine would give; `MaxEntClassifier(engine="spark")` moves its chains, and
-`DistributedSubmodularQuantizer(engine="spark")` asks its machines, in the active session.
+PySpark is an optional extra (`make spark`). Executors need this package too. `aggregate` returns the tables that one machine
+would return. In the active session, `MaxEntClassifier(engine="spark")` moves its chains on executors, and
+`DistributedSubmodularQuantizer(engine="spark")` runs its machines there.
 """
 
 from agglearn.optional import active_session
