@@ -6,7 +6,7 @@ import pytest
 from chi_square import SIZES
 
 from agglearn.maxent.enumeration import Enumeration
-from agglearn.maxent.weight_index import Layout
+from agglearn.maxent.weight_index import WeightIndex
 from agglearn.observations import ContingencyTables
 
 
@@ -19,6 +19,6 @@ def tables():
 
 @pytest.fixture(scope="session")
 def world(tables):
-    layout, rng = Layout.of(tables), np.random.default_rng(0)
+    layout, rng = WeightIndex.from_tables(tables), np.random.default_rng(0)
     mu, theta = rng.normal(size=(2, len(layout.rows)))
-    return layout, Enumeration.of(tables), mu, theta
+    return layout, Enumeration.from_tables(tables), mu, theta

@@ -17,7 +17,9 @@ def moved(world, sweeps, sampler="gibbs", sabotage=lambda chains: None) -> float
     """p-value of where N chains are that started from the exact law."""
     layout, exact, mu, theta = world
     chains = JaxChains(layout, N, exact.intercept, seed=11, sampler=sampler)
-    chains.parts = [jnp.asarray(part, jnp.int32) for part in np.array_split(exact_positions(world), len(chains.parts))]
+    chains.blocks = [
+        jnp.asarray(part, jnp.int32) for part in np.array_split(exact_positions(world), len(chains.blocks))
+    ]
     chains.set_weights(mu, theta)
     sabotage(chains)
     for step in range(sweeps):
@@ -69,7 +71,7 @@ def test_sums_are_those_of_the_exact_law(world, marginalize):
 def test_training_agrees_with_the_compiled_engine(tables):
     how = {"n_chains": 20_000, "max_iter": 400, "l2_theta": 2.0, "random_state": 0}
     a, b, again = (MaxEntClassifier(engine=e, **how).fit(tables) for e in ("numba", "jax", "jax"))
-    states = pd.DataFrame(Enumeration.of(tables).states.astype(str), columns=tables.names)
+    states = pd.DataFrame(Enumeration.from_tables(tables).states.astype(str), columns=tables.names)
     p, q = (model.predict_proba(states)[:, 1] for model in (a, b))
     assert np.max(np.abs(p - q)) < 0.02
     assert (b.theta_ == again.theta_).all()

@@ -292,9 +292,9 @@ def test_samples_that_judge_a_value_are_drawn_by_the_seed(monkeypatch):
 def test_chains_and_sweeps_have_streams_of_their_own():
     """Chains begin and move apart, blocks of chains move as all of them do, and no two sweeps are alike."""
     from agglearn.maxent.engines.numba_chains import Chains
-    from agglearn.maxent.weight_index import Layout
+    from agglearn.maxent.weight_index import WeightIndex
 
-    layout = Layout.of(TABLES)
+    layout = WeightIndex.from_tables(TABLES)
 
     def moved(seed, n=64, iterations=(1,), **more):
         chains = Chains(layout, n, 0.0, seed, **more)

@@ -400,7 +400,7 @@ class Path(Choice):
         return maxent.LogisticSkyline(False, l2, tol=1e-12, random_state=5)
 
     def choose(self, patch, planted=None):
-        right, group, seen = skyline.log_likelihood, skyline.grouped, []
+        right, group, seen = skyline.log_likelihood, skyline.group_records, []
 
         def grouped(index, row_of, y, size):
             seen.append(tuple(row_of.tolist()))
@@ -420,7 +420,7 @@ class Path(Choice):
 
         self.risen, self.before = 0, 0.0
         patch.setattr(skyline, "log_likelihood", judged)
-        patch.setattr(skyline, "grouped", grouped)
+        patch.setattr(skyline, "group_records", grouped)
         model = self.model().fit(records())
         assert sorted(seen[-1]) == list(range(160))
         return model

@@ -20,7 +20,7 @@ from agglearn.encoding.binning import quantiles
 from agglearn.errors import ConfigError, DataError, NotAvailable
 from agglearn.maxent import MaxEntClassifier
 from agglearn.maxent.engines.numba_chains import Chains
-from agglearn.maxent.weight_index import Layout
+from agglearn.maxent.weight_index import WeightIndex
 from agglearn.observations import ContingencyTables
 from agglearn.spark import active_session, aggregate
 from agglearn.spark.fitting import fit_from_counts
@@ -88,7 +88,7 @@ def world(n: int = 800) -> ContingencyTables:
 
 def check_blocks(moved_as, sampler):
     """Blocks of chains moved apart stand where they stand when all are moved together, and sums add up."""
-    layout = Layout.of(world())
+    layout = WeightIndex.from_tables(world())
     weights = np.random.default_rng(1).normal(size=(2, len(layout.rows)))
     whole = Chains(layout, 1000, -0.4, seed=5, sampler=sampler)
     bounds = [0, 1, 300, 999, 1000]
@@ -223,7 +223,7 @@ def test_training_gives_the_same_weights(spark, monkeypatch, sampler):
 def test_any_number_of_partitions(spark):
     from agglearn.maxent.engines.spark_chains import SparkChains
 
-    layout = Layout.of(world())
+    layout = WeightIndex.from_tables(world())
     weights = np.random.default_rng(1).normal(size=(2, len(layout.rows)))
     expected = Chains(layout, 100, 0.2, seed=8)
     expected.set_weights(*weights)
@@ -244,7 +244,7 @@ import numpy as np
 from pyspark.sql import SparkSession
 from test_spark import settings_of, world
 from agglearn.maxent.engines.numba_chains import Chains
-from agglearn.maxent.weight_index import Layout
+from agglearn.maxent.weight_index import WeightIndex
 from agglearn.maxent.engines.spark_chains import SparkChains
 
 
@@ -260,7 +260,7 @@ def executor(_):
 
 session = settings_of(SparkSession.builder, "local-cluster[2,1,1024]").config("spark.executor.memory", "512m").getOrCreate()
 session.sparkContext.setLogLevel("OFF")
-layout = Layout.of(world())
+layout = WeightIndex.from_tables(world())
 one, many = Chains(layout, 400, 0.1, seed=2), SparkChains(layout, 400, 0.1, 2, partitions=4)
 weights = np.random.default_rng(0).normal(size=(6, 2, len(layout.rows)))
 for step in range(6):

@@ -4,47 +4,63 @@ import time
 from collections.abc import Iterator
 
 import numpy as np
+import pandas as pd
 from scipy.special import expit
 
 from agglearn.errors import DataError
 from agglearn.estimator import RecordClassifier, choose_best
 from agglearn.linear.sparse_logistic import SparseLogistic
-from agglearn.observations import ContingencyTables
+from agglearn.observations import ContingencyTables, Table
+from agglearn.seeds import RandomState
 from agglearn.settings import Count, NonNegative
+
+Coefficients = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, float]
 
 
 class BestPairClassifier(RecordClassifier):
     """One logistic regression per pair table, on both features and their interaction, exactly from the table.
 
-    The pair used for prediction is chosen from the tables alone: largest log-likelihood minus effective number of
-    weights (Akaike's criterion), Σ h/(h + 2λ/3) over cells with h = d·p·(1−p), as if the three weights that each
-    cell adds up were its own. The paper took the pair that is best on test data; `staged_predict_proba` serves that.
+    The tables alone choose the pair for prediction: largest log-likelihood minus effective number of weights (Akaike's
+    criterion), Σ h/(h + 2λ/3) over cells with h = d·p·(1−p), as if each cell had three weights of its own. The paper took the
+    pair that is best on test data, for which `staged_predict_proba` serves.
 
     Parameters
     ----------
-    l2 : λ in λ‖θ‖², added to the negative log-likelihood of the records in a table.
-    max_iter : L-BFGS iterations per pair.
-    random_state : not used; every estimator has it.
+    l2 : float
+        λ in λ‖θ‖², added to the negative log-likelihood of the records in a table.
+    max_iter : int
+        L-BFGS iterations per pair.
+    random_state : int, RandomState, Generator or None
+        Not used. Every estimator has it.
 
     Attributes
     ----------
-    pairs_ : names of the two features of each pair, in the order of the stages. scores_ : (P,) the criterion.
-    best_ : position of the pair chosen. encoder_, classes_.
-    coefs_ : per pair (weights of the first feature, of the second, occupied cells, their weights, intercept).
+    pairs_ : list
+        Names of the two features of each pair, in the order of the stages.
+    scores_ : np.ndarray
+        (P,) criterion of each pair.
+    best_ : int
+        Index of the chosen pair.
+    coefs_ : list
+        Per pair: weights of the first feature, of the second, occupied cells, their weights, and the intercept.
+    encoder_ : FrameEncoder
+        Modalities of the tables.
+    classes_ : np.ndarray
+        [0, 1].
     """
 
     observes = ContingencyTables
 
-    def __init__(self, l2: NonNegative = 4.0, max_iter: Count = 200, random_state=None):
+    def __init__(self, l2: NonNegative = 4.0, max_iter: Count = 200, random_state: RandomState = None) -> None:
         self.l2 = l2
         self.max_iter = max_iter
         self.random_state = random_state
 
-    def _fit(self, observation):
+    def _fit(self, observation: ContingencyTables) -> None:
         if not observation.pairs:
             raise DataError("there are no tables of pairs; the best pair needs at least one")
         observation.refuse_hashed_pairs("the best pair")
-        self.classes_, self.encoder_ = np.array([0, 1]), observation.encoder
+        self._set_encoder(observation.encoder)
         self.pairs_ = [tuple(observation.names[i] for i in key) for key in observation.pairs]
         self.coefs_, scores, self._seconds, started = [], [], [], time.perf_counter()
         for key in observation.pairs:
@@ -54,30 +70,34 @@ class BestPairClassifier(RecordClassifier):
             self._seconds.append(time.perf_counter() - started)
         self.scores_, self.best_ = np.array(scores), choose_best(scores)
 
-    def predict_proba(self, frame) -> np.ndarray:
-        """(n, 2) probabilities of both labels for raw columns, matched by name; unseen values and cells add nothing."""
-        p = self._probabilities(self.encoder_.encode(frame), self.best_)
-        return np.column_stack([1 - p, p])
+    def _predict_positive(self, X: pd.DataFrame | np.ndarray) -> np.ndarray:
+        return self._label_probability(self.encoder_.encode(X), self.best_)
 
-    def staged_predict_proba(self, frame) -> Iterator[tuple[int, float, np.ndarray]]:
-        """(position in `pairs_`, seconds until it was fitted, (n,) P(Y=1)) for every pair."""
-        codes = self.encoder_.encode(frame)
+    def staged_predict_proba(self, X: pd.DataFrame | np.ndarray) -> Iterator[tuple[int, float, np.ndarray]]:
+        """Yield (index in `pairs_`, seconds until it was fitted, (n,) P(Y=1)) for every pair.
+
+        Parameters
+        ----------
+        X : pd.DataFrame or np.ndarray
+            (n, D) raw columns, see `predict_proba`.
+        """
+        codes = self.encoder_.encode(X)
         seconds = getattr(self, "_seconds", [float("nan")] * len(self.pairs_))
         for stage in range(len(self.pairs_)):
-            yield stage, seconds[stage], self._probabilities(codes, stage)
+            yield stage, seconds[stage], self._label_probability(codes, stage)
 
-    def _probabilities(self, codes, stage):
+    def _label_probability(self, codes: np.ndarray, stage: int) -> np.ndarray:
         names = self.encoder_.names
         a, b = (codes[:, names.index(name)].astype(np.int64) for name in self.pairs_[stage])
         first, second, cells, weights, intercept = self.coefs_[stage]
         flat = np.where((a >= 0) & (b >= 0), a * len(second) + b, -1)
-        place = np.minimum(np.searchsorted(cells, flat), len(cells) - 1)
-        interaction = np.where(cells[place] == flat, weights[place], 0.0)
+        position = np.minimum(np.searchsorted(cells, flat), len(cells) - 1)
+        interaction = np.where(cells[position] == flat, weights[position], 0.0)
         return expit(intercept + np.append(first, 0.0)[a] + np.append(second, 0.0)[b] + interaction)
 
 
-def fit_pair(table, l2: float, max_iter: int) -> tuple[tuple, float]:
-    """Coefficients from one pair table, as in `BestPairClassifier.coefs_`, and the criterion of their choice."""
+def fit_pair(table: Table, l2: float, max_iter: int) -> tuple[Coefficients, float]:
+    """Return coefficients from one pair table, as in `BestPairClassifier.coefs_`, and the criterion of their choice."""
     counts = np.maximum(table.counts, 0.0).astype(float)
     positives = np.clip(table.label_sums, 0.0, counts)
     cells, counts, positives = table.cells[counts > 0], counts[counts > 0], positives[counts > 0]

@@ -1,60 +1,66 @@
-"""The maximum-entropy model of small tables, exactly: what training by sampling approximates."""
+"""The maximum-entropy model of small tables, exactly. Training by sampling approximates it."""
 
 from typing import Literal
 
 import numpy as np
-from scipy.special import expit
+import pandas as pd
 
 from agglearn.estimator import RecordClassifier
-from agglearn.maxent import kernels
 from agglearn.maxent.enumeration import Enumeration
+from agglearn.maxent.model import label_probability
 from agglearn.maxent.penalty import theta_penalty
-from agglearn.maxent.weight_index import Layout, positions
+from agglearn.maxent.weight_index import WeightIndex, positions
 from agglearn.observations import ContingencyTables
 from agglearn.persistence import expect
+from agglearn.seeds import RandomState
 from agglearn.settings import NonNegative
 
 
 class ExactMaxEntClassifier(RecordClassifier):
     """Optimum of the penalised likelihood (Gilotte et al. 2022, eqs. 4 and 5) by enumeration of all states.
 
+    `fit` raises a DataError if the features have too many states.
+
     Parameters
     ----------
-    l2_mu, l2_theta : as in `MaxEntClassifier`.
-    random_state : not used; every estimator has it.
+    l2_mu : float
+        λ on μ, as in `MaxEntClassifier`.
+    l2_theta : float or str
+        λ on θ, or `moments`, as in `MaxEntClassifier`.
+    random_state : int, RandomState, Generator or None
+        Not used. Every estimator has it.
 
     Attributes
     ----------
-    mu_, theta_, intercept_, l2_theta_, encoder_, classes_ : as in `MaxEntClassifier`.
-
-    Raises
-    ------
-    DataError : the features have too many states.
+    mu_, theta_, intercept_, l2_theta_, encoder_, classes_
+        As in `MaxEntClassifier`.
     """
 
     observes = ContingencyTables
 
     def __init__(
-        self, l2_mu: NonNegative = 1.0, l2_theta: Literal["moments"] | NonNegative = "moments", random_state=None
-    ):
+        self,
+        l2_mu: NonNegative = 1.0,
+        l2_theta: Literal["moments"] | NonNegative = "moments",
+        random_state: RandomState = None,
+    ) -> None:
         self.l2_mu = l2_mu
         self.l2_theta = l2_theta
         self.random_state = random_state
 
-    def _fit(self, observation):
-        model, layout = Enumeration.of(observation), Layout.of(observation)
+    def _fit(self, observation: ContingencyTables) -> None:
         self.l2_theta_ = theta_penalty(self.l2_theta, observation)
-        mu, theta = model.optimum(self.l2_mu, self.l2_theta_)
-        self.mu_, self.theta_ = layout.matrix(mu), layout.matrix(theta)
-        self.intercept_, self.encoder_, self.classes_ = model.intercept, observation.encoder, np.array([0, 1])
+        model = Enumeration.from_tables(observation)
+        self._set_model(model, observation, *model.optimum(self.l2_mu, self.l2_theta_))
 
-    def _check_state(self):
+    def _set_model(self, model: Enumeration, observation: ContingencyTables, mu: np.ndarray, theta: np.ndarray) -> None:
+        index = WeightIndex.from_tables(observation)
+        self._set_encoder(observation.encoder)
+        self.mu_, self.theta_, self.intercept_ = index.matrix(mu), index.matrix(theta), model.intercept
+
+    def _check_state(self) -> None:
         k = int(self.encoder_.sizes.sum())
         expect(self, theta_=("f", (k, k)), mu_=("f", (k, k)), intercept_=float)
 
-    def predict_proba(self, frame) -> np.ndarray:
-        """(n, 2) probabilities of both labels."""
-        at = positions(self.encoder_, frame)
-        kernels.predict_logits(at, self.theta_, self.intercept_, logits := np.empty(len(at)))
-        p = expit(logits)
-        return np.column_stack([1 - p, p])
+    def _predict_positive(self, X: pd.DataFrame | np.ndarray) -> np.ndarray:
+        return label_probability(positions(self.encoder_, X), self.theta_, self.intercept_)

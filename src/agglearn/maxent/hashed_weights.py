@@ -2,7 +2,7 @@
 
 Gilotte et al. 2022, section 4.3 (after Weinberger et al. 2009): φ_H(x) = 𝓗·φ(x), where each cell has a 1 in the column of
 its bucket. The model is eq. 1 with φ_H in place of φ. Both directions are linear maps of cells: a cell's weight is that
-of its bucket, a bucket's count is the sum of its cells' counts. The paper's 𝓗 is one space for all cells; here each
+of its bucket, a bucket's count is the sum of its cells' counts. The paper's 𝓗 is one space for all cells. Here each
 pair has a space of its own, as in `ContingencyTables`, and single features are not hashed.
 """
 
@@ -17,32 +17,34 @@ from agglearn.observations.counting import buckets_of
 
 @dataclass(frozen=True)
 class CrossHash:
-    """Which weight each cell of all tables has.
+    """The weight of each cell of all tables.
 
     Attributes
     ----------
-    weight_of : (m,) int64 weight of each cell, tables in their order, cells of a table in C order.
-    size : weights there are; a table that is not hashed has one per cell.
+    weight_of : np.ndarray
+        (m,) int64 weight of each cell, tables in their order, cells of a table in C order.
+    size : int
+        Number of weights. A table that is not hashed has one per cell.
     """
 
     weight_of: np.ndarray
     size: int
 
     @classmethod
-    def of(cls, tables: ContingencyTables) -> Self:
-        """The map of these tables; the identity where none is hashed."""
-        parts, size = [], 0
+    def from_tables(cls, tables: ContingencyTables) -> Self:
+        """Return the map of these tables. Without hashing it is the identity."""
+        weights, size = [], 0
         sizes, hashed = tables.encoder.sizes, tables.hashed_pairs
         for key in tables.tables:
             cells = np.arange(np.prod(sizes[list(key)]))
-            parts.append(size + (buckets_of(cells, hashed[key]) if key in hashed else cells))
+            weights.append(size + (buckets_of(cells, hashed[key]) if key in hashed else cells))
             size += hashed.get(key, len(cells))
-        return cls(np.concatenate(parts), size)
+        return cls(np.concatenate(weights), size)
 
     def expand(self, weights: np.ndarray) -> np.ndarray:
-        """(m,) weights of the cells: 𝓗ᵀ applied, for (size,) weights."""
+        """Return (m,) weights of the cells: 𝓗ᵀ applied, for (size,) weights."""
         return weights[self.weight_of]
 
     def fold(self, statistics: np.ndarray) -> np.ndarray:
-        """(size,) float64 sums over the cells of each bucket: 𝓗 applied, for (m,) counts, label sums or gradients."""
+        """Return (size,) float64 sums over the cells of each bucket: 𝓗 applied, for (m,) counts, label sums or gradients."""
         return np.bincount(self.weight_of, statistics, self.size)

@@ -1,6 +1,6 @@
-"""Numba kernels of the Gibbs sampler and of the PCD step. Pure: arrays in, arrays changed in place, nothing else.
+"""Numba kernels of the Gibbs sampler and of prediction. They read arrays and change arrays in place, nothing else.
 
-Layout. The K modalities of all features stand in one row; a chain is the D positions of its modalities. Weights of
+The K modalities of all features stand in one row. A chain is the D positions of its modalities. Weights of
 pair tables are blocks of a symmetric (K, K) matrix, weights of single tables its diagonal. The sampler reads a float32
 copy per label with one row more, for single weights, and padded columns: each feature starts at a multiple of `LANES`,
 and padding has the weight `CLOSED`, so that it is never drawn. Chains move in groups of `LANES`, side by side.
@@ -31,12 +31,7 @@ _S27, _S30, _S31, _S40 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(
 
 
 class Space(NamedTuple):
-    """Where features and cells stand.
-
-    offsets, sizes : (D,) first position and modalities of each feature.
-    starts : (D + 1,) first padded column of each. padded : (K,) column of each position.
-    cells : (D, D) first cell of the table of features d < e; of d alone on the diagonal; −1 where there is no table.
-    """
+    """Positions of features and cells, as in `agglearn.maxent.weight_index.WeightIndex`."""
 
     offsets: np.ndarray
     sizes: np.ndarray
@@ -46,8 +41,10 @@ class Space(NamedTuple):
 
 
 class Proposals(NamedTuple):
-    """Metropolis–Hastings within Gibbs. wide : (D,) for which features. threshold, alias, log_q : (K,) their alias table
-    and log-probabilities."""
+    """Metropolis–Hastings within Gibbs.
+
+    `wide` (D,) tells for which features. `threshold`, `alias` and `log_q` (K,) are their alias table and log-probabilities.
+    """
 
     wide: np.ndarray
     threshold: np.ndarray
@@ -57,7 +54,7 @@ class Proposals(NamedTuple):
 
 @njit(cache=True, inline="always")
 def mix64(z):
-    """Finaliser of SplitMix64: a bijection of 64-bit integers."""
+    """Return SplitMix64's finaliser, a bijection of 64-bit integers."""
     z = (z ^ (z >> _S30)) * _MIX_A
     z = (z ^ (z >> _S27)) * _MIX_B
     return z ^ (z >> _S31)
@@ -65,19 +62,19 @@ def mix64(z):
 
 @njit(cache=True, inline="always")
 def stream(seed, chain):
-    """State of the random stream that belongs to a chain, whoever computes it."""
+    """Return the state of the random stream that belongs to a chain."""
     return mix64(mix64(seed) + np.uint64(chain) * _GOLDEN)
 
 
 @njit(cache=True, inline="always")
 def uniform(state):
-    """Uniform float32 in [0, 1) with 24 random bits, from a SplitMix64 state."""
+    """Return a uniform float32 in [0, 1) with 24 random bits, from a SplitMix64 state."""
     return np.float32(np.float64(mix64(state) >> _S40) * 2.0**-24)
 
 
 @njit(cache=True, inline="always")
 def exp32(x):
-    """exp(x) for float32 x ≤ 0, relative error below (5 + |x|)·1e-7; 0 < result ≤ 2e-38 for x below −87."""
+    """Return exp(x) for float32 x ≤ 0, with relative error below (5 + |x|)·1e-7, and 0 < result ≤ 2e-38 for x below −87."""
     t = max(x, np.float32(-87.0)) * np.float32(1.44269504)
     n = np.floor(t + np.float32(0.5))
     f = t - n  # 2^f on [−1/2, 1/2]: polynomial of degree 5, relative error 9.2e-8
@@ -92,14 +89,14 @@ def exp32(x):
 
 @njit(cache=True, inline="always")
 def sigmoid32(z):
-    """1 / (1 + exp(−z)) for float32, without overflow."""
+    """Return 1 / (1 + exp(−z)) for float32, without overflow."""
     e = exp32(-abs(z))
     return np.float32(1.0) / (np.float32(1.0) + e) if z >= 0 else e / (np.float32(1.0) + e)
 
 
 @njit(cache=True, fastmath=FAST)
 def logit(x, theta, intercept):
-    """φ(x)·θ + intercept of one chain (eq. 3); pairs without a table have θ = 0."""
+    """Return φ(x)·θ + intercept of one chain (eq. 3). Pairs without a table have θ = 0."""
     z = intercept
     for d in range(x.size):
         row = theta[x[d]]
@@ -110,7 +107,7 @@ def logit(x, theta, intercept):
 
 @njit(cache=True, inline="always")
 def exp_lanes(x):
-    """`exp32` in every lane."""
+    """Return `exp32` in every lane."""
     t = larger(x, splat(np.float32(-87.0))) * splat(np.float32(1.44269504))
     n = floor(t + splat(np.float32(0.5)))
     f = t - n
@@ -124,37 +121,39 @@ def exp_lanes(x):
 
 
 @njit(cache=True)
-def conditional(weights, rows, first, width, room, out):
-    """Log-weights of `width` columns from `first` on, up to a constant, for the chains of a group.
+def conditional(weights, rows, first, width, scratch, out):
+    """Write the log-weights of `width` columns from `first` on, up to a constant, for the chains of a group.
 
-    weights : flat. rows : (D + 1, LANES) where each chain's rows begin in it: one for each of its modalities, whose
-    own block is 0, and the single weights. room : (width,) to work. out : (width, LANES), flat.
+    `weights` is flat. `rows` (D + 1, LANES) holds the start of each chain's rows in it: one for each of its modalities, whose
+    own block is 0, and the single weights. `scratch` is (width,), `out` (width, LANES), flat.
     """
     if width >= WIDE_ROWS:
         for c in range(LANES):
-            wide_conditional(weights, rows[:, c], first, width, room)
+            wide_conditional(weights, rows[:, c], first, width, scratch)
             for k in range(width):
-                out[k * LANES + c] = room[k]
+                out[k * LANES + c] = scratch[k]
         return
     for b in range(first, first + width, LANES):
         s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = splat(np.float32(0.0))
-        for at in rows:
-            s0 += load(weights, at[0] + b)
-            s1 += load(weights, at[1] + b)
-            s2 += load(weights, at[2] + b)
-            s3 += load(weights, at[3] + b)
-            s4 += load(weights, at[4] + b)
-            s5 += load(weights, at[5] + b)
-            s6 += load(weights, at[6] + b)
-            s7 += load(weights, at[7] + b)
+        for row in rows:
+            s0 += load(weights, row[0] + b)
+            s1 += load(weights, row[1] + b)
+            s2 += load(weights, row[2] + b)
+            s3 += load(weights, row[3] + b)
+            s4 += load(weights, row[4] + b)
+            s5 += load(weights, row[5] + b)
+            s6 += load(weights, row[6] + b)
+            s7 += load(weights, row[7] + b)
         store_transposed(out, LANES * (b - first), s0, s1, s2, s3, s4, s5, s6, s7)
 
 
 @njit(cache=True)
-def wide_conditional(weights, rows, first, width, room):
-    """`conditional` of one chain, row after row, four at a time: weights of wide features are in no cache, and memory is
-    fastest where it is read in long runs. rows : (D + 1,); room : (width,), overwritten."""
-    room[:width] = np.float32(0.0)
+def wide_conditional(weights, rows, first, width, out):
+    """Write `conditional` of one chain to `out` (width,), row after row, four at a time, for `rows` (D + 1,).
+
+    Weights of wide features are in no cache, and memory is fastest if it is read in long runs.
+    """
+    out[:width] = np.float32(0.0)
     whole = len(rows) // 4 * 4
     for r in range(0, whole, 4):
         one, two, three, four = rows[r] + first, rows[r + 1] + first, rows[r + 2] + first, rows[r + 3] + first
@@ -162,18 +161,18 @@ def wide_conditional(weights, rows, first, width, room):
             some = (load(weights, one + b) + load(weights, two + b)) + (
                 load(weights, three + b) + load(weights, four + b)
             )
-            store(room, b, load(room, b) + some)
+            store(out, b, load(out, b) + some)
     for r in range(whole, len(rows)):
         one = rows[r] + first
         for b in range(0, width, LANES):
-            store(room, b, load(room, b) + load(weights, one + b))
+            store(out, b, load(out, b) + load(weights, one + b))
 
 
 @njit(cache=True)
 def draw(logits, width, size, u, drawn):
-    """In every lane a column drawn from softmax(logits[:size]) with one uniform number.
+    """Draw in every lane a column from softmax(logits[:size]) with one uniform number.
 
-    logits : (width, LANES), flat, padded with CLOSED, overwritten. u, drawn : (LANES,) float32.
+    `logits` (width, LANES), flat, is padded with CLOSED and overwritten. `u` and `drawn` are (LANES,) float32.
     """
     top = load(logits, 0)
     for k in range(1, width):
@@ -190,14 +189,14 @@ def draw(logits, width, size, u, drawn):
 
 @njit(cache=True, inline="always")
 def accept(gain, log_q_old, log_q_new, u):
-    """Metropolis–Hastings: whether to take a proposal whose log-weight is larger by `gain`, drawn from q."""
+    """Return whether Metropolis–Hastings takes a proposal from q whose log-weight is larger by `gain`."""
     ratio = gain + log_q_old - log_q_new
     return ratio >= 0 or u < exp32(ratio)
 
 
 @njit(cache=True, fastmath=FAST)
 def log_weight(x, d, k, weights, padded):
-    """Log-weight of position k for feature d, given the other features: one row of weights, D places of it."""
+    """Return the log-weight of position k for feature d, given the other features: D numbers of one row of weights."""
     row, total = weights[k], weights[-1, padded[k]]
     for e in range(x.size):
         if e != d:
@@ -209,7 +208,7 @@ def log_weight(x, d, k, weights, padded):
 def metropolis(chains, d, y, states, weights, space, proposals, n_proposals, new, now, then):
     """Move feature d of a group of chains by proposals from its alias table (Walker 1977).
 
-    All chains take a step before any takes the next: their reads of memory overlap. new, now, then : room to work.
+    All chains take a step before any takes the next: their reads of memory overlap. `new`, `now` and `then` are scratch.
     """
     size = np.int64(space.sizes[d])
     for c in range(len(chains)):
@@ -231,11 +230,11 @@ def metropolis(chains, d, y, states, weights, space, proposals, n_proposals, new
 
 
 @njit(cache=True, fastmath=FAST)
-def sweep(chains, y, states, weights, rows, space, proposals, n_proposals, room, out, u, drawn, new):
-    """One sweep over the features of a group of chains, given their labels: exact conditional draws (Gibbs), or
-    Metropolis–Hastings for features that are wide: D reads for a proposal, not D for each modality.
+def sweep(chains, y, states, weights, rows, space, proposals, n_proposals, scratch, out, u, drawn, new):
+    """Sweep once over the features of a group of at most LANES chains, given their labels.
 
-    chains : at most LANES of them. states : of their random streams. rows, room, out, u, drawn, new : room to work.
+    Draws are exact conditional ones (Gibbs). Wide features take Metropolis–Hastings steps: D reads for a proposal, in place of D
+    for each modality. `states` are those of the random streams. `rows`, `scratch`, `out`, `u`, `drawn` and `new` are scratch.
     """
     n, flat = len(chains), weights.reshape(-1)
     label, stride = weights[0].size, weights.shape[2]
@@ -251,7 +250,7 @@ def sweep(chains, y, states, weights, rows, space, proposals, n_proposals, room,
                 states[c] += _GOLDEN
                 u[c] = uniform(states[c])
             first, width = np.int64(space.starts[d]), np.int64(space.starts[d + 1] - space.starts[d])
-            conditional(flat, rows, first, width, room, out)
+            conditional(flat, rows, first, width, scratch, out)
             draw(out, width, np.int64(space.sizes[d]), u, drawn)
             for c in range(n):
                 chains[c, d] = space.offsets[d] + np.int64(drawn[c])
@@ -261,7 +260,7 @@ def sweep(chains, y, states, weights, rows, space, proposals, n_proposals, room,
 
 @njit(cache=True)
 def tally(x, p, offsets, sizes, cells, codes, acc):
-    """Add one chain to the packed statistics of the cells: 1 to the counts, p to the label sums. codes : room to work."""
+    """Add one chain to the packed statistics of the cells: 1 to the counts, p to the label sums. `codes` is scratch."""
     packed = (np.int64(1) << SHIFT) + np.int64(p * np.float32(UNIT) + np.float32(0.5))
     for d in range(x.size):
         codes[d] = np.int64(x[d]) - offsets[d]
@@ -282,21 +281,33 @@ def gibbs(
 
     Parameters
     ----------
-    chains : (n, D) positions, changed in place. number : of the first of them, which names its random stream.
-    weights : (2, K + 1, Kp) pair weights by label, columns padded; the last row holds single weights.
-    theta : (K, K) weights of P(Y|X). intercept : its constant.
-    space, proposals, n_proposals : see `Space`, `Proposals`, `metropolis`.
-    marginalize : count P(Y=1|X) (line 7) instead of the label drawn.
-    acc : (parts, m) packed statistics of all cells, to add to; chains are dealt to parts in contiguous runs.
+    chains : (n, D)
+        Positions, changed in place.
+    number : int
+        Number of the first chain, which names its random stream.
+    weights : (2, K + 1, Kp)
+        Pair weights by label, columns padded. The last row holds single weights.
+    theta : (K, K)
+        Weights of P(Y|X).
+    intercept : float
+        Constant of P(Y|X).
+    space, proposals, n_proposals
+        See `Space`, `Proposals`, `metropolis`.
+    seed, n_sweeps : int
+        Seed of the iteration, and number of sweeps.
+    marginalize : bool
+        Whether to add P(Y=1|X) (line 7), or the drawn label.
+    acc : (threads, m)
+        Packed statistics of all cells, to which it adds. Each row takes a contiguous run of chains.
     """
-    parts, n = acc.shape[0], len(chains)
-    for part in prange(parts):
-        out, room = np.empty(LANES * weights.shape[2], np.float32), np.empty(weights.shape[2], np.float32)
+    runs, n = acc.shape[0], len(chains)
+    for run in prange(runs):
+        out, scratch = np.empty(LANES * weights.shape[2], np.float32), np.empty(weights.shape[2], np.float32)
         u, drawn = np.zeros(LANES, np.float32), np.zeros(LANES, np.float32)
         rows, codes = np.zeros((chains.shape[1] + 1, LANES), np.int64), np.empty(chains.shape[1], np.int64)
         states, y, new = np.zeros(LANES, np.uint64), np.zeros(LANES, np.int64), np.zeros(LANES, np.int64)
-        last = (part + 1) * n // parts
-        for first in range(part * n // parts, last, LANES):
+        last = (run + 1) * n // runs
+        for first in range(run * n // runs, last, LANES):
             group = chains[first : min(first + LANES, last)]
             for c in range(len(group)):
                 states[c] = stream(seed, number + first + c)
@@ -304,28 +315,28 @@ def gibbs(
                 for c in range(len(group)):
                     states[c] += _GOLDEN
                     y[c] = np.int64(uniform(states[c]) < sigmoid32(logit(group[c], theta, intercept)))
-                sweep(group, y, states, weights, rows, space, proposals, n_proposals, room, out, u, drawn, new)
+                sweep(group, y, states, weights, rows, space, proposals, n_proposals, scratch, out, u, drawn, new)
             for c in range(len(group)):
                 p = sigmoid32(logit(group[c], theta, intercept)) if marginalize else np.float32(y[c])
-                tally(group[c], p, space.offsets, space.sizes, space.cells, codes, acc[part])
+                tally(group[c], p, space.offsets, space.sizes, space.cells, codes, acc[run])
 
 
 @njit(cache=True)
 def collect(acc, counts, sums):
     """Unpack the statistics, add them to counts and sums, and clear `acc`."""
     low = (np.int64(1) << SHIFT) - 1
-    for part in range(acc.shape[0]):
+    for run in range(acc.shape[0]):
         for k in range(acc.shape[1]):
-            counts[k] += acc[part, k] >> SHIFT
-            sums[k] += acc[part, k] & low
-            acc[part, k] = 0
+            counts[k] += acc[run, k] >> SHIFT
+            sums[k] += acc[run, k] & low
+            acc[run, k] = 0
 
 
 @njit(cache=True)
 def spread(mu, theta, rows, columns, padded, weights, theta32):
-    """Write the weights of all cells where the sampler reads them: both halves, both labels; single ones in the last row.
+    """Write the weights of all cells to the arrays that the sampler reads: both halves, both labels, single ones in the last row.
 
-    padded : (K,) padded column of each position.
+    `padded` (K,) is the padded column of each position.
     """
     for k in range(rows.size):
         i, j = rows[k], columns[k]
@@ -340,7 +351,7 @@ def spread(mu, theta, rows, columns, padded, weights, theta32):
 
 @njit(cache=True)
 def predict_logits(positions, theta, intercept, out):
-    """out[i] = φ(x_i)·θ + intercept for (n, D) positions; a position of −1 (unseen) adds nothing."""
+    """Write φ(x_i)·θ + intercept to out[i] for (n, D) positions. A position of −1 (unseen) adds nothing."""
     for i in range(positions.shape[0]):
         x, z = positions[i], intercept
         for d in range(x.size):

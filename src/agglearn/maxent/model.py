@@ -7,80 +7,132 @@ import itertools
 import math
 import time
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Protocol
 
 import numpy as np
+import pandas as pd
 from scipy.special import expit
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from agglearn.errors import DataError, NotAvailable
 from agglearn.estimator import RecordClassifier
+from agglearn.linear.sparse_logistic import log_odds
 from agglearn.maxent import kernels, pcd_step
 from agglearn.maxent.engines.numba_chains import Chains
 from agglearn.maxent.held_out import label_log_likelihood
 from agglearn.maxent.penalty import theta_penalty
-from agglearn.maxent.stopping import ROUNDS, DirectionMonitor, Schedule, effective
+from agglearn.maxent.stopping import ROUNDS, DirectionMonitor, StoppingRule, effective_weights
 from agglearn.maxent.warming import tiny_tables
-from agglearn.maxent.weight_index import Layout, positions
+from agglearn.maxent.weight_index import WeightIndex, positions
 from agglearn.observations import ContingencyTables
 from agglearn.persistence import expect
-from agglearn.seeds import draw_seed
+from agglearn.seeds import RandomState, draw_seed
 from agglearn.settings import Count, NonNegative, Positive, Range, Share, Whole
 
-LARGEST_WEIGHT = 1000.0  # keeps any choice of steps finite; real weights stay below 20
+LARGEST_WEIGHT = 1000.0  # keeps any choice of steps finite: weights in practice stay below 20
 MOMENTUM = 0.8
+
+
+class Sampler(Protocol):
+    """Persistent chains of an engine, see `agglearn.maxent.engines.numba_chains.Chains`."""
+
+    n: int
+
+    def set_weights(self, mu: np.ndarray, theta: np.ndarray) -> None:
+        """Use these (w,) weights from now on."""
+
+    def sweep(self, iteration: int, n_sweeps: int = 1, marginalize: bool = True) -> tuple[np.ndarray, np.ndarray]:
+        """Move all chains, and return (w,) sums of counts and label sums over chains."""
 
 
 class MaxEntClassifier(RecordClassifier):
     """Pairwise Markov random field over features and label, fitted to contingency tables.
 
-    π(x, y) ∝ exp(φ(x)·(μ + y·θ) + y·b) with one weight per cell of every table there is (single features and pairs)
-    and b fixed at the log-odds of the label; P(Y=1|X=x) = σ(φ(x)·θ + b).
+    π(x, y) ∝ exp(φ(x)·(μ + y·θ) + y·b), with one weight per cell of every table (single features and pairs) and b fixed at the
+    log-odds of the label. P(Y=1|X=x) = σ(φ(x)·θ + b).
 
     Parameters
     ----------
-    n_chains : Gibbs chains (n′). About a tenth of the records is enough.
-    l2_mu, l2_theta : λ in λ‖μ‖² + λ‖θ‖², added to the negative log-likelihood of all records (eq. 5). For θ `moments`
-        chooses it from the tables: the weaker the label's dependence on the features there, and the more tables, the
-        larger (`agglearn.maxent.penalty`).
-    max_iter : iterations of Algorithm 1 at most; `tol` usually ends it far sooner.
-    step_mu, step_theta : step sizes; None for min(10/T, 0.2) and min(1.2/T, 0.1) with T the number of tables. Where
-        both are None and directions fluctuate far more than the chains' randomness explains, training starts
-        anew with a third of the steps.
-    momentum : share of the last step on θ that is added to the next; None for 0.8, or 0 where `step_theta` is given.
-        (On μ it would be unstable: chains follow μ with delay, while ĉ follows θ at once.)
-    n_sweeps : Gibbs sweeps per iteration.
-    sampler : `gibbs`; `mh` for Metropolis–Hastings within Gibbs, whose cost does not grow with a feature's modalities;
-        `auto` for `mh` on features of 1,000 modalities and more. n_proposals : per feature and sweep (`mh`).
-    gradient : `rescaled` (eq. 6) or `exact` (lemma 2) gradient on θ. Eq. 6 compares label sums at equal counts: where a large
-        `l2_mu` keeps d̂ away from d, its solution is not the optimum of eq. 5, to which the exact gradient leads.
-    clip_ratio : whether rescaling may only shrink: the larger of d and d̂ is brought down to the smaller. Without it
-        eq. 6 as printed, which amplifies noise where d̂ is small.
-    preconditioner : `both` halves of observed and predicted counts, or `predicted` counts only, as printed.
-    clip : largest preconditioned direction, per weight; inf for no limit.
-    marginalize_label : sum P(Y=1|x̃) over chains (line 7), or the labels drawn.
-    average : share of the last iterations over which μ and θ are averaged (Polyak); 0 for the last iterate.
-    initial_chains : `marginals` (independent features as in the tables) or `uniform`.
-    missing : what to do where pairs of features have no table: `train` on the tables there are, without weights for
-        those pairs, and name them in `missing_`; or `refuse` with a DataError.
-    trace_every : keep every so many iterates for `staged_predict_proba`; 0 for none.
-    tol : training has settled when what is systematic in the directions, told from noise by comparing windows of
-        iterations, is below this many standard errors of the data per weight, or below five times as many and no longer
-        falling (rare cells drift for very long). From then on the mean is taken, for as
-        long as `average` says and until ten times as many chains as records were seen. 0 for never.
-    engine : `numba` (this machine) or `spark` (chains in the active Spark session, see `agglearn.spark`), which give the
-        same weights, to the bit; `jax` (on JAX's default device, an accelerator where it has one), the same to Monte-Carlo error.
-    random_state : seed, or None for a fresh one.
+    n_chains : int
+        Gibbs chains (n′). About a tenth of the records is enough.
+    l2_mu : float
+        λ in λ‖μ‖², added to the negative log-likelihood of all records (eq. 5).
+    l2_theta : float or str
+        λ in λ‖θ‖², added likewise. `moments` chooses it from the tables: the weaker the label's dependence on the features
+        there, and the more tables, the larger (`agglearn.maxent.penalty`).
+    max_iter : int
+        Iterations of Algorithm 1 at most. `tol` usually ends it far sooner.
+    step_mu : float, optional
+        Step size on μ. None takes min(10/T, 0.2), with T the number of tables.
+    step_theta : float, optional
+        Step size on θ. None takes min(1.2/T, 0.1). If both step sizes are None, and directions fluctuate far more than the
+        chains' randomness explains, training starts anew with a third of the steps.
+    momentum : float, optional
+        Fraction of the last step on θ that is added to the next. None takes 0.8, or 0 if `step_theta` is given. (Momentum on μ
+        would be unstable: chains follow μ with delay, while ĉ follows θ at once.)
+    n_sweeps : int
+        Gibbs sweeps per iteration.
+    sampler : str
+        `gibbs`, or `mh` for Metropolis–Hastings within Gibbs, whose cost does not grow with a feature's modalities. `auto` takes
+        `mh` for features of 1,000 modalities and more.
+    n_proposals : int
+        Proposals of `mh` per feature and sweep.
+    gradient : str
+        `rescaled` (eq. 6) or `exact` (lemma 2) gradient on θ. Eq. 6 compares label sums at equal counts. If a large `l2_mu` keeps
+        d̂ away from d, its solution is not the optimum of eq. 5, to which the exact gradient leads.
+    clip_ratio : bool
+        Whether rescaling only reduces: the larger of d and d̂ is scaled down to the smaller. False takes eq. 6 as printed, which
+        amplifies noise where d̂ is small.
+    preconditioner : str
+        `both` takes halves of observed and predicted counts, `predicted` takes predicted counts only, as printed.
+    clip : float
+        Largest preconditioned direction, per weight. inf for no limit.
+    marginalize_label : bool
+        Whether to sum P(Y=1|x̃) over chains (line 7), or the drawn labels.
+    average : float
+        Fraction of the last iterations over which μ and θ are averaged (Polyak). 0 takes the last iterate.
+    initial_chains : str
+        `marginals` (independent features as in the tables) or `uniform`.
+    missing : str
+        What to do with pairs of features without a table: `train` without weights for them and list them in `missing_`, or
+        `refuse` them with a DataError.
+    trace_every : int
+        Record every so many iterates for `staged_predict_proba`. 0 records none.
+    tol : float
+        Training has settled when the mean direction over a window of iterations is below this many standard errors of the data
+        per weight, or below five times as many and no longer falling (rare cells drift for very long). Comparing windows separates
+        the mean from noise. Iterates are averaged from then on, for as long as `average` states, and until the number of samples is ten
+        times the number of records. 0 for never.
+    engine : str
+        `numba` (this machine) or `spark` (chains in the active Spark session, see `agglearn.spark`), which give the same weights to
+        the bit. `jax` (JAX's default device) gives the same to Monte-Carlo error.
+    random_state : int, RandomState, Generator or None
+        Seed, or None for a fresh one.
 
     Attributes
     ----------
-    mu_, theta_ : (K, K) symmetric weights; blocks (i, j) of pairs, diagonal of single features, 0 without a table.
-    intercept_ : b. encoder_ : modalities of the tables. classes_ : [0, 1]. n_iter_ : iterations done. settled_ : whether it has settled.
-    l2_theta_ : λ used on θ. missing_ : pairs of features, by name, that had no table.
-    misfit_ : (n_iter_, 2) Σ|d̂ − d| / Σd and Σ|ĉ − c| / Σc of each iteration.
-    trace_ : list of (step, seconds, θ of the cells in the order of the tables), not saved. Before averaging begins
-        these are the iterates, from then on their mean so far: the model that one would have by stopping there.
+    mu_, theta_ : np.ndarray
+        (K, K) symmetric weights: blocks (i, j) of pairs, diagonal of single features, 0 without a table.
+    intercept_ : float
+        b.
+    encoder_ : FrameEncoder
+        Modalities of the tables.
+    classes_ : np.ndarray
+        [0, 1].
+    n_iter_ : int
+        Number of iterations.
+    settled_ : bool
+        Whether training has settled.
+    l2_theta_ : float
+        λ on θ.
+    missing_ : list
+        Pairs of features, by name, that had no table.
+    misfit_ : np.ndarray
+        (n_iter_, 2) Σ|d̂ − d| / Σd and Σ|ĉ − c| / Σc of each iteration.
+    trace_ : list
+        (step, seconds, θ of the cells in the order of the tables), not saved. Before averaging starts, θ is the iterate. From then on
+        it is the mean so far: the model at that step.
     """
 
     observes = ContingencyTables
@@ -108,8 +160,8 @@ class MaxEntClassifier(RecordClassifier):
         trace_every: Whole = 0,
         tol: NonNegative = 0.1,
         engine: Literal["numba", "spark", "jax"] = "numba",
-        random_state=None,
-    ):
+        random_state: RandomState = None,
+    ) -> None:
         self.n_chains = n_chains
         self.l2_mu = l2_mu
         self.l2_theta = l2_theta
@@ -133,7 +185,7 @@ class MaxEntClassifier(RecordClassifier):
         self.engine = engine
         self.random_state = random_state
 
-    def _fit(self, observation):
+    def _fit(self, observation: ContingencyTables) -> None:
         self.missing_ = missing_pairs(observation)
         if self.missing_ and self.missing == "refuse":
             first, second = self.missing_[0]
@@ -141,65 +193,74 @@ class MaxEntClassifier(RecordClassifier):
                 f"{len(self.missing_)} pairs of features have no table, first {first!r} × {second!r}; "
                 "aggregate them, or train without (missing='train')"
             )
-        layout, self.l2_theta_ = Layout.of(observation), theta_penalty(self.l2_theta, observation)
+        index, self.l2_theta_ = WeightIndex.from_tables(observation), theta_penalty(self.l2_theta, observation)
         seed = np.random.SeedSequence(draw_seed(self.random_state)).generate_state(1, np.uint64)[0]
-        rate = np.clip(observation.positives / observation.total, 1e-9, 1 - 1e-9)
-        self.classes_, self.encoder_ = np.array([0, 1]), observation.encoder
-        self.intercept_ = float(np.log(rate / (1 - rate)))
-        chains = self._chains(layout, int(seed))
-        mu, theta = self._train(layout, chains, observation.total)
-        self.mu_, self.theta_, self._layout = layout.matrix(mu), layout.matrix(theta), layout
+        self._set_encoder(observation.encoder)
+        self.intercept_ = log_odds(observation.positives, observation.total)
+        mu, theta = self._train(index, self._chains(index, int(seed)), observation.total)
+        self.mu_, self.theta_, self._index = index.matrix(mu), index.matrix(theta), index
 
     def warm_up(self) -> None:
-        """Compile the kernels, or load them, so that the first fit of a process is not charged for it."""
+        """Compile the kernels, or load them, so that the first fit of a process does not include it."""
         if self.engine == "numba":
             clone(self).set_params(n_chains=8, max_iter=2).fit(tiny_tables())
 
-    def _chains(self, layout, seed):
-        """The samples, on this machine or wherever the engine has them."""
-        made = Chains
+    def _chains(self, index: WeightIndex, seed: int) -> Sampler:
+        """The chains of the engine."""
+        arguments = (index, int(self.n_chains), self.intercept_, seed)
+        options = (self.initial_chains, self.sampler, self.n_proposals)
         if self.engine == "spark":
-            from agglearn.maxent.engines.spark_chains import SparkChains as made  # PySpark is an optional extra
-        if self.engine == "jax":
-            from agglearn.maxent.engines.jax_chains import JaxChains as made  # JAX is one too
-        how = (self.initial_chains, self.sampler, self.n_proposals)
-        return made(layout, int(self.n_chains), self.intercept_, seed, *how)
+            from agglearn.maxent.engines.spark_chains import SparkChains  # PySpark is an optional extra
 
-    def _train(self, layout, chains, total):
-        """Algorithm 1; returns μ and θ, averaged, (m,) each."""
-        mu, theta, scale = initial_mu(layout), np.zeros(len(layout.d)), total / chains.n
-        schedule = Schedule(self.max_iter, self.average, self.tol, math.ceil(ROUNDS * scale))
-        windows, (steps, momenta) = self._windows(layout), self._steps(layout.n_tables)
+            return SparkChains(*arguments, *options)
+        if self.engine == "jax":
+            from agglearn.maxent.engines.jax_chains import JaxChains  # JAX is an optional extra
+
+            return JaxChains(*arguments, *options)
+        return Chains(*arguments, *options)
+
+    def _train(self, index: WeightIndex, chains: Sampler, total: float) -> tuple[np.ndarray, np.ndarray]:
+        """Run Algorithm 1, and return μ and θ, averaged, (w,) each."""
+        mu, theta, scale = initial_mu(index), np.zeros(len(index.d)), total / chains.n
+        rule = StoppingRule(self.max_iter, self.average, self.tol, math.ceil(ROUNDS * scale))
+        monitor, (steps, momenta) = self._monitor(index), self._steps(index.n_tables)
         velocity, work = np.zeros((2, len(mu))), np.empty((2, 2, len(mu)))
-        clip, seen = float(self.clip), [np.abs(counts).sum() for counts in (layout.d, layout.c)]
-        begin, step, misfit, self.trace_ = time.perf_counter(), 0, [], []
-        while step < schedule.last:
+        clip, observed = float(self.clip), [np.abs(counts).sum() for counts in (index.d, index.c)]
+        started, step, misfit, self.trace_ = time.perf_counter(), 0, [], []
+        while step < rule.last:
             step += 1
             chains.set_weights(mu, theta)
             expected = d_hat, c_hat = [scale * s for s in chains.sweep(step, self.n_sweeps, self.marginalize_label)]
-            misfit.append([pcd_step.distance(d_hat, layout.d) / seen[0], pcd_step.distance(c_hat, layout.c) / seen[1]])
-            gradients, curvatures = self._gradients(layout, mu, theta, d_hat, c_hat, work)
-            each = gradients, curvatures, expected, (mu, theta), velocity, steps, momenta, windows.sum
-            moved = [pcd_step.advance(*one, clip, LARGEST_WEIGHT) for one in zip(*each, strict=True)]
+            distances = pcd_step.distance(d_hat, index.d), pcd_step.distance(c_hat, index.c)
+            misfit.append([distances[0] / observed[0], distances[1] / observed[1]])
+            gradients, curvatures = self._gradients(index, mu, theta, d_hat, c_hat, work)
+            moved = [
+                pcd_step.advance(
+                    gradients[k], curvatures[k], expected[k], weights, velocity[k], steps[k], momenta[k], monitor.sum[k],
+                    clip, LARGEST_WEIGHT,
+                )
+                for k, weights in enumerate((mu, theta))
+            ]  # fmt: skip
             energy, noise = zip(*moved, strict=True)
-            systematic = windows.add(step, curvatures, energy, [scale * n for n in noise])
-            if windows.unstable and self.step_mu is None and self.step_theta is None:
+            systematic = monitor.add(step, curvatures, energy, [scale * n for n in noise])
+            if monitor.unstable and self.step_mu is None and self.step_theta is None:
                 steps /= 3
-                mu, theta = initial_mu(layout), np.zeros_like(theta)
+                mu, theta = initial_mu(index), np.zeros_like(theta)
                 velocity[:] = 0.0
-                windows.restart(step)
-            schedule.add(step, mu, theta, systematic)
-            if self.trace_every and (step % self.trace_every == 0 or step >= schedule.last):
-                self.trace_.append((step, time.perf_counter() - begin, schedule.result[1].copy()))
-        self.n_iter_, self.misfit_, self.settled_ = step, np.array(misfit), schedule.settled
-        return schedule.result
+                monitor.restart(step)
+            rule.add(step, mu, theta, systematic)
+            if self.trace_every and (step % self.trace_every == 0 or step >= rule.last):
+                self.trace_.append((step, time.perf_counter() - started, rule.result[1].copy()))
+        self.n_iter_, self.misfit_, self.settled_ = step, np.array(misfit), rule.settled
+        mu, theta = rule.result
+        return mu, theta
 
-    def _windows(self, layout):
-        information = layout.c * (1 - layout.c / np.maximum(layout.d, 1.0))
-        known = effective(layout.d, self.l2_mu), effective(information, self.l2_theta_)
-        return DirectionMonitor(known, len(layout.d))
+    def _monitor(self, index: WeightIndex) -> DirectionMonitor:
+        information = index.c * (1 - index.c / np.maximum(index.d, 1.0))
+        effective = effective_weights(index.d, self.l2_mu), effective_weights(information, self.l2_theta_)
+        return DirectionMonitor(effective, len(index.d))
 
-    def _steps(self, n_tables):
+    def _steps(self, n_tables: int) -> tuple[np.ndarray, np.ndarray]:
         """Step sizes and momenta of μ and θ, (2,) each."""
         step_mu = min(10 / n_tables, 0.2) if self.step_mu is None else self.step_mu
         if self.step_theta is not None:
@@ -207,53 +268,82 @@ class MaxEntClassifier(RecordClassifier):
         momentum = MOMENTUM if self.momentum is None else float(self.momentum)
         return np.array([step_mu, min((1.2 if momentum else 2.0) / n_tables, 0.1)], float), np.array([0.0, momentum])
 
-    def _gradients(self, layout, mu, theta, d_hat, c_hat, out):
+    def _gradients(
+        self,
+        index: WeightIndex,
+        mu: np.ndarray,
+        theta: np.ndarray,
+        d_hat: np.ndarray,
+        c_hat: np.ndarray,
+        out: np.ndarray,
+    ) -> np.ndarray:
         """Gradients on μ and θ and their preconditioners, in `out` (2, 2, w), for d̂ and ĉ on the scale of the records."""
         choices = self.gradient == "rescaled", bool(self.clip_ratio), self.preconditioner == "both"
-        of, penalties = (layout.d, layout.c, d_hat, c_hat, mu, theta), (float(self.l2_mu), self.l2_theta_)
-        pcd_step.gradients(*of, *penalties, *choices, *out)
+        statistics, penalties = (index.d, index.c, d_hat, c_hat, mu, theta), (float(self.l2_mu), self.l2_theta_)
+        pcd_step.gradients(*statistics, *penalties, *choices, *out)
         return out
 
-    def held_out_score(self, held: ContingencyTables, seed: int = 1, n_chains: int = 2000) -> float:
-        """Mean log-likelihood of the labels behind held-out tables, by samples of the model that was just fitted."""
-        return label_log_likelihood(self._layout, self.mu_, self.theta_, self.intercept_, held, n_chains, seed)
+    def held_out_score(self, held_out: ContingencyTables, seed: int = 1, n_chains: int = 2000) -> float:
+        """Return the mean log-likelihood of the labels behind held-out tables, by samples of the model that was just fitted.
 
-    def _check_state(self):
+        Parameters
+        ----------
+        held_out : ContingencyTables
+            Tables of other records.
+        seed : int
+            Seed of the samples.
+        n_chains : int
+            Number of chains.
+        """
+        return label_log_likelihood(self._index, self.mu_, self.theta_, self.intercept_, held_out, n_chains, seed)
+
+    def _check_state(self) -> None:
         k = int(self.encoder_.sizes.sum())
         expect(self, theta_=("f", (k, k)), mu_=("f", (k, k)), intercept_=float)
 
-    def predict_proba(self, frame) -> np.ndarray:
-        """(n, 2) probabilities of both labels for raw columns, matched by name (eq. 3); unseen values add nothing."""
-        p = self._probabilities(positions(self.encoder_, frame), self.theta_)
-        return np.column_stack([1 - p, p])
+    def _predict_positive(self, X: pd.DataFrame | np.ndarray) -> np.ndarray:
+        return label_probability(positions(self.encoder_, X), self.theta_, self.intercept_)
 
-    def staged_predict_proba(self, frame) -> Iterator[tuple[int, float, np.ndarray]]:
-        """(step, seconds since the start of training, (n,) P(Y=1)) for every kept iterate."""
+    def staged_predict_proba(self, X: pd.DataFrame | np.ndarray) -> Iterator[tuple[int, float, np.ndarray]]:
+        """Yield (step, seconds since the start of training, (n,) P(Y=1)) for every recorded iterate.
+
+        Parameters
+        ----------
+        X : pd.DataFrame or np.ndarray
+            (n, D) raw columns, see `predict_proba`.
+
+        Raises
+        ------
+        NotAvailable
+            No iterates were recorded.
+        """
         check_is_fitted(self)
         if not getattr(self, "trace_", None):
-            raise NotAvailable("no iterates were kept: fit with trace_every > 0 (they are not saved with a model)")
-        at = positions(self.encoder_, frame)
+            raise NotAvailable("no iterates were recorded: fit with trace_every > 0 (they are not saved with a model)")
+        rows = positions(self.encoder_, X)
         for step, seconds, theta in self.trace_:
-            yield step, seconds, self._probabilities(at, self._layout.matrix(theta))
+            yield step, seconds, label_probability(rows, self._index.matrix(theta), self.intercept_)
 
-    def _probabilities(self, at, theta):
-        out = np.empty(len(at))
-        kernels.predict_logits(at, theta, self.intercept_, out)
-        return expit(out)
+
+def label_probability(rows: np.ndarray, theta: np.ndarray, intercept: float) -> np.ndarray:
+    """Return (n,) P(Y=1|X) of (n, D) positions (eq. 3). A position of −1 adds nothing."""
+    logits = np.empty(len(rows))
+    kernels.predict_logits(rows, theta, intercept, logits)
+    return expit(logits)
 
 
 def missing_pairs(tables: ContingencyTables) -> list[tuple[str, str]]:
-    """Names of the features of every pair that has no table."""
+    """Return the names of the features of every pair that has no table."""
     pairs = itertools.combinations(range(len(tables.names)), 2)
     return [(tables.names[i], tables.names[j]) for i, j in pairs if (i, j) not in tables.tables]
 
 
-def initial_mu(layout: Layout) -> np.ndarray:
-    """(w,) start of μ: 0 for pairs, centred log counts for single features (independent features)."""
-    logs = np.concatenate([np.log(np.maximum(counts, 0.5)) for counts in layout.marginals])
-    feature = np.repeat(np.arange(len(layout.sizes)), layout.sizes)
-    logs -= (np.bincount(feature, logs) / layout.sizes)[feature]
-    mu = np.zeros(len(layout.d))
-    weight_of = layout.expand(np.arange(len(mu)))
-    mu[weight_of[layout.single]] = logs[layout.rows[layout.single]]
+def initial_mu(index: WeightIndex) -> np.ndarray:
+    """Return (w,) start of μ: 0 for pairs, centred log counts for single features (independent features)."""
+    logs = np.concatenate([np.log(np.maximum(counts, 0.5)) for counts in index.marginals])
+    feature = np.repeat(np.arange(len(index.sizes)), index.sizes)
+    logs -= (np.bincount(feature, logs) / index.sizes)[feature]
+    mu = np.zeros(len(index.d))
+    weight_of = index.expand(np.arange(len(mu)))
+    mu[weight_of[index.single]] = logs[index.rows[index.single]]
     return mu

@@ -1,47 +1,70 @@
-"""Naive Bayes from the contingency tables of single features, in the three kinds that the paper speaks of."""
+"""Naive Bayes from the contingency tables of single features, in the three kinds that the paper describes."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Literal
 
 import numpy as np
+import pandas as pd
 from scipy.special import expit
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from agglearn.errors import DataError, NotAvailable
 from agglearn.estimator import RecordClassifier
+from agglearn.linear.sparse_logistic import log_odds
 from agglearn.maxent.model import MaxEntClassifier
 from agglearn.maxent.warming import tiny_tables
 from agglearn.maxent.weight_index import positions
-from agglearn.observations import ContingencyTables
+from agglearn.observations import ContingencyTables, Table
 from agglearn.persistence import expect
+from agglearn.seeds import RandomState
 from agglearn.settings import Count, NonNegative, Positive, Share, Whole
 
 L2_GRID = tuple(2.0**e for e in range(12, -7, -1))
+LARGEST = 50.0  # log-odds of a modality that never occurs with one label, without smoothing
 
 
 class NaiveBayesClassifier(RecordClassifier):
-    """P(Y=1|X=x) = σ(b + Σ_i θ_i(x_i)), each θ_i learned from the table of feature i alone; pair tables are ignored.
+    """P(Y=1|X=x) = σ(b + Σ_i θ_i(x_i)), each θ_i learned from the table of feature i alone. Pair tables are ignored.
 
     Parameters
     ----------
-    kind : how θ_i is learned (Gilotte et al. 2022, section 4.1, appendix A and its footnote):
-        `generative`: θ_i = log P(x_i|Y=1) − log P(x_i|Y=0), the maximum-entropy model of these tables;
-        `pcd`: the same model trained like `MaxEntClassifier`, which the paper did, stopping early;
+    kind : str
+        How θ_i is learned (Gilotte et al. 2022, section 4.1, appendix A and its footnote).
+        `generative`: θ_i = log P(x_i|Y=1) − log P(x_i|Y=0), the maximum-entropy model of these tables.
+        `pcd`: the same model trained like `MaxEntClassifier`, which the paper did, stopping early.
         `logistic`: one L2-regularised logistic regression per feature, one λ for all, and Σ of their log-odds − b.
-    smoothing : records added to every modality of each label (`generative`).
-    l2 : λ of the logistic regressions (`logistic`).
-    n_chains, l2_mu, l2_theta, max_iter, step_mu, step_theta, average : see `MaxEntClassifier` (`pcd`).
-    trace_every : keep every so many iterates (`pcd`).
-    random_state : seed (`pcd`), or None for a fresh one.
+    smoothing : float
+        Records added to every modality of each label (`generative`).
+    l2 : float
+        λ of the logistic regressions (`logistic`).
+    n_chains, l2_mu, l2_theta, max_iter, step_mu, step_theta, average
+        See `MaxEntClassifier` (`pcd`).
+    trace_every : int
+        Record every so many iterates (`pcd`).
+    random_state : int, RandomState, Generator or None
+        Seed (`pcd`), or None for a fresh one.
 
     Attributes
     ----------
-    theta_ : (K,) weights in the encoder's order. intercept_ : b. encoder_, classes_.
-    l2_grid_, theta_grid_ : (G,) and (G, K), the weights at every λ of a log2 grid, strong to weak (`logistic`).
-    trace_ : list of (step, seconds, (K,) weights), not saved (`pcd`).
+    theta_ : np.ndarray
+        (K,) weights in the encoder's order.
+    intercept_ : float
+        b.
+    encoder_ : FrameEncoder
+        Modalities of the tables.
+    classes_ : np.ndarray
+        [0, 1].
+    n_iter_ : int
+        Number of iterations (`pcd`).
+    l2_grid_ : np.ndarray
+        (G,) λs of a log2 grid, strong to weak (`logistic`).
+    theta_grid_ : np.ndarray
+        (G, K) weights at these λs (`logistic`).
+    trace_ : list
+        (step, seconds, (K,) weights), not saved (`pcd`).
     """
 
     observes = ContingencyTables
@@ -59,8 +82,8 @@ class NaiveBayesClassifier(RecordClassifier):
         step_theta: Positive | None = None,
         average: Share = 0.0,
         trace_every: Whole = 1,
-        random_state=None,
-    ):
+        random_state: RandomState = None,
+    ) -> None:
         self.kind = kind
         self.smoothing = smoothing
         self.l2 = l2
@@ -75,19 +98,18 @@ class NaiveBayesClassifier(RecordClassifier):
         self.random_state = random_state
 
     def warm_up(self) -> None:
-        """Compile the kernels, or load them, so that the first fit of a process is not charged for it."""
+        """Compile the kernels, or load them, so that the first fit of a process does not include it."""
         clone(self).set_params(n_chains=8, max_iter=2).fit(tiny_tables())
 
-    def _fit(self, observation):
-        singles = {k: t for k, t in observation.tables.items() if len(k) == 1}
+    def _fit(self, observation: ContingencyTables) -> None:
+        singles: dict[tuple[int, ...], Table] = {k: t for k, t in observation.tables.items() if len(k) == 1}
         absent = set(range(len(observation.names))) - {k[0] for k in singles}
         if absent:
             raise DataError(
                 f"naive Bayes needs the table of every feature; {observation.names[min(absent)]!r} has none"
             )
-        rate = np.clip(observation.positives / observation.total, 1e-9, 1 - 1e-9)
-        self.classes_, self.encoder_ = np.array([0, 1]), observation.encoder
-        self.intercept_ = float(np.log(rate / (1 - rate)))
+        self._set_encoder(observation.encoder)
+        self.intercept_ = log_odds(observation.positives, observation.total)
         tables = [observation.dense(i) for i in range(len(singles))]
         if self.kind == "generative":
             self.theta_ = np.concatenate([generative(d, c, self.smoothing) for d, c in tables])
@@ -96,7 +118,7 @@ class NaiveBayesClassifier(RecordClassifier):
         else:
             self._fit_pcd(replace(observation, tables=singles))
 
-    def _fit_logistic(self, tables):
+    def _fit_logistic(self, tables: list[tuple[np.ndarray, np.ndarray]]) -> None:
         started, self._seconds = time.perf_counter(), []
         self.l2_grid_, grid = np.array(L2_GRID), []
         for l2 in L2_GRID:
@@ -105,24 +127,34 @@ class NaiveBayesClassifier(RecordClassifier):
         self.theta_grid_ = np.array(grid)
         self.theta_ = np.concatenate([discriminative(d, c, self.l2) for d, c in tables]) - self.intercept_
 
-    def _fit_pcd(self, tables):
+    def _fit_pcd(self, tables: ContingencyTables) -> None:
         shared = self.get_params().keys() & MaxEntClassifier().get_params().keys()
         model = MaxEntClassifier(**{name: getattr(self, name) for name in shared}, momentum=0.0, tol=0.0).fit(tables)
         self.theta_, self.n_iter_ = np.diag(model.theta_).copy(), model.n_iter_
         self.trace_ = model.trace_
 
-    def _check_state(self):
+    def _check_state(self) -> None:
         k = int(self.encoder_.sizes.sum())
         expect(self, theta_=("f", (k,)), intercept_=float)
 
-    def predict_proba(self, frame) -> np.ndarray:
-        """(n, 2) probabilities of both labels for raw columns, matched by name; unseen values add nothing."""
-        p = self._probabilities(positions(self.encoder_, frame), self.theta_)
-        return np.column_stack([1 - p, p])
+    def _predict_positive(self, X: pd.DataFrame | np.ndarray) -> np.ndarray:
+        return self._label_probability(positions(self.encoder_, X), self.theta_)
 
-    def staged_predict_proba(self, frame) -> Iterator[tuple[int, float, np.ndarray]]:
-        """(step, seconds, (n,) P(Y=1)): kept iterates (`pcd`), or places in `l2_grid_` (`logistic`)."""
+    def staged_predict_proba(self, X: pd.DataFrame | np.ndarray) -> Iterator[tuple[int, float, np.ndarray]]:
+        """Yield (step, seconds, (n,) P(Y=1)) of recorded iterates (`pcd`), or of indices in `l2_grid_` (`logistic`).
+
+        Parameters
+        ----------
+        X : pd.DataFrame or np.ndarray
+            (n, D) raw columns, see `predict_proba`.
+
+        Raises
+        ------
+        NotAvailable
+            The kind has no stages, or none were recorded.
+        """
         check_is_fitted(self)
+        stages: Iterable[tuple[int, float, np.ndarray]]
         if self.kind == "logistic":
             seconds = getattr(self, "_seconds", [float("nan")] * len(self.l2_grid_))
             stages = zip(range(len(self.l2_grid_)), seconds, self.theta_grid_, strict=True)
@@ -130,48 +162,44 @@ class NaiveBayesClassifier(RecordClassifier):
             stages = self.trace_
         else:
             raise NotAvailable(f"a naive Bayes of kind {self.kind!r} has no stages, or none that were saved")
-        at = positions(self.encoder_, frame)
-        for step, took, theta in stages:
-            yield step, took, self._probabilities(at, theta)
+        rows = positions(self.encoder_, X)
+        for step, elapsed, theta in stages:
+            yield step, elapsed, self._label_probability(rows, theta)
 
-    def _probabilities(self, at, theta):
-        return expit(self.intercept_ + np.append(theta, 0.0)[at].sum(axis=1))  # −1 reads the appended 0
+    def _label_probability(self, rows: np.ndarray, theta: np.ndarray) -> np.ndarray:
+        return expit(self.intercept_ + np.append(theta, 0.0)[rows].sum(axis=1))  # −1 reads the appended 0
 
 
 def generative(d: np.ndarray, c: np.ndarray, smoothing: float) -> np.ndarray:
-    """(M,) log P(x|1) − log P(x|0) with `smoothing` added to each modality's count of either label; 0 where empty."""
+    """Return (M,) log P(x|1) − log P(x|0) with `smoothing` added to each modality's count of either label, 0 for empty ones."""
     ones, zeros = np.maximum(c, 0) + smoothing, np.maximum(d - c, 0) + smoothing
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.log(ones / ones.sum()) - np.log(zeros / zeros.sum())
     return np.nan_to_num(ratio, nan=0.0, posinf=LARGEST, neginf=-LARGEST)
 
 
-LARGEST = 50.0  # log-odds of a modality that one label never had, without smoothing
-
-
 def discriminative(d: np.ndarray, c: np.ndarray, l2: float) -> np.ndarray:
-    """(M,) log-odds of the logistic regression of the label on one feature, from its table; the intercept is free.
+    """Return (M,) log-odds of the logistic regression of the label on one feature, from its table. The intercept is free.
 
-    Newton's method with halved steps; the Hessian is a diagonal with a border.
+    Newton's method with halved steps. The Hessian is a diagonal with a border.
     """
     d, c = np.maximum(d, 0.0), np.clip(c, 0.0, np.maximum(d, 0.0))
-    rate = np.clip(c.sum() / max(d.sum(), 1.0), 1e-9, 1 - 1e-9)
-    w, b = np.zeros(len(d)), np.log(rate / (1 - rate))
+    w, b = np.zeros(len(d)), log_odds(c.sum(), max(d.sum(), 1.0))
 
-    def loss(w, b):
+    def loss(w: np.ndarray, b: float) -> float:
         return np.sum(d * np.logaddexp(0, w + b) - c * (w + b)) + l2 * (w @ w)
 
-    now = loss(w, b)
+    value = loss(w, b)
     for _ in range(100):
         p = expit(w + b)
         h, residual = d * p * (1 - p), d * p - c
         gradient, diagonal = residual + 2 * l2 * w, h + 2 * l2 + 1e-12
         move_b = (residual.sum() - np.sum(h * gradient / diagonal)) / (np.sum(h * (1 - h / diagonal)) + 1e-12)
-        move_w, share = (gradient - h * move_b) / diagonal, 1.0
-        while loss(w - share * move_w, b - share * move_b) > now and share > 1e-9:
-            share /= 2
-        w, b, before = w - share * move_w, b - share * move_b, now
-        now = loss(w, b)
-        if before - now <= 1e-14 * abs(before):
+        move_w, step = (gradient - h * move_b) / diagonal, 1.0
+        while loss(w - step * move_w, b - step * move_b) > value and step > 1e-9:
+            step /= 2
+        w, b, before = w - step * move_w, b - step * move_b, value
+        value = loss(w, b)
+        if before - value <= 1e-14 * abs(before):
             break
     return w + b

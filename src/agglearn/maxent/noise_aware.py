@@ -1,9 +1,9 @@
-"""Maximum entropy from noisy tables with the true counts latent: what the paper leaves open.
+"""Maximum entropy from noisy tables with latent true counts, which the paper leaves open.
 
-Given the model, the records of a cell with label 1 and with label 0 are taken for Poisson numbers around its own
-expectations; given them, released numbers are normal around their sums with the variance that the release states. Training
-alternates between the posterior mean of the true counts (E step) and one step of Algorithm 1 towards them (M step): the view
-of collective graphical models (Sheldon and Dietterich 2011), cell by cell.
+Given the model, the records of a cell with label 1 and with label 0 are Poisson numbers around its own expectations. Given them,
+released numbers are normal around their sums with the variance that the release states. Training alternates between the posterior
+mean of the true counts (E step) and one step of Algorithm 1 towards them (M step). This is the view of collective graphical models
+(Sheldon and Dietterich 2011), cell by cell.
 """
 
 from dataclasses import replace
@@ -16,18 +16,19 @@ from agglearn.maxent.exact import ExactMaxEntClassifier
 from agglearn.maxent.model import MaxEntClassifier
 from agglearn.maxent.pcd_step import SMALLEST_CURVATURE
 from agglearn.maxent.penalty import theta_penalty
-from agglearn.maxent.weight_index import Layout
+from agglearn.maxent.weight_index import WeightIndex
 from agglearn.observations import ContingencyTables
 from agglearn.observations.consistency import noise_variances
+from agglearn.seeds import RandomState
 from agglearn.settings import Count, NonNegative
 
-SMOOTH = 0.05  # weight of the newest expectations in those that the gains are made of
+SMOOTH = 0.05  # weight of the newest expectations in the average from which the gains are computed
 LEAST = 1e-9  # records expected in a cell
-SHARE = 0.3  # of its information by which a weight's steps are scaled at least: with less, momentum builds up until it diverges
+SHARE = 0.3  # least fraction of its information that scales a weight's steps: with less, momentum builds up until it diverges
 
 
 class Gains(NamedTuple):
-    """(m,) how far posterior means follow observed counts and label sums: d* = d̂ + dd·(d̃ − d̂) + dc·(c̃ − ĉ), c* likewise."""
+    """(m,) how far posterior means follow observed numbers: d* = d̂ + dd·(d̃ − d̂) + dc·(c̃ − ĉ), and c* likewise."""
 
     dd: np.ndarray
     dc: np.ndarray
@@ -36,7 +37,7 @@ class Gains(NamedTuple):
 
 
 def gains(d_hat: np.ndarray, c_hat: np.ndarray, var_d: np.ndarray, var_c: np.ndarray) -> Gains:
-    """Kalman gains of counts and label sums for expectations (m,) and noise variances (m,); without noise 1, 0, 0, 1."""
+    """Return Kalman gains for expectations (m,) and noise variances (m,). Without noise they are 1, 0, 0, 1."""
     a = np.maximum(c_hat, LEAST)  # variance of the records with label 1, of a Poisson number
     b = np.maximum(d_hat - c_hat, LEAST)
     det = a * b + var_c * (a + b) + var_d * (a + var_c)
@@ -46,60 +47,88 @@ def gains(d_hat: np.ndarray, c_hat: np.ndarray, var_d: np.ndarray, var_c: np.nda
 def posterior_means(
     d: np.ndarray, c: np.ndarray, d_hat: np.ndarray, c_hat: np.ndarray, gain: Gains
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(m,) d* and c* of the true counts given observed d, c and expected d̂, ĉ; from 0 on, c* at most d*."""
-    gap_d, gap_c = d - d_hat, c - c_hat
-    d_star = np.maximum(d_hat + gain.dd * gap_d + gain.dc * gap_c, 0)
-    c_star = c_hat + gain.cd * gap_d + gain.cc * gap_c
+    """Return (m,) d* ≥ 0 and 0 ≤ c* ≤ d* of the true counts given observed d, c and expected d̂, ĉ."""
+    error_d, error_c = d - d_hat, c - c_hat
+    d_star = np.maximum(d_hat + gain.dd * error_d + gain.dc * error_c, 0)
+    c_star = c_hat + gain.cd * error_d + gain.cc * error_c
     return d_star, np.clip(c_star, 0, d_star)
 
 
 def variances(tables: ContingencyTables) -> tuple[np.ndarray, np.ndarray]:
-    """(m,) noise variances of counts and of label sums, cells in the order of `Layout`; 0 where there is no noise."""
-    found = noise_variances(tables)
-    each = np.concatenate([np.full(int(np.prod(t.shape)), found[k]) for k, t in tables.tables.items()])
+    """Return (m,) noise variances of counts and of label sums, cells in the order of `WeightIndex`."""
+    by_table = noise_variances(tables)
+    each = np.concatenate([np.full(int(np.prod(t.shape)), by_table[k]) for k, t in tables.tables.items()])
     public = tables.noise is not None and tables.noise.adjacency == "label"
     return (np.zeros_like(each) if public else each), each
 
 
 class NoiseAwareMaxEntClassifier(MaxEntClassifier):
-    """`MaxEntClassifier` towards the posterior means of the true counts, where the tables have noise.
+    """`MaxEntClassifier` towards the posterior means of the true counts, for tables with noise.
 
-    Cells with few records under the model follow noisy observations little: their weights are left to the penalty, as if λ
-    were λ(1 + σ²/d). Without noise the same as `MaxEntClassifier`. Parameters and attributes as there.
+    Cells with few records under the model hardly follow noisy observations. Their weights are left to the penalty, as if λ were
+    λ(1 + σ²/d). Without noise it is the same as `MaxEntClassifier`, which describes the attributes.
+
+    Parameters
+    ----------
+    n_chains, l2_mu, l2_theta, max_iter, step_mu, step_theta, momentum, n_sweeps, sampler, n_proposals
+        As in `MaxEntClassifier`.
+    gradient, clip_ratio, preconditioner, clip, marginalize_label, average, initial_chains, missing
+        As in `MaxEntClassifier`.
+    trace_every, tol, engine, random_state
+        As in `MaxEntClassifier`.
     """
 
     accounts_for_noise = True
 
-    def _fit(self, observation):
+    def _fit(self, observation: ContingencyTables) -> None:
         self._noise = variances(observation) if observation.noise is not None else None
-        self._expected = None
+        self._expected: np.ndarray | None = None
         super()._fit(observation)
 
-    def _gradients(self, layout, mu, theta, d_hat, c_hat, out):
+    def _gradients(
+        self,
+        index: WeightIndex,
+        mu: np.ndarray,
+        theta: np.ndarray,
+        d_hat: np.ndarray,
+        c_hat: np.ndarray,
+        out: np.ndarray,
+    ) -> np.ndarray:
         if self._noise is None:
-            return super()._gradients(layout, mu, theta, d_hat, c_hat, out)
+            return super()._gradients(index, mu, theta, d_hat, c_hat, out)
         now = np.stack([d_hat, c_hat])
         self._expected = now if self._expected is None else self._expected + SMOOTH * (now - self._expected)
-        gain = gains(*self._expected, *self._noise)
-        d, c = posterior_means(layout.d, layout.c, d_hat, c_hat, gain)
-        super()._gradients(replace(layout, d=d, c=c), mu, theta, d_hat, c_hat, out)
-        for h, left, l2 in zip(out[1], (gain.dd, gain.cc), (self.l2_mu, self.l2_theta_), strict=True):
-            information = (h - 2 * l2) * np.maximum(left, SHARE)  # what noise leaves of the data's
+        gain = gains(self._expected[0], self._expected[1], *self._noise)
+        d, c = posterior_means(index.d, index.c, d_hat, c_hat, gain)
+        super()._gradients(replace(index, d=d, c=c), mu, theta, d_hat, c_hat, out)
+        for h, follows, l2 in zip(out[1], (gain.dd, gain.cc), (self.l2_mu, self.l2_theta_), strict=True):
+            information = (h - 2 * l2) * np.maximum(follows, SHARE)  # the data's information that noise leaves
             h[:] = np.maximum(information + 2 * l2, SMALLEST_CURVATURE)
         return out
 
 
 class ExactNoiseAwareMaxEntClassifier(ExactMaxEntClassifier):
-    """`NoiseAwareMaxEntClassifier` of small tables, with every state enumerated: alternates until nothing changes.
+    """`NoiseAwareMaxEntClassifier` of small tables, with every state enumerated. It alternates until nothing changes.
 
     Parameters
     ----------
-    l2_mu, l2_theta : as in `MaxEntClassifier`. max_iter : alternations. tol : largest change of an expectation, records.
-    random_state : not used.
+    l2_mu : float
+        λ on μ, as in `MaxEntClassifier`.
+    l2_theta : float or str
+        λ on θ, or `moments`, as in `MaxEntClassifier`.
+    max_iter : int
+        Alternations at most.
+    tol : float
+        Largest change of an expectation at the end, in records.
+    random_state : int, RandomState, Generator or None
+        Not used. Every estimator has it.
 
     Attributes
     ----------
-    n_iter_ : alternations done. counts_ : (2, m) posterior means of counts and label sums.
+    n_iter_ : int
+        Number of alternations.
+    counts_ : np.ndarray
+        (2, m) posterior means of counts and label sums.
     """
 
     accounts_for_noise = True
@@ -110,25 +139,25 @@ class ExactNoiseAwareMaxEntClassifier(ExactMaxEntClassifier):
         l2_theta: Literal["moments"] | NonNegative = "moments",
         max_iter: Count = 500,
         tol: NonNegative = 1e-2,
-        random_state=None,
-    ):
+        random_state: RandomState = None,
+    ) -> None:
         super().__init__(l2_mu, l2_theta, random_state)
         self.max_iter = max_iter
         self.tol = tol
 
-    def _fit(self, observation):
-        model, layout = Enumeration.of(observation), Layout.of(observation)
-        noise, seen = variances(observation), (model.d, model.c)
+    def _fit(self, observation: ContingencyTables) -> None:
+        model = Enumeration.from_tables(observation)
+        noise, d, c = variances(observation), model.d, model.c
         self.l2_theta_ = theta_penalty(self.l2_theta, observation)
         mu, theta = np.zeros_like(model.d), np.zeros_like(model.c)
         expected = np.stack(model.expected(mu, theta))
         for step in range(1, self.max_iter + 1):
             self.n_iter_ = step
-            self.counts_ = np.stack(posterior_means(*seen, *expected, gains(*expected, *noise)))
+            d_hat, c_hat = expected
+            self.counts_ = np.stack(posterior_means(d, c, d_hat, c_hat, gains(d_hat, c_hat, *noise)))
             model.d, model.c = self.counts_
             mu, theta = model.optimum(self.l2_mu, self.l2_theta_, (mu, theta))
             before, expected = expected, np.stack(model.expected(mu, theta))
             if np.abs(expected - before).max() < self.tol:
                 break
-        self.mu_, self.theta_ = layout.matrix(mu), layout.matrix(theta)
-        self.intercept_, self.encoder_, self.classes_ = model.intercept, observation.encoder, np.array([0, 1])
+        self._set_model(model, observation, mu, theta)

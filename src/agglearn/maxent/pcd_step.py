@@ -1,9 +1,9 @@
-"""Arithmetic of one iteration on all weights, each in one pass over memory; there can be hundreds of millions."""
+"""Arithmetic of one iteration on all weights, each in one pass over memory. There can be hundreds of millions of weights."""
 
 from numba import njit
 
 FAST = {"nnan", "nsz", "arcp", "contract", "reassoc"}  # infinities keep their meaning
-SMALLEST_CURVATURE = 1e-3  # records; noise can make half of an observed count negative
+SMALLEST_CURVATURE = 1e-3  # records (noise can make half of an observed count negative)
 
 
 @njit(cache=True, fastmath=FAST)
@@ -12,21 +12,33 @@ def gradients(d, c, d_hat, c_hat, mu, theta, l2_mu, l2_theta, rescaled, clip_rat
 
     Parameters
     ----------
-    d, c : (w,) observed counts and label sums. d_hat, c_hat : the model's, on the scale of the records.
-    rescaled : ĉ by the ratio of counts (eq. 6), clipped on both sides or not; else the exact gradient (lemma 2).
-    both : curvature from observed and predicted counts; else from predicted ones, as printed.
-    gradient, curvature : (2, w) to write, μ first.
+    d, c : (w,)
+        Observed counts and label sums.
+    d_hat, c_hat : (w,)
+        The model's, on the scale of the records.
+    mu, theta : (w,)
+        Weights.
+    l2_mu, l2_theta : float
+        λ.
+    rescaled : bool
+        Whether ĉ is rescaled by the ratio of counts (eq. 6). False takes the exact gradient (lemma 2).
+    clip_ratio : bool
+        Whether the larger count is scaled down to the smaller.
+    both : bool
+        Whether curvature comes from observed and predicted counts. False takes predicted ones, as printed.
+    gradient, curvature : (2, w)
+        Overwritten, μ first.
     """
     for k in range(mu.size):
         gradient[0, k] = d_hat[k] - d[k] + 2 * l2_mu * mu[k]
-        expected, seen = c_hat[k], c[k]
+        expected, observed = c_hat[k], c[k]
         if rescaled:
             ratio = (max(d[k], 0.0) + 1) / (d_hat[k] + 1)
             if clip_ratio:
-                seen *= min(1 / ratio, 1.0)
+                observed *= min(1 / ratio, 1.0)
                 ratio = min(ratio, 1.0)
             expected *= ratio
-        gradient[1, k] = expected - seen + 2 * l2_theta * theta[k]
+        gradient[1, k] = expected - observed + 2 * l2_theta * theta[k]
         of_mu, of_theta = d_hat[k], c_hat[k]
         if both:
             of_mu, of_theta = (of_mu + d[k]) / 2, (of_theta + c[k]) / 2
@@ -40,12 +52,21 @@ def advance(gradient, curvature, expected, weights, velocity, step, momentum, to
 
     Parameters
     ----------
-    gradient, curvature, expected : (w,) g, h, and the model's statistics. weights, velocity : (w,), changed in place.
-    total : (w,) to which v is added. clip : of v. largest : of a weight.
+    gradient, curvature, expected : (w,)
+        g, h, and the model's statistics.
+    weights, velocity : (w,)
+        Changed in place.
+    step, momentum : float
+        Step size, and fraction of the last step that is added.
+    total : (w,)
+        v is added to it.
+    clip, largest : float
+        Limits of v and of a weight.
 
     Returns
     -------
-    Σ h v², and Σ expected/h: what the first would be by the randomness of one chain per record alone.
+    energy, noise : float
+        Σ h v², and Σ expected/h, its expectation by the randomness of one chain per record alone.
     """
     energy = noise = 0.0
     for k in range(weights.size):
@@ -61,7 +82,7 @@ def advance(gradient, curvature, expected, weights, velocity, step, momentum, to
 
 @njit(cache=True, fastmath=FAST)
 def distance(first, second):
-    """Σ|first − second|."""
+    """Return Σ|first − second|."""
     total = 0.0
     for k in range(first.size):
         total += abs(first[k] - second[k])
@@ -70,6 +91,6 @@ def distance(first, second):
 
 @njit(cache=True)
 def average(mean, values, count):
-    """Take the `count`-th value of each weight into its running mean."""
+    """Add the `count`-th value of each weight to its running mean."""
     for k in range(mean.size):
         mean[k] += (values[k] - mean[k]) / count

@@ -1,45 +1,46 @@
-"""The strength of L2 on θ that tables themselves suggest: by moments, without a record."""
+"""The L2 penalty on θ that the tables themselves suggest, by moments."""
 
 import itertools
+from typing import Literal
 
 import numpy as np
 
 from agglearn.observations import ContingencyTables
 from agglearn.observations.consistency import noise_variances
 
-LEAST_VARIANCE = 0.1  # of the log-odds: where tables show less, a model of the base rate is nearly as good
-LEAST = 8.0  # λ: pairs of many records tell less than the single features that moments are taken of
+LEAST_VARIANCE = 0.1  # of the log-odds: below it, a model of the base rate is nearly as good
+LEAST = 8.0  # λ: pairs of many records are less informative than the single features whose moments are taken
 
 
-def theta_penalty(l2_theta, tables: ContingencyTables) -> float:
-    """λ in λ‖θ‖²: the number given, or `moment_penalty` of the tables for `moments`."""
-    return moment_penalty(tables) if l2_theta == "moments" else float(l2_theta)
+def theta_penalty(l2_theta: Literal["moments"] | float, tables: ContingencyTables) -> float:
+    """Return λ in λ‖θ‖²: the given number, or `moment_penalty` of the tables for `moments`."""
+    return moment_penalty(tables) if isinstance(l2_theta, str) else float(l2_theta)
 
 
 def moment_penalty(tables: ContingencyTables) -> float:
-    """λ = T / 2s²: the log-odds, sums of T weights each, then have the variance s² that the tables show.
+    """Return λ = T / 2s². The log-odds, sums of T weights each, then have the variance s² that the tables show.
 
     Where the log-odds are linear in the single features, with variance s², g = c − r·d of their cells (r the base rate) has
     E‖g‖² = v tr K + v²s²‖K‖²/D, v = r(1 − r), K = Σ (φ − φ̄)(φ − φ̄)ᵀ, whose entries are in the tables of pairs (pairs
-    without a table are taken for independent). The known noise of tables is taken out. What is not beyond its own standard
-    error does not count: s² is less by it, and at least 0.1. λ is at least 8.
+    without a table are taken for independent). The stated noise of tables is subtracted, and so is one standard error of s².
+    s² is at least 0.1, and λ at least 8.
     """
     rate = tables.positives / tables.total
     v, noise = rate * (1 - rate), noise_variances(tables)
     single = [_marginals(tables, noise, i) for i in range(len(tables.names))]
-    of_gap = [(1 + rate**2) * variance for *_, variance in single]  # of the noise on c − r·d
-    energy = sum(np.sum((c - rate * d) ** 2 - n) for (d, c, _), n in zip(single, of_gap, strict=True))
+    of_residual = [(1 + rate**2) * variance for *_, variance in single]  # of the noise on c − r·d
+    energy = sum(np.sum((c - rate * d) ** 2 - n) for (d, c, _), n in zip(single, of_residual, strict=True))
     trace = sum(np.sum(d - d**2 / tables.total) for d, _, _ in single)
     spread = max(_squared_norm(tables, noise, single), trace**2 / tables.encoder.offsets[-1])
     if spread == 0:  # hashed pairs alone: no table of a single feature, nor of a pair that could be summed up
         return max(len(tables.tables) / (2 * LEAST_VARIANCE), LEAST)
-    error = np.sqrt(2 * (v**2 * spread + sum(len(d) * n**2 for (d, *_), n in zip(single, of_gap, strict=True))))
+    error = np.sqrt(2 * (v**2 * spread + sum(len(d) * n**2 for (d, *_), n in zip(single, of_residual, strict=True))))
     variance = len(single) * (energy - v * trace - error) / (v**2 * spread)
     return max(float(len(tables.tables) / (2 * max(variance, LEAST_VARIANCE))), LEAST)
 
 
 def _marginals(tables: ContingencyTables, noise: dict, i: int) -> tuple[np.ndarray, np.ndarray, float]:
-    """Counts and label sums of a feature's modalities and the variance of their noise: from its single table, or a pair's."""
+    """Counts and label sums of a feature's modalities, and the variance of their noise, from its single table or a pair's."""
     if (i,) in tables.tables:
         return *tables.dense(i), noise[i,]
     for key in tables.pairs:

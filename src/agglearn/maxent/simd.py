@@ -1,6 +1,6 @@
 """Eight float32 numbers as one value in numba kernels: `LANES` chains move side by side in vector registers.
 
-Numba vectorises long loops only; the sampler's are as short as a feature has modalities. Here each operation is
+Numba vectorises long loops only. The sampler's loops are as short as a feature has modalities. Here each operation is
 one LLVM vector instruction, for any processor. `load(array, i)` and `store(array, i, lanes)` go to array[i:i + 8].
 """
 
@@ -117,14 +117,14 @@ def store_transposed(typing, array, index, a, b, c, d, e, f, g, h):
     def code(context, builder, signature, args):
         rows, half = args[2:], LANES // 2
         low, high = (
-            ir.Constant(INTS, [v for k in part for v in (k, LANES + k)]) for part in (range(half), range(half, LANES))
+            ir.Constant(INTS, [v for k in ks for v in (k, LANES + k)]) for ks in (range(half), range(half, LANES))
         )
         for _ in range(3):  # halves interleaved log2(8) times
             pairs = list(zip(rows[:half], rows[half:], strict=True))
             rows = [builder.shuffle_vector(x, y, mask) for x, y in pairs for mask in (low, high)]
         for k, row in enumerate(rows):
-            at = builder.add(args[1], ir.Constant(ir.IntType(64), LANES * k))
-            builder.store(row, _pointer(context, builder, signature.args[0], args[0], at), align=4)
+            position = builder.add(args[1], ir.Constant(ir.IntType(64), LANES * k))
+            builder.store(row, _pointer(context, builder, signature.args[0], args[0], position), align=4)
         return context.get_dummy_value()
 
     return types.void(array, types.int64, *[lanes] * LANES), code

@@ -1,8 +1,9 @@
-"""Logistic regression on all records with the weights that the maximum-entropy model has: what it could reach at best."""
+"""Logistic regression on all records with the weights of the maximum-entropy model: the best that it could reach."""
 
 from typing import Literal
 
 import numpy as np
+import pandas as pd
 from sklearn.base import clone
 
 from agglearn.estimator import RecordClassifier
@@ -12,7 +13,7 @@ from agglearn.linear.sparse_logistic import BLOCKS, WORTH_THREADS, SparseLogisti
 from agglearn.maxent.warming import tiny_records
 from agglearn.observations import Records
 from agglearn.persistence import expect
-from agglearn.seeds import draw_generator
+from agglearn.seeds import RandomState, draw_generator
 from agglearn.settings import Count, NonNegative, Part
 
 FIRST, STRONGEST, WEAKEST = 7, 12, -6  # exponents of the λ path
@@ -23,21 +24,41 @@ class LogisticSkyline(RecordClassifier):
 
     Parameters
     ----------
-    quadratic : one weight per modality and per pair of modalities; False for modalities only.
-    l2 : λ in λ‖θ‖², added to the negative log-likelihood of all records; `path` to choose it: from λ = 2⁷ to weaker ones
-        (where these are worse, to stronger ones) on a log2 grid, each fit started from the last, until the rows held
-        out say that it got worse.
-    max_iter : L-BFGS iterations per fit.
-    validation : share of the records held out to choose λ; the model is then fitted to all of them.
-    tol : L-BFGS stops when an iteration gains less than this share of the loss.
-    random_state : seed of the choice of held-out rows, or None for a fresh one.
+    quadratic : bool
+        Whether there is a weight per pair of modalities besides one per modality.
+    l2 : float or str
+        λ in λ‖θ‖², added to the negative log-likelihood of all records. `path` chooses it on a log2 grid, from λ = 2⁷ to weaker
+        ones and, if these are worse, to stronger ones. Each fit starts from the last. The path ends when the likelihood of
+        held-out records falls.
+    max_iter : int
+        L-BFGS iterations per fit.
+    validation : float
+        Fraction of the records that is held out to choose λ. The model is then fitted to all of them.
+    tol : float
+        L-BFGS stops when an iteration gains less than this fraction of the loss.
+    random_state : int, RandomState, Generator or None
+        Seed of the choice of held-out records, or None for a fresh one.
 
     Attributes
     ----------
-    l2_ : λ used. path_ : (λs, 2) each λ tried and its mean log-likelihood of held-out rows; empty for a given λ.
-    coef_ : (m,) weights of the cells that occur, or of the buckets where the records say that pairs are hashed.
-    cells_flat_, cells_bounds_ : (m,) the cells that occur, by number within their table, and where each table begins.
-    cross_buckets_ : as the records had it. intercept_ : b. encoder_, classes_.
+    l2_ : float
+        λ.
+    path_ : np.ndarray
+        (λs, 2) each λ of the path and its mean log-likelihood of held-out records. It is empty for a given λ.
+    coef_ : np.ndarray
+        (m,) weights of the cells that occur, or of the buckets if the pairs of the records are hashed.
+    cells_flat_ : np.ndarray
+        (m,) the cells that occur, by number within their table.
+    cells_bounds_ : np.ndarray
+        (tables + 1,) first cell of each table.
+    cross_buckets_ : int or None
+        `cross_buckets` of the records.
+    intercept_ : float
+        b.
+    encoder_ : FrameEncoder
+        Encoder of the records.
+    classes_ : np.ndarray
+        [0, 1].
     """
 
     observes = Records
@@ -49,8 +70,8 @@ class LogisticSkyline(RecordClassifier):
         max_iter: Count = 200,
         validation: Part = 0.2,
         tol: NonNegative = 1e-8,
-        random_state=None,
-    ):
+        random_state: RandomState = None,
+    ) -> None:
         self.quadratic = quadratic
         self.l2 = l2
         self.max_iter = max_iter
@@ -58,47 +79,53 @@ class LogisticSkyline(RecordClassifier):
         self.tol = tol
         self.random_state = random_state
 
-    def _fit(self, observation):
+    def _fit(self, observation: Records) -> None:
         codes, y = observation.codes, np.asarray(observation.y, dtype=float)
-        self.classes_, self.encoder_ = np.array([0, 1]), observation.encoder
+        self._set_encoder(observation.encoder)
         rows, row_of = np.unique(codes, axis=0, return_inverse=True)
         cells = Cells.from_codes(rows, observation.encoder.sizes, self.quadratic, observation.cross_buckets)
         self.cells_flat_, self.cells_bounds_, self.cross_buckets_ = cells.flat, cells.bounds, cells.cross_buckets
         index, row_of = cells.index(rows), row_of.ravel()
-        start, self.path_, self.l2_ = None, np.empty((0, 2)), self.l2
+        start, self.path_ = None, np.empty((0, 2))
         if self.l2 == "path":
             start = self._choose(index, row_of, y, cells.size)
-        solution = grouped(index, row_of, y, cells.size).fit(self.l2_, start, self.max_iter, self.tol)
+        else:
+            self.l2_ = self.l2
+        solution = group_records(index, row_of, y, cells.size).fit(self.l2_, start, self.max_iter, self.tol)
         self.coef_, self.intercept_ = solution[:-1], float(solution[-1])
 
     def warm_up(self) -> None:
-        """Compile the kernels, or load them, so that the first fit of a process is not charged for it."""
+        """Compile the kernels, or load them, so that the first fit of a process does not include it."""
         clone(self).set_params(l2=1.0).fit(tiny_records())
-        whole = SparseLogistic(np.zeros((WORTH_THREADS // BLOCKS + 1, BLOCKS), np.int32), *np.ones((2, BLOCKS)), 1)
-        whole.objective(np.zeros(2), 1.0)  # enough active weights for the threaded kernel
+        index = np.zeros(
+            (WORTH_THREADS // BLOCKS + 1, BLOCKS), np.int32
+        )  # enough active weights for the threaded kernel
+        SparseLogistic(index, np.ones(BLOCKS), np.ones(BLOCKS), 1).objective(np.zeros(2), 1.0)
 
-    def _choose(self, index, row_of, y, size):
-        """Set `l2_` and `path_`; returns the solution at the λ chosen."""
-        rng = draw_generator(self.random_state)
-        held = np.zeros(len(y), bool)
-        held[rng.permutation(len(y))[: max(1, round(self.validation * len(y)))]] = True
-        problem, index_held = grouped(index, row_of[~held], y[~held], size), index.take(row_of[held], axis=1)
-        tried, best = [], (-np.inf, None, None)
+    def _choose(self, index: np.ndarray, row_of: np.ndarray, y: np.ndarray, size: int) -> np.ndarray | None:
+        """Set `l2_` and `path_`, and return the solution at the chosen λ."""
+        held_out = np.zeros(len(y), bool)
+        order = draw_generator(self.random_state).permutation(len(y))
+        held_out[order[: max(1, round(self.validation * len(y)))]] = True
+        problem = group_records(index, row_of[~held_out], y[~held_out], size)
+        held_out_index = index.take(row_of[held_out], axis=1)
+        path: list[tuple[float, float]] = []
+        best_score, best = -np.inf, None
         weaker, stronger = range(FIRST, WEAKEST - 1, -1), range(FIRST + 1, STRONGEST + 1)
         for exponents in (weaker, stronger):
             for exponent in exponents:
-                solution = problem.fit(2.0**exponent, best[2], self.max_iter, tol=1e-5)
-                score = log_likelihood(y[held], predict(index_held, solution[:-1], solution[-1]))
-                tried.append((2.0**exponent, score))
-                if score < best[0]:
+                solution = problem.fit(2.0**exponent, best, self.max_iter, tol=1e-5)
+                score = log_likelihood(y[held_out], predict(held_out_index, solution[:-1], solution[-1]))
+                path.append((2.0**exponent, score))
+                if score < best_score:
                     break
-                best = score, 2.0**exponent, solution
-            if best[1] < 2.0**FIRST:
+                best_score, self.l2_, best = score, 2.0**exponent, solution
+            if self.l2_ < 2.0**FIRST:
                 break
-        self.path_, self.l2_ = np.array(tried), best[1]
-        return best[2]
+        self.path_ = np.array(path)
+        return best
 
-    def _check_state(self):
+    def _check_state(self) -> None:
         tables = len(table_keys(len(self.encoder_.sizes), self.quadratic))
         expect(self, cells_flat_=("i", (None,)), cells_bounds_=("i", (tables + 1,)), intercept_=float)
         expect(self, coef_=("f", self.cells_flat_.shape))
@@ -109,18 +136,16 @@ class LogisticSkyline(RecordClassifier):
         ):
             raise ValueError(f"LogisticSkyline.cells_bounds_: must ascend from 0 to {len(self.coef_)}")
 
-    def predict_proba(self, frame) -> np.ndarray:
-        """(n, 2) probabilities of both labels for raw columns, matched by name; cells never seen add nothing."""
+    def _predict_positive(self, X: pd.DataFrame | np.ndarray) -> np.ndarray:
         sizes = self.encoder_.sizes
         keys = table_keys(len(sizes), self.quadratic)
         cells = Cells(sizes, keys, self.cells_flat_, self.cells_bounds_, self.cross_buckets_)
-        p = predict(cells.index(self.encoder_.encode(frame)), self.coef_, self.intercept_)
-        return np.column_stack([1 - p, p])
+        return predict(cells.index(self.encoder_.encode(X)), self.coef_, self.intercept_)
 
 
-def grouped(index: np.ndarray, row_of: np.ndarray, y: np.ndarray, size: int) -> SparseLogistic:
-    """The fitting problem of some records. index : (P, rows) of all distinct rows; row_of : which of them each record is."""
+def group_records(index: np.ndarray, row_of: np.ndarray, y: np.ndarray, size: int) -> SparseLogistic:
+    """Return the fitting problem of some records, for the (P, rows) index of all distinct rows and the row of each record."""
     counts = np.bincount(row_of, minlength=index.shape[1])
-    positives, there = np.bincount(row_of, y, index.shape[1]), counts > 0
-    index = index if there.all() else index.take(np.flatnonzero(there), axis=1)  # rows stay contiguous
-    return SparseLogistic(index, counts[there].astype(float), positives[there], size)
+    positives, occurs = np.bincount(row_of, y, index.shape[1]), counts > 0
+    index = index if occurs.all() else index.take(np.flatnonzero(occurs), axis=1)  # rows stay contiguous
+    return SparseLogistic(index, counts[occurs].astype(float), positives[occurs], size)

@@ -1,11 +1,12 @@
-"""Where each modality and each table cell stands: between contingency tables and the arrays that kernels read.
+"""Positions of modalities and table cells: the link between contingency tables and the arrays that kernels read.
 
-Each cell has a weight of its own, or, in tables of hashed crosses, that of its bucket. Chains know cells only.
+Each cell has a weight of its own, or, in tables of hashed crosses, that of its bucket. Chains work with cells only.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 
 from agglearn.encoding import FrameEncoder
 from agglearn.errors import DataError
@@ -14,24 +15,35 @@ from agglearn.maxent import kernels
 from agglearn.maxent.hashed_weights import CrossHash
 from agglearn.observations import ContingencyTables
 
-MOST_MODALITIES = 65_535  # positions are 16-bit
+Key = tuple[int, ...]
+
+MAX_MODALITIES = 65_535  # positions are 16-bit
 CELL_BYTES = 176  # of training, per cell of all tables: weights, tables, statistics of two threads, directions, means
 PAIR_BYTES = 28  # per pair of modalities: the sampler's weights, the result
 
 
 @dataclass(frozen=True)
-class Layout:
-    """Positions of features and of the m cells, and what was observed of their w weights (w = m without hashing).
+class WeightIndex:
+    """Positions of features and of the m cells, and the observed statistics of their w weights (w = m without hashing).
 
     Attributes
     ----------
-    offsets, sizes : (D,) first position and modalities of each feature.
-    starts : (D + 1,) first padded column of each feature. padded : (K,) column of each position.
-    cells : (D, D) first cell of the table of features d < e; of d alone on the diagonal; −1 where there is no table.
-    rows, columns : (m,) positions of each cell; equal for cells of single tables.
-    d, c : (w,) observed counts and label sums (section 2), float64.
-    marginals : counts of each feature's modalities.
-    buckets : which weight each cell has, None for its own.
+    offsets, sizes : np.ndarray
+        (D,) first position and number of modalities of each feature.
+    starts : np.ndarray
+        (D + 1,) first padded column of each feature.
+    padded : np.ndarray
+        (K,) padded column of each position.
+    cells : np.ndarray
+        (D, D) first cell of the table of features d < e, of d alone on the diagonal, −1 without a table.
+    rows, columns : np.ndarray
+        (m,) positions of each cell. They are equal for cells of single tables.
+    d, c : np.ndarray
+        (w,) observed counts and label sums (section 2), float64.
+    marginals : list
+        Counts of each feature's modalities.
+    buckets : CrossHash or None
+        The weight of each cell. None if each has its own.
     """
 
     offsets: np.ndarray
@@ -47,39 +59,37 @@ class Layout:
     buckets: CrossHash | None = None
 
     @classmethod
-    def of(cls, tables: ContingencyTables) -> "Layout":
-        """Layout of all tables there are; DataError when the modalities are too many for matrices over pairs."""
+    def from_tables(cls, tables: ContingencyTables) -> "WeightIndex":
+        """Return the index of all tables. DataError if the modalities are too many for matrices over pairs."""
         sizes, offsets = tables.encoder.sizes, tables.encoder.offsets
         _check_size(tables)
         if not tables.tables:
             raise DataError("there are no tables to learn from")
-        parts = [_cells(tables, key) for key in tables.tables]
-        rows, columns = (np.concatenate(part) for part in zip(*parts, strict=True))
-        d, c = (
-            np.concatenate([v.ravel() for v in part])
-            for part in zip(*(tables.dense(*k) for k in tables.tables), strict=True)
-        )
+        positions = [_cells(tables, key) for key in tables.tables]
+        rows, columns = (np.concatenate(arrays) for arrays in zip(*positions, strict=True))
+        dense = zip(*(tables.dense(*k) for k in tables.tables), strict=True)
+        d, c = (np.concatenate([v.ravel() for v in arrays]) for arrays in dense)
         cells = np.full((len(sizes), len(sizes)), -1, dtype=np.int64)
-        for key, first in zip(tables.tables, np.cumsum([0] + [len(part[0]) for part in parts]), strict=False):
+        for key, first in zip(tables.tables, np.cumsum([0] + [len(r) for r, _ in positions]), strict=False):
             cells[key[0], key[-1]] = first
         int32 = (np.ascontiguousarray(a, dtype=np.int32) for a in (offsets[:-1], sizes, rows, columns))
         offsets, sizes, rows, columns = int32
-        buckets = CrossHash.of(tables) if tables.hashed_pairs else None
+        buckets = CrossHash.from_tables(tables) if tables.hashed_pairs else None
         return cls(offsets, sizes, *_columns(sizes), cells, rows, columns, d, c, marginal_counts(tables), buckets)
 
     @property
     def space(self) -> kernels.Space:
-        """What kernels need of it."""
+        """The arrays that kernels read."""
         return kernels.Space(*(getattr(self, name) for name in kernels.Space._fields))
 
     @property
     def n_modalities(self) -> int:
-        """K: modalities of all features."""
+        """K, the number of modalities of all features."""
         return int(self.sizes.sum())
 
     @property
     def n_tables(self) -> int:
-        """Tables that give cells: pairs and single features."""
+        """Number of tables, of pairs and of single features."""
         return int(np.sum(self.cells >= 0))
 
     @property
@@ -88,36 +98,34 @@ class Layout:
         return self.rows == self.columns
 
     def expand(self, weights: np.ndarray) -> np.ndarray:
-        """(m,) weights of the cells, for (w,) weights."""
+        """Return (m,) weights of the cells, for (w,) weights."""
         return weights if self.buckets is None else self.buckets.expand(weights)
 
     def fold(self, statistics: np.ndarray) -> np.ndarray:
-        """(w,) sums over the cells of each weight, for (m,) statistics of cells."""
+        """Return (w,) sums over the cells of each weight, for (m,) statistics of cells."""
         return statistics if self.buckets is None else self.buckets.fold(statistics)
 
     def matrix(self, weights: np.ndarray) -> np.ndarray:
-        """(K, K) symmetric float64 matrix of the cells' weights, zero elsewhere."""
+        """Return (K, K) symmetric float64 matrix of the cells' weights, zero elsewhere."""
         out = np.zeros((self.n_modalities, self.n_modalities))
         out[self.rows, self.columns] = out[self.columns, self.rows] = self.expand(weights)
         return out
 
 
 def needed_bytes(tables: ContingencyTables) -> float:
-    """Memory that training takes, but for the chains. Empty cells count: their d = 0 pulls μ down."""
+    """Return the memory that training takes without the chains. Empty cells count, because their d = 0 lowers μ."""
     cells = sum(np.prod(tables.encoder.sizes[list(key)], dtype=float) for key in tables.tables)
     return CELL_BYTES * cells + PAIR_BYTES * float(tables.encoder.offsets[-1]) ** 2
 
 
 def _check_size(tables: ContingencyTables) -> None:
-    """DataError when there are too many modalities for 16-bit positions or for the memory of this machine."""
+    """DataError if there are too many modalities for 16-bit positions or for the memory of this machine."""
     sizes, total = tables.encoder.sizes, int(tables.encoder.offsets[-1])
     needed, memory = needed_bytes(tables), memory_bytes()
-    if total <= MOST_MODALITIES and needed <= memory:
+    if total <= MAX_MODALITIES and needed <= memory:
         return
     widest = tables.names[int(np.argmax(sizes))]
-    limit = (
-        f"the limit is {MOST_MODALITIES:,}" if total > MOST_MODALITIES else f"this machine has {memory / 1e9:.0f} GB"
-    )
+    limit = f"the limit is {MAX_MODALITIES:,}" if total > MAX_MODALITIES else f"this machine has {memory / 1e9:.0f} GB"
     raise DataError(
         f"{total:,} modalities in all need {needed / 1e9:.0f} GB of memory, {limit}; "
         f"hash, encode or drop the largest features, first {widest!r} ({sizes.max():,})"
@@ -125,25 +133,25 @@ def _check_size(tables: ContingencyTables) -> None:
 
 
 def marginal_counts(tables: ContingencyTables) -> list[np.ndarray]:
-    """Counts of each feature's modalities: its single table, else summed from a pair table, else even."""
+    """Return counts of each feature's modalities: from its single table, else summed from a pair table, else even."""
     out = []
     for i, size in enumerate(tables.encoder.sizes):
-        found = [np.maximum(tables.dense(i)[0], 0)] if (i,) in tables.tables else []
-        whole = [k for k in tables.pairs if i in k and k not in tables.hashed_pairs]
-        found += [np.maximum(tables.dense(*k)[0], 0).sum(axis=1 - k.index(i)) for k in whole]
-        out.append(next((counts for counts in found if counts.sum() > 0), np.ones(size)))
+        candidates = [np.maximum(tables.dense(i)[0], 0)] if (i,) in tables.tables else []
+        unhashed = [k for k in tables.pairs if i in k and k not in tables.hashed_pairs]
+        candidates += [np.maximum(tables.dense(*k)[0], 0).sum(axis=1 - k.index(i)) for k in unhashed]
+        out.append(next((counts for counts in candidates if counts.sum() > 0), np.ones(size)))
     return out
 
 
 def _columns(sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """`starts` and `padded` of a layout."""
+    """`starts` and `padded` of an index."""
     starts = np.concatenate([[0], np.cumsum(-(-sizes // kernels.LANES) * kernels.LANES)]).astype(np.int32)
     return starts, np.concatenate([start + np.arange(size) for start, size in zip(starts, sizes, strict=False)]).astype(
         np.int32
     )
 
 
-def _cells(tables: ContingencyTables, key) -> tuple[np.ndarray, np.ndarray]:
+def _cells(tables: ContingencyTables, key: Key) -> tuple[np.ndarray, np.ndarray]:
     """Rows and columns of every cell of one table, empty cells included."""
     offsets, sizes = tables.encoder.offsets, tables.encoder.sizes
     first = (offsets[key[0]] + np.arange(sizes[key[0]])).astype(np.int32)
@@ -153,7 +161,7 @@ def _cells(tables: ContingencyTables, key) -> tuple[np.ndarray, np.ndarray]:
     return rows.ravel(), columns.ravel()
 
 
-def positions(encoder: FrameEncoder, frame) -> np.ndarray:
-    """(n, D) int32 positions of the rows of a frame; −1 where a value is unseen."""
-    codes = encoder.encode(frame)
+def positions(encoder: FrameEncoder, X: pd.DataFrame | np.ndarray) -> np.ndarray:
+    """Return (n, D) int32 positions of raw rows, −1 for an unseen value."""
+    codes = encoder.encode(X)
     return np.where(codes >= 0, codes + encoder.offsets[:-1], -1).astype(np.int32)

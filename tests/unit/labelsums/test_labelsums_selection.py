@@ -79,8 +79,8 @@ def test_score_of_sums_is_the_likelihood_of_the_labels():
 
 def exact_score(model: MaxEntClassifier, held: ContingencyTables, weights=None) -> float:
     """`held_out_score` with every state of the features enumerated, weighted by the model or by `weights`."""
-    world = Enumeration.of(held)
-    layout = model._layout
+    world = Enumeration.from_tables(held)
+    layout = model._index
     mu, theta = (m[layout.rows, layout.columns] for m in (model.mu_, model.theta_))
     z = world.cells @ theta + model.intercept_
     mass = np.exp(world.log_joint(mu, theta)).sum(axis=1) if weights is None else weights

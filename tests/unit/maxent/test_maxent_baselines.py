@@ -90,7 +90,7 @@ def test_skyline_on_unseen_values_and_cells(records):
 
 def test_generative_naive_bayes_is_the_maximum_entropy_of_single_tables(records):
     tables = ContingencyTables.from_records(records, "label", pairs="none")
-    exact = Enumeration.of(tables)
+    exact = Enumeration.from_tables(tables)
     _, theta = exact.optimum(l2_mu=1e-7, l2_theta=1e-7)
     model = NaiveBayesClassifier(smoothing=0.0).fit(tables)
     frame = pd.DataFrame({f"f{i}": [f"v{c}" for c in exact.states[:, i]] for i in range(3)})

@@ -10,7 +10,7 @@ from agglearn.observations import ContingencyTables
 
 
 def test_gradient_by_finite_differences(tables):
-    exact, rng = Enumeration.of(tables), np.random.default_rng(0)
+    exact, rng = Enumeration.from_tables(tables), np.random.default_rng(0)
     m = len(exact.d)
     mu, theta = rng.normal(size=(2, m)) * 0.3
     _, g_mu, g_theta = exact.objective(mu, theta, 1.0, 16.0)
@@ -24,7 +24,7 @@ def test_gradient_by_finite_differences(tables):
 
 
 def test_moments_match_at_the_optimum(tables):
-    exact = Enumeration.of(tables)
+    exact = Enumeration.from_tables(tables)
     mu, theta = exact.optimum(l2_mu=1e-4, l2_theta=1e-4)
     d_hat, c_hat = exact.expected(mu, theta)
     assert np.allclose(d_hat, exact.d, atol=0.05)
@@ -32,7 +32,7 @@ def test_moments_match_at_the_optimum(tables):
 
 
 def test_probabilities_add_up_and_bayes_rule_holds(tables):
-    exact, rng = Enumeration.of(tables), np.random.default_rng(1)
+    exact, rng = Enumeration.from_tables(tables), np.random.default_rng(1)
     mu, theta = rng.normal(size=(2, len(exact.d)))
     joint = np.exp(exact.log_joint(mu, theta))
     assert np.isclose(joint.sum(), 1)
@@ -48,7 +48,7 @@ def xor_records() -> pd.DataFrame:
 def test_xor_example_is_ninety_against_ten_percent():
     tables = ContingencyTables.from_records(xor_records(), "y", categorical=["x1", "x2", "x3"])
     # x3 and x1 xor x2 both speak for the label, and pairs cannot tell that they are one: the evidence counts twice
-    exact = Enumeration.of(tables)
+    exact = Enumeration.from_tables(tables)
     _, theta = exact.optimum(l2_mu=1e-6, l2_theta=1e-6)
     p = exact.label_probability(theta)
     consistent = exact.states[:, 2] == exact.states[:, 0] ^ exact.states[:, 1]
@@ -58,4 +58,4 @@ def test_xor_example_is_ninety_against_ten_percent():
 def test_too_many_states_are_refused():
     frame = pd.DataFrame({f"f{i}": list("abcdefgh") for i in range(9)}).assign(y=[0, 1] * 4)
     with pytest.raises(DataError, match="too many to enumerate"):
-        Enumeration.of(ContingencyTables.from_records(frame, "y"))
+        Enumeration.from_tables(ContingencyTables.from_records(frame, "y"))

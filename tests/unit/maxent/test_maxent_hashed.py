@@ -11,7 +11,7 @@ from scipy.special import expit
 from agglearn.maxent import LogisticSkyline, MaxEntClassifier
 from agglearn.maxent.enumeration import Enumeration
 from agglearn.maxent.hashed_weights import CrossHash
-from agglearn.maxent.weight_index import Layout
+from agglearn.maxent.weight_index import WeightIndex
 from agglearn.observations import ContingencyTables, Records
 from agglearn.observations.counting import buckets_of
 
@@ -30,7 +30,7 @@ def statistics(tables) -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_hashed_aggregates_are_aggregates_of_the_hashed_encoding(tables, hashed):
-    buckets = CrossHash.of(hashed)
+    buckets = CrossHash.from_tables(hashed)
     assert buckets.size == 2 + 3 + 4 + 3 * BUCKETS
     for found, exact in zip(statistics(hashed), statistics(tables), strict=True):
         np.testing.assert_array_equal(buckets.fold(exact), found)
@@ -38,19 +38,19 @@ def test_hashed_aggregates_are_aggregates_of_the_hashed_encoding(tables, hashed)
 
 def test_nothing_hashed_is_the_identity(tables):
     values = np.arange(len(statistics(tables)[0]), dtype=float)
-    assert (CrossHash.of(tables).expand(values) == values).all()
-    assert (CrossHash.of(tables).fold(values) == values).all()
+    assert (CrossHash.from_tables(tables).expand(values) == values).all()
+    assert (CrossHash.from_tables(tables).fold(values) == values).all()
 
 
 def test_expanding_is_the_adjoint_of_folding(hashed):
-    buckets, rng = CrossHash.of(hashed), np.random.default_rng(0)
+    buckets, rng = CrossHash.from_tables(hashed), np.random.default_rng(0)
     weights, cells = rng.normal(size=buckets.size), rng.normal(size=len(buckets.weight_of))
     assert np.isclose(buckets.fold(cells) @ weights, cells @ buckets.expand(weights))
 
 
 def objective(tables, hashed, expand, fold, v, l2=(1.0, 16.0)) -> tuple[float, np.ndarray]:
     """Penalised loss of (μ, θ) over buckets, by enumeration of all states, and its gradient (lemma 2 for φ_H)."""
-    exact, (d, c) = Enumeration.of(tables), statistics(hashed)
+    exact, (d, c) = Enumeration.from_tables(tables), statistics(hashed)
     mu, theta = np.split(v, 2)
     cells = expand(mu), expand(theta)
     loss = exact.objective(*cells, 0.0, 0.0)[0] + l2[0] * mu @ mu + l2[1] * theta @ theta
@@ -59,7 +59,7 @@ def objective(tables, hashed, expand, fold, v, l2=(1.0, 16.0)) -> tuple[float, n
 
 
 def check_gradient(fold, tables, hashed):
-    buckets, rng = CrossHash.of(hashed), np.random.default_rng(1)
+    buckets, rng = CrossHash.from_tables(hashed), np.random.default_rng(1)
     v, step = rng.normal(size=2 * buckets.size) * 0.3, 1e-4
     _, gradient = objective(tables, hashed, buckets.expand, fold, v)
     for k in rng.choice(len(v), 12, replace=False):
@@ -68,7 +68,7 @@ def check_gradient(fold, tables, hashed):
 
 
 def test_gradient_by_enumeration(tables, hashed):
-    buckets = CrossHash.of(hashed)
+    buckets = CrossHash.from_tables(hashed)
     check_gradient(buckets.fold, tables, hashed)
 
     def last_cell_only(cells):
@@ -126,7 +126,7 @@ def model(hashed, good):
 
 @pytest.mark.slow
 def test_training_reaches_the_exact_optimum(tables, hashed, model):
-    exact, buckets, l2 = Enumeration.of(tables), CrossHash.of(hashed), (1.0, 4.0)
+    exact, buckets, l2 = Enumeration.from_tables(tables), CrossHash.from_tables(hashed), (1.0, 4.0)
 
     def both(v):
         loss, gradient = objective(tables, hashed, buckets.expand, buckets.fold, v, l2)
@@ -144,7 +144,7 @@ def test_training_reaches_the_exact_optimum(tables, hashed, model):
 
 
 def test_cells_of_a_bucket_share_their_weight(hashed, model):
-    weight_of, layout = CrossHash.of(hashed).weight_of, Layout.of(hashed)
+    weight_of, layout = CrossHash.from_tables(hashed).weight_of, WeightIndex.from_tables(hashed)
     for weights in (model.mu_, model.theta_):
         cells = weights[layout.rows, layout.columns]
         first = cells[np.unique(weight_of, return_index=True)[1]]

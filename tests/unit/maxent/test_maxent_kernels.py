@@ -9,7 +9,7 @@ from agglearn.linear.sparse_logistic import SparseLogistic
 from agglearn.maxent import kernels
 from agglearn.maxent.engines.numba_chains import Chains, alias_table
 from agglearn.maxent.simd import load, store
-from agglearn.maxent.weight_index import Layout
+from agglearn.maxent.weight_index import WeightIndex
 
 
 @njit
@@ -103,7 +103,7 @@ def test_lanes_compute_what_scalars_do():
 
 @pytest.fixture(scope="module")
 def layout(tables):
-    return Layout.of(tables)
+    return WeightIndex.from_tables(tables)
 
 
 @pytest.fixture(scope="module")
@@ -156,7 +156,7 @@ def test_spread_conditional_and_logit_are_the_model(layout, weights):
 
 
 def test_conditional_of_a_wide_feature(wide_tables):
-    wide = Layout.of(wide_tables)
+    wide = WeightIndex.from_tables(wide_tables)
     assert wide.sizes.max() > kernels.WIDE_ROWS
     check_spread(kernels.spread, wide, np.random.default_rng(3).normal(size=(2, len(wide.rows))))
 
@@ -176,7 +176,7 @@ def check_statistics(sweep, layout, weights):
 
 
 def _counts_before_moving(chains):
-    counts = Chains(chains.layout, chains.n, -0.3, seed=0)
+    counts = Chains(chains.index, chains.n, -0.3, seed=0)
     counts.weights[:] = 0
     chains.sweep(1)
     return counts.sweep(2)

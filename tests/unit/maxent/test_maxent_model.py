@@ -19,7 +19,7 @@ from agglearn.errors import ConfigError, DataError, NotAvailable
 from agglearn.estimator import Estimator
 from agglearn.maxent import MaxEntClassifier, pcd_step, weight_index
 from agglearn.maxent.enumeration import Enumeration
-from agglearn.maxent.weight_index import Layout
+from agglearn.maxent.weight_index import WeightIndex
 from agglearn.observations import ContingencyTables, NoiseSpec, Records
 
 
@@ -32,7 +32,7 @@ def state_probabilities(model, exact):
 
 def distance(model, tables, l2_theta=4.0) -> float:
     """Mean |P(Y=1|X) − optimum's| under the law of X at the exact optimum."""
-    exact = Enumeration.of(tables)
+    exact = Enumeration.from_tables(tables)
     mu, theta = exact.optimum(model.l2_mu, l2_theta)
     law = np.exp(exact.log_joint(mu, theta)).sum(axis=1)
     return float(law @ np.abs(state_probabilities(model, exact) - exact.label_probability(theta)))
@@ -60,9 +60,9 @@ def test_every_option_reaches_the_exact_optimum(tables, options, good):
 @pytest.mark.slow
 def test_a_large_penalty_on_mu_parts_rescaling_from_the_optimum(tables, good):
     """d̂ stays away from d, so that eq. 6 and lemma 2 have different solutions; see docs/maxent.md."""
-    penalised, exact = {**good, "l2_mu": 100.0}, Enumeration.of(tables)
+    penalised, exact = {**good, "l2_mu": 100.0}, Enumeration.from_tables(tables)
     right = np.linalg.norm(exact.optimum(100.0, 4.0)[0])
-    layout = Layout.of(tables)
+    layout = WeightIndex.from_tables(tables)
     norms = {
         g: np.linalg.norm(MaxEntClassifier(**penalised, gradient=g).fit(tables).mu_[layout.rows, layout.columns])
         for g in ("exact", "rescaled")
@@ -79,7 +79,7 @@ def test_a_wrong_optimum_is_noticed(tables, good):
 
 def test_moments_match(tables, good):
     model = MaxEntClassifier(**{**good, "l2_mu": 1e-3, "l2_theta": 1e-3}).fit(tables)
-    exact, layout = Enumeration.of(tables), Layout.of(tables)
+    exact, layout = Enumeration.from_tables(tables), WeightIndex.from_tables(tables)
     mu, theta = (m[layout.rows, layout.columns] for m in (model.mu_, model.theta_))
     d_hat, c_hat = exact.expected(mu, theta)
     assert np.all(np.abs(d_hat - exact.d) < 0.01 * exact.d + 5)
@@ -92,7 +92,7 @@ def test_some_or_no_pair_tables(records, pairs, good):
     tables = ContingencyTables.from_records(records, "label", pairs=pairs)
     model = MaxEntClassifier(**good).fit(tables)
     assert distance(model, tables) < 0.006
-    layout = Layout.of(tables)
+    layout = WeightIndex.from_tables(tables)
     assert np.count_nonzero(np.triu(model.theta_)) <= len(layout.rows)
 
 
@@ -291,7 +291,7 @@ def test_huge_steps_stay_finite(tables, records, step, preconditioner, clip):
 def test_weights_of_fifty_do_not_overflow(tables):
     from agglearn.maxent.engines.numba_chains import Chains
 
-    layout = Layout.of(tables)
+    layout = WeightIndex.from_tables(tables)
     chains = Chains(layout, 2000, 0.0, seed=0)
     signs = np.random.default_rng(0).choice([-50.0, 50.0], (2, len(layout.rows)))
     chains.set_weights(*signs)

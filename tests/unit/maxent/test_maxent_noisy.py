@@ -70,7 +70,7 @@ def test_true_counts_of_six_records():
     """All ways to spread six records over the states of two features and the label, weighted by model and noise."""
     frame = pd.DataFrame({"a": list("uuuvvv"), "b": list("xxyyxy"), "label": [0, 1, 0, 1, 1, 0]})
     tables = ContingencyTables.from_records(frame, "label")
-    model, sigma = Enumeration.of(tables), 2.0
+    model, sigma = Enumeration.from_tables(tables), 2.0
     joint = np.exp(model.log_joint(np.zeros(len(model.d)), 0.3 * np.ones(len(model.d))))
     ways = [w for w in itertools.product(range(7), repeat=joint.size) if sum(w) == 6]
     counts = np.array(ways, float).reshape(-1, *joint.shape)
@@ -78,7 +78,7 @@ def test_true_counts_of_six_records():
     log_p = (counts * np.log(joint)).sum(axis=(1, 2)) - sum(map_log_factorial(counts))
     errors = []
     for seed in range(5):
-        noisy = Enumeration.of(with_gaussian_noise(tables, sigma, seed))
+        noisy = Enumeration.from_tables(with_gaussian_noise(tables, sigma, seed))
         fit = ((true_d - noisy.d) ** 2).sum(axis=1) + ((true_c - noisy.c) ** 2).sum(axis=1)
         w = np.exp(log_p - fit / (2 * sigma**2) - (log_p - fit / (2 * sigma**2)).max())
         exact = (w / w.sum()) @ true_c
@@ -112,7 +112,7 @@ def released(tables, **how):
 def test_variances_of_what_was_released(tables):
     noisy = released(tables)
     d, _ = variances(noisy)
-    assert len(d) == len(Enumeration.of(noisy).d)
+    assert len(d) == len(Enumeration.from_tables(noisy).d)
     np.testing.assert_allclose(d, noisy.noise.scale**2)
     assert variances(released(tables, adjacency="label"))[0].max() == 0
     assert variances(tables)[1].max() == 0

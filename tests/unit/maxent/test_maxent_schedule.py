@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from agglearn.maxent.stopping import DirectionMonitor, Schedule, effective
+from agglearn.maxent.stopping import DirectionMonitor, StoppingRule, effective_weights
 
 M = 400
 
@@ -22,14 +22,14 @@ def run(schedule, theta_of_step, systematic=lambda step: None):
     ("average", "expected"), [(0.0, 100), (0.5, np.mean(range(51, 101))), (1.0, np.mean(range(1, 101)))]
 )
 def test_mean_over_the_last_share(average, expected):
-    schedule = Schedule(100, average, 0.0, 0)
+    schedule = StoppingRule(100, average, 0.0, 0)
     assert run(schedule, lambda step: [step, 2 * step]) == 100
     assert np.allclose(schedule.result[1], [expected, 2 * expected])
 
 
 @pytest.mark.parametrize(("average", "at_least", "expected"), [(0.5, 0, 40), (0.5, 100, 120), (0.0, 100, 20)])
 def test_once_settled_it_averages_and_ends(average, at_least, expected):
-    schedule = Schedule(1000, average, 0.1, at_least)
+    schedule = StoppingRule(1000, average, 0.1, at_least)
     assert run(schedule, lambda step: [1 + 0.1**step, 1], lambda step: 0.009 if step == 20 else 1.0) == expected
     assert schedule.settled
     assert np.allclose(schedule.result[1], [1, 1], atol=1e-9)
@@ -42,13 +42,13 @@ def test_little_that_no_longer_falls_is_settled_and_much_is_not():
     falling, stalled, far = [0.7, 0.4, 0.2, 0.15, 0.09], [0.7, 0.4, 0.39, 0.38, 0.38], [0.9, 0.9, 0.9, 0.9, 0.9]
     ends = []
     for values in (falling, stalled, far):
-        schedule = Schedule(1000, 0.5, 0.1, 0)
+        schedule = StoppingRule(1000, 0.5, 0.1, 0)
         ends.append((run(schedule, lambda step: [1, 1], every_twenty(values)), schedule.settled))
     assert ends == [(200, True), (160, True), (1000, False)]
 
 
 def test_without_tolerance_it_goes_to_the_end():
-    assert run(Schedule(300, 0.5, 0.0, 0), lambda step: [1, 1], lambda step: -1.0) == 300
+    assert run(StoppingRule(300, 0.5, 0.0, 0), lambda step: [1, 1], lambda step: -1.0) == 300
 
 
 def windows_of(move, steps, scale=1.0):
@@ -80,5 +80,5 @@ def test_unstable_steps_are_noticed_and_fast_progress_is_not():
 
 
 def test_effective_number_of_weights():
-    assert np.isclose(effective(np.array([1e9, 2.0, 0.0, -5.0]), 1.0), 1.5)
-    assert effective(np.zeros(3), 1.0) == 1.0
+    assert np.isclose(effective_weights(np.array([1e9, 2.0, 0.0, -5.0]), 1.0), 1.5)
+    assert effective_weights(np.zeros(3), 1.0) == 1.0

@@ -1,1 +1,1 @@
-"""Where the Gibbs chains of the maximum-entropy model run: Numba, JAX or Spark."""
+"""Engines of the Gibbs chains of the maximum-entropy model: Numba, JAX and Spark."""

@@ -1,32 +1,46 @@
 """Persistent Gibbs chains in JAX: on an accelerator where JAX has one, else on the processor.
 
-Lines 2–7 of Algorithm 1 (Gilotte et al. 2022) over all chains at once, feature by feature. Streams differ from those of
-`agglearn.maxent.engines.numba_chains`, so that weights agree with it to Monte-Carlo error; on one device a seed gives one result. Numbers
-are 32-bit by explicit types, whatever a program has chosen for itself. Importing this needs JAX.
+Lines 2–7 of Algorithm 1 (Gilotte et al. 2022) run over all chains at once, feature by feature. Streams differ from those of
+`agglearn.maxent.engines.numba_chains`, so weights agree with its weights to Monte-Carlo error. On one device a seed gives one
+result. Numbers are 32-bit by explicit types, whatever a program has chosen for itself. This module imports JAX.
 """
 
 import functools
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from agglearn.maxent.engines.numba_chains import proposals, starting_positions, wide_features
-from agglearn.maxent.weight_index import Layout
+from agglearn.maxent.weight_index import WeightIndex
 from agglearn.networks import start_jax
 from agglearn.optional import require
+
+if TYPE_CHECKING:
+    from jax import Array
 
 jax = require("jax", "networks")
 jnp = require("jax.numpy", "networks")
 
-ROOM = 1 << 26  # numbers in the largest intermediate array
+LARGEST_ARRAY = 1 << 26  # numbers in the largest intermediate array
 UNIT = 1 << 23  # probabilities are counted in multiples of 2^-23, whose sums do not depend on their order
-HALF = 1 << 12  # they are added in two halves, each below 2^12, so that sums over `MOST` chains stay below 2^31
-MOST = 1 << 18
+HALF = 1 << 12  # they are added in two halves, each below 2^12, so that sums over `MAX_CHAINS` chains stay below 2^31
+MAX_CHAINS = 1 << 18
 
 
 class Shape(NamedTuple):
-    """What a compiled sweep depends on: features' offsets and sizes, which of them Metropolis–Hastings moves (`wide`), tables as
-    (feature, feature, first cell), how many cells there are, and the options of a sweep."""
+    """What a compiled sweep depends on.
+
+    Attributes
+    ----------
+    offsets, sizes : tuple
+        First position and number of modalities of each feature.
+    wide : tuple
+        Whether Metropolis–Hastings moves a feature.
+    tables : tuple
+        (feature, feature, first cell) of each table.
+    n_cells, n_proposals : int
+        Number of cells, and of proposals per feature and sweep.
+    """
 
     offsets: tuple[int, ...]
     sizes: tuple[int, ...]
@@ -41,79 +55,90 @@ class Weights(NamedTuple):
 
     Attributes
     ----------
-    theta : (K, K) weights of pairs with the label, symmetric, and of single features on the diagonal.
-    leading : per feature (2(K + 1), size) weights that lead to it: rows of y = 0, its single weights, the same of y = 1.
-    threshold, alias, log_q : (K,) of proposals, see `numba_chains.proposals`.
+    theta : Array
+        (K, K) weights of pairs with the label, symmetric, and of single features on the diagonal.
+    leading : list
+        Per feature (2(K + 1), size) weights towards it: rows of y = 0, its single weights, the same of y = 1.
+    threshold, alias, log_q : Array
+        (K,) proposals, see `numba_chains.proposals`.
     """
 
-    theta: object
-    leading: list
-    threshold: object
-    alias: object
-    log_q: object
+    theta: "Array"
+    leading: "list[Array]"
+    threshold: "Array"
+    alias: "Array"
+    log_q: "Array"
 
 
 class JaxChains:
-    """What `agglearn.maxent.engines.numba_chains.Chains` is, in JAX.
+    """`agglearn.maxent.engines.numba_chains.Chains` in JAX.
 
     Parameters
     ----------
-    layout, n, intercept, seed, start, sampler, n_proposals : as in `Chains`.
+    index, n, intercept, seed, start, sampler, n_proposals
+        As in `Chains`.
     """
 
     def __init__(
-        self, layout: Layout, n: int, intercept: float, seed: int, start="marginals", sampler="gibbs", n_proposals=8
-    ):  # fmt: skip
+        self, index: WeightIndex, n: int, intercept: float, seed: int, start: str = "marginals", sampler: str = "gibbs",
+        n_proposals: int = 8,
+    ) -> None:  # fmt: skip
         start_jax()
-        self.layout, self.n, self.intercept, self.seed = layout, n, np.float32(intercept), seed
-        tables = tuple((d, e, int(layout.cells[d, e])) for d, e in np.argwhere(layout.cells >= 0).tolist())
+        self.index, self.n, self.intercept, self.seed = index, n, np.float32(intercept), seed
+        tables = tuple((d, e, int(index.cells[d, e])) for d, e in np.argwhere(index.cells >= 0).tolist())
         self.shape = Shape(
-            tuple(layout.offsets.tolist()), tuple(layout.sizes.tolist()), tuple(wide_features(layout, sampler).tolist()),
-            tables, len(layout.rows), n_proposals,
+            tuple(index.offsets.tolist()), tuple(index.sizes.tolist()), tuple(wide_features(index, sampler).tolist()),
+            tables, len(index.rows), n_proposals,
         )  # fmt: skip
-        parts = -(-n // min(MOST, max(1, ROOM // max(*self.shape.sizes, len(tables), len(self.shape.sizes) ** 2))))
-        positions = starting_positions(layout, n, seed, start).astype(np.int32)
-        self.parts = [jnp.asarray(part) for part in np.array_split(positions, parts)]
-        threshold, alias, log_q = proposals(layout)
+        n_blocks = -(
+            -n
+            // min(MAX_CHAINS, max(1, LARGEST_ARRAY // max(*self.shape.sizes, len(tables), len(self.shape.sizes) ** 2)))
+        )
+        positions = starting_positions(index, n, seed, start).astype(np.int32)
+        self.blocks = [jnp.asarray(block) for block in np.array_split(positions, n_blocks)]
+        threshold, alias, log_q = proposals(index)
         self.proposals = jnp.asarray(threshold), jnp.asarray(alias.astype(np.int32)), jnp.asarray(log_q)
 
     @property
     def positions(self) -> np.ndarray:
-        """(n, D) where the chains are."""
-        return np.concatenate([np.asarray(part) for part in self.parts])
+        """(n, D) positions of the chains."""
+        return np.concatenate([np.asarray(block) for block in self.blocks])
 
     def set_weights(self, mu: np.ndarray, theta: np.ndarray) -> None:
         """Use these (w,) weights from now on."""
-        at, k = self.layout, self.layout.n_modalities
-        single, mu, theta = at.single, at.expand(mu).astype(np.float32), at.expand(theta).astype(np.float32)
+        index, k = self.index, self.index.n_modalities
+        single, rows, columns = index.single, index.rows, index.columns
+        mu, theta = index.expand(mu).astype(np.float32), index.expand(theta).astype(np.float32)
         with_label = np.zeros((k, k), np.float32)
-        with_label[at.rows, at.columns] = with_label[at.columns, at.rows] = theta
+        with_label[rows, columns] = with_label[columns, rows] = theta
         leading = np.zeros((2, k + 1, k), np.float32)
         for y, values in enumerate((mu, mu + theta)):
             pairs = np.where(single, 0, values)
-            leading[y, at.rows, at.columns] = leading[y, at.columns, at.rows] = pairs
-            leading[y, k, at.rows[single]] = values[single]
-        leading = leading.reshape(2 * (k + 1), k)
+            leading[y, rows, columns] = leading[y, columns, rows] = pairs
+            leading[y, k, rows[single]] = values[single]
+        flat = leading.reshape(2 * (k + 1), k)
         borders = zip(self.shape.offsets, self.shape.sizes, strict=True)
-        columns = [jnp.asarray(leading[:, offset : offset + size]) for offset, size in borders]
-        self.weights = Weights(jnp.asarray(with_label), columns, *self.proposals)
+        towards = [jnp.asarray(flat[:, offset : offset + size]) for offset, size in borders]
+        self.weights = Weights(jnp.asarray(with_label), towards, *self.proposals)
 
     def sweep(self, iteration: int, n_sweeps: int = 1, marginalize: bool = True) -> tuple[np.ndarray, np.ndarray]:
-        """Move all chains; sums over chains as `Chains.sweep` gives them."""
-        counts, sums = np.zeros((2, len(self.layout.rows)))
-        for number, part in enumerate(self.parts):
+        """Move all chains, and return sums over chains as `Chains.sweep` does."""
+        counts, sums = np.zeros((2, len(self.index.rows)))
+        for number, block in enumerate(self.blocks):
             words = np.random.SeedSequence([self.seed, iteration, number]).generate_state(2)
             key = jax.random.wrap_key_data(words, impl="threefry2x32")
-            moved, *added = _sweep(self.shape, n_sweeps, marginalize, part, self.weights, self.intercept, key)
+            moved, *added = _sweep(self.shape, n_sweeps, marginalize, block, self.weights, self.intercept, key)
             count, low, high = (np.asarray(a, float) for a in added)
-            self.parts[number] = moved
+            self.blocks[number] = moved
             counts += count
             sums += (low + HALF * high) / UNIT
-        return self.layout.fold(counts), self.layout.fold(sums)
+        return self.index.fold(counts), self.index.fold(sums)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2))
-def _sweep(shape: Shape, n_sweeps: int, marginalize: bool, x, weights: Weights, intercept, key):
+def _sweep(
+    shape: Shape, n_sweeps: int, marginalize: bool, x: "Array", weights: Weights, intercept: "Array", key: "Array"
+) -> "tuple[Array, Array, Array, Array]":
     """Positions after some sweeps, and per cell the count of chains and the two halves of their sum of P(Y=1|X)."""
     for k in range(n_sweeps):
         label, moves = jax.random.split(jax.random.fold_in(key, k))
@@ -123,11 +148,11 @@ def _sweep(shape: Shape, n_sweeps: int, marginalize: bool, x, weights: Weights, 
     return x, *_tally(shape, x, p)
 
 
-def _uniform(key, shape):
+def _uniform(key: "Array", shape: tuple[int, ...]) -> "Array":
     return jax.random.uniform(key, shape, jnp.float32)
 
 
-def _probability(x, weights: Weights, intercept):
+def _probability(x: "Array", weights: Weights, intercept: "Array") -> "Array":
     """P(Y = 1 | x) (eq. 3), (n,) float32."""
     z = jnp.full(len(x), intercept, jnp.float32)
     for d in range(x.shape[1]):
@@ -135,7 +160,7 @@ def _probability(x, weights: Weights, intercept):
     return jax.nn.sigmoid(z)
 
 
-def _move(shape: Shape, x, y, weights: Weights, key):
+def _move(shape: Shape, x: "Array", y: "Array", weights: Weights, key: "Array") -> "Array":
     """One sweep over the features."""
     k = len(weights.theta)
     label = (y * (k + 1))[:, None]
@@ -146,8 +171,8 @@ def _move(shape: Shape, x, y, weights: Weights, key):
     return x
 
 
-def _gibbs(shape: Shape, d: int, now, rows, weights: Weights, key):
-    """Positions drawn from the exact conditional law of feature d."""
+def _gibbs(shape: Shape, d: int, now: "Array", rows: "Array", weights: Weights, key: "Array") -> "Array":
+    """Positions drawn from the exact conditional distribution of feature d."""
     leading = weights.leading[d]
     zero = jnp.zeros((len(rows), leading.shape[1]), jnp.float32)
     logits = jax.lax.fori_loop(0, rows.shape[1], lambda j, total: total + leading[rows[:, j]], zero)
@@ -156,14 +181,14 @@ def _gibbs(shape: Shape, d: int, now, rows, weights: Weights, key):
     return shape.offsets[d] + jnp.minimum((cumulative <= u).sum(axis=1, dtype=jnp.int32), shape.sizes[d] - 1)
 
 
-def _metropolis(shape: Shape, d: int, now, rows, weights: Weights, key):
+def _metropolis(shape: Shape, d: int, now: "Array", rows: "Array", weights: Weights, key: "Array") -> "Array":
     """Positions after some steps with proposals from the alias table of feature d."""
     leading, offset, size = weights.leading[d], shape.offsets[d], shape.sizes[d]
 
-    def log_weight(position):
+    def log_weight(position: "Array") -> "Array":
         return leading[rows, (position - offset)[:, None]].sum(axis=1)
 
-    def step(k, state):
+    def step(k: int, state: "tuple[Array, Array]") -> "tuple[Array, Array]":
         now, current = state
         u, v, w = _uniform(jax.random.fold_in(key, k), (3, len(rows)))
         new = offset + jnp.minimum((u * size).astype(jnp.int32), size - 1)
@@ -175,7 +200,7 @@ def _metropolis(shape: Shape, d: int, now, rows, weights: Weights, key):
     return jax.lax.fori_loop(0, shape.n_proposals, step, (now, log_weight(now)))[0]
 
 
-def _tally(shape: Shape, x, p):
+def _tally(shape: Shape, x: "Array", p: "Array") -> "Array":
     """(cells,) int32 counts of chains, and low and high halves of their p in units of 1/`UNIT`."""
     quantum = jnp.round(p * UNIT).astype(jnp.int32)
     codes = x - jnp.array(shape.offsets, jnp.int32)
