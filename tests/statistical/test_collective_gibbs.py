@@ -78,7 +78,7 @@ def posterior_of_chain(noise, on, sabotage=None, runs=6000, moves=60):
         for i, row in enumerate(model.node_tables_of(start)):
             chain.nodes[i, : len(row)] = row
         chain.run(moves, run)
-        ends[tuple(np.round(flat(chain.now())).astype(int))] += 1
+        ends[tuple(np.round(flat(chain.current())).astype(int))] += 1
     return p_value(ends, law)
 
 
@@ -135,11 +135,11 @@ def geweke(wrong=None, rounds=20_000):
     y = counted(tables)
     chain = Chain(problem(counted(model.sample_tables(m, rng))), rng, tables)  # its proposals suit other counts
     for k in range(rounds):
-        chain.evidence = gibbs.evidence(problem(y))
+        chain.evidence = problem(y).evidence()
         if wrong:
             wrong(chain)
         chain.run(25, k)
-        tables = [np.round(t) for t in chain.now()]
+        tables = [np.round(t) for t in chain.current()]
         y = counted(tables)
         alternating.append(statistics(tables, y))
     a, b = np.array(forward), np.array(alternating)

@@ -14,7 +14,7 @@ from agglearn.collective import ChainModel, PublishedCounts, SharedTableEM, gibb
 from agglearn.collective.migration import commuting_potentials, migration_features
 from agglearn.collective.population import population_size
 from agglearn.collective.reconstruction import _seconds_to_lowest
-from agglearn.collective.results import Recorder
+from agglearn.collective.results import Iterate, Recorder
 from agglearn.distribution import DeepSetsRegressor
 from agglearn.distribution.embedding import sampled, total_weights, truncate_bags
 from agglearn.encoding import FeatureMap, FrameEncoder
@@ -189,7 +189,7 @@ def test_a_record_is_clustered_by_the_labels_of_other_folds():
 
 
 def test_the_clock_of_tuning_stops_where_the_objective_stays():
-    trace = lambda *pairs: [(k, s, f, 0.0) for k, (s, f) in enumerate(pairs)]  # noqa: E731
+    trace = lambda *pairs: [Iterate(k, s, f, 0.0) for k, (s, f) in enumerate(pairs)]  # noqa: E731
     runs = [SimpleNamespace(trace=t) for t in (
         trace((1.0, -9.0), (2.0, -10.0), (3.0, -9.5), (4.0, -10.0), (5.0, -10.0)), trace((0.5, -9.0), (1.0, -9.9)),
         trace((0.5, np.nan)), trace((7.0, -10.0 + 1e-8)),

@@ -17,6 +17,7 @@ from sklearn.base import BaseEstimator
 from test_estimator_conventions import learners
 
 from agglearn import collective, distribution, labelsums, maxent, proportions, vocabulary
+from agglearn.collective.results import Iterate
 from agglearn.encoding import CategoricalEncoder, FeatureMap, FrameEncoder
 from agglearn.errors import DataError, GridEdge
 from agglearn.estimator import choose_best
@@ -641,7 +642,7 @@ class Fastest(Choice):
         def timed(*problem, **options):
             found = right(*problem, **options)
             if planted:
-                found.trace = [(0, -planted(options["damping"]), -5.0, 0.0)]
+                found.trace = [Iterate(0, -planted(options["damping"]), -5.0, 0.0)]
             made.append(options["damping"])
             return found
 

@@ -1,16 +1,25 @@
-"""Sums of noisy flows brought to what a population can have."""
+"""Projection of noisy flow sums to those that a population can have."""
 
 import numpy as np
 
 
-def balanced(first, last, pairs, allowed, rounds: int = 200):
+def balance_flows(
+    first: np.ndarray, last: np.ndarray, pairs: np.ndarray, allowed: np.ndarray, rounds: int = 200
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Sums (L,), (L,), (L, L) near the given ones, not negative, with first + arrivals = last + departures in every state.
 
-    Alternating projections (von Neumann). The pairs are those of all steps together; what is not `allowed` (L, L) is zero.
+    The sums are found by alternating projections (von Neumann).
+
+    Parameters
+    ----------
+    first, last : (L,) individuals per state at the first and at the last step.
+    pairs : (L, L) movements of all steps together. allowed : (L, L) which of them are possible. The others become zero.
     """
-    between = (allowed & ~np.eye(len(first), dtype=bool)).astype(float)  # who stays neither comes nor leaves
-    both = between + between.T
-    inverse = np.linalg.inv(2 * np.eye(len(first)) + np.diag(both.sum(axis=1)) - both)
+    moves = (allowed & ~np.eye(len(first), dtype=bool)).astype(
+        float
+    )  # an individual that stays is neither arrival nor departure
+    neighbours = moves + moves.T
+    inverse = np.linalg.inv(2 * np.eye(len(first)) + np.diag(neighbours.sum(axis=1)) - neighbours)
     for _ in range(rounds):
         first, last, pairs = np.maximum(first, 0), np.maximum(last, 0), np.maximum(pairs, 0)
         last = last * (first.sum() / last.sum())

@@ -1,7 +1,7 @@
 """Junction trees as tree models: cliques and separators are nodes whose states are assignments of their variables.
 
-A separator's state follows from the clique's, so the table of the edge between them holds nothing that the clique's table
-does not, and the Bethe entropy of this tree is that of the junction tree (Sun 2019, section 2.1.2.4).
+The state of a separator follows from the clique's, so the table of the edge between them has no more information than the
+clique's table. The Bethe entropy of this tree is therefore that of the junction tree (Sun 2019, section 2.1.2.4).
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,66 +15,81 @@ from agglearn.errors import DataError
 def from_cliques(
     sizes: Mapping[str, int], cliques: Sequence[Sequence[str]], log_factors: Sequence[np.ndarray]
 ) -> tuple[TreeModel, dict[tuple[str, ...], int]]:
-    """A model with potentials over small sets of variables.
+    """Build a tree model from potentials over small sets of variables.
+
+    A variable alone can be observed if it is one of the cliques, with log-factor zero.
 
     Parameters
     ----------
-    sizes : states of each variable. cliques : its sets of variables, which must form a junction tree. log_factors : per
-        clique the log-potential, an array with one axis per variable.
+    sizes : mapping of str to int
+        Number of states of each variable.
+    cliques : sequence of sequences of str
+        Sets of variables, which must form a junction tree.
+    log_factors : sequence of ndarray
+        Log-potential of each clique, an array with one axis per variable.
 
     Returns
     -------
-    The tree model, and the node of each clique and separator; states count assignments in C order of the variables. To
-    observe a variable alone, name it as a clique with log-factor zero.
+    TreeModel
+        Its states number assignments in C order of the variables.
+    dict
+        Node of each clique and separator.
 
     Raises
     ------
-    DataError : the cliques make no junction tree, or a factor does not fit.
+    DataError
+        The cliques form no junction tree, or a factor does not fit.
     """
     names = [tuple(c) for c in cliques]
     for name, factor in zip(names, log_factors, strict=True):
         if np.shape(factor) != tuple(sizes[v] for v in name):
             raise DataError(f"clique {name}: log-factor of shape {np.shape(factor)} does not fit the variables' sizes")
-    nodes, edges, tables = {n: k for k, n in enumerate(names)}, [], []
-    done = np.zeros(len(names), bool)
-    for a, b, shared in _links(names):
-        if shared not in nodes:
-            nodes[shared] = len(nodes)
+    nodes = {n: k for k, n in enumerate(names)}
+    edges: list[tuple[int, int]] = []
+    tables: list[np.ndarray] = []
+    placed = np.zeros(len(names), bool)  # cliques whose factor is in a table
+    for a, b, separator in _join(names):
+        if separator not in nodes:
+            nodes[separator] = len(nodes)
         for clique in (a, b):
-            if names[clique] == shared or (clique, nodes[shared]) in edges:
+            if names[clique] == separator or (clique, nodes[separator]) in edges:
                 continue
-            edges.append((clique, nodes[shared]))
-            tables.append(_projection(sizes, names[clique], shared, None if done[clique] else log_factors[clique]))
-            done[clique] = True
-    for k in np.flatnonzero(~done):
+            edges.append((clique, nodes[separator]))
+            tables.append(_edge_table(sizes, names[clique], separator, None if placed[clique] else log_factors[clique]))
+            placed[clique] = True
+    for k in np.flatnonzero(~placed).tolist():
         e = next(i for i, (_, s) in enumerate(edges) if s == k)
         tables[e] = tables[e] + np.asarray(log_factors[k], float).reshape(1, -1)
     return TreeModel(edges, tables), nodes
 
 
-def _links(names) -> list[tuple[int, int, tuple[str, ...]]]:
-    """A maximum spanning tree over shared variables, checked for the running intersection property."""
+def _join(names: list[tuple[str, ...]]) -> list[tuple[int, int, tuple[str, ...]]]:
+    """Edges (clique, clique, separator) of a maximum spanning tree, which must have the running intersection property."""
     pairs = [(len(set(a) & set(b)), i, j) for i, a in enumerate(names) for j, b in enumerate(names) if i < j]
-    group, links = list(range(len(names))), []
-    for shared, i, j in sorted(pairs, reverse=True):
-        if shared and group[i] != group[j]:
+    group = list(range(len(names)))
+    edges: list[tuple[int, int, tuple[str, ...]]] = []
+    for n_shared, i, j in sorted(pairs, reverse=True):
+        if n_shared and group[i] != group[j]:
             old = group[j]
             group = [group[i] if g == old else g for g in group]
-            links.append((i, j, tuple(v for v in names[i] if v in names[j])))
-    if len(links) < len(names) - 1:
+            edges.append((i, j, tuple(v for v in names[i] if v in names[j])))
+    if len(edges) < len(names) - 1:
         raise DataError("the cliques are not connected: some share no variable with the others")
     for v in {v for n in names for v in n}:
-        having = sum(v in n for n in names)
-        if sum(v in s for _, _, s in links) != having - 1:
-            raise DataError(f"the cliques make no junction tree: those with {v!r} are not connected among themselves")
-    return links
+        n_cliques = sum(v in n for n in names)
+        if sum(v in s for _, _, s in edges) != n_cliques - 1:
+            raise DataError(f"the cliques form no junction tree: those with {v!r} are not connected with each other")
+    return edges
 
 
-def _projection(sizes, clique, part, factor) -> np.ndarray:
-    """(states of clique, states of part): log-factor where the part is the clique's, −inf elsewhere."""
+def _edge_table(
+    sizes: Mapping[str, int], clique: tuple[str, ...], separator: tuple[str, ...], factor: np.ndarray | None
+) -> np.ndarray:
+    """(states of clique, states of separator) log-factor where both assignments agree, −inf elsewhere."""
     shape = [sizes[v] for v in clique]
     states = np.indices(shape).reshape(len(shape), -1)
-    target = np.ravel_multi_index([states[clique.index(v)] for v in part], [sizes[v] for v in part])
-    table = np.full((states.shape[1], int(np.prod([sizes[v] for v in part]))), -np.inf)
+    shape = [sizes[v] for v in separator]
+    target = np.ravel_multi_index([states[clique.index(v)] for v in separator], shape)
+    table = np.full((states.shape[1], int(np.prod(shape))), -np.inf)
     table[np.arange(len(target)), target] = 0.0 if factor is None else np.asarray(factor, float).reshape(-1)
     return table

@@ -1,12 +1,12 @@
-"""Estimators that learn the law of a population's individuals from noisy counts of several populations."""
+"""Estimators that learn the model of a population's individuals from noisy counts of several populations."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 import numpy as np
 
-from agglearn.collective.balance import balanced
+from agglearn.collective.balance import balance_flows
 from agglearn.collective.inference import Method, Options
-from agglearn.collective.learning import LEARNERS, learn
+from agglearn.collective.learning import LEARNERS, ParametricModel, learn
 from agglearn.collective.migration import migration_features
 from agglearn.collective.model import ChainModel
 from agglearn.collective.parametric_models import FreeTables, HomogeneousPotentials, LogLinearTransitions
@@ -14,65 +14,97 @@ from agglearn.collective.population import first_tables, population_size, requir
 from agglearn.errors import DataError
 from agglearn.estimator import Estimator
 from agglearn.observations import FlowCounts, FlowInstances
-from agglearn.seeds import derive_generator, draw_seed
+from agglearn.seeds import RandomState, derive_generator, draw_seed
 from agglearn.settings import Count, NonNegative, OneOf, Whole
 
 Learner = Annotated[str, OneOf(LEARNERS)]
+Family = TypeVar("Family", bound=ParametricModel)
 
 
-class _Learner(Estimator):
-    """A law learned from instances; subclasses have the law, and where θ begins.
+class _Learner(Estimator, Generic[Family]):
+    """Base of learners of a parametric model from instances. Subclasses give the model and the initial θ.
 
     Attributes
     ----------
     theta_ : parameters. trace_ : (iteration, seconds, θ). edge_tables_ : per instance, of the last E step.
-    evaluations_ : E steps that were made. contexts_, n_steps_, size_ : what the law is made of.
+    evaluations_ : number of E steps. contexts_, n_steps_, size_ : what the model depends on.
     """
 
     observes = FlowInstances
+    method: str
+    n_iter: int
+    options: dict | None
+    trace_every: int
+    learner: str
 
-    def _fit(self, observation):
+    def _fit(self, observation: FlowInstances) -> None:
         self._check(observation)
         counts = observation.instances
         self.contexts_ = [dict(c.context) for c in counts]
         edges, nodes = counts[0].repeats("edge"), counts[0].repeats("node")
         self.n_steps_ = edges.shape[1] + 1 if edges.size else nodes.shape[1]
         self.size_ = edges.shape[-1] if edges.size else nodes.shape[-1]
-        law = self.law()
+        family = self.parametric_model()
         learned = learn(
-            law, list(counts), [population_size(c) for c in counts], self._start(law, observation), learner=self.learner,
+            family, counts, [population_size(c) for c in counts], self._start(family, observation), learner=self.learner,
             n_iter=self.n_iter, method=self.method, trace_every=self.trace_every, **(self.options or {}),
         )  # fmt: skip
         self.theta_, self.trace_, self.evaluations_ = learned.theta, learned.trace, learned.evaluations
-        self.edge_tables_ = [f.edge_tables for f in learned.inferences]
+        self.edge_tables_ = [i.edge_tables for i in learned.inferences]
 
-    def _check(self, observation) -> None:
-        """Refuse instances that the law cannot be made of."""
+    def _check(self, observation: FlowInstances) -> None:
+        """Refuse instances that the model does not fit."""
 
-    def _allowed(self):
-        """(L, L) which steps are possible, the same for all instances. None where all are."""
+    def parametric_model(self) -> Family:
+        """Return the parametric model of the instances."""
+        raise NotImplementedError
+
+    def _start(self, family: Family, observation: FlowInstances) -> np.ndarray:
+        """Initial θ."""
+        raise NotImplementedError
+
+    def _allowed(self) -> np.ndarray | None:
+        """(L, L) which steps are possible, the same for all instances. None if all are."""
         masks = [c.get("allowed") for c in self.contexts_]
-        if any((m is None) != (masks[0] is None) or not np.array_equal(m, masks[0]) for m in masks):
+        first = masks[0]
+        if any(not np.array_equal(np.asarray(m), np.asarray(first)) for m in masks):
             raise DataError("allowed: the instances have different masks in their context; give all the same")
-        return masks[0]
+        return first
 
-    def models(self, theta=None) -> list[ChainModel]:
-        """The chain of each instance, with the learned parameters or others."""
-        law = self.law()
-        return [law.model(self.theta_ if theta is None else theta, k) for k in range(len(self.contexts_))]
+    def models(self, theta: np.ndarray | None = None) -> list[ChainModel]:
+        """Return the chain of each instance.
+
+        Parameters
+        ----------
+        theta : ndarray, shape (K,), optional
+            Parameters, by default the learned ones.
+        """
+        family, theta = self.parametric_model(), self.theta_ if theta is None else theta
+        return [family.model(theta, k) for k in range(len(self.contexts_))]
 
 
-class MigrationEM(_Learner):
+class MigrationEM(_Learner[LogLinearTransitions]):
     """Four parameters of bird migration from node counts of several years (Sun 2019, section 2.6.1.5).
 
-    Public in each instance's context: `shape` (rows, columns), `wind` (T−1, 2), `log_initial` (L,), and where not every
-    step is possible `allowed` (L, L).
+    Each instance's context has the public arrays `shape` (rows, columns), `wind` (T−1, 2), `log_initial` (L,) and, if not every
+    step is possible, `allowed` (L, L).
 
     Parameters
     ----------
-    method, options : of the E step. n_iter : most iterations. trace_every : thinning.
-    start_scale : standard deviation of the random start.
-    learner : `lbfgs`, on the marginal objective, or `em`, the thesis's; the methods gaussian, gibbs and exact need `em`.
+    method : str
+        Inference method of the E step, see `infer`.
+    n_iter : int
+        Maximal number of iterations.
+    options : dict, optional
+        Options of the method.
+    start_scale : float
+        Standard deviation of the random start.
+    trace_every : int
+        Every so many iterates are recorded in `trace_`.
+    random_state : int, RandomState, Generator or None
+        Seed of sampling methods.
+    learner : {'lbfgs', 'em'}
+        L-BFGS on the marginal objective, or the thesis's EM, which the methods gaussian, gibbs and exact need.
     """
 
     def __init__(
@@ -82,9 +114,9 @@ class MigrationEM(_Learner):
         options: Options = None,
         start_scale: NonNegative = 1.0,
         trace_every: Count = 1,
-        random_state=None,
+        random_state: RandomState = None,
         learner: Learner = "lbfgs",
-    ):
+    ) -> None:
         self.method = method
         self.learner = learner
         self.n_iter = n_iter
@@ -93,35 +125,52 @@ class MigrationEM(_Learner):
         self.trace_every = trace_every
         self.random_state = random_state
 
-    def warm_up(self):
+    def warm_up(self) -> None:
         """Compile on a grid of 2 × 2."""
         context = {"shape": np.array([2, 2]), "wind": np.ones((2, 2)), "log_initial": np.zeros(4)}
         counts = FlowCounts(node_counts=np.ones((3, 4)), population_size=4, context=context)
         type(self)(self.method, 1, self.options, random_state=0, learner=self.learner).fit(FlowInstances((counts,)))
 
-    def law(self) -> LogLinearTransitions:
-        features = [migration_features(*map(int, c["shape"]), c["wind"]) for c in self.contexts_]
+    def parametric_model(self) -> LogLinearTransitions:
+        """Return log-linear transitions with the features of the instances."""
+        features = [migration_features(int(c["shape"][0]), int(c["shape"][1]), c["wind"]) for c in self.contexts_]
         return LogLinearTransitions(features, self.contexts_[0]["log_initial"], self._allowed())
 
-    def _check(self, observation):
+    def _check(self, observation: FlowInstances) -> None:
         for k, counts in enumerate(observation.instances):
             require_context(counts, ["shape", "wind", "log_initial"], f"instance {k}: ")
 
-    def _start(self, law, observation):
-        # the same start for every method of a seed: only what is observed decides
-        return derive_generator("migration start", observation.digest).normal(0, self.start_scale, law.n_parameters)
+    def _start(self, family: LogLinearTransitions, observation: FlowInstances) -> np.ndarray:
+        # the start depends on the observation only, so it is the same for every method of a seed
+        generator = derive_generator("migration start", observation.digest)
+        return generator.normal(0, self.start_scale, family.n_parameters)
 
 
-class MobilityEM(_Learner):
+class MobilityEM(_Learner[HomogeneousPotentials]):
     """Free, time-homogeneous potentials of human mobility from noisy counts (Sun 2019, section 2.6.2).
 
     A network that is not complete has `allowed` (L, L), which state follows which, in each instance's context.
 
     Parameters
     ----------
-    start : `baseline` (maximum likelihood that ignores the noise, from edge counts) or `random`. m_steps : L-BFGS
-        iterations per M step of EM, each from the last θ. baseline_iter : L-BFGS iterations of the baseline.
-    learner, n_iter, method, options, trace_every : as in `MigrationEM`.
+    method : str
+        Inference method of the E step, see `infer`.
+    n_iter : int
+        Maximal number of iterations.
+    options : dict, optional
+        Options of the method.
+    start : {'baseline', 'random'}
+        Maximum likelihood that ignores the noise, from edge counts, or random numbers.
+    m_steps : int
+        L-BFGS iterations per M step of EM, each from the last θ.
+    baseline_iter : int
+        L-BFGS iterations of the baseline.
+    trace_every : int
+        Every so many iterates are recorded in `trace_`.
+    random_state : int, RandomState, Generator or None
+        Seed of the random start.
+    learner : {'lbfgs', 'em'}
+        L-BFGS on the marginal objective, or the thesis's EM.
     """
 
     def __init__(
@@ -133,9 +182,9 @@ class MobilityEM(_Learner):
         m_steps: Count = 10,
         baseline_iter: Whole = 200,
         trace_every: Count = 10,
-        random_state=None,
+        random_state: RandomState = None,
         learner: Learner = "lbfgs",
-    ):
+    ) -> None:
         self.method = method
         self.learner = learner
         self.n_iter = n_iter
@@ -146,59 +195,89 @@ class MobilityEM(_Learner):
         self.trace_every = trace_every
         self.random_state = random_state
 
-    def warm_up(self):
+    def warm_up(self) -> None:
         """Compile on two states."""
         counts = FlowCounts(edge_counts=np.ones((2, 2, 2)), noise="laplace", population_size=4)
         if self.start == "random":
             counts = FlowCounts(node_counts=np.ones((3, 2)), noise="laplace", population_size=2)
         type(self)(self.method, 1, self.options, self.start, learner=self.learner).fit(FlowInstances((counts,)))
 
-    def law(self) -> HomogeneousPotentials:
+    def parametric_model(self) -> HomogeneousPotentials:
+        """Return homogeneous potentials of the instances' size."""
         return HomogeneousPotentials(self.size_, self.n_steps_, self.m_steps, self._allowed())
 
-    def _start(self, law, observation):
+    def _start(self, family: HomogeneousPotentials, observation: FlowInstances) -> np.ndarray:
         if self.start == "random":
-            return derive_generator("mobility start", draw_seed(self.random_state)).normal(0, 0.1, law.n_parameters)
-        return fit_ignoring_noise(law, observation, self.baseline_iter)
+            generator = derive_generator("mobility start", draw_seed(self.random_state))
+            return generator.normal(0, 0.1, family.n_parameters)
+        return fit_ignoring_noise(family, observation, self.baseline_iter)
 
 
 class MobilityBaseline(MobilityEM):
-    """Maximum likelihood with the noisy counts in the place of the true ones; negative sums count as nobody."""
+    """Maximum likelihood of the noisy counts as if they were true, with negative sums set to zero.
 
-    def __init__(self, baseline_iter: Whole = 200, random_state=None):
+    Parameters
+    ----------
+    baseline_iter : int
+        Number of L-BFGS iterations.
+    random_state : int, RandomState, Generator or None
+        Unused: the result is deterministic.
+    """
+
+    def __init__(self, baseline_iter: Whole = 200, random_state: RandomState = None) -> None:
         super().__init__(n_iter=0, baseline_iter=baseline_iter, random_state=random_state, learner="em")
 
-    def get_params(self, deep=True):
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the two parameters of the constructor.
+
+        Parameters
+        ----------
+        deep : bool
+            Unused: no parameter is an estimator.
+        """
         return {"baseline_iter": self.baseline_iter, "random_state": self.random_state}
 
-    def warm_up(self):
+    def warm_up(self) -> None:
         """Compile on two states."""
         counts = FlowCounts(edge_counts=np.ones((2, 2, 2)), noise="laplace", population_size=4)
         type(self)(1).fit(FlowInstances((counts,)))
 
 
-def fit_ignoring_noise(law: HomogeneousPotentials, observation: FlowInstances, max_iter: int) -> np.ndarray:
+def fit_ignoring_noise(family: HomogeneousPotentials, observation: FlowInstances, max_iter: int) -> np.ndarray:
     """θ fitted to noisy edge counts as if they were true.
 
-    Counts that no population can have leave the likelihood without a maximum; they are first brought to the nearest sums that
-    are not negative and in which who comes also leaves.
+    The likelihood of counts that no population can have is without a maximum. So they are first projected to the nearest sums
+    that are not negative and in which arrivals are departures, see `balance_flows`.
     """
-    tables = [np.nan_to_num(c.repeats("edge")[0]) for c in observation.instances if c.repeats("edge").size]
-    if len(tables) < len(observation.instances):
+    counts = [np.nan_to_num(c.repeats("edge")[0]) for c in observation.instances if c.repeats("edge").size]
+    if len(counts) < len(observation.instances):
         raise DataError("start: the baseline needs edge counts in every instance; use start='random' for node counts")
-    tables = np.sum(tables, axis=0)
-    tables = np.where(law.allowed, tables, 0.0)
-    first, _, pairs = balanced(tables[0].sum(axis=1), tables[-1].sum(axis=0), tables.sum(axis=0), law.allowed)
-    return law.fit(np.zeros(law.n_parameters), np.concatenate([first, pairs[law.allowed]]), max_iter)
+    allowed = family.allowed
+    tables = np.where(allowed, np.sum(counts, axis=0), 0.0)
+    first, _, pairs = balance_flows(tables[0].sum(axis=1), tables[-1].sum(axis=0), tables.sum(axis=0), allowed)
+    return family.fit(np.zeros(family.n_parameters), np.concatenate([first, pairs[allowed]]), max_iter)
 
 
-class SharedTableEM(_Learner):
+class SharedTableEM(_Learner[FreeTables]):
     """One free table of origins and destinations, shared by several periods whose noisy tables were published.
+
+    θ starts at the sum of the noisy tables, with negative sums set to zero. Cells that are false in the context's `allowed`
+    (L, L) have no parameter.
 
     Parameters
     ----------
-    method, options, n_iter, trace_every, learner : as in the others. It starts from the sum of the noisy tables, negative
-    sums as nobody. Cells that are false in the context's `allowed` (L, L) have no parameter.
+    method : str
+        Inference method of the E step, see `infer`.
+    n_iter : int
+        Maximal number of iterations.
+    options : dict, optional
+        Options of the method.
+    trace_every : int
+        Every so many iterates are recorded in `trace_`.
+    random_state : int, RandomState, Generator or None
+        Unused: the result is deterministic, but for sampling methods, whose seed is in `options`.
+    learner : {'lbfgs', 'em'}
+        L-BFGS on the marginal objective, or the thesis's EM.
     """
 
     def __init__(
@@ -207,9 +286,9 @@ class SharedTableEM(_Learner):
         n_iter: Whole = 30,
         options: Options = None,
         trace_every: Count = 10,
-        random_state=None,
+        random_state: RandomState = None,
         learner: Learner = "lbfgs",
-    ):
+    ) -> None:
         self.method = method
         self.learner = learner
         self.n_iter = n_iter
@@ -217,14 +296,15 @@ class SharedTableEM(_Learner):
         self.trace_every = trace_every
         self.random_state = random_state
 
-    def warm_up(self):
+    def warm_up(self) -> None:
         """Compile on two states."""
         counts = FlowCounts(edge_counts=np.ones((1, 2, 2)), noise="laplace", population_size=4)
         type(self)(self.method, 1, self.options, learner=self.learner).fit(FlowInstances((counts,)))
 
-    def law(self) -> FreeTables:
+    def parametric_model(self) -> FreeTables:
+        """Return one free table of the instances' size."""
         return FreeTables(self.size_, allowed=self._allowed())
 
-    def _start(self, law, observation):
+    def _start(self, family: FreeTables, observation: FlowInstances) -> np.ndarray:
         total = sum(np.maximum(t.sum(axis=0), 0.0) for t in first_tables(observation, type(self).__name__))
-        return law.logarithms(total)
+        return family.log_fractions(np.asarray(total))

@@ -1,157 +1,163 @@
-"""Exact MAP and exact marginals by message passing over tables (Sun 2019, Theorem 1): the truth of the tests.
+"""Exact MAP and exact marginals by message passing over tables (Sun 2019, Theorem 1). The tests take them as truth.
 
-The CGM distribution factors along the tree into edge tables with node tables as separators. Every table with M in it is
-enumerated once; messages between node tables are maxima or sums over the edge tables that connect them.
+The CGM distribution factors along the tree into edge tables, with node tables as separators. Every table with M individuals is
+enumerated once. Messages between node tables are maxima or sums over the edge tables that connect them.
 """
 
+from collections.abc import Callable
 from math import comb
 from typing import Literal
 
 import numpy as np
 from scipy.special import gammaln, logsumexp
 
-from agglearn.collective.problem import Problem
+from agglearn.collective.model import TreeModel
+from agglearn.collective.problem import Counts, Problem
 from agglearn.collective.results import Inference
 from agglearn.errors import DataError
 from agglearn.settings import Count
 
-MOST_TABLES = 6_000_000
+MAX_TABLES = 6_000_000
+EdgeTables = tuple[
+    np.ndarray, np.ndarray, np.ndarray, np.ndarray
+]  # tables, indices of row and column sums, log-weights
+Loss = Callable[[int, np.ndarray], np.ndarray]  # (node, tables) → −log p(y | tables)
 
 
 def infer_exact(
-    model,
-    counts,
-    population_size,
+    model: TreeModel,
+    counts: Counts,
+    population_size: float,
     *,
-    trace=False,
+    trace: bool = False,
     kind: Literal["map", "marginals"] = "map",
-    max_tables: Count = MOST_TABLES,
-):
-    """The most probable tables (`kind="map"`) or their posterior mean (`kind="marginals"`), integer tables only.
+    max_tables: Count = MAX_TABLES,
+) -> Inference:
+    """Return the most probable integer tables (`kind="map"`), or their posterior mean (`kind="marginals"`).
 
     details : `log_evidence`, log p(y) (for `marginals`), or `log_posterior`, log p(n) p(y | n) at the maximum.
 
     Raises
     ------
-    DataError : more than `max_tables` tables, a population size that is no integer, impossible evidence.
+    DataError : more than `max_tables` tables, a population size that is no integer, or impossible evidence.
     """
-    if kind not in ("map", "marginals"):
-        raise DataError(f"kind: {kind!r} is not known; use 'map' or 'marginals'")
     if population_size != int(population_size):
         raise DataError(f"population_size: exact inference needs a whole number, got {population_size}")
     passing = TableMessagePassing(Problem(model, counts, int(population_size)), kind == "map", max_tables)
-    edges = passing.best() if kind == "map" else passing.means()
+    edges = passing.best_tables() if kind == "map" else passing.mean_tables()
     nodes = model.node_tables_of(edges)
     name = "log_posterior" if kind == "map" else "log_evidence"
-    return Inference(edges, nodes, passing.problem.objective_of(edges, nodes), details={name: passing.total})
+    return Inference(edges, nodes, passing.problem.objective_of(edges, nodes), details={name: passing.log_total})
 
 
 class TableMessagePassing:
-    """Messages over tables, up the tree.
+    """Messages over tables, up the tree (Theorem 1).
 
-    total : log of the maximum, or of the sum, of p(n) p(y | n).
+    log_total : logarithm of the maximum, or of the sum, of p(n) p(y | n).
     """
 
-    def __init__(self, problem: Problem, maximise: bool, max_tables: int):
+    def __init__(self, problem: Problem, maximise: bool, max_tables: int) -> None:
         self.problem, self.model, self.maximise = problem, problem.model, maximise
         m = int(problem.M)
         for c in self.model.rooted.order[1:]:
-            _refuse(f"edge {c}", m, int(np.isfinite(self.model.log_tables[self.model.which[c]]).sum()), max_tables)
+            n_cells = int(np.isfinite(self.model.log_tables[self.model.table_index[c]]).sum())
+            _refuse_many(f"edge {c}", m, n_cells, max_tables)
         for i, size in enumerate(self.model.sizes):
-            _refuse(f"node {i}", m, int(size), max_tables)
+            _refuse_many(f"node {i}", m, int(size), max_tables)
         self.log_factorials = gammaln(np.arange(m + 1) + 1)
-        self.nodes = [compositions(m, int(s)) for s in self.model.sizes]
-        losses, self.enumerated = _losses(problem), {}
-        self.node_terms = [self._node_term(i, losses[0]) for i in range(self.model.n_nodes)]
-        self.edges = {c: self._edge(c, losses[1]) for c in self.model.rooted.order[1:]}
-        self._up()
+        self.node_tables = [compositions(m, int(s)) for s in self.model.sizes]
+        self.enumerated: dict = {}
+        node_loss, edge_loss = _losses(problem)
+        self.node_terms = [self._node_term(i, node_loss) for i in range(self.model.n_nodes)]
+        self.edges = {c: self._edge_tables(c, edge_loss) for c in self.model.rooted.order[1:]}
+        self._pass_up()
 
-    def _node_term(self, i: int, losses) -> np.ndarray:
+    def _node_term(self, i: int, loss: Loss) -> np.ndarray:
         """log of (n_i!)^(ν−1) p(y_i | n_i) for every table of node i."""
-        tables = self.nodes[i]
-        return (self.model.degrees[i] - 1) * self.log_factorials[tables].sum(axis=1) - losses(i, tables)
+        tables = self.node_tables[i]
+        return (self.model.degrees[i] - 1) * self.log_factorials[tables].sum(axis=1) - loss(i, tables)
 
-    def _edge(self, c: int, losses):
-        """All edge tables with positive potential: (k, cells), their margins' places, log φ^n p(y | n) / n!."""
+    def _edge_tables(self, c: int, loss: Loss) -> EdgeTables:
+        """All edge tables with positive potential, indices of their margins, and log φ^n p(y | n) / n!."""
         model = self.model
         shape = int(model.sizes[model.rooted.parent[c]]), int(model.sizes[c])
-        log_phi = model.log_tables[model.which[c]][: shape[0], : shape[1]].reshape(-1)
+        log_phi = model.log_tables[model.table_index[c]][: shape[0], : shape[1]].reshape(-1)
         allowed = np.flatnonzero(np.isfinite(log_phi))
-        small, tables, rows, columns, log_factorials = self._tables_of(shape, tuple(allowed))
-        value = small @ log_phi[allowed] - log_factorials
-        return tables, rows, columns, value - losses(c, tables)
+        cells, tables, rows, columns, log_factorials = self._enumerate(shape, tuple(allowed))
+        return tables, rows, columns, cells @ log_phi[allowed] - log_factorials - loss(c, tables)
 
-    def _tables_of(self, shape: tuple[int, int], allowed: tuple[int, ...]):
-        """All tables of a shape with individuals in `allowed` cells only: these cells, the tables, the places of their
-        margins, log n!. Most edges of a model share them."""
+    def _enumerate(self, shape: tuple[int, int], allowed: tuple[int, ...]) -> tuple[np.ndarray, ...]:
+        """All tables of a shape with individuals in `allowed` cells only: these cells, tables, indices of margins, log n!.
+
+        Most edges of a model share them.
+        """
         if (shape, allowed) not in self.enumerated:
-            small = compositions(int(self.problem.M), len(allowed))
-            tables = np.zeros((len(small), *shape), small.dtype)
-            tables.reshape(len(small), -1)[:, allowed] = small
-            rows, columns = (
-                _places(tables.sum(axis=2 - k), compositions(int(self.problem.M), shape[k])) for k in (0, 1)
-            )
-            found = small, tables, rows, columns, self.log_factorials[small].sum(axis=1)
-            self.enumerated[shape, allowed] = found
+            m = int(self.problem.M)
+            cells = compositions(m, len(allowed))
+            tables = np.zeros((len(cells), *shape), cells.dtype)
+            tables.reshape(len(cells), -1)[:, allowed] = cells
+            rows, columns = (_table_indices(tables.sum(axis=2 - k), compositions(m, shape[k])) for k in (0, 1))
+            self.enumerated[shape, allowed] = cells, tables, rows, columns, self.log_factorials[cells].sum(axis=1)
         return self.enumerated[shape, allowed]
 
-    def _up(self) -> None:
+    def _pass_up(self) -> None:
+        """Compute messages and beliefs from the leaves to the root."""
         model, order = self.model, self.model.rooted.order
         self.beliefs = {i: self.node_terms[i].copy() for i in order}  # node term and messages of the children
-        self.messages = {}
+        self.messages: dict[int, np.ndarray] = {}
         for c in order[:0:-1]:
-            _, rows, _, value = self.edges[c]
+            _, rows, columns, value = self.edges[c]
             p = model.rooted.parent[c]
-            reached = value + self.beliefs[c][self.edges[c][2]]
-            self.messages[c] = _reduce(reached, rows, len(self.nodes[p]), self.maximise)
+            self.messages[c] = _reduce(value + self.beliefs[c][columns], rows, len(self.node_tables[p]), self.maximise)
             self.beliefs[p] = self.beliefs[p] + self.messages[c]
         root = self.beliefs[order[0]]
         constant = gammaln(self.problem.M + 1) - self.problem.M * model.log_partition
-        self.total = float((root.max() if self.maximise else logsumexp(root)) + constant)
-        if not np.isfinite(self.total):
+        self.log_total = float((root.max() if self.maximise else logsumexp(root)) + constant)
+        if not np.isfinite(self.log_total):
             raise DataError("no tables of this population can give these counts")
 
-    def best(self) -> list[np.ndarray]:
-        """Edge tables of the maximum, followed down from the root."""
+    def best_tables(self) -> list[np.ndarray]:
+        """Edge tables of the maximum, by backtracking from the root."""
         model, order = self.model, self.model.rooted.order
-        chosen, found = {order[0]: int(np.argmax(self.beliefs[order[0]]))}, self._empty()
+        chosen, best = {order[0]: int(np.argmax(self.beliefs[order[0]]))}, self._zeros()
         for c in order[1:]:
             tables, rows, columns, value = self.edges[c]
-            here = np.flatnonzero(rows == chosen[model.rooted.parent[c]])
-            k = here[np.argmax((value + self.beliefs[c][columns])[here])]
-            found[c, : tables.shape[1], : tables.shape[2]], chosen[c] = tables[k], int(columns[k])
-        return [t.astype(float) for t in model.split_edges(found)]
+            candidates = np.flatnonzero(rows == chosen[model.rooted.parent[c]])
+            k = candidates[np.argmax((value + self.beliefs[c][columns])[candidates])]
+            best[c, : tables.shape[1], : tables.shape[2]], chosen[c] = tables[k], int(columns[k])
+        return [t.astype(float) for t in model.split_edges(best)]
 
-    def means(self) -> list[np.ndarray]:
+    def mean_tables(self) -> list[np.ndarray]:
         """Posterior mean of the edge tables."""
         model, order = self.model, self.model.rooted.order
-        law, found = {order[0]: self.beliefs[order[0]] - logsumexp(self.beliefs[order[0]])}, self._empty()
+        log_posterior, mean = {order[0]: self.beliefs[order[0]] - logsumexp(self.beliefs[order[0]])}, self._zeros()
         for c in order[1:]:
             tables, rows, columns, value = self.edges[c]
             with np.errstate(invalid="ignore"):
                 given = value + self.beliefs[c][columns] - self.messages[c][rows]
-            log_law = np.where(np.isfinite(given), given, -np.inf) + law[model.rooted.parent[c]][rows]
-            found[c, : tables.shape[1], : tables.shape[2]] = np.tensordot(np.exp(log_law), tables, 1)
-            law[c] = _reduce(log_law, columns, len(self.nodes[c]), False)
-        return [t.copy() for t in model.split_edges(found)]
+            joint = np.where(np.isfinite(given), given, -np.inf) + log_posterior[model.rooted.parent[c]][rows]
+            mean[c, : tables.shape[1], : tables.shape[2]] = np.tensordot(np.exp(joint), tables, 1)
+            log_posterior[c] = _reduce(joint, columns, len(self.node_tables[c]), False)
+        return [t.copy() for t in model.split_edges(mean)]
 
-    def _empty(self) -> np.ndarray:
+    def _zeros(self) -> np.ndarray:
         return np.zeros((self.model.n_nodes, self.model.size, self.model.size))
 
 
-def _refuse(where: str, total: int, parts: int, most: int) -> None:
-    """DataError for more tables than can be enumerated."""
-    if (n := comb(total + parts - 1, total)) > most:
+def _refuse_many(name: str, total: int, n_cells: int, max_tables: int) -> None:
+    """Raise DataError for more tables than can be enumerated."""
+    if (n := comb(total + n_cells - 1, total)) > max_tables:
         raise DataError(
-            f"{where}: {n:,} tables of {parts} cells with {total:,} in them are too many to enumerate (at most {most:,}); "
-            "use a smaller population or another method"
+            f"{name}: {n:,} tables of {n_cells} cells with {total:,} individuals are too many to enumerate (at most "
+            f"{max_tables:,}); use a smaller population or another method"
         )
 
 
-def compositions(total: int, parts: int) -> np.ndarray:
-    """(k, parts) all ways to write `total` as an ordered sum of that many non-negative integers, in ascending order."""
-    left, columns = np.array([total]), []
-    for _ in range(parts - 1):
+def compositions(total: int, n_terms: int) -> np.ndarray:
+    """(k, n_terms) all ways to write `total` as an ordered sum of non-negative integers, in ascending order."""
+    left = np.array([total])
+    columns: list[np.ndarray] = []
+    for _ in range(n_terms - 1):
         row = np.repeat(np.arange(len(left)), left + 1)
         value = np.arange(len(row)) - np.repeat(np.cumsum(left + 1) - (left + 1), left + 1)
         columns = [c[row] for c in columns] + [value]
@@ -159,15 +165,15 @@ def compositions(total: int, parts: int) -> np.ndarray:
     return np.stack([*columns, left], axis=1)
 
 
-def _places(margins: np.ndarray, tables: np.ndarray) -> np.ndarray:
-    """Number of each margin among the tables of its node, both read as numbers in one base."""
+def _table_indices(margins: np.ndarray, tables: np.ndarray) -> np.ndarray:
+    """Index of each margin among the tables of its node. Both are read as numbers in one base."""
     base = int(tables[0].sum()) + 1
     digits = base ** np.arange(tables.shape[1] - 1, -1, -1)
     return np.searchsorted(tables @ digits, margins @ digits)
 
 
 def _reduce(values: np.ndarray, groups: np.ndarray, n: int, maximise: bool) -> np.ndarray:
-    """Largest value, or log of the sum of exponentials, in each of n groups; −inf in empty ones."""
+    """Largest value, or log of the sum of exponentials, in each of n groups, −inf in empty ones."""
     top = np.full(n, -np.inf)
     np.maximum.at(top, groups, values)
     if maximise:
@@ -178,24 +184,24 @@ def _reduce(values: np.ndarray, groups: np.ndarray, n: int, maximise: bool) -> n
         return np.log(sums) + safe
 
 
-def _losses(problem: Problem):
-    """Functions (node, tables) → −log p(y | n) of the node's cells, and the same for edges by child."""
+def _losses(problem: Problem) -> tuple[Loss, Loss]:
+    """Functions (node, tables) → −log p(y | n) of the node's cells, and the same for the edge above the node."""
     model = problem.model
     terms = problem.observed()
 
-    def total(first: int, size: tuple[int, ...], tables: np.ndarray) -> np.ndarray:
-        out = np.zeros(len(tables))
+    def sum_losses(first: int, shape: tuple[int, ...], tables: np.ndarray) -> np.ndarray:
+        total = np.zeros(len(tables))
         for noise, cells, y in terms:
-            inside = (cells >= first) & (cells < first + int(np.prod(size)))
+            inside = (cells >= first) & (cells < first + int(np.prod(shape)))
             if inside.any():
-                at = np.unravel_index(cells[inside] - first, size)
-                out += noise.loss(y[inside], tables[(slice(None), *at)].astype(float)).sum(axis=1)
-        return out
+                flat = tables.reshape(len(tables), -1)[:, cells[inside] - first]
+                total += noise.loss(y[inside], flat.astype(float)).sum(axis=1)
+        return total
 
-    def nodes(i: int, tables):
-        return total(i * model.size, (model.size,), tables)
+    def node_loss(i: int, tables: np.ndarray) -> np.ndarray:
+        return sum_losses(i * model.size, (model.size,), tables)
 
-    def edges(c: int, tables):
-        return total(problem.n_cells + c * model.size**2, (model.size, model.size), tables)
+    def edge_loss(c: int, tables: np.ndarray) -> np.ndarray:
+        return sum_losses(problem.n_cells + c * model.size**2, (model.size, model.size), tables)
 
-    return nodes, edges
+    return node_loss, edge_loss

@@ -1,18 +1,19 @@
-"""Whether any tables have all counts that were observed exactly: a linear program over the cells that somebody can be in."""
+"""Whether some tables have all exact counts: a linear program over the cells that somebody can be in."""
 
 import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
 
 from agglearn.collective.model import TreeModel
-from agglearn.collective.noise import Exact
+from agglearn.collective.noise import EXACT, NoiseModel
 from agglearn.errors import DataError
 
-ENOUGH = 1e-9  # share of M that sums of counts may differ by
-FIRM = 100.0  # weight of a count that agrees with all counts before it
+TOLERANCE = 1e-9  # relative to M, of sums of counts
+OLD_WEIGHT = 100.0  # weight of a count that agrees with all counts before it
+Observed = list[tuple[NoiseModel, np.ndarray, np.ndarray]]  # noise, cells, counts: see `Problem.observed`
 
 
-def refuse_impossible(model: TreeModel, population_size: float, observed: list[tuple]) -> None:
+def refuse_impossible(model: TreeModel, population_size: float, observed: Observed) -> None:
     """Check that exact counts, the potentials and M allow tables of real numbers.
 
     Counts are added from the root down. The error names the first node and edge whose counts make it impossible, and
@@ -26,95 +27,97 @@ def refuse_impossible(model: TreeModel, population_size: float, observed: list[t
     ------
     DataError : no tables have these counts.
     """
-    tables = _Tables(model, population_size, observed)
-    good, bad = 0, model.n_nodes
-    if tables.possible(bad):
+    program = _Program(model, population_size, observed)
+    possible, impossible = 0, model.n_nodes
+    if program.is_feasible(impossible):
         return
-    while bad - good > 1:
-        middle = (good + bad) // 2
-        good, bad = (middle, bad) if tables.possible(middle) else (good, middle)
-    off = tables.nearest(bad)
-    worst = int(np.argmax(np.abs(off)))
-    count, found = tables.y[worst], tables.y[worst] + off[worst]
-    raise DataError(_described(model, population_size, model.rooted.order[bad - 1], tables.cells[worst], count, found))
+    while impossible - possible > 1:
+        middle = (possible + impossible) // 2
+        possible, impossible = (middle, impossible) if program.is_feasible(middle) else (possible, middle)
+    excess = program.nearest_excess(impossible)
+    worst = int(np.argmax(np.abs(excess)))
+    count, cell = program.counts[worst], program.cells[worst]
+    raise DataError(
+        _describe(model, population_size, model.rooted.order[impossible - 1], cell, count, count + excess[worst])
+    )
 
 
-class _Tables:
-    """The linear program. Variables: every node cell, then each edge cell whose potential is positive.
+class _Program:
+    """The linear program. Its variables are all node cells, then each edge cell whose potential is positive.
 
-    cells, y : exact counts. rank : place of the node, or of the node below the edge, that each belongs to, from the root down.
+    cells, counts : exact counts. rank : position from the root down of the node, or of the node below the edge, of each count.
     """
 
-    def __init__(self, model: TreeModel, population_size: float, observed: list[tuple]):
+    def __init__(self, model: TreeModel, population_size: float, observed: Observed) -> None:
         tree, size = model.rooted, model.size
-        possible = np.isfinite(model.log_tables)[model.which]
+        possible = np.isfinite(model.log_tables)[model.table_index]
         possible[tree.order[0]] = False
         child, i, j = np.nonzero(possible)
         n_nodes = model.n_nodes * size
         edge = n_nodes + np.arange(len(child))
-        self.population_size, self.n = population_size, n_nodes + len(child)
-        self.place = np.concatenate([np.arange(n_nodes), np.full(possible.size, -1)])
-        self.place[n_nodes + np.flatnonzero(possible)] = edge
+        self.population_size, self.n_variables = population_size, n_nodes + len(child)
+        self.variable_of = np.concatenate([np.arange(n_nodes), np.full(possible.size, -1)])
+        self.variable_of[n_nodes + np.flatnonzero(possible)] = edge
         below = tree.order[1:, None] * size + np.arange(size)
         above = tree.parent[tree.order[1:], None] * size + np.arange(size)
-        population = _matrix(np.zeros(size, int), tree.order[0] * size + np.arange(size), 1.0, (1, self.n))
+        shape = n_nodes, self.n_variables
+        root = tree.order[0] * size + np.arange(size)
+        population = _indicator_matrix(np.zeros(size, int), root, (1, self.n_variables))
         self.sums = sparse.vstack([
-            _matrix(child * size + state, edge, 1.0, (n_nodes, self.n)) - _matrix(below, node, 1.0, (n_nodes, self.n))
+            _indicator_matrix(child * size + state, edge, shape) - _indicator_matrix(below, node, shape)
             for state, node in ((i, above), (j, below))
         ] + [population])  # fmt: skip
-        self.total = np.concatenate([np.zeros(2 * n_nodes), [population_size]])
+        self.totals = np.concatenate([np.zeros(2 * n_nodes), [population_size]])
         self.upper = np.concatenate([np.where(model.states.ravel(), np.inf, 0.0), np.full(len(child), np.inf)])
-        self.cells, self.y = _exact_counts(observed)
+        exact = [(cells, y) for noise, cells, y in observed if noise.code == EXACT]
+        self.cells, self.counts = np.concatenate([c for c, _ in exact]), np.concatenate([y for _, y in exact])
         node = np.where(self.cells < n_nodes, self.cells // size, (self.cells - n_nodes) // size**2)
         self.rank = np.argsort(tree.order)[node]
 
-    def possible(self, n: int) -> bool:
-        """Whether tables exist that have the counts of the first n nodes and of the edges between them."""
-        return float(np.abs(self.nearest(n)).sum()) <= ENOUGH * self.population_size
+    def is_feasible(self, n: int) -> bool:
+        """Whether some tables have the counts of the first n nodes and of the edges between them."""
+        return float(np.abs(self.nearest_excess(n)).sum()) <= TOLERANCE * self.population_size
 
-    def nearest(self, n: int) -> np.ndarray:
-        """What the nearest tables have more than each count; the last node's counts give way before the others'."""
+    def nearest_excess(self, n: int) -> np.ndarray:
+        """Nearest possible tables minus counts. The last node's counts give way before the others'."""
         used = np.flatnonzero(self.rank < n)
-        k, at = len(used), self.place[self.cells[used]]
-        here = np.flatnonzero(at >= 0)
-        counts = sparse.hstack([_matrix(here, at[here], 1.0, (k, self.n)), sparse.eye(k), -sparse.eye(k)])
-        sums = sparse.hstack([self.sums, sparse.csr_matrix((len(self.total), 2 * k))])
-        weight = np.where(self.rank[used] == n - 1, 1.0, FIRM)
+        k, variables = len(used), self.variable_of[self.cells[used]]
+        rows = np.flatnonzero(variables >= 0)
+        counts = _indicator_matrix(rows, variables[rows], (k, self.n_variables))
+        counts = sparse.hstack([counts, sparse.eye(k), -sparse.eye(k)])
+        sums = sparse.hstack([self.sums, sparse.csr_matrix((len(self.totals), 2 * k))])
+        weight = np.where(self.rank[used] == n - 1, 1.0, OLD_WEIGHT)
         upper = np.concatenate([self.upper, np.full(2 * k, np.inf)])
-        found = linprog(
-            np.concatenate([np.zeros(self.n), weight, weight]), A_eq=sparse.vstack([sums, counts]).tocsr(),
-            b_eq=np.concatenate([self.total, self.y[used]]), bounds=np.stack([np.zeros(len(upper)), upper], axis=1),
+        solution = linprog(
+            np.concatenate([np.zeros(self.n_variables), weight, weight]), A_eq=sparse.vstack([sums, counts]).tocsr(),
+            b_eq=np.concatenate([self.totals, self.counts[used]]), bounds=np.stack([np.zeros(len(upper)), upper], axis=1),
         )  # fmt: skip
-        if found.x is None:
+        if solution.x is None:
             raise DataError(
-                f"exact counts: it was not found out whether tables with these counts exist ({found.message})"
+                f"exact counts: the solver could not decide whether tables with these counts exist ({solution.message})"
             )
-        off = np.zeros(len(self.cells))
-        off[used] = found.x[self.n + k :] - found.x[self.n : self.n + k]
-        return off
+        excess = np.zeros(len(self.cells))
+        excess[used] = solution.x[self.n_variables + k :] - solution.x[self.n_variables : self.n_variables + k]
+        return excess
 
 
-def _matrix(rows, columns, value: float, shape) -> sparse.csr_matrix:
-    return sparse.csr_matrix((np.full(np.size(rows), value), (np.ravel(rows), np.ravel(columns))), shape)
+def _indicator_matrix(rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int]) -> sparse.csr_matrix:
+    """Matrix of ones in the given cells."""
+    return sparse.csr_matrix((np.ones(np.size(rows)), (np.ravel(rows), np.ravel(columns))), shape)
 
 
-def _exact_counts(observed: list[tuple]) -> tuple[np.ndarray, np.ndarray]:
-    """Cells (node cells, or after them edge cells) and their exact counts."""
-    found = [(cells, y) for noise, cells, y in observed if isinstance(noise, Exact)]
-    return tuple(np.concatenate(part) for part in zip(*found, strict=True))
-
-
-def _described(model: TreeModel, population_size: float, node: int, cell: int, count: float, nearest: float) -> str:
-    place = model.node_name(node)
+def _describe(model: TreeModel, population_size: float, node: int, cell: int, count: float, nearest: float) -> str:
+    """Error message for exact counts that become impossible at a node."""
+    end = model.node_name(node)
     if node != model.rooted.order[0]:
         a, b = model.edges[model.rooted.edge[node]]
-        place = f"edge {a}–{b} to {place}"
+        end = f"edge {a}–{b} to {end}"
     n_cells = model.n_nodes * model.size
     if cell < n_cells:
-        where = f"{model.node_name(cell // model.size)}, state {cell % model.size}"
+        worst = f"{model.node_name(cell // model.size)}, state {cell % model.size}"
     else:
-        where = model.edge_cell_name(cell - n_cells)
+        worst = model.edge_cell_name(cell - n_cells)
     return (
-        f"{place}: the exact counts up to here contradict each other, the potentials or the population of {population_size:g}; "
-        f"{where} counts {count:g}, the nearest possible tables have {nearest:g}; correct the counts, or declare their noise"
+        f"{end}: the exact counts up to here contradict each other, the potentials or the population of {population_size:g}. "
+        f"{worst} counts {count:g}, the nearest possible tables have {nearest:g}. Correct the counts, or declare their noise"
     )

@@ -1,12 +1,12 @@
 """Numba kernels of the Gibbs sampler over tables (Sheldon and Dietterich 2011): moves along cycles, exact draws.
 
 Three kinds of move keep a population's tables consistent (Sun 2019, eq. 2.5):
-* cells of one edge table, +δ −δ … +δ −δ around a cycle: node tables stay. The cycle is a rectangle; where cells are
-  forbidden or fixed, it is a longer one as well (such cycles connect all tables with the same margins);
-* at one node, δ individuals change from state a to state b: one pair of cells in each table at the node;
-* where pairs are forbidden, one individual takes another path, proposed from a chain and accepted after Metropolis and
+* Cells of one edge table change by +δ −δ … +δ −δ around a cycle, and node tables stay. The cycle is a rectangle. If cells are
+  forbidden or fixed, there are longer cycles as well, which connect all tables with the same margins.
+* At one node, δ individuals change from state a to state b: one pair of cells in each table at the node.
+* If pairs are forbidden, one individual takes another path, proposed from a chain and accepted after Metropolis and
   Hastings.
-δ is drawn exactly from its conditional law, which is log-concave: from its mode outwards until nothing is left.
+δ is drawn exactly from its conditional distribution, which is log-concave: from its mode outwards until the rest is negligible.
 """
 
 import math
@@ -14,43 +14,46 @@ import math
 import numpy as np
 from numba import njit
 
-NOTHING = 1e-18  # beside the largest probability
+from agglearn.collective.noise import EXACT, GAUSSIAN, LAPLACE, POISSON
+
+NEGLIGIBLE = 1e-18  # relative to the largest probability
 
 
 @njit(cache=True, inline="always")
-def log_ratio_noise(kind, y, parameter, n):
-    """log p(y | n + 1) − log p(y | n): 1 Poisson (rate), 2 Gaussian, 3 Laplace (scale), 4 exact."""
-    if kind == 1:
+def log_ratio_noise(code, y, parameter, n):
+    """Return log p(y | n + 1) − log p(y | n), 0 for exact counts. The parameter is the rate of Poisson noise, or the scale."""
+    if code == POISSON:
         return (y * math.log((n + 1.0) / n) if n > 0 else (math.inf if y > 0 else 0.0)) - parameter
-    if kind == 2:
+    if code == GAUSSIAN:
         return ((n - y) ** 2 - (n + 1.0 - y) ** 2) / (2 * parameter * parameter)
-    if kind == 3:
+    if code == LAPLACE:
         return (abs(n - y) - abs(n + 1.0 - y)) / parameter
     return 0.0
 
 
 @njit(cache=True)
-def draw(low, high, cells, signs, log_phi, powers, kinds, counts, parameters, n, uniform):
-    """δ in [low, high] from the law ∝ Π over k of φ^(s δ) / ((n + s δ)!)^power · p(y | n + s δ).
+def draw_delta(low, high, n_cells, signs, log_phi, powers, codes, counts, parameters, n, uniform):
+    """Draw δ in [low, high] from p(δ) ∝ Π over k of φ^(s δ) / ((n + s δ)!)^power · p(y | n + s δ).
 
-    One entry per cell that moves: n its count now, s its sign. Exact kinds must stay as they are, so they allow δ = 0
-    only, unless they move back to their count: the caller sees to it.
+    There is one entry per cell that moves, n its present count and s its sign. The caller leaves out exact counts.
     """
     delta = 0
-    while delta < high and step_up(delta, cells, signs, log_phi, powers, kinds, counts, parameters, n) > 0:
+    while delta < high and log_step_ratio(delta, n_cells, signs, log_phi, powers, codes, counts, parameters, n) > 0:
         delta += 1
     if delta == 0:
-        while delta > low and step_up(delta - 1, cells, signs, log_phi, powers, kinds, counts, parameters, n) < 0:
+        while (
+            delta > low and log_step_ratio(delta - 1, n_cells, signs, log_phi, powers, codes, counts, parameters, n) < 0
+        ):
             delta -= 1
     mode, total, weight = delta, 1.0, 1.0
     first = mode
-    while first > low and weight > NOTHING:
+    while first > low and weight > NEGLIGIBLE:
         first -= 1
-        weight *= math.exp(-step_up(first, cells, signs, log_phi, powers, kinds, counts, parameters, n))
+        weight *= math.exp(-log_step_ratio(first, n_cells, signs, log_phi, powers, codes, counts, parameters, n))
         total += weight
     last, weight = mode, 1.0
-    while last < high and weight > NOTHING:
-        weight *= math.exp(step_up(last, cells, signs, log_phi, powers, kinds, counts, parameters, n))
+    while last < high and weight > NEGLIGIBLE:
+        weight *= math.exp(log_step_ratio(last, n_cells, signs, log_phi, powers, codes, counts, parameters, n))
         last += 1
         total += weight
     rest = uniform * total - 1.0
@@ -59,13 +62,13 @@ def draw(low, high, cells, signs, log_phi, powers, kinds, counts, parameters, n,
     weight, delta = 1.0, mode
     while delta > first:
         delta -= 1
-        weight *= math.exp(-step_up(delta, cells, signs, log_phi, powers, kinds, counts, parameters, n))
+        weight *= math.exp(-log_step_ratio(delta, n_cells, signs, log_phi, powers, codes, counts, parameters, n))
         rest -= weight
         if rest < 0:
             return delta
     weight, delta = 1.0, mode
     while delta < last:
-        weight *= math.exp(step_up(delta, cells, signs, log_phi, powers, kinds, counts, parameters, n))
+        weight *= math.exp(log_step_ratio(delta, n_cells, signs, log_phi, powers, codes, counts, parameters, n))
         delta += 1
         rest -= weight
         if rest < 0:
@@ -74,103 +77,105 @@ def draw(low, high, cells, signs, log_phi, powers, kinds, counts, parameters, n,
 
 
 @njit(cache=True)
-def step_up(delta, cells, signs, log_phi, powers, kinds, counts, parameters, n):
-    """log p(δ + 1) − log p(δ)."""
+def log_step_ratio(delta, n_cells, signs, log_phi, powers, codes, counts, parameters, n):
+    """Return log p(δ + 1) − log p(δ)."""
     total = 0.0
-    for k in range(cells):
+    for k in range(n_cells):
         now = n[k] + signs[k] * delta
         if signs[k] > 0:
             total += log_phi[k] - powers[k] * math.log(now + 1.0)
-            total += log_ratio_noise(kinds[k], counts[k], parameters[k], now)
+            total += log_ratio_noise(codes[k], counts[k], parameters[k], now)
         else:
             total += powers[k] * math.log(now) - log_phi[k]
-            total -= log_ratio_noise(kinds[k], counts[k], parameters[k], now - 1.0)
+            total -= log_ratio_noise(codes[k], counts[k], parameters[k], now - 1.0)
     return total
 
 
 @njit(cache=True)
-def choose_rectangle(order, parent, sizes, at, signs, rng):
-    """Four cells of a random table with two random rows and columns; returns how many, 0 where they are not four."""
+def choose_rectangle(order, parent, sizes, cells, signs, rng):
+    """Write the four cells of two random rows and columns of a random table. Returns 4, or 0 if rows or columns are equal."""
     c = order[1 + rng.integers(0, order.size - 1)]
     i, j = rng.integers(0, sizes[parent[c]]), rng.integers(0, sizes[c])
     a, b = rng.integers(0, sizes[parent[c]]), rng.integers(0, sizes[c])
     if i == a or j == b:
         return 0
     for k in range(4):
-        at[k, 0] = c
-        at[k, 1] = i if k < 2 else a
-        at[k, 2] = j if k % 2 == 0 else b
+        cells[k, 0] = c
+        cells[k, 1] = i if k < 2 else a
+        cells[k, 2] = j if k % 2 == 0 else b
         signs[k] = 1 if k in (0, 3) else -1
     return 4
 
 
 @njit(cache=True)
-def choose_cycle(order, parent, sizes, log_tables, which, edge_kinds, has_edges, at, signs, last, rng):
-    """Cells of a random cycle in a random table: a walk from rows to columns along free cells, until a row comes again.
+def choose_cycle(order, parent, sizes, log_tables, table_index, edge_codes, has_edges, cells, signs, last, rng):
+    """Write the cells of a random cycle in a random table: a walk from rows to columns along free cells, until a row recurs.
 
-    Returns how many cells, 0 where the walk ends. last (L,) : place in the walk at which a row was left, scratch.
+    Returns the number of cells, 0 if the walk has no next cell. last : (L,) scratch, the position at which a row was left.
     """
     c = order[1 + rng.integers(0, order.size - 1)]
     rows, columns = sizes[parent[c]], sizes[c]
     last[:] = -1
-    row, column, cells = rng.integers(0, rows), -1, 0
+    row, column, n_cells = rng.integers(0, rows), -1, 0
     while True:
-        last[row] = cells
+        last[row] = n_cells
         for turn in range(2):
-            before, found = column if turn == 0 else row, False
+            before, is_free = column if turn == 0 else row, False
             for _ in range(8 * max(rows, columns)):
                 other = rng.integers(0, columns if turn == 0 else rows)
                 i, j = (row, other) if turn == 0 else (other, column)
                 if (
                     other != before
-                    and log_tables[which[c], i, j] > -math.inf
-                    and not (has_edges and edge_kinds[c, i, j] == 4)
+                    and log_tables[table_index[c], i, j] > -math.inf
+                    and not (has_edges and edge_codes[c, i, j] == EXACT)
                 ):
-                    found = True
+                    is_free = True
                     break
-            if not found:
+            if not is_free:
                 return 0
-            at[cells, 0], at[cells, 1], at[cells, 2] = c, i, j
-            signs[cells] = 1 if turn == 0 else -1
-            cells += 1
+            cells[n_cells, 0], cells[n_cells, 1], cells[n_cells, 2] = c, i, j
+            signs[n_cells] = 1 if turn == 0 else -1
+            n_cells += 1
             row, column = (row, other) if turn == 0 else (other, column)
         if last[row] >= 0:
             break
     first = last[row]
-    if at[first, 2] == at[cells - 1, 2]:  # it came back by the way it left: the first cell would move twice
+    if (
+        cells[first, 2] == cells[n_cells - 1, 2]
+    ):  # the walk returns on the cell that it started with: it would move twice
         return 0
-    for k in range(first, cells):
-        for part in range(3):  # an assignment of arrays takes numba three seconds to compile
-            at[k - first, part] = at[k, part]
+    for k in range(first, n_cells):
+        for axis in range(3):  # an assignment of arrays takes numba three seconds to compile
+            cells[k - first, axis] = cells[k, axis]
         signs[k - first] = signs[k]
-    return cells - first
+    return n_cells - first
 
 
 @njit(cache=True)
-def choose_shift(node, parent, children, bounds, sizes, old, new, at, signs, rng):
-    """One cell of state `old` and one of `new`, beside a random state at the other end, in each table at a node."""
-    cells = 0
+def choose_shift(node, parent, children, bounds, sizes, old, new, cells, signs, rng):
+    """Write one cell of state `old` and one of `new`, with a random state at the other end, in each table at a node."""
+    n_cells = 0
     if parent[node] >= 0:
         other = rng.integers(0, sizes[parent[node]])
         for s in range(2):
-            at[cells, 0], at[cells, 1], at[cells, 2] = node, other, old if s == 0 else new
-            signs[cells] = -1 if s == 0 else 1
-            cells += 1
+            cells[n_cells, 0], cells[n_cells, 1], cells[n_cells, 2] = node, other, old if s == 0 else new
+            signs[n_cells] = -1 if s == 0 else 1
+            n_cells += 1
     for q in range(bounds[node], bounds[node + 1]):
         other = rng.integers(0, sizes[children[q]])
         for s in range(2):
-            at[cells, 0], at[cells, 1], at[cells, 2] = children[q], old if s == 0 else new, other
-            signs[cells] = -1 if s == 0 else 1
-            cells += 1
-    return cells
+            cells[n_cells, 0], cells[n_cells, 1], cells[n_cells, 2] = children[q], old if s == 0 else new, other
+            signs[n_cells] = -1 if s == 0 else 1
+            n_cells += 1
+    return n_cells
 
 
 @njit(cache=True)
-def limits(cells, at, signs, tables):
-    """Smallest and largest δ that leave no cell negative."""
+def delta_limits(n_cells, cells, signs, tables):
+    """Return the smallest and the largest δ that leave no cell negative."""
     low, high = -(10**15), 10**15
-    for k in range(cells):
-        count = int(tables[at[k, 0], at[k, 1], at[k, 2]])
+    for k in range(n_cells):
+        count = int(tables[cells[k, 0], cells[k, 1], cells[k, 2]])
         if signs[k] > 0:
             low = max(low, -count)
         else:
@@ -179,40 +184,40 @@ def limits(cells, at, signs, tables):
 
 
 @njit(cache=True)
-def look_up(
-    cells, at, tables, log_tables, which, edge_kinds, edge_counts, edge_parameters, has_edges, n, log_phi, powers, kinds,
+def fill_cells(
+    n_cells, cells, tables, log_tables, table_index, edge_codes, edge_counts, edge_parameters, has_edges, n, log_phi, powers, codes,
     counts, parameters,
 ):  # fmt: skip
-    """Fill what `draw` wants to know of edge cells; False where one is forbidden or observed exactly."""
-    for k in range(cells):
-        c, i, j = at[k, 0], at[k, 1], at[k, 2]
-        n[k], powers[k], kinds[k], log_phi[k] = tables[c, i, j], 1.0, 0, log_tables[which[c], i, j]
+    """Fill the arguments of `draw_delta` for edge cells. Returns False if one is forbidden or observed exactly."""
+    for k in range(n_cells):
+        c, i, j = cells[k, 0], cells[k, 1], cells[k, 2]
+        n[k], powers[k], codes[k], log_phi[k] = tables[c, i, j], 1.0, 0, log_tables[table_index[c], i, j]
         if has_edges:
-            kinds[k], counts[k], parameters[k] = edge_kinds[c, i, j], edge_counts[c, i, j], edge_parameters[c, i, j]
-        if log_phi[k] == -math.inf or kinds[k] == 4:
+            codes[k], counts[k], parameters[k] = edge_codes[c, i, j], edge_counts[c, i, j], edge_parameters[c, i, j]
+        if log_phi[k] == -math.inf or codes[k] == EXACT:
             return False
     return True
 
 
 @njit(cache=True)
 def pick(weights, total, uniform):
-    """A place, with a probability in proportion to its weight."""
-    rest, found = uniform * total, -1
+    """Return an index, with a probability in proportion to its weight."""
+    rest, index = uniform * total, -1
     for k in range(weights.size):
         if weights[k] > 0:
-            found = k
+            index = k
             rest -= weights[k]
             if rest < 0:
                 break
-    return found
+    return index
 
 
 @njit(cache=True)
 def change_path(
-    order, parent, log_tables, which, node_kinds, node_counts, node_parameters, edge_kinds, edge_counts, edge_parameters,
+    order, parent, log_tables, table_index, node_codes, node_counts, node_parameters, edge_codes, edge_counts, edge_parameters,
     has_edges, conditionals, first, nodes, tables, old, new, rng,
 ):  # fmt: skip
-    """Draw an individual's path and another one from the chain (conditionals, first); returns whether it changes.
+    """Draw an individual's path and another one from the chain (conditionals, first). Returns whether it is accepted.
 
     old, new : (N,) the two paths, filled. Given the tables, an individual's path is a Markov chain with the tables' ratios.
     """
@@ -224,59 +229,63 @@ def change_path(
         old[c] = pick(tables[c, i], nodes[parent[c], i], rng.random())
         new[c] = pick(conditionals[c, k], conditionals[c, k].sum(), rng.random())
         j, m = old[c], new[c]
-        total += log_tables[which[c], k, m] - log_tables[which[c], i, j]
+        total += log_tables[table_index[c], k, m] - log_tables[table_index[c], i, j]
         total += math.log(conditionals[c, i, j]) - math.log(conditionals[c, k, m])
         if has_edges and (i != k or j != m):
             total += log_ratio_noise(
-                edge_kinds[c, k, m], edge_counts[c, k, m], edge_parameters[c, k, m], tables[c, k, m]
+                edge_codes[c, k, m], edge_counts[c, k, m], edge_parameters[c, k, m], tables[c, k, m]
             )
             total -= log_ratio_noise(
-                edge_kinds[c, i, j], edge_counts[c, i, j], edge_parameters[c, i, j], tables[c, i, j] - 1
+                edge_codes[c, i, j], edge_counts[c, i, j], edge_parameters[c, i, j], tables[c, i, j] - 1
             )
     for c in order:
         i, k = old[c], new[c]
         if i != k:
-            total += log_ratio_noise(node_kinds[c, k], node_counts[c, k], node_parameters[c, k], nodes[c, k])
-            total -= log_ratio_noise(node_kinds[c, i], node_counts[c, i], node_parameters[c, i], nodes[c, i] - 1)
+            total += log_ratio_noise(node_codes[c, k], node_counts[c, k], node_parameters[c, k], nodes[c, k])
+            total -= log_ratio_noise(node_codes[c, i], node_counts[c, i], node_parameters[c, i], nodes[c, i] - 1)
     return math.log(rng.random()) < total
 
 
 @njit(cache=True)
 def add(amount, c, i, j, move, tables, sums, stamps):
-    """Change a cell, after its sum has been brought up to this move."""
+    """Change a cell, and bring its sum up to this move."""
     sums[c, i, j] += tables[c, i, j] * (move - stamps[c, i, j])
     stamps[c, i, j] = move
     tables[c, i, j] += amount
 
 
 @njit(cache=True, nogil=True)
-def moves(
-    n_moves, order, parent, children, bounds, degrees, sizes, log_tables, which, node_kinds, node_counts, node_parameters,
-    edge_kinds, edge_counts, edge_parameters, has_edges, incomplete, paths, conditionals, first, nodes, tables, sums,
+def make_moves(
+    n_moves, order, parent, children, bounds, degrees, sizes, log_tables, table_index, node_codes, node_counts, node_parameters,
+    edge_codes, edge_counts, edge_parameters, has_edges, incomplete, needs_paths, conditionals, first, nodes, tables, sums,
     stamps, rng,
 ):  # fmt: skip
-    """Make random moves. Changed in place: nodes (N, L), tables (N, L, L), and sums (N, L, L): the tables after each move.
+    """Make random moves. nodes (N, L), tables (N, L, L) and sums (N, L, L), the tables after each move, change in place.
 
     stamps (N, L, L) have the move up to which a cell is in its sum, so that a move costs the same whatever the size of the
-    tables. With `paths`, a third of all moves change a path: the individual is drawn from the tables, and the change is
+    tables. With `needs_paths`, a third of all moves change a path: the individual is drawn from the tables, and the change is
     accepted after Metropolis and Hastings. Of the others half are cycles and half change a node. Which cells these change
-    does not depend on the tables, and δ is drawn from its conditional law. So each move leaves the posterior invariant.
-    incomplete : tables have cells that are forbidden or fixed, so that half of the cycles are long ones.
+    does not depend on the tables, and δ is drawn from its conditional distribution. So each move leaves the posterior
+    invariant. incomplete : tables have cells that are forbidden or fixed, so that half of the cycles are long ones.
 
     It is one function: with the choice of cells and the change of a path in functions of their own, moves took 11 to 28 %
     longer.
     """
-    most = 2 * (int(degrees.max()) + 1 + sizes.max()) + 4
+    max_cells = 2 * (int(degrees.max()) + 1 + sizes.max()) + 4
     last = np.zeros(sizes.max(), np.int64)
     old_path, new_path = np.zeros(len(nodes), np.int64), np.zeros(len(nodes), np.int64)
-    signs, kinds, at = np.zeros(most, np.int64), np.zeros(most, np.int64), np.zeros((most, 3), np.int64)
-    n, log_phi, powers = np.zeros(most), np.zeros(most), np.zeros(most)
-    counts, parameters = np.zeros(most), np.zeros(most)
+    signs, codes, cells = (
+        np.zeros(max_cells, np.int64),
+        np.zeros(max_cells, np.int64),
+        np.zeros((max_cells, 3), np.int64),
+    )
+    n, log_phi, powers = np.zeros(max_cells), np.zeros(max_cells), np.zeros(max_cells)
+    counts, parameters = np.zeros(max_cells), np.zeros(max_cells)
     for move in range(n_moves):
         node, old, new = -1, 0, 0
-        if paths and rng.random() < 1 / 3:
+        if needs_paths and rng.random() < 1 / 3:
             if change_path(
-                order, parent, log_tables, which, node_kinds, node_counts, node_parameters, edge_kinds, edge_counts,
+                order, parent, log_tables, table_index, node_codes, node_counts, node_parameters, edge_codes, edge_counts,
                 edge_parameters, has_edges, conditionals, first, nodes, tables, old_path, new_path, rng,
             ):  # fmt: skip
                 for c in order:
@@ -288,35 +297,37 @@ def moves(
             continue
         if rng.random() < 0.5:
             if incomplete and rng.random() < 0.5:
-                cells = choose_cycle(
-                    order, parent, sizes, log_tables, which, edge_kinds, has_edges, at, signs, last, rng
+                n_cells = choose_cycle(
+                    order, parent, sizes, log_tables, table_index, edge_codes, has_edges, cells, signs, last, rng
                 )  # fmt: skip
             else:
-                cells = choose_rectangle(order, parent, sizes, at, signs, rng)
+                n_cells = choose_rectangle(order, parent, sizes, cells, signs, rng)
         else:
             node = rng.integers(0, len(nodes))
             old, new = rng.integers(0, sizes[node]), rng.integers(0, sizes[node])
-            cells = choose_shift(node, parent, children, bounds, sizes, old, new, at, signs, rng) if old != new else 0
-        low, high = limits(cells, at, signs, tables)
-        if cells == 0 or low >= high or not look_up(
-            cells, at, tables, log_tables, which, edge_kinds, edge_counts, edge_parameters, has_edges, n, log_phi, powers,
-            kinds, counts, parameters,
+            n_cells = (
+                choose_shift(node, parent, children, bounds, sizes, old, new, cells, signs, rng) if old != new else 0
+            )
+        low, high = delta_limits(n_cells, cells, signs, tables)
+        if n_cells == 0 or low >= high or not fill_cells(
+            n_cells, cells, tables, log_tables, table_index, edge_codes, edge_counts, edge_parameters, has_edges, n, log_phi, powers,
+            codes, counts, parameters,
         ):  # fmt: skip
             continue
-        total = cells
+        total = n_cells
         if node >= 0:
-            if node_kinds[node, old] == 4 or node_kinds[node, new] == 4:
+            if node_codes[node, old] == EXACT or node_codes[node, new] == EXACT:
                 continue
             for s in range(2):
                 x = old if s == 0 else new
-                n[total], signs[total], kinds[total] = nodes[node, x], -1 if s == 0 else 1, node_kinds[node, x]
+                n[total], signs[total], codes[total] = nodes[node, x], -1 if s == 0 else 1, node_codes[node, x]
                 log_phi[total], powers[total] = 0.0, 1.0 - degrees[node]
                 counts[total], parameters[total] = node_counts[node, x], node_parameters[node, x]
                 total += 1
-        delta = draw(low, high, total, signs, log_phi, powers, kinds, counts, parameters, n, rng.random())
+        delta = draw_delta(low, high, total, signs, log_phi, powers, codes, counts, parameters, n, rng.random())
         if delta != 0:
-            for k in range(cells):
-                add(signs[k] * delta, at[k, 0], at[k, 1], at[k, 2], move, tables, sums, stamps)
+            for k in range(n_cells):
+                add(signs[k] * delta, cells[k, 0], cells[k, 1], cells[k, 2], move, tables, sums, stamps)
             if node >= 0:
                 nodes[node, old] -= delta
                 nodes[node, new] += delta

@@ -1,12 +1,12 @@
 """Numba kernels of belief propagation on a rooted tree. Pure: arrays in, arrays changed in place, nothing else.
 
-Layout. Nodes have up to L states (rows of fewer are padded by states of potential zero). Edge c joins node c to its
-parent p: `tables[which[c]]` is its (L, L) potential, parent's state first. `order` lists nodes, parents first;
-children of node p are `children[bounds[p]:bounds[p + 1]]`. A sweep goes up the tree and down again; every message is
-scaled to a largest entry of one, the logarithms of the scales add up to log Z.
+Layout. Nodes have up to L states. Rows of nodes with fewer states are padded by states of potential zero. Edge c joins
+node c to its parent p, and `tables[table_index[c]]` is its (L, L) potential, parent's state first. `order` lists nodes,
+parents first. The children of node p are `children[bounds[p]:bounds[p + 1]]`. A sweep goes up the tree and down again.
+Every message is scaled to a largest entry of one, and the logarithms of the scales add up to log Z.
 
-Sums run in one fixed order on one thread: results do not depend on the number of threads. Kernels compile when first
-called, not when imported: a process that imports this may still fork.
+Sums run in one fixed order on one thread, so results do not depend on the number of threads. Kernels compile when first
+called, not when imported, so a process that imports this module may still fork.
 """
 
 import math
@@ -14,15 +14,17 @@ import math
 import numpy as np
 from numba import njit
 
+from agglearn.collective.noise import GAUSSIAN, LAPLACE, POISSON
+
 FAST = {"nsz", "arcp", "contract", "reassoc"}
-LEAST_SUM, LEAST_SHARE = 1e-150, 1e-100  # of a row in scaled numbers; smaller ones may have vanished in part
-HOPELESS = -1100.0  # logarithm beside the largest weight below which a share is zero, given `LEAST_SUM`
-TINY = 1e-290  # smaller entries are nothing beside the largest, and denormal numbers are slow
+MIN_ROW_SUM, MIN_PROBABILITY = 1e-150, 1e-100  # of a row in scaled numbers: smaller ones may have lost a part
+MIN_LOG_WEIGHT = -1100.0  # relative to the largest: below it a probability is zero, given `MIN_ROW_SUM`
+TINY = 1e-290  # relative to the largest entry: smaller entries become zero, because denormal numbers are slow
 
 
 @njit(cache=True, fastmath=FAST)
-def times(table, v, out):
-    """out = table · v; one row at a time."""
+def matvec(table, v, out):
+    """Write table · v to `out`."""
     for i in range(table.shape[0]):
         total, row = 0.0, table[i]
         for j in range(v.size):
@@ -31,8 +33,8 @@ def times(table, v, out):
 
 
 @njit(cache=True, fastmath=FAST)
-def times_transposed(table, v, out):
-    """out = tableᵀ · v; rows of weight zero are skipped."""
+def matvec_transposed(table, v, out):
+    """Write tableᵀ · v to `out`, without the rows of weight zero."""
     out[:] = 0.0
     for i in range(table.shape[0]):
         a, row = v[i], table[i]
@@ -43,7 +45,7 @@ def times_transposed(table, v, out):
 
 @njit(cache=True)
 def rescale(v):
-    """Scale v to a largest entry of one and drop what is nothing beside it; returns the scale, 0 where v is zero."""
+    """Scale v to a largest entry of one, with tiny entries set to zero. Returns the scale, 0 where v is zero."""
     top = 0.0
     for i in range(v.size):
         top = max(top, v[i])
@@ -55,59 +57,59 @@ def rescale(v):
 
 
 @njit(cache=True)
-def sweep(tables, which, order, parent, children, bounds, weights, outer, inner, den_up, den_down, marginals):
-    """Belief propagation, up and down; returns log Z, or NaN where all of a message is zero.
+def sweep(tables, table_index, order, parent, children, bounds, weights, subtree, context, raw_up, raw_down, marginals):
+    """Propagate beliefs up and down the tree. Returns log Z, or NaN where all of a message is zero.
 
-    weights : (N, L) exponentials of node potentials. Filled, all (N, L):
-    outer : weight of a node times the messages of its children. inner : the same of the parent without this child,
-    times its message from above. den_up : message up before scaling. den_down : message down before scaling.
-    marginals : of nodes, rows add up to one.
+    weights : (N, L) exponentials of node potentials. The other arrays are filled, all (N, L):
+    subtree : weight of a node times the messages of its children. context : weight of its parent times all messages to
+    the parent but the node's own. raw_up, raw_down : messages from and to the node before scaling.
+    marginals : of nodes. Rows add up to one.
 
-    Rows are copied in loops: an assignment of arrays takes numba three seconds to compile.
+    Loops copy rows, because an assignment of arrays takes numba three seconds to compile.
     """
     n, size = weights.shape
     up, down = np.ones((n, size)), np.ones((n, size))
     for c in range(n):
         for i in range(size):
-            outer[c, i] = weights[c, i]
+            subtree[c, i] = weights[c, i]
     log_z = 0.0
     for k in range(n - 1, -1, -1):
         c = order[k]
-        s = rescale(outer[c])
+        s = rescale(subtree[c])
         if s == 0.0:
             return math.nan
         log_z += math.log(s)
         if k > 0:
-            times(tables[which[c]], outer[c], den_up[c])
+            matvec(tables[table_index[c]], subtree[c], raw_up[c])
             for i in range(size):
-                up[c, i] = den_up[c, i]
+                up[c, i] = raw_up[c, i]
             s = rescale(up[c])
             if s == 0.0:
                 return math.nan
             log_z += math.log(s)
             for i in range(size):
-                outer[parent[c], i] *= up[c, i]
-    log_z += math.log(outer[order[0]].sum())
+                subtree[parent[c], i] *= up[c, i]
+    log_z += math.log(subtree[order[0]].sum())
     for k in range(n):
         c = order[k]
         if k > 0:
             p = parent[c]
             for i in range(size):
-                inner[c, i] = weights[p, i] * down[p, i]
+                context[c, i] = weights[p, i] * down[p, i]
             for q in range(bounds[p], bounds[p + 1]):
                 if children[q] != c:
                     for i in range(size):
-                        inner[c, i] *= up[children[q], i]
-            if rescale(inner[c]) == 0.0:
+                        context[c, i] *= up[children[q], i]
+            if rescale(context[c]) == 0.0:
                 return math.nan
-            times_transposed(tables[which[c]], inner[c], den_down[c])
+            matvec_transposed(tables[table_index[c]], context[c], raw_down[c])
             for i in range(size):
-                down[c, i] = den_down[c, i]
+                down[c, i] = raw_down[c, i]
             if rescale(down[c]) == 0.0:
                 return math.nan
         total = 0.0
         for i in range(size):
-            marginals[c, i] = outer[c, i] * down[c, i]
+            marginals[c, i] = subtree[c, i] * down[c, i]
             total += marginals[c, i]
         if not total > 0.0:
             return math.nan
@@ -117,8 +119,8 @@ def sweep(tables, which, order, parent, children, bounds, weights, outer, inner,
 
 
 @njit(cache=True, fastmath=FAST)
-def scaled_row(row, weights, out):
-    """Put row · weights, entry by entry, into `out` and return the sum."""
+def multiply_row(row, weights, out):
+    """Write row · weights, entry by entry, to `out` and return the sum."""
     total = 0.0
     for j in range(weights.size):
         out[j] = row[j] * weights[j]
@@ -128,7 +130,7 @@ def scaled_row(row, weights, out):
 
 @njit(cache=True)
 def log_sum_exp(v):
-    """log Σ exp(v), −inf where all are."""
+    """Return log Σ exp(v), −inf where all entries are −inf."""
     top = v[0]
     for i in range(v.size):
         top = max(top, v[i])
@@ -141,57 +143,57 @@ def log_sum_exp(v):
 
 
 @njit(cache=True)
-def log_sweep(log_tables, tables, tops, which, order, parent, potentials, conditionals, marginals):
-    """Belief propagation in log space, where nothing vanishes. Returns log Z.
+def log_sweep(log_tables, tables, log_scales, table_index, order, parent, potentials, conditionals, marginals):
+    """Propagate beliefs in log space, where no number underflows. Returns log Z.
 
-    tables, tops : `log_tables` are log `tables` + `tops`. Filled: conditionals (N, L, L), P(node = j | parent = i), rows of
-    impossible i zero, and marginals (N, L).
+    tables, log_scales : `log_tables` are log `tables` + `log_scales`. Two arrays are filled: conditionals (N, L, L),
+    P(node = j | parent = i), with rows of zeros for impossible i, and marginals (N, L).
 
-    A row is summed in scaled numbers where its sum is large enough. Only entries that are too small there take exponentials.
+    A row is summed in scaled numbers where its sum is large enough. Entries that are too small there take exponentials.
     """
     n, size = potentials.shape
-    outer, weights, row, alive = potentials.copy(), np.empty(size), np.empty(size), np.empty(size, np.int64)
+    subtree, weights, row, alive = potentials.copy(), np.empty(size), np.empty(size), np.empty(size, np.int64)
     for k in range(n - 1, 0, -1):
         c, top, count = order[k], -math.inf, 0
-        log_table, table, into = log_tables[which[c]], tables[which[c]], conditionals[c]
+        log_table, table, into = log_tables[table_index[c]], tables[table_index[c]], conditionals[c]
         for j in range(size):
-            top = max(top, outer[c, j])
+            top = max(top, subtree[c, j])
         for j in range(size):
             weights[j] = 0.0
-            if outer[c, j] - top > HOPELESS:
-                weights[j] = math.exp(outer[c, j] - top)
+            if subtree[c, j] - top > MIN_LOG_WEIGHT:
+                weights[j] = math.exp(subtree[c, j] - top)
                 alive[count] = j
                 count += 1
         for i in range(size):
-            scaled = scaled_row(table[i], weights, into[i])
-            if scaled > LEAST_SUM:
-                total = math.log(scaled) + top + tops[which[c]]
+            scaled = multiply_row(table[i], weights, into[i])
+            if scaled > MIN_ROW_SUM:
+                total = math.log(scaled) + top + log_scales[table_index[c]]
                 for j in range(size):
                     into[i, j] /= scaled
                 for q in range(count):
                     j = alive[q]
-                    if into[i, j] < LEAST_SHARE:
-                        into[i, j] = math.exp(log_table[i, j] + outer[c, j] - total)
+                    if into[i, j] < MIN_PROBABILITY:
+                        into[i, j] = math.exp(log_table[i, j] + subtree[c, j] - total)
             else:
                 for j in range(size):
-                    row[j] = log_table[i, j] + outer[c, j]
+                    row[j] = log_table[i, j] + subtree[c, j]
                 total = log_sum_exp(row)
                 for j in range(size):
                     into[i, j] = math.exp(row[j] - total) if total > -math.inf else 0.0
-            outer[parent[c], i] += total
+            subtree[parent[c], i] += total
     root = order[0]
-    log_z = log_sum_exp(outer[root])
+    log_z = log_sum_exp(subtree[root])
     for j in range(size):
-        marginals[root, j] = math.exp(outer[root, j] - log_z)
+        marginals[root, j] = math.exp(subtree[root, j] - log_z)
     for k in range(1, n):
         c = order[k]
-        times_transposed(conditionals[c], marginals[parent[c]], marginals[c])
+        matvec_transposed(conditionals[c], marginals[parent[c]], marginals[c])
     return log_z
 
 
 @njit(cache=True)
-def centred(root, marginals, collected, rest, out):
-    """out (N, L): marginals times what a node's own side and the rest contribute, less the mean; returns the mean."""
+def center_covariances(root, marginals, collected, rest, out):
+    """Write marginals · (term of the subtree + term of the rest − mean) to `out` (N, L). Returns the mean."""
     mean = 0.0
     for j in range(out.shape[1]):
         mean += marginals[root, j] * collected[root, j]
@@ -203,125 +205,128 @@ def centred(root, marginals, collected, rest, out):
 
 @njit(cache=True)
 def covariance_product(
-    tables, which, order, parent, children, bounds, outer, inner, den_up, den_down, marginals, v, out
+    tables, table_index, order, parent, children, bounds, subtree, context, raw_up, raw_down, marginals, v, out
 ):
-    """out (N, L) = Cov(1[x_c = j], Σ v(x)) for a direction v (N, L) of node potentials: one pass up, one down.
+    """Write Cov(1[x_c = j], Σ v(x)) to `out` (N, L), for a direction v (N, L) of node potentials. One pass up, one down.
 
-    With what a sweep left: above[c] = E[v of the subtree | parent], below[c] = E[v of the rest | node].
+    The arrays of a sweep give above[c] = E[v of the subtree | parent] and rest[c] = E[v of the rest | node].
     """
     n, size = v.shape
-    above, rest, work = np.zeros((n, size)), np.zeros((n, size)), np.empty(size)
+    above, rest, scratch = np.zeros((n, size)), np.zeros((n, size)), np.empty(size)
     collected = v.copy()
     for k in range(n - 1, 0, -1):
         c = order[k]
         for j in range(size):
-            work[j] = outer[c, j] * collected[c, j]
-        times(tables[which[c]], work, above[c])
+            scratch[j] = subtree[c, j] * collected[c, j]
+        matvec(tables[table_index[c]], scratch, above[c])
         p = parent[c]
         for i in range(size):
-            above[c, i] = above[c, i] / den_up[c, i] if den_up[c, i] > 0.0 else 0.0
+            above[c, i] = above[c, i] / raw_up[c, i] if raw_up[c, i] > 0.0 else 0.0
             collected[p, i] += above[c, i]
     for k in range(1, n):
         c, p = order[k], parent[order[k]]
         for i in range(size):
-            work[i] = inner[c, i] * (collected[p, i] - above[c, i] + rest[p, i])
-        times_transposed(tables[which[c]], work, rest[c])
+            scratch[i] = context[c, i] * (collected[p, i] - above[c, i] + rest[p, i])
+        matvec_transposed(tables[table_index[c]], scratch, rest[c])
         for j in range(size):
-            rest[c, j] = rest[c, j] / den_down[c, j] if den_down[c, j] > 0.0 else 0.0
-    centred(order[0], marginals, collected, rest, out)
+            rest[c, j] = rest[c, j] / raw_down[c, j] if raw_down[c, j] > 0.0 else 0.0
+    center_covariances(order[0], marginals, collected, rest, out)
 
 
 @njit(cache=True, fastmath=FAST)
-def mix_edge_marginals(tables, which, order, outer, inner, den_up, keep, factor, out):
-    """out (N, L, L) = keep · out + factor · P(parent = i, node = j), but for the root."""
+def mix_edge_marginals(tables, table_index, order, subtree, context, raw_up, keep, factor, out):
+    """Set `out` (N, L, L) to keep · out + factor · P(parent = i, node = j), except at the root."""
     for k in range(1, order.size):
         c, total = order[k], 0.0
-        for i in range(inner.shape[1]):
-            total += inner[c, i] * den_up[c, i]
-        table, last = tables[which[c]], outer[c]
-        for i in range(inner.shape[1]):
-            a, row, into = factor * inner[c, i] / total, table[i], out[c, i]
+        for i in range(context.shape[1]):
+            total += context[c, i] * raw_up[c, i]
+        table, last = tables[table_index[c]], subtree[c]
+        for i in range(context.shape[1]):
+            a, row, into = factor * context[c, i] / total, table[i], out[c, i]
             for j in range(last.size):
                 into[j] = keep * into[j] + a * row[j] * last[j]
 
 
 @njit(cache=True)
-def tangent_edges(
-    tables, which, order, parent, children, bounds, outer, inner, den_up, den_down, marginals, pairs, v, w, out, out_pairs
+def edge_covariance_product(
+    tables, table_index, order, parent, children, bounds, subtree, context, raw_up, raw_down, marginals, pairs, v, w, out,
+    out_pairs,
 ):  # fmt: skip
-    """As `covariance_product`, for a direction (v, w) of node and edge potentials: covariances of nodes and of edges.
+    """Write covariances of nodes and edges for a direction (v, w) of node and edge potentials, see `covariance_product`.
 
-    pairs : (N, L, L) edge marginals; w, out_pairs : (N, L, L).
+    pairs : (N, L, L) edge marginals. w, out_pairs : (N, L, L).
     """
     n, size = v.shape
     above, rest = np.zeros((n, size)), np.zeros((n, size))
     collected = v.copy()
     for k in range(n - 1, 0, -1):
         c, p = order[k], parent[order[k]]
-        table, extra = tables[which[c]], w[c]
+        table, extra = tables[table_index[c]], w[c]
         for i in range(size):
-            total, row, more = 0.0, table[i], extra[i]
+            total, row, extra_row = 0.0, table[i], extra[i]
             for j in range(size):
-                total += row[j] * outer[c, j] * (collected[c, j] + more[j])
-            above[c, i] = total / den_up[c, i] if den_up[c, i] > 0.0 else 0.0
+                total += row[j] * subtree[c, j] * (collected[c, j] + extra_row[j])
+            above[c, i] = total / raw_up[c, i] if raw_up[c, i] > 0.0 else 0.0
             collected[p, i] += above[c, i]
     for k in range(1, n):
         c, p = order[k], parent[order[k]]
-        table, extra, into = tables[which[c]], w[c], rest[c]
+        table, extra, into = tables[table_index[c]], w[c], rest[c]
         for i in range(size):
-            a = inner[c, i]
+            a = context[c, i]
             if a != 0.0:
-                known, row, more = collected[p, i] - above[c, i] + rest[p, i], table[i], extra[i]
+                shared, row, extra_row = collected[p, i] - above[c, i] + rest[p, i], table[i], extra[i]
                 for j in range(size):
-                    into[j] += a * row[j] * (known + more[j])
+                    into[j] += a * row[j] * (shared + extra_row[j])
         for j in range(size):
-            into[j] = into[j] / den_down[c, j] if den_down[c, j] > 0.0 else 0.0
-    mean = centred(order[0], marginals, collected, rest, out)
+            into[j] = into[j] / raw_down[c, j] if raw_down[c, j] > 0.0 else 0.0
+    mean = center_covariances(order[0], marginals, collected, rest, out)
     for k in range(1, n):
         c, p = order[k], parent[order[k]]
         for i in range(size):
-            known = collected[p, i] - above[c, i] + rest[p, i] - mean
+            shared = collected[p, i] - above[c, i] + rest[p, i] - mean
             for j in range(size):
-                out_pairs[c, i, j] = pairs[c, i, j] * (known + w[c, i, j] + collected[c, j])
+                out_pairs[c, i, j] = pairs[c, i, j] * (shared + w[c, i, j] + collected[c, j])
 
 
 @njit(cache=True)
-def tilt(tables, which, order, potentials, out):
-    """out (N, L, L) = table of each edge times exp(potentials)."""
+def tilt(tables, table_index, order, potentials, out):
+    """Write the table of each edge times exp(potentials) to `out` (N, L, L)."""
     for k in range(1, order.size):
         c = order[k]
-        table = tables[which[c]]
+        table = tables[table_index[c]]
         for i in range(table.shape[0]):
             for j in range(table.shape[1]):
                 out[c, i, j] = table[i, j] * math.exp(potentials[c, i, j]) if table[i, j] > 0.0 else 0.0
 
 
 @njit(cache=True, inline="always")
-def slope(kind, y, parameter, z):
-    """ℓ′(z) of a count: kind 0 none, 1 Poisson (rate), 2 Gaussian (scale), 3 Laplace (scale)."""
-    if kind == 1:
+def loss_gradient(code, y, parameter, z):
+    """Return ℓ′(z) of a count. The parameter is the rate of Poisson noise, the scale of Gaussian and Laplace noise."""
+    if code == POISSON:
         return parameter - (y / max(z, 1e-300) if y > 0 else 0.0)
-    if kind == 2:
+    if code == GAUSSIAN:
         return (z - y) / (parameter * parameter)
-    if kind == 3:
+    if code == LAPLACE:
         return (1.0 if z > y else -1.0 if z < y else 0.0) / parameter
     return 0.0
 
 
 @njit(cache=True)
-def _node_slopes(p, order, parent, children, bounds, degrees, kinds, counts, parameters, rows, columns, out):
-    """out = exp(−ℓ′/ν) at node p, z_p being the mean of what its edges say."""
+def _fill_node_factors(
+    p, order, parent, children, bounds, degrees, codes, counts, parameters, row_sums, column_sums, out
+):
+    """Write exp(−ℓ′/ν) of node p to `out`, at the mean of its edges' sums."""
     for x in range(out.size):
-        z = columns[p, x] if parent[p] >= 0 else 0.0
+        z = column_sums[p, x] if parent[p] >= 0 else 0.0
         for q in range(bounds[p], bounds[p + 1]):
-            z += rows[children[q], x]
+            z += row_sums[children[q], x]
         z /= degrees[p]
-        out[x] = math.exp(min(-slope(kinds[p, x], counts[p, x], parameters[p, x], z) / degrees[p], 700.0))
+        out[x] = math.exp(min(-loss_gradient(codes[p, x], counts[p, x], parameters[p, x], z) / degrees[p], 700.0))
 
 
 @njit(cache=True)
-def _messages_into(p, without, parent, children, bounds, up, down, states, out):
-    """out = product of the messages into node p, but for the one along edge `without`."""
+def _multiply_messages(p, without, parent, children, bounds, up, down, states, out):
+    """Write the product of the messages to node p, without that along edge `without`, to `out`."""
     for x in range(out.size):
         out[x] = 1.0 if states[p, x] else 0.0
     if parent[p] >= 0 and p != without:
@@ -335,7 +340,7 @@ def _messages_into(p, without, parent, children, bounds, up, down, states, out):
 
 
 @njit(cache=True, fastmath=FAST)
-def _inner(a, b):
+def _dot(a, b):
     total = 0.0
     for j in range(b.size):
         total += a[j] * b[j]
@@ -343,95 +348,122 @@ def _inner(a, b):
 
 
 @njit(cache=True)
-def _set_marginals(c, phi, parent, children, bounds, up, down, states, population, damping, z, rows, columns, a, b):
-    """Damped update of the table of edge c from potential and messages (eq. 2.10)."""
-    _messages_into(parent[c], c, parent, children, bounds, up, down, states, a)
-    _messages_into(c, c, parent, children, bounds, up, down, states, b)
+def _update_table(
+    c, potentials, parent, children, bounds, up, down, states, population, damping, z, row_sums, column_sums, a, b
+):
+    """Update the table of edge c from its potential and the messages, with damping (eq. 2.10)."""
+    _multiply_messages(parent[c], c, parent, children, bounds, up, down, states, a)
+    _multiply_messages(c, c, parent, children, bounds, up, down, states, b)
     total = 0.0
     for i in range(a.size):
-        total += a[i] * _inner(phi[i], b)
+        total += a[i] * _dot(potentials[i], b)
     if not total > 0.0 or total == math.inf:
         return
     factor = damping * population / total
     for j in range(b.size):
-        columns[c, j] = 0.0
+        column_sums[c, j] = 0.0
     for i in range(a.size):
-        rows[c, i] = _mix_row(z[i], 1 - damping, phi[i], factor * a[i], b, columns[c])
+        row_sums[c, i] = _mix_row(z[i], 1 - damping, potentials[i], factor * a[i], b, column_sums[c])
 
 
 @njit(cache=True, fastmath=FAST)
-def _mix_row(row, keep, phi, factor, weights, columns):
-    """Set row to keep · row + factor · phi · weights, add it to `columns` and return its sum."""
+def _mix_row(row, keep, potentials, factor, weights, column_sums):
+    """Set row to keep · row + factor · potentials · weights, add it to `column_sums` and return its sum."""
     total = 0.0
     for j in range(row.size):
-        new = keep * row[j] + factor * phi[j] * weights[j]
+        new = keep * row[j] + factor * potentials[j] * weights[j]
         row[j] = new
-        columns[j] += new
+        column_sums[j] += new
         total += new
     return total
 
 
 @njit(cache=True)
-def _update_potential(c, table, at_parent, at_child, kinds, counts, parameters, has_edges, z, edge):
-    """Potential of the edge above node c under the evidence (eq. 2.8, with the sign of its gradient), written to `edge`."""
+def _update_edge_potential(c, table, parent_factors, child_factors, codes, counts, parameters, has_edges, z, edge):
+    """Write the potential of the edge above c given the evidence (eq. 2.8, with the sign of its gradient) to `edge`."""
     for i in range(len(edge)):
         for j in range(len(edge)):
-            edge[i, j] = table[i, j] * at_parent[i] * at_child[j]
-            if has_edges and kinds[c, i, j] > 0:
-                force = -slope(kinds[c, i, j], counts[c, i, j], parameters[c, i, j], z[c, i, j])
+            edge[i, j] = table[i, j] * parent_factors[i] * child_factors[j]
+            if has_edges and codes[c, i, j] > 0:
+                force = -loss_gradient(codes[c, i, j], counts[c, i, j], parameters[c, i, j], z[c, i, j])
                 edge[i, j] *= math.exp(min(force, 700.0))
 
 
 @njit(cache=True)
-def naive_round(
-    tables, which, order, parent, children, bounds, degrees, states, kinds, counts, parameters, edge_kinds, edge_counts,
-    edge_parameters, has_edges, population, damping, up, down, phi, z, rows, columns,
+def run_naive_round(
+    tables, table_index, order, parent, children, bounds, degrees, states, codes, counts, parameters, edge_codes,
+    edge_counts, edge_parameters, has_edges, population, damping, up, down, potentials, z, row_sums, column_sums,
 ):  # fmt: skip
-    """One round of NLBP with the naive schedule (Sun 2019, Algorithm 1): messages in order, up the tree and down.
+    """Run one round of NLBP with the naive schedule (Sun 2019, Algorithm 1): messages in order, up the tree and down.
 
     Before a message along an edge its potential is updated (eq. 2.8), after it the tables of all edges that depend on
-    it. Changed in place: up, down (N, L), messages to and from the parent; phi, z (N, L, L), potentials and tables;
-    rows, columns (N, L), their sums.
+    it. These arrays change in place: up, down (N, L), messages to and from the parent. potentials (N, L, L). z (N, L, L),
+    the tables. row_sums, column_sums (N, L) of z.
     """
     n, size = up.shape
-    at_parent, at_child, into, other, new = np.empty((5, size))
+    parent_factors, child_factors, into, other, new = np.empty((5, size))
     for turn in range(2 * n):
         upward = turn < n
         c = order[n - 1 - turn] if upward else order[turn - n]
         p = parent[c]
         if p < 0:
             continue
-        _node_slopes(p, order, parent, children, bounds, degrees, kinds, counts, parameters, rows, columns, at_parent)
-        _node_slopes(c, order, parent, children, bounds, degrees, kinds, counts, parameters, rows, columns, at_child)
-        _update_potential(
-            c, tables[which[c]], at_parent, at_child, edge_kinds, edge_counts, edge_parameters, has_edges, z, phi[c]
+        _fill_node_factors(
+            p,
+            order,
+            parent,
+            children,
+            bounds,
+            degrees,
+            codes,
+            counts,
+            parameters,
+            row_sums,
+            column_sums,
+            parent_factors,
+        )
+        _fill_node_factors(
+            c, order, parent, children, bounds, degrees, codes, counts, parameters, row_sums, column_sums, child_factors
+        )
+        _update_edge_potential(
+            c,
+            tables[table_index[c]],
+            parent_factors,
+            child_factors,
+            edge_codes,
+            edge_counts,
+            edge_parameters,
+            has_edges,
+            z,
+            potentials[c],
         )
         old = up[c] if upward else down[c]
-        _messages_into(c if upward else p, c, parent, children, bounds, up, down, states, into)
+        _multiply_messages(c if upward else p, c, parent, children, bounds, up, down, states, into)
         if upward:
-            times(phi[c], into, new)
+            matvec(potentials[c], into, new)
         else:
-            times_transposed(phi[c], into, new)
+            matvec_transposed(potentials[c], into, new)
         total = new.sum()
         if total > 0.0 and total < math.inf:
             for x in range(size):
                 old[x] = (1 - damping) * old[x] + damping * new[x] / total
         target = p if upward else c
-        for q in range(
-            bounds[target] - 2, bounds[target + 1]
-        ):  # the edge itself, the target's own, those to its children
-            k = c if q == bounds[target] - 2 else target if q == bounds[target] - 1 else children[q]
-            if q == bounds[target] - 2 or (k != c and parent[k] >= 0):
-                _set_marginals(
-                    k, phi[k], parent, children, bounds, up, down, states, population, damping, z[k], rows, columns, into,
-                    other,
+        own = bounds[target] - 2  # the edge itself, then the edge above the target, then those to its children
+        for q in range(own, bounds[target + 1]):
+            k = c if q == own else target if q == own + 1 else children[q]
+            if q == own or (k != c and parent[k] >= 0):
+                _update_table(
+                    k, potentials[k], parent, children, bounds, up, down, states, population, damping, z[k], row_sums,
+                    column_sums, into, other,
                 )  # fmt: skip
 
 
 @njit(cache=True)
-def softmax_moments(features, allowed, weights, theta, skip, gradient, hessian):
-    """Σ w(t, i) log Σ_j exp(θ·f(t, i, j)) with its gradient (K,) and Hessian (K, K), which are filled; rows of weight at
-    most `skip` are left out, and so is j where `allowed` (L, L) is false."""
+def fill_softmax_moments(features, allowed, weights, theta, skip, gradient, hessian):
+    """Return Σ w(t, i) log Σ_j exp(θ·f(t, i, j)), and fill its gradient (K,) and Hessian (K, K).
+
+    Rows of weight at most `skip` are left out, and so is j where `allowed` (L, L) is false.
+    """
     steps, size, _, k = features.shape
     total, scores = 0.0, np.empty(size)
     mean, square = np.empty(k), np.empty((k, k))

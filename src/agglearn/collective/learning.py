@@ -1,161 +1,224 @@
-"""Parameters of a law from noisy counts; the mode of the tables stands for their mean (Sun 2019, section 2.3.2).
+"""Parameters of a model from noisy counts. The mode of the tables stands for their mean (Sun 2019, section 2.3.2).
 
-With J(θ) = min over z of F(z; θ) + M log Z(θ), an approximation of −log p(y; θ), an E step gives the minimum and, by the
-envelope theorem, the gradient: that of −Σ z log p(θ) at the tables z that it found. EM minimises J by E and M steps in
-turn, which is slow where counts tell little; L-BFGS takes the gradient itself.
+With J(θ) = min over z of F(z, θ) + M log Z(θ), an approximation of −log p(y | θ), an E step gives the minimum. By the
+envelope theorem it also gives the gradient: that of −Σ z log p(θ) at the tables z of the minimum. EM minimises J by E and M
+steps in turn, which is slow where counts have little information. L-BFGS takes the gradient itself.
 """
 
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from agglearn.collective.inference import MAP_METHODS, Inference, infer
+from agglearn.collective.model import ChainModel
 from agglearn.errors import ConfigError, DataError
 from agglearn.linear.lbfgs import lbfgs
+from agglearn.observations import FlowCounts
 
-SMALLEST_STEP = 1e-3  # of a line search: below it the error of an E step decides
-FLAT = 1e-10  # relative fall of J at which L-BFGS stops
+MIN_STEP = 1e-3  # of a line search: below it the error of an E step dominates
+FLAT = 1e-10  # relative decrease of J at which L-BFGS stops
+InstanceTables = Sequence[Sequence[np.ndarray]]  # edge tables of each instance
+OnIteration = Callable[[int, np.ndarray, list[Inference]], None]
+
+
+class ParametricModel(Protocol):
+    """Family of models, see `agglearn.collective.parametric_models`."""
+
+    def model(self, theta: np.ndarray, instance: int) -> ChainModel:
+        """Model of one instance."""
+
+    def maximise(self, theta: np.ndarray, tables: InstanceTables) -> np.ndarray:
+        """θ of a larger likelihood of the tables: the M step."""
+
+    def gradient(self, theta: np.ndarray, tables: InstanceTables) -> tuple[np.ndarray, np.ndarray]:
+        """Gradient of −Σ n log p, and the diagonal of its Hessian."""
+
+
+class ThetaIterate(NamedTuple):
+    """An iterate of learning: its number (0 is the start), seconds since the start, and θ."""
+
+    iteration: int
+    seconds: float
+    theta: np.ndarray
 
 
 @dataclass
 class Learned:
     """Result of `learn`.
 
-    Attributes
+    Parameters
     ----------
-    theta : parameters of the law. inferences : tables of each instance, from the last E step.
-    trace : (iteration, seconds, θ) from the start on, thinned by `trace_every`. evaluations : E steps that were made.
+    theta : ndarray, shape (K,)
+        Parameters of the model.
+    inferences : list of Inference
+        Result of the last E step for each instance.
+    trace : list of ThetaIterate
+        Iterates from the start on, thinned by `trace_every`.
+    evaluations : int
+        Number of E steps.
     """
 
     theta: np.ndarray
     inferences: list[Inference]
-    trace: list[tuple[int, float, np.ndarray]] = field(default_factory=list)
+    trace: list[ThetaIterate] = field(default_factory=list)
     evaluations: int = 0
 
 
 class _Steps:
-    """E steps over all instances, each from the last one's λ where the method takes a start; the clock of a trace."""
+    """E steps over all instances, warm-started by the last λ if the method takes a start, and the clock of the trace."""
 
-    def __init__(self, law, counts, population_sizes, method, options, on_iteration):
+    def __init__(
+        self,
+        parametric_model: ParametricModel,
+        counts: Sequence[FlowCounts],
+        population_sizes: Sequence[float],
+        method: str,
+        options: dict,
+        on_iteration: OnIteration | None,
+    ) -> None:
         if not counts or len(counts) != len(population_sizes):
             raise DataError(f"{len(counts)} instances and {len(population_sizes)} population sizes; give one for each")
-        self.law, self.counts, self.sizes, self.method, self.options = law, counts, population_sizes, method, options
-        self.duals, self.on_iteration, self.made = [None] * len(counts), on_iteration, 0
-        self.begin, self.out, self.trace = time.perf_counter(), 0.0, []
+        self.parametric_model, self.counts, self.population_sizes = parametric_model, counts, population_sizes
+        self.method, self.options, self.on_iteration = method, options, on_iteration
+        self.duals: list[np.ndarray | None] = [None] * len(counts)
+        self.evaluations, self.started, self.seconds_paused = 0, time.perf_counter(), 0.0
+        self.trace: list[ThetaIterate] = []
 
-    def infer(self, theta) -> tuple[list[Inference], float]:
+    def infer(self, theta: np.ndarray) -> tuple[list[Inference], float]:
         """Tables of each instance, and J."""
-        found, total = [], 0.0
-        for k, (y, m) in enumerate(zip(self.counts, self.sizes, strict=True)):
-            warm = {"start": self.duals[k]} if self.method == "dual-newton" else {}
-            model = self.law.model(theta, k)
-            found.append(infer(model, y, m, method=self.method, **warm, **self.options))
-            self.duals[k] = found[-1].details.get("dual")
-            total += found[-1].objective + m * model.log_partition
-        self.made += 1
-        return found, total
+        inferences, total = [], 0.0
+        for k, (y, m) in enumerate(zip(self.counts, self.population_sizes, strict=True)):
+            warm: dict[str, Any] = {"start": self.duals[k]} if self.method == "dual-newton" else {}
+            model = self.parametric_model.model(theta, k)
+            inferences.append(infer(model, y, m, method=self.method, **warm, **self.options))
+            self.duals[k] = inferences[-1].details.get("dual")
+            total += inferences[-1].objective + m * model.log_partition
+        self.evaluations += 1
+        return inferences, total
 
-    def keep(self, iteration: int, theta) -> None:
-        """An entry of the trace."""
-        self.trace.append((iteration, time.perf_counter() - self.begin - self.out, theta.copy()))
+    def record(self, iteration: int, theta: np.ndarray) -> None:
+        """Append an iterate to the trace."""
+        seconds = time.perf_counter() - self.started - self.seconds_paused
+        self.trace.append(ThetaIterate(iteration, seconds, theta.copy()))
 
-    def report(self, iteration: int, theta, found) -> None:
+    def report(self, iteration: int, theta: np.ndarray, inferences: list[Inference]) -> None:
         """Call `on_iteration`, off the clock."""
-        since = time.perf_counter()
+        started = time.perf_counter()
         if self.on_iteration:
-            self.on_iteration(iteration, theta, found)
-        self.out += time.perf_counter() - since
+            self.on_iteration(iteration, theta, inferences)
+        self.seconds_paused += time.perf_counter() - started
 
 
 def learn(
-    law,
-    counts,
-    population_sizes,
-    start,
+    parametric_model: ParametricModel,
+    counts: Sequence[FlowCounts],
+    population_sizes: Sequence[float],
+    start: np.ndarray,
     *,
-    learner="lbfgs",
-    n_iter=60,
-    method="dual-newton",
-    trace_every=1,
-    on_iteration=None,
-    **options,
+    learner: str = "lbfgs",
+    n_iter: int = 60,
+    method: str = "dual-newton",
+    trace_every: int = 1,
+    on_iteration: OnIteration | None = None,
+    **options: Any,
 ) -> Learned:
-    """Parameters of a law from noisy counts of one or several populations.
+    """Learn the parameters of a model from noisy counts of one or several populations.
 
     Parameters
     ----------
-    law : one of `agglearn.collective.parametric_models`, or anything with `model(theta, instance)` and, for `em`,
+    parametric_model : ParametricModel
+        One of `agglearn.collective.parametric_models`, or anything with `model(theta, instance)` and, for `em`,
         `maximise(theta, tables)`, for `lbfgs`, `gradient(theta, tables)`.
-    counts : FlowCounts per instance. population_sizes : M per instance. start : θ to begin with.
-    learner : `lbfgs`, on J, which stops after `n_iter` steps or where J falls by less than 1e-10 of itself; or `em`, which
-        makes `n_iter` iterations.
-    method, options : of the E step, see `infer`. on_iteration : called with (iteration, θ, inferences).
+    counts : sequence of FlowCounts
+        Noisy counts of each instance.
+    population_sizes : sequence of float
+        M of each instance.
+    start : ndarray, shape (K,)
+        Initial θ.
+    learner : {'lbfgs', 'em'}
+        L-BFGS on J, until J falls by less than 1e-10 of itself, or EM (section 2.3.2).
+    n_iter : int
+        Number of iterations of EM, maximal number of L-BFGS.
+    method : str
+        Method of the E step, see `infer`.
+    trace_every : int
+        Every so many iterates are recorded.
+    on_iteration : callable, optional
+        Called with (iteration, θ, inferences).
+    **options : Any
+        Options of the method.
 
     Raises
     ------
-    ConfigError : no such learner. DataError : no instances, or as many sizes as instances are not given; for `lbfgs`, a method whose tables do not minimise
-        F, so that J has no gradient.
+    ConfigError
+        The learner is unknown.
+    DataError
+        There are no instances, or not as many sizes as instances, or L-BFGS is used with a method that does not minimise F,
+        so that J has no gradient.
     """
     if learner not in LEARNERS:
         raise ConfigError(f"learner: {learner!r} is not known; use one of {', '.join(LEARNERS)}")
-    steps = _Steps(law, counts, population_sizes, method, options, on_iteration)
+    steps = _Steps(parametric_model, counts, population_sizes, method, options, on_iteration)
     return LEARNERS[learner](steps, np.asarray(start, float), n_iter, trace_every)
 
 
-def _em(steps: _Steps, theta, n_iter: int, trace_every: int) -> Learned:
-    found = []
+def _em(steps: _Steps, theta: np.ndarray, n_iter: int, trace_every: int) -> Learned:
+    """E and M steps in turn."""
+    inferences: list[Inference] = []
     for iteration in range(n_iter + 1):
         if iteration % trace_every == 0 or iteration == n_iter:
-            steps.keep(iteration, theta)
+            steps.record(iteration, theta)
         if iteration == n_iter:
             break
-        found, _ = steps.infer(theta)
-        steps.report(iteration, theta, found)
-        theta = steps.law.maximise(theta, [f.edge_tables for f in found])
-    return Learned(theta, found, steps.trace, steps.made)
+        inferences, _ = steps.infer(theta)
+        steps.report(iteration, theta, inferences)
+        theta = steps.parametric_model.maximise(theta, [i.edge_tables for i in inferences])
+    return Learned(theta, inferences, steps.trace, steps.evaluations)
 
 
-def _lbfgs(steps: _Steps, theta, n_iter: int, trace_every: int) -> Learned:
+def _lbfgs(steps: _Steps, theta: np.ndarray, n_iter: int, trace_every: int) -> Learned:
+    """L-BFGS on J."""
     if steps.method not in MAP_METHODS:
         raise DataError(
             f"method {steps.method!r} does not minimise eq. 2.7: L-BFGS has no gradient; learn by EM, or use another"
         )
-    taken = 0
-    steps.keep(0, theta)
+    steps.record(0, theta)
     if n_iter == 0:
         return Learned(theta, [], steps.trace)
 
-    def evaluate(at):
-        inferences, value = steps.infer(at)
-        return inferences, value, *steps.law.gradient(at, [f.edge_tables for f in inferences])
+    def evaluate(x: np.ndarray) -> tuple[list[Inference], float, np.ndarray, np.ndarray]:
+        inferences, value = steps.infer(x)
+        return inferences, value, *steps.parametric_model.gradient(x, [i.edge_tables for i in inferences])
 
-    found, first, slope, scale = evaluate(theta)
-    latest = found
-    steps.report(0, theta, found)
+    accepted, first_value, first_gradient, scale = evaluate(theta)
+    latest, n_steps = accepted, 0
+    steps.report(0, theta, accepted)
 
-    def objective(at):
+    def objective(x: np.ndarray) -> tuple[float, np.ndarray | None]:
         nonlocal latest
-        if at is theta:
-            return first, slope
+        if x is theta:
+            return first_value, first_gradient
         try:
-            latest, value, gradient, _ = evaluate(at)
-        except DataError:  # too long a step: a cell that was counted has no probability left, so J is infinite
+            latest, value, gradient, _ = evaluate(x)
+        except DataError:  # the step is too long: a counted cell has probability zero, so J is infinite
             return np.inf, None
         return value, gradient
 
-    def take(at):
-        nonlocal found, taken
-        found, taken = latest, taken + 1
-        if taken % trace_every == 0:
-            steps.keep(taken, at)
-        steps.report(taken, at, found)
+    def on_step(x: np.ndarray) -> None:
+        nonlocal accepted, n_steps
+        accepted, n_steps = latest, n_steps + 1
+        if n_steps % trace_every == 0:
+            steps.record(n_steps, x)
+        steps.report(n_steps, x, accepted)
 
-    gtol = FLAT * sum(steps.sizes)
-    best = lbfgs(objective, theta, scale, n_iter, gtol=gtol, ftol=FLAT, shortest=SMALLEST_STEP, on_step=take)
-    if taken % trace_every:
-        steps.keep(taken, best)
-    return Learned(best, found, steps.trace, steps.made)
+    gtol = FLAT * sum(steps.population_sizes)
+    best = lbfgs(objective, theta, scale, n_iter, gtol=gtol, ftol=FLAT, shortest=MIN_STEP, on_step=on_step)
+    if n_steps % trace_every:
+        steps.record(n_steps, best)
+    return Learned(best, accepted, steps.trace, steps.evaluations)
 
 
 LEARNERS = {"lbfgs": _lbfgs, "em": _em}

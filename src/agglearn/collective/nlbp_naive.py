@@ -3,41 +3,45 @@
 import numpy as np
 
 from agglearn.collective import kernels
-from agglearn.collective.gibbs import evidence
-from agglearn.collective.problem import Problem
+from agglearn.collective.model import TreeModel
+from agglearn.collective.noise import EXACT
+from agglearn.collective.problem import Counts, Problem
 from agglearn.collective.results import Inference, Recorder
+from agglearn.errors import NotAvailable
 from agglearn.settings import Count, Damping, NonNegative
-
-KINDS = {"Poisson": 1, "Gaussian": 2, "Laplace": 3}
 
 
 def infer_naive(
-    model,
-    counts,
-    population_size,
+    model: TreeModel,
+    counts: Counts,
+    population_size: float,
     *,
-    trace=False,
+    trace: bool = False,
     damping: Damping = 0.1,
     tol: NonNegative = 1e-6,
     max_iter: Count = 2000,
-):
-    """Rounds of the naive schedule; messages and tables are damped by `damping` (Heskes 2003).
+) -> Inference:
+    """Minimise F by rounds of the naive schedule (Algorithm 1), with messages and tables damped by `damping` (Heskes 2003).
 
-    Stops when the tables violate consistency (eq. 2.5) and change by less than `tol` · M · N in a round.
+    The method stops when the tables violate consistency (eq. 2.5) and change by less than `tol` · M · N in a round.
     """
     problem = Problem(model, counts, population_size)
-    observed, state = evidence(problem, KINDS), _State(problem)
+    if any(noise.code == EXACT for noise, _, _ in problem.observed()):
+        raise NotAvailable("exact counts have no gradient; use method='dual-newton'")
+    evidence, state = problem.evidence(), _State(problem)
     record = Recorder(problem) if trace else None
     tree, converged, enough = model.rooted, False, tol * problem.M * model.n_nodes
     for _ in range(max_iter):
-        before = state.rows.copy(), state.columns.copy()
-        kernels.naive_round(
-            model.tables, model.which, tree.order, tree.parent, tree.children, tree.bounds, model.degrees, model.states,
-            *observed, problem.M, damping, state.up, state.down, state.phi, state.z, state.rows, state.columns,
+        last = state.row_sums.copy(), state.column_sums.copy()
+        kernels.run_naive_round(
+            model.tables, model.table_index, tree.order, tree.parent, tree.children, tree.bounds, model.degrees, model.states,
+            *evidence, problem.M, damping, state.up, state.down, state.potentials, state.z, state.row_sums,
+            state.column_sums,
         )  # fmt: skip
         if record:
             record(model.split_edges(state.z))
-        change = sum(float(np.abs(a - b).sum()) for a, b in zip((state.rows, state.columns), before, strict=True))
+        sums = state.row_sums, state.column_sums
+        change = sum(float(np.abs(a - b).sum()) for a, b in zip(sums, last, strict=True))
         if change <= damping * enough and model.violation(model.split_edges(state.z), problem.M) <= enough:
             converged = True
             break
@@ -48,13 +52,13 @@ def infer_naive(
 
 
 class _State:
-    """Messages 1, potentials φ, tables in proportion to φ, as Algorithm 1 begins."""
+    """Start of Algorithm 1: messages 1, potentials φ, tables in proportion to φ."""
 
-    def __init__(self, problem: Problem):
+    def __init__(self, problem: Problem) -> None:
         model = problem.model
         shape = (model.n_nodes, model.size)
         self.up, self.down = np.ones(shape), np.ones(shape)
-        self.phi = model.tables[model.which].copy()
-        self.z = self.phi * (problem.M / self.phi.sum(axis=(1, 2), keepdims=True))
+        self.potentials = model.tables[model.table_index].copy()
+        self.z = self.potentials * (problem.M / self.potentials.sum(axis=(1, 2), keepdims=True))
         self.z[model.rooted.order[0]] = 0
-        self.rows, self.columns = self.z.sum(axis=2), self.z.sum(axis=1)
+        self.row_sums, self.column_sums = self.z.sum(axis=2), self.z.sum(axis=1)

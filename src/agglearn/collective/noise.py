@@ -1,168 +1,228 @@
-"""Noise models: how an observed count y comes from a true count z (Sun 2019, section 2.1.2.1).
+"""Noise models: the distribution of an observed count y given a true count z (Sun 2019, section 2.1.2.1).
 
-Each gives ℓ(z) = −log p(y | z) with gradient and curvature, and the convex conjugate sup_z λz − ℓ(z) with its first two
-derivatives, which is what the dual problem is made of. All work elementwise on arrays. `smooth`: there is a gradient
-everywhere; `positive`: a count above zero proves that somebody is there.
+A model gives ℓ(z) = −log p(y | z) with its gradient, and the convex conjugate sup_z λz − ℓ(z) with its first two derivatives,
+which the dual problem is made of. All methods work elementwise on arrays.
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import gammaln, xlogy
 
 from agglearn.errors import DataError
 
+POISSON, GAUSSIAN, LAPLACE, EXACT = 1, 2, 3, 4  # codes of the models in compiled kernels, where 0 is no count
 
-@dataclass(frozen=True)
-class Exact:
-    """y = z. The loss is an indicator, its gradient does not exist; the dual variable is free."""
 
-    smooth, positive = False, True
+class NoiseModel:
+    """Base of the noise models.
 
-    def loss(self, y, z):
-        return np.where(np.abs(y - z) <= 1e-6 * np.maximum(y, 1), 0.0, np.inf)
+    Attributes
+    ----------
+    code : number of the model in kernels. smooth : whether the loss has a gradient everywhere.
+    positive : whether a count above zero proves that somebody is there.
+    rate : expected observed count per individual. parameter : rate or scale, the one that kernels take.
+    """
 
-    def conjugate(self, y, dual):
-        return dual * y
+    code: ClassVar[int]
+    smooth: ClassVar[bool]
+    positive: ClassVar[bool]
 
-    def mean(self, y, dual):
+    @property
+    def rate(self) -> float:
+        """Expected observed count per individual."""
+        return 1.0
+
+    @property
+    def parameter(self) -> float:
+        """Number that compiled kernels take."""
+        return 1.0
+
+    def loss(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """ℓ(z)."""
+        raise NotImplementedError
+
+    def gradient(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """ℓ′(z)."""
+        raise NotImplementedError
+
+    def conjugate(self, y: np.ndarray, dual: np.ndarray) -> np.ndarray:
+        """sup_z λz − ℓ(z)."""
+        raise NotImplementedError
+
+    def mean(self, y: np.ndarray, dual: np.ndarray) -> np.ndarray:
+        """Gradient of the conjugate: the z at which the supremum is attained."""
         return y + 0.0 * dual
 
-    def conjugate_curvature(self, y, dual):
-        return 0.0 * y
+    def conjugate_curvature(self, y: np.ndarray, dual: np.ndarray) -> np.ndarray:
+        """Second derivative of the conjugate."""
+        return np.zeros(np.shape(y))
 
-    def bounds(self, y):
+    def bounds(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Lowest and highest λ at which the conjugate is finite."""
         return np.full(y.shape, -np.inf), np.full(y.shape, np.inf)
 
-    def linear(self, y):
-        """Where the loss is linear in z > 0: y = 0 forbids the cell, a slope of +∞."""
+    def linear(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Whether the loss is linear in z ≥ 0, and its slope where it is."""
+        raise NotImplementedError
+
+    def variance(self, y: np.ndarray) -> np.ndarray | float:
+        """Variance of y / rate given z, estimated from y."""
+        raise NotImplementedError
+
+    def sample(self, z: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Observed counts of true ones."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Exact(NoiseModel):
+    """y = z. The loss is an indicator without a gradient, and the dual variable is free."""
+
+    code, smooth, positive = EXACT, False, True
+
+    def loss(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+        return np.where(np.abs(y - z) <= 1e-6 * np.maximum(y, 1), 0.0, np.inf)
+
+    def gradient(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+        raise DataError("exact counts have no gradient; use method='dual-newton'")
+
+    def conjugate(self, y: np.ndarray, dual: np.ndarray) -> np.ndarray:
+        return dual * y
+
+    def linear(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """A count of zero forbids the cell: the slope is +∞."""
         return y == 0, np.full(y.shape, np.inf)
 
-    def sample(self, z, rng):
+    def sample(self, z: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return np.asarray(z, float)
 
 
 @dataclass(frozen=True)
-class Poisson:
+class Poisson(NoiseModel):
     """y ~ Poisson(rate · z)."""
 
     rate: float = 1.0
-    smooth, positive = True, True
+    code, smooth, positive = POISSON, True, True
 
-    def loss(self, y, z):
+    @property
+    def parameter(self) -> float:
+        return self.rate
+
+    def loss(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
         return self.rate * z - xlogy(y, self.rate * z) + gammaln(y + 1)
 
-    def gradient(self, y, z):
+    def gradient(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
         return self.rate - np.divide(y, z, out=np.zeros(np.shape(y)), where=y > 0)
 
-    def curvature(self, y, z):
-        return np.divide(y, z * z, out=np.zeros(np.shape(y)), where=y > 0)
+    def conjugate(self, y: np.ndarray, dual: np.ndarray) -> np.ndarray:
+        return xlogy(y, self.rate * y) - xlogy(y, self.rate - dual) - y - gammaln(y + 1)
 
-    def conjugate(self, y, dual):
-        left = self.rate - dual
-        return xlogy(y, self.rate * y) - xlogy(y, left) - y - gammaln(y + 1)
-
-    def mean(self, y, dual):
+    def mean(self, y: np.ndarray, dual: np.ndarray) -> np.ndarray:
         return np.divide(y, self.rate - dual, out=np.zeros(np.shape(y)), where=y > 0)
 
-    def conjugate_curvature(self, y, dual):
+    def conjugate_curvature(self, y: np.ndarray, dual: np.ndarray) -> np.ndarray:
         return np.divide(y, (self.rate - dual) ** 2, out=np.zeros(np.shape(y)), where=y > 0)
 
-    def bounds(self, y):
+    def bounds(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return np.full(y.shape, -np.inf), np.full(y.shape, self.rate)
 
-    def linear(self, y):
+    def linear(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return y == 0, np.full(y.shape, self.rate)
 
-    def sample(self, z, rng):
+    def variance(self, y: np.ndarray) -> np.ndarray:
+        return (y + 1) / self.rate**2
+
+    def sample(self, z: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return rng.poisson(self.rate * np.asarray(z)).astype(float)
 
 
 @dataclass(frozen=True)
-class Gaussian:
+class Gaussian(NoiseModel):
     """y ~ N(z, scale²)."""
 
     scale: float = 1.0
-    smooth, positive = True, False
+    code, smooth, positive = GAUSSIAN, True, False
 
-    def loss(self, y, z):
+    @property
+    def parameter(self) -> float:
+        return self.scale
+
+    def loss(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
         return 0.5 * ((z - y) / self.scale) ** 2 + np.log(self.scale * np.sqrt(2 * np.pi))
 
-    def gradient(self, y, z):
+    def gradient(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
         return (z - y) / self.scale**2
 
-    def curvature(self, y, z):
-        return np.full(np.shape(y), self.scale**-2)
-
-    def conjugate(self, y, dual):
+    def conjugate(self, y: np.ndarray, dual: np.ndarray) -> np.ndarray:
         return dual * y + 0.5 * (self.scale * dual) ** 2 - np.log(self.scale * np.sqrt(2 * np.pi))
 
-    def mean(self, y, dual):
+    def mean(self, y: np.ndarray, dual: np.ndarray) -> np.ndarray:
         return y + self.scale**2 * dual
 
-    def conjugate_curvature(self, y, dual):
+    def conjugate_curvature(self, y: np.ndarray, dual: np.ndarray) -> np.ndarray:
         return np.full(np.shape(y), self.scale**2)
 
-    def bounds(self, y):
-        return np.full(y.shape, -np.inf), np.full(y.shape, np.inf)
-
-    def linear(self, y):
+    def linear(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return np.zeros(y.shape, bool), np.zeros(y.shape)
 
-    def sample(self, z, rng):
+    def variance(self, y: np.ndarray) -> float:
+        return self.scale**2
+
+    def sample(self, z: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return rng.normal(np.asarray(z, float), self.scale)
 
 
 @dataclass(frozen=True)
-class Laplace:
+class Laplace(NoiseModel):
     """y ~ Laplace(z, scale): the mechanism of differential privacy.
 
-    The gradient at z = y is taken as zero, one of the sub-gradients. In the dual the loss is nothing but a box,
-    |λ| ≤ 1/scale, so that it can be minimised without smoothing.
+    The gradient at z = y is taken as zero, one of the sub-gradients. In the dual the loss is only the box |λ| ≤ 1/scale, so it
+    is minimised without smoothing.
     """
 
     scale: float = 1.0
-    smooth, positive = False, False
+    code, smooth, positive = LAPLACE, False, False
 
-    def loss(self, y, z):
+    @property
+    def parameter(self) -> float:
+        return self.scale
+
+    def loss(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
         return np.abs(z - y) / self.scale + np.log(2 * self.scale)
 
-    def gradient(self, y, z):
+    def gradient(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
         return np.sign(z - y) / self.scale
 
-    def curvature(self, y, z):
-        return np.zeros(np.shape(y))
-
-    def conjugate(self, y, dual):
+    def conjugate(self, y: np.ndarray, dual: np.ndarray) -> np.ndarray:
         return dual * y - np.log(2 * self.scale)
 
-    def mean(self, y, dual):
-        return y + 0.0 * dual
-
-    def conjugate_curvature(self, y, dual):
-        return np.zeros(np.shape(y))
-
-    def bounds(self, y):
+    def bounds(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return np.full(y.shape, -1 / self.scale), np.full(y.shape, 1 / self.scale)
 
-    def linear(self, y):
+    def linear(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return y <= 0, np.full(y.shape, 1 / self.scale)
 
-    def sample(self, z, rng):
+    def variance(self, y: np.ndarray) -> float:
+        return 2 * self.scale**2
+
+    def sample(self, z: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return rng.laplace(np.asarray(z, float), self.scale)
 
 
-def noise_model(name: str, rate: float = 1.0, scale: float = 1.0):
-    """The noise model of a name: `exact`, `poisson` (rate), `gaussian` or `laplace` (scale)."""
-    made = {
-        "exact": Exact,
-        "poisson": lambda: Poisson(float(rate)),
-        "gaussian": lambda: Gaussian(float(scale)),
-        "laplace": lambda: Laplace(float(scale)),
-    }
-    if name not in made:
-        raise DataError(f"noise: {name!r} is not known; use {', '.join(made)}")
-    for what, value in (("rate", rate), ("scale", scale)):
+def noise_model(name: str, rate: float = 1.0, scale: float = 1.0) -> NoiseModel:
+    """Noise model of a name: `exact`, `poisson` (rate), `gaussian` or `laplace` (scale).
+
+    Raises
+    ------
+    DataError : an unknown name, or a rate or scale that is not a positive number.
+    """
+    for key, value in (("rate", rate), ("scale", scale)):
         if not 0 < value < np.inf:
-            raise DataError(f"noise: {what} must be a positive number, got {value}")
-    return made[name]()
+            raise DataError(f"noise: {key} must be a positive number, got {value}")
+    models = {"exact": Exact(), "poisson": Poisson(float(rate)), "gaussian": Gaussian(float(scale))}
+    models["laplace"] = Laplace(float(scale))
+    if name not in models:
+        raise DataError(f"unknown noise {name!r}; use one of {', '.join(models)}")
+    return models[name]

@@ -1,35 +1,52 @@
-"""Parametric laws of an individual's path: a model for parameters, and the M step for tables (Sun 2019, section 2.3.2).
+"""Parametric models of an individual's path: potentials for parameters, and the M step for tables (Sun 2019, section 2.3.2).
 
-Each maximises Σ n log p over its parameters, n being the tables that the E step found for each instance, and gives the
-gradient of −Σ n log p with the diagonal of its Hessian.
+Each maximises Σ n log p over its parameters, with the tables n of the E step for each instance, and gives the gradient of
+−Σ n log p with the diagonal of its Hessian.
 
 Networks that are not complete have a mask `allowed` (L, L): which state follows which. A forbidden step has no parameter,
-and the log-potential −∞.
+and its log-potential is −∞.
 """
+
+from collections.abc import Sequence
 
 import numpy as np
 from scipy.special import logsumexp
 
 from agglearn.collective import kernels
+from agglearn.collective.learning import InstanceTables
 from agglearn.collective.model import ChainModel
+from agglearn.collective.tree import Tables
 from agglearn.errors import DataError
 from agglearn.linear.lbfgs import lbfgs
 
-SMALLEST = 1e-12  # expected number of an individual's visits
+MIN_VISITS = 1e-12  # expected number of an individual's visits
+MIN_STEP = 1e-6  # of Newton's line search
+Moments = tuple[float, np.ndarray, np.ndarray]  # log-likelihood, gradient, minus the Hessian
 
 
 class LogLinearTransitions:
-    """p(x_{t+1} = j | x_t = i) ∝ exp(θ · f_t(i, j)), with a known start: the bird migration model.
+    """Model of bird migration: p(x_{t+1} = j | x_t = i) ∝ exp(θ · f_t(i, j)), with a known start.
 
     Parameters
     ----------
-    features : (T−1, L, L, K) per instance. log_initial : (L,) log p(x_1), the same for all.
-    allowed : (L, L) which steps are possible; default all. The features of the others do not count.
+    features : list of ndarray, each (T−1, L, L, K)
+        Features of each instance.
+    log_initial : ndarray, shape (L,)
+        log p(x_1), the same for all instances.
+    allowed : ndarray of bool, shape (L, L), optional
+        Which steps are possible, by default all. The features of the others are ignored.
+
+    Raises
+    ------
+    DataError
+        Features or masks of other shapes, features that are not finite, or a state without a step.
     """
 
-    def __init__(self, features: list[np.ndarray], log_initial: np.ndarray, allowed: np.ndarray | None = None):
+    def __init__(
+        self, features: Sequence[np.ndarray], log_initial: np.ndarray, allowed: np.ndarray | None = None
+    ) -> None:
         self.log_initial = np.asarray(log_initial, float)
-        self.allowed = _mask(allowed, len(self.log_initial))
+        self.allowed = _check_mask(allowed, len(self.log_initial))
         self.features = [np.ascontiguousarray(f, float) for f in features]
         if any(f.ndim != 4 or f.shape[1:3] != (len(log_initial),) * 2 for f in self.features):
             raise DataError(f"features: must be (steps, {len(log_initial)}, {len(log_initial)}, K) for every instance")
@@ -44,10 +61,19 @@ class LogLinearTransitions:
 
     @property
     def n_parameters(self) -> int:
+        """Number of parameters, K."""
         return self.features[0].shape[3]
 
     def model(self, theta: np.ndarray, instance: int) -> ChainModel:
-        """The chain of one instance."""
+        """Return the chain of one instance.
+
+        Parameters
+        ----------
+        theta : ndarray, shape (K,)
+            Parameters.
+        instance : int
+            Index of the instance.
+        """
         scores = np.where(self.allowed, self.features[instance] @ theta, -np.inf)
         scores -= scores.max(axis=2, keepdims=True)
         scores -= np.log(np.exp(scores).sum(axis=2, keepdims=True))
@@ -55,150 +81,264 @@ class LogLinearTransitions:
         tables[0] = tables[0] + self.log_initial[:, None]
         return ChainModel(tables)
 
-    def maximise(self, theta: np.ndarray, tables: list[list[np.ndarray]]) -> np.ndarray:
-        """θ of the largest likelihood, by Newton's method from the present one (concave, few parameters)."""
-        weights, wanted = self._statistics(tables)
-        value, gradient, hessian = self._moments(theta, weights, wanted)
+    def maximise(self, theta: np.ndarray, tables: InstanceTables) -> np.ndarray:
+        """Maximise the likelihood by Newton's method (it is concave, with few parameters), and return θ.
+
+        Parameters
+        ----------
+        theta : ndarray, shape (K,)
+            Start.
+        tables : sequence of sequences of ndarray
+            Edge tables of each instance.
+        """
+        weights, feature_sums = self._statistics(tables)
+        value, gradient, hessian = self._moments(theta, weights, feature_sums)
         for _ in range(50):
-            step = np.linalg.solve(hessian + 1e-9 * np.trace(hessian) * np.eye(len(theta)), gradient)
-            rise, share = float(gradient @ step), 1.0
+            direction = np.linalg.solve(hessian + 1e-9 * np.trace(hessian) * np.eye(len(theta)), gradient)
+            rise, step_size = float(gradient @ direction), 1.0
             if rise <= 1e-9 * max(1.0, abs(value)):
                 break
-            while share > 1e-6:
-                moved = theta + share * step
-                new = self._moments(moved, weights, wanted)
-                if new[0] >= value + 1e-4 * share * rise:
+            while step_size > MIN_STEP:
+                new_theta = theta + step_size * direction
+                new = self._moments(new_theta, weights, feature_sums)
+                if new[0] >= value + 1e-4 * step_size * rise:
                     break
-                share /= 2
+                step_size /= 2
             else:
                 break
-            theta, (value, gradient, hessian) = moved, new
+            theta, (value, gradient, hessian) = new_theta, new
         return theta
 
-    def gradient(self, theta: np.ndarray, tables: list[list[np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
-        """Gradient of −Σ n log p, and the diagonal of its Hessian, both (K,)."""
+    def gradient(self, theta: np.ndarray, tables: InstanceTables) -> tuple[np.ndarray, np.ndarray]:
+        """Return the gradient of −Σ n log p and the diagonal of its Hessian, both (K,).
+
+        Parameters
+        ----------
+        theta : ndarray, shape (K,)
+            Parameters.
+        tables : sequence of sequences of ndarray
+            Edge tables of each instance.
+        """
         _, gradient, hessian = self._moments(theta, *self._statistics(tables))
         return -gradient, np.diag(hessian) + 1e-9 * np.trace(hessian)
 
-    def _statistics(self, tables):
-        """Visits of each state that is left, per instance, and the sum of the features of all steps."""
+    def _statistics(self, tables: InstanceTables) -> tuple[list[np.ndarray], np.ndarray]:
+        """(T−1, L) departures from each state, per instance, and the (K,) sum of the features of all steps."""
         weights = [np.array([t.sum(axis=1) for t in n]) for n in tables]
-        wanted = sum(np.einsum("tij,tijk->k", np.array(n), f) for n, f in zip(tables, self.features, strict=True))
-        return weights, wanted
+        sums = [np.einsum("tij,tijk->k", np.array(n), f) for n, f in zip(tables, self.features, strict=True)]
+        return weights, np.sum(sums, axis=0)
 
-    def _moments(self, theta, weights, wanted):
+    def _moments(self, theta: np.ndarray, weights: list[np.ndarray], feature_sums: np.ndarray) -> Moments:
         """Log-likelihood, gradient and minus the Hessian."""
-        total, gradient, hessian = float(theta @ wanted), wanted.copy(), np.zeros((len(theta),) * 2)
+        shape = len(theta), len(theta)
+        total, gradient, hessian = float(theta @ feature_sums), feature_sums.copy(), np.zeros(shape)
         for f, w in zip(self.features, weights, strict=True):
-            g, h = np.empty(len(theta)), np.empty((len(theta),) * 2)
-            total -= kernels.softmax_moments(f, self.allowed, w, theta, 1e-9 * w.sum(), g, h)
+            g, h = np.empty(len(theta)), np.empty(shape)
+            total -= kernels.fill_softmax_moments(f, self.allowed, w, theta, 1e-9 * w.sum(), g, h)
             gradient, hessian = gradient - g, hessian + h
         return total, gradient, hessian
 
 
 class HomogeneousPotentials:
-    """p(x) ∝ φ_1(x_1) Π ψ(x_t, x_{t+1}) φ_T(x_T) with free φ_1, ψ and φ_T, ψ the same at all times: the mobility model.
+    """Model of mobility: p(x) ∝ φ_1(x_1) Π ψ(x_t, x_{t+1}) φ_T(x_T) with free φ_1, ψ and φ_T, ψ the same at all times.
 
-    θ is log φ_1, then log ψ of the allowed steps row by row: L + L² numbers in a complete network. φ_T is one: any other
-    is had by ψ(i, j) φ_T(j)/φ_T(i) and φ_1(i) φ_T(i) instead, so that the family is the thesis's, without a direction in
-    which inconsistent counts pull for ever.
+    θ is log φ_1, then log ψ of the allowed steps row by row: L + L² numbers in a complete network. φ_T is one. Any other φ_T
+    is equivalent to ψ(i, j) φ_T(j)/φ_T(i) and φ_1(i) φ_T(i). So the family is the thesis's, without a direction in
+    which the likelihood of inconsistent counts has no maximum.
 
     Parameters
     ----------
-    size : L. n_steps : T. max_iter : L-BFGS iterations of an M step, which starts from the present θ.
-    allowed : (L, L) which steps are possible; default all.
+    size : int
+        Number of states, L.
+    n_steps : int
+        Number of steps, T.
+    max_iter : int
+        L-BFGS iterations of an M step, which starts from the present θ.
+    allowed : ndarray of bool, shape (L, L), optional
+        Which steps are possible, by default all.
+
+    Raises
+    ------
+    DataError
+        Fewer than two steps, or a mask of another shape.
     """
 
-    def __init__(self, size: int, n_steps: int, max_iter: int = 10, allowed: np.ndarray | None = None):
+    def __init__(self, size: int, n_steps: int, max_iter: int = 10, allowed: np.ndarray | None = None) -> None:
         if n_steps < 2:
             raise DataError("n_steps: a path needs at least two steps")
-        self.size, self.n_steps, self.max_iter, self.allowed = size, n_steps, max_iter, _mask(allowed, size)
+        self.size, self.n_steps, self.max_iter, self.allowed = size, n_steps, max_iter, _check_mask(allowed, size)
 
     @property
     def n_parameters(self) -> int:
+        """Number of parameters, K."""
         return self.size + int(self.allowed.sum())
 
-    def split(self, theta: np.ndarray):
-        """log φ_1 (L,), log ψ (L, L)."""
+    def split(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return log φ_1 (L,) and log ψ (L, L).
+
+        Parameters
+        ----------
+        theta : ndarray, shape (K,)
+            Parameters.
+        """
         psi = np.full((self.size, self.size), -np.inf)
         psi[self.allowed] = theta[self.size :]
         return theta[: self.size], psi
 
     def model(self, theta: np.ndarray, instance: int = 0) -> ChainModel:
+        """Return the chain, which is the same for all instances.
+
+        Parameters
+        ----------
+        theta : ndarray, shape (K,)
+            Parameters.
+        instance : int
+            Index of the instance.
+        """
         first, psi = self.split(theta)
         return ChainModel([psi + first[:, None], *[psi] * (self.n_steps - 2)])
 
-    def statistics(self, tables) -> np.ndarray:
-        """Sums of tables that θ multiplies."""
+    def statistics(self, tables: Tables) -> np.ndarray:
+        """Return the (K,) sums of tables that θ multiplies.
+
+        Parameters
+        ----------
+        tables : sequence of ndarray, or ndarray of shape (T−1, L, L)
+            Edge tables of one instance.
+        """
         return np.concatenate([np.sum(tables[0], axis=1), np.sum(tables, axis=0)[self.allowed]])
 
-    def maximise(self, theta: np.ndarray, tables) -> np.ndarray:
-        """Some steps of L-BFGS up the likelihood of all instances."""
-        return self.fit(theta, sum(self.statistics(t) for t in tables), self.max_iter)
+    def maximise(self, theta: np.ndarray, tables: InstanceTables) -> np.ndarray:
+        """Return θ after `max_iter` steps of L-BFGS on the likelihood of all instances.
 
-    def gradient(self, theta: np.ndarray, tables) -> tuple[np.ndarray, np.ndarray]:
-        """Gradient of −Σ n log p, and nearly the diagonal of its Hessian (the expected counts), one number per parameter."""
+        Parameters
+        ----------
+        theta : ndarray, shape (K,)
+            Start.
+        tables : sequence of sequences of ndarray
+            Edge tables of each instance.
+        """
+        return self.fit(theta, np.sum([self.statistics(t) for t in tables], axis=0), self.max_iter)
+
+    def gradient(self, theta: np.ndarray, tables: InstanceTables) -> tuple[np.ndarray, np.ndarray]:
+        """Return the gradient of −Σ n log p and, for the diagonal of its Hessian, the expected counts, both (K,).
+
+        Parameters
+        ----------
+        theta : ndarray, shape (K,)
+            Parameters.
+        tables : sequence of sequences of ndarray
+            Edge tables of each instance.
+        """
         population, (_, expected) = sum(np.sum(t[0]) for t in tables), self._expected(theta)
-        wanted = sum(self.statistics(t) for t in tables)
-        return population * expected - wanted, population * np.maximum(expected, SMALLEST)
+        statistics = np.sum([self.statistics(t) for t in tables], axis=0)
+        return population * expected - statistics, population * np.maximum(expected, MIN_VISITS)
 
     def fit(self, theta: np.ndarray, statistics: np.ndarray, max_iter: int) -> np.ndarray:
-        """θ after L-BFGS on θ·s − log Z, s brought to one individual: φ_1's part adds up to 1, ψ's to T − 1."""
-        wanted = statistics.astype(float)
-        for part, total in ((slice(0, self.size), 1), (slice(self.size, None), self.n_steps - 1)):
-            wanted[part] *= total / wanted[part].sum()
-        visits = np.maximum(wanted, self._expected(theta)[1])  # expected ones, nearly their variance
-        scale = np.maximum(visits, SMALLEST)
-        return lbfgs(lambda at: self._loss(at, wanted), theta, scale, max_iter)
+        """Return θ after L-BFGS on θ·s − log Z, with statistics s of one individual: those of φ_1 add up to 1, of ψ to T − 1.
 
-    def _loss(self, theta, wanted):
-        log_z, got = self._expected(theta)
-        return log_z - float(theta @ wanted), got - wanted
+        Parameters
+        ----------
+        theta : ndarray, shape (K,)
+            Start.
+        statistics : ndarray, shape (K,)
+            Statistics of all individuals.
+        max_iter : int
+            Maximal number of iterations.
+        """
+        target = statistics.astype(float)
+        for block, total in ((slice(0, self.size), 1), (slice(self.size, None), self.n_steps - 1)):
+            target[block] *= total / target[block].sum()
+        visits = np.maximum(target, self._expected(theta)[1])  # expected counts, nearly their variance
+        return lbfgs(lambda x: self._loss(x, target), theta, np.maximum(visits, MIN_VISITS), max_iter)
 
-    def _expected(self, theta):
+    def _loss(self, theta: np.ndarray, target: np.ndarray) -> tuple[float, np.ndarray]:
+        """log Z − θ·s, and its gradient."""
+        log_z, expected = self._expected(theta)
+        return log_z - float(theta @ target), expected - target
+
+    def _expected(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """log Z, and the expected statistics of one individual."""
-        beliefs = self.model(theta)._beliefs
+        beliefs = self.model(theta).beliefs
         return beliefs.log_z, np.concatenate([beliefs.marginals[0], beliefs.pairs().sum(axis=0)[self.allowed]])
 
 
 class FreeTables:
-    """One free table φ(x_1, x_2) shared by all instances: M step in closed form, φ ∝ Σ n.
+    """One free table φ(x_1, x_2) shared by all instances. The M step has a closed form, φ ∝ Σ n.
 
     θ is log φ of the allowed steps, row by row.
 
     Parameters
     ----------
-    size : L. smallest : floor of φ after an M step. allowed : (L, L) which steps are possible; default all.
+    size : int
+        Number of states, L.
+    smallest : float
+        Lower bound of φ after an M step.
+    allowed : ndarray of bool, shape (L, L), optional
+        Which steps are possible, by default all.
     """
 
-    def __init__(self, size: int, smallest: float = 1e-12, allowed: np.ndarray | None = None):
-        self.size, self.smallest, self.allowed = size, smallest, _mask(allowed, size)
+    def __init__(self, size: int, smallest: float = 1e-12, allowed: np.ndarray | None = None) -> None:
+        self.size, self.smallest, self.allowed = size, smallest, _check_mask(allowed, size)
 
     @property
     def n_parameters(self) -> int:
+        """Number of parameters, K."""
         return int(self.allowed.sum())
 
     def model(self, theta: np.ndarray, instance: int = 0) -> ChainModel:
+        """Return the chain of two steps, which is the same for all instances.
+
+        Parameters
+        ----------
+        theta : ndarray, shape (K,)
+            Parameters.
+        instance : int
+            Index of the instance.
+        """
         table = np.full((self.size, self.size), -np.inf)
         table[self.allowed] = theta
         return ChainModel([table])
 
-    def maximise(self, theta: np.ndarray, tables) -> np.ndarray:
-        return self.logarithms(sum(t[0] for t in tables))
+    def maximise(self, theta: np.ndarray, tables: InstanceTables) -> np.ndarray:
+        """Return θ of the largest likelihood.
 
-    def logarithms(self, total: np.ndarray) -> np.ndarray:
-        """θ of the shares of a table of counts."""
-        shares = total[self.allowed] / total[self.allowed].sum()
-        return np.log(np.maximum(shares, self.smallest))
+        Parameters
+        ----------
+        theta : ndarray, shape (K,)
+            Present parameters, which do not matter.
+        tables : sequence of sequences of ndarray
+            Edge tables of each instance.
+        """
+        return self.log_fractions(np.sum([t[0] for t in tables], axis=0))
 
-    def gradient(self, theta: np.ndarray, tables) -> tuple[np.ndarray, np.ndarray]:
-        """Gradient of −Σ n log p, and nearly the diagonal of its Hessian, one number per parameter."""
-        total, shares = sum(t[0] for t in tables)[self.allowed], np.exp(theta - logsumexp(theta))
-        return total.sum() * shares - total, total.sum() * np.maximum(shares, self.smallest)
+    def log_fractions(self, total: np.ndarray) -> np.ndarray:
+        """Return θ of the fractions of a table of counts.
+
+        Parameters
+        ----------
+        total : ndarray, shape (L, L)
+            Counts.
+        """
+        fractions = total[self.allowed] / total[self.allowed].sum()
+        return np.log(np.maximum(fractions, self.smallest))
+
+    def gradient(self, theta: np.ndarray, tables: InstanceTables) -> tuple[np.ndarray, np.ndarray]:
+        """Return the gradient of −Σ n log p and, for the diagonal of its Hessian, the expected counts, both (K,).
+
+        Parameters
+        ----------
+        theta : ndarray, shape (K,)
+            Parameters.
+        tables : sequence of sequences of ndarray
+            Edge tables of each instance.
+        """
+        total, fractions = np.sum([t[0] for t in tables], axis=0)[self.allowed], np.exp(theta - logsumexp(theta))
+        return total.sum() * fractions - total, total.sum() * np.maximum(fractions, self.smallest)
 
 
-def _mask(allowed, size: int) -> np.ndarray:
-    """(L, L) truth values; DataError for another shape, or where nothing is allowed."""
+def _check_mask(allowed: np.ndarray | None, size: int) -> np.ndarray:
+    """(L, L) truth values. Raises DataError for another shape, or if nothing is allowed."""
     mask = np.ones((size, size), bool) if allowed is None else np.asarray(allowed)
     if mask.shape != (size, size) or mask.dtype != bool or not mask.any():
         raise DataError(f"allowed: must be a {size} × {size} table of true and false, with some step allowed")

@@ -1,4 +1,4 @@
-"""What learners need of counts: how many individuals there are, public context, tables of movements."""
+"""What learners need of counts: the population size, public context, tables of movements."""
 
 from collections.abc import Iterable
 
@@ -9,29 +9,29 @@ from agglearn.observations import FlowCounts, FlowInstances
 
 
 def population_size(counts: FlowCounts) -> float:
-    """M: public, or the sum of the counts of one node or edge, averaged over those observed completely."""
+    """M: public, or the mean total of the nodes and edges that were observed completely."""
     if counts.population_size is not None:
         return float(counts.population_size)
     totals = [
-        t.sum() / (counts.rate if counts.noise == "poisson" else 1.0)
-        for what in ("node", "edge")
-        for repeat in counts.repeats(what)
-        for t in repeat
-        if not np.isnan(t).any()
+        table.sum() / (counts.rate if counts.noise == "poisson" else 1.0)
+        for kind in ("node", "edge")
+        for repeat in counts.repeats(kind)
+        for table in repeat
+        if not np.isnan(table).any()
     ]
     if not totals or np.mean(totals) <= 0:
-        raise DataError("population_size: neither given, nor is there a complete table to estimate it from")
+        raise DataError("population_size: it is not given, and no complete table is there to estimate it from")
     return float(np.mean(totals))
 
 
-def require_context(counts: FlowCounts, names: Iterable[str], which: str = "") -> None:
-    """DataError for public context that is not there; `which` names the instance."""
+def require_context(counts: FlowCounts, names: Iterable[str], prefix: str = "") -> None:
+    """Raise DataError for missing public context. `prefix` names the instance."""
     if missing := [name for name in names if name not in counts.context]:
-        raise DataError(f"{which}the counts have no {', '.join(missing)} in their context; give FlowCounts(context=…)")
+        raise DataError(f"{prefix}the counts have no {', '.join(missing)} in their context; give FlowCounts(context=…)")
 
 
 def first_tables(observation: FlowInstances, learner: str) -> list[np.ndarray]:
-    """The first noisy (E, L, L) tables of movements of each instance; DataError for one without."""
+    """The first noisy (E, L, L) tables of movements of each instance. Raises DataError for an instance without tables."""
     tables = [counts.repeats("edge") for counts in observation.instances]
     if lacking := [k for k, t in enumerate(tables) if not t.size]:
         raise DataError(f"instance {lacking[0]}: has no edge_counts, which {learner} needs in every instance")

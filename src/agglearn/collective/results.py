@@ -1,74 +1,111 @@
-"""What inference gives, and how its iterates are recorded."""
+"""What inference returns, and the trace of its iterates."""
 
 import contextlib
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
 from agglearn.collective.problem import Point, Problem
 
 
+class Iterate(NamedTuple):
+    """An iterate of inference.
+
+    Attributes
+    ----------
+    iteration : int
+        0 is the start.
+    seconds : float
+        Time since the start, without that of the trace itself.
+    objective : float
+        F of eq. 2.7.
+    violation : float
+        L1 distance from the local polytope (eq. 2.5).
+    """
+
+    iteration: int
+    seconds: float
+    objective: float
+    violation: float
+
+
 @dataclass
 class Inference:
     """Tables of a population, given what was observed.
 
-    Attributes
+    Parameters
     ----------
-    edge_tables : one (L_i, L_j) array per edge. node_tables : one (L_i,) array per node.
-    objective : F of eq. 2.7 at the tables; NaN for methods that do not minimise it.
-    trace : (iteration, seconds, objective, violation) per iteration where asked for. The clock stands still while the
-        objective and the violation of eq. 2.5 are computed.
-    gap : bound on F − F* where the method has one, else NaN.
-    converged : whether the tolerance was reached.
-    details : what else the method tells.
+    edge_tables : list of ndarray, each (L_i, L_j)
+        One table per edge.
+    node_tables : list of ndarray, each (L_i,)
+        One table per node.
+    objective : float
+        F of eq. 2.7 at the tables. NaN for methods that do not minimise it.
+    trace : list of Iterate
+        Iterates, if requested. The clock stands still while objective and violation are computed.
+    gap : float
+        Bound on F − F* if the method has one, else NaN.
+    converged : bool
+        Whether the tolerance was reached.
+    details : dict
+        Further results of the method.
     """
 
     edge_tables: list[np.ndarray]
     node_tables: list[np.ndarray]
     objective: float
-    trace: list[tuple[int, float, float, float]] = field(default_factory=list)
+    trace: list[Iterate] = field(default_factory=list)
     gap: float = np.nan
     converged: bool = True
     details: dict = field(default_factory=dict)
 
 
 class Recorder:
-    """Collects the trace of a method; its own time does not count.
+    """Collects the trace of a method. Its own time does not count.
 
-    The first 20 iterates are recorded, then every one that is 5 % further, and the last.
+    The first 20 iterates are recorded, then each one whose number is 5 % above that of the last recorded one, and the final one.
     """
 
-    def __init__(self, problem: Problem):
-        self.problem, self.rows, self.begin, self.out = problem, [], time.perf_counter(), 0.0
-        self.seen, self.due, self.last = 0, 0, None
+    def __init__(self, problem: Problem) -> None:
+        self.problem, self.started, self.seconds_paused = problem, time.perf_counter(), 0.0
+        self.rows: list[Iterate] = []
+        self.count, self.due = 0, 0
+        self.last: tuple[int, float, Point | list[np.ndarray]] | None = None
 
     @contextlib.contextmanager
-    def paused(self):
-        since = time.perf_counter()
+    def paused(self) -> Iterator[None]:
+        """Stop the clock."""
+        started = time.perf_counter()
         yield
-        self.out += time.perf_counter() - since
+        self.seconds_paused += time.perf_counter() - started
 
-    def __call__(self, at) -> None:
-        """at : a Point, or edge tables as they are."""
-        seconds = time.perf_counter() - self.begin - self.out
+    def seconds(self) -> float:
+        """Time since the start, without pauses."""
+        return time.perf_counter() - self.started - self.seconds_paused
+
+    def __call__(self, result: Point | list[np.ndarray]) -> None:
+        """Take an iterate: a Point, or its edge tables."""
+        seconds = self.seconds()
         with self.paused():
-            self.last = self.seen, seconds, at
-            if self.seen >= self.due:
-                self._keep()
-            self.seen += 1
+            self.last = self.count, seconds, result
+            if self.count >= self.due:
+                self._append(*self.last)
+            self.count += 1
 
-    def finish(self) -> list[tuple[int, float, float, float]]:
-        """All rows, the last iterate among them."""
-        if self.last and (not self.rows or self.rows[-1][0] < self.last[0]):
-            self._keep()
+    def finish(self) -> list[Iterate]:
+        """All recorded iterates, the final one included."""
+        if self.last and (not self.rows or self.rows[-1].iteration < self.last[0]):
+            self._append(*self.last)
         return self.rows
 
-    def _keep(self) -> None:
-        iteration, seconds, at = self.last
+    def _append(self, iteration: int, seconds: float, result: Point | list[np.ndarray]) -> None:
         self.due = max(iteration + 1, int(1.05 * iteration)) if iteration >= 20 else iteration + 1
-        if isinstance(at, Point):
-            tables, objective = self.problem.tables(at.beliefs)[0], float(at.objective)
+        if isinstance(result, Point):
+            tables, objective = self.problem.tables(result.beliefs)[0], float(result.objective)
         else:
-            tables, objective = at, self.problem.objective_of(at)
-        self.rows.append((iteration, seconds, objective, self.problem.model.violation(tables, self.problem.M)))
+            tables, objective = result, self.problem.objective_of(result)
+        violation = self.problem.model.violation(tables, self.problem.M)
+        self.rows.append(Iterate(iteration, seconds, objective, violation))

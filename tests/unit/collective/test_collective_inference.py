@@ -159,7 +159,7 @@ def check_optimal(model, counts, m, found):
     problem = Problem(model, counts, m)
     assert model.violation(found.edge_tables, m) <= 1e-8 * m
     assert found.gap <= 1e-6 * max(1, abs(found.objective))
-    point = problem.at(found.details["dual"])
+    point = problem.point(found.details["dual"])
     for t in problem.terms:
         z, dual = point.z[t.at], point.dual[t.at]
         if t.noise.smooth:
@@ -202,7 +202,7 @@ def test_a_wrong_hessian_is_noticed_by_its_convergence(monkeypatch):
     rng = np.random.default_rng(0)
     model = random_tree(rng, 12, most=6, strength=3.0)
     counts = observe(model, model.sample_tables(10_000, rng), "poisson", rng)
-    monkeypatch.setattr(newton, "WORTH", 0.0)  # no other steps
+    monkeypatch.setattr(newton, "CHEAP_FACTOR", 0.0)  # no other steps
     right, found = kernels.covariance_product, infer(model, counts, 10_000, trace=True)
     assert found.converged
     assert len(found.trace) <= 12
@@ -267,14 +267,14 @@ def test_what_ended_at_infinity_has_not_converged():
     """A tilt that overflows leaves an objective and a gap without a number; no tolerance makes that a result."""
     model, m = ChainModel([np.zeros((2, 2))]), 4
     problem = Problem(model, FlowCounts(node_counts=np.full((2, 2), 2.0)), m)
-    point = problem.at(np.zeros(problem.size))
+    point = problem.point(np.zeros(problem.size))
     for lost in (
-        replace(point, objective=np.inf, gap=np.inf),
+        replace(point, objective=np.inf, duality_gap=np.inf),
         replace(point, objective=np.nan),
-        replace(point, gap=np.nan),
+        replace(point, duality_gap=np.nan),
     ):
-        assert not problem.reached(lost, 1e-8)
-        assert not problem.reached(lost, np.inf)
+        assert not problem.is_solved(lost, 1e-8)
+        assert not problem.is_solved(lost, np.inf)
     for damping in (0, 1.5, np.inf, np.nan, -0.1):
         for method in ("nlbp-feasible", "nlbp-naive", "gaussian"):
             with pytest.raises(ConfigError, match="damping"):
@@ -306,8 +306,8 @@ def test_naive_nlbp_reaches_the_same_optimum(on):
 
 
 def test_a_wrong_naive_round_is_noticed(monkeypatch):
-    right = kernels.naive_round
-    monkeypatch.setattr(kernels, "naive_round", lambda *a: right(*a[:9], a[9] * 1.1, *a[10:]))  # counts too large
+    right = kernels.run_naive_round
+    monkeypatch.setattr(kernels, "run_naive_round", lambda *a: right(*a[:9], a[9] * 1.1, *a[10:]))  # counts too large
     with pytest.raises(AssertionError):
         test_naive_nlbp_reaches_the_same_optimum("node")
 

@@ -40,7 +40,7 @@ def birds(side=3, steps=6, years=2, theta=THETA, population=500, seed=0, **param
 
 def law_of(observation):
     model = MigrationEM(n_iter=0).fit(observation)
-    return model.law()
+    return model.parametric_model()
 
 
 def check_moments(kernel):
@@ -59,11 +59,11 @@ def check_moments(kernel):
 
 
 def test_softmax_moments_are_derivatives():
-    check_moments(kernels.softmax_moments)
+    check_moments(kernels.fill_softmax_moments)
     with pytest.raises(AssertionError):
-        check_moments(lambda f, a, w, t, s, g, h: kernels.softmax_moments(f, a, np.ones_like(w), t, s, g, h))
+        check_moments(lambda f, a, w, t, s, g, h: kernels.fill_softmax_moments(f, a, np.ones_like(w), t, s, g, h))
     with pytest.raises(AssertionError):
-        check_moments(lambda f, a, w, t, s, g, h: kernels.softmax_moments(f, np.ones_like(a), w, t, s, g, h))
+        check_moments(lambda f, a, w, t, s, g, h: kernels.fill_softmax_moments(f, np.ones_like(a), w, t, s, g, h))
 
 
 @pytest.mark.slow

@@ -36,7 +36,7 @@ def test_beliefs_equal_enumeration_in_scaled_numbers_and_in_logs(seed, n_nodes, 
     model = random_tree(rng, n_nodes, zeros)
     nodes = rng.normal(size=(model.n_nodes, model.size))
     edges = rng.normal(size=(model.n_nodes, model.size, model.size))
-    for propagate in (propagation._scaled, propagation._in_logs):
+    for propagate in (propagation._propagate_scaled, propagation._propagate_logs):
         check_marginals(model, propagate, nodes, edges)
 
 
@@ -56,10 +56,10 @@ def test_a_wrong_sweep_is_noticed(sabotage, monkeypatch):
 
     rng = np.random.default_rng(4)
     potentials, edges = rng.normal(size=(4, 2)), rng.normal(size=(4, 2, 2))
-    check_marginals(model, propagation._scaled, potentials, edges)
+    check_marginals(model, propagation._propagate_scaled, potentials, edges)
     monkeypatch.setattr(kernels, "sweep", wrong)
     with pytest.raises(AssertionError):
-        check_marginals(model, propagation._scaled, potentials, edges)
+        check_marginals(model, propagation._propagate_scaled, potentials, edges)
 
 
 def check_tangent(model, beliefs_of, rng):
@@ -70,7 +70,7 @@ def check_tangent(model, beliefs_of, rng):
     nodes = np.where(model.states, nodes, -np.inf)
     for with_edges in (False, True):
         at = lambda h: beliefs_of(model, nodes + h * v, edges + h * w if with_edges else None)  # noqa: E731, B023
-        change, pairs = at(0).covariance_times(v, w if with_edges else None)
+        change, pairs = at(0).covariance_product(v, w if with_edges else None)
         np.testing.assert_allclose((at(1e-5).marginals - at(-1e-5).marginals) / 2e-5, change, atol=1e-8)
         if with_edges:
             np.testing.assert_allclose((at(1e-5).pairs() - at(-1e-5).pairs()) / 2e-5, pairs, atol=1e-8)
@@ -80,7 +80,7 @@ def check_tangent(model, beliefs_of, rng):
 def test_covariance_products_are_derivatives(seed):
     rng = np.random.default_rng(seed)
     model = random_tree(rng, 5, zeros=0.2)
-    for beliefs_of in (propagation._scaled, propagation._in_logs):
+    for beliefs_of in (propagation._propagate_scaled, propagation._propagate_logs):
         check_tangent(model, beliefs_of, rng)
 
 
@@ -88,18 +88,18 @@ def test_single_precision_changes_derivatives_by_its_rounding_only(monkeypatch):
     rng = np.random.default_rng(0)
     model = ChainModel([rng.normal(0, 3, (20, 20)) for _ in range(6)])
     v = rng.normal(size=(7, 20))
-    double, _ = model._beliefs.covariance_times(v)
+    double, _ = model.beliefs.covariance_product(v)
     monkeypatch.setattr(propagation, "LARGE", 1)
-    single, _ = model._beliefs.covariance_times(v)
+    single, _ = model.beliefs.covariance_product(v)
     assert 0 < np.abs(single - double).max() < 1e-6
 
 
-@pytest.mark.parametrize("name", ["covariance_product", "tangent_edges"])
+@pytest.mark.parametrize("name", ["covariance_product", "edge_covariance_product"])
 def test_a_wrong_tangent_is_noticed(name, monkeypatch):
     right = getattr(kernels, name)
     monkeypatch.setattr(kernels, name, lambda *a: right(*a[:7], np.ones_like(a[7]), *a[8:]))  # inner messages forgotten
     with pytest.raises(AssertionError):
-        check_tangent(random_tree(np.random.default_rng(0), 5), propagation._scaled, np.random.default_rng(1))
+        check_tangent(random_tree(np.random.default_rng(0), 5), propagation._propagate_scaled, np.random.default_rng(1))
 
 
 def test_log_space_takes_over_where_numbers_vanish():
@@ -110,7 +110,7 @@ def test_log_space_takes_over_where_numbers_vanish():
     states, _ = assignments(model)
     potentials = np.zeros((5, 4))
     potentials[1, 2], potentials[2, 1] = 3000.0, 3000.0  # both at once, over a pair of potential exp(−2000)
-    assert np.isnan(propagation._scaled(model, potentials, None).log_z)
+    assert np.isnan(propagation._propagate_scaled(model, potentials, None).log_z)
     found = propagation.propagate(model, potentials, None)
     scores = sum(t[states[:, k], states[:, k + 1]] for k, t in enumerate(model.log_potentials))
     scores += potentials[np.arange(5), states].sum(axis=1)
@@ -195,7 +195,7 @@ def test_equal_potentials_are_kept_once():
 
 def test_in_logs_small_shares_keep_their_digits():
     table, below = np.array([[0.0, 0.0], [-320.0, -410.0]]), np.array([0.0, -330.0])
-    beliefs = propagation._in_logs(ChainModel([table]), np.array([[0.0, 0.0], below]), None)
+    beliefs = propagation._propagate_logs(ChainModel([table]), np.array([[0.0, 0.0], below]), None)
     rows = table + below
     exact = rows - np.logaddexp(rows[:, :1], rows[:, 1:])
     np.testing.assert_allclose(np.log(beliefs.tables[1]), exact, rtol=1e-13, atol=1e-13)

@@ -15,12 +15,9 @@ ALL = SMOOTH | {"laplace": {"scale": 0.6}}
 
 
 @pytest.mark.parametrize("name", list(ALL))
-def test_gradient_and_curvature_are_derivatives(name):
+def test_gradients_are_derivatives(name):
     noise, z, h = noise_model(name, **ALL[name]), np.array([0.3, 2.0, 2.0, 9.0]), 1e-5
     np.testing.assert_allclose((noise.loss(Y, z + h) - noise.loss(Y, z - h)) / (2 * h), noise.gradient(Y, z), rtol=1e-6)
-    if name in SMOOTH:
-        numeric = (noise.gradient(Y, z + h) - noise.gradient(Y, z - h)) / (2 * h)
-        np.testing.assert_allclose(numeric, noise.curvature(Y, z), rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", list(ALL))
@@ -77,9 +74,9 @@ def check_slopes(slope):
 
 
 def test_compiled_slopes_are_the_gradients():
-    check_slopes(kernels.slope)
+    check_slopes(kernels.loss_gradient)
     with pytest.raises(AssertionError):
-        check_slopes(lambda kind, y, parameter, z: kernels.slope(kind, z, parameter, y))
+        check_slopes(lambda kind, y, parameter, z: kernels.loss_gradient(kind, z, parameter, y))
 
 
 def check_ratios(ratio):
@@ -100,7 +97,7 @@ def test_compiled_ratios_are_those_of_the_laws():
 
 
 def test_bad_noise_is_named():
-    with pytest.raises(DataError, match="'uniform' is not known"):
+    with pytest.raises(DataError, match="unknown noise 'uniform'"):
         noise_model("uniform")
     with pytest.raises(DataError, match="scale must be a positive number"):
         noise_model("laplace", scale=0)
