@@ -160,6 +160,17 @@ def checked(function: Callable) -> Callable:
     return call
 
 
+def check_choice(name: str, value: object, choices: Collection[str]) -> None:
+    """Check an option that is one of several words.
+
+    Raises
+    ------
+    ConfigError : another value.
+    """
+    if value not in choices:
+        raise ConfigError(f"unknown {name} {value!r}{meant(value, choices)}; choose one of {', '.join(choices)}")
+
+
 def scalar(text: str) -> str | float | bool | None:
     """The number, the boolean or the null that YAML reads in a text, or a number such as 1e-3, or else the text itself."""
     try:

@@ -13,8 +13,8 @@ from agglearn.collective.newton import dual_newton
 from agglearn.collective.nlbp_naive import infer_naive
 from agglearn.collective.problem import Counts, Point, Problem
 from agglearn.collective.results import Inference, Recorder
-from agglearn.errors import ConfigError, DataError
-from agglearn.settings import OneOf, OptionsOf, keys_at_fault, parameters
+from agglearn.errors import ConfigError
+from agglearn.settings import OneOf, OptionsOf, check_choice, keys_at_fault, parameters
 
 POINT_METHODS: dict[str, Callable[..., Point]] = {
     "dual-newton": dual_newton,
@@ -70,6 +70,8 @@ def infer(
 
     Raises
     ------
+    ConfigError
+        The method is unknown, or takes no such option.
     DataError
         The model or the population size cannot give the counts. The message names the node and the edge.
     NotAvailable
@@ -77,8 +79,7 @@ def infer(
     Stopped
         A generic solver reached its limit of time or of iterations.
     """
-    if method not in METHODS:
-        raise DataError(f"method: {method!r} is not known; use one of {', '.join(METHODS)}")
+    check_choice("method", method, METHODS)
     check_options(method, options)
     if method in POINT_METHODS:
         return _minimise(Problem(model, counts, population_size), POINT_METHODS[method], trace, **options)

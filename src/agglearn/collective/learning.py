@@ -14,9 +14,10 @@ import numpy as np
 
 from agglearn.collective.inference import MAP_METHODS, Inference, infer
 from agglearn.collective.model import ChainModel
-from agglearn.errors import ConfigError, DataError
+from agglearn.errors import DataError
 from agglearn.linear.lbfgs import lbfgs
 from agglearn.observations import FlowCounts
+from agglearn.settings import check_choice
 
 MIN_STEP = 1e-3  # of a line search: below it the error of an E step dominates
 FLAT = 1e-10  # relative decrease of J at which L-BFGS stops
@@ -159,8 +160,7 @@ def learn(
         There are no instances, or not as many sizes as instances, or L-BFGS is used with a method that does not minimise F,
         so that J has no gradient.
     """
-    if learner not in LEARNERS:
-        raise ConfigError(f"learner: {learner!r} is not known; use one of {', '.join(LEARNERS)}")
+    check_choice("learner", learner, LEARNERS)
     steps = _Steps(parametric_model, counts, population_sizes, method, options, on_iteration)
     return LEARNERS[learner](steps, np.asarray(start, float), n_iter, trace_every)
 

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import gammaln, xlogy
 
 from agglearn.errors import DataError
+from agglearn.settings import check_choice
 
 POISSON, GAUSSIAN, LAPLACE, EXACT = 1, 2, 3, 4  # codes of the models in compiled kernels, where 0 is no count
 
@@ -216,13 +217,12 @@ def noise_model(name: str, rate: float = 1.0, scale: float = 1.0) -> NoiseModel:
 
     Raises
     ------
-    DataError : an unknown name, or a rate or scale that is not a positive number.
+    ConfigError : an unknown name. DataError : a rate or scale that is not a positive number.
     """
     for key, value in (("rate", rate), ("scale", scale)):
         if not 0 < value < np.inf:
             raise DataError(f"noise: {key} must be a positive number, got {value}")
     models = {"exact": Exact(), "poisson": Poisson(float(rate)), "gaussian": Gaussian(float(scale))}
     models["laplace"] = Laplace(float(scale))
-    if name not in models:
-        raise DataError(f"unknown noise {name!r}; use one of {', '.join(models)}")
+    check_choice("noise", name, models)
     return models[name]

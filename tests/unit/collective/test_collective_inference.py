@@ -425,7 +425,7 @@ def test_unknown_methods_are_named():
         "exact", "generic-cvxpy", "generic-ipopt", "gibbs", "gaussian", "nlbp-naive", "nlbp-feasible", "bethe-rda",
         "mirror-descent", "accelerated-rda", "dual-newton",
     }  # fmt: skip
-    with pytest.raises(DataError, match="'newton' is not known"):
+    with pytest.raises(ConfigError, match="unknown method 'newton'"):
         infer(ChainModel([np.zeros((2, 2))]), FlowCounts(node_counts=np.ones((2, 2))), 2, method="newton")
 
 

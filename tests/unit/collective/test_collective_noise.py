@@ -7,7 +7,7 @@ from scipy.optimize import minimize_scalar
 
 from agglearn.collective import gibbs_kernels, kernels
 from agglearn.collective.noise import noise_model
-from agglearn.errors import DataError
+from agglearn.errors import ConfigError, DataError
 
 Y = np.array([0.0, 1.0, 2.5, 7.0])
 SMOOTH = {"poisson": {"rate": 0.7}, "gaussian": {"scale": 1.3}}
@@ -97,7 +97,7 @@ def test_compiled_ratios_are_those_of_the_laws():
 
 
 def test_bad_noise_is_named():
-    with pytest.raises(DataError, match="unknown noise 'uniform'"):
+    with pytest.raises(ConfigError, match="unknown noise 'uniform'"):
         noise_model("uniform")
     with pytest.raises(DataError, match="scale must be a positive number"):
         noise_model("laplace", scale=0)
