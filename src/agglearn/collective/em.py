@@ -3,6 +3,7 @@
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
 import numpy as np
+from sklearn.base import clone
 
 from agglearn.collective.balance import balance_flows
 from agglearn.collective.inference import Method, Options
@@ -36,6 +37,16 @@ class _Learner(Estimator, Generic[Family]):
     options: dict | None
     trace_every: int
     learner: str
+
+    def warm_up(self) -> None:
+        """Compile by one iteration on small counts."""
+        learner = clone(self)
+        learner.n_iter = min(self.n_iter, 1)
+        learner.fit(FlowInstances((self._small_counts(),)))
+
+    def _small_counts(self) -> FlowCounts:
+        """Counts that are just large enough to compile on."""
+        raise NotImplementedError
 
     def _fit(self, observation: FlowInstances) -> None:
         self._check(observation)
@@ -125,11 +136,9 @@ class MigrationEM(_Learner[LogLinearTransitions]):
         self.trace_every = trace_every
         self.random_state = random_state
 
-    def warm_up(self) -> None:
-        """Compile on a grid of 2 × 2."""
+    def _small_counts(self) -> FlowCounts:
         context = {"shape": np.array([2, 2]), "wind": np.ones((2, 2)), "log_initial": np.zeros(4)}
-        counts = FlowCounts(node_counts=np.ones((3, 4)), population_size=4, context=context)
-        type(self)(self.method, 1, self.options, random_state=0, learner=self.learner).fit(FlowInstances((counts,)))
+        return FlowCounts(node_counts=np.ones((3, 4)), population_size=4, context=context)
 
     def parametric_model(self) -> LogLinearTransitions:
         """Return log-linear transitions with the features of the instances."""
@@ -195,12 +204,10 @@ class MobilityEM(_Learner[HomogeneousPotentials]):
         self.trace_every = trace_every
         self.random_state = random_state
 
-    def warm_up(self) -> None:
-        """Compile on two states."""
-        counts = FlowCounts(edge_counts=np.ones((2, 2, 2)), noise="laplace", population_size=4)
+    def _small_counts(self) -> FlowCounts:
         if self.start == "random":
-            counts = FlowCounts(node_counts=np.ones((3, 2)), noise="laplace", population_size=2)
-        type(self)(self.method, 1, self.options, self.start, learner=self.learner).fit(FlowInstances((counts,)))
+            return FlowCounts(node_counts=np.ones((3, 2)), noise="laplace", population_size=2)
+        return FlowCounts(edge_counts=np.ones((2, 2, 2)), noise="laplace", population_size=4)
 
     def parametric_model(self) -> HomogeneousPotentials:
         """Return homogeneous potentials of the instances' size."""
@@ -236,11 +243,6 @@ class MobilityBaseline(MobilityEM):
             Unused: no parameter is an estimator.
         """
         return {"baseline_iter": self.baseline_iter, "random_state": self.random_state}
-
-    def warm_up(self) -> None:
-        """Compile on two states."""
-        counts = FlowCounts(edge_counts=np.ones((2, 2, 2)), noise="laplace", population_size=4)
-        type(self)(1).fit(FlowInstances((counts,)))
 
 
 def fit_ignoring_noise(family: HomogeneousPotentials, observation: FlowInstances, max_iter: int) -> np.ndarray:
@@ -296,10 +298,8 @@ class SharedTableEM(_Learner[FreeTables]):
         self.trace_every = trace_every
         self.random_state = random_state
 
-    def warm_up(self) -> None:
-        """Compile on two states."""
-        counts = FlowCounts(edge_counts=np.ones((1, 2, 2)), noise="laplace", population_size=4)
-        type(self)(self.method, 1, self.options, learner=self.learner).fit(FlowInstances((counts,)))
+    def _small_counts(self) -> FlowCounts:
+        return FlowCounts(edge_counts=np.ones((1, 2, 2)), noise="laplace", population_size=4)
 
     def parametric_model(self) -> FreeTables:
         """Return one free table of the instances' size."""

@@ -5,7 +5,7 @@ which the dual problem is made of. All methods work elementwise on arrays.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import numpy as np
 from scipy.special import gammaln, xlogy
@@ -16,7 +16,7 @@ from agglearn.settings import check_choice
 POISSON, GAUSSIAN, LAPLACE, EXACT = 1, 2, 3, 4  # codes of the models in compiled kernels, where 0 is no count
 
 
-class NoiseModel:
+class NoiseModel(Protocol):
     """Base of the noise models.
 
     Attributes
@@ -38,19 +38,16 @@ class NoiseModel:
     @property
     def parameter(self) -> float:
         """Number that compiled kernels take."""
-        return 1.0
+        return getattr(self, "scale", self.rate)
 
     def loss(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
         """ℓ(z)."""
-        raise NotImplementedError
 
     def gradient(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
         """ℓ′(z)."""
-        raise NotImplementedError
 
     def conjugate(self, y: np.ndarray, dual: np.ndarray) -> np.ndarray:
         """sup_z λz − ℓ(z)."""
-        raise NotImplementedError
 
     def mean(self, y: np.ndarray, dual: np.ndarray) -> np.ndarray:
         """Gradient of the conjugate: the z at which the supremum is attained."""
@@ -66,15 +63,12 @@ class NoiseModel:
 
     def linear(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Whether the loss is linear in z ≥ 0, and its slope where it is."""
-        raise NotImplementedError
 
     def variance(self, y: np.ndarray) -> np.ndarray | float:
         """Variance of y / rate given z, estimated from y."""
-        raise NotImplementedError
 
     def sample(self, z: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Observed counts of true ones."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -96,6 +90,9 @@ class Exact(NoiseModel):
         """A count of zero forbids the cell: the slope is +∞."""
         return y == 0, np.full(y.shape, np.inf)
 
+    def variance(self, y: np.ndarray) -> float:
+        return 0.0
+
     def sample(self, z: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return np.asarray(z, float)
 
@@ -106,10 +103,6 @@ class Poisson(NoiseModel):
 
     rate: float = 1.0
     code, smooth, positive = POISSON, True, True
-
-    @property
-    def parameter(self) -> float:
-        return self.rate
 
     def loss(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
         return self.rate * z - xlogy(y, self.rate * z) + gammaln(y + 1)
@@ -146,10 +139,6 @@ class Gaussian(NoiseModel):
     scale: float = 1.0
     code, smooth, positive = GAUSSIAN, True, False
 
-    @property
-    def parameter(self) -> float:
-        return self.scale
-
     def loss(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
         return 0.5 * ((z - y) / self.scale) ** 2 + np.log(self.scale * np.sqrt(2 * np.pi))
 
@@ -185,10 +174,6 @@ class Laplace(NoiseModel):
 
     scale: float = 1.0
     code, smooth, positive = LAPLACE, False, False
-
-    @property
-    def parameter(self) -> float:
-        return self.scale
 
     def loss(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
         return np.abs(z - y) / self.scale + np.log(2 * self.scale)
