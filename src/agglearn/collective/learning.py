@@ -197,14 +197,14 @@ def _lbfgs(steps: _Steps, theta: np.ndarray, n_iter: int, trace_every: int) -> L
     latest, n_steps = accepted, 0
     steps.report(0, theta, accepted)
 
-    def objective(x: np.ndarray) -> tuple[float, np.ndarray | None]:
+    def objective(x: np.ndarray) -> tuple[float, np.ndarray]:
         nonlocal latest
         if x is theta:
             return first_value, first_gradient
         try:
             latest, value, gradient, _ = evaluate(x)
         except DataError:  # the step is too long: a counted cell has probability zero, so J is infinite
-            return np.inf, None
+            return np.inf, np.zeros_like(x)
         return value, gradient
 
     def on_step(x: np.ndarray) -> None:

@@ -47,7 +47,7 @@ def test_a_generic_solver_is_as_good_as_asked_without_the_cells_that_nobody_is_i
     assert found.objective - best.objective <= tol * abs(best.objective)
     assert found.gap >= found.objective - best.objective - 1e-6
     assert found.converged == (found.gap <= tol * abs(found.objective))
-    kept = generic_solvers.Layout(problem).at
+    kept = generic_solvers.Layout(problem).edge_cells
     assert len(kept) < 0.6 * (problem.start.pairs() > 0).sum()
     left_out = model.pad_edges(best.edge_tables)
     left_out[tuple(kept.T)] = 0

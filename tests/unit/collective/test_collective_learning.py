@@ -372,7 +372,7 @@ def test_what_does_not_fit_is_named():
         LogLinearTransitions([np.zeros((2, 3, 3))], np.zeros(3))
     with pytest.raises(DataError, match="baseline needs edge counts"):
         MobilityEM().fit(mobility("node_sums")[0])
-    with pytest.raises(DataError, match="neither given"):
+    with pytest.raises(DataError, match="not given"):
         MobilityEM(start="random").fit(FlowInstances((FlowCounts(node_counts=np.full((3, 2), np.nan)),)))
 
 
