@@ -435,7 +435,7 @@ def test_counts_that_the_potentials_forbid_name_the_cell():
     counts = np.array([[3.0, 0], [3, 0], [2, 1]])
     with pytest.raises(DataError, match=r"node 2 \(step 2\), state 1: somebody is counted"):
         infer(ChainModel([first + log_phi, log_phi]), FlowCounts(node_counts=counts), 3)
-    with pytest.raises(DataError, match=r"edge 0–1, states 0, 1: counted"):
+    with pytest.raises(DataError, match=r"edge 0–1, states 0, 1: somebody is counted"):
         infer(ChainModel([log_phi]), FlowCounts(edge_counts=np.array([[[1.0, 1], [0, 1]]])), 3)
 
 
