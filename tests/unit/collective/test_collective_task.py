@@ -71,7 +71,7 @@ def test_truth_is_kept(tmp_path):
     _, truth = observed()
     truth.save(tmp_path)
     again = TrueFlows.load(tmp_path)
-    for name in ("edge_tables", "log_potentials", "theta", "places"):
+    for name in ("edge_tables", "log_potentials", "theta", "positions"):
         np.testing.assert_array_equal(getattr(again, name), getattr(truth, name))
     assert again.counts.digest == truth.counts.digest
 
