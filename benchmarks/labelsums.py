@@ -15,7 +15,7 @@ from agglearn.encoding import FeatureMap, FrameEncoder
 from agglearn.labelsums import WALRClassifier
 from agglearn.observations import ContingencyTables, CountedBags, LabelSums
 from agglearn.observations.release import release_bag_counts, release_tables
-from agglearn.privacy import secret, seeded
+from agglearn.privacy import draw_private, draw_seeded
 
 L2 = 4.0
 
@@ -66,7 +66,10 @@ def releases(n: int = 50_000) -> None:
     }  # fmt: skip
     print("\nReleases: thousand numbers a second, secret (OpenDP) and seeded")
     for name, (count, release) in numbers.items():
-        rates = [count / fastest(lambda how=how, release=release: release(how)) / 1e3 for how in (secret, seeded(0))]
+        rates = [
+            count / fastest(lambda how=how, release=release: release(how)) / 1e3
+            for how in (draw_private, draw_seeded(0))
+        ]
         print(f"  {name:20s} {count:8,} numbers  {rates[0]:10,.0f}  {rates[1]:10,.0f}")
 
 

@@ -18,9 +18,9 @@ from agglearn.errors import NoiseIgnored
 from agglearn.evaluation import normalized_log_likelihood
 from agglearn.maxent import MaxEntClassifier, NoiseAwareMaxEntClassifier
 from agglearn.observations import ContingencyTables
-from agglearn.observations.consistency import projected
+from agglearn.observations.consistency import project_tables
 from agglearn.observations.release import release_tables
-from agglearn.privacy import seeded
+from agglearn.privacy import draw_seeded
 
 FEATURES = ["rate_marriage", "age", "yrs_married", "children", "religious"]
 EPSILONS, SEEDS, LABEL = (0.1, 0.3, 1.0, 3.0, 10.0), range(3), "label"
@@ -65,9 +65,9 @@ class OfLabelOne:
 
 METHODS = {
     "plain": lambda t, test: ours(MaxEntClassifier, t, test),
-    "plain, projected": lambda t, test: ours(MaxEntClassifier, projected(t), test),
+    "plain, projected": lambda t, test: ours(MaxEntClassifier, project_tables(t), test),
     "noise-aware": lambda t, test: ours(NoiseAwareMaxEntClassifier, t, test),
-    "noise-aware, projected": lambda t, test: ours(NoiseAwareMaxEntClassifier, projected(t), test),
+    "noise-aware, projected": lambda t, test: ours(NoiseAwareMaxEntClassifier, project_tables(t), test),
     "Private-PGM (mbi)": private_pgm,
 }
 
@@ -79,7 +79,7 @@ def compared(methods: dict) -> pd.DataFrame:
         test, y = frame[held], frame[LABEL][held].to_numpy()
         exact = ContingencyTables.from_records(frame[~held], LABEL, categorical=FEATURES)
         for epsilon in EPSILONS:
-            noisy = release_tables(exact, epsilon, 1e-5, draw=seeded(seed))
+            noisy = release_tables(exact, epsilon, 1e-5, draw=draw_seeded(seed))
             for name, method in methods.items():
                 begin = time.perf_counter()
                 p = method(noisy, test)

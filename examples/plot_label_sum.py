@@ -14,7 +14,7 @@ from statsmodels.datasets import fair
 
 from agglearn.labelsums import WALRClassifier
 from agglearn.observations import LabelSums
-from agglearn.privacy import seeded
+from agglearn.privacy import draw_seeded
 
 # %%
 # A survey of 6,366 women on extramarital affairs comes with statsmodels. Its questions bound the answers, so each
@@ -43,8 +43,8 @@ delta = 1e-6
 models = {
     "all labels": LogisticRegression(C=1.0, tol=1e-8).fit(features, labels),
     "one sum": WALRClassifier(l2=0.5, tol=1e-8).fit(sums),
-    "one sum, ε = 3": WALRClassifier(l2=0.5).fit(sums.private(3.0, delta, draw=seeded(0))),
-    "one sum, ε = 0.3": WALRClassifier(l2=0.5).fit(sums.private(0.3, delta, draw=seeded(0))),
+    "one sum, ε = 3": WALRClassifier(l2=0.5).fit(sums.private(3.0, delta, draw=draw_seeded(0))),
+    "one sum, ε = 0.3": WALRClassifier(l2=0.5).fit(sums.private(0.3, delta, draw=draw_seeded(0))),
 }
 coefficients = pd.DataFrame({name: np.ravel(model.coef_) for name, model in models.items()}, index=features.columns)
 largest = abs(coefficients["one sum"] - coefficients["all labels"]).max()

@@ -20,7 +20,7 @@ from agglearn.labelsums import WALRClassifier
 from agglearn.maxent import LogisticSkyline, NaiveBayesClassifier, NoiseAwareMaxEntClassifier
 from agglearn.observations import ContingencyTables, CountedBags, LabelSums, Records
 from agglearn.observations.release import release_bag_counts
-from agglearn.privacy import seeded
+from agglearn.privacy import draw_seeded
 from agglearn.proportions import BagLearnerOnRecords, CardinalityClassifier
 
 # %%
@@ -42,7 +42,7 @@ print(
 
 
 def release(budget):
-    codes, draw = encoder.encode(x), seeded(0)
+    codes, draw = encoder.encode(x), draw_seeded(0)
     tables = {pairs: ContingencyTables.from_codes(encoder, codes, y, pairs=pairs) for pairs in ("none", "all")}
     sums = LabelSums.from_map(FeatureMap.fit("onehot", encoder, x), x, y)
     bags = CountedBags.from_records(encoder, x, y, size=10, rng=np.random.default_rng(0))

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from agglearn.encoding import FrameEncoder
 from agglearn.errors import DataError
-from agglearn.observations.base import prepared, reading
+from agglearn.observations.base import make_folder, refuse_damaged
 from agglearn.registry import resolve
 from agglearn.seeds import GENERATORS
 from agglearn.storage import json_lines
@@ -42,7 +42,7 @@ class Persistent:
     def save(self, folder: Path | str) -> None:
         """Write `model.json` and `model.npz`: class, parameters and learned state."""
         check_is_fitted(self)
-        write_model(self, prepared(folder))
+        write_model(self, make_folder(folder))
 
     @classmethod
     def load(cls, folder: Path | str, trusted: Iterable[str] = ()) -> Self:
@@ -63,7 +63,7 @@ class Persistent:
         folder = Path(folder)
         if not (folder / "model.json").is_file():
             raise DataError(f"{folder}: no model here (model.json is missing); make one with `agglearn fit`")
-        with reading(folder, "a model"):
+        with refuse_damaged(folder, "a model"):
             model = read_model(folder, trusted)
         if not isinstance(model, cls):
             raise DataError(f"{folder}: holds a {type(model).__name__}, not a {cls.__name__}")

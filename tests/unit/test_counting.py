@@ -74,7 +74,7 @@ def test_small_tables_are_held_whole_and_all_together_within_bounds(monkeypatch)
 
 
 def test_more_records_than_half_a_cell_holds(monkeypatch):
-    monkeypatch.setattr(kernels, "MOST_RECORDS", 25)
+    monkeypatch.setattr(kernels, "MAX_RECORDS", 25)
     rng = np.random.default_rng(0)
     codes, y = rng.integers(0, 3, (90, 3)).astype(np.int32), rng.integers(0, 2, 90)
     tally = Tally(np.array([3, 3, 3]), KEYS)

@@ -9,7 +9,7 @@ from samples import people
 from agglearn.errors import ConfigError, DataError
 from agglearn.maxent import BestPairClassifier, MaxEntClassifier, NaiveBayesClassifier
 from agglearn.observations import ContingencyTables, with_gaussian_noise
-from agglearn.observations.gaussian_noise import promised
+from agglearn.observations.gaussian_noise import promised_epsilon
 from agglearn.privacy import gaussian_delta
 
 
@@ -92,9 +92,9 @@ def test_learners_take_noisy_tables(tables, kind):
 
 def test_promise():
     """3 tables and the totals: Δ² = 8, σ = 20."""
-    epsilon = promised(20.0, 3, 1e-5)
+    epsilon = promised_epsilon(20.0, 3, 1e-5)
     assert gaussian_delta(20.0, math.sqrt(8), epsilon) == pytest.approx(1e-5)
-    assert promised(1e6, 3, 1e-5) == 0.0
+    assert promised_epsilon(1e6, 3, 1e-5) == 0.0
 
 
 def test_totals_stay_possible():

@@ -22,7 +22,7 @@ from agglearn.maxent.noise_aware import ExactNoiseAwareMaxEntClassifier
 from agglearn.maxent.subsets import FeatureSubsets
 from agglearn.observations import Bags, ContingencyTables, CountedBags, LabelSums
 from agglearn.observations.release import release_bag_counts, release_tables
-from agglearn.privacy import seeded
+from agglearn.privacy import draw_seeded
 from agglearn.proportions import BagLearnerOnRecords, CardinalityClassifier
 from agglearn.registry import build
 from agglearn.vocabulary import OptimalQuantizer
@@ -42,7 +42,7 @@ def observed() -> dict:
     tables = ContingencyTables.from_records(frame, "y", ["age", "job", "home"])
     sums = LabelSums.from_map(FeatureMap.fit("onehot", encoder, x), x, y)
     counted = CountedBags.from_records(encoder, x, y, 10, np.random.default_rng(0))
-    draw = seeded(0)
+    draw = draw_seeded(0)
     return {
         ContingencyTables: (tables, release_tables(tables, 1.0, 1e-6, draw=draw)),
         LabelSums: (sums, sums.private(1.0, 1e-6, draw=draw)),

@@ -63,7 +63,7 @@ def test_weighted_label_sums():
         ([0.0, -0.5, -0.1], [0, 0, 1]),
     ):
         other = LabelSums(sums.map, x, sums.names, np.array(moved), sums.weights)
-        assert other.outside().tolist() == [bool(v) for v in outside]
+        assert other.infeasible_coordinates().tolist() == [bool(v) for v in outside]
 
 
 def test_pairs_that_never_occurred_fill_no_coordinate():

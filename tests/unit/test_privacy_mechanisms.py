@@ -14,14 +14,14 @@ from agglearn.privacy import (
     Mechanism,
     analytic_gaussian_scale,
     approximate_epsilon,
-    calibrated,
+    calibrate,
     classic_gaussian_scale,
     discrete_gaussian_delta,
     discrete_gaussian_scales,
+    draw_private,
+    draw_seeded,
     gaussian_delta,
     gaussian_epsilon,
-    secret,
-    seeded,
     zcdp_budget,
 )
 
@@ -137,7 +137,7 @@ def test_opendp_counts_the_same(kind):
     whole, gaussian = kind.startswith("discrete"), kind.endswith("gaussian")
     domain = dp.vector_domain(dp.atom_domain(T="i64") if whole else dp.atom_domain(T="f64", nan=False))
     l1, l2, epsilon, delta = 3, 2.0, 0.7, None if not gaussian else 1e-6
-    law = calibrated(kind, epsilon, delta, l1, l2, "zcdp" if gaussian else None)
+    law = calibrate(kind, epsilon, delta, l1, l2, "zcdp" if gaussian else None)
     make = dp.m.make_gaussian if gaussian else dp.m.make_laplace
     metric = dp.l2_distance(T="f64") if gaussian else dp.l1_distance(T="i64" if whole else "f64")
     counted = make(domain, metric, scale=law.scale).map(l2 if gaussian else l1)
@@ -158,7 +158,7 @@ def two_samples_differ(a, b) -> float:
 @pytest.mark.parametrize("kind", MECHANISMS)
 def test_seeded_and_secret_draws_have_one_law(kind):
     law, zeros = Mechanism(kind, 2.5), np.zeros(4000)
-    ours, theirs = seeded(3)(law, zeros, "a"), secret(law, zeros)
+    ours, theirs = draw_seeded(3)(law, zeros, "a"), draw_private(law, zeros)
     assert two_samples_differ(ours, theirs) > 1e-6
     assert two_samples_differ(Mechanism(kind, 5.0).noise(np.random.default_rng(0), 4000), theirs) < 1e-6
     n = 200_000
@@ -169,10 +169,12 @@ def test_seeded_and_secret_draws_have_one_law(kind):
 
 def test_streams():
     law = Mechanism("laplace", 1.0)
-    a, again, other, named = (seeded(s)(law, np.zeros(5), name) for s, name in ((1, "x"), (1, "x"), (2, "x"), (1, "y")))
+    a, again, other, named = (
+        draw_seeded(s)(law, np.zeros(5), name) for s, name in ((1, "x"), (1, "x"), (2, "x"), (1, "y"))
+    )
     assert (a == again).all()
     assert not np.isin(a, np.concatenate([other, named])).any()
-    assert (secret(law, np.zeros(5)) != secret(law, np.zeros(5))).any()
+    assert (draw_private(law, np.zeros(5)) != draw_private(law, np.zeros(5))).any()
 
 
 def largest_log_ratio(draw, neighbour, n=20000) -> float:
@@ -188,10 +190,10 @@ def largest_log_ratio(draw, neighbour, n=20000) -> float:
 
 def test_laplace_keeps_its_promise_in_a_test_of_likelihood_ratios():
     epsilon = 0.8
-    law = calibrated("laplace", epsilon, None, 1, 1)
-    assert largest_log_ratio(lambda v: seeded(5)(law, v, v[0]), 1) <= epsilon
+    law = calibrate("laplace", epsilon, None, 1, 1)
+    assert largest_log_ratio(lambda v: draw_seeded(5)(law, v, v[0]), 1) <= epsilon
     too_little = Mechanism("laplace", law.scale / 2)
-    assert largest_log_ratio(lambda v: seeded(5)(too_little, v, v[0]), 1) > epsilon
+    assert largest_log_ratio(lambda v: draw_seeded(5)(too_little, v, v[0]), 1) > epsilon
 
 
 @pytest.mark.parametrize(
@@ -213,21 +215,21 @@ def test_laplace_keeps_its_promise_in_a_test_of_likelihood_ratios():
 )
 def test_what_promises_nothing(how, said):
     with pytest.raises(ConfigError, match=said):
-        calibrated(**({"mechanism": "gaussian", "epsilon": 1.0, "delta": 1e-6, "l1": 1, "l2": 1} | how))
+        calibrate(**({"mechanism": "gaussian", "epsilon": 1.0, "delta": 1e-6, "l1": 1, "l2": 1} | how))
 
 
 def test_calibration_of_a_discrete_gaussian():
-    exact = calibrated("discrete_gaussian", 1.0, 1e-6, 0, 2.0, changes=[1] * 4)
-    without = calibrated("discrete_gaussian", 1.0, 1e-6, 0, 2.0)
-    assert without == calibrated("discrete_gaussian", 1.0, 1e-6, 0, 2.0, "zcdp", [1] * 4)
-    assert exact.scale == pytest.approx(calibrated("gaussian", 1.0, 1e-6, 0, 2.0).scale, rel=1e-3)
+    exact = calibrate("discrete_gaussian", 1.0, 1e-6, 0, 2.0, changes=[1] * 4)
+    without = calibrate("discrete_gaussian", 1.0, 1e-6, 0, 2.0)
+    assert without == calibrate("discrete_gaussian", 1.0, 1e-6, 0, 2.0, "zcdp", [1] * 4)
+    assert exact.scale == pytest.approx(calibrate("gaussian", 1.0, 1e-6, 0, 2.0).scale, rel=1e-3)
     assert without.scale > 1.2 * exact.scale
 
 
 def test_what_cannot_be_drawn():
     with pytest.raises(DataError, match="whole"):
-        secret(Mechanism("discrete_laplace", 1.0), np.array([0.5]))
+        draw_private(Mechanism("discrete_laplace", 1.0), np.array([0.5]))
     with pytest.raises(DataError, match="finite"):
-        secret(Mechanism("laplace", 1.0), np.array([np.nan]))
+        draw_private(Mechanism("laplace", 1.0), np.array([np.nan]))
     with pytest.raises(ConfigError, match="scale"):
         Mechanism("laplace", -1.0)

@@ -11,9 +11,9 @@ from samples import PEOPLE_SCHEMA, people
 from agglearn.encoding import FrameEncoder, Schema
 from agglearn.errors import ConfigError, DataError, PrivacyWarning
 from agglearn.observations import Bags, ContingencyTables, CountedBags, FlowCounts, LabelSums
-from agglearn.observations.halves import coins
+from agglearn.observations.halves import toss_coins
 from agglearn.observations.release import release_bag_counts, release_flow_counts, release_tables
-from agglearn.privacy import seeded
+from agglearn.privacy import draw_seeded
 
 N = 400
 
@@ -57,7 +57,7 @@ def test_promises_that_protect_nobody_are_refused(released, kind):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         release(10.0, 1e-4)
-        release(40.0, 0.01, draw=seeded(0))  # no promise
+        release(40.0, 0.01, draw=draw_seeded(0))  # no promise
 
 
 def test_noise_that_takes_records_away_does_not_let_a_large_delta_through(released, monkeypatch):
@@ -66,7 +66,7 @@ def test_noise_that_takes_records_away_does_not_let_a_large_delta_through(releas
     def unlucky(mechanism, values, *names):
         return values - 4 * np.sqrt(mechanism.variance)
 
-    monkeypatch.setattr("agglearn.observations.release.secret", unlucky)
+    monkeypatch.setattr("agglearn.observations.release.draw_private", unlucky)
     with pytest.raises(ConfigError, match="delta"):
         released["tables"](1.0, 1 / N, draw=unlucky)
 
@@ -89,7 +89,7 @@ def test_the_promise_in_words(released, kind):
     assert change in spec.meaning
     assert spec.to_dict()["meaning"] == spec.meaning
     assert type(spec).from_dict(spec.to_dict()) == spec
-    assert released[kind](1.0, 1e-6, draw=seeded(0)) is not None
+    assert released[kind](1.0, 1e-6, draw=draw_seeded(0)) is not None
     with pytest.warns(PrivacyWarning):
         large = released[kind](12.0, 1e-6)
     assert "162,755 times" in (large.privacy if kind == "flows" else large.noise).meaning
@@ -102,14 +102,14 @@ def test_the_largest_promise_in_words(released):
 
 
 def test_seeded_noise_promises_nothing_in_words(released):
-    assert released["tables"](1.0, 1e-6, draw=seeded(0)).noise.meaning.startswith("Not private: ")
+    assert released["tables"](1.0, 1e-6, draw=draw_seeded(0)).noise.meaning.startswith("Not private: ")
 
 
 def test_an_exact_target_does_not_go_beside_noisy_counts():
     y = np.random.default_rng(0).integers(0, 2, 40)
     counts = y.reshape(-1, 10).sum(1)
     bags = Bags(np.zeros((40, 1)), np.arange(0, 41, 10), counts, target=counts / 10)
-    for draw in ({}, {"draw": seeded(0)}):
+    for draw in ({}, {"draw": draw_seeded(0)}):
         with pytest.raises(DataError, match="exact target"):
             release_bag_counts(bags, 1.0, **draw)
 
@@ -118,7 +118,7 @@ def test_every_record_goes_to_a_half_by_a_coin_of_its_own():
     """Sizes vary as those of coins do, and no two records depend on each other, as they do in halves of fixed sizes."""
     n, draws = 40, 4000
     rng = np.random.default_rng(5)
-    first = np.array([coins(n, rng) for _ in range(draws)], float)
+    first = np.array([toss_coins(n, rng) for _ in range(draws)], float)
     assert np.var(first.sum(axis=1)) == pytest.approx(n / 4, rel=6 * math.sqrt(2 / draws))
     together = np.corrcoef(first.T)[np.triu_indices(n, 1)]
     assert abs(together.mean()) < 6 / math.sqrt(draws * len(together))

@@ -13,10 +13,10 @@ from samples import PEOPLE_SCHEMA, people
 from agglearn.encoding import EqualWidth, Schema
 from agglearn.errors import ConfigError, DataError
 from agglearn.observations import Bags, ContingencyTables, FlowCounts, LabelSums, NoiseSpec, release
-from agglearn.observations.consistency import clipped, noise_variances, projected
+from agglearn.observations.consistency import clip_tables, noise_variances, project_tables
 from agglearn.observations.release import release_bag_counts, release_flow_counts, release_tables
-from agglearn.privacy import analytic_gaussian_scale, discrete_gaussian_delta, gaussian_delta, seeded
-from agglearn.privacy.budget import TOTALS, mechanisms, shares
+from agglearn.privacy import analytic_gaussian_scale, discrete_gaussian_delta, draw_seeded, gaussian_delta
+from agglearn.privacy.budget import TOTALS, budget_shares, mechanisms
 
 
 @pytest.fixture(scope="module")
@@ -52,26 +52,27 @@ def test_budget_adds_up(tables, adjacency, split):
     found = neighbours_differ(adjacency)
     assert found[0] <= l1
     assert found[1] <= l2_squared
-    assert sum(shares(tables, split).values()) == pytest.approx(1)
-    laws = mechanisms(tables, "laplace", 0.7, None, split, adjacency)
+    cells = {k: math.prod(t.shape) for k, t in tables.tables.items()}
+    assert sum(budget_shares(cells, split).values()) == pytest.approx(1)
+    laws = mechanisms(cells, "laplace", 0.7, None, split, adjacency)
     assert set(laws) == {*tables.tables, TOTALS}
     assert sum(l1 / law.scale for law in laws.values()) == pytest.approx(0.7)
-    laws = mechanisms(tables, "gaussian", 0.7, 1e-5, split, adjacency)
+    laws = mechanisms(cells, "gaussian", 0.7, 1e-5, split, adjacency)
     whole = math.sqrt(sum(l2_squared / law.scale**2 for law in laws.values()))  # as one Gaussian mechanism of σ = 1
     assert gaussian_delta(1.0, whole, 0.7) == pytest.approx(1e-5)
-    laws = mechanisms(tables, "discrete_gaussian", 0.7, 1e-5, split, adjacency)
+    laws = mechanisms(cells, "discrete_gaussian", 0.7, 1e-5, split, adjacency)
     sigmas = np.repeat([law.scale for law in laws.values()], l2_squared)
     assert 0.999e-5 < discrete_gaussian_delta(sigmas, np.ones(len(sigmas)), 0.7) <= 1e-5
 
 
 def test_more_cells_get_more(tables):
-    parts = shares(tables, "cells")
     sizes = {k: math.prod(t.shape) for k, t in tables.tables.items()}
+    parts = budget_shares(sizes, "cells")
     assert all(parts[a] > parts[b] for a in sizes for b in sizes if sizes[a] > sizes[b])
 
 
 def test_what_is_recorded(tables, tmp_path):
-    noisy = release_tables(tables, 2.0, 1e-6, split="cells", draw=seeded(0), postprocessing="clip")
+    noisy = release_tables(tables, 2.0, 1e-6, split="cells", draw=draw_seeded(0), postprocessing="clip")
     spec = noisy.noise
     assert (spec.mechanism, spec.epsilon, spec.delta, spec.adjacency) == ("gaussian", 2.0, 1e-6, "record")
     assert (spec.private, spec.postprocessing) == (False, "clipped")
@@ -95,7 +96,7 @@ def test_through_opendp(declared):
 
 
 def test_labels_alone(tables):
-    noisy = release_tables(tables, 1.0, 1e-6, adjacency="label", draw=seeded(0))
+    noisy = release_tables(tables, 1.0, 1e-6, adjacency="label", draw=draw_seeded(0))
     for key in tables.tables:
         (counts, sums), (true, true_sums) = noisy.dense(*key), tables.dense(*key)
         assert (counts == true).all()
@@ -127,7 +128,7 @@ def test_projection_is_the_weighted_least_squares_solution(split):
     few = ContingencyTables.from_records(
         people(300), "y", ["age", "job", "zone"], binning=EqualWidth(4), categorical=[]
     )
-    noisy = release_tables(few, 1.0, 1e-6, split=split, draw=seeded(1))
+    noisy = release_tables(few, 1.0, 1e-6, split=split, draw=draw_seeded(1))
     a = stacked_constraints(few)
     spec, names = noisy.noise, noisy.names
     scale = lambda k: (spec.scales or {}).get(k, spec.scale)  # noqa: E731
@@ -135,7 +136,7 @@ def test_projection_is_the_weighted_least_squares_solution(split):
         [np.full(math.prod(t.shape), scale(" × ".join(names[i] for i in k))) for k, t in noisy.tables.items()]
         + [[scale("totals")]]
     )
-    found = projected(noisy)
+    found = project_tables(noisy)
     for which, total in ((0, "total"), (1, "positives")):
         flat = lambda t, w=which, n=total: np.append(  # noqa: E731
             np.concatenate([t.dense(*k)[w].ravel() for k in few.tables]), getattr(t, n)
@@ -149,17 +150,17 @@ def test_projection_is_the_weighted_least_squares_solution(split):
 
 
 def test_projection_leaves_exact_tables_and_comes_nearer_with_noise(tables):
-    assert projected(tables) is tables
-    same = projected(replace(tables, noise=NoiseSpec("gaussian", 1.0, 1.0, 1e-6)))
+    assert project_tables(tables) is tables
+    same = project_tables(replace(tables, noise=NoiseSpec("gaussian", 1.0, 1.0, 1e-6)))
     for key in tables.tables:
         np.testing.assert_allclose(same.dense(*key), tables.dense(*key), atol=1e-9)
-    noisy = release_tables(tables, 1.0, 1e-6, draw=seeded(2))
+    noisy = release_tables(tables, 1.0, 1e-6, draw=draw_seeded(2))
     error = lambda t: sum(((np.stack(t.dense(*k)) - tables.dense(*k)) ** 2).sum() for k in tables.tables)  # noqa: E731
-    assert error(projected(noisy)) < error(noisy)
+    assert error(project_tables(noisy)) < error(noisy)
 
 
 def test_clipping(tables):
-    cut = clipped(release_tables(tables, 0.5, 1e-6, draw=seeded(2)))
+    cut = clip_tables(release_tables(tables, 0.5, 1e-6, draw=draw_seeded(2)))
     for t in cut.tables.values():
         assert (t.label_sums >= 0).all()
         assert (t.label_sums <= t.counts).all()
@@ -167,8 +168,8 @@ def test_clipping(tables):
 
 def test_hashed_pairs_stay():
     hashed = ContingencyTables.from_records(people(), "y", cross_buckets=12)
-    noisy = release_tables(hashed, 1.0, 1e-6, draw=seeded(0))
-    mended = projected(noisy)
+    noisy = release_tables(hashed, 1.0, 1e-6, draw=draw_seeded(0))
+    mended = project_tables(noisy)
     for key in noisy.hashed_pairs:
         assert (mended.tables[key].counts == noisy.tables[key].counts).all()
 
@@ -176,7 +177,7 @@ def test_hashed_pairs_stay():
 def test_bag_counts(tmp_path):
     y = np.random.default_rng(0).integers(0, 2, 2000)
     bags = Bags(np.zeros((2000, 1)), np.arange(0, 2001, 20), y.reshape(-1, 20).sum(1))
-    noisy = release_bag_counts(bags, 1.0, draw=seeded(0))
+    noisy = release_bag_counts(bags, 1.0, draw=draw_seeded(0))
     gaps = noisy.counts[:, 1] - bags.counts[:, 1]
     assert (noisy.counts.sum(1) == 20).all()
     assert 0.5 < np.abs(gaps).mean() < 1.5  # b = 1
@@ -195,11 +196,11 @@ def test_flow_counts():
     nodes = np.full((3, 40), 5.0)
     edges = np.full((2, 40, 40), 200 / 1600)
     flows = FlowCounts(nodes, edges, noise="exact", population_size=200)
-    noisy = release_flow_counts(flows, 2.0, draw=seeded(0))
+    noisy = release_flow_counts(flows, 2.0, draw=draw_seeded(0))
     assert (noisy.noise, noisy.scale) == ("laplace", pytest.approx(5 / 2.0))  # five tables
     assert abs(np.abs(noisy.edge_counts - edges).mean() / 2.5 - 1) < 5 / math.sqrt(3200)
     assert noisy.privacy.epsilon == 2.0
-    gaussian = release_flow_counts(flows, 2.0, 1e-5, mechanism="gaussian", draw=seeded(0))
+    gaussian = release_flow_counts(flows, 2.0, 1e-5, mechanism="gaussian", draw=draw_seeded(0))
     assert gaussian.scale == pytest.approx(analytic_gaussian_scale(math.sqrt(5), 2.0, 1e-5))
     with pytest.raises(DataError, match="already"):
         release_flow_counts(noisy, 1.0)
@@ -212,10 +213,10 @@ def test_epsilon_is_any_real_number(tables, tmp_path, number):
     flows = FlowCounts(edge_counts=np.ones((2, 2, 2)), noise="exact", population_size=4)
     sums = LabelSums.from_records(np.eye(4), [0, 1, 1, 0], bounds=(0, 1))
     released = [
-        release_tables(tables, epsilon, delta, draw=seeded(0)),
-        release_bag_counts(bags, epsilon, draw=seeded(0)),
-        release_flow_counts(flows, epsilon, draw=seeded(0)),
-        sums.private(epsilon, delta, draw=seeded(0)),
+        release_tables(tables, epsilon, delta, draw=draw_seeded(0)),
+        release_bag_counts(bags, epsilon, draw=draw_seeded(0)),
+        release_flow_counts(flows, epsilon, draw=draw_seeded(0)),
+        sums.private(epsilon, delta, draw=draw_seeded(0)),
     ]
     specs = [getattr(r, "privacy", None) or r.noise for r in released]
     assert [s.epsilon for s in specs] == [0.5] * 4
@@ -244,7 +245,7 @@ def test_what_cannot_be(declared, how, said):
     with pytest.raises(ConfigError, match=said):
         release_tables(tables, **({"epsilon": 1.0, "delta": 1e-6} | how))
     with pytest.raises(DataError, match="already"):
-        release_tables(release_tables(tables, 1.0, 1e-6, draw=seeded(0)), 1.0, 1e-6)
+        release_tables(release_tables(tables, 1.0, 1e-6, draw=draw_seeded(0)), 1.0, 1e-6)
 
 
 @pytest.mark.parametrize("split", ["uniform", "cells"])
@@ -252,7 +253,7 @@ def test_what_cannot_be(declared, how, said):
 def test_variances_of_cells_are_those_of_the_noise(tables, split, postprocessing):
     found = []
     for seed in range(400):
-        noisy = release_tables(tables, 1.0, 1e-5, split=split, postprocessing=postprocessing, draw=seeded(seed))
+        noisy = release_tables(tables, 1.0, 1e-5, split=split, postprocessing=postprocessing, draw=draw_seeded(seed))
         found.append({k: noisy.dense(*k)[0] - tables.dense(*k)[0] for k in tables.tables})
     stated = noise_variances(noisy)
     for key in tables.tables:
@@ -265,4 +266,6 @@ def test_variances_of_cells_are_those_of_the_noise(tables, split, postprocessing
 def test_the_largest_population_that_noisy_tables_tell_of():
     law = SimpleNamespace(variance=4.0)
     tables = np.array([[10.0, 20.0, np.nan, 0.0], [5.0, 5.0, 5.0, 14.0]])
-    assert release._population([tables], law) == pytest.approx(max(30 + 5 * np.sqrt(3 * 4), 29 + 5 * np.sqrt(4 * 4)))
+    assert release._largest_population([tables], law) == pytest.approx(
+        max(30 + 5 * np.sqrt(3 * 4), 29 + 5 * np.sqrt(4 * 4))
+    )

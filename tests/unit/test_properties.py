@@ -17,11 +17,11 @@ from agglearn.encoding.binning import EqualWidth, Quantiles
 from agglearn.encoding.hashing import HashedEncoder
 from agglearn.encoding.levels import UNSEEN
 from agglearn.observations import Bags, ContingencyTables, LabelSums
-from agglearn.observations.bags import apportioned
-from agglearn.observations.consistency import clipped, projected
-from agglearn.observations.halves import added_sums, added_tables
+from agglearn.observations.bags import apportion
+from agglearn.observations.consistency import clip_tables, project_tables
+from agglearn.observations.halves import add_sums, add_tables
 from agglearn.observations.release import release_bag_counts, release_tables
-from agglearn.privacy import seeded
+from agglearn.privacy import draw_seeded
 from agglearn.privacy.calibration import gaussian_delta
 from agglearn.privacy.mechanisms import MECHANISMS, Mechanism
 from agglearn.proportions import cardinality_posterior
@@ -140,12 +140,12 @@ def test_aggregates_of_parts_add_up(bits, data):
     codes = encoder.encode(frame)
     whole = ContingencyTables.from_codes(encoder, codes, y)
     parts = [ContingencyTables.from_codes(encoder, codes[p], y[p]) for p in (part, ~part)]
-    assert added_tables(*parts).digest == whole.digest
+    assert add_tables(*parts).digest == whole.digest
     mapped = FeatureMap.fit("quadratic", encoder, frame)
     sums = [
         LabelSums.from_map(mapped, frame[p].reset_index(drop=True), y[p]) for p in (part, ~part, np.ones(len(y), bool))
     ]
-    np.testing.assert_allclose(added_sums(*sums[:2]).sums, sums[2].sums)
+    np.testing.assert_allclose(add_sums(*sums[:2]).sums, sums[2].sums)
     order = data.draw(st.permutations(range(len(y))))
     assert ContingencyTables.from_codes(encoder, codes[list(order)], y[list(order)]).digest == whole.digest
 
@@ -169,7 +169,7 @@ def test_tables_and_sums_count_the_same(bits, data):
 @FEW
 def test_whole_counts_are_next_to_their_shares(shares, size):
     shares = np.array(shares)
-    counts = apportioned(shares, size)
+    counts = apportion(shares, size)
     exact = shares / shares.sum(axis=1, keepdims=True) * size
     assert (counts.sum(axis=1) == size).all()
     assert (abs(counts - exact) < 1 + 1e-9).all()
@@ -262,7 +262,7 @@ def test_releases(bits, data, mechanism, adjacency, split):
     frame, y = frame_of(bits, data, 3)
     exact = ContingencyTables.from_records(frame.assign(y=y), "y")
     delta = None if mechanism.endswith("laplace") else 1e-3
-    how = {"mechanism": mechanism, "adjacency": adjacency, "split": split, "draw": seeded(1)}
+    how = {"mechanism": mechanism, "adjacency": adjacency, "split": split, "draw": draw_seeded(1)}
     noisy = release_tables(exact, 2.0, delta, **how)
     assert set(noisy.tables) == set(exact.tables)
     assert not noisy.noise.private
@@ -273,15 +273,15 @@ def test_releases(bits, data, mechanism, adjacency, split):
             np.testing.assert_array_equal(d, exact.dense(*key)[0])
         if mechanism.startswith("discrete"):
             assert (table.counts == np.round(table.counts)).all()
-    cut = clipped(noisy)
+    cut = clip_tables(noisy)
     for table in cut.tables.values():
         assert ((table.label_sums >= 0) & (table.label_sums <= table.counts)).all()
-    mended = projected(noisy)
+    mended = project_tables(noisy)
     for (i, j), table in ((k, t) for k, t in mended.tables.items() if len(k) == 2):
         for part, one, two in zip(table.dense(), mended.dense(i), mended.dense(j), strict=True):
             np.testing.assert_allclose(part.sum(axis=1), one, atol=1e-6)
             np.testing.assert_allclose(part.sum(axis=0), two, atol=1e-6)
-    again = projected(replace(mended, noise=noisy.noise))
+    again = project_tables(replace(mended, noise=noisy.noise))
     for key in (
         mended.tables if 1 < mended.positives < mended.total - 1 else ()
     ):  # else totals were moved to what is possible
@@ -292,10 +292,10 @@ def test_releases(bits, data, mechanism, adjacency, split):
 @FEW
 def test_noisy_counts_of_bags_are_possible(positives, epsilon):
     bags = Bags(np.zeros((4 * len(positives), 1)), np.arange(0, 4 * len(positives) + 1, 4), np.array(positives))
-    found = release_bag_counts(bags, epsilon, draw=seeded(0))
+    found = release_bag_counts(bags, epsilon, draw=draw_seeded(0))
     assert (found.counts.sum(axis=1) == 4).all()
     assert (found.counts >= 0).all()
-    assert release_bag_counts(bags, 60.0, draw=seeded(0)).counts[:, 1].tolist() == positives  # hardly any noise
+    assert release_bag_counts(bags, 60.0, draw=draw_seeded(0)).counts[:, 1].tolist() == positives  # hardly any noise
     gaps = Mechanism("discrete_laplace", 1 / epsilon).noise(np.random.default_rng(0), 2000)
     p = math.exp(-epsilon)
     assert np.mean(gaps == 0) == pytest.approx((1 - p) / (1 + p), abs=0.06)
@@ -313,9 +313,9 @@ def test_the_noise_of_label_sums_keeps_its_promise(epsilon, delta, weight, n):
     norms = weight * np.sqrt((x**2).sum(axis=1) + 1)
     assert sums.sensitivity(2, "features") == pytest.approx(norms.max())
     assert sums.sensitivity(1, "features") == pytest.approx(weight * (abs(x).sum(axis=1) + 1).max())
-    laplace = sums.private(epsilon, mechanism="laplace", draw=seeded(0))
+    laplace = sums.private(epsilon, mechanism="laplace", draw=draw_seeded(0))
     assert laplace.noise.scale == pytest.approx(weight * 5 / epsilon)
     assert laplace.noise_scale == pytest.approx(math.sqrt(2) * weight * 5 / epsilon)
-    gauss = sums.private(epsilon, delta, draw=seeded(0))
+    gauss = sums.private(epsilon, delta, draw=draw_seeded(0))
     assert gaussian_delta(gauss.noise.scale, weight * 3, epsilon) <= delta * (1 + 1e-6)
     assert gaussian_delta(gauss.noise.scale * 0.999, weight * 3, epsilon) > delta

@@ -212,7 +212,7 @@ def test_all_kinds_of_a_seed_learn_from_and_are_tested_on_the_same_records(sourc
         records = found[-1][0]
         tables, bags, halves, sums, _ = (seen for seen, _ in found)
         assert (tables.total, tables.positives) == (len(records.y), records.y.sum())
-        assert (halves.whole.total, halves.whole.positives) == (tables.total, tables.positives)
+        assert (halves.combined.total, halves.combined.positives) == (tables.total, tables.positives)
         assert sums.sums[-1] == tables.positives
         assert sorted(map(tuple, bags.frame.astype(str).to_numpy())) == sorted(
             map(tuple, records.frame.astype(str).to_numpy())
@@ -382,7 +382,7 @@ def test_each_record_is_in_one_half(folders):
     for params in ({}, {"of": "label_sums"}):
         halves, _ = C().observe(fixed_rows(folders), Halves, params, 0)
         whole, _ = C().observe(fixed_rows(folders), LabelSums if params else ContingencyTables, {}, 0)
-        joined = parts_of(halves.whole)
+        joined = parts_of(halves.combined)
         for name, values in parts_of(whole).items():
             np.testing.assert_allclose(joined[name], values, rtol=1e-12)
         n = [len(h.frame) if params else h.total for h in (halves.first, halves.second)]

@@ -193,7 +193,7 @@ def test_other_observations_by_a_schema(frame, schema, tmp_path):
     records.save(tmp_path / "records")
     assert Records.load(tmp_path / "records").encoder.schema == "declared"
     halves = Halves.from_records(frame, schema=schema, random_state=0)
-    assert halves.whole.total == 497
+    assert halves.combined.total == 497
     assert 200 < halves.first.total < 300
     noisy = halves.private(1.0, 1e-6)
     assert noisy.first.noise.private

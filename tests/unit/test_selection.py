@@ -486,7 +486,7 @@ class ByAggregates(Choice):
         return -model.smoothing  # the score of tables needs a model of all features
 
     def whole(self, given):
-        return given.whole
+        return given.combined
 
     def halves(self, given):
         return given.first.digest, given.second.digest

@@ -103,7 +103,7 @@ def quick(monkeypatch):
         return values + mechanism.noise(rng, np.shape(values))
 
     for module in ("release", "label_sums", "halves"):
-        monkeypatch.setattr(f"agglearn.observations.{module}.secret", secret)
+        monkeypatch.setattr(f"agglearn.observations.{module}.draw_private", secret)
     return secret
 
 

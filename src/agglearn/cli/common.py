@@ -47,17 +47,17 @@ def with_remedy(command: str) -> Iterator[None]:
             todo = f"{mark}, or the column as categorical (--categorical {error.column!r})"
         else:
             todo = f"mend the rows, or {mark}"
-        raise DataError(f"{error.found}; {todo}") from None
+        raise DataError(f"{error.fact}; {todo}") from None
 
 
 def reading_of(folder: str) -> dict:
     """Format of the aggregated records. The defaults for tables of another origin."""
-    from agglearn.observations.base import reading
+    from agglearn.observations.base import refuse_damaged
     from agglearn.storage import read_json
 
     if not (Path(folder) / READING).is_file():
         return {"missing": [], "separator": ","}
-    with reading(folder, "a model"):
+    with refuse_damaged(folder, "a model"):
         saved = read_json(Path(folder) / READING)
         return {"missing": [str(m) for m in saved["missing"]], "separator": separator_of(saved["separator"])}
 

@@ -8,7 +8,7 @@ import numpy as np
 from agglearn.errors import DataError
 from agglearn.estimator import Estimator
 from agglearn.observations import Bags, Observation
-from agglearn.observations.bags import ordered
+from agglearn.observations.bags import order_columns
 from agglearn.seeds import derive_generator, draw_generator, draw_seed
 from agglearn.settings import check_parameters
 
@@ -43,7 +43,7 @@ def _joined(arrays: Sequence) -> Bags:
     columns = [getattr(a, "columns", ()) for a in arrays]
     names = tuple(map(str, columns[0]))
     arrays = [np.asarray(a, dtype=np.float32 if getattr(a, "dtype", None) == np.float32 else float) for a in arrays]
-    arrays = [ordered(a, have, names) for a, have in zip(arrays, columns, strict=True)]
+    arrays = [order_columns(a, have, names) for a, have in zip(arrays, columns, strict=True)]
     for b, a in enumerate(arrays):
         if a.ndim != 2:
             raise DataError(f"bag {b}: must be (instances, covariates), got shape {a.shape}")

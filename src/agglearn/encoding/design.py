@@ -168,8 +168,8 @@ class FeatureMap:
             return sum(max(map(abs, r)) ** order for r in self.ranges.values()) + self.intercept
         return len(self.encoder.features) + len(self.cells) + self.intercept  # a feature, or a pair, fills one with ≤ 1
 
-    def state(self) -> dict:
-        """What `of` takes: plain values, arrays, and the encoder."""
+    def to_dict(self) -> dict:
+        """The fields as plain values, arrays, and the encoder, for `from_dict`."""
         ranges = {k: list(map(float, v)) for k, v in self.ranges.items()}
         return {
             "kind": self.kind,
@@ -181,7 +181,8 @@ class FeatureMap:
         }
 
     @classmethod
-    def of(cls, state: dict) -> Self:
+    def from_dict(cls, state: dict) -> Self:
+        """Restore the result of `to_dict`."""
         ranges = {k: tuple(v) for k, v in state["ranges"].items()}
         cells = tuple(np.asarray(c, dtype=np.int64) for c in state["cells"])
         columns = tuple(state["columns"])

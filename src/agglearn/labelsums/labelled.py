@@ -11,7 +11,7 @@ from agglearn.labelsums.walr import LinearModel
 from agglearn.linear.descent import Descent
 from agglearn.linear.sum_logistic import penalties
 from agglearn.observations import Records
-from agglearn.privacy.calibration import analytic_gaussian_scale, checked
+from agglearn.privacy.calibration import analytic_gaussian_scale, check_promise
 from agglearn.seeds import RandomState, draw_generator
 from agglearn.settings import Count, NonNegative, Part, Positive, Whole
 
@@ -129,7 +129,7 @@ class LabelledGradientDescent(LinearModel):
         x, y = mapped.matrix(observation.frame), np.asarray(observation.y, float)
         n, rng, once = len(y), draw_generator(self.random_state), 0.0
         if self.solver == "noise_per_step":
-            epsilon, delta = checked(self.epsilon, self.delta or 1 / (10 * n), "gaussian")
+            epsilon, delta = check_promise(self.epsilon, self.delta or 1 / (10 * n), "gaussian")
             norm = math.sqrt(mapped.largest(2))  # type: ignore[arg-type]  # a fitted map has a bound
             once = analytic_gaussian_scale(norm, epsilon, delta)  # type: ignore[arg-type]  # Gaussian noise has a δ
         exact, every = x.T @ y, once * math.sqrt(self.max_iter)

@@ -16,7 +16,7 @@ from agglearn.errors import ConfigError, DataError
 from agglearn.estimator import Estimator, MetaEstimator, RecordClassifier, choose_best
 from agglearn.evaluation.metrics import log_likelihood
 from agglearn.observations import ContingencyTables, Halves, LabelSums, Observation, Records
-from agglearn.observations.consistency import projected
+from agglearn.observations.consistency import project_tables
 from agglearn.observations.thinning import thin_tables
 from agglearn.seeds import RandomState, derive_seed, draw_generator, draw_seed
 from agglearn.settings import ParametersOf, Part
@@ -85,7 +85,7 @@ class AggregateSearch(MetaEstimator, RecordClassifier):
     def _split(self, observation: Observation, seed: int) -> tuple[Observation, Observation, Observation]:
         """Training half, held-out half, and the whole."""
         if isinstance(observation, Halves):
-            return observation.first, observation.second, observation.whole
+            return observation.first, observation.second, observation.combined
         if isinstance(observation, ContingencyTables):
             training, held_out = thin_tables(observation, draw_generator(seed))
             return projected(training), held_out, observation  # consistent, as tables of records are

@@ -44,7 +44,7 @@ class LinearModel(RecordClassifier):
     """
 
     def _set_solution(self, mapped: FeatureMap, theta: np.ndarray, trace: Sequence[Iterate] = ()) -> None:
-        self.classes_, self.map_ = np.array([0, 1]), mapped.state()
+        self.classes_, self.map_ = np.array([0, 1]), mapped.to_dict()
         k = len(theta) - mapped.intercept
         self.coef_, self.intercept_ = theta[:k], float(theta[k]) if mapped.intercept else 0.0
         self.coef_names_ = mapped.names[:k]
@@ -54,10 +54,10 @@ class LinearModel(RecordClassifier):
     @property
     def feature_names_in_(self) -> np.ndarray:
         """(D,) names of the columns of which the coordinates are made, in order."""
-        return np.array(FeatureMap.of(self.map_).inputs, dtype=object)
+        return np.array(FeatureMap.from_dict(self.map_).inputs, dtype=object)
 
     def _matrix(self, X: pd.DataFrame | np.ndarray) -> sparse.csr_array:
-        return FeatureMap.of(self.map_).matrix(X)
+        return FeatureMap.from_dict(self.map_).matrix(X)
 
     def _theta(self) -> np.ndarray:
         return np.append(self.coef_, self.intercept_) if self.map_["intercept"] else self.coef_
@@ -107,7 +107,7 @@ class WALRClassifier(LinearModel):
     solver : str
         `lbfgs`, `newton` (trust region), `full_batch`, or `hybrid` (the note's mini-batch in the model term only).
     l2 : float or str
-        λ, without a penalty on the intercept. With 0 and noise, F has no minimum in general (`LabelSums.outside`).
+        λ, without a penalty on the intercept. With 0 and noise, F has no minimum in general (`LabelSums.infeasible_coordinates`).
         `moments` takes 1/2τ², with τ² estimated from the sums, noisy or not (`prior_variance`).
     noise_aware : bool
         Whether λ_j = λ(1 + σ²/h_j), from the variance that the release states and the features, see `penalties`.

@@ -1,5 +1,6 @@
-"""Bags of instances with what is known of each bag: how many instances have each label, or a target."""
+"""Bags of instances, with the count of every label in each bag, or a target."""
 
+import functools
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,27 +11,30 @@ import pandas as pd
 
 from agglearn.encoding.labels import check_labels
 from agglearn.errors import DataError
-from agglearn.observations.base import NoiseSpec, Observation, prepared, reading
+from agglearn.observations.base import Hasher, NoiseSpec, Observation, make_folder, refuse_damaged
 from agglearn.storage import read_json, write_json
 
 SHOWN = 10  # names listed in an error
 CHUNK = 1 << 17  # rows checked at a time
-ROUNDED = 0.02  # by how much published shares of a bag may miss a sum of 1
+ROUNDED = 0.02  # largest distance from 1 of the sum of a bag's published proportions
+
+Values = Mapping[Hashable, object] | pd.Series | pd.DataFrame
 
 
 @dataclass(frozen=True, eq=False)
 class Bags(Observation):
-    """Covariates of instances, in bags, and per bag the count of every label or a target; no label of an instance.
+    """Covariates of instances, in bags, and per bag the count of every label or a target. No label of an instance.
 
-    Attributes
+    Parameters
     ----------
-    X : (n, d) covariates, bag after bag, floating point; the columns of a data frame give the names.
+    X : (n, d) covariates, bag after bag, floating point. The columns of a data frame give the names.
     offsets : (B + 1,) bag b holds rows offsets[b] to offsets[b + 1] − 1.
     counts : (B, C) whole numbers of instances of each class, adding up to the bag's size (with weights: any numbers that add
-        up to its weight); (B,) numbers of positives are taken as (size − positives, positives). None where there is a target.
+        up to its weight). (B,) numbers of positives become (size − positives, positives). None where there is a target.
     weights : (n,) finite weight of each instance, or None for 1. An instance of weight 0 counts for nothing.
     target : (B,) or (B, k) target of a bag, or None.
-    names, bag_names : of columns and bags, for messages; by default their numbers.
+    names : of columns, for messages; by default their numbers.
+    bag_names : of bags, as `names`.
     noise : how noise was added to the counts, or None.
     """
 
@@ -43,8 +47,8 @@ class Bags(Observation):
     bag_names: tuple[str, ...] = field(default=())
     noise: NoiseSpec | None = None
 
-    def __post_init__(self):
-        put = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731
+    def __post_init__(self) -> None:
+        put = functools.partial(object.__setattr__, self)
         put("names", self.names or tuple(getattr(self.X, "columns", ())))
         x = np.ascontiguousarray(self.X)
         put("X", x if np.issubdtype(x.dtype, np.floating) else x.astype(float))
@@ -53,52 +57,57 @@ class Bags(Observation):
         put("bag_names", tuple(map(str, self.bag_names)))
         self._check_instances()
         if self.weights is not None:
-            put("weights", np.asarray(self.weights, dtype=float))
-            self._check_weights()
+            put("weights", self._check_weights(np.asarray(self.weights, dtype=float)))
         if self.counts is not None:
-            put("counts", self._whole_counts(np.asarray(self.counts)))
+            put("counts", self._check_counts(np.asarray(self.counts)))
         if self.target is not None:
-            put("target", np.asarray(self.target))
-            self._check_target()
+            put("target", self._check_target(np.asarray(self.target)))
 
     # -- making -------------------------------------------------------------------------------------------------
 
     @classmethod
-    def from_groups(cls, X, bags: Sequence, counts=None, *, proportions=None, weights=None, names=()) -> Self:
+    def from_groups(
+        cls, X: pd.DataFrame | np.ndarray, bags: Sequence[Hashable] | np.ndarray | pd.Series,
+        counts: Values | None = None, *, proportions: Values | None = None,
+        weights: np.ndarray | Sequence[float] | None = None, names: Sequence[str] = (),
+    ) -> Self:  # fmt: skip
         """Bags from the bag that each instance belongs to, and the counts or the proportions of every bag.
 
         Parameters
         ----------
         X : (n, d) covariates in any order.
-        bags : (n,) which bag each instance is in.
+        bags : (n,) bag of each instance.
         counts : bag → number of positives, or → count of every class: a mapping, a Series, or a data frame with a row per bag.
             Gives the order of the bags.
-        proportions : in the place of counts, bag → share of positives, or → share of every class. They become whole counts
-            that add up to the bag's size, by largest remainder; where weights are other than 0 and 1, shares of its weight.
+        proportions : in place of counts, bag → proportion of positives, or → proportion of every class. They become whole
+            counts that add up to the bag's size, by largest remainder. Where weights are other than 0 and 1, they become
+            fractions of the bag's weight.
         weights, names : as in `Bags`.
 
         Raises
         ------
-        DataError : bags without counts, or counts without instances (they are listed); not one bag for each instance;
-            shares outside [0, 1], or of all classes that do not add up to 1.
+        DataError : bags without counts, or counts without instances (they are listed), not one bag for each instance,
+            proportions outside [0, 1], or of all classes that do not add up to 1.
         """
-        bags = np.asarray(bags)
-        if bags.shape != (len(X),):
-            raise DataError(f"bags: must name the bag of each of the {len(X)} instances, got shape {bags.shape}")
+        labels = np.asarray(bags)
+        if labels.shape != (len(X),):
+            raise DataError(f"bags: must name the bag of each of the {len(X)} instances, got shape {labels.shape}")
         if (counts is None) == (proportions is None):
             raise DataError("counts, proportions: give one of them, for every bag")
         what, given = ("counts", counts) if proportions is None else ("proportions", proportions)
-        given = _by_bag(given, what)
-        keys = list(given)
-        place = {k: i for i, k in enumerate(keys)}
-        without = [b for b in dict.fromkeys(bags.tolist()) if b not in place]
+        by_bag = _map_bags(given, what)
+        keys = list(by_bag)
+        number = {k: i for i, k in enumerate(keys)}
+        without = [b for b in dict.fromkeys(labels.tolist()) if b not in number]
         if without:
-            raise DataError(f"bags without {what}: {_listed(without)}; add their {what} or leave their instances out")
-        at = np.array([place[b] for b in bags.tolist()], dtype=np.int64)
-        sizes = np.bincount(at, minlength=len(keys))
+            raise DataError(
+                f"bags without {what}: {_list_names(without)}; add their {what} or leave their instances out"
+            )
+        bag = np.array([number[b] for b in labels.tolist()], dtype=np.int64)
+        sizes = np.bincount(bag, minlength=len(keys))
         if empty := [keys[i] for i in np.flatnonzero(sizes == 0)]:
-            raise DataError(f"{what} without instances: {_listed(empty)}; leave these bags out")
-        order = np.argsort(at, kind="stable")
+            raise DataError(f"{what} without instances: {_list_names(empty)}; leave these bags out")
+        order = np.argsort(bag, kind="stable")
         weights = None if weights is None else np.asarray(weights, dtype=float)
         bare = cls(
             np.asarray(X)[order],
@@ -107,7 +116,7 @@ class Bags(Observation):
             names=tuple(names) or tuple(getattr(X, "columns", ())),
             bag_names=tuple(map(str, keys)),
         )
-        values = _table([given[k] for k in keys], what)
+        values = _table([by_bag[k] for k in keys], what)
         return replace(bare, counts=values if proportions is None else bare._counts_of(values))
 
     # -- using --------------------------------------------------------------------------------------------------
@@ -130,26 +139,32 @@ class Bags(Observation):
         """(B,) instances per bag, or their weight where there are weights."""
         return self.sizes if self.weights is None else np.add.reduceat(self.weights, self.offsets[:-1])
 
-    def take(self, which) -> Self:
-        """Some of the bags, by number, in the order given."""
-        which = np.asarray(which, dtype=np.int64)
-        starts, sizes = self.offsets[which], self.sizes[which]
+    def take(self, indices: np.ndarray | Sequence[int]) -> Self:
+        """Some of the bags, in the given order.
+
+        Parameters
+        ----------
+        indices : numbers of these bags.
+        """
+        indices = np.asarray(indices, dtype=np.int64)
+        sizes = self.sizes[indices]
         offsets = np.append(0, np.cumsum(sizes))
-        rows = np.repeat(starts - offsets[:-1], sizes) + np.arange(offsets[-1])
-        if len(which) and (which == np.arange(len(which))).all():
+        rows: np.ndarray | slice
+        if len(indices) and (indices == np.arange(len(indices))).all():
             rows = slice(0, offsets[-1])  # a view
-        part = lambda a, r: None if a is None else a[r]  # noqa: E731
+        else:
+            rows = np.repeat(self.offsets[indices] - offsets[:-1], sizes) + np.arange(offsets[-1])
         return replace(
             self,
             X=self.X[rows],
             offsets=offsets,
-            counts=part(self.counts, which),
-            weights=part(self.weights, rows),
-            target=part(self.target, which),
-            bag_names=tuple(self.bag_names[b] for b in which) if self.bag_names else (),
+            counts=None if self.counts is None else self.counts[indices],
+            weights=None if self.weights is None else self.weights[rows],
+            target=None if self.target is None else self.target[indices],
+            bag_names=tuple(self.bag_names[b] for b in indices) if self.bag_names else (),
         )
 
-    def persons(self) -> Self:
+    def drop_zero_weights(self) -> Self:
         """The bags without instances of weight 0, for methods that need whole instances.
 
         Raises
@@ -163,35 +178,44 @@ class Bags(Observation):
             return self
         if not np.isin(self.weights, (0, 1)).all():
             raise DataError("weights other than 0 and 1: this method needs whole instances; draw them by weight first")
-        kept = self.weights > 0
-        sizes = np.bincount(self.bag_of[kept], minlength=len(self))
-        return replace(self, X=self.X[kept], offsets=np.append(0, np.cumsum(sizes)), weights=None)
+        mask = self.weights > 0
+        sizes = np.bincount(self.bag_of[mask], minlength=len(self))
+        return replace(self, X=self.X[mask], offsets=np.append(0, np.cumsum(sizes)), weights=None)
 
     def columns(self, names: Sequence[str]) -> np.ndarray:
-        """(n, d) covariates in the order of these names; as they are where either side has no names.
+        """(n, d) covariates in the order of these names. Where either side has no names, they stay as they are.
+
+        Parameters
+        ----------
+        names : of the columns.
 
         Raises
         ------
         DataError : a name that these bags do not have.
         """
-        return ordered(self.X, self.names, names)
+        return order_columns(self.X, self.names, names)
 
-    def _counts_of(self, shares: np.ndarray) -> np.ndarray:
-        """(B, C) counts that have these shares, of positives (B,) or of every class (B, C)."""
-        if (bad := np.flatnonzero(~((shares >= 0) & (shares <= 1)).reshape(len(shares), -1).all(axis=1))).size:
+    def _counts_of(self, proportions: np.ndarray) -> np.ndarray:
+        """(B, C) counts that have these proportions, of positives (B,) or of every class (B, C)."""
+        valid = ((proportions >= 0) & (proportions <= 1)).reshape(len(proportions), -1).all(axis=1)
+        if (bad := np.flatnonzero(~valid)).size:
             b = bad[0]
-            raise DataError(f"proportions: bag {self._bag(b)} has {shares[b].tolist()}; shares lie between 0 and 1")
-        shares = np.column_stack([1 - shares, shares]) if shares.ndim == 1 else shares
-        if (bad := np.flatnonzero(abs(shares.sum(axis=1) - 1) > ROUNDED)).size:
+            raise DataError(
+                f"proportions: bag {self._bag(b)} has {proportions[b].tolist()}; shares lie between 0 and 1"
+            )
+        if proportions.ndim == 1:
+            proportions = np.column_stack([1 - proportions, proportions])
+        if (bad := np.flatnonzero(abs(proportions.sum(axis=1) - 1) > ROUNDED)).size:
             b = bad[0]
-            raise DataError(f"proportions: those of bag {self._bag(b)} add up to {shares[b].sum():g}, not to 1")
+            raise DataError(f"proportions: those of bag {self._bag(b)} add up to {proportions[b].sum():g}, not to 1")
         if self.weights is None or np.isin(self.weights, (0, 1)).all():
-            return apportioned(shares, self.totals)
-        return shares / shares.sum(axis=1, keepdims=True) * self.totals[:, None]
+            return apportion(proportions, self.totals)
+        return proportions / proportions.sum(axis=1, keepdims=True) * self.totals[:, None]
 
     # -- checking -----------------------------------------------------------------------------------------------
 
-    def _bag(self, b: int) -> str:
+    def _bag(self, b: int | np.integer) -> str:
+        """A bag in messages."""
         return repr(self.bag_names[b]) if self.bag_names else str(b)
 
     def _check_instances(self) -> None:
@@ -202,10 +226,10 @@ class Bags(Observation):
             raise DataError(f"offsets: must go from 0 to the {len(x)} instances, got {offsets[:1]} … {offsets[-1:]}")
         if (np.diff(offsets) < 1).any():
             empty = [self._bag(b) for b in np.flatnonzero(np.diff(offsets) < 1)]
-            raise DataError(f"empty bags: {_listed(empty)}; leave them out")
-        for values, what in ((self.names, x.shape[1]), (self.bag_names, len(self))):
-            if values and len(values) != what:
-                raise DataError(f"{len(values)} names for {what} columns or bags")
+            raise DataError(f"empty bags: {_list_names(empty)}; leave them out")
+        for names, number in ((self.names, x.shape[1]), (self.bag_names, len(self))):
+            if names and len(names) != number:
+                raise DataError(f"{len(names)} names for {number} columns or bags")
         for start in range(0, len(x), CHUNK):  # x may be larger than memory
             finite = np.isfinite(x[start : start + CHUNK])
             if finite.all():
@@ -215,19 +239,21 @@ class Bags(Observation):
             b = int(np.searchsorted(offsets, i, side="right") - 1)
             raise DataError(f"X: column {column} is not a number in bag {self._bag(b)} (row {i}); fill or drop it")
 
-    def _check_weights(self) -> None:
-        if self.weights.shape != (len(self.X),):
-            raise DataError(f"weights: must be ({len(self.X)},), got {self.weights.shape}")
-        if not ((self.weights >= 0) & np.isfinite(self.weights)).all():
+    def _check_weights(self, weights: np.ndarray) -> np.ndarray:
+        if weights.shape != (len(self.X),):
+            raise DataError(f"weights: must be ({len(self.X)},), got {weights.shape}")
+        if not ((weights >= 0) & np.isfinite(weights)).all():
             raise DataError("weights: must be finite numbers ≥ 0")
+        return weights
 
-    def _whole_counts(self, counts: np.ndarray) -> np.ndarray:
-        weighed, sizes = self.weights is not None, self.totals
+    def _check_counts(self, counts: np.ndarray) -> np.ndarray:
+        """(B, C) counts, from those or from (B,) numbers of positives."""
+        weighted, sizes = self.weights is not None, self.totals
         if len(counts) != len(self) or counts.ndim not in (1, 2):
             raise DataError(f"counts: must have one row for each of the {len(self)} bags, got shape {counts.shape}")
         if not np.issubdtype(counts.dtype, np.number) or not np.isfinite(counts.astype(float)).all():
             raise DataError("counts: must be numbers")
-        if not weighed and (counts != np.round(counts)).any():
+        if not weighted and (counts != np.round(counts)).any():
             b = int(np.argwhere(counts != np.round(counts))[0][0])
             raise DataError(
                 f"bag {self._bag(b)}: counts {counts[b].tolist()} are not whole; for shares use "
@@ -240,28 +266,34 @@ class Bags(Observation):
             counts = np.column_stack([sizes - counts, counts])
         if (bad := np.flatnonzero((counts < 0).any(axis=1))).size:
             raise DataError(f"bag {self._bag(bad[0])}: negative count, {counts[bad[0]].tolist()}")
-        gap = abs(counts.sum(axis=1) - sizes)
-        if (bad := np.flatnonzero(gap > (1e-6 * np.maximum(sizes, 1) if weighed else 0))).size:
+        difference = abs(counts.sum(axis=1) - sizes)
+        if (bad := np.flatnonzero(difference > (1e-6 * np.maximum(sizes, 1) if weighted else 0))).size:
             b = bad[0]
             raise DataError(
                 f"bag {self._bag(b)}: counts {counts[b].tolist()} add up to {counts[b].sum()}, the bag has {sizes[b]}"
             )
         return counts
 
-    def _check_target(self) -> None:
-        if len(self.target) != len(self):
-            raise DataError(f"target: {len(self.target)} values for {len(self)} bags")
-        if np.issubdtype(self.target.dtype, np.floating) and not np.isfinite(self.target).all():
-            b = int(np.argwhere(~np.isfinite(self.target))[0][0])
+    def _check_target(self, target: np.ndarray) -> np.ndarray:
+        if len(target) != len(self):
+            raise DataError(f"target: {len(target)} values for {len(self)} bags")
+        if np.issubdtype(target.dtype, np.floating) and not np.isfinite(target).all():
+            b = int(np.argwhere(~np.isfinite(target))[0][0])
             raise DataError(f"target: not a number for bag {self._bag(b)}")
+        return target
 
     # -- keeping ------------------------------------------------------------------------------------------------
 
     _ARRAYS = ("X", "offsets", "counts", "weights", "target")
 
-    def save(self, folder) -> None:
-        """Write one `.npy` per array and `bags.json`."""
-        folder = prepared(folder)
+    def save(self, folder: str | Path) -> None:
+        """Write one `.npy` per array and `bags.json`.
+
+        Parameters
+        ----------
+        folder : existing or new folder.
+        """
+        folder = make_folder(folder)
         for name in self._ARRAYS:
             if getattr(self, name) is not None:
                 np.save(folder / f"{name}.npy", getattr(self, name))
@@ -269,19 +301,28 @@ class Bags(Observation):
         write_json(folder / "bags.json", {"names": self.names, "bag_names": self.bag_names, "noise": noise})
 
     @classmethod
-    def load(cls, folder) -> Self:
-        """Read what `save` wrote; the checks of the constructor apply. Covariates stay on disk until they are used."""
+    def load(cls, folder: str | Path) -> Self:
+        """Read the files that `save` wrote. Covariates stay on disk until they are used.
+
+        Parameters
+        ----------
+        folder : folder with these files.
+
+        Raises
+        ------
+        DataError : other files, damaged ones, or none.
+        """
         folder = Path(folder)
-        with reading(folder, "bags"):
+        with refuse_damaged(folder, "bags"):
             header = read_json(folder / "bags.json")
-            kept = [(n, p) for n in cls._ARRAYS if (p := folder / f"{n}.npy").exists()]
-            arrays = {n: np.load(p, mmap_mode="c" if n == "X" else None) for n, p in kept}
+            stored = [(n, p) for n in cls._ARRAYS if (p := folder / f"{n}.npy").exists()]
+            arrays = {n: np.load(p, mmap_mode="c" if n == "X" else None) for n, p in stored}
             noise = NoiseSpec.from_dict(header.get("noise"))
             return cls(**arrays, names=tuple(header["names"]), bag_names=tuple(header["bag_names"]), noise=noise)
 
-    def _fingerprint(self, hasher) -> None:
-        said = [self.names, self.bag_names, *([self.noise.to_dict()] if self.noise else [])]
-        hasher.update(repr(said).encode())
+    def _fingerprint(self, hasher: Hasher) -> None:
+        header = [self.names, self.bag_names, *([self.noise.to_dict()] if self.noise else [])]
+        hasher.update(repr(header).encode())
         for name in self._ARRAYS:
             value = getattr(self, name)
             hasher.update(f"{name}{None if value is None else (value.dtype.str, value.shape)}".encode())
@@ -291,18 +332,18 @@ class Bags(Observation):
 
 @dataclass(frozen=True, eq=False)
 class LabelledBags(Observation):
-    """Bags with the label of every instance: what oracles see, and no method for label proportions.
+    """Bags with the label of every instance, for oracles. Methods for label proportions refuse them.
 
-    Attributes
+    Parameters
     ----------
-    bags : the same bags that the others see.
-    y : (n,) classes 0 … C − 1. They agree with the bags' counts, but for noisy ones.
+    bags : the bags without these labels.
+    y : (n,) classes 0 … C − 1. They agree with the bags' counts, unless these have noise.
     """
 
     bags: Bags
     y: np.ndarray
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         bags, counts = self.bags, self.bags.counts
         y = check_labels(self.y, len(bags.X), None if counts is None else counts.shape[1])
         if counts is None or bags.noise is not None:
@@ -317,46 +358,64 @@ class LabelledBags(Observation):
                 f"{counts[b].tolist()}"
             )
 
-    def save(self, folder) -> None:
+    def save(self, folder: str | Path) -> None:
+        """Write the bags, and `y.npy` beside them.
+
+        Parameters
+        ----------
+        folder : existing or new folder.
+        """
         self.bags.save(folder)
         np.save(Path(folder) / "y.npy", self.y)
 
     @classmethod
-    def load(cls, folder) -> Self:
-        with reading(folder, "labelled bags"):
+    def load(cls, folder: str | Path) -> Self:
+        """Read the files that `save` wrote.
+
+        Parameters
+        ----------
+        folder : folder with these files.
+
+        Raises
+        ------
+        DataError : other files, damaged ones, or none.
+        """
+        with refuse_damaged(folder, "labelled bags"):
             return cls(Bags.load(folder), np.load(Path(folder) / "y.npy"))
 
-    def _fingerprint(self, hasher) -> None:
+    def _fingerprint(self, hasher: Hasher) -> None:
         self.bags._fingerprint(hasher)
         hasher.update(self.y.tobytes())
 
 
-def ordered(x, have: Sequence[str], wanted: Sequence[str]):
-    """(n, d) covariates with columns `have` in the order `wanted`; as they are where either has no names.
+def order_columns(x: np.ndarray, names: Sequence[str], expected: Sequence[str]) -> np.ndarray:
+    """(n, d) covariates with columns `names` in the order `expected`. Where either has no names, they stay as they are.
 
     Raises
     ------
-    DataError : columns that are not there; they are listed.
+    DataError : columns are missing; they are listed.
     """
-    have, wanted = tuple(map(str, have)), tuple(wanted)
-    if not have or not wanted or have == wanted:
+    names, expected = tuple(map(str, names)), tuple(expected)
+    if not names or not expected or names == expected:
         return x
-    if missing := [name for name in wanted if name not in have]:
-        raise DataError(f"columns that were learned from are missing: {_listed(missing)}; there are {_listed(have)}")
-    return x[:, [have.index(name) for name in wanted]]
+    if missing := [name for name in expected if name not in names]:
+        raise DataError(
+            f"columns that were learned from are missing: {_list_names(missing)}; there are {_list_names(names)}"
+        )
+    return x[:, [names.index(name) for name in expected]]
 
 
-def apportioned(shares: np.ndarray, sizes) -> np.ndarray:
-    """(B, C) whole counts that add up to `sizes`, one number or (B,), by largest remainder of shares (B, C)."""
-    sizes = np.broadcast_to(np.asarray(sizes, dtype=np.int64), len(shares))
-    exact = shares / shares.sum(axis=1, keepdims=True) * sizes[:, None]
+def apportion(proportions: np.ndarray, sizes: int | np.ndarray) -> np.ndarray:
+    """(B, C) whole counts that add up to `sizes`, one number or (B,), by largest remainder of proportions (B, C)."""
+    sizes = np.broadcast_to(np.asarray(sizes, dtype=np.int64), len(proportions))
+    exact = proportions / proportions.sum(axis=1, keepdims=True) * sizes[:, None]
     counts = np.floor(exact).astype(np.int64)
     order = np.argsort(-(exact - counts), axis=1, kind="stable")
     rank = np.argsort(order, axis=1, kind="stable")
     return counts + (rank < (sizes - counts.sum(axis=1))[:, None])
 
 
-def _by_bag(values, what: str) -> dict[Hashable, object]:
+def _map_bags(values: object, what: str) -> dict[Hashable, object]:
     """{bag: value} from a mapping, a Series or a data frame with a row per bag."""
     if isinstance(values, pd.Series | pd.DataFrame):
         if not values.index.is_unique:
@@ -375,6 +434,7 @@ def _table(values: list, what: str) -> np.ndarray:
         raise DataError(f"{what}: every bag needs one number, or one for each class") from None
 
 
-def _listed(names) -> str:
+def _list_names(names: Sequence[Hashable]) -> str:
+    """The first names, and the number of all others."""
     shown = ", ".join(map(str, names[:SHOWN]))
     return shown + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")

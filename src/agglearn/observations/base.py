@@ -1,4 +1,4 @@
-"""What a learner may see. An observation is data in memory: it holds no path and no label it does not declare."""
+"""All that a learner may be given. An observation is data in memory: it holds no path and no label it does not declare."""
 
 import contextlib
 import hashlib
@@ -7,20 +7,32 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import ClassVar, Protocol, Self
 
 from agglearn.errors import AgglearnError, DataError
 
 
+class Hasher(Protocol):
+    """An object of `hashlib`."""
+
+    def update(self, data: bytes, /) -> None:
+        """Feed bytes."""
+
+
 @dataclass(frozen=True)
 class NoiseSpec:
-    """Privacy noise in an observation: how it was drawn and what it promises.
+    """Privacy noise in an observation: its mechanism, and the privacy guarantee.
 
-    `private` is true only when the noise was drawn unseeded through OpenDP; seeded noise of experiments is not
-    private, whatever its epsilon. `adjacency` says how neighbouring data sets differ: in one `record` or `label`.
-    `scales` holds the scale per table (and of the `totals`) where they differ; `scale` is then the largest.
-    `postprocessing` names what was done after the noise (`clipped`, `projected`), which costs no privacy. `unprotected` says
-    in words why noise that OpenDP drew makes the whole no private release.
+    Parameters
+    ----------
+    mechanism : one of `agglearn.privacy.MECHANISMS`.
+    scale : of the noise. Where tables have scales of their own, the largest.
+    epsilon, delta : parameters of the guarantee.
+    adjacency : how neighbouring data sets differ: in one `record` or in one `label`.
+    private : whether OpenDP drew the noise without a seed. Seeded noise of experiments is not private, whatever its epsilon.
+    scales : {name of a table, or `totals`: scale}, where the scales differ.
+    postprocessing : the step after the noise (`clipped`, `projected`), which costs no privacy.
+    unprotected : why noise that OpenDP drew does not make the whole a private release, in words.
     """
 
     mechanism: str
@@ -35,7 +47,7 @@ class NoiseSpec:
 
     @property
     def meaning(self) -> str:
-        """The promise for a person who does not know what ε is."""
+        """The guarantee in words for a person who does not know what ε is."""
         if not self.private:
             return f"Not private: {self.unprotected or 'this is the seeded noise of an experiment, which can be drawn again'}."
         change = {
@@ -49,57 +61,63 @@ class NoiseSpec:
         return words + (" Features are public and stand here as they are." if self.adjacency == "label" else "")
 
     def to_dict(self) -> dict:
+        """The fields and `meaning`, for JSON."""
         return asdict(self) | {"meaning": self.meaning}
 
     @classmethod
-    def from_dict(cls, state: dict | None) -> "NoiseSpec | None":
-        """What `to_dict` gave, or None."""
-        return state and cls(**{k: v for k, v in state.items() if k != "meaning"})
+    def from_dict(cls, state: dict | None) -> Self | None:
+        """Restore the result of `to_dict`; None for None."""
+        return None if state is None else cls(**{k: v for k, v in state.items() if k != "meaning"})
 
 
 class Observation(ABC):
     """Base of everything that a learner may be given.
 
-    `shares_features`: `save` takes a folder where features of records are kept once for all, and refers to them.
+    `shares_features`: `save` takes a second folder for the features of records, which several observations refer to.
     """
 
-    noise: NoiseSpec | None = None
     shares_features: ClassVar[bool] = False
 
+    @property
+    def noise(self) -> NoiseSpec | str | None:
+        """How noise was added, or None."""
+        return None
+
     @abstractmethod
-    def save(self, folder) -> None:
+    def save(self, folder: str | Path) -> None:
         """Write the observation into an existing or new folder."""
 
     @classmethod
     @abstractmethod
-    def load(cls, folder) -> Self:
-        """Read what `save` wrote."""
+    def load(cls, folder: str | Path) -> Self:
+        """Read the files that `save` wrote."""
 
     @abstractmethod
-    def _fingerprint(self, hasher) -> None:
-        """Feed every value that a learner could see into the hasher."""
+    def _fingerprint(self, hasher: Hasher) -> None:
+        """Feed every value that a learner could use into the hasher."""
 
     @property
     def digest(self) -> str:
-        """Digest of the content: equal for equal observations, wherever they lie."""
+        """Digest of the content: equal for equal observations, wherever they are stored."""
         hasher = hashlib.sha256(type(self).__name__.encode())
         self._fingerprint(hasher)
         return hasher.hexdigest()[:16]
 
 
 @contextlib.contextmanager
-def reading(folder, what: str) -> Iterator[None]:
-    """Turn whatever a damaged or foreign folder makes fail into one DataError that names the folder."""
+def refuse_damaged(folder: str | Path, what: str) -> Iterator[None]:
+    """Turn any error while a damaged or foreign folder is read into one DataError that names the folder."""
     try:
         yield
     except AgglearnError:
         raise
     except Exception as error:
-        said = f"{type(error).__name__}: {error}".splitlines()[0]
-        raise DataError(f"{folder}: damaged, or not {what} made by agglearn ({said}); make it again") from error
+        message = f"{type(error).__name__}: {error}".splitlines()[0]
+        raise DataError(f"{folder}: damaged, or not {what} made by agglearn ({message}); make it again") from error
 
 
-def prepared(folder) -> Path:
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
+def make_folder(folder: str | Path) -> Path:
+    """The folder, made where it is missing."""
+    path = Path(folder)
+    path.mkdir(parents=True, exist_ok=True)
+    return path

@@ -1,4 +1,4 @@
-"""Bags of records with public features, and how many records of each bag have label 1."""
+"""Bags of records with public features, and the number of records with label 1 in each bag."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +11,7 @@ from agglearn.encoding import FeatureMap, FrameEncoder
 from agglearn.encoding.labels import check_labels
 from agglearn.errors import DataError
 from agglearn.observations.bags import Bags
-from agglearn.observations.base import NoiseSpec, Observation, prepared, reading
+from agglearn.observations.base import Hasher, NoiseSpec, Observation, make_folder, refuse_damaged
 from agglearn.observations.feature_store import load_features, save_features
 from agglearn.storage import read_json, write_json
 
@@ -20,11 +20,11 @@ from agglearn.storage import read_json, write_json
 class CountedBags(Observation):
     """Raw features of records, bag after bag, and the labels counted per bag.
 
-    Attributes
+    Parameters
     ----------
     encoder : modalities of the features.
     frame : (n,) rows of raw features, in any order, by reference.
-    rows : (n,) rows of the frame, bag after bag. A rest may be in no bag.
+    rows : (n,) rows of the frame, bag after bag. Some may be in no bag.
     offsets : (B + 1,) bag b holds rows[offsets[b]:offsets[b + 1]].
     counts : (B, 2) records with label 0 and with label 1.
     noise : how noise was added to the counts, or None.
@@ -39,13 +39,23 @@ class CountedBags(Observation):
     weights: ClassVar[None] = None
     shares_features: ClassVar[bool] = True
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if len(self.counts) != len(self.offsets) - 1 or self.offsets[-1] != len(self.rows):
             raise DataError(f"{len(self.counts)} counts and {len(self.rows)} rows for offsets {self.offsets[:1]} …")
 
     @classmethod
-    def from_records(cls, encoder: FrameEncoder, frame: pd.DataFrame, y, size: int, rng: np.random.Generator) -> Self:
-        """Random bags of one size; a rest of less than a bag is left out.
+    def from_records(
+        cls, encoder: FrameEncoder, frame: pd.DataFrame, y: np.ndarray, size: int, rng: np.random.Generator
+    ) -> Self:
+        """Random bags of one size. Records that do not fill a bag are left out.
+
+        Parameters
+        ----------
+        encoder : modalities of the features.
+        frame : (n,) rows of raw features.
+        y : (n,) labels in {0, 1}.
+        size : records per bag.
+        rng : draws the bags.
 
         Raises
         ------
@@ -65,38 +75,48 @@ class CountedBags(Observation):
         return np.diff(self.offsets)
 
     def bags(self) -> Bags:
-        """The same with the features as one coordinate per modality, for learners of bags."""
+        """The same bags with one coordinate per modality, for learners of bags."""
         x = coordinates(self.encoder, self.frame)[self.rows]
         return Bags(x, self.offsets, self.counts, noise=self.noise)
 
-    def save(self, folder, features=None) -> None:
-        """Write the features (into the folder `features`, where one is given), the bags and their counts."""
-        folder = prepared(folder)
-        where = save_features(self.frame, folder, features)
+    def save(self, folder: str | Path, features: str | Path | None = None) -> None:
+        """Write the features, the bags and their counts.
+
+        Parameters
+        ----------
+        folder : existing or new folder.
+        features : folder for the features; by default they lie in `folder`.
+        """
+        folder = make_folder(folder)
+        path = save_features(self.frame, folder, features)
         np.savez(folder / "bags.npz", rows=self.rows, offsets=self.offsets, counts=self.counts)
         noise = self.noise and self.noise.to_dict()
         write_json(
             folder / "bags.json",
-            {"features": where, "encoder": self.encoder.to_dict(), "schema": self.encoder.schema, "noise": noise},
+            {"features": path, "encoder": self.encoder.to_dict(), "schema": self.encoder.schema, "noise": noise},
         )
 
     @classmethod
-    def load(cls, folder) -> Self:
-        """Read what `save` wrote."""
-        folder = Path(folder)
-        with reading(folder, "counted bags"):
-            header = read_json(folder / "bags.json")
-            noise = NoiseSpec.from_dict(header["noise"])
-            with np.load(folder / "bags.npz") as kept:
-                arrays = [kept[k] for k in ("rows", "offsets", "counts")]
-            return cls(
-                FrameEncoder.from_dict(header["encoder"], header["schema"]),
-                load_features(folder, header),
-                *arrays,
-                noise,
-            )
+    def load(cls, folder: str | Path) -> Self:
+        """Read the files that `save` wrote.
 
-    def _fingerprint(self, hasher) -> None:
+        Parameters
+        ----------
+        folder : folder with these files.
+
+        Raises
+        ------
+        DataError : other files, damaged ones, or none.
+        """
+        folder = Path(folder)
+        with refuse_damaged(folder, "counted bags"):
+            header = read_json(folder / "bags.json")
+            encoder = FrameEncoder.from_dict(header["encoder"], header["schema"])
+            frame, noise = load_features(folder, header), NoiseSpec.from_dict(header["noise"])
+            with np.load(folder / "bags.npz") as arrays:
+                return cls(encoder, frame, arrays["rows"], arrays["offsets"], arrays["counts"], noise)
+
+    def _fingerprint(self, hasher: Hasher) -> None:
         hasher.update(repr([self.encoder.to_dict(), self.noise and self.noise.to_dict()]).encode())
         hasher.update(pd.util.hash_pandas_object(self.frame, index=False).to_numpy().tobytes())
         for values in (self.rows, self.offsets, self.counts):

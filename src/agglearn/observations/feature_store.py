@@ -1,4 +1,4 @@
-"""Public features of an observation on disk: once for all observations of the same records, referred to by name."""
+"""Public features on disk, once for all observations of the same records."""
 
 import hashlib
 import os
@@ -6,18 +6,20 @@ from pathlib import Path
 
 import pandas as pd
 
-from agglearn.observations.base import prepared
+from agglearn.observations.base import make_folder
 
 OWN = "features.parquet"
 
 
-def save_features(frame: pd.DataFrame, folder: Path, shared=None) -> str:
-    """Write the features into `folder`, or, where they are not there yet, into the folder `shared` under a name made of
-    their content; returns the path relative to `folder`."""
+def save_features(frame: pd.DataFrame, folder: Path, shared: str | Path | None = None) -> str:
+    """Path of the features, relative to `folder`, after they were written.
+
+    They are written into `folder`, or, under a name made of their content and once, into the folder `shared`.
+    """
     if shared is None:
         frame.to_parquet(folder / OWN, index=False)
         return OWN
-    path = prepared(shared) / f"{_digest(frame)}.parquet"
+    path = make_folder(shared) / f"{_digest(frame)}.parquet"
     if not path.exists():
         frame.to_parquet(path, index=False)
     return Path(os.path.relpath(path, folder)).as_posix()

@@ -1,35 +1,38 @@
-"""Flow counts: noisy tables of how many of a population are where, and go from where to where.
+"""Flow counts: noisy tables of the individuals at each place, and of those that move from place to place.
 
 Source: Sun 2019, section 2.1.2.1: y_i(x_i) and y_ij(x_i, x_j) observed through independent noise, entries may be missing
 and may be observed repeatedly.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 
 import numpy as np
 
 from agglearn.errors import DataError
-from agglearn.observations.base import NoiseSpec, Observation, prepared, reading
+from agglearn.observations.base import Hasher, NoiseSpec, Observation, make_folder, refuse_damaged
 from agglearn.storage import read_json, write_json
 
 NOISES = ("exact", "poisson", "gaussian", "laplace")
+WHATS: tuple[Literal["node", "edge"], ...] = ("node", "edge")
 
 
 @dataclass(frozen=True)
 class FlowCounts(Observation):
     """Counts of a population at nodes (places at a time) and along edges (movements between two of them).
 
-    Attributes
+    Parameters
     ----------
     node_counts : (N, L) or repeated (R, N, L), or one array per node; NaN where an entry was not observed. None: none.
     edge_counts : (E, L, L), (R, E, L, L) or one array per edge, in the order of the model's edges; None: none.
-    noise : law of an observed count given the true one: `exact`, `poisson`, `gaussian`, `laplace`.
-    rate : detection rate of Poisson noise. scale : σ of Gaussian, b of Laplace noise.
+    noise : distribution of an observed count given the true one: `exact`, `poisson`, `gaussian`, `laplace`.
+    rate : detection rate of Poisson noise.
+    scale : σ of Gaussian, b of Laplace noise.
     population_size : M, where it is public.
     context : public arrays by name (covariates, potentials of a known model).
-    privacy : what the noise promises, where it was added for privacy.
+    privacy : guarantee of the noise, where it was added for privacy.
 
     Raises
     ------
@@ -45,97 +48,115 @@ class FlowCounts(Observation):
     context: dict[str, np.ndarray] = field(default_factory=dict)
     privacy: NoiseSpec | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.noise not in NOISES:
             raise DataError(f"noise: {self.noise!r} is not known; use {', '.join(NOISES)}")
         if self.node_counts is None and self.edge_counts is None:
             raise DataError("there are no counts: give node_counts, edge_counts or both")
-        object.__setattr__(self, "node_counts", _stacked(self.node_counts, 2, "node_counts"))
-        object.__setattr__(self, "edge_counts", _stacked(self.edge_counts, 3, "edge_counts"))
+        object.__setattr__(self, "node_counts", _stack(self.node_counts, 2, "node_counts"))
+        object.__setattr__(self, "edge_counts", _stack(self.edge_counts, 3, "edge_counts"))
         if self.noise in ("poisson", "exact"):
             self._refuse_negative()
         if self.noise == "exact":
             self._check_totals()
 
-    def repeats(self, what: str) -> np.ndarray:
-        """(R, N, L) or (R, E, L, L) of `node` or `edge` counts; R = 0 where there are none."""
+    def repeats(self, what: Literal["node", "edge"]) -> np.ndarray:
+        """(R, N, L) node counts or (R, E, L, L) edge counts; R = 0 where there are none.
+
+        Parameters
+        ----------
+        what : `node` or `edge`.
+        """
         counts = self.node_counts if what == "node" else self.edge_counts
         if counts is None:
             return np.zeros((0,) * (3 if what == "node" else 4))
         return counts if counts.ndim == (3 if what == "node" else 4) else counts[None]
 
     def _refuse_negative(self) -> None:
-        for what in ("node", "edge"):
+        for what in WHATS:
             counts = self.repeats(what)
             if (bad := np.argwhere(counts < 0)).size:
-                _, at, *cell = bad[0]
+                _, number, *cell = bad[0]
                 value = counts[tuple(bad[0])]
                 raise DataError(
-                    f"{what} {at}, state {', '.join(map(str, cell))}: negative count {value:g} under {self.noise} noise; "
+                    f"{what} {number}, state {', '.join(map(str, cell))}: negative count {value:g} under {self.noise} noise; "
                     "use gaussian or laplace noise for counts that noise was added to"
                 )
 
     def _check_totals(self) -> None:
-        known = {}
-        for what in ("node", "edge"):
+        totals = {}
+        for what in WHATS:
             for repeat in self.repeats(what):
-                for at, table in enumerate(repeat):
+                for number, table in enumerate(repeat):
                     if table.size and not np.isnan(table).any():
-                        known[f"{what} {at}"] = table.sum()
-        for name, total in known.items():
-            first = next(iter(known))
-            if abs(total - known[first]) > 1e-9 * max(1.0, total):
+                        totals[f"{what} {number}"] = table.sum()
+        for name, total in totals.items():
+            first = next(iter(totals))
+            if abs(total - totals[first]) > 1e-9 * max(1.0, total):
                 raise DataError(
-                    f"{first} counts {known[first]:g} in all and {name} counts {total:g}: exact counts of one population "
+                    f"{first} counts {totals[first]:g} in all and {name} counts {total:g}: exact counts of one population "
                     "have the same total everywhere; declare the noise, or mend the table"
                 )
-        if self.population_size is not None and known and abs(total - self.population_size) > 1e-9 * max(1.0, total):
+        if self.population_size is not None and totals and abs(total - self.population_size) > 1e-9 * max(1.0, total):
             raise DataError(f"{name} counts {total:g} in all, the population has {self.population_size:g}")
 
     # -- keeping ------------------------------------------------------------------------------------------------
 
-    def save(self, folder) -> None:
-        """Write `flows.npz` and `flows.json`."""
-        folder = prepared(folder)
+    def save(self, folder: str | Path) -> None:
+        """Write `flows.npz` and `flows.json`.
+
+        Parameters
+        ----------
+        folder : existing or new folder.
+        """
+        folder = make_folder(folder)
         arrays = {f"context_{k}": v for k, v in self.context.items()}
         for name in ("node_counts", "edge_counts"):
             if (counts := getattr(self, name)) is not None:
                 arrays[name] = counts
-        np.savez(folder / "flows.npz", **arrays)
+        np.savez(folder / "flows.npz", **arrays)  # type: ignore[arg-type]
         header = {k: getattr(self, k) for k in ("noise", "rate", "scale", "population_size")}
         write_json(folder / "flows.json", header | {"privacy": self.privacy and self.privacy.to_dict()})
 
     @classmethod
-    def load(cls, folder) -> Self:
-        """Read what `save` wrote; the checks of the constructor apply."""
-        folder = Path(folder)
-        with reading(folder, "flow counts"):
-            header = read_json(folder / "flows.json")
-            with np.load(folder / "flows.npz") as arrays:
-                known = {k: arrays[k] for k in arrays.files}
-            context = {k.removeprefix("context_"): v for k, v in known.items() if k.startswith("context_")}
-            privacy = NoiseSpec.from_dict(header.pop("privacy"))
-            return cls(known.get("node_counts"), known.get("edge_counts"), **header, context=context, privacy=privacy)
+    def load(cls, folder: str | Path) -> Self:
+        """Read the files that `save` wrote. The checks of the constructor apply.
 
-    def _fingerprint(self, hasher) -> None:
+        Parameters
+        ----------
+        folder : folder with these files.
+
+        Raises
+        ------
+        DataError : other files, damaged ones, or none.
+        """
+        folder = Path(folder)
+        with refuse_damaged(folder, "flow counts"):
+            header = read_json(folder / "flows.json")
+            with np.load(folder / "flows.npz") as file:
+                arrays = {k: file[k] for k in file.files}
+            context = {k.removeprefix("context_"): v for k, v in arrays.items() if k.startswith("context_")}
+            privacy = NoiseSpec.from_dict(header.pop("privacy"))
+            return cls(arrays.get("node_counts"), arrays.get("edge_counts"), **header, context=context, privacy=privacy)
+
+    def _fingerprint(self, hasher: Hasher) -> None:
         privacy = self.privacy and self.privacy.to_dict()
         hasher.update(repr([self.noise, self.rate, self.scale, self.population_size, privacy]).encode())
-        shown = {"node": self.node_counts, "edge": self.edge_counts, **dict(sorted(self.context.items()))}
-        for name, values in shown.items():
+        arrays = {"node": self.node_counts, "edge": self.edge_counts, **dict(sorted(self.context.items()))}
+        for name, values in arrays.items():
             if values is not None:
                 hasher.update(repr([name, np.shape(values), str(np.asarray(values).dtype)]).encode())
                 hasher.update(np.ascontiguousarray(values).tobytes())
 
 
-def _stacked(counts, ndim: int, name: str) -> np.ndarray | None:
-    """One float array; a list of tables of different sizes is padded with NaN, which means not observed."""
+def _stack(counts: np.ndarray | Sequence[np.ndarray] | None, ndim: int, name: str) -> np.ndarray | None:
+    """One float array. Tables of different sizes are padded with NaN, which means not observed."""
     if counts is None:
         return None
     if isinstance(counts, list | tuple) and len({np.shape(c) for c in counts}) > 1:
-        shape = np.max([np.shape(c) for c in counts], axis=0)
-        padded = np.full((len(counts), *shape), np.nan)
-        for k, table in enumerate(counts):
-            padded[(k, *map(slice, np.shape(table)))] = table
+        padded = np.full((len(counts), *np.max([np.shape(c) for c in counts], axis=0)), np.nan)
+        for table, row in zip(counts, padded, strict=True):
+            row[tuple(map(slice, np.shape(table)))] = table
         counts = padded
     counts = np.asarray(counts, float)
     if counts.ndim not in (ndim, ndim + 1):
@@ -147,26 +168,42 @@ def _stacked(counts, ndim: int, name: str) -> np.ndarray | None:
 
 @dataclass(frozen=True)
 class FlowInstances(Observation):
-    """Flow counts of several independent populations with one law: the same species in three years.
+    """Flow counts of several independent populations under one model, for example one species in three years.
 
-    Attributes
+    Parameters
     ----------
-    instances : tuple of FlowCounts.
+    instances : one per population.
     """
 
     instances: tuple[FlowCounts, ...]
 
-    def save(self, folder) -> None:
+    def save(self, folder: str | Path) -> None:
+        """Write each population into a folder of its own.
+
+        Parameters
+        ----------
+        folder : existing or new folder.
+        """
         for k, counts in enumerate(self.instances):
-            counts.save(prepared(folder) / str(k))
+            counts.save(make_folder(folder) / str(k))
 
     @classmethod
-    def load(cls, folder) -> Self:
+    def load(cls, folder: str | Path) -> Self:
+        """Read the files that `save` wrote.
+
+        Parameters
+        ----------
+        folder : folder with these files.
+
+        Raises
+        ------
+        DataError : other files, damaged ones, or none.
+        """
         folders = sorted((p for p in Path(folder).iterdir() if p.is_dir()), key=lambda p: int(p.name))
         if not folders:
             raise DataError(f"{folder}: no flow counts here")
         return cls(tuple(FlowCounts.load(p) for p in folders))
 
-    def _fingerprint(self, hasher) -> None:
+    def _fingerprint(self, hasher: Hasher) -> None:
         for counts in self.instances:
             hasher.update(counts.digest.encode())

@@ -12,11 +12,12 @@ import numpy as np
 
 from agglearn.errors import ConfigError, DataError
 from agglearn.observations.base import NoiseSpec
-from agglearn.observations.release import noisy_tables
+from agglearn.observations.counting import Key
+from agglearn.observations.release import add_noise
 from agglearn.observations.tables import ContingencyTables
 from agglearn.privacy.budget import TOTALS
 from agglearn.privacy.calibration import gaussian_epsilon
-from agglearn.privacy.mechanisms import Mechanism, seeded
+from agglearn.privacy.mechanisms import Mechanism, draw_seeded
 
 
 def with_gaussian_noise(
@@ -26,15 +27,17 @@ def with_gaussian_noise(
 
     Parameters
     ----------
-    sigma : standard deviation, in records. 0 gives the tables back.
+    tables : without noise.
+    sigma : standard deviation, in records. 0 returns the tables as they are.
     seed : of the noise.
-    delta : at which `noise.epsilon` is stated: what this law would promise if it were drawn in secret (`promised`).
-    merged : of each feature, (modalities,) values that each modality stands for, where the noise was added to tables
-        of these values and their cells then summed: a cell's variance is σ² times the cells in it.
+    delta : at which `noise.epsilon` is stated, the guarantee of the same noise if OpenDP had drawn it (`promised_epsilon`).
+    merged : of each feature, (modalities,) number of values in each modality, where the noise was added to tables
+        of these values and their cells then summed. A cell's variance is σ² times the cells in it.
 
     Raises
     ------
-    ConfigError : negative or infinite σ. DataError : tables that have noise already, or too many cells to hold.
+    ConfigError : negative or infinite σ.
+    DataError : tables that have noise already, or too many cells to hold.
     """
     if not 0 <= sigma < math.inf:
         raise ConfigError(f"sigma: must be a number of records from 0 on, got {sigma}")
@@ -42,14 +45,16 @@ def with_gaussian_noise(
         raise DataError(f"the tables have {tables.noise.mechanism} noise already")
     if sigma == 0:
         return tables
-    laws = {k: Mechanism("gaussian", sigma * _summed(merged, k)) for k in tables.tables}
-    laws[TOTALS] = Mechanism("gaussian", sigma)
-    epsilon = promised(sigma, len(tables.tables), delta)
+    noises: dict[Key | str, Mechanism] = {
+        k: Mechanism("gaussian", sigma * _root_of_merged(merged, k)) for k in tables.tables
+    }
+    noises[TOTALS] = Mechanism("gaussian", sigma)
+    epsilon = promised_epsilon(sigma, len(tables.tables), delta)
     spec = NoiseSpec("gaussian", float(sigma), epsilon, delta, "record", private=False)
-    return noisy_tables(tables, laws, seeded(seed), spec)
+    return add_noise(tables, noises, draw_seeded(seed), spec)
 
 
-def promised(sigma: float, n_tables: int, delta: float) -> float:
+def promised_epsilon(sigma: float, n_tables: int, delta: float) -> float:
     """ε of (ε, δ)-differential privacy of σ on counts and label sums of `n_tables` tables and the totals.
 
     One record more or less changes one count and at most one label sum of each by 1, hence Δ² = 2·(n_tables + 1) of one
@@ -58,7 +63,7 @@ def promised(sigma: float, n_tables: int, delta: float) -> float:
     return gaussian_epsilon(sigma, math.sqrt(2 * (n_tables + 1)), delta)
 
 
-def _summed(merged, key) -> float | np.ndarray:
+def _root_of_merged(merged: Sequence[np.ndarray] | None, key: Key) -> float | np.ndarray:
     """Root of the number of noisy cells behind each cell of a table, flat; 1 where none were summed."""
     if merged is None:
         return 1.0

@@ -1,42 +1,43 @@
-"""Two releases from disjoint random halves of the records: what a model is chosen by, where no record may be seen.
+"""Two releases from disjoint random halves of the records, for model selection without records.
 
-A record is in one half only, and which one depends on nothing but a coin of its own. So both together promise the ε of one
+A record is in one half only, and a coin of its own decides in which. So both together have the ε of one
 (parallel composition). Halves of a fixed size would not: one record more moves others from half to half.
 """
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 
 from agglearn.errors import DataError
-from agglearn.observations.base import NoiseSpec, Observation, prepared, reading
+from agglearn.observations.base import Hasher, NoiseSpec, Observation, make_folder, refuse_damaged
 from agglearn.observations.label_sums import LabelSums
-from agglearn.observations.table import Table
-from agglearn.observations.tables import ContingencyTables, encoded
-from agglearn.privacy.mechanisms import secret
-from agglearn.seeds import draw_generator
+from agglearn.observations.tables import ContingencyTables, Pairs, encode_records
+from agglearn.privacy.mechanisms import draw_private
+from agglearn.seeds import RandomState, draw_generator
 from agglearn.storage import read_json, write_json
 
-KINDS = {"ContingencyTables": ContingencyTables, "LabelSums": LabelSums}
+Half = ContingencyTables | LabelSums
+KINDS: dict[str, type[Half]] = {"ContingencyTables": ContingencyTables, "LabelSums": LabelSums}
 
 
 @dataclass(frozen=True, eq=False)
 class Halves(Observation):
     """The same aggregate of two halves of the records, over the same encoder.
 
-    Attributes
+    Parameters
     ----------
-    first, second : ContingencyTables or LabelSums, both of one kind.
+    first, second : both of one kind.
     """
 
-    first: Observation
-    second: Observation
+    first: Half
+    second: Half
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         kinds = type(self.first).__name__, type(self.second).__name__
         if kinds[0] != kinds[1] or kinds[0] not in KINDS:
             raise DataError(f"halves: must be two of one kind, {' or '.join(KINDS)}, not {' and '.join(kinds)}")
@@ -44,75 +45,99 @@ class Halves(Observation):
             raise DataError("halves: of other features, or in another order; make them with one encoder")
 
     @classmethod
-    def from_records(cls, frame, label=None, features=None, pairs="all", *, random_state=None, **how) -> Self:
+    def from_records(
+        cls, frame: pd.DataFrame, label: str | None = None, features: Iterable[str] | None = None, pairs: Pairs = "all",
+        *, random_state: RandomState = None, **options: Any,
+    ) -> Self:  # fmt: skip
         """Tables of two random halves of records, each record in one by a coin of its own.
 
         Parameters
         ----------
-        frame, label, features, pairs, how : as in `ContingencyTables.from_records`; one encoder serves both halves.
+        frame, label, features, pairs, **options : as in `ContingencyTables.from_records`. One encoder serves both halves.
         random_state : seed of the coins; None for the system's randomness, as a private release needs.
         """
-        encoder, x, y, label = encoded(frame, label, features, **how)
-        codes, first = encoder.encode(x), coins(len(y), draw_generator(random_state))
-        parts = (ContingencyTables.from_codes(encoder, codes[p], y[p], label, pairs) for p in (first, ~first))
-        return cls(*parts)
+        encoder, x, y, label = encode_records(frame, label, features, **options)
+        codes, first = encoder.encode(x), toss_coins(len(y), draw_generator(random_state))
+        halves = (ContingencyTables.from_codes(encoder, codes[p], y[p], label, pairs) for p in (first, ~first))
+        return cls(*halves)
 
-    def private(self, epsilon: float, delta: float | None = None, **how) -> Self:
-        """Both halves with noise that OpenDP draws and that promises (ε, δ) for both together; see `release_tables`."""
-        return Halves(*(half.private(epsilon, delta, draw=secret, **how) for half in (self.first, self.second)))
+    def private(self, epsilon: float, delta: float | None = None, **options: Any) -> Self:
+        """Both halves with noise that OpenDP draws. Together they guarantee (ε, δ)-differential privacy.
+
+        Parameters
+        ----------
+        epsilon, delta : parameters of the guarantee.
+        **options : see `agglearn.observations.release.release_tables`.
+        """
+        halves = (self.first, self.second)
+        return type(self)(*(half.private(epsilon, delta, draw=draw_private, **options) for half in halves))
 
     @property
     def noise(self) -> NoiseSpec | None:
+        """How noise was added to each half, or None."""
         return self.first.noise
 
     @property
-    def whole(self) -> Observation:
-        """Both halves added up; noise adds up too."""
-        return (added_tables if isinstance(self.first, ContingencyTables) else added_sums)(self.first, self.second)
+    def combined(self) -> Half:
+        """Both halves added up. Noise adds up too."""
+        if isinstance(self.first, ContingencyTables) and isinstance(self.second, ContingencyTables):
+            return add_tables(self.first, self.second)
+        return add_sums(self.first, self.second)  # type: ignore[arg-type]  # both are of one kind
 
-    def save(self, folder) -> None:
-        folder = prepared(folder)
+    def save(self, folder: str | Path) -> None:
+        """Write both halves into folders of their own, and `halves.json`.
+
+        Parameters
+        ----------
+        folder : existing or new folder.
+        """
+        folder = make_folder(folder)
         self.first.save(folder / "first")
         self.second.save(folder / "second")
         write_json(folder / "halves.json", {"of": type(self.first).__name__})
 
     @classmethod
-    def load(cls, folder) -> Self:
+    def load(cls, folder: str | Path) -> Self:
+        """Read the files that `save` wrote. The checks of the constructor apply.
+
+        Parameters
+        ----------
+        folder : folder with these files.
+
+        Raises
+        ------
+        DataError : other files, damaged ones, or none.
+        """
         folder = Path(folder)
-        with reading(folder, "halves"):
+        with refuse_damaged(folder, "halves"):
             kind = KINDS[read_json(folder / "halves.json")["of"]]
             return cls(kind.load(folder / "first"), kind.load(folder / "second"))
 
-    def _fingerprint(self, hasher) -> None:
+    def _fingerprint(self, hasher: Hasher) -> None:
         self.first._fingerprint(hasher)
         self.second._fingerprint(hasher)
 
 
-def coins(n: int, rng: np.random.Generator) -> np.ndarray:
+def toss_coins(n: int, rng: np.random.Generator) -> np.ndarray:
     """(n,) whether each record goes to the first half: independent fair coins."""
     return rng.random(n) < 0.5
 
 
-def added_tables(a: ContingencyTables, b: ContingencyTables) -> ContingencyTables:
+def add_tables(a: ContingencyTables, b: ContingencyTables) -> ContingencyTables:
     """Tables of the records of both."""
-    tables = {}
-    for key, t in a.tables.items():
-        cells, inverse = np.unique(np.concatenate([t.cells, b.tables[key].cells]), return_inverse=True)
-        parts = [(t.counts, b.tables[key].counts), (t.label_sums, b.tables[key].label_sums)]
-        sums = [np.bincount(inverse, np.concatenate(p), len(cells)).astype(p[0].dtype) for p in parts]
-        tables[key] = Table(t.shape, cells, *sums)
+    tables = {key: table + b.tables[key] for key, table in a.tables.items()}
     total, positives = a.total + b.total, a.positives + b.positives
-    return replace(a, total=total, positives=positives, tables=tables, noise=_added(a.noise))
+    return replace(a, total=total, positives=positives, tables=tables, noise=_double(a.noise))
 
 
-def added_sums(a: LabelSums, b: LabelSums) -> LabelSums:
+def add_sums(a: LabelSums, b: LabelSums) -> LabelSums:
     """Label sums over the records of both."""
     frame = pd.concat([a.frame, b.frame], ignore_index=True)
-    return replace(a, frame=frame, sums=a.sums + b.sums, noise=_added(a.noise))
+    return replace(a, frame=frame, sums=a.sums + b.sums, noise=_double(a.noise))
 
 
-def _added(noise: NoiseSpec | None) -> NoiseSpec | None:
-    """Of two independent draws: the same promise, √2 times the scale."""
+def _double(noise: NoiseSpec | None) -> NoiseSpec | None:
+    """The noise of a sum of two independent draws: the same guarantee, √2 times the scale."""
     if noise is None:
         return None
     root = math.sqrt(2)

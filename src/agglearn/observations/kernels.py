@@ -1,7 +1,7 @@
-"""Numba kernels that count records into cells. Pure: arrays in, arrays changed in place, nothing else.
+"""Numba kernels that count records into cells. They change arrays in place and have no other effect.
 
 One 64-bit integer per cell holds a count (high half) and a label sum (low half), so that a record touches memory once.
-One call serves one table; it holds no lock of the interpreter, so tables are counted side by side, each by one thread
+One call serves one table. It holds no lock of the interpreter, so tables are counted side by side, each by one thread
 at a time: results cannot depend on the number of threads.
 
 Kernels compile when first called, not when imported: a process that imports this may still fork.
@@ -13,7 +13,7 @@ from numba import njit
 SHIFT = 32
 ONE = 1 << SHIFT
 LOW = ONE - 1
-MOST_RECORDS = (1 << 31) - 1  # more could overflow one half of a cell
+MAX_RECORDS = (1 << 31) - 1  # more could overflow one half of a cell
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_A, _MIX_B = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
@@ -60,20 +60,20 @@ def count_dense(first, second, stride, buckets, labels, cells):
 
 
 @njit(cache=True, nogil=True)
-def place(slots, cell):
+def find_slot(slots, cell):
     """Slot of a cell in an open-addressing table, or the empty slot where it belongs."""
     mask = np.uint64(slots.shape[0] - 1)
-    at = mix(cell) & mask
-    while slots[at, 0] != 0 and slots[at, 0] != cell + 1:
-        at = (at + np.uint64(1)) & mask
-    return at
+    slot = mix(cell) & mask
+    while slots[slot, 0] != 0 and slots[slot, 0] != cell + 1:
+        slot = (slot + np.uint64(1)) & mask
+    return slot
 
 
 @njit(cache=True, nogil=True)
 def count_sparse(first, second, stride, buckets, labels, slots, used, start):
-    """Add records from `start` on to a table of occupied cells only; returns the first record not added.
+    """First record not added, after records from `start` on were added to a table of occupied cells only.
 
-    That is n, or less when the table is half full and must grow first.
+    It is n, or less when the table is half full and must grow first.
 
     Parameters
     ----------
@@ -84,13 +84,13 @@ def count_sparse(first, second, stride, buckets, labels, slots, used, start):
     for r in range(start, first.size):
         if first[r] >= 0 and second[r] >= 0:
             cell = bucket(np.int64(first[r]) * stride + second[r], buckets)
-            at = place(slots, cell)
-            if slots[at, 0] == 0:
+            slot = find_slot(slots, cell)
+            if slots[slot, 0] == 0:
                 if 2 * used[0] >= slots.shape[0]:
                     return r
-                slots[at, 0] = cell + 1
+                slots[slot, 0] = cell + 1
                 used[0] += 1
-            slots[at, 1] += ONE + labels[r]
+            slots[slot, 1] += ONE + labels[r]
     return first.size
 
 
@@ -99,5 +99,5 @@ def move(slots, larger):
     """Put all occupied slots into a larger, empty table."""
     for k in range(slots.shape[0]):
         if slots[k, 0] != 0:
-            at = place(larger, slots[k, 0] - 1)
-            larger[at, 0], larger[at, 1] = slots[k, 0], slots[k, 1]
+            slot = find_slot(larger, slots[k, 0] - 1)
+            larger[slot, 0], larger[slot, 1] = slots[k, 0], slots[k, 1]

@@ -1,14 +1,14 @@
 """Label sums: features without labels, and the one vector Σ y_i X_i.
 
-Source: the note on weighted aggregate logistic regression (its "dot-product" is the mean; here it is the sum, N times
-that).
+Source: the note on weighted aggregate logistic regression. Its "dot-product" is the mean, the sum here is N times that.
 """
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -17,33 +17,36 @@ from scipy import sparse
 from agglearn.encoding import FrameEncoder
 from agglearn.encoding.design import FeatureMap
 from agglearn.errors import ConfigError, DataError
-from agglearn.observations.base import NoiseSpec, Observation, prepared, reading
-from agglearn.observations.disclosure import unprotected
+from agglearn.observations.base import Hasher, NoiseSpec, Observation, make_folder, refuse_damaged
+from agglearn.observations.disclosure import describe_unprotected
 from agglearn.observations.feature_store import load_features, save_features
-from agglearn.privacy.calibration import calibrated, checked
+from agglearn.observations.release import noise_spec
+from agglearn.privacy.calibration import calibrate, check_promise
 from agglearn.privacy.limits import check_delta, check_epsilon
-from agglearn.privacy.mechanisms import Draw, Mechanism, secret
+from agglearn.privacy.mechanisms import Draw, Mechanism, draw_private
 from agglearn.storage import read_json, write_json
 
 SENSITIVITIES = ("declared", "features", "coordinates")
+Bounds = tuple[float, float] | Mapping[str, tuple[float, float]]
 
 
 @dataclass(frozen=True, eq=False)
 class LabelSums(Observation):
-    """Public features and their sum over records with label 1. No label of a record is in it.
+    """Public features and their sum over records with label 1. It holds no label of a record.
 
-    Attributes
+    Parameters
     ----------
     map : from raw columns to k coordinates, an intercept of ones last where it has one.
     frame : (n,) rows of raw features, by reference.
-    names : (k,) names of the coordinates of `sums`; must be those of the map, in its order.
+    names : (k,) names of the coordinates of `sums`. They must be those of the map, in its order.
     sums : (k,) Σ w_i y_i X_i, exact or with noise.
     weights : (n,) public weights of the records, or None for 1.
-    label : name of the label. noise : how noise was added, or None.
+    label : name of the label.
+    noise : how noise was added, or None.
 
     Raises
     ------
-    DataError : sums of another length, or in another order than the map's coordinates; weights that are none.
+    DataError : sums of another length, or in another order than the map's coordinates, or weights that are none.
     """
 
     map: FeatureMap
@@ -55,7 +58,7 @@ class LabelSums(Observation):
     noise: NoiseSpec | None = None
     shares_features: ClassVar[bool] = True
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         object.__setattr__(self, "sums", np.asarray(self.sums, dtype=float))
         object.__setattr__(self, "names", list(self.names))
         _check_names(self.map.names, self.names, self.sums)
@@ -68,17 +71,21 @@ class LabelSums(Observation):
     # -- making -------------------------------------------------------------------------------------------------
 
     @classmethod
-    def from_records(cls, X, y, *, bounds=None, weights=None, intercept: bool = True, label: str = "label") -> Self:
+    def from_records(
+        cls, X: pd.DataFrame | np.ndarray, y: np.ndarray | Sequence[int], *, bounds: Bounds | None = None,
+        weights: np.ndarray | None = None, intercept: bool = True, label: str = "label",
+    ) -> Self:  # fmt: skip
         """Sums over a matrix of numbers.
 
         Parameters
         ----------
-        X : (n, k) DataFrame of numeric columns, or array (columns are then named x0, x1, …).
+        X : (n, k) numeric columns. Those of an array are named x0, x1, …
         y : (n,) labels in {0, 1}.
         bounds : (low, high) of all columns, or {column: (low, high)}: needed for `private`, unless its sensitivity is
             taken from the features. Values outside are refused.
         weights : (n,) weights ≥ 0 of the records, as public as the features; None for 1.
         intercept : whether the sum of the labels is one more coordinate.
+        label : name of the label.
 
         Raises
         ------
@@ -90,8 +97,18 @@ class LabelSums(Observation):
         return cls.from_map(mapped, frame, y, weights=weights, label=label)
 
     @classmethod
-    def from_map(cls, mapped: FeatureMap, frame: pd.DataFrame, y, *, weights=None, label: str = "label") -> Self:
-        """Sums over the coordinates that a map makes of raw columns."""
+    def from_map(
+        cls, mapped: FeatureMap, frame: pd.DataFrame, y: np.ndarray | Sequence[int], *,
+        weights: np.ndarray | None = None, label: str = "label",
+    ) -> Self:  # fmt: skip
+        """Sums over the coordinates that a map makes of raw columns.
+
+        Parameters
+        ----------
+        mapped : from raw columns to coordinates.
+        frame : (n,) rows of raw columns.
+        y, weights, label : as in `from_records`.
+        """
         y = np.asarray(y)
         if y.shape != (len(frame),):
             raise DataError(f"labels: {y.shape} for {len(frame)} records")
@@ -101,35 +118,42 @@ class LabelSums(Observation):
         weighted = y.astype(float) if weights is None else y * _check_weights(np.asarray(weights, float), len(y))
         x = mapped.matrix(frame)
         sums = cls(mapped, frame, mapped.names, x.T @ weighted, weights, label)
-        object.__setattr__(sums, "_matrix", x)  # as `matrix` keeps it
+        sums.__dict__["matrix"] = x  # as the property keeps it
         return sums
 
     @classmethod
-    def from_release(cls, X, sums, names: Sequence[str] | None = None, *, noise: NoiseSpec | None, **more) -> Self:
-        """Features of one's own and sums that somebody else released over them.
+    def from_release(
+        cls, X: pd.DataFrame | np.ndarray, sums: pd.Series | np.ndarray | Sequence[float],
+        names: Sequence[str] | None = None, *, noise: NoiseSpec | None, **options: Any,
+    ) -> Self:  # fmt: skip
+        """Public features, and sums over them that somebody else released.
 
         Parameters
         ----------
-        X : as in `from_records`. sums : Series by coordinate name, or a vector with its `names`; in the matrix's order.
-        noise : of the release, None where it is exact. more : `bounds`, `weights`, `intercept`, `label`.
+        X : as in `from_records`.
+        sums : Series by coordinate name, or a vector with its `names`, in the matrix's order.
+        names : of the coordinates, where `sums` is no Series.
+        noise : of the release, None where it is exact.
+        **options : `bounds`, `weights`, `intercept`, `label`, as in `from_records`.
         """
         if isinstance(sums, pd.Series):
             sums, names = sums.to_numpy(), list(sums.index)
         if names is None:
             raise DataError("sums: give the names of their coordinates, so that their order can be checked")
-        zeros = np.zeros(len(X))
-        return replace(cls.from_records(X, zeros, **more), sums=np.asarray(sums, float), names=list(names), noise=noise)
+        bare = cls.from_records(X, np.zeros(len(X)), **options)
+        return replace(bare, sums=np.asarray(sums, float), names=list(names), noise=noise)
 
     # -- privacy ------------------------------------------------------------------------------------------------
 
     def sensitivity(self, order: int = 2, of: str | float = "declared") -> float:
-        """What one label can change in the sums, as an L1 (`order` 1) or L2 norm: the largest w‖X‖ of a record.
+        """The largest change of the sums by one label, as an L1 or L2 norm: the largest w‖X‖ of a record.
 
         Parameters
         ----------
-        of : `declared`, from bounds alone; `features`, the largest norm of the rows that are there (features are public
-            here: the caller accepts that they are looked at); `coordinates`, the note's √k for features in [0, 1].
-            A number is taken as it is.
+        order : 1 or 2, of the norm.
+        of : `declared`, from bounds alone. `features`, the largest norm of the rows, where the caller accepts that the result
+            depends on them (features are public here). `coordinates`, the note's √k for features in [0, 1]. A number is
+            returned as it is.
 
         Raises
         ------
@@ -159,7 +183,7 @@ class LabelSums(Observation):
         return heaviest * largest ** (1 / order) + self._rounding(order)
 
     def _rounding(self, order: int) -> float:
-        """Bound of what adding up in floating point can add to a distance; none where all terms and sums are whole."""
+        """Bound of the distance that floating-point sums can add, 0 where all terms and sums are whole."""
         terms = abs(self.matrix)
         if self.weights is not None:
             terms = sparse.csr_array(terms * np.asarray(self.weights, float)[:, None])
@@ -169,71 +193,65 @@ class LabelSums(Observation):
         return 2 * len(self.frame) * 2.0**-53 * float(np.linalg.norm(largest, order)) * (1 + 1e-9)
 
     def _changes(self, of: str | float) -> np.ndarray | None:
-        """Whole numbers that one label changes sums by at most; None where more than their norm is not known."""
-        x = self.matrix
+        """Largest whole changes of the sums by one label; None where only their norm is bounded."""
+        x, largest = self.matrix, self.map.largest(2)
         if self.weights is not None or not isinstance(of, str) or (x.data != np.round(x.data)).any():
             return None
         if of == "features":
             return np.ones(int(np.diff(x.indptr).max()), int) if np.isin(x.data, (0, 1)).all() else None
         if self.map.kind == "columns" and of == "declared":
             return np.floor([*(max(map(abs, r)) for r in self.map.ranges.values()), *[1] * self.map.intercept])
-        return np.ones(len(self.names) if of == "coordinates" else self.map.largest(2), int)
+        return np.ones(len(self.names) if of == "coordinates" or largest is None else int(largest), int)
 
     def private(
         self, epsilon: float, delta: float | None = None, *, mechanism: str = "gaussian",
         calibration: str | None = None, sensitivity: str | float = "declared", allow_large_epsilon: bool = False,
-        accept_learned_schema: bool = False, draw: Draw = secret,
+        accept_learned_schema: bool = False, draw: Draw = draw_private,
     ) -> Self:  # fmt: skip
         """The sums with noise that protects every single label, drawn once, through OpenDP.
 
-        The features are public, so neighbouring data sets differ in one label (`adjacency` label). Whatever is learned
-        from the result, in however many steps, costs nothing more.
+        The features are public, so neighbouring data sets differ in one label (`adjacency` label). Training on the result
+        spends no further budget.
 
         Parameters
         ----------
-        epsilon, delta : of the promise; Laplace noise takes no delta.
+        epsilon, delta : parameters of the guarantee. Laplace noise takes no delta.
         mechanism : `gaussian`, `laplace`, and where sums are whole `discrete_gaussian`, `discrete_laplace`.
-        calibration : see `calibrated`; `classic` is the note's, which holds for ε < 1 only.
+        calibration : see `calibrate`. `classic` is the note's, which holds for ε < 1 only.
         sensitivity : see `sensitivity`.
         allow_large_epsilon : accept ε above 20 in a private release.
-        accept_learned_schema : accept features that were encoded by labels; the release is then not called private.
-        draw : `seeded(seed)` instead for reproducible noise that is not private.
+        accept_learned_schema : accept features that were encoded by labels. The release is then not called private.
+        draw : `draw_seeded(seed)` for reproducible noise that is not private.
 
         Raises
         ------
-        ConfigError : ε, δ or bounds that give no promise; δ from 1/N on, ε above 20, and the classic calibration from ε = 1 on in a private release.
+        ConfigError : ε, δ or bounds that give no guarantee. In a private release also δ from 1/N on, ε above 20, and the
+            classic calibration from ε = 1 on.
         DataError : sums that have noise already.
         """
         if self.noise is not None:
             raise DataError(f"the sums have {self.noise.mechanism} noise already")
-        epsilon, delta = checked(epsilon, delta, mechanism)
-        told = ""
-        if draw is secret:
-            told = unprotected(self.map.encoder, accept_learned_schema, features_public=True)
+        epsilon, delta = check_promise(epsilon, delta, mechanism)
+        facts = ""
+        if draw is draw_private:
+            facts = describe_unprotected(self.map.encoder, accept_learned_schema, features_public=True)
             check_epsilon(epsilon, allow_large_epsilon)
             check_delta(delta, len(self.frame))
-        if calibration == "classic" and epsilon >= 1 and draw is secret:
+        if calibration == "classic" and epsilon >= 1 and draw is draw_private:
             raise ConfigError(f"calibration: classic promises nothing at epsilon {epsilon:g}; use analytic")
-        l1, l2 = (
-            (self.sensitivity(1, sensitivity), 0)
-            if mechanism.endswith("laplace")
-            else (0, self.sensitivity(2, sensitivity))
-        )
+        laplace = mechanism.endswith("laplace")
+        l1, l2 = self.sensitivity(1, sensitivity) if laplace else 0, 0 if laplace else self.sensitivity(2, sensitivity)
         changes = self._changes(sensitivity) if mechanism == "discrete_gaussian" else None
-        law = calibrated(mechanism, epsilon, delta, l1, l2, calibration, changes)
-        noisy = draw(law, self.sums, "label sums", self.names)
-        private = draw is secret and not told
-        spec = NoiseSpec(law.kind, float(law.scale), epsilon, delta or 0.0, "label", private, unprotected=told)
-        return replace(self, sums=noisy, noise=spec)
+        noise = calibrate(mechanism, epsilon, delta, l1, l2, calibration, changes)
+        noisy = draw(noise, self.sums, "label sums", self.names)
+        return replace(self, sums=noisy, noise=noise_spec(noise, epsilon, delta, "label", draw, facts))
 
     # -- using --------------------------------------------------------------------------------------------------
 
-    @property
+    @functools.cached_property
     def matrix(self) -> sparse.csr_array:
-        """(n, k) coordinates of the records; made once."""
-        if not hasattr(self, "_matrix"):
-            object.__setattr__(self, "_matrix", self.map.matrix(self.frame))
-        return self._matrix
+        """(n, k) coordinates of the records, made once."""
+        return self.map.matrix(self.frame)
 
     @property
     def noise_scale(self) -> float:
@@ -242,22 +260,30 @@ class LabelSums(Observation):
             return 0.0
         return math.sqrt(Mechanism(self.noise.mechanism, self.noise.scale).variance)
 
-    def outside(self) -> np.ndarray:
-        """(k,) whether a coordinate's sum is beyond what any labels could give: then the likelihood has no maximum."""
+    def infeasible_coordinates(self) -> np.ndarray:
+        """(k,) whether a coordinate's sum is out of reach for all labels. Then the likelihood has no maximum."""
         w = np.ones(len(self.frame)) if self.weights is None else self.weights
         x, slack = self.matrix, 1e-9 * np.maximum(abs(self.sums), 1)
-        least, most = x.minimum(0).T @ w, x.maximum(0).T @ w
-        return (self.sums < least - slack) | (self.sums > most + slack)
+        low, high = x.minimum(0).T @ w, x.maximum(0).T @ w
+        return (self.sums < low - slack) | (self.sums > high + slack)
 
     # -- keeping ------------------------------------------------------------------------------------------------
 
-    def save(self, folder, features=None) -> None:
-        """Write the features (`features.parquet`, or into the folder `features`, where one is given), `map.npz` and, apart
-        from them, the release: `release.json` with mechanism, ε, δ and adjacency, and `sums.npy`."""
-        folder = prepared(folder)
-        where = save_features(self.frame, folder, features)
-        state = self.map.state()
-        np.savez(folder / "map.npz", **{f"cells{i}": c for i, c in enumerate(state.pop("cells"))})
+    def save(self, folder: str | Path, features: str | Path | None = None) -> None:
+        """Write the features, `map.npz` and, apart from them, the release.
+
+        The release is `release.json` with mechanism, ε, δ and adjacency, and `sums.npy`.
+
+        Parameters
+        ----------
+        folder : existing or new folder.
+        features : folder for the features; by default they become `features.parquet` in `folder`.
+        """
+        folder = make_folder(folder)
+        path = save_features(self.frame, folder, features)
+        state = self.map.to_dict()
+        cells = {f"cells{i}": c for i, c in enumerate(state.pop("cells"))}
+        np.savez(folder / "map.npz", **cells)  # type: ignore[arg-type]
         encoder = state.pop("encoder")
         np.save(folder / "sums.npy", self.sums)
         if self.weights is not None:
@@ -269,17 +295,26 @@ class LabelSums(Observation):
                 "encoder": encoder and encoder.to_dict(),
                 "schema": encoder and encoder.schema,
                 "cells": len(self.map.cells),
-                "features": where,
+                "features": path,
             },
         )
         noise = self.noise and self.noise.to_dict()
         write_json(folder / "release.json", {"label": self.label, "names": self.names, "noise": noise})
 
     @classmethod
-    def load(cls, folder) -> Self:
-        """Read what `save` wrote; the checks of the constructor apply."""
+    def load(cls, folder: str | Path) -> Self:
+        """Read the files that `save` wrote. The checks of the constructor apply.
+
+        Parameters
+        ----------
+        folder : folder with these files.
+
+        Raises
+        ------
+        DataError : other files, damaged ones, or none.
+        """
         folder = Path(folder)
-        with reading(folder, "label sums"):
+        with refuse_damaged(folder, "label sums"):
             state, release = read_json(folder / "map.json"), read_json(folder / "release.json")
             with np.load(folder / "map.npz") as arrays:
                 state["cells"] = [arrays[f"cells{i}"] for i in range(state["cells"])]
@@ -288,9 +323,9 @@ class LabelSums(Observation):
             weights = np.load(folder / "weights.npy") if (folder / "weights.npy").is_file() else None
             noise = NoiseSpec.from_dict(release["noise"])
             frame, sums = load_features(folder, state), np.load(folder / "sums.npy")
-            return cls(FeatureMap.of(state), frame, release["names"], sums, weights, release["label"], noise)
+            return cls(FeatureMap.from_dict(state), frame, release["names"], sums, weights, release["label"], noise)
 
-    def _fingerprint(self, hasher) -> None:
+    def _fingerprint(self, hasher: Hasher) -> None:
         hasher.update(repr([self.map.kind, self.names, self.map.ranges, self.label]).encode())
         hasher.update(
             repr([self.map.encoder and self.map.encoder.to_dict(), self.noise and self.noise.to_dict()]).encode()
@@ -300,8 +335,8 @@ class LabelSums(Observation):
             hasher.update(b"" if values is None else np.ascontiguousarray(values).tobytes())
 
 
-def as_frame(X) -> pd.DataFrame:
-    """A matrix as a frame; the columns of an array are x0, x1, …"""
+def as_frame(X: pd.DataFrame | np.ndarray) -> pd.DataFrame:
+    """A matrix as a frame. The columns of an array are x0, x1, …"""
     if isinstance(X, pd.DataFrame):
         return X
     x = np.asarray(X)
@@ -310,11 +345,12 @@ def as_frame(X) -> pd.DataFrame:
     return pd.DataFrame(x, columns=[f"x{j}" for j in range(x.shape[1])])
 
 
-def _bounds(bounds, columns: list[str]) -> dict[str, tuple[float, float]]:
+def _bounds(bounds: Bounds | None, columns: list[str]) -> dict[str, tuple[float, float]]:
     if bounds is None:
         return {}
     if not isinstance(bounds, Mapping):
-        bounds = dict.fromkeys(columns, tuple(bounds))
+        low, high = bounds
+        bounds = dict.fromkeys(columns, (low, high))
     for name in columns:
         if name not in bounds:
             raise ConfigError(f"bounds: none for column {name!r}; declare (low, high) for it")
@@ -324,16 +360,16 @@ def _bounds(bounds, columns: list[str]) -> dict[str, tuple[float, float]]:
     return {name: (float(bounds[name][0]), float(bounds[name][1])) for name in columns}
 
 
-def _check_names(wanted: list[str], names: list[str], sums: np.ndarray) -> None:
-    if sums.shape != (len(wanted),):
-        raise DataError(f"sums: {sums.shape} for {len(wanted)} coordinates; a release of other features?")
-    if names == wanted:
+def _check_names(expected: list[str], names: Sequence[str], sums: np.ndarray) -> None:
+    if sums.shape != (len(expected),):
+        raise DataError(f"sums: {sums.shape} for {len(expected)} coordinates; a release of other features?")
+    if names == expected:
         return
-    if len(names) != len(wanted):
-        raise DataError(f"sums: {len(names)} names for {len(wanted)} coordinates")
-    at = next(i for i, (a, b) in enumerate(zip(names, wanted, strict=True)) if a != b)
-    todo = "; bring them into one order" if sorted(names) == sorted(wanted) else ""
-    raise DataError(f"sums: coordinate {at + 1} of the release is {names[at]!r}, of the features {wanted[at]!r}{todo}")
+    if len(names) != len(expected):
+        raise DataError(f"sums: {len(names)} names for {len(expected)} coordinates")
+    i = next(i for i, (a, b) in enumerate(zip(names, expected, strict=True)) if a != b)
+    todo = "; bring them into one order" if sorted(names) == sorted(expected) else ""
+    raise DataError(f"sums: coordinate {i + 1} of the release is {names[i]!r}, of the features {expected[i]!r}{todo}")
 
 
 def _check_weights(weights: np.ndarray, n: int) -> np.ndarray:

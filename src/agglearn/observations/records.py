@@ -1,17 +1,17 @@
-"""Records with their labels: what skylines and oracles see, and no method for aggregated data."""
+"""Records with their labels, for skylines and oracles. Methods for aggregated data refuse them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 
 from agglearn.encoding import FrameEncoder
 from agglearn.encoding.labels import check_labels
-from agglearn.observations.base import Observation, prepared, reading
-from agglearn.observations.tables import encoded
+from agglearn.observations.base import Hasher, Observation, make_folder, refuse_damaged
+from agglearn.observations.tables import encode_records
 from agglearn.storage import read_json, write_json
 
 
@@ -19,14 +19,14 @@ from agglearn.storage import read_json, write_json
 class Records(Observation):
     """Individual records.
 
-    Attributes
+    Parameters
     ----------
     encoder : the same modalities that tables of these records have.
     frame : raw features, one row per record.
     y : (n,) int8 labels in {0, 1}.
     label : name of the label.
-    cross_buckets : who crosses features hashes pairs with more cells than this into so many, as tables of these records
-        would (`ContingencyTables.from_records`); None for not at all.
+    cross_buckets : learners that cross features hash pairs with more cells than this into so many buckets, as
+        `ContingencyTables.from_records` does; None for no hashing.
     """
 
     encoder: FrameEncoder
@@ -35,26 +35,25 @@ class Records(Observation):
     label: str = "label"
     cross_buckets: int | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_labels(self.y, len(self.frame))
 
     @classmethod
     def from_records(
         cls,
-        frame,
-        label=None,
-        features=None,
-        *,
-        schema=None,
-        binning=None,
-        categorical=(),
-        positive=None,
-        hashed=None,
-        hash_above=None,
+        frame: pd.DataFrame,
+        label: str | None = None,
+        features: Iterable[str] | None = None,
+        **options: Any,
     ) -> Self:
-        """Records from raw columns; parameters as in `ContingencyTables.from_records`."""
-        how = {"binning": binning, "categorical": categorical, "positive": positive, "hashed": hashed}
-        encoder, x, y, label = encoded(frame, label, features, schema, hash_above=hash_above, **how)
+        """Records from raw columns.
+
+        Parameters
+        ----------
+        frame, label, features : as in `ContingencyTables.from_records`.
+        **options : `schema`, `binning`, `categorical`, `positive`, `hashed`, `hash_above`, as there.
+        """
+        encoder, x, y, label = encode_records(frame, label, features, **options)
         return cls(encoder, x.reset_index(drop=True), y, label)
 
     @property
@@ -63,13 +62,24 @@ class Records(Observation):
         return self.encoder.encode(self.frame)
 
     def select(self, names: Iterable[str]) -> Self:
-        """The same records with some features only, in the encoder's order."""
-        wanted = set(names)
-        kept = [n for n in self.encoder.names if n in wanted]
-        return replace(self, encoder=self.encoder.select(kept), frame=self.frame[kept])
+        """The same records with some features only, in the encoder's order.
 
-    def save(self, folder) -> None:
-        folder = prepared(folder)
+        Parameters
+        ----------
+        names : of these features.
+        """
+        requested = set(names)
+        names = [n for n in self.encoder.names if n in requested]
+        return replace(self, encoder=self.encoder.select(names), frame=self.frame[names])
+
+    def save(self, folder: str | Path) -> None:
+        """Write `features.parquet`, `labels.npy` and `records.json`.
+
+        Parameters
+        ----------
+        folder : existing or new folder.
+        """
+        folder = make_folder(folder)
         self.frame.to_parquet(folder / "features.parquet", index=False)
         np.save(folder / "labels.npy", self.y)
         header = {"label": self.label, "cross_buckets": self.cross_buckets, "encoder": self.encoder.to_dict()}
@@ -77,16 +87,26 @@ class Records(Observation):
         write_json(folder / "records.json", header)
 
     @classmethod
-    def load(cls, folder) -> Self:
+    def load(cls, folder: str | Path) -> Self:
+        """Read the files that `save` wrote.
+
+        Parameters
+        ----------
+        folder : folder with these files.
+
+        Raises
+        ------
+        DataError : other files, damaged ones, or none.
+        """
         folder = Path(folder)
-        with reading(folder, "records"):
+        with refuse_damaged(folder, "records"):
             header = read_json(folder / "records.json")
             frame = pd.read_parquet(folder / "features.parquet")
             encoder, y = FrameEncoder.from_dict(header["encoder"], header["schema"]), np.load(folder / "labels.npy")
             return cls(encoder, frame, y, header["label"], header.get("cross_buckets"))
 
-    def _fingerprint(self, hasher) -> None:
-        said = [self.encoder.to_dict(), list(self.frame.columns), self.label, self.cross_buckets]
-        hasher.update(repr(said).encode())
+    def _fingerprint(self, hasher: Hasher) -> None:
+        header = [self.encoder.to_dict(), list(self.frame.columns), self.label, self.cross_buckets]
+        hasher.update(repr(header).encode())
         hasher.update(pd.util.hash_pandas_object(self.frame, index=False).to_numpy().tobytes())
         hasher.update(self.y.tobytes())

@@ -1,6 +1,7 @@
 """Observations with noise for privacy: tables, bag counts, flow counts. Label sums release themselves."""
 
 import math
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -8,106 +9,116 @@ import numpy as np
 from agglearn.errors import ConfigError, DataError
 from agglearn.observations.bags import Bags
 from agglearn.observations.base import NoiseSpec
-from agglearn.observations.consistency import clipped, projected
-from agglearn.observations.disclosure import unprotected
+from agglearn.observations.consistency import Tables, clip_tables, possible_totals, project_tables
+from agglearn.observations.counting import Key
+from agglearn.observations.disclosure import describe_unprotected
 from agglearn.observations.flows import FlowCounts
-from agglearn.observations.table import Table, TableSet, table_name
+from agglearn.observations.table import Table, table_name
 from agglearn.privacy.budget import TOTALS, mechanisms
-from agglearn.privacy.calibration import calibrated, checked
+from agglearn.privacy.calibration import calibrate, check_promise
 from agglearn.privacy.limits import check_delta, check_epsilon
-from agglearn.privacy.mechanisms import Draw, Mechanism, secret
+from agglearn.privacy.mechanisms import Draw, Mechanism, draw_private
 
 __all__ = ["release_bag_counts", "release_flow_counts", "release_tables"]
 
-MOST_CELLS = 100_000_000  # with noise every cell is occupied: 24 bytes each
+MAX_CELLS = 100_000_000  # with noise every cell is occupied: 24 bytes each
 # Standard deviations of the noise by which a noisy number of records may be below the true one. More is one case in 3 million.
 DEVIATIONS = 5
-POSTPROCESSING = {"none": lambda tables: tables, "clip": clipped, "project": projected}
+POSTPROCESSING = {"none": lambda tables: tables, "clip": clip_tables, "project": project_tables}
 
 
 def release_tables(
-    tables: TableSet, epsilon: float, delta: float | None = None, *, mechanism: str = "gaussian",
+    tables: Tables, epsilon: float, delta: float | None = None, *, mechanism: str = "gaussian",
     split: str = "uniform", adjacency: str = "record", postprocessing: str = "none", allow_large_epsilon: bool = False,
-    accept_learned_schema: bool = False, draw: Draw = secret,
-) -> TableSet:  # fmt: skip
-    """All tables and both totals with noise that promises (ε, δ) for the release as a whole.
+    accept_learned_schema: bool = False, draw: Draw = draw_private,
+) -> Tables:  # fmt: skip
+    """All tables and both totals with noise that guarantees (ε, δ)-differential privacy of the whole release.
 
     Parameters
     ----------
-    split : of the budget over tables, see `budget.shares`.
-    adjacency : `record`, one record more or less; `label`, one label exchanged: then counts are public and exact, and
+    tables : without noise.
+    epsilon, delta : parameters of the guarantee. Laplace noise takes no delta.
+    mechanism : one of `agglearn.privacy.MECHANISMS`.
+    split : of the budget over tables, see `budget_shares`.
+    adjacency : `record`, one record more or less. `label`, one label exchanged: then counts are public and exact, and
         label sums alone have noise.
-    postprocessing : `none`; `clip` (counts from 0 on, label sums within them); `project` (tables made to agree with one
+    postprocessing : `none`, `clip` (counts from 0 on, label sums within them), or `project` (tables that agree with one
         another). It costs no privacy.
     allow_large_epsilon : accept ε above 20 in a private release.
-    accept_learned_schema : accept that bins and categories were learned from the records, which noise on counts does not
-        hide: the release is then not called private.
-    draw : `secret` draws through OpenDP; `seeded(seed)` the same law, reproducible and not private.
+    accept_learned_schema : accept that bins and categories were learned from the records. Noise on counts does not hide them,
+        so the release is then not called private.
+    draw : `draw_private` draws through OpenDP; `draw_seeded(seed)` from the same distribution, reproducible and not private.
 
     Raises
     ------
-    ConfigError : ε ≤ 0, δ outside (0, 1), an unknown mechanism, split or adjacency; in a private release ε above 20, δ
-        from 1/N on, and a learned schema. DataError : noise already.
+    ConfigError : ε ≤ 0, δ outside (0, 1), an unknown mechanism, split or adjacency. In a private release also ε above 20, δ
+        from 1/N on, and a learned schema.
+    DataError : the tables have noise already.
     """
     if postprocessing not in POSTPROCESSING:
         raise ConfigError(f"postprocessing: {postprocessing!r} is not known; use {', '.join(POSTPROCESSING)}")
-    epsilon, delta = checked(epsilon, delta, mechanism)
-    laws = mechanisms(tables, mechanism, epsilon, delta, split, adjacency)
-    told = ""
-    if draw is secret:
+    epsilon, delta = check_promise(epsilon, delta, mechanism)
+    cells = {k: math.prod(t.shape) for k, t in tables.tables.items()}
+    noises = mechanisms(cells, mechanism, epsilon, delta, split, adjacency)
+    facts = ""
+    if draw is draw_private:
         check_epsilon(epsilon, allow_large_epsilon)
-        told = unprotected(tables.encoder, accept_learned_schema)
-    scales = {table_name(tables, k): float(law.scale) for k, law in laws.items()}
+        facts = describe_unprotected(tables.encoder, accept_learned_schema)
+    scales = {table_name(tables, k): float(noise.scale) for k, noise in noises.items()}
     spec = NoiseSpec(
-        mechanism, max(scales.values()), epsilon, delta or 0.0, adjacency, draw is secret and not told,
-        None if split == "uniform" else scales, unprotected=told,
+        mechanism, max(scales.values()), epsilon, delta or 0.0, adjacency, draw is draw_private and not facts,
+        None if split == "uniform" else scales, unprotected=facts,
     )  # fmt: skip
-    noisy = noisy_tables(tables, laws, draw, spec)
-    if draw is secret:  # whether δ is refused must not depend on more than the release tells
-        doubt = 0.0 if adjacency == "label" else DEVIATIONS * math.sqrt(laws[TOTALS].variance)
-        check_delta(delta, noisy.total + doubt)
+    noisy = add_noise(tables, noises, draw, spec)
+    if draw is draw_private:  # whether δ is refused must not depend on more than the release shows
+        margin = 0.0 if adjacency == "label" else DEVIATIONS * math.sqrt(noises[TOTALS].variance)
+        check_delta(delta, noisy.total + margin)
     return POSTPROCESSING[postprocessing](noisy)
 
 
-def noisy_tables(tables: TableSet, laws: dict, draw: Draw, spec: NoiseSpec) -> TableSet:
+def add_noise(tables: Tables, noises: Mapping[Key | str, Mechanism], draw: Draw, spec: NoiseSpec) -> Tables:
     """The tables with independent noise on count and label sum of every cell, empty ones too, and on both totals.
 
-    The noise of a table depends on the names of its features, not on which other tables there are. Totals are
-    kept apart from nonsense: at least one record of each label.
+    The noise of a table depends on the names of its features, not on the other tables.
     """
     if tables.noise is not None:
         raise DataError(f"the tables have {tables.noise.mechanism} noise already")
     cells = sum(math.prod(t.shape) for t in tables.tables.values())
-    if cells > MOST_CELLS:
+    if cells > MAX_CELLS:
         raise DataError(
             f"noise on all {cells:,} cells needs too much memory; use fewer pairs, or hash the largest features"
         )
     first, names = 1 if spec.adjacency == "label" else 0, tables.names  # counts are public where labels alone are not
 
-    def noisy(key, table: Table) -> Table:
-        values = np.stack([part.ravel() for part in table.dense()])
-        values[first:] = draw(laws[key], values[first:], [names[i] for i in key])
+    def draw_table(key: Key, table: Table) -> Table:
+        values = np.stack([block.ravel() for block in table.dense()])
+        values[first:] = draw(noises[key], values[first:], [names[i] for i in key])
         return Table(table.shape, np.arange(values.shape[1]), *values)
 
-    found = {key: noisy(key, table) for key, table in tables.tables.items()}
+    noisy = {key: draw_table(key, table) for key, table in tables.tables.items()}
     totals = np.array([tables.total, tables.positives], float)
-    totals[first:] = draw(laws[TOTALS], totals[first:], TOTALS)
-    total = max(totals[0], 2.0)
-    positives = min(max(totals[1], 1.0), total - 1)
-    return replace(tables, total=float(total), positives=float(positives), tables=found, noise=spec)
+    totals[first:] = draw(noises[TOTALS], totals[first:], TOTALS)
+    total, positives = possible_totals(*totals)
+    return replace(tables, total=total, positives=positives, tables=noisy, noise=spec)
 
 
 def release_bag_counts(
     bags: Bags, epsilon: float, delta: float | None = None, *, mechanism: str = "discrete_laplace",
-    allow_large_epsilon: bool = False, accept_learned_schema: bool = False, draw: Draw = secret,
+    allow_large_epsilon: bool = False, accept_learned_schema: bool = False, draw: Draw = draw_private,
 ) -> Bags:  # fmt: skip
-    """Bags whose numbers of positives have noise, cut to 0 … size; sizes and covariates are public.
+    """Bags whose numbers of positives have noise, clipped to 0 … size. Sizes and covariates are public.
 
     Neighbours differ in one label, which changes the positives of one bag by 1: bags compose in parallel.
 
+    Parameters
+    ----------
+    bags : of two classes, without weights, target and noise.
+    epsilon, delta, mechanism, allow_large_epsilon, accept_learned_schema, draw : as in `release_tables`.
+
     Raises
     ------
-    DataError : weights, a target, other than two classes, noise already. ConfigError : see `release_tables`.
+    DataError : other bags.
+    ConfigError : see `release_tables`.
     """
     if bags.counts is None or bags.counts.shape[1] != 2 or bags.weights is not None:
         raise DataError("noise on bag counts needs bags of two classes without weights")
@@ -115,59 +126,66 @@ def release_bag_counts(
         raise DataError(f"the counts have {bags.noise.mechanism} noise already")
     if bags.counts is not None and getattr(bags, "target", None) is not None:
         raise DataError("the bags have an exact target beside their counts; leave it out (replace(bags, target=None))")
-    epsilon, delta = checked(epsilon, delta, mechanism)
-    law, told = calibrated(mechanism, epsilon, delta, 1, 1, changes=[1]), ""
-    if draw is secret:
-        told = unprotected(getattr(bags, "encoder", None), accept_learned_schema, features_public=True)
+    epsilon, delta = check_promise(epsilon, delta, mechanism)
+    noise, facts = calibrate(mechanism, epsilon, delta, 1, 1, changes=[1]), ""
+    if draw is draw_private:
+        facts = describe_unprotected(getattr(bags, "encoder", None), accept_learned_schema, features_public=True)
         check_epsilon(epsilon, allow_large_epsilon)
         check_delta(delta, bags.offsets[-1])
-    positives = np.clip(np.round(draw(law, bags.counts[:, 1], "bag counts")), 0, bags.sizes).astype(np.int64)
-    spec = spec_of(law, epsilon, delta, "label", draw, told)
+    positives = np.clip(np.round(draw(noise, bags.counts[:, 1], "bag counts")), 0, bags.sizes).astype(np.int64)
+    spec = noise_spec(noise, epsilon, delta, "label", draw, facts)
     return replace(bags, counts=np.column_stack([bags.sizes - positives, positives]), noise=spec)
 
 
 def release_flow_counts(
     flows: FlowCounts, epsilon: float, delta: float | None = None, *, mechanism: str = "laplace",
-    allow_large_epsilon: bool = False, draw: Draw = secret,
+    allow_large_epsilon: bool = False, draw: Draw = draw_private,
 ) -> FlowCounts:  # fmt: skip
-    """Flow counts with noise on every entry that was observed; one person more or less is in one cell of every node's
-    and every edge's table, over which the budget is split (all with the same scale).
+    """Flow counts with noise on every entry that was observed.
+
+    One person more or less is in one cell of every node's and every edge's table. The budget is split over these tables, all
+    with the same scale.
+
+    Parameters
+    ----------
+    flows : exact counts, each once.
+    epsilon, delta, mechanism, allow_large_epsilon, draw : as in `release_tables`.
 
     Raises
     ------
-    DataError : counts that are not exact, or repeated. ConfigError : see `release_tables`.
+    DataError : counts that are not exact, or repeated.
+    ConfigError : see `release_tables`.
     """
     if flows.noise != "exact":
         raise DataError(f"the counts have {flows.noise} noise already")
-    parts = {k: getattr(flows, k) for k in ("node_counts", "edge_counts") if getattr(flows, k) is not None}
-    if any(v.ndim != n for k, v in parts.items() for n in [2 if k == "node_counts" else 3]):
+    counts = {k: getattr(flows, k) for k in ("node_counts", "edge_counts") if getattr(flows, k) is not None}
+    if any(v.ndim != n for k, v in counts.items() for n in [2 if k == "node_counts" else 3]):
         raise DataError("repeated exact counts: give each once")
-    n = sum(len(v) for v in parts.values())
-    epsilon, delta = checked(epsilon, delta, mechanism)
-    law = calibrated(mechanism, epsilon, delta, n, math.sqrt(n), changes=np.ones(n, int))
-    if draw is secret:
+    n = sum(len(v) for v in counts.values())
+    epsilon, delta = check_promise(epsilon, delta, mechanism)
+    noise = calibrate(mechanism, epsilon, delta, n, math.sqrt(n), changes=np.ones(n, int))
+    if draw is draw_private:
         check_epsilon(epsilon, allow_large_epsilon)
-    for name, values in parts.items():
-        seen = ~np.isnan(values)
-        parts[name] = values.copy()
-        parts[name][seen] = draw(law, values[seen], name)
-    if draw is secret:
-        check_delta(delta, _population(parts.values(), law))
-    noise = "gaussian" if law.gaussian else "laplace"
-    spec = spec_of(law, epsilon, delta, "record", draw)
-    return replace(flows, **parts, noise=noise, scale=float(law.scale), population_size=None, privacy=spec)
+    for name, values in counts.items():
+        observed = ~np.isnan(values)
+        counts[name] = values.copy()
+        counts[name][observed] = draw(noise, values[observed], name)
+    if draw is draw_private:
+        check_delta(delta, _largest_population(counts.values(), noise))
+    spec = noise_spec(noise, epsilon, delta, "record", draw)
+    kind = "gaussian" if noise.gaussian else "laplace"
+    return replace(flows, **counts, noise=kind, scale=float(noise.scale), population_size=None, privacy=spec)
 
 
-def _population(parts, law: Mechanism) -> float:
-    """What noisy tables, each of a whole population, tell of its size: the largest sum, and what noise may have taken."""
-    sums = [(np.nansum(table), np.count_nonzero(~np.isnan(table))) for values in parts for table in values]
-    return max(total + DEVIATIONS * math.sqrt(n * law.variance) for total, n in sums)
+def _largest_population(counts: Iterable[np.ndarray], noise: Mechanism) -> float:
+    """Upper bound of a population's size, from noisy tables of the whole of it: the largest sum and `DEVIATIONS` of its noise."""
+    sums = [(np.nansum(table), np.count_nonzero(~np.isnan(table))) for tables in counts for table in tables]
+    return max(total + DEVIATIONS * math.sqrt(n * noise.variance) for total, n in sums)
 
 
-def spec_of(
-    law: Mechanism, epsilon: float, delta: float | None, adjacency: str, draw: Draw, told: str = ""
+def noise_spec(
+    noise: Mechanism, epsilon: float, delta: float | None, adjacency: str, draw: Draw, facts: str = ""
 ) -> NoiseSpec:
-    """What is recorded of one mechanism's noise; `told`, see `disclosure.unprotected`."""
-    epsilon, delta = checked(epsilon, delta, law.kind)
-    private = draw is secret and not told
-    return NoiseSpec(law.kind, float(law.scale), epsilon, delta or 0.0, adjacency, private, unprotected=told)
+    """The record of one mechanism's noise; `facts`, see `describe_unprotected`."""
+    private = draw is draw_private and not facts
+    return NoiseSpec(noise.kind, float(noise.scale), epsilon, delta or 0.0, adjacency, private, unprotected=facts)

@@ -1,7 +1,8 @@
-"""Records in a Parquet file, read piece by piece: one column at a time to fit encoders, then batches of all columns."""
+"""Records in a Parquet file: one column at a time to fit encoders, then batches of all columns."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -9,13 +10,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from agglearn.encoding import BinnedEncoder, FrameEncoder
+from agglearn.encoding import BinnedEncoder, Binning, FrameEncoder
 from agglearn.encoding.columns import LOOKS_NUMERIC, present, with_missing
 from agglearn.errors import DataError
 
 BATCH = 1 << 19  # records read at a time
 ROW_NUMBERS = re.compile(r"__index_level_\d+__")  # pandas' index without a name, which a filtered frame keeps
 WHOLE = {pa.int64(): pd.Int64Dtype(), pa.uint64(): pd.UInt64Dtype()}  # a null must not make large codes inexact
+
+LabelsOf = Callable[[pd.Series], tuple[np.ndarray, np.ndarray]]
 
 
 def data_columns(schema: pa.Schema) -> list[str]:
@@ -24,7 +27,7 @@ def data_columns(schema: pa.Schema) -> list[str]:
 
 
 def as_columns(table: pa.Table | pa.RecordBatch) -> pd.DataFrame:
-    """All that was read as columns, none as an index. Whole numbers stay whole where some are missing."""
+    """A frame with all columns, none as an index. Whole numbers stay whole where some are missing."""
     return table.to_pandas(types_mapper=WHOLE.get, ignore_metadata=True)
 
 
@@ -41,7 +44,7 @@ class ParquetRecords:
     DataError : absent column, no rows, no features.
     """
 
-    def __init__(self, path, label: str, features: Iterable[str] | None, missing: list[str]):
+    def __init__(self, path: str | Path, label: str, features: Iterable[str] | None, missing: list[str]) -> None:
         self.path, self.label, self.missing = path, label, missing
         self.file = pq.ParquetFile(path)
         names = data_columns(self.file.schema_arrow)
@@ -52,37 +55,43 @@ class ParquetRecords:
             raise DataError("there are no records to aggregate")
 
     def fit(
-        self, binning, categorical: Iterable[str], hashed: Mapping[str, int] | None, hash_above=None
+        self,
+        binning: str | Binning,
+        categorical: Iterable[str],
+        hashed: Mapping[str, int] | None,
+        hash_above: tuple[int, int] | None = None,
     ) -> FrameEncoder:
-        """The encoder of all columns; memory holds one column, of categories the distinct values only."""
+        """The encoder of all columns. Memory holds one column, of categories the distinct values only."""
         named, hashed = set(present(categorical, self.columns)), dict(hashed or {})
         present(hashed, self.columns)
-        parts = []
+        features = []
         for c in self.columns:
             few = c in named or c in hashed or self._is_mostly_text(c)
             frame = pd.DataFrame({c: self._distinct(c)}) if few else as_columns(self.file.read(columns=[c]))
-            of = {c: hashed[c]} if c in hashed else None
-            parts.append(FrameEncoder.fit(with_missing(frame, self.missing), binning, named & {c}, of, hash_above))
-        return FrameEncoder(tuple(p.features[0] for p in parts))
+            buckets = {c: hashed[c]} if c in hashed else None
+            encoder = FrameEncoder.fit(with_missing(frame, self.missing), binning, named & {c}, buckets, hash_above)
+            features.append(encoder.features[0])
+        return FrameEncoder(tuple(features))
 
-    def batches(self, encoder: FrameEncoder, labels: Callable) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def batches(self, encoder: FrameEncoder, labels: LabelsOf) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """(codes, y) of some rows at a time, in order.
 
         Parameters
         ----------
-        labels : makes (labels of the rows that have one, (n,) whether each row has one) of the label's column.
+        labels : takes the label's column, and returns (labels of the rows that have one, (n,) whether each row has one).
         """
-        y, kept = labels(as_columns(self.file.read(columns=[self.label]))[self.label])
-        upto = np.append(0, np.cumsum(kept))
+        y, labelled = labels(as_columns(self.file.read(columns=[self.label]))[self.label])
+        n_before = np.append(0, np.cumsum(labelled))
         file, start = pq.ParquetFile(self.path, read_dictionary=self._repetitive(encoder)), 0
         for batch in file.iter_batches(BATCH, columns=self.columns):
             frame = as_columns(batch)
             end = start + len(frame)
-            yield encoder.encode(with_missing(frame, self.missing))[kept[start:end]], y[upto[start] : upto[end]]
+            codes = encoder.encode(with_missing(frame, self.missing))
+            yield codes[labelled[start:end]], y[n_before[start] : n_before[end]]
             start = end
 
     def _repetitive(self, encoder: FrameEncoder) -> list[str]:
-        """Columns of text to be read as dictionaries: each spelling is then looked at once per batch."""
+        """Columns of text to be read as dictionaries: each spelling is then encoded once per batch."""
         if self.missing:
             return []  # masks apply to values
         return [f.name for f in encoder.features if not isinstance(f, BinnedEncoder) and self._is_text(f.name)]
@@ -98,21 +107,21 @@ class ParquetRecords:
 
     def _distinct(self, name: str) -> pd.Series:
         """The values that occur, null among them where it does."""
-        found = None
-        for chunk in self._chunks(name):
-            values = pc.unique(chunk)
-            found = values if found is None else pc.unique(pa.concat_arrays([found, values]))
-        return found.to_pandas(types_mapper=WHOLE.get)
+        chunks = self._chunks(name)
+        distinct = pc.unique(next(chunks))
+        for chunk in chunks:
+            distinct = pc.unique(pa.concat_arrays([distinct, pc.unique(chunk)]))
+        return distinct.to_pandas(types_mapper=WHOLE.get)
 
     def _is_mostly_text(self, name: str) -> bool:
-        """Whether a column is text and too few of its rows hold numbers to be taken for a column of numbers."""
+        """Whether a column is text, and too few of its rows hold numbers for a numeric column."""
         if not self._is_text(name):
             return False
         rows = numeric = 0
         for chunk in self._chunks(name):
             counts = pc.value_counts(chunk.drop_null()).flatten()
             values, n = counts[0].to_pandas(), counts[1].to_numpy()
-            known = ~values.isin(self.missing).to_numpy(bool)
-            rows += n[known].sum()
-            numeric += n[known & pd.to_numeric(values, errors="coerce").notna().to_numpy()].sum()
+            observed = ~values.isin(self.missing).to_numpy(bool)
+            rows += n[observed].sum()
+            numeric += n[observed & pd.to_numeric(values, errors="coerce").notna().to_numpy()].sum()
         return rows == 0 or numeric / rows < LOOKS_NUMERIC

@@ -1,23 +1,20 @@
-"""One contingency table, and what noise and agreement need of several."""
+"""One contingency table, and the fields of several that noise and agreement work on."""
 
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from agglearn.encoding import FrameEncoder
 from agglearn.observations.base import NoiseSpec
-from agglearn.observations.counting import buckets_of
+from agglearn.observations.counting import Key, buckets_of, sum_cells
 from agglearn.privacy.budget import TOTALS
-
-Key = tuple[int, ...]  # features of a table, ascending: (i,) or (i, j)
 
 
 @dataclass(frozen=True)
 class Table:
     """One contingency table: its occupied cells.
 
-    Attributes
+    Parameters
     ----------
     shape : modalities of each feature; (H,) for a pair whose cells are hashed into H buckets.
     cells : (m,) int64, flat C-order index of the occupied cells, ascending.
@@ -35,25 +32,47 @@ class Table:
         d.flat[self.cells], c.flat[self.cells] = self.counts, self.label_sums
         return d, c
 
+    def merge_cells(self, cells: np.ndarray, shape: tuple[int, ...]) -> "Table":
+        """The table of another shape whose cells are sums of these: (m,) `cells` is the new cell of each."""
+        return Table(shape, *sum_cells(cells, self.counts, self.label_sums))
+
     def hashed(self, buckets: int) -> "Table":
-        """The table of a pair with its cells hashed: what counting hashed crosses of the same records gives."""
-        cells, inverse = np.unique(buckets_of(self.cells, buckets), return_inverse=True)
-        sums = [np.bincount(inverse, v, len(cells)).astype(v.dtype) for v in (self.counts, self.label_sums)]
-        return Table((buckets,), cells, *sums)
+        """The table of a pair with its cells hashed, equal to the count of hashed crosses of the same records."""
+        return self.merge_cells(buckets_of(self.cells, buckets), (buckets,))
+
+    def __add__(self, other: "Table") -> "Table":
+        """The table of the records of both."""
+        columns = ((t.cells, t.counts, t.label_sums) for t in (self, other))
+        return Table(self.shape, *sum_cells(*map(np.concatenate, zip(*columns, strict=True))))
 
 
-class TableSet(Protocol):
-    """What noise and agreement need of `agglearn.observations.ContingencyTables`, a dataclass that they return changed."""
+@dataclass(frozen=True)
+class TableSet:
+    """Fields of `agglearn.observations.ContingencyTables`, where they are documented."""
 
     encoder: FrameEncoder
+    label: str
     total: float
     positives: float
     tables: dict[Key, Table]
-    noise: NoiseSpec | None
-    names: list[str]
-    hashed_pairs: dict[Key, int]
+    noise: NoiseSpec | None = field(default=None)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the features."""
+        return self.encoder.names
+
+    @property
+    def pairs(self) -> list[Key]:
+        """Keys of the pair tables, in order."""
+        return [k for k in self.tables if len(k) == 2]
+
+    @property
+    def hashed_pairs(self) -> dict[Key, int]:
+        """{(i, j): H} of the pair tables whose cells are hashed."""
+        return {k: self.tables[k].shape[0] for k in self.pairs if len(self.tables[k].shape) == 1}
 
 
 def table_name(tables: TableSet, key: Key | str) -> str:
     """`age`, `age × job`, or `totals`."""
-    return key if key == TOTALS else " × ".join(tables.names[i] for i in key)
+    return TOTALS if isinstance(key, str) else " × ".join(tables.names[i] for i in key)

@@ -7,9 +7,9 @@ import functools
 import itertools
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import pandas as pd
@@ -20,37 +20,32 @@ from agglearn.encoding import Binning, FrameEncoder, Schema
 from agglearn.encoding.columns import present
 from agglearn.encoding.labels import binary_label, take_label
 from agglearn.errors import ConfigError, DataError
-from agglearn.observations.base import NoiseSpec, Observation, prepared, reading
-from agglearn.observations.counting import Tally
+from agglearn.observations.base import Hasher, NoiseSpec, Observation, make_folder, refuse_damaged
+from agglearn.observations.counting import Counts, Key, Tally
 from agglearn.observations.release import release_tables
-from agglearn.observations.streaming import ParquetRecords
-from agglearn.observations.table import Key, Table
+from agglearn.observations.streaming import LabelsOf, ParquetRecords
+from agglearn.observations.table import Table, TableSet
 from agglearn.observations.workload import Check, within_memory, workload_of
 from agglearn.storage import json_lines
 
+Pairs = Literal["all", "none"] | Iterable[tuple[str, str]]
+
 
 @dataclass(frozen=True)
-class ContingencyTables(Observation):
+class ContingencyTables(TableSet, Observation):
     """Contingency tables over single features and pairs.
 
-    Attributes
+    Parameters
     ----------
-    encoder : which raw values make which modality (as public as the tables themselves).
+    encoder : the raw values of each modality, as public as the tables themselves.
     label : name of the label.
     total, positives : records, and records with label 1.
     tables : {(i,): Table, (i, j): Table}, features by position in the encoder, i < j. A pair's table may be hashed
-        (Weinberger et al. 2009): its cells are then buckets, `hashed_pairs` says of which.
-    noise : how noise was added, or None; without it counts are checked to be whole and consistent.
+        (Weinberger et al. 2009): its cells are then buckets, see `hashed_pairs`.
+    noise : how noise was added, or None. Without noise, counts must be whole and consistent.
     """
 
-    encoder: FrameEncoder
-    label: str
-    total: float
-    positives: float
-    tables: dict[Key, Table]
-    noise: NoiseSpec | None = field(default=None)
-
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         names = self.encoder.names
         if len(set(names)) < len(names):
             raise DataError(f"feature {next(n for n in names if names.count(n) > 1)!r} is named twice")
@@ -65,12 +60,12 @@ class ContingencyTables(Observation):
         frame: pd.DataFrame,
         label: str | None = None,
         features: Sequence[str] | None = None,
-        pairs: "Literal['all', 'none'] | Iterable[tuple[str, str]]" = "all",
+        pairs: Pairs = "all",
         *,
         schema: Schema | None = None,
-        binning: "str | Binning | None" = None,
+        binning: str | Binning | None = None,
         categorical: Iterable[str] = (),
-        positive=None,
+        positive: object = None,
         hashed: Mapping[str, int] | None = None,
         hash_above: tuple[int, int] | None = None,
         cross_buckets: int | None = None,
@@ -80,83 +75,119 @@ class ContingencyTables(Observation):
 
         Parameters
         ----------
-        frame : one row per record, raw columns; numbers are binned, the rest are categories.
-        label : column with the binary label; not needed with a schema.
-        features : columns to use; default all but the label, or all of the schema.
-        pairs : `all` pairs of features, `none`, or the pairs wanted, by name.
+        frame : one row per record, raw columns. Numbers are binned, the rest are categories.
+        label : column with the binary label. A schema names it, too.
+        features : columns to use; by default all but the label, or all of the schema.
+        pairs : `all` pairs of features, `none`, or a list of pairs of names.
         schema : bins, categories and label values declared beforehand, in place of those that are learned from the records
             by the next five. A private release needs one.
         binning, categorical, hashed, hash_above : see `FrameEncoder.fit`.
         positive : label value that counts as 1, where the label is not 0/1.
         cross_buckets : tables of pairs with more cells than this are hashed into so many; None for none.
-        before_counting : called with the `Workload` before counting begins; by default it refuses what needs more memory than
+        before_counting : called with the `Workload` before counting starts. The default refuses work that needs more memory than
             this machine has.
 
         Raises
         ------
-        DataError : absent column, too many tables; without a schema also bad label, text in a numeric column, no rows. ConfigError : what the
-            schema declares is given beside it.
+        DataError : absent column, too many tables. Without a schema also bad label, text in a numeric column, no rows.
+        ConfigError : a setting that the schema declares is given beside it.
         """
-        how = {"binning": binning, "categorical": categorical, "positive": positive, "hashed": hashed}
-        encoder, x, y, label = encoded(frame, label, features, schema, hash_above=hash_above, **how)
+        encoder, x, y, label = encode_records(
+            frame, label, features, schema, binning=binning, categorical=categorical, positive=positive, hashed=hashed,
+            hash_above=hash_above,
+        )  # fmt: skip
         return cls.from_codes(encoder, encoder.encode(x), y, label, pairs, cross_buckets, before_counting)
 
     @classmethod
     def from_codes(
-        cls, encoder: FrameEncoder, codes: np.ndarray, y: np.ndarray, label="label", pairs="all", cross_buckets=None,
-        before_counting: Check = within_memory,
+        cls, encoder: FrameEncoder, codes: np.ndarray, y: np.ndarray, label: str = "label", pairs: Pairs = "all",
+        cross_buckets: int | None = None, before_counting: Check = within_memory,
     ) -> Self:  # fmt: skip
-        """Aggregate encoded records: codes (n, D) int32, y (n,) in {0, 1}."""
+        """Aggregate encoded records.
+
+        Parameters
+        ----------
+        encoder : of the codes.
+        codes : (n, D) int32.
+        y : (n,) labels in {0, 1}.
+        label, pairs, cross_buckets, before_counting : as in `from_records`.
+        """
         return cls.from_batches(encoder, [(codes, y)], label, pairs, cross_buckets, len(y), before_counting)
 
     @classmethod
     def from_batches(
-        cls, encoder: FrameEncoder, batches, label="label", pairs="all", cross_buckets=None, records=0,
-        before_counting: Check = within_memory,
+        cls, encoder: FrameEncoder, batches: Iterable[tuple[np.ndarray, np.ndarray]], label: str = "label",
+        pairs: Pairs = "all", cross_buckets: int | None = None, records: int = 0, before_counting: Check = within_memory,
     ) -> Self:  # fmt: skip
-        """Add up tables over batches of (codes, y); memory holds one batch and the tables. `records`: how many there will be,
-        0 where that is not known; see `workload_of`."""
-        tally = tally_of(encoder, pairs, cross_buckets, records, before_counting)
+        """Add up tables over batches. Memory holds one batch and the tables.
+
+        Parameters
+        ----------
+        encoder : of the codes.
+        batches : pairs of codes and labels, as in `from_codes`.
+        records : number of records, 0 where it is unknown; see `workload_of`.
+        label, pairs, cross_buckets, before_counting : as in `from_records`.
+        """
+        tally = start_tally(encoder, pairs, cross_buckets, records, before_counting)
         for codes, y in batches:
             tally.add(codes, y)
         return cls.from_counts(encoder, tally.counts(), tally, label)
 
     @classmethod
-    def from_counts(cls, encoder: FrameEncoder, counts: dict, tally: Tally, label="label") -> Self:
-        """Tables of what a tally counted: {key: (cells, counts, label sums)}."""
+    def from_counts(
+        cls, encoder: FrameEncoder, counts: Mapping[Key, Counts], tally: Tally, label: str = "label"
+    ) -> Self:
+        """Tables of counted cells.
+
+        Parameters
+        ----------
+        encoder : of the codes that were counted.
+        counts : cells, counts and label sums of each table.
+        tally : holds the totals, and the buckets of hashed tables.
+        label : name of the label.
+        """
         sizes, hashed = encoder.sizes, tally.hashed
         shapes = {k: (hashed[k],) if k in hashed else tuple(int(sizes[i]) for i in k) for k in counts}
-        tables = {k: Table(shapes[k], *found) for k, found in counts.items()}
+        tables = {k: Table(shapes[k], *columns) for k, columns in counts.items()}
         return cls(encoder, label, tally.total, tally.positives, tables)
 
     @classmethod
     def from_parquet(
         cls,
-        path,
+        path: str | Path,
         label: str | None = None,
-        features=None,
-        pairs="all",
+        features: Iterable[str] | None = None,
+        pairs: Pairs = "all",
         *,
         schema: Schema | None = None,
-        binning=None,
-        categorical=(),
-        positive=None,
+        binning: str | Binning | None = None,
+        categorical: Iterable[str] = (),
+        positive: object = None,
         missing: Iterable[str] = (),
         hashed: Mapping[str, int] | None = None,
         hash_above: tuple[int, int] | None = None,
         cross_buckets: int | None = None,
         before_counting: Check = within_memory,
     ) -> Self:
-        """Aggregate a Parquet file too large for memory: one column at a time to fit the encoder, then batch by batch
-        to count. Parameters as in `from_records`; `missing`: spellings of a missing value besides null."""
+        """Aggregate a Parquet file too large for memory: column by column to fit the encoder, batch by batch to count.
+
+        Parameters
+        ----------
+        path : Parquet file, one row per record.
+        missing : spellings of a missing value besides null.
+        label, features, pairs, schema, binning, categorical, positive, hashed, hash_above, cross_buckets, before_counting :
+            as in `from_records`.
+        """
+        labels: LabelsOf
         if schema is None:
-            records = ParquetRecords(path, named_label(label), features, list(missing))
+            records = ParquetRecords(path, require_label(label), features, list(missing))
             encoder = records.fit(binning or "deciles", categorical, hashed, hash_above)
-            labels = functools.partial(all_labels, positive=positive)
+            labels = functools.partial(label_all, positive=positive)
         else:
-            learned = {"binning": binning, "categorical": categorical, "hashed": hashed, "hash_above": hash_above}
-            schema.refuse(label, positive=positive, **learned)
-            encoder = selected(schema.encoder, features)
+            schema.refuse(
+                label, positive=positive, binning=binning, categorical=categorical, hashed=hashed, hash_above=hash_above
+            )
+            encoder = select_features(schema.encoder, features)
             records = ParquetRecords(path, schema.label, encoder.names, list(missing))
             labels = schema.labels
         n, batches = records.file.metadata.num_rows, records.batches(encoder, labels)
@@ -164,42 +195,51 @@ class ContingencyTables(Observation):
 
     # -- using --------------------------------------------------------------------------------------------------
 
-    @property
-    def names(self) -> list[str]:
-        return self.encoder.names
-
-    @property
-    def pairs(self) -> list[Key]:
-        """Keys of the pair tables, in order."""
-        return [k for k in self.tables if len(k) == 2]
-
-    @property
-    def hashed_pairs(self) -> dict[Key, int]:
-        """{(i, j): H} of the pair tables whose cells are hashed."""
-        return {k: self.tables[k].shape[0] for k in self.pairs if len(self.tables[k].shape) == 1}
-
     def dense(self, *key: int) -> tuple[np.ndarray, np.ndarray]:
-        """Counts and label sums of one table as float64 arrays."""
+        """Counts and label sums of one table as float64 arrays.
+
+        Parameters
+        ----------
+        *key : positions of its features.
+        """
         return self.tables[key].dense()
 
-    def private(self, epsilon: float, delta: float | None = None, **how) -> Self:
-        """The tables with noise drawn through OpenDP that promises (ε, δ); see `agglearn.observations.release.release_tables`."""
-        return release_tables(self, epsilon, delta, **how)
+    def private(self, epsilon: float, delta: float | None = None, **options: Any) -> Self:
+        """The tables with noise that OpenDP draws, which guarantees (ε, δ)-differential privacy.
+
+        Parameters
+        ----------
+        epsilon, delta : parameters of the guarantee.
+        **options : see `agglearn.observations.release.release_tables`.
+        """
+        return release_tables(self, epsilon, delta, **options)
 
     def check_labels(self) -> None:
-        """DataError where not both labels occur."""
+        """Refuse tables of a single label.
+
+        Raises
+        ------
+        DataError : not both labels occur.
+        """
         if not 0 < self.positives < self.total:
             raise DataError(
                 f"label {self.label!r}: all {self.total:g} records have the same label; nothing can be learned"
             )
 
     def select(self, names: Iterable[str]) -> Self:
-        """The tables of some features only, in the encoder's order."""
-        wanted = set(present(names, self.names))
-        kept = [i for i, n in enumerate(self.names) if n in wanted]
-        place = {i: k for k, i in enumerate(kept)}
-        tables = {tuple(place[i] for i in key): t for key, t in self.tables.items() if set(key) <= set(kept)}
-        encoder = self.encoder.select([self.names[i] for i in kept])
+        """The tables of some features only, in the encoder's order.
+
+        Parameters
+        ----------
+        names : of these features.
+        """
+        selected = set(present(names, self.names))
+        rank: dict[int, int] = {}
+        for i, name in enumerate(self.names):
+            if name in selected:
+                rank[i] = len(rank)
+        tables = {tuple(rank[i] for i in key): t for key, t in self.tables.items() if rank.keys() >= set(key)}
+        encoder = self.encoder.select([self.names[i] for i in rank])
         return replace(self, encoder=encoder, tables=tables)
 
     def matrices(self) -> tuple[np.ndarray, np.ndarray]:
@@ -221,7 +261,16 @@ class ContingencyTables(Observation):
         return d, c
 
     def refuse_hashed_pairs(self, what: str) -> None:
-        """DataError where a pair's table is hashed, for what needs the cells themselves."""
+        """Refuse hashed tables.
+
+        Parameters
+        ----------
+        what : the computation that needs the cells themselves.
+
+        Raises
+        ------
+        DataError : a pair's table is hashed.
+        """
         for i, j in self.hashed_pairs:
             raise DataError(
                 f"table {self.names[i]!r} × {self.names[j]!r} is hashed: {what} cannot use it; leave the pair out, or "
@@ -230,9 +279,14 @@ class ContingencyTables(Observation):
 
     # -- keeping ------------------------------------------------------------------------------------------------
 
-    def save(self, folder) -> None:
-        """Write `tables.parquet` (features, codes, count, label_sum) and `tables.json` (everything else)."""
-        folder = prepared(folder)
+    def save(self, folder: str | Path) -> None:
+        """Write `tables.parquet` (features, codes, count, label_sum) and `tables.json` (everything else).
+
+        Parameters
+        ----------
+        folder : existing or new folder.
+        """
+        folder = make_folder(folder)
         rows = pa.Table.from_pandas(self._rows(), preserve_index=False)
         pq.write_table(rows, folder / "tables.parquet", compression="zstd")
         header = {
@@ -249,7 +303,7 @@ class ContingencyTables(Observation):
         (folder / "tables.json").write_text(json_lines(header) + "\n")
 
     def _rows(self) -> pd.DataFrame:
-        """The cells of all tables, one table after the other; −1 for a second feature or code that there is not."""
+        """The cells of all tables, table after table; a table of one feature has −1 for the second feature and code."""
         if not self.tables:
             return pd.DataFrame(columns=COLUMNS)
         tables, sizes = list(self.tables.values()), [len(t.cells) for t in self.tables.values()]
@@ -266,14 +320,23 @@ class ContingencyTables(Observation):
         return pd.DataFrame(dict(zip(COLUMNS, columns, strict=True)))
 
     @classmethod
-    def load(cls, folder) -> Self:
-        """Read what `save` wrote; the checks of the constructor apply."""
+    def load(cls, folder: str | Path) -> Self:
+        """Read the files that `save` wrote. The checks of the constructor apply.
+
+        Parameters
+        ----------
+        folder : folder with these files.
+
+        Raises
+        ------
+        DataError : other files, damaged ones, or none.
+        """
         folder = Path(folder)
         if not (folder / "tables.json").is_file():
             raise DataError(
                 f"{folder}: no contingency tables here (tables.json is missing); make them with `agglearn aggregate`"
             )
-        with reading(folder, "contingency tables"):
+        with refuse_damaged(folder, "contingency tables"):
             header = json.loads((folder / "tables.json").read_text())
             encoder = FrameEncoder.from_dict(header["encoder"], header["schema"])
             stored = pq.read_table(folder / "tables.parquet")
@@ -285,14 +348,15 @@ class ContingencyTables(Observation):
                 key = tuple(listed)
                 shape = buckets.get(key) or tuple(int(encoder.sizes[i]) for i in key)
                 pair = _pair(key[0], key[1] if len(key) == 2 else -1)
-                here = order[slice(*(np.searchsorted(features, pair, side, order) for side in ("left", "right")))]
-                codes = [rows[c][here].astype(np.int64) for c in ("code_a", "code_b")[: len(shape)]]
+                first = np.searchsorted(features, pair, "left", order)
+                own = order[first : np.searchsorted(features, pair, "right", order)]
+                codes = [rows[c][own].astype(np.int64) for c in ("code_a", "code_b")[: len(shape)]]
                 cells = np.ravel_multi_index(codes, shape)
-                tables[key] = Table(shape, cells, rows["count"][here], rows["label_sum"][here])
+                tables[key] = Table(shape, cells, rows["count"][own], rows["label_sum"][own])
             noise = NoiseSpec.from_dict(header["noise"])
             return cls(encoder, header["label"], header["total"], header["positives"], tables, noise)
 
-    def _fingerprint(self, hasher) -> None:
+    def _fingerprint(self, hasher: Hasher) -> None:
         hasher.update(
             json.dumps([self.encoder.to_dict(), self.encoder.schema, self.label, self.total, self.positives]).encode()
         )
@@ -300,99 +364,104 @@ class ContingencyTables(Observation):
         hashed = self.hashed_pairs
         for key, table in self.tables.items():
             hasher.update(repr((key, table.shape) if key in hashed else key).encode())
-            for part in (table.cells, table.counts, table.label_sums):
-                hasher.update(np.ascontiguousarray(part).tobytes())
+            for column in (table.cells, table.counts, table.label_sums):
+                hasher.update(np.ascontiguousarray(column).tobytes())
 
 
-def encoded(
-    frame: pd.DataFrame, label: str | None, features, schema: Schema | None = None, *, binning=None, categorical=(),
-    positive=None, hashed=None, hash_above=None,
+def encode_records(
+    frame: pd.DataFrame, label: str | None, features: Iterable[str] | None, schema: Schema | None = None, *,
+    binning: str | Binning | None = None, categorical: Iterable[str] = (), positive: object = None,
+    hashed: Mapping[str, int] | None = None, hash_above: tuple[int, int] | None = None,
 ) -> tuple[FrameEncoder, pd.DataFrame, np.ndarray, str]:  # fmt: skip
     """(encoder, features, labels, name of the label) of records: by a declared schema, or learned from them."""
     if schema is not None:
-        learned = {"binning": binning, "categorical": categorical, "hashed": hashed, "hash_above": hash_above}
-        schema.refuse(label, positive=positive, **learned)
-        encoder = selected(schema.encoder, features)
+        schema.refuse(
+            label, positive=positive, binning=binning, categorical=categorical, hashed=hashed, hash_above=hash_above
+        )
+        encoder = select_features(schema.encoder, features)
         present([schema.label, *encoder.names], frame.columns)
-        y, kept = schema.labels(frame[schema.label])
-        return encoder, frame.loc[kept, encoder.names], y, schema.label
-    x, y = take_label(frame, named_label(label), positive)
+        y, labelled = schema.labels(frame[schema.label])
+        return encoder, frame.loc[labelled, encoder.names], y, schema.label
+    label = require_label(label)
+    x, y = take_label(frame, label, positive)
     x = x if features is None else x[present(features, x.columns)]
     if x.empty:
         raise DataError("there are no records to aggregate")
     return FrameEncoder.fit(x, binning or "deciles", categorical, hashed, hash_above), x, y, label
 
 
-def named_label(label: str | None) -> str:
-    """The label; ConfigError where neither it nor a schema is given."""
+def require_label(label: str | None) -> str:
+    """The label. Without one, ConfigError: a schema would have named it."""
     if label is None:
         raise ConfigError("label: name the column of the label, or give a schema")
     return label
 
 
-def selected(encoder: FrameEncoder, features: Iterable[str] | None) -> FrameEncoder:
+def select_features(encoder: FrameEncoder, features: Iterable[str] | None) -> FrameEncoder:
     """The encoder of some features, all where none are named."""
     return encoder if features is None else encoder.select(present(features, encoder.names))
 
 
-def all_labels(column: pd.Series, positive) -> tuple[np.ndarray, np.ndarray]:
-    """(n,) labels of all records, and that each has one, as `Schema.labels` has it."""
+def label_all(column: pd.Series, positive: object) -> tuple[np.ndarray, np.ndarray]:
+    """(n,) labels of all records, and (n,) true for each, as `Schema.labels` returns them."""
     return binary_label(column, positive), np.ones(len(column), bool)
 
 
 COLUMNS = ["feature_a", "feature_b", "code_a", "code_b", "count", "label_sum"]
 
 
-def _pair(first, second) -> np.ndarray:
+def _pair(first: np.ndarray | int, second: np.ndarray | int) -> np.ndarray:
     """One number for the features of a table, which no other two features have."""
     return (np.asarray(first, np.int64) << 32) + np.asarray(second, np.int64)
 
 
-def table_keys(names: Sequence[str], pairs) -> list[Key]:
-    """Keys of the tables wanted: every single feature, then the pairs."""
+def table_keys(names: Sequence[str], pairs: Pairs) -> list[Key]:
+    """Keys of tables: every single feature, then the pairs."""
     singles: list[Key] = [(i,) for i in range(len(names))]
     if isinstance(pairs, str):
         if pairs not in ("all", "none"):
             raise DataError(f"pairs: {pairs!r} is not known; 'all', 'none' or a list of pairs of names")
         return singles + (list(itertools.combinations(range(len(names)), 2)) if pairs == "all" else [])
-    place = {n: i for i, n in enumerate(names)}
+    position = {n: i for i, n in enumerate(names)}
     chosen = set()
     for a, b in pairs:
         if a == b:
             raise DataError(f"pairs: {a!r} is paired with itself")
         present([a, b], names)
-        chosen.add(tuple(sorted((place[a], place[b]))))
+        chosen.add(tuple(sorted((position[a], position[b]))))
     return singles + sorted(chosen)
 
 
-def tally_of(
+def start_tally(
     encoder: FrameEncoder,
-    pairs,
+    pairs: Pairs,
     cross_buckets: int | None = None,
     records: int = 0,
     before_counting: Check = within_memory,
 ) -> Tally:
-    """An empty tally of the tables wanted, after `before_counting` has accepted the work."""
+    """An empty tally of all single features and these pairs, after `before_counting` has accepted the work."""
     sizes = encoder.sizes
     if cross_buckets is not None and cross_buckets < 1:
         raise DataError(f"cross_buckets: must be at least 1, got {cross_buckets}")
     positions = pairs if isinstance(pairs, str) else [k for k in table_keys(encoder.names, pairs) if len(k) == 2]
     before_counting(workload_of(sizes, positions, records, cross_buckets))
     keys = table_keys(encoder.names, pairs)
-    large = [k for k in keys if len(k) == 2 and cross_buckets and int(sizes[k[0]]) * int(sizes[k[1]]) > cross_buckets]
+    if cross_buckets is None:
+        return Tally(sizes, keys)
+    large = [k for k in keys if len(k) == 2 and int(sizes[k[0]]) * int(sizes[k[1]]) > cross_buckets]
     return Tally(sizes, keys, dict.fromkeys(large, cross_buckets))
 
 
 def _check(tables: ContingencyTables) -> None:
-    """Tables of real records: whole, non-negative, label sums within counts, no table with more than all records."""
+    """Refuse tables of no records: counts must be whole and non-negative, label sums within counts, tables within totals."""
     names = tables.names
     for key, table in tables.tables.items():
-        where = "table " + " × ".join(repr(names[i]) for i in key)
+        title = "table " + " × ".join(repr(names[i]) for i in key)
         if (table.counts < 0).any() or (table.label_sums < 0).any():
-            raise DataError(f"{where}: negative counts; declare the noise (noise=…) or mend the table")
+            raise DataError(f"{title}: negative counts; declare the noise (noise=…) or mend the table")
         if (table.label_sums > table.counts).any():
-            raise DataError(f"{where}: a label sum exceeds its count; label sums are counts of records with label 1")
+            raise DataError(f"{title}: a label sum exceeds its count; label sums are counts of records with label 1")
         if table.counts.sum() > tables.total * (1 + 1e-9) or table.label_sums.sum() > tables.positives * (1 + 1e-9):
-            raise DataError(f"{where}: adds up to {table.counts.sum():g} records, the total is {tables.total:g}")
-    if tables.encoder.schema == "learned":  # with a declared schema that they do is a fact about the records
+            raise DataError(f"{title}: adds up to {table.counts.sum():g} records, the total is {tables.total:g}")
+    if tables.encoder.schema == "learned":  # under a declared schema, whether both labels occur is private
         tables.check_labels()

@@ -10,24 +10,22 @@ from agglearn.observations.consistency import noise_variances
 
 
 def thin_tables(tables: ContingencyTables, rng: np.random.Generator) -> tuple[ContingencyTables, ContingencyTables]:
-    """Two tables that add up to the one given, every cell thinned by itself.
+    """Two sets of tables that add up to the given ones, every cell thinned by itself.
 
     Exact counts are thinned binomially: halves of a Poisson number are independent. Noisy ones get normal numbers of their
     own variance, counting error and noise (Neufeld et al. 2024, for normal numbers), and half the variance of the noise
-    each. Tables of the same records are still dependent: what two tables share is not held out.
+    each. Tables of the same records are still dependent: information that two tables have in common is not held out.
     """
     variance, first, second = noise_variances(tables), {}, {}
     for key, t in tables.tables.items():
         d, c = _half(t, variance[key], tables.noise, rng)
         first[key] = Table(t.shape, t.cells, d, c)
         second[key] = Table(t.shape, t.cells, t.counts - d, t.label_sums - c)
-    noise = tables.noise or NoiseSpec(
-        "gaussian", np.sqrt(2), float("inf")
-    )  # equal weights of the tables in a projection
+    noise = tables.noise or NoiseSpec("gaussian", np.sqrt(2), np.inf)  # equal weights of the tables in a projection
     scales = noise.scales and {k: s / np.sqrt(2) for k, s in noise.scales.items()}
-    half = replace(noise, scale=noise.scale / np.sqrt(2), scales=scales)
-    totals = {"total": tables.total / 2, "positives": tables.positives / 2, "noise": half}
-    return replace(tables, tables=first, **totals), replace(tables, tables=second, **totals)
+    noise = replace(noise, scale=noise.scale / np.sqrt(2), scales=scales)
+    half = replace(tables, total=tables.total / 2, positives=tables.positives / 2, noise=noise)
+    return replace(half, tables=first), replace(half, tables=second)
 
 
 def _half(
@@ -38,7 +36,7 @@ def _half(
         c, rest = (rng.binomial(v.astype(np.int64), 0.5) for v in (t.label_sums, t.counts - t.label_sums))
         return (c + rest).astype(t.counts.dtype), c.astype(t.label_sums.dtype)
     ones, zeros = np.maximum(t.label_sums, 0), np.maximum(t.counts - t.label_sums, 0)
-    own_d, own_c, ones, zeros = (  # noise on counts and on label sums; counting errors of label 1 and 0
+    own_d, own_c, ones, zeros = (  # noise on counts and on label sums, counting errors of label 1 and 0
         rng.normal(size=t.counts.shape) * np.sqrt(v)
         for v in (0.0 if noise.adjacency == "label" else variance, variance, ones, zeros)
     )

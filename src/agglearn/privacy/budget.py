@@ -1,53 +1,68 @@
-"""One budget over all tables: which share of it each takes, and how much noise that means.
+"""One budget over all tables: the fraction of each table, and the scale of its noise.
 
 Inside a table records compose in parallel: a record is in one cell. Over tables they compose one after the other: ε adds
 up (Laplace), or Δ²/σ² does (Gaussian: independent normal numbers of any variances are one Gaussian mechanism, Balle and Wang
-2018; whole ones are accounted for by `accounting`). The two totals count as one more table.
+2018). `accounting` is for whole numbers. The two totals count as one more table.
 """
 
 import math
+from collections.abc import Hashable, Mapping
+from typing import TypeVar
 
 import numpy as np
 
 from agglearn.errors import ConfigError
-from agglearn.privacy.calibration import analytic_gaussian_scale, checked, discrete_gaussian_scales
+from agglearn.privacy.calibration import analytic_gaussian_scale, check_promise, discrete_gaussian_scales
 from agglearn.privacy.mechanisms import Mechanism
+
+Key = TypeVar("Key", bound=Hashable)
 
 TOTALS = "totals"
 SPLITS = ("uniform", "cells")
-# what one record more or less, or one label exchanged, does to counts and label sums of one table: L1, squared L2
+# Change of counts and label sums of one table by one record more or less, or by one label exchanged: L1, squared L2.
 CHANGES = {"record": (2, 2), "label": (1, 1)}
 
 
-def shares(tables, split: str = "uniform") -> dict:
-    """{table, …, TOTALS: share of the budget}, adding up to 1.
+def budget_shares(cells: Mapping[Key, int], split: str = "uniform") -> dict[Key | str, float]:
+    """{table, …, TOTALS: fraction of the budget}, adding up to 1.
 
-    `uniform` gives each the same; `cells` gives the totals their uniform share, and the rest to tables in proportion to
-    their cells.
+    Parameters
+    ----------
+    cells : number of cells of each table.
+    split : `uniform` gives each table the same. `cells` gives the totals their uniform fraction, and the rest to tables in
+        proportion to their cells.
     """
     if split not in SPLITS:
         raise ConfigError(f"split: {split!r} is not known; use {' or '.join(SPLITS)}")
-    each = 1 / (len(tables.tables) + 1)
+    each = 1 / (len(cells) + 1)
     if split == "uniform":
-        return dict.fromkeys([*tables.tables, TOTALS], each)
-    cells = {k: math.prod(t.shape) for k, t in tables.tables.items()}
-    return {k: (1 - each) * n / sum(cells.values()) for k, n in cells.items()} | {TOTALS: each}
+        return dict.fromkeys([*cells, TOTALS], each)
+    return {**{k: (1 - each) * n / sum(cells.values()) for k, n in cells.items()}, TOTALS: each}
 
 
 def mechanisms(
-    tables, mechanism: str, epsilon: float, delta: float | None, split: str = "uniform", adjacency: str = "record"
-) -> dict:
-    """{table, …, TOTALS: mechanism} of a release of all tables that promises (ε, δ) as a whole."""
-    epsilon, delta = checked(epsilon, delta, mechanism)
+    cells: Mapping[Key, int], mechanism: str, epsilon: float, delta: float | None, split: str = "uniform",
+    adjacency: str = "record",
+) -> dict[Key | str, Mechanism]:  # fmt: skip
+    """{table, …, TOTALS: mechanism} of a release of all tables that guarantees (ε, δ) as a whole.
+
+    Parameters
+    ----------
+    cells, split : as in `budget_shares`.
+    mechanism : one of `MECHANISMS`.
+    epsilon, delta : parameters of the guarantee.
+    adjacency : `record` or `label`.
+    """
+    epsilon, delta = check_promise(epsilon, delta, mechanism)
     if adjacency not in CHANGES:
         raise ConfigError(f"adjacency: {adjacency!r} is not known; use {' or '.join(CHANGES)}")
-    (l1, l2_squared), parts = CHANGES[adjacency], shares(tables, split)
+    (l1, l2_squared), fractions = CHANGES[adjacency], budget_shares(cells, split)
     if mechanism.endswith("laplace"):
-        return {k: Mechanism(mechanism, l1 / (epsilon * share)) for k, share in parts.items()}
-    ratios = 1 / np.sqrt(list(parts.values()))
+        return {k: Mechanism(mechanism, l1 / (epsilon * fraction)) for k, fraction in fractions.items()}
+    ratios = 1 / np.sqrt(list(fractions.values()))
     if mechanism == "gaussian":
         scales = math.sqrt(l2_squared) * analytic_gaussian_scale(1, epsilon, delta) * ratios
     else:  # of each table so many numbers change, by 1 each
-        each = np.repeat(ratios, l2_squared)
-        scales = discrete_gaussian_scales(each, np.ones(len(each), int), epsilon, delta)[::l2_squared]
-    return {k: Mechanism(mechanism, float(scale)) for k, scale in zip(parts, scales, strict=True)}
+        repeated = np.repeat(ratios, l2_squared)
+        scales = discrete_gaussian_scales(repeated, np.ones(len(repeated), int), epsilon, delta)[::l2_squared]
+    return {k: Mechanism(mechanism, float(scale)) for k, scale in zip(fractions, scales, strict=True)}

@@ -1,7 +1,7 @@
-"""How much noise a promise takes: scales from ε, δ and sensitivities, and back.
+"""Calibration of noise: scales from ε, δ and sensitivities, and back.
 
-Neighbours are two data sets that differ in one record (or in one label); the sensitivities are the largest L1 and L2
-distances between what is released of them.
+Neighbours are two data sets that differ in one record (or in one label). The sensitivities are the largest L1 and L2
+distances between their exact releases.
 """
 
 import math
@@ -17,44 +17,57 @@ from agglearn.errors import ConfigError
 from agglearn.privacy.accounting import discrete_gaussian_delta
 from agglearn.privacy.mechanisms import Mechanism, known_mechanism
 
-CALIBRATIONS = {  # of each Gaussian law; the first is the default
+CALIBRATIONS = {  # of each Gaussian mechanism, the default first
     "gaussian": ("analytic", "zcdp", "classic"),
     "discrete_gaussian": ("exact", "zcdp"),
 }
 
 
-def checked(epsilon, delta, mechanism: str) -> tuple[float, float | None]:
-    """ε and δ as floats, from real numbers of any type; ConfigError for those that promise nothing, and for a δ where there is
-    none."""
-    given, epsilon, delta = (epsilon, delta), _real(epsilon), None if delta is None else _real(delta)
-    if not 0 < epsilon < math.inf:
-        raise ConfigError(f"epsilon: must be a number above 0, got {given[0]}")
+def check_promise(
+    epsilon: Real | Decimal | float, delta: Real | Decimal | float | None, mechanism: str
+) -> tuple[float, float]:
+    """ε and δ as floats, from real numbers of any type. δ is 0 for Laplace noise.
+
+    Raises
+    ------
+    ConfigError : numbers that guarantee nothing, or a δ for Laplace noise.
+    """
+    checked_epsilon, checked_delta = _real(epsilon), 0.0 if delta is None else _real(delta)
+    if not 0 < checked_epsilon < math.inf:
+        raise ConfigError(f"epsilon: must be a number above 0, got {epsilon}")
     if known_mechanism(mechanism).endswith("laplace"):
-        if delta:
+        if checked_delta:
             raise ConfigError(f"delta: {mechanism} noise promises epsilon alone; leave delta out")
-    elif delta is None or not 0 < delta < 1:
-        raise ConfigError(f"delta: {mechanism} noise needs a delta between 0 and 1, got {given[1]}")
-    return epsilon, delta
+    elif not 0 < checked_delta < 1:
+        raise ConfigError(f"delta: {mechanism} noise needs a delta between 0 and 1, got {delta}")
+    return checked_epsilon, checked_delta
 
 
-def _real(value) -> float:
+def _real(value: object) -> float:
     """A real number (Fraction, Decimal, a NumPy scalar) as a float; NaN for anything else."""
     return float(value) if isinstance(value, Real | Decimal) and not isinstance(value, bool) else math.nan
 
 
-def calibrated(
+def calibrate(
     mechanism: str, epsilon: float, delta: float | None, l1: float, l2: float, calibration: str | None = None,
-    changes: Sequence[int] | None = None,
+    changes: Sequence[int] | np.ndarray | None = None,
 ) -> Mechanism:  # fmt: skip
-    """The mechanism that promises (ε, δ) for numbers of these sensitivities.
+    """The mechanism that guarantees (ε, δ) for numbers of these sensitivities.
 
     Parameters
     ----------
-    calibration : of a Gaussian: `analytic` (Balle and Wang 2018, the least noise; default), `zcdp`, or `classic` (for ε < 1
-        only). Of a discrete Gaussian: `exact`, the least noise by `accounting`, where `changes` are known; else `zcdp`.
-    changes : most that a neighbour changes each number by, whole; of norm `l2`.
+    mechanism : one of `MECHANISMS`.
+    epsilon, delta : parameters of the guarantee. Laplace noise takes no delta.
+    l1, l2 : sensitivities, of which Laplace noise uses the first and Gaussian noise the second.
+    calibration : of a Gaussian: `analytic` (Balle and Wang 2018, the least noise, the default), `zcdp`, or `classic` (for ε < 1
+        only). Of a discrete Gaussian: `exact`, the least noise by `accounting`, where `changes` are given, else `zcdp`.
+    changes : largest change of each number by a neighbour, whole, of norm `l2`.
+
+    Raises
+    ------
+    ConfigError : no guarantee, or a calibration that the mechanism does not have.
     """
-    epsilon, delta = checked(epsilon, delta, mechanism)
+    epsilon, delta = check_promise(epsilon, delta, mechanism)
     if mechanism.endswith("laplace"):
         if calibration is not None:
             raise ConfigError(f"calibration: {mechanism} noise has one only; leave it out")
@@ -67,7 +80,7 @@ def calibrated(
         )
     if calibration == "zcdp":
         return Mechanism(mechanism, l2 / math.sqrt(2 * zcdp_budget(epsilon, delta)))
-    if calibration == "exact":
+    if calibration == "exact" and changes is not None:
         scales = discrete_gaussian_scales(np.ones(len(changes)), changes, epsilon, delta)
         return Mechanism(mechanism, float(scales[0]))
     scale = {"analytic": analytic_gaussian_scale, "classic": classic_gaussian_scale}[calibration]
@@ -75,20 +88,40 @@ def calibrated(
 
 
 def classic_gaussian_scale(sensitivity: float, epsilon: float, delta: float) -> float:
-    """σ = s·√(2 ln(1.25/δ))/ε, as the note on WALR writes it. Proven for ε < 1 only (Dwork and Roth 2014, theorem
-    A.1); from some ε on it is wrong: `gaussian_delta` says what it gives."""
+    """σ = s·√(2 ln(1.25/δ))/ε, as the note on WALR writes it.
+
+    It is proven for ε < 1 only (Dwork and Roth 2014, theorem A.1) and wrong from some ε on: `gaussian_delta` is its true δ.
+
+    Parameters
+    ----------
+    sensitivity : L2.
+    epsilon, delta : parameters of the guarantee.
+    """
     return sensitivity * math.sqrt(2 * math.log(1.25 / delta)) / epsilon
 
 
 def gaussian_delta(sigma: float, sensitivity: float, epsilon: float) -> float:
-    """The least δ at ε of Gaussian noise: Φ(s/2σ − εσ/s) − e^ε·Φ(−s/2σ − εσ/s) (Balle and Wang 2018, theorem 8)."""
+    """The least δ at ε of Gaussian noise: Φ(s/2σ − εσ/s) − e^ε·Φ(−s/2σ − εσ/s) (Balle and Wang 2018, theorem 8).
+
+    Parameters
+    ----------
+    sigma : standard deviation of the noise.
+    sensitivity : L2.
+    epsilon : at which δ is computed.
+    """
     half, far = sensitivity / (2 * sigma), epsilon * sigma / sensitivity
     first, second = log_ndtr(half - far), epsilon + log_ndtr(-half - far)
     return float(math.exp(first) * -math.expm1(min(second - first, 0.0)))
 
 
 def analytic_gaussian_scale(sensitivity: float, epsilon: float, delta: float) -> float:
-    """The least σ that gives (ε, δ): the root of `gaussian_delta`, from above (Balle and Wang 2018, algorithm 1)."""
+    """The least σ that gives (ε, δ): the root of `gaussian_delta`, from above (Balle and Wang 2018, algorithm 1).
+
+    Parameters
+    ----------
+    sensitivity : L2.
+    epsilon, delta : parameters of the guarantee.
+    """
     excess = lambda log_ratio: math.log(max(gaussian_delta(math.exp(log_ratio), 1.0, epsilon), 1e-300) / delta)  # noqa: E731
     low, high = -1.0, 1.0
     while excess(low) < 0:
@@ -102,28 +135,37 @@ def analytic_gaussian_scale(sensitivity: float, epsilon: float, delta: float) ->
 
 
 def gaussian_epsilon(sigma: float, sensitivity: float, delta: float) -> float:
-    """The least ε from 0 on that Gaussian noise has at δ: the inverse of `gaussian_delta`."""
+    """The least ε from 0 on that Gaussian noise has at δ: the inverse of `gaussian_delta`.
+
+    Parameters
+    ----------
+    sigma : standard deviation of the noise.
+    sensitivity : L2.
+    delta : at which ε is computed.
+    """
     if gaussian_delta(sigma, sensitivity, 0.0) <= delta:
         return 0.0
-    most = approximate_epsilon((sensitivity / sigma) ** 2 / 2, delta)
-    return brentq(lambda epsilon: gaussian_delta(sigma, sensitivity, epsilon) - delta, 0.0, most)
+    bound = approximate_epsilon((sensitivity / sigma) ** 2 / 2, delta)
+    return brentq(lambda epsilon: gaussian_delta(sigma, sensitivity, epsilon) - delta, 0.0, bound)
 
 
 def discrete_gaussian_scales(
-    ratios: Sequence[float], changes: Sequence[int], epsilon: float, delta: float
+    ratios: Sequence[float] | np.ndarray, changes: Sequence[int] | np.ndarray, epsilon: float, delta: float
 ) -> np.ndarray:
     """(m,) σ in the given ratios at which several numbers together keep (ε, δ), the least up to the grid's resolution.
 
     Parameters
     ----------
-    ratios, changes : (m,) σ of each number up to a common factor, and what a neighbour changes it by at most, whole.
+    ratios : (m,) σ of each number up to a common factor.
+    changes : (m,) largest change of each number by a neighbour, whole.
+    epsilon, delta : parameters of the guarantee.
     """
     ratios, changes = np.asarray(ratios, float), np.asarray(changes)
     start = analytic_gaussian_scale(math.sqrt(np.sum((changes / ratios) ** 2)), epsilon, delta)
 
     def excess(log_factor: float) -> float:
-        found = discrete_gaussian_delta(start * math.exp(log_factor) * ratios, changes, epsilon)
-        return math.log(max(found, 1e-300) / delta)
+        bound = discrete_gaussian_delta(start * math.exp(log_factor) * ratios, changes, epsilon)
+        return math.log(max(bound, 1e-300) / delta)
 
     low, high = -0.01, 0.01
     while excess(low) < 0:
@@ -137,11 +179,22 @@ def discrete_gaussian_scales(
 
 
 def zcdp_budget(epsilon: float, delta: float) -> float:
-    """The largest ρ with ρ + 2·√(ρ·ln(1/δ)) ≤ ε: ρ-zCDP is then (ε, δ)-private (Bun and Steinke 2016, prop. 1.3)."""
+    """The largest ρ with ρ + 2·√(ρ·ln(1/δ)) ≤ ε: ρ-zCDP is then (ε, δ)-private (Bun and Steinke 2016, prop. 1.3).
+
+    Parameters
+    ----------
+    epsilon, delta : parameters of the guarantee.
+    """
     log = math.log(1 / delta)
     return (epsilon / (math.sqrt(log + epsilon) + math.sqrt(log))) ** 2
 
 
 def approximate_epsilon(rho: float, delta: float) -> float:
-    """ε = ρ + 2·√(ρ·ln(1/δ)), the inverse of `zcdp_budget`."""
+    """ε = ρ + 2·√(ρ·ln(1/δ)), the inverse of `zcdp_budget`.
+
+    Parameters
+    ----------
+    rho : of zero-concentrated differential privacy.
+    delta : at which ε is computed.
+    """
     return rho + 2 * math.sqrt(rho * math.log(1 / delta))

@@ -1,4 +1,4 @@
-"""Which promises are worth the name: bounds on ε and δ of a private release."""
+"""Bounds on ε and δ of a private release."""
 
 import warnings
 
@@ -9,7 +9,7 @@ LARGE_EPSILON = 10
 
 
 def check_epsilon(epsilon: float, allow_large_epsilon: bool) -> None:
-    """Warn of ε above 10; ConfigError for ε above 20 unless `allow_large_epsilon`."""
+    """Warn of ε above 10, and raise ConfigError for ε above 20 unless `allow_large_epsilon`."""
     if epsilon > LARGEST_EPSILON and not allow_large_epsilon:
         raise ConfigError(
             f"epsilon: {epsilon:g} is above {LARGEST_EPSILON}, which protects nobody; choose a smaller one, or accept it "
@@ -22,11 +22,11 @@ def check_epsilon(epsilon: float, allow_large_epsilon: bool) -> None:
 
 
 def check_delta(delta: float | None, records: float) -> None:
-    """ConfigError for δ from 1/N on: whoever publishes one record in N, drawn at random, keeps such a promise.
+    """Raise ConfigError for δ from 1/N on: the publication of one record in N, drawn at random, would satisfy it.
 
     Parameters
     ----------
-    records : N where it is public; where it is protected, what the release itself tells of it.
+    records : N where it is public, else an upper bound from the release itself.
     """
     if delta and delta * records >= 1:
         raise ConfigError(

@@ -1,6 +1,6 @@
-"""Noise laws, and the two ways to draw from them: seeded (experiments, not private) and secret (OpenDP, releases).
+"""Noise mechanisms, and two ways to draw from them: seeded (experiments, not private) and private (OpenDP, releases).
 
-Laws: Laplace and Gaussian (Dwork and Roth 2014, sections 3.3 and A), discrete Laplace (Ghosh et al. 2009), discrete
+Mechanisms: Laplace and Gaussian (Dwork and Roth 2014, sections 3.3 and A), discrete Laplace (Ghosh et al. 2009), discrete
 Gaussian (Canonne, Kamath, Steinke 2020).
 """
 
@@ -14,23 +14,23 @@ from agglearn.errors import ConfigError, DataError
 from agglearn.seeds import derive_generator
 
 MECHANISMS = ("gaussian", "laplace", "discrete_gaussian", "discrete_laplace")
-TAIL = 12  # standard deviations of a discrete Gaussian that are drawn from: what lies beyond has probability 1e-32
+TAIL = 12  # standard deviations of a discrete Gaussian that are drawn from: the rest has probability 1e-32
 
 
 @dataclass(frozen=True)
 class Mechanism:
     """Independent noise on every number.
 
-    Attributes
+    Parameters
     ----------
     kind : one of `MECHANISMS`.
-    scale : σ of a Gaussian, b of a Laplace law; an array gives every number its own (continuous laws, seeded only).
+    scale : σ of a Gaussian, b of a Laplace distribution. An array gives every number its own (continuous, seeded noise only).
     """
 
     kind: str
     scale: float | np.ndarray
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         known_mechanism(self.kind)
         if not (np.all(np.asarray(self.scale) >= 0) and np.all(np.isfinite(self.scale))):
             raise ConfigError(f"scale: must be a number from 0 on, got {self.scale}")
@@ -42,20 +42,28 @@ class Mechanism:
 
     @property
     def gaussian(self) -> bool:
+        """Whether the noise is Gaussian, discrete or not."""
         return self.kind.endswith("gaussian")
 
     @property
     def variance(self) -> float:
-        """Variance of the noise; a discrete Gaussian's is below σ², by next to nothing from σ = 1 on."""
+        """Variance of the noise, where all numbers have one scale. A discrete Gaussian's is below σ², hardly so from σ = 1 on."""
+        scale = float(self.scale)
         if self.kind == "discrete_laplace":
-            return 1 / (2 * math.sinh(1 / (2 * self.scale)) ** 2)
+            return 1 / (2 * math.sinh(1 / (2 * scale)) ** 2)
         if self.kind == "discrete_gaussian":
-            support, p = discrete_gaussian(self.scale)
+            support, p = discrete_gaussian(scale)
             return float(p @ support.astype(float) ** 2)
-        return self.scale**2 * (1 if self.gaussian else 2)
+        return scale**2 * (1 if self.gaussian else 2)
 
-    def noise(self, rng: np.random.Generator, shape) -> np.ndarray:
-        """Seeded noise."""
+    def noise(self, rng: np.random.Generator, shape: int | tuple[int, ...]) -> np.ndarray:
+        """Seeded noise.
+
+        Parameters
+        ----------
+        rng : draws it.
+        shape : of the result.
+        """
         if self.kind == "gaussian":
             return rng.normal(0, self.scale, shape)
         if self.kind == "laplace":
@@ -63,7 +71,7 @@ class Mechanism:
         if self.kind == "discrete_laplace":  # the difference of two geometric numbers
             up, down = rng.geometric(-math.expm1(-1 / self.scale), (2, *np.atleast_1d(shape)))
             return up - down
-        support, p = discrete_gaussian(self.scale)
+        support, p = discrete_gaussian(float(self.scale))
         return rng.choice(support, size=shape, p=p)
 
 
@@ -71,7 +79,7 @@ Draw = Callable[..., np.ndarray]  # (mechanism, values, *names) → the values w
 
 
 def known_mechanism(kind: str) -> str:
-    """The kind; ConfigError for one that there is not."""
+    """The kind; ConfigError for any other than `MECHANISMS`."""
     if kind not in MECHANISMS:
         raise ConfigError(f"mechanism: {kind!r} is not known; use {', '.join(MECHANISMS)}")
     return kind
@@ -85,22 +93,33 @@ def discrete_gaussian(sigma: float) -> tuple[np.ndarray, np.ndarray]:
     return support, p / p.sum()
 
 
-def seeded(seed: int) -> Draw:
-    """Draws of streams that belong to seed and names: reproducible, hence not private."""
+def draw_seeded(seed: int) -> Draw:
+    """A function that draws from streams of seed and names: reproducible, hence not private.
 
-    def draw(mechanism: Mechanism, values: np.ndarray, *names) -> np.ndarray:
+    Parameters
+    ----------
+    seed : of the streams.
+    """
+
+    def draw(mechanism: Mechanism, values: np.ndarray, *names: object) -> np.ndarray:
         rng = derive_generator(mechanism.kind.replace("_", " ") + " noise", seed, *names)
         return values + mechanism.noise(rng, np.shape(values))
 
     return draw
 
 
-def secret(mechanism: Mechanism, values: np.ndarray, *names) -> np.ndarray:
-    """Draws by OpenDP, from the system's secret randomness: of the values, nothing is told beyond what the law promises.
+def draw_private(mechanism: Mechanism, values: np.ndarray, *names: object) -> np.ndarray:
+    """The values with noise that OpenDP draws from the system's secret randomness, which satisfies the stated guarantee.
+
+    Parameters
+    ----------
+    mechanism : of the noise.
+    values : to be protected.
+    *names : unused here; they name the streams of `draw_seeded`.
 
     Raises
     ------
-    DataError : values that are not finite, or not whole under a discrete law.
+    DataError : values that are not finite, or not whole under discrete noise.
     """
     import opendp.prelude as dp
 

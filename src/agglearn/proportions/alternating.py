@@ -56,7 +56,7 @@ class AlternatingMeanMapClassifier(BagClassifier):
         top(np.zeros(2), np.array([0, 2]), np.array([1]))
 
     def _learn(self, bags):
-        bags = bags.persons()
+        bags = bags.drop_zero_weights()
         x, wanted = as_single(bags.X), range(len(self.classes_)) if len(self.classes_) > 2 else [1]
         rows, self.losses_, self.l2_ = [], [], []
         for c in wanted:

@@ -11,7 +11,7 @@ from agglearn.errors import ConfigError, DataError
 from agglearn.estimator import Estimator, check_labels, choose_best
 from agglearn.linear.softmax import Logistic, as_single, bag_sums, scores, softmax
 from agglearn.observations import Bags
-from agglearn.observations.bags import ordered
+from agglearn.observations.bags import order_columns
 from agglearn.proportions.posterior import binary_posteriors
 from agglearn.seeds import draw_generator
 from agglearn.settings import Positive
@@ -71,7 +71,7 @@ class BagClassifier(ClassifierMixin, Estimator):
 
     def predict_proba(self, X) -> np.ndarray:
         """(n, C) class probabilities for covariates (n, d), a data frame's matched by name."""
-        x = as_single(ordered(np.asarray(X), getattr(X, "columns", ()), self.feature_names_in_))
+        x = as_single(order_columns(np.asarray(X), getattr(X, "columns", ()), self.feature_names_in_))
         if x.ndim != 2 or x.shape[1] != self.coef_.shape[1]:
             raise DataError(f"X: must be (instances, {self.coef_.shape[1]}), got shape {x.shape}")
         return probabilities(scores(x, np.column_stack([self.coef_, self.intercept_])), len(self.classes_))

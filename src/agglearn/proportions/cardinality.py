@@ -8,7 +8,7 @@ from sklearn.base import clone
 from agglearn.errors import NotAvailable
 from agglearn.linear.softmax import Logistic, as_single, scores
 from agglearn.observations import Bags
-from agglearn.observations.bags import ordered
+from agglearn.observations.bags import order_columns
 from agglearn.proportions.base import BagClassifier, Penalty, choose_l2, counts_likelihood, positives, probabilities
 from agglearn.proportions.count_likelihood import CountLikelihood, exact, normal
 from agglearn.proportions.means import mean_embedding
@@ -62,7 +62,7 @@ class CardinalityClassifier(BagClassifier):
         self.random_state = random_state
 
     def _learn(self, bags):
-        bags = bags.persons()
+        bags = bags.drop_zero_weights()
         self.log_likelihoods_ = []
         if self.classifier is not None:
             return self._learn_other(bags)
@@ -120,7 +120,7 @@ class CardinalityClassifier(BagClassifier):
     def predict_proba(self, X):
         if getattr(self, "_classifier", None) is not None:
             return self._classifier.predict_proba(
-                ordered(np.asarray(X), getattr(X, "columns", ()), self.feature_names_in_)
+                order_columns(np.asarray(X), getattr(X, "columns", ()), self.feature_names_in_)
             )
         return super().predict_proba(X)
 

@@ -18,7 +18,7 @@ from agglearn.encoding.labels import binary_label
 from agglearn.errors import ConfigError, DataError
 from agglearn.observations import ContingencyTables
 from agglearn.observations.counting import Tally
-from agglearn.observations.tables import named_label, selected, tally_of
+from agglearn.observations.tables import require_label, select_features, start_tally
 from agglearn.spark.fitting import fit_from_counts
 
 if TYPE_CHECKING:
@@ -68,8 +68,8 @@ def aggregate(
         label, encoder = schema.label, schema.encoder
     elif encoder is not None:
         _refuse_beside_encoder(learned)
-    encoder = encoder and selected(encoder, features)
-    label = named_label(label)
+    encoder = encoder and select_features(encoder, features)
+    label = require_label(label)
     present([label], dataframe.columns)
     others = [c for c in dataframe.columns if c != label]
     columns = encoder.names if encoder else others if features is None else list(features)
@@ -77,7 +77,7 @@ def aggregate(
     labels = {schema.positive: 1, schema.negative: 0} if schema else label_values(dataframe, label, positive)
     if encoder is None:
         encoder = fit_encoder(dataframe, columns, binning or "deciles", categorical, hashed, hash_above)
-    tally = tally_of(encoder, pairs, cross_buckets)
+    tally = start_tally(encoder, pairs, cross_buckets)
     as_names = [*(not isinstance(f, BinnedEncoder) for f in encoder.features), True]
     names = [*encoder.names, label]
     chosen = [_column(dataframe, n, a).alias(f"c{i}") for i, (n, a) in enumerate(zip(names, as_names, strict=True))]
@@ -135,7 +135,7 @@ def count(
 
     Columns of a batch are the features in the encoder's order, then the label.
     """
-    tally = tally_of(encoder, pairs, buckets)
+    tally = start_tally(encoder, pairs, buckets)
     for frame in batches:
         y = as_text(frame.iloc[:, -1]).map(labels).to_numpy(float)
         labelled = ~np.isnan(y)  # a declared schema leaves other labels out

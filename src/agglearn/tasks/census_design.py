@@ -15,7 +15,7 @@ from agglearn.datasets.census import MISSING
 from agglearn.encoding.dense import DenseEncoder
 from agglearn.errors import ConfigError
 from agglearn.observations import Bags
-from agglearn.observations.bags import apportioned
+from agglearn.observations.bags import apportion
 from agglearn.seeds import derive_generator
 
 FITTED_ON = 50_000  # persons that scales, correlations and components are computed from
@@ -197,11 +197,11 @@ def hidden_design(folder: Path, columns: str, hidden: str, n_test: int, componen
     sample = persons.take(rows)
     encoder = DenseEncoder(sample, persons.categorical)
     correlated = encoder.drop_correlated(sample, labels[rows])
-    encoder.kept &= ~np.isin(encoder.attributes, own)
+    encoder.mask &= ~np.isin(encoder.attributes, own)
     explained = encoder.reduce(sample, components)
     logger.info(
         "%s: %d regions; left out %s; %d columns, %d components explain %.0f %% of their variance",
-        hidden, len(persons.regions), ", ".join(sorted({*correlated, *own})), encoder.kept.sum(), components, 100 * explained,
+        hidden, len(persons.regions), ", ".join(sorted({*correlated, *own})), encoder.mask.sum(), components, 100 * explained,
     )  # fmt: skip
     return HiddenDesign(persons, test, weight, encoder, labels)
 
@@ -240,7 +240,7 @@ def region_means(design: CensusDesign) -> np.ndarray:
         total += encoder.sums(persons.take(rows), persons.region[rows], design.weight[rows], n)
     means = total / np.bincount(persons.region, design.weight, n)[:, None]
     assert encoder.components is not None
-    return means[:, encoder.kept] @ encoder.components - encoder.centre  # a vector is linear in these columns
+    return means[:, encoder.mask] @ encoder.components - encoder.centre  # a vector is linear in these columns
 
 
 def votes_per_region(persons: Persons, election: int) -> np.ndarray:
@@ -313,7 +313,7 @@ def voter_bags(design: CensusDesign, election: int, size: int | None, *stream: o
         offsets = np.arange(len(means) + 1)
         return Bags(means.astype(np.float32), offsets, votes, weights=votes.sum(axis=1), bag_names=names)
     x = draw_voters(design, size, *stream)
-    return Bags(x, np.arange(0, len(x) + 1, size), apportioned(votes, size), bag_names=names)
+    return Bags(x, np.arange(0, len(x) + 1, size), apportion(votes, size), bag_names=names)
 
 
 @functools.lru_cache(maxsize=1)

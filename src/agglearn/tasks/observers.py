@@ -18,9 +18,9 @@ from agglearn.observations import (
     tables_with_noisy_encoding,
     with_gaussian_noise,
 )
-from agglearn.observations.halves import coins
+from agglearn.observations.halves import toss_coins
 from agglearn.observations.release import release_bag_counts
-from agglearn.privacy import seeded
+from agglearn.privacy import draw_seeded
 from agglearn.seeds import derive_generator, derive_seed
 from agglearn.tasks.base import TaskInput
 from agglearn.tasks.splitting import split_name
@@ -60,7 +60,7 @@ def _tables(rows: TrainingRows, params: dict, seed: int | str) -> ContingencyTab
         if sigma:
             raise ConfigError("observe: epsilon and the size of the noise are both given; give one")
         options = {k: params[k] for k in ("split", "adjacency", "postprocessing") if k in params}
-        return tables.private(**budget, **options, draw=seeded(derive_seed("noise", name, seed)))
+        return tables.private(**budget, **options, draw=draw_seeded(derive_seed("noise", name, seed)))
     return with_gaussian_noise(tables, sigma, noise_seed)
 
 
@@ -75,7 +75,7 @@ def _label_sums(rows: TrainingRows, params: dict, seed: int | str, feature_map: 
     if not budget:
         return sums
     options = {k: params[k] for k in ("calibration", "sensitivity") if k in params}
-    return sums.private(**budget, **options, draw=seeded(derive_seed("noise", rows.inputs.name, seed)))
+    return sums.private(**budget, **options, draw=draw_seeded(derive_seed("noise", rows.inputs.name, seed)))
 
 
 def _counted_bags(rows: TrainingRows, params: dict, seed: int | str) -> CountedBags:
@@ -83,13 +83,13 @@ def _counted_bags(rows: TrainingRows, params: dict, seed: int | str) -> CountedB
     rng = derive_generator("bags", split_name(rows.inputs), seed)
     bags = CountedBags.from_records(rows.encoder, rows.frame, rows.y, params.get("bag_size", 10), rng)
     budget = _privacy_budget({"mechanism": "discrete_laplace"} | params, len(rows.y))
-    draw = seeded(derive_seed("noise", rows.inputs.name, seed))
+    draw = draw_seeded(derive_seed("noise", rows.inputs.name, seed))
     return release_bag_counts(bags, **budget, draw=draw) if budget else bags
 
 
 def _halves(rows: TrainingRows, params: dict, seed: int | str) -> Halves:
     """Random halves of the training rows. Each is observed, and has noise, by itself."""
-    first = coins(len(rows.y), derive_generator("halves", split_name(rows.inputs), seed))
+    first = toss_coins(len(rows.y), derive_generator("halves", split_name(rows.inputs), seed))
     halves = [(rows.take(np.flatnonzero(mask)), f"{seed} half {k}") for k, mask in enumerate((first, ~first))]
     if params.get("of", "tables") == "tables":
         return Halves(*(_tables(half, params, stream) for half, stream in halves))

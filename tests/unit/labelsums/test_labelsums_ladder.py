@@ -14,7 +14,7 @@ from agglearn.evaluation import auc
 from agglearn.labelsums import BaseRateClassifier, BoostedTreesSkyline, SklearnLogistic
 from agglearn.observations import ContingencyTables, CountedBags, LabelSums, Records
 from agglearn.observations.release import release_bag_counts
-from agglearn.privacy import seeded
+from agglearn.privacy import draw_seeded
 from agglearn.proportions import AlternatingMeanMapClassifier, BagLearnerOnRecords, CardinalityClassifier
 from agglearn.registry import build, resolve
 from agglearn.tasks import Classification, TaskInput
@@ -68,7 +68,7 @@ def test_larger_bags_tell_less(records):
 
 def test_a_release_of_counts(records):
     bags = bags_of(records, 10)
-    noisy = release_bag_counts(bags, 1.0, draw=seeded(3))
+    noisy = release_bag_counts(bags, 1.0, draw=draw_seeded(3))
     assert noisy.noise.adjacency == "label"
     assert noisy.noise.epsilon == 1.0
     assert 0.3 < np.abs(noisy.counts - bags.counts)[:, 1].mean() < 2

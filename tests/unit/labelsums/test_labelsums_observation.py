@@ -16,7 +16,7 @@ from agglearn.privacy import (
     analytic_gaussian_scale,
     classic_gaussian_scale,
     discrete_gaussian_delta,
-    seeded,
+    draw_seeded,
     zcdp_budget,
 )
 
@@ -75,7 +75,7 @@ def test_features_map_to_names(records):
         assert (x.toarray() >= 0).all()
         assert (x.toarray() <= 1).all()
         assert ((x * x).sum(axis=1) <= m.largest(2) + 1e-12).all()
-        again = FeatureMap.of(m.state())
+        again = FeatureMap.from_dict(m.to_dict())
         assert (again.matrix(frame) != x).nnz == 0
     one = mapped("onehot", frame)
     job = frame["job"].iloc[0]
@@ -121,13 +121,13 @@ def test_private_release(records, tmp_path):
 def test_discrete_noise_is_calibrated_by_what_one_label_can_change(records, of):
     frame, y = records
     sums = LabelSums.from_map(mapped("onehot", frame), frame, y)
-    how = {"mechanism": "discrete_gaussian", "sensitivity": of, "draw": seeded(0)}
+    how = {"mechanism": "discrete_gaussian", "sensitivity": of, "draw": draw_seeded(0)}
     noisy = sums.private(1.0, 1e-6, **how)
     assert discrete_gaussian_delta([noisy.noise.scale] * 5, [1] * 5, 1.0) <= 1e-6  # four features and the intercept
     assert noisy.noise.scale < 1.001 * analytic_gaussian_scale(math.sqrt(5), 1.0, 1e-6)
     x = np.random.default_rng(0).integers(-3, 8, (50, 2))
     wider = LabelSums.from_records(x, x[:, 0] > 2, bounds={"x0": (-3, 7.5), "x1": (-9, 7)})
-    scale = wider.private(1.0, 1e-6, mechanism="discrete_gaussian", draw=seeded(0)).noise.scale
+    scale = wider.private(1.0, 1e-6, mechanism="discrete_gaussian", draw=draw_seeded(0)).noise.scale
     assert (
         discrete_gaussian_delta([scale] * 3, [7, 9, 1], 1.0)
         <= 1e-6
@@ -142,10 +142,10 @@ def test_discrete_noise_is_calibrated_by_what_one_label_can_change(records, of):
 def test_seeded_noise_is_not_private(records):
     frame, y = records
     sums = LabelSums.from_map(mapped("onehot", frame), frame, y)
-    a, b, c = (sums.private(1.0, 1e-6, draw=seeded(s)) for s in (0, 0, 1))
+    a, b, c = (sums.private(1.0, 1e-6, draw=draw_seeded(s)) for s in (0, 0, 1))
     assert a.digest == b.digest != c.digest
     assert not a.noise.private
-    classic = sums.private(5.0, 1e-6, calibration="classic", draw=seeded(0))
+    classic = sums.private(5.0, 1e-6, calibration="classic", draw=draw_seeded(0))
     assert classic.noise.scale == classic_gaussian_scale(sums.sensitivity(), 5.0, 1e-6)
 
 

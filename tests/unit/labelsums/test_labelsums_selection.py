@@ -15,10 +15,10 @@ from agglearn.labelsums import AggregateSearch, RecordSearch, SklearnLogistic, W
 from agglearn.maxent import MaxEntClassifier, NaiveBayesClassifier
 from agglearn.maxent.enumeration import Enumeration
 from agglearn.observations import ContingencyTables, Halves, LabelSums, Records, with_gaussian_noise
-from agglearn.observations.halves import added_sums, added_tables
+from agglearn.observations.halves import add_sums, add_tables
 from agglearn.observations.release import release_tables
 from agglearn.observations.thinning import thin_tables
-from agglearn.privacy import seeded
+from agglearn.privacy import draw_seeded
 
 VALUES = (0.5, 8.0, 128.0, 2048.0)
 
@@ -54,7 +54,7 @@ def test_the_right_penalty_is_chosen(n, effect, right, how):
     else:
         halves = halves_of(frame)
         model = AggregateSearch(maxent(), values=VALUES, random_state=1).fit(
-            halves if how == "halves" else halves.whole
+            halves if how == "halves" else halves.combined
         )
     assert model.value_ in right
     assert model.scores_.argmax() == VALUES.index(model.value_)
@@ -139,18 +139,20 @@ def test_halves_of_normal_numbers_are_uncorrelated(tables):
 def test_halves_add_up(tmp_path):
     frame = world(1000, 1.0)
     halves = halves_of(frame)
-    assert halves.whole.digest == ContingencyTables.from_records(frame, "label").digest
+    assert halves.combined.digest == ContingencyTables.from_records(frame, "label").digest
     halves.save(tmp_path / "halves")
     assert Halves.load(tmp_path / "halves").digest == halves.digest
-    noisy = Halves(*(release_tables(t, 1.0, 1e-4, draw=seeded(k)) for k, t in enumerate((halves.first, halves.second))))
-    assert noisy.whole.noise.scale == pytest.approx(np.sqrt(2) * noisy.first.noise.scale)
+    noisy = Halves(
+        *(release_tables(t, 1.0, 1e-4, draw=draw_seeded(k)) for k, t in enumerate((halves.first, halves.second)))
+    )
+    assert noisy.combined.noise.scale == pytest.approx(np.sqrt(2) * noisy.first.noise.scale)
     key = noisy.first.pairs[0]
     together = noisy.first.dense(*key)[0] + noisy.second.dense(*key)[0]
-    np.testing.assert_allclose(added_tables(noisy.first, noisy.second).dense(*key)[0], together)
+    np.testing.assert_allclose(add_tables(noisy.first, noisy.second).dense(*key)[0], together)
     x, y = frame.drop(columns="label"), frame["label"].to_numpy()
     mapped = FeatureMap.fit("quadratic", FrameEncoder.fit(x), x)
     parts = [LabelSums.from_map(mapped, x[p].reset_index(drop=True), y[p]) for p in (slice(300), slice(300, 1000))]
-    np.testing.assert_allclose(added_sums(*parts).sums, LabelSums.from_map(mapped, x, y).sums)
+    np.testing.assert_allclose(add_sums(*parts).sums, LabelSums.from_map(mapped, x, y).sums)
 
 
 def test_what_cannot_be_chosen_is_refused(tables, tmp_path):

@@ -17,7 +17,7 @@ from agglearn.labelsums import LabelledGradientDescent, SklearnLogistic, WALRCla
 from agglearn.linear.descent import Descent
 from agglearn.linear.sum_logistic import Objective, penalties, prior_variance
 from agglearn.observations import LabelSums, Records
-from agglearn.privacy import analytic_gaussian_scale, seeded
+from agglearn.privacy import analytic_gaussian_scale, draw_seeded
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +130,7 @@ def test_error_of_mini_batch_gradients_is_what_sampling_shows(hybrid):
 def test_noise_makes_the_objective_unbounded(records):
     """All modalities of a feature add up to one: along θ = (1 on one feature, −1 on another) F is linear, and the noise
     gives it a slope."""
-    noisy = sums_of(records).private(1.0, 1e-6, draw=seeded(0))
+    noisy = sums_of(records).private(1.0, 1e-6, draw=draw_seeded(0))
     x, k = noisy.matrix, len(noisy.names)
     v = np.zeros(k)
     first, second = (f"{name} = " for name in records.encoder.names[:2])
@@ -150,9 +150,9 @@ def test_noise_makes_the_objective_unbounded(records):
 
 def test_sums_beyond_all_labels_are_noticed(records):
     clear = sums_of(records)
-    assert not clear.outside().any()
-    noisy = clear.private(0.02, 1e-6, draw=seeded(0))
-    assert noisy.outside().any()
+    assert not clear.infeasible_coordinates().any()
+    noisy = clear.private(0.02, 1e-6, draw=draw_seeded(0))
+    assert noisy.infeasible_coordinates().any()
     assert np.isfinite(WALRClassifier().fit(noisy).coef_).all()
 
 
@@ -186,7 +186,7 @@ def test_variance_of_coefficients_from_moments(noise_scale):
 
 
 def test_moments_choose_the_penalty(records):
-    noisy = sums_of(records).private(0.2, 1e-6, draw=seeded(0))
+    noisy = sums_of(records).private(0.2, 1e-6, draw=draw_seeded(0))
     model = WALRClassifier(l2="moments").fit(noisy)
     assert model.l2_ > 0.5
     assert np.isfinite(model.coef_).all()
@@ -202,7 +202,7 @@ def test_noise_awareness_helps(records):
     test = people(3000, seed=5)
     scores = []
     for seed in range(6):
-        noisy = sums_of(records).private(0.5, 1e-6, draw=seeded(seed))
+        noisy = sums_of(records).private(0.5, 1e-6, draw=draw_seeded(seed))
         models = WALRClassifier().fit(noisy), WALRClassifier(noise_aware=False).fit(noisy)
         scores.append([normalized_log_likelihood(test["y"].to_numpy(), m.predict_proba(test)[:, 1]) for m in models])
     aware, plain = np.mean(scores, axis=0)

@@ -18,7 +18,7 @@ from agglearn.maxent.enumeration import Enumeration
 from agglearn.maxent.noise_aware import Gains, gains, posterior_means, variances
 from agglearn.observations import ContingencyTables, with_gaussian_noise
 from agglearn.observations.release import release_tables
-from agglearn.privacy import seeded
+from agglearn.privacy import draw_seeded
 
 
 def enumerated_gains(d_hat, c_hat, var_d, var_c) -> np.ndarray:
@@ -106,7 +106,7 @@ def map_log_factorial(counts: np.ndarray) -> np.ndarray:
 
 
 def released(tables, **how):
-    return release_tables(tables, 1.0, 1e-4, draw=seeded(1), **how)
+    return release_tables(tables, 1.0, 1e-4, draw=draw_seeded(1), **how)
 
 
 def test_variances_of_what_was_released(tables):
@@ -168,7 +168,7 @@ def test_little_information_does_not_let_steps_grow(monkeypatch):
     y = (rng.random(20_000) < 0.1 + 0.2 * hidden[:, 0]).astype(int)
     frame = pd.DataFrame({f"f{i}": [f"v{c}" for c in codes[:, i]] for i in range(14)}).assign(label=y)
     tables = ContingencyTables.from_records(frame, "label")
-    noisy = release_tables(tables, 0.05, 1e-5, adjacency="label", postprocessing="project", draw=seeded(1))
+    noisy = release_tables(tables, 0.05, 1e-5, adjacency="label", postprocessing="project", draw=draw_seeded(1))
 
     def trained():
         model = NoiseAwareMaxEntClassifier(1000, max_iter=600, l2_theta=32.0, random_state=0).fit(noisy)

@@ -200,13 +200,13 @@ def test_bad_bags_are_refused(made, said):
 
 def test_weights():
     weighted = Bags(X, [0, 2, 6], [[0, 1], [2, 1]], weights=[1, 0, 1, 1, 0, 1])
-    whole = weighted.persons()
+    whole = weighted.drop_zero_weights()
     assert whole.X[:, 0].tolist() == [0, 4, 6, 10]
     assert whole.offsets.tolist() == [0, 1, 4]
     with pytest.raises(DataError, match="draw them by weight"):
-        Bags(X, [0, 6], [[1, 2]], weights=np.full(6, 0.5)).persons()
+        Bags(X, [0, 6], [[1, 2]], weights=np.full(6, 0.5)).drop_zero_weights()
     with pytest.raises(DataError, match="not whole"):
-        Bags(X, [0, 6], [[0.5, 2.5]], weights=np.full(6, 0.5)).persons()
+        Bags(X, [0, 6], [[0.5, 2.5]], weights=np.full(6, 0.5)).drop_zero_weights()
 
 
 @pytest.mark.parametrize(("weights", "positives"), [([1, 1, 0, 1], 1), ([0.5, 1, 1, 0.5], 1.2)])

@@ -147,7 +147,7 @@ def test_categories_of_the_census():
 
 
 def test_votes_are_scaled_to_persons(store):
-    counts = census_design.apportioned(np.array([[50.0, 30, 20], [1, 1, 1], [0, 0, 7]]), 10)
+    counts = census_design.apportion(np.array([[50.0, 30, 20], [1, 1, 1], [0, 0, 7]]), 10)
     assert counts.tolist() == [[5, 3, 2], [4, 3, 3], [0, 0, 10]]
     seen, truth = observed(store, election=2016, bag_size=20, holdout=0.5, components=3, columns="shared")
     assert (seen.counts.sum(axis=1) == 20).all()
