@@ -110,7 +110,7 @@ def test_what_cannot_be(tables, monkeypatch):
     assert with_gaussian_noise(tables, 0, 0) is tables
     with pytest.raises(DataError, match="already"):
         with_gaussian_noise(with_gaussian_noise(tables, 1, 0), 1, 0)
-    monkeypatch.setattr("agglearn.observations.release.MOST_CELLS", 10)
+    monkeypatch.setattr("agglearn.observations.release.MAX_CELLS", 10)
     with pytest.raises(DataError, match="memory"):
         with_gaussian_noise(tables, 1, 0)
 

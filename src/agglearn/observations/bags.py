@@ -4,7 +4,7 @@ import functools
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -18,7 +18,7 @@ SHOWN = 10  # names listed in an error
 CHUNK = 1 << 17  # rows checked at a time
 ROUNDED = 0.02  # largest distance from 1 of the sum of a bag's published proportions
 
-Values = Mapping[Hashable, object] | pd.Series | pd.DataFrame
+Values: TypeAlias = Mapping[Hashable, object] | pd.Series | pd.DataFrame
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,15 +27,23 @@ class Bags(Observation):
 
     Parameters
     ----------
-    X : (n, d) covariates, bag after bag, floating point. The columns of a data frame give the names.
-    offsets : (B + 1,) bag b holds rows offsets[b] to offsets[b + 1] − 1.
-    counts : (B, C) whole numbers of instances of each class, adding up to the bag's size (with weights: any numbers that add
-        up to its weight). (B,) numbers of positives become (size − positives, positives). None where there is a target.
-    weights : (n,) finite weight of each instance, or None for 1. An instance of weight 0 counts for nothing.
-    target : (B,) or (B, k) target of a bag, or None.
-    names : of columns, for messages; by default their numbers.
-    bag_names : of bags, as `names`.
-    noise : how noise was added to the counts, or None.
+    X : ndarray of shape (n, d)
+        Covariates, bag after bag, floating point. The columns of a data frame give the names.
+    offsets : ndarray of shape (B + 1,)
+        Bag b holds rows offsets[b] to offsets[b + 1] − 1.
+    counts : ndarray of shape (B, C) or None
+        Whole numbers of instances of each class, adding up to the bag's size (with weights: any numbers that add up to
+        its weight). (B,) numbers of positives become (size − positives, positives). None where there is a target.
+    weights : ndarray of shape (n,) or None
+        Finite weight of each instance, or None for 1. An instance of weight 0 counts for nothing.
+    target : ndarray or None
+        (B,) or (B, k) target of a bag, or None.
+    names : tuple[str, ...]
+        Of columns, for messages. By default their numbers.
+    bag_names : tuple[str, ...]
+        Of bags, as `names`.
+    noise : NoiseSpec or None
+        How noise was added to the counts, or None.
     """
 
     X: np.ndarray
@@ -75,18 +83,24 @@ class Bags(Observation):
 
         Parameters
         ----------
-        X : (n, d) covariates in any order.
-        bags : (n,) bag of each instance.
-        counts : bag → number of positives, or → count of every class: a mapping, a Series, or a data frame with a row per bag.
-            Gives the order of the bags.
-        proportions : in place of counts, bag → proportion of positives, or → proportion of every class. They become whole
-            counts that add up to the bag's size, by largest remainder. Where weights are other than 0 and 1, they become
+        X : DataFrame or ndarray of shape (n, d)
+            Covariates in any order.
+        bags : Sequence[Hashable] or ndarray of shape (n,) or Series
+            Bag of each instance.
+        counts : Values or None
+            Bag → number of positives, or → count of every class: a mapping, a Series, or a data frame with a row per
+            bag. Gives the order of the bags.
+        proportions : Values or None
+            In place of counts, bag → proportion of positives, or → proportion of every class. They become whole counts
+            that add up to the bag's size, by largest remainder. Where weights are other than 0 and 1, they become
             fractions of the bag's weight.
-        weights, names : as in `Bags`.
+        weights, names
+            As in `Bags`.
 
         Raises
         ------
-        DataError : bags without counts, or counts without instances (they are listed), not one bag for each instance,
+        DataError
+            Bags without counts, or counts without instances (they are listed), not one bag for each instance,
             proportions outside [0, 1], or of all classes that do not add up to 1.
         """
         labels = np.asarray(bags)
@@ -144,7 +158,8 @@ class Bags(Observation):
 
         Parameters
         ----------
-        indices : numbers of these bags.
+        indices : ndarray or Sequence[int]
+            Numbers of these bags.
         """
         indices = np.asarray(indices, dtype=np.int64)
         sizes = self.sizes[indices]
@@ -169,7 +184,8 @@ class Bags(Observation):
 
         Raises
         ------
-        DataError : weights other than 0 and 1, or counts that are not whole.
+        DataError
+            Weights other than 0 and 1, or counts that are not whole.
         """
         if self.counts is not None and (self.counts != np.round(self.counts)).any():
             b = int(np.flatnonzero((self.counts != np.round(self.counts)).any(axis=1))[0])
@@ -187,11 +203,13 @@ class Bags(Observation):
 
         Parameters
         ----------
-        names : of the columns.
+        names : Sequence[str]
+            Of the columns.
 
         Raises
         ------
-        DataError : a name that these bags do not have.
+        DataError
+            A name that these bags do not have.
         """
         return order_columns(self.X, self.names, names)
 
@@ -291,7 +309,8 @@ class Bags(Observation):
 
         Parameters
         ----------
-        folder : existing or new folder.
+        folder : str or Path
+            Existing or new folder.
         """
         folder = make_folder(folder)
         for name in self._ARRAYS:
@@ -306,11 +325,13 @@ class Bags(Observation):
 
         Parameters
         ----------
-        folder : folder with these files.
+        folder : str or Path
+            Folder with these files.
 
         Raises
         ------
-        DataError : other files, damaged ones, or none.
+        DataError
+            Other files, damaged ones, or none.
         """
         folder = Path(folder)
         with refuse_damaged(folder, "bags"):
@@ -336,8 +357,10 @@ class LabelledBags(Observation):
 
     Parameters
     ----------
-    bags : the bags without these labels.
-    y : (n,) classes 0 … C − 1. They agree with the bags' counts, unless these have noise.
+    bags : Bags
+        The bags without these labels.
+    y : ndarray of shape (n,)
+        Classes 0 … C − 1. They agree with the bags' counts, unless these have noise.
     """
 
     bags: Bags
@@ -363,7 +386,8 @@ class LabelledBags(Observation):
 
         Parameters
         ----------
-        folder : existing or new folder.
+        folder : str or Path
+            Existing or new folder.
         """
         self.bags.save(folder)
         np.save(Path(folder) / "y.npy", self.y)
@@ -374,11 +398,13 @@ class LabelledBags(Observation):
 
         Parameters
         ----------
-        folder : folder with these files.
+        folder : str or Path
+            Folder with these files.
 
         Raises
         ------
-        DataError : other files, damaged ones, or none.
+        DataError
+            Other files, damaged ones, or none.
         """
         with refuse_damaged(folder, "labelled bags"):
             return cls(Bags.load(folder), np.load(Path(folder) / "y.npy"))
@@ -393,7 +419,8 @@ def order_columns(x: np.ndarray, names: Sequence[str], expected: Sequence[str]) 
 
     Raises
     ------
-    DataError : columns are missing; they are listed.
+    DataError
+        Columns are missing. They are listed.
     """
     names, expected = tuple(map(str, names)), tuple(expected)
     if not names or not expected or names == expected:

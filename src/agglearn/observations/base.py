@@ -25,14 +25,22 @@ class NoiseSpec:
 
     Parameters
     ----------
-    mechanism : one of `agglearn.privacy.MECHANISMS`.
-    scale : of the noise. Where tables have scales of their own, the largest.
-    epsilon, delta : parameters of the guarantee.
-    adjacency : how neighbouring data sets differ: in one `record` or in one `label`.
-    private : whether OpenDP drew the noise without a seed. Seeded noise of experiments is not private, whatever its epsilon.
-    scales : {name of a table, or `totals`: scale}, where the scales differ.
-    postprocessing : the step after the noise (`clipped`, `projected`), which costs no privacy.
-    unprotected : why noise that OpenDP drew does not make the whole a private release, in words.
+    mechanism : str
+        One of `agglearn.privacy.MECHANISMS`.
+    scale : float
+        Of the noise. Where tables have scales of their own, the largest.
+    epsilon, delta : float
+        Parameters of the guarantee.
+    adjacency : str
+        How neighbouring data sets differ: in one `record` or in one `label`.
+    private : bool
+        Whether OpenDP drew the noise without a seed. Seeded noise of experiments is not private, whatever its epsilon.
+    scales : dict[str, float] or None
+        {name of a table, or `totals`: scale}, where the scales differ.
+    postprocessing : str
+        The step after the noise (`clipped`, `projected`), which costs no privacy.
+    unprotected : str
+        Why noise that OpenDP drew does not make the whole a private release, in words.
     """
 
     mechanism: str
@@ -66,7 +74,7 @@ class NoiseSpec:
 
     @classmethod
     def from_dict(cls, state: dict | None) -> Self | None:
-        """Restore the result of `to_dict`; None for None."""
+        """Restore the result of `to_dict`. None for None."""
         return None if state is None else cls(**{k: v for k, v in state.items() if k != "meaning"})
 
 
@@ -85,7 +93,13 @@ class Observation(ABC):
 
     @abstractmethod
     def save(self, folder: str | Path) -> None:
-        """Write the observation into an existing or new folder."""
+        """Write the observation.
+
+        Parameters
+        ----------
+        folder : str or Path
+            Existing or new folder.
+        """
 
     @classmethod
     @abstractmethod

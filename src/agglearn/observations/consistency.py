@@ -28,7 +28,8 @@ def clip_tables(tables: Tables) -> Tables:
 
     Parameters
     ----------
-    tables : with noise. Others are returned as they are.
+    tables : Tables
+        With noise. Others are returned as they are.
     """
     if tables.noise is None:
         return tables
@@ -47,7 +48,8 @@ def project_tables(tables: Tables) -> Tables:
 
     Parameters
     ----------
-    tables : with noise. Exact tables agree already and are returned as they are.
+    tables : Tables
+        With noise. Exact tables agree already and are returned as they are.
     """
     if tables.noise is None:
         return tables
@@ -100,7 +102,8 @@ def noise_variances(tables: TableSet) -> dict[Key, float]:
 def _released_variances(tables: TableSet, noise: NoiseSpec) -> dict[Key | str, float]:
     """{table, …, TOTALS: variance of the noise on each of its numbers} as released."""
     scale = lambda key: (noise.scales or {}).get(table_name(tables, key), noise.scale)  # noqa: E731
-    return {k: Mechanism(noise.mechanism, scale(k)).variance for k in (*tables.tables, TOTALS)}
+    keys: list[Key | str] = [*tables.tables, TOTALS]
+    return {k: Mechanism(noise.mechanism, scale(k)).variance for k in keys}
 
 
 def _grand_totals(

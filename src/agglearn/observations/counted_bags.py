@@ -22,12 +22,18 @@ class CountedBags(Observation):
 
     Parameters
     ----------
-    encoder : modalities of the features.
-    frame : (n,) rows of raw features, in any order, by reference.
-    rows : (n,) rows of the frame, bag after bag. Some may be in no bag.
-    offsets : (B + 1,) bag b holds rows[offsets[b]:offsets[b + 1]].
-    counts : (B, 2) records with label 0 and with label 1.
-    noise : how noise was added to the counts, or None.
+    encoder : FrameEncoder
+        Modalities of the features.
+    frame : DataFrame
+        (n,) rows of raw features, in any order, by reference.
+    rows : ndarray of shape (n,)
+        Rows of the frame, bag after bag. Some may be in no bag.
+    offsets : ndarray of shape (B + 1,)
+        Bag b holds rows[offsets[b]:offsets[b + 1]].
+    counts : ndarray of shape (B, 2)
+        Records with label 0 and with label 1.
+    noise : NoiseSpec or None
+        How noise was added to the counts, or None.
     """
 
     encoder: FrameEncoder
@@ -51,15 +57,21 @@ class CountedBags(Observation):
 
         Parameters
         ----------
-        encoder : modalities of the features.
-        frame : (n,) rows of raw features.
-        y : (n,) labels in {0, 1}.
-        size : records per bag.
-        rng : draws the bags.
+        encoder : FrameEncoder
+            Modalities of the features.
+        frame : DataFrame
+            (n,) rows of raw features.
+        y : ndarray of shape (n,)
+            Labels in {0, 1}.
+        size : int
+            Records per bag.
+        rng : Generator
+            Draws the bags.
 
         Raises
         ------
-        DataError : fewer records than a bag takes, labels other than 0 and 1.
+        DataError
+            Fewer records than a bag takes, labels other than 0 and 1.
         """
         y = check_labels(y, len(frame))
         n = len(frame) // size * size if size >= 1 else 0
@@ -84,8 +96,10 @@ class CountedBags(Observation):
 
         Parameters
         ----------
-        folder : existing or new folder.
-        features : folder for the features; by default they lie in `folder`.
+        folder : str or Path
+            Existing or new folder.
+        features : str or Path or None
+            Folder for the features. By default they lie in `folder`.
         """
         folder = make_folder(folder)
         path = save_features(self.frame, folder, features)
@@ -102,11 +116,13 @@ class CountedBags(Observation):
 
         Parameters
         ----------
-        folder : folder with these files.
+        folder : str or Path
+            Folder with these files.
 
         Raises
         ------
-        DataError : other files, damaged ones, or none.
+        DataError
+            Other files, damaged ones, or none.
         """
         folder = Path(folder)
         with refuse_damaged(folder, "counted bags"):

@@ -29,9 +29,12 @@ class Tally:
 
     Parameters
     ----------
-    sizes : (D,) modalities of each feature.
-    keys : features of each table, (i,) or (i, j).
-    hashed : {(i, j): H}, pair tables whose cells are hashed into H buckets.
+    sizes : ndarray of shape (D,)
+        Modalities of each feature.
+    keys : Sequence[Key]
+        Features of each table, (i,) or (i, j).
+    hashed : Mapping[Key, int] or None
+        {(i, j): H}, pair tables whose cells are hashed into H buckets.
     """
 
     def __init__(self, sizes: np.ndarray, keys: Sequence[Key], hashed: Mapping[Key, int] | None = None) -> None:
@@ -41,11 +44,12 @@ class Tally:
         self._start()
 
     def add(self, codes: np.ndarray, y: np.ndarray) -> None:
-        """Count records: codes (n, D) integers, −1 for a value in no modality; y (n,) in {0, 1}.
+        """Count records: codes (n, D) integers, −1 for a value in no modality, and y (n,) in {0, 1}.
 
         Raises
         ------
-        DataError : codes of another shape, or above the modalities of a feature, and labels other than 0 and 1.
+        DataError
+            Codes of another shape, or above the modalities of a feature, and labels other than 0 and 1.
         """
         if np.ndim(codes) != 2 or np.shape(codes) != (len(y), len(self.sizes)):
             raise DataError(f"codes have the shape {np.shape(codes)}, not {(len(y), len(self.sizes))}")
@@ -121,7 +125,7 @@ class Dense:
         return len(self.cells)
 
     def add(self, first: np.ndarray, second: np.ndarray, stride: int, buckets: int, labels: np.ndarray) -> None:
-        """Count records; arguments as in `kernels.count_dense`."""
+        """Count records. Arguments as in `kernels.count_dense`."""
         from agglearn.observations import kernels
 
         kernels.count_dense(first, second, stride, buckets, labels, self.cells)
@@ -142,7 +146,7 @@ class Sparse:
         return len(self.slots)
 
     def add(self, first: np.ndarray, second: np.ndarray, stride: int, buckets: int, labels: np.ndarray) -> None:
-        """Count records; arguments as in `kernels.count_dense`."""
+        """Count records. Arguments as in `kernels.count_dense`."""
         from agglearn.observations.kernels import count_sparse, move
 
         done = 0

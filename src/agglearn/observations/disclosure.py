@@ -5,17 +5,21 @@ from agglearn.errors import ConfigError
 
 
 def describe_unprotected(encoder: FrameEncoder | None, accept: bool, features_public: bool = False) -> str:
-    """The facts on records that an encoder shows without noise, in words; empty where all of them are public.
+    """The facts on records that an encoder shows without noise, in words. Empty where all of them are public.
 
     Parameters
     ----------
-    encoder : of the observation, or None.
-    accept : whether the caller accepts such facts, so that the release is not called private.
-    features_public : whether the observation holds the features themselves, which are then public.
+    encoder : FrameEncoder or None
+        Of the observation, or None.
+    accept : bool
+        Whether the caller accepts such facts, so that the release is not called private.
+    features_public : bool
+        Whether the observation holds the features themselves, which are then public.
 
     Raises
     ------
-    ConfigError : there are such facts, and they are not accepted.
+    ConfigError
+        There are such facts, and they are not accepted.
     """
     if encoder is None or encoder.schema == "declared" or (features_public and not encoder.from_labels):
         return ""

@@ -25,18 +25,27 @@ class FlowCounts(Observation):
 
     Parameters
     ----------
-    node_counts : (N, L) or repeated (R, N, L), or one array per node; NaN where an entry was not observed. None: none.
-    edge_counts : (E, L, L), (R, E, L, L) or one array per edge, in the order of the model's edges; None: none.
-    noise : distribution of an observed count given the true one: `exact`, `poisson`, `gaussian`, `laplace`.
-    rate : detection rate of Poisson noise.
-    scale : σ of Gaussian, b of Laplace noise.
-    population_size : M, where it is public.
-    context : public arrays by name (covariates, potentials of a known model).
-    privacy : guarantee of the noise, where it was added for privacy.
+    node_counts : ndarray or None
+        (N, L) or repeated (R, N, L), or one array per node. NaN where an entry was not observed. None: none.
+    edge_counts : ndarray or None
+        (E, L, L), (R, E, L, L) or one array per edge, in the order of the model's edges. None: none.
+    noise : str
+        Distribution of an observed count given the true one: `exact`, `poisson`, `gaussian`, `laplace`.
+    rate : float
+        Detection rate of Poisson noise.
+    scale : float
+        σ of Gaussian, b of Laplace noise.
+    population_size : float or None
+        M, where it is public.
+    context : dict[str, ndarray]
+        Public arrays by name (covariates, potentials of a known model).
+    privacy : NoiseSpec or None
+        Guarantee of the noise, where it was added for privacy.
 
     Raises
     ------
-    DataError : no counts, negative counts under Poisson or exact noise, exact totals that differ between nodes.
+    DataError
+        No counts, negative counts under Poisson or exact noise, exact totals that differ between nodes.
     """
 
     node_counts: np.ndarray | None = None
@@ -61,11 +70,12 @@ class FlowCounts(Observation):
             self._check_totals()
 
     def repeats(self, what: Literal["node", "edge"]) -> np.ndarray:
-        """(R, N, L) node counts or (R, E, L, L) edge counts; R = 0 where there are none.
+        """(R, N, L) node counts or (R, E, L, L) edge counts. R = 0 where there are none.
 
         Parameters
         ----------
-        what : `node` or `edge`.
+        what : {'node', 'edge'}
+            `node` or `edge`.
         """
         counts = self.node_counts if what == "node" else self.edge_counts
         if counts is None:
@@ -107,7 +117,8 @@ class FlowCounts(Observation):
 
         Parameters
         ----------
-        folder : existing or new folder.
+        folder : str or Path
+            Existing or new folder.
         """
         folder = make_folder(folder)
         arrays = {f"context_{k}": v for k, v in self.context.items()}
@@ -124,11 +135,13 @@ class FlowCounts(Observation):
 
         Parameters
         ----------
-        folder : folder with these files.
+        folder : str or Path
+            Folder with these files.
 
         Raises
         ------
-        DataError : other files, damaged ones, or none.
+        DataError
+            Other files, damaged ones, or none.
         """
         folder = Path(folder)
         with refuse_damaged(folder, "flow counts"):
@@ -172,7 +185,8 @@ class FlowInstances(Observation):
 
     Parameters
     ----------
-    instances : one per population.
+    instances : tuple[FlowCounts, ...]
+        One per population.
     """
 
     instances: tuple[FlowCounts, ...]
@@ -182,7 +196,8 @@ class FlowInstances(Observation):
 
         Parameters
         ----------
-        folder : existing or new folder.
+        folder : str or Path
+            Existing or new folder.
         """
         for k, counts in enumerate(self.instances):
             counts.save(make_folder(folder) / str(k))
@@ -193,11 +208,13 @@ class FlowInstances(Observation):
 
         Parameters
         ----------
-        folder : folder with these files.
+        folder : str or Path
+            Folder with these files.
 
         Raises
         ------
-        DataError : other files, damaged ones, or none.
+        DataError
+            Other files, damaged ones, or none.
         """
         folders = sorted((p for p in Path(folder).iterdir() if p.is_dir()), key=lambda p: int(p.name))
         if not folders:

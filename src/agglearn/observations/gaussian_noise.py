@@ -1,7 +1,7 @@
 """Gaussian noise of a given size on contingency tables, seeded, for experiments: reproducible, hence not private.
 
 Gilotte et al. 2022, section 5.1: the tables of the AdKDD'21 challenge carry Gaussian noise of σ = 17 on every count and
-every label sum. Noise of a given ε is in `agglearn.privacy`; both draw by the same mechanism.
+every label sum. Noise of a given ε is in `agglearn.privacy`. Both draw by the same mechanism.
 """
 
 import functools
@@ -27,17 +27,24 @@ def with_gaussian_noise(
 
     Parameters
     ----------
-    tables : without noise.
-    sigma : standard deviation, in records. 0 returns the tables as they are.
-    seed : of the noise.
-    delta : at which `noise.epsilon` is stated, the guarantee of the same noise if OpenDP had drawn it (`promised_epsilon`).
-    merged : of each feature, (modalities,) number of values in each modality, where the noise was added to tables
-        of these values and their cells then summed. A cell's variance is σ² times the cells in it.
+    tables : ContingencyTables
+        Without noise.
+    sigma : float
+        Standard deviation, in records. 0 returns the tables as they are.
+    seed : int
+        Of the noise.
+    delta : float
+        At which `noise.epsilon` is stated, the guarantee of the same noise if OpenDP had drawn it (`promised_epsilon`).
+    merged : Sequence[ndarray] or None
+        Of each feature, (modalities,) number of values in each modality, where the noise was added to tables of these
+        values and their cells then summed. A cell's variance is σ² times the cells in it.
 
     Raises
     ------
-    ConfigError : negative or infinite σ.
-    DataError : tables that have noise already, or too many cells to hold.
+    ConfigError
+        Negative or infinite σ.
+    DataError
+        Tables that have noise already, or too many cells to hold.
     """
     if not 0 <= sigma < math.inf:
         raise ConfigError(f"sigma: must be a number of records from 0 on, got {sigma}")
@@ -64,7 +71,7 @@ def promised_epsilon(sigma: float, n_tables: int, delta: float) -> float:
 
 
 def _root_of_merged(merged: Sequence[np.ndarray] | None, key: Key) -> float | np.ndarray:
-    """Root of the number of noisy cells behind each cell of a table, flat; 1 where none were summed."""
+    """Root of the number of noisy cells behind each cell of a table, flat. 1 where none were summed."""
     if merged is None:
         return 1.0
     return np.sqrt(functools.reduce(np.multiply.outer, [merged[i] for i in key])).ravel()

@@ -31,7 +31,8 @@ class Halves(Observation):
 
     Parameters
     ----------
-    first, second : both of one kind.
+    first, second : Half
+        Both of one kind.
     """
 
     first: Half
@@ -53,8 +54,10 @@ class Halves(Observation):
 
         Parameters
         ----------
-        frame, label, features, pairs, **options : as in `ContingencyTables.from_records`. One encoder serves both halves.
-        random_state : seed of the coins; None for the system's randomness, as a private release needs.
+        frame, label, features, pairs, **options
+            As in `ContingencyTables.from_records`. One encoder serves both halves.
+        random_state : RandomState
+            Seed of the coins. None for the system's randomness, as a private release needs.
         """
         encoder, x, y, label = encode_records(frame, label, features, **options)
         codes, first = encoder.encode(x), toss_coins(len(y), draw_generator(random_state))
@@ -66,8 +69,10 @@ class Halves(Observation):
 
         Parameters
         ----------
-        epsilon, delta : parameters of the guarantee.
-        **options : see `agglearn.observations.release.release_tables`.
+        epsilon, delta
+            Parameters of the guarantee.
+        **options : Any
+            See `agglearn.observations.release.release_tables`.
         """
         halves = (self.first, self.second)
         return type(self)(*(half.private(epsilon, delta, draw=draw_private, **options) for half in halves))
@@ -89,7 +94,8 @@ class Halves(Observation):
 
         Parameters
         ----------
-        folder : existing or new folder.
+        folder : str or Path
+            Existing or new folder.
         """
         folder = make_folder(folder)
         self.first.save(folder / "first")
@@ -102,11 +108,13 @@ class Halves(Observation):
 
         Parameters
         ----------
-        folder : folder with these files.
+        folder : str or Path
+            Folder with these files.
 
         Raises
         ------
-        DataError : other files, damaged ones, or none.
+        DataError
+            Other files, damaged ones, or none.
         """
         folder = Path(folder)
         with refuse_damaged(folder, "halves"):

@@ -31,7 +31,7 @@ def mix(cell):
 
 @njit(cache=True, nogil=True, inline="always")
 def bucket(cell, buckets):
-    """Bucket of a cell, 0 … buckets − 1; the cell itself where `buckets` is 0."""
+    """Bucket of a cell, 0 … buckets − 1. The cell itself where `buckets` is 0."""
     return np.int64(mix(cell) % np.uint64(buckets)) if buckets else cell
 
 
@@ -48,9 +48,9 @@ def count_dense(first, second, stride, buckets, labels, cells):
 
     Parameters
     ----------
-    first, second : (n,) int32 codes of both features; a negative one is in no cell. Twice the same for one feature.
-    stride : modalities of the second feature; 0 for one feature.
-    buckets : cells are hashed into so many buckets; 0 for not at all.
+    first, second : (n,) int32 codes of both features. A negative one is in no cell. Twice the same for one feature.
+    stride : modalities of the second feature. 0 for one feature.
+    buckets : cells are hashed into so many buckets. 0 for not at all.
     labels : (n,) int8 in {0, 1}.
     cells : (cells,) int64 packed counts and label sums.
     """

@@ -36,17 +36,25 @@ class LabelSums(Observation):
 
     Parameters
     ----------
-    map : from raw columns to k coordinates, an intercept of ones last where it has one.
-    frame : (n,) rows of raw features, by reference.
-    names : (k,) names of the coordinates of `sums`. They must be those of the map, in its order.
-    sums : (k,) Σ w_i y_i X_i, exact or with noise.
-    weights : (n,) public weights of the records, or None for 1.
-    label : name of the label.
-    noise : how noise was added, or None.
+    map : FeatureMap
+        From raw columns to k coordinates, an intercept of ones last where it has one.
+    frame : DataFrame
+        (n,) rows of raw features, by reference.
+    names : Sequence[str]
+        (k,) names of the coordinates of `sums`. They must be those of the map, in its order.
+    sums : ndarray of shape (k,)
+        Σ w_i y_i X_i, exact or with noise.
+    weights : ndarray of shape (n,) or None
+        Public weights of the records, or None for 1.
+    label : str
+        Name of the label.
+    noise : NoiseSpec or None
+        How noise was added, or None.
 
     Raises
     ------
-    DataError : sums of another length, or in another order than the map's coordinates, or weights that are none.
+    DataError
+        Sums of another length, or in another order than the map's coordinates, or weights that are none.
     """
 
     map: FeatureMap
@@ -79,17 +87,24 @@ class LabelSums(Observation):
 
         Parameters
         ----------
-        X : (n, k) numeric columns. Those of an array are named x0, x1, …
-        y : (n,) labels in {0, 1}.
-        bounds : (low, high) of all columns, or {column: (low, high)}: needed for `private`, unless its sensitivity is
-            taken from the features. Values outside are refused.
-        weights : (n,) weights ≥ 0 of the records, as public as the features; None for 1.
-        intercept : whether the sum of the labels is one more coordinate.
-        label : name of the label.
+        X : DataFrame or ndarray of shape (n, k)
+            Numeric columns. Those of an array are named x0, x1, …
+        y : ndarray of shape (n,) or Sequence[int]
+            Labels in {0, 1}.
+        bounds : Bounds or None
+            (low, high) of all columns, or {column: (low, high)}: needed for `private`, unless its sensitivity is taken
+            from the features. Values outside are refused.
+        weights : ndarray of shape (n,) or None
+            Weights ≥ 0 of the records, as public as the features. None for 1.
+        intercept : bool
+            Whether the sum of the labels is one more coordinate.
+        label : str
+            Name of the label.
 
         Raises
         ------
-        DataError : labels other than 0 and 1, lengths that differ, values out of bounds, missing values.
+        DataError
+            Labels other than 0 and 1, lengths that differ, values out of bounds, missing values.
         """
         frame = as_frame(X)
         ranges = _bounds(bounds, list(frame.columns))
@@ -105,9 +120,12 @@ class LabelSums(Observation):
 
         Parameters
         ----------
-        mapped : from raw columns to coordinates.
-        frame : (n,) rows of raw columns.
-        y, weights, label : as in `from_records`.
+        mapped : FeatureMap
+            From raw columns to coordinates.
+        frame : DataFrame
+            (n,) rows of raw columns.
+        y, weights, label
+            As in `from_records`.
         """
         y = np.asarray(y)
         if y.shape != (len(frame),):
@@ -130,11 +148,16 @@ class LabelSums(Observation):
 
         Parameters
         ----------
-        X : as in `from_records`.
-        sums : Series by coordinate name, or a vector with its `names`, in the matrix's order.
-        names : of the coordinates, where `sums` is no Series.
-        noise : of the release, None where it is exact.
-        **options : `bounds`, `weights`, `intercept`, `label`, as in `from_records`.
+        X : DataFrame or ndarray
+            As in `from_records`.
+        sums : Series or ndarray or Sequence[float]
+            Series by coordinate name, or a vector with its `names`, in the matrix's order.
+        names : Sequence[str] or None
+            Of the coordinates, where `sums` is no Series.
+        noise : NoiseSpec or None
+            Of the release, None where it is exact.
+        **options : Any
+            `bounds`, `weights`, `intercept`, `label`, as in `from_records`.
         """
         if isinstance(sums, pd.Series):
             sums, names = sums.to_numpy(), list(sums.index)
@@ -150,14 +173,17 @@ class LabelSums(Observation):
 
         Parameters
         ----------
-        order : 1 or 2, of the norm.
-        of : `declared`, from bounds alone. `features`, the largest norm of the rows, where the caller accepts that the result
-            depends on them (features are public here). `coordinates`, the note's √k for features in [0, 1]. A number is
-            returned as it is.
+        order : int
+            1 or 2, of the norm.
+        of : str or float
+            `declared`, from bounds alone. `features`, the largest norm of the rows, where the caller accepts that the
+            result depends on them (features are public here). `coordinates`, the note's √k for features in [0, 1]. A
+            number is returned as it is.
 
         Raises
         ------
-        ConfigError : `declared` or `coordinates` where no bounds, or wider ones, were declared; unknown `of`.
+        ConfigError
+            `declared` or `coordinates` where no bounds, or wider ones, were declared, or an unknown `of`.
         """
         if not isinstance(of, str):
             if not 0 < of < math.inf:
@@ -193,7 +219,7 @@ class LabelSums(Observation):
         return 2 * len(self.frame) * 2.0**-53 * float(np.linalg.norm(largest, order)) * (1 + 1e-9)
 
     def _changes(self, of: str | float) -> np.ndarray | None:
-        """Largest whole changes of the sums by one label; None where only their norm is bounded."""
+        """Largest whole changes of the sums by one label. None where only their norm is bounded."""
         x, largest = self.matrix, self.map.largest(2)
         if self.weights is not None or not isinstance(of, str) or (x.data != np.round(x.data)).any():
             return None
@@ -215,19 +241,28 @@ class LabelSums(Observation):
 
         Parameters
         ----------
-        epsilon, delta : parameters of the guarantee. Laplace noise takes no delta.
-        mechanism : `gaussian`, `laplace`, and where sums are whole `discrete_gaussian`, `discrete_laplace`.
-        calibration : see `calibrate`. `classic` is the note's, which holds for ε < 1 only.
-        sensitivity : see `sensitivity`.
-        allow_large_epsilon : accept ε above 20 in a private release.
-        accept_learned_schema : accept features that were encoded by labels. The release is then not called private.
-        draw : `draw_seeded(seed)` for reproducible noise that is not private.
+        epsilon, delta
+            Parameters of the guarantee. Laplace noise takes no delta.
+        mechanism : str
+            `gaussian`, `laplace`, and where sums are whole `discrete_gaussian`, `discrete_laplace`.
+        calibration : str or None
+            See `calibrate`. `classic` is the note's, which holds for ε < 1 only.
+        sensitivity : str or float
+            See `sensitivity`.
+        allow_large_epsilon : bool
+            Accept ε above 20 in a private release.
+        accept_learned_schema : bool
+            Accept features that were encoded by labels. The release is then not called private.
+        draw : Draw
+            `draw_seeded(seed)` for reproducible noise that is not private.
 
         Raises
         ------
-        ConfigError : ε, δ or bounds that give no guarantee. In a private release also δ from 1/N on, ε above 20, and the
-            classic calibration from ε = 1 on.
-        DataError : sums that have noise already.
+        ConfigError
+            ε, δ or bounds that give no guarantee. In a private release also δ from 1/N on, ε above 20, and the classic
+            calibration from ε = 1 on.
+        DataError
+            Sums that have noise already.
         """
         if self.noise is not None:
             raise DataError(f"the sums have {self.noise.mechanism} noise already")
@@ -255,7 +290,7 @@ class LabelSums(Observation):
 
     @property
     def noise_scale(self) -> float:
-        """Standard deviation of the noise on each coordinate; 0 without noise."""
+        """Standard deviation of the noise on each coordinate. 0 without noise."""
         if self.noise is None:
             return 0.0
         return math.sqrt(Mechanism(self.noise.mechanism, self.noise.scale).variance)
@@ -276,8 +311,10 @@ class LabelSums(Observation):
 
         Parameters
         ----------
-        folder : existing or new folder.
-        features : folder for the features; by default they become `features.parquet` in `folder`.
+        folder : str or Path
+            Existing or new folder.
+        features : str or Path or None
+            Folder for the features. By default they become `features.parquet` in `folder`.
         """
         folder = make_folder(folder)
         path = save_features(self.frame, folder, features)
@@ -307,11 +344,13 @@ class LabelSums(Observation):
 
         Parameters
         ----------
-        folder : folder with these files.
+        folder : str or Path
+            Folder with these files.
 
         Raises
         ------
-        DataError : other files, damaged ones, or none.
+        DataError
+            Other files, damaged ones, or none.
         """
         folder = Path(folder)
         with refuse_damaged(folder, "label sums"):

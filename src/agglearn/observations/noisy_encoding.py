@@ -28,14 +28,22 @@ def tables_with_noisy_encoding(
 
     Parameters
     ----------
-    encoder : of the raw values.
-    codes : (n, D) of the records.
-    y : (n,) labels in {0, 1}.
-    sigma, seed : of the noise, see `with_gaussian_noise`. Single tables have the noise of that function.
-    above : categorical features of more values are encoded, by count and label rate in their noisy single table.
-    modalities : exclusive upper bound of the resulting modalities (`TargetEncoder`).
-    label : name of the label.
-    pairs : as in `ContingencyTables.from_records`.
+    encoder : FrameEncoder
+        Of the raw values.
+    codes : ndarray of shape (n, D)
+        Of the records.
+    y : ndarray of shape (n,)
+        Labels in {0, 1}.
+    sigma, seed
+        Of the noise, see `with_gaussian_noise`. Single tables have the noise of that function.
+    above : int
+        Categorical features of more values are encoded, by count and label rate in their noisy single table.
+    modalities : int
+        Exclusive upper bound of the resulting modalities (`TargetEncoder`).
+    label : str
+        Name of the label.
+    pairs : Pairs
+        As in `ContingencyTables.from_records`.
     """
     raw = with_gaussian_noise(ContingencyTables.from_codes(encoder, codes, y, label, "none"), sigma, seed)
     features, recodings = zip(*(_recode(raw, i, above, modalities) for i in range(len(encoder.features))), strict=True)

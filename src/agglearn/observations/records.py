@@ -21,12 +21,17 @@ class Records(Observation):
 
     Parameters
     ----------
-    encoder : the same modalities that tables of these records have.
-    frame : raw features, one row per record.
-    y : (n,) int8 labels in {0, 1}.
-    label : name of the label.
-    cross_buckets : learners that cross features hash pairs with more cells than this into so many buckets, as
-        `ContingencyTables.from_records` does; None for no hashing.
+    encoder : FrameEncoder
+        The same modalities that tables of these records have.
+    frame : DataFrame
+        Raw features, one row per record.
+    y : ndarray of shape (n,)
+        Int8 labels in {0, 1}.
+    label : str
+        Name of the label.
+    cross_buckets : int or None
+        Learners that cross features hash pairs with more cells than this into so many buckets, as
+        `ContingencyTables.from_records` does. None for no hashing.
     """
 
     encoder: FrameEncoder
@@ -50,8 +55,10 @@ class Records(Observation):
 
         Parameters
         ----------
-        frame, label, features : as in `ContingencyTables.from_records`.
-        **options : `schema`, `binning`, `categorical`, `positive`, `hashed`, `hash_above`, as there.
+        frame, label, features
+            As in `ContingencyTables.from_records`.
+        **options : Any
+            `schema`, `binning`, `categorical`, `positive`, `hashed`, `hash_above`, as there.
         """
         encoder, x, y, label = encode_records(frame, label, features, **options)
         return cls(encoder, x.reset_index(drop=True), y, label)
@@ -66,7 +73,8 @@ class Records(Observation):
 
         Parameters
         ----------
-        names : of these features.
+        names : Iterable[str]
+            Of these features.
         """
         requested = set(names)
         names = [n for n in self.encoder.names if n in requested]
@@ -77,7 +85,8 @@ class Records(Observation):
 
         Parameters
         ----------
-        folder : existing or new folder.
+        folder : str or Path
+            Existing or new folder.
         """
         folder = make_folder(folder)
         self.frame.to_parquet(folder / "features.parquet", index=False)
@@ -92,11 +101,13 @@ class Records(Observation):
 
         Parameters
         ----------
-        folder : folder with these files.
+        folder : str or Path
+            Folder with these files.
 
         Raises
         ------
-        DataError : other files, damaged ones, or none.
+        DataError
+            Other files, damaged ones, or none.
         """
         folder = Path(folder)
         with refuse_damaged(folder, "records"):

@@ -36,24 +36,36 @@ def release_tables(
 
     Parameters
     ----------
-    tables : without noise.
-    epsilon, delta : parameters of the guarantee. Laplace noise takes no delta.
-    mechanism : one of `agglearn.privacy.MECHANISMS`.
-    split : of the budget over tables, see `budget_shares`.
-    adjacency : `record`, one record more or less. `label`, one label exchanged: then counts are public and exact, and
-        label sums alone have noise.
-    postprocessing : `none`, `clip` (counts from 0 on, label sums within them), or `project` (tables that agree with one
-        another). It costs no privacy.
-    allow_large_epsilon : accept ε above 20 in a private release.
-    accept_learned_schema : accept that bins and categories were learned from the records. Noise on counts does not hide them,
-        so the release is then not called private.
-    draw : `draw_private` draws through OpenDP; `draw_seeded(seed)` from the same distribution, reproducible and not private.
+    tables : Tables
+        Without noise.
+    epsilon, delta
+        Parameters of the guarantee. Laplace noise takes no delta.
+    mechanism : str
+        One of `agglearn.privacy.MECHANISMS`.
+    split : str
+        Of the budget over tables, see `budget_shares`.
+    adjacency : str
+        `record`, one record more or less. `label`, one label exchanged: then counts are public and exact, and label
+        sums alone have noise.
+    postprocessing : str
+        `none`, `clip` (counts from 0 on, label sums within them), or `project` (tables that agree with one another). It
+        costs no privacy.
+    allow_large_epsilon : bool
+        Accept ε above 20 in a private release.
+    accept_learned_schema : bool
+        Accept that bins and categories were learned from the records. Noise on counts does not hide them, so the
+        release is then not called private.
+    draw : Draw
+        `draw_private` draws through OpenDP. `draw_seeded(seed)` from the same distribution, reproducible and not
+        private.
 
     Raises
     ------
-    ConfigError : ε ≤ 0, δ outside (0, 1), an unknown mechanism, split or adjacency. In a private release also ε above 20, δ
-        from 1/N on, and a learned schema.
-    DataError : the tables have noise already.
+    ConfigError
+        ε ≤ 0, δ outside (0, 1), an unknown mechanism, split or adjacency. In a private release also ε above 20, δ from
+        1/N on, and a learned schema.
+    DataError
+        The tables have noise already.
     """
     if postprocessing not in POSTPROCESSING:
         raise ConfigError(f"postprocessing: {postprocessing!r} is not known; use {', '.join(POSTPROCESSING)}")
@@ -112,13 +124,17 @@ def release_bag_counts(
 
     Parameters
     ----------
-    bags : of two classes, without weights, target and noise.
-    epsilon, delta, mechanism, allow_large_epsilon, accept_learned_schema, draw : as in `release_tables`.
+    bags : Bags
+        Of two classes, without weights, target and noise.
+    epsilon, delta, mechanism, allow_large_epsilon, accept_learned_schema, draw
+        As in `release_tables`.
 
     Raises
     ------
-    DataError : other bags.
-    ConfigError : see `release_tables`.
+    DataError
+        Other bags.
+    ConfigError
+        See `release_tables`.
     """
     if bags.counts is None or bags.counts.shape[1] != 2 or bags.weights is not None:
         raise DataError("noise on bag counts needs bags of two classes without weights")
@@ -148,13 +164,17 @@ def release_flow_counts(
 
     Parameters
     ----------
-    flows : exact counts, each once.
-    epsilon, delta, mechanism, allow_large_epsilon, draw : as in `release_tables`.
+    flows : FlowCounts
+        Exact counts, each once.
+    epsilon, delta, mechanism, allow_large_epsilon, draw
+        As in `release_tables`.
 
     Raises
     ------
-    DataError : counts that are not exact, or repeated.
-    ConfigError : see `release_tables`.
+    DataError
+        Counts that are not exact, or repeated.
+    ConfigError
+        See `release_tables`.
     """
     if flows.noise != "exact":
         raise DataError(f"the counts have {flows.noise} noise already")
@@ -186,6 +206,6 @@ def _largest_population(counts: Iterable[np.ndarray], noise: Mechanism) -> float
 def noise_spec(
     noise: Mechanism, epsilon: float, delta: float | None, adjacency: str, draw: Draw, facts: str = ""
 ) -> NoiseSpec:
-    """The record of one mechanism's noise; `facts`, see `describe_unprotected`."""
+    """The record of one mechanism's noise. `facts`, see `describe_unprotected`."""
     private = draw is draw_private and not facts
     return NoiseSpec(noise.kind, float(noise.scale), epsilon, delta or 0.0, adjacency, private, unprotected=facts)

@@ -36,12 +36,15 @@ class ParquetRecords:
 
     Parameters
     ----------
-    label, features : columns; None for all but the label.
-    missing : spellings of a missing value besides null.
+    label, features
+        Columns. None for all but the label.
+    missing : list[str]
+        Spellings of a missing value besides null.
 
     Raises
     ------
-    DataError : absent column, no rows, no features.
+    DataError
+        Absent column, no rows, no features.
     """
 
     def __init__(self, path: str | Path, label: str, features: Iterable[str] | None, missing: list[str]) -> None:
@@ -78,7 +81,8 @@ class ParquetRecords:
 
         Parameters
         ----------
-        labels : takes the label's column, and returns (labels of the rows that have one, (n,) whether each row has one).
+        labels : LabelsOf
+            Takes the label's column, and returns (labels of the rows that have one, (n,) whether each row has one).
         """
         y, labelled = labels(as_columns(self.file.read(columns=[self.label]))[self.label])
         n_before = np.append(0, np.cumsum(labelled))

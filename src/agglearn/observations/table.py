@@ -16,9 +16,12 @@ class Table:
 
     Parameters
     ----------
-    shape : modalities of each feature; (H,) for a pair whose cells are hashed into H buckets.
-    cells : (m,) int64, flat C-order index of the occupied cells, ascending.
-    counts, label_sums : (m,) records, and records with label 1, in each cell.
+    shape : tuple[int, ...]
+        Modalities of each feature. (H,) for a pair whose cells are hashed into H buckets.
+    cells : ndarray of shape (m,)
+        Int64, flat C-order index of the occupied cells, ascending.
+    counts, label_sums : ndarray of shape (m,)
+        Records, and records with label 1, in each cell.
     """
 
     shape: tuple[int, ...]
@@ -33,11 +36,25 @@ class Table:
         return d, c
 
     def merge_cells(self, cells: np.ndarray, shape: tuple[int, ...]) -> "Table":
-        """The table of another shape whose cells are sums of these: (m,) `cells` is the new cell of each."""
+        """The table of another shape whose cells are sums of these.
+
+        Parameters
+        ----------
+        cells : ndarray of shape (m,)
+            New cell of each occupied cell.
+        shape : tuple[int, ...]
+            Shape of the new table.
+        """
         return Table(shape, *sum_cells(cells, self.counts, self.label_sums))
 
     def hashed(self, buckets: int) -> "Table":
-        """The table of a pair with its cells hashed, equal to the count of hashed crosses of the same records."""
+        """The table of a pair with its cells hashed, equal to the count of hashed crosses of the same records.
+
+        Parameters
+        ----------
+        buckets : int
+            Cells of the new table.
+        """
         return self.merge_cells(buckets_of(self.cells, buckets), (buckets,))
 
     def __add__(self, other: "Table") -> "Table":

@@ -37,12 +37,17 @@ class ContingencyTables(TableSet, Observation):
 
     Parameters
     ----------
-    encoder : the raw values of each modality, as public as the tables themselves.
-    label : name of the label.
-    total, positives : records, and records with label 1.
-    tables : {(i,): Table, (i, j): Table}, features by position in the encoder, i < j. A pair's table may be hashed
+    encoder
+        The raw values of each modality, as public as the tables themselves.
+    label
+        Name of the label.
+    total, positives
+        Records, and records with label 1.
+    tables
+        {(i,): Table, (i, j): Table}, features by position in the encoder, i < j. A pair's table may be hashed
         (Weinberger et al. 2009): its cells are then buckets, see `hashed_pairs`.
-    noise : how noise was added, or None. Without noise, counts must be whole and consistent.
+    noise
+        How noise was added, or None. Without noise, counts must be whole and consistent.
     """
 
     def __post_init__(self) -> None:
@@ -75,22 +80,33 @@ class ContingencyTables(TableSet, Observation):
 
         Parameters
         ----------
-        frame : one row per record, raw columns. Numbers are binned, the rest are categories.
-        label : column with the binary label. A schema names it, too.
-        features : columns to use; by default all but the label, or all of the schema.
-        pairs : `all` pairs of features, `none`, or a list of pairs of names.
-        schema : bins, categories and label values declared beforehand, in place of those that are learned from the records
+        frame : DataFrame
+            One row per record, raw columns. Numbers are binned, the rest are categories.
+        label : str or None
+            Column with the binary label. A schema names it, too.
+        features : Sequence[str] or None
+            Columns to use. By default all but the label, or all of the schema.
+        pairs : Pairs
+            `all` pairs of features, `none`, or a list of pairs of names.
+        schema : Schema or None
+            Bins, categories and label values declared beforehand, in place of those that are learned from the records
             by the next five. A private release needs one.
-        binning, categorical, hashed, hash_above : see `FrameEncoder.fit`.
-        positive : label value that counts as 1, where the label is not 0/1.
-        cross_buckets : tables of pairs with more cells than this are hashed into so many; None for none.
-        before_counting : called with the `Workload` before counting starts. The default refuses work that needs more memory than
-            this machine has.
+        binning, categorical, hashed, hash_above
+            See `FrameEncoder.fit`.
+        positive : object
+            Label value that counts as 1, where the label is not 0/1.
+        cross_buckets : int or None
+            Tables of pairs with more cells than this are hashed into so many. None for none.
+        before_counting : Check
+            Called with the `Workload` before counting starts. The default refuses work that needs more memory than this
+            machine has.
 
         Raises
         ------
-        DataError : absent column, too many tables. Without a schema also bad label, text in a numeric column, no rows.
-        ConfigError : a setting that the schema declares is given beside it.
+        DataError
+            Absent column, too many tables. Without a schema also bad label, text in a numeric column, no rows.
+        ConfigError
+            A setting that the schema declares is given beside it.
         """
         encoder, x, y, label = encode_records(
             frame, label, features, schema, binning=binning, categorical=categorical, positive=positive, hashed=hashed,
@@ -107,10 +123,14 @@ class ContingencyTables(TableSet, Observation):
 
         Parameters
         ----------
-        encoder : of the codes.
-        codes : (n, D) int32.
-        y : (n,) labels in {0, 1}.
-        label, pairs, cross_buckets, before_counting : as in `from_records`.
+        encoder : FrameEncoder
+            Of the codes.
+        codes : ndarray of shape (n, D)
+            Int32.
+        y : ndarray of shape (n,)
+            Labels in {0, 1}.
+        label, pairs, cross_buckets, before_counting
+            As in `from_records`.
         """
         return cls.from_batches(encoder, [(codes, y)], label, pairs, cross_buckets, len(y), before_counting)
 
@@ -123,10 +143,14 @@ class ContingencyTables(TableSet, Observation):
 
         Parameters
         ----------
-        encoder : of the codes.
-        batches : pairs of codes and labels, as in `from_codes`.
-        records : number of records, 0 where it is unknown; see `workload_of`.
-        label, pairs, cross_buckets, before_counting : as in `from_records`.
+        encoder : FrameEncoder
+            Of the codes.
+        batches : Iterable[tuple[ndarray, ndarray]]
+            Pairs of codes and labels, as in `from_codes`.
+        records : int
+            Number of records, 0 where it is unknown. See `workload_of`.
+        label, pairs, cross_buckets, before_counting
+            As in `from_records`.
         """
         tally = start_tally(encoder, pairs, cross_buckets, records, before_counting)
         for codes, y in batches:
@@ -141,10 +165,14 @@ class ContingencyTables(TableSet, Observation):
 
         Parameters
         ----------
-        encoder : of the codes that were counted.
-        counts : cells, counts and label sums of each table.
-        tally : holds the totals, and the buckets of hashed tables.
-        label : name of the label.
+        encoder : FrameEncoder
+            Of the codes that were counted.
+        counts : Mapping[Key, Counts]
+            Cells, counts and label sums of each table.
+        tally : Tally
+            Holds the totals, and the buckets of hashed tables.
+        label : str
+            Name of the label.
         """
         sizes, hashed = encoder.sizes, tally.hashed
         shapes = {k: (hashed[k],) if k in hashed else tuple(int(sizes[i]) for i in k) for k in counts}
@@ -173,10 +201,12 @@ class ContingencyTables(TableSet, Observation):
 
         Parameters
         ----------
-        path : Parquet file, one row per record.
-        missing : spellings of a missing value besides null.
-        label, features, pairs, schema, binning, categorical, positive, hashed, hash_above, cross_buckets, before_counting :
-            as in `from_records`.
+        path : str or Path
+            Parquet file, one row per record.
+        missing : Iterable[str]
+            Spellings of a missing value besides null.
+        label, features, pairs, schema, binning, categorical, positive, hashed, hash_above, cross_buckets, before_counting
+            As in `from_records`.
         """
         labels: LabelsOf
         if schema is None:
@@ -200,7 +230,8 @@ class ContingencyTables(TableSet, Observation):
 
         Parameters
         ----------
-        *key : positions of its features.
+        *key : int
+            Positions of its features.
         """
         return self.tables[key].dense()
 
@@ -209,8 +240,10 @@ class ContingencyTables(TableSet, Observation):
 
         Parameters
         ----------
-        epsilon, delta : parameters of the guarantee.
-        **options : see `agglearn.observations.release.release_tables`.
+        epsilon, delta
+            Parameters of the guarantee.
+        **options : Any
+            See `agglearn.observations.release.release_tables`.
         """
         return release_tables(self, epsilon, delta, **options)
 
@@ -219,7 +252,8 @@ class ContingencyTables(TableSet, Observation):
 
         Raises
         ------
-        DataError : not both labels occur.
+        DataError
+            Not both labels occur.
         """
         if not 0 < self.positives < self.total:
             raise DataError(
@@ -231,7 +265,8 @@ class ContingencyTables(TableSet, Observation):
 
         Parameters
         ----------
-        names : of these features.
+        names : Iterable[str]
+            Of these features.
         """
         selected = set(present(names, self.names))
         rank: dict[int, int] = {}
@@ -245,7 +280,7 @@ class ContingencyTables(TableSet, Observation):
     def matrices(self) -> tuple[np.ndarray, np.ndarray]:
         """All tables in two symmetric (K, K) float64 matrices, K = all modalities in the encoder's order.
 
-        Blocks (i, j) hold the pair tables, the diagonal the single tables; the rest is zero.
+        Blocks (i, j) hold the pair tables, the diagonal the single tables. The rest is zero.
         """
         self.refuse_hashed_pairs("matrices over pairs of modalities")
         offsets = self.encoder.offsets
@@ -265,11 +300,13 @@ class ContingencyTables(TableSet, Observation):
 
         Parameters
         ----------
-        what : the computation that needs the cells themselves.
+        what : str
+            The computation that needs the cells themselves.
 
         Raises
         ------
-        DataError : a pair's table is hashed.
+        DataError
+            A pair's table is hashed.
         """
         for i, j in self.hashed_pairs:
             raise DataError(
@@ -284,7 +321,8 @@ class ContingencyTables(TableSet, Observation):
 
         Parameters
         ----------
-        folder : existing or new folder.
+        folder : str or Path
+            Existing or new folder.
         """
         folder = make_folder(folder)
         rows = pa.Table.from_pandas(self._rows(), preserve_index=False)
@@ -303,7 +341,7 @@ class ContingencyTables(TableSet, Observation):
         (folder / "tables.json").write_text(json_lines(header) + "\n")
 
     def _rows(self) -> pd.DataFrame:
-        """The cells of all tables, table after table; a table of one feature has −1 for the second feature and code."""
+        """The cells of all tables, table after table. A table of one feature has −1 for the second feature and code."""
         if not self.tables:
             return pd.DataFrame(columns=COLUMNS)
         tables, sizes = list(self.tables.values()), [len(t.cells) for t in self.tables.values()]
@@ -325,11 +363,13 @@ class ContingencyTables(TableSet, Observation):
 
         Parameters
         ----------
-        folder : folder with these files.
+        folder : str or Path
+            Folder with these files.
 
         Raises
         ------
-        DataError : other files, damaged ones, or none.
+        DataError
+            Other files, damaged ones, or none.
         """
         folder = Path(folder)
         if not (folder / "tables.json").is_file():

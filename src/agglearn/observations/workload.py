@@ -21,7 +21,12 @@ class Workload(NamedTuple):
 
     Parameters
     ----------
-    tables, records : how many. bytes : memory. seconds : time, on two cores.
+    tables, records : int
+        How many.
+    bytes : int
+        Memory.
+    seconds : float
+        Time, on two cores.
     """
 
     tables: int
@@ -56,9 +61,14 @@ def workload_of(
 
     Parameters
     ----------
-    sizes : (D,) modalities of the features. pairs : `all`, `none`, or positions of features.
-    records : upper bound of the occupied cells of a table; 0 for a lower bound of the work.
-    cross_buckets : cells that a pair's table has at most.
+    sizes : ndarray of shape (D,)
+        Modalities of the features.
+    pairs : str or Iterable[Key]
+        `all`, `none`, or positions of features.
+    records : int
+        Upper bound of the occupied cells of a table. 0 for a lower bound of the work.
+    cross_buckets : int or None
+        Cells that a pair's table has at most.
     """
     sizes = np.asarray(sizes, dtype=float)
     n_tables, dense, occupied = 0, 0.0, 0.0

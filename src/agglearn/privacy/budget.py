@@ -28,8 +28,10 @@ def budget_shares(cells: Mapping[Key, int], split: str = "uniform") -> dict[Key 
 
     Parameters
     ----------
-    cells : number of cells of each table.
-    split : `uniform` gives each table the same. `cells` gives the totals their uniform fraction, and the rest to tables in
+    cells : Mapping[Key, int]
+        Number of cells of each table.
+    split : str
+        `uniform` gives each table the same. `cells` gives the totals their uniform fraction, and the rest to tables in
         proportion to their cells.
     """
     if split not in SPLITS:
@@ -48,10 +50,14 @@ def mechanisms(
 
     Parameters
     ----------
-    cells, split : as in `budget_shares`.
-    mechanism : one of `MECHANISMS`.
-    epsilon, delta : parameters of the guarantee.
-    adjacency : `record` or `label`.
+    cells, split
+        As in `budget_shares`.
+    mechanism : str
+        One of `MECHANISMS`.
+    epsilon, delta
+        Parameters of the guarantee.
+    adjacency : str
+        `record` or `label`.
     """
     epsilon, delta = check_promise(epsilon, delta, mechanism)
     if adjacency not in CHANGES:

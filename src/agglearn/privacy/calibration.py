@@ -30,7 +30,8 @@ def check_promise(
 
     Raises
     ------
-    ConfigError : numbers that guarantee nothing, or a δ for Laplace noise.
+    ConfigError
+        Numbers that guarantee nothing, or a δ for Laplace noise.
     """
     checked_epsilon, checked_delta = _real(epsilon), 0.0 if delta is None else _real(delta)
     if not 0 < checked_epsilon < math.inf:
@@ -44,7 +45,7 @@ def check_promise(
 
 
 def _real(value: object) -> float:
-    """A real number (Fraction, Decimal, a NumPy scalar) as a float; NaN for anything else."""
+    """A real number (Fraction, Decimal, a NumPy scalar) as a float. NaN for anything else."""
     return float(value) if isinstance(value, Real | Decimal) and not isinstance(value, bool) else math.nan
 
 
@@ -56,16 +57,22 @@ def calibrate(
 
     Parameters
     ----------
-    mechanism : one of `MECHANISMS`.
-    epsilon, delta : parameters of the guarantee. Laplace noise takes no delta.
-    l1, l2 : sensitivities, of which Laplace noise uses the first and Gaussian noise the second.
-    calibration : of a Gaussian: `analytic` (Balle and Wang 2018, the least noise, the default), `zcdp`, or `classic` (for ε < 1
+    mechanism : str
+        One of `MECHANISMS`.
+    epsilon, delta
+        Parameters of the guarantee. Laplace noise takes no delta.
+    l1, l2 : float
+        Sensitivities, of which Laplace noise uses the first and Gaussian noise the second.
+    calibration : str or None
+        Of a Gaussian: `analytic` (Balle and Wang 2018, the least noise, the default), `zcdp`, or `classic` (for ε < 1
         only). Of a discrete Gaussian: `exact`, the least noise by `accounting`, where `changes` are given, else `zcdp`.
-    changes : largest change of each number by a neighbour, whole, of norm `l2`.
+    changes : Sequence[int] or ndarray or None
+        Largest change of each number by a neighbour, whole, of norm `l2`.
 
     Raises
     ------
-    ConfigError : no guarantee, or a calibration that the mechanism does not have.
+    ConfigError
+        No guarantee, or a calibration that the mechanism does not have.
     """
     epsilon, delta = check_promise(epsilon, delta, mechanism)
     if mechanism.endswith("laplace"):
@@ -88,14 +95,16 @@ def calibrate(
 
 
 def classic_gaussian_scale(sensitivity: float, epsilon: float, delta: float) -> float:
-    """σ = s·√(2 ln(1.25/δ))/ε, as the note on WALR writes it.
+    """The σ = s·√(2 ln(1.25/δ))/ε of the note on WALR.
 
     It is proven for ε < 1 only (Dwork and Roth 2014, theorem A.1) and wrong from some ε on: `gaussian_delta` is its true δ.
 
     Parameters
     ----------
-    sensitivity : L2.
-    epsilon, delta : parameters of the guarantee.
+    sensitivity : float
+        L2.
+    epsilon, delta : float
+        Parameters of the guarantee.
     """
     return sensitivity * math.sqrt(2 * math.log(1.25 / delta)) / epsilon
 
@@ -105,9 +114,12 @@ def gaussian_delta(sigma: float, sensitivity: float, epsilon: float) -> float:
 
     Parameters
     ----------
-    sigma : standard deviation of the noise.
-    sensitivity : L2.
-    epsilon : at which δ is computed.
+    sigma : float
+        Standard deviation of the noise.
+    sensitivity : float
+        L2.
+    epsilon : float
+        At which δ is computed.
     """
     half, far = sensitivity / (2 * sigma), epsilon * sigma / sensitivity
     first, second = log_ndtr(half - far), epsilon + log_ndtr(-half - far)
@@ -119,8 +131,10 @@ def analytic_gaussian_scale(sensitivity: float, epsilon: float, delta: float) ->
 
     Parameters
     ----------
-    sensitivity : L2.
-    epsilon, delta : parameters of the guarantee.
+    sensitivity : float
+        L2.
+    epsilon, delta : float
+        Parameters of the guarantee.
     """
     excess = lambda log_ratio: math.log(max(gaussian_delta(math.exp(log_ratio), 1.0, epsilon), 1e-300) / delta)  # noqa: E731
     low, high = -1.0, 1.0
@@ -139,9 +153,12 @@ def gaussian_epsilon(sigma: float, sensitivity: float, delta: float) -> float:
 
     Parameters
     ----------
-    sigma : standard deviation of the noise.
-    sensitivity : L2.
-    delta : at which ε is computed.
+    sigma : float
+        Standard deviation of the noise.
+    sensitivity : float
+        L2.
+    delta : float
+        At which ε is computed.
     """
     if gaussian_delta(sigma, sensitivity, 0.0) <= delta:
         return 0.0
@@ -156,9 +173,12 @@ def discrete_gaussian_scales(
 
     Parameters
     ----------
-    ratios : (m,) σ of each number up to a common factor.
-    changes : (m,) largest change of each number by a neighbour, whole.
-    epsilon, delta : parameters of the guarantee.
+    ratios : Sequence[float] or ndarray of shape (m,)
+        σ of each number up to a common factor.
+    changes : Sequence[int] or ndarray of shape (m,)
+        Largest change of each number by a neighbour, whole.
+    epsilon, delta : float
+        Parameters of the guarantee.
     """
     ratios, changes = np.asarray(ratios, float), np.asarray(changes)
     start = analytic_gaussian_scale(math.sqrt(np.sum((changes / ratios) ** 2)), epsilon, delta)
@@ -183,18 +203,21 @@ def zcdp_budget(epsilon: float, delta: float) -> float:
 
     Parameters
     ----------
-    epsilon, delta : parameters of the guarantee.
+    epsilon, delta : float
+        Parameters of the guarantee.
     """
     log = math.log(1 / delta)
     return (epsilon / (math.sqrt(log + epsilon) + math.sqrt(log))) ** 2
 
 
 def approximate_epsilon(rho: float, delta: float) -> float:
-    """ε = ρ + 2·√(ρ·ln(1/δ)), the inverse of `zcdp_budget`.
+    """The ε = ρ + 2·√(ρ·ln(1/δ)) of ρ-zCDP, the inverse of `zcdp_budget`.
 
     Parameters
     ----------
-    rho : of zero-concentrated differential privacy.
-    delta : at which ε is computed.
+    rho : float
+        Of zero-concentrated differential privacy.
+    delta : float
+        At which ε is computed.
     """
     return rho + 2 * math.sqrt(rho * math.log(1 / delta))

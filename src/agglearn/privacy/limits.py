@@ -26,7 +26,8 @@ def check_delta(delta: float | None, records: float) -> None:
 
     Parameters
     ----------
-    records : N where it is public, else an upper bound from the release itself.
+    records : float
+        N where it is public, else an upper bound from the release itself.
     """
     if delta and delta * records >= 1:
         raise ConfigError(

@@ -23,8 +23,11 @@ class Mechanism:
 
     Parameters
     ----------
-    kind : one of `MECHANISMS`.
-    scale : σ of a Gaussian, b of a Laplace distribution. An array gives every number its own (continuous, seeded noise only).
+    kind : str
+        One of `MECHANISMS`.
+    scale : float or ndarray
+        σ of a Gaussian, b of a Laplace distribution. An array gives every number its own (continuous, seeded noise
+        only).
     """
 
     kind: str
@@ -61,8 +64,10 @@ class Mechanism:
 
         Parameters
         ----------
-        rng : draws it.
-        shape : of the result.
+        rng : Generator
+            Draws it.
+        shape : int or tuple[int, ...]
+            Of the result.
         """
         if self.kind == "gaussian":
             return rng.normal(0, self.scale, shape)
@@ -79,7 +84,7 @@ Draw = Callable[..., np.ndarray]  # (mechanism, values, *names) → the values w
 
 
 def known_mechanism(kind: str) -> str:
-    """The kind; ConfigError for any other than `MECHANISMS`."""
+    """The kind. ConfigError for any other than `MECHANISMS`."""
     if kind not in MECHANISMS:
         raise ConfigError(f"mechanism: {kind!r} is not known; use {', '.join(MECHANISMS)}")
     return kind
@@ -98,7 +103,8 @@ def draw_seeded(seed: int) -> Draw:
 
     Parameters
     ----------
-    seed : of the streams.
+    seed : int
+        Of the streams.
     """
 
     def draw(mechanism: Mechanism, values: np.ndarray, *names: object) -> np.ndarray:
@@ -113,13 +119,17 @@ def draw_private(mechanism: Mechanism, values: np.ndarray, *names: object) -> np
 
     Parameters
     ----------
-    mechanism : of the noise.
-    values : to be protected.
-    *names : unused here; they name the streams of `draw_seeded`.
+    mechanism : Mechanism
+        Of the noise.
+    values : ndarray
+        To be protected.
+    *names : object
+        Unused here. They name the streams of `draw_seeded`.
 
     Raises
     ------
-    DataError : values that are not finite, or not whole under discrete noise.
+    DataError
+        Values that are not finite, or not whole under discrete noise.
     """
     import opendp.prelude as dp
 
