@@ -99,7 +99,7 @@ def test_target_encodings_by_hand(values, base, modalities):
     """Rates lie between 0 and 1 whatever the noise, rare values are drawn to the base rate, and few modalities result."""
     counts = np.array([n for n, *_ in values])
     sums = np.array([n * share + noise for n, share, noise in values])
-    found = TargetEncoder.of_counts("f", tuple(f"v{i}" for i in range(len(values))), counts, sums, base, modalities)
+    found = TargetEncoder.from_counts("f", tuple(f"v{i}" for i in range(len(values))), counts, sums, base, modalities)
     assert found.size <= modalities
     rates = {}
     for k, n, c in zip(found.codes, counts, sums, strict=True):

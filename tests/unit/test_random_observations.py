@@ -492,5 +492,5 @@ def test_columns_that_a_label_is_made_of_are_hidden_too(hidden, folders, monkeyp
     forget()
     study = census_design.hidden_design(folders["persons"], "full", hidden, 40, 3)
     forget()
-    left_out = {a for a, k in zip(study.encoder.attributes, study.encoder.kept, strict=True) if not k}
+    left_out = {a for a, k in zip(study.encoder.attributes, study.encoder.mask, strict=True) if not k}
     assert left_out == set(census_design.HIDDEN[hidden][1])

@@ -57,7 +57,7 @@ def test_the_encoding_knows_the_noisy_tables_only(world):
     noisy = with_gaussian_noise(ContingencyTables.from_codes(encoder, codes, y, pairs="none"), 8.0, 5)
     old = encoder.features[0]
     rate = noisy.positives / noisy.total
-    made = TargetEncoder.of_counts("big", (*old.values, "\0missing"), *noisy.dense(0), rate, 20)
+    made = TargetEncoder.from_counts("big", (*old.values, "\0missing"), *noisy.dense(0), rate, 20)
     assert coded.encoder.features[0] == made
     for found, full in zip(coded.dense(0), noisy.dense(0), strict=True):
         np.testing.assert_allclose(found, np.bincount(made.codes, full, made.size))

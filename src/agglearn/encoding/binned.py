@@ -2,6 +2,7 @@
 
 import itertools
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 import pandas as pd
@@ -14,8 +15,19 @@ from agglearn.encoding.levels import UNSEEN, Levels
 
 @dataclass(frozen=True)
 class BinnedEncoder(Levels):
-    """Bins of one continuous feature by inner edges; then a missing value, if training had any, and `other`, if declared:
-    text that is no number is then `other`, and infinite numbers are in the first or the last bin."""
+    """Bins of one continuous feature, then a missing value, if training had any, and `other`, if declared.
+
+    Where `other` is declared, it holds text that is no number, and infinite numbers are in the first or the last bin.
+
+    Parameters
+    ----------
+    name : str
+        Of the feature.
+    edges : tuple[float, ...]
+        Inner edges, ascending.
+    has_missing, has_other : bool
+        Whether a missing value, and everything else, is a modality.
+    """
 
     name: str
     edges: tuple[float, ...]
@@ -23,12 +35,21 @@ class BinnedEncoder(Levels):
     has_other: bool = False
 
     @classmethod
-    def fit(cls, column: pd.Series, how: Binning) -> "BinnedEncoder":
+    def fit(cls, column: pd.Series, binning: Binning) -> Self:
+        """Bins of a training column.
+
+        Parameters
+        ----------
+        column : Series
+            Numbers, or text that spells them.
+        binning : Binning
+            Places the edges.
+        """
         values = numbers(column)
         warn_of_codes(column, values)
-        known = values[~np.isnan(values)]
-        edges = how.edges(known) if len(known) else ()
-        return cls(str(column.name), tuple(map(float, edges)), len(known) < len(values))
+        observed = values[~np.isnan(values)]
+        edges = binning.edges(observed) if len(observed) else np.empty(0)
+        return cls(str(column.name), tuple(map(float, edges)), len(observed) < len(values))
 
     @property
     def _own(self) -> int:
@@ -36,11 +57,19 @@ class BinnedEncoder(Levels):
 
     @property
     def labels(self) -> list[str]:
+        """Name of each modality."""
         bounds = ["-inf", *(f"{e:g}" for e in self.edges), "inf"]
         bins = [f"({a}, {b}]" for a, b in itertools.pairwise(bounds)]
         return [*bins, *self._last_labels]
 
     def encode(self, column: pd.Series) -> np.ndarray:
+        """(n,) int32 codes.
+
+        Parameters
+        ----------
+        column : Series
+            Raw values.
+        """
         values = numbers_or_nan(column) if self.has_other else numbers(column)
         codes = np.searchsorted(np.asarray(self.edges), values, side="left").astype(np.int32)
         codes[np.isnan(values)] = UNSEEN
@@ -48,4 +77,5 @@ class BinnedEncoder(Levels):
         return self._complete(codes)
 
     def to_dict(self) -> dict:
+        """The fields, for JSON."""
         return {"name": self.name, "edges": list(self.edges)} | self._state()

@@ -1,8 +1,8 @@
 """Bins for continuous features, fitted on training values.
 
-Both kinds return the inner edges e_1 < … < e_m; a value x falls in bin i when e_i < x ≤ e_{i+1} (e_0 = −∞,
+Both kinds return the inner edges e_1 < … < e_m. A value x falls in bin i when e_i < x ≤ e_{i+1} (e_0 = −∞,
 e_{m+1} = ∞). Bins that hold no training value are merged into their lower neighbour, so every bin is a modality
-that was seen.
+that occurs.
 """
 
 from dataclasses import dataclass
@@ -14,29 +14,55 @@ from agglearn.errors import ConfigError
 
 @dataclass(frozen=True)
 class Quantiles:
-    """`bins` bins of about equal counts; the paper's text (Gilotte et al. 2022, section 5.1) says deciles."""
+    """Bins of about equal counts. The paper's text (Gilotte et al. 2022, section 5.1) uses deciles.
+
+    Parameters
+    ----------
+    bins : int
+        How many.
+    """
 
     bins: int = 10
 
     def edges(self, values: np.ndarray, counts: np.ndarray | None = None) -> np.ndarray:
-        """Inner edges for values of which each occurs once, or `counts` times (distinct values then)."""
+        """Inner edges of the bins.
+
+        Parameters
+        ----------
+        values : ndarray of shape (n,)
+            Training values.
+        counts : ndarray of shape (n,) or None
+            Rows of each value, where values are distinct. None for one row each.
+        """
         inner = quantiles(values, counts, np.linspace(0, 1, self.bins + 1)[1:-1])
         return _occupied(np.unique(inner), values)
 
 
 @dataclass(frozen=True)
 class EqualWidth:
-    """`bins` bins of equal width between minimum and maximum, edges rounded to integers when `rounded`.
+    """Bins of equal width between minimum and maximum, as in the public code of Gilotte et al. 2022.
 
-    This is what the public code of Gilotte et al. 2022 does. Rounding makes no sense for features whose range
-    is below 1; those keep their unrounded edges.
+    Parameters
+    ----------
+    bins : int
+        How many.
+    rounded : bool
+        Whether edges are rounded to integers. Features whose range is below 1 keep their unrounded edges.
     """
 
     bins: int = 10
     rounded: bool = True
 
     def edges(self, values: np.ndarray, counts: np.ndarray | None = None) -> np.ndarray:
-        """Inner edges; how often a value occurs does not matter."""
+        """Inner edges of the bins.
+
+        Parameters
+        ----------
+        values : ndarray of shape (n,)
+            Training values.
+        counts : ndarray or None
+            Unused.
+        """
         low, high = values.min(), values.max()
         inner = np.linspace(low, high, self.bins + 1)[1:-1]
         if self.rounded and high - low >= 1:
@@ -48,8 +74,19 @@ Binning = Quantiles | EqualWidth
 NAMED: dict[str, Binning] = {"deciles": Quantiles(10), "width": EqualWidth(10)}
 
 
-def binning(spec: "str | Binning") -> Binning:
-    """A binning by name (`deciles`, `width`), or the object itself."""
+def binning(spec: str | Binning) -> Binning:
+    """A binning by name, or the object itself.
+
+    Parameters
+    ----------
+    spec : str or Binning
+        `deciles`, `width`, or a binning.
+
+    Raises
+    ------
+    ConfigError
+        Another name.
+    """
     if isinstance(spec, str):
         if spec not in NAMED:
             raise ConfigError(f"binning: {spec!r} is not known; one of {', '.join(sorted(NAMED))}")
@@ -58,19 +95,19 @@ def binning(spec: "str | Binning") -> Binning:
 
 
 def quantiles(values: np.ndarray, counts: np.ndarray | None, q: np.ndarray) -> np.ndarray:
-    """`np.quantile(np.repeat(values, counts), q)`, to the bit, without the repetition; `counts` None for once each."""
+    """`np.quantile(np.repeat(values, counts), q)`, to the bit, without the repetition. `counts` None for once each."""
     if counts is None:
         return np.quantile(values, q)
     order = np.argsort(values)
     values, until = values[order], np.cumsum(counts[order])
-    at = (until[-1] - 1) * q
-    below = np.floor(at)
-    share = at - below
+    position = (until[-1] - 1) * q
+    below = np.floor(position)
+    weight = position - below  # of the upper value
     low, high = (values[np.searchsorted(until, k, side="right")] for k in (below, np.minimum(below + 1, until[-1] - 1)))
-    return np.where(share < 0.5, low + (high - low) * share, high - (high - low) * (1 - share))
+    return np.where(weight < 0.5, low + (high - low) * weight, high - (high - low) * (1 - weight))
 
 
 def _occupied(edges: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Keep the lower edge of every bin that holds a value (but the first such bin's)."""
+    """The lower edge of every bin that holds a value (but the first such bin's)."""
     full = np.unique(np.searchsorted(edges, values, side="left"))
     return edges[full[1:] - 1]

@@ -1,6 +1,7 @@
 """Categories of one feature as codes."""
 
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,17 @@ from agglearn.encoding.levels import Levels
 
 @dataclass(frozen=True)
 class CategoricalEncoder(Levels):
-    """Categories of one feature, in sorted order; then a missing value, if training had any, and `other`, if declared."""
+    """Categories of one feature, in sorted order, then a missing value, if training had any, and `other`, if declared.
+
+    Parameters
+    ----------
+    name : str
+        Of the feature.
+    values : tuple[str, ...]
+        Categories as text, sorted.
+    has_missing, has_other : bool
+        Whether a missing value, and everything else, is a modality.
+    """
 
     name: str
     values: tuple[str, ...]
@@ -19,9 +30,16 @@ class CategoricalEncoder(Levels):
     has_other: bool = False
 
     @classmethod
-    def fit(cls, column: pd.Series) -> "CategoricalEncoder":
-        at, values = distinct(column)
-        return cls(str(column.name), tuple(sorted(set(as_text(values)))), bool((at < 0).any()))
+    def fit(cls, column: pd.Series) -> Self:
+        """Categories of a training column.
+
+        Parameters
+        ----------
+        column : Series
+            Raw values.
+        """
+        index, values = distinct(column)
+        return cls(str(column.name), tuple(sorted(set(as_text(values)))), bool((index < 0).any()))
 
     @property
     def _own(self) -> int:
@@ -33,9 +51,17 @@ class CategoricalEncoder(Levels):
         return [*self.values, *self._last_labels]
 
     def encode(self, column: pd.Series) -> np.ndarray:
-        at, values = distinct(column)
+        """(n,) int32 codes.
+
+        Parameters
+        ----------
+        column : Series
+            Raw values.
+        """
+        index, values = distinct(column)
         codes = pd.Index(self.values, dtype=object).get_indexer(as_text(values)).astype(np.int32)
-        return self._complete(np.append(codes, self._missing_code)[at])
+        return self._complete(np.append(codes, self._missing_code)[index])
 
     def to_dict(self) -> dict:
+        """The fields, for JSON."""
         return {"name": self.name, "values": list(self.values)} | self._state()

@@ -11,7 +11,15 @@ from agglearn.encoding.levels import UNSEEN
 
 @dataclass(frozen=True)
 class CodedEncoder:
-    """One feature whose values are the whole numbers 0 … size − 1; anything else is unseen."""
+    """One feature whose values are the whole numbers 0 … size − 1. Anything else is unseen.
+
+    Parameters
+    ----------
+    name : str
+        Of the feature.
+    size : int
+        Number of values.
+    """
 
     name: str
     size: int
@@ -22,9 +30,17 @@ class CodedEncoder:
         return list(map(str, range(self.size)))
 
     def encode(self, column: pd.Series) -> np.ndarray:
+        """(n,) int32 codes.
+
+        Parameters
+        ----------
+        column : Series
+            Raw values.
+        """
         values = numbers(column)
-        known = (values >= 0) & (values < self.size) & (values == np.floor(values))
-        return np.where(known, np.nan_to_num(values), UNSEEN).astype(np.int32)
+        valid = (values >= 0) & (values < self.size) & (values == np.floor(values))
+        return np.where(valid, np.nan_to_num(values), UNSEEN).astype(np.int32)
 
     def to_dict(self) -> dict:
+        """The fields, for JSON."""
         return {"name": self.name, "coded": self.size}

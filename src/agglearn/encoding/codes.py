@@ -1,4 +1,4 @@
-"""Whether the numbers of a column look like names: identifiers, postcodes, hashes."""
+"""Warnings where the numbers of a column look like names: identifiers, postcodes, hashes."""
 
 import re
 import warnings
@@ -9,9 +9,9 @@ from pandas.api.types import is_float_dtype, is_numeric_dtype
 
 from agglearn.errors import LooksLikeCodes
 
-EXACT = 2**53  # largest whole number up to which floating-point numbers tell all whole numbers apart
+EXACT = 2**53  # up to here floating-point numbers represent all whole numbers
 LEAST = 20  # records from which on repetition is judged
-SAMPLE = 1000  # records that are looked at first
+SAMPLE = 1000  # records that are checked first
 NAME = re.compile(
     r"(?i:(?:^|[\W_])(?:id|ids|uid|uuid|code|key|zip|zipcode|postcode|isbn|sku|hash)(?:[\W_]?\d+)?)$|[a-z](?:Id|ID|Code|Key|Zip)$"
 )
@@ -23,12 +23,15 @@ def warn_of_codes(column: pd.Series, values: np.ndarray) -> None:
 
     Parameters
     ----------
-    column : as it came. values : (n,) its numbers, NaN where missing.
+    column : Series
+        Raw values.
+    values : ndarray of shape (n,)
+        Its numbers, NaN where missing.
     """
-    known = values[~np.isnan(values)]
-    if not len(known) or (known != np.floor(known)).any():
+    observed = values[~np.isnan(values)]
+    if not len(observed) or (observed != np.floor(observed)).any():
         return
-    if why := _sign(column, known):
+    if why := _sign(column, observed):
         warnings.warn(
             f"column {column.name!r} was taken for numbers and binned, but {why}; if its numbers are names, make it categorical "
             "(--categorical) or hash it (--hash)",
@@ -37,24 +40,24 @@ def warn_of_codes(column: pd.Series, values: np.ndarray) -> None:
         )
 
 
-def _sign(column: pd.Series, known: np.ndarray) -> str:
-    """What tells that whole numbers are names; empty where nothing does."""
-    if np.abs(known).max() > EXACT:
+def _sign(column: pd.Series, observed: np.ndarray) -> str:
+    """The sign that whole numbers are names, in words. Empty without one."""
+    if np.abs(observed).max() > EXACT:
         return "it has whole numbers above 2^53, some of which bins cannot tell apart"
     if not is_numeric_dtype(column.dtype) and column.dropna()[: 10 * SAMPLE].astype(str).str.match(LEADING_ZERO).any():
         return "some of its numbers begin with zeros"
     if NAME.search(str(column.name)):
         return "its name is that of a code"
-    if len(known) >= 5 * LEAST and hardly_repeats(known):
+    if len(observed) >= 5 * LEAST and hardly_repeats(observed):
         return "its whole numbers hardly ever repeat"
     return ""
 
 
-def hardly_repeats(known: np.ndarray) -> bool:
+def hardly_repeats(values: np.ndarray) -> bool:
     """Whether numbers (n,) are whole and hardly ever repeat, as account numbers do."""
-    if len(known) < LEAST or (known != np.round(known)).any():
+    if len(values) < LEAST or (values != np.round(values)).any():
         return False
-    return all(len(np.unique(part)) >= 0.9 * len(part) for part in (known[:SAMPLE], known))
+    return all(len(np.unique(rows)) >= 0.9 * len(rows) for rows in (values[:SAMPLE], values))
 
 
 def warn_of_lost_digits(column: pd.Series) -> None:

@@ -1,7 +1,7 @@
-"""Raw columns: text, numbers, what is missing, and what a column holds."""
+"""Raw columns: text, numbers, missing values, and distinct values."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 import pandas as pd
@@ -9,13 +9,13 @@ from pandas.api.types import is_bool_dtype, is_complex_dtype, is_float_dtype, is
 
 from agglearn.errors import DataError
 
-LOOKS_NUMERIC = 0.9  # share of numbers from which text in a column is taken for a mistake
+LOOKS_NUMERIC = 0.9  # fraction of numbers from which text in a column is taken for a mistake
 
 
 def as_text(column: pd.Series) -> pd.Series:
     """Categories as text: 3, 3.0 and "3" are one category (a missing value turns integers into floats).
 
-    Each value is spelt by itself, so that a part of a column gives the same text as the whole.
+    Each value is spelt by itself, so that some rows of a column give the same text as all.
     """
     text = column.astype(object).where(column.notna(), None)
     if is_float_dtype(column.dtype):
@@ -27,29 +27,37 @@ def as_text(column: pd.Series) -> pd.Series:
 
 
 def distinct(column: pd.Series) -> tuple[np.ndarray, pd.Series]:
-    """What a column holds: (n,) index of each row's value among the distinct ones (−1: missing), and these.
+    """The distinct values of a column, as (n,) index of each row's value among them (−1: missing), and the values.
 
-    So that work per value is not done per row. Python objects other than text are left as they are, one by one: 1, 1.0
+    With them, work per value is not done per row. Python objects other than text are left as they are, one by one: 1, 1.0
     and True are equal, but not spelt alike.
     """
     if column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) not in ("string", "empty"):
-        known = column.notna().to_numpy()
-        return np.where(known, np.cumsum(known) - 1, -1), column[known]
-    at, values = pd.factorize(column)
-    return at, pd.Series(values)
+        observed = column.notna().to_numpy()
+        return np.where(observed, np.cumsum(observed) - 1, -1), column[observed]
+    index, values = pd.factorize(column)
+    return index, pd.Series(values)
 
 
 class NotANumber(DataError):
-    """A numeric column holds text; `column`, `row` (from 1), `value` say where."""
+    """A numeric column holds text: `value` in `row` (from 1) of `column`. `fact` says so without advice."""
 
-    def __init__(self, column: str, row: int, value, rows: int):
+    def __init__(self, column: str, row: int, value: object, rows: int) -> None:
         self.column, self.row, self.value = column, row, value
-        self.found = f"column {column!r} is numeric but row {row} holds {value!r} ({rows} such rows)"
-        super().__init__(f"{self.found}; mend them, declare the text as missing, or the column as categorical")
+        self.fact = f"column {column!r} is numeric but row {row} holds {value!r} ({rows} such rows)"
+        super().__init__(f"{self.fact}; mend them, declare the text as missing, or the column as categorical")
 
 
 def numbers(column: pd.Series) -> np.ndarray:
-    """Column as float64, NaN where missing; text that is no number is an error that names column and row."""
+    """Column as float64, NaN where missing.
+
+    Raises
+    ------
+    NotANumber
+        Text that is no number.
+    DataError
+        Infinite values.
+    """
     parsed = pd.to_numeric(column, errors="coerce")
     wrong = (parsed.isna() & column.notna()).to_numpy()
     if wrong.any():
@@ -57,29 +65,29 @@ def numbers(column: pd.Series) -> np.ndarray:
         raise NotANumber(str(column.name), row + 1, column.iloc[row], int(wrong.sum()))
     values = parsed.to_numpy(dtype=float, na_value=np.nan).copy()
     if column.dtype == object:  # pandas reads text to within a unit in the last place: enough to cross a bin's edge
-        known = ~np.isnan(values)
-        values[known] = [float(v) for v in column[known]]
+        observed = ~np.isnan(values)
+        values[observed] = [float(v) for v in column[observed]]
     if np.isinf(values).any():
         raise DataError(f"column {column.name!r} holds infinite values; replace them by missing ones")
     return values
 
 
 def numbers_or_nan(column: pd.Series) -> np.ndarray:
-    """Column as float64, NaN for all that is no number: no error tells that there is such a value. Infinite ones stay."""
+    """Column as float64, NaN for any other value, without an error. Infinite numbers stay."""
     if is_numeric_dtype(column.dtype) and not is_complex_dtype(column.dtype):
         return column.to_numpy(dtype=float, na_value=np.nan)
     return np.array([_number(v) for v in column], dtype=float)
 
 
-def _number(value) -> float:
+def _number(value: object) -> float:
     if isinstance(value, complex) and not value.imag:  # one complex number makes a column of whole numbers complex
         value = value.real
     try:
-        return math.nan if isinstance(value, str) and "_" in value else float(value)
+        return math.nan if isinstance(value, str) and "_" in value else float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return math.nan
     except OverflowError:
-        return math.inf if value > 0 else -math.inf
+        return math.inf if value > 0 else -math.inf  # type: ignore[operator]
 
 
 def is_continuous(column: pd.Series) -> bool:
@@ -90,22 +98,23 @@ def is_continuous(column: pd.Series) -> bool:
         return True
     if isinstance(column.dtype, pd.CategoricalDtype):
         return False
-    at, values = distinct(column)
-    known = at[at >= 0]
-    if not len(known):
+    index, values = distinct(column)
+    observed = index[index >= 0]
+    if not len(observed):
         return False
-    share = pd.to_numeric(values, errors="coerce").notna().to_numpy()[known].mean()
-    if LOOKS_NUMERIC <= share < 1:
+    numeric = pd.to_numeric(values, errors="coerce").notna().to_numpy()[observed].mean()
+    if LOOKS_NUMERIC <= numeric < 1:
         numbers(column)  # raises, naming the row
-    return bool(share == 1)
+    return bool(numeric == 1)
 
 
-def named_columns(X, names: Sequence[str]) -> pd.DataFrame:
-    """Records as a frame: a data frame as it is, columns are matched by name; a 2-D array with its columns named in order.
+def named_columns(X: pd.DataFrame | np.ndarray, names: Sequence[str]) -> pd.DataFrame:
+    """Records as a frame. A frame stays as it is, since columns are matched by name. Columns of an array are named in order.
 
     Raises
     ------
-    DataError : an array of another number of columns.
+    DataError
+        An array of another number of columns.
     """
     if isinstance(X, pd.DataFrame):
         return X
@@ -120,22 +129,22 @@ def with_missing(frame: pd.DataFrame, marks: Iterable[str]) -> pd.DataFrame:
     marks = list(marks)
     if not marks:
         return frame
-    spelt = [_spelt(column, marks) for _, column in frame.items()]
-    return frame.mask(pd.DataFrame(np.column_stack(spelt), frame.index, frame.columns))
+    marked = [_is_marked(column, marks) for _, column in frame.items()]
+    return frame.mask(pd.DataFrame(np.column_stack(marked), frame.index, frame.columns))
 
 
-def _spelt(column: pd.Series, marks: list[str]) -> np.ndarray:
+def _is_marked(column: pd.Series, marks: list[str]) -> np.ndarray:
     """(n,) whether each value is spelt like one of the marks."""
-    at, values = distinct(column)
-    return np.append(as_text(values).isin(marks).to_numpy(bool), False)[at]
+    index, values = distinct(column)
+    return np.append(as_text(values).isin(marks).to_numpy(bool), False)[index]
 
 
-def present(wanted: Iterable[str], columns) -> list[str]:
-    """The names as a list; DataError for one that is no column or is named twice."""
-    wanted = list(wanted)
-    for i, name in enumerate(wanted):
+def present(names: Iterable[str], columns: Collection[str] | pd.Index) -> list[str]:
+    """The names as a list. DataError for one that is no column or is named twice."""
+    names = list(names)
+    for i, name in enumerate(names):
         if name not in columns:
             raise DataError(f"no column {name!r}; the columns are {', '.join(map(str, list(columns)[:20]))}")
-        if name in wanted[:i]:
+        if name in names[:i]:
             raise DataError(f"column {name!r} is named twice")
-    return wanted
+    return names

@@ -1,10 +1,11 @@
 """From raw columns to a matrix of coordinates, for models that are linear in them.
 
-A map knows the range of each of its coordinates and how many of them a row can fill, so that what one row can change in a
-sum is known without looking at data.
+A map states the range of each of its coordinates and how many of them a row can fill. So the largest change of a sum by one
+row follows without the data.
 """
 
 import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal, Self
 
@@ -14,7 +15,8 @@ from scipy import sparse
 
 from agglearn.encoding.binned import BinnedEncoder
 from agglearn.encoding.columns import named_columns, numbers
-from agglearn.encoding.frame import FrameEncoder
+from agglearn.encoding.frame import FeatureEncoder, FrameEncoder
+from agglearn.encoding.levels import flat_cells
 from agglearn.errors import ConfigError, DataError
 from agglearn.settings import Number
 
@@ -28,16 +30,22 @@ INTERCEPT = "intercept"
 class FeatureMap:
     """A design matrix from raw columns.
 
-    Attributes
+    Parameters
     ----------
-    kind : `columns`, numbers as they are; `onehot`, one coordinate per modality; `quadratic`, these and one per pair of
-        modalities that occurred in the rows it was fitted to; `scaled`, numbers brought to [0, 1] (and cut there), one
-        more coordinate where one is missing, modalities for the rest.
-    encoder : modalities; None for `columns`.
-    columns : names of the columns, for `columns`.
-    ranges : {column: (low, high)}: of `scaled`, what becomes 0 and 1; of `columns`, bounds of the values, or empty.
-    cells : of `quadratic`, one array of flat cells per pair.
-    intercept : whether a last coordinate of ones follows.
+    kind : str
+        `columns`, numbers as they are. `onehot`, one coordinate per modality. `quadratic`, these and one per pair of
+        modalities that occurred in the rows it was fitted to. `scaled`, numbers scaled to [0, 1] (and clipped there),
+        one more coordinate where one is missing, modalities for the rest.
+    encoder : FrameEncoder or None
+        Modalities. None for `columns`.
+    columns : tuple[str, ...]
+        Names of the columns, for `columns`.
+    ranges : dict[str, tuple[float, float]]
+        {column: (low, high)}: of `scaled`, what becomes 0 and 1. Of `columns`, bounds of the values, or empty.
+    cells : tuple[ndarray, ...]
+        Of `quadratic`, one array of flat cells per pair.
+    intercept : bool
+        Whether a last coordinate of ones follows.
     """
 
     kind: str
@@ -48,27 +56,46 @@ class FeatureMap:
     intercept: bool = True
 
     @classmethod
-    def fit(cls, kind: str, encoder: FrameEncoder, frame: pd.DataFrame, ranges=None, intercept: bool = True) -> Self:
+    def fit(
+        cls, kind: str, encoder: FrameEncoder, frame: pd.DataFrame, ranges: Ranges = None, intercept: bool = True
+    ) -> Self:
         """A map over an encoder's features.
 
         Parameters
         ----------
-        ranges : of `scaled`, {column: (low, high)} for every binned column, or `features`: the smallest and the largest
-            value in the frame, where these may be known. Never taken from data unasked.
+        kind : str
+            `onehot`, `quadratic` or `scaled`.
+        encoder : FrameEncoder
+            Modalities of the features.
+        frame : DataFrame
+            Rows of raw columns.
+        ranges : Ranges
+            Of `scaled`, {column: (low, high)} for every binned column, or `features`: the smallest and the largest
+            value in the frame, where these are public.
+        intercept : bool
+            Whether a last coordinate of ones follows.
 
         Raises
         ------
-        ConfigError : unknown kind, ranges that are missing or empty.
+        ConfigError
+            Unknown kind, ranges that are missing or empty.
         """
         if kind not in KINDS[1:]:
             raise ConfigError(f"features: {kind!r} is not known; use {', '.join(KINDS[1:])}")
         if kind == "scaled":
             return cls(kind, encoder, ranges=_ranges(encoder, frame, ranges), intercept=intercept)
-        cells = ()
-        if kind == "quadratic":
-            codes = encoder.encode(frame)
-            cells = tuple(np.unique(f[f >= 0]) for f in _pairs(codes, encoder.sizes))
+        if kind == "onehot":
+            return cls(kind, encoder, intercept=intercept)
+        cells = tuple(np.unique(f[f >= 0]) for f in _pairs(encoder.encode(frame), encoder.sizes))
         return cls(kind, encoder, cells=cells, intercept=intercept)
+
+    @property
+    def _features(self) -> tuple[FeatureEncoder, ...]:
+        return self.encoder.features if self.encoder else ()
+
+    def _encode(self, frame: pd.DataFrame) -> np.ndarray:
+        """(n, D) int32 codes. No column for `columns`."""
+        return self.encoder.encode(frame) if self.encoder else np.empty((len(frame), 0), np.int32)
 
     @property
     def inputs(self) -> list[str]:
@@ -78,27 +105,33 @@ class FeatureMap:
     @property
     def names(self) -> list[str]:
         """Names of the coordinates, in order."""
-        found = list(self.columns)
-        for f in self.encoder.features if self.encoder else ():
-            if f.name in self.ranges:
-                found += [f.name, *([f"{f.name} = missing"] if f.has_missing else [])]
+        names = list(self.columns)
+        for f in self._features:
+            if isinstance(f, BinnedEncoder) and f.name in self.ranges:
+                names += [f.name, *([f"{f.name} = missing"] if f.has_missing else [])]
             else:
-                found += [f"{f.name} = {m}" for m in f.labels]
+                names += [f"{f.name} = {m}" for m in f.labels]
         if self.kind == "quadratic":
-            found += self._pair_names()
-        return [*found, INTERCEPT] if self.intercept else found
+            names += self._pair_names()
+        return [*names, INTERCEPT] if self.intercept else names
 
     def _pair_names(self) -> list[str]:
-        named = [[f"{f.name} = {m}" for m in f.labels] for f in self.encoder.features]
+        named = [[f"{f.name} = {m}" for m in f.labels] for f in self._features]
         pairs = zip(itertools.combinations(range(len(named)), 2), self.cells, strict=True)
         return [f"{named[i][c // len(named[j])]} & {named[j][c % len(named[j])]}" for (i, j), cs in pairs for c in cs]
 
-    def matrix(self, frame: pd.DataFrame) -> sparse.csr_array:
-        """(n, k) float64 coordinates of a frame, matched by name, or of an array; what was never seen fills none.
+    def matrix(self, frame: pd.DataFrame | np.ndarray) -> sparse.csr_array:
+        """(n, k) float64 coordinates. An unseen value fills none.
+
+        Parameters
+        ----------
+        frame : DataFrame or ndarray
+            Columns matched by name, or an array of them in order.
 
         Raises
         ------
-        DataError : a column is missing, text or nothing where numbers are needed, values out of their declared range.
+        DataError
+            A column is missing, text or nothing where numbers are needed, values out of their declared range.
         """
         frame = named_columns(frame, self.inputs)
         if self.kind == "columns":
@@ -121,37 +154,48 @@ class FeatureMap:
                 raise DataError(f"column {name!r} has missing values; fill them, or drop the rows")
         return x
 
-    def _blocks(self, frame: pd.DataFrame) -> list:
+    def _blocks(self, frame: pd.DataFrame) -> list[sparse.csr_array]:
         """Coordinates of each feature, where some are scaled."""
-        codes, sizes = self.encoder.encode(frame), self.encoder.sizes
+        codes = self._encode(frame)
         return [
-            _scaled(frame[f.name], *self.ranges[f.name], f.has_missing)
-            if f.name in self.ranges
-            else _indicators(codes[:, d], int(sizes[d]))
-            for d, f in enumerate(self.encoder.features)
+            _scale(frame[f.name], *self.ranges[f.name], f.has_missing)
+            if isinstance(f, BinnedEncoder) and f.name in self.ranges
+            else _indicators(codes[:, d], f.size)
+            for d, f in enumerate(self._features)
         ]
 
     def _ones(self, frame: pd.DataFrame) -> sparse.csr_array:
         """(n, k) coordinates that are all 0 or 1: each feature, pair, and the intercept fills one at most."""
-        codes, sizes = self.encoder.encode(frame), self.encoder.sizes
-        places, begin = np.empty((len(codes), len(sizes) + len(self.cells) + self.intercept), np.int32), 0
+        codes, sizes = self._encode(frame), np.array([f.size for f in self._features], np.int64)
+        indices, first = np.empty((len(codes), len(sizes) + len(self.cells) + self.intercept), np.int32), 0
         for d, size in enumerate(sizes):
-            places[:, d] = np.where(codes[:, d] >= 0, codes[:, d] + begin, -1)
-            begin += int(size)
+            indices[:, d] = np.where(codes[:, d] >= 0, codes[:, d] + first, -1)
+            first += int(size)
         pairs = zip(_pairs(codes, sizes), self.cells, strict=True) if self.kind == "quadratic" else ()
         for column, (flat, cells) in enumerate(pairs, len(sizes)):
-            place = np.minimum(np.searchsorted(cells, flat), len(cells) - 1)
-            places[:, column] = np.where(cells[place] == flat, place + begin, -1)
-            begin += len(cells)
+            rank = np.minimum(np.searchsorted(cells, flat), len(cells) - 1)
+            indices[:, column] = np.where(cells[rank] == flat, rank + first, -1)
+            first += len(cells)
         if self.intercept:
-            places[:, -1] = begin
-        filled = places >= 0
+            indices[:, -1] = first
+        filled = indices >= 0
         bounds = np.append(0, np.cumsum(filled.sum(axis=1), dtype=np.int32))
-        columns = places[filled]
-        return sparse.csr_array((np.ones(len(columns)), columns, bounds), shape=(len(codes), begin + self.intercept))
+        columns = indices[filled]
+        return sparse.csr_array((np.ones(len(columns)), columns, bounds), shape=(len(codes), first + self.intercept))
 
     def check_ranges(self, frame: pd.DataFrame) -> None:
-        """DataError for values of `columns` outside the ranges that were declared for them."""
+        """Refuse values outside their declared ranges.
+
+        Parameters
+        ----------
+        frame : DataFrame
+            Rows of raw columns.
+
+        Raises
+        ------
+        DataError
+            A value of `columns` lies outside the range that was declared for it.
+        """
         for name, (low, high) in self.ranges.items() if self.kind == "columns" else ():
             values = numbers(frame[name])
             if (bad := np.flatnonzero((values < low) | (values > high))).size:
@@ -161,12 +205,18 @@ class FeatureMap:
                 )
 
     def largest(self, order: int) -> float | None:
-        """The largest Σ|x|^order over a row's coordinates that the map allows; None where ranges are not declared."""
+        """The largest Σ|x|^order over a row's coordinates that the map allows. None where ranges are not declared.
+
+        Parameters
+        ----------
+        order : int
+            Exponent.
+        """
         if self.kind == "columns":
             if set(self.ranges) != set(self.columns):
                 return None
             return sum(max(map(abs, r)) ** order for r in self.ranges.values()) + self.intercept
-        return len(self.encoder.features) + len(self.cells) + self.intercept  # a feature, or a pair, fills one with ≤ 1
+        return len(self._features) + len(self.cells) + self.intercept  # a feature, or a pair, fills one with ≤ 1
 
     def to_dict(self) -> dict:
         """The fields as plain values, arrays, and the encoder, for `from_dict`."""
@@ -182,37 +232,41 @@ class FeatureMap:
 
     @classmethod
     def from_dict(cls, state: dict) -> Self:
-        """Restore the result of `to_dict`."""
+        """Restore a map.
+
+        Parameters
+        ----------
+        state : dict
+            Result of `to_dict`.
+        """
         ranges = {k: tuple(v) for k, v in state["ranges"].items()}
         cells = tuple(np.asarray(c, dtype=np.int64) for c in state["cells"])
         columns = tuple(state["columns"])
         return cls(state["kind"], state["encoder"], columns, ranges, cells, state["intercept"])
 
 
-def _pairs(codes: np.ndarray, sizes: np.ndarray):
+def _pairs(codes: np.ndarray, sizes: np.ndarray) -> Iterator[np.ndarray]:
     """(n,) flat cell of each row in each table of a pair, −1 where a value is unseen."""
-    for i, j in itertools.combinations(range(len(sizes)), 2):
-        seen = (codes[:, i] >= 0) & (codes[:, j] >= 0)
-        yield np.where(seen, codes[:, i].astype(np.int64) * sizes[j] + codes[:, j], -1)
+    return (flat_cells(codes, sizes, pair) for pair in itertools.combinations(range(len(sizes)), 2))
 
 
 def _indicators(codes: np.ndarray, size: int) -> sparse.csr_array:
-    """(n, size) ones at the codes; nothing where a code is negative."""
+    """(n, size) ones at the codes, nothing where a code is negative."""
     rows = np.flatnonzero(codes >= 0)
     return sparse.csr_array((np.ones(len(rows)), (rows, codes[rows])), shape=(len(codes), size))
 
 
-def _scaled(column: pd.Series, low: float, high: float, has_missing: bool) -> sparse.csr_array:
-    """(n, 1) values brought to [0, 1], and a second coordinate for missing ones where training had them."""
+def _scale(column: pd.Series, low: float, high: float, has_missing: bool) -> sparse.csr_array:
+    """(n, 1) values scaled to [0, 1], and a second coordinate for missing ones where training had them."""
     values = numbers(column)
     missing = np.isnan(values)
     x = np.where(missing, 0.0, np.clip((values - low) / (high - low), 0, 1))
     return sparse.csr_array(np.column_stack([x, missing]) if has_missing else x[:, None])
 
 
-def _ranges(encoder: FrameEncoder, frame: pd.DataFrame, ranges) -> dict:
+def _ranges(encoder: FrameEncoder, frame: pd.DataFrame, ranges: Ranges) -> dict[str, tuple[float, float]]:
     """Declared ranges of the binned columns, or those of the frame where `features` asks for them."""
-    wanted = [f.name for f in encoder.features if isinstance(f, BinnedEncoder)]
+    names = [f.name for f in encoder.features if isinstance(f, BinnedEncoder)]
     if ranges is None:
         raise ConfigError(
             "ranges: scaled features need a range for every numeric column, {column: [low, high]}; `features` takes the "
@@ -221,13 +275,13 @@ def _ranges(encoder: FrameEncoder, frame: pd.DataFrame, ranges) -> dict:
     if isinstance(ranges, str):
         if ranges != "features":
             raise ConfigError(f"ranges: {ranges!r} is not known; 'features', or {{column: [low, high]}}")
-        found = {name: numbers(frame[name]) for name in wanted}
-        spans = {name: (float(np.nanmin(v)), float(np.nanmax(v))) for name, v in found.items()}
+        values = {name: numbers(frame[name]) for name in names}
+        spans = {name: (float(np.nanmin(v)), float(np.nanmax(v))) for name, v in values.items()}
         return {name: (low, high if high > low else low + 1) for name, (low, high) in spans.items()}
-    if absent := [name for name in wanted if name not in ranges]:
+    if absent := [name for name in names if name not in ranges]:
         raise ConfigError(f"ranges: no range for column {absent[0]!r}; declare [low, high] for it")
-    for name in wanted:
+    for name in names:
         low, high = ranges[name]
         if not low < high:
             raise ConfigError(f"ranges: {name}: [{low}, {high}] is empty")
-    return {name: (float(ranges[name][0]), float(ranges[name][1])) for name in wanted}
+    return {name: (float(ranges[name][0]), float(ranges[name][1])) for name in names}

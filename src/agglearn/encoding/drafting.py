@@ -1,6 +1,7 @@
-"""Drafts of schemas from records, for a person to review: what few records share is not written down."""
+"""Drafts of schemas from records, for a person to review. They leave out values that few records share."""
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
 import pandas as pd
@@ -26,47 +27,54 @@ HEAD = """\
 """
 
 
-def draft(frame: pd.DataFrame, label: str | None = None, positive=None, categorical=()) -> str:
+def draft(
+    frame: pd.DataFrame, label: str | None = None, positive: object = None, categorical: Iterable[str] = ()
+) -> str:
     """YAML of a schema that a person has to complete.
 
-    A value is listed where at least 20 records have it, missing values are a level where there are at least 20. Edges are
-    deciles, rounded to the power of ten below a tenth of their spread. What looks like an identifier is hashed: a column most
-    of whose records have a value that few share, and whole numbers that hardly ever repeat.
+    A value is listed where at least 20 records have it. Missing values are a level where there are at least 20. Edges are
+    deciles, rounded to the power of ten below a tenth of their spread. Columns that look like identifiers are hashed: those
+    most of whose records have a value that few share, and whole numbers that hardly ever repeat.
 
     Parameters
     ----------
-    label : column of the label, and positive : its value that counts as 1; left blank where they are not given.
-    categorical : columns whose numbers are names.
+    frame : DataFrame
+        One row per record, raw columns.
+    label : str or None
+        Column of the label, or None to leave it blank.
+    positive : object
+        Label value that counts as 1, or None to leave it blank.
+    categorical : Iterable[str]
+        Columns whose numbers are names.
     """
-    features = {str(c): _drafted(frame[c], c in set(categorical)) for c in frame.columns if c != label}
-    parts = [HEAD, "reviewed: false", _line("label", _label(frame, label, positive)), "features:"]
-    return "\n".join([*parts, *(f"  {_line(name, state)}" for name, state in features.items())]) + "\n"
+    features = {str(c): _draft_feature(frame[c], c in set(categorical)) for c in frame.columns if c != label}
+    head = [HEAD, "reviewed: false", _line("label", _label(frame, label, positive)), "features:"]
+    return "\n".join([*head, *(f"  {_line(name, state)}" for name, state in features.items())]) + "\n"
 
 
-def _label(frame: pd.DataFrame, label: str | None, positive) -> dict:
+def _label(frame: pd.DataFrame, label: str | None, positive: object) -> dict:
     blank = {"column": label or "", "positive": "", "negative": ""}
     if label is None:
         return blank
     values = _common(frame[label])[0]
-    wanted = next((v for v in ("1", "True") if v in values), None) if positive is None else _spelt(positive)
-    if len(values) != 2 or wanted not in values:
-        return blank | ({"positive": wanted} if wanted in values else {})
-    return blank | {"positive": wanted, "negative": next(v for v in values if v != wanted)}
+    default = next((v for v in ("1", "True") if v in values), None)
+    spelling = default if positive is None else as_text(pd.Series([positive]))[0]
+    if spelling not in values:
+        return blank
+    if len(values) != 2:
+        return blank | {"positive": spelling}
+    return blank | {"positive": spelling, "negative": next(v for v in values if v != spelling)}
 
 
-def _spelt(value) -> str:
-    return as_text(pd.Series([value]))[0]
-
-
-def _drafted(column: pd.Series, named: bool) -> dict:
+def _draft_feature(column: pd.Series, named: bool) -> dict:
     """`values`, `edges` or `buckets`, and `missing`, of one column."""
     missing = {"missing": bool(column.isna().sum() >= LEAST)}
     if not named and is_continuous(column):
-        known = numbers_or_nan(column)
-        known = known[np.isfinite(known)]
-        if hardly_repeats(known):
+        numbers = numbers_or_nan(column)
+        numbers = numbers[np.isfinite(numbers)]
+        if hardly_repeats(numbers):
             return {"buckets": BUCKETS} | missing
-        return {"edges": _edges(known)} | missing
+        return {"edges": _edges(numbers)} | missing
     values, covered = _common(column)
     if covered < 0.5:
         return {"buckets": BUCKETS} | missing
@@ -74,20 +82,20 @@ def _drafted(column: pd.Series, named: bool) -> dict:
 
 
 def _common(column: pd.Series) -> tuple[list[str], float]:
-    """Values that enough records share, and the share of the records that have one of them."""
-    at, values = distinct(column)
-    counts = pd.Series(np.bincount(at[at >= 0], minlength=len(values))).groupby(as_text(values).to_numpy()).sum()
+    """Values that enough records share, and the fraction of the records that have one of them."""
+    index, values = distinct(column)
+    counts = pd.Series(np.bincount(index[index >= 0], minlength=len(values))).groupby(as_text(values).to_numpy()).sum()
     common = counts[counts >= LEAST]
     return sorted(common.index), float(common.sum() / max(counts.sum(), 1))
 
 
-def _edges(known: np.ndarray) -> list[float]:
+def _edges(values: np.ndarray) -> list[float]:
     """Rounded edges of at most ten bins, of at least `LEAST` records each before rounding."""
-    bins = min(10, len(known) // LEAST)
+    bins = min(10, len(values) // LEAST)
     if bins < 2:
         return []
-    edges = Quantiles(bins).edges(known)
-    low, high = np.quantile(known, [0.1, 0.9])
+    edges = Quantiles(bins).edges(values)
+    low, high = np.quantile(values, [0.1, 0.9])
     spread = high - low or np.abs(edges).max(initial=0.0)
     step = 10.0 ** math.floor(math.log10(spread / 10)) if spread else 1.0
     rounded = sorted({float(f"{e:.10g}") for e in np.round(edges / step) * step})
@@ -96,5 +104,5 @@ def _edges(known: np.ndarray) -> list[float]:
 
 def _line(name: str, state: dict) -> str:
     """One entry in one line."""
-    how = {"default_flow_style": True, "width": math.inf, "allow_unicode": True, "sort_keys": False}
-    return yaml.safe_dump({name: state}, **how).strip()[1:-1]
+    text = yaml.safe_dump({name: state}, default_flow_style=True, width=math.inf, allow_unicode=True, sort_keys=False)
+    return text.strip()[1:-1]

@@ -1,14 +1,15 @@
 """From raw columns to codes: each feature becomes one of `size` modalities, numbered from 0.
 
-A missing value is a modality of its own where training rows have missing values. Anything that training rows
-never showed (a new category; a missing value where there was none) is UNSEEN: it belongs to no modality, is
+A missing value is a modality of its own where training rows have missing values. Anything that no training row
+had (a new category, or a missing value where there was none) is UNSEEN: it belongs to no modality, is
 counted in no table, and adds nothing to a prediction. Encoders of a declared schema (`agglearn.encoding.schema`) have a
 last modality, `other`, for all of that.
 """
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 import pandas as pd
@@ -30,8 +31,12 @@ FeatureEncoder = CategoricalEncoder | BinnedEncoder | CodedEncoder | HashedEncod
 class FrameEncoder:
     """Encoders of all features, in order. Codes of a frame are an (n, D) int32 array.
 
-    `schema` tells where they come from: `declared` by a person (`agglearn.encoding.schema`), or `learned` from records, of
-    which they then tell something.
+    Parameters
+    ----------
+    features : tuple[FeatureEncoder, ...]
+        One encoder each.
+    schema : str
+        `declared` by a person (`agglearn.encoding.schema`), or `learned` from records, on which they then show facts.
     """
 
     features: tuple[FeatureEncoder, ...]
@@ -41,26 +46,32 @@ class FrameEncoder:
     def fit(
         cls,
         frame: pd.DataFrame,
-        binning_: "str | Binning" = "deciles",
+        binning_: str | Binning = "deciles",
         categorical: Iterable[str] = (),
         hashed: Mapping[str, int] | None = None,
         hash_above: tuple[int, int] | None = None,
-    ) -> "FrameEncoder":
+    ) -> Self:
         """Learn vocabularies and bins from training rows.
 
         Parameters
         ----------
-        frame : features only, one column each.
-        binning_ : `deciles`, `width`, or a binning object, for numeric columns.
-        categorical : numeric columns whose numbers are names (hashes, codes), not quantities.
-        hashed : {column: buckets}, columns whose values are hashed instead of learnt; see `HashedEncoder`.
-        hash_above : (values, buckets): columns of categories with more values are hashed into so many buckets.
+        frame : DataFrame
+            Features only, one column each.
+        binning_ : str or Binning
+            `deciles`, `width`, or a binning object, for numeric columns.
+        categorical : Iterable[str]
+            Numeric columns whose numbers are names (hashes, codes), not quantities.
+        hashed : Mapping[str, int] or None
+            {column: buckets}, columns whose values are hashed instead of learnt. See `HashedEncoder`.
+        hash_above : tuple[int, int] or None
+            (values, buckets): columns of categories with more values are hashed into so many buckets.
 
         Warns
         -----
-        LooksLikeCodes : numbers that look like names were taken for amounts, or have lost digits.
+        LooksLikeCodes
+            Numbers that look like names were taken for amounts, or have lost digits.
         """
-        how, named, hashed = binning(binning_), set(categorical), dict(hashed or {})
+        bins, named, hashed = binning(binning_), set(categorical), dict(hashed or {})
         if not frame.columns.is_unique:
             raise DataError(f"column {frame.columns[frame.columns.duplicated()][0]!r} is there twice; rename one")
         absent = named - set(frame.columns)
@@ -68,10 +79,11 @@ class FrameEncoder:
             raise DataError(f"categorical: no column {sorted(absent)[0]!r}; there are {_some(frame.columns)}")
         if absent := set(hashed) - set(frame.columns):
             raise DataError(f"hashed: no column {sorted(absent)[0]!r}; there are {_some(frame.columns)}")
-        return cls(tuple(_fitted(frame[c], how, c in named, hashed.get(c), hash_above) for c in frame.columns))
+        return cls(tuple(_fit_column(frame[c], bins, c in named, hashed.get(c), hash_above) for c in frame.columns))
 
     @property
     def names(self) -> list[str]:
+        """Names of the features."""
         return [f.name for f in self.features]
 
     @property
@@ -86,11 +98,22 @@ class FrameEncoder:
 
     @property
     def offsets(self) -> np.ndarray:
-        """First position of each feature when all modalities stand in one row, (D + 1,) int64; last = their number."""
+        """First position of each feature when all modalities stand in one row, (D + 1,) int64. Last = their number."""
         return np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64)
 
-    def encode(self, frame: pd.DataFrame) -> np.ndarray:
-        """(n, D) int32 codes of a frame that has the features as columns, or of an array, see `named_columns`."""
+    def encode(self, frame: pd.DataFrame | np.ndarray) -> np.ndarray:
+        """(n, D) int32 codes.
+
+        Parameters
+        ----------
+        frame : DataFrame or ndarray
+            Has the features as columns, or is an array of them in order.
+
+        Raises
+        ------
+        DataError
+            A column is missing, or holds text where numbers are needed.
+        """
         frame = named_columns(frame, self.names)
         absent = [n for n in self.names if n not in frame.columns]
         if absent:
@@ -101,15 +124,36 @@ class FrameEncoder:
         return codes
 
     def select(self, names: Sequence[str]) -> "FrameEncoder":
+        """The encoder of some features.
+
+        Parameters
+        ----------
+        names : Sequence[str]
+            Of these features, in the new order.
+        """
         by_name = {f.name: f for f in self.features}
         return FrameEncoder(tuple(by_name[n] for n in names), self.schema)
 
     def to_dict(self) -> list[dict]:
+        """Descriptions of the features, for JSON."""
         return [f.to_dict() for f in self.features]
 
     @classmethod
-    def from_dict(cls, state: list[dict], schema: str = "learned") -> "FrameEncoder":
-        """The encoder that `to_dict` described; ValueError where a description has wrong types or impossible codes."""
+    def from_dict(cls, state: list[dict], schema: str = "learned") -> Self:
+        """Restore an encoder.
+
+        Parameters
+        ----------
+        state : list[dict]
+            Result of `to_dict`.
+        schema : str
+            `declared` or `learned`.
+
+        Raises
+        ------
+        ValueError
+            A description has wrong types or impossible codes.
+        """
         for s in state:
             _check_description(s)
         if schema not in ("declared", "learned"):
@@ -117,20 +161,20 @@ class FrameEncoder:
         return cls(tuple(_feature(s) for s in state), schema)
 
 
-def _fitted(
-    column: pd.Series, how: Binning, named: bool, buckets: int | None, hash_above: tuple[int, int] | None
+def _fit_column(
+    column: pd.Series, bins: Binning, named: bool, buckets: int | None, hash_above: tuple[int, int] | None
 ) -> FeatureEncoder:
     """The encoder of one column."""
     if buckets is None and not named and is_continuous(column):
-        return BinnedEncoder.fit(column, how)
+        return BinnedEncoder.fit(column, bins)
     warn_of_lost_digits(column)
     if buckets is not None:
         return HashedEncoder.fit(column, buckets)
-    return categorical(column, hash_above)
+    return fit_categories(column, hash_above)
 
 
-def categorical(column: pd.Series, hash_above: tuple[int, int] | None) -> FeatureEncoder:
-    """The encoder of categories; they are hashed where there are more than `hash_above` allows, see `FrameEncoder.fit`."""
+def fit_categories(column: pd.Series, hash_above: tuple[int, int] | None) -> FeatureEncoder:
+    """The encoder of categories. They are hashed where there are more than `hash_above` allows, see `FrameEncoder.fit`."""
     encoder = CategoricalEncoder.fit(column)
     if hash_above is not None and len(encoder.values) > hash_above[0]:
         return HashedEncoder.fit(column, hash_above[1])
@@ -138,14 +182,25 @@ def categorical(column: pd.Series, hash_above: tuple[int, int] | None) -> Featur
 
 
 def with_target_encodings(
-    encoder: FrameEncoder, frame: pd.DataFrame, y: np.ndarray, above: int, modalities: int, fit=TargetEncoder.fit
-) -> FrameEncoder:
+    encoder: FrameEncoder, frame: pd.DataFrame, y: np.ndarray, above: int, modalities: int,
+    fit: Callable[[pd.Series, np.ndarray, int], FeatureEncoder] = TargetEncoder.fit,
+) -> FrameEncoder:  # fmt: skip
     """The encoder with target encodings in place of features of more than `above` modalities.
 
     Parameters
     ----------
-    frame, y : records that are used for nothing else.
-    fit : makes the encoder of a column from (column, y, modalities).
+    encoder : FrameEncoder
+        Of all features.
+    frame : DataFrame
+        Records that are used for nothing else.
+    y : ndarray of shape (n,)
+        Their labels in {0, 1}.
+    above : int
+        Modalities of the largest feature that stays as it is.
+    modalities : int
+        Exclusive upper bound of the new modalities.
+    fit : Callable[[Series, ndarray, int], FeatureEncoder]
+        Makes the encoder of a column from (column, y, modalities).
     """
     return FrameEncoder(tuple(fit(frame[f.name], y, modalities) if f.size > above else f for f in encoder.features))
 
@@ -171,7 +226,7 @@ def _check_description(state: dict) -> None:
 
 
 def _feature(state: dict) -> FeatureEncoder:
-    """An encoder from what its `to_dict` said; each kind has a key of its own."""
+    """The encoder that `to_dict` described. Each kind has a key of its own."""
     levels = state.get("has_missing", False), state.get("has_other", False)
     if "edges" in state:
         return BinnedEncoder(state["name"], tuple(state["edges"]), *levels)
@@ -184,6 +239,7 @@ def _feature(state: dict) -> FeatureEncoder:
     return CategoricalEncoder(state["name"], tuple(state["values"]), *levels)
 
 
-def _some(names: Iterable, most: int = 12) -> str:
+def _some(names: Iterable, number: int = 12) -> str:
+    """The first names, and the number of all others."""
     names = [str(n) for n in names]
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+    return ", ".join(names[:number]) + (f" and {len(names) - number} more" if len(names) > number else "")

@@ -1,12 +1,13 @@
 """Hashing: a feature of any number of values becomes a fixed number of modalities, without a vocabulary.
 
-Weinberger, Dasgupta, Langford, Smola, Attenberg 2009, *Feature hashing for large scale multitask learning*; used in
-Gilotte et al. 2022, section 4.3.
+Weinberger, Dasgupta, Langford, Smola, Attenberg 2009, *Feature hashing for large scale multitask learning*. Gilotte et al.
+2022, section 4.3, use it.
 """
 
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 import pandas as pd
@@ -18,10 +19,24 @@ from agglearn.errors import ConfigError
 
 @dataclass(frozen=True)
 class HashedEncoder(Levels):
-    """Values of one feature by the bucket of their hash; a missing value, if training had any, comes last.
+    """Values of one feature by the bucket of their hash. A missing value, if training had any, comes last.
 
     The hash (64 bits of BLAKE2b of the value's spelling in UTF-8, little-endian, modulo `buckets`) is the same on every
     machine and in every run. No value is unseen, except a missing one where training had none: it is `other`, if declared.
+
+    Parameters
+    ----------
+    name : str
+        Of the feature.
+    buckets : int
+        How many.
+    has_missing, has_other : bool
+        Whether a missing value, and everything else, is a modality.
+
+    Raises
+    ------
+    ConfigError
+        `buckets` is no whole number from 1 on.
     """
 
     name: str
@@ -29,12 +44,21 @@ class HashedEncoder(Levels):
     has_missing: bool = False
     has_other: bool = False
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not isinstance(self.buckets, int) or not 1 <= self.buckets < 1 << 31:
             raise ConfigError(f"hashing {self.name!r}: buckets must be a whole number from 1 on, got {self.buckets!r}")
 
     @classmethod
-    def fit(cls, column: pd.Series, buckets: int) -> "HashedEncoder":
+    def fit(cls, column: pd.Series, buckets: int) -> Self:
+        """Buckets for a training column.
+
+        Parameters
+        ----------
+        column : Series
+            Raw values.
+        buckets : int
+            How many.
+        """
         return cls(str(column.name), buckets, bool(column.isna().any()))
 
     @property
@@ -47,10 +71,18 @@ class HashedEncoder(Levels):
         return [*(f"#{b}" for b in range(self.buckets)), *self._last_labels]
 
     def encode(self, column: pd.Series) -> np.ndarray:
-        at, values = distinct(column)
-        return self._complete(np.append(buckets_of(as_text(values), self.buckets), self._missing_code)[at])
+        """(n,) int32 codes.
+
+        Parameters
+        ----------
+        column : Series
+            Raw values.
+        """
+        index, values = distinct(column)
+        return self._complete(np.append(buckets_of(as_text(values), self.buckets), self._missing_code)[index])
 
     def to_dict(self) -> dict:
+        """The fields, for JSON."""
         return {"name": self.name, "buckets": self.buckets} | self._state()
 
 

@@ -2,22 +2,28 @@
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from agglearn.encoding.columns import as_text
 from agglearn.errors import DataError
 
 
-def take_label(frame: pd.DataFrame, label: str, positive=None) -> tuple[pd.DataFrame, np.ndarray]:
+def take_label(frame: pd.DataFrame, label: str, positive: object = None) -> tuple[pd.DataFrame, np.ndarray]:
     """Split a frame into features and the label as int8 0/1.
 
     Parameters
     ----------
-    label : name of the label's column.
-    positive : value that counts as 1; not needed when the label is 0/1 (numbers or text) or False/True.
+    frame : DataFrame
+        One row per record, raw columns.
+    label : str
+        Name of the label's column.
+    positive : object
+        Value that counts as 1. A label of 0/1 (numbers or text) or False/True needs none.
 
     Raises
     ------
-    DataError : no such column, missing labels, other than two values, two values without `positive`, or a `positive` that would
+    DataError
+        No such column, missing labels, other than two values, two values without `positive`, or a `positive` that would
         make 1 of 0.
     """
     if label not in frame.columns:
@@ -25,8 +31,8 @@ def take_label(frame: pd.DataFrame, label: str, positive=None) -> tuple[pd.DataF
     return frame.drop(columns=label), binary_label(frame[label], positive)
 
 
-def binary_label(column: pd.Series, positive=None) -> np.ndarray:
-    """A column as int8 0/1; see `take_label`."""
+def binary_label(column: pd.Series, positive: object = None) -> np.ndarray:
+    """A column as int8 0/1, see `take_label`."""
     if column.isna().any():
         raise DataError(f"label {column.name!r} is missing in {int(column.isna().sum())} rows; drop or mend them")
     codes, distinct = pd.factorize(column)
@@ -40,18 +46,18 @@ def binary_label(column: pd.Series, positive=None) -> np.ndarray:
             f"label {column.name!r} has the values {_shown(values[0])} and {_shown(values[1])}; "
             f"say which one is positive (positive=…, on the command line --positive)"
         )
-    [wanted] = [values[1]] if positive is None else as_text(pd.Series([positive])).tolist()
-    if wanted not in values:
+    [spelling] = [values[1]] if positive is None else as_text(pd.Series([positive])).tolist()
+    if spelling not in values:
         raise DataError(
-            f"label {column.name!r} has no value {wanted}; it has {_shown(values[0])} and {_shown(values[1])}"
+            f"label {column.name!r} has no value {spelling}; it has {_shown(values[0])} and {_shown(values[1])}"
         )
-    if wrong := turned_round(wanted, *(v for v in values if v != wanted)):
+    if wrong := swapped_label(spelling, *(v for v in values if v != spelling)):
         raise DataError(f"label {column.name!r}: {wrong}")
-    return np.array([s == wanted for s in spelt], dtype=np.int8)[codes]
+    return np.array([s == spelling for s in spelt], dtype=np.int8)[codes]
 
 
-def turned_round(positive: str, negative: str) -> str | None:
-    """What is wrong where 0 would count as 1: models predict 0 and 1, which then are not the values of these names."""
+def swapped_label(positive: str, negative: str) -> str | None:
+    """The fault where 0 would count as 1, else None: models predict 0 and 1, which then are not the values of these names."""
     if (positive, negative) not in (("0", "1"), ("False", "True")):
         return None
     return (
@@ -60,12 +66,13 @@ def turned_round(positive: str, negative: str) -> str | None:
     )
 
 
-def check_labels(y, n: int, classes: int | None = 2) -> np.ndarray:
-    """(n,) labels 0 … `classes` − 1, as they are; None for any number of classes.
+def check_labels(y: ArrayLike, n: int, classes: int | None = 2) -> np.ndarray:
+    """(n,) labels 0 … `classes` − 1, as they are. `classes` None allows any number of classes.
 
     Raises
     ------
-    DataError : another number of labels, or one that is missing or no such class.
+    DataError
+        Another number of labels, or one that is missing or no such class.
     """
     y = np.asarray(y)
     if y.shape != (n,):
@@ -79,5 +86,5 @@ def check_labels(y, n: int, classes: int | None = 2) -> np.ndarray:
 
 
 def _shown(value: str) -> str:
-    """In quotes where blanks at an end would be overlooked."""
+    """The value, in quotes where it has blanks at an end."""
     return repr(value) if value != value.strip() else value

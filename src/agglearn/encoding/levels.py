@@ -1,4 +1,7 @@
-"""What encoders of one feature share: a missing value and anything else as modalities."""
+"""Modalities of features: a missing value and anything else among them, and the cells of tables over them."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -7,14 +10,20 @@ MISSING = "missing"
 OTHER = "other"
 
 
-class Levels:
-    """What encoders share: a missing value and anything else may be modalities, after all others."""
+class Levels(ABC):
+    """Base of encoders whose last modalities may be a missing value and anything else."""
 
     has_missing: bool
     has_other: bool
 
     @property
+    @abstractmethod
+    def _own(self) -> int:
+        """Number of the other modalities."""
+
+    @property
     def size(self) -> int:
+        """Number of modalities."""
         return self._own + self.has_missing + self.has_other
 
     @property
@@ -29,5 +38,14 @@ class Levels:
         """The codes with `other` in place of UNSEEN, where there is such a modality."""
         return np.where(codes == UNSEEN, np.int32(self.size - 1), codes) if self.has_other else codes
 
-    def _state(self) -> dict:
+    def _state(self) -> dict[str, bool]:
         return {"has_missing": self.has_missing} | ({"has_other": True} if self.has_other else {})
+
+
+def flat_cells(codes: np.ndarray, sizes: Sequence[int] | np.ndarray, features: Sequence[int]) -> np.ndarray:
+    """(n,) int64 C-order index of each row's cell in a table of these features, −1 where a code (n, D) is negative."""
+    cells, observed = np.zeros(len(codes), np.int64), np.ones(len(codes), bool)
+    for i in features:
+        cells = cells * int(sizes[i]) + codes[:, i]
+        observed &= codes[:, i] >= 0
+    return np.where(observed, cells, -1)

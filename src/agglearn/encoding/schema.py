@@ -1,7 +1,7 @@
-"""Declared schemas: bins, categories and label values that a person fixed, so that none of them tells of a record.
+"""Declared schemas: bins, categories and label values that a person fixed without records.
 
-An encoder that is fitted to records tells of them: which categories there are, where bins begin, whether a value is missing.
-What noise is added to counts does not hide that. A declared schema says all of it beforehand. Whatever else occurs belongs to
+An encoder that is fitted to records shows facts on them: their categories, the edges of their bins, whether a value is missing.
+Noise on counts does not hide these facts. A declared schema fixes all of it beforehand. Any other value belongs to
 the level `other` of its feature, and records with another label than the two that are declared are left out.
 """
 
@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -21,22 +21,27 @@ from agglearn.encoding.categorical import CategoricalEncoder
 from agglearn.encoding.columns import as_text, distinct
 from agglearn.encoding.frame import FeatureEncoder, FrameEncoder
 from agglearn.encoding.hashing import HashedEncoder
-from agglearn.encoding.labels import turned_round
+from agglearn.encoding.labels import swapped_label
 from agglearn.errors import ConfigError
 
 KEYS = ("reviewed", "label", "features")
-KINDS = {"values": CategoricalEncoder, "edges": BinnedEncoder, "buckets": HashedEncoder}
+KINDS = ("values", "edges", "buckets")
 FLAGS = {"true": True, "false": False}
+LOADER: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
 
 @dataclass(frozen=True)
 class Schema:
-    """What a person declares of records.
+    """Label and features of records, as a person declared them.
 
-    Attributes
+    Parameters
     ----------
-    label : column of the label. positive, negative : its values, as text; records with any other label are left out.
-    encoder : modalities of the features, each with `other` for what is not declared.
+    label : str
+        Column of the label.
+    positive, negative : str
+        Its values, as text. Records with any other label are left out.
+    encoder : FrameEncoder
+        Modalities of the features, each with `other` for all other values.
     """
 
     label: str
@@ -45,12 +50,18 @@ class Schema:
     encoder: FrameEncoder
 
     @classmethod
-    def read(cls, path) -> Self:
+    def read(cls, path: str | Path) -> Self:
         """A schema from a YAML file, see docs/privacy.md for its form.
+
+        Parameters
+        ----------
+        path : str or Path
+            Of the file.
 
         Raises
         ------
-        ConfigError : no such file, one that no person has reviewed, or one that is wrong: in one line with the place.
+        ConfigError
+            No such file, one that no person has reviewed, or a wrong one. The text is one line with the position.
         """
         try:
             text = Path(path).read_text(encoding="utf-8")
@@ -65,25 +76,37 @@ class Schema:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """A schema from YAML. Every scalar is text: `yes`, `01` and `3.0` stay as they are written."""
+        """A schema from YAML. Every scalar is text: `yes`, `01` and `3.0` stay as they are written.
+
+        Parameters
+        ----------
+        text : str
+            YAML.
+
+        Raises
+        ------
+        ConfigError
+            See `read`.
+        """
         try:
             state = yaml.load(text, _AsText)
         except yaml.YAMLError as error:
             mark = getattr(error, "problem_mark", None)
-            place = f"line {mark.line + 1}: " if mark else ""
-            raise ConfigError(f"{place}not valid YAML: {getattr(error, 'problem', None) or error}") from None
+            position = f"line {mark.line + 1}: " if mark else ""
+            raise ConfigError(f"{position}not valid YAML: {getattr(error, 'problem', None) or error}") from None
         state = _mapping("the schema", state, KEYS, KEYS)
         if not _flag("reviewed", state["reviewed"]):
             raise ConfigError(
                 "reviewed: is false; a draft is made from records and tells of them. Read it, edit it, then set reviewed: true"
             )
-        label = _mapping("label", state["label"], *2 * [("column", "positive", "negative")])
+        keys = ("column", "positive", "negative")
+        label = _mapping("label", state["label"], keys, keys)
         for key, value in label.items():
             if not (isinstance(value, str) and value):
                 raise ConfigError(f"label: {key} is empty; name the column of the label and its two values")
         if label["positive"] == label["negative"]:
             raise ConfigError(f"label: positive and negative are both {label['positive']!r}")
-        if wrong := turned_round(label["positive"], label["negative"]):
+        if wrong := swapped_label(label["positive"], label["negative"]):
             raise ConfigError(f"label: {wrong}")
         features = _mapping("features", state["features"])
         if label["column"] in features:
@@ -92,15 +115,34 @@ class Schema:
         return cls(label["column"], label["positive"], label["negative"], encoder)
 
     def labels(self, column: pd.Series) -> tuple[np.ndarray, np.ndarray]:
-        """(m,) int8 labels of the records that have a declared one, and (n,) whether each record has."""
-        at, values = distinct(column)
-        codes = as_text(values).map({self.positive: 1, self.negative: 0}).to_numpy(float)
-        found = np.append(codes, np.nan)[at]
-        kept = ~np.isnan(found)
-        return found[kept].astype(np.int8), kept
+        """(m,) int8 labels of the records that have a declared one, and (n,) whether each record has.
 
-    def refuse(self, label: str | None = None, **declared) -> None:
-        """ConfigError for what a caller gives beside the schema, which declares it: another label, binning, …"""
+        Parameters
+        ----------
+        column : Series
+            Raw labels.
+        """
+        index, values = distinct(column)
+        codes = as_text(values).map({self.positive: 1, self.negative: 0}).to_numpy(float)
+        y = np.append(codes, np.nan)[index]
+        labelled = ~np.isnan(y)
+        return y[labelled].astype(np.int8), labelled
+
+    def refuse(self, label: str | None = None, **declared: object) -> None:
+        """Refuse settings that a caller gives beside the schema, which declares them.
+
+        Parameters
+        ----------
+        label : str or None
+            Name of the label, or None.
+        **declared : object
+            Other settings by name.
+
+        Raises
+        ------
+        ConfigError
+            Another label, or a setting that is neither None nor empty.
+        """
         if label not in (None, self.label):
             raise ConfigError(f"label: {label!r} is not that of the schema, {self.label!r}; leave it out")
         for name, value in declared.items():
@@ -108,10 +150,10 @@ class Schema:
                 raise ConfigError(f"{name}: the schema declares it; leave it out")
 
 
-class _AsText(getattr(yaml, "CBaseLoader", yaml.BaseLoader)):
-    """Plain text in place of numbers, dates and booleans; keys that stand twice are refused."""
+class _AsText(LOADER):
+    """Loads plain text in place of numbers, dates and booleans, and refuses keys that stand twice."""
 
-    def construct_mapping(self, node, deep=False):
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
         keys = [k.value for k, _ in node.value]
         for i, key in enumerate(keys):
             if key in keys[:i]:
@@ -119,54 +161,57 @@ class _AsText(getattr(yaml, "CBaseLoader", yaml.BaseLoader)):
         return super().construct_mapping(node, deep)
 
 
-def _feature(name: str, state) -> FeatureEncoder:
+def _feature(name: str, description: object) -> FeatureEncoder:
     """The encoder of one feature: `values`, `edges` or `buckets`, and whether `missing` is a level."""
-    where = f"features.{name}"
-    state = _mapping(where, state, (*KINDS, "missing"))
+    path = f"features.{name}"
+    state = _mapping(path, description, (*KINDS, "missing"))
     given = [k for k in KINDS if k in state]
     if len(given) != 1:
-        raise ConfigError(f"{where}: needs one of {', '.join(KINDS)}")
-    missing = _flag(f"{where}.missing", state.get("missing", "false"))
+        raise ConfigError(f"{path}: needs one of {', '.join(KINDS)}")
+    missing = _flag(f"{path}.missing", state.get("missing", "false"))
     if given == ["buckets"]:
         buckets = state["buckets"]
         if not (isinstance(buckets, str) and buckets.isdecimal() and 1 <= int(buckets) < 1 << 31):
-            raise ConfigError(f"{where}.buckets: {buckets!r} is not a number of buckets")
+            raise ConfigError(f"{path}.buckets: {buckets!r} is not a number of buckets")
         return HashedEncoder(name, int(buckets), missing, not missing)
     listed = state[given[0]]
     if not isinstance(listed, list) or not all(isinstance(v, str) for v in listed):
-        raise ConfigError(f"{where}.{given[0]}: must be a list")
-    entries = tuple(listed) if given == ["values"] else _edges(f"{where}.edges", listed)
-    encoder = KINDS[given[0]](name, entries, missing, True)
+        raise ConfigError(f"{path}.{given[0]}: must be a list")
+    encoder = (
+        CategoricalEncoder(name, tuple(listed), missing, True)
+        if given == ["values"]
+        else BinnedEncoder(name, _edges(f"{path}.edges", listed), missing, True)
+    )
     if twice := {label for label in encoder.labels if encoder.labels.count(label) > 1}:
         raise ConfigError(
-            f"{where}.values: {sorted(twice)[0]!r} stands twice, or is the name of the level for everything else; leave it out"
+            f"{path}.values: {sorted(twice)[0]!r} stands twice, or is the name of the level for everything else; leave it out"
         )
     return encoder
 
 
-def _edges(where: str, listed: list[str]) -> tuple[float, ...]:
+def _edges(path: str, listed: list[str]) -> tuple[float, ...]:
     """Bounds between bins, in ascending order."""
     try:
         edges = tuple(float(e) for e in listed)
     except ValueError:
         edges = (math.nan,)
     if not all(map(math.isfinite, edges)) or any(a >= b for a, b in itertools.pairwise(edges)):
-        raise ConfigError(f"{where}: must be finite numbers in ascending order")
+        raise ConfigError(f"{path}: must be finite numbers in ascending order")
     return edges
 
 
-def _flag(where: str, value) -> bool:
+def _flag(path: str, value: object) -> bool:
     if not isinstance(value, str) or value not in FLAGS:
-        raise ConfigError(f"{where}: {value!r} is neither true nor false")
+        raise ConfigError(f"{path}: {value!r} is neither true nor false")
     return FLAGS[value]
 
 
-def _mapping(where: str, state, allowed=(), needed=()) -> dict:
+def _mapping(path: str, state: object, allowed: tuple[str, ...] = (), needed: tuple[str, ...] = ()) -> dict:
     """A mapping that is not empty, with no key but the allowed ones."""
     if not isinstance(state, Mapping) or not state:
-        raise ConfigError(f"{where}: must be a mapping that is not empty")
+        raise ConfigError(f"{path}: must be a mapping that is not empty")
     if allowed and (wrong := [k for k in state if k not in allowed]):
-        raise ConfigError(f"{where}: unknown key {wrong[0]!r}; allowed: {', '.join(allowed)}")
+        raise ConfigError(f"{path}: unknown key {wrong[0]!r}; allowed: {', '.join(allowed)}")
     if absent := [k for k in needed if k not in state]:
-        raise ConfigError(f"{where}: key {absent[0]!r} is missing")
+        raise ConfigError(f"{path}: key {absent[0]!r} is missing")
     return dict(state)

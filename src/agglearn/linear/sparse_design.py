@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from agglearn.encoding.levels import flat_cells
 from agglearn.observations.counting import buckets_of
 
 DENSE = 1 << 20  # cells of a table up to which a lookup table replaces the binary search
@@ -86,11 +87,8 @@ def table_keys(n_features: int, quadratic: bool) -> list[Key]:
 
 
 def _flat(codes: np.ndarray, key: Key, sizes: Sequence[int] | np.ndarray, cross_buckets: int | None) -> np.ndarray:
-    """(n,) int64 flat cell, or bucket, of each row in one table, −1 for an unseen value."""
-    flat, observed = np.zeros(len(codes), np.int64), np.ones(len(codes), bool)
-    for i in key:
-        flat = flat * int(sizes[i]) + codes[:, i]
-        observed &= codes[:, i] >= 0
+    """(n,) int64 flat cell, or bucket, of each row in one table, −1 where a value is unseen."""
+    flat = flat_cells(codes, sizes, key)
     if len(key) == 2 and cross_buckets and int(sizes[key[0]]) * int(sizes[key[1]]) > cross_buckets:
-        flat = buckets_of(flat, cross_buckets)
-    return np.where(observed, flat, -1)
+        return np.where(flat >= 0, buckets_of(flat, cross_buckets), -1)
+    return flat

@@ -65,5 +65,5 @@ def _recode(raw: ContingencyTables, i: int, above: int, modalities: int) -> tupl
         return feature, np.arange(feature.size)
     values = (*feature.values, *([MISSING_VALUE] if feature.has_missing else []))
     rate = raw.positives / raw.total
-    encoder = TargetEncoder.of_counts(feature.name, values, *raw.dense(i), rate, modalities)
+    encoder = TargetEncoder.from_counts(feature.name, values, *raw.dense(i), rate, modalities)
     return encoder, np.asarray(encoder.codes)

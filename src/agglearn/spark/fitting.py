@@ -6,7 +6,7 @@ from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from agglearn.encoding import BinnedEncoder, Binning, HashedEncoder
 from agglearn.encoding.columns import LOOKS_NUMERIC, numbers
-from agglearn.encoding.frame import FeatureEncoder, categorical
+from agglearn.encoding.frame import FeatureEncoder, fit_categories
 from agglearn.errors import DataError
 
 
@@ -34,7 +34,7 @@ def fit_from_counts(
     if buckets is not None:
         return HashedEncoder.fit(values, buckets)
     if named or not _continuous(values, counts):
-        return categorical(values, hash_above)
+        return fit_categories(values, hash_above)
     parsed = numbers(values)
     present = ~np.isnan(parsed)
     edges = binning.edges(parsed[present], counts[present]) if present.any() else ()

@@ -127,7 +127,7 @@ def test_tested_persons_are_never_drawn(store):
 @pytest.mark.parametrize("hidden", ["DIS", "SEX", "HICOV", "COVERAGE", "SCHL", "RAC1P"])
 def test_what_a_label_is_made_of_is_no_covariate(store, hidden):
     study = census_design.hidden_design(store.folder, "full", hidden, 20, 3)
-    left = {a for a, kept in zip(study.encoder.attributes, study.encoder.kept, strict=True) if kept}
+    left = {a for a, kept in zip(study.encoder.attributes, study.encoder.mask, strict=True) if kept}
     assert not left & set(census_design.HIDDEN[hidden][1])
     assert study.n_classes == {"COVERAGE": 3, "SCHL": 4, "RAC1P": 5}.get(hidden, 2)
     assert {"x", "y", "z"} <= left
