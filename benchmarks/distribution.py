@@ -145,7 +145,7 @@ def census(frequencies: int = 1024, components: int = 50) -> None:
             return
         begin = time.perf_counter()
         files = {name: Path(f["path"]) for name, f in read_json(out / "files.json").items()}
-        read = Census.of(entry).parse(files, out)["rows"]
+        read = Census.from_entry(entry).parse(files, out)["rows"]
         parsed = time.perf_counter()
         design = regions.voter_design(out, "shared", 0.0, components)
         bags = regions.region_bags(design, None, "all")

@@ -112,7 +112,7 @@ def prepared_census(folder: Path, few: bool = True) -> RecordStore:
         found[f"acs/p_{state}.parquet"] = path
     out = folder / "records"
     out.mkdir()
-    Census.of(ENTRY).parse(found, out)
+    Census.from_entry(ENTRY).parse(found, out)
     return RecordStore.open(out)
 
 

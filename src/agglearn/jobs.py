@@ -104,7 +104,7 @@ def prepare(job, terminal=sys.stderr) -> None:
         for f in found.values():
             if not Path(f["path"]).is_file():
                 raise NotAvailable(f"{f['path']} is no longer there")
-        dataset = resolve(entry["class"]).of(entry)
+        dataset = resolve(entry["class"]).from_entry(entry)
         said = dataset.parse({name: Path(f["path"]) for name, f in found.items()}, out)
         return (said or {}) | {"memory": memory.unpacked(out)}
 
@@ -137,7 +137,7 @@ def observe(job, terminal=sys.stderr) -> None:
             if job.input:
                 data = RecordStore.open(job.input[0])
             else:
-                data = resolve(entry["class"]).of(entry).draw(slot.seed, **params)
+                data = resolve(entry["class"]).from_entry(entry).draw(slot.seed, **params)
             kind = resolve(experiment["observe"][slot.observation]["type"])
             source = TaskInput(w.dataset, entry, params, data)
             seen, truth = task.observe(source, kind, json.loads(slot.observation_params), slot.seed)

@@ -97,7 +97,9 @@ def parse(tmp_path, text: str, entry: dict, name="a.csv") -> RecordStore:
     (tmp_path / name).write_text(text)
     out = tmp_path / "out"
     out.mkdir(exist_ok=True)
-    Tabular.of({"title": "t", "class": "agglearn.datasets.Tabular", **entry}).parse({name: tmp_path / name}, out)
+    Tabular.from_entry({"title": "t", "class": "agglearn.datasets.Tabular", **entry}).parse(
+        {name: tmp_path / name}, out
+    )
     return RecordStore.open(out)
 
 
@@ -154,7 +156,7 @@ def test_records_without_a_label_are_dropped_where_asked(tmp_path, capsys):
     (tmp_path / "b.csv").write_text("a,y\n5,\n6,1\n7,3\n")
     (tmp_path / "out").mkdir()
     files = {n: tmp_path / n for n in ("a.csv", "b.csv")}
-    told = Tabular.of(entry).parse(files, tmp_path / "out")
+    told = Tabular.from_entry(entry).parse(files, tmp_path / "out")
     assert (told["rows"], told["dropped"]) == (5, 2)
     assert "label 'y' is missing in 2 of 7 rows" in capsys.readouterr().out
     store = RecordStore.open(tmp_path / "out")
@@ -169,8 +171,8 @@ def test_a_column_with_empty_fields_in_one_of_two_files(tmp_path):
     (tmp_path / "whole.csv").write_text("a,b,y\n1,01,0\n2,02,1\n3,x,0\n,04,1\n")
     (tmp_path / "two").mkdir()
     (tmp_path / "one").mkdir()
-    Tabular.of(LABEL).parse({n: tmp_path / n for n in ("a.csv", "b.csv")}, tmp_path / "two")
-    Tabular.of(LABEL).parse({"whole.csv": tmp_path / "whole.csv"}, tmp_path / "one")
+    Tabular.from_entry(LABEL).parse({n: tmp_path / n for n in ("a.csv", "b.csv")}, tmp_path / "two")
+    Tabular.from_entry(LABEL).parse({"whole.csv": tmp_path / "whole.csv"}, tmp_path / "one")
     two, one = (RecordStore.open(tmp_path / n).features() for n in ("two", "one"))
     pd.testing.assert_frame_equal(two, one)
     assert two.b.tolist() == ["01", "02", "x", "04"]
@@ -182,18 +184,18 @@ def test_a_column_with_empty_fields_in_one_of_two_files(tmp_path):
     ):
         frame.to_parquet(tmp_path / f"{name}.parquet")
     pd.DataFrame({"a": [None, None], "y": [0, 1]}).to_parquet(tmp_path / "empty.parquet")
-    Tabular.of(LABEL).parse({n: tmp_path / n for n in ("a.parquet", "empty.parquet")}, tmp_path / "two")
+    Tabular.from_entry(LABEL).parse({n: tmp_path / n for n in ("a.parquet", "empty.parquet")}, tmp_path / "two")
     assert RecordStore.open(tmp_path / "two").features().a.notna().tolist() == [True, True, False, False]
     files = {n: tmp_path / n for n in ("a.parquet", "b.parquet")}
     with pytest.raises(DataError, match="column 'a' holds text in one file and numbers in another"):
-        Tabular.of(LABEL).parse(files, tmp_path / "two")
+        Tabular.from_entry(LABEL).parse(files, tmp_path / "two")
 
 
 def test_packaged(tmp_path):
     entry = {"params": {"loader": "no_such_package.load"}, "label": {"column": "y"}}
     with pytest.raises(NotAvailable, match="no_such_package is not installed"):
-        Packaged.of(entry).parse({}, tmp_path)
+        Packaged.from_entry(entry).parse({}, tmp_path)
     entry = {"params": {"loader": "sklearn.datasets.load_breast_cancer"}, "label": {"column": "target", "positive": 1}}
-    said = Packaged.of(entry).parse({}, tmp_path)
+    said = Packaged.from_entry(entry).parse({}, tmp_path)
     assert (said["rows"], said["columns"]) == (569, 30)
     assert RecordStore.open(tmp_path).labels().sum() == 357

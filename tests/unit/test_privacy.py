@@ -137,7 +137,7 @@ def hidden(tmp_path, monkeypatch):
     folder.mkdir()
     frame, y = forbidden_records(folder)
     entry = {"title": "t", "class": "agglearn.datasets.Tabular", "label": {"column": "y"}, "split": 0.5}
-    dataset = Tabular.of(entry)
+    dataset = Tabular.from_entry(entry)
     dataset.parse({"private.csv": folder / "private.csv"}, folder)
     monkeypatch.setattr(Thief, "folder", folder)
     monkeypatch.setattr(Thief, "frame", frame)

@@ -15,7 +15,7 @@ from agglearn.collective.results import Inference
 from agglearn.datasets import Population
 from agglearn.evaluation.information import bucketing_bound, mutual_information, predictive_information
 from agglearn.evaluation.intervals import Estimate, mean_interval
-from agglearn.evaluation.verdicts import Region, combined, holm
+from agglearn.evaluation.verdicts import Region, combine_p_values, holm
 from agglearn.maxent import BestPairClassifier, NaiveBayesClassifier
 from agglearn.observations import ContingencyTables, FlowCounts
 from agglearn.reporting.numbers import number
@@ -95,11 +95,11 @@ def test_adjusted_p_values():
 
 def test_claims_of_several_cases():
     outside, inside = [0.01, 0.2, 0.03], [0.9, 0.02, 0.5]
-    every = combined(np.array(outside), np.array(inside), 3)
+    every = combine_p_values(np.array(outside), np.array(inside), 3)
     assert every == pytest.approx((0.2, 3 * 0.02))  # all of them: the worst; refuted by any, of three
-    two = combined(np.array(outside), np.array(inside), 2)
+    two = combine_p_values(np.array(outside), np.array(inside), 2)
     assert two == pytest.approx((2 * 0.03, 2 * 0.5))
-    one = combined(np.array(outside), np.array(inside), 1)
+    one = combine_p_values(np.array(outside), np.array(inside), 1)
     assert one == pytest.approx((3 * 0.01, 0.9))
 
 

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -19,21 +19,31 @@ from agglearn.storage import read_json, write_json
 class RecordStore:
     """Prepared records on disk: features and labels in separate files.
 
-    Attributes
+    Parameters
     ----------
-    folder : the `records/<dataset>` product.
-    header : rows, label name, categorical columns, and `parts`: row ranges of official train and test sets.
+    folder : Path
+        The `records/<dataset>` product.
+    header : dict
+        Rows, label name, categorical columns, and `parts`: row ranges of official train and test sets.
     """
 
     folder: Path
     header: dict
 
     @classmethod
-    def open(cls, folder) -> Self:
+    def open(cls, folder: str | Path) -> Self:
+        """The records in a folder.
+
+        Parameters
+        ----------
+        folder : str or Path
+            The `records/<dataset>` product.
+        """
         return cls(Path(folder), read_json(Path(folder) / "records.json"))
 
     @property
     def n(self) -> int:
+        """Number of records."""
         return self.header["n"]
 
     @property
@@ -42,30 +52,52 @@ class RecordStore:
         return pq.read_schema(self.folder / "features.parquet").names
 
     def features(self, rows: np.ndarray | None = None) -> pd.DataFrame:
-        """Raw feature columns of the rows asked for (all by default)."""
+        """Raw feature columns.
+
+        Parameters
+        ----------
+        rows : ndarray or None
+            Of these rows only. None for all.
+        """
         frame = pq.read_table(self.folder / "features.parquet").to_pandas()
         return frame if rows is None else frame.iloc[rows].reset_index(drop=True)
 
     def column(self, name: str) -> pd.Series:
-        """One raw feature, of all rows: the others are not read."""
+        """One raw feature of all rows. The others are not read.
+
+        Parameters
+        ----------
+        name : str
+            Of the feature.
+        """
         return pq.read_table(self.folder / "features.parquet", columns=[name]).to_pandas()[name]
 
     def labels(self, rows: np.ndarray | None = None) -> np.ndarray:
-        """(n,) int8 labels."""
+        """(n,) int8 labels.
+
+        Parameters
+        ----------
+        rows : ndarray or None
+            Of these rows only. None for all.
+        """
         y = pq.read_table(self.folder / "labels.parquet")["label"].to_numpy()
         return y if rows is None else y[rows]
 
 
 @dataclass(frozen=True)
 class Population:
-    """What a simulator draws.
+    """Records that a simulator draws, with their truth.
 
-    Attributes
+    Parameters
     ----------
-    frame : features, one row per record.
-    y : (n,) int8 labels.
-    probabilities : (n,) the true P(Y = 1 | x).
-    parameters : the truth behind it, arrays by name.
+    frame : DataFrame
+        Features, one row per record.
+    y : ndarray of shape (n,)
+        Int8 labels.
+    probabilities : ndarray of shape (n,)
+        The true P(Y = 1 | x).
+    parameters : dict[str, ndarray]
+        The truth behind it, arrays by name.
     """
 
     frame: pd.DataFrame
@@ -81,25 +113,32 @@ class Dataset:
 
     Attributes
     ----------
-    KEYS : keys of an entry that the class, or a task that observes its records, makes use of, besides those for readers;
-        `key.part` for some parts of a mapping. An entry with any other is refused.
+    KEYS : tuple of str
+        Keys of an entry that the class, or a task that observes its records, uses, besides those for readers.
+        `key.item` names some items of a mapping. An entry with any other key is refused.
     """
 
-    KEYS: ClassVar = (
+    KEYS: ClassVar[tuple[str, ...]] = (
         "mirror", "files", "format", "label", "features", "split", "split_like", "encoding", "binning",
     )  # fmt: skip
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.entry: dict = {}
 
-    def __init_subclass__(cls, **kwargs):
+    def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         if "__init__" in vars(cls):
-            cls.__init__ = checked(cls.__init__)
+            cls.__init__ = checked(cls.__init__)  # type: ignore[method-assign]
 
     @classmethod
-    def of(cls, entry: dict) -> "Dataset":
-        """The data set of an entry; `cls` is the entry's class."""
+    def from_entry(cls, entry: dict) -> Self:
+        """The data set of an entry, of whose class this is called.
+
+        Parameters
+        ----------
+        entry : dict
+            Of `config/datasets/`.
+        """
         dataset = cls(**entry.get("params", {}))
         dataset.entry = entry
         return dataset
@@ -110,25 +149,44 @@ class Stored(Dataset, ABC):
 
     @abstractmethod
     def parse(self, files: dict[str, Path], out: Path) -> dict:
-        """Write the records of the fetched files into `out`; return what the manifest shall say.
+        """Facts for the manifest, after the records of the fetched files were written.
 
-        Parses and fits nothing: no bins, no vocabularies, no split.
+        It fits nothing: no bins, no vocabularies, no split.
+
+        Parameters
+        ----------
+        files : dict[str, Path]
+            Name → path.
+        out : Path
+            Folder to write into.
         """
 
-    def write(self, out: Path, features: pd.DataFrame, y: np.ndarray, parts: dict | None = None) -> dict:
-        """Write records; `parts` maps names of official parts to [first, last + 1] rows."""
+    def write(self, out: Path, features: pd.DataFrame, y: np.ndarray, subsets: dict | None = None) -> dict:
+        """Facts for the manifest, after these records were written.
+
+        Parameters
+        ----------
+        out : Path
+            Folder to write into.
+        features : DataFrame
+            One row per record.
+        y : ndarray of shape (n,)
+            Labels in {0, 1}.
+        subsets : dict or None
+            {name of an official subset: [first, last + 1] rows}.
+        """
         features.columns = [str(c) for c in features.columns]
         features.to_parquet(out / "features.parquet", index=False, compression="zstd")
         pd.DataFrame({"label": y}).to_parquet(out / "labels.parquet", index=False)
-        self._describe(out, len(features), parts)
+        self._describe(out, len(features), subsets)
         return {"rows": len(features), "columns": features.shape[1], "rate": float(np.mean(y))}
 
-    def _describe(self, out: Path, n: int, parts: dict | None = None) -> None:
+    def _describe(self, out: Path, n: int, subsets: dict | None = None) -> None:
         header = {
             "n": n,
             "label": self.entry.get("label", {}).get("column", "label"),
             "categorical": self.entry.get("features", {}).get("categorical", []),
-            "parts": parts or {},
+            "parts": subsets or {},
         }
         write_json(out / "records.json", header)
 
@@ -140,40 +198,65 @@ def value_names(prefix: str, codes: np.ndarray) -> pd.Series:
 
 
 class Simulated(Dataset, ABC):
-    """A data set that is drawn anew for every seed; nothing is fetched or stored.
+    """A data set that is drawn anew for every seed. Nothing is fetched or stored.
 
     Attributes
     ----------
-    params : the constructor's arguments by name.
+    params : dict
+        The constructor's arguments by name.
     """
 
-    KEYS = ("label.column", "features.categorical", "split.last", "split_like", "encoding", "binning")
+    KEYS: ClassVar[tuple[str, ...]] = (
+        "label.column",
+        "features.categorical",
+        "split.last",
+        "split_like",
+        "encoding",
+        "binning",
+    )
     params: dict
 
     @abstractmethod
-    def draw(self, seed: int, **params):
-        """A population; `params` are the experiment's, laid over the constructor's."""
+    def draw(self, seed: int, **params: Any) -> object:
+        """A population.
 
-    def laid_over(self, params: dict) -> dict:
+        Parameters
+        ----------
+        seed : int
+            Of the draw.
+        **params : Any
+            The experiment's, which replace the constructor's.
+        """
+
+    def overlay(self, params: dict) -> dict:
         """The constructor's arguments (`self.params`) with those of an experiment over them.
+
+        Parameters
+        ----------
+        params : dict
+            Those of the experiment.
 
         Raises
         ------
-        ConfigError : an argument that the constructor does not take, or a value that it cannot have.
+        ConfigError
+            An argument that the constructor does not take, or a value that it cannot have.
         """
         name, declared = type(self).__name__, parameters(type(self)) or {}
-        for place, what in keys_at_fault(name, {k: Parameter(p.hint, None) for k, p in declared.items()}, params):
-            raise ConfigError(f"{name}: {place}: {what}" if place else what)
+        for path, what in keys_at_fault(name, {k: Parameter(p.hint, None) for k, p in declared.items()}, params):
+            raise ConfigError(f"{name}: {path}: {what}" if path else what)
         return {**self.params, **params}
 
 
 @dataclass(frozen=True, eq=False)
 class BagPopulation:
-    """Bags to learn from and bags to be judged on, both with their targets.
+    """Training and test bags, both with their targets.
 
-    Attributes
+    Parameters
     ----------
-    train, test : with target. parameter : (test bags,) what the test bags differ in, or None.
+    train, test : Bags
+        With target.
+    parameter : ndarray of shape (test bags,) or None
+        Parameter that differs between the test bags, or None.
     """
 
     train: Bags

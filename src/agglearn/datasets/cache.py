@@ -15,11 +15,14 @@ from agglearn.storage import digest, read_json, write_json
 class Cached:
     """One file of the cache.
 
-    Attributes
+    Parameters
     ----------
-    path : where it lies, whether it is there or not.
-    spec : the file's part of the entry.
-    routes : the entry's routes, and the mirrors that are URLs.
+    path : Path
+        Of the file, which may be missing.
+    spec : dict
+        Description of the file in the entry.
+    routes : list[dict]
+        The entry's routes, and the mirrors that are URLs.
     """
 
     path: Path
@@ -28,21 +31,23 @@ class Cached:
 
     @property
     def note(self) -> Path:
+        """Path of the note on the file's route."""
         return local_files.note_of(self.path)
 
-    def found(self) -> dict | None:
+    def find(self) -> dict | None:
         """The file, if it is there and came by a route of the entry. One that changed since goes aside.
 
         Raises
         ------
-        ChecksumMismatch : it changed since.
+        ChecksumMismatch
+            It changed since.
         """
         if not self.path.is_file():
             return None
         note = read_json(self.note) if self.note.is_file() else {}
         current = next((r for r in self.routes if note.get("route") == key(r)), None)
-        expected = self._expected(current, note) if current else stated(self.spec)
-        if not expected.known:
+        expected = self._expected(current, note) if current else stated_digests(self.spec)
+        if not expected.exists:
             return None  # nothing ties these bytes to the routes of today
         try:
             sha256 = expected.check(self.path, str(self.path))
@@ -52,53 +57,54 @@ class Cached:
             aside = self.path.with_name(self.path.name + ".wrong")
             os.replace(self.path, aside)
             raise ChecksumMismatch(f"{error} (moved to {aside.name})") from None
-        return described(self.path, sha256, note.get("origin", "cache"), note.get("kind", "cache"))
+        return describe(self.path, sha256, note.get("origin", "cache"), note.get("kind", "cache"))
 
-    def keep(self, made: Path, route: dict, origin: str) -> dict:
-        """Check a file that came by a route, and put it in place.
+    def keep(self, new: Path, route: dict, origin: str) -> dict:
+        """Check a new file that came by a route, and put it in place.
 
         Raises
         ------
-        ChecksumMismatch : it is not the right one, or not the one that came by this route before.
+        ChecksumMismatch
+            It is not the right one, or another one than came by this route before.
         """
         note = read_json(self.note) if self.note.is_file() else {}
         before = note if note.get("route") == key(route) else {}
         try:
-            sha256 = self._expected(route, before).check(made, origin)
+            sha256 = self._expected(route, before).check(new, origin)
         except ChecksumMismatch as error:
-            if not before or stated(self.spec, route).known:
+            if not before or stated_digests(self.spec, route).exists:
                 raise
             raise ChecksumMismatch(f"{error} as it first came (delete {self.note} to take the new one)") from None
         written = {"route": key(route), "sha256": sha256, "origin": origin, "kind": route["kind"]}
         if route["kind"] == "build":
-            written["content"] = content_digest(made)
+            written["content"] = content_digest(new)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.note.unlink(missing_ok=True)  # between the two steps the file has no note rather than a wrong one
-        os.replace(made, self.path)
+        os.replace(new, self.path)
         write_json(self.note, written)
-        return described(self.path, sha256, origin, route["kind"])
+        return describe(self.path, sha256, origin, route["kind"])
 
     def _expected(self, route: dict, note: dict) -> Expected:
-        """The digests that the entry states; where it states none, those of the first time."""
-        expected = stated(self.spec, route)
-        return expected if expected.known else Expected(note.get("sha256"), note.get("content"))
+        """The digests that the entry states, else those of the first time."""
+        expected = stated_digests(self.spec, route)
+        return expected if expected.exists else Expected(note.get("sha256"), note.get("content"))
 
 
-def stated(spec: dict, route: dict | None = None) -> Expected:
-    """Digests that an entry states for a file; a build may make another file than the other routes bring."""
+def stated_digests(spec: dict, route: dict | None = None) -> Expected:
+    """Digests that an entry states for a file. A build may make another file than the other routes bring."""
     if route and "content" in route:
-        return Expected.of(None, route["content"])
-    return Expected.of(spec["sha256"], spec.get("content"))
+        return Expected.from_entry(None, route["content"])
+    return Expected.from_entry(spec["sha256"], spec.get("content"))
 
 
 def key(route: dict) -> str:
-    """What changes when a route may bring another file."""
+    """Digest that changes when a route may bring another file."""
     code = code_digest(route["function"]) if "function" in route else ""
     return digest([{k: v for k, v in route.items() if k != "bytes"}, code])
 
 
-def described(path: Path, sha256: str, origin: str, kind: str) -> dict:
-    """What `files.json` states about a file."""
+def describe(path: Path, sha256: str, origin: str, kind: str) -> dict:
+    """The entry of a file in `files.json`."""
     return {"path": str(path), "sha256": sha256, "bytes": path.stat().st_size, "origin": origin, "kind": kind}
 
 

@@ -1,4 +1,4 @@
-"""Person records of the American Community Survey with the regions they live in, and votes by region."""
+"""Person records of the American Community Survey with their regions, and votes by region."""
 
 from pathlib import Path
 from typing import NotRequired, TypedDict
@@ -22,14 +22,14 @@ CATEGORIES = (
     "SEX", "RAC1P", "HISP", "CIT", "NATIVITY", "LANX", "ENG", "SCHL", "FOD1P", "MAR", "FER", "ESR", "INDP", "OCCP", "COW",
     "JWTRNS", "MIGSP", "HICOV", "PRIVCOV", "PUBCOV", "DIS", "DEAR", "DEYE", "DREM", "DPHY", "MIL", "WKL", "ANC",
 )  # fmt: skip
-MISSING = -1_000_000  # in the place of a missing value of either kind
+MISSING = -1_000_000  # in place of a missing number or category
 NAMES = {"ST": "STATE", "PUMA10": "PUMA"}  # as older files spell them
 WHOLE_STATES = ("02", "11")  # votes of Alaska and the District are known for the whole only
 PUERTO_RICO = "72"
 
 
 class VoteColumns(TypedDict):
-    """County results of an election: the file, and the names of its columns; `repeated`: states with a total on every row."""
+    """County results of an election: the file, and the names of its columns. `repeated` lists states with a total on every row."""
 
     file: str
     county: str
@@ -39,8 +39,10 @@ class VoteColumns(TypedDict):
 
 
 class CountyColumns(TypedDict):
-    """Covariates of counties: the file, and the names of the columns with the FIPS code and with the population; `totals`:
-    columns that are numbers of persons."""
+    """Covariates of counties: the file, and the names of the columns with the FIPS code and with the population.
+
+    `totals` lists columns that are numbers of persons.
+    """
 
     file: str
     county: str
@@ -52,21 +54,30 @@ class Census(Stored):
     """Adult citizens (AGEP ≥ 18, CIT ≠ 5) of ACS microdata, by region.
 
     A region is a connected component of the graph in which a PUMA and a county are joined where they overlap (Sun 2019,
-    section 3.5.1; Flaxman et al. 2015), so every county and every PUMA lies in one region; Alaska is one region.
+    section 3.5.1. Flaxman et al. 2015), so every county and every PUMA lies in one region. Alaska is one region.
 
-    Writes `features.parquet` (one row per person, region after region: `region`, `weight`, numbers, categories; columns
+    Writes `features.parquet` (one row per person, region after region: `region`, `weight`, numbers, categories. Columns
     that a file lacks are missing in it), `regions.parquet` (state, centroid, votes by year) and `polls.parquet`.
 
     Parameters
     ----------
-    persons : folder of the person files among `files`, Parquet or CSV.
-    crosswalk : file with the columns `state`, `puma` and `county` (named below), two header lines.
-    puma, county : names of these columns in it.
-    votes : year → {file, county, democratic, republican}: county results and the names of their columns.
-    polls : file of exit polls by state. centroids : file with `region` (starting with the state's letters), x, y, z.
-    covariates : {file, county, population, totals}: covariates of counties, whose numbers become the regions' means by
+    persons : str
+        Folder of the person files among `files`, Parquet or CSV.
+    crosswalk : str
+        File with the columns `state`, `puma` and `county` (named below), two header lines.
+    puma, county : str
+        Names of these columns in it.
+    votes : dict[int, VoteColumns] or None
+        Year → {file, county, democratic, republican}: county results and the names of their columns.
+    polls : str or None
+        File of exit polls by state.
+    centroids : str or None
+        File with `region` (starting with the state's letters), x, y, z.
+    scales : dict[str, float] or None
+        Start of a person file's name → factor of its weights, where files of several years are merged.
+    covariates : CountyColumns or None
+        {file, county, population, totals}: covariates of counties, whose numbers become the regions' means by
         population, or None.
-    scales : start of a person file's name → what its weights are multiplied by, where files of several years are merged.
     """
 
     KEYS = ("mirror", "files")
@@ -82,7 +93,7 @@ class Census(Stored):
         centroids: str | None = None,
         scales: dict[str, Positive] | None = None,
         covariates: CountyColumns | None = None,
-    ):
+    ) -> None:
         super().__init__()
         self.persons = persons
         self.crosswalk = crosswalk
@@ -95,12 +106,26 @@ class Census(Stored):
         self.covariates = covariates
 
     def parse(self, files: dict[str, Path], out: Path) -> dict:
+        """Facts for the manifest, after persons, regions and polls were written.
+
+        Parameters
+        ----------
+        files : dict[str, Path]
+            Name → path.
+        out : Path
+            Folder to write into.
+
+        Raises
+        ------
+        DataError
+            A file lacks a column, or a region has no person.
+        """
         links = read_crosswalk(files[self.crosswalk], self.puma, self.county)
         region, components = regions_of(links)
-        places = links.assign(region=region)
-        table, partial, partial_regions = self._people(files, places)
+        links = links.assign(region=region)
+        table, partial, partial_regions = self._people(files, links)
         pq.write_table(table, out / "features.parquet", compression="zstd", compression_level=1, row_group_size=1 << 18)
-        regions = self._regions(files, places, table)
+        regions = self._regions(files, links, table)
         regions["partial"] = np.isin(np.arange(len(regions)), partial_regions)
         regions.to_parquet(out / "regions.parquet", index=False)
         if self.polls:
@@ -115,19 +140,17 @@ class Census(Stored):
         )
         return {"rows": table.num_rows, "columns": len(present), "regions": len(regions)}
 
-    def _people(self, files, places) -> tuple[pa.Table, dict[str, list[str]], np.ndarray]:
+    def _people(self, files: dict[str, Path], links: pd.DataFrame) -> tuple[pa.Table, dict[str, list[str]], np.ndarray]:
         """(all persons, file → columns that it lacks, regions of the persons in such files)."""
-        home = {}
-        for state, puma, region in zip(places["state"], places["puma"], places["region"], strict=True):
-            home[state + puma] = region
-        found = {n: p for n, p in sorted(files.items()) if n.startswith(f"{self.persons}/")}
+        region_of = dict(zip(links["state"] + links["puma"], links["region"], strict=True))
+        paths = {n: p for n, p in sorted(files.items()) if n.startswith(f"{self.persons}/")}
         for start in self.scales:
-            if not any(Path(n).name.startswith(start) for n in found):
+            if not any(Path(n).name.startswith(start) for n in paths):
                 raise DataError(
-                    f"scales: the name of no person file starts with {start!r}; there are {', '.join(found)[:200]}"
+                    f"scales: the name of no person file starts with {start!r}; there are {', '.join(paths)[:200]}"
                 )
         scale = lambda name: next((v for k, v in self.scales.items() if Path(name).name.startswith(k)), 1.0)  # noqa: E731
-        tables = {n: read_persons(p, home, scale(n)) for n, p in found.items()}
+        tables = {n: read_persons(p, region_of, scale(n)) for n, p in paths.items()}
         if not tables:
             raise DataError(f"persons: no file lies in {self.persons!r}; there are {', '.join(sorted(files))[:200]}")
         present = {c for t in tables.values() for c in t.column_names}
@@ -145,8 +168,9 @@ class Census(Stored):
         order = np.argsort(table["region"].to_numpy(), kind="stable")
         return table.take(pa.array(order)), partial, np.unique(np.concatenate([*lacking_regions, np.empty(0, int)]))
 
-    def _regions(self, files, places: pd.DataFrame, table: pa.Table) -> pd.DataFrame:
-        first = places.drop_duplicates("region").set_index("region").sort_index()
+    def _regions(self, files: dict[str, Path], links: pd.DataFrame, table: pa.Table) -> pd.DataFrame:
+        """One row per region: name, state, citizens, centroid, votes, covariates."""
+        first = links.drop_duplicates("region").set_index("region").sort_index()
         regions = pd.DataFrame({"name": first["letters"] + " " + first["name"], "state": first["letters"]})
         lacking = np.ones(len(regions), bool)
         lacking[table["region"].to_numpy()] = False
@@ -160,22 +184,23 @@ class Census(Stored):
             centre = pd.read_csv(files[self.centroids])
             mean = centre.groupby(centre["region"].str[:2])[["x", "y", "z"]].mean()
             regions[["x", "y", "z"]] = mean.reindex(regions["state"]).to_numpy()
-        home = dict(zip(places["county"], places["region"], strict=True))
+        region_of = dict(zip(links["county"], links["region"], strict=True))
         whole = {
-            s: int(places.loc[places["state"] == s, "region"].iloc[0])
+            s: int(links.loc[links["state"] == s, "region"].iloc[0])
             for s in WHOLE_STATES
-            if (places["state"] == s).any()
+            if (links["state"] == s).any()
         }
         for year, spec in self.votes.items():
-            for party, counts in votes_of(files[spec["file"]], spec, home, whole, len(regions)).items():
+            for party, counts in votes_of(files[spec["file"]], spec, region_of, whole, len(regions)).items():
                 regions[f"{party}_{year}"] = counts
         if self.covariates:
-            regions = regions.join(county_means(files[self.covariates["file"]], self.covariates, home, len(regions)))
+            means = county_means(files[self.covariates["file"]], self.covariates, region_of, len(regions))
+            regions = regions.join(means)
         return regions.reset_index(drop=True)
 
 
 def read_crosswalk(path: Path, puma: str, county: str) -> pd.DataFrame:
-    """Pairs of PUMA and county that overlap: state (FIPS), letters, puma, county, name; without Puerto Rico."""
+    """Pairs of PUMA and county that overlap: state (FIPS), letters, puma, county, name. Puerto Rico is left out."""
     raw = pd.read_csv(path, dtype=str, skiprows=[1], encoding="latin1")
     name = next(c for c in raw if c.lower().startswith(("countyname", "cntyname")))
     columns = {"state": raw["state"], "letters": raw["stab"], "puma": raw[puma].str.strip().str.zfill(5),
@@ -183,18 +208,19 @@ def read_crosswalk(path: Path, puma: str, county: str) -> pd.DataFrame:
     return pd.DataFrame(columns)[raw["state"] != PUERTO_RICO].reset_index(drop=True)
 
 
-def county_means(path: Path, spec: CountyColumns, home: dict[str, int], regions: int) -> pd.DataFrame:
-    """(regions, columns `county_…`) means of the counties' numbers by population; population and totals as log(1 + sum).
+def county_means(path: Path, spec: CountyColumns, region_of: dict[str, int], regions: int) -> pd.DataFrame:
+    """(regions, columns `county_…`) means of the counties' numbers by population. Population and totals are log(1 + sum).
 
     Raises
     ------
-    DataError : a column that is not there; it is named.
+    DataError
+        A column is missing. It is named.
     """
     raw, county, people = pd.read_csv(path), spec["county"], spec["population"]
     totals = [people, *spec.get("totals", [])]
     if missing := [c for c in (county, *totals) if c not in raw]:
         raise DataError(f"{path}: no column {missing[0]!r}; the columns are {', '.join(map(str, raw))}")
-    region = raw[county].astype(str).str.zfill(5).map(home)
+    region = raw[county].astype(str).str.zfill(5).map(region_of)
     raw, region = raw[region.notna()], region[region.notna()].astype(int)
     numbers = raw.drop(columns=county).select_dtypes("number")
     numbers = numbers.fillna(numbers.mean())
@@ -210,46 +236,44 @@ def county_means(path: Path, spec: CountyColumns, home: dict[str, int], regions:
 
 
 def regions_of(links: pd.DataFrame) -> tuple[np.ndarray, int]:
-    """(region of every pair, numbered by first county; number of components before Alaska is made one)."""
+    """(region of every pair, numbered by first county, and number of components before Alaska is made one)."""
     pumas, _ = pd.factorize(links["state"] + links["puma"])
     counties, _ = pd.factorize(links["county"])
     n = pumas.max() + counties.max() + 2
     graph = coo_matrix((np.ones(len(links)), (pumas, counties + pumas.max() + 1)), shape=(n, n))
     components, label = connected_components(graph, directed=False)
-    found = pd.Series(label[pumas].astype(object))
-    found = found.where(~links["state"].isin(WHOLE_STATES), links["state"])
-    order = links.assign(r=found).groupby("r", sort=False)["county"].min().sort_values()
-    return found.map({r: i for i, r in enumerate(order.index)}).to_numpy(np.int64), components
+    region = pd.Series(label[pumas].astype(object))
+    region = region.where(~links["state"].isin(WHOLE_STATES), links["state"])
+    order = links.assign(r=region).groupby("r", sort=False)["county"].min().sort_values()
+    return region.map({r: i for i, r in enumerate(order.index)}).to_numpy(np.int64), components
 
 
-def read_persons(path: Path, home: dict[str, int], scale: float = 1.0) -> pa.Table:
-    """Adult citizens of one file: region, weight times `scale`, and the known columns as int32."""
-    wanted = {"PWGTP", "STATE", "ST", "PUMA", "PUMA10", *NUMBERS, *CATEGORIES}
+def read_persons(path: Path, region_of: dict[str, int], scale: float = 1.0) -> pa.Table:
+    """Adult citizens of one file: region, weight times `scale`, and the columns of `NUMBERS` and `CATEGORIES` as int32."""
+    columns = {"PWGTP", "STATE", "ST", "PUMA", "PUMA10", *NUMBERS, *CATEGORIES}
     if path.suffix == ".parquet":
-        table = pq.read_table(path, columns=[c for c in pq.read_schema(path).names if c in wanted])
+        table = pq.read_table(path, columns=[c for c in pq.read_schema(path).names if c in columns])
     else:
         text = {c: pa.string() for c in ("ST", "PUMA", "PUMA10")}
         table = pacsv.read_csv(path, convert_options=pacsv.ConvertOptions(column_types=text))
-        table = table.select([c for c in table.column_names if c in wanted])
+        table = table.select([c for c in table.column_names if c in columns])
     table = table.rename_columns([NAMES.get(c, c) for c in table.column_names])
     for name in ("STATE", "PUMA", "PWGTP", "AGEP", "CIT"):
         if name not in table.column_names:
             raise DataError(f"{path}: no column {name!r}; these are no ACS person records")
     table = table.filter(pc.and_(pc.greater_equal(table["AGEP"], 18), pc.not_equal(table["CIT"], 5)))
     puma = table["PUMA"].to_pandas().astype(str).str.strip()
-    known = (
-        ~puma.isin(("-9", "-09", "-0009", ""))
-    ).to_numpy()  # records of older years have no PUMA of this definition
-    table, puma = table.filter(pa.array(known)), puma[known].str.zfill(5)
-    place = table["STATE"].to_pandas().astype(str).str.zfill(2).to_numpy() + puma.to_numpy()
-    region = pd.Series(place).map(home)
+    has_puma = ~puma.isin(("-9", "-09", "-0009", "")).to_numpy()  # older records have no PUMA of this definition
+    table, puma = table.filter(pa.array(has_puma)), puma[has_puma].str.zfill(5)
+    area = table["STATE"].to_pandas().astype(str).str.zfill(2).to_numpy() + puma.to_numpy()
+    region = pd.Series(area).map(region_of)
     if region.isna().any():
         raise DataError(
-            f"{path}: PUMA {place[region.isna().to_numpy()][0]} is not in the crosswalk; use the crosswalk of its year"
+            f"{path}: PUMA {area[region.isna().to_numpy()][0]} is not in the crosswalk; use the crosswalk of its year"
         )
-    columns = {"region": region.to_numpy(np.int32), "weight": whole(table["PWGTP"]) * scale}
-    columns |= {c: whole(table[c]) for c in table.column_names if c in NUMBERS + CATEGORIES}
-    return pa.table(columns)
+    arrays = {"region": region.to_numpy(np.int32), "weight": whole(table["PWGTP"]) * scale}
+    arrays |= {c: whole(table[c]) for c in table.column_names if c in NUMBERS + CATEGORIES}
+    return pa.table(arrays)
 
 
 def whole(column: pa.ChunkedArray) -> np.ndarray:
@@ -259,16 +283,18 @@ def whole(column: pa.ChunkedArray) -> np.ndarray:
     return pc.fill_null(column.cast(pa.float64()), MISSING).to_numpy().astype(np.int32)
 
 
-def votes_of(path: Path, spec: dict, home: dict, whole: dict, n_regions: int) -> dict[str, np.ndarray]:
-    """{D, R: (regions,) votes} of county results; counties that no region has are named."""
+def votes_of(
+    path: Path, spec: VoteColumns, region_of: dict[str, int], whole: dict[str, int], n_regions: int
+) -> dict[str, np.ndarray]:
+    """{D, R: (regions,) votes} of county results. Counties that no region has are printed."""
     raw = pd.read_csv(path)
     county = raw[spec["county"]].astype(str).str.zfill(5)
-    county = county.map(lambda c: c if c in home else RENAMED.get(c, c))
-    region = county.map(lambda c: whole.get(c[:2], home.get(c, np.nan)))
+    county = county.map(lambda c: c if c in region_of else RENAMED.get(c, c))
+    region = county.map(lambda c: whole.get(c[:2], region_of.get(c, np.nan)))
     if region.isna().any():
         lost = raw.loc[region.isna(), spec["democratic"]].sum()
         print(f"{path.name}: no region has the counties {', '.join(county[region.isna()])} ({lost:,.0f} votes for D)")
-    known = region.notna().to_numpy()
+    has_region = region.notna().to_numpy()
     out = {}
     for party, column in (("D", spec["democratic"]), ("R", spec["republican"])):
         votes = raw[column].to_numpy(float)
@@ -276,11 +302,11 @@ def votes_of(path: Path, spec: dict, home: dict, whole: dict, n_regions: int) ->
             state = county.str[:2]
             first = ~(state.isin(spec["repeated"]) & state.duplicated())
             votes = np.where(first, votes, 0)
-        out[party] = np.bincount(region[known].astype(int), votes[known], n_regions)
+        out[party] = np.bincount(region[has_region].astype(int), votes[has_region], n_regions)
     return out
 
 
-# counties that changed their number between elections and censuses, and Connecticut's planning regions (one region)
+# Counties that changed their number between elections and censuses, and Connecticut's planning regions (one region).
 RENAMED = {"46113": "46102", "46102": "46113", "51515": "51019"} | {f"09{k}0": "09009" for k in range(11, 20)}
 
 
@@ -295,9 +321,9 @@ def read_polls(path: Path) -> pd.DataFrame:
     keys = ["state", "covariate", "group"]
     wide = raw.pivot_table(index=keys, columns="vote_group", values="cell_pct", aggfunc="first")
     size = raw.groupby(keys)["answer_pct"].first()
-    found = pd.DataFrame({"share": wide["Clinton"] / (wide["Clinton"] + wide["Trump"]), "size": size}).dropna()
-    found = found.reset_index().rename(columns={"state": "area"})
-    return found.assign(area=found["area"].map(STATES))
+    polls = pd.DataFrame({"share": wide["Clinton"] / (wide["Clinton"] + wide["Trump"]), "size": size}).dropna()
+    polls = polls.reset_index().rename(columns={"state": "area"})
+    return polls.assign(area=polls["area"].map(STATES))
 
 
 QUESTIONS = {"Gender": "sex", "Race": "race", "Education": "education"}

@@ -1,7 +1,8 @@
-"""Whether a file is the one that an entry names: by its bytes, or by what it holds."""
+"""Checks that a file is the one that an entry names: by its bytes, or by its content."""
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from agglearn.datasets.content import content_digest
 from agglearn.errors import DataError
@@ -14,24 +15,27 @@ class ChecksumMismatch(Exception):
 
 @dataclass(frozen=True)
 class Expected:
-    """Digests of the right file; None where nobody states one.
+    """Digests of the right file, None where none is stated. One of the two suffices.
 
-    Attributes
+    Parameters
     ----------
-    sha256 : of the bytes.
-    content : of what the file holds, see `content_digest`. One of the two suffices.
+    sha256 : str or None
+        Of the bytes.
+    content : str or None
+        Of the content, see `content_digest`.
     """
 
     sha256: str | None
     content: str | None
 
     @classmethod
-    def of(cls, sha256: str | None, content: str | None) -> "Expected":
-        """From an entry, in which `unknown` means that nobody states one."""
+    def from_entry(cls, sha256: str | None, content: str | None) -> Self:
+        """From an entry, in which `unknown` means that none is stated."""
         return cls(*(None if d in (None, "unknown") else d for d in (sha256, content)))
 
     @property
-    def known(self) -> bool:
+    def exists(self) -> bool:
+        """Whether there is a digest."""
         return bool(self.sha256 or self.content)
 
     def check(self, path: Path, shown: str) -> str:
@@ -39,23 +43,28 @@ class Expected:
 
         Parameters
         ----------
-        shown : what the message calls the file.
+        path : Path
+            Of the file.
+        shown : str
+            Its name in messages.
 
         Raises
         ------
-        ChecksumMismatch : it is empty or another one.
+        ChecksumMismatch
+            It is empty or another one.
         """
         if path.stat().st_size == 0:
             raise ChecksumMismatch(f"{shown}: the file is empty")
-        found = file_digest(path)
-        if not self.known or found == self.sha256:
-            return found
-        if not self.content:
-            raise ChecksumMismatch(differs(shown, found, self.sha256))
-        content = _content(path, shown)
-        if content != self.content:
-            raise ChecksumMismatch(differs(shown, content, self.content, "digest of the content"))
-        return found
+        sha256 = file_digest(path)
+        if not self.exists or sha256 == self.sha256:
+            return sha256
+        if self.content:
+            content = _content(path, shown)
+            if content != self.content:
+                raise ChecksumMismatch(differs(shown, content, self.content, "digest of the content"))
+        elif self.sha256:
+            raise ChecksumMismatch(differs(shown, sha256, self.sha256))
+        return sha256
 
 
 def _content(path: Path, shown: str) -> str:
@@ -65,6 +74,6 @@ def _content(path: Path, shown: str) -> str:
         raise ChecksumMismatch(f"{shown}: {error}") from None
 
 
-def differs(shown: str, found: str, expected: str, kind: str = "sha256") -> str:
-    """The words for a wrong digest."""
-    return f"{shown}: {kind} is {found[:12]}…, expected {expected[:12]}…"
+def differs(shown: str, actual: str, expected: str, kind: str = "sha256") -> str:
+    """The message on a wrong digest."""
+    return f"{shown}: {kind} is {actual[:12]}…, expected {expected[:12]}…"

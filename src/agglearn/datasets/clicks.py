@@ -5,7 +5,7 @@ display advertising log (26 features, 28M values, five features above a million)
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -22,7 +22,15 @@ SMALLEST = 3  # values of the smallest vocabulary
 
 @dataclass(frozen=True)
 class TablePopulation:
-    """Tables of single features, drawn without rows: of training records and of held-out ones, under the same codes."""
+    """Tables of single features, drawn without rows, under the same codes.
+
+    Parameters
+    ----------
+    train : ContingencyTables
+        Of training records.
+    test : ContingencyTables
+        Of held-out records.
+    """
 
     train: ContingencyTables
     test: ContingencyTables
@@ -33,14 +41,25 @@ class ClickTables(Simulated):
 
     Every value occurs in the training records: n records are each value once, and for the rest the power law
     P(value k) ∝ 1/(k + 1)^exponent. Label sums are binomial with the values' rates, conditioned on the total, which all
-    features share. Rates are Beta with the mean `rate` and belong to the data set; the seed draws records. Held-out records
-    follow the same law.
+    features share. Rates are Beta with the mean `rate` and belong to the data set. The seed draws records. Held-out records
+    follow the same distribution.
 
     Parameters
     ----------
-    n_features, n_values : features, and values of all of them together.
-    n, n_test : training and held-out records.
-    exponent, rate, strength : of the power law; mean and a + b of Beta(a, b).
+    n_features : int
+        Number of features.
+    n_values : int
+        Values of all features together.
+    n : int
+        Training records.
+    n_test : int
+        Held-out records.
+    exponent : float
+        Of the power law.
+    rate : float
+        Mean of Beta(a, b).
+    strength : float
+        A + b.
     """
 
     def __init__(
@@ -59,8 +78,22 @@ class ClickTables(Simulated):
             "rate": rate, "strength": strength,
         }  # fmt: skip
 
-    def draw(self, seed: int, **params) -> TablePopulation:
-        p = self.laid_over(params)
+    def draw(self, seed: int, **params: Any) -> TablePopulation:
+        """Tables of training and held-out records.
+
+        Parameters
+        ----------
+        seed : int
+            Of the records.
+        **params : Any
+            Replace the constructor's.
+
+        Raises
+        ------
+        DataError
+            A feature has more values than there are records.
+        """
+        p = self.overlay(params)
         sizes = vocabularies(p["n_features"], p["n_values"])
         if sizes[-1] > p["n"]:
             raise DataError(f"click tables: a feature has {sizes[-1]} values, more than the {p['n']} records")
@@ -69,7 +102,7 @@ class ClickTables(Simulated):
         for i, size in enumerate(sizes):
             a, b = p["rate"] * p["strength"], (1 - p["rate"]) * p["strength"]
             rates = derive_generator("click rates", a, b, i, size).beta(a, b, size)
-            drawn.append(_drawn(rates, p, derive_generator("click tables", sorted(p.items()), seed, i)))
+            drawn.append(_draw_feature(rates, p, derive_generator("click tables", sorted(p.items()), seed, i)))
         return TablePopulation(
             *(_tables(encoder, [d[k] for d in drawn], n, p["rate"]) for k, n in enumerate((p["n"], p["n_test"])))
         )
@@ -80,10 +113,18 @@ class ClickLog(Simulated):
 
     Parameters
     ----------
-    n_features, n_values : features, and values of all of them together; rare ones may not occur.
-    n : records.
-    exponent, rate : of the power law; share of clicks, about.
-    strength : standard deviation of all effects together.
+    n_features : int
+        Number of features.
+    n_values : int
+        Values of all features together. Rare ones may not occur.
+    n : int
+        Records.
+    exponent : float
+        Of the power law.
+    rate : float
+        Fraction of clicks, about.
+    strength : float
+        Standard deviation of all effects together.
     """
 
     PEAK: ClassVar = {"bytes": 100, "n": 50_000, "n_features": 12}
@@ -103,8 +144,17 @@ class ClickLog(Simulated):
             "strength": strength,
         }  # fmt: skip
 
-    def draw(self, seed: int, **params) -> Population:
-        p = self.laid_over(params)
+    def draw(self, seed: int, **params: Any) -> Population:
+        """Records with their labels and probabilities.
+
+        Parameters
+        ----------
+        seed : int
+            Of the records.
+        **params : Any
+            Replace the constructor's.
+        """
+        p = self.overlay(params)
         rng = derive_generator("click log", sorted(p.items()), seed)
         score, frame = np.full(p["n"], np.log(p["rate"] / (1 - p["rate"]))), {}
         for i, size in enumerate(vocabularies(p["n_features"], p["n_values"])):
@@ -134,15 +184,15 @@ def _power_law(size: int, exponent: float) -> np.ndarray:
     return mass / mass.sum()
 
 
-def _drawn(rates: np.ndarray, p: dict, rng) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
+def _draw_feature(rates: np.ndarray, p: dict, rng: np.random.Generator) -> list[tuple[np.ndarray, np.ndarray]]:
     """(counts, label sums) of training and of held-out records of one feature, from its values' click rates."""
     mass, size = _power_law(len(rates), p["exponent"]), len(rates)
     counts = 1 + rng.multinomial(p["n"] - size, mass)
     held_out = rng.multinomial(p["n_test"], (mass * (p["n"] - size) + 1) / p["n"])
-    return tuple((n, _label_sums(n, rates, round(p["rate"] * n.sum()), rng)) for n in (counts, held_out))
+    return [(n, _label_sums(n, rates, round(p["rate"] * n.sum()), rng)) for n in (counts, held_out)]
 
 
-def _label_sums(counts: np.ndarray, rates: np.ndarray, total: int, rng) -> np.ndarray:
+def _label_sums(counts: np.ndarray, rates: np.ndarray, total: int, rng: np.random.Generator) -> np.ndarray:
     """Binomial label sums, with as many labels flipped at random as it takes to have `total` of them."""
     sums = rng.binomial(counts, rates)
     excess = int(sums.sum()) - total
@@ -151,8 +201,10 @@ def _label_sums(counts: np.ndarray, rates: np.ndarray, total: int, rng) -> np.nd
     return sums - flipped if excess > 0 else sums + flipped
 
 
-def _tables(encoder: FrameEncoder, drawn: list, n: int, rate: float) -> ContingencyTables:
-    tables = {}
+def _tables(
+    encoder: FrameEncoder, drawn: list[tuple[np.ndarray, np.ndarray]], n: int, rate: float
+) -> ContingencyTables:
+    tables: dict[tuple[int, ...], Table] = {}
     for i, (counts, sums) in enumerate(drawn):
         cells = np.flatnonzero(counts)
         tables[i,] = Table((len(counts),), cells, counts[cells], sums[cells])

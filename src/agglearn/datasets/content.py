@@ -1,4 +1,4 @@
-"""Digest of what a file says, whatever wrote it: writers compress, chunk and order differently."""
+"""Digest of a file's content, equal for all writers: they compress, chunk and order differently."""
 
 import hashlib
 import posixpath
@@ -13,18 +13,20 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from agglearn.errors import DataError
+from agglearn.observations.base import Hasher
 from agglearn.storage import file_digest
 
 
-def content_digest(path) -> str:
-    """64 hex digits over the decoded content of a file; its name tells the format.
+def content_digest(path: str | Path) -> str:
+    """64 hex digits over the decoded content of a file. Its name tells the format.
 
     `.parquet`: columns by name, with the kind of their values (integer, real, text, logical), values in the order of the
     rows. `.npz`: arrays by name, with type and shape. `.tar.gz`: bytes of the files by name. Any other file: its bytes.
 
     Raises
     ------
-    DataError : the file is damaged, or holds what is compared in none of these ways.
+    DataError
+        The file is damaged, or holds values of another type.
     """
     path = Path(path)
     digest = next((d for suffix, d in DIGESTS.items() if path.name.endswith(suffix)), None)
@@ -44,7 +46,7 @@ def _parquet(path: Path) -> str:
     return total.hexdigest()
 
 
-def _add_column(total, name: str, column: pa.Array) -> None:
+def _add_column(total: Hasher, name: str, column: pa.Array) -> None:
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     kind, valid = _kind(name, column.type), column.is_valid().to_numpy(zero_copy_only=False)
@@ -78,7 +80,7 @@ def _npz(path: Path) -> str:
             array = arrays[name]
             array = np.ascontiguousarray(array.astype(array.dtype.newbyteorder("<"), copy=False))
             total.update(f"{name}\0{array.dtype.str}\0{array.shape}\0".encode())
-            total.update(array)
+            total.update(array.data)
     return total.hexdigest()
 
 
@@ -86,8 +88,8 @@ def _tar(path: Path) -> str:
     files = []
     with tarfile.open(path, "r:gz") as archive:
         for entry in archive:
-            if entry.isfile():
-                data = hashlib.file_digest(archive.extractfile(entry), "sha256").hexdigest()
+            if file := archive.extractfile(entry) if entry.isfile() else None:
+                data = hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
                 files.append(f"{posixpath.normpath(entry.name)}\0{data}\n")
             elif not entry.isdir():
                 raise DataError(f"{entry.name} is neither a file nor a folder")

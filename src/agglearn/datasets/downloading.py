@@ -11,8 +11,9 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator
+from http.client import HTTPResponse
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 from agglearn.storage import read_json, write_json
 
@@ -27,26 +28,29 @@ AGENT = "agglearn"
 BROWSER = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0"  # where AGENT is refused
 
 Progress = Callable[[str, int, int], None]
+T = TypeVar("T")
 
 
 class Downloads:
     """Whole files from URLs, in a folder, under names that belong to the URL.
 
-    A file that did not come whole stays as `.part` beside `.part.json`, which names the version by what the host said.
+    A file that did not come whole stays as `.part` beside `.part.json`, which holds the version that the host stated.
 
     Parameters
     ----------
-    folder : where the files lie.
-    progress : called with (name, bytes so far, bytes in all or 0).
+    folder : Path
+        Of the files.
+    progress : Progress
+        Called with (name, bytes so far, bytes in all or 0).
     """
 
-    def __init__(self, folder: Path, progress: Progress):
+    def __init__(self, folder: Path, progress: Progress) -> None:
         self.folder = folder
         self.progress = progress
-        self._silent = set()  # hosts that gave no answer: the next file does not wait for them again
+        self._silent: set[str] = set()  # hosts that gave no answer: the next file does not wait for them again
 
     def path(self, url: str) -> Path:
-        """Where the file of a URL lies once it is whole."""
+        """Path of the whole file of a URL."""
         return self.folder / hashlib.sha256(url.encode()).hexdigest()[:16]
 
     def get(self, url: str, name: str, unproven: bool) -> Path:
@@ -54,39 +58,44 @@ class Downloads:
 
         Parameters
         ----------
-        name : what progress calls it.
-        unproven : whether no digest will tell a right file from a wrong one: an empty file and one whose length the host does
-            not state are then refused.
+        url : str
+            Of the file.
+        name : str
+            Of the file in progress.
+        unproven : bool
+            Whether no digest is stated for the file: an empty file and one whose length the host does not state are
+            then refused.
 
         Raises
         ------
-        OSError, http.client.HTTPException : it cannot be had, or is a web page; the text is the reason.
+        OSError, http.client.HTTPException
+            The download failed, or is a web page. The text is the reason.
         """
         whole = self.path(url)
         if not whole.exists():
-            part = whole.with_name(whole.name + ".part")
+            partial = whole.with_name(whole.name + ".part")
             self.folder.mkdir(parents=True, exist_ok=True)
-            self._patiently(url, lambda agent: self._receive(url, part, name, agent))
+            self._patiently(url, lambda agent: self._receive(url, partial, name, agent))
             try:
-                _check_plausible(part, unproven)
+                _check_plausible(partial, unproven)
             except OSError:
-                _forget(part)
+                _forget(partial)
                 raise
-            os.replace(part, whole)
-            _forget(part)
+            os.replace(partial, whole)
+            _forget(partial)
         return whole
 
     @contextlib.contextmanager
     def stream(self, url: str) -> Iterator[BinaryIO]:
-        """What lies at `url`, to be read while it comes; only what is read is downloaded."""
+        """The content of `url` as a stream. Only the bytes that are read are downloaded."""
         answer = self._patiently(url, lambda agent: _open(url, agent))
         with answer:
             if _is_page(answer.headers.get("Content-Type")):
                 raise OSError("the answer is a web page")
-            answer.name = url
+            answer.name = url  # type: ignore[misc]  # for messages
             yield answer
 
-    def _patiently(self, url: str, act):
+    def _patiently(self, url: str, act: Callable[[str], T]) -> T:
         """`act(agent)`, tried again where the host is busy or slow, and as a browser where it refuses scripts."""
         host, agent, waits = urllib.parse.urlsplit(url).netloc, AGENT, list(WAITS)
         if host in self._silent:
@@ -113,9 +122,9 @@ class Downloads:
                     raise OSError(text) from None
                 time.sleep(waits.pop(0))
 
-    def _receive(self, url: str, part: Path, name: str, agent: str) -> None:
-        """Bring the partial file to its end."""
-        version, done = _version(part)
+    def _receive(self, url: str, partial: Path, name: str, agent: str) -> None:
+        """Complete the partial file."""
+        version, done = _version(partial)
         if done and done == version["total"]:
             return
         headers = {"Range": f"bytes={done}-", "If-Range": version["validator"]} if done else {}
@@ -124,33 +133,33 @@ class Downloads:
         except urllib.error.HTTPError as error:
             if error.code != 416:
                 raise
-            _forget(part)
-            return self._receive(url, part, name, agent)
+            _forget(partial)
+            return self._receive(url, partial, name, agent)
         with answer:
             if done and answer.status == 206 and not _continues(answer, version, done):
-                _forget(part)
-                return self._receive(url, part, name, agent)
+                _forget(partial)
+                return self._receive(url, partial, name, agent)
             resumed = bool(done) and answer.status == 206
             if not resumed:
-                done, version = 0, _described(answer)
-                _forget(part)
-                write_json(_beside(part), version)
-            with open(part, "ab" if resumed else "wb") as sink:
+                done, version = 0, _describe_version(answer)
+                _forget(partial)
+                write_json(_beside(partial), version)
+            with open(partial, "ab" if resumed else "wb") as sink:
                 self._copy(answer, sink, done, version["total"], name)
-        if part.stat().st_size < version["total"]:
-            raise ConnectionError(f"connection ended after {part.stat().st_size:,} of {version['total']:,} bytes")
+        if partial.stat().st_size < version["total"]:
+            raise ConnectionError(f"connection ended after {partial.stat().st_size:,} of {version['total']:,} bytes")
 
-    def _copy(self, answer, sink, done: int, total: int, name: str) -> None:
+    def _copy(self, answer: HTTPResponse, sink: BinaryIO, done: int, total: int, name: str) -> None:
         require_room(self.folder, total - done)
-        began, before = time.monotonic(), done
+        started, before = time.monotonic(), done
         while block := answer.read1(BLOCK):
             sink.write(block)
             done += len(block)
             self.progress(name, done, total)
-            if time.monotonic() - began > WINDOW:
+            if time.monotonic() - started > WINDOW:
                 if done - before < FLOOR:
                     raise TimeoutError(f"fewer than {FLOOR:,} bytes in {WINDOW} s")
-                began, before = time.monotonic(), done
+                started, before = time.monotonic(), done
 
 
 def require_room(folder: Path, size: int) -> None:
@@ -160,7 +169,7 @@ def require_room(folder: Path, size: int) -> None:
         raise OSError(f"needs {size / 1e6:,.0f} MB on the disk, {free / 1e6:,.0f} MB are free")
 
 
-def _open(url: str, agent: str, headers: dict | None = None):
+def _open(url: str, agent: str, headers: dict[str, str] | None = None) -> HTTPResponse:
     request = urllib.request.Request(
         url, headers={"User-Agent": agent, "Accept-Encoding": "identity"} | (headers or {})
     )
@@ -184,17 +193,17 @@ def _asked(retry_after: str | None) -> float:
 # -- versions of a file ------------------------------------------------------------------------------------------------
 
 
-def _beside(part: Path) -> Path:
-    return part.with_name(part.name + ".json")
+def _beside(partial: Path) -> Path:
+    return partial.with_name(partial.name + ".json")
 
 
-def _forget(part: Path) -> None:
-    part.unlink(missing_ok=True)
-    _beside(part).unlink(missing_ok=True)
+def _forget(partial: Path) -> None:
+    partial.unlink(missing_ok=True)
+    _beside(partial).unlink(missing_ok=True)
 
 
-def _described(answer) -> dict:
-    """What an answer states about the version that it brings."""
+def _describe_version(answer: HTTPResponse) -> dict[str, Any]:
+    """The version that an answer states."""
     tag = answer.headers.get("ETag") or ""
     weak = tag.startswith("W/")
     length = answer.headers.get("Content-Length")
@@ -206,32 +215,32 @@ def _described(answer) -> dict:
     }
 
 
-def _version(part: Path) -> tuple[dict, int]:
-    """(version, bytes) of a partial file that can be continued; zero bytes of any other."""
+def _version(partial: Path) -> tuple[dict[str, Any], int]:
+    """(version, bytes) of a partial file that can be continued. Zero bytes of any other."""
     nothing = {"validator": "", "total": 0, "end": False, "type": ""}
-    if not (part.exists() and _beside(part).exists()):
+    if not (partial.exists() and _beside(partial).exists()):
         return nothing, 0
-    version, done = read_json(_beside(part)), part.stat().st_size
+    version, done = read_json(_beside(partial)), partial.stat().st_size
     if not version["validator"] or not 0 < done <= version["total"]:
         return nothing, 0
     return version, done
 
 
-def _continues(answer, version: dict, done: int) -> bool:
+def _continues(answer: HTTPResponse, version: dict[str, Any], done: int) -> bool:
     """Whether a partial answer is the rest of this version."""
-    said = {answer.headers.get("ETag"), answer.headers.get("Last-Modified")} - {None}
+    validators = {answer.headers.get("ETag"), answer.headers.get("Last-Modified")} - {None}
     whole = answer.headers.get("Content-Range") == f"bytes {done}-{version['total'] - 1}/{version['total']}"
-    return whole and (not said or version["validator"] in said)
+    return whole and (not validators or version["validator"] in validators)
 
 
 def _is_page(content_type: str | None) -> bool:
     return (content_type or "").lower().startswith(("text/html", "application/xhtml"))
 
 
-def _check_plausible(part: Path, unproven: bool) -> None:
-    """Refuse a web page in place of data; where no digest tells right from wrong, also what may be empty or cut."""
-    version = read_json(_beside(part))
-    with open(part, "rb") as file:
+def _check_plausible(partial: Path, unproven: bool) -> None:
+    """Refuse a web page in place of data. Where no digest is stated, also refuse files that may be empty or cut."""
+    version = read_json(_beside(partial))
+    with open(partial, "rb") as file:
         head = file.read(512).lstrip(b"\xef\xbb\xbf \t\r\n").lower()
     if head.startswith((b"<!doctype html", b"<html")) or (unproven and _is_page(version["type"])):
         raise OSError("the answer is a web page")

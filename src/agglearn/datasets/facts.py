@@ -1,4 +1,4 @@
-"""What a run records of its data: which they were, how many, of which types."""
+"""Facts that a run records on its data: digest, numbers, types of columns."""
 
 import json
 from functools import singledispatch
@@ -23,12 +23,19 @@ def of_records(folder: Path) -> dict:
     return {"digest": digest(stated["content"]), "sizes": sizes, "types": types(frame)}
 
 
-def of_draw(entry: dict, params: str, seed: int, drawn) -> dict:
-    """Facts on what a simulator drew.
+def of_draw(entry: dict, params: str, seed: int, drawn: object) -> dict:
+    """Facts on a population that a simulator drew.
 
     Parameters
     ----------
-    entry : of the data set. params : those of the experiment, as JSON. drawn : what `draw` returned.
+    entry : dict
+        Of the data set.
+    params : str
+        Those of the experiment, as JSON.
+    seed : int
+        Of the draw.
+    drawn : object
+        The population.
     """
     described = [entry["class"], entry.get("params", {}), json.loads(params), seed]
     frame = drawn.frame if isinstance(drawn, Population) else pd.DataFrame()
@@ -36,8 +43,8 @@ def of_draw(entry: dict, params: str, seed: int, drawn) -> dict:
 
 
 @singledispatch
-def sizes(drawn) -> dict[str, int]:
-    """How much was drawn, in words of its kind. Nothing is known of what a user's simulator draws."""
+def sizes(drawn: object) -> dict[str, int]:
+    """Numbers of rows, bags, … of a population. Empty for the population of a user's simulator."""
     return {}
 
 
@@ -78,7 +85,7 @@ def types(frame: pd.DataFrame) -> dict[str, str]:
     return {str(name): _type(dtype) for name, dtype in frame.dtypes.items()}
 
 
-def _type(dtype) -> str:
+def _type(dtype: object) -> str:
     if is_bool_dtype(dtype):
         return "boolean"
     return "integer" if is_integer_dtype(dtype) else "number" if is_numeric_dtype(dtype) else "text"

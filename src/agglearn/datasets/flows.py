@@ -4,7 +4,7 @@ import re
 import tarfile
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
@@ -18,13 +18,22 @@ from agglearn.storage import write_json
 
 @dataclass(frozen=True)
 class FlowPopulation:
-    """What a simulator of movements draws: one or several populations with one law.
+    """Movements that a simulator draws: one or several populations under one model.
 
-    Attributes
+    Parameters
     ----------
-    edge_tables : per instance (T−1, L, L) true counts. log_potentials : per instance (T−1, L, L).
-    population_size : M of each instance. theta : true parameters, or None.
-    context : per instance, what is public besides counts. shape : rows and columns of the map.
+    edge_tables : list[ndarray]
+        Per instance (T−1, L, L) true counts.
+    log_potentials : list[ndarray]
+        Per instance (T−1, L, L).
+    population_size : int
+        M of each instance.
+    theta : ndarray or None
+        True parameters, or None.
+    context : list[dict[str, ndarray]]
+        Per instance, public arrays besides counts.
+    shape : tuple[int, int] or None
+        Rows and columns of the map.
     """
 
     edge_tables: list[np.ndarray]
@@ -36,13 +45,22 @@ class FlowPopulation:
 
 
 class BirdMigration(Simulated):
-    """Birds from the bottom-left to the top-right cell of a square grid, with a wind of its own at each step
-    (Sun 2019, section 2.6.1); formulas in `agglearn.collective.migration`.
+    """Birds from the bottom-left to the top-right cell of a square grid, with a wind of its own at each step.
+
+    Sun 2019, section 2.6.1. The formulas are in `agglearn.collective.migration`.
 
     Parameters
     ----------
-    side : ℓ, cells along an edge. steps : T. population : M. theta : four parameters. years : independent realisations, each
-        with its own wind, whose two components are N(1, 0.5²).
+    side : int
+        ℓ, cells along an edge.
+    steps : int
+        T.
+    population : int
+        M.
+    theta : tuple[float, float, float, float]
+        Four parameters.
+    years : int
+        Independent realisations, each with its own wind, whose two components are N(1, 0.5²).
     """
 
     KEYS = ()
@@ -54,22 +72,31 @@ class BirdMigration(Simulated):
         population: Count = 1000,
         theta: tuple[Number, Number, Number, Number] = (5, 10, 10, 10),
         years: Count = 1,
-    ):
+    ) -> None:
         super().__init__()
         self.params = {"side": side, "steps": steps, "population": population, "theta": list(theta), "years": years}
 
-    def draw(self, seed: int, **params) -> FlowPopulation:
+    def draw(self, seed: int, **params: Any) -> FlowPopulation:
+        """Movements with their truth.
+
+        Parameters
+        ----------
+        seed : int
+            Of the draw.
+        **params : Any
+            Replace the constructor's.
+        """
         from agglearn.collective.migration import migration_features
         from agglearn.collective.parametric_models import LogLinearTransitions
 
-        p = self.laid_over(params)
+        p = self.overlay(params)
         side, n = int(p["side"]), int(p["side"]) ** 2
         rng = derive_generator("birds", sorted((k, str(v)) for k, v in p.items()), seed)
         initial = np.where(np.arange(n) == 0, 0.0, -np.inf)
         winds = [rng.normal(1, 0.5, (p["steps"] - 1, 2)) for _ in range(p["years"])]
-        law = LogLinearTransitions([migration_features(side, side, w) for w in winds], initial)
+        transitions = LogLinearTransitions([migration_features(side, side, w) for w in winds], initial)
         theta = np.array(p["theta"], float)
-        models = [law.model(theta, k) for k in range(p["years"])]
+        models = [transitions.model(theta, k) for k in range(p["years"])]
         tables = [np.array(m.sample_tables(p["population"], rng)) for m in models]
         context = [{"shape": np.array([side, side]), "wind": w, "log_initial": initial} for w in winds]
         potentials = [np.array(m.log_potentials) for m in models]
@@ -81,8 +108,14 @@ class HumanMobility(Simulated):
 
     Parameters
     ----------
-    rows, columns, steps, population : the map, T and M. home_spread, work_spread, step_spread : standard deviations of
-        the Gaussian potentials, in cells.
+    rows, columns : int
+        Of the map.
+    steps : int
+        T.
+    population : int
+        M.
+    home_spread, work_spread, step_spread : float
+        Standard deviations of the Gaussian potentials, in cells.
     """
 
     KEYS = ()
@@ -96,18 +129,27 @@ class HumanMobility(Simulated):
         home_spread: Positive = 2.0,
         work_spread: Positive = 2.0,
         step_spread: Positive = 1.0,
-    ):
+    ) -> None:
         super().__init__()
         self.params = {
             "rows": rows, "columns": columns, "steps": steps, "population": population, "home_spread": home_spread,
             "work_spread": work_spread, "step_spread": step_spread,
         }  # fmt: skip
 
-    def draw(self, seed: int, **params) -> FlowPopulation:
+    def draw(self, seed: int, **params: Any) -> FlowPopulation:
+        """Movements with their truth.
+
+        Parameters
+        ----------
+        seed : int
+            Of the draw.
+        **params : Any
+            Replace the constructor's.
+        """
         from agglearn.collective.migration import commuting_potentials
         from agglearn.collective.model import ChainModel
 
-        p = self.laid_over(params)
+        p = self.overlay(params)
         rng = derive_generator("mobility", sorted(p.items()), seed)
         shape = int(p["rows"]), int(p["columns"])
         first, last, psi = commuting_potentials(*shape, p["home_spread"], p["work_spread"], p["step_spread"])
@@ -122,19 +164,32 @@ class HumanMobility(Simulated):
 class StateFlows(Stored):
     """Weekly flows of visitors between US states, one table per week: `weekly_state2state_YYYY_MM_DD.csv` in an archive.
 
-    Stored are the flows as published; `labels.parquet` stays out: the counts are the data.
+    The published flows are stored as they are, without `labels.parquet`: the counts are the data.
     """
 
     KEYS = ("mirror", "files")
 
     def parse(self, files: dict[str, Path], out: Path) -> dict:
+        """Facts for the manifest, after the flows were written.
+
+        Parameters
+        ----------
+        files : dict[str, Path]
+            Name → path.
+        out : Path
+            Folder to write into.
+
+        Raises
+        ------
+        DataError
+            No table of a week, or one that lacks a column.
+        """
         frames = []
         for path in files.values():
             with tarfile.open(path) as archive:
                 for member in sorted(archive.getnames()):
-                    found = re.search(r"weekly_state2state_(\d{4}_\d{2}_\d{2})\.csv$", member)
-                    if found:
-                        frames.append(_week(archive, member, found.group(1)))
+                    if match := re.search(r"weekly_state2state_(\d{4}_\d{2}_\d{2})\.csv$", member):
+                        frames.append(_week(archive, member, match[1]))
         if not frames:
             raise DataError(f"{', '.join(files)}: holds no file named weekly_state2state_YYYY_MM_DD.csv")
         flows = pd.concat(frames, ignore_index=True)
@@ -143,7 +198,7 @@ class StateFlows(Stored):
         return {"weeks": len(frames), "flows": len(flows)}
 
 
-def _week(archive, member: str, week: str) -> pd.DataFrame:
+def _week(archive: tarfile.TarFile, member: str, week: str) -> pd.DataFrame:
     columns = {"geoid_o": "origin", "geoid_d": "destination", "lng_o": "x", "lat_o": "y", "visitor_flows": "flow"}
     table = pd.read_csv(archive.extractfile(member), dtype={"geoid_o": str, "geoid_d": str})
     if missing := sorted(set(columns) - set(table)):

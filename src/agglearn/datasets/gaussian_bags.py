@@ -1,6 +1,7 @@
 """Samples of Gaussians whose statistics are known: bags with a target."""
 
-from typing import Annotated, ClassVar, Literal
+from collections.abc import Callable
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -11,23 +12,37 @@ from agglearn.observations import Bags
 from agglearn.seeds import derive_generator
 from agglearn.settings import Count, Range, Whole
 
+Drawn = tuple[np.ndarray, np.ndarray, np.ndarray]  # (n, d, d) covariances, (n,) targets, (n,) parameters
+Covariances = Callable[[np.ndarray, np.random.Generator], Drawn]  # of (n,) points of (0, 1)
+
 
 class GaussianBags(Simulated):
-    """Samples of Gaussians, one per bag, with a statistic of the Gaussian as target (Sun 2019, section 4.3.1; targets in
-    `agglearn.datasets.gaussian_statistics`).
+    """Samples of Gaussians, one per bag, with a statistic of the Gaussian as target (Sun 2019, section 4.3.1).
 
-    * rotation: N(0, R(α) Σ R(α)ᵀ) in the plane, α in [0, π]; the entropy of the first coordinate.
-    * correlation: N(0, [Σ, αΣ; αΣ, Σ]), α in (−1, 1); the mutual information of the halves.
-    * rank1: N(0, I + λvvᵀ), ‖v‖ = 1, λ in (0, 1); the mutual information of all coordinates.
-    * random: N(0, Σ) with a Σ of its own in every bag; the same.
+    `agglearn.datasets.gaussian_statistics` computes the targets.
 
-    Σ = (AAᵀ + I)/Σ_ij A_ij², A of standard normals. Parameters lie evenly spaced; of the bags to learn from any first 2^k do,
-    too. The first `n_validation` of them are a set of their own, for choosing among settings.
+    * rotation: N(0, R(α) Σ R(α)ᵀ) in the plane, α in [0, π]. Target: the entropy of the first coordinate.
+    * correlation: N(0, [[Σ, αΣ], [αΣ, Σ]]), α in (−1, 1). Target: the mutual information of the halves.
+    * rank1: N(0, I + λvvᵀ), ‖v‖ = 1, λ in (0, 1). Target: the mutual information of all coordinates.
+    * random: N(0, Σ) with a Σ of its own in every bag. Target: as for rank1.
+
+    Σ = (AAᵀ + I)/Σ_ij A_ij², A of standard normals. Parameters are evenly spaced, also among any first 2^k training bags.
+    The first `n_validation` of them are a set of their own, for choosing among settings.
 
     Parameters
     ----------
-    statistic : of the list above. dimension : of an instance; by default 2, 32, 32, 32.
-    n_bags, n_validation, n_test, bag_size : numbers of bags, and of instances in each.
+    statistic : {'rotation', 'correlation', 'rank1', 'random'}
+        Of the list above.
+    dimension : int or None
+        Of an instance. The defaults are 2, 32, 32, 32.
+    n_bags : int
+        Training bags.
+    n_validation : int
+        Validation bags.
+    n_test : int
+        Test bags.
+    bag_size : int
+        Instances in each bag.
     """
 
     KEYS = ()
@@ -41,31 +56,40 @@ class GaussianBags(Simulated):
         n_validation: Whole = 512,
         n_test: Count = 512,
         bag_size: Count = 512,
-    ):
+    ) -> None:
         super().__init__()
         self.params = {
             "statistic": statistic, "dimension": dimension, "n_bags": n_bags, "n_validation": n_validation,
             "n_test": n_test, "bag_size": bag_size,
         }  # fmt: skip
 
-    def draw(self, seed: int, **params) -> BagPopulation:
-        p = self.laid_over(params)
-        law = COVARIANCE_FAMILIES[p["statistic"]]
+    def draw(self, seed: int, **params: Any) -> BagPopulation:
+        """Training and test bags.
+
+        Parameters
+        ----------
+        seed : int
+            Of the draw.
+        **params : Any
+            Replace the constructor's.
+        """
+        p = self.overlay(params)
+        family = COVARIANCE_FAMILIES[p["statistic"]]
         d = p["dimension"] or (2 if p["statistic"] == "rotation" else 32)
         rng = derive_generator("gaussian bags", p["statistic"], d, seed)
-        covariances = law(d, rng)
-        n, held, test, size = (int(p[k]) for k in ("n_bags", "n_validation", "n_test", "bag_size"))
-        where = np.concatenate([evenly_spaced(held), van_der_corput(n)])
-        train, _ = drawn(
-            covariances, where, size, derive_generator("gaussian bags, train", p["statistic"], d, size, seed)
+        covariances = family(d, rng)
+        n, n_held_out, n_test, size = (int(p[k]) for k in ("n_bags", "n_validation", "n_test", "bag_size"))
+        points = np.concatenate([evenly_spaced(n_held_out), van_der_corput(n)])
+        train, _ = draw_bags(
+            covariances, points, size, derive_generator("gaussian bags, train", p["statistic"], d, size, seed)
         )
-        judged, parameter = drawn(
+        test, parameter = draw_bags(
             covariances,
-            evenly_spaced(test),
+            evenly_spaced(n_test),
             size,
             derive_generator("gaussian bags, test", p["statistic"], d, size, seed),
         )
-        return BagPopulation(train, judged, parameter)
+        return BagPopulation(train, test, parameter)
 
 
 def evenly_spaced(n: int) -> np.ndarray:
@@ -77,37 +101,39 @@ def van_der_corput(n: int) -> np.ndarray:
     """(n,) points of (0, 1) of which any first 2^k are evenly spaced (van der Corput), each moved by half the last spacing."""
     bits = max(1, int(np.ceil(np.log2(max(n, 2)))))
     k = np.arange(n)
-    reversed_bits = sum(((k >> b) & 1) << (bits - 1 - b) for b in range(bits))
+    reversed_bits = np.sum([((k >> b) & 1) << (bits - 1 - b) for b in range(bits)], axis=0)
     return (reversed_bits + 0.5) / (1 << bits)
 
 
-def drawn(covariances, where: np.ndarray, size: int, rng, chunk: int = 256) -> tuple[Bags, np.ndarray]:
-    """(bags of `size` float32 instances for the places in (0, 1), their parameter)."""
+def draw_bags(
+    covariances: Covariances, points: np.ndarray, size: int, rng: np.random.Generator, chunk: int = 256
+) -> tuple[Bags, np.ndarray]:
+    """(bags of `size` float32 instances for the points of (0, 1), their parameter)."""
     xs, targets, parameters = [], [], []
-    for start in range(0, len(where), chunk):
-        matrices, target, parameter = covariances(where[start : start + chunk], rng)
+    for start in range(0, len(points), chunk):
+        matrices, target, parameter = covariances(points[start : start + chunk], rng)
         root = np.linalg.cholesky(matrices).astype(np.float32)
         z = rng.standard_normal((len(matrices), size, matrices.shape[-1]), dtype=np.float32)
         xs.append((z @ root.transpose(0, 2, 1)).reshape(-1, matrices.shape[-1]))
         targets.append(target)
         parameters.append(parameter)
-    offsets = np.arange(0, len(where) * size + 1, size)
+    offsets = np.arange(0, len(points) * size + 1, size)
     return Bags(np.concatenate(xs), offsets, target=np.concatenate(targets)), np.concatenate(parameters)
 
 
-def _covariance(d: int, rng, shape=()) -> np.ndarray:
+def _covariance(d: int, rng: np.random.Generator, shape: tuple[int, ...] = ()) -> np.ndarray:
     a = rng.standard_normal((*shape, d, d))
     total = np.square(a).sum(axis=(-2, -1))[..., None, None]
     return (a @ a.swapaxes(-2, -1) + np.eye(d)) / total
 
 
-def _rotation(d: int, rng):
+def _rotation(d: int, rng: np.random.Generator) -> Covariances:
     if d != 2:
         raise DataError(f"gaussian_bags: rotation is for 2 dimensions, not {d}")
     sigma = _covariance(2, rng)
 
-    def covariances(where, rng):
-        alpha = np.pi * where
+    def covariances(points: np.ndarray, rng: np.random.Generator) -> Drawn:
+        alpha = np.pi * points
         r = np.stack([np.cos(alpha), -np.sin(alpha), np.sin(alpha), np.cos(alpha)], axis=-1).reshape(-1, 2, 2)
         turned = r @ sigma @ r.swapaxes(-2, -1)
         return turned, marginal_entropy(turned), alpha
@@ -115,35 +141,35 @@ def _rotation(d: int, rng):
     return covariances
 
 
-def _correlation(d: int, rng):
+def _correlation(d: int, rng: np.random.Generator) -> Covariances:
     if d % 2:
         raise DataError(f"gaussian_bags: correlation needs an even dimension, not {d}")
     sigma = _covariance(d // 2, rng)
 
-    def covariances(where, rng):
-        alpha = 2 * where - 1
-        blocks = np.ones((len(where), 2, 2)) * alpha[:, None, None]
+    def covariances(points: np.ndarray, rng: np.random.Generator) -> Drawn:
+        alpha = 2 * points - 1
+        blocks = np.ones((len(points), 2, 2)) * alpha[:, None, None]
         blocks[:, [0, 1], [0, 1]] = 1
-        matrices = np.einsum("bij,kl->bikjl", blocks, sigma).reshape(len(where), d, d)
+        matrices = np.einsum("bij,kl->bikjl", blocks, sigma).reshape(len(points), d, d)
         return matrices, block_information(alpha, d // 2), alpha
 
     return covariances
 
 
-def _rank1(d: int, rng):
+def _rank1(d: int, rng: np.random.Generator) -> Covariances:
     v = rng.standard_normal(d)
     v /= np.linalg.norm(v)
 
-    def covariances(where, rng):
-        matrices = np.eye(d) + where[:, None, None] * np.outer(v, v)
-        return matrices, total_correlation(matrices), where
+    def covariances(points: np.ndarray, rng: np.random.Generator) -> Drawn:
+        matrices = np.eye(d) + points[:, None, None] * np.outer(v, v)
+        return matrices, total_correlation(matrices), points
 
     return covariances
 
 
-def _random(d: int, rng):
-    def covariances(where, rng):
-        matrices = _covariance(d, rng, (len(where),))
+def _random(d: int, rng: np.random.Generator) -> Covariances:
+    def covariances(points: np.ndarray, rng: np.random.Generator) -> Drawn:
+        matrices = _covariance(d, rng, (len(points),))
         target = total_correlation(matrices)
         return matrices, target, target
 
@@ -151,6 +177,3 @@ def _random(d: int, rng):
 
 
 COVARIANCE_FAMILIES = {"rotation": _rotation, "correlation": _correlation, "rank1": _rank1, "random": _random}
-
-
-# -- clouds -----------------------------------------------------------------------------------------------------------

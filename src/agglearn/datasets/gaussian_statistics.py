@@ -9,7 +9,7 @@ def marginal_entropy(covariance: np.ndarray) -> np.ndarray:
 
 
 def block_information(alpha: np.ndarray, d: int) -> np.ndarray:
-    """Mutual information of the halves of N(0, [Σ, αΣ; αΣ, Σ]), −(d/2) log(1 − α²), whatever the (d, d) matrix Σ."""
+    """Mutual information of the halves of N(0, [[Σ, αΣ], [αΣ, Σ]]), −(d/2) log(1 − α²), whatever the (d, d) matrix Σ."""
     return -0.5 * d * np.log1p(-np.square(alpha))
 
 

@@ -22,12 +22,14 @@ GOT = re.compile(r"Got\s+([0-9a-f]{64})")  # in pip's words for a wrong hash
 
 
 def download(package: str, sha256: str, target: Path) -> None:
-    """Download the wheel of `package` (name==version) with this digest to `target`. No code of it runs.
+    """Download the wheel of `package` (name==version) with this digest to `target`. Its code does not run.
 
     Raises
     ------
-    ChecksumMismatch : the index has another file under this version.
-    OSError : pip or the index is not there, or has no such wheel; the text is pip's.
+    ChecksumMismatch
+        The index has another file under this version.
+    OSError
+        Pip or the index is missing, or has no such wheel. The text is pip's.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as folder:

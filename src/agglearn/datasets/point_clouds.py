@@ -3,8 +3,9 @@
 import io
 import re
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -15,51 +16,72 @@ from agglearn.seeds import derive_generator
 from agglearn.settings import Count, Part
 from agglearn.storage import write_json
 
+Shapes = Iterator[tuple[np.ndarray, str | int]]  # points and class
+
 
 class PointClouds(Stored):
     """Shapes of several classes as clouds of points, centred and scaled to the unit sphere, in their official parts.
 
     Files are either `.npz` with occupancy grids `X_train`, `y_train`, `X_test`, `y_test` (the points are the centres of the
-    occupied voxels that have a free neighbour; empty grids are left out), or `.zip` with meshes
+    occupied voxels that have a free neighbour. Empty grids are left out), or `.zip` with meshes
     `<name>/<class>/<train|test>/<shape>.off` (points are drawn from the surface by area).
 
     Writes `points.npy` (n, 3) float32, in random order within a cloud, and `clouds.npz` (offsets, classes, names).
 
     Parameters
     ----------
-    points : of a mesh.
+    points : int
+        Of a mesh.
     """
 
     KEYS = ("mirror", "files")
     PEAK: ClassVar = {"bytes": 20, "points": 5000, "clouds": 4899}
 
-    def __init__(self, points: Count = 5000):
+    def __init__(self, points: Count = 5000) -> None:
         super().__init__()
         self.points = points
 
     def parse(self, files: dict[str, Path], out: Path) -> dict:
-        clouds, classes, names, train, empty = [], [], [], 0, 0
-        for part in ("train", "test"):
+        """Facts for the manifest, after the clouds were written.
+
+        Parameters
+        ----------
+        files : dict[str, Path]
+            Name → path.
+        out : Path
+            Folder to write into.
+
+        Raises
+        ------
+        DataError
+            Shapes of the training or of the test set are missing, or a mesh is damaged.
+        """
+        clouds: list[np.ndarray] = []
+        classes: list[str | int] = []
+        train = empty = 0
+        for subset in ("train", "test"):
             for path in files.values():
-                reader = _voxels if path.suffix == ".npz" else _meshes
-                for k, (points, label, name) in enumerate(reader(path, part, self.points)):
+                grids = path.suffix == ".npz"
+                shapes: Shapes = _voxels(path, subset) if grids else _meshes(path, subset, self.points)
+                for k, (points, label) in enumerate(shapes):
                     if len(points) < 2:
                         empty += 1
                         continue
-                    rng = derive_generator("points", part, k)
+                    rng = derive_generator("points", subset, k)
                     clouds.append(unit_sphere(points)[rng.permutation(len(points))])
                     classes.append(label)
-                    names.append(name)
-            if part == "train":
+            if subset == "train":
                 train = len(clouds)
         if not 0 < train < len(clouds):
             raise DataError(f"{', '.join(files)}: no shapes of both parts, train and test")
         np.save(out / "points.npy", np.concatenate(clouds).astype(np.float32))
-        labels = np.unique(classes, return_inverse=True)[1] if isinstance(classes[0], str) else np.array(classes)
+        labels = np.array(classes)
+        if labels.dtype.kind == "U":
+            labels = np.unique(labels, return_inverse=True)[1]
         sizes = [len(c) for c in clouds]
         np.savez(out / "clouds.npz", offsets=np.append(0, np.cumsum(sizes)), classes=labels)
-        parts = {"train": [0, train], "test": [train, len(clouds)]}
-        write_json(out / "records.json", {"n": len(clouds), "label": "class", "categorical": [], "parts": parts})
+        subsets = {"train": [0, train], "test": [train, len(clouds)]}
+        write_json(out / "records.json", {"n": len(clouds), "label": "class", "categorical": [], "parts": subsets})
         print(f"{train} and {len(clouds) - train} clouds, {empty} empty left out; median {np.median(sizes):.0f} points")
         return {"clouds": len(clouds), "points": int(np.sum(sizes)), "classes": int(labels.max()) + 1, "empty": empty}
 
@@ -80,29 +102,31 @@ def surface(grid: np.ndarray) -> np.ndarray:
     return np.argwhere((padded & ~inner)[1:-1, 1:-1, 1:-1]) + 0.5
 
 
-def _voxels(path: Path, part: str, _):
+def _voxels(path: Path, subset: str) -> Shapes:
+    """(points, class) of each occupancy grid."""
     with np.load(path) as arrays:
-        grids, labels = arrays[f"X_{part}"], arrays[f"y_{part}"]
+        grids, labels = arrays[f"X_{subset}"], arrays[f"y_{subset}"]
     for grid, label in zip(grids, labels, strict=True):
-        yield surface(np.squeeze(grid)), int(label), ""
+        yield surface(np.squeeze(grid)), int(label)
 
 
-def _meshes(path: Path, part: str, points: int):
+def _meshes(path: Path, subset: str, points: int) -> Shapes:
+    """(points, class) of each mesh."""
     with zipfile.ZipFile(path) as archive:
-        for member, label, name in mesh_members(archive, part):
+        for member, label, _ in mesh_members(archive, subset):
             mesh = read_off(archive.read(member).decode(), member)
-            yield points_on(*mesh, points, derive_generator("mesh", member)), label, name
+            yield points_on(*mesh, points, derive_generator("mesh", member)), label
 
 
-def mesh_members(archive: zipfile.ZipFile, part: str) -> list[tuple[str, str, str]]:
-    """(member, class, shape) of the meshes of one part, sorted by member; hidden files, as some systems add them, left out."""
+def mesh_members(archive: zipfile.ZipFile, subset: str) -> list[tuple[str, str, str]]:
+    """(member, class, shape) of the meshes of one subset, sorted by member, without hidden files, which some systems add."""
     names = sorted(n for n in archive.namelist() if not n.startswith("__MACOSX/"))
-    found = [(n, re.search(rf"([^/]+)/{part}/([^/.][^/]*)\.off$", n)) for n in names]
-    return [(n, match[1], match[2]) for n, match in found if match]
+    matches = [(n, re.search(rf"([^/]+)/{subset}/([^/.][^/]*)\.off$", n)) for n in names]
+    return [(n, match[1], match[2]) for n, match in matches if match]
 
 
 def read_off(text: str, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """(vertices (V, 3), triangles (F, 3)) of an OFF file; files of ModelNet may have the counts on the first line."""
+    """(vertices (V, 3), triangles (F, 3)) of an OFF file. Files of ModelNet may have the counts on the first line."""
     head = text.lstrip()
     if not head.startswith("OFF"):
         raise DataError(f"{name}: no OFF file")
@@ -117,47 +141,61 @@ def read_off(text: str, name: str) -> tuple[np.ndarray, np.ndarray]:
     return body[: 3 * vertices].reshape(vertices, 3), triangles[:, 1:].astype(int)
 
 
-def points_on(vertices: np.ndarray, triangles: np.ndarray, n: int, rng) -> np.ndarray:
+def points_on(vertices: np.ndarray, triangles: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
     """(n, 3) points drawn evenly from the surface of a mesh."""
     a, b, c = (vertices[triangles[:, k]] for k in range(3))
     area = np.linalg.norm(np.cross(b - a, c - a), axis=1)
     if not area.sum() > 0:
         return np.zeros((0, 3))
-    which = rng.choice(len(area), n, p=area / area.sum())
+    drawn = rng.choice(len(area), n, p=area / area.sum())
     u, v = rng.random((2, n, 1))
     over = u + v > 1
     u, v = np.where(over, 1 - u, u), np.where(over, 1 - v, v)
-    return a[which] + u * (b - a)[which] + v * (c - a)[which]
+    return a[drawn] + u * (b - a)[drawn] + v * (c - a)[drawn]
 
 
 class DigitClouds(Simulated):
-    """Handwritten digits (8 × 8 pixels, inside scikit-learn) as bags of the places (x, y) of their inked pixels, weighted by
-    intensity; a random part is held out.
+    """Handwritten digits (8 × 8 pixels, inside scikit-learn) as bags of the positions of their inked pixels.
+
+    Pixels are weighted by intensity. A random subset of the digits is held out.
 
     Parameters
     ----------
-    test : share held out. n_bags : to learn from, at random; None for all of the others.
+    test : float
+        Fraction held out.
+    n_bags : int or None
+        Training bags, at random. None for all of the others.
     """
 
     KEYS = ()
     PACKAGE = "scikit-learn"
 
-    def __init__(self, test: Part = 0.3, n_bags: Count | None = None):
+    def __init__(self, test: Part = 0.3, n_bags: Count | None = None) -> None:
         super().__init__()
         self.params = {"test": test, "n_bags": n_bags}
 
-    def draw(self, seed: int, **params) -> BagPopulation:
+    def draw(self, seed: int, **params: Any) -> BagPopulation:
+        """Training and test bags.
+
+        Parameters
+        ----------
+        seed : int
+            Of the draw.
+        **params : Any
+            Replace the constructor's.
+        """
         from sklearn.datasets import load_digits
 
-        p = self.laid_over(params)
+        p = self.overlay(params)
         digits = load_digits()
         order = derive_generator("digits", seed).permutation(len(digits.target))
         n_test = round(p["test"] * len(order))
         train = order[n_test:][: p["n_bags"]]
-        return BagPopulation(*(_inked(digits.images[rows], digits.target[rows]) for rows in (train, order[:n_test])))
+        train_bags, test_bags = (_inked_pixels(digits.images[r], digits.target[r]) for r in (train, order[:n_test]))
+        return BagPopulation(train_bags, test_bags)
 
 
-def _inked(images: np.ndarray, labels: np.ndarray) -> Bags:
+def _inked_pixels(images: np.ndarray, labels: np.ndarray) -> Bags:
     bag, row, column = np.nonzero(images)
     x = np.stack([column, images.shape[1] - 1 - row], axis=1) / (images.shape[1] - 1) * 2 - 1
     offsets = np.append(0, np.cumsum(np.bincount(bag, minlength=len(images))))

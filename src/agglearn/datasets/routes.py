@@ -1,4 +1,4 @@
-"""The routes by which a file comes: local places, downloads, packages of the index, and functions that build it."""
+"""The routes to a file: local folders, downloads, packages of the index, and functions that build it."""
 
 import contextlib
 import http.client
@@ -7,11 +7,11 @@ import shutil
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TextIO
 
 from agglearn import local_files
 from agglearn.datasets import packages
-from agglearn.datasets.cache import Cached, described, mirror_urls, stated
+from agglearn.datasets.cache import Cached, describe, mirror_urls, stated_digests
 from agglearn.datasets.checking import ChecksumMismatch, Expected
 from agglearn.datasets.downloading import Downloads
 from agglearn.datasets.unpacking import UnreadableArchive, unpack
@@ -24,29 +24,35 @@ class Fetcher:
 
     Parameters
     ----------
-    name, entry : the data set.
-    config, base : see `agglearn.datasets.fetching.obtain`.
-    downloads : where whole downloads lie.
-    terminal : where wrong digests are reported.
+    name, entry
+        The data set.
+    config, base
+        See `agglearn.datasets.fetching.obtain`.
+    downloads : Downloads
+        Holds whole downloads.
+    terminal : TextIO
+        For messages on wrong digests.
     """
 
-    def __init__(self, name: str, entry: dict, config: dict, base: Path, downloads: Downloads, terminal):
+    def __init__(
+        self, name: str, entry: dict, config: dict, base: Path, downloads: Downloads, terminal: TextIO
+    ) -> None:
         self.name, self.folder, self.config, self.base = name, entry.get("mirror", name), config, base
         self.downloads, self.terminal = downloads, terminal
         named = [_source(r) for r in _all_routes(entry.get("files", {}))]
         self.shared = {n for n in named if named.count(n) > 1}  # downloads that more than one file needs
 
-    def get(self, file: str, spec: dict, home: Path) -> dict:
-        """One file: from `home` if it is there, else by the first route that brings the right one."""
-        target = home / file
-        if not target.resolve().is_relative_to(home.resolve()):
+    def get(self, file: str, spec: dict, cache: Path) -> dict:
+        """One file: from `cache` if it is there, else by the first route that brings the right one."""
+        target = cache / file
+        if not target.resolve().is_relative_to(cache.resolve()):
             raise DataError(f"{self.name}: the file name {file!r} leads out of the cache; use a path below it")
         cached = Cached(target, spec, [*local_files.routes(spec), *mirror_urls(self.folder, file, self.config)])
         tried, wrong = [], []
         for label, attempt in self._attempts(file, cached):
             try:
-                if found := attempt():
-                    return found
+                if described := attempt():
+                    return described
             except ChecksumMismatch as error:
                 wrong.append(str(error))
                 print(f"agglearn: {error}", file=self.terminal)
@@ -60,53 +66,54 @@ class Fetcher:
     def _attempts(self, file: str, cached: Cached) -> Iterator[tuple[str, Callable[[], dict | None]]]:
         """(label, function that gets the file), in order of trial."""
         spec = cached.spec
-        yield "cache", cached.found
+        yield "cache", cached.find
         if "path" in spec:
-            yield spec["path"], partial(self._lying, spec["path"], "path", spec)
+            yield spec["path"], partial(self._use_local, spec["path"], "path", spec)
         for route in local_files.routes(spec):
             if route["kind"] == "build":
-                yield route["function"], partial(self._built, file, cached, route)
+                yield route["function"], partial(self._build, file, cached, route)
             elif route["kind"] != "mirror":
-                yield _origin(route), partial(self._fetched, file, cached, route)
+                yield _origin(route), partial(self._download, file, cached, route)
             else:
-                for place in local_files.mirrored(self.folder, file, self.config):
-                    if "://" in place:
-                        yield place, partial(self._fetched, file, cached, {"kind": "mirror", "url": place})
+                for address in local_files.mirrored(self.folder, file, self.config):
+                    if "://" in address:
+                        yield address, partial(self._download, file, cached, {"kind": "mirror", "url": address})
                     else:
-                        yield place, partial(self._lying, place, "mirror", spec)
+                        yield address, partial(self._use_local, address, "mirror", spec)
 
-    def _lying(self, place: str, kind: str, spec: dict) -> dict:
+    def _use_local(self, address: str, kind: str, spec: dict) -> dict:
         """A local file, used where it lies."""
-        path = self.base / place
+        path = self.base / address
         if not path.is_file():
             raise OSError("no such file")
-        return described(path, stated(spec).check(path, place), place, kind)
+        return describe(path, stated_digests(spec).check(path, address), address, kind)
 
-    def _fetched(self, file: str, cached: Cached, route: dict) -> dict:
+    def _download(self, file: str, cached: Cached, route: dict) -> dict:
         """A download, or a member of one."""
         whole = self._whole(file, cached.spec, route)
-        made = self.downloads.folder / "made" / cached.path.name
-        made.parent.mkdir(exist_ok=True)
+        new = self.downloads.folder / "made" / cached.path.name
+        new.parent.mkdir(exist_ok=True)
         try:
             if "member" in route:
-                unpack(whole, route["member"], made, cached.spec.get("bytes", 0))
+                unpack(whole, route["member"], new, cached.spec.get("bytes", 0))
             else:
-                os.replace(whole, made)
-            found = cached.keep(made, route, _origin(route))
+                os.replace(whole, new)
+            described = cached.keep(new, route, _origin(route))
         except (UnreadableArchive, ChecksumMismatch):
             whole.unlink(missing_ok=True)
             raise
         finally:
-            made.unlink(missing_ok=True)
+            new.unlink(missing_ok=True)
         if _source(route) not in self.shared:
             whole.unlink(missing_ok=True)
-        return found
+        return described
 
     def _whole(self, file: str, spec: dict, route: dict) -> Path:
-        """What a route downloads, with the digest that the route states for it."""
-        whole, expected = self.downloads.path(_source(route)), Expected.of(route.get("sha256"), None)
+        """The download of a route, with the digest that the route states for it."""
+        whole, expected = self.downloads.path(_source(route)), Expected.from_entry(route.get("sha256"), None)
         if "package" not in route:
-            self.downloads.get(route["url"], file, unproven=not (expected.known or stated(spec, route).known))
+            unproven = not (expected.exists or stated_digests(spec, route).exists)
+            self.downloads.get(route["url"], file, unproven)
         elif not whole.exists():
             packages.download(route["package"], route["sha256"], whole)
         try:
@@ -116,42 +123,41 @@ class Fetcher:
             raise
         return whole
 
-    def _built(self, file: str, cached: Cached, route: dict) -> dict:
-        """A file that a function makes from inputs, which go once all of them were there."""
-        home = cached.path.parent / ".inputs" / cached.path.name
-        made = home / ".made" / cached.path.name
+    def _build(self, file: str, cached: Cached, route: dict) -> dict:
+        """A file that a function makes from inputs, which are deleted once all of them were there."""
+        folder = cached.path.parent / ".inputs" / cached.path.name
+        new = folder / ".made" / cached.path.name
         with contextlib.ExitStack() as stack:
-            inputs = {n: self._input(n, given, home, stack) for n, given in route["inputs"].items()}
-            made.parent.mkdir(parents=True, exist_ok=True)
+            inputs = {n: self._input(n, given, folder, stack) for n, given in route["inputs"].items()}
+            new.parent.mkdir(parents=True, exist_ok=True)
             print(f"building {file}", file=self.terminal, flush=True)
-            stack.callback(shutil.rmtree, home, ignore_errors=True)  # wrong inputs must come again
-            resolve(route["function"])(inputs, made, **route.get("params", {}))
-            return cached.keep(made, route, route["function"])
+            stack.callback(shutil.rmtree, folder, ignore_errors=True)  # wrong inputs must come again
+            resolve(route["function"])(inputs, new, **route.get("params", {}))
+            return cached.keep(new, route, route["function"])
 
-    def _input(self, name: str, spec: dict, home: Path, stack: contextlib.ExitStack) -> Path | BinaryIO:
-        """The path of an input, or a stream from its first place that answers."""
+    def _input(self, name: str, spec: dict, folder: Path, stack: contextlib.ExitStack) -> Path | BinaryIO:
+        """The path of an input, or a stream from its first address that answers."""
         if not spec.get("stream"):
-            return Path(self.get(name, spec, home)["path"])
+            return Path(self.get(name, spec, folder)["path"])
         tried = []
-        for place in self._stream_places(name, spec):
+        for address in self._stream_addresses(name, spec):
             try:
-                return stack.enter_context(self._stream(place))
+                return stack.enter_context(self._stream(address))
             except (OSError, http.client.HTTPException) as error:
-                tried.append(f"{place}: {_reason(error)}")
+                tried.append(f"{address}: {_reason(error)}")
         raise NotAvailable(f"{name} cannot be had ({'; '.join(tried)})")
 
-    def _stream_places(self, name: str, spec: dict) -> Iterator[str]:
+    def _stream_addresses(self, name: str, spec: dict) -> Iterator[str]:
         for route in local_files.routes(spec):
-            yield from (
-                local_files.mirrored(self.folder, name, self.config) if route["kind"] == "mirror" else [route["url"]]
-            )
+            mirrored = route["kind"] == "mirror"
+            yield from local_files.mirrored(self.folder, name, self.config) if mirrored else [route["url"]]
 
-    def _stream(self, place: str):
-        return self.downloads.stream(place) if "://" in place else open(self.base / place, "rb")
+    def _stream(self, address: str) -> contextlib.AbstractContextManager[BinaryIO]:
+        return self.downloads.stream(address) if "://" in address else open(self.base / address, "rb")
 
 
 def _origin(route: dict) -> str:
-    """What a download is called."""
+    """The name of a download in messages."""
     return route.get("url") or f"package {route['package']}"
 
 
@@ -160,7 +166,7 @@ def _reason(error: Exception) -> str:
 
 
 def _source(route: dict) -> str:
-    """What is downloaded: a URL, or a wheel by its digest."""
+    """The key of a download: a URL, or a wheel by its digest."""
     return route.get("url") or f"{route['package']}#{route['sha256']}"
 
 

@@ -1,7 +1,7 @@
 """Populations with a known truth."""
 
 import itertools
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -11,21 +11,27 @@ from agglearn.errors import DataError
 from agglearn.seeds import derive_generator
 from agglearn.settings import Count, NonNegative, Range, Whole
 
-MOST_STATES = 4_000_000
+MAX_STATES = 4_000_000
 
 
 class LogLinear(Simulated):
     """Records drawn exactly from a pairwise model π(x, y) ∝ exp(φ(x)·(μ + yθ)) (Gilotte et al. 2022, eq. 1).
 
-    The state space is enumerated, so the sample is exact; the weights belong to the data set, only the records
+    The state space is enumerated, so the sample is exact. The weights belong to the data set, only the records
     change with the seed.
 
     Parameters
     ----------
-    n_features, n_modalities : D features with M modalities each; M^D states are enumerated.
-    strength : standard deviation of the pair weights of μ and θ.
-    n : records.
-    weights_seed : which model.
+    n_features : int
+        D.
+    n_modalities : int
+        M of each feature. M^D states are enumerated.
+    strength : float
+        Standard deviation of the pair weights of μ and θ.
+    n : int
+        Records.
+    weights_seed : int
+        Seed of the weights.
     """
 
     PEAK: ClassVar = {"bytes": 100, "n": 20_000, "n_features": 6}
@@ -37,7 +43,7 @@ class LogLinear(Simulated):
         strength: NonNegative = 0.8,
         n: Count = 20_000,
         weights_seed: Whole = 0,
-    ):
+    ) -> None:
         super().__init__()
         self.params = {
             "n_features": n_features,
@@ -47,11 +53,20 @@ class LogLinear(Simulated):
             "weights_seed": weights_seed,
         }
 
-    def draw(self, seed: int, **params) -> Population:
-        p = self.laid_over(params)
+    def draw(self, seed: int, **params: Any) -> Population:
+        """Records with their labels and probabilities.
+
+        Parameters
+        ----------
+        seed : int
+            Of the draw.
+        **params : Any
+            Replace the constructor's.
+        """
+        p = self.overlay(params)
         d, m = p["n_features"], p["n_modalities"]
-        if m**d > MOST_STATES:
-            raise DataError(f"loglinear: {m}^{d} states are too many to enumerate; at most {MOST_STATES:,}")
+        if m**d > MAX_STATES:
+            raise DataError(f"loglinear: {m}^{d} states are too many to enumerate; at most {MAX_STATES:,}")
         model = {k: v for k, v in p.items() if k != "n"}
         mu, theta, intercept = weights(d, m, p["strength"], derive_generator("loglinear", sorted(model.items())))
         mu_sum, theta_sum = interaction(mu, d, m), intercept + interaction(theta, d, m)
@@ -67,22 +82,35 @@ class LogLinear(Simulated):
 
 
 class Categorical(Simulated):
-    """Independent features with power-law frequencies and a label that depends on each: any shape, at once.
+    """Independent features with power-law frequencies and a label that depends on each, of any shape, without enumeration.
 
     Parameters
     ----------
-    n_features, n_modalities : D features with M modalities each, P(modality k) ∝ 1/(k+1).
-    n : records.
+    n_features : int
+        D.
+    n_modalities : int
+        M of each feature, P(modality k) ∝ 1/(k+1).
+    n : int
+        Records.
     """
 
     PEAK: ClassVar = {"bytes": 100, "n": 20_000, "n_features": 10}
 
-    def __init__(self, n_features: Count = 10, n_modalities: Count = 10, n: Count = 20_000):
+    def __init__(self, n_features: Count = 10, n_modalities: Count = 10, n: Count = 20_000) -> None:
         super().__init__()
         self.params = {"n_features": n_features, "n_modalities": n_modalities, "n": n}
 
-    def draw(self, seed: int, **params) -> Population:
-        p = self.laid_over(params)
+    def draw(self, seed: int, **params: Any) -> Population:
+        """Records with their labels and probabilities.
+
+        Parameters
+        ----------
+        seed : int
+            Of the draw.
+        **params : Any
+            Replace the constructor's.
+        """
+        p = self.overlay(params)
         d, m, n = p["n_features"], p["n_modalities"], p["n"]
         rng = derive_generator("categorical", sorted(p.items()), seed)
         mass = 1 / np.arange(1, m + 1)
@@ -94,22 +122,33 @@ class Categorical(Simulated):
 
 
 class Xor(Simulated):
-    """X3 = X1 xor X2, P(Y=1) = 0.25 + 0.5·X3: no pair of features shows what all three do (Gilotte et al. 2022,
-    section 4.2).
+    """X3 = X1 xor X2, P(Y=1) = 0.25 + 0.5·X3: pairs of features do not predict what all three predict.
+
+    Gilotte et al. 2022, section 4.2.
 
     Parameters
     ----------
-    n : records; each of the eight combinations of X1, X2 and Y has its exact share, so n must be a multiple of 16.
+    n : int
+        Records. Each of the eight combinations of X1, X2 and Y has its exact frequency, so n must be a multiple of 16.
     """
 
     PEAK: ClassVar = {"bytes": 100, "n": 16_000, "features": 3}
 
-    def __init__(self, n: Annotated[int, Range(16)] = 16_000):
+    def __init__(self, n: Annotated[int, Range(16)] = 16_000) -> None:
         super().__init__()
         self.params = {"n": n}
 
-    def draw(self, seed: int, **params) -> Population:
-        n = self.laid_over(params)["n"]
+    def draw(self, seed: int, **params: Any) -> Population:
+        """Records with their labels and probabilities.
+
+        Parameters
+        ----------
+        seed : int
+            Of the draw.
+        **params : Any
+            Replace the constructor's.
+        """
+        n = self.overlay(params)["n"]
         if n % 16:
             raise DataError(f"xor: takes n, a multiple of 16; got {params}")
         one, two, label = np.repeat([(a, b, k) for a in (0, 1) for b in (0, 1) for k in range(4)], n // 16, axis=0).T
@@ -120,7 +159,7 @@ class Xor(Simulated):
         return Population(frame, y[order], (0.25 + 0.5 * three)[order])
 
 
-def weights(d: int, m: int, strength: float, rng: np.random.Generator):
+def weights(d: int, m: int, strength: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, float]:
     """Random pair weights as symmetric (d·m, d·m) matrices μ and θ (diagonal: single weights), and the intercept."""
     mu, theta = np.zeros((2, d * m, d * m))
     for i, j in itertools.combinations(range(d), 2):

@@ -1,5 +1,6 @@
-"""Records from text files larger than memory: read and written block by block, values kept as text."""
+"""Records from text files larger than memory, read and written block by block, with values as text."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -15,10 +16,10 @@ BLOCK = 1 << 26  # bytes read at a time
 
 
 class Streamed(Stored):
-    """One file with one record per line and no header; `format.columns` names its columns.
+    """One file with one record per line and no header. `format.columns` names its columns.
 
-    Features are those not dropped, as text; an empty field is missing. `label.positive` is the label's spelling that
-    counts as 1.
+    Features are all columns that are not dropped, as text. An empty field is missing. `label.positive` is the label's
+    spelling that counts as 1.
     """
 
     KEYS = (
@@ -27,6 +28,20 @@ class Streamed(Stored):
     )  # fmt: skip
 
     def parse(self, files: dict[str, Path], out: Path) -> dict:
+        """Facts for the manifest, after the records were written.
+
+        Parameters
+        ----------
+        files : dict[str, Path]
+            One name → path.
+        out : Path
+            Folder to write into.
+
+        Raises
+        ------
+        DataError
+            A line of another form, or a label without two values.
+        """
         [path] = files.values()
         columns, label = self.entry["format"]["columns"], self.entry["label"]["column"]
         dropped = {label, *self.entry.get("features", {}).get("drop", [])}
@@ -41,20 +56,20 @@ class Streamed(Stored):
         self._describe(out, len(y))
         return {"rows": len(y), "columns": len(features), "rate": float(np.mean(y))}
 
-    def _blocks(self, path: Path, wanted: list[str]):
+    def _blocks(self, path: Path, columns: list[str]) -> Iterator[pa.Table]:
         form = self.entry["format"]
-        reading = csv.ReadOptions(column_names=form["columns"], block_size=BLOCK)
-        parsing = csv.ParseOptions(delimiter=form.get("separator", ","), quote_char=False)
-        types = {c: pa.string() for c in wanted}
-        converting = csv.ConvertOptions(column_types=types, include_columns=wanted, strings_can_be_null=True,
-                                        null_values=["", *form.get("missing", [])])  # fmt: skip
+        read = csv.ReadOptions(column_names=form["columns"], block_size=BLOCK)
+        parse = csv.ParseOptions(delimiter=form.get("separator", ","), quote_char=False)
+        types = {c: pa.string() for c in columns}
+        convert = csv.ConvertOptions(column_types=types, include_columns=columns, strings_can_be_null=True,
+                                     null_values=["", *form.get("missing", [])])  # fmt: skip
         try:
-            with csv.open_csv(path, reading, parsing, converting) as blocks:
+            with csv.open_csv(path, read, parse, convert) as blocks:
                 yield from (pa.Table.from_batches([b]) for b in blocks)
         except pa.ArrowInvalid as error:
             raise DataError(f"{path}: {str(error).splitlines()[0]}") from None
 
-    def _labels(self, column, path: Path) -> np.ndarray:
+    def _labels(self, column: pa.ChunkedArray, path: Path) -> np.ndarray:
         spelt = pc.unique(column).to_pylist()
         if None in spelt or len(spelt) > 2:
             raise DataError(f"{path}: label {self.entry['label']['column']!r} must have two values, it has {spelt[:5]}")

@@ -14,39 +14,53 @@ from agglearn.encoding.labels import binary_label
 from agglearn.errors import DataError, NotAvailable
 from agglearn.registry import resolve
 
+Rows = dict[str, list[int]]  # name of an official subset → [first, last + 1] rows
+
 
 class Tabular(Stored):
-    """Files with one record per line; see `format`, `label`, `features` and `split` of the entry."""
+    """Files with one record per line, read by `format`, `label`, `features` and `split` of the entry."""
 
     def parse(self, files: dict[str, Path], out: Path) -> dict:
+        """Facts for the manifest, after the records were written.
+
+        Parameters
+        ----------
+        files : dict[str, Path]
+            Name → path.
+        out : Path
+            Folder to write into.
+
+        Raises
+        ------
+        DataError
+            A damaged or empty file, a column or a label that is missing.
+        """
         frames = {name: self._read(path) for name, path in files.items()}
-        split = self.entry.get("split")
+        split, subsets = self.entry.get("split"), None
         if isinstance(split, dict) and "train" in split:
-            for part in split.values():
-                if part not in frames:
-                    raise DataError(f"split: no file {part!r}; there are {', '.join(frames)}")
+            for name in split.values():
+                if name not in frames:
+                    raise DataError(f"split: no file {name!r}; there are {', '.join(frames)}")
             order = [split["train"], split["test"]]
             bounds = np.cumsum([0] + [len(frames[n]) for n in order]).tolist()
-            parts = {"train": bounds[:2], "test": bounds[1:]}
+            subsets = {"train": bounds[:2], "test": bounds[1:]}
             frames = {n: frames[n] for n in order}
-        else:
-            parts = None
         frame = self._combine(self._same_kinds(frames, files))
-        return write_labelled(self, out, frame, ", ".join(files), parts)
+        return write_labelled(self, out, frame, ", ".join(files), subsets)
 
     def _same_kinds(self, frames: dict[str, pd.DataFrame], files: dict[str, Path]) -> dict[str, pd.DataFrame]:
         """The files with columns that are text in one of them, for an empty field or a word, read as text in all."""
         if self.entry.get("format", {}).get("combine") == "columns":
             return frames
-        kinds = defaultdict(set)  # of each column, whether it holds numbers, in the files where it holds anything
+        kinds = defaultdict[str, set[bool]](set)  # of each column, whether it is numeric, in files where it has values
         for f in frames.values():
             for c in f:
                 kinds[c] |= {is_numeric_dtype(f[c])} if f[c].notna().any() else set()
-        if mixed := [c for c, found in kinds.items() if len(found) > 1]:
+        if mixed := [c for c, numeric in kinds.items() if len(numeric) > 1]:
             return {name: self._read(files[name], mixed) for name in frames}
         return frames
 
-    def _read(self, path: Path, as_text: Sequence = ()) -> pd.DataFrame:
+    def _read(self, path: Path, as_text: Sequence[str] = ()) -> pd.DataFrame:
         if path.suffix == ".parquet":
             if as_text:
                 raise DataError(
@@ -90,17 +104,32 @@ class Packaged(Stored):
 
     Parameters
     ----------
-    loader : dotted path of a function that returns the data: statsmodels' (`.data`) or scikit-learn's
-        (called with `as_frame=True`, `.frame`).
+    loader : str
+        Dotted path of a function that returns the data: statsmodels' (`.data`) or scikit-learn's (with `as_frame=True`,
+        `.frame`).
     """
 
     KEYS = ("label", "features", "split.last", "split_like", "encoding", "binning")
 
-    def __init__(self, loader: str):
+    def __init__(self, loader: str) -> None:
         super().__init__()
         self.loader = loader
 
     def parse(self, files: dict[str, Path], out: Path) -> dict:
+        """Facts for the manifest, after the records were written.
+
+        Parameters
+        ----------
+        files : dict[str, Path]
+            None.
+        out : Path
+            Folder to write into.
+
+        Raises
+        ------
+        NotAvailable
+            The package is not installed.
+        """
         try:
             load = resolve(self.loader)
         except ImportError as error:
@@ -109,68 +138,75 @@ class Packaged(Stored):
         return write_labelled(self, out, frame, self.loader)
 
 
-def write_labelled(dataset: Stored, out: Path, frame: pd.DataFrame, where: str, parts: dict | None = None) -> dict:
-    """Write the records of a frame. `label: {missing: drop}` leaves out those without a label, and tells how many.
+def write_labelled(dataset: Stored, out: Path, frame: pd.DataFrame, source: str, subsets: Rows | None = None) -> dict:
+    """Facts for the manifest, after the records of a frame were written.
+
+    `label: {missing: drop}` leaves out those without a label, and prints their number.
 
     Parameters
     ----------
-    where : files or loader, for messages. parts : names of official parts → [first, last + 1] rows of the frame.
+    source : str
+        Files or loader, for messages.
+    subsets : Rows or None
+        Names of official subsets → [first, last + 1] rows of the frame.
     """
-    frame, parts, facts = _with_label(frame, dataset.entry.get("label"), where, parts)
-    y = label_of(frame, dataset.entry.get("label"), where)
-    return dataset.write(out, features_of(frame, dataset.entry), y, parts) | facts
+    frame, subsets, facts = _drop_unlabelled(frame, dataset.entry.get("label"), source, subsets)
+    y = label_of(frame, dataset.entry.get("label"), source)
+    return dataset.write(out, features_of(frame, dataset.entry), y, subsets) | facts
 
 
-def _with_label(frame: pd.DataFrame, spec: dict | None, where: str, parts: dict | None):
-    """(records that have a label, parts among them, what to tell), where those without are to be left out."""
+def _drop_unlabelled(
+    frame: pd.DataFrame, spec: dict | None, source: str, subsets: Rows | None
+) -> tuple[pd.DataFrame, Rows | None, dict[str, int]]:
+    """(records that have a label, subsets of them, facts), where those without are to be left out."""
     spec = spec or {}
     if (treatment := spec.get("missing", "refuse")) not in ("refuse", "drop"):
-        raise DataError(f"{where}: label.missing: {treatment!r} is not known; refuse or drop")
+        raise DataError(f"{source}: label.missing: {treatment!r} is not known; refuse or drop")
     if treatment == "refuse" or spec.get("column") not in frame:
-        return frame, parts, {}
-    kept = frame[spec["column"]].notna().to_numpy()
-    upto = np.append(0, np.cumsum(kept))
-    parts = parts and {name: upto[bounds].tolist() for name, bounds in parts.items()}
-    dropped = int(len(kept) - upto[-1])
-    print(f"{where}: label {spec['column']!r} is missing in {dropped:,} of {len(kept):,} rows, which are left out")
-    return frame[kept].reset_index(drop=True), parts, {"dropped": dropped}
+        return frame, subsets, {}
+    labelled = frame[spec["column"]].notna().to_numpy()
+    n_before = np.append(0, np.cumsum(labelled))
+    subsets = subsets and {name: n_before[bounds].tolist() for name, bounds in subsets.items()}
+    dropped = int(len(labelled) - n_before[-1])
+    print(f"{source}: label {spec['column']!r} is missing in {dropped:,} of {len(labelled):,} rows, which are left out")
+    return frame[labelled].reset_index(drop=True), subsets, {"dropped": dropped}
 
 
-def label_of(frame: pd.DataFrame, spec: dict | None, where: str) -> np.ndarray:
+def label_of(frame: pd.DataFrame, spec: dict | None, source: str) -> np.ndarray:
     """(n,) int8 label by the entry's `label`."""
     if not spec:
-        raise DataError(f"{where}: the entry has no label; add label: {{column: …}} in config/datasets/")
+        raise DataError(f"{source}: the entry has no label; add label: {{column: …}} in config/datasets/")
     name = spec["column"]
     if name not in frame:
         have = ", ".join(map(str, frame.columns[:20]))
-        raise DataError(f"{where}: no label column {name!r}; the columns are {have}")
+        raise DataError(f"{source}: no label column {name!r}; the columns are {have}")
     column = frame[name]
     if column.isna().any():
         n = int(column.isna().sum())
         raise DataError(
-            f"{where}: label {name!r} is missing in {n:,} rows; mend them, or leave them out by label: {{missing: drop}}"
+            f"{source}: label {name!r} is missing in {n:,} rows; mend them, or leave them out by label: {{missing: drop}}"
         )
     if "above" in spec:
         return (numbers(column) > spec["above"]).astype(np.int8)
     positive = spec.get("positive")
     if isinstance(positive, list):
-        found = as_text(column).isin(as_text(pd.Series(positive)))
-        if not found.any():
-            raise DataError(f"{where}: label {name!r} never has the values {positive}")
-        rest = column[~found].unique()
+        is_positive = as_text(column).isin(as_text(pd.Series(positive)))
+        if not is_positive.any():
+            raise DataError(f"{source}: label {name!r} never has the values {positive}")
+        rest = column[~is_positive].unique()
         if not 0 < len(rest) <= min(2, len(positive)):  # a value may be spelt in two ways, as in two files
             raise DataError(
-                f"{where}: label {name!r} must have two values, besides {positive} it has {rest[:5].tolist()}"
+                f"{source}: label {name!r} must have two values, besides {positive} it has {rest[:5].tolist()}"
             )
-        return found.to_numpy().astype(np.int8)
+        return is_positive.to_numpy().astype(np.int8)
     try:
         return binary_label(column, positive)
     except DataError as error:
-        raise DataError(f"{where}: {error}") from None
+        raise DataError(f"{source}: {error}") from None
 
 
 def features_of(frame: pd.DataFrame, entry: dict) -> pd.DataFrame:
-    """Feature columns by the entry's `features`: all but the label and those dropped."""
+    """Feature columns by the entry's `features`: all but the label and the dropped ones."""
     spec = entry.get("features", {})
     for key in ("drop", "categorical", "numeric"):
         for name in spec.get(key, []):

@@ -8,13 +8,14 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO
 
 from agglearn.datasets.downloading import BLOCK, require_room
 from agglearn.storage import atomic_file
 
-RATIO = 100  # times its archive's size a member may have; texts and tables stay below 20
+RATIO = 100  # times its archive's size a member may have. Texts and tables stay below 20.
 SMALL = 1 << 26  # bytes that any member may have
+NO_FILE = "{!r} is no file in the archive, it is a folder or a link"
 
 
 class UnreadableArchive(OSError):
@@ -26,14 +27,19 @@ def unpack(archive: Path, members: str | Sequence[str], target: Path, size: int 
 
     Parameters
     ----------
-    archive : zip or tar file, the latter compressed in any way that `tarfile` reads.
-    members : path inside it; of several, each lies in the archive that the one before it is.
-    size : bytes that the member is stated to have, or 0.
+    archive : Path
+        Zip or tar file, the latter compressed in any way that `tarfile` reads.
+    members : str or Sequence[str]
+        Path inside it. Of several paths, each lies in the archive that the one before it names.
+    size : int
+        Bytes that the member is stated to have, or 0.
 
     Raises
     ------
-    UnreadableArchive : no archive, a damaged or encrypted one, no such file in it, or one too large for its archive.
-    OSError : the disk is full.
+    UnreadableArchive
+        No archive, a damaged or encrypted one, no such file in it, or one too large for its archive.
+    OSError
+        The disk is full.
     """
     first, *rest = [members] if isinstance(members, str) else members
     if rest:
@@ -47,7 +53,7 @@ def unpack(archive: Path, members: str | Sequence[str], target: Path, size: int 
 def _write(archive: Path, member: str, target: Path, size: int) -> None:
     limit = max(size, SMALL, RATIO * archive.stat().st_size)
     try:
-        with _opened(archive, member) as (inside, stated), open(target, "wb") as out:
+        with _open_member(archive, member) as (inside, stated), open(target, "wb") as out:
             require_room(target.parent, min(stated, limit))
             written = 0
             while block := inside.read(BLOCK):
@@ -64,25 +70,26 @@ def _write(archive: Path, member: str, target: Path, size: int) -> None:
 
 
 @contextmanager
-def _opened(archive: Path, member: str) -> Iterator[tuple[BinaryIO, int]]:
+def _open_member(archive: Path, member: str) -> Iterator[tuple[IO[bytes], int]]:
     """A member that is a file, and the size that the archive states."""
     if tarfile.is_tarfile(archive):
-        with tarfile.open(archive, "r|*") as opened:
-            found = next((m for m in opened if posixpath.normpath(m.name) == posixpath.normpath(member)), None)
-            _require(member, found, found and found.isfile())
-            yield opened.extractfile(found), found.size
+        with tarfile.open(archive, "r|*") as tar:
+            for entry in tar:
+                if posixpath.normpath(entry.name) == posixpath.normpath(member):
+                    inside = tar.extractfile(entry) if entry.isfile() else None
+                    if inside is None:
+                        raise UnreadableArchive(NO_FILE.format(member))
+                    yield inside, entry.size
+                    return
     elif zipfile.is_zipfile(archive):
         with zipfile.ZipFile(archive) as opened:
-            found = next((m for m in opened.infolist() if m.filename == member), None)
-            _require(member, found, found and not found.is_dir() and not stat.S_ISLNK(found.external_attr >> 16))
-            with opened.open(found) as inside:
-                yield inside, found.file_size
+            for info in opened.infolist():
+                if info.filename == member:
+                    if info.is_dir() or stat.S_ISLNK(info.external_attr >> 16):
+                        raise UnreadableArchive(NO_FILE.format(member))
+                    with opened.open(info) as inside:
+                        yield inside, info.file_size
+                    return
     else:
         raise UnreadableArchive("not a zip or tar archive")
-
-
-def _require(member: str, found, is_file) -> None:
-    if not found:
-        raise UnreadableArchive(f"the archive has no member {member!r}")
-    if not is_file:
-        raise UnreadableArchive(f"{member!r} is no file in the archive, it is a folder or a link")
+    raise UnreadableArchive(f"the archive has no member {member!r}")

@@ -5,25 +5,30 @@ from scipy.special import rel_entr, xlogy
 
 
 def mutual_information(counts: np.ndarray, label_sums: np.ndarray) -> float:
-    """I(Z; C) of a table of records and label sums per cluster, rates as counted (Bateni et al. 2019, eq. 1)."""
+    """I(Z, C) of a table of records and label sums per cluster, from counted rates (Bateni et al. 2019, eq. 1)."""
     joint = np.stack([counts - label_sums, label_sums]).astype(float)
     independent = np.outer(joint.sum(axis=1), joint.sum(axis=0)) / joint.sum()
     return float(rel_entr(joint, independent).sum() / joint.sum())
 
 
 def predictive_information(counts: np.ndarray, label_sums: np.ndarray, rates: np.ndarray, base: float) -> float:
-    """Mean of log p(y|z)/p(y) over records: what predicting each cluster's rate wins over predicting the base rate.
+    """Mean of log p(y|z)/p(y) over records: the gain of predicting each cluster's rate in place of the base rate.
 
     Parameters
     ----------
-    counts, label_sums : (m,) records that are predicted, by cluster. rates : (m,) predictions. base : the base rate.
+    counts, label_sums : ndarray of shape (m,)
+        Records that are predicted, by cluster.
+    rates : ndarray of shape (m,)
+        Predictions.
+    base : float
+        The base rate.
     """
-    won = xlogy(label_sums, rates / base) + xlogy(counts - label_sums, (1 - rates) / (1 - base))
-    return float(won.sum() / counts.sum())
+    gain = xlogy(label_sums, rates / base) + xlogy(counts - label_sums, (1 - rates) / (1 - base))
+    return float(gain.sum() / counts.sum())
 
 
 def bucketing_bound(buckets: int, base: float) -> float:
-    """Δ_max of Bateni et al. 2019, theorem 6: how much f (eq. 3) changes at most within one of k equal intervals.
+    """Δ_max of Bateni et al. 2019, theorem 6: the largest change of f (eq. 3) within one of k equal intervals.
 
     f is convex with its minimum, 0, at the base rate of the label.
     """

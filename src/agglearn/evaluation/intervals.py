@@ -1,4 +1,4 @@
-"""Estimates of a mean with their uncertainty. Every interval and every verdict of the package is made of these.
+"""Estimates of a mean with their uncertainty, for every interval and every verdict of the package.
 
 Arrays may have leading axes: the last one holds the replicates, and every result has the shape of the others.
 """
@@ -7,20 +7,27 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import stdtr, stdtrit
 
 LEVEL = 0.95
-NOTHING = 1e-12  # spread below this share of the values is that of rounding
+NOTHING = 1e-12  # a spread below this fraction of the values is that of rounding
 
 
 @dataclass(frozen=True)
 class Estimate:
     """A mean, or a difference of means, as Student's t distribution describes it.
 
-    Attributes
+    Parameters
     ----------
-    value : the estimate. error : its standard error, NaN where the values have no spread to measure it by.
-    df : degrees of freedom. n : number of replicates, the smaller of two samples.
+    value : ndarray
+        The estimate.
+    error : ndarray
+        Its standard error, NaN where the values have no spread to measure it by.
+    df : ndarray
+        Degrees of freedom.
+    n : int
+        Number of replicates, the smaller of two samples.
     """
 
     value: np.ndarray
@@ -29,14 +36,17 @@ class Estimate:
     n: int
 
     @classmethod
-    def of_mean(cls, values, overlap: float = 0.0) -> Self:
+    def of_mean(cls, values: ArrayLike, overlap: float = 0.0) -> Self:
         """The mean of replicates.
 
         Parameters
         ----------
-        values : (..., n) one value per replicate.
-        overlap : test units per training unit where the replicates are random splits of the same units. Then the values are
-            correlated, and the variance of the mean is (1/n + overlap) times that of a value (Nadeau and Bengio 2003, eq. 9).
+        values : ArrayLike
+            (..., n) one value per replicate.
+        overlap : float
+            Test units per training unit where the replicates are random splits of the same units. Then the values are
+            correlated, and the variance of the mean is (1/n + overlap) times that of a value (Nadeau and Bengio 2003,
+            eq. 9).
         """
         values = np.asarray(values, dtype=float)
         n = values.shape[-1]
@@ -47,7 +57,7 @@ class Estimate:
         return cls(mean, error, np.full(mean.shape, float(max(n - 1, 0))), n)
 
     @classmethod
-    def of_difference(cls, first, second, overlap: float = 0.0) -> Self:
+    def of_difference(cls, first: ArrayLike, second: ArrayLike, overlap: float = 0.0) -> Self:
         """Mean of the first minus mean of the second, of independent samples with variances of their own (Welch 1947)."""
         a, b = cls.of_mean(first, overlap), cls.of_mean(second, overlap)
         u, v = a.error**2, b.error**2
@@ -56,31 +66,34 @@ class Estimate:
         return cls(a.value - b.value, np.sqrt(u + v), df, min(a.n, b.n))
 
     def interval(self, level: float = LEVEL) -> tuple[np.ndarray, np.ndarray]:
-        """(low, high); NaN without a standard error."""
+        """(low, high). NaN without a standard error."""
         half = stdtrit(self.df, (1 + level) / 2) * self.error
         return self.value - half, self.value + half
 
     def p_at_most(self, bound: float) -> np.ndarray:
-        """P value of the hypothesis that the mean is at most the bound; 1 without a standard error."""
+        """P value of the hypothesis that the mean is at most the bound. 1 without a standard error."""
         with np.errstate(invalid="ignore"):
             p = stdtr(self.df, (bound - self.value) / self.error)
         return np.where(np.isnan(p), 1.0, p)
 
     def p_at_least(self, bound: float) -> np.ndarray:
-        """P value of the hypothesis that the mean is at least the bound; 1 without a standard error."""
+        """P value of the hypothesis that the mean is at least the bound. 1 without a standard error."""
         with np.errstate(invalid="ignore"):
             p = stdtr(self.df, (self.value - bound) / self.error)
         return np.where(np.isnan(p), 1.0, p)
 
 
-def mean_interval(values, overlap: float = 0.0) -> tuple[float, float, float]:
-    """Mean with its 95 % interval, (mean, low, high); the bounds are NaN for a single value.
+def mean_interval(values: ArrayLike, overlap: float = 0.0) -> tuple[float, float, float]:
+    """Mean with its 95 % interval, (mean, low, high). The bounds are NaN for a single value.
 
     Parameters
     ----------
-    values : (n,) one value per seed; what is not finite is left out.
-    overlap : as for `Estimate.of_mean`.
+    values : ArrayLike
+        (n,) one value per seed. Values that are not finite are left out.
+    overlap : float
+        As for `Estimate.of_mean`.
     """
     values = np.asarray(values, dtype=float)
-    found = Estimate.of_mean(values[np.isfinite(values)], overlap)
-    return float(found.value), *map(float, found.interval())
+    estimate = Estimate.of_mean(values[np.isfinite(values)], overlap)
+    low, high = estimate.interval()
+    return float(estimate.value), float(low), float(high)

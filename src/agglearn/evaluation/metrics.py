@@ -6,18 +6,40 @@ CLIP = 1e-15  # a probability of exactly 0 or 1 costs log(1e-15), not infinity
 
 
 def log_likelihood(y: np.ndarray, p: np.ndarray) -> float:
-    """Mean log-likelihood, nats per record."""
+    """Mean log-likelihood, nats per record.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n,)
+        Labels in {0, 1}.
+    p : ndarray of shape (n,)
+        Predicted P(Y = 1).
+    """
     p = np.clip(np.asarray(p, dtype=float), CLIP, 1 - CLIP)
     return float(np.mean(np.where(np.asarray(y) > 0, np.log(p), np.log1p(-p))))
 
 
 def log_loss(y: np.ndarray, p: np.ndarray) -> float:
-    """Mean negative log-likelihood, nats per record."""
+    """Mean negative log-likelihood, nats per record.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n,)
+        Labels in {0, 1}.
+    p : ndarray of shape (n,)
+        Predicted P(Y = 1).
+    """
     return -log_likelihood(y, p)
 
 
 def entropy(rate: float) -> float:
-    """Entropy of a binary variable, nats; 0 at rates 0 and 1."""
+    """Entropy of a binary variable, nats. 0 at rates 0 and 1.
+
+    Parameters
+    ----------
+    rate : float
+        Probability of one value.
+    """
     return float(-sum(q * np.log(q) for q in (rate, 1 - rate) if q > 0))
 
 
@@ -25,20 +47,43 @@ def normalized_log_likelihood(y: np.ndarray, p: np.ndarray) -> float:
     """NLLH = 1 − log-loss / H(Y), with H from the base rate of `y` itself: 0 for the base rate, 1 for an oracle.
 
     Gilotte et al. 2022, section 5.2, with the sign that their numbers have.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n,)
+        Labels in {0, 1}.
+    p : ndarray of shape (n,)
+        Predicted P(Y = 1).
     """
     h = entropy(float(np.mean(y)))
     return 1 + log_likelihood(y, p) / h if h > 0 else float("nan")
 
 
 def auc(y: np.ndarray, p: np.ndarray) -> float:
-    """Area under the ROC curve; NaN when only one class is present."""
+    """Area under the ROC curve. NaN when only one class is present.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n,)
+        Labels in {0, 1}.
+    p : ndarray of shape (n,)
+        Predicted P(Y = 1).
+    """
     from sklearn.metrics import roc_auc_score  # slow to import, and observing needs only the other metrics
 
     return float(roc_auc_score(y, p)) if 0 < np.mean(y) < 1 else float("nan")
 
 
 def brier(y: np.ndarray, p: np.ndarray) -> float:
-    """Mean squared error of the probabilities."""
+    """Mean squared error of the probabilities.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n,)
+        Labels in {0, 1}.
+    p : ndarray of shape (n,)
+        Predicted P(Y = 1).
+    """
     return float(np.mean((np.asarray(p, dtype=float) - y) ** 2))
 
 
@@ -46,6 +91,15 @@ def calibration_error(y: np.ndarray, p: np.ndarray, bins: int = 10) -> float:
     """Expected calibration error: mean |rate − mean prediction| over `bins` groups of equal size by prediction.
 
     Equal predictions are in one group, that of the first of them, so that the order of the records does not matter.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n,)
+        Labels in {0, 1}.
+    p : ndarray of shape (n,)
+        Predicted P(Y = 1).
+    bins : int
+        Number of groups.
     """
     order = np.argsort(p)
     y, p = np.asarray(y, dtype=float)[order], np.asarray(p, dtype=float)[order]

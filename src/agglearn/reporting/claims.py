@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from agglearn.evaluation.verdicts import ALPHA, combined, holm
+from agglearn.evaluation.verdicts import ALPHA, combine_p_values, holm
 from agglearn.reporting import samples
 from agglearn.reporting.numbers import parameter_name, plain
 from agglearn.reporting.predicates import (
@@ -106,7 +106,7 @@ def _over_all(claim: dict, cases: list[dict], drawn: list[Sample]) -> tuple[str,
         mean = judge_case(claim, samples.average(drawn))
         return mean["verdict"], f"on average over {m} cases: {mean['detail']}; {_tally(cases)}"
     needed = m if required == "all" else m // 2 + 1
-    p_false, p_true = combined([c["p_false"] for c in cases], [c["p_true"] for c in cases], needed)
+    p_false, p_true = combine_p_values([c["p_false"] for c in cases], [c["p_true"] for c in cases], needed)
     verdicts = {c["verdict"] for c in cases}
     undecided = TOO_FEW if TOO_FEW in verdicts and UNDECIDED not in verdicts else UNDECIDED
     verdict = HOLDS if p_false <= ALPHA else FAILS if p_true <= ALPHA else undecided

@@ -38,7 +38,7 @@ def lines(a, b):
 def stored(tmp_path, **weeks):
     path = archive(tmp_path / "flows.tar.gz", {k.removeprefix("w"): v for k, v in weeks.items()})
     (tmp_path / "records").mkdir()
-    said = StateFlows.of({"title": "t"}).parse({"flows.tar.gz": path}, tmp_path / "records")
+    said = StateFlows.from_entry({"title": "t"}).parse({"flows.tar.gz": path}, tmp_path / "records")
     return said, RecordStore.open(tmp_path / "records")
 
 
@@ -56,10 +56,10 @@ def test_published_flows_become_tables_by_week(tmp_path):
 
 def test_an_archive_without_flows_is_named(tmp_path):
     with pytest.raises(DataError, match="holds no file named weekly_state2state"):
-        StateFlows.of({}).parse({"f.tar.gz": archive(tmp_path / "f.tar.gz", {})}, tmp_path)
+        StateFlows.from_entry({}).parse({"f.tar.gz": archive(tmp_path / "f.tar.gz", {})}, tmp_path)
     path = archive(tmp_path / "g.tar.gz", {"2020_07_06": ["1\n"]}, "geoid_o\n")
     with pytest.raises(DataError, match="no column"):
-        StateFlows.of({}).parse({"g.tar.gz": path}, tmp_path)
+        StateFlows.from_entry({}).parse({"g.tar.gz": path}, tmp_path)
 
 
 def observed(kind=FlowCounts, **params):

@@ -149,7 +149,7 @@ def stored(tmp_path, name="shapes.npz") -> RecordStore:
     if name.endswith("npz"):
         voxels(tmp_path / name)
     (tmp_path / "out").mkdir()
-    dataset = PointClouds.of({"title": "t", "class": "agglearn.datasets.PointClouds", "params": {"points": 50}})
+    dataset = PointClouds.from_entry({"title": "t", "class": "agglearn.datasets.PointClouds", "params": {"points": 50}})
     dataset.parse({name: tmp_path / name}, tmp_path / "out")
     return RecordStore.open(tmp_path / "out")
 

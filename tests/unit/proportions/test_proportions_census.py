@@ -90,7 +90,7 @@ def census_polls(path):
 
 def test_no_person_files():
     with pytest.raises(DataError, match="no file lies in 'acs'"):
-        Census.of(ENTRY)._people({"links.csv": None}, pd.DataFrame({"state": [], "puma": [], "region": []}))
+        Census.from_entry(ENTRY)._people({"links.csv": None}, pd.DataFrame({"state": [], "puma": [], "region": []}))
 
 
 # -- drawing ----------------------------------------------------------------------------------------------------------
@@ -383,7 +383,7 @@ def test_bags_of_records(tmp_path, records):
     entry = {"title": "t", "class": "agglearn.datasets.Tabular", "label": {"column": "y"}, "split": 0.3}
     out = tmp_path / "records"
     out.mkdir()
-    Tabular.of(entry).parse({"r.csv": tmp_path / "r.csv"}, out)
+    Tabular.from_entry(entry).parse({"r.csv": tmp_path / "r.csv"}, out)
     task, data = BagClassification(), RecordStore.open(out)
     seen, truth = task.observe(TaskInput("r", entry, {"bags": 7}, data), LabelledBags, {}, 0)
     assert set(seen.bags.sizes) == {7}

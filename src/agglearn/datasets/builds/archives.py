@@ -6,6 +6,7 @@ import itertools
 import posixpath
 import tarfile
 import zlib
+from collections.abc import Iterable
 from pathlib import Path
 
 from agglearn.datasets.builds.inputs import Inputs, name_of, only, opened
@@ -19,14 +20,19 @@ def first_lines(inputs: Inputs, out: Path, member: str, lines: int) -> None:
 
     Parameters
     ----------
-    inputs : the archive, compressed by gzip.
-    out : text file to write, with the bytes of the lines as they are.
-    member : path of the text file in the archive.
-    lines : how many lines.
+    inputs : Inputs
+        The archive, compressed by gzip.
+    out : Path
+        Text file to write, with the bytes of the lines as they are.
+    member : str
+        Path of the text file in the archive.
+    lines : int
+        How many lines.
 
     Raises
     ------
-    DataError : the archive is damaged, lacks the member, or the member has fewer lines.
+    DataError
+        The archive is damaged, lacks the member, or the member has fewer lines.
     """
     source = only(inputs)
     try:
@@ -39,10 +45,10 @@ def first_lines(inputs: Inputs, out: Path, member: str, lines: int) -> None:
     raise DataError(f"{name_of(source)}: the archive has no file {member!r}")
 
 
-def _head(text, out: Path, member: str, lines: int) -> None:
+def _head(text: Iterable[bytes] | None, out: Path, member: str, lines: int) -> None:
     written = 0
     with open(out, "wb") as head:
-        for line in itertools.islice(text, lines):
+        for line in itertools.islice(text or (), lines):
             head.write(line)
             written += 1
     if written < lines:
@@ -50,12 +56,14 @@ def _head(text, out: Path, member: str, lines: int) -> None:
 
 
 def tar_archive(inputs: Inputs, out: Path) -> None:
-    """Write all inputs into one gzipped tar archive, sorted by name; equal inputs give equal bytes.
+    """Write all inputs into one gzipped tar archive, sorted by name. Equal inputs give equal bytes.
 
     Parameters
     ----------
-    inputs : name in the archive → file.
-    out : archive to write.
+    inputs : Inputs
+        Name in the archive → file.
+    out : Path
+        Archive to write.
     """
     with (
         open(out, "wb") as raw,

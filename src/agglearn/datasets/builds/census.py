@@ -23,13 +23,17 @@ def person_columns(inputs: Inputs, out: Path, columns: list[str]) -> None:
 
     Parameters
     ----------
-    inputs : `psam_p*.csv` of the public use microdata.
-    out : Parquet file to write.
-    columns : names, in the order of the file to write.
+    inputs : Inputs
+        `psam_p*.csv` of the public use microdata.
+    out : Path
+        Parquet file to write.
+    columns : list[str]
+        Names, in the order of the file to write.
 
     Raises
     ------
-    DataError : a column is not there, or holds what is no whole number.
+    DataError
+        A column is not there, or holds what is no whole number.
     """
     source = only(inputs)
     types = {c: pa.string() if c in CODES else pa.int64() for c in columns}
@@ -59,14 +63,18 @@ def puma_counties(inputs: TractsAndCounties, out: Path, puma: str, county: str) 
 
     Parameters
     ----------
-    inputs : `tracts`, the Bureau's relation of tracts to PUMAs (`STATEFP,COUNTYFP,TRACTCE,PUMA5CE`). `counties`, its list
-        of counties (`STATE|STATEFP|COUNTYFP|…|COUNTYNAME|…`); a county that it lacks is called by its number.
-    out : CSV to write, with two header lines.
-    puma, county : names of these columns.
+    inputs : TractsAndCounties
+        `tracts`, the Bureau's relation of tracts to PUMAs (`STATEFP,COUNTYFP,TRACTCE,PUMA5CE`). `counties`, its list of
+        counties (`STATE|STATEFP|COUNTYFP|…|COUNTYNAME|…`). A county that it lacks is called by its number.
+    out : Path
+        CSV to write, with two header lines.
+    puma, county : str
+        Names of these columns.
 
     Raises
     ------
-    DataError : a column is not there.
+    DataError
+        A column is not there.
     """
     tracts = _text(inputs["tracts"], ",", ["STATEFP", "COUNTYFP", "PUMA5CE"])
     listed = _text(inputs["counties"], "|", ["STATE", "STATEFP", "COUNTYFP", "COUNTYNAME"])
@@ -90,7 +98,7 @@ def puma_counties(inputs: TractsAndCounties, out: Path, puma: str, county: str) 
     pd.concat([head, pairs]).to_csv(out, index=False, encoding="latin1", errors="replace")
 
 
-def _text(source, separator: str, columns: list[str]) -> pd.DataFrame:
+def _text(source: Source, separator: str, columns: list[str]) -> pd.DataFrame:
     with opened(source) as stream:
         table = pd.read_csv(stream, sep=separator, dtype=str, keep_default_na=False, encoding="utf-8-sig")
     if missing := sorted(set(columns) - set(table)):

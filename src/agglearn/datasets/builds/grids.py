@@ -17,46 +17,56 @@ SHRINK = 1e-6  # a side that ends on the border of two voxels takes the inner on
 def occupancy_grids(inputs: Inputs, out: Path, size: int = 30, padding: int = 3) -> None:
     """Write the grids of all meshes as `X_train`, `y_train`, `X_test`, `y_test` (uint8 grids, int64 classes) into an NPZ.
 
-    Classes are numbered in alphabetical order; within a class the shapes are in the order of their names.
+    Classes are numbered in alphabetical order. Within a class the shapes are in the order of their names.
 
     Parameters
     ----------
-    inputs : a zip with `<name>/<class>/<train|test>/<shape>.off`, as ModelNet's.
-    out : NPZ to write.
-    size : voxels along an edge. padding : free voxels at each side.
+    inputs : Inputs
+        A zip with `<name>/<class>/<train|test>/<shape>.off`, as ModelNet's.
+    out : Path
+        NPZ to write.
+    size : int
+        Voxels along an edge.
+    padding : int
+        Free voxels at each side.
 
     Raises
     ------
-    DataError : the archive is damaged or has no shapes of one part.
+    DataError
+        The archive is damaged or has no shapes of one part.
     """
-    source, arrays = only(inputs), {}
+    source, arrays = only(inputs), dict[str, np.ndarray]()
     try:
         with opened(source) as stream, zipfile.ZipFile(stream) as archive:
-            members = {part: mesh_members(archive, part) for part in ("train", "test")}
-            classes = sorted({label for found in members.values() for _, label, _ in found})
-            for part, found in members.items():
-                if not found:
-                    raise DataError(f"{name_of(source)}: has no meshes <class>/{part}/<shape>.off")
-                meshes = (read_off(archive.read(member).decode(), member) for member, _, _ in found)
-                arrays[f"X_{part}"] = np.stack([occupancy(*mesh, size, padding) for mesh in meshes]).astype(np.uint8)
-                arrays[f"y_{part}"] = np.array([classes.index(label) for _, label, _ in found], np.int64)
+            members = {subset: mesh_members(archive, subset) for subset in ("train", "test")}
+            classes = sorted({label for meshes in members.values() for _, label, _ in meshes})
+            for subset, listed in members.items():
+                if not listed:
+                    raise DataError(f"{name_of(source)}: has no meshes <class>/{subset}/<shape>.off")
+                meshes = (read_off(archive.read(member).decode(), member) for member, _, _ in listed)
+                arrays[f"X_{subset}"] = np.stack([occupancy(*mesh, size, padding) for mesh in meshes]).astype(np.uint8)
+                arrays[f"y_{subset}"] = np.array([classes.index(label) for _, label, _ in listed], np.int64)
     except zipfile.BadZipFile as error:
         raise DataError(f"{name_of(source)}: the archive is damaged: {error}") from None
     with open(out, "wb") as stream:  # a path would get the suffix .npz
-        np.savez_compressed(stream, **arrays)
+        np.savez_compressed(stream, **arrays)  # type: ignore[arg-type]
 
 
 def occupancy(vertices: np.ndarray, triangles: np.ndarray, size: int, padding: int) -> np.ndarray:
-    """Grid of the voxels that a mesh touches or encloses; its longest side spans `size` − 2 `padding` voxels.
+    """Grid of the voxels that a mesh touches or encloses. Its longest side spans `size` − 2 `padding` voxels.
 
     Parameters
     ----------
-    vertices : (V, 3) coordinates. triangles : (F, 3) rows of `vertices`.
-    size, padding : see `occupancy_grids`.
+    vertices : ndarray of shape (V, 3)
+        Coordinates.
+    triangles : ndarray of shape (F, 3)
+        Rows of `vertices`.
+    size, padding : int
+        See `occupancy_grids`.
 
     Returns
     -------
-    (size, size, size) bool, axes x, y, z; the bounding box of the mesh is in the middle.
+    (size, size, size) bool, axes x, y, z. The bounding box of the mesh is in the middle.
     """
     inner = size - 2 * padding
     grid = np.zeros((size, size, size), bool)
@@ -65,8 +75,8 @@ def occupancy(vertices: np.ndarray, triangles: np.ndarray, size: int, padding: i
         low, high = corners.min(axis=(0, 1)), corners.max(axis=(0, 1))
         scale = (1 - SHRINK) * inner / max((high - low).max(), 1e-300)
         corners = (corners - (low + high) / 2) * scale + inner / 2
-        part = slice(padding, size - padding)
-        mark_triangles(corners, grid[part, part, part])
+        inside = slice(padding, size - padding)
+        mark_triangles(corners, grid[inside, inside, inside])
     return binary_fill_holes(grid)
 
 
@@ -76,8 +86,10 @@ def mark_triangles(corners, grid):
 
     Parameters
     ----------
-    corners : (F, 3, 3) corners of the triangles in voxels: voxel i spans i to i + 1 along each axis.
-    grid : (n, n, n) bool, changed in place. The triangles lie within it. A face of two voxels belongs to the upper one.
+    corners
+        (F, 3, 3) corners of the triangles in voxels: voxel i spans i to i + 1 along each axis.
+    grid
+        (n, n, n) bool, changed in place. The triangles lie within it. A face of two voxels belongs to the upper one.
     """
     last = len(grid) - 1
     first, end = np.empty(3, np.int64), np.empty(3, np.int64)
