@@ -88,7 +88,7 @@ class AggregateSearch(MetaEstimator, RecordClassifier):
             return observation.first, observation.second, observation.combined
         if isinstance(observation, ContingencyTables):
             training, held_out = thin_tables(observation, draw_generator(seed))
-            return projected(training), held_out, observation  # consistent, as tables of records are
+            return project_tables(training), held_out, observation  # consistent, as tables of records are
         raise DataError(f"{type(observation).__name__} cannot be split; release halves (Halves)")
 
     def _learner(self, value: object, seed: int) -> Estimator:
