@@ -1,11 +1,12 @@
 """The stops of the way as the workflow calls them: each takes a job and writes exactly its output."""
 
 import contextlib
+import logging
 import resource
 import sys
 import time
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TextIO
 
@@ -31,13 +32,27 @@ def run(job) -> str | None:
     terminal, start = sys.stderr, time.perf_counter()
     with open(job.log[0], "w") as log:
         try:
-            with contextlib.redirect_stdout(log), contextlib.redirect_stderr(log):
+            with contextlib.redirect_stdout(log), contextlib.redirect_stderr(log), _messages_to(log):
                 STAGES[job.rule](job, terminal)
             log.write(_cost(time.perf_counter() - start) + "\n")
             return None
         except Exception as error:
             line = _error_line(job, error, log)
     return f"agglearn: {line}"
+
+
+@contextlib.contextmanager
+def _messages_to(log: TextIO) -> Iterator[None]:
+    """Write the messages of the package's loggers to the log of a job."""
+    logger, handler = logging.getLogger("agglearn"), logging.StreamHandler(log)
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+        logger.removeHandler(handler)
 
 
 def _error_line(job, error: Exception, log: TextIO) -> str:

@@ -1,8 +1,10 @@
 """Children that raise, die or hang: the others all run, each once."""
 
+import logging
 import os
 import signal
 import time
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -125,3 +127,16 @@ def test_kernels_of_timed_methods_are_compiled_where_data_are_observed(monkeypat
     monkeypatch.setattr("agglearn.registry.build", lambda spec: compiled.append(spec["params"]) or Slow())
     jobs._compile([{"class": "a", "params": {"n": {"grid": [3, 4]}}}, {"class": "b"}])
     assert compiled == [{"n": 3}, "warm", {}, "warm"]
+
+
+def test_messages_of_loggers_are_in_the_log_of_the_job(tmp_path, monkeypatch):
+    logger = logging.getLogger("agglearn.tasks.observers")
+    monkeypatch.setattr(jobs.kernel_cache, "choose", lambda *_: None)
+    monkeypatch.setitem(jobs.STAGES, "fit", lambda job, terminal: logger.info("left out: %s", "zip"))
+    log = tmp_path / "fit.log"
+    config = {"code": [], "results": str(tmp_path), "cache": str(tmp_path)}
+    job = SimpleNamespace(rule="fit", config=config, log=[str(log)], wildcards=[])
+    assert jobs.run(job) is None
+    assert log.read_text().splitlines()[0] == "left out: zip"
+    logger.info("after the job")
+    assert "after" not in log.read_text()
