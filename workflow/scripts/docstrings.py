@@ -1,6 +1,7 @@
 """Validate the docstrings of all public names with numpydoc: `docstrings.py [PACKAGE ...]`, or all packages.
 
-A name is public that stands in the `__all__` of a module. A class is validated with the methods that it defines itself.
+A name in the `__all__` of a module is public. A class is validated with the methods that it defines itself. A method
+without a docstring inherits that of the nearest base.
 """
 
 import importlib
@@ -32,9 +33,15 @@ def public_names(packages: list[str]) -> Iterator[str]:
         module = importlib.import_module(info.name) if "__main__" not in info.name else None
         for name in getattr(module, "__all__", ()):
             yield f"{info.name}.{name}"
-            if inspect.isclass(found := getattr(module, name)):
-                own = (n for n, value in vars(found).items() if not n.startswith("_") and inspect.isfunction(value))
-                yield from (f"{info.name}.{name}.{method}" for method in own)
+            if inspect.isclass(cls := getattr(module, name)):
+                own = (n for n, value in vars(cls).items() if not n.startswith("_") and inspect.isfunction(value))
+                yield from (f"{info.name}.{name}.{method}" for method in own if not _inherits(cls, method))
+
+
+def _inherits(cls: type, method: str) -> bool:
+    """Whether a method has its docstring from a base of the class."""
+    definitions = [vars(base)[method] for base in cls.__mro__ if method in vars(base)]
+    return not definitions[0].__doc__ and any(definition.__doc__ for definition in definitions[1:])
 
 
 def main() -> int:
