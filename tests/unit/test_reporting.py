@@ -14,7 +14,7 @@ from agglearn.evaluation.intervals import mean_interval
 from agglearn.reporting import printed_table, run_summary, summary, writers
 from agglearn.reporting.judging import judge_all
 from agglearn.reporting.render import caption_of, render
-from agglearn.reporting.summary import column_or_param, summarise, verdict
+from agglearn.reporting.summary import column_or_param, compare, summarise
 from agglearn.storage import write_json
 from agglearn.workflow.measurements import COLUMNS
 
@@ -111,17 +111,20 @@ def test_reported_without_measurement_keeps_its_place():
         (0.421, 0.0106, "0.421", "undecided"),  # not significantly different is no agreement
         (0.425, 0.006, "0.421", "agrees"),
         (0.425, 0.008, "0.421", "undecided"),
-        (0.445, 0.006, "0.421", "above by 0.024"),
-        (0.400, 0.006, "0.420", "below by 0.020"),
+        (0.445, 0.006, "0.421", "above"),
+        (0.400, 0.006, "0.420", "below"),
         (0.400, 0.012, "0.420", "undecided"),
-        (0.460, 0.006, "0.42", "above by 0.04"),
+        (0.460, 0.006, "0.42", "above"),
     ],
 )
 def test_printed_numbers_are_compared_by_an_equivalence_margin(mean, half, printed, said):
     row = {"status": "ok", "mean": mean, "low": mean - half, "high": mean + half}
     entry = {"value": float(printed), "printed": printed, "measure": "nllh"}
-    assert verdict(row, entry, {"nllh": 0.01}) == said
-    assert verdict(row, entry, {"auc": 0.01}) == "not compared"
+    compared = compare(row, entry, {"nllh": 0.01})
+    assert compared.verdict == said
+    assert compared.difference == pytest.approx(mean - float(printed))
+    assert compared.tolerance == pytest.approx(0.01 + 0.5 * 10 ** -len(printed.partition(".")[2]))
+    assert compare(row, entry, {"auc": 0.01}).verdict == "not compared"
 
 
 def test_the_caption_says_how_many_cells_would_miss_by_chance():

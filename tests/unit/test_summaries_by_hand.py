@@ -19,7 +19,7 @@ from agglearn.evaluation.verdicts import Region, combine_p_values, holm
 from agglearn.maxent import BestPairClassifier, NaiveBayesClassifier
 from agglearn.observations import ContingencyTables, FlowCounts
 from agglearn.reporting.numbers import number
-from agglearn.reporting.summary import differences, summarise, verdict
+from agglearn.reporting.summary import compare, differences, summarise
 from agglearn.tasks import splitting
 from agglearn.tasks.base import TaskInput
 
@@ -121,14 +121,16 @@ def test_a_number_has_half_its_interval_beside_it(low, high, text):
 
 @pytest.mark.parametrize(
     ("gap", "half", "said"),
-    [(0.0225, 0.015, "below by 0.0225"), (0.0225, 0.018, "undecided"), (-0.0225, 0.015, "above by 0.0225"), (0.004, 0.0009, "agrees"),
+    [(0.0225, 0.015, "below"), (0.0225, 0.018, "undecided"), (-0.0225, 0.015, "above"), (0.004, 0.0009, "agrees"),
      (0.004, 0.0015, "undecided"), (0.004, math.nan, "undecided")],
 )  # fmt: skip
 def test_a_verdict_needs_the_whole_interval(gap, half, said):
     """A margin of 0.005, half of the last digit among it: 1½ half-widths beyond it is no agreement, and no doubt."""
     entry = {"value": 0.4, "printed": "0.4000", "measure": "nllh"}
     row = {"status": "ok", "mean": 0.4 - gap, "low": 0.4 - gap - half, "high": 0.4 - gap + half}
-    assert verdict(row, entry, {"nllh": 0.00495}) == said
+    compared = compare(row, entry, {"nllh": 0.00495})
+    assert compared.verdict == said
+    assert (compared.difference, compared.tolerance) == pytest.approx((-gap, 0.005))
 
 
 def rows(values: dict) -> pd.DataFrame:

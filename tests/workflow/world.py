@@ -253,11 +253,10 @@ def compared(estimate: Estimate | None, entry: dict) -> str:
     least, most = entry["value"] - MARGIN - 0.5 / 10**digits, entry["value"] + MARGIN + 0.5 / 10**digits
     if estimate.half is not None and least <= estimate.low and estimate.high <= most:
         return "agrees"
-    gap = f"{abs(estimate.mean - entry['value']):.{max(digits, 2)}f}"
     if estimate.half is not None and estimate.low > most:
-        return f"above by {gap}"
+        return "above"
     if estimate.half is not None and estimate.high < least:
-        return f"below by {gap}"
+        return "below"
     return "undecided"
 
 

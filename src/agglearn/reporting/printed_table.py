@@ -310,7 +310,7 @@ def _difference(row: pd.Series, reported: str) -> str:
         ratio = row["mean"] / row["reported"]
         return f"{number(ratio)}× as much" if ratio > 1 else f"{number(1 / ratio)}× less"
     digits = max(len(reported.partition(".")[2]), 2)
-    return f"{row['mean'] - row['reported']:+,.{digits}f}".replace("-", "−")
+    return f"{row['difference']:+,.{digits}f}".replace("-", "−")
 
 
 def statement(row: Mapping[str, Any] | pd.Series) -> str:

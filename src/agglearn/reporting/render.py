@@ -59,7 +59,7 @@ def _agreement(experiment: dict, table: pd.DataFrame) -> list[str]:
     verdicts = table["verdict"].dropna()
     counts = {
         "agree": (verdicts == "agrees").sum(),
-        "are above or below": verdicts.str.startswith(("above", "below")).sum(),
+        "are above or below": verdicts.isin(["above", "below"]).sum(),
         "are undecided": (verdicts == "undecided").sum(),
     }
     if not sum(counts.values()):

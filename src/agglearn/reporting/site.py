@@ -227,10 +227,17 @@ def _full(table: pd.DataFrame, e: dict) -> list[dict]:
                 "n": row["n"],
                 "reported": f"{row['reported']:g}" if row["reported"] == row["reported"] else "",
                 "place": row["place"] if isinstance(row["place"], str) else "",
-                "verdict": row["verdict"] if isinstance(row["verdict"], str) else "",
+                "verdict": _verdict(row),
             }
         )
     return rows
+
+
+def _verdict(row: dict) -> str:
+    """Verdict on a printed number, with the difference where the two disagree."""
+    if row["verdict"] in ("above", "below"):
+        return f"{row['verdict']} by {abs(row['difference']):.3g}"
+    return row["verdict"] if isinstance(row["verdict"], str) else ""
 
 
 def _brief(params: str) -> str:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -15,11 +15,28 @@ from agglearn.evaluation.intervals import LEVEL, Estimate
 from agglearn.reporting.run_summary import CELL
 from agglearn.workflow.plan import Plan
 
+
+class Comparison(NamedTuple):
+    """A measured mean against a printed number.
+
+    Parameters
+    ----------
+    difference : float
+        Mean less the printed number.
+    tolerance : float
+        Largest difference that counts as none.
+    verdict : str
+        `agrees`, `above`, `below`, `undecided`, `not compared` or `not judged`.
+    """
+
+    difference: float
+    tolerance: float
+    verdict: str
+
+
 COLUMNS = [
-    *CELL, "measure", "item", "n", "mean", "low", "high", "unit", "reported", "place", "verdict", "status", "reason",
+    *CELL, "measure", "item", "n", "mean", "low", "high", "unit", "reported", "place", *Comparison._fields, "status", "reason",
 ]  # fmt: skip
-
-
 TEXT = dict.fromkeys(("measure", "item", "place", "verdict", "reason"), object)
 WITHOUT = ("failed", "stale", "unavailable", "stopped")  # statuses of runs without numbers, the most urgent first
 
@@ -129,7 +146,9 @@ def _with_reported(table: pd.DataFrame, experiment: dict) -> pd.DataFrame:
             rows = [len(table) - 1]
         table.loc[rows, "reported"] = entry["value"]
         table.loc[rows, "place"] = entry["place"]
-        table.loc[rows, "verdict"] = [verdict(table.loc[r], entry, experiment["agreement"]["margins"]) for r in rows]
+        compared = [compare(table.loc[r], entry, experiment["agreement"]["margins"]) for r in rows]
+        for column, values in zip(Comparison._fields, zip(*compared, strict=True), strict=True):
+            table.loc[rows, column] = list(values)
     cells, without = pd.MultiIndex.from_frame(table[CELL]), table["measure"].isna()
     doubled = without & cells.isin(cells[~without])
     return table[~doubled].reset_index(drop=True)
@@ -145,10 +164,10 @@ def _matches(table: pd.DataFrame, entry: dict) -> pd.Series:
     return same
 
 
-def verdict(row: pd.Series, entry: dict, margins: dict[str, float]) -> str:
+def compare(row: pd.Series, entry: dict, margins: dict[str, float]) -> Comparison:
     """Compare a measured mean with a printed number.
 
-    It `agrees` where its whole interval lies within the margin of the number, and is above or below where the whole interval
+    It `agrees` where its whole interval lies within the tolerance of the number, and is `above` or `below` where the whole interval
     lies outside. Otherwise, and without an interval, it is `undecided`.
 
     Parameters
@@ -161,18 +180,15 @@ def verdict(row: pd.Series, entry: dict, margins: dict[str, float]) -> str:
         Measure → difference without practical relevance. A measure without a margin is not compared.
     """
     if row["status"] != "ok":
-        return "not judged"
+        return Comparison(np.nan, np.nan, "not judged")
+    difference = row["mean"] - entry["value"]
     if entry["measure"] not in margins:
-        return "not compared"
-    digits, margin = _digits(entry), allowed(entry, margins)
-    difference, half = row["mean"] - entry["value"], (row["high"] - row["low"]) / 2
-    if not np.isfinite(half) or abs(abs(difference) - margin) < half:
-        return "undecided"
-    return (
-        "agrees"
-        if abs(difference) <= margin
-        else f"{'above' if difference > 0 else 'below'} by {abs(difference):.{max(digits, 2)}f}"
-    )
+        return Comparison(difference, np.nan, "not compared")
+    tolerance, half = allowed(entry, margins), (row["high"] - row["low"]) / 2
+    if not np.isfinite(half) or abs(abs(difference) - tolerance) < half:
+        return Comparison(difference, tolerance, "undecided")
+    outside = "above" if difference > 0 else "below"
+    return Comparison(difference, tolerance, "agrees" if abs(difference) <= tolerance else outside)
 
 
 def allowed(entry: dict, margins: dict[str, float]) -> float:

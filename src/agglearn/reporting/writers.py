@@ -138,6 +138,6 @@ def _html_cell(cell: Cell) -> str:
     note = f"<sup>{cell.note}</sup>" if cell.note else ""
     if not cell.reported:
         return value + note
-    kind = {"agr": "agrees", "abo": "above", "bel": "below"}.get(cell.verdict[:3], "")
+    kind = cell.verdict if cell.verdict in ("agrees", "above", "below") else ""
     difference = f", <span class=difference>{escape(cell.difference)}</span>" if cell.difference else ""
     return f'{value}{note}<span class="reported {kind}" title="{escape(cell.verdict)}">{escape(cell.reported)}{difference}</span>'

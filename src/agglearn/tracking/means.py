@@ -78,7 +78,7 @@ def _tags(rows: list[dict], runs: list[dict]) -> dict[str, str]:
 
 def _printed(rows: list[dict]) -> dict[str, str]:
     """How the printed numbers of a cell compare: `agrees`, `above`, `below` or another verdict of the table. Several are counted."""
-    verdicts = Counter(row["verdict"].partition(" by ")[0] for row in rows if isinstance(row["verdict"], str))
+    verdicts = Counter(row["verdict"] for row in rows if isinstance(row["verdict"], str))
     if not verdicts:
         return {}
     counted = ", ".join(f"{verdict} {n}" for verdict, n in verdicts.most_common())
