@@ -1,7 +1,8 @@
-"""Docstrings of the project as numpydoc reads them.
+"""Docstrings of the project in numpydoc's form.
 
-Ours describe a parameter in running text, `name : what it is. other : what that is.`, and leave its type to the annotation.
-numpydoc expects `name : type` and the description below. Every parameter of a signature gets an entry, described or not.
+A section in numpydoc's form, `name : type` with the description below, stays as it is. Other sections describe a parameter in
+running text, `name : what it is. other : what that is.`, and have the types of the annotations. Such a section, and a function
+without one, gets an entry for every parameter of the signature.
 """
 
 import inspect
@@ -38,6 +39,17 @@ def sections(lines: list[str]) -> list[tuple[str, list[str]]]:
         else:
             result[-1][1].append(line)
     return result
+
+
+def is_standard(lines: list[str]) -> bool:
+    """Whether a section is in numpydoc's form: below each `name : type` or name is a description."""
+    texts = [line for line in lines if line.strip()]
+    starts = [i for i, line in enumerate(texts) if not line[0].isspace()]
+    below = [texts[i + 1] if i + 1 < len(texts) else "" for i in starts]
+    return all(
+        text[:1].isspace() and not text.lstrip()[0].islower() and not texts[i].rstrip().endswith((".", ";"))
+        for i, text in zip(starts, below, strict=True)
+    )
 
 
 def entries(lines: list[str], names: set[str] | None) -> dict[str, str]:
@@ -148,6 +160,9 @@ def rewrite(app, what: str, name: str, target, options, lines: list[str]) -> Non
             continue  # they are its parameters
         if heading == "Parameters":
             described = True
+        if heading in DESCRIBED and is_standard(body):
+            result += [heading, "-" * len(heading), *map(escaped, body)]
+        elif heading == "Parameters":
             result += parameter_lines(target)
         elif heading in DESCRIBED:
             result += [heading, "-" * len(heading)]
