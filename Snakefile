@@ -13,7 +13,7 @@ from agglearn.inspection import digests
 from agglearn.local_files import project_files
 from agglearn.reporting import progress
 from agglearn.workflow import memory, products
-from agglearn.workflow.config import load, read_mapping, stacked, typed
+from agglearn.workflow.config import load, parse_scalars, read_mapping, stack
 from agglearn.workflow.plan import Plan
 from agglearn.workflow.scales import scale_folder
 
@@ -21,7 +21,7 @@ FILES = project_files()
 try:
     for path in workflow.config_settings.configfiles:
         read_mapping(Path(path))  # which refuses keys that stand twice
-    config.update(load(FILES, stacked(config, typed(dict(workflow.config_settings.config))), Path.cwd()))
+    config.update(load(FILES, stack(config, parse_scalars(dict(workflow.config_settings.config))), Path.cwd()))
     config["scale_folder"] = scale_folder(config["results"], config["scale"])
     plan = Plan(config)
 except ConfigError as error:

@@ -1,6 +1,6 @@
 """What happens before jobs: the lock, what is left of killed runs, and products that Snakemake has no record of.
 
-Snakemake reads this file before it knows what it is asked for. So `begin` is called by the first input function of a DAG: jobs
+Snakemake reads this file before it knows what it is asked for. So `start_run` is called by the first input function of a DAG: jobs
 may follow then, or only a summary, which works beside another run.
 """
 
@@ -24,14 +24,14 @@ DEFAULT_RATE = MaxJobsPerTimespan.parse_choice("100/1s")  # of jobs, as Snakemak
 DELETES = not workflow.output_settings.dryrun and any(
     a.startswith("--delete-a") and "--delete-all-output".startswith(a) for a in sys.argv
 )
-begun = []
+started = []
 
 
-def begin():
+def start_run():
     """Prepare a run, once, as its DAG is built."""
-    if begun or not workflow.is_main_process:
+    if started or not workflow.is_main_process:
         return
-    begun.append(True)
+    started.append(True)
     runs = workflow.executor_plugin is not None and not workflow.dryrun
     if runs or DELETES:
         results_lock.acquire(f"{R}/.lock")
@@ -90,10 +90,10 @@ def products_of_plan():
 def states(manifest, recipe, wildcards, slots=()):
     """Whether a manifest has today's recipe and slots."""
     try:
-        said = storage.read_json(manifest)
-        there = {Path(name).parts[0] for name in said["content"]}
-        return said["recipe"] == recipe(wildcards) and (
-            said["status"] != "ok" or there.issuperset(s.key for s in slots)
+        content = storage.read_json(manifest)
+        there = {Path(name).parts[0] for name in content["content"]}
+        return content["recipe"] == recipe(wildcards) and (
+            content["status"] != "ok" or there.issuperset(s.key for s in slots)
         )
     except (OSError, ValueError, KeyError, TypeError):
         return False
@@ -118,13 +118,13 @@ def gathers(path, experiment, batch):
 
 
 def delete_runs(experiment, batch):
-    """Snakemake deletes outputs; the runs that they are gathered from are none."""
+    """Delete the runs of a batch, which are no outputs. Snakemake deletes outputs only."""
     for run in plan.runs(experiment, batch):
         shutil.rmtree(f"{R}/runs/{run.key}", ignore_errors=True)
 
 
 def mark_forced():
-    """Mark the batches that the command line forces; `make retry` forces jobs for the runs in them that have failed."""
+    """Mark the batches that the command line forces. `make retry` forces jobs for the runs in them that have failed."""
     if workflow.touch or os.environ.get("AGGLEARN_RETRY"):
         return
     asked = workflow.dag_settings

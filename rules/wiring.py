@@ -1,4 +1,4 @@
-"""Input and parameter functions of the rules. They only ask the plan; nothing is computed here."""
+"""Input and parameter functions of the rules. They ask the plan, and compute nothing."""
 
 import json
 
@@ -48,14 +48,14 @@ def outcome(target):
 
 
 def belonging(wildcards):
-    """Everything that a target stands for; the outcome is written after it."""
+    """Everything that a target stands for. The outcome is written after it."""
     names = plan.named(wildcards.target)
     shared = [f"{S}/claims.json", f"{S}/site/index.html"] if wildcards.target == "all" else []
     return measurements(names) + tables(names) + receipts(wildcards.target) + shared
 
 
 def urgency(wildcards):
-    """Priority of a job: sources come in their order; of one source, its data and its quick experiments come first.
+    """Priority of a job. Sources come in their order. Of one source, its data and its quick experiments come first.
 
     Of one experiment, the batch with most runs comes first, so that no long job is left at the end.
     """
@@ -70,8 +70,8 @@ def urgency(wildcards):
         and named.get("experiment", n) == n
         and named.get("dataset", next(iter(e["datasets"]))) in e["datasets"]
     ]
-    place, budget = min(users)
-    return 1000 * (len(plan.sources()) - place) + max(0, 998 - budget) + min(runs, 999) / 1000
+    rank, budget = min(users)
+    return 1000 * (len(plan.sources()) - rank) + max(0, 998 - budget) + min(runs, 999) / 1000
 
 
 def entry_digest(wildcards):
@@ -81,13 +81,13 @@ def entry_digest(wildcards):
 def local_files(wildcards):
     """Local files that could serve the data set, with size and time: one that appears or changes is fetched."""
     entry = config["datasets"][wildcards.dataset]
-    found = [p for p in local_candidates(wildcards.dataset, entry, config, Path.cwd()) if p.is_file()]
-    return [f"{p} {p.stat().st_size} {p.stat().st_mtime_ns}" for p in found]
+    files = [p for p in local_candidates(wildcards.dataset, entry, config, Path.cwd()) if p.is_file()]
+    return [f"{p} {p.stat().st_size} {p.stat().st_mtime_ns}" for p in files]
 
 
 def nothing(wildcards):
     """No input: only the beginning of a run."""
-    begin()
+    start_run()
     return []
 
 
@@ -96,8 +96,8 @@ def parsing_recipe(wildcards):
 
 
 def records(wildcards):
-    """Stored records; a simulated data set has none, it is drawn where it is observed."""
-    begin()
+    """Stored records. A simulated data set has none, as it is drawn where it is observed."""
+    start_run()
     simulated = is_subclass(config["datasets"][wildcards.dataset]["class"], SIMULATED)
     return [] if simulated else [f"{R}/records/{wildcards.dataset}"]
 
@@ -116,14 +116,14 @@ def observing_recipe(wildcards):
 
 def observations(wildcards):
     if DELETES:
-        begin()
+        start_run()
         delete_runs(wildcards.experiment, wildcards.batch)
     names = plan.datasets(wildcards.experiment, wildcards.batch)
     return [f"{S}/observations/{wildcards.experiment}/{d}" for d in names]
 
 
 def observation_manifests(wildcards):
-    """What stays of observations; a change of how they are made is found there when they are gone."""
+    """Manifests of the observations. They stay, and show a change of recipe when the observations are gone."""
     return [f"{folder}.json" for folder in observations(wildcards)]
 
 
@@ -162,11 +162,13 @@ def batches(wildcards):
 
 
 def shown(wildcards):
-    """What the table says besides the measurements."""
+    """What the table shows besides the measurements."""
     e = plan.experiments[wildcards.experiment]
-    said = {k: e.get(k) for k in ("title", "caption", "table", "figure", "reported", "agreement", "baseline", "budget")}
+    fields = {
+        k: e.get(k) for k in ("title", "caption", "table", "figure", "reported", "agreement", "baseline", "budget")
+    }
     titles = {d: config["datasets"][d]["title"] for d in e["datasets"]}
-    return digest([said, {n: m.get("name") for n, m in e["methods"].items()}, titles])
+    return digest([fields, {n: m.get("name") for n, m in e["methods"].items()}, titles])
 
 
 def source_title(wildcards):
@@ -208,13 +210,13 @@ def claims_digest(wildcards):
 
 
 def everything_shown(wildcards):
-    said = [[n, e.get("title"), e.get("caption"), e.get("budget"), e["source"]] for n, e in plan.experiments.items()]
+    fields = [[n, e.get("title"), e.get("caption"), e.get("budget"), e["source"]] for n, e in plan.experiments.items()]
     guide = (Path(R) / "docs/index.html").is_file()  # which the site then links to
-    return digest([said, config["datasets"], config["references"], guide])
+    return digest([fields, config["datasets"], config["references"], guide])
 
 
 def numbers_in_docs(wildcards):
-    """Numbers in pages that are held against the measurements of a target; those of scale default are."""
+    """Numbers in pages that are held against the measurements of a target, which are those of scale default."""
     return digest(marks(FILES, plan.named(wildcards.target)) if config["scale"] == "default" else [])
 
 

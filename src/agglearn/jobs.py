@@ -1,4 +1,4 @@
-"""The stops of the way as the workflow calls them: each takes a job and writes exactly its output."""
+"""The stages of the workflow as its rules call them: each takes a job and writes exactly its output."""
 
 import contextlib
 import logging
@@ -8,7 +8,7 @@ import time
 import traceback
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from agglearn import kernel_cache, storage
 from agglearn.errors import AgglearnError, NotAvailable, described
@@ -18,11 +18,11 @@ from agglearn.workflow import forcing, memory, products
 from agglearn.workflow.checks import FOR_READERS
 from agglearn.workflow.plan import Plan
 
-FILES = project_files()  # pages and findings; relative paths of the configuration start in the current folder
+FILES = project_files()  # pages and findings. Relative paths of the configuration start in the current folder.
 
 
-def run(job) -> str | None:
-    """Run the stage that bears the rule's name, with its output in the job's log; returns None or an error's line."""
+def run(job: Any) -> str | None:
+    """Run the stage that bears the rule's name, with its output in the job's log, and return None or an error's line."""
     code = [Path(folder).resolve() for folder in job.config["code"]]
     for folder in code:
         modules.add_root(folder)
@@ -55,9 +55,9 @@ def _messages_to(log: TextIO) -> Iterator[None]:
         logger.removeHandler(handler)
 
 
-def _error_line(job, error: Exception, log: TextIO) -> str:
-    """What a person reads of an error, also written to the log; of an error that is not ours, the log holds all."""
-    rule = ()
+def _error_line(job: Any, error: Exception, log: TextIO) -> str:
+    """The line of an error for the terminal, which the log has too. Of an error that is not ours, the log has the traceback."""
+    rule: tuple[str, ...] = ()
     if not isinstance(error, AgglearnError):
         traceback.print_exception(error, file=log)
         rule = (job.rule,)
@@ -67,13 +67,13 @@ def _error_line(job, error: Exception, log: TextIO) -> str:
 
 
 def _cost(elapsed: float) -> str:
-    """What this process and its children took; the peak is that of the largest one."""
+    """Time and memory of this process and its children. The peak is that of the largest one."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     cpu = sum(u.ru_utime + u.ru_stime for u in used)
     return f"took {elapsed:.1f} s, {cpu:.1f} s of CPU, {max(u.ru_maxrss for u in used) / 1024:.0f} MiB"
 
 
-def _failing(job, terminal: TextIO) -> dict:
+def _failing(job: Any, terminal: TextIO) -> dict:
     """What `products.build_product` does with data that cannot be had or made: a status, or the end."""
 
     def report(error: Exception) -> None:
@@ -86,12 +86,12 @@ def _failing(job, terminal: TextIO) -> dict:
     }
 
 
-def _plan(job) -> Plan:
+def _plan(job: Any) -> Plan:
     """The plan of the job's experiment alone: the runs of all others are not expanded."""
     return Plan(job.config | {"run": [job.wildcards.experiment]})
 
 
-def fetch(job, terminal=sys.stderr) -> None:
+def fetch(job: Any, terminal: TextIO = sys.stderr) -> None:
     """Files of one data set: found, downloaded, checked."""
     from agglearn.datasets.fetching import fetch
     from agglearn.reporting.inventory import stated_bytes
@@ -107,7 +107,7 @@ def fetch(job, terminal=sys.stderr) -> None:
     )
 
 
-def prepare(job, terminal=sys.stderr) -> None:
+def prepare(job: Any, terminal: TextIO = sys.stderr) -> None:
     """Records of one data set: parsed, features and labels apart."""
     from agglearn.registry import resolve
 
@@ -115,19 +115,19 @@ def prepare(job, terminal=sys.stderr) -> None:
     source = Path(job.input[0])
 
     def parse(out: Path) -> dict:
-        found = storage.read_json(source / "files.json")
-        for f in found.values():
+        files = storage.read_json(source / "files.json")
+        for f in files.values():
             if not Path(f["path"]).is_file():
                 raise NotAvailable(f"{f['path']} is no longer there")
         dataset = resolve(entry["class"]).from_entry(entry)
-        said = dataset.parse({name: Path(f["path"]) for name, f in found.items()}, out)
-        return (said or {}) | {"memory": memory.unpacked(out)}
+        fields = dataset.parse({name: Path(f["path"]) for name, f in files.items()}, out)
+        return (fields or {}) | {"memory": memory.unpacked(out)}
 
     products.build_product(job.output[0], parse, [source], recipe=job.params.recipe, **_failing(job, terminal))
 
 
-def observe(job, terminal=sys.stderr) -> None:
-    """Observations and truths of one data set for one experiment, a folder per slot; their manifest once more apart."""
+def observe(job: Any, terminal: TextIO = sys.stderr) -> None:
+    """Observations and truths of one data set for one experiment, a folder per slot, and a copy of their manifest beside them."""
     w = job.wildcards
     plan, entry = _plan(job), job.config["datasets"][w.dataset]
     experiment = plan.experiments[w.experiment]
@@ -155,13 +155,13 @@ def observe(job, terminal=sys.stderr) -> None:
                 data = resolve(entry["class"]).from_entry(entry).draw(slot.seed, **params)
             kind = resolve(experiment["observe"][slot.observation]["type"])
             source = TaskInput(w.dataset, entry, params, data)
-            seen, truth = task.observe(source, kind, json.loads(slot.observation_params), slot.seed)
-            home = out / slot.key
-            for part, what in (("observation", seen), ("truth", truth)):
-                (home / part).mkdir(parents=True)
-                what.save(home / part, **({"features": out / "features"} if what.shares_features else {}))
+            observation, truth = task.observe(source, kind, json.loads(slot.observation_params), slot.seed)
+            folder = out / slot.key
+            for name, saved in (("observation", observation), ("truth", truth)):
+                (folder / name).mkdir(parents=True)
+                saved.save(folder / name, **({"features": out / "features"} if saved.shares_features else {}))
             units = {"tested": truth.tested, "overlap": task.overlap(source)}
-            (home / "units.json").write_text(json.dumps(units))
+            (folder / "units.json").write_text(json.dumps(units))
             data_of_slots[slot.key] = records or facts.of_draw(entry, slot.dataset_params, slot.seed, data)
         return {"memory": memory.largest_slot(out), "data": data_of_slots}
 
@@ -185,7 +185,7 @@ def _compile(methods: Iterable[dict]) -> None:
             build({"class": method["class"], "params": expand_grid(method.get("params", {}))[0]}).warm_up()
 
 
-def fit(job, terminal=sys.stderr) -> None:
+def fit(job: Any, terminal: TextIO = sys.stderr) -> None:
     """Runs of one batch."""
     import pandas as pd
 
@@ -219,11 +219,11 @@ def fit(job, terminal=sys.stderr) -> None:
 
 
 def _described(entry: dict) -> dict:
-    """What a run records of the entry of a data set."""
+    """The fields of a data set's entry that a run records."""
     return {key: entry[key] for key in ("class", "params", *FOR_READERS) if key in entry}
 
 
-def render(job, terminal=sys.stderr) -> None:
+def render(job: Any, terminal: TextIO = sys.stderr) -> None:
     """Table and figure of one experiment."""
     from agglearn.reporting.render import render
     from agglearn.workflow.scales import record_scale
@@ -234,7 +234,7 @@ def render(job, terminal=sys.stderr) -> None:
     render(_plan(job), job.wildcards.experiment, job.input, folder)
 
 
-def track(job, terminal=sys.stderr) -> None:
+def track(job: Any, terminal: TextIO = sys.stderr) -> None:
     """Runs of a group of experiments with their means, tables and figures, sent to MLflow."""
     from agglearn.reporting.summary import load_rows
     from agglearn.tracking.contents import Contents
@@ -251,7 +251,7 @@ def track(job, terminal=sys.stderr) -> None:
     track(uri, names, read, results, job.output[0], job.params.attempt, terminal)
 
 
-def judge(job, terminal=sys.stderr) -> None:
+def judge(job: Any, terminal: TextIO = sys.stderr) -> None:
     """Verdicts on the claims of a group of experiments."""
     from agglearn.reporting.judging import judge_all
 
@@ -261,14 +261,14 @@ def judge(job, terminal=sys.stderr) -> None:
     storage.write_json(job.output[0], judge_all(claims, plan, job.config["scale_folder"]))
 
 
-def collect(job, terminal=sys.stderr) -> None:
+def collect(job: Any, terminal: TextIO = sys.stderr) -> None:
     """Verdicts on all claims, in one file."""
     from agglearn.reporting.judging import collect
 
     storage.write_json(job.output[0], collect(job.config["claims"], Plan(job.config), job.input))
 
 
-def page(job, terminal=sys.stderr) -> None:
+def page(job: Any, terminal: TextIO = sys.stderr) -> None:
     """The pages of the sources that are done so far, with their verdicts."""
     from agglearn.reporting.judging import collect
 
@@ -285,37 +285,37 @@ def page(job, terminal=sys.stderr) -> None:
     _pages(job, done, collect(claims, done, judged), unfinished)
 
 
-def site(job, terminal=sys.stderr) -> None:
+def site(job: Any, terminal: TextIO = sys.stderr) -> None:
     """The pages that people read."""
     _pages(job, Plan(job.config), storage.read_json(Path(job.config["scale_folder"]) / "claims.json"))
 
 
-def _pages(job, plan: Plan, claims: list[dict], unfinished: Iterable[str] = ()) -> None:
+def _pages(job: Any, plan: Plan, claims: list[dict], unfinished: Iterable[str] = ()) -> None:
     from agglearn.reporting.site import build
 
     with storage.atomic_dir(Path(job.output[0]).parent) as out:
         build(plan, claims, Path(job.config["scale_folder"]), out, FILES, unfinished)
 
 
-def conclude(job, terminal=sys.stderr) -> None:
-    """The outcome of a target; an error while something that it stands for has failed, so that the workflow ends with 1.
+def conclude(job: Any, terminal: TextIO = sys.stderr) -> None:
+    """The outcome of a target, or an error where something that it stands for has failed, so that the workflow ends with 1.
 
     At scale default a page whose numbers are not those measured is such a failure.
     """
     from agglearn.reporting import run_summary
     from agglearn.reporting.pages import contradictions
 
-    places = job.config["results"], job.config["scale_folder"]
+    folders = job.config["results"], job.config["scale_folder"]
     names = Plan(job.config).named(job.wildcards.target)
-    if failed := run_summary.problems(*places, names)["failed"]:
+    if failed := run_summary.problems(*folders, names)["failed"]:
         raise AgglearnError(f"{len(failed)} cells, tables, figures or claims failed, the first: {failed[0]}")
-    wrong = contradictions(FILES, Path(places[1]) / "tables", names) if job.config["scale"] == "default" else []
+    wrong = contradictions(FILES, Path(folders[1]) / "tables", names) if job.config["scale"] == "default" else []
     if wrong:
         raise AgglearnError(
             f"{len(wrong)} numbers in docs/ and config/findings/ are not what was measured: {'; '.join(wrong)}"
         )
     with storage.atomic_file(job.output[0]) as out:
-        out.write_text("\n".join(run_summary.summary_lines(*places, names)) + "\n")
+        out.write_text("\n".join(run_summary.summary_lines(*folders, names)) + "\n")
 
 
 STAGES = {

@@ -19,7 +19,7 @@ from agglearn.tracking.entry import KEY
 from agglearn.tracking.receipts import SQLITE
 from agglearn.tracking.remote import delete_run
 from agglearn.workflow import results_lock
-from agglearn.workflow.config import load, merged, read_mapping
+from agglearn.workflow.config import deep_merge, load, read_mapping
 from agglearn.workflow.plan import Plan
 from agglearn.workflow.scales import SCALES
 
@@ -184,7 +184,7 @@ def main(argv: list[str] | None = None) -> None:
     overlay: dict = {}
     try:
         for path in arguments.configfile:
-            overlay = merged(overlay, read_mapping(path))
+            overlay = deep_merge(overlay, read_mapping(path))
         config = load(project_files(), overlay, Path.cwd())
     except ConfigError as error:
         sys.exit(f"agglearn: {error}")

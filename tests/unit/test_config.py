@@ -5,7 +5,7 @@ import yaml
 
 from agglearn.errors import ConfigError
 from agglearn.inspection import modules
-from agglearn.workflow.config import load, merged, stacked, typed
+from agglearn.workflow.config import deep_merge, load, parse_scalars, stack
 
 TRIAL = "config/experiments/trial.yaml"
 
@@ -24,8 +24,8 @@ def test_the_good_one(project):
 
 def test_layers():
     under = {"a": {"b": 1, "c": 2}, "d": [1, 2]}
-    assert merged(under, {"a": {"b": 3}, "d": [4]}) == {"a": {"b": 3, "c": 2}, "d": [4]}
-    assert merged(under, {"a": {"b": None}, "new": {"x": 1}}) == {"a": {"c": 2}, "d": [1, 2], "new": {"x": 1}}
+    assert deep_merge(under, {"a": {"b": 3}, "d": [4]}) == {"a": {"b": 3, "c": 2}, "d": [4]}
+    assert deep_merge(under, {"a": {"b": None}, "new": {"x": 1}}) == {"a": {"c": 2}, "d": [1, 2], "new": {"x": 1}}
     assert under == {"a": {"b": 1, "c": 2}, "d": [1, 2]}
 
 
@@ -33,8 +33,8 @@ def test_overlays_of_a_file_and_of_the_command_line():
     file = {"experiments": {"trial": {"methods": {"a": None, "b": {"class": "x"}}, "seeds": [0]}}, "scale": "smoke"}
     line = {"experiments": {"trial": {"methods": {"b": None, "c": {"class": "y"}}}}, "scale": "paper"}
     both = {"a": None, "b": None, "c": {"class": "y"}}
-    assert stacked(file, line) == {"experiments": {"trial": {"methods": both, "seeds": [0]}}, "scale": "paper"}
-    assert stacked({"a": None}, {"a": {"b": None}}) == {"a": {"b": None}}
+    assert stack(file, line) == {"experiments": {"trial": {"methods": both, "seeds": [0]}}, "scale": "paper"}
+    assert stack({"a": None}, {"a": {"b": None}}) == {"a": {"b": None}}
 
 
 def put(*path):
@@ -319,12 +319,12 @@ def test_values_of_the_command_line_have_their_types():
         "a": ["0", "-1.5", "1e-3", "width"],
         "b": {"c": "true", "d": "null", "e": "nan_share", "f": "2016-11-08", "g": ""},
     }
-    assert typed(text) == {
+    assert parse_scalars(text) == {
         "a": [0, -1.5, 1e-3, "width"],
         "b": {"c": True, "d": None, "e": "nan_share", "f": "2016-11-08", "g": None},
     }
-    assert isinstance(typed("0"), int)
-    assert typed({"n": 3, "s": "[x"}) == {"n": 3, "s": "[x"}
+    assert isinstance(parse_scalars("0"), int)
+    assert parse_scalars({"n": 3, "s": "[x"}) == {"n": 3, "s": "[x"}
 
 
 def test_code_of_ones_own(project, monkeypatch):

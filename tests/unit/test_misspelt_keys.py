@@ -13,7 +13,7 @@ from samples import ROOT
 
 from agglearn.errors import ConfigError
 from agglearn.workflow import checks, config
-from agglearn.workflow.config import _expanded, extended, load, read_yaml
+from agglearn.workflow.config import _expand, load, read_yaml, resolve_extends
 
 CONFIG = ROOT / "config"
 
@@ -99,7 +99,7 @@ def free_in_experiments(path) -> bool:
 @pytest.mark.parametrize("name", names("experiments"))
 def test_experiments(name, files, shipped):
     def check(content):
-        e = extended(name, {**files, name: content}, "config/experiments")
+        e = resolve_extends(name, {**files, name: content}, "config/experiments")
         config.check_experiment(e, name, ROOT, shipped["datasets"])
 
     check(files[name])
@@ -112,8 +112,8 @@ def test_datasets(name, shipped):
 
     def check(content):
         raw = {n: shortened(content if n == name else entries[n]) for n in needed}
-        whole = _expanded(raw, "config/datasets")
-        config.check_dataset(extended(name, whole, "config/datasets"), name, ROOT, shipped["datasets"])
+        whole = _expand(raw, "config/datasets")
+        config.check_dataset(resolve_extends(name, whole, "config/datasets"), name, ROOT, shipped["datasets"])
 
     needed = {name, entries[name].get("extends", name)}
     check(entries[name])

@@ -22,7 +22,7 @@ def project_base() -> Path:
 
 def project_config(configfile: str | None, overrides: dict | None = None) -> dict:
     """The effective configuration in the current folder, with its own `config/`, a file and overrides laid over it."""
-    from agglearn.workflow.config import load, read_mapping, stacked
+    from agglearn.workflow.config import load, read_mapping, stack
 
     laid_over = read_mapping(Path(configfile)) if configfile else {}
-    return load(project_base(), stacked(laid_over, overrides or {}), Path.cwd())
+    return load(project_base(), stack(laid_over, overrides or {}), Path.cwd())

@@ -8,7 +8,8 @@ import importlib
 import inspect
 import reprlib
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
 
 from agglearn import settings
 from agglearn.errors import ConfigError
@@ -31,42 +32,44 @@ PARAMETERS = ("params", "observation_params", "dataset_params")
 class Configured(settings.Runtime):
     """How values of a configuration are read: scales and grids stand for several values, `{class:, params:}` for objects."""
 
-    def variants(self, value, place: str):
+    def variants(self, value: Any, path: str) -> Iterator[tuple[str, Any]]:
         if isinstance(value, dict) and value and set(value) <= set(SCALES):
             for scale, one in value.items():
-                yield from self.variants(one, f"{place}.{scale}")
+                yield from self.variants(one, f"{path}.{scale}")
         elif isinstance(value, dict) and set(value) == {"grid"}:
-            for here, axis in self.variants(value["grid"], f"{place}.grid"):
+            for here, axis in self.variants(value["grid"], f"{path}.grid"):
                 for i, one in enumerate(axis if isinstance(axis, list) else ()):
                     yield from self.variants(one, f"{here}.{i}")
         else:
-            yield place, value
+            yield path, value
 
-    def is_object(self, value, hint) -> bool:
+    def is_object(self, value: Any, hint: Any) -> bool:
         return hint in (settings.Any, object) and not (isinstance(value, dict) and "class" in value)
 
-    def description(self, value, hint, place: str) -> Iterator[Fault]:
+    def description(self, value: Any, hint: Any, path: str) -> Iterator[Fault]:
         for key in value:
             if key not in ("class", "params"):
                 yield (
-                    place,
+                    path,
                     f"unknown key {key!r}{meant(key, ['class', 'params', 'grid', *SCALES])}; allowed: class, params",
                 )
         dotted = value.get("class")
         if wrong := class_fault(dotted, getattr(hint, "dotted", None)):
-            yield f"{place}.class", wrong
+            yield f"{path}.class", wrong
             return
-        for here, params in self.variants(value.get("params", {}), f"{place}.params"):
+        for here, params in self.variants(value.get("params", {}), f"{path}.params"):
             yield from keys_at_fault(dotted, self.parameters(dotted), params, here, self)
 
-    def misplaced(self, value, words: str) -> str:
+    def misplaced(self, value: Any, words: str) -> str:
         if not isinstance(value, dict) or not value:
             return super().misplaced(value, words)
-        known = ["grid", *SCALES]
-        wrong = next((k for k in value if k not in known), next(iter(value)))
-        return f"unknown key {wrong!r}{meant(wrong, known)}; allowed: grid, or scales ({', '.join(SCALES)}), or {words}"
+        allowed = ["grid", *SCALES]
+        wrong = next((k for k in value if k not in allowed), next(iter(value)))
+        return (
+            f"unknown key {wrong!r}{meant(wrong, allowed)}; allowed: grid, or scales ({', '.join(SCALES)}), or {words}"
+        )
 
-    def parameters(self, target) -> dict[str, Parameter] | None:
+    def parameters(self, target: Any) -> dict[str, Parameter] | None:
         dotted = target.get("class") if isinstance(target, Mapping) else target
         if not isinstance(dotted, str):
             return None
@@ -78,21 +81,22 @@ class Configured(settings.Runtime):
 READING = Configured()
 
 
-def class_fault(dotted, base: str | None = None) -> str | None:
-    """What is wrong with the name of a class, and of a subclass of `base`; None where nothing is."""
-    wanted = f"a subclass of {base}" if base else "a class"
+def class_fault(dotted: object, base: str | None = None) -> str | None:
+    """What is wrong with the name of a class, or of a subclass of `base`. It is None where nothing is."""
+    kind = f"a subclass of {base}" if base else "a class"
     if not isinstance(dotted, str):
-        return f"{reprlib.repr(dotted)} is not allowed; give the dotted path of {wanted}"
+        return f"{reprlib.repr(dotted)} is not allowed; give the dotted path of {kind}"
     if classes.find_class(dotted):
-        fits = not base or classes.is_subclass(dotted, base)
-        return None if fits else f"{dotted!r} is not a subclass of {base.rpartition('.')[2]} ({base})"
+        if not base or classes.is_subclass(dotted, base):
+            return None
+        return f"{dotted!r} is not a subclass of {base.rpartition('.')[2]} ({base})"
     if base or not inspect.isclass(outside(dotted)):
-        return f"there is no class {dotted!r}; give the dotted path of {wanted}"
+        return f"there is no class {dotted!r}; give the dotted path of {kind}"
     return None
 
 
-def outside(dotted: str):
-    """The object at a dotted path outside followed code; None where there is none."""
+def outside(dotted: str) -> Any:
+    """The object at a dotted path outside followed code, or None."""
     module, _, name = dotted.rpartition(".")
     try:
         return getattr(importlib.import_module(module), name, None)
@@ -101,31 +105,31 @@ def outside(dotted: str):
 
 
 def outside_parameters(dotted: str) -> dict[str, Parameter] | None:
-    """Keys that a class outside followed code takes, of any type; None where it takes any, or nobody can tell."""
+    """Keys that a class outside followed code takes, of any type, or None where it takes any or cannot be read."""
     try:
-        found = settings.parameters(outside(dotted))
+        taken = settings.parameters(outside(dotted))
     except (TypeError, ValueError):
         return None
-    return found and {k: Parameter(default=p.default) for k, p in found.items()}
+    return taken and {k: Parameter(default=p.default) for k, p in taken.items()}
 
 
 def refuse(faults: Iterator[Fault], file: str) -> None:
     """Raise ConfigError with the first fault, if there is one."""
-    for place, what in faults:
-        raise ConfigError(f"{file}: {place}: {what}")
+    for path, fault in faults:
+        raise ConfigError(f"{file}: {path}: {fault}")
 
 
-def check_class(dotted, base: str, file: str, place: str) -> None:
+def check_class(dotted: object, base: str, file: str, path: str) -> None:
     """Raise ConfigError where a name is not that of a followed subclass of `base`."""
     if wrong := class_fault(dotted, base):
-        raise ConfigError(f"{file}: {place}: {wrong}")
+        raise ConfigError(f"{file}: {path}: {wrong}")
 
 
-def check_name(name, known, file: str, place: str) -> None:
-    """Raise ConfigError, with the closest of the known names, where a name is none of them."""
-    if name not in known:
+def check_name(name: object, allowed: Collection, file: str, path: str) -> None:
+    """Raise ConfigError, with the closest of the allowed names, where a name is none of them."""
+    if name not in allowed:
         raise ConfigError(
-            f"{file}: {place}: {name!r} is not known{meant(name, known)}; there are {', '.join(sorted(known))}"
+            f"{file}: {path}: {name!r} is not known{meant(name, allowed)}; there are {', '.join(sorted(allowed))}"
         )
 
 
@@ -153,35 +157,35 @@ def _unread(entry: dict, keys: tuple[str, ...]) -> Iterator[Fault]:
     """Keys of an entry that nothing reads for its class."""
     about = f"{entry['class'].rpartition('.')[2]} makes no use of it"
     for name, value in entry.items():
-        parts = [k.partition(".")[2] for k in keys if k.startswith(f"{name}.")]
+        keys_within = [k.partition(".")[2] for k in keys if k.startswith(f"{name}.")]
         if name in ("class", "params", *FOR_READERS, *keys):
             continue
-        if not parts:
+        if not keys_within:
             yield name, f"{about}; leave it out"
-        for part in value if parts and isinstance(value, dict) else ():
-            if part not in parts:
-                yield f"{name}.{part}", f"{about}; of {name} it reads {', '.join(parts)}"
+        for key in value if keys_within and isinstance(value, dict) else ():
+            if key not in keys_within:
+                yield f"{name}.{key}", f"{about}; of {name} it reads {', '.join(keys_within)}"
 
 
-def _check_build(route: dict, file: str, place: str) -> None:
+def _check_build(route: dict, file: str, path: str) -> None:
     """The function of a build exists and takes the parameters."""
     dotted = route["function"]
     if not classes.find_function(dotted):
-        raise ConfigError(f"{file}: {place}.function: there is no function {dotted!r}; there are those of {RULES}")
+        raise ConfigError(f"{file}: {path}.function: there is no function {dotted!r}; there are those of {RULES}")
     declared = signatures.parameters(dotted)
     inputs = (declared or {}).get("inputs", Parameter()).hint
     if typing.is_typeddict(inputs):
-        needed = {name: Parameter() for name in settings.parameters(inputs)}
-        refuse(keys_at_fault(dotted, needed, route["inputs"], f"{place}.inputs"), file)
+        needed = {name: Parameter() for name in settings.parameters(inputs) or ()}
+        refuse(keys_at_fault(dotted, needed, route["inputs"], f"{path}.inputs"), file)
     declared = declared and {k: p for k, p in declared.items() if k not in ("inputs", "out")}
-    refuse(keys_at_fault(dotted, declared, route.get("params", {}), f"{place}.params"), file)
+    refuse(keys_at_fault(dotted, declared, route.get("params", {}), f"{path}.params"), file)
     for name, given in route["inputs"].items():
         sources = [
             r for r in given.get("routes", []) if r["kind"] in ("package", "build") or {"member", "sha256"} & set(r)
         ]
         if given.get("stream") and (sources or given["sha256"] != "unknown"):
             raise ConfigError(
-                f"{file}: {place}.inputs.{name}: a stream comes from a mirror or URL as it is; "
+                f"{file}: {path}.inputs.{name}: a stream comes from a mirror or URL as it is; "
                 f"it takes `sha256: unknown`, and routes without member and sha256"
             )
 
@@ -194,8 +198,12 @@ def check_experiment(e: dict, file: str, datasets: dict, shipped: dict | None = 
 
     Parameters
     ----------
-    e : the experiment. datasets : entries by name.
-    shipped : the experiment as its file has it, where something is laid over it: methods and data sets that are left out
+    e : dict
+        The experiment.
+    datasets : dict
+        Entries by name.
+    shipped : dict, optional
+        The experiment as its file has it, where something is laid over it: methods and data sets that are left out
         may still be named by tables, printed numbers and claims.
     """
     check_class(e["task"], TASK, file, "task")
@@ -214,39 +222,39 @@ def check_experiment(e: dict, file: str, datasets: dict, shipped: dict | None = 
     _check_shown(e, file, Named(e, shipped or e), datasets)
 
 
-def _check_names(named: dict, file: str, place: str) -> None:
+def _check_names(named: dict, file: str, path: str) -> None:
     """Refuse names that are those of scales: a mapping with no other keys would stand for one value per scale."""
     for name in named:
         if name in SCALES:
             raise ConfigError(
-                f"{file}: {place}: {name!r} is not allowed as a name: it is a scale's ({', '.join(SCALES)}); choose another"
+                f"{file}: {path}: {name!r} is not allowed as a name: it is a scale's ({', '.join(SCALES)}); choose another"
             )
 
 
-def _axes(value, place: str) -> Iterator[Fault]:
+def _axes(value: Any, path: str) -> Iterator[Fault]:
     """Grids that hold nothing, at any depth."""
-    for key, part in value.items() if isinstance(value, dict) else enumerate(value if isinstance(value, list) else ()):
-        here = f"{place}.{key}" if place else str(key)
+    for key, inner in value.items() if isinstance(value, dict) else enumerate(value if isinstance(value, list) else ()):
+        here = f"{path}.{key}" if path else str(key)
         if isinstance(value, dict) and key == "grid":
-            for at, axis in READING.variants(part, here):
+            for axis_path, axis in READING.variants(inner, here):
                 if not isinstance(axis, list) or not axis:
-                    yield at, READING.misplaced(axis, "a list of at least one value")
-        yield from _axes(part, here)
+                    yield axis_path, READING.misplaced(axis, "a list of at least one value")
+        yield from _axes(inner, here)
 
 
-def _check_method(m: dict, e: dict, file: str, place: str) -> None:
-    check_class(m["class"], ESTIMATOR, file, f"{place}.class")
-    check_name(m["observe"], e["observe"], file, f"{place}.observe")
+def _check_method(m: dict, e: dict, file: str, path: str) -> None:
+    check_class(m["class"], ESTIMATOR, file, f"{path}.class")
+    check_name(m["observe"], e["observe"], file, f"{path}.observe")
     declared = signatures.parameters(m["class"])
     declared = declared and {k: p for k, p in declared.items() if k != "random_state"}  # comes from `seeds`
-    for here, params in READING.variants(m.get("params", {}), f"{place}.params"):
+    for here, params in READING.variants(m.get("params", {}), f"{path}.params"):
         refuse(keys_at_fault(m["class"], declared, params, here, READING), file)
     kind, learns = e["observe"][m["observe"]]["type"], signatures.attribute(m["class"], "observes")
     if learns and not classes.is_subclass(kind, learns):
-        raise ConfigError(f"{file}: {place}.observe: {m['class']} learns from {learns}, not from {kind}")
+        raise ConfigError(f"{file}: {path}.observe: {m['class']} learns from {learns}, not from {kind}")
 
 
-def _observation(task: str, dataset_class: str, dataset: str, given, name: str, spec: dict) -> Iterator[Fault]:
+def _observation(task: str, dataset_class: str, dataset: str, given: Any, name: str, spec: dict) -> Iterator[Fault]:
     """Faults of the keys of a data set and of an observation, for the nearest of what the task makes of them."""
     ways = signatures.rows(task, "OBSERVATIONS")
     ways = [w for w in ways if classes.is_subclass(dataset_class, w[0])]
@@ -262,23 +270,23 @@ def _observation(task: str, dataset_class: str, dataset: str, given, name: str, 
     options = [
         [
             *_source_keys(task, dataset_class, keys, given, f"datasets.{dataset}"),
-            *_keys(spec["type"], signatures.parameters(seen), observed, f"observe.{name}"),
-            *_together(observed, seen.rpartition(".")[0], f"observe.{name}"),
+            *_keys(spec["type"], signatures.parameters(options_of), observed, f"observe.{name}"),
+            *_together(observed, options_of.rpartition(".")[0], f"observe.{name}"),
         ]
-        for _, _, keys, seen in fitting
+        for _, _, keys, options_of in fitting
     ]
     yield from min(options, key=len)
 
 
-def _together(observed: dict, module: str, place: str) -> Iterator[Fault]:
+def _together(observed: dict, module: str, path: str) -> Iterator[Fault]:
     """Keys that mean nothing without another one, or beside it, by `BESIDE` and `INSTEAD` of the module that declares them."""
     for key, others in _constant(module, "BESIDE").items():
         if key in observed and not set(others) & set(observed):
-            yield f"{place}.{key}", f"means something beside {' or '.join(others)} only; give that, or leave it out"
+            yield f"{path}.{key}", f"means something beside {' or '.join(others)} only; give that, or leave it out"
     for key, others in _constant(module, "INSTEAD").items():
         for other in others if key in observed else ():
             if other in observed:
-                yield f"{place}.{other}", f"is not used beside {key}; give one of them"
+                yield f"{path}.{other}", f"is not used beside {key}; give one of them"
 
 
 def _constant(module: str, name: str) -> dict:
@@ -286,21 +294,21 @@ def _constant(module: str, name: str) -> dict:
     return ast.literal_eval(node) if node is not None else {}
 
 
-def _source_keys(task: str, dataset_class: str, keys: str, given, place: str) -> Iterator[Fault]:
+def _source_keys(task: str, dataset_class: str, keys: str, given: Any, path: str) -> Iterator[Fault]:
     """Faults of an experiment's keys of a data set: a simulated one takes what its constructor does."""
     if not classes.is_subclass(dataset_class, SIMULATED):
-        return _keys(task, signatures.parameters(keys), given, place)
+        return _keys(task, signatures.parameters(keys), given, path)
     declared = signatures.parameters(dataset_class)
-    return _keys(dataset_class, declared and {k: Parameter(p.hint, None) for k, p in declared.items()}, given, place)
+    return _keys(dataset_class, declared and {k: Parameter(p.hint, None) for k, p in declared.items()}, given, path)
 
 
-def _keys(name: str, declared, given, place: str) -> Iterator[Fault]:
-    for here, one in READING.variants(given, place):
+def _keys(name: str, declared: dict[str, Parameter] | None, given: Any, path: str) -> Iterator[Fault]:
+    for here, one in READING.variants(given, path):
         yield from keys_at_fault(name, declared, one, here, READING)
 
 
 class Named:
-    """What the rows of an experiment's results are told apart by."""
+    """The names in the rows of an experiment's results."""
 
     def __init__(self, *experiments: dict):
         tasks = [e["task"] for e in experiments]
@@ -308,7 +316,7 @@ class Named:
         self.methods = {m for e in experiments for m in e["methods"]}
         self.observations = {o for e in experiments for o in e["observe"]}
         self.differences = {f"{m}_minus_{e['baseline']}" for e in experiments if "baseline" in e for m in self.measures}
-        self.paths = {"params": set(), "observation_params": set(), "dataset_params": set()}
+        self.paths: dict[str, set[str]] = {"params": set(), "observation_params": set(), "dataset_params": set()}
         for e in experiments:
             for m in e["methods"].values():
                 self.paths["params"] |= set(_paths(m.get("params", {})))
@@ -323,12 +331,12 @@ class Named:
         return FIELDS | {f"{kind}.{path}" for kind, paths in self.paths.items() for path in paths}
 
 
-def _paths(value) -> Iterator[str]:
+def _paths(value: Any) -> Iterator[str]:
     """Dotted names of all parameters in a mapping, whatever scales and grids they stand in."""
     for _, one in READING.variants(value, ""):
-        for key, part in one.items() if isinstance(one, dict) else ():
+        for key, inner in one.items() if isinstance(one, dict) else ():
             yield str(key)
-            yield from (f"{key}.{rest}" for rest in _paths(part))
+            yield from (f"{key}.{rest}" for rest in _paths(inner))
 
 
 def _check_shown(e: dict, file: str, named: Named, datasets: dict) -> None:
@@ -367,21 +375,21 @@ def _check_shown(e: dict, file: str, named: Named, datasets: dict) -> None:
         check_name(measure, named.measures, file, "agreement.margins")
 
 
-def _check_fields(given, named: Named, file: str, place: str) -> None:
+def _check_fields(given: Any, named: Named, file: str, path: str) -> None:
     for i, field in enumerate(given if isinstance(given, list) else [given]):
-        check_name(field, named.fields, file, f"{place}.{i}" if isinstance(given, list) else place)
+        check_name(field, named.fields, file, f"{path}.{i}" if isinstance(given, list) else path)
 
 
-def _check_figure(figure: dict, named: Named, file: str, place: str) -> None:
-    check_name(figure["y"], named.measures, file, f"{place}.y")
+def _check_figure(figure: dict, named: Named, file: str, path: str) -> None:
+    check_name(figure["y"], named.measures, file, f"{path}.y")
     for key in ("series", "panel"):
-        _check_fields(figure.get(key, []), named, file, f"{place}.{key}")
+        _check_fields(figure.get(key, []), named, file, f"{path}.{key}")
     if figure["kind"] == "line":
-        _check_fields(figure["x"], named, file, f"{place}.x")
+        _check_fields(figure["x"], named, file, f"{path}.x")
     if figure["kind"] == "scatter":
-        check_name(figure["x"], named.methods | named.measures, file, f"{place}.x")
+        check_name(figure["x"], named.methods | named.measures, file, f"{path}.x")
     if figure["kind"] in ("flows", "map") and "x" in figure:
-        check_name(figure["x"], named.measures, file, f"{place}.x")
+        check_name(figure["x"], named.measures, file, f"{path}.x")
 
 
 # -- claims -----------------------------------------------------------------------------------------------------------
@@ -392,13 +400,17 @@ def check_claim(name: str, claim: dict, file: str, source_name: str, named: Name
 
     Parameters
     ----------
-    source_name : source of the claim's experiment. named : what its results have. datasets : entries by name; an experiment
-        may leave out one that a claim is about.
+    source_name : str
+        Source of the claim's experiment.
+    named : Named
+        Names in its results.
+    datasets : dict
+        Entries by name. An experiment may leave out one that a claim is about.
     """
     check_name(claim["source"], {source_name}, file, f"{name}.source")
     for key in ("each", "x"):
         _check_fields(claim.get(key, []), named, file, f"{name}.{key}")
-    known = {
+    allowed: dict[str, Collection] = {
         "measure": named.measures,
         "dataset": datasets,
         "method": named.methods,
@@ -408,5 +420,5 @@ def check_claim(name: str, claim: dict, file: str, source_name: str, named: Name
         for field, value in claim.get(side, {}).items():
             check_name(field, named.fields, file, f"{name}.{side}")
             for one in value if isinstance(value, list) else [value]:
-                if field in known:
-                    check_name(one, known[field], file, f"{name}.{side}.{field}")
+                if field in allowed:
+                    check_name(one, allowed[field], file, f"{name}.{side}.{field}")

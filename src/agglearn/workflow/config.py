@@ -7,7 +7,9 @@ import functools
 import math
 import numbers
 import re
+from collections.abc import Collection
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import yaml
@@ -46,27 +48,31 @@ RULES = {
 }  # of the workflow
 
 
-def load(base, overrides: dict | None = None, folder=None) -> dict:
+def load(base: Path | str, overrides: dict | None = None, folder: Path | str | None = None) -> dict:
     """The effective configuration.
 
     Parameters
     ----------
-    base : the project's files, which hold `config/` and `workflow/schemas/`.
-    overrides : what the command line or `--configfile` says, laid over the files key by key. May also hold
-        `datasets`, `experiments`, `claims`, and `set`: one text `path.to.setting=value` or several, which count most.
-    folder : where relative folders of the configuration start; `base` by default. Its own `config/` counts more than that of
+    base : path
+        The project's files, which hold `config/` and `workflow/schemas/`.
+    overrides : dict, optional
+        Settings of the command line or of `--configfile`, laid over the files key by key. It may also hold `datasets`,
+        `experiments`, `claims`, and `set`: one text `path.to.setting=value` or several, which count most.
+    folder : path, optional
+        Relative folders of the configuration start here, by default in `base`. Its own `config/` counts more than that of
         `base`: a data set, an experiment or a claim takes the place of the one of the same name, settings are laid over.
 
     Raises
     ------
-    ConfigError : in one line, with the file and the key.
+    ConfigError
+        In one line, with the file and the key.
     """
     base = Path(base)
     folder = base if folder is None else Path(folder)
     roots = [base] if folder.resolve() == base.resolve() else [base, folder]
     overrides = _with_settings(dict(overrides or {}), roots)
     layered = {k: _mapping(overrides.pop(k), "the command line", k) for k in LAYERS if k in overrides}
-    config = merged(_settings(roots, "config/config.yaml"), overrides, "config/config.yaml")
+    config = deep_merge(_settings(roots, "config/config.yaml"), overrides, "config/config.yaml")
     validate(config, base, "config", "config/config.yaml")
     _check_folders(config, folder)
     for code in config["code"]:
@@ -78,7 +84,7 @@ def load(base, overrides: dict | None = None, folder=None) -> dict:
     validate(config["references"], base, "references", "config/references.yaml")
     named = _experiments(config, roots, layered.get("experiments", {}))
     claims = {name: claim for mapping in _mappings(roots, "config/claims.yaml") for name, claim in mapping.items()}
-    claims = merged(claims, layered.get("claims", {}), "config/claims.yaml")
+    claims = deep_merge(claims, layered.get("claims", {}), "config/claims.yaml")
     config["claims"] = {k: v for k, v in claims.items() if v is not None}
     for name, claim in config["claims"].items():
         check_claim(claim, name, base, config, named)
@@ -89,7 +95,7 @@ def load(base, overrides: dict | None = None, folder=None) -> dict:
 
 
 def _with_settings(overrides: dict, roots: list[Path]) -> dict:
-    """The overrides with what `set` says laid over them."""
+    """The overrides with the settings of `set` laid over them."""
     given = overrides.pop("set", [])
     texts = [given] if isinstance(given, str) else given
     if not (isinstance(texts, list) and all(isinstance(text, str) for text in texts)):
@@ -98,18 +104,18 @@ def _with_settings(overrides: dict, roots: list[Path]) -> dict:
         )
     experiments = {*_entry_files(roots, "config/experiments"), *(overrides.get("experiments") or ())}
     keys = [*_settings(roots, "config/config.yaml"), *LAYERS]
-    return stacked(overrides, read_settings(texts, sorted(experiments), keys)) if texts else overrides
+    return stack(overrides, read_settings(texts, sorted(experiments), keys)) if texts else overrides
 
 
 def check_dataset(entry: dict, name: str, base: Path, datasets: dict) -> None:
-    """Check an entry against its schema and the code; `datasets` are all entries."""
+    """Check an entry against its schema and the code. `datasets` are all entries."""
     file = f"config/datasets/{name}.yaml"
     validate(entry, base, "dataset", file)
     checks.check_dataset(entry, file, datasets)
 
 
 def check_experiment(e: dict, name: str, base: Path, datasets: dict, shipped: dict | None = None) -> dict:
-    """The experiment with its defaults, checked against its schema and the code; `shipped` as in `agglearn.workflow.checks`."""
+    """The experiment with its defaults, checked against its schema and the code. `shipped` is as in `agglearn.workflow.checks`."""
     file = f"config/experiments/{name}.yaml"
     validate(e, base, "experiment", file)
     e = {**DEFAULTS, **e}
@@ -117,8 +123,8 @@ def check_experiment(e: dict, name: str, base: Path, datasets: dict, shipped: di
     return e
 
 
-def check_claim(claim, name: str, base: Path, config: dict, named: dict) -> None:
-    """Check a claim against its schema and its experiment; `named` is what each experiment's results have."""
+def check_claim(claim: Any, name: str, base: Path, config: dict, named: dict) -> None:
+    """Check a claim against its schema and its experiment. `named` has the names in each experiment's results."""
     file = "config/claims.yaml"
     validate(claim, base, "claim", file, name)
     experiment = claim["experiment"]
@@ -128,15 +134,15 @@ def check_claim(claim, name: str, base: Path, config: dict, named: dict) -> None
 
 
 def _experiments(config: dict, roots: list[Path], layered: dict) -> dict[str, checks.Named]:
-    """Put the checked experiments into the configuration; gives what the results of each have."""
+    """Put the checked experiments into the configuration, and return the names in the results of each."""
     base, folder = roots[0], "config/experiments"
     files = {name: read_yaml(path) for name, path in _entry_files(roots, folder).items()}
-    raw = merged(files, layered, folder)
-    shipped = {name: extended(name, files, folder) for name in files}
+    raw = deep_merge(files, layered, folder)
+    shipped = {name: resolve_extends(name, files, folder) for name in files}
     # what is laid over a parent may have removed already what its children remove
-    whole = {name: extended(name, raw, folder, strict=False) for name in raw}
+    whole = {name: resolve_extends(name, raw, folder, strict=False) for name in raw}
     shipped, whole = (
-        {name: _ablated(e, name, base) for name, e in experiments.items()} for experiments in (shipped, whole)
+        {name: _ablate(e, name, base) for name, e in experiments.items()} for experiments in (shipped, whole)
     )
     changed = {n: e for n, e in shipped.items() if n in whole and whole[n] != e}
     for name, e in changed.items():
@@ -150,7 +156,7 @@ def _experiments(config: dict, roots: list[Path], layered: dict) -> dict[str, ch
     return {n: checks.Named(e, changed.get(n, e)) for n, e in config["experiments"].items()}
 
 
-def _ablated(e, name: str, base: Path):
+def _ablate(e: Any, name: str, base: Path) -> Any:
     """The experiment with its ablation as methods."""
     file = f"config/experiments/{name}.yaml"
     if isinstance(e, dict) and "ablate" in e:
@@ -161,23 +167,24 @@ def _ablated(e, name: str, base: Path):
 DEFAULTS = {"batch_by": ["dataset", "method"], "time_limit": 600, "keep_model": "none", "timed": False, "reported": []}
 
 
-class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # the C library's is the same safe subset, faster
-    """YAML in which no key stands twice; the standard leaves open which of the two counts."""
+class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # the C library's is the same safe subset, faster
+    """YAML in which no key stands twice. The standard leaves open which of the two counts."""
 
-    def get_single_node(self):
+    def get_single_node(self) -> yaml.Node | None:
+        """The tree of a document."""
         node = super().get_single_node()
         _refuse_repeated_keys(node, set())
         return node
 
 
-def _refuse_repeated_keys(node, visited: set[int]) -> None:
+def _refuse_repeated_keys(node: yaml.Node | None, visited: set[int]) -> None:
     """Raise MarkedYAMLError at the first key of a document that stands twice in its mapping."""
     if not isinstance(node, yaml.CollectionNode) or id(node) in visited:
         return
     visited.add(id(node))
     keys = set()
-    for part in node.value:
-        key_node, value_node = part if isinstance(part, tuple) else (None, part)
+    for item in node.value:
+        key_node, value_node = item if isinstance(item, tuple) else (None, item)
         if isinstance(key_node, yaml.ScalarNode):
             key = key_node.tag, key_node.value
             if key in keys:
@@ -186,7 +193,7 @@ def _refuse_repeated_keys(node, visited: set[int]) -> None:
         _refuse_repeated_keys(value_node, visited)
 
 
-def read_mapping(path) -> dict:
+def read_mapping(path: Path) -> dict:
     """A YAML file that holds a mapping, or nothing."""
     content = read_yaml(path)
     if content is not None and not isinstance(content, dict):
@@ -194,8 +201,8 @@ def read_mapping(path) -> dict:
     return content or {}
 
 
-def read_yaml(path):
-    """A YAML file; an error of syntax is one line with the place."""
+def read_yaml(path: Path) -> Any:
+    """Content of a YAML file. An error of syntax is one line with its position."""
     try:
         return yaml.load(path.read_text(encoding="utf-8-sig"), Loader)
     except FileNotFoundError:
@@ -206,38 +213,39 @@ def read_yaml(path):
         raise ConfigError(f"{path}: nested too deeply, or an alias within its own anchor") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        place = f":{mark.line + 1}" if mark else ""
-        raise ConfigError(f"{path}{place}: not valid YAML: {_reason(error)}") from None
+        line = f":{mark.line + 1}" if mark else ""
+        raise ConfigError(f"{path}{line}: not valid YAML: {_reason(error)}") from None
 
 
 def _reason(error: yaml.YAMLError) -> str:
-    said = getattr(error, "problem", None) or getattr(error, "reason", None) or error
-    return " ".join(str(said).split())
+    reason = getattr(error, "problem", None) or getattr(error, "reason", None) or error
+    return " ".join(str(reason).split())
 
 
-def typed(value):
-    """Values of `--config` with numbers, booleans and nulls in them: Snakemake hands nested ones over as text."""
+def parse_scalars(value: Any) -> Any:
+    """Values of `--config` with numbers, booleans and nulls in them. Snakemake hands nested ones over as text."""
     if isinstance(value, dict):
-        return {k: typed(v) for k, v in value.items()}
+        return {k: parse_scalars(v) for k, v in value.items()}
     if isinstance(value, list):
-        return [typed(v) for v in value]
+        return [parse_scalars(v) for v in value]
     return scalar(value) if isinstance(value, str) else value
 
 
-def merged(under, over, file: str | None = None, place: str = ""):
-    """`over` laid over `under`, mapping by mapping; a null in `over` removes the key.
+def deep_merge(under: Any, over: Any, file: str | None = None, prefix: str = "") -> Any:
+    """`over` laid over `under`, mapping by mapping. A null in `over` removes the key.
 
     Raises
     ------
-    ConfigError : with a `file` that errors name, where there is no key to remove.
+    ConfigError
+        There is no key to remove, and `file` is given, which the error names.
     """
     if not (isinstance(under, dict) and isinstance(over, dict)):
         return over
     out = {k: v for k, v in under.items() if not (k in over and over[k] is None)}
     for key, value in over.items():
-        here = f"{place}.{key}" if place else str(key)
+        here = f"{prefix}.{key}" if prefix else str(key)
         if value is not None:
-            out[key] = merged(out[key], value, file, here) if key in out else value
+            out[key] = deep_merge(out[key], value, file, here) if key in out else value
         elif file and key not in under:
             raise ConfigError(
                 f"{file}: {here}: there is no {key!r} to remove{meant(key, under)}; there are {', '.join(under)}"
@@ -245,46 +253,46 @@ def merged(under, over, file: str | None = None, place: str = ""):
     return out
 
 
-def stacked(under, over):
-    """Two overlays as one: `over` counts where both speak. A null stays, for what it removes lies below both."""
+def stack(under: Any, over: Any) -> Any:
+    """Two overlays as one: `over` counts where both have a key. A null stays, for it removes a key that lies below both."""
     if not (isinstance(under, dict) and isinstance(over, dict)):
         return over
-    return {**under, **{k: stacked(under[k], v) if k in under else v for k, v in over.items()}}
+    return {**under, **{k: stack(under[k], v) if k in under else v for k, v in over.items()}}
 
 
-def extended(name: str, raw: dict, folder: str, strict: bool = True, seen=()):
-    """An experiment or data set with what it `extends` under it; `strict`: what it removes must be there."""
+def resolve_extends(name: str, raw: dict, folder: str, strict: bool = True, visited: tuple[str, ...] = ()) -> Any:
+    """An experiment or data set laid over the one that it `extends`. `strict`: a key that it removes must be there."""
     e = raw[name]
     if not isinstance(e, dict) or "extends" not in e:
         return e
     file = f"{folder}/{name}.yaml"
     check_name(e["extends"], raw, file, "extends")
-    if name in seen:
-        raise ConfigError(f"{file}: extends: goes in a circle: {' → '.join([*seen, name])}")
-    under = extended(e["extends"], raw, folder, strict, (*seen, name))
-    return merged(under, {k: v for k, v in e.items() if k != "extends"}, file if strict else None)
+    if name in visited:
+        raise ConfigError(f"{file}: extends: goes in a circle: {' → '.join([*visited, name])}")
+    under = resolve_extends(e["extends"], raw, folder, strict, (*visited, name))
+    return deep_merge(under, {k: v for k, v in e.items() if k != "extends"}, file if strict else None)
 
 
 def essence(entry: dict) -> dict:
-    """What of a data set's entry its data depend on: all but what is only for readers."""
-    kept = {key: value for key, value in entry.items() if key not in FOR_READERS}
-    if "files" in kept:
-        kept["files"] = {name: essence(spec) for name, spec in kept["files"].items()}
-    return kept
+    """The fields of a data set's entry that its data depend on: all but those for readers."""
+    fields = {key: value for key, value in entry.items() if key not in FOR_READERS}
+    if "files" in fields:
+        fields["files"] = {name: essence(spec) for name, spec in fields["files"].items()}
+    return fields
 
 
-def _datasets(roots: list[Path], over) -> dict:
-    """Entries of `config/datasets/` with `over` laid over them; every file stands by itself."""
+def _datasets(roots: list[Path], over: dict) -> dict:
+    """Entries of `config/datasets/` with `over` laid over them. Every file stands by itself."""
     folder = "config/datasets"
     files = {name: read_yaml(path) for name, path in _entry_files(roots, folder).items()}
-    raw = merged(_expanded(files, folder), _expanded(over, folder), folder)
+    raw = deep_merge(_expand(files, folder), _expand(over, folder), folder)
     for name in raw:
         _check_free(name, folder)
-    return {name: extended(name, raw, folder) for name in raw}
+    return {name: resolve_extends(name, raw, folder) for name in raw}
 
 
 def _entry_files(roots: list[Path], folder: str) -> dict[str, Path]:
-    """Name → file of each entry, sorted; a name with `_` in front is a template to copy."""
+    """Name → file of each entry, sorted. A name with `_` in front is a template to copy."""
     files = {p.stem: p for root in roots for p in (root / folder).glob("*.yaml") if not p.name.startswith("_")}
     return dict(sorted(files.items()))
 
@@ -297,16 +305,16 @@ def _mappings(roots: list[Path], file: str) -> list[dict]:
 
 def _settings(roots: list[Path], file: str) -> dict:
     """The settings of a file, those of the folder laid over those of the project."""
-    return functools.reduce(lambda under, over: merged(under, over, file), _mappings(roots, file))
+    return functools.reduce(lambda under, over: deep_merge(under, over, file), _mappings(roots, file))
 
 
-def _mapping(value, file: str, place: str) -> dict:
+def _mapping(value: object, file: str, key: str) -> dict:
     if not isinstance(value, dict):
-        raise ConfigError(f"{file}: {place}: {value!r} is not allowed; it must be a mapping (name: value)")
+        raise ConfigError(f"{file}: {key}: {value!r} is not allowed; it must be a mapping (name: value)")
     return value
 
 
-def _check_free(name, folder: str, taken=frozenset()) -> None:
+def _check_free(name: object, folder: str, taken: Collection[str] = ()) -> None:
     """Refuse a name that is no plain word, or that means something else to the workflow."""
     if not isinstance(name, str) or not re.fullmatch("[a-z0-9_]+", name):
         raise ConfigError(f"{folder}: {name!r} is not allowed as a name; use small letters, digits and _")
@@ -315,7 +323,7 @@ def _check_free(name, folder: str, taken=frozenset()) -> None:
 
 
 def _check_folders(config: dict, base: Path) -> None:
-    """Refuse folders whose content is not the workflow's to write, and code that is not there."""
+    """Refuse folders that the workflow may not write into, and code that is not there."""
     root = base.resolve()
     for key in ("results", "cache"):
         folder = (root / config[key]).resolve()
@@ -330,7 +338,7 @@ def _check_folders(config: dict, base: Path) -> None:
             raise ConfigError(f"config/config.yaml: code.{i}: there is no folder {folder!r}; make it, or leave it out")
 
 
-def _expanded(entries: dict, folder: str) -> dict:
+def _expand(entries: dict, folder: str) -> dict:
     out = {}
     for name, entry in entries.items():
         try:
@@ -343,12 +351,12 @@ def _expanded(entries: dict, folder: str) -> dict:
 # -- schemas ----------------------------------------------------------------------------------------------------------
 
 
-def validate(value, base: Path, schema: str, file: str, *where: str) -> None:
+def validate(value: object, base: Path, schema: str, file: str, *prefix: str) -> None:
     """Check against `workflow/schemas/<schema>.schema.yaml`."""
     validator = _validator(base / f"workflow/schemas/{schema}.schema.yaml")
     errors = sorted(validator.iter_errors(value), key=lambda e: (len(e.path), str(e.path)))
     if errors:
-        raise ConfigError(f"{file}: {_say(_nearest(errors[0]), where)}")
+        raise ConfigError(f"{file}: {_describe(_nearest(errors[0]), prefix)}")
 
 
 @functools.cache
@@ -356,8 +364,8 @@ def _validator(path: Path) -> jsonschema.Draft202012Validator:
     return FINITE(read_yaml(path))
 
 
-def _is_finite(checker, value) -> bool:
-    return isinstance(value, numbers.Number) and not isinstance(value, bool) and math.isfinite(value)
+def _is_finite(checker: object, value: object) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
 
 
 FINITE = jsonschema.validators.extend(
@@ -366,12 +374,12 @@ FINITE = jsonschema.validators.extend(
 )
 
 
-def _nearest(error):
-    """The error within the alternative that was meant: the one whose type fits the value; the error itself where none does."""
+def _nearest(error: jsonschema.ValidationError) -> jsonschema.ValidationError:
+    """The error within the alternative whose type fits the value, or the error itself where none or several do."""
     while error.validator == "oneOf":
-        within = {}
-        for part in error.context:
-            within.setdefault(part.schema_path[0], []).append(part)
+        within: dict[object, list] = {}
+        for inner in error.context:
+            within.setdefault(inner.schema_path[0], []).append(inner)
         fitting = [w for w in within.values() if not any(e.validator in ("type", "const") and not e.path for e in w)]
         if len(fitting) != 1:
             return error
@@ -379,30 +387,28 @@ def _nearest(error):
     return error
 
 
-def _say(error, where) -> str:
-    place = ".".join(map(str, [*where, *error.absolute_path])) or "top level"
+def _describe(error: Any, prefix: tuple[str, ...]) -> str:
+    path = ".".join(map(str, [*prefix, *error.absolute_path])) or "top level"
     if error.validator == "additionalProperties":
         allowed = sorted(error.schema.get("properties", {}))
         wrong = sorted(set(error.instance) - set(allowed), key=str)[0]
-        return f"{place}: unknown key {wrong!r}{meant(wrong, allowed)}; allowed: {', '.join(allowed)}"
+        return f"{path}: unknown key {wrong!r}{meant(wrong, allowed)}; allowed: {', '.join(allowed)}"
     if error.validator == "enum":
-        return f"{place}: {error.instance!r} is not allowed; one of {', '.join(map(str, error.validator_value))}"
+        return f"{path}: {error.instance!r} is not allowed; one of {', '.join(map(str, error.validator_value))}"
     if error.validator == "required":
         lacking = next(k for k in error.validator_value if k not in error.instance)
-        return f"{place}: key {lacking!r} is missing"
+        return f"{path}: key {lacking!r} is missing"
     if error.validator == "not":
-        return f"{place}: the key is not allowed here; its kind or predicate makes no use of it"
+        return f"{path}: the key is not allowed here; its kind or predicate makes no use of it"
     if error.validator == "uniqueItems":
         twice = next(v for v in error.instance if error.instance.count(v) > 1)
-        return f"{place}: {twice!r} stands twice; name it once"
+        return f"{path}: {twice!r} stands twice; name it once"
     if error.validator == "pattern":
         allowed = error.schema.get("description", f"it has the form {error.validator_value}")
-        return f"{place}: {error.instance!r} is not allowed; {allowed}"
+        return f"{path}: {error.instance!r} is not allowed; {allowed}"
     if error.validator == "oneOf":
-        return (
-            f"{place}: {error.instance!r} is not allowed; it must be {' or '.join(map(_kind, error.validator_value))}"
-        )
-    return f"{place}: {error.message}"
+        return f"{path}: {error.instance!r} is not allowed; it must be {' or '.join(map(_kind, error.validator_value))}"
+    return f"{path}: {error.message}"
 
 
 def _kind(option: dict) -> str:
