@@ -40,8 +40,8 @@ from agglearn.proportions import (
     InverseCalibrationClassifier,
     MeanEmbeddingClassifier,
 )
-from agglearn.proportions.alternating import top
-from agglearn.proportions.base import counts_likelihood, positives, probabilities
+from agglearn.proportions.alternating import label_highest
+from agglearn.proportions.base import counts_likelihood, one_vs_rest_counts, probabilities
 from agglearn.proportions.means import bag_means, proportions_of
 from agglearn.vocabulary import DistributedSubmodularQuantizer, OptimalQuantizer, SubmodularQuantizer
 from agglearn.vocabulary.allocation import allocated
@@ -296,8 +296,8 @@ def test_means_and_shares_of_bags_go_by_weight():
     assert bag_means(Bags(WEIGHED.X, WEIGHED.offsets))[:, 0].tolist() == [3, 4]
     np.testing.assert_allclose(proportions_of(WEIGHED), [[1 / 3, 2 / 3]] * 2)
     counts = Bags(WEIGHED.X, WEIGHED.offsets, np.array([[0, 1, 1], [2, 1, 0]]))
-    assert positives(counts, 1).tolist() == [[1, 1], [2, 1]]
-    assert positives(counts, 0).tolist() == [[2, 0], [1, 2]]
+    assert one_vs_rest_counts(counts, 1).tolist() == [[1, 1], [2, 1]]
+    assert one_vs_rest_counts(counts, 0).tolist() == [[2, 0], [1, 2]]
 
 
 def classifier(*rows) -> MeanEmbeddingClassifier:
@@ -343,8 +343,8 @@ def test_likelihood_of_counts():
 
 def test_highest_scores_are_positive_and_ties_go_to_the_earlier():
     score = np.array([0.5, 2.0, 2.0, 1.0, 3.0, 3.0, 3.0])
-    assert top(score, np.array([0, 4, 7]), np.array([2, 1])).tolist() == [0, 1, 1, 0, 1, 0, 0]
-    assert top(score, np.array([0, 4, 7]), np.array([0, 3])).tolist() == [0, 0, 0, 0, 1, 1, 1]
+    assert label_highest(score, np.array([0, 4, 7]), np.array([2, 1])).tolist() == [0, 1, 1, 0, 1, 0, 0]
+    assert label_highest(score, np.array([0, 4, 7]), np.array([0, 3])).tolist() == [0, 0, 0, 0, 1, 1, 1]
 
 
 def test_inverse_calibration_fits_the_log_odds_of_means():

@@ -1,10 +1,10 @@
-"""Learning with label proportions (Sun 2019, chapter 3): exact inference under known counts, and every method beside it."""
+"""Learning with label proportions (Sun 2019, chapter 3): exact inference under known counts, and other methods."""
 
 from agglearn.proportions.alternating import AlternatingMeanMapClassifier
 from agglearn.proportions.cardinality import CardinalityClassifier, NormalApproximationClassifier
 from agglearn.proportions.individual import IndividualClassifier
 from agglearn.proportions.means import InverseCalibrationClassifier, MeanEmbeddingClassifier, MeanMapClassifier
-from agglearn.proportions.posterior import cardinality_posterior
+from agglearn.proportions.posterior import cardinality_posterior, class_posteriors
 from agglearn.proportions.records_adapter import BagLearnerOnRecords
 
 __all__ = [
@@ -17,4 +17,5 @@ __all__ = [
     "MeanMapClassifier",
     "NormalApproximationClassifier",
     "cardinality_posterior",
+    "class_posteriors",
 ]

@@ -1,21 +1,32 @@
 """The thesis's method: maximum likelihood of the bags' counts, by exact posteriors of the labels."""
 
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from agglearn.errors import NotAvailable
-from agglearn.linear.softmax import Logistic, as_single, scores
+from agglearn.linear.softmax import Logistic, scores, single
 from agglearn.observations import Bags
-from agglearn.observations.bags import order_columns
-from agglearn.proportions.base import BagClassifier, Penalty, choose_l2, counts_likelihood, positives, probabilities
-from agglearn.proportions.count_likelihood import CountLikelihood, exact, normal
+from agglearn.proportions.base import (
+    BagClassifier,
+    Penalty,
+    Solver,
+    choose_l2,
+    counts_of,
+    one_vs_rest_counts,
+    probabilities,
+    validation_likelihood,
+)
+from agglearn.proportions.count_likelihood import CountLikelihood, exact_posteriors, normal_posteriors
 from agglearn.proportions.means import mean_embedding
 from agglearn.proportions.posterior import class_posteriors
+from agglearn.seeds import RandomState
 from agglearn.settings import Built, Count, NonNegative
 
-COARSE = 10  # how much coarser the solutions are that only choose λ
+COARSE = 10  # factor on the tolerance of the solutions that only choose λ
 
 
 class CardinalityClassifier(BagClassifier):
@@ -23,23 +34,36 @@ class CardinalityClassifier(BagClassifier):
 
     Parameters
     ----------
-    multiclass : for more than two classes `ovr`, one against the rest, or `exact`, one softmax regression with
-        posteriors given all counts of a bag at once.
-    solver : `scoring`, damped Fisher scoring on the likelihood; `em`, the thesis's EM. Both climb the same likelihood
-        from the mean embedding's solution, and never fall.
-    classifier : any classifier with `sample_weight` and `predict_proba` in the place of the logistic regression; fitted
-        anew in every M step of EM, to every instance once per class, with the posteriors as weights.
-    l2 : λ in ½λ‖θ‖²; `held_out` to choose it by the likelihood of held-out bags' counts.
-    max_iter, tol : steps; a step that gains less than `tol` nats per bag is the last.
-    n_bags : learn from the first so many bags; None for all.
-    random_state : seed of the choice of held-out bags.
+    multiclass : {'ovr', 'exact'}
+        For more than two classes: `ovr` fits one class against the rest, `exact` one softmax regression with posteriors
+        given all counts of a bag at once.
+    solver : {'scoring', 'em'}
+        `scoring` is damped Fisher scoring on the likelihood, `em` the thesis's EM. Both climb the same likelihood from
+        the mean embedding's solution, and it never falls.
+    classifier : classifier or None
+        Any classifier with `sample_weight` and `predict_proba` in place of the logistic regression. Every M step of EM
+        fits it anew to every instance once per class, with the posteriors as weights.
+    l2 : float or 'held_out'
+        λ in ½λ‖θ‖². `held_out` chooses it by the likelihood of held-out bags' counts.
+    max_iter : int
+        Largest number of steps.
+    tol : float
+        A step that gains less than this, in nats per bag, is the last.
+    n_bags : int or None
+        Number of bags to learn from, in their order. None: all bags.
+    random_state : int, RandomState, Generator or None
+        Seed of the choice of held-out bags.
 
     Attributes
     ----------
-    log_likelihoods_ : per problem (one, or one per class), log P(counts) at every step. l2_ : λ per problem.
+    log_likelihoods_ : list of ndarray
+        Per problem (one, or one per class), log P(counts) at every step.
+    l2_ : float or list of float
+        λ per problem.
     """
 
-    infer = staticmethod(exact)
+    infer = staticmethod(exact_posteriors)
+    l2_: float | list[float] | None
 
     def __init__(
         self,
@@ -50,7 +74,7 @@ class CardinalityClassifier(BagClassifier):
         max_iter: Count = 100,
         tol: NonNegative = 1e-4,
         n_bags: Count | None = None,
-        random_state=None,
+        random_state: RandomState = None,
     ):
         self.multiclass = multiclass
         self.solver = solver
@@ -61,34 +85,34 @@ class CardinalityClassifier(BagClassifier):
         self.n_bags = n_bags
         self.random_state = random_state
 
-    def _learn(self, bags):
-        bags = bags.drop_zero_weights()
-        self.log_likelihoods_ = []
+    def _learn(self, bags: Bags) -> None:
+        bags = bags.persons()
+        self.log_likelihoods_: list[np.ndarray] = []
         if self.classifier is not None:
             return self._learn_other(bags)
         classes = len(self.classes_)
         if classes == 2 or self.multiclass == "exact":
             start = mean_embedding(bags)
-            theta, self.l2_ = self._climb(bags, bags.counts.astype(np.int64), start)
+            theta, self.l2_ = self._climb(bags, counts_of(bags).astype(np.int64), start)
         else:
             starts = mean_embedding(bags, "ovr")
-            found = [self._climb(bags, positives(bags, c), starts[c : c + 1]) for c in range(classes)]
-            theta, self.l2_ = np.concatenate([f[0] for f in found]), [f[1] for f in found]
+            solutions = [self._climb(bags, one_vs_rest_counts(bags, c), starts[c : c + 1]) for c in range(classes)]
+            theta, self.l2_ = np.concatenate([t for t, _ in solutions]), [l2 for _, l2 in solutions]
         self._set(theta)
 
-    def _climb(self, bags: Bags, counts: np.ndarray, start: np.ndarray):
+    def _climb(self, bags: Bags, counts: np.ndarray, start: np.ndarray) -> tuple[np.ndarray, float]:
         """(θ, λ) of one problem with these counts."""
 
-        def climber(part):
-            return CountLikelihood(Logistic(as_single(part.X), part.offsets), part.counts, type(self).infer)
+        def likelihood_of(subset: Bags) -> CountLikelihood:
+            return CountLikelihood(Logistic(single(subset.X), subset.offsets), counts_of(subset), type(self).infer)
 
-        def fitter(part):
-            climb = climber(part)
-            return lambda l2, last: self._run(climb.at(l2), start if last is None else last, COARSE * self.tol)
+        def solver_on(subset: Bags) -> Solver:
+            climb = likelihood_of(subset)
+            return lambda l2, last: self._run(climb.with_l2(l2), start if last is None else last, COARSE * self.tol)
 
-        kept = Bags(bags.X, bags.offsets, counts)
-        l2, near = choose_l2(self.l2, kept, fitter, _score, self.random_state)
-        climb = climber(kept).at(l2)
+        problem = Bags(bags.X, bags.offsets, counts)
+        l2, near = choose_l2(self.l2, problem, solver_on, validation_likelihood, self.random_state)
+        climb = likelihood_of(problem).with_l2(l2)
         theta = self._run(climb, start if near is None else near, self.tol)
         self.log_likelihoods_.append(np.array(climb.trace))
         return theta, l2
@@ -102,46 +126,70 @@ class CardinalityClassifier(BagClassifier):
         """EM with one fit of the classifier per M step, from the mean embedding's probabilities."""
         theta = mean_embedding(bags)
         x, classes = bags.X, len(self.classes_)
-        p = probabilities(scores(as_single(x), theta), classes)
+        p = probabilities(scores(single(x), theta), classes)
         stacked, labels = np.tile(x, (classes, 1)), np.repeat(self.classes_, len(x))
         trace, best = [], -np.inf
         for _ in range(self.max_iter):
-            q, found = class_posteriors(np.log(p), bags.offsets, bags.counts)
-            trace.append(float(found.sum()))
+            q, likelihoods = class_posteriors(np.log(p), bags.offsets, counts_of(bags))
+            trace.append(float(likelihoods.sum()))
             if trace[-1] - best < self.tol * len(bags):
                 break
             best = trace[-1]
             self._classifier = clone(self.classifier).fit(stacked, labels, sample_weight=q.T.ravel())
             p = np.clip(self._classifier.predict_proba(x), 1e-6, 1)
             p /= p.sum(axis=1, keepdims=True)
-        self.log_likelihoods_, self.l2_ = [np.array(trace)], None
+        self.log_likelihoods_ = [np.array(trace)]
+        self.l2_ = None
         self._set(theta)
 
-    def predict_proba(self, X):
+    def predict_proba(self, X: ArrayLike) -> np.ndarray:
+        """Class probabilities (n, C) of instances.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Covariates. The columns of a data frame are matched by name.
+        """
         if getattr(self, "_classifier", None) is not None:
-            return self._classifier.predict_proba(
-                order_columns(np.asarray(X), getattr(X, "columns", ()), self.feature_names_in_)
-            )
+            return self._classifier.predict_proba(self._ordered(X))
         return super().predict_proba(X)
 
-    def save(self, folder):
+    def save(self, folder: str | Path) -> None:
+        """Write the model to a folder.
+
+        Parameters
+        ----------
+        folder : path
+            Folder of the model.
+
+        Raises
+        ------
+        NotAvailable
+            The model has another `classifier`.
+        """
         if self.classifier is not None:
-            raise NotAvailable(f"a {type(self.classifier).__name__} cannot be kept without pickle")
+            raise NotAvailable(f"a {type(self.classifier).__name__} cannot be saved without pickle")
         super().save(folder)
 
-    def warm_up(self):
+    def warm_up(self) -> None:
+        """Compile or load the kernels."""
         super().warm_up()
         if self.multiclass == "exact" or self.classifier is not None:
             class_posteriors(np.full((3, 3), np.log(1 / 3)), [0, 3], np.ones((1, 3), np.int64))
 
 
 class NormalApproximationClassifier(CardinalityClassifier):
-    """The same likelihood with a bag's count taken as normal (Rosenman and Viswanathan 2018), one class against the rest.
+    """The same likelihood with a normal distribution of a bag's count (Rosenman and Viswanathan 2018).
 
-    Parameters as in `CardinalityClassifier`.
+    More than two classes are fitted one against the rest. Attributes are those of `CardinalityClassifier`.
+
+    Parameters
+    ----------
+    l2, max_iter, tol, n_bags, random_state
+        As in `CardinalityClassifier`.
     """
 
-    infer = staticmethod(normal)
+    infer = staticmethod(normal_posteriors)
 
     def __init__(
         self,
@@ -149,11 +197,6 @@ class NormalApproximationClassifier(CardinalityClassifier):
         max_iter: Count = 100,
         tol: NonNegative = 1e-4,
         n_bags: Count | None = None,
-        random_state=None,
+        random_state: RandomState = None,
     ):
         super().__init__("ovr", "scoring", None, l2, max_iter, tol, n_bags, random_state)
-
-
-def _score(bags: Bags, theta: np.ndarray) -> float:
-    p = probabilities(scores(as_single(bags.X), theta), bags.counts.shape[1])
-    return counts_likelihood(p, bags.offsets, bags.counts)

@@ -1,8 +1,9 @@
-"""The thesis's message passing: auxiliary sums in a binary tree, each message a convolution (Sun 2019, 3.4.2, Figure 3.4).
+"""The thesis's message passing: sums in a binary tree, each message a convolution (Sun 2019, 3.4.2, Figure 3.4).
 
-O(n log² n) for two classes, O(n^{C−1} log² n) for C. Convolutions go through the FFT above a size, whose error is
-relative to the largest entry: small messages drown in it, which the thesis reports as underflow in large trees. Totals so
-improbable are refused. Kept for comparison; `kernels` and `multiclass` have neither the error nor the logarithms.
+O(n log² n) for two classes, O(n^{C−1} log² n) for C. Large messages are convolved by the FFT, whose error is relative
+to the largest entry. Small messages drown in it, which the thesis reports as underflow in large trees. Totals so
+improbable are refused. The tree serves for comparison: `kernels` and `multiclass` have neither the error nor the
+logarithms.
 """
 
 import numpy as np
@@ -21,7 +22,8 @@ def tree_posterior(probabilities: np.ndarray, counts: np.ndarray) -> tuple[np.nd
 
     Raises
     ------
-    DataError : counts that are impossible, or so improbable that the FFT's rounding errors drown them.
+    DataError
+        The counts are impossible, or so improbable that the FFT's rounding errors drown them.
     """
     free = probabilities.shape[1] - 1
     leaves = []
@@ -31,7 +33,7 @@ def tree_posterior(probabilities: np.ndarray, counts: np.ndarray) -> tuple[np.nd
         for c in range(free):
             leaf[tuple(int(a == c) for a in range(free))] = row[c]
         leaves.append(leaf)
-    levels = upward(leaves)
+    levels = pass_up(leaves)
     root = levels[-1][0]
     beta = np.zeros_like(root)
     beta[tuple(int(z) for z in counts[:free])] = 1.0
@@ -42,43 +44,43 @@ def tree_posterior(probabilities: np.ndarray, counts: np.ndarray) -> tuple[np.nd
             f"total: {np.asarray(counts).tolist()} is impossible or too improbable for the tree's rounding errors; use "
             "method='fourier'"
         )
-    found = np.empty_like(probabilities)
-    for i, (leaf, message) in enumerate(zip(leaves, downward(levels, beta), strict=True)):
+    posteriors = np.empty_like(probabilities)
+    for i, (leaf, message) in enumerate(zip(leaves, pass_down(levels, beta), strict=True)):
         joint = leaf * message
-        found[i, free] = joint[(0,) * free]
+        posteriors[i, free] = joint[(0,) * free]
         for c in range(free):
-            found[i, c] = joint[tuple(int(a == c) for a in range(free))]
-        found[i] /= found[i].sum()
-    return found, float(np.log(probability))
+            posteriors[i, c] = joint[tuple(int(a == c) for a in range(free))]
+        posteriors[i] /= posteriors[i].sum()
+    return posteriors, float(np.log(probability))
 
 
-def upward(leaves: list[np.ndarray]) -> list[list[np.ndarray]]:
-    """Messages α level by level, leaves first; α_p = α_l * α_r (eq. 3.4). An odd one out goes up unchanged."""
+def pass_up(leaves: list[np.ndarray]) -> list[list[np.ndarray]]:
+    """Messages α level by level, leaves first: α_p = α_l * α_r (eq. 3.4). An odd one out goes up unchanged."""
     levels = [leaves]
     while len(levels[-1]) > 1:
         below = levels[-1]
-        above = [product(below[i], below[i + 1]) for i in range(0, len(below) - 1, 2)]
+        above = [_convolve(below[i], below[i + 1]) for i in range(0, len(below) - 1, 2)]
         levels.append(above + below[len(above) * 2 :])
     return levels
 
 
-def downward(levels: list[list[np.ndarray]], beta: np.ndarray) -> list[np.ndarray]:
-    """Messages β to the leaves; β_l(z) = Σ_r β_p(z + r) α_r(r) (eq. 3.5)."""
-    messages = [beta]
-    for below in reversed(levels[:-1]):
-        found = []
-        for p, message in enumerate(messages):
-            pair = below[2 * p : 2 * p + 2]
-            found += [correlated(message, pair[1]), correlated(message, pair[0])] if len(pair) == 2 else [message]
-        messages = found
-    return messages
+def pass_down(levels: list[list[np.ndarray]], beta: np.ndarray) -> list[np.ndarray]:
+    """Messages β to the leaves: β_l(z) = Σ_r β_p(z + r) α_r(r) (eq. 3.5)."""
+    above = [beta]
+    for siblings in reversed(levels[:-1]):
+        messages = []
+        for p, message in enumerate(above):
+            pair = siblings[2 * p : 2 * p + 2]
+            messages += [_correlate(message, pair[1]), _correlate(message, pair[0])] if len(pair) == 2 else [message]
+        above = messages
+    return above
 
 
-def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def _convolve(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return convolve(a, b, method="direct" if min(a.size, b.size) < DIRECT_BELOW else "fft")
 
 
-def correlated(message: np.ndarray, sibling: np.ndarray) -> np.ndarray:
+def _correlate(message: np.ndarray, sibling: np.ndarray) -> np.ndarray:
     reversed_ = sibling[(slice(None, None, -1),) * sibling.ndim]
     method = "direct" if sibling.size < DIRECT_BELOW else "fft"
     return np.maximum(convolve(message, reversed_, mode="valid", method=method), 0)

@@ -1,10 +1,10 @@
-"""Maximum likelihood of the counts themselves: ℓ(θ) = Σ_b log P(z_b | x_b; θ) (Sun 2019, section 3.4.1), two ways.
+"""Maximum likelihood of the counts themselves: ℓ(θ) = Σ_b log P(z_b | x_b, θ) (Sun 2019, section 3.4.1), two ways.
 
-`em` is the thesis's: posteriors q, then a logistic regression on them. With large bags most information is missing and
-EM creeps. `scoring` climbs the same ℓ: its gradient is Σ (q_i − p_i)(x_i, 1), from the same E step; its expected
-information is, with G_b = Σ_i Cov(y_i)(x_i, 1) and V_b = Σ_i Cov(y_i), about Σ_b G_bᵀ V_b⁻¹ G_b. Steps are damped towards the
-matrix Σ (x, 1)(x, 1)ᵀ/4 that bounds the complete-data information: with it a step is one of EM with the M step
-replaced by its quadratic bound, which never lowers ℓ. So ℓ never falls, and some ten E steps do instead of hundreds.
+`em` is the thesis's: posteriors q, then a logistic regression on them. It converges slowly in large bags. `scoring`
+climbs the same ℓ. The gradient of ℓ is Σ (q_i − p_i)(x_i, 1), from the same E step. With G_b = Σ_i Cov(y_i)(x_i, 1) and
+V_b = Σ_i Cov(y_i), the expected information is about Σ_b G_bᵀ V_b⁻¹ G_b. Steps are damped towards the matrix Σ (x,
+1)(x, 1)ᵀ/4, which bounds the complete-data information. A fully damped step is one of EM with the M step replaced by
+its quadratic bound, which never lowers ℓ. So ℓ never falls, and some ten E steps do instead of hundreds.
 """
 
 from collections.abc import Callable
@@ -13,98 +13,110 @@ from typing import Self
 
 import numpy as np
 
-from agglearn.linear.softmax import Logistic, bag_sums, log_softmax, scores, softmax, solve
+from agglearn.linear.softmax import Logistic, bag_sums, log_softmax, scores, softmax, solved
 from agglearn.proportions.posterior import binary_posteriors, class_posteriors
 
 Infer = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
-def exact(scores, p, offsets, counts):
-    """Posteriors (n, C) and log P(z) (B,) under the known counts."""
+def exact_posteriors(
+    scores: np.ndarray, p: np.ndarray, offsets: np.ndarray, counts: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """(posteriors (n, C), log P(z) (B,)) under the known counts."""
     if counts.shape[1] > 2:
         return class_posteriors(log_softmax(scores), offsets, counts)
-    q, found = binary_posteriors(scores[:, 0], offsets, counts[:, 1])
-    return np.column_stack([1 - q, q]), found
+    q, likelihoods = binary_posteriors(scores[:, 0], offsets, counts[:, 1])
+    return np.column_stack([1 - q, q]), likelihoods
 
 
-def normal(scores, p, offsets, counts):
-    """The same with the sum of a bag taken as normal (Rosenman and Viswanathan 2018); what plays the posterior's part is
-    p + ∂ log N(z; Σp, Σp(1−p))/∂ score. Two classes."""
+def normal_posteriors(
+    scores: np.ndarray, p: np.ndarray, offsets: np.ndarray, counts: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The same with a normal distribution of a bag's sum (Rosenman and Viswanathan 2018), for two classes.
+
+    In place of the posteriors stand p + ∂ log N(z | Σp, Σp(1−p))/∂ score.
+    """
     v = p[:, 1] * p[:, 0]
     mean, variance = (np.add.reduceat(a, offsets[:-1]) for a in (p[:, 1], v))
     variance = np.maximum(variance, 1e-12)
-    gap, sizes = counts[:, 1] - mean, np.diff(offsets)
-    found = -0.5 * (np.log(2 * np.pi * variance) + gap**2 / variance)
-    linear, square = np.repeat(gap / variance, sizes), np.repeat(0.5 * (gap**2 / variance - 1) / variance, sizes)
+    residual, sizes = counts[:, 1] - mean, np.diff(offsets)
+    likelihoods = -0.5 * (np.log(2 * np.pi * variance) + residual**2 / variance)
+    linear = np.repeat(residual / variance, sizes)
+    square = np.repeat(0.5 * (residual**2 / variance - 1) / variance, sizes)
     q = p[:, 1] + v * (linear + square * (1 - 2 * p[:, 1]))
-    return np.column_stack([1 - q, q]), found
+    return np.column_stack([1 - q, q]), likelihoods
 
 
 @dataclass
 class CountLikelihood:
-    """Climbs ℓ from a start; `trace` keeps ℓ (unpenalised) at every step.
+    """Climbs ℓ from a start.
 
     Attributes
     ----------
-    problem : covariates, λ; its offsets are the bags.
-    counts : (B, C) integers.
-    infer : the E step, `exact` or `normal`.
+    problem : Logistic
+        Covariates and λ. Its offsets are the bags.
+    counts : (B, C) ndarray of int
+    infer : callable
+        E step, `exact_posteriors` or `normal_posteriors`.
+    trace : list of float
+        ℓ, unpenalised, at every step.
     """
 
     problem: Logistic
     counts: np.ndarray
-    infer: Infer = exact
+    infer: Infer = exact_posteriors
     trace: list[float] = field(default_factory=list)
 
-    def at(self, l2: float) -> Self:
+    def with_l2(self, l2: float) -> Self:
         """The same with another λ and an empty trace."""
-        return replace(self, problem=self.problem.with_l2(l2), trace=[])
+        return replace(self, problem=self.problem.at(l2), trace=[])
 
-    def e_step(self, theta):
+    def e_step(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
         """(probabilities, posteriors, ℓ) at θ."""
-        found = scores(self.problem.x, theta)
-        p = softmax(found)[0]
-        q, found = self.infer(found, p, self.problem.offsets, self.counts)
-        return p, q, float(found.sum())
+        score = scores(self.problem.x, theta)
+        p = softmax(score)[0]
+        q, likelihoods = self.infer(score, p, self.problem.offsets, self.counts)
+        return p, q, float(likelihoods.sum())
 
     def penalised(self, likelihood: float, theta: np.ndarray) -> float:
+        """ℓ less the penalty at θ."""
         return likelihood - 0.5 * float((self.problem.penalty() * theta**2).sum())
 
     def em(self, theta: np.ndarray, max_iter: int, tol: float) -> np.ndarray:
-        """EM with full M steps, warm-started; stops when ℓ gains less than `tol` per bag."""
-        _, q, found = self.e_step(theta)
-        self.trace.append(found)
+        """EM with full, warm-started M steps. It stops when ℓ gains less than `tol` per bag."""
+        _, q, likelihood = self.e_step(theta)
+        self.trace.append(likelihood)
         for _ in range(max_iter):
-            best = self.penalised(found, theta)
+            best = self.penalised(likelihood, theta)
             theta = self.problem.fit(self.problem.moments(q), theta, tol=1e-9)
-            _, q, found = self.e_step(theta)
-            self.trace.append(found)
-            if self.penalised(found, theta) - best < tol * len(self.counts):
+            _, q, likelihood = self.e_step(theta)
+            self.trace.append(likelihood)
+            if self.penalised(likelihood, theta) - best < tol * len(self.counts):
                 break
         return theta
 
     def scoring(self, theta: np.ndarray, max_iter: int, tol: float) -> np.ndarray:
-        """Damped Fisher scoring; stops when a step gains less than `tol` per bag."""
+        """Damped Fisher scoring. It stops when a step gains less than `tol` per bag."""
         bound = np.kron(np.eye(len(theta)), self.problem.bound(len(theta)))
         ridge = np.tile(self.problem.penalty(), len(theta))
-        p, q, found = self.e_step(theta)
-        self.trace.append(found)
+        p, q, likelihood = self.e_step(theta)
+        self.trace.append(likelihood)
         damping = 1e-3
         for _ in range(max_iter):
-            here = self.penalised(found, theta)
+            current = self.penalised(likelihood, theta)
             gradient = self.problem.moments(q - p).ravel() - ridge * theta.ravel()
             information = self.information(p) + np.diag(ridge)
             while True:
-                step = solve(information + damping * bound, gradient).reshape(theta.shape)
-                p, q, found = self.e_step(theta + step)
-                gain = self.penalised(found, theta + step) - here
+                step = solved(information + damping * bound, gradient).reshape(theta.shape)
+                p, q, likelihood = self.e_step(theta + step)
+                gain = self.penalised(likelihood, theta + step) - current
                 if gain >= 0 or damping > 4:
                     break
                 damping *= 8
             if gain < 0:  # rounding: nothing is left to gain
                 break
             theta, damping = theta + step, max(damping / 4, 1e-6)
-            self.trace.append(found)
+            self.trace.append(likelihood)
             if gain < tol * len(self.counts):
                 break
         return theta

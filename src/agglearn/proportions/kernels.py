@@ -1,17 +1,18 @@
 """Numba kernels of exact inference under a known sum: the posterior of every label given how many labels are 1.
 
-One bag: independent labels y_i with odds o_i, and Σ y_i = z. Multiplying all odds by one τ does not change the law of y
-given its sum, so τ is chosen for the sum to be expected at z: then nothing underflows, whatever z. From there
+One bag has independent labels y_i with odds o_i, and Σ y_i = z. A factor τ on all odds does not change the distribution
+of y given its sum. τ is chosen such that the expected sum is z: then nothing underflows, whatever z. Two algorithms
+follow:
 
 * `fourier`: with S the sum, σ² its variance, φ_i(t) = 1 + p_i(e^{it} − 1) and φ = Π φ_i,
-  P(S = z) = (1/N) Σ_k e^{−i t_k z} φ(t_k) at t_k = 2πk/N, and for the sum without i the same with φ/φ_i. The trapezoid
-  sum is in error by P(|S − z| ≥ N) (Bernstein's inequality), a frequency left out by at most exp(−2(σ²−¼) sin²(t/2)) of
-  it: both are kept below e^−40. Some 15 to 30 frequencies are left, whatever n; O(n).
+  P(S = z) = (1/N) Σ_k e^{−i t_k z} φ(t_k) at t_k = 2πk/N, and for the sum without i the same with φ/φ_i. The error of
+  the trapezoid sum is P(|S − z| ≥ N) (Bernstein's inequality), that of omitting a frequency at most exp(−2(σ²−¼)
+  sin²(t/2)). Both stay below e^−40. Some 15 to 30 frequencies are left, whatever n: O(n).
 * `direct`: prefix and suffix distributions of the sum, all terms positive, so that small posteriors keep their relative
   precision. Labels that are nearly sure to be 1 are counted from n downwards, so that for σ² < 4 the distributions have
-  a width of at most 129 whatever n; prefixes are recomputed from checkpoints. O(n) there, O(n²) for small bags.
+  a width of at most 129 whatever n. Prefixes are recomputed from checkpoints. O(n) there, O(n²) for small bags.
 
-Kernels compile when first called, not when imported. Bags are spread over threads; each is computed by one, so results
+Kernels compile when first called, not when imported. Bags are spread over threads. Each is computed by one, so results
 do not depend on their number.
 """
 
@@ -24,8 +25,6 @@ TAIL = 40.0  # -log of what may be lost
 SMALL = 4.0  # variance below which the direct method is used
 WIDTH = 64  # half the width of the direct method's distributions
 BLOCK = 64  # instances between two checkpoints
-
-
 FOURIER, DIRECT = 0, 1
 
 
@@ -44,22 +43,22 @@ def moments(odds, tau):
 
 @njit(cache=True, error_model="numpy")
 def tilt(odds, z):
-    """log τ with |E S − z| ≤ 0.05·max(1, σ), and the variance there: Newton's method inside a bracket; 0 < z < n."""
-    at, low, high = 0.0, -350.0, 350.0
+    """log τ with |E S − z| ≤ 0.05·max(1, σ), and the variance there, for 0 < z < n, by Newton's method in a bracket."""
+    log_tau, low, high = 0.0, -350.0, 350.0
     variance = 0.0
     for _ in range(200):
-        mean, variance = moments(odds, np.exp(at))
-        gap = z - mean
-        if abs(gap) <= 0.05 * max(1.0, np.sqrt(variance)):
+        mean, variance = moments(odds, np.exp(log_tau))
+        residual = z - mean
+        if abs(residual) <= 0.05 * max(1.0, np.sqrt(variance)):
             break
-        if gap > 0:
-            low = at
+        if residual > 0:
+            low = log_tau
         else:
-            high = at
-        at += gap / variance if variance > 0 else 1e9
-        if not low < at < high:
-            at = 0.5 * (low + high)
-    return at, variance
+            high = log_tau
+        log_tau += residual / variance if variance > 0 else 1e9
+        if not low < log_tau < high:
+            log_tau = 0.5 * (low + high)
+    return log_tau, variance
 
 
 @njit(cache=True, error_model="numpy")
@@ -88,7 +87,7 @@ def grid(variance, n):
 
 @njit(cache=True, error_model="numpy", fastmath=FAST)
 def fourier(odds, tau, z, variance, out):
-    """Posteriors of one bag into `out`; returns log P(S = z) under the tilted odds. Needs σ² ≥ 1."""
+    """Write the posteriors of one bag into `out`, and return log P(S = z) under the tilted odds, for σ² ≥ 1."""
     n = len(odds)
     points, used = grid(variance, n)
     t, cosine, sine = np.empty(used), np.empty(used), np.empty(used)
@@ -150,7 +149,7 @@ def push(source, target, stay, move, direction):
 
 @njit(cache=True, error_model="numpy")
 def copy(source, target):
-    """Values of one array into another; compiles faster than an assignment to a slice."""
+    """Copy an array into another. It compiles faster than an assignment to a slice."""
     for k in range(len(source)):
         target[k] = source[k]
 
@@ -165,7 +164,7 @@ def forward(odds, tau, prefix):
 
 @njit(cache=True, error_model="numpy")
 def direct(odds, tau, z, half, out):
-    """Posteriors of one bag into `out`; returns log P(S = z) under the tilted odds.
+    """Write the posteriors of one bag into `out`, and return log P(S = z) under the tilted odds.
 
     Distributions reach `half` to both sides: exact where that is n, and to rounding for σ² < 4 where it is `WIDTH`.
     """
@@ -177,23 +176,23 @@ def direct(odds, tau, z, half, out):
     width = low + high + 1
     goal = z - down + low
     blocks = (n + BLOCK - 1) // BLOCK
-    kept = np.zeros((blocks + 1, width))
+    checkpoints = np.zeros((blocks + 1, width))
     prefix = np.zeros((min(n, BLOCK) + 1, width))
-    kept[0, low] = 1.0
+    checkpoints[0, low] = 1.0
     for b in range(blocks):
-        part = odds[b * BLOCK : (b + 1) * BLOCK]
-        copy(kept[b], prefix[0])
-        forward(part, tau, prefix)
-        copy(prefix[len(part)], kept[b + 1])
+        block = odds[b * BLOCK : (b + 1) * BLOCK]
+        copy(checkpoints[b], prefix[0])
+        forward(block, tau, prefix)
+        copy(prefix[len(block)], checkpoints[b + 1])
     suffix, other = np.zeros(width), np.zeros(width)
     suffix[goal] = 1.0
     for b in range(blocks - 1, -1, -1):
-        part = odds[b * BLOCK : (b + 1) * BLOCK]
+        block = odds[b * BLOCK : (b + 1) * BLOCK]
         if b < blocks - 1:  # the last block's are still there
-            copy(kept[b], prefix[0])
-            forward(part, tau, prefix)
-        for j in range(len(part) - 1, -1, -1):
-            stay, move, direction, up = step(part[j] * tau)
+            copy(checkpoints[b], prefix[0])
+            forward(block, tau, prefix)
+        for j in range(len(block) - 1, -1, -1):
+            stay, move, direction, up = step(block[j] * tau)
             push(suffix, other, stay, move, -direction)
             stayed = 0.0
             for k in range(width):
@@ -205,12 +204,12 @@ def direct(odds, tau, z, half, out):
             moved *= move
             out[b * BLOCK + j] = (moved if up else stayed) / (moved + stayed)
             suffix, other = other, suffix
-    return np.log(kept[blocks, goal])
+    return np.log(checkpoints[blocks, goal])
 
 
 @njit(cache=True, error_model="numpy")
 def posterior(odds, z, method, out):
-    """Posteriors of one bag into `out`; returns log P(S = z). Odds in [1e-150, 1e150], 0 ≤ z ≤ n."""
+    """Write the posteriors of one bag into `out`, and return log P(S = z). Odds lie in [1e-150, 1e150]."""
     n = len(odds)
     if z == 0 or z == n:
         probability = 0.0
@@ -218,36 +217,37 @@ def posterior(odds, z, method, out):
             out[i] = 0.0 if z == 0 else 1.0
             probability -= np.log1p(odds[i] if z == 0 else 1.0 / odds[i])
         return probability
-    at, variance = tilt(odds, z)
-    tau = np.exp(at)
+    log_tau, variance = tilt(odds, z)
+    tau = np.exp(log_tau)
     if method == DIRECT or variance < SMALL:
-        found = direct(odds, tau, z, n if method == DIRECT else WIDTH, out)
+        log_p = direct(odds, tau, z, n if method == DIRECT else WIDTH, out)
     else:
-        found = fourier(odds, tau, z, variance, out)
-    return found + log_ratio(odds, tau) - at * z
+        log_p = fourier(odds, tau, z, variance, out)
+    return log_p + log_ratio(odds, tau) - log_tau * z
 
 
 @njit(cache=True, parallel=True, error_model="numpy")
 def posteriors(odds, offsets, totals, method):
     """(posteriors (n,), log P(Σy = z) per bag (B,)) of all bags."""
     out = np.empty(len(odds))
-    found = np.empty(len(totals))
+    log_p = np.empty(len(totals))
     for b in prange(len(totals)):
         low, high = offsets[b], offsets[b + 1]
-        found[b] = posterior(odds[low:high], totals[b], method, out[low:high])
-    return out, found
+        log_p[b] = posterior(odds[low:high], totals[b], method, out[low:high])
+    return out, log_p
 
 
 @njit(cache=True, error_model="numpy")
-def highest(score, offsets, totals, out):
-    """1.0 into `out` (n,) for the z highest scores of every bag, 0.0 for the others; ties go to the earlier instance."""
+def label_highest(score, offsets, totals, out):
+    """Write 1.0 into `out` (n,) for the z highest scores of every bag, else 0.0. Ties go to the earlier instance."""
     for b in range(len(totals)):
         low, high, left = offsets[b], offsets[b + 1], totals[b]
-        part = score[low:high]
-        least = np.inf if left <= 0 else -np.inf if left >= high - low else np.partition(part, high - low - left)[-left]
+        bag = score[low:high]
+        below = high - low - left
+        threshold = np.inf if left <= 0 else -np.inf if below <= 0 else np.partition(bag, below)[-left]
         for i in range(low, high):
-            left -= score[i] > least
+            left -= score[i] > threshold
         for i in range(low, high):
-            tie = score[i] == least and left > 0
+            tie = score[i] == threshold and left > 0
             left -= tie
-            out[i] = 1.0 if tie or score[i] > least else 0.0
+            out[i] = 1.0 if tie or score[i] > threshold else 0.0

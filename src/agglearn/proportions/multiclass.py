@@ -1,12 +1,13 @@
 """Numba kernels of exact inference under known class counts: P(y_i = c | Σ_j 1[y_j = ·] = z) for every instance.
 
-As in `kernels`, for C classes. Class weights are tilted for the expected counts to be near z. Then either
+As in `kernels`, for C classes. Class weights are tilted such that the expected counts are near z. Two algorithms
+follow:
 
 * `box`: prefix and suffix distributions of the count vector over the box Π (z_c + 1) of all classes but the most
-  frequent one; all terms positive; O(n·box).
+  frequent one. All terms are positive. O(n·box).
 * `lattice`: the characteristic function φ(t) = Π_j Σ_c p_jc e^{i t_c} on a grid of C − 1 frequencies. As
   |φ(t)| ≤ exp(−2 Σ_{a<b} s_ab sin²((t_a − t_b)/2)) with s_ab = Σ_j p_ja p_jb, only the frequencies where that bound
-  exceeds e^−40 are used; their number does not grow with n; O(n).
+  exceeds e^−40 are used. Their number does not grow with n: O(n).
 """
 
 import numpy as np
@@ -15,20 +16,23 @@ from numba import njit, prange
 from agglearn.linear.kernels import FAST
 from agglearn.proportions.kernels import TAIL, grid
 
-STEPS = 200  # of Newton's method for the tilt; any tilt is exact, a good one keeps the numbers near 1
+STEPS = 200  # of Newton's method for the tilt. Any tilt is exact, and a good one keeps the numbers near 1
 DROWNED = 1e-200  # P(z) under a tilt below which sums of positive terms may have underflowed
-CANCELLED = 1e-4  # share of the sum of absolute terms below which an alternating sum has lost digits
-BOX = 4096  # cells up to which the box is taken without asking what the lattice would cost
-CELLS = 250_000_000  # prefixes kept at once
+CANCELLED = 1e-4  # fraction of the sum of absolute terms below which an alternating sum has lost digits
+BOX = 4096  # cells up to which the box is taken, whatever the cost of the lattice
+CELLS = 250_000_000  # of all prefixes together
 FREQUENCIES = 200_000
 FOURIER, DIRECT = 0, 1
-TOO_LARGE = np.inf  # in the place of a log-likelihood: neither way is feasible; NaN: no tilt was found
+TOO_LARGE = np.inf  # stands for a log-likelihood where neither algorithm is feasible
 
 
 @njit(cache=True, error_model="numpy")
 def expected_counts(log_p, tilt, z, out, mean, spread):
-    """Probabilities ∝ p e^tilt into `out` (n, C), their sums into `mean` (C,) and the covariance of the counts into
-    `spread` (C, C); returns Σ_i log Σ_c p_ic e^tilt_c − ⟨z, tilt⟩, of which mean − z is the gradient and `spread` the Hessian."""
+    """Write tilted probabilities and their moments, and return Σ_i log Σ_c p_ic e^tilt_c − ⟨z, tilt⟩.
+
+    `out` (n, C) gets the probabilities ∝ p e^tilt, `mean` (C,) their sums, `spread` (C, C) the covariance of the
+    counts. The gradient of the value is mean − z, its Hessian `spread`.
+    """
     n, classes = log_p.shape
     value = 0.0
     mean[:] = 0.0
@@ -55,13 +59,13 @@ def expected_counts(log_p, tilt, z, out, mean, spread):
 
 
 @njit(cache=True, error_model="numpy")
-def damped_step(spread, damping, gap, lower, out):
-    """Solve (spread + damping) out = gap for a positive definite (C, C) matrix by its Cholesky factor, left in `lower`.
+def damped_step(spread, damping, residual, lower, out):
+    """Solve (spread + damping) out = residual for a positive definite (C, C) matrix by its Cholesky factor, left in `lower`.
 
     By hand: NumPy's solver takes numba six seconds to compile.
     """
-    for a in range(len(gap)):
-        out[a] = gap[a]
+    for a in range(len(residual)):
+        out[a] = residual[a]
         for b in range(a + 1):
             value = spread[a, b] + (damping if a == b else 0.0)
             for k in range(b):
@@ -70,37 +74,38 @@ def damped_step(spread, damping, gap, lower, out):
         for k in range(a):
             out[a] -= lower[a, k] * out[k]
         out[a] /= lower[a, a]
-    for a in range(len(gap) - 1, -1, -1):
-        for k in range(a + 1, len(gap)):
+    for a in range(len(residual) - 1, -1, -1):
+        for k in range(a + 1, len(residual)):
             out[a] -= lower[k, a] * out[k]
         out[a] /= lower[a, a]
 
 
 @njit(cache=True, error_model="numpy")
-def tilted(log_p, z):
+def tilt_classes(log_p, z):
     """(n, C) probabilities under class weights with expected counts near z, and the log of what that divides by.
 
-    Damped Newton steps on a convex function of the logs of the weights: nothing underflows, however sure the instances are.
+    Damped Newton steps on a convex function of the logs of the weights: nothing underflows, however sure the instances
+    are.
     """
     n, classes = log_p.shape
     tilt, damping = np.zeros(classes), 1e-6
-    step, lower, moved, gap = np.empty(classes), np.empty((classes, classes)), np.empty(classes), np.empty(classes)
+    step, lower, moved, residual = np.empty(classes), np.empty((classes, classes)), np.empty(classes), np.empty(classes)
     out, mean, spread = np.empty((n, classes)), np.empty(classes), np.empty((classes, classes))
     other, new_mean, new_spread = np.empty((n, classes)), np.empty(classes), np.empty((classes, classes))
     value = expected_counts(log_p, tilt, z, out, mean, spread)
     for _ in range(STEPS):
         worst = 0.0
         for c in range(classes):
-            gap[c] = z[c] - mean[c]
-            worst = max(worst, abs(gap[c]) / max(1.0, np.sqrt(mean[c])))
+            residual[c] = z[c] - mean[c]
+            worst = max(worst, abs(residual[c]) / max(1.0, np.sqrt(mean[c])))
         if not worst > 0.05:
             break
-        damped_step(spread, damping * n, gap, lower, step)
+        damped_step(spread, damping * n, residual, lower, step)
         for c in range(classes):
             moved[c] = tilt[c] + step[c]
-        found = expected_counts(log_p, moved, z, other, new_mean, new_spread)
-        if found < value:
-            tilt, moved, value, damping = moved, tilt, found, max(damping / 8, 1e-10)
+        new_value = expected_counts(log_p, moved, z, other, new_mean, new_spread)
+        if new_value < value:
+            tilt, moved, value, damping = moved, tilt, new_value, max(damping / 8, 1e-10)
             out, other, mean, new_mean, spread, new_spread = other, out, new_mean, mean, new_spread, spread
         else:
             damping *= 8
@@ -109,8 +114,10 @@ def tilted(log_p, z):
 
 @njit(cache=True, error_model="numpy", fastmath=FAST)
 def box(p, z, out):
-    """Posteriors of one bag into `out` for p (n, C), z (C,) with every z_c > 0 and the last class the most frequent one;
-    returns log P(z)."""
+    """Write the posteriors of one bag into `out`, and return log P(z).
+
+    For p (n, C) and z (C,) with every z_c > 0, and the most frequent class last.
+    """
     n, classes = p.shape
     free = classes - 1
     strides = np.ones(free, np.int64)
@@ -158,10 +165,11 @@ def box(p, z, out):
 
 
 @njit(cache=True, error_model="numpy")
-def frequencies(p, most):
-    """(T, C) frequencies worth using (half of them; the last class has 0), and how many points the grid has in all.
+def frequencies(p, limit):
+    """(T, C) frequencies to use, and the log of the number of points of the grid.
 
-    The first is 0. More than `most`: an empty list.
+    They are half of the frequencies, 0 first. The last class has 0. The list is empty where more than `limit` are
+    needed.
     """
     n, classes = p.shape
     free = classes - 1
@@ -171,47 +179,49 @@ def frequencies(p, most):
             expected[a] += p[i, a]
             for b in range(a + 1):
                 shared[a, b] += p[i, a] * p[i, b]
-    points, log_points, low, at = np.empty(free, np.int64), 0.0, np.empty(free, np.int64), np.empty(free, np.int64)
-    total = 1.0
+    points, low, position = np.empty(free, np.int64), np.empty(free, np.int64), np.empty(free, np.int64)
+    total, log_points = 1.0, 0.0
     for c in range(free):
         points[c] = grid(max(expected[c] - shared[c, c], 1.0), n)[0]
-        low[c] = at[c] = -(points[c] // 2)
+        low[c] = position[c] = -(points[c] // 2)
         total *= points[c]
         log_points += np.log(points[c])
-    t, found, used = np.zeros(classes), np.zeros((most, classes)), 1
+    t, chosen, used = np.zeros(classes), np.zeros((limit, classes)), 1
     while total <= 5e7:
         first = 0
-        while first < free and at[first] == 0:
+        while first < free and position[first] == 0:
             first += 1
-        if first < free and at[first] > 0:
+        if first < free and position[first] > 0:
             for c in range(free):
-                t[c] = 2 * np.pi * at[c] / points[c]
+                t[c] = 2 * np.pi * position[c] / points[c]
             decay = 0.0
             for a in range(classes):
                 for b in range(a):
                     decay += shared[a, b] * np.sin((t[a] - t[b]) / 2) ** 2
             if 2 * decay <= TAIL + 1:
-                if used == most:
+                if used == limit:
                     break
                 for c in range(free):
-                    found[used, c] = t[c]
+                    chosen[used, c] = t[c]
                 used += 1
         c = 0
         while c < free:
-            at[c] += 1
-            if at[c] <= -low[c]:
+            position[c] += 1
+            if position[c] <= -low[c]:
                 break
-            at[c] = low[c]
+            position[c] = low[c]
             c += 1
         if c == free:
-            return found[:used], log_points
-    return found[:0], log_points
+            return chosen[:used], log_points
+    return chosen[:0], log_points
 
 
 @njit(cache=True, error_model="numpy", fastmath={"nsz", "arcp", "contract"})
 def lattice(p, z, t, log_points, out):
-    """Posteriors of one bag into `out`; returns log P(z), or NaN where a factor of φ vanishes at a frequency used, or where
-    the terms cancel."""
+    """Write the posteriors of one bag into `out`, and return log P(z).
+
+    NaN is returned where a factor of φ vanishes at a frequency used, or where the terms cancel.
+    """
     n, classes = p.shape
     density, absolute = 0.0, 0.0
     real, imaginary, cosine, sine = np.empty(n), np.empty(n), np.empty(classes), np.empty(classes)
@@ -252,7 +262,7 @@ def lattice(p, z, t, log_points, out):
 
 @njit(cache=True, error_model="numpy")
 def posterior(log_p, z, method, out):
-    """Posteriors of one bag into `out` for log-probabilities (n, C); returns log P(z), `TOO_LARGE` or NaN."""
+    """Write the posteriors of one bag into `out`, and return log P(z), `TOO_LARGE`, or NaN where no tilt was found."""
     n, classes = log_p.shape
     present, some = np.empty(classes, np.int64), 0  # classes that occur, the most frequent one last
     for c in range(classes):
@@ -275,7 +285,7 @@ def posterior(log_p, z, method, out):
         counts[c] = z[present[c]]
         for i in range(n):
             logs[i, c] = log_p[i, present[c]]
-    within, divided = tilted(logs, counts)
+    within, divided = tilt_classes(logs, counts)
     cells, variance = 1.0, np.inf
     for c in range(some):
         cells *= counts[c] + 1 if c + 1 < some else 1
@@ -283,18 +293,18 @@ def posterior(log_p, z, method, out):
         for i in range(n):
             of_class += within[i, c] * (1 - within[i, c])
         variance = min(variance, of_class)
-    probability, found = np.nan, np.empty((n, some))
+    probability, q = np.nan, np.empty((n, some))
     if method == FOURIER and cells > BOX and variance >= 4:
         t, log_points = frequencies(within, FREQUENCIES)
         if len(t) and (4 * len(t) < cells or cells * (n + 1) > CELLS):
-            probability = lattice(within, counts, t, log_points, found)
+            probability = lattice(within, counts, t, log_points, q)
     if np.isnan(probability):
         if cells * (n + 1) > CELLS:
             return TOO_LARGE
-        probability = box(within, counts, found)
+        probability = box(within, counts, q)
     for i in range(n):
         for c in range(some):
-            out[i, present[c]] = found[i, c]
+            out[i, present[c]] = q[i, c]
     return probability + divided
 
 
@@ -302,8 +312,8 @@ def posterior(log_p, z, method, out):
 def posteriors(log_p, offsets, counts, method):
     """(posteriors (n, C), log P(z) per bag (B,)) of all bags for log-probabilities (n, C), counts (B, C)."""
     out = np.empty(log_p.shape)
-    found = np.empty(len(counts))
+    likelihoods = np.empty(len(counts))
     for b in prange(len(counts)):
         low, high = offsets[b], offsets[b + 1]
-        found[b] = posterior(log_p[low:high], counts[b], method, out[low:high])
-    return out, found
+        likelihoods[b] = posterior(log_p[low:high], counts[b], method, out[low:high])
+    return out, likelihoods

@@ -1,13 +1,14 @@
 """Learners of bags on records: raw features in, the same predictions as any other classifier of records out."""
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from agglearn.estimator import RecordClassifier
 from agglearn.observations import CountedBags
 from agglearn.observations.counted_bags import coordinates
 from agglearn.proportions.base import BagClassifier
-from agglearn.seeds import draw_seed
+from agglearn.seeds import RandomState, draw_seed
 
 
 class BagLearnerOnRecords(RecordClassifier):
@@ -15,34 +16,48 @@ class BagLearnerOnRecords(RecordClassifier):
 
     Parameters
     ----------
-    learner : a `BagClassifier`. random_state : given to it.
+    learner : BagClassifier
+        A clone of it is fitted.
+    random_state : int, RandomState, Generator or None
+        Seed of the learner.
 
     Attributes
     ----------
-    learner_ : fitted. encoder_, classes_.
+    learner_ : BagClassifier
+        The fitted learner.
+    encoder_ : FrameEncoder
+        Encoder of the raw columns.
+    classes_ : ndarray
+        0 and 1.
     """
 
     observes = CountedBags
 
-    def __init__(self, learner: BagClassifier, random_state=None):
+    def __init__(self, learner: BagClassifier, random_state: RandomState = None):
         self.learner = learner
         self.random_state = random_state
 
     @property
-    def accounts_for_noise(self) -> bool:
-        """Whether the learner of bags does."""
+    def accounts_for_noise(self) -> bool:  # type: ignore[override]  # a class attribute of the base
+        """Whether the learner of bags accounts for noise."""
         return self.learner.accounts_for_noise
 
-    def _fit(self, observation):
+    def _fit(self, observation: CountedBags) -> None:
         self.encoder_, self.classes_ = observation.encoder, np.array([0, 1])
         self.learner_ = (
             clone(self.learner).set_params(random_state=draw_seed(self.random_state)).fit(observation.bags())
         )
 
     def warm_up(self) -> None:
-        """Whatever the learner does to be ready."""
+        """Warm up the learner of bags."""
         self.learner.warm_up()
 
-    def predict_proba(self, X) -> np.ndarray:
-        """(n, 2) probabilities of both labels for raw columns, matched by name; what was never seen adds nothing."""
+    def predict_proba(self, X: ArrayLike) -> np.ndarray:
+        """Probabilities (n, 2) of both labels.
+
+        Parameters
+        ----------
+        X : data frame or array-like of shape (n, D)
+            Raw columns, matched by name. Values without a modality add nothing.
+        """
         return self.learner_.predict_proba(coordinates(self.encoder_, X))

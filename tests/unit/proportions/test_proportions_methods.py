@@ -20,9 +20,9 @@ from agglearn.proportions import (
     MeanMapClassifier,
     NormalApproximationClassifier,
 )
-from agglearn.proportions.alternating import top
+from agglearn.proportions.alternating import label_highest
 from agglearn.proportions.base import PATH, choose_l2
-from agglearn.proportions.count_likelihood import CountLikelihood, exact, normal
+from agglearn.proportions.count_likelihood import CountLikelihood, exact_posteriors, normal_posteriors
 
 LEARNERS = [
     CardinalityClassifier(random_state=0),
@@ -102,12 +102,14 @@ def test_exact_multiclass_is_binary_for_two_classes():
     assert np.array_equal(one.coef_, other.coef_)
     three = Bags(seen.bags.X, seen.bags.offsets, np.column_stack([seen.bags.counts, np.zeros(120, int)]))
     p = softmax(seen.bags.X @ np.array([[1.0, 0, 0]]).T)[0]
-    q = exact(seen.bags.X[:, :1].astype(float), p, seen.bags.offsets, seen.bags.counts)
-    padded = exact(np.column_stack([seen.bags.X[:, 0], np.full(len(p), -3.0)]), None, three.offsets, three.counts)
+    q = exact_posteriors(seen.bags.X[:, :1].astype(float), p, seen.bags.offsets, seen.bags.counts)
+    padded = exact_posteriors(
+        np.column_stack([seen.bags.X[:, 0], np.full(len(p), -3.0)]), None, three.offsets, three.counts
+    )
     assert np.allclose(padded[0][:, 1], q[0][:, 1], atol=1e-10)
 
 
-@pytest.mark.parametrize("infer", [exact, normal])
+@pytest.mark.parametrize("infer", [exact_posteriors, normal_posteriors])
 def test_gradient_of_the_likelihood(infer):
     """The posteriors minus the probabilities, times covariates, are the derivative of log P(z)."""
     seen, _ = persons(n_bags=6, size=15)
@@ -192,8 +194,8 @@ def test_mean_map_with_known_means():
 
 def test_alternating_labels():
     score = np.array([3.0, 1.0, 2.0, 0.0, 0.0, 5.0])
-    assert top(score, np.array([0, 3, 6]), np.array([2, 1])).tolist() == [1, 0, 1, 0, 0, 1]
-    assert top(score, np.array([0, 3, 6]), np.array([0, 3])).tolist() == [0, 0, 0, 1, 1, 1]
+    assert label_highest(score, np.array([0, 3, 6]), np.array([2, 1])).tolist() == [1, 0, 1, 0, 0, 1]
+    assert label_highest(score, np.array([0, 3, 6]), np.array([0, 3])).tolist() == [0, 0, 0, 1, 1, 1]
 
 
 def test_the_highest_of_many_bags():
@@ -201,7 +203,7 @@ def test_the_highest_of_many_bags():
     offsets = np.append(0, np.cumsum(rng.integers(1, 30, 50)))
     score = np.round(rng.normal(size=offsets[-1]), 1)  # with ties
     totals = rng.integers(0, np.diff(offsets) + 1)
-    found = top(score, offsets, totals)
+    found = label_highest(score, offsets, totals)
     for low, high, z in zip(offsets[:-1], offsets[1:], totals, strict=True):
         first = np.argsort(-score[low:high], kind="stable")[:z]
         assert np.flatnonzero(found[low:high]).tolist() == sorted(first)
