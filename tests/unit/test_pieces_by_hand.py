@@ -16,7 +16,7 @@ from agglearn.collective.population import population_size
 from agglearn.collective.reconstruction import _seconds_to_lowest
 from agglearn.collective.results import Iterate, Recorder
 from agglearn.distribution import DeepSetsRegressor
-from agglearn.distribution.embedding import sampled, total_weights, truncate_bags
+from agglearn.distribution.embedding import sample_instances, total_weights, truncate_bags
 from agglearn.encoding import FeatureMap, FrameEncoder
 from agglearn.errors import DataError
 from agglearn.labelsums import LabelledGradientDescent, labelled
@@ -106,8 +106,8 @@ def test_first_instances_keep_their_weights():
     assert total_weights(part).tolist() == [3, 9]
     assert total_weights(Bags(bags.X, bags.offsets)).tolist() == [3, 3]
     some = Bags(bags.X, bags.offsets, weights=np.array([0.0, 1, 1, 0, 1, 1]))
-    assert sampled(some, 4, "s")[:, 0].tolist() == [1, 2, 4, 5]  # nobody of weight 0
-    assert set(sampled(some, 2, "s")[:, 0].tolist()) < {1, 2, 4, 5}
+    assert sample_instances(some, 4, "s")[:, 0].tolist() == [1, 2, 4, 5]  # nobody of weight 0
+    assert set(sample_instances(some, 2, "s")[:, 0].tolist()) < {1, 2, 4, 5}
 
 
 # -- proportions ------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Fisher vectors of a mixture of diagonal Gaussians (Sun 2019, section 4.1.2; Perronnin and Dance 2007)."""
+"""Fisher vectors of a mixture of diagonal Gaussians (Sun 2019, section 4.1.2, and Perronnin and Dance 2007)."""
 
 from itertools import pairwise
 from typing import Annotated
@@ -6,33 +6,45 @@ from typing import Annotated
 import numpy as np
 from sklearn.utils import gen_batches
 
-from agglearn.distribution.bag_of_words import centres_of, nearest
+from agglearn.distribution.bag_of_words import k_means, nearest
 from agglearn.distribution.embedding import Embedding
-from agglearn.distribution.kernels import less_row_maximum, scaled_to_sum
-from agglearn.seeds import derive_seed, draw_seed
+from agglearn.distribution.kernels import scale_to_sum, subtract_row_maximum
+from agglearn.seeds import RandomState, draw_seed, seed
 from agglearn.settings import Count, Range, Whole
 
-FLOOR = 1e-3  # least variance, as a share of the covariate's
+FLOOR = 1e-3  # least variance, as a fraction of the covariate's
 NOTHING = np.zeros(0, np.float32)
 CACHED = 2048  # instances whose posteriors stay in a processor's cache from one pass over them to the next
 
 
 class FisherVectorEmbedding(Embedding):
-    """Mean over instances of φ_k(x) = γ_k/√w_k ((x − μ_k)/σ_k, ((x − μ_k)²/σ_k² − 1)/√2), for K components; no gradient
-    of the weights. The thesis normalises nothing; `power` 0.5 with `unit_norm` is the improved Fisher vector of Perronnin,
-    Sánchez and Mensink (2010).
+    """Mean over instances of φ_k(x) = γ_k/√w_k ((x − μ_k)/σ_k, ((x − μ_k)²/σ_k² − 1)/√2), for K components.
+
+    The gradient of the weights is left out. The thesis normalises nothing. `power` 0.5 with `unit_norm` is the improved
+    Fisher vector of Perronnin, Sánchez and Mensink (2010).
 
     Parameters
     ----------
-    n_components : K (the thesis: 200); vectors have 2KD entries.
-    max_iter : EM steps, from k-means.
-    power : every entry z becomes sign(z)|z|^power; 1 leaves it as it is.
-    unit_norm : whether vectors are then scaled to length 1 (L2 normalisation); a vector of zeros stays.
-    random_state : seed of the first centres and of the instances looked at.
+    n_components : int
+        K (the thesis: 200). Vectors have 2KD entries.
+    max_iter : int
+        Number of EM steps, from k-means.
+    power : float
+        Every entry z becomes sign(z)|z|^power.
+    unit_norm : bool
+        Whether vectors are then scaled to length 1 (L2 normalisation). A vector of zeros stays.
+    random_state : int, RandomState, Generator or None
+        Seed of the first centres and of the sample of instances.
 
     Attributes
     ----------
-    weights_ : (K,). means_, deviations_ : (K, D) μ and σ. centre_ : (D,) mean of the instances looked at.
+    weights_ : ndarray of shape (K,)
+    means_ : ndarray of shape (K, D)
+        μ.
+    deviations_ : ndarray of shape (K, D)
+        σ.
+    centre_ : ndarray of shape (D,)
+        Mean of the sample of instances.
     """
 
     def __init__(
@@ -41,7 +53,7 @@ class FisherVectorEmbedding(Embedding):
         max_iter: Whole = 20,
         power: Annotated[float, Range(0, 1, open="low")] = 1.0,
         unit_norm: bool = False,
-        random_state=None,
+        random_state: RandomState = None,
     ):
         self.n_components = n_components
         self.max_iter = max_iter
@@ -49,51 +61,51 @@ class FisherVectorEmbedding(Embedding):
         self.unit_norm = unit_norm
         self.random_state = random_state
 
-    def _learn(self, sample):
+    def _learn(self, sample: np.ndarray) -> None:
         self.centre_ = sample.mean(axis=0, dtype=float).astype(np.float32)  # near 0 the sums lose fewer digits
         x = sample - self.centre_
         floor = FLOOR * np.maximum(x.var(axis=0, dtype=float), 1e-12)
-        centres = centres_of(x, self.n_components, 10, derive_seed("components", draw_seed(self.random_state)))
-        share = np.eye(len(centres), dtype=np.float32)[nearest(x, centres)]
+        centres = k_means(x, self.n_components, 10, seed("components", draw_seed(self.random_state)))
+        posteriors = np.eye(len(centres), dtype=np.float32)[nearest(x, centres)]
         for _ in range(self.max_iter + 1):
-            self._maximise(x, share, floor)
-            share = self._posteriors(x)
+            self._maximise(x, posteriors, floor)
+            posteriors = self._posteriors(x)
         self.n_sums_ = self.weights_.size * (2 * x.shape[1] + 1)
 
-    def _maximise(self, x, share, floor) -> None:
-        """Weights, means and variances from posteriors (n, K)."""
-        size = share.sum(axis=0, dtype=float) + 1e-3  # a component without instances keeps a little weight
+    def _maximise(self, x: np.ndarray, posteriors: np.ndarray, floor: np.ndarray) -> None:
+        """Set weights, means and variances from posteriors (n, K)."""
+        size = posteriors.sum(axis=0, dtype=float) + 1e-3  # a component without instances gets a little weight
         self.weights_ = size / size.sum()
-        means = (share.T @ x) / size[:, None]
-        squares = (share.T @ (x * x)) / size[:, None]
+        means = (posteriors.T @ x) / size[:, None]
+        squares = (posteriors.T @ (x * x)) / size[:, None]
         self.means_ = means + self.centre_
         self.deviations_ = np.sqrt(np.maximum(squares - means**2, floor))
 
-    def _posteriors(self, x: np.ndarray, weights=NOTHING) -> np.ndarray:
+    def _posteriors(self, x: np.ndarray, weights: np.ndarray = NOTHING) -> np.ndarray:
         """(n, K) float32 γ of centred instances, times their weight."""
         mean, precision = self.means_ - self.centre_, self.deviations_**-2
         linear = np.concatenate([mean * precision, -0.5 * precision], axis=1).astype(np.float32)
         constant = np.log(self.weights_) + np.log(precision).sum(axis=1) / 2 - (mean**2 * precision).sum(axis=1) / 2
         scores, constant = np.empty((len(x), len(mean)), np.float32), constant.astype(np.float32)
         for rows in gen_batches(len(x), CACHED):
-            part, covariates = scores[rows], x[rows]
-            np.matmul(np.concatenate([covariates, covariates * covariates], axis=1), linear.T, out=part)
-            part += constant
-            less_row_maximum(part)
-            np.exp(part, out=part)
-            scaled_to_sum(part, weights[rows])
+            block, covariates = scores[rows], x[rows]
+            np.matmul(np.concatenate([covariates, covariates * covariates], axis=1), linear.T, out=block)
+            block += constant
+            subtract_row_maximum(block)
+            np.exp(block, out=block)
+            scale_to_sum(block, weights[rows])
         return scores
 
-    def _sums(self, x, weights, offsets):
+    def _sums(self, x: np.ndarray, weights: np.ndarray, offsets: np.ndarray) -> np.ndarray:
         x = x - self.centre_
-        share = self._posteriors(x, weights)
+        posteriors = self._posteriors(x, weights)
         full = np.concatenate([np.ones((len(x), 1), np.float32), x, x * x], axis=1)
-        out = np.empty((len(offsets) - 1, share.shape[1], full.shape[1]), np.float32)
+        out = np.empty((len(offsets) - 1, posteriors.shape[1], full.shape[1]), np.float32)
         for b, (low, high) in enumerate(pairwise(offsets)):
-            np.matmul(share[low:high].T, full[low:high], out=out[b])
+            np.matmul(posteriors[low:high].T, full[low:high], out=out[b])
         return out.reshape(len(out), -1)
 
-    def _finished(self, means):
+    def _finish(self, means: np.ndarray) -> np.ndarray:
         sums = means.reshape(len(means), len(self.weights_), -1)
         d, mean, sd = self.n_features_in_, (self.means_ - self.centre_), self.deviations_
         out = np.empty((len(means), len(self.weights_), 2 * d), np.float32)

@@ -8,7 +8,7 @@ from scipy.spatial.distance import pdist
 from agglearn.distribution.embedding import Embedding
 from agglearn.distribution.kernels import fourier_sums
 from agglearn.persistence import expect
-from agglearn.seeds import derive_generator, draw_seed
+from agglearn.seeds import RandomState, draw_seed, generator
 from agglearn.settings import Count, Positive
 
 PAIRED = 1000  # instances whose distances give the median
@@ -17,19 +17,26 @@ PAIRED = 1000  # instances whose distances give the median
 class RandomFourierEmbedding(Embedding):
     """Mean of √(1/F) (cos ω_f·x, sin ω_f·x) over F random frequencies (Rahimi and Recht 2008).
 
-    The inner product of two bags' vectors estimates the mean of k(x, x') = exp(−‖x − x'‖²/2s²) over their pairs of instances,
-    with an error of order 1/√F.
+    The inner product of two bags' vectors estimates the mean of k(x, x') = exp(−‖x − x'‖²/2s²) over their pairs of
+    instances, with an error of order 1/√F.
 
     Parameters
     ----------
-    n_frequencies : F; vectors have 2F entries.
-    bandwidth : s, or `median`: the median distance of two instances.
-    scale : factor on the bandwidth.
-    random_state : seed of frequencies and of the instances looked at.
+    n_frequencies : int
+        F. Vectors have 2F entries.
+    bandwidth : float or 'median'
+        s, or the median distance of two instances.
+    scale : float
+        Factor on the bandwidth.
+    random_state : int, RandomState, Generator or None
+        Seed of the frequencies and of the sample of instances.
 
     Attributes
     ----------
-    bandwidth_ : s, with the factor. frequencies_ : (d, F) in turns, ω/2π.
+    bandwidth_ : float
+        s, with the factor.
+    frequencies_ : ndarray of shape (d, F)
+        Frequencies in turns, ω/2π.
     """
 
     def __init__(
@@ -37,14 +44,14 @@ class RandomFourierEmbedding(Embedding):
         n_frequencies: Count = 512,
         bandwidth: Literal["median"] | Positive = "median",
         scale: Positive = 1.0,
-        random_state=None,
+        random_state: RandomState = None,
     ):
         self.n_frequencies = n_frequencies
         self.bandwidth = bandwidth
         self.scale = scale
         self.random_state = random_state
 
-    def _learn(self, sample):
+    def _learn(self, sample: np.ndarray) -> None:
         if self.bandwidth == "median":
             spread = float(
                 np.median(pdist(sample[np.linspace(0, len(sample) - 1, min(PAIRED, len(sample))).astype(int)]))
@@ -53,24 +60,24 @@ class RandomFourierEmbedding(Embedding):
         else:
             spread = float(self.bandwidth)
         self.bandwidth_ = spread * self.scale
-        drawn = self._drawn(sample.shape[1], derive_generator("frequencies", draw_seed(self.random_state)))
+        drawn = self._draw(sample.shape[1], generator("frequencies", draw_seed(self.random_state)))
         self.frequencies_ = (drawn / (2 * np.pi * self.bandwidth_)).astype(np.float32)
         self.n_sums_ = 2 * self.n_frequencies
 
-    def _drawn(self, d: int, rng) -> np.ndarray:
+    def _draw(self, d: int, rng: np.random.Generator) -> np.ndarray:
         """(d, F) frequencies for bandwidth 1."""
         return rng.standard_normal((d, self.n_frequencies))
 
-    def _check_state(self):
+    def _check_state(self) -> None:
         expect(self, n_features_in_=int, n_sums_=int)
         expect(self, frequencies_=("f", (self.n_features_in_, self.n_sums_ // 2)))
 
-    def _sums(self, x, weights, offsets):
+    def _sums(self, x: np.ndarray, weights: np.ndarray, offsets: np.ndarray) -> np.ndarray:
         out = np.empty((len(offsets) - 1, self.n_sums_), np.float32)
         fourier_sums(x @ self.frequencies_, weights, offsets, out)
         return out
 
-    def _finished(self, means):
+    def _finish(self, means: np.ndarray) -> np.ndarray:
         means *= np.float32(1 / np.sqrt(self.n_frequencies))
         return means
 
@@ -78,13 +85,18 @@ class RandomFourierEmbedding(Embedding):
 class OrthogonalRandomEmbedding(RandomFourierEmbedding):
     """The same with frequencies orthogonal within blocks of d (Yu et al. 2016): the same mean, a smaller variance.
 
-    What the thesis calls RFF. Parameters and attributes as in `RandomFourierEmbedding`.
+    The thesis calls it RFF. Attributes are those of `RandomFourierEmbedding`.
+
+    Parameters
+    ----------
+    n_frequencies, bandwidth, scale, random_state
+        As in `RandomFourierEmbedding`.
     """
 
-    def _drawn(self, d, rng):
-        parts = []
+    def _draw(self, d: int, rng: np.random.Generator) -> np.ndarray:
+        blocks = []
         for _ in range(-(-self.n_frequencies // d)):
             q, r = np.linalg.qr(rng.standard_normal((d, d)))
             directions = q * np.sign(np.diag(r))  # uniform over the orthogonal group
-            parts.append(directions * np.sqrt(rng.chisquare(d, d)))
-        return np.concatenate(parts, axis=1)[:, : self.n_frequencies]
+            blocks.append(directions * np.sqrt(rng.chisquare(d, d)))
+        return np.concatenate(blocks, axis=1)[:, : self.n_frequencies]

@@ -17,7 +17,7 @@ LANES = 16  # numbers in a vector register
 
 @numba.njit(inline="always")
 def _cosine(turns):
-    """cos(2π·turns): folded to a quarter turn, where a polynomial is exact enough and vector registers can be used."""
+    """cos(2π·turns), by a polynomial on a quarter turn, for which vector registers can be used."""
     u = QUARTER - abs(turns - np.floor(turns + HALF))
     q = u * u
     return u * (S0 + q * (S1 + q * (S2 + q * (S3 + q * (S4 + q * S5)))))
@@ -29,8 +29,14 @@ def fourier_sums(turns, weights, offsets, out):
 
     Parameters
     ----------
-    turns : (n, F) float32 phases, in turns. weights : (n,) float32, or (0,) for 1.
-    offsets : (B + 1,) rows of the bags. out : (B, 2F) float32, written.
+    turns : (n, F) float32
+        Phases, in turns.
+    weights : (n,) float32
+        Weights, or (0,) for 1.
+    offsets : (B + 1,)
+        Rows of the bags.
+    out : (B, 2F) float32
+        Result.
     """
     width = turns.shape[1]
     for b in numba.prange(len(offsets) - 1):
@@ -45,7 +51,7 @@ def fourier_sums(turns, weights, offsets, out):
 
 @numba.njit(inline="always")
 def _maximum(row):
-    """Largest entry: of every sixteenth first, as a compiler uses vector registers for these but for no single maximum."""
+    """Largest entry. Sixteen maxima come first, since a compiler uses vector registers for these but not for one maximum."""
     lanes = np.full(LANES, row[0])
     whole = len(row) // LANES * LANES
     for start in range(0, whole, LANES):
@@ -61,26 +67,26 @@ def _maximum(row):
 
 
 @numba.njit(parallel=True, cache=True)
-def largest(scores, found):
-    """Column of the largest value of every row, the first of equal ones: (n, K) float32 → `found` (n,) int64."""
+def largest(scores, columns):
+    """Write the column of the largest value of every row (n, K), the first of equal ones, into `columns` (n,) int64."""
     for i in numba.prange(len(scores)):
         top = _maximum(scores[i])
         k = 0
         while scores[i, k] != top:
             k += 1
-        found[i] = k
+        columns[i] = k
 
 
 @numba.njit(parallel=True, cache=True)
-def histogram_sums(found, weights, offsets, out):
-    """Weight of every word in every bag: `found` (n,), weights (n,) or (0,), `out` (B, K) float32 zeros, added to."""
+def histogram_sums(words, weights, offsets, out):
+    """Add the weight of every word in every bag to `out` (B, K) float32, for words (n,) and weights (n,) or (0,) for 1."""
     for b in numba.prange(len(offsets) - 1):
         for i in range(offsets[b], offsets[b + 1]):
-            out[b, found[i]] += weights[i] if len(weights) else np.float32(1)
+            out[b, words[i]] += weights[i] if len(weights) else np.float32(1)
 
 
 @numba.njit(parallel=True, cache=True, fastmath=True)
-def less_row_maximum(scores):
+def subtract_row_maximum(scores):
     """Subtract the largest value of every row, in place: (n, K) float32."""
     for i in numba.prange(len(scores)):
         top = _maximum(scores[i])
@@ -89,7 +95,7 @@ def less_row_maximum(scores):
 
 
 @numba.njit(parallel=True, cache=True, fastmath=True)
-def scaled_to_sum(values, weights):
+def scale_to_sum(values, weights):
     """Scale every row to the sum w_i, in place: (n, K) float32, weights (n,) or (0,) for 1."""
     for i in numba.prange(len(values)):
         total = np.float32(0)

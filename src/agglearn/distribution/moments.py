@@ -6,32 +6,37 @@ from typing import Literal
 import numpy as np
 
 from agglearn.distribution.embedding import Embedding
+from agglearn.seeds import RandomState
 
 
 class MomentEmbedding(Embedding):
     """Mean, and with `order` 2 the covariances of a bag's instances: d, or d + d(d + 1)/2 entries.
 
-    Not in the thesis; its tasks are functions of the covariance, and nothing simpler could be enough for them.
+    Beyond the thesis. Its tasks are functions of the covariance, and nothing simpler could be enough for them.
 
     Parameters
     ----------
-    order : 1 or 2. random_state : not used.
+    order : {1, 2}
+        Order of the moments.
+    random_state : int, RandomState, Generator or None
+        Not used.
 
     Attributes
     ----------
-    centre_ : (d,) subtracted before sums are formed.
+    centre_ : ndarray of shape (d,)
+        Subtracted before sums are formed.
     """
 
-    def __init__(self, order: Literal[1, 2] = 2, random_state=None):
+    def __init__(self, order: Literal[1, 2] = 2, random_state: RandomState = None):
         self.order = order
         self.random_state = random_state
 
-    def _learn(self, sample):
+    def _learn(self, sample: np.ndarray) -> None:
         d = sample.shape[1]
         self.centre_ = sample.mean(axis=0, dtype=float).astype(np.float32)
         self.n_sums_ = d if self.order == 1 else d + d * d
 
-    def _sums(self, x, weights, offsets):
+    def _sums(self, x: np.ndarray, weights: np.ndarray, offsets: np.ndarray) -> np.ndarray:
         x = x - self.centre_
         weighted = x * weights[:, None] if len(weights) else x
         first = np.add.reduceat(weighted, offsets[:-1], axis=0)
@@ -40,7 +45,7 @@ class MomentEmbedding(Embedding):
         second = [weighted[low:high].T @ x[low:high] for low, high in pairwise(offsets)]
         return np.concatenate([first, np.array(second).reshape(len(first), -1)], axis=1)
 
-    def _finished(self, means):
+    def _finish(self, means: np.ndarray) -> np.ndarray:
         d = self.n_features_in_
         first = means[:, :d]
         if self.order == 1:

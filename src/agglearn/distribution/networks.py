@@ -3,60 +3,102 @@
 JAX is imported when a network is trained or predicts.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Annotated, Literal
+from types import ModuleType
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 
 from agglearn.distribution import set_batches
+from agglearn.distribution.embedding import BagsLike
 from agglearn.distribution.two_step import BagModel
 from agglearn.errors import ConfigError, DataError
 from agglearn.networks import start_jax
 from agglearn.observations import Bags
-from agglearn.seeds import derive_generator, derive_seed, draw_seed
+from agglearn.seeds import RandomState, draw_seed, generator, seed
 from agglearn.settings import Count, Number, Positive, Range, Share, Whole
 
-HELD_OUT = 0.2  # share of the bags for early stopping where none are set apart
+VALIDATION = 0.2  # fraction of the bags for early stopping where `n_validation` is 0
 FIRST = 64  # bags whose pooled values give g its scale
-CHECKS = 10  # looks at the held-out loss in a training
+CHECKS = 10  # checkpoints of a training
+
+if TYPE_CHECKING:
+    from agglearn.distribution.set_network import SetNetwork
 
 
 class SetModel(BagModel):
-    """A network on sets, trained with Adam on the bags' targets; subclasses fix the loss and the architecture's defaults.
+    """A network on sets, trained with Adam on the bags' targets. Subclasses fix the loss and the defaults.
 
-    Means of many instances differ little between bags, and training would stand still at first: pooled values of the first 64
-    bags are standardised before training, a matter of where it starts. The learning rate falls to 0 along a cosine; the weights of the look with the least held-out loss are kept. Covariates
-    and targets are standardised. On a processor results do not depend on the number of threads.
+    Means of many instances differ little between bags, and training would stand still at first. So pooled values of the
+    first 64 bags are standardised before training. The learning rate falls to 0 along a cosine. The result is the
+    checkpoint of least validation loss. Covariates and targets are standardised. On a processor results do not depend
+    on the number of threads.
 
     Parameters
     ----------
-    features, regressor : widths of the layers of φ and g. pooling : `mean`, `sum`, `max`, `attention`.
-    layers : `dense`, or `equivariant`. activation : `elu`, `tanh`, `relu`, not after the last layer of φ.
-    dropout : before the layers of g. heads : of attention.
-    rate, clip, batch_size, steps : learning rate, norm at which gradients are clipped, bags per step, steps.
-    patience : looks (of 10) without improvement after which training ends; None for never.
-    instances : drawn of each bag per step, but in the last `full_share` of the steps, which take all; None for always all.
-    full_share : see there. The noise of small bags would otherwise stay in what is learned.
-    augment : `turn` clouds of points about z; None.
-    n_bags, bag_size, n_validation, bounds : see `BagModel`; without validation bags a fifth is held out.
-    device : `cpu`, `cuda`, or `auto` for JAX's default device.
-    random_state : seed.
+    features, regressor : sequence of int
+        Widths of the layers of φ and g.
+    pooling : {'mean', 'sum', 'max', 'attention'}
+        Pooling of φ over the instances.
+    layers : {'dense', 'equivariant'}
+        Layers of φ.
+    activation : {'elu', 'tanh', 'relu'}
+        Activation between layers. None follows the last layer of φ.
+    dropout : float
+        Rate before the layers of g.
+    heads : int
+        Number of heads of attention.
+    rate : float
+        Learning rate.
+    clip : float
+        Norm at which gradients are clipped.
+    batch_size : int
+        Number of bags per step.
+    steps : int
+        Number of steps.
+    patience : int or None
+        Number of checkpoints (of 10) without improvement after which training ends. None: it does not end early.
+    instances : int or None
+        Number of instances drawn of each bag per step. None: all.
+    full_share : float
+        Fraction of the steps, the last ones, that take all instances. The noise of small bags would otherwise stay in
+        what is learned.
+    augment : {'turn'} or None
+        `turn` turns clouds of points about the z axis.
+    n_bags, bag_size, n_validation, bounds
+        See `BagModel`. Without validation bags a fifth of the bags is held out.
+    device : {'auto', 'cpu', 'cuda'}
+        Device of JAX. `auto` is its default.
+    random_state : int, RandomState, Generator or None
+        Seed.
 
     Attributes
     ----------
-    weights_ : {name: array}. centre_, scale_ : of covariates. losses_ : held-out loss at every look. n_out_ : outputs.
-    target_centre_, target_scale_ : mean and standard deviation of the targets, of regressors.
+    weights_ : dict
+        Name → array.
+    centre_, scale_ : ndarray of shape (d,)
+        Mean and scale of the covariates.
+    losses_ : list of float
+        Validation loss at every checkpoint.
+    n_out_ : int
+        Number of outputs.
+    target_centre_, target_scale_ : ndarray of shape (k,)
+        Mean and standard deviation of the targets, of regressors.
 
     Raises
     ------
-    NotAvailable : JAX is not installed, or has no such device.
+    NotAvailable
+        JAX is not installed, or has no such device.
     """
+
+    loss: str
+    n_out_: int
 
     def __init__(
         self,
-        features: list[Count] = (50, 100, 50),
-        regressor: list[Count] = (30, 30, 10),
+        features: tuple[Count, ...] = (50, 100, 50),
+        regressor: tuple[Count, ...] = (30, 30, 10),
         pooling: Literal["mean", "sum", "max", "attention"] = "mean",
         layers: Literal["dense", "equivariant"] = "dense",
         activation: Literal["elu", "tanh", "relu"] = "elu",
@@ -75,7 +117,7 @@ class SetModel(BagModel):
         n_validation: Whole = 0,
         bounds: tuple[Number, Number] | None = None,
         device: Literal["auto", "cpu", "cuda"] = "auto",
-        random_state=None,
+        random_state: RandomState = None,
     ):
         self.features = features
         self.regressor = regressor
@@ -101,18 +143,21 @@ class SetModel(BagModel):
 
     # -- learning -----------------------------------------------------------------------------------------------
 
-    def _fit(self, observation):
-        _modules()  # before any work
+    def _fit(self, observation: Bags) -> None:
+        _jax_modules()  # before any work
         self._check()
-        part, held = self._parts(observation)
-        if self.augment == "turn" and part.X.shape[1] != 3:
-            raise ConfigError(f"augment: turn is for points in space; these have {part.X.shape[1]} coordinates, not 3")
-        if held is None:
-            order = derive_generator("held bags", draw_seed(self.random_state)).permutation(len(part))
-            n = max(1, round(HELD_OUT * len(part)))
-            part, held = part.take(np.sort(order[n:])), part.take(np.sort(order[:n]))
-        self._standardise(part)
-        self._train(self._batches(part), self._encoded(part), self._batches(held), self._encoded(held))
+        training, validation = self._split(observation)
+        if self.augment == "turn" and training.X.shape[1] != 3:
+            raise ConfigError(
+                f"augment: turn is for points in space; these have {training.X.shape[1]} coordinates, not 3"
+            )
+        if validation is None:
+            order = generator("held bags", draw_seed(self.random_state)).permutation(len(training))
+            n = max(1, round(VALIDATION * len(training)))
+            training, validation = training.take(np.sort(order[n:])), training.take(np.sort(order[:n]))
+        self._standardise(training)
+        y = self._encode(training)
+        self._train(self._batches(training), y, self._batches(validation), self._encode(validation))
 
     def _check(self) -> None:
         if self.pooling == "sum" and self.instances is not None:
@@ -120,47 +165,51 @@ class SetModel(BagModel):
         if self.pooling == "attention" and self.features[-1] % self.heads:
             raise ConfigError(f"heads: {self.heads} does not divide the last width of features, {self.features[-1]}")
 
-    def _standardise(self, part: Bags) -> None:
-        rows = np.linspace(0, len(part.X) - 1, min(len(part.X), 1 << 16)).astype(int)
-        x = np.asarray(part.X[rows], np.float32)
+    def _standardise(self, bags: Bags) -> None:
+        rows = np.linspace(0, len(bags.X) - 1, min(len(bags.X), 1 << 16)).astype(int)
+        x = np.asarray(bags.X[rows], np.float32)
         self.centre_, spread = x.mean(axis=0), x.std(axis=0)
         self.scale_ = np.where(spread > 0, spread, 1).astype(np.float32)
         if self.augment:  # one scale for all axes: clouds are turned
             self.centre_, self.scale_ = np.zeros_like(self.centre_), np.full_like(self.scale_, spread.mean())
 
-    def _train(self, batches, y, held, held_y) -> None:
-        modules, training = _modules()
-        state, network = derive_seed("set network", draw_seed(self.random_state)), self._network()
-        rng = derive_generator("batches", draw_seed(self.random_state))
+    def _train(
+        self, batches: set_batches.Batches, y: np.ndarray, validation: set_batches.Batches, validation_y: np.ndarray
+    ) -> None:
+        modules, training = _jax_modules()
+        state, network = seed("set network", draw_seed(self.random_state)), self._network()
+        rng = generator("batches", draw_seed(self.random_state))
         batch, augment = min(self.batch_size, len(y)), set_batches.AUGMENTATIONS.get(self.augment)
-        held = list(held.parts())  # read at every look: made once
+        validation_blocks = list(validation.blocks())  # every checkpoint reads them
         schedule = training.Schedule(
             self.rate, self.clip, self.steps, max(1, self.steps // CHECKS), self.patience, cosine=True
         )
 
-        def drawn():
-            for step, which in enumerate(training.shuffled(len(y), batch, self.steps, rng), 1):
+        def draw_batches() -> Iterator[tuple[set_batches.Batch, np.ndarray]]:
+            for step, indices in enumerate(training.shuffled(len(y), batch, self.steps, rng), 1):
                 draw = self.instances if step <= (1 - self.full_share) * self.steps else None
-                yield batches.take(which, draw, rng, augment), y[which]
+                yield batches.take(indices, draw, rng, augment), y[indices]
+
+        def validation_loss(weights: dict[str, np.ndarray]) -> float:
+            return float(training.loss_of(self.loss, self._evaluate(network, weights, validation_blocks), validation_y))
 
         with training.on_device(self.device):
             weights = network.initial(np.random.default_rng(state))
             first = batches.take(np.arange(min(FIRST, len(y))))
             pooled = modules.embed(network, weights, first)
-            weights = network.standardised(weights, np.asarray(pooled))
-            held_out = lambda w: float(training.loss_of(self.loss, self._predicted(network, w, held), held_y))  # noqa: E731
+            weights = network.standardise(weights, np.asarray(pooled))
             self.weights_, self.losses_ = training.train(
-                network, weights, drawn(), held_out, self.loss, schedule, state
+                network, weights, draw_batches(), validation_loss, self.loss, schedule, state
             )
 
-    def _network(self):
-        return _modules()[0].SetNetwork(
+    def _network(self) -> "SetNetwork":
+        return _jax_modules()[0].SetNetwork(
             len(self.centre_), self.n_out_, tuple(self.features), tuple(self.regressor), self.pooling, self.layers,
             self.activation, self.dropout, self.heads,
         )  # fmt: skip
 
     def _batches(self, bags: Bags) -> set_batches.Batches:
-        return set_batches.Batches(_positive(bags), self.centre_, self.scale_)
+        return set_batches.Batches(_drop_zero_weights(bags), self.centre_, self.scale_)
 
     @property
     def n_features_in_(self) -> int:
@@ -169,30 +218,43 @@ class SetModel(BagModel):
 
     # -- predicting ---------------------------------------------------------------------------------------------
 
-    def _outputs(self, bags) -> np.ndarray:
-        bags = self._seen(bags)
+    def _outputs(self, bags: BagsLike) -> np.ndarray:
+        bags = self._truncate(bags)
         if bags.X.shape[1] != len(self.centre_):
-            raise DataError(f"bags: have {bags.X.shape[1]} covariates, this model knows {len(self.centre_)}")
-        with _modules()[1].on_device(self.device):
-            return self._predicted(self._network(), self.weights_, self._batches(bags).parts())
+            raise DataError(f"bags: have {bags.X.shape[1]} covariates, this model has {len(self.centre_)}")
+        with _jax_modules()[1].on_device(self.device):
+            return self._evaluate(self._network(), self.weights_, self._batches(bags).blocks())
 
-    def _predicted(self, network, weights: dict, parts: Iterable[tuple[set_batches.Batch, int]]) -> np.ndarray:
-        evaluate = _modules()[1].evaluate
-        return np.concatenate([np.asarray(evaluate(network, weights, batch))[:n] for batch, n in parts])
+    def _evaluate(
+        self, network: "SetNetwork", weights: dict[str, np.ndarray], blocks: Iterable[tuple[set_batches.Batch, int]]
+    ) -> np.ndarray:
+        """(B, out) outputs."""
+        evaluate = _jax_modules()[1].evaluate
+        return np.concatenate([np.asarray(evaluate(network, weights, batch))[:n] for batch, n in blocks])
 
-    def _encoded(self, bags: Bags) -> np.ndarray:
+    def _encode(self, bags: Bags) -> np.ndarray:
         raise NotImplementedError
 
 
 class DeepSetsRegressor(SetModel):
-    """DeepSets for a number or a vector per bag (Zaheer et al. 2017; eq. 4.4): squared error. See `SetModel`.
+    """DeepSets for a number or a vector per bag (Zaheer et al. 2017, eq. 4.4), by squared error.
 
     Defaults are the thesis's architecture for population statistics: φ 50–100–50, g 30–30–10, ELU, mean pooling.
+    Attributes are those of `SetModel`.
+
+    Parameters
+    ----------
+    features, regressor, pooling, layers, activation, dropout, heads
+        Architecture, see `SetModel`.
+    rate, clip, batch_size, steps, patience, instances, full_share, augment
+        Training, see `SetModel`.
+    n_bags, bag_size, n_validation, bounds, device, random_state
+        See `SetModel`.
     """
 
     loss = "squared_error"
 
-    def _encoded(self, bags):
+    def _encode(self, bags: Bags) -> np.ndarray:
         y = np.asarray(bags.target, float)
         y = y[:, None] if y.ndim == 1 else y
         if not hasattr(self, "target_centre_"):
@@ -201,51 +263,91 @@ class DeepSetsRegressor(SetModel):
             self.n_out_ = y.shape[1]
         return ((y - self.target_centre_) / self.target_scale_).astype(np.float32)
 
-    def _fit(self, observation):
+    def _fit(self, observation: Bags) -> None:
         self.__dict__.pop("target_centre_", None)
         super()._fit(observation)
 
-    def predict(self, bags) -> np.ndarray:
-        """(B,) or (B, k) predictions of the bags' targets."""
-        found = self._bounded(self._outputs(bags) * self.target_scale_ + self.target_centre_)
-        return found[:, 0] if self.n_out_ == 1 else found
+    def predict(self, bags: BagsLike) -> np.ndarray:
+        """Predictions (B,) or (B, k) of the bags' targets.
+
+        Parameters
+        ----------
+        bags : Bags, list of arrays or (X, offsets)
+            See `as_bags`.
+        """
+        values = self._clip(self._outputs(bags) * self.target_scale_ + self.target_centre_)
+        return values[:, 0] if self.n_out_ == 1 else values
 
 
 class DeepSetsClassifier(SetModel):
-    """DeepSets for a class per bag: cross-entropy. See `SetModel`."""
+    """DeepSets for a class per bag, by cross-entropy. Attributes are those of `SetModel`.
+
+    Parameters
+    ----------
+    features, regressor, pooling, layers, activation, dropout, heads
+        Architecture, see `SetModel`.
+    rate, clip, batch_size, steps, patience, instances, full_share, augment
+        Training, see `SetModel`.
+    n_bags, bag_size, n_validation, bounds, device, random_state
+        See `SetModel`.
+    """
 
     classifies = True
     loss = "cross_entropy"
 
-    def _fit(self, observation):
+    def _fit(self, observation: Bags) -> None:
         if observation.target is not None:
             self.classes_ = np.unique(observation.target)
             self.n_out_ = len(self.classes_)
             if self.n_out_ < 2:
-                raise DataError("bags of one class only: there is nothing to learn")
+                raise DataError("bags of one class only; two classes are needed")
         super()._fit(observation)
 
-    def _encoded(self, bags):
-        return np.searchsorted(self.classes_, bags.target).astype(np.int32)
+    def _encode(self, bags: Bags) -> np.ndarray:
+        return np.searchsorted(self.classes_, np.asarray(bags.target)).astype(np.int32)
 
-    def predict_proba(self, bags) -> np.ndarray:
-        """(B, C) probabilities of the classes."""
+    def predict_proba(self, bags: BagsLike) -> np.ndarray:
+        """Probabilities (B, C) of the classes.
+
+        Parameters
+        ----------
+        bags : Bags, list of arrays or (X, offsets)
+            See `as_bags`.
+        """
         scores = self._outputs(bags).astype(float)
         p = np.exp(scores - scores.max(axis=1, keepdims=True))
         return p / p.sum(axis=1, keepdims=True)
 
-    def predict(self, bags) -> np.ndarray:
-        """(B,) most probable classes."""
+    def predict(self, bags: BagsLike) -> np.ndarray:
+        """Most probable classes (B,).
+
+        Parameters
+        ----------
+        bags : Bags, list of arrays or (X, offsets)
+            See `as_bags`.
+        """
         return self.classes_[self._outputs(bags).argmax(axis=1)]
 
 
 class PointNetClassifier(DeepSetsClassifier):
-    """The PointNet idea without its transformation networks (Qi et al. 2017): a shared perceptron, max pooling, a perceptron."""
+    """A shared perceptron, max pooling, a perceptron: PointNet without its transformation networks (Qi et al. 2017).
+
+    Attributes are those of `SetModel`.
+
+    Parameters
+    ----------
+    features, regressor, pooling, layers, activation, dropout, heads
+        Architecture, see `SetModel`.
+    rate, clip, batch_size, steps, patience, instances, full_share, augment
+        Training, see `SetModel`.
+    n_bags, bag_size, n_validation, bounds, device, random_state
+        See `SetModel`.
+    """
 
     def __init__(
         self,
-        features: list[Count] = (64, 128, 256),
-        regressor: list[Count] = (128, 64),
+        features: tuple[Count, ...] = (64, 128, 256),
+        regressor: tuple[Count, ...] = (128, 64),
         pooling: Literal["mean", "sum", "max", "attention"] = "max",
         layers: Literal["dense", "equivariant"] = "dense",
         activation: Literal["elu", "tanh", "relu"] = "relu",
@@ -264,7 +366,7 @@ class PointNetClassifier(DeepSetsClassifier):
         n_validation: Whole = 0,
         bounds: tuple[Number, Number] | None = None,
         device: Literal["auto", "cpu", "cuda"] = "auto",
-        random_state=None,
+        random_state: RandomState = None,
     ):
         super().__init__(
             features, regressor, pooling, layers, activation, dropout, heads, rate, clip, batch_size, steps, patience,
@@ -272,8 +374,8 @@ class PointNetClassifier(DeepSetsClassifier):
         )  # fmt: skip
 
 
-def _modules():
-    """The modules on JAX, imported when they are first needed."""
+def _jax_modules() -> tuple[ModuleType, ModuleType]:
+    """`set_network` and `training`, which import JAX."""
     start_jax()
     from agglearn.distribution import set_network
     from agglearn.networks import training
@@ -281,12 +383,12 @@ def _modules():
     return set_network, training
 
 
-def _positive(bags: Bags) -> Bags:
+def _drop_zero_weights(bags: Bags) -> Bags:
     """The bags without instances of weight 0."""
     if bags.weights is None or (bags.weights > 0).all():
         return bags
-    kept = bags.weights > 0
-    sizes = np.bincount(bags.bag_of[kept], minlength=len(bags))
+    mask = bags.weights > 0
+    sizes = np.bincount(bags.bag_of[mask], minlength=len(bags))
     return replace(
-        bags, X=bags.X[kept], offsets=np.append(0, np.cumsum(sizes)), weights=bags.weights[kept], counts=None
+        bags, X=bags.X[mask], offsets=np.append(0, np.cumsum(sizes)), weights=bags.weights[mask], counts=None
     )

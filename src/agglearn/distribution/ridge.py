@@ -1,68 +1,95 @@
-"""Ridge regression, linear and with a Gaussian kernel, with its strength chosen by exact leave-one-out or held-out bags.
+"""Ridge regression, linear and with a Gaussian kernel. Leave-one-out error or validation vectors choose its strength.
 
-No linear system is solved. One symmetric eigendecomposition in double precision gives the solutions for all strengths, with
-errors of the order of ε·s_max/λ; strengths end at 1e-9 of the mean eigenvalue, so nothing is ill-conditioned. The thesis's
-closed solution of (K + αI)⁻¹y drew warnings from its solver (section 4.3.1).
+No linear system is solved. One symmetric eigendecomposition in double precision gives the solutions for all strengths,
+with errors of the order of ε·s_max/λ. Strengths end at 1e-9 of the mean eigenvalue, so nothing is ill-conditioned. The
+thesis's closed solution of (K + αI)⁻¹y drew warnings from its solver (section 4.3.1).
 """
 
 import math
 import numbers
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.linalg import eigh
 from sklearn.base import RegressorMixin
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.validation import check_is_fitted
 
 from agglearn.errors import DataError
-from agglearn.estimator import Estimator, choose_best
-from agglearn.seeds import derive_generator, draw_seed
+from agglearn.estimator import Estimator, best_of
+from agglearn.seeds import RandomState, draw_seed, generator
 from agglearn.settings import Count, NonNegative, Positive, check_parameters
 
 STRENGTHS = 10.0 ** np.arange(-9, 3.01, 0.5)  # λ, as multiples of the mean eigenvalue
 CHUNK = 4096  # rows turned to double precision at a time
-NEGLIGIBLE = 1e-13  # eigenvalues below this share of the largest are rounding
+NEGLIGIBLE = 1e-13  # eigenvalues below this fraction of the largest are rounding
+Labelled = tuple[np.ndarray, ArrayLike]  # vectors (n, d), and targets or classes
 
 
 class LinearRidge(RegressorMixin, Estimator):
-    """min ‖y − Zβ − β₀‖² + λ‖β‖², any number of targets, λ on a grid of multiples of the mean eigenvalue of Z's covariance.
+    """Minimises ‖y − Zβ − β₀‖² + λ‖β‖² for any number of targets.
 
-    Takes vectors, not bags.
+    λ lies on a grid of multiples of the mean eigenvalue of Z's covariance. Takes vectors, not bags.
 
     Parameters
     ----------
-    strengths : multiples tried; None for 1e-9 to 1e3 in steps of half a decade.
-    random_state : not used.
+    strengths : sequence of float or None
+        Multiples to choose from. None: 1e-9 to 1e3 in steps of half a decade.
+    random_state : int, RandomState, Generator or None
+        Not used.
 
     Attributes
     ----------
-    coef_ : (d, k). intercept_ : (k,). strength_ : multiple chosen. l2_ : λ. score_ : mean squared error by which it was chosen.
-    edges_ : settings chosen at an end of their grid, by name.
+    coef_ : ndarray of shape (d, k)
+    intercept_ : ndarray of shape (k,)
+    centre_ : ndarray of shape (d,)
+        Mean of the vectors.
+    strength_ : float
+        Multiple chosen.
+    l2_ : float
+        λ.
+    score_ : float
+        Mean squared error by which it was chosen.
+    edges_ : list of str
+        Settings chosen at an end of their grid.
     """
 
-    def __init__(self, strengths: list[NonNegative] | None = None, random_state=None):
+    def __init__(self, strengths: list[NonNegative] | None = None, random_state: RandomState = None):
         self.strengths = strengths
         self.random_state = random_state
 
-    def fit(self, Z, y, held=None):
-        """Learn from vectors (n, d) and targets (n,) or (n, k); `held` = (vectors, targets) chooses λ, else leave-one-out."""
+    def fit(  # type: ignore[override]  # vectors with their targets are no observation
+        self, Z: ArrayLike, y: ArrayLike, validation: Labelled | None = None
+    ) -> Self:
+        """Learn from vectors and targets.
+
+        Parameters
+        ----------
+        Z : array-like of shape (n, d)
+            Vectors.
+        y : array-like of shape (n,) or (n, k)
+            Their targets.
+        validation : (vectors, targets) or None
+            They choose λ. None: the leave-one-out error does.
+        """
         check_parameters(self)
-        y = _columns(y)
-        if len(Z) != len(y):
-            raise DataError(f"target: {len(y)} values for {len(Z)} bags")
-        if len(Z) < 2:
-            raise DataError("one bag only: there is nothing to learn from")
+        z, target = np.asarray(Z), _columns(y)
+        if len(z) != len(target):
+            raise DataError(f"target: {len(target)} values for {len(z)} bags")
+        _check_two(z)
         strengths = STRENGTHS if self.strengths is None else np.asarray(self.strengths, float)
-        self.centre_ = np.mean(Z, axis=0, dtype=float)
-        factors = _Factors(Z, self.centre_, y - y.mean(axis=0))
+        mean = target.mean(axis=0)
+        self.centre_ = np.mean(z, axis=0, dtype=float)
+        factors = _Factors(z, self.centre_, target - mean)
         penalties = strengths * factors.mean_eigenvalue
-        scores = factors.left_out(penalties) if held is None else factors.held_out(penalties, held, y.mean(axis=0))
-        best = choose_best(-np.array(scores))
+        scores = factors.left_out(penalties) if validation is None else factors.held_out(penalties, validation, mean)
+        best = best_of(-np.array(scores))
         self.strength_, self.l2_, self.score_ = float(strengths[best]), float(penalties[best]), float(scores[best])
         self.edges_ = at_edge({"strength": (self.strength_, strengths)})
         self.coef_ = factors.coefficients(penalties[[best]])[0]
-        self.intercept_ = y.mean(axis=0) - self.centre_ @ self.coef_
+        self.intercept_ = mean - self.centre_ @ self.coef_
         return self
 
     @property
@@ -70,39 +97,52 @@ class LinearRidge(RegressorMixin, Estimator):
         """d, the length of the vectors."""
         return len(self.coef_)
 
-    def predict(self, Z) -> np.ndarray:
-        """(n, k) predictions."""
+    def predict(self, Z: ArrayLike) -> np.ndarray:
+        """Predictions (n, k).
+
+        Parameters
+        ----------
+        Z : array-like of shape (n, d)
+            Vectors.
+        """
         check_is_fitted(self)
         return np.asarray(Z, float) @ self.coef_ + self.intercept_
 
 
 class _Factors:
-    """Zc = U √s Vᵀ of centred vectors by the eigenvalues of the smaller of ZcᵀZc and ZcZcᵀ; those that are rounding are left out.
+    """Zc = U √s Vᵀ of centred vectors, by the eigenvalues of the smaller of ZcᵀZc and ZcZcᵀ.
+
+    Eigenvalues that are rounding are left out.
 
     Attributes
     ----------
-    s : (r,). u : (n, r). projected : (r, k) Uᵀy. mean_eigenvalue : trace / n, the scale of the penalties.
+    s : (r,)
+    u : (n, r)
+    projected : (r, k)
+        Uᵀy.
+    mean_eigenvalue : float
+        trace / n, the scale of the penalties.
     """
 
-    def __init__(self, z, centre, y):
+    def __init__(self, z: np.ndarray, centre: np.ndarray, y: np.ndarray):
         self.z, self.centre, self.y = z, centre, y
         n, d = z.shape
         gram = self._outer() if n <= d else self._inner()
         s, vectors = eigh(gram, overwrite_a=True, check_finite=False, driver="evd")  # the fastest for all of them
         self.mean_eigenvalue = max(float(s.sum()) / n, 1e-300)
-        kept = s > NEGLIGIBLE * max(s[-1], 1e-300)
-        self.s, vectors = s[kept], vectors[:, kept]
-        self.u = vectors if n <= d else np.concatenate([rows @ vectors for rows, _ in self._parts()]) / np.sqrt(self.s)
+        mask = s > NEGLIGIBLE * max(s[-1], 1e-300)
+        self.s, vectors = s[mask], vectors[:, mask]
+        self.u = vectors if n <= d else np.concatenate([rows @ vectors for rows, _ in self._chunks()]) / np.sqrt(self.s)
         self.projected = self.u.T @ y
 
-    def _parts(self):
-        """(centred rows in double precision, their place) in chunks, so that a large Z is never copied whole."""
+    def _chunks(self) -> Iterator[tuple[np.ndarray, slice]]:
+        """(centred rows in double precision, their positions) in chunks, so that a large Z is never copied whole."""
         for start in range(0, len(self.z), CHUNK):
-            part = slice(start, start + CHUNK)
-            yield np.asarray(self.z[part], float) - self.centre, part
+            rows = slice(start, start + CHUNK)
+            yield np.asarray(self.z[rows], float) - self.centre, rows
 
     def _inner(self) -> np.ndarray:
-        return sum(rows.T @ rows for rows, _ in self._parts())
+        return np.asarray(sum(z.T @ z for z, _ in self._chunks()))
 
     def _outer(self) -> np.ndarray:
         z = np.asarray(self.z, float) - self.centre
@@ -114,8 +154,8 @@ class _Factors:
             "nr,lrk->nlk", self.u, self.projected / (self.s + penalties[:, None])[:, :, None], optimize=True
         )
         flat = dual.reshape(len(dual), -1)
-        found = sum(rows.T @ flat[part] for rows, part in self._parts())
-        return found.reshape(len(found), *dual.shape[1:]).transpose(1, 0, 2)
+        solutions = np.asarray(sum(z.T @ flat[rows] for z, rows in self._chunks()))
+        return solutions.reshape(len(solutions), *dual.shape[1:]).transpose(1, 0, 2)
 
     def left_out(self, penalties: np.ndarray) -> list[float]:
         """Mean squared error of every row predicted from the others, without fitting again: residual / (1 − leverage)."""
@@ -127,63 +167,90 @@ class _Factors:
         leverage = 1 / len(self.u) + (self.u**2) @ shrunk
         return float(np.mean((residual / np.maximum(1 - leverage, 1e-9)[:, None]) ** 2))
 
-    def held_out(self, penalties: np.ndarray, held, mean: np.ndarray) -> list[float]:
-        """Mean squared error on held-out (vectors, targets)."""
-        z, target = np.asarray(held[0], float) - self.centre, _columns(held[1]) - mean
+    def held_out(self, penalties: np.ndarray, validation: Labelled, mean: np.ndarray) -> list[float]:
+        """Mean squared error on validation (vectors, targets)."""
+        z, target = np.asarray(validation[0], float) - self.centre, _columns(validation[1]) - mean
         return [float(np.mean((target - z @ c) ** 2)) for c in self.coefficients(penalties)]
 
 
 class KernelRidge(RegressorMixin, Estimator):
     """Ridge regression with the kernel exp(−‖z − z'‖²/2s²) of vectors, s a multiple of their median distance.
 
-    The vectors' coordinates in the span of `landmarks` of them (Nyström) go to `LinearRidge`; with no more vectors than
+    The vectors' coordinates in the span of `landmarks` of them (Nyström) go to `LinearRidge`. With no more vectors than
     landmarks that is kernel ridge regression with a free intercept, exactly.
 
     Parameters
     ----------
-    widths : multiples of the median distance tried. landmarks : most vectors that span the solution.
-    strengths : as in `LinearRidge`.
-    random_state : seed of the landmarks.
+    widths : sequence of float
+        Multiples of the median distance to choose from.
+    landmarks : int
+        Largest number of vectors that span the solution.
+    strengths : sequence of float or None
+        As in `LinearRidge`.
+    random_state : int, RandomState, Generator or None
+        Seed of the landmarks.
 
     Attributes
     ----------
-    ridge_ : the fitted `LinearRidge`. landmarks_ : (m, d). whitening_ : (m, r). width_ : s. multiple_ : chosen.
-    edges_ : settings chosen at an end of their grid, by name.
+    ridge_ : LinearRidge
+        The fitted regression.
+    landmarks_ : ndarray of shape (m, d)
+    whitening_ : ndarray of shape (m, r)
+    width_ : float
+        s.
+    multiple_ : float
+        Multiple chosen.
+    score_ : float
+        Mean squared error by which it was chosen.
+    edges_ : list of str
+        Settings chosen at an end of their grid.
     """
 
     def __init__(
         self,
-        widths: list[Positive] = (0.5, 1.0, 2.0, 4.0),
+        widths: tuple[Positive, ...] = (0.5, 1.0, 2.0, 4.0),
         landmarks: Count = 1000,
         strengths: list[NonNegative] | None = None,
-        random_state=None,
+        random_state: RandomState = None,
     ):
         self.widths = widths
         self.landmarks = landmarks
         self.strengths = strengths
         self.random_state = random_state
 
-    def fit(self, Z, y, held=None):
-        """As in `LinearRidge`; the width is chosen together with λ."""
+    def fit(  # type: ignore[override]  # vectors with their targets are no observation
+        self, Z: ArrayLike, y: ArrayLike, validation: Labelled | None = None
+    ) -> Self:
+        """Learn from vectors and targets. The width is chosen together with λ.
+
+        Parameters
+        ----------
+        Z : array-like of shape (n, d)
+            Vectors.
+        y : array-like of shape (n,) or (n, k)
+            Their targets.
+        validation : (vectors, targets) or None
+            They choose width and λ. None: the leave-one-out error does.
+        """
         check_parameters(self)
         z = np.asarray(Z, float)
-        if len(z) < 2:
-            raise DataError("one bag only: there is nothing to learn from")
-        order = derive_generator("landmarks", draw_seed(self.random_state)).permutation(len(z))
+        _check_two(z)
+        order = generator("landmarks", draw_seed(self.random_state)).permutation(len(z))
         chosen = np.sort(order[: self.landmarks])
         self.landmarks_ = z[chosen]
         squares = euclidean_distances(z, self.landmarks_, squared=True)
         among = squares[chosen]
         median = math.sqrt(np.median(among[np.triu_indices(len(among), 1)])) or 1.0
-        squares_held = None if held is None else euclidean_distances(held[0], self.landmarks_, squared=True)
-        best = None
+        candidates, validation_squares = [], np.empty((0, 0))
+        if validation is not None:
+            validation_squares = euclidean_distances(validation[0], self.landmarks_, squared=True)
         for multiple in self.widths:
             width = median * multiple
             whitening = _whitening(_gaussian(among, width))
-            mapped, ridge = _gaussian(squares, width) @ whitening, LinearRidge(self.strengths)
-            ridge.fit(mapped, y, None if held is None else (_gaussian(squares_held, width) @ whitening, held[1]))
-            if best is None or ridge.score_ < best[0]:
-                best = (ridge.score_, multiple, width, whitening, ridge)
+            mapped = None if validation is None else (_gaussian(validation_squares, width) @ whitening, validation[1])
+            ridge = LinearRidge(self.strengths).fit(_gaussian(squares, width) @ whitening, y, mapped)
+            candidates.append((ridge.score_, multiple, width, whitening, ridge))
+        best = min(candidates, key=lambda candidate: candidate[0])
         self.score_, self.multiple_, self.width_, self.whitening_, self.ridge_ = best
         self.edges_ = at_edge({"width": (self.multiple_, self.widths)}) + self.ridge_.edges_
         return self
@@ -193,18 +260,33 @@ class KernelRidge(RegressorMixin, Estimator):
         """d, the length of the vectors."""
         return self.landmarks_.shape[1]
 
-    def predict(self, Z) -> np.ndarray:
-        """(n, k) predictions."""
+    def predict(self, Z: ArrayLike) -> np.ndarray:
+        """Predictions (n, k).
+
+        Parameters
+        ----------
+        Z : array-like of shape (n, d)
+            Vectors.
+        """
         check_is_fitted(self)
         squares = euclidean_distances(np.asarray(Z, float), self.landmarks_, squared=True)
         return self.ridge_.predict(_gaussian(squares, self.width_) @ self.whitening_)
 
 
-def at_edge(choices: Mapping[str, tuple[float, Sequence[float]]]) -> list[str]:
-    """Names of the settings, name → (value chosen, values tried), whose value is the least or the largest of three or more
-    numbers."""
-    ordered = {n: (v, tried) for n, (v, tried) in choices.items() if all(isinstance(t, numbers.Real) for t in tried)}
-    return [name for name, (value, tried) in ordered.items() if len(tried) > 2 and value in (min(tried), max(tried))]
+def at_edge(choices: Mapping[str, tuple[float, Sequence[float] | np.ndarray]]) -> list[str]:
+    """Names of the settings whose value is the least or the largest of three or more numbers.
+
+    Parameters
+    ----------
+    choices : name → (value chosen, grid)
+    """
+    ordered = {n: (v, grid) for n, (v, grid) in choices.items() if all(isinstance(t, numbers.Real) for t in grid)}
+    return [name for name, (value, grid) in ordered.items() if len(grid) > 2 and value in (min(grid), max(grid))]
+
+
+def _check_two(z: np.ndarray) -> None:
+    if len(z) < 2:
+        raise DataError("one bag only; at least two are needed")
 
 
 def _gaussian(squares: np.ndarray, width: float) -> np.ndarray:
@@ -213,12 +295,13 @@ def _gaussian(squares: np.ndarray, width: float) -> np.ndarray:
 
 
 def _whitening(kernel: np.ndarray) -> np.ndarray:
-    """(m, r) T with K T Tᵀ K = K: the landmarks' kernel to the power −½, directions that are rounding left out."""
+    """(m, r) T with K T Tᵀ K = K: the landmarks' kernel to the power −½, without directions that are rounding."""
     s, u = eigh(kernel, check_finite=False, driver="evd")
-    kept = s > 1e-12 * s[-1]
-    return u[:, kept] / np.sqrt(s[kept])
+    mask = s > 1e-12 * s[-1]
+    return u[:, mask] / np.sqrt(s[mask])
 
 
-def _columns(y) -> np.ndarray:
+def _columns(y: ArrayLike) -> np.ndarray:
+    """(n, k) targets."""
     y = np.asarray(y, float)
     return y[:, None] if y.ndim == 1 else y

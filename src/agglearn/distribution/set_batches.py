@@ -1,10 +1,10 @@
 """Batches of bags as arrays of few shapes, as compiled networks need them.
 
-Bags of one size are (bags, size, covariates). Others are cut into rows of the same number of instances: the last row of a
-bag is filled up with instances of weight 0, and empty rows follow until their number is a round one.
+Bags of one size are (bags, size, covariates). Others are cut into rows of the same number of instances. The last row of
+a bag is filled up with instances of weight 0, and empty rows follow until their number is a round one.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -15,9 +15,10 @@ from agglearn.observations import Bags
 
 PREDICTED = 1 << 15  # instances predicted at a time
 LONGEST_ROW = 64  # instances in a row of bags of many sizes
-ROWS_PER_BAG = 4  # of bags of many sizes, about; more rows waste less, fewer are faster to add up
+ROWS_PER_BAG = 4  # of bags of many sizes, about. More rows waste less, fewer are faster to add up
 SPARE_ROWS = 0.2  # beyond the average of so many bags, so that most batches have the same number of rows
-FEW_BAGS = 16  # as with bags of many sizes: single bags of any size, one after the other, then have few shapes
+FEW_BAGS = 16  # treated as bags of many sizes, so that single bags, one after the other, have few shapes
+Augmentation = Callable[[np.ndarray, np.ndarray, np.random.Generator], np.ndarray]  # (instances, bag sizes, rng)
 
 
 class Batch(NamedTuple):
@@ -25,8 +26,14 @@ class Batch(NamedTuple):
 
     Attributes
     ----------
-    x : (R, C, d) instances, C in a row. weights : (R, C) weight of each instance, 0 where there is none; None for 1.
-    bag : (R,) bag of each row, ascending; None where every bag is one row. total : (B,) weight of each bag.
+    x : (R, C, d)
+        Instances, C in a row.
+    weights : (R, C) or None
+        Weight of each instance, 0 where there is none. None: all are 1.
+    bag : (R,) or None
+        Bag of each row, ascending. None: every bag is one row.
+    total : (B,)
+        Weight of each bag.
     """
 
     x: np.ndarray
@@ -41,44 +48,60 @@ class Batches:
 
     Attributes
     ----------
-    bags : with instances of weight 0 left out. centre, scale : (d,) of covariates.
+    bags : Bags
+        No instance has weight 0.
+    centre, scale : (d,)
+        Mean and scale of the covariates.
     """
 
     bags: Bags
     centre: np.ndarray
     scale: np.ndarray
 
-    def take(self, which: np.ndarray, draw: int | None = None, rng=None, augment=None) -> Batch:
-        """Some bags; of each `draw` instances at random, or all where a bag has no more."""
-        start, sizes = self.bags.offsets[which], self.bags.sizes[which]
-        if draw is not None and (sizes > draw).all():
-            within = (rng.random((len(which), draw)) * sizes[:, None]).astype(np.int64)
+    def take(
+        self,
+        indices: np.ndarray,
+        draw: int | None = None,
+        rng: np.random.Generator | None = None,
+        augment: Augmentation | None = None,
+    ) -> Batch:
+        """The bags with these indices: `draw` random instances of each, or all where a bag has no more."""
+        start, sizes = self.bags.offsets[indices], self.bags.sizes[indices]
+        if draw is not None and rng is not None and (sizes > draw).all():
+            within = (rng.random((len(indices), draw)) * sizes[:, None]).astype(np.int64)
             return self._batch(start[:, None] + within, None, None, rng, augment)
         if len(self.bags) >= FEW_BAGS and (self.bags.sizes == sizes[0]).all():
             return self._batch(start[:, None] + np.arange(sizes[0]), None, None, rng, augment)
         length, rows = self._row_length(), self._rows(sizes)
-        bag = np.repeat(np.arange(len(which)), rows)
+        bag = np.repeat(np.arange(len(indices)), rows)
         first = (np.arange(len(bag)) - np.repeat(np.cumsum(rows) - rows, rows)) * length
         within = first[:, None] + np.arange(length)
-        there = within < sizes[bag, None]
-        return self._batch(start[bag, None] + np.minimum(within, sizes[bag, None] - 1), there, bag, rng, augment)
+        exists = within < sizes[bag, None]
+        return self._batch(start[bag, None] + np.minimum(within, sizes[bag, None] - 1), exists, bag, rng, augment)
 
-    def _batch(self, at, there, bag, rng, augment) -> Batch:
-        """Batch of the instances `at` (R, C); `there` tells which of them count, None for all."""
-        x = np.asarray(self.bags.X[at.ravel()], np.float32)
-        if augment is not None:
-            lengths = np.full(len(at), at.shape[1]) if bag is None else np.bincount(bag) * at.shape[1]
-            x = augment(x, lengths, rng)
-        x = ((x - self.centre) / self.scale).reshape(*at.shape, -1)
-        weights = None if self.bags.weights is None else self.bags.weights[at].astype(np.float32)
-        if bag is None:
-            total = np.full(len(at), at.shape[1], np.float32) if weights is None else weights.sum(axis=1)
+    def _batch(
+        self,
+        rows: np.ndarray,
+        exists: np.ndarray | None,
+        bag: np.ndarray | None,
+        rng: np.random.Generator | None,
+        augment: Augmentation | None,
+    ) -> Batch:
+        """Batch of the instances in `rows` (R, C). Those count that exist (None: all)."""
+        x = np.asarray(self.bags.X[rows.ravel()], np.float32)
+        if augment is not None and rng is not None:
+            sizes = np.full(len(rows), rows.shape[1]) if bag is None else np.bincount(bag) * rows.shape[1]
+            x = augment(x, sizes, rng)
+        x = ((x - self.centre) / self.scale).reshape(*rows.shape, -1)
+        weights = None if self.bags.weights is None else self.bags.weights[rows].astype(np.float32)
+        if bag is None or exists is None:
+            total = np.full(len(rows), rows.shape[1], np.float32) if weights is None else weights.sum(axis=1)
             return Batch(x, weights, None, total)
-        weights = there.astype(np.float32) if weights is None else weights * there
+        weights = exists.astype(np.float32) if weights is None else weights * exists
         total = np.bincount(bag, weights.sum(axis=1)).astype(np.float32)
         average = self._rows(self.bags.sizes).mean() * len(total)
-        rows = _round_up(max(len(bag), int((1 + SPARE_ROWS) * average))) - len(bag)
-        return Batch(_filled(x, rows), _filled(weights, rows), _filled(bag, rows, len(total) - 1), total)
+        n = _round_up(max(len(bag), int((1 + SPARE_ROWS) * average))) - len(bag)
+        return Batch(_fill(x, n), _fill(weights, n), _fill(bag, n, len(total) - 1), total)
 
     def _row_length(self) -> int:
         """Instances in a row: a power of two."""
@@ -89,33 +112,32 @@ class Batches:
         """Rows that bags of these sizes take."""
         return -(-sizes // self._row_length())
 
-    def parts(self) -> Iterator[tuple[Batch, int]]:
-        """All bags in order, in batches of about `PREDICTED` instances whose last bags may be empty; how many are not.
+    def blocks(self) -> Iterator[tuple[Batch, int]]:
+        """(batch, number of its bags) of all bags in order, in batches of about `PREDICTED` instances.
 
-        Those of bags of many sizes have one shape: each further one would be compiled again, which takes longer than all.
+        The last bags of a batch may be empty. Batches of bags of many sizes have one shape: every further shape would
+        be compiled, which takes longer than all predictions.
         """
         ends = np.searchsorted(self.bags.offsets, np.arange(PREDICTED, self.bags.offsets[-1], PREDICTED))
         borders = np.unique(np.concatenate([[0], ends, [len(self.bags)]]))
         rows = np.add.reduceat(self._rows(self.bags.sizes), borders[:-1]).max()
-        most = np.diff(borders).max()
+        bags = np.diff(borders).max()
         for first, end in pairwise(borders):
-            yield _alike(self.take(np.arange(first, end)), _round_up(rows), _round_up(most)), end - first
+            yield _pad(self.take(np.arange(first, end)), _round_up(rows), _round_up(bags)), end - first
 
 
-def _alike(batch: Batch, rows: int, bags: int) -> Batch:
-    """The batch with empty rows up to `rows` and empty bags up to `bags`; where every bag is a row, up to a round number."""
-    if batch.bag is None:
-        more = _round_up(len(batch.total)) - len(batch.total)
-        weights = None if batch.weights is None else _filled(batch.weights, more, 1)
-        return Batch(_filled(batch.x, more), weights, None, _filled(batch.total, more, 1))
-    kept = slice(None, rows)  # a batch has more empty rows than it needs
-    parts = (
-        _filled(a[kept], max(rows - len(a), 0), v) for a, v in ((batch.x, 0), (batch.weights, 0), (batch.bag, bags - 1))
-    )
-    return Batch(*parts, _filled(batch.total, bags - len(batch.total), 1))
+def _pad(batch: Batch, rows: int, bags: int) -> Batch:
+    """The batch with empty rows up to `rows` and empty bags up to `bags`, or with rows up to a round number."""
+    if batch.bag is None or batch.weights is None:
+        n = _round_up(len(batch.total)) - len(batch.total)
+        weights = None if batch.weights is None else _fill(batch.weights, n, 1)
+        return Batch(_fill(batch.x, n), weights, None, _fill(batch.total, n, 1))
+    n = max(rows - len(batch.x), 0)  # a batch has more empty rows than it needs
+    x, weights, bag = _fill(batch.x[:rows], n), _fill(batch.weights[:rows], n), _fill(batch.bag[:rows], n, bags - 1)
+    return Batch(x, weights, bag, _fill(batch.total, bags - len(batch.total), 1))
 
 
-def _filled(a: np.ndarray, n: int, value=0) -> np.ndarray:
+def _fill(a: np.ndarray, n: int, value: float = 0) -> np.ndarray:
     """The array with n rows of a value after its own."""
     return np.concatenate([a, np.full((n, *a.shape[1:]), value, a.dtype)])
 
@@ -126,12 +148,12 @@ def _round_up(n: int) -> int:
     return -(-n // step) * step
 
 
-def turned(x: np.ndarray, sizes: np.ndarray, rng) -> np.ndarray:
-    """Clouds turned about the z axis at random and scaled by 0.8 to 1.25, each as a whole (DeepSets' augmentation)."""
+def turn_clouds(x: np.ndarray, sizes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Clouds turned about the z axis by a random angle and scaled by a random factor (DeepSets' augmentation)."""
     angle, factor = 2 * np.pi * rng.random(len(sizes)), 0.8 + 0.45 * rng.random(len(sizes))
     c, s = (np.repeat(f(angle) * factor, sizes).astype(np.float32) for f in (np.cos, np.sin))
     height = np.repeat(factor, sizes).astype(np.float32)
     return np.stack([c * x[:, 0] - s * x[:, 1], s * x[:, 0] + c * x[:, 1], height * x[:, 2]], axis=1)
 
 
-AUGMENTATIONS = {"turn": turned}
+AUGMENTATIONS: dict[str | None, Augmentation] = {"turn": turn_clouds}

@@ -3,57 +3,91 @@
 import itertools
 import warnings
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Any, Self
 
 import numpy as np
-from sklearn.base import clone
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, clone
 from sklearn.metrics import accuracy_score, r2_score
 
-from agglearn.distribution.embedding import Embedding, as_bags, truncate_bags
+from agglearn.distribution.embedding import BagsLike, Embedding, as_bags, truncate_bags
 from agglearn.distribution.ridge import at_edge
 from agglearn.errors import ConfigError, DataError, GridEdge
-from agglearn.estimator import Estimator, check_labels, choose_best
+from agglearn.estimator import Estimator, best_of, known_labels
 from agglearn.observations import Bags, Observation
-from agglearn.seeds import derive_seed, draw_seed
+from agglearn.seeds import RandomState, draw_seed, seed
 from agglearn.settings import Built, Count, Number, ParametersOf, Whole
 
-TUNED_ON = 512  # bags to learn from, and instances of each, that the embedding's parameters are chosen on
+TUNED_ON = 512  # bags, and instances of each, that the embedding's parameters are chosen on
 
 
 class BagModel(Estimator):
-    """What models of bags with a target have in common: which of the bags they learn from.
+    """Base of models of bags with a target: chooses the bags that they learn from.
 
-    The first `n_validation` bags choose among settings, the next `n_bags` are learned from; of each bag the first `bag_size`
-    instances are used, in prediction too. `bounds` are the least and the largest value of a number that is predicted, such as
-    (0, 1) for a share: predictions beyond are moved there.
+    The first `n_validation` bags choose among settings, the next `n_bags` are learned from. Only the first `bag_size`
+    instances of a bag are used, in prediction too. `bounds` are the least and the largest value of a number that is
+    predicted, such as (0, 1) for a share. Predictions are clipped to them.
 
     Attributes
     ----------
-    n_features_in_ : covariates of an instance. feature_names_in_ : their names, none where the bags have none.
-    classes_ : (C,) classes, of classifiers.
+    n_features_in_ : int
+        Number of covariates of an instance.
+    feature_names_in_ : list of str
+        Their names, empty where the bags have none.
+    classes_ : ndarray of shape (C,)
+        Classes, of classifiers.
     """
 
     observes = Bags
     classifies = False
+    n_bags: int | None
+    bag_size: int | None
+    n_validation: int
     bounds: tuple[float, float] | None = None
 
-    def fit(self, bags, y=None):
-        """Learn from bags (see `as_bags`) and their targets `y`, by default those that the bags carry."""
+    def fit(self, bags: BagsLike, y: ArrayLike | None = None) -> Self:
+        """Learn from bags and their targets.
+
+        Parameters
+        ----------
+        bags : Bags, list of arrays or (X, offsets)
+            See `as_bags`.
+        y : array-like of shape (B,) or (B, k) or None
+            Targets. None: those of the bags.
+        """
         if isinstance(bags, Observation) or y is not None:
             return super().fit(as_bags(bags, y))
         raise DataError(f"{type(self).__name__} needs a target of every bag: fit(bags, y)")
 
-    def score(self, bags, y=None) -> float:
-        """Accuracy of classes, or R² of numbers, on bags and their targets `y`, by default those that the bags carry."""
-        y = as_bags(bags, y).target
-        if y is None:
+    def predict(self, bags: BagsLike) -> np.ndarray:
+        """Predictions (B,) or (B, k) of the bags' targets.
+
+        Parameters
+        ----------
+        bags : Bags, list of arrays or (X, offsets)
+            See `as_bags`.
+        """
+        raise NotImplementedError
+
+    def score(self, bags: BagsLike, y: ArrayLike | None = None) -> float:
+        """Accuracy of classes, or R² of numbers.
+
+        Parameters
+        ----------
+        bags : Bags, list of arrays or (X, offsets)
+            See `as_bags`.
+        y : array-like of shape (B,) or (B, k) or None
+            Targets. None: those of the bags.
+        """
+        target = as_bags(bags, y).target
+        if target is None:
             raise DataError("these bags have no target; give it: score(bags, y)")
         if self.classifies:
-            return float(accuracy_score(check_labels(y, self.classes_), self.predict(bags)))
-        return float(r2_score(y, self.predict(bags)))
+            return float(accuracy_score(known_labels(target, self.classes_), self.predict(bags)))
+        return float(r2_score(target, self.predict(bags)))
 
-    def _parts(self, bags: Bags) -> tuple[Bags, Bags | None]:
-        """(bags learned from, bags for choosing or None)."""
+    def _split(self, bags: Bags) -> tuple[Bags, Bags | None]:
+        """(training bags, validation bags or None)."""
         if bags.target is None:
             raise DataError(f"{type(self).__name__}: these bags have no target; distribution regression needs one")
         if self.bounds is not None and (self.classifies or not self.bounds[0] < self.bounds[1]):
@@ -64,15 +98,16 @@ class BagModel(Estimator):
         if not 0 < n <= available:
             raise ConfigError(f"n_bags: must be between 1 and the {max(available, 0)} bags there are, got {n}")
         if n < 2:
-            raise DataError("one bag only: there is nothing to learn from")
-        held = bags.take(np.arange(self.n_validation)) if self.n_validation else None
-        part = bags.take(np.arange(self.n_validation, self.n_validation + n))
-        return truncate_bags(part, self.bag_size), held and truncate_bags(held, self.bag_size)
+            raise DataError("one bag only; at least two are needed")
+        validation = bags.take(np.arange(self.n_validation)) if self.n_validation else None
+        training = bags.take(np.arange(self.n_validation, self.n_validation + n))
+        return truncate_bags(training, self.bag_size), validation and truncate_bags(validation, self.bag_size)
 
-    def _bounded(self, found: np.ndarray) -> np.ndarray:
-        return found if self.bounds is None else np.clip(found, *self.bounds)
+    def _clip(self, values: np.ndarray) -> np.ndarray:
+        return values if self.bounds is None else np.clip(values, *self.bounds)
 
-    def _seen(self, bags) -> Bags:
+    def _truncate(self, bags: BagsLike) -> Bags:
+        """The bags as in training: columns in order, at most `bag_size` instances."""
         return truncate_bags(as_bags(bags, names=self.feature_names_in_), self.bag_size)
 
 
@@ -81,19 +116,39 @@ class EmbeddingRegressor(BagModel):
 
     Parameters
     ----------
-    embedding : a fixed embedding. regressor : `LinearRidge` or `KernelRidge`; anything with fit(Z, y, held) and predict(Z).
-    tune : parameter of the embedding → values, of which the one with the least error in choosing λ is taken (of equal ones
-        the first), on at most 512 of the bags and 512 instances of each.
-    n_bags, bag_size, n_validation, bounds : see `BagModel`.
-    random_state : seed; embedding and regressor get seeds from it.
+    embedding : Embedding
+        A fixed embedding.
+    regressor : regressor
+        `LinearRidge`, `KernelRidge`, or anything with fit(Z, y, validation), predict(Z) and score_.
+    tune : dict or None
+        Parameter of the embedding → values. The value of least error is taken, of equal ones the first, on at most 512
+        bags and 512 instances of each.
+    n_bags : int or None
+        Number of bags to learn from, after those for validation. None: all.
+    bag_size : int or None
+        Number of instances of a bag to use. None: all.
+    n_validation : int
+        Number of bags that choose among settings, the first ones.
+    bounds : (float, float) or None
+        Least and largest prediction.
+    random_state : int, RandomState, Generator or None
+        Seed, from which embedding and regressor get theirs.
 
     Attributes
     ----------
-    embedding_, regressor_ : as fitted. tuned_ : parameters chosen. edges_ : settings chosen at an end of their grid, by name.
+    embedding_ : Embedding
+        The fitted embedding.
+    regressor_ : regressor
+        The fitted regressor.
+    tuned_ : dict
+        Parameters chosen.
+    edges_ : list of str
+        Settings chosen at an end of their grid.
 
     Warns
     -----
-    GridEdge : the value chosen of a parameter to tune is an end of its grid.
+    GridEdge
+        The value chosen of a parameter to tune is an end of its grid.
     """
 
     def __init__(
@@ -105,7 +160,7 @@ class EmbeddingRegressor(BagModel):
         bag_size: Count | None = None,
         n_validation: Whole = 0,
         bounds: tuple[Number, Number] | None = None,
-        random_state=None,
+        random_state: RandomState = None,
     ):
         self.embedding = embedding
         self.regressor = regressor
@@ -116,15 +171,15 @@ class EmbeddingRegressor(BagModel):
         self.bounds = bounds
         self.random_state = random_state
 
-    def _fit(self, observation):
-        part, held = self._parts(observation)
+    def _fit(self, observation: Bags) -> None:
+        training, validation = self._split(observation)
         state = draw_seed(self.random_state)
-        self.tuned_ = self._tuned(part, held, state)
-        self.embedding_ = self._embedding(self.tuned_, state).fit(part)
-        self.regressor_ = self._regressor(state)
-        vectors = None if held is None else (self.embedding_.transform(held), held.target)
-        self.regressor_.fit(self.embedding_.transform(part), part.target, vectors)
-        edges = at_edge({name: (value, self.tune[name]) for name, value in self.tuned_.items()})
+        self.tuned_ = self._tune(training, validation, state)
+        self.embedding_ = self._seeded_embedding(self.tuned_, state).fit(training)
+        vectors = None if validation is None else (self.embedding_.transform(validation), validation.target)
+        self.regressor_ = self._seeded_regressor(state)
+        self.regressor_.fit(self.embedding_.transform(training), training.target, vectors)
+        edges = at_edge({name: (value, (self.tune or {})[name]) for name, value in self.tuned_.items()})
         for name in edges:
             warnings.warn(
                 f"tune: {name} = {self.tuned_[name]} is an end of its grid; try values beyond it",
@@ -133,24 +188,25 @@ class EmbeddingRegressor(BagModel):
             )
         self.edges_ = edges + list(getattr(self.regressor_, "edges_", []))
 
-    def _embedding(self, chosen: Mapping, state: int):
-        return clone(self.embedding).set_params(random_state=derive_seed("embedding", state), **chosen)
+    def _seeded_embedding(self, params: Mapping[str, Any], state: int) -> Embedding:
+        return clone(self.embedding).set_params(random_state=seed("embedding", state), **params)
 
-    def _regressor(self, state: int):
-        return clone(self.regressor).set_params(random_state=derive_seed("regressor", state))
+    def _seeded_regressor(self, state: int) -> BaseEstimator:
+        return clone(self.regressor).set_params(random_state=seed("regressor", state))
 
-    def _tuned(self, part: Bags, held: Bags | None, state: int) -> dict:
+    def _tune(self, training: Bags, validation: Bags | None, state: int) -> dict[str, Any]:
+        """Parameters of the embedding with the least error."""
         names, values = list(self.tune or {}), list((self.tune or {}).values())
-        settings = [dict(zip(names, v, strict=True)) for v in itertools.product(*values)]
-        if len(settings) < 2:
-            return settings[0]
-        few, held = (b and truncate_bags(b.take(np.arange(min(len(b), TUNED_ON))), TUNED_ON) for b in (part, held))
+        candidates = [dict(zip(names, v, strict=True)) for v in itertools.product(*values)]
+        if len(candidates) < 2:
+            return candidates[0]
+        few, few_validation = _first(training), validation and _first(validation)
         scores = []
-        for chosen in settings:
-            embedding = self._embedding(chosen, state).fit(few)
-            other = None if held is None else (embedding.transform(held), held.target)
-            scores.append(self._regressor(state).fit(embedding.transform(few), few.target, other).score_)
-        return settings[choose_best(-np.array(scores))]
+        for params in candidates:
+            embedding = self._seeded_embedding(params, state).fit(few)
+            vectors = few_validation and (embedding.transform(few_validation), few_validation.target)
+            scores.append(self._seeded_regressor(state).fit(embedding.transform(few), few.target, vectors).score_)
+        return candidates[best_of(-np.array(scores))]
 
     @property
     def n_features_in_(self) -> int:
@@ -161,14 +217,26 @@ class EmbeddingRegressor(BagModel):
         """Compile the embedding's kernels, or load them."""
         self.embedding.warm_up()
 
-    def predict(self, bags) -> np.ndarray:
-        """(B,) or (B, k) predictions of the bags' targets."""
-        found = self._bounded(self.regressor_.predict(self.embedding_.transform(self._seen(bags))))
-        return found[:, 0] if found.ndim == 2 and found.shape[1] == 1 else found
+    def predict(self, bags: BagsLike) -> np.ndarray:
+        """Predictions (B,) or (B, k) of the bags' targets.
+
+        Parameters
+        ----------
+        bags : Bags, list of arrays or (X, offsets)
+            See `as_bags`.
+        """
+        values = self._clip(self.regressor_.predict(self.embedding_.transform(self._truncate(bags))))
+        return values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
 
 
 class EmbeddingClassifier(EmbeddingRegressor):
-    """Embeds bags, then classifies the vectors; parameters as in `EmbeddingRegressor`, `regressor` with predict_proba."""
+    """Embeds bags, then classifies the vectors. Attributes are those of `EmbeddingRegressor`.
+
+    Parameters
+    ----------
+    embedding, regressor, tune, n_bags, bag_size, n_validation, bounds, random_state
+        As in `EmbeddingRegressor`. `regressor` has predict_proba.
+    """
 
     classifies = True
 
@@ -177,10 +245,27 @@ class EmbeddingClassifier(EmbeddingRegressor):
         """Classes in sorted order."""
         return self.regressor_.classes_
 
-    def predict_proba(self, bags) -> np.ndarray:
-        """(B, C) probabilities of the classes."""
-        return self.regressor_.predict_proba(self.embedding_.transform(self._seen(bags)))
+    def predict_proba(self, bags: BagsLike) -> np.ndarray:
+        """Probabilities (B, C) of the classes.
 
-    def predict(self, bags) -> np.ndarray:
-        """(B,) most probable classes."""
+        Parameters
+        ----------
+        bags : Bags, list of arrays or (X, offsets)
+            See `as_bags`.
+        """
+        return self.regressor_.predict_proba(self.embedding_.transform(self._truncate(bags)))
+
+    def predict(self, bags: BagsLike) -> np.ndarray:
+        """Most probable classes (B,).
+
+        Parameters
+        ----------
+        bags : Bags, list of arrays or (X, offsets)
+            See `as_bags`.
+        """
         return self.classes_[self.predict_proba(bags).argmax(axis=1)]
+
+
+def _first(bags: Bags) -> Bags:
+    """The first bags, and their first instances, that parameters are chosen on."""
+    return truncate_bags(bags.take(np.arange(min(len(bags), TUNED_ON))), TUNED_ON)

@@ -15,7 +15,7 @@ from agglearn.distribution import (
     kernels,
 )
 from agglearn.distribution import embedding as base
-from agglearn.distribution.embedding import as_bags, blocks, truncate_bags
+from agglearn.distribution.embedding import as_bags, row_blocks, truncate_bags
 from agglearn.errors import ConfigError, DataError
 from agglearn.estimator import Estimator
 from agglearn.observations import Bags
@@ -95,7 +95,7 @@ def test_blocks_change_nothing(fitted, rows, monkeypatch):
 @given(st.lists(st.integers(1, 20), min_size=1, max_size=9), st.integers(1, 25))
 def test_blocks_hold_every_row_once(sizes, rows):
     offsets, seen = np.append(0, np.cumsum(sizes)), []
-    for first, part, within in blocks(offsets, rows):
+    for first, part, within in row_blocks(offsets, rows):
         assert 0 < part.stop - part.start <= rows
         assert within[-1] == part.stop - part.start
         seen += list(np.repeat(first + np.arange(len(within) - 1), np.diff(within)))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from agglearn.distribution import DeepSetsClassifier, DeepSetsRegressor, PointNetClassifier, set_batches
-from agglearn.distribution.set_batches import turned
+from agglearn.distribution.set_batches import turn_clouds
 from agglearn.errors import ConfigError, DataError
 from agglearn.estimator import Estimator
 from agglearn.observations import Bags
@@ -68,7 +68,7 @@ def test_batches_of_bags_of_many_sizes_have_one_shape(fitted, monkeypatch):
     bags = made(60, 4, (1, 30))
     whole = fitted.predict(bags)
     monkeypatch.setattr(set_batches, "PREDICTED", 100)
-    parts = list(set_batches.Batches(bags, np.zeros(2), np.ones(2)).parts())
+    parts = list(set_batches.Batches(bags, np.zeros(2), np.ones(2)).blocks())
     assert len(parts) > 5
     assert sum(n for _, n in parts) == 60
     assert len({(batch.x.shape, batch.total.shape) for batch, _ in parts}) == 1
@@ -158,7 +158,7 @@ def test_which_bags_are_learned_from():
 def test_turned_clouds_keep_their_shape():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(10, 3)).astype(np.float32)
-    new = turned(x, np.array([4, 6]), rng)
+    new = turn_clouds(x, np.array([4, 6]), rng)
     for part in (slice(0, 4), slice(4, 10)):
         gram = lambda v: v[:, :2] @ v[:, :2].T  # noqa: E731
         factor = new[part, 2] / x[part, 2]
