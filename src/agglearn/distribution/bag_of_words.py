@@ -6,7 +6,7 @@ from sklearn.cluster import kmeans_plusplus
 from agglearn.distribution.embedding import Embedding
 from agglearn.distribution.kernels import histogram_sums, largest
 from agglearn.persistence import expect
-from agglearn.seeds import RandomState, draw_seed, seed
+from agglearn.seeds import RandomState, derive_seed, draw_seed
 from agglearn.settings import Count, Whole
 
 
@@ -34,7 +34,7 @@ class BagOfWordsEmbedding(Embedding):
         self.random_state = random_state
 
     def _learn(self, sample: np.ndarray) -> None:
-        self.centres_ = k_means(sample, self.n_words, self.max_iter, seed("words", draw_seed(self.random_state)))
+        self.centres_ = k_means(sample, self.n_words, self.max_iter, derive_seed("words", draw_seed(self.random_state)))
         self.n_sums_ = len(self.centres_)
 
     def _check_state(self) -> None:

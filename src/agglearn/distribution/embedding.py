@@ -12,7 +12,7 @@ from agglearn.errors import DataError
 from agglearn.estimator import Estimator
 from agglearn.observations import Bags, Observation
 from agglearn.observations.bags import ordered
-from agglearn.seeds import RandomState, draw_seed, generator
+from agglearn.seeds import RandomState, derive_generator, draw_seed
 from agglearn.settings import check_parameters
 
 ROWS = 1 << 14  # instances in memory at a time
@@ -105,10 +105,10 @@ def sample_instances(bags: Bags, n: int, *stream: object) -> np.ndarray:
     if usable <= n:
         rows = np.arange(len(bags.X)) if weights is None else np.flatnonzero(weights > 0)
     elif weights is None:
-        rows = np.sort(generator(*stream).choice(len(bags.X), n, replace=False, shuffle=False))
+        rows = np.sort(derive_generator(*stream).choice(len(bags.X), n, replace=False, shuffle=False))
     else:  # Efraimidis and Spirakis 2006
         with np.errstate(divide="ignore"):
-            keys = np.log(generator(*stream).random(len(weights))) / weights
+            keys = np.log(derive_generator(*stream).random(len(weights))) / weights
         rows = np.sort(np.argpartition(-keys, n)[:n])
     return np.asarray(bags.X[rows], dtype=np.float32)
 

@@ -9,7 +9,7 @@ from sklearn.utils import gen_batches
 from agglearn.distribution.bag_of_words import k_means, nearest
 from agglearn.distribution.embedding import Embedding
 from agglearn.distribution.kernels import scale_to_sum, subtract_row_maximum
-from agglearn.seeds import RandomState, draw_seed, seed
+from agglearn.seeds import RandomState, derive_seed, draw_seed
 from agglearn.settings import Count, Range, Whole
 
 FLOOR = 1e-3  # least variance, as a fraction of the covariate's
@@ -65,7 +65,7 @@ class FisherVectorEmbedding(Embedding):
         self.centre_ = sample.mean(axis=0, dtype=float).astype(np.float32)  # near 0 the sums lose fewer digits
         x = sample - self.centre_
         floor = FLOOR * np.maximum(x.var(axis=0, dtype=float), 1e-12)
-        centres = k_means(x, self.n_components, 10, seed("components", draw_seed(self.random_state)))
+        centres = k_means(x, self.n_components, 10, derive_seed("components", draw_seed(self.random_state)))
         posteriors = np.eye(len(centres), dtype=np.float32)[nearest(x, centres)]
         for _ in range(self.max_iter + 1):
             self._maximise(x, posteriors, floor)

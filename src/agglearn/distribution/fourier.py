@@ -8,7 +8,7 @@ from scipy.spatial.distance import pdist
 from agglearn.distribution.embedding import Embedding
 from agglearn.distribution.kernels import fourier_sums
 from agglearn.persistence import expect
-from agglearn.seeds import RandomState, draw_seed, generator
+from agglearn.seeds import RandomState, derive_generator, draw_seed
 from agglearn.settings import Count, Positive
 
 PAIRED = 1000  # instances whose distances give the median
@@ -60,7 +60,7 @@ class RandomFourierEmbedding(Embedding):
         else:
             spread = float(self.bandwidth)
         self.bandwidth_ = spread * self.scale
-        drawn = self._draw(sample.shape[1], generator("frequencies", draw_seed(self.random_state)))
+        drawn = self._draw(sample.shape[1], derive_generator("frequencies", draw_seed(self.random_state)))
         self.frequencies_ = (drawn / (2 * np.pi * self.bandwidth_)).astype(np.float32)
         self.n_sums_ = 2 * self.n_frequencies
 

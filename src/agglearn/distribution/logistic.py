@@ -9,9 +9,9 @@ from sklearn.base import ClassifierMixin
 
 from agglearn.distribution.ridge import Labelled, at_edge
 from agglearn.errors import DataError
-from agglearn.estimator import Estimator, best_of
-from agglearn.linear.softmax import CHUNK, Logistic, scores, single, softmax
-from agglearn.seeds import RandomState, draw_seed, generator
+from agglearn.estimator import Estimator, choose_best
+from agglearn.linear.softmax import CHUNK, Logistic, as_single, scores, softmax
+from agglearn.seeds import RandomState, derive_generator, draw_seed
 from agglearn.settings import NonNegative, check_parameters
 
 STRENGTHS = tuple(10.0**k for k in (1, 0, -1, -2, -3, -4))  # λ, on vectors of mean variance 1
@@ -75,7 +75,7 @@ class MultinomialLogistic(ClassifierMixin, Estimator):
         self.scale_ = float(np.sqrt(np.mean(np.var(np.asarray(Z, float), axis=0)))) or 1.0
         z = self._scale(Z)
         if validation is None:
-            order = generator("held", draw_seed(self.random_state)).permutation(len(z))
+            order = derive_generator("held", draw_seed(self.random_state)).permutation(len(z))
             n = max(1, round(VALIDATION * len(z)))
             scored, rest = (z[order[:n]], codes[order[:n]]), order[n:]
         else:
@@ -96,14 +96,14 @@ class MultinomialLogistic(ClassifierMixin, Estimator):
         candidates: list[tuple[float, float, np.ndarray]] = []
         moments = problem.moments(np.eye(len(self.classes_))[y])
         for strength in strengths:
-            theta = problem.at(strength).fit(moments, theta)
+            theta = problem.with_l2(strength).fit(moments, theta)
             candidates.append((_loss(theta, scored_z, scored_y), strength, theta))
             if len(candidates) > 1 and candidates[-1][0] > candidates[-2][0]:
                 break
-        return candidates[best_of([-loss for loss, *_ in candidates])]
+        return candidates[choose_best([-loss for loss, *_ in candidates])]
 
     def _scale(self, z: ArrayLike) -> np.ndarray:
-        return single((np.asarray(z, float) - self.centre_) / self.scale_)
+        return as_single((np.asarray(z, float) - self.centre_) / self.scale_)
 
     @property
     def n_features_in_(self) -> int:

@@ -16,7 +16,7 @@ from agglearn.distribution.two_step import BagModel
 from agglearn.errors import ConfigError, DataError
 from agglearn.networks import start_jax
 from agglearn.observations import Bags
-from agglearn.seeds import RandomState, draw_seed, generator, seed
+from agglearn.seeds import RandomState, derive_generator, derive_seed, draw_seed
 from agglearn.settings import Count, Number, Positive, Range, Share, Whole
 
 VALIDATION = 0.2  # fraction of the bags for early stopping where `n_validation` is 0
@@ -152,7 +152,7 @@ class SetModel(BagModel):
                 f"augment: turn is for points in space; these have {training.X.shape[1]} coordinates, not 3"
             )
         if validation is None:
-            order = generator("held bags", draw_seed(self.random_state)).permutation(len(training))
+            order = derive_generator("held bags", draw_seed(self.random_state)).permutation(len(training))
             n = max(1, round(VALIDATION * len(training)))
             training, validation = training.take(np.sort(order[n:])), training.take(np.sort(order[:n]))
         self._standardise(training)
@@ -177,8 +177,8 @@ class SetModel(BagModel):
         self, batches: set_batches.Batches, y: np.ndarray, validation: set_batches.Batches, validation_y: np.ndarray
     ) -> None:
         modules, training = _jax_modules()
-        state, network = seed("set network", draw_seed(self.random_state)), self._network()
-        rng = generator("batches", draw_seed(self.random_state))
+        state, network = derive_seed("set network", draw_seed(self.random_state)), self._network()
+        rng = derive_generator("batches", draw_seed(self.random_state))
         batch, augment = min(self.batch_size, len(y)), set_batches.AUGMENTATIONS.get(self.augment)
         validation_blocks = list(validation.blocks())  # every checkpoint reads them
         schedule = training.Schedule(

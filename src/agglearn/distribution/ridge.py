@@ -18,8 +18,8 @@ from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.validation import check_is_fitted
 
 from agglearn.errors import DataError
-from agglearn.estimator import Estimator, best_of
-from agglearn.seeds import RandomState, draw_seed, generator
+from agglearn.estimator import Estimator, choose_best
+from agglearn.seeds import RandomState, derive_generator, draw_seed
 from agglearn.settings import Count, NonNegative, Positive, check_parameters
 
 STRENGTHS = 10.0 ** np.arange(-9, 3.01, 0.5)  # λ, as multiples of the mean eigenvalue
@@ -85,7 +85,7 @@ class LinearRidge(RegressorMixin, Estimator):
         factors = _Factors(z, self.centre_, target - mean)
         penalties = strengths * factors.mean_eigenvalue
         scores = factors.left_out(penalties) if validation is None else factors.held_out(penalties, validation, mean)
-        best = best_of(-np.array(scores))
+        best = choose_best(-np.array(scores))
         self.strength_, self.l2_, self.score_ = float(strengths[best]), float(penalties[best]), float(scores[best])
         self.edges_ = at_edge({"strength": (self.strength_, strengths)})
         self.coef_ = factors.coefficients(penalties[[best]])[0]
@@ -235,7 +235,7 @@ class KernelRidge(RegressorMixin, Estimator):
         check_parameters(self)
         z = np.asarray(Z, float)
         _check_two(z)
-        order = generator("landmarks", draw_seed(self.random_state)).permutation(len(z))
+        order = derive_generator("landmarks", draw_seed(self.random_state)).permutation(len(z))
         chosen = np.sort(order[: self.landmarks])
         self.landmarks_ = z[chosen]
         squares = euclidean_distances(z, self.landmarks_, squared=True)

@@ -13,9 +13,9 @@ from sklearn.metrics import accuracy_score, r2_score
 from agglearn.distribution.embedding import BagsLike, Embedding, as_bags, truncate_bags
 from agglearn.distribution.ridge import at_edge
 from agglearn.errors import ConfigError, DataError, GridEdge
-from agglearn.estimator import Estimator, best_of, known_labels
+from agglearn.estimator import Estimator, check_labels, choose_best
 from agglearn.observations import Bags, Observation
-from agglearn.seeds import RandomState, draw_seed, seed
+from agglearn.seeds import RandomState, derive_seed, draw_seed
 from agglearn.settings import Built, Count, Number, ParametersOf, Whole
 
 TUNED_ON = 512  # bags, and instances of each, that the embedding's parameters are chosen on
@@ -83,7 +83,7 @@ class BagModel(Estimator):
         if target is None:
             raise DataError("these bags have no target; give it: score(bags, y)")
         if self.classifies:
-            return float(accuracy_score(known_labels(target, self.classes_), self.predict(bags)))
+            return float(accuracy_score(check_labels(target, self.classes_), self.predict(bags)))
         return float(r2_score(target, self.predict(bags)))
 
     def _split(self, bags: Bags) -> tuple[Bags, Bags | None]:
@@ -189,10 +189,10 @@ class EmbeddingRegressor(BagModel):
         self.edges_ = edges + list(getattr(self.regressor_, "edges_", []))
 
     def _seeded_embedding(self, params: Mapping[str, Any], state: int) -> Embedding:
-        return clone(self.embedding).set_params(random_state=seed("embedding", state), **params)
+        return clone(self.embedding).set_params(random_state=derive_seed("embedding", state), **params)
 
     def _seeded_regressor(self, state: int) -> BaseEstimator:
-        return clone(self.regressor).set_params(random_state=seed("regressor", state))
+        return clone(self.regressor).set_params(random_state=derive_seed("regressor", state))
 
     def _tune(self, training: Bags, validation: Bags | None, state: int) -> dict[str, Any]:
         """Parameters of the embedding with the least error."""
@@ -206,7 +206,7 @@ class EmbeddingRegressor(BagModel):
             embedding = self._seeded_embedding(params, state).fit(few)
             vectors = few_validation and (embedding.transform(few_validation), few_validation.target)
             scores.append(self._seeded_regressor(state).fit(embedding.transform(few), few.target, vectors).score_)
-        return candidates[best_of(-np.array(scores))]
+        return candidates[choose_best(-np.array(scores))]
 
     @property
     def n_features_in_(self) -> int:

@@ -4,7 +4,7 @@ from typing import Literal
 
 import numpy as np
 
-from agglearn.linear.softmax import Logistic, scores, single
+from agglearn.linear.softmax import Logistic, as_single, scores
 from agglearn.observations import Bags
 from agglearn.proportions import kernels
 from agglearn.proportions.base import (
@@ -80,7 +80,7 @@ class AlternatingMeanMapClassifier(BagClassifier):
 
     def _learn(self, bags: Bags) -> None:
         bags = bags.persons()
-        x = single(bags.X)
+        x = as_single(bags.X)
         rows, self.losses_, self.l2_ = [], [], []
         for c in range(len(self.classes_)) if len(self.classes_) > 2 else [1]:
             counts = one_vs_rest_counts(bags, c)
@@ -88,8 +88,8 @@ class AlternatingMeanMapClassifier(BagClassifier):
             start = self._start(binary)
 
             def solver_on(subset: Bags, start: np.ndarray = start) -> Solver:
-                problem, totals = Logistic(single(subset.X), subset.offsets), counts_of(subset)[:, 1]
-                return lambda value, _: self._alternate(problem.at(value), totals, start)[0]
+                problem, totals = Logistic(as_single(subset.X), subset.offsets), counts_of(subset)[:, 1]
+                return lambda value, _: self._alternate(problem.with_l2(value), totals, start)[0]
 
             l2, _ = choose_l2(self.l2, binary, solver_on, validation_likelihood, self.random_state)
             theta, losses = self._alternate(Logistic(x, bags.offsets, l2=l2), counts[:, 1], start)

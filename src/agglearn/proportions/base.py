@@ -1,6 +1,6 @@
 """Base of the classifiers of instances that learn from bags: linear scores, prediction, the choice of λ."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -9,12 +9,12 @@ from scipy.special import expit
 from sklearn.base import ClassifierMixin
 
 from agglearn.errors import ConfigError, DataError
-from agglearn.estimator import Estimator, best_of, known_labels
-from agglearn.linear.softmax import Logistic, bag_sums, scores, single, softmax
+from agglearn.estimator import Estimator, check_labels, choose_best
+from agglearn.linear.softmax import Logistic, as_single, bag_sums, scores, softmax
 from agglearn.observations import Bags, Observation
 from agglearn.observations.bags import ordered
 from agglearn.proportions.posterior import binary_posteriors
-from agglearn.seeds import RandomState, draw_seed
+from agglearn.seeds import RandomState, draw_generator
 from agglearn.settings import Positive
 
 FOLDS = 5  # groups of bags, each held out once to choose λ
@@ -83,7 +83,7 @@ class BagClassifier(ClassifierMixin, Estimator):
         X : array-like of shape (n, d)
             Covariates. The columns of a data frame are matched by name.
         """
-        x = single(self._ordered(X))
+        x = as_single(self._ordered(X))
         if x.ndim != 2 or x.shape[1] != self.coef_.shape[1]:
             raise DataError(f"X: must be (instances, {self.coef_.shape[1]}), got shape {x.shape}")
         return probabilities(scores(x, np.column_stack([self.coef_, self.intercept_])), len(self.classes_))
@@ -102,7 +102,7 @@ class BagClassifier(ClassifierMixin, Estimator):
         """
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
-    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+    def score(self, X: ArrayLike, y: Sequence | np.ndarray, sample_weight: ArrayLike | None = None) -> float:
         """Accuracy on instances.
 
         Parameters
@@ -119,7 +119,7 @@ class BagClassifier(ClassifierMixin, Estimator):
         DataError
             A class of y was not learned.
         """
-        return super().score(X, known_labels(y, self.classes_), sample_weight)
+        return super().score(X, check_labels(y, self.classes_), sample_weight)
 
     @property
     def n_features_in_(self) -> int:
@@ -169,7 +169,7 @@ def one_vs_rest_counts(bags: Bags, c: int) -> np.ndarray:
 def validation_likelihood(bags: Bags, theta: np.ndarray) -> float:
     """Mean over bags of Σ_c log P(count of class c) under θ, see `counts_likelihood`."""
     counts = counts_of(bags)
-    return counts_likelihood(probabilities(scores(single(bags.X), theta), counts.shape[1]), bags.offsets, counts)
+    return counts_likelihood(probabilities(scores(as_single(bags.X), theta), counts.shape[1]), bags.offsets, counts)
 
 
 def counts_likelihood(p: np.ndarray, offsets: np.ndarray, counts: np.ndarray) -> float:
@@ -216,7 +216,7 @@ def choose_l2(
         return float(l2), None
     if len(bags) < 2:
         return 1.0, None
-    folds = np.array_split(np.random.default_rng(draw_seed(random_state)).permutation(len(bags)), min(FOLDS, len(bags)))
+    folds = np.array_split(draw_generator(random_state).permutation(len(bags)), min(FOLDS, len(bags)))
     totals = np.zeros(len(PATH))
     solutions: list[np.ndarray | None] = [None] * len(PATH)
     for k, fold in enumerate(folds):
@@ -226,5 +226,5 @@ def choose_l2(
             theta = solve(value, solutions[i] if k else solutions[i - 1] if i else None)
             totals[i] += len(fold) * score(validation, theta)
             solutions[i] = theta
-    best = best_of(totals)
+    best = choose_best(totals)
     return PATH[best], solutions[best]

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from agglearn.errors import NotAvailable
-from agglearn.linear.softmax import Logistic, scores, single
+from agglearn.linear.softmax import Logistic, as_single, scores
 from agglearn.observations import Bags
 from agglearn.proportions.base import (
     BagClassifier,
@@ -104,7 +104,7 @@ class CardinalityClassifier(BagClassifier):
         """(θ, λ) of one problem with these counts."""
 
         def likelihood_of(subset: Bags) -> CountLikelihood:
-            return CountLikelihood(Logistic(single(subset.X), subset.offsets), counts_of(subset), type(self).infer)
+            return CountLikelihood(Logistic(as_single(subset.X), subset.offsets), counts_of(subset), type(self).infer)
 
         def solver_on(subset: Bags) -> Solver:
             climb = likelihood_of(subset)
@@ -126,7 +126,7 @@ class CardinalityClassifier(BagClassifier):
         """EM with one fit of the classifier per M step, from the mean embedding's probabilities."""
         theta = mean_embedding(bags)
         x, classes = bags.X, len(self.classes_)
-        p = probabilities(scores(single(x), theta), classes)
+        p = probabilities(scores(as_single(x), theta), classes)
         stacked, labels = np.tile(x, (classes, 1)), np.repeat(self.classes_, len(x))
         trace, best = [], -np.inf
         for _ in range(self.max_iter):

@@ -13,7 +13,7 @@ from typing import Self
 
 import numpy as np
 
-from agglearn.linear.softmax import Logistic, bag_sums, log_softmax, scores, softmax, solved
+from agglearn.linear.softmax import Logistic, bag_sums, log_softmax, scores, softmax, solve
 from agglearn.proportions.posterior import binary_posteriors, class_posteriors
 
 Infer = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
@@ -69,7 +69,7 @@ class CountLikelihood:
 
     def with_l2(self, l2: float) -> Self:
         """The same with another λ and an empty trace."""
-        return replace(self, problem=self.problem.at(l2), trace=[])
+        return replace(self, problem=self.problem.with_l2(l2), trace=[])
 
     def e_step(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
         """(probabilities, posteriors, ℓ) at θ."""
@@ -107,7 +107,7 @@ class CountLikelihood:
             gradient = self.problem.moments(q - p).ravel() - ridge * theta.ravel()
             information = self.information(p) + np.diag(ridge)
             while True:
-                step = solved(information + damping * bound, gradient).reshape(theta.shape)
+                step = solve(information + damping * bound, gradient).reshape(theta.shape)
                 p, q, likelihood = self.e_step(theta + step)
                 gain = self.penalised(likelihood, theta + step) - current
                 if gain >= 0 or damping > 4:

@@ -33,6 +33,6 @@ class IndividualClassifier(BagClassifier):
         bags = self._first_bags(observation.bags)
         y = observation.y[: len(bags.X)]
         self.classes_ = np.arange(max(counts_of(observation.bags).shape[1], 2))
-        problem = Logistic.of(bags.X, bags.weights, self.l2)
+        problem = Logistic.from_rows(bags.X, bags.weights, self.l2)
         self.l2_, self.feature_names_in_ = self.l2, list(bags.names)
         self._set(problem.fit(problem.moments(np.eye(len(self.classes_))[y])))

@@ -5,7 +5,7 @@ from typing import Literal
 import numpy as np
 
 from agglearn.errors import DataError
-from agglearn.linear.softmax import Logistic, bag_sums, scores, single
+from agglearn.linear.softmax import Logistic, as_single, bag_sums, scores
 from agglearn.observations import Bags
 from agglearn.proportions.base import (
     BagClassifier,
@@ -56,8 +56,8 @@ class MeanEmbeddingClassifier(BagClassifier):
         scale = self.PATH_SCALE if isinstance(self.l2, str) else 1.0
 
         def solver_on(subset: Bags) -> Solver:
-            problem = Logistic.of(subset.X)
-            return lambda l2, start: self._solve(problem.at(l2 * scale), np.asarray(subset.target), start)
+            problem = Logistic.from_rows(subset.X)
+            return lambda l2, start: self._solve(problem.with_l2(l2 * scale), np.asarray(subset.target), start)
 
         l2, _ = choose_l2(self.l2, means, solver_on, _soft_likelihood, self.random_state)
         self.l2_ = l2 * scale
@@ -145,7 +145,7 @@ def bag_means(bags: Bags) -> np.ndarray:
         All weights of a bag are zero.
     """
     weights = np.ones(len(bags.X)) if bags.weights is None else bags.weights
-    sums = bag_sums(single(bags.X), weights[:, None], bags.offsets)[:, 0]
+    sums = bag_sums(as_single(bags.X), weights[:, None], bags.offsets)[:, 0]
     if (sums[:, -1] <= 0).any():
         raise DataError(f"bag {bags._bag(int(np.flatnonzero(sums[:, -1] <= 0)[0]))}: all weights are zero")
     return sums[:, :-1] / sums[:, -1:]
@@ -161,10 +161,10 @@ def mean_map_solver(bags: Bags) -> Solver:
     """Solver of the logistic regression with the estimated class means in place of labels."""
     proportions, means, counts = proportions_of(bags), bag_means(bags), counts_of(bags)
     class_means = np.linalg.lstsq(proportions, np.column_stack([means, np.ones(len(means))]), rcond=None)[0]
-    problem = Logistic.of(bags.X)
+    problem = Logistic.from_rows(bags.X)
     moments = counts.sum(axis=0)[:, None] * class_means
     moments[:, -1] = counts.sum(axis=0)
-    return lambda l2, start: problem.at(l2).fit(moments[1:], start)
+    return lambda l2, start: problem.with_l2(l2).fit(moments[1:], start)
 
 
 def mean_embedding(bags: Bags, multiclass: Literal["softmax", "ovr"] = "softmax") -> np.ndarray:
@@ -176,5 +176,5 @@ def mean_embedding(bags: Bags, multiclass: Literal["softmax", "ovr"] = "softmax"
 def _soft_likelihood(bags: Bags, theta: np.ndarray) -> float:
     """Mean over bags of Σ_c (proportion of class c) log P(c | mean)."""
     target = np.asarray(bags.target)
-    p = probabilities(scores(single(bags.X), theta), target.shape[1])
+    p = probabilities(scores(as_single(bags.X), theta), target.shape[1])
     return float((target * np.log(np.maximum(p, 1e-300))).sum(axis=1).mean())

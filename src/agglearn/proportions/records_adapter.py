@@ -1,7 +1,7 @@
 """Learners of bags on records: raw features in, the same predictions as any other classifier of records out."""
 
 import numpy as np
-from numpy.typing import ArrayLike
+import pandas as pd
 from sklearn.base import clone
 
 from agglearn.estimator import RecordClassifier
@@ -38,12 +38,12 @@ class BagLearnerOnRecords(RecordClassifier):
         self.random_state = random_state
 
     @property
-    def accounts_for_noise(self) -> bool:  # type: ignore[override]  # a class attribute of the base
+    def accounts_for_noise(self) -> bool:
         """Whether the learner of bags accounts for noise."""
         return self.learner.accounts_for_noise
 
     def _fit(self, observation: CountedBags) -> None:
-        self.encoder_, self.classes_ = observation.encoder, np.array([0, 1])
+        self._set_encoder(observation.encoder)
         self.learner_ = (
             clone(self.learner).set_params(random_state=draw_seed(self.random_state)).fit(observation.bags())
         )
@@ -52,12 +52,12 @@ class BagLearnerOnRecords(RecordClassifier):
         """Warm up the learner of bags."""
         self.learner.warm_up()
 
-    def predict_proba(self, X: ArrayLike) -> np.ndarray:
+    def predict_proba(self, X: pd.DataFrame | np.ndarray) -> np.ndarray:
         """Probabilities (n, 2) of both labels.
 
         Parameters
         ----------
-        X : data frame or array-like of shape (n, D)
-            Raw columns, matched by name. Values without a modality add nothing.
+        X : pd.DataFrame or np.ndarray
+            (n, D) raw columns, matched by name. Values without a modality add nothing.
         """
         return self.learner_.predict_proba(coordinates(self.encoder_, X))

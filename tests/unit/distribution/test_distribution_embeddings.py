@@ -87,7 +87,7 @@ def test_blocks_change_nothing(fitted, rows, monkeypatch):
     bags = ragged(9, (30, 1, 2, 2, 50, 1), weighted=True)
     whole = fitted.transform(bags)
     monkeypatch.setattr(base, "ROWS", rows)
-    monkeypatch.setattr(blocks, "__defaults__", (rows,))
+    monkeypatch.setattr(row_blocks, "__defaults__", (rows,))
     np.testing.assert_allclose(fitted.transform(bags), whole, rtol=2e-4, atol=2e-4)
 
 
@@ -289,9 +289,9 @@ def test_histogram_and_softmax_kernels():
     np.testing.assert_allclose(out[1], np.bincount(found[5:], weights[5:], 4), rtol=1e-6)
     scores = rng.normal(0, 20, (6, 4)).astype(np.float32)
     p = np.exp(scores - scores.max(axis=1, keepdims=True))
-    kernels.less_row_maximum(scores)
+    kernels.subtract_row_maximum(scores)
     np.exp(scores, out=scores)
-    kernels.scaled_to_sum(scores, np.full(6, 2, np.float32))
+    kernels.scale_to_sum(scores, np.full(6, 2, np.float32))
     np.testing.assert_allclose(scores, 2 * p / p.sum(axis=1, keepdims=True), rtol=1e-5)
 
 
@@ -314,7 +314,7 @@ def test_bad_bags_are_named(bags, said):
 
 
 def test_other_bad_input(fitted):
-    with pytest.raises(DataError, match="have 2 covariates, this embedding knows 3"):
+    with pytest.raises(DataError, match="have 2 covariates, this embedding has 3"):
         fitted.transform([np.ones((2, 2))])
     with pytest.raises(DataError, match="bag 1: all weights are zero"):
         fitted.transform(Bags(np.ones((3, 3)), [0, 2, 3], weights=[1, 1, 0]))
@@ -352,6 +352,6 @@ def test_the_largest_of_a_row_is_found_wherever_it_is(k):
     scores = np.random.default_rng(k).normal(size=(200, k)).astype(np.float32) - 5
     places, less = np.empty(200, np.int64), scores.copy()
     kernels.largest(scores, places)
-    kernels.less_row_maximum(less)
+    kernels.subtract_row_maximum(less)
     np.testing.assert_array_equal(places, scores.argmax(axis=1))
     np.testing.assert_array_equal(less, scores - scores.max(axis=1, keepdims=True))

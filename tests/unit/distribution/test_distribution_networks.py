@@ -179,5 +179,5 @@ def test_bad_input():
         DeepSetsRegressor(**SMALL).fit([np.ones((2, 2))], [1.0])
     with pytest.raises(DataError, match="one class only"):
         DeepSetsClassifier(**SMALL).fit([np.ones((2, 2))] * 4, [1, 1, 1, 1])
-    with pytest.raises(DataError, match="have 3 covariates, this model knows 2"):
+    with pytest.raises(DataError, match="have 3 covariates, this model has 2"):
         DeepSetsRegressor(**SMALL).fit(made()).predict([np.ones((2, 3))])

@@ -171,7 +171,7 @@ def test_the_lattice_agrees_with_the_box():
     p = rng.dirichlet([1, 1, 2], 150)
     z = np.sort(np.bincount([rng.choice(3, p=row) for row in p], minlength=3))
     p = p[:, np.argsort(p.sum(axis=0))]
-    within, _ = multiclass.tilted(np.log(p), z)
+    within, _ = multiclass.tilt_classes(np.log(p), z)
     box, lattice = np.empty_like(p), np.empty_like(p)
     frequencies, log_points = multiclass.frequencies(within, 10_000)
     found = multiclass.lattice(within, z, frequencies, log_points, lattice)
