@@ -44,10 +44,10 @@ from agglearn.proportions.alternating import label_highest
 from agglearn.proportions.base import counts_likelihood, one_vs_rest_counts, probabilities
 from agglearn.proportions.means import bag_means, proportions_of
 from agglearn.vocabulary import DistributedSubmodularQuantizer, OptimalQuantizer, SubmodularQuantizer
-from agglearn.vocabulary.allocation import allocated
+from agglearn.vocabulary.allocation import allocate
 from agglearn.vocabulary.quantizer import whole_budget
 from agglearn.vocabulary.rate_order import Ranking
-from agglearn.vocabulary.shrinkage import shrunk_sums
+from agglearn.vocabulary.shrinkage import shrink_sums
 
 # -- observations -----------------------------------------------------------------------------------------------------
 
@@ -172,7 +172,7 @@ def test_features_that_are_alike_get_alike_shares(quantizer):
 
 def test_rates_are_drawn_to_the_base_rate():
     n, c = np.array([10.0, 30.0]), np.array([1.0, 9.0])
-    assert shrunk_sums(n, c, 20).tolist() == pytest.approx([10 * (1 + 5) / 30, 30 * (9 + 5) / 50])
+    assert shrink_sums(n, c, 20).tolist() == pytest.approx([10 * (1 + 5) / 30, 30 * (9 + 5) / 50])
 
 
 def test_a_record_is_clustered_by_the_labels_of_other_folds():
@@ -379,14 +379,14 @@ def test_the_mean_embedding_counts_every_bag_once():
 def test_budgets_and_their_shares():
     n = {"a": np.array([10, 10, 10, 10]), "b": np.array([20, 20])}
     c = {"a": np.array([1, 2, 8, 9]), "b": np.array([10, 10])}
-    rankings = [Ranking.of(k, n[k].astype(float), c[k].astype(float)) for k in n]
+    rankings = [Ranking.from_counts(k, n[k].astype(float), c[k].astype(float)) for k in n]
     assert [whole_budget(b, rankings) for b in (2, 6, 0.5, 0.99)] == [2, 6, 3, 6]
     for wrong in (1, 7, 0.01):
         with pytest.raises(DataError, match="budget"):
             whole_budget(wrong, rankings)
-    assert allocated(5, rankings, "uniform") == [3, 2]
-    assert allocated(5, rankings, "information") == [4, 1]  # b tells nothing
-    assert allocated(6, rankings, "uniform", np.array([2, 4])) == [2, 4]
+    assert allocate(5, rankings, "uniform") == [3, 2]
+    assert allocate(5, rankings, "information") == [4, 1]  # b tells nothing
+    assert allocate(6, rankings, "uniform", np.array([2, 4])) == [2, 4]
 
 
 def test_rare_values_are_one_cluster():

@@ -346,13 +346,13 @@ class ClusterClassifier(Choice):
             return right(y, p) if planted is None else planted(value)
 
         kind = type(self.model())
-        tries = kind._tries
+        candidates = kind._candidates
 
-        def tried(model, clusters, y, held, held_y):
-            assert y.tolist() == Y[FRAME["who"].isin(seen["fitted"])].tolist()
-            return tries(model, clusters, y, held, held_y)
+        def tried(model, rows):
+            assert rows.y.tolist() == Y[FRAME["who"].isin(seen["fitted"])].tolist()
+            return candidates(model, rows)
 
-        patch.setattr(kind, "_tries", tried)
+        patch.setattr(kind, "_candidates", tried)
         patch.setattr(learning, "log_likelihood", judged)
         patch.setattr(learning.ContingencyTables, "from_codes", counted)
         return self.model().fit(one)
@@ -377,7 +377,7 @@ class NetworkOnClusters(ClusterClassifier):
 
     def choose(self, patch, planted=None):
         small = lambda trial, rng: {"hidden": 4, "layers": 1, "rate": 0.01 * (1 + trial), "clip": 10.0, "l2": 0.0}  # noqa: E731
-        patch.setattr(cluster_training, "settings", small)
+        patch.setattr(cluster_training, "draw_settings", small)
         model = super().choose(patch, planted)
         self.all = model
         return model

@@ -20,7 +20,7 @@ from agglearn.tasks.base import Measurement, Task, TaskInput, Truth
 from agglearn.tasks.keys import NoKeys, RowKeys
 from agglearn.tasks.splitting import split_overlap, split_rows
 from agglearn.vocabulary import OptimalQuantizer
-from agglearn.vocabulary.shrinkage import EMPIRICAL, shrunk_sums
+from agglearn.vocabulary.shrinkage import EMPIRICAL, shrink_sums
 
 
 @dataclass(frozen=True)
@@ -210,6 +210,6 @@ def _held_out_feature(estimator: Estimator, truth: HeldOut, i: int, name: str, m
         values["heldout_predictive"] = predictive_information(n_test, c_test, rates, base)
     if "heldout_predictive_shrunk" in measures:
         occupied = counts > 0
-        c = np.bincount(labels[occupied], shrunk_sums(counts[occupied], sums[occupied], EMPIRICAL), size)
+        c = np.bincount(labels[occupied], shrink_sums(counts[occupied], sums[occupied], EMPIRICAL), size)
         values["heldout_predictive_shrunk"] = predictive_information(n_test, c_test, c / np.maximum(n, 1), base)
     return values

@@ -1,4 +1,4 @@
-"""Compression of large vocabularies: few clusters of values that still tell about a binary label.
+"""Compression of large vocabularies to few clusters of values that are informative about a binary label.
 
 Source: Bateni et al. 2019, *Categorical feature compression via submodular optimization*.
 """

@@ -1,31 +1,34 @@
-"""Shares of a global budget for methods that need one per feature beforehand (Bateni et al. 2019, section 3.1)."""
+"""Division of a global budget, for methods that need one per feature beforehand (Bateni et al. 2019, section 3.1)."""
 
 import numpy as np
 
 from agglearn.vocabulary.rate_order import Ranking
 
 
-def allocated(budget: int, rankings: list[Ranking], how: str, most: np.ndarray | None = None) -> list[int]:
-    """Clusters of each feature, at least one: `uniform`, or in proportion to its I(X; C) (`information`).
+def allocate(budget: int, rankings: list[Ranking], mode: str, limits: np.ndarray | None = None) -> list[int]:
+    """Number of clusters of each feature, at least one.
 
     Parameters
     ----------
-    most : (D,) clusters that each feature can use, or None for no limit. What a share has beyond it is divided among
-        the other features in the same way.
+    mode : {'uniform', 'information'}
+        `information` is in proportion to I(X; C).
+    limits : (D,) or None
+        Largest useful number of clusters of each feature. What a feature gets beyond it is divided among the others in
+        the same way.
     """
-    weights = np.ones(len(rankings)) if how == "uniform" else np.array([r.total_information for r in rankings])
-    most = np.full(len(rankings), np.inf) if most is None else most
-    shares, free = np.zeros(len(rankings), np.int64), np.ones(len(rankings), bool)
+    weights = np.ones(len(rankings)) if mode == "uniform" else np.array([r.total_information for r in rankings])
+    limits = np.full(len(rankings), np.inf) if limits is None else limits
+    clusters, free = np.zeros(len(rankings), np.int64), np.ones(len(rankings), bool)
     while free.any():
-        shares[free] = apportioned(budget - shares[~free].sum(), weights[free])
-        over = free & (shares > most)
+        clusters[free] = apportion(budget - clusters[~free].sum(), weights[free])
+        over = free & (clusters > limits)
         if not over.any():
             break
-        shares[over], free = most[over], free & ~over
-    return shares.tolist()
+        clusters[over], free = limits[over], free & ~over
+    return clusters.tolist()
 
 
-def apportioned(budget: int, weights: np.ndarray) -> np.ndarray:
+def apportion(budget: int, weights: np.ndarray) -> np.ndarray:
     """Whole numbers ≥ 1 in proportion to the weights that add up to the budget (largest remainders)."""
     weights = weights if weights.sum() > 0 else np.ones(len(weights))
     exact = (budget - len(weights)) * weights / weights.sum()

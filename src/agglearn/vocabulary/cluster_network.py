@@ -1,8 +1,13 @@
 """The network on clusters: embeddings, then dense layers with ReLU. Importing this needs JAX."""
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from agglearn.networks.layers import initial_perceptron, perceptron
+
+if TYPE_CHECKING:
+    from jax import Array
 
 EMBEDDING_STD = 0.05
 
@@ -10,14 +15,19 @@ EMBEDDING_STD = 0.05
 def initial(n_clusters: int, widths: list[int], n_features: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
     """Weights before training.
 
-    n_clusters, n_features : of all features together, and how many these are. widths : of an embedding, then of the
-    hidden layers.
+    Parameters
+    ----------
+    n_clusters : int
+        Clusters of all features together.
+    widths : list of int
+        Width of an embedding, then those of the hidden layers.
+    n_features : int
     """
     table = rng.normal(0, EMBEDDING_STD, (n_clusters, widths[0])).astype(np.float32)
     return {"embedding": table} | initial_perceptron("layers", [n_features * widths[0], *widths[1:], 1], rng)
 
 
-def log_odds(weights: dict, positions, key=None):
+def log_odds(weights: dict[str, "Array"], positions: "Array", key: "Array | None" = None) -> "Array":
     """(n, 1) log-odds of the label for (n, D) positions of clusters among those of all features."""
     x = weights["embedding"][positions].reshape(len(positions), -1)
     return perceptron(weights, "layers", x, "relu")

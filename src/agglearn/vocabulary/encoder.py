@@ -1,4 +1,4 @@
-"""The exact optimum as an encoder: values of a large feature become clusters that tell the most about the label.
+"""The exact optimum as an encoder: values of a large feature become the clusters of most information about the label.
 
 As with target encodings, records that build the clusters must not be used for anything else: their labels are in them.
 """
@@ -13,14 +13,14 @@ from agglearn.vocabulary.optimal import OptimalQuantizer
 
 
 def optimal_encoder(column: pd.Series, y: np.ndarray, modalities: int) -> TargetEncoder:
-    """Clusters of one feature from held-out records, at most `modalities` with the one for values never held out.
+    """Clusters of one feature from held-out records, at most `modalities` with the one for values not among them.
 
-    Rates are shrunk (beta-binomial) before they are clustered, so that a value seen once is not taken for a certain one.
+    Rates are shrunk (beta-binomial) before they are clustered, so that a value of one record has no certain rate.
     """
     values = as_text(column).fillna(MISSING_VALUE)
     table = pd.DataFrame({"value": values, "y": y}).groupby("value")["y"].agg(["size", "sum"])
-    found = OptimalQuantizer(min(modalities - 1, len(table)), shrinkage="beta_binomial")
-    codes = found.fit(table["size"].to_numpy(), table["sum"].to_numpy()).labels_
+    quantizer = OptimalQuantizer(min(modalities - 1, len(table)), shrinkage="beta_binomial")
+    codes = quantizer.fit(table["size"].to_numpy(), table["sum"].to_numpy()).labels_
     n, c = np.bincount(codes, table["size"]), np.bincount(codes, table["sum"])
     labels = [f"{int(a)} records, rate {b / a:.3g}" for a, b in zip(n, c, strict=True)]
     return TargetEncoder(str(column.name), tuple(table.index), tuple((codes + 1).tolist()), (NEVER, *labels))

@@ -1,10 +1,10 @@
 """Numba kernels of vocabulary compression. Pure: arrays in, arrays out.
 
-Layout. The values of a feature stand in places 0 … n − 1 in the order of their label rate. N and C are prefix sums over
-places, (n + 1,) float64: places i … j − 1 hold N[j] − N[i] records, C[j] − C[i] of them with label 1. A cut k parts
-place k − 1 from place k. Information is in nats × records: divided by the records, it is in nats.
+The values of a feature have ranks 0 … n − 1 in the order of their label rate. N and C are prefix sums over ranks, (n +
+1,) float64: ranks i … j − 1 have N[j] − N[i] records, C[j] − C[i] of them with label 1. A cut k separates rank k − 1
+from rank k. Information is in nats × records.
 
-Kernels hold no lock of the interpreter and use one thread each; they compile when first called, not when imported.
+Kernels hold no lock of the interpreter and use one thread each. They compile when first called, not when imported.
 """
 
 import heapq
@@ -20,8 +20,10 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 @njit(cache=True, nogil=True, inline="always")
 def information(n, c, p):
-    """n·f(c/n), f(t) = t·log(t/p) + (1 − t)·log((1 − t)/(1 − p)): what a cluster of n records, c of them with label 1,
-    tells about a label of rate p (Bateni et al. 2019, eq. 3)."""
+    """Information of a cluster of n records, c of them with label 1, about a label of rate p (Bateni et al. 2019, eq. 3).
+
+    n·f(c/n) with f(t) = t·log(t/p) + (1 − t)·log((1 − t)/(1 − p)).
+    """
     r, out = c / n, 0.0
     if c > 0:
         out += c * np.log(r / p)
@@ -32,8 +34,10 @@ def information(n, c, p):
 
 @njit(cache=True, nogil=True, inline="always")
 def split_gain(n1, c1, n2, c2):
-    """Information won by telling apart two clusters of n1 and n2 records, c1 and c2 of them with label 1: Δ of Bateni et
-    al. 2019, eq. 2, as a divergence from the union, so that small gains keep their digits."""
+    """Information gained by separating two clusters of n1 and n2 records, c1 and c2 of them with label 1.
+
+    Δ of Bateni et al. 2019, eq. 2, as a divergence from the union, so that small gains keep their digits.
+    """
     n, c, out = n1 + n2, c1 + c2, 0.0
     if c1 > 0:
         out += c1 * np.log(c1 * n / (n1 * c))
@@ -48,14 +52,16 @@ def split_gain(n1, c1, n2, c2):
 
 @njit(cache=True, nogil=True, inline="always")
 def gain_of(N, C, left, k, right):
-    """Information won by a cut at k inside places left … right − 1."""
+    """Information gained by a cut at k inside ranks left … right − 1."""
     return split_gain(N[k] - N[left], C[k] - C[left], N[right] - N[k], C[right] - C[k])
 
 
 @njit(cache=True, nogil=True)
 def pair_keys(counts, sums):
-    """Number n(n + 1)/2 + c of each value's pair of whole count n < FEW and label sum c, −1 for other values, (U,) int32;
-    and how many values have each, int64."""
+    """(U,) int32 key of each unit's pair of whole count n < FEW and label sum c, and int64 numbers of units by key.
+
+    The key is n(n + 1)/2 + c, or −1 for other units.
+    """
     keys, times = np.empty(counts.size, np.int32), np.zeros(FEW * (FEW + 1) // 2, np.int64)
     for u in range(counts.size):
         n, c = np.int64(counts[u]) if counts[u] < FEW else FEW, np.int64(sums[u]) if sums[u] < FEW else FEW
@@ -71,13 +77,15 @@ def pair_keys(counts, sums):
 def stochastic_greedy(N, C, bounds, weights, cuts, sample, seed):
     """Lazier-than-lazy greedy (Mirzasoleiman et al. 2015): `cuts` times the best of `sample` random candidates.
 
-    Each candidate knows its segment, so that a query costs O(1); when a segment is split the smaller half is told, which
-    is O(log n) per candidate over a whole run.
+    Each candidate has the index of its segment, so that a query costs O(1). Where a segment is split the smaller half
+    gets a new index, which is O(log n) per candidate over a whole run.
 
     Parameters
     ----------
-    bounds : (D + 1,) places at which the features of N, C begin; cuts of every solution, and the end.
-    weights : (D,) factor of the gains of each feature.
+    bounds : (D + 1,)
+        Ranks at which the features of N, C start, and the end. They are cuts of every solution.
+    weights : (D,)
+        Factor of the gains of each feature.
 
     Returns
     -------
@@ -95,7 +103,7 @@ def stochastic_greedy(N, C, bounds, weights, cuts, sample, seed):
             m += 1
     order, gains, state = np.empty(cuts, np.int64), np.empty(cuts), np.uint64(seed)
     for t in range(cuts):
-        best, where = -1.0, 0
+        best, position = -1.0, 0
         for u in range(min(sample, m)):
             state += _GOLDEN
             v = u + np.int64(mix(state) % np.uint64(m - u))
@@ -104,10 +112,10 @@ def stochastic_greedy(N, C, bounds, weights, cuts, sample, seed):
             s = segment[k]
             gain = weight[s] * gain_of(N, C, left[s], k, right[s])
             if gain > best:
-                best, where = gain, u
-        k, new = np.int64(candidates[where]), bounds.size - 1 + t
+                best, position = gain, u
+        k, new = np.int64(candidates[position]), bounds.size - 1 + t
         m -= 1
-        candidates[where] = candidates[m]
+        candidates[position] = candidates[m]
         order[t], gains[t] = k, best
         s = segment[k]
         if k - left[s] < right[s] - k:
@@ -121,7 +129,7 @@ def stochastic_greedy(N, C, bounds, weights, cuts, sample, seed):
 
 @njit(cache=True, nogil=True)
 def largest_gain(N, C):
-    """The largest gain of a single cut inside places 0 … n − 1; 0 where there is none."""
+    """The largest gain of a single cut inside ranks 0 … n − 1, or 0 where there is none."""
     n, best = N.size - 1, 0.0
     for k in range(1, n):
         best = max(best, gain_of(N, C, 0, k, n))
@@ -129,42 +137,42 @@ def largest_gain(N, C):
 
 
 @njit(cache=True, nogil=True)
-def threshold_cuts(N, C, largest, epsilon, rounds, most):
-    """Cuts that one machine makes by decreasing thresholds largest·(1 − ε)^i (Badanidiyuru and Vondrák 2014).
+def threshold_cuts(N, C, largest, epsilon, rounds, limit):
+    """Cuts of one machine by decreasing thresholds largest·(1 − ε)^i (Badanidiyuru and Vondrák 2014).
 
-    A gain only falls as cuts are added, so that a candidate whose last gain lies below the threshold is not asked again.
+    A gain only falls as cuts are added, so that a candidate whose last gain lies below the threshold is skipped.
 
     Returns
     -------
-    (m,) int64 cuts in the order in which they were made, m ≤ most, and (m,) int64 the round of each.
+    (m,) int64 cuts in the order in which they were made, m ≤ limit, and (m,) int64 the round of each.
     """
     n = N.size - 1
     last, following = np.full(n, np.inf), np.full(n + 1, n, np.int64)
-    order, made, m = np.empty(min(most, max(n - 1, 0)), np.int64), np.empty(min(most, max(n - 1, 0)), np.int64), 0
+    order, round_of, m = np.empty(min(limit, max(n - 1, 0)), np.int64), np.empty(min(limit, max(n - 1, 0)), np.int64), 0
     for i in range(rounds):
         threshold, before = largest * (1 - epsilon) ** i, 0
         for k in range(1, n):
             if m == order.size:
-                return order, made
+                return order, round_of
             if k == following[before]:
                 before = k
             elif last[k] >= threshold:
                 last[k] = gain_of(N, C, before, k, following[before])
                 if last[k] >= threshold:
                     following[k], following[before] = following[before], k
-                    order[m], made[m], before, m = k, i, k, m + 1
-    return order[:m], made[:m]
+                    order[m], round_of[m], before, m = k, i, k, m + 1
+    return order[:m], round_of[:m]
 
 
 @njit(cache=True, nogil=True, inline="always")
 def loss_of(N, C, S, p, i, j):
-    """Information lost by making places i … j − 1 one cluster; S: prefix sums of the information of single places."""
+    """Information lost by making ranks i … j − 1 one cluster, for prefix sums S of the information of single ranks."""
     return S[j] - S[i] - information(N[j] - N[i], C[j] - C[i], p)
 
 
 @njit(cache=True, nogil=True)
 def single_information(N, C, p):
-    """(n + 1,) prefix sums of the information of single places."""
+    """(n + 1,) prefix sums of the information of single ranks."""
     S = np.zeros(N.size)
     for k in range(N.size - 1):
         S[k + 1] = S[k] + information(N[k + 1] - N[k], C[k + 1] - C[k], p)
@@ -173,13 +181,13 @@ def single_information(N, C, p):
 
 @njit(cache=True, nogil=True, inline="always")
 def _later_wins(N, C, S, p, best, i, j, end):
-    """Whether a cluster that ends before place `end` should begin at j rather than at i < j."""
+    """Whether a cluster that ends before rank `end` should start at j rather than at i < j."""
     return best[j] + loss_of(N, C, S, p, j, end) <= best[i] + loss_of(N, C, S, p, i, end)
 
 
 @njit(cache=True, nogil=True)
 def _first_win(N, C, S, p, best, i, j, low):
-    """The first end after `low` for which beginning at j wins over i, by galloping; n + 1 where there is none."""
+    """The first end after `low` for which a start at j wins over i, by galloping, or n + 1 where there is none."""
     n, step, high = N.size - 1, 1, low + 1
     while high <= n and not _later_wins(N, C, S, p, best, i, j, high):
         step, low = 2 * step, high
@@ -197,17 +205,18 @@ def _first_win(N, C, S, p, best, i, j, low):
 def penalised(N, C, S, p, penalty, best, before, start, queue):
     """Cheapest clusters at `penalty` each: a concave least-weight subsequence, in O(n log n).
 
-    Losses satisfy the quadrangle inequality, so that of two beginnings of a cluster the later one, once better, stays
-    better: a queue holds the beginnings that are still best somewhere, each with the first end where it is
-    (Hirschberg and Larmore 1987; Galil and Park 1992).
+    Losses satisfy the quadrangle inequality, so that of two starts of a cluster the later one, once better, stays
+    better. A queue holds the starts that are still best somewhere, each with the first end where it is (Hirschberg and
+    Larmore 1987, Galil and Park 1992).
 
     Parameters
     ----------
-    best, before, start, queue : scratch arrays, (n + 1,) float64 and thrice (n + 1,) int32.
+    best, before, start, queue
+        Scratch arrays, (n + 1,) float64 and three times (n + 1,) int32.
 
     Returns
     -------
-    ascending cuts, and the loss without penalties.
+    Ascending cuts, and the loss without penalties.
     """
     n, head, tail = N.size - 1, 0, 1
     best[0], queue[0], start[0] = 0.0, 0, 1
@@ -236,33 +245,34 @@ def penalised(N, C, S, p, penalty, best, before, start, queue):
 
 
 @njit(cache=True, nogil=True)
-def quadratic_program(N, C, S, p, most):
-    """Dynamic program of Kurkoski and Yagi 2014 over all beginnings: O(n²·most).
+def quadratic_program(N, C, S, p, limit):
+    """Dynamic program of Kurkoski and Yagi 2014 over all starts: O(n²·limit).
 
     Returns
     -------
-    (most + 1, n + 1) float64: smallest loss of the first j places in m clusters; int32: where the last one begins.
+    (limit + 1, n + 1) float64 smallest losses of the first j ranks in m clusters, and int32 starts of the last
+    clusters.
     """
     n = N.size - 1
-    loss, begins = np.full((most + 1, n + 1), np.inf), np.zeros((most + 1, n + 1), np.int32)
+    loss, starts = np.full((limit + 1, n + 1), np.inf), np.zeros((limit + 1, n + 1), np.int32)
     loss[0, 0] = 0.0
-    for m in range(1, most + 1):
+    for m in range(1, limit + 1):
         for j in range(m, n + 1):
             for i in range(m - 1, j):
                 value = loss[m - 1, i] + loss_of(N, C, S, p, i, j)
                 if value < loss[m, j]:
-                    loss[m, j], begins[m, j] = value, i
-    return loss, begins
+                    loss[m, j], starts[m, j] = value, i
+    return loss, starts
 
 
 @njit(cache=True, nogil=True)
-def divided_program(N, C, S, p, most):
-    """The same by divide and conquer, since the best beginning moves only forward with the end: O(n·most·log n)."""
+def divided_program(N, C, S, p, limit):
+    """The same by divide and conquer, since the best start moves only forward with the end: O(n·limit·log n)."""
     n = N.size - 1
-    loss, begins = np.full((most + 1, n + 1), np.inf), np.zeros((most + 1, n + 1), np.int32)
+    loss, starts = np.full((limit + 1, n + 1), np.inf), np.zeros((limit + 1, n + 1), np.int32)
     loss[0, 0] = 0.0
     stack = np.empty((4 * 64, 4), np.int64)
-    for m in range(1, most + 1):
+    for m in range(1, limit + 1):
         stack[0, 0], stack[0, 1], stack[0, 2], stack[0, 3] = m, n, m - 1, n - 1
         depth = 1
         while depth:
@@ -272,15 +282,15 @@ def divided_program(N, C, S, p, most):
             for i in range(max(low, m - 1), min(high, j - 1) + 1):
                 value = loss[m - 1, i] + loss_of(N, C, S, p, i, j)
                 if value < loss[m, j]:
-                    loss[m, j], begins[m, j] = value, i
-            split = np.int64(begins[m, j])
+                    loss[m, j], starts[m, j] = value, i
+            split = np.int64(starts[m, j])
             if first < j:
                 stack[depth, 0], stack[depth, 1], stack[depth, 2], stack[depth, 3] = first, j - 1, low, split
                 depth += 1
             if j < last:
                 stack[depth, 0], stack[depth, 1], stack[depth, 2], stack[depth, 3] = j + 1, last, split, high
                 depth += 1
-    return loss, begins
+    return loss, starts
 
 
 @njit(cache=True, nogil=True)
@@ -292,10 +302,10 @@ def agglomerate(N, C, bounds, weights, merges):
 
     Returns
     -------
-    (n,) bool: whether a cluster begins at each place.
+    (n,) bool: whether a cluster starts at each rank.
     """
     n = N.size - 1
-    begins, before, after = np.ones(n, np.bool_), np.empty(n + 1, np.int64), np.empty(n + 1, np.int64)
+    starts, before, after = np.ones(n, np.bool_), np.empty(n + 1, np.int64), np.empty(n + 1, np.int64)
     weight, fixed = np.empty(n), np.zeros(n + 1, np.bool_)
     fixed[n] = True
     for d in range(bounds.size - 1):
@@ -307,31 +317,34 @@ def agglomerate(N, C, bounds, weights, merges):
     heapq.heapify(heap)
     while merges and len(heap):
         _, k, left, right = heapq.heappop(heap)
-        if not begins[k] or before[k] != left or after[k] != right:
+        if not starts[k] or before[k] != left or after[k] != right:
             continue  # a neighbour has changed since
-        begins[k] = False
+        starts[k] = False
         after[left], before[right] = right, left
         merges -= 1
-        for at in (left, right):
-            if not fixed[at]:
-                cost = weight[at] * gain_of(N, C, before[at], at, after[at])
-                heapq.heappush(heap, (cost, at, before[at], after[at]))
-    return begins
+        for k in (left, right):
+            if not fixed[k]:
+                cost = weight[k] * gain_of(N, C, before[k], k, after[k])
+                heapq.heappush(heap, (cost, k, before[k], after[k]))
+    return starts
 
 
 @njit(cache=True, nogil=True)
 def information_of(counts, sums, labels, n, c):
-    """Information kept by clusters, and lost by them, from the units in them: both are sums of divergences.
+    """Information preserved by clusters of units, and lost by them. Both are sums of divergences.
 
     Parameters
     ----------
-    counts, sums, labels : (U,) records, label sums and cluster of each unit. n, c : (m,) of each cluster.
+    counts, sums, labels : (U,)
+        Records, label sums and cluster of each unit.
+    n, c : (m,)
+        Records and label sums of each cluster.
     """
-    p, kept, lost = c.sum() / n.sum(), 0.0, 0.0
+    p, preserved, lost = c.sum() / n.sum(), 0.0, 0.0
     for k in range(n.size):
-        kept += information(n[k], c[k], p)
+        preserved += information(n[k], c[k], p)
     for u in range(counts.size):
         k = labels[u]
         if 0 < c[k] < n[k]:
             lost += information(counts[u], sums[u], c[k] / n[k])
-    return kept, lost
+    return preserved, lost

@@ -1,12 +1,14 @@
 """Learning from compressed features (Bateni et al. 2019, section 3.2): a quantiser, then a classifier on its clusters.
 
-Both are fitted to the same part of the training records; the rest chooses the classifier's settings. What the clusters
-took from labels by chance thus shows in the choice.
+Both are fitted to the same training records. The validation records choose the classifier's settings. So the choice
+accounts for clusters that fit the labels by chance.
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
@@ -14,55 +16,75 @@ from sklearn.linear_model import LogisticRegression
 from agglearn.estimator import RecordClassifier, choose_best
 from agglearn.evaluation.metrics import log_likelihood
 from agglearn.observations import ContingencyTables, Records
-from agglearn.seeds import derive_generator, derive_seed, draw_seed
+from agglearn.seeds import RandomState, derive_generator, derive_seed, draw_seed
 from agglearn.settings import Count, Part, Positive
 from agglearn.vocabulary import cluster_training
 from agglearn.vocabulary.quantizer import Quantizer
 
 
 class ClusterClassifier(RecordClassifier):
-    """Base: compresses the features, keeps every setting that was tried, predicts with the best on held-out rows, of equal ones the
-    first. It is not fitted again: the rows that chose it stay held out.
+    """Base of learners that compress the features and predict with the best candidate on validation rows, of equal ones the first.
 
-    Subclasses write `_tries(codes, y, sizes, held_codes, held_y)`, which yields predictors, and `_probabilities`.
+    It is not fitted again to the validation rows. Subclasses write `_candidates(rows)`, which yields predictors, and
+    `_probabilities`.
     """
 
     observes = Records
+    quantizer: Quantizer
+    validation: float
+    random_state: RandomState
 
-    def _fit(self, observation):
+    def _fit(self, observation: Records) -> None:
         codes, y = observation.codes, np.asarray(observation.y)
-        held = np.zeros(len(y), bool)
+        validation = np.zeros(len(y), bool)
         rng = derive_generator("validation", draw_seed(self.random_state))
-        held[rng.permutation(len(y))[: max(1, round(self.validation * len(y)))]] = True
-        tables = ContingencyTables.from_codes(observation.encoder, codes[~held], y[~held], pairs="none")
+        validation[rng.permutation(len(y))[: max(1, round(self.validation * len(y)))]] = True
+        encoder = observation.encoder
+        tables = ContingencyTables.from_codes(encoder, codes[~validation], y[~validation], pairs="none")
         self.quantizer_ = clone(self.quantizer)
-        self.quantizer_.set_params(random_state=derive_seed("quantizer", draw_seed(self.random_state))).fit(tables)
-        self.classes_, self.encoder_ = np.array([0, 1]), observation.encoder
+        state = derive_seed("quantizer", draw_seed(self.random_state))
+        self.quantizer_.set_params(random_state=state).fit(tables)
+        self._set_encoder(encoder)
         self.sizes_ = [max(int(self.quantizer_.labels_[n].max()), u) + 1 for n, u in self.quantizer_.unseen_.items()]
         clusters = self._clusters(codes)
-        self.tries_ = list(self._tries(clusters[~held], y[~held], clusters[held], y[held]))
-        self.scores_ = np.array([log_likelihood(y[held], self._probabilities(t, clusters[held])) for t in self.tries_])
+        rows = cluster_training.Rows(clusters[~validation], y[~validation], clusters[validation], y[validation])
+        self.tries_ = list(self._candidates(rows))
+        self.scores_ = np.array(
+            [log_likelihood(rows.validation_y, self._probabilities(t, rows.validation)) for t in self.tries_]
+        )
         self.best_ = choose_best(self.scores_)
 
+    def _candidates(self, rows: cluster_training.Rows) -> Iterator[Any]:
+        raise NotImplementedError
+
+    def _probabilities(self, candidate: Any, clusters: np.ndarray) -> np.ndarray:
+        """(n,) P(Y=1) by a candidate."""
+        raise NotImplementedError
+
     def warm_up(self) -> None:
-        """Compile the quantiser's kernels, or load them."""
+        """Compile or load the quantiser's kernels."""
         self.quantizer.warm_up()
 
     def _clusters(self, codes: np.ndarray) -> np.ndarray:
+        """(n, D) int64 clusters."""
         q = self.quantizer_
         columns = [np.append(q.labels_[n], q.unseen_[n])[codes[:, i]] for i, n in enumerate(self.encoder_.names)]
         return np.column_stack(columns).astype(np.int64)
 
-    def predict_proba(self, frame) -> np.ndarray:
-        """(n, 2) probabilities of both labels for raw columns, matched by name."""
-        p = self._probabilities(self.tries_[self.best_], self._clusters(self.encoder_.encode(frame)))
-        return np.column_stack([1 - p, p])
+    def _predict_positive(self, X: pd.DataFrame | np.ndarray) -> np.ndarray:
+        return self._probabilities(self.tries_[self.best_], self._clusters(self.encoder_.encode(X)))
 
-    def staged_predict_proba(self, frame) -> Iterator[tuple[int, float, np.ndarray]]:
-        """(try, seconds (not known), (n,) P(Y=1)) for every setting tried."""
+    def staged_predict_proba(self, frame: pd.DataFrame) -> Iterator[tuple[int, float, np.ndarray]]:
+        """Yield (candidate, NaN for its seconds, (n,) P(Y=1)) for every candidate.
+
+        Parameters
+        ----------
+        frame : pd.DataFrame
+            (n, D) raw columns, matched by name.
+        """
         clusters = self._clusters(self.encoder_.encode(frame))
-        for number, found in enumerate(self.tries_):
-            yield number, float("nan"), self._probabilities(found, clusters)
+        for number, candidate in enumerate(self.tries_):
+            yield number, float("nan"), self._probabilities(candidate, clusters)
 
 
 class LogisticOnClusters(ClusterClassifier):
@@ -70,25 +92,42 @@ class LogisticOnClusters(ClusterClassifier):
 
     Parameters
     ----------
-    quantizer : any quantiser of this package.
-    strengths : values of C (inverse strength of L2) tried.
-    validation : share of the training records that chooses among them.
-    max_iter : of each fit.
-    random_state : seed of that share, and of the quantiser.
+    quantizer : Quantizer
+        Any quantiser of this package.
+    strengths : sequence of float
+        Values of C (inverse strength of L2) to choose from.
+    validation : float
+        Fraction of the training records that chooses among them.
+    max_iter : int
+        Largest number of iterations of each fit.
+    random_state : int, RandomState, Generator or None
+        Seed of the validation records, and of the quantiser.
 
     Attributes
     ----------
-    quantizer_ : as fitted. tries_ : (weights, intercept) of each C. scores_ : mean log-likelihood of held-out rows.
-    best_ : which try predicts. encoder_, classes_, sizes_ (clusters of each feature).
+    quantizer_ : Quantizer
+        The fitted quantiser.
+    tries_ : list of (ndarray, float)
+        Weights and intercept of each C.
+    scores_ : ndarray
+        Mean log-likelihood of the validation rows for each C.
+    best_ : int
+        Index of the C that predicts.
+    encoder_ : FrameEncoder
+        Encoder of the raw columns.
+    classes_ : ndarray
+        0 and 1.
+    sizes_ : list of int
+        Clusters of each feature.
     """
 
     def __init__(
         self,
         quantizer: Quantizer,
-        strengths: list[Positive] = (0.03, 0.1, 0.3),
+        strengths: tuple[Positive, ...] = (0.03, 0.1, 0.3),
         validation: Part = 0.2,
         max_iter: Count = 100,
-        random_state=None,
+        random_state: RandomState = None,
     ):
         self.quantizer = quantizer
         self.strengths = strengths
@@ -96,14 +135,14 @@ class LogisticOnClusters(ClusterClassifier):
         self.max_iter = max_iter
         self.random_state = random_state
 
-    def _tries(self, clusters, y, held, held_y):
-        x = self._one_hot(clusters)
+    def _candidates(self, rows: cluster_training.Rows) -> Iterator[tuple[np.ndarray, float]]:
+        x = self._one_hot(rows.clusters)
         for strength in self.strengths:
-            fitted = LogisticRegression(C=strength, max_iter=self.max_iter).fit(x, y)
+            fitted = LogisticRegression(C=strength, max_iter=self.max_iter).fit(x, rows.y)
             yield fitted.coef_[0], float(fitted.intercept_[0])
 
-    def _probabilities(self, found, clusters):
-        weights, intercept = found
+    def _probabilities(self, candidate: tuple[np.ndarray, float], clusters: np.ndarray) -> np.ndarray:
+        weights, intercept = candidate
         return 1 / (1 + np.exp(-(self._one_hot(clusters) @ weights + intercept)))
 
     def _one_hot(self, clusters: np.ndarray) -> csr_array:
@@ -116,25 +155,40 @@ class NetworkOnClusters(ClusterClassifier):
     """Embeddings of the clusters, then a multi-layer perceptron, trained with Adam (JAX).
 
     Settings are drawn from the paper's ranges (appendix A.2): hidden units 100–1280, hidden layers 1–5, learning rate
-    1e-6–0.01 and norm of clipped gradients 1–1000 (both log-uniform), L2 0–1e-4; the first try is a plain one. Of every
-    try the epoch that is best on the held-out rows is kept. Results do not depend on the number of threads.
+    1e-6–0.01 and norm of clipped gradients 1–1000 (both log-uniform), L2 0–1e-4. The first trial has plain settings.
+    The result of a trial is the epoch that is best on the validation rows. Results do not depend on the number of
+    threads.
 
     Parameters
     ----------
-    quantizer : any quantiser of this package.
-    trials : settings tried (the paper: 2,000, by a Gaussian process and on the test records).
-    epochs, batch_size, embedding : passes over the rows; rows per step; width of the embeddings.
-    validation : share of the training records that chooses among the tries.
-    random_state : seed.
+    quantizer : Quantizer
+        Any quantiser of this package.
+    trials : int
+        Number of settings (the paper: 2,000, by a Gaussian process and on the test records).
+    epochs : int
+        Number of passes over the rows.
+    batch_size : int
+        Number of rows per step.
+    embedding : int
+        Width of the embeddings.
+    validation : float
+        Fraction of the training records that chooses among the trials.
+    random_state : int, RandomState, Generator or None
+        Seed.
 
     Attributes
     ----------
-    quantizer_ : as fitted. tries_ : {name: array} of each try's weights. settings_ : of each try. scores_, best_,
-    encoder_, classes_, sizes_ : as in `LogisticOnClusters`.
+    tries_ : list of dict
+        Weights by name, of each trial.
+    settings_ : list of dict
+        Settings of each trial.
+    quantizer_, scores_, best_, encoder_, classes_, sizes_
+        As in `LogisticOnClusters`.
 
     Raises
     ------
-    NotAvailable : JAX is not installed.
+    NotAvailable
+        JAX is not installed.
     """
 
     def __init__(
@@ -145,7 +199,7 @@ class NetworkOnClusters(ClusterClassifier):
         batch_size: Count = 512,
         embedding: Count = 8,
         validation: Part = 0.2,
-        random_state=None,
+        random_state: RandomState = None,
     ):
         self.quantizer = quantizer
         self.trials = trials
@@ -155,20 +209,20 @@ class NetworkOnClusters(ClusterClassifier):
         self.validation = validation
         self.random_state = random_state
 
-    def _fit(self, observation):
-        cluster_training.imported()  # before any work
+    def _fit(self, observation: Records) -> None:
+        cluster_training.jax_modules()  # before any work
         super()._fit(observation)
 
-    def _tries(self, clusters, y, held, held_y):
-        self.settings_ = []
+    def _candidates(self, rows: cluster_training.Rows) -> Iterator[cluster_training.Weights]:
+        self.settings_: list[cluster_training.Settings] = []
         for trial in range(self.trials):
-            chosen = cluster_training.settings(trial, derive_generator("settings", draw_seed(self.random_state), trial))
-            self.settings_.append(chosen)
+            rng = derive_generator("settings", draw_seed(self.random_state), trial)
+            settings = cluster_training.draw_settings(trial, rng)
+            self.settings_.append(settings)
             state = derive_seed("network", draw_seed(self.random_state), trial)
-            rows = cluster_training.Rows(clusters, y, held, held_y)
-            yield cluster_training.trained(
-                rows, self.sizes_, chosen, self.epochs, self.batch_size, self.embedding, state
+            yield cluster_training.train(
+                rows, self.sizes_, settings, self.epochs, self.batch_size, self.embedding, state
             )
 
-    def _probabilities(self, found, clusters):
-        return cluster_training.probabilities(found, clusters, self.sizes_)
+    def _probabilities(self, candidate: cluster_training.Weights, clusters: np.ndarray) -> np.ndarray:
+        return cluster_training.probabilities(candidate, clusters, self.sizes_)

@@ -1,9 +1,10 @@
-"""The clusters that keep the most information, exactly and at any size.
+"""The clusters of most information, exactly and at any size.
 
-Beyond the paper, which has the quadratic dynamic program of Kurkoski and Yagi 2014 for small vocabularies only. The loss
+The paper has only the quadratic dynamic program of Kurkoski and Yagi 2014, for small vocabularies. The loss
 of a cluster satisfies the quadrangle inequality, so that the smallest loss L(m) in m clusters is convex in m
-(Aggarwal, Schieber, Tokuyama 1994). A penalty λ per cluster then turns the budget into a least-weight subsequence,
-solved in O(n log n); with one λ for all features a global budget is divided optimally too.
+(Aggarwal, Schieber, Tokuyama 1994). With a penalty λ per cluster in place of the budget, the best
+clusters are a least-weight subsequence, found in O(n log n). One λ for all features divides a global budget optimally,
+too.
 """
 
 import itertools
@@ -13,14 +14,15 @@ from typing import Literal
 import numpy as np
 
 from agglearn.errors import ConfigError
+from agglearn.seeds import RandomState
 from agglearn.settings import NonNegative
 from agglearn.vocabulary import kernels
 from agglearn.vocabulary.quantizer import Budget, Quantizer, Shrinkage
 from agglearn.vocabulary.rate_order import Ranking, in_threads
 
-MOST_CELLS = 400_000_000  # of a dynamic program's tables
-ROUNDING = 1e-13  # of all information: what rounding may seem to win
-MOST_GUESSES = 30  # before every step is along a chord
+MAX_CELLS = 400_000_000  # of a dynamic program's tables
+ROUNDING = 1e-13  # fraction of all information that rounding may seem to gain
+MAX_GUESSES = 30  # before every step is along a chord
 
 
 class OptimalQuantizer(Quantizer):
@@ -28,17 +30,24 @@ class OptimalQuantizer(Quantizer):
 
     Where the budget exceeds the number of distinct label rates, as many clusters as these are used: they lose nothing.
 
+    `Quantizer` has the other attributes.
+
     Parameters
     ----------
-    budget, min_count, shrinkage, noisy : see `Quantizer`.
-    algorithm : `lagrangian`, O(n log n) for each λ tried; `divide`, the dynamic program by divide and conquer, O(n·m·
-        log n); `quadratic`, over all beginnings, O(n²·m). All three find the same loss.
-    random_state : not used.
+    budget : int or float
+        See `Quantizer`.
+    algorithm : {'lagrangian', 'divide', 'quadratic'}
+        `lagrangian` takes O(n log n) for each λ, `divide`, the dynamic program by divide and conquer, O(n·m·log n),
+        `quadratic`, the one over all starts, O(n²·m). All three find the same loss.
+    min_count, shrinkage, noisy
+        See `Quantizer`.
+    random_state : int, RandomState, Generator or None
+        Not used.
 
     Attributes
     ----------
-    penalty_ : λ at which the budget is spent (`lagrangian`): nats that one more cluster would win, about.
-    See `Quantizer` for the others.
+    penalty_ : float
+        λ at which the budget is spent (`lagrangian`): about the nats that one more cluster would gain.
     """
 
     def __init__(
@@ -48,92 +57,93 @@ class OptimalQuantizer(Quantizer):
         min_count: NonNegative = 0,
         shrinkage: Shrinkage = None,
         noisy: bool = False,
-        random_state=None,
+        random_state: RandomState = None,
     ):
         super().__init__(budget, min_count, shrinkage, noisy, random_state)
         self.algorithm = algorithm
 
-    def _quantize(self, rankings, budget):
-        budget = min(budget, sum(r.n_places for r in rankings))
+    def _quantize(self, rankings: list[Ranking], budget: int) -> list[np.ndarray]:
+        budget = min(budget, sum(r.n_ranks for r in rankings))
         if self.algorithm == "lagrangian":
-            found, self.penalty_ = spend([Curve(r) for r in rankings], budget)
+            cuts, self.penalty_ = solve_budget([PenalisedSolver(r) for r in rankings], budget)
         else:
-            found = dynamic_program(rankings, budget, self.algorithm)
-        return [r.labels(c) for r, c in zip(rankings, found, strict=True)]
+            cuts = dynamic_program(rankings, budget, self.algorithm)
+        return [r.labels(c) for r, c in zip(rankings, cuts, strict=True)]
 
 
 @dataclass(frozen=True)
 class Solution:
-    """Cuts of every feature that are best at some penalty; clusters and loss (nats) of all together."""
+    """Cuts of every feature that are best at some penalty, with the clusters and the loss (nats) of all together."""
 
     cuts: list[np.ndarray]
     clusters: int
     loss: float
 
 
-class Curve:
+class PenalisedSolver:
     """The best clusters of one feature for any penalty."""
 
     def __init__(self, ranking: Ranking):
         self.ranking, self.p = ranking, ranking.base_rate
         self.S = kernels.single_information(ranking.N, ranking.C, self.p)
-        n = ranking.n_places + 1
+        n = ranking.n_ranks + 1
         self.scratch = np.empty(n), *(np.empty(n, np.int32) for _ in range(3))
 
-    def at(self, penalty: float) -> tuple[np.ndarray, float]:
+    def solve(self, penalty: float) -> tuple[np.ndarray, float]:
         """(cuts, loss in nats) at a penalty in nats per cluster."""
         r = self.ranking
         cuts, loss = kernels.penalised(r.N, r.C, self.S, self.p, penalty * r.N[-1], *self.scratch)
         return cuts, loss / r.N[-1]
 
 
-def spend(curves: list[Curve], budget: int) -> tuple[list[np.ndarray], float]:
-    """Cuts of every feature that lose least with exactly `budget` clusters in all, and the penalty that leads there.
+def solve_budget(solvers: list[PenalisedSolver], budget: int) -> tuple[list[np.ndarray], float]:
+    """Cuts of every feature that lose least with exactly `budget` clusters in all, and their penalty.
 
-    The penalty is bracketed by two solutions, one of too few and one of too many clusters, and moved by a power law; in
-    the end by the chord between them: where no solution lies below the chord, both are best at its slope, and so is
-    every mixture of their cuts.
+    Two solutions bracket the penalty, one of too few and one of too many clusters. A power law moves it, in the end the
+    slope of the chord between them. Where no solution lies below the chord, both are best at its slope, and so is every
+    mixture of their cuts.
     """
-    everything = sum(c.S[-1] / c.ranking.N[-1] for c in curves)
-    few = Solution([np.empty(0, np.int64)] * len(curves), len(curves), everything)
-    sizes = [c.ranking.n_places for c in curves]
+    everything = sum(s.S[-1] / s.ranking.N[-1] for s in solvers)
+    few = Solution([np.empty(0, np.int64)] * len(solvers), len(solvers), everything)
+    sizes = [s.ranking.n_ranks for s in solvers]
     many = Solution([np.arange(1, n) for n in sizes], sum(sizes), 0.0)
-    known, penalty = {}, everything * len(curves) ** 2 / max(budget, 2) ** 3
+    penalties: dict[int, float] = {}  # by number of clusters
+    penalty = everything * len(solvers) ** 2 / max(budget, 2) ** 3
     for attempt in itertools.count():
         if not few.clusters < budget < many.clusters:
             break
-        chord = many.clusters - few.clusters < max(8, budget // 200) or attempt > MOST_GUESSES
+        chord = many.clusters - few.clusters < max(8, budget // 200) or attempt > MAX_GUESSES
         if chord:
             penalty = (few.loss - many.loss) / (many.clusters - few.clusters)
-        elif known:
-            penalty = _next(known, budget)
-        found = solved(curves, penalty)
-        ahead = few.loss - found.loss + penalty * (few.clusters - found.clusters)
-        if chord and (ahead <= ROUNDING * everything or found.clusters in (few.clusters, many.clusters)):
+        elif penalties:
+            penalty = _interpolate(penalties, budget)
+        solution = _solve(solvers, penalty)
+        gain = few.loss - solution.loss + penalty * (few.clusters - solution.clusters)
+        if chord and (gain <= ROUNDING * everything or solution.clusters in (few.clusters, many.clusters)):
             break
-        known[found.clusters] = penalty
-        few, many = (found, many) if found.clusters <= budget else (few, found)
-    return mixed(few, many, budget), penalty
+        penalties[solution.clusters] = penalty
+        few, many = (solution, many) if solution.clusters <= budget else (few, solution)
+    return combine(few, many, budget), penalty
 
 
-def _next(known: dict[int, float], budget: int) -> float:
-    """The penalty at which a power law through the nearest solutions has `budget` clusters; alone, one of slope −3."""
-    below = [m for m in known if m <= budget]
-    above = [m for m in known if m > budget]
+def _interpolate(penalties: dict[int, float], budget: int) -> float:
+    """The penalty of `budget` clusters by a power law through the nearest solutions, or one of slope −3 through one."""
+    below = [m for m in penalties if m <= budget]
+    above = [m for m in penalties if m > budget]
     if not (below and above):
         m = max(below) if below else min(above)
-        return known[m] * (m / budget) ** 3 * (0.9 if below else 1.1)
+        return penalties[m] * (m / budget) ** 3 * (0.9 if below else 1.1)
     m, q = max(below), min(above)
-    share = np.clip(np.log(budget / m) / np.log(q / m), 0.05, 0.95)
-    return float(known[m] ** (1 - share) * known[q] ** share)
+    fraction = np.clip(np.log(budget / m) / np.log(q / m), 0.05, 0.95)
+    return float(penalties[m] ** (1 - fraction) * penalties[q] ** fraction)
 
 
-def solved(curves: list[Curve], penalty: float) -> Solution:
-    found = in_threads(lambda c: c.at(penalty), curves)
-    return Solution([c for c, _ in found], sum(len(c) + 1 for c, _ in found), sum(loss for _, loss in found))
+def _solve(solvers: list[PenalisedSolver], penalty: float) -> Solution:
+    cuts, losses = zip(*in_threads(lambda s: s.solve(penalty), solvers), strict=True)
+    return Solution(list(cuts), sum(len(c) + 1 for c in cuts), sum(losses))
 
 
-def mixed(few: Solution, many: Solution, budget: int) -> list[np.ndarray]:
+def combine(few: Solution, many: Solution, budget: int) -> list[np.ndarray]:
     """Cuts of exactly `budget` clusters from two solutions that are best at the same penalty."""
     left, out = budget - few.clusters, []
     for a, b in zip(few.cuts, many.cuts, strict=True):
@@ -144,38 +154,39 @@ def mixed(few: Solution, many: Solution, budget: int) -> list[np.ndarray]:
 
 
 def splice(few: np.ndarray, many: np.ndarray, cuts: int) -> np.ndarray:
-    """The beginning of `many` and the end of `few`, joined where a cluster of `many` lies within one of `few`.
+    """The first cuts of `many` and the last of `few`, joined where a cluster of `many` lies within one of `few`.
 
-    Exchanging the ends there costs nothing by the quadrangle inequality, and of `cuts` cuts there always is such a
-    place (Aggarwal, Schieber, Tokuyama 1994).
+    By the quadrangle inequality an exchange of the ends there costs nothing. Such a cluster exists for every number of
+    cuts (Aggarwal, Schieber, Tokuyama 1994).
     """
     a, b = (np.concatenate([[-1], c, [np.iinfo(np.int64).max]]) for c in (few, many))
-    more = cuts - len(few)
-    i = more + int(np.argmax(b[more + 1 :][: len(a) - 1] <= a[1:]))
-    return np.concatenate([b[1 : i + 1], a[i - more + 1 : -1]])
+    extra = cuts - len(few)
+    i = extra + int(np.argmax(b[extra + 1 :][: len(a) - 1] <= a[1:]))
+    return np.concatenate([b[1 : i + 1], a[i - extra + 1 : -1]])
 
 
 def dynamic_program(rankings: list[Ranking], budget: int, algorithm: str) -> list[np.ndarray]:
-    """Cuts of every feature by a dynamic program; since losses are convex, the largest savings of all features win."""
+    """Cuts of every feature by a dynamic program. Since losses are convex, the largest savings of all features win."""
     program = kernels.divided_program if algorithm == "divide" else kernels.quadratic_program
     spare, tables, savings = budget - len(rankings), [], []
     for r in rankings:
-        most = min(r.n_places, spare + 1)
-        if most * r.n_places > MOST_CELLS:
-            raise ConfigError(f"algorithm: {algorithm!r} would need tables of {r.n_places} × {most}; use 'lagrangian'")
+        limit = min(r.n_ranks, spare + 1)
+        if limit * r.n_ranks > MAX_CELLS:
+            raise ConfigError(f"algorithm: {algorithm!r} would need tables of {r.n_ranks} × {limit}; use 'lagrangian'")
         S = kernels.single_information(r.N, r.C, r.base_rate)
-        loss, begins = program(r.N, r.C, S, r.base_rate, most)
-        tables.append(begins)
+        loss, starts = program(r.N, r.C, S, r.base_rate, limit)
+        tables.append(starts)
         savings.append(-np.diff(loss[1:, -1]) / r.N[-1])
     feature = np.repeat(np.arange(len(rankings)), [len(s) for s in savings])
     chosen = feature[np.argsort(-np.concatenate(savings), kind="stable")[:spare]]
     clusters = 1 + np.bincount(chosen, minlength=len(rankings))
-    return [_traced(begins, m) for begins, m in zip(tables, clusters, strict=True)]
+    return [_trace_cuts(starts, m) for starts, m in zip(tables, clusters, strict=True)]
 
 
-def _traced(begins: np.ndarray, clusters: int) -> np.ndarray:
-    cuts, j = [], begins.shape[1] - 1
+def _trace_cuts(starts: np.ndarray, clusters: int) -> np.ndarray:
+    """Cuts of the last rank's best clusters, from the starts of the last clusters."""
+    cuts, j = [], starts.shape[1] - 1
     for m in range(clusters, 1, -1):
-        j = int(begins[m, j])
+        j = int(starts[m, j])
         cuts.append(j)
     return np.array(cuts[::-1], dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Base of all vocabulary quantisers: what they are fitted to, and what they know afterwards.
+"""Base of all vocabulary quantisers.
 
 Source: Bateni, Chen, Esfandiari, Fu, Mirrokni, Rostamizadeh 2019, *Categorical feature compression via submodular
 optimization*.
@@ -10,6 +10,7 @@ from typing import Annotated, Literal, Self
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -19,59 +20,84 @@ from agglearn.errors import ConfigError, DataError, LooksLikeCodes
 from agglearn.estimator import Estimator
 from agglearn.observations import ContingencyTables, Observation
 from agglearn.observations.consistency import noise_variances
-from agglearn.seeds import derive_generator, draw_seed
+from agglearn.seeds import RandomState, derive_generator, draw_seed
 from agglearn.settings import Count, NonNegative, Part, Positive, Range, check_parameters
 from agglearn.vocabulary import kernels
-from agglearn.vocabulary.rate_order import Ranking, checked, in_threads
-from agglearn.vocabulary.shrinkage import shrunk_sums, without_noise
+from agglearn.vocabulary.rate_order import Ranking, in_threads, validate_counts
+from agglearn.vocabulary.shrinkage import remove_noise, shrink_sums
 
 Budget = Count | Part
+Values = Observation | Mapping[str, ArrayLike] | ArrayLike  # see `Quantizer`
 Shrinkage = Literal["beta_binomial"] | Positive | None
 ONE = "x0"  # name of a feature that was given without one
 
 
 class Quantizer(TransformerMixin, Estimator):
-    """Maps the values of categorical features to few clusters that still tell about a binary label.
+    """Maps the values of categorical features to few clusters that are informative about a binary label.
 
     `fit` takes
 
-    * contingency tables (only those of single features are used; noise on them is taken out first, see
-      `shrinkage.without_noise`, and what is reported is an estimate);
+    * contingency tables, of which only those of single features are used. Noise on them is removed first, see
+      `shrinkage.remove_noise`, and the information is an estimate,
     * counts and label sums of the values: two 1-D arrays for one feature, or two dicts {feature: array} for several
-      under one budget. Values are 0, 1, …; a pandas Series names them by its index;
+      under one budget. Values are 0, 1, …, or the index of a pandas Series,
     * records: a data frame or 2-D array of raw values, one column per feature, and binary labels.
 
     Parameters
     ----------
-    budget : clusters over all features together; or, below 1, that share of the number of values.
-    min_count : values of fewer records are one value, made before anything else.
-    shrinkage : None: label rates as counted, as in the paper. `beta_binomial`, or a number of records at the base rate:
-        rates shrunk, for ranking and clustering. What is reported is in counted rates.
-    noisy : whether counts given as arrays hold noise; they may then be fractional, and are clipped, with a warning.
+    budget : int or float
+        Clusters over all features together, or, below 1, that fraction of the number of values.
+    min_count : float
+        Values of fewer records become one value first.
+    shrinkage : None, 'beta_binomial' or float
+        None takes raw label rates, as the paper does. `beta_binomial`, or a number of records at the base rate, shrinks
+        rates for ranking and clustering. Attributes are in raw rates.
+    noisy : bool
+        Whether counts given as arrays have noise. They may then be fractional, and are clipped, with a warning.
         Contingency tables state their noise themselves.
-    random_state : seed.
+    random_state : int, RandomState, Generator or None
+        Seed.
 
     Attributes
     ----------
-    labels_ : (V,) int32 cluster of each value, or {feature: (V,)}. 0 is the cluster of the lowest label rates.
-    unseen_ : cluster for values never seen, or {feature: cluster}: that of the rare values where `min_count` made one,
-        else the one whose label rate is nearest to that of all records.
-    n_clusters_ : clusters used, all features together.
-    information_ : I(Z; C) in nats, added up over features; `feature_information_` of each.
-    information_loss_ : I(X; C) − I(Z; C) in nats, added up; `relative_loss_` divided by Σ I(X; C), as in the paper.
-    borders_ : {feature: (clusters − 1,) label rates between neighbouring clusters}.
-    encoder_ : of the raw columns; None when fitted to arrays. features_ : names.
-    values_ : {feature: names of its values}, for arrays whose index names them.
+    labels_ : ndarray of shape (V,) or dict
+        Int32 cluster of each value, or {feature: (V,)}. 0 is the cluster of the lowest label rates.
+    unseen_ : int or dict
+        Cluster for unseen values, or {feature: cluster}: that of the rare values where `min_count` makes one, else the
+        one whose label rate is nearest to that of all records.
+    n_clusters_ : int
+        Clusters of all features together.
+    information_ : float
+        I(Z; C) in nats, added up over features.
+    feature_information_ : dict
+        {feature: I(Z; C) in nats}.
+    information_loss_ : float
+        I(X; C) − I(Z; C) in nats, added up.
+    relative_loss_ : float
+        `information_loss_` divided by Σ I(X; C), as in the paper.
+    borders_ : dict
+        {feature: (clusters − 1,) label rates between neighbouring clusters}.
+    encoder_ : FrameEncoder or None
+        Encoder of the raw columns, None after a fit to arrays.
+    features_ : list of str
+        Names of the features.
+    values_ : dict
+        {feature: names of its values}, for arrays whose index names them.
 
     Raises
     ------
-    DataError : label sums beyond counts, negative or fractional counts not declared noisy, NaN, one label only, no
-        values, values named twice, a budget below the number of features or above that of values.
+    DataError
+        Label sums beyond counts, negative or fractional counts not declared noisy, NaN, one label only, no values,
+        values named twice, a budget below the number of features or above that of values.
     """
 
     observes = ContingencyTables
     accounts_for_noise = True
     uses_labels = True
+    labels_: dict[str, np.ndarray]  # its only value after a fit to 1-D arrays, as `unseen_`
+    unseen_: dict[str, int]
+    values_: dict[str, list]
+    encoder_: FrameEncoder | None
 
     def __init__(
         self,
@@ -79,7 +105,7 @@ class Quantizer(TransformerMixin, Estimator):
         min_count: NonNegative = 0,
         shrinkage: Shrinkage = None,
         noisy: bool = False,
-        random_state=None,
+        random_state: RandomState = None,
     ):
         self.budget = budget
         self.min_count = min_count
@@ -87,71 +113,85 @@ class Quantizer(TransformerMixin, Estimator):
         self.noisy = noisy
         self.random_state = random_state
 
-    def fit(self, X, y=None) -> Self:
-        """Learn clusters from tables, from counts and label sums, or from records and labels; see the class."""
+    def fit(self, X: Values, y: Values | None = None) -> Self:  # type: ignore[override]  # also arrays and records
+        """Learn clusters from tables, from counts and label sums, or from records and labels.
+
+        Parameters
+        ----------
+        X : ContingencyTables, array-like or dict
+            Tables, counts or records, see the class.
+        y : array-like, dict or None
+            Label sums of counts, labels of records, None for tables.
+        """
         check_parameters(self)
         if isinstance(X, Observation):
-            return super().fit(X, y)
+            return super().fit(X, y)  # type: ignore[arg-type]  # refused where it is not None
         if y is None:
             raise DataError(f"{type(self).__name__}.fit needs label sums, or labels, as its second argument")
         if isinstance(X, Mapping):
             return self._fit_arrays(dict(X), y)
         if np.ndim(X) == 1:
             self._fit_arrays({ONE: X}, {ONE: y})
-            self.labels_, self.unseen_ = self.labels_[ONE], self.unseen_[ONE]
+            self.labels_, self.unseen_ = self.labels_[ONE], self.unseen_[ONE]  # type: ignore[assignment]
             return self
         return super().fit(_tables(X, y))
 
-    def _fit(self, observation):
+    def _fit(self, observation: ContingencyTables) -> None:
         self.encoder_, self.values_ = observation.encoder, {}
         self._learn(single_tables(observation), noisy=observation.noise is not None)
 
-    def _fit_arrays(self, counts: dict, sums) -> Self:
+    def _fit_arrays(self, counts: Mapping[str, object], sums: object) -> Self:
         if not isinstance(sums, Mapping) or set(sums) != set(counts):
             raise DataError("counts and label sums must name the same features")
         if not counts:
             raise DataError("there are no features to compress")
         self.encoder_, self.values_ = None, {n: v for n, v in ((n, _values(n, c)) for n, c in counts.items()) if v}
-        self._learn({n: (c, _aligned(n, c, sums[n])) for n, c in counts.items()}, self.noisy)
+        self._learn({n: (c, _align(n, c, sums[n])) for n, c in counts.items()}, self.noisy)
         return self
 
-    def _learn(self, tables: dict, noisy: bool) -> None:
-        good = [checked(n, *t, noisy) for n, t in tables.items()]
-        rankings = in_threads(lambda n, t: Ranking.of(n, *t, self.min_count, self.shrinkage), tables, good)
-        found = self._quantize(rankings, whole_budget(self.budget, rankings))
-        self._describe(rankings, found)
+    def _learn(self, tables: Mapping[str, tuple[object, object]], noisy: bool) -> None:
+        valid = [validate_counts(name, counts, sums, noisy) for name, (counts, sums) in tables.items()]
+        rank = lambda name, table: Ranking.from_counts(name, table[0], table[1], self.min_count, self.shrinkage)  # noqa: E731
+        rankings = in_threads(rank, tables, valid)
+        self._describe(rankings, self._quantize(rankings, whole_budget(self.budget, rankings)))
 
     def _quantize(self, rankings: list[Ranking], budget: int) -> list[np.ndarray]:
         """(U,) int32 cluster of each unit, for every feature."""
         raise NotImplementedError
 
-    def _describe(self, rankings: list[Ranking], found: list[np.ndarray]) -> None:
+    def _describe(self, rankings: list[Ranking], clusters: list[np.ndarray]) -> None:
+        """Set the learned attributes from the clusters of units."""
         self.features_, self.labels_, self.unseen_, self.borders_ = [r.name for r in rankings], {}, {}, {}
         self.feature_information_, self.n_clusters_, self.information_loss_ = {}, 0, 0.0
-        for r, labels in zip(rankings, found, strict=True):
+        for r, labels in zip(rankings, clusters, strict=True):
             k = int(labels.max()) + 1
             n, c = (np.bincount(labels, v, k) for v in (r.counts, r.label_sums))
-            kept, lost = kernels.information_of(r.counts, r.label_sums, labels, n, c)
+            preserved, lost = kernels.information_of(r.counts, r.label_sums, labels, n, c)
             rest = int(labels[-1]) if r.pooled else int(np.argmin(np.abs(c / n - c.sum() / n.sum())))
             self.borders_[r.name] = r.borders(labels) if self.uses_labels else np.empty(0)
             self.labels_[r.name] = np.append(labels, np.int32(rest))[r.units]
-            self.unseen_[r.name], self.feature_information_[r.name] = rest, kept / n.sum()
+            self.unseen_[r.name], self.feature_information_[r.name] = rest, preserved / n.sum()
             self.n_clusters_, self.information_loss_ = self.n_clusters_ + k, self.information_loss_ + lost / n.sum()
         self.information_ = sum(self.feature_information_.values())
         everything = self.information_ + self.information_loss_
         self.relative_loss_ = self.information_loss_ / everything if everything else 0.0
 
-    def transform(self, X) -> np.ndarray:
-        """Clusters of raw values, int32: (n, D) for a frame, columns matched by name; (n,) for a single feature's values
-        after a fit to 1-D arrays. Values never seen go to the cluster `unseen_`."""
+    def transform(self, X: Values) -> np.ndarray:
+        """Int32 clusters of raw values: (n, D) of records, or (n,) of one feature after a fit to 1-D arrays.
+
+        Parameters
+        ----------
+        X : data frame or array-like
+            Records, columns matched by name, or values. Unseen values go to the cluster `unseen_`.
+        """
         check_is_fitted(self)
         if self.encoder_ is not None:
             codes = self.encoder_.encode(_frame(X))
-            columns = [_looked_up(self.labels_[n], codes[:, i], self.unseen_[n]) for i, n in enumerate(self.features_)]
+            columns = [_look_up(self.labels_[n], codes[:, i], self.unseen_[n]) for i, n in enumerate(self.features_)]
             return np.column_stack(columns)
         if not isinstance(self.labels_, dict):
-            return _looked_up(self.labels_, self._positions(ONE, X), self.unseen_)
-        columns = [_looked_up(self.labels_[n], self._positions(n, X[n]), self.unseen_[n]) for n in self.features_]
+            return _look_up(self.labels_, self._positions(ONE, X), self.unseen_)
+        columns = [_look_up(self.labels_[n], self._positions(n, X[n]), self.unseen_[n]) for n in self.features_]
         return np.column_stack(columns)
 
     @property
@@ -164,24 +204,31 @@ class Quantizer(TransformerMixin, Estimator):
         """D, the number of features."""
         return len(self.features_)
 
-    def fit_transform(self, X, y=None, folds: Annotated[int, Range(2)] = 5) -> np.ndarray:
-        """`fit`, then clusters that a learner can be fitted to, or the values' own when fitted to arrays of one feature.
+    def fit_transform(  # type: ignore[override]  # also arrays and records
+        self, X: Values, y: Values | None = None, folds: Annotated[int, Range(2)] = 5
+    ) -> np.ndarray:
+        """Fit, then return clusters that a learner can be fitted to, or `labels_` after a fit to arrays.
 
-        A record's own label must not choose its cluster: clusters here go by label rates in the other folds of the records, so
-        that `fit(X, y).transform(X)` gives other ones. scikit-learn's `TargetEncoder` does the same. `folds` are 2 at least.
+        A record's own label must not choose its cluster. Clusters follow from label rates in the other folds of the
+        records, so that `fit(X, y).transform(X)` gives other ones. scikit-learn's `TargetEncoder` does the same.
+
+        Parameters
+        ----------
+        X, y
+            As in `fit`.
+        folds : int
+            Number of folds, at least 2.
         """
         if folds < 2:
             raise ConfigError(f"folds: {folds!r} is not allowed; it must be a whole number of at least 2")
         self.fit(X, y)
         if self.encoder_ is None:
             return self.labels_
-        return (
-            self._cross_fitted(self.encoder_.encode(_frame(X)), np.asarray(y), folds)
-            if self.uses_labels
-            else self.transform(X)
-        )
+        if not self.uses_labels:
+            return self.transform(X)
+        return self._cross_fit(self.encoder_.encode(_frame(X)), np.asarray(y), folds)
 
-    def _cross_fitted(self, codes: np.ndarray, y: np.ndarray, folds: int) -> np.ndarray:
+    def _cross_fit(self, codes: np.ndarray, y: np.ndarray, folds: int) -> np.ndarray:
         """(n, D) clusters of records by the label rates of their values in other folds."""
         labels = binary_label(pd.Series(y, name="label"))
         fold = derive_generator("folds", draw_seed(self.random_state)).permutation(np.arange(len(y)) % folds)
@@ -192,47 +239,56 @@ class Quantizer(TransformerMixin, Estimator):
                 np.bincount(fold * size + codes[:, i], w, folds * size).reshape(folds, size) for w in (None, labels)
             ]
             others = zip(*(t.sum(axis=0) - t for t in tally), strict=True)
-            clusters = np.stack([self._clusters_of(name, *counted, tally[0].sum(axis=0)) for counted in others])
+            clusters = np.stack([self._clusters_of(name, n, c, tally[0].sum(axis=0)) for n, c in others])
             columns.append(clusters[fold, codes[:, i]])
         return np.column_stack(columns)
 
-    def _clusters_of(self, name: str, counts, sums, everywhere) -> np.ndarray:
-        """(V,) clusters of values by counts and label sums of some records; rare values are those rare `everywhere`."""
-        seen = counts > 0
-        ranked = sums[seen] if self.shrinkage is None else shrunk_sums(counts[seen], sums[seen], self.shrinkage)
+    def _clusters_of(self, name: str, counts: np.ndarray, sums: np.ndarray, totals: np.ndarray) -> np.ndarray:
+        """(V,) clusters of values by counts and label sums of some records. Values are rare by `totals`, those of all."""
+        observed = counts > 0
+        ranked = sums[observed]
+        if self.shrinkage is not None:
+            ranked = shrink_sums(counts[observed], ranked, self.shrinkage)
         out = np.full(len(counts), self.unseen_[name], np.int32)
-        out[seen] = np.searchsorted(self.borders_[name], ranked / counts[seen])
-        return np.where(everywhere < self.min_count, self.labels_[name], out)
+        out[observed] = np.searchsorted(self.borders_[name], ranked / counts[observed])
+        return np.where(totals < self.min_count, self.labels_[name], out)
 
-    def get_feature_names_out(self, input_features=None) -> np.ndarray:
-        """One column of clusters per feature, under its name."""
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:
+        """Names of the features, one column of clusters each.
+
+        Parameters
+        ----------
+        input_features : array-like or None
+            Not used.
+        """
         return self.feature_names_in_
 
     def warm_up(self) -> None:
-        """Compile, or load what was compiled, so that the time of a fit is that of learning."""
+        """Compile or load the kernels, so that the time of a fit is that of learning."""
         counts = np.array([4, 3, 2, 5, 3, 7, 8, 6])
         tiny = type(self)(**{**self.get_params(deep=False), "budget": 4, "min_count": 0, "shrinkage": None})
         tiny.fit({"a": counts, "b": counts}, {"a": counts // 2, "b": counts // 3})
 
-    def _positions(self, name: str, values) -> np.ndarray:
-        """Position of each value in the arrays that were fitted, −1 for others."""
+    def _positions(self, name: str, values: ArrayLike) -> np.ndarray:
+        """(n,) position of each value in the arrays of the fit, −1 for others."""
         if name in self.values_:
             return pd.Index(self.values_[name]).get_indexer(pd.Index(values))
         size = len(self.labels_[name] if isinstance(self.labels_, dict) else self.labels_)
-        at = np.asarray(values)
-        if not np.issubdtype(at.dtype, np.integer):
+        positions = np.asarray(values)
+        if not np.issubdtype(positions.dtype, np.integer):
             raise DataError(f"feature {name!r} was given as an array; its values are the positions 0 … {size - 1}")
-        return np.where((at >= 0) & (at < size), at, -1)
+        return np.where((positions >= 0) & (positions < size), positions, -1)
 
 
 def single_tables(tables: ContingencyTables) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """{feature: (V,) counts and label sums of its values}, with the noise on them taken out.
+    """{feature: (V,) counts and label sums of its values}, with the noise removed.
 
     Warns
     -----
-    LooksLikeCodes : a feature was taken for numbers, so that its bins would be compressed and not its values.
+    LooksLikeCodes
+        A feature was taken for numbers, so that its bins would be compressed and not its values.
     """
-    found, variances = {}, noise_variances(tables)
+    sums_by_feature, variances = {}, noise_variances(tables)
     public = tables.noise is not None and tables.noise.adjacency == "label"
     for i, feature in enumerate(tables.encoder.features):
         if (i,) not in tables.tables:
@@ -249,13 +305,19 @@ def single_tables(tables: ContingencyTables) -> dict[str, tuple[np.ndarray, np.n
         counts, sums = tables.dense(i)
         if tables.noise is not None:
             noise = (0.0 if public else variances[i,], variances[i,])
-            counts, sums = without_noise(counts, sums, tables.total, tables.positives, noise)
-        found[feature.name] = counts, sums
-    return found
+            counts, sums = remove_noise(counts, sums, tables.total, tables.positives, noise)
+        sums_by_feature[feature.name] = counts, sums
+    return sums_by_feature
 
 
-def whole_budget(budget, rankings: list[Ranking]) -> int:
-    """The budget in clusters; DataError where the features cannot use it."""
+def whole_budget(budget: float, rankings: list[Ranking]) -> int:
+    """The budget in clusters.
+
+    Raises
+    ------
+    DataError
+        The features cannot use it.
+    """
     units = sum(r.n_units for r in rankings)
     clusters = round(float(budget) * units) if budget < 1 else budget
     if clusters < len(rankings):
@@ -265,19 +327,20 @@ def whole_budget(budget, rankings: list[Ranking]) -> int:
     return int(clusters)
 
 
-def _tables(X, y) -> ContingencyTables:
-    """Tables of single features of records; every column is taken as one of categories."""
+def _tables(X: object, y: object) -> ContingencyTables:
+    """Tables of single features of records. Every column is categorical."""
     frame = _frame(X)
     if frame.empty:
         raise DataError("there are no records")
-    if len(frame) != len(y):
-        raise DataError(f"{len(frame)} records and {len(y)} labels; one label per record is needed")
-    labels = binary_label(pd.Series(np.asarray(y), name="label"))
+    label = pd.Series(np.asarray(y), name="label")
+    if len(frame) != len(label):
+        raise DataError(f"{len(frame)} records and {len(label)} labels; one label per record is needed")
+    labels = binary_label(label)
     encoder = FrameEncoder.fit(frame, categorical=frame.columns)
     return ContingencyTables.from_codes(encoder, encoder.encode(frame), labels, pairs="none")
 
 
-def _frame(X) -> pd.DataFrame:
+def _frame(X: object) -> pd.DataFrame:
     if isinstance(X, pd.DataFrame):
         return X.set_axis(X.columns.astype(str), axis=1)
     X = np.asarray(X)
@@ -286,17 +349,17 @@ def _frame(X) -> pd.DataFrame:
     return pd.DataFrame(X, columns=[f"x{i}" for i in range(X.shape[1])])
 
 
-def _values(name: str, counts) -> list:
-    """Names of the values, where a Series gives them."""
+def _values(name: str, counts: object) -> list:
+    """Names of the values where a Series has them, else an empty list."""
     if not isinstance(counts, pd.Series) or counts.index.equals(pd.RangeIndex(len(counts))):
         return []
     if not counts.index.is_unique:
         twice = counts.index[counts.index.duplicated()][0]
-        raise DataError(f"feature {name!r}: value {twice!r} stands twice; add its counts up first")
+        raise DataError(f"feature {name!r}: value {twice!r} occurs twice; add up its counts first")
     return counts.index.tolist()
 
 
-def _aligned(name: str, counts, sums):
+def _align(name: str, counts: object, sums: object) -> object:
     """Label sums in the order of the counts, where both are Series."""
     if not (isinstance(counts, pd.Series) and isinstance(sums, pd.Series)):
         return sums
@@ -305,5 +368,5 @@ def _aligned(name: str, counts, sums):
     return sums.reindex(counts.index)
 
 
-def _looked_up(labels: np.ndarray, positions: np.ndarray, unseen: int) -> np.ndarray:
+def _look_up(labels: np.ndarray, positions: np.ndarray, unseen: int) -> np.ndarray:
     return np.append(labels, np.int32(unseen))[positions]

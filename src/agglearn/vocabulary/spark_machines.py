@@ -1,23 +1,28 @@
 """The machines of the distributed vocabulary compression as tasks of a Spark session (Bateni et al. 2019, theorem 5)."""
 
+from typing import TYPE_CHECKING
+
 from agglearn.optional import active_session
+
+if TYPE_CHECKING:
+    from agglearn.vocabulary.distributed import Machine
 
 
 class SparkMachines:
-    """What `agglearn.vocabulary.distributed.Machines` is, on executors: each task holds one machine's part.
+    """`agglearn.vocabulary.distributed.Machines` on executors: each task holds the data of one machine.
 
-    The driver ranks the values and hands out the parts once; questions and cuts are all that travels afterwards. A part
-    that is lost with its executor is handed out again.
+    The driver ranks the values and sends out the data once. Only arguments and cuts travel afterwards. Data that are
+    lost with their executor are sent again.
     """
 
-    def __init__(self, machines: list):
+    def __init__(self, machines: list["Machine"]):
         context = active_session().sparkContext
-        self._held = context.parallelize(machines, len(machines)).cache()
+        self._machines = context.parallelize(machines, len(machines)).cache()
 
-    def ask(self, question: str, *arguments) -> list:
-        """What every machine answers, in their order."""
-        return self._held.map(lambda machine: getattr(machine, question)(*arguments)).collect()
+    def map_method(self, name: str, *arguments: float) -> list:
+        """Results of a method of every machine, in their order."""
+        return self._machines.map(lambda machine: getattr(machine, name)(*arguments)).collect()
 
     def close(self) -> None:
-        """Let the parts go."""
-        self._held.unpersist()
+        """Release the machines' data."""
+        self._machines.unpersist()

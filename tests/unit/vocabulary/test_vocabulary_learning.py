@@ -10,7 +10,7 @@ from agglearn.evaluation import log_likelihood, log_loss
 from agglearn.observations import Records
 from agglearn.seeds import derive_generator
 from agglearn.vocabulary import LogisticOnClusters, NetworkOnClusters, OptimalQuantizer, SubmodularQuantizer
-from agglearn.vocabulary.cluster_training import probabilities, settings
+from agglearn.vocabulary.cluster_training import draw_settings, probabilities
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,7 @@ def test_unseen_values_have_a_prediction(log):
 
 
 def test_settings_lie_in_the_paper_s_ranges():
-    drawn = [settings(k, np.random.default_rng(k)) for k in range(1, 300)]
+    drawn = [draw_settings(k, np.random.default_rng(k)) for k in range(1, 300)]
     for name, low, high in (
         ("hidden", 100, 1280),
         ("layers", 1, 5),

@@ -21,7 +21,7 @@ from agglearn.vocabulary import (
     SubmodularQuantizer,
     submodular,
 )
-from agglearn.vocabulary.allocation import allocated, apportioned
+from agglearn.vocabulary.allocation import allocate, apportion
 from agglearn.vocabulary.rate_order import Ranking
 
 METHODS = (
@@ -189,10 +189,10 @@ def test_divisive_uses_its_budget(allocation):
 @given(st.lists(st.integers(1, 30), min_size=1, max_size=5), st.floats(0, 1))
 @QUICK
 def test_what_a_feature_cannot_use_goes_to_the_others(most, share):
-    rankings = [Ranking.of(f"f{i}", *(v.astype(float) for v in drawn(m, i))) for i, m in enumerate(most)]
+    rankings = [Ranking.from_counts(f"f{i}", *(v.astype(float) for v in drawn(m, i))) for i, m in enumerate(most)]
     budget = round(len(most) + share * (sum(most) - len(most)))
     for how in ("uniform", "information"):
-        shares = np.array(allocated(budget, rankings, how, np.array(most)))
+        shares = np.array(allocate(budget, rankings, how, np.array(most)))
         assert shares.sum() == budget
         assert (shares >= 1).all()
         assert (shares <= most).all()
@@ -225,7 +225,7 @@ def test_divisive_begins_with_the_majority_label():
 @QUICK
 def test_shares_add_up(budget, features, random):
     budget = max(budget, features)
-    shares = apportioned(budget, np.array([random.random() + 1e-9 for _ in range(features)]))
+    shares = apportion(budget, np.array([random.random() + 1e-9 for _ in range(features)]))
     assert shares.sum() == budget
     assert shares.min() >= 1
 

@@ -10,7 +10,7 @@ from vocabulary_samples import all_partitions, best_partition, by_labels, drawn,
 
 from agglearn.errors import ConfigError
 from agglearn.vocabulary import OptimalQuantizer, kernels
-from agglearn.vocabulary.optimal import Solution, mixed, splice
+from agglearn.vocabulary.optimal import Solution, combine, splice
 
 ALGORITHMS = ("lagrangian", "divide", "quadratic")
 QUICK = settings(max_examples=60, deadline=None)
@@ -107,7 +107,7 @@ def test_a_mixture_uses_the_budget():
     few = Solution([np.array([5]), np.array([3])], 4, 2.0)
     many = Solution([np.array([2, 5, 7]), np.array([1, 3, 4])], 8, 1.0)
     for budget in range(4, 9):
-        assert sum(len(c) + 1 for c in mixed(few, many, budget)) == budget
+        assert sum(len(c) + 1 for c in combine(few, many, budget)) == budget
 
 
 def test_a_program_that_does_not_fit_is_refused():

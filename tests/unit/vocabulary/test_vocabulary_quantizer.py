@@ -21,8 +21,8 @@ from agglearn.estimator import Estimator
 from agglearn.observations import ContingencyTables, NoiseSpec, Table, with_gaussian_noise
 from agglearn.vocabulary import FrequencyQuantizer, OptimalQuantizer, SubmodularQuantizer
 from agglearn.vocabulary.quantizer import single_tables
-from agglearn.vocabulary.rate_order import ranks
-from agglearn.vocabulary.shrinkage import beta_prior, shrunk_sums, without_noise
+from agglearn.vocabulary.rate_order import rank_rates
+from agglearn.vocabulary.shrinkage import beta_prior, remove_noise, shrink_sums
 
 METHODS = [OptimalQuantizer(8), SubmodularQuantizer(8, random_state=3), FrequencyQuantizer(8)]
 
@@ -125,7 +125,7 @@ def test_ranks_are_those_of_sorted_rates(noise):
         0, 2, 3004
     )
     sums = np.concatenate([rng.binomial(counts[:3000].astype(int), 0.3), counts[3000:] / 2])
-    places, N, C = ranks(counts, sums)
+    places, N, C = rank_rates(counts, sums)
     rates, expected = np.unique(sums / counts, return_inverse=True)
     assert places.tolist() == expected.tolist()
     assert np.diff(N).tolist() == pytest.approx(np.bincount(expected, counts))
@@ -203,10 +203,10 @@ def test_noise_is_not_taken_for_information(sigma):
 
 
 def test_without_noise_on_counts_only_rates_are_shrunk():
-    n, c = without_noise(np.array([5.0, 50, 500]), np.array([9.0, 20, 100]), 555, 120, (0.0, 16.0))
+    n, c = remove_noise(np.array([5.0, 50, 500]), np.array([9.0, 20, 100]), 555, 120, (0.0, 16.0))
     assert n.tolist() == [5, 50, 500]
     assert 0.2 * 5 < c[0] <= 5
-    assert without_noise(*drawn(50), 10.0, 3.0, (0.0, 0.0))[1] == pytest.approx(drawn(50)[1])
+    assert remove_noise(*drawn(50), 10.0, 3.0, (0.0, 0.0))[1] == pytest.approx(drawn(50)[1])
 
 
 def test_bins_are_not_compressed_in_silence():
@@ -268,9 +268,9 @@ def test_the_beta_prior_is_found():
 
 def test_shrinking_ranks_one_click_below_many():
     counts, sums = np.array([1, 1000, 1, 500, 500]), np.array([1, 600, 0, 100, 80])
-    rates = shrunk_sums(counts, sums, "beta_binomial") / counts
+    rates = shrink_sums(counts, sums, "beta_binomial") / counts
     assert rates[1] > rates[0] > rates[3]
-    assert (shrunk_sums(counts, sums, 1e-9) / counts) == pytest.approx(sums / counts, abs=1e-6)
+    assert (shrink_sums(counts, sums, 1e-9) / counts) == pytest.approx(sums / counts, abs=1e-6)
     found = OptimalQuantizer(2, shrinkage="beta_binomial").fit(counts, sums)
     assert found.labels_[1] == 1
     assert found.labels_[2] == 0
@@ -324,7 +324,7 @@ def test_more_bad_input():
     with pytest.raises(DataError, match="no features"):
         OptimalQuantizer(2).fit({}, {})
     twice = pd.Series(a[0], index=["v"] * 10)
-    with pytest.raises(DataError, match="'v' stands twice"):
+    with pytest.raises(DataError, match="'v' occurs twice"):
         OptimalQuantizer(2).fit(twice, twice)
     with pytest.raises(DataError, match="name different values"):
         OptimalQuantizer(2).fit(pd.Series([3, 4], index=["x", "y"]), pd.Series([1, 1], index=["x", "z"]))
