@@ -15,7 +15,7 @@ from agglearn.vocabulary.submodular import ConcatenatedFeatures
 
 
 class BucketingQuantizer(Quantizer):
-    """Intervals of label rate, k of equal width, [0, 1/k), [1/k, 2/k), …, [(k − 1)/k, 1] (Bateni et al. 2019, section 2.4).
+    """Intervals of label rate, k of equal width, [0, 1/k), [1/k, 2/k), …, [(k − 1)/k, 1] (Bateni et al. 2019, 2.4).
 
     The intervals are of Pr[C = 0 | X], as in the paper. Empty ones are no clusters. `Quantizer` has the other
     attributes.

@@ -126,7 +126,7 @@ class DistributedSubmodularQuantizer(Quantizer):
 
 
 def split_over_machines(joined: ConcatenatedFeatures, machines: int) -> tuple[np.ndarray, list[Machine]]:
-    """Borders of the ranks of each machine, and the machines. Ranks of several features go to one machine per feature."""
+    """Borders of the ranks of each machine, and the machines. No machine has ranks of two features."""
     even = np.arange(machines + 1) * joined.n_ranks // machines
     borders = np.unique(np.append(even, joined.bounds))
     feature = np.searchsorted(joined.bounds, borders[:-1], side="right") - 1

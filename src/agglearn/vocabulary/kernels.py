@@ -20,7 +20,7 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 @njit(cache=True, nogil=True, inline="always")
 def information(n, c, p):
-    """Information of a cluster of n records, c of them with label 1, about a label of rate p (Bateni et al. 2019, eq. 3).
+    """Information of a cluster of n records, c with label 1, about a label of rate p (Bateni et al. 2019, eq. 3).
 
     n·f(c/n) with f(t) = t·log(t/p) + (1 − t)·log((1 − t)/(1 − p)).
     """

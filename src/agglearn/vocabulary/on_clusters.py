@@ -23,9 +23,9 @@ from agglearn.vocabulary.quantizer import Quantizer
 
 
 class ClusterClassifier(RecordClassifier):
-    """Base of learners that compress the features and predict with the best candidate on validation rows, of equal ones the first.
+    """Base of learners that compress the features and predict with the best candidate on validation rows.
 
-    It is not fitted again to the validation rows. Subclasses write `_candidates(rows)`, which yields predictors, and
+    Of equal candidates the first is taken. It is not fitted again to the validation rows. Subclasses write `_candidates(rows)`, which yields predictors, and
     `_probabilities`.
     """
 

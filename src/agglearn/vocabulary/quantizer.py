@@ -244,7 +244,7 @@ class Quantizer(TransformerMixin, Estimator):
         return np.column_stack(columns)
 
     def _clusters_of(self, name: str, counts: np.ndarray, sums: np.ndarray, totals: np.ndarray) -> np.ndarray:
-        """(V,) clusters of values by counts and label sums of some records. Values are rare by `totals`, those of all."""
+        """(V,) clusters of values by counts and label sums of some records. `totals` are counts of all records."""
         observed = counts > 0
         ranked = sums[observed]
         if self.shrinkage is not None:

@@ -121,7 +121,7 @@ def rank_rates(counts: np.ndarray, sums: np.ndarray) -> tuple[np.ndarray, np.nda
 
 
 def _units(counts: np.ndarray, sums: np.ndarray, min_count: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, bool]:
-    """`units`, `counts`, `label_sums` and `pooled` of a ranking. Rare values become one unit, values without records none."""
+    """`units`, `counts`, `label_sums` and `pooled` of a `Ranking`. Rare values become one unit."""
     if counts.min() >= max(min_count, np.nextafter(0, 1)):
         return np.arange(len(counts), dtype=np.int32), counts, sums, False
     rare = (counts > 0) & (counts < min_count)

@@ -1,4 +1,4 @@
-"""The machines of the distributed vocabulary compression as tasks of a Spark session (Bateni et al. 2019, theorem 5)."""
+"""The machines of the distributed algorithm as tasks of a Spark session (Bateni et al. 2019, theorem 5)."""
 
 from typing import TYPE_CHECKING
 
