@@ -20,7 +20,7 @@ def optimal_encoder(column: pd.Series, y: np.ndarray, modalities: int) -> Target
     values = as_text(column).fillna(MISSING_VALUE)
     table = pd.DataFrame({"value": values, "y": y}).groupby("value")["y"].agg(["size", "sum"])
     quantizer = OptimalQuantizer(min(modalities - 1, len(table)), shrinkage="beta_binomial")
-    codes = quantizer.fit(table["size"].to_numpy(), table["sum"].to_numpy()).labels_
+    codes = np.asarray(quantizer.fit(table["size"].to_numpy(), table["sum"].to_numpy()).labels_)
     n, c = np.bincount(codes, table["size"]), np.bincount(codes, table["sum"])
     labels = [f"{int(a)} records, rate {b / a:.3g}" for a, b in zip(n, c, strict=True)]
     return TargetEncoder(str(column.name), tuple(table.index), tuple((codes + 1).tolist()), (NEVER, *labels))

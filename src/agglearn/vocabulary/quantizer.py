@@ -191,6 +191,10 @@ class Quantizer(TransformerMixin, Estimator):
             return np.column_stack(columns)
         if not isinstance(self.labels_, dict):
             return _look_up(self.labels_, self._positions(ONE, X), self.unseen_)
+        if not isinstance(X, Mapping | pd.DataFrame):
+            raise DataError(
+                f"X: must have the values of {len(self.features_)} features by name, as a dict or data frame"
+            )
         columns = [_look_up(self.labels_[n], self._positions(n, X[n]), self.unseen_[n]) for n in self.features_]
         return np.column_stack(columns)
 
@@ -206,7 +210,7 @@ class Quantizer(TransformerMixin, Estimator):
 
     def fit_transform(  # type: ignore[override]  # also arrays and records
         self, X: Values, y: Values | None = None, folds: Annotated[int, Range(2)] = 5
-    ) -> np.ndarray:
+    ) -> np.ndarray | dict[str, np.ndarray]:
         """Fit, then return clusters that a learner can be fitted to, or `labels_` after a fit to arrays.
 
         A record's own label must not choose its cluster. Clusters follow from label rates in the other folds of the
