@@ -324,6 +324,9 @@ def test_more_bad_input():
     with pytest.raises(DataError, match="no features"):
         OptimalQuantizer(2).fit({}, {})
     twice = pd.Series(a[0], index=["v"] * 10)
+    two = OptimalQuantizer(4).fit({"p": a[0], "q": a[0]}, {"p": a[1], "q": a[1]})
+    with pytest.raises(DataError, match="values of 2 features by name"):
+        two.transform([0, 1])
     with pytest.raises(DataError, match="'v' occurs twice"):
         OptimalQuantizer(2).fit(twice, twice)
     with pytest.raises(DataError, match="name different values"):
