@@ -1,11 +1,8 @@
 """The machines of the distributed algorithm as tasks of a Spark session (Bateni et al. 2019, theorem 5)."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from agglearn.optional import active_session
-
-if TYPE_CHECKING:
-    from agglearn.vocabulary.distributed import Machine
 
 
 class SparkMachines:
@@ -15,7 +12,7 @@ class SparkMachines:
     lost with their executor are sent again.
     """
 
-    def __init__(self, machines: list["Machine"]):
+    def __init__(self, machines: Sequence[object]):
         context = active_session().sparkContext
         self._machines = context.parallelize(machines, len(machines)).cache()
 

@@ -22,6 +22,7 @@ from agglearn.vocabulary import (
     submodular,
 )
 from agglearn.vocabulary.allocation import allocate, apportion
+from agglearn.vocabulary.distributed import Machines
 from agglearn.vocabulary.rate_order import Ranking
 
 METHODS = (
@@ -289,8 +290,7 @@ def test_an_allocation_is_compared_by_its_text():
 
 
 def test_rounds_are_counted_from_one(monkeypatch):
-    monkeypatch.setattr(
-        DistributedSubmodularQuantizer, "_ask", lambda self, machines, rounds, most: [(np.array([1]), np.array([4]))]
-    )
+    results = {"largest_gain": [1.0], "cuts": [(np.array([1]), np.array([4]))]}
+    monkeypatch.setattr(Machines, "map_method", lambda self, name, *arguments: results[name])
     model = DistributedSubmodularQuantizer(2, 0.1).fit(np.full(4, 100), np.array([0, 10, 60, 100]))
     assert model.n_rounds_ == 5  # rounds 0 to 4
