@@ -11,7 +11,7 @@ from sklearn.base import clone
 from agglearn.errors import DataError
 from agglearn.estimator import Estimator
 from agglearn.observations import Bags, Observation
-from agglearn.observations.bags import ordered
+from agglearn.observations.bags import order_columns
 from agglearn.seeds import RandomState, derive_generator, draw_seed
 from agglearn.settings import check_parameters
 
@@ -50,7 +50,7 @@ def _concatenate(arrays: Sequence[ArrayLike]) -> Bags:
     columns = [getattr(a, "columns", ()) for a in arrays]
     names = tuple(map(str, columns[0]))
     values = [np.asarray(a, dtype=np.float32 if getattr(a, "dtype", None) == np.float32 else float) for a in arrays]
-    values = [ordered(a, have, names) for a, have in zip(values, columns, strict=True)]
+    values = [order_columns(a, have, names) for a, have in zip(values, columns, strict=True)]
     for b, a in enumerate(values):
         if a.ndim != 2:
             raise DataError(f"bag {b}: must be (instances, covariates), got shape {a.shape}")

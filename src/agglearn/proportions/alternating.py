@@ -79,7 +79,7 @@ class AlternatingMeanMapClassifier(BagClassifier):
         label_highest(np.zeros(2), np.array([0, 2]), np.array([1]))
 
     def _learn(self, bags: Bags) -> None:
-        bags = bags.persons()
+        bags = bags.drop_zero_weights()
         x = as_single(bags.X)
         rows, self.losses_, self.l2_ = [], [], []
         for c in range(len(self.classes_)) if len(self.classes_) > 2 else [1]:

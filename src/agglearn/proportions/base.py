@@ -12,7 +12,7 @@ from agglearn.errors import ConfigError, DataError
 from agglearn.estimator import Estimator, check_labels, choose_best
 from agglearn.linear.softmax import Logistic, as_single, bag_sums, scores, softmax
 from agglearn.observations import Bags, Observation
-from agglearn.observations.bags import ordered
+from agglearn.observations.bags import order_columns
 from agglearn.proportions.posterior import binary_posteriors
 from agglearn.seeds import RandomState, draw_generator
 from agglearn.settings import Positive
@@ -90,7 +90,7 @@ class BagClassifier(ClassifierMixin, Estimator):
 
     def _ordered(self, X: ArrayLike) -> np.ndarray:
         """(n, d) covariates in the order of the fit."""
-        return ordered(np.asarray(X), getattr(X, "columns", ()), self.feature_names_in_)
+        return order_columns(np.asarray(X), getattr(X, "columns", ()), self.feature_names_in_)
 
     def predict(self, X: ArrayLike) -> np.ndarray:
         """Most probable classes (n,).

@@ -86,7 +86,7 @@ class CardinalityClassifier(BagClassifier):
         self.random_state = random_state
 
     def _learn(self, bags: Bags) -> None:
-        bags = bags.persons()
+        bags = bags.drop_zero_weights()
         self.log_likelihoods_: list[np.ndarray] = []
         if self.classifier is not None:
             return self._learn_other(bags)

@@ -90,7 +90,7 @@ class MeanMapClassifier(BagClassifier):
         self.random_state = random_state
 
     def _learn(self, bags: Bags) -> None:
-        bags = bags.persons()
+        bags = bags.drop_zero_weights()
         self.l2_, _ = choose_l2(self.l2, bags, mean_map_solver, validation_likelihood, self.random_state)
         self._set(mean_map_solver(bags)(self.l2_, None))
 
