@@ -20,7 +20,7 @@ NEVER = {"agglearn", "pip", "setuptools", "wheel"}
 
 
 def beyond() -> list[str]:
-    """Packages that somebody asked for and that the lock does not name; not those that lie on this machine only."""
+    """Packages that somebody asked for and that the lock does not name, but for those that lie on this machine only."""
     locked = names(MADE_FROM if MADE_FROM.exists() else LOCK)
     asked = [d for d in metadata.distributions() if d.read_text("REQUESTED") is not None]
     return sorted({normal(d.name) for d in asked if d.read_text("direct_url.json") is None} - locked - NEVER)
@@ -36,7 +36,7 @@ def normal(name: str) -> str:
 
 
 def put_back(packages: list[str]) -> int:
-    """Install packages again, those of Spark's lock as it names them; returns the exit status."""
+    """Install packages again, those of Spark's lock as it names them, and return the exit status."""
     uv, pip, status = find_uv(LOCK), pip_settings(), 0
     if set(packages) & names(SPARK):
         status = install(["--no-build-isolation", "--require-hashes", "-r", str(SPARK)], uv, pip)

@@ -63,12 +63,12 @@ def uv_environment(pip: dict[str, str], environ: dict[str, str]) -> dict[str, st
 
 def uv_options(pip: dict[str, str]) -> list[str]:
     """Options of `uv pip install` for the settings of pip that have no environment variable in uv, or one of files only."""
-    options = [part for place in pip.get("find-links", "").split() for part in ("--find-links", place)]
+    options = [word for link in pip.get("find-links", "").split() for word in ("--find-links", link)]
     return [*options, "--no-index"] if pip.get("no-index", "").lower() in ("1", "true", "yes", "on") else options
 
 
 def find_uv(lock: Path) -> str | None:
-    """Path of uv: on the PATH, or installed by pip as the lock has it; None where neither works."""
+    """Path of uv: on the PATH, or installed by pip as the lock has it. It is None where neither works."""
     beside = Path(sys.executable).with_name("uv")
     if path := shutil.which("uv"):
         return path
@@ -81,7 +81,7 @@ def find_uv(lock: Path) -> str | None:
 
 
 def install(arguments: list[str], uv: str | None, pip: dict[str, str]) -> int:
-    """Install with uv, else with pip; returns the exit status."""
+    """Install with uv, else with pip, and return the exit status."""
     if uv:
         call = [uv, "pip", "install", "--quiet", "--python", sys.executable, *uv_options(pip), *arguments]
         if subprocess.run(call, env=uv_environment(pip, dict(os.environ))).returncode == 0:
@@ -92,12 +92,12 @@ def install(arguments: list[str], uv: str | None, pip: dict[str, str]) -> int:
 
 
 def for_pip(arguments: list[str], folder: Path) -> list[str]:
-    """The arguments with constraints without hashes, copied into a folder: where there is one hash, pip wants one of everything."""
+    """The arguments with constraints without hashes, copied into a folder: where one package has a hash, pip refuses those without."""
     if "--require-hashes" in arguments or "-c" not in arguments:
         return arguments
-    at, copy = arguments.index("-c") + 1, folder / "constraints.txt"
-    copy.write_text(re.sub(r"\s*\\?\s+--hash=\S+", "", Path(arguments[at]).read_text()))
-    return [*arguments[:at], str(copy), *arguments[at + 1 :]]
+    position, copy = arguments.index("-c") + 1, folder / "constraints.txt"
+    copy.write_text(re.sub(r"\s*\\?\s+--hash=\S+", "", Path(arguments[position]).read_text()))
+    return [*arguments[:position], str(copy), *arguments[position + 1 :]]
 
 
 if __name__ == "__main__":

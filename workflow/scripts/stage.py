@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def main(job, forked: bool) -> str | int | None:
-    """Run a job; returns None or an error's line.
+    """Run a job, and return None or an error's line.
 
     A child of the prefork server leaves the job to another process where its libraries may use more threads.
     """

@@ -38,7 +38,7 @@ MARKS: dict[str, Any] = {
 
 
 class Followed:
-    """Base of the placeholders of followed classes; `dotted` is the class's name."""
+    """Base of the placeholders of followed classes. `dotted` is the class's name."""
 
     dotted: str
 

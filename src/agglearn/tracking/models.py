@@ -74,6 +74,8 @@ def signature_and_example(entry: Entry) -> "tuple[ModelSignature, pd.DataFrame] 
     from mlflow.types.schema import ColSpec, Schema, TensorSpec
 
     types = {column["name"]: column["type"] for data in entry.inputs for column in data.columns}
+    if entry.model is None:
+        return None, None
     try:
         model: Any = Estimator.load(entry.model)
     except DataError:

@@ -260,10 +260,10 @@ def _observation(task: str, dataset_class: str, dataset: str, given: Any, name: 
     ways = [w for w in ways if classes.is_subclass(dataset_class, w[0])]
     ways = [w for w in ways if w[0] == ways[0][0]]
     if not (fitting := [w for w in ways if classes.is_subclass(spec["type"], w[1])]):
-        made = ", ".join(sorted({w[1].rpartition(".")[2] for w in ways})) or "nothing"
+        kinds = ", ".join(sorted({w[1].rpartition(".")[2] for w in ways})) or "nothing"
         yield (
             f"observe.{name}.type",
-            f"{task} cannot make {spec['type']} of {dataset} ({dataset_class}); it makes {made}",
+            f"{task} cannot make {spec['type']} of {dataset} ({dataset_class}); it makes {kinds}",
         )
         return
     observed = {k: v for k, v in spec.items() if k != "type"}
