@@ -98,6 +98,7 @@ def apply_clusters(quantizer: "Quantizer", args: argparse.Namespace) -> tuple["p
     reading = reading_of(args.tables)
     with input_file(args.apply) as data, about(data), with_remedy("compress"):
         frame = read_records(data, reading["separator"], reading["missing"])
+        assert quantizer.encoder_ is not None
         unseen = (quantizer.encoder_.encode(frame) == UNSEEN).sum(axis=0)
         clusters = dict(zip(quantizer.features_, quantizer.transform(frame).T, strict=True))
         return frame.assign(**clusters), dict(zip(quantizer.features_, unseen, strict=True))

@@ -122,11 +122,11 @@ def get(config: dict, name: str) -> None:
     with results_lock.acquire(results / ".lock"), progress_on(sys.stderr) as bar:
         log = bar or sys.stderr
         if product.exists() and products.manifest(product)["status"] != "ok":
-            write = lambda out: fetch(name, entry, config, base, out, terminal=log, progress=bar)  # noqa: E731
+            write = lambda out: fetch(name, entry, config, base, out, terminal=log, progress=bar)  # type: ignore[arg-type]  # noqa: E731
             products.build_product(product, write, on_missing="fail")
             files = storage.read_json(product / "files.json")
         else:
-            files = obtain(name, entry, config, base, terminal=log, progress=bar)
+            files = obtain(name, entry, config, base, terminal=log, progress=bar)  # type: ignore[arg-type]
     size, kinds = sum(f["bytes"] for f in files.values()), dict.fromkeys(f["kind"] for f in files.values())
     folder = os.path.normpath(Path(next(iter(files.values()))["path"]).parent)
     print(f"{name}: {number(len(files), 'file')}, {bytes_text(size)}, from {', '.join(kinds)}, in {folder}")

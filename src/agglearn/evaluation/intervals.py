@@ -36,7 +36,7 @@ class Estimate:
     n: int
 
     @classmethod
-    def of_mean(cls, values: ArrayLike, overlap: float = 0.0) -> Self:
+    def of_mean(cls, values: ArrayLike, overlap: float | np.ndarray = 0.0) -> Self:
         """The mean of replicates.
 
         Parameters

@@ -97,7 +97,7 @@ class Classification(Task[HeldOutRows]):
     Parameters of label sums: `features` (`onehot`, `quadratic`, `scaled`), `ranges` (see `FeatureMap.fit`), `calibration`,
     `sensitivity`. Of counted bags: `bag_size`. Of halves: `of` (`tables`, `label_sums`) and the parameters of these.
 
-    Parameters of tables, label sums and counted bags: `epsilon` (noise of a release with this ε, drawn by the seed; no noise
+    Parameters of tables, label sums and counted bags: `epsilon` (noise of a release with this ε, drawn by the seed, none
     without it), `delta` (default 1/(10 N)), `mechanism`.
 
     Parameter of a stored data set: `rows`, the size of a random subset. Where an entry has `encoding: {target: …}` or

@@ -84,7 +84,7 @@ def _counted_bags(rows: TrainingRows, params: dict, seed: int | str) -> CountedB
     bags = CountedBags.from_records(rows.encoder, rows.frame, rows.y, params.get("bag_size", 10), rng)
     budget = _privacy_budget({"mechanism": "discrete_laplace"} | params, len(rows.y))
     draw = draw_seeded(derive_seed("noise", rows.inputs.name, seed))
-    return release_bag_counts(bags, **budget, draw=draw) if budget else bags
+    return release_bag_counts(bags, **budget, draw=draw) if budget else bags  # type: ignore[arg-type, return-value]
 
 
 def _halves(rows: TrainingRows, params: dict, seed: int | str) -> Halves:

@@ -404,6 +404,6 @@ def test_task_refuses(tmp_path):
 def test_the_corners_of_an_image_are_the_corners_of_a_square():
     image = np.zeros((1, 8, 8))
     image[0, 0, 0], image[0, 7, 7], image[0, 0, 7] = 1, 2, 4  # row 0 is the top
-    bags = point_clouds._inked(image, np.array([3]))
+    bags = point_clouds._inked_pixels(image, np.array([3]))
     np.testing.assert_allclose(bags.X, [[-1, 1], [1, 1], [1, -1]])
     np.testing.assert_allclose(bags.weights, [0.25, 1, 0.5])

@@ -175,7 +175,7 @@ def parsed(tmp_path, lines, monkeypatch=None):
     (tmp_path / "train.txt").write_text("\n".join(lines) + "\n")
     out = tmp_path / "out"
     out.mkdir()
-    Streamed.of(DAC).parse({"train.txt": tmp_path / "train.txt"}, out)
+    Streamed.from_entry(DAC).parse({"train.txt": tmp_path / "train.txt"}, out)
     return RecordStore.open(out)
 
 
