@@ -75,6 +75,13 @@ def test_a_deterministic_claim_needs_none(said, values):
     assert judge(said | WHY, rows(values))["verdict"] == expected
 
 
+@pytest.mark.parametrize("said", PREDICATES, ids=lambda c: c["predicate"])
+def test_what_is_judged_is_named(said):
+    names = {"at_least": "value 0.5 ", "at_most": "value 0.5 ", "ratio_at_least": "ratio 1.25 "}
+    expected = names.get(said["predicate"], "difference +0.1,")
+    assert judge(said | WHY, rows(ONE))["detail"].startswith(expected)
+
+
 def test_one_value_refutes_a_deterministic_claim():
     values = {("a", "ours"): [0.9, 0.9, 0.9, 0.299]}
     assert judge(claim("at_least", bound=0.3, **WHY), rows(values))["verdict"] == "fails"

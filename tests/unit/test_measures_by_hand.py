@@ -16,6 +16,7 @@ from agglearn import tasks
 from agglearn.collective import ChainModel
 from agglearn.distribution import LinearRidge
 from agglearn.encoding import CodedEncoder, FrameEncoder
+from agglearn.errors import NotAvailable
 from agglearn.evaluation.metrics import auc
 from agglearn.observations import Bags, ContingencyTables, FlowCounts, LabelledBags, Table
 from agglearn.tasks import bags, classification, compression, distribution, flows
@@ -620,6 +621,16 @@ def test_every_measure_has_a_value_by_hand(task):
     known = {measure for _, by_hand in CASES[task] for measure, *_ in by_hand()} | ELSEWHERE.get(task, set())
     for name in task.MEASURES:
         assert set(SWITCHES.get(name, [name])) <= known, name
+
+
+def test_a_learner_without_stages_has_no_best_one():
+    def none(frame):
+        raise NotAvailable("stages were not kept")
+
+    truth = classification.HeldOutRows(pd.DataFrame({"few": ["u", "v"]}), np.array([0, 1], np.int8))
+    stub = SimpleNamespace(predict_proba=lambda frame: np.full((2, 2), 0.5), staged_predict_proba=none)
+    asked = ["curve", "nllh_best_on_test", "nllh_best_on_validation"]
+    assert not {m for m, *_ in measured(tasks.Classification, stub, truth, asked)} & {*asked, "seconds"}
 
 
 def test_settings_of_a_real_regressor_are_measured():

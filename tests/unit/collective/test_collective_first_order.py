@@ -1,0 +1,39 @@
+"""First-order methods against their equations written out."""
+
+import numpy as np
+import pytest
+from collective_worlds import fixed_tree, observe
+
+from agglearn.collective.first_order import accelerated_rda
+from agglearn.collective.learning import _Steps
+from agglearn.collective.problem import Problem
+
+
+def accelerated_by_hand(problem: Problem, beta: float, lipschitz: float, steps: int) -> list[np.ndarray]:
+    """Eqs. A.3 and A.4 of Sun 2019 with every gradient kept: λ_t = Σ_s (s/2) g_s / (A_t + β + L′), A_t = t(t + 1)/4."""
+    duals, gradients = [], []
+    z = w = problem.at(np.zeros(problem.size)).z
+    for t in range(1, steps + 1):
+        theta = 2 / (t + 1)
+        gradients.append(problem.gradient((1 - theta) * w + theta * z))
+        total = sum(s / 2 * g for s, g in enumerate(gradients, 1))
+        duals.append(total / (t * (t + 1) / 4 + beta + lipschitz))
+        z = problem.at(duals[-1]).z
+        w = (1 - theta) * w + theta * z
+    return duals
+
+
+@pytest.mark.parametrize("beta", [0.0, 3.0])
+def test_accelerated_rda_follows_its_equations(beta):
+    rng = np.random.default_rng(5)
+    model, m = fixed_tree("mixed", rng), 50
+    problem = Problem(model, observe(model, model.sample_tables(m, rng), "gaussian", rng), m)
+    duals = []
+    accelerated_rda(problem, beta, lipschitz=1e6, tol=0.0, max_iter=12, record=lambda point: duals.append(point.dual))
+    np.testing.assert_allclose(duals, accelerated_by_hand(problem, beta, 1e6, 12), rtol=1e-9)
+
+
+def test_the_clock_of_a_trace_starts_at_zero():
+    steps = _Steps(None, [None], [1], "dual-newton", {}, None)
+    steps.keep(0, np.zeros(1))
+    assert steps.trace[0][1] >= 0

@@ -1,0 +1,42 @@
+"""Places and sizes in drawings, by hand."""
+
+import re
+
+import pandas as pd
+import pytest
+
+from agglearn.reporting.forest import _places
+from agglearn.reporting.panels import axis_label
+from agglearn.reporting.svg import sentence
+
+
+def number(value: float, low: float, high: float) -> dict:
+    return {"value": value, "low": low, "high": high, "from": None, "to": None}
+
+
+@pytest.mark.parametrize(("value", "spread"), [(3.0, 3.0), (0.0, 1.0), (-2.0, 2.0)])
+def test_an_axis_shows_intervals_as_far_as_the_estimates_spread(value, spread):
+    place, first, last = _places([number(value, -100.0, 100.0)], float)
+    ends = place(value - spread), place(value + spread)
+    pad = 0.06 * 2 * spread
+    assert ends == pytest.approx((place(value - spread - pad) + (last - first) * 0.06 / 1.12, ends[1]))
+    assert place(value - spread - pad) == pytest.approx(first)
+    assert place(value + spread + pad) == pytest.approx(last)
+
+
+def test_an_axis_has_the_unit_that_all_rows_have():
+    rows = pd.DataFrame({"unit": ["s", "s", None, ""]})
+    assert axis_label({"y": "fit_seconds"}, rows).endswith(" (s)")
+    assert "(" not in axis_label({"y": "fit_seconds"}, pd.DataFrame({"unit": ["s", "B"]}))
+    assert "(" not in axis_label({"y": "fit_seconds"}, pd.DataFrame({"unit": ["", None]}))
+
+
+def test_a_sentence_has_room_for_its_lines():
+    words = "word " * 60
+    drawing = sentence(words)
+    lines = drawing.count("<tspan")
+    assert lines == 4
+    assert re.search(r'height="(\d+)pt" viewBox="0 0 500 (\d+)"', drawing).groups() == (
+        "80",
+        "80",
+    )  # 16 for each, and 16

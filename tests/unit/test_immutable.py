@@ -1,0 +1,23 @@
+"""Dataclasses that are values cannot be changed."""
+
+import dataclasses
+import importlib
+import pkgutil
+
+import pytest
+
+import agglearn
+
+
+def dataclasses_of_the_package():
+    for info in pkgutil.walk_packages(agglearn.__path__, "agglearn."):
+        if info.name.startswith(
+            ("agglearn.observations", "agglearn.privacy", "agglearn.workflow", "agglearn.encoding")
+        ):
+            module = importlib.import_module(info.name)
+            yield from (c for c in vars(module).values() if dataclasses.is_dataclass(c) and c.__module__ == info.name)
+
+
+@pytest.mark.parametrize("kind", list(dataclasses_of_the_package()), ids=lambda kind: kind.__name__)
+def test_observations_promises_and_plans_are_frozen(kind):
+    assert kind.__dataclass_params__.frozen
