@@ -1,18 +1,26 @@
 """Small computations against a few numbers on paper."""
 
 import io
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
+from samples import people
 from scipy import sparse
 
 from agglearn.datasets.fetching import LARGE, _Lines
 from agglearn.datasets.point_clouds import read_off
+from agglearn.distribution.embedding import as_bags
 from agglearn.encoding.dense import DenseEncoder
 from agglearn.encoding.target import TargetEncoder
+from agglearn.errors import DataError
 from agglearn.linear.sum_logistic import curvature, prior_variance
+from agglearn.observations import ContingencyTables, Records, Table, with_gaussian_noise
+from agglearn.observations.consistency import noise_variances, projected
 from agglearn.privacy.calibration import calibrated, discrete_gaussian_scales
+from agglearn.proportions.convolution_tree import tree_posterior
+from agglearn.reporting.claims import Rows, _rival_below_base
 
 
 def test_text_after_the_faces_of_a_mesh_is_left():
@@ -65,3 +73,43 @@ def test_noisy_counts_below_one_are_taken_for_one():
         "a", ("u", "v", "w"), np.array([0.0, -3.0, 16.0]), np.array([0, 2, 8]), 0.5, 50, 2.0
     )
     assert encoder.labels[1:] == ("1+ records, rate 0.333", "1+ records, rate 0.667", "16+ records, rate 0.5")
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_arrays_keep_their_precision(kind):
+    assert as_bags([np.zeros((2, 1), kind), np.ones((1, 1), kind)]).X.dtype == kind
+
+
+def test_impossible_counts_have_no_posterior():
+    with pytest.raises(DataError, match="impossible"):
+        tree_posterior(np.array([[1.0, 0.0], [1.0, 0.0]]), [0, 2])
+
+
+def test_labels_of_rows_do_not_tell_records_apart():
+    frame = people(20)
+    there, shifted = (Records.from_records(f, "y") for f in (frame, frame.set_axis(frame.index + 5)))
+    assert there.digest == shifted.digest
+
+
+def test_variances_of_projected_tables_by_each_number_moved_alone():
+    """The projection is linear: a cell's variance is σ² times the sum of squares of what each released number moves it by."""
+    frame = pd.DataFrame({"a": list("uv") * 300, "b": list("xyz") * 200, "y": [0, 1] * 300})
+    noisy = with_gaussian_noise(ContingencyTables.from_records(frame, "y", categorical=["a", "b"]), 5.0, 0)
+    moved = [replace(noisy, total=noisy.total + 1)]
+    for key, table in noisy.tables.items():
+        counts, sums = table.dense()
+        for cell in np.ndindex(counts.shape):
+            more = counts.copy()
+            more[cell] += 1
+            new = Table(counts.shape, np.arange(counts.size), more.ravel(), sums.ravel())
+            moved.append(replace(noisy, tables=noisy.tables | {key: new}))
+    whole, stated = projected(noisy), noise_variances(projected(noisy))
+    for key in noisy.tables:
+        moves = [projected(m).tables[key].dense()[0] - whole.tables[key].dense()[0] for m in moved]
+        assert 25 * sum(np.square(moves)) == pytest.approx(np.full(moves[0].shape, stated[key]))
+
+
+def test_only_a_better_side_can_have_a_rival_below_the_base_rate():
+    rows = Rows(pd.DataFrame({"measure": ["nllh"], "method": ["base"], "value": [-1.0]}))
+    sides = {"value": {"measure": "nllh", "method": "ours"}, "reference": {"measure": "nllh", "method": "base"}}
+    assert not _rival_below_base(sides | {"predicate": "less"}, rows)
