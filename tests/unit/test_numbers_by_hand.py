@@ -2,6 +2,7 @@
 
 import io
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -9,6 +10,10 @@ import pytest
 from samples import people
 from scipy import sparse
 
+from agglearn.collective.balance import balanced
+from agglearn.collective.gaussian import _tilted_moments
+from agglearn.collective.noise import noise_model
+from agglearn.collective.reconstruction import _seconds_to_lowest
 from agglearn.datasets.fetching import LARGE, _Lines
 from agglearn.datasets.point_clouds import read_off
 from agglearn.distribution.embedding import as_bags
@@ -16,7 +21,7 @@ from agglearn.encoding.dense import DenseEncoder
 from agglearn.encoding.target import TargetEncoder
 from agglearn.errors import DataError
 from agglearn.linear.sum_logistic import curvature, prior_variance
-from agglearn.observations import ContingencyTables, Records, Table, with_gaussian_noise
+from agglearn.observations import Bags, ContingencyTables, Records, Table, with_gaussian_noise
 from agglearn.observations.consistency import noise_variances, projected
 from agglearn.privacy.calibration import calibrated, discrete_gaussian_scales
 from agglearn.proportions.convolution_tree import tree_posterior
@@ -113,3 +118,32 @@ def test_only_a_better_side_can_have_a_rival_below_the_base_rate():
     rows = Rows(pd.DataFrame({"measure": ["nllh"], "method": ["base"], "value": [-1.0]}))
     sides = {"value": {"measure": "nllh", "method": "ours"}, "reference": {"measure": "nllh", "method": "base"}}
     assert not _rival_below_base(sides | {"predicate": "less"}, rows)
+
+
+def test_the_first_impossible_bag_is_named():
+    with pytest.raises(DataError, match="bag 1: 3 positives among 2"):
+        Bags(np.zeros((6, 1)), [0, 2, 4, 6], [1, 3, 5])
+
+
+def test_balanced_sums_differ_by_who_moved():
+    rng = np.random.default_rng(0)
+    first, last, pairs = balanced(
+        rng.uniform(5, 9, 3), rng.uniform(5, 9, 3), rng.uniform(1, 4, (3, 3)), np.ones((3, 3), bool)
+    )
+    np.fill_diagonal(pairs, 0)
+    np.testing.assert_allclose(first + pairs.sum(axis=0), last + pairs.sum(axis=1), rtol=1e-6)
+
+
+def test_a_trace_that_ends_without_a_number_never_comes_near():
+    trace = [(0, 0.1, 3.0, 0.0), (1, 0.2, np.nan, 0.0)]
+    run = SimpleNamespace(trace=trace)
+    assert _seconds_to_lowest(trace, [run]) == (np.inf, np.inf)
+
+
+@pytest.mark.parametrize("variance", [0.5, 4.0])
+def test_moments_of_a_gaussian_site_are_those_of_a_product_of_normals(variance):
+    noise, y, mean = noise_model("gaussian", scale=1.5), np.array([3.0]), np.array([2.0])
+    precision = 1 / variance + 1 / 1.5**2
+    expected = (mean / variance + y / 1.5**2) / precision
+    found = _tilted_moments(noise, y, mean, np.array([variance]))
+    np.testing.assert_allclose(found, (expected, [1 / precision]), rtol=1e-3)
