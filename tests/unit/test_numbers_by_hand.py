@@ -1,9 +1,11 @@
 """Small computations against a few numbers on paper."""
 
 import io
+import itertools
 from dataclasses import replace
 from types import SimpleNamespace
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,6 +16,7 @@ from agglearn.collective.balance import balanced
 from agglearn.collective.gaussian import _tilted_moments
 from agglearn.collective.noise import noise_model
 from agglearn.collective.reconstruction import _seconds_to_lowest
+from agglearn.datasets.builds.grids import occupancy
 from agglearn.datasets.fetching import LARGE, _Lines
 from agglearn.datasets.point_clouds import read_off
 from agglearn.distribution.embedding import as_bags
@@ -21,11 +24,16 @@ from agglearn.encoding.dense import DenseEncoder
 from agglearn.encoding.target import TargetEncoder
 from agglearn.errors import DataError
 from agglearn.linear.sum_logistic import curvature, prior_variance
-from agglearn.observations import Bags, ContingencyTables, Records, Table, with_gaussian_noise
+from agglearn.observations import Bags, ContingencyTables, NoiseSpec, Records, Table, with_gaussian_noise
 from agglearn.observations.consistency import noise_variances, projected
 from agglearn.privacy.calibration import calibrated, discrete_gaussian_scales
 from agglearn.proportions.convolution_tree import tree_posterior
 from agglearn.reporting.claims import Rows, _rival_below_base
+from agglearn.reporting.lines import LINE_HEIGHT, _label_ends
+from agglearn.reporting.progress import duration
+from agglearn.tasks.census_design import HIDDEN
+from agglearn.vocabulary.quantizer import single_tables
+from agglearn.vocabulary.shrinkage import beta_prior, without_noise
 
 
 def test_text_after_the_faces_of_a_mesh_is_left():
@@ -147,3 +155,62 @@ def test_moments_of_a_gaussian_site_are_those_of_a_product_of_normals(variance):
     expected = (mean / variance + y / 1.5**2) / precision
     found = _tilted_moments(noise, y, mean, np.array([variance]))
     np.testing.assert_allclose(found, (expected, [1 / precision]), rtol=1e-3)
+
+
+def test_counts_without_noise_stay_as_they_are():
+    frame = people(300)
+    exact = ContingencyTables.from_records(frame[["job", "y"]], "y", categorical=["job"])
+    noise = NoiseSpec("gaussian", 3.0, 1.0, 1e-6, "label")
+    counts, sums = single_tables(replace(exact, noise=noise))["job"]
+    np.testing.assert_array_equal(counts, exact.dense(0)[0])
+    expected = without_noise(*exact.dense(0), exact.total, exact.positives, (0.0, 9.0))[1]
+    np.testing.assert_array_equal(sums, expected)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(89, "89 s"), (91, "2 min"), (89 * 60, "89 min"), (90 * 60, "1 h 30 min"), (179 * 60, "2 h 59 min")],
+)
+def test_durations_in_words(seconds, words):
+    assert duration(seconds) == words
+
+
+def test_hidden_attributes_are_numbered_from_zero():
+    frame = pd.DataFrame(
+        {
+            "DIS": [1, 2, 2, 2, 2], "SEX": [1, 2, 2, 1, 1], "HICOV": [1, 1, 1, 2, 2], "PRIVCOV": [1, 2, 1, 2, 2],
+            "PUBCOV": [1, 1, 2, 2, 2], "SCHL": [17, 18, 20, 21, 22], "WKL": [1, 2, 3, 1, 1], "ANC": [1, 2, 4, 1, 1],
+            "RAC1P": [1, 2, 6, 9, 1], "HISP": [1, 1, 1, 1, 2],
+        }
+    )  # fmt: skip
+    assert {name: list(of(frame)) for name, (of, _) in HIDDEN.items()} == {
+        "DIS": [1, 0, 0, 0, 0], "SEX": [0, 1, 1, 0, 0], "HICOV": [1, 1, 1, 0, 0], "COVERAGE": [2, 1, 2, 0, 0],
+        "SCHL": [0, 1, 1, 2, 3], "WKL": [0, 1, 2, 0, 0], "ANC": [0, 1, 3, 0, 0], "RAC1P": [1, 2, 3, 4, 0],
+    }  # fmt: skip
+
+
+def test_rates_of_zero_and_one_have_a_weak_prior():
+    a, b = beta_prior(np.full(40, 10.0), np.repeat([0.0, 10.0], 20))
+    assert a == pytest.approx(b, rel=1e-3)
+    assert a + b < 0.1
+
+
+def test_a_cube_fills_a_grid_of_an_odd_size():
+    corners = np.array([[x, y, z] for x in (0, 1) for y in (0, 1) for z in (0, 1)], float)
+    faces = [(0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3)]
+    triangles = np.array([t for a, b, c, d in faces for t in ((a, b, c), (a, c, d))])
+    grid = occupancy(corners, triangles, 9, 1)
+    assert grid[1:8, 1:8, 1:8].all()
+    assert grid.sum() == 7**3
+
+
+@pytest.mark.parametrize("heights", [[0.5] * 4, [0.0, 0.01, 0.99, 1.0], [0.2, 0.9, 0.21]])
+def test_names_at_the_ends_of_lines_do_not_overlap(heights):
+    axes = plt.figure().add_subplot()
+    axes.set_ylim(0, 1)
+    names = [f"line {k}\nof two" if k % 2 else f"line {k}" for k in range(len(heights))]
+    _label_ends(axes, {name: (y, "black") for name, y in zip(names, heights, strict=True)})
+    spans = sorted((t.xy[1], LINE_HEIGHT * (1 + t.get_text().count("\n")) / 2) for t in axes.texts)
+    assert all(y + half <= z - other + 1e-3 for (y, half), (z, other) in itertools.pairwise(spans))
+    assert all(y - half >= -1e-9 and y + half <= 1 + 1e-9 for y, half in spans)
+    plt.close("all")
