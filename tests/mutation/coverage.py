@@ -39,17 +39,22 @@ class TestsByLine:
         if (self.root / path).stat().st_mtime > Path(self.data.base_filename()).stat().st_mtime:
             return []
         contexts = self._contexts(path)
-        found = {c.partition("|")[0] for line in lines for c in contexts.get(line, []) if c}
-        found = found or {c.partition("|")[0] for tests in contexts.values() for c in tests if c}
+        found = {name_of_test(c) for line in lines for c in contexts.get(line, []) if c}
+        found = found or {name_of_test(c) for tests in contexts.values() for c in tests if c}
         return sorted(found, key=lambda test: (self.seconds.get(test, 1.0), test))
 
     def files_of(self, path: str) -> list[str]:
         """Test files that run any line of a module, those with most tests of it first."""
         tests = defaultdict(set)
         for contexts in self._contexts(path).values():
-            for test in {c.partition("|")[0] for c in contexts if c}:
+            for test in {name_of_test(c) for c in contexts if c}:
                 tests[test.partition("::")[0]].add(test)
         return sorted(tests, key=lambda file: -len(tests[file]))
+
+
+def name_of_test(context: str) -> str:
+    """Name of the test of a context, `name|phase`; names of parameters may hold the same sign."""
+    return context.rpartition("|")[0]
 
 
 def read_seconds(path: Path) -> dict[str, float]:

@@ -55,6 +55,8 @@ def first_failure(tests: list[str], seconds: float) -> str | None:
         return "too slow"
     if status == 0:
         return None
+    if "ERROR: not found: " in output.read_text():
+        raise LookupError(f"{output.resolve()}: a test is not there")
     failed = [line for line in output.read_text().splitlines() if line.startswith(("FAILED ", "ERROR "))]
     return failed[0].split(" ")[1] if failed else "no test starts"
 

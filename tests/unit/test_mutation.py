@@ -8,7 +8,7 @@ pytest.importorskip("cosmic_ray", reason="the extra `mutation` is not installed"
 
 from mutation import __main__ as run
 from mutation import sites
-from mutation.coverage import read_seconds
+from mutation.coverage import read_seconds, name_of_test
 
 MODULE = '''\
 """A module."""
@@ -175,3 +175,13 @@ def test_times_of_tests_by_name(tmp_path):
         </testsuite></testsuites>""")
     )
     assert read_seconds(tmp_path / "times.xml") == {"tests/unit/test_x.py::test_a[1]": 0.25}
+
+
+def test_parameters_may_hold_the_sign_that_ends_a_context():
+    assert name_of_test("a.py::test_separators[|]|run") == "a.py::test_separators[|]"
+
+
+@pytest.mark.slow
+def test_a_test_that_is_not_there_kills_nothing(copy, runner):
+    with pytest.raises(SystemExit, match="has ended"):
+        runner.first_failure(["test_module.py::test_double", "test_module.py::test_gone"], 20)
