@@ -8,7 +8,7 @@ pytest.importorskip("cosmic_ray", reason="the extra `mutation` is not installed"
 
 from mutation import __main__ as run
 from mutation import sites
-from mutation.coverage import read_seconds, name_of_test
+from mutation.coverage import name_of_test, read_seconds
 
 MODULE = '''\
 """A module."""
