@@ -12,10 +12,11 @@ import pytest
 from samples import people
 from scipy import sparse
 
-from agglearn.collective.balance import balanced
+from agglearn.collective.balance import balance_flows
 from agglearn.collective.gaussian import _tilted_moments
 from agglearn.collective.noise import noise_model
 from agglearn.collective.reconstruction import _seconds_to_lowest
+from agglearn.collective.results import Iterate
 from agglearn.datasets.builds.grids import occupancy
 from agglearn.datasets.fetching import LARGE, _Lines
 from agglearn.datasets.point_clouds import read_off
@@ -24,16 +25,18 @@ from agglearn.encoding.dense import DenseEncoder
 from agglearn.encoding.target import TargetEncoder
 from agglearn.errors import DataError
 from agglearn.linear.sum_logistic import curvature, prior_variance
+from agglearn.maxent.stopping import WINDOW, DirectionMonitor
 from agglearn.observations import Bags, ContingencyTables, NoiseSpec, Records, Table, with_gaussian_noise
-from agglearn.observations.consistency import noise_variances, projected
-from agglearn.privacy.calibration import calibrated, discrete_gaussian_scales
+from agglearn.observations.consistency import noise_variances, project_tables
+from agglearn.privacy.calibration import calibrate, discrete_gaussian_scales
 from agglearn.proportions.convolution_tree import tree_posterior
 from agglearn.reporting.claims import Rows, _rival_below_base
 from agglearn.reporting.lines import LINE_HEIGHT, _label_ends
 from agglearn.reporting.progress import duration
 from agglearn.tasks.census_design import HIDDEN
+from agglearn.vocabulary import LogisticOnClusters, OptimalQuantizer
 from agglearn.vocabulary.quantizer import single_tables
-from agglearn.vocabulary.shrinkage import beta_prior, without_noise
+from agglearn.vocabulary.shrinkage import beta_prior, remove_noise
 
 
 def test_text_after_the_faces_of_a_mesh_is_left():
@@ -44,7 +47,7 @@ def test_text_after_the_faces_of_a_mesh_is_left():
 
 
 def test_one_number_is_calibrated_exactly():
-    mechanism = calibrated("discrete_gaussian", 1.0, 1e-6, 2, 2, changes=[2])
+    mechanism = calibrate("discrete_gaussian", 1.0, 1e-6, 2, 2, changes=[2])
     assert mechanism.scale == pytest.approx(discrete_gaussian_scales([1.0], [2], 1.0, 1e-6)[0])
 
 
@@ -82,7 +85,7 @@ def test_the_end_of_a_large_file_is_shown_at_once_and_no_part_of_it():
 
 
 def test_noisy_counts_below_one_are_taken_for_one():
-    encoder = TargetEncoder.of_counts(
+    encoder = TargetEncoder.from_counts(
         "a", ("u", "v", "w"), np.array([0.0, -3.0, 16.0]), np.array([0, 2, 8]), 0.5, 50, 2.0
     )
     assert encoder.labels[1:] == ("1+ records, rate 0.333", "1+ records, rate 0.667", "16+ records, rate 0.5")
@@ -116,9 +119,9 @@ def test_variances_of_projected_tables_by_each_number_moved_alone():
             more[cell] += 1
             new = Table(counts.shape, np.arange(counts.size), more.ravel(), sums.ravel())
             moved.append(replace(noisy, tables=noisy.tables | {key: new}))
-    whole, stated = projected(noisy), noise_variances(projected(noisy))
+    whole, stated = project_tables(noisy), noise_variances(project_tables(noisy))
     for key in noisy.tables:
-        moves = [projected(m).tables[key].dense()[0] - whole.tables[key].dense()[0] for m in moved]
+        moves = [project_tables(m).tables[key].dense()[0] - whole.tables[key].dense()[0] for m in moved]
         assert 25 * sum(np.square(moves)) == pytest.approx(np.full(moves[0].shape, stated[key]))
 
 
@@ -135,7 +138,7 @@ def test_the_first_impossible_bag_is_named():
 
 def test_balanced_sums_differ_by_who_moved():
     rng = np.random.default_rng(0)
-    first, last, pairs = balanced(
+    first, last, pairs = balance_flows(
         rng.uniform(5, 9, 3), rng.uniform(5, 9, 3), rng.uniform(1, 4, (3, 3)), np.ones((3, 3), bool)
     )
     np.fill_diagonal(pairs, 0)
@@ -143,7 +146,7 @@ def test_balanced_sums_differ_by_who_moved():
 
 
 def test_a_trace_that_ends_without_a_number_never_comes_near():
-    trace = [(0, 0.1, 3.0, 0.0), (1, 0.2, np.nan, 0.0)]
+    trace = [Iterate(0, 0.1, 3.0, 0.0), Iterate(1, 0.2, np.nan, 0.0)]
     run = SimpleNamespace(trace=trace)
     assert _seconds_to_lowest(trace, [run]) == (np.inf, np.inf)
 
@@ -157,13 +160,13 @@ def test_moments_of_a_gaussian_site_are_those_of_a_product_of_normals(variance):
     np.testing.assert_allclose(found, (expected, [1 / precision]), rtol=1e-3)
 
 
-def test_counts_without_noise_stay_as_they_are():
+def test_counts_remove_noise_stay_as_they_are():
     frame = people(300)
     exact = ContingencyTables.from_records(frame[["job", "y"]], "y", categorical=["job"])
     noise = NoiseSpec("gaussian", 3.0, 1.0, 1e-6, "label")
     counts, sums = single_tables(replace(exact, noise=noise))["job"]
     np.testing.assert_array_equal(counts, exact.dense(0)[0])
-    expected = without_noise(*exact.dense(0), exact.total, exact.positives, (0.0, 9.0))[1]
+    expected = remove_noise(*exact.dense(0), exact.total, exact.positives, (0.0, 9.0))[1]
     np.testing.assert_array_equal(sums, expected)
 
 
@@ -214,3 +217,34 @@ def test_names_at_the_ends_of_lines_do_not_overlap(heights):
     assert all(y + half <= z - other + 1e-3 for (y, half), (z, other) in itertools.pairwise(spans))
     assert all(y - half >= -1e-9 and y + half <= 1 + 1e-9 for y, half in spans)
     plt.close("all")
+
+
+def test_every_feature_has_columns_of_its_own():
+    """The label depends on one feature and against the other: shared columns would cancel out."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.choice(list("uv"), 400), "b": rng.choice(list("xy"), 400)})
+    y = ((frame["a"] == "u").astype(int) + (frame["b"] == "y") + rng.random(400) > 1.2).astype(int)
+    records = Records.from_records(frame.assign(y=y), "y")
+    model = LogisticOnClusters(OptimalQuantizer(4), strengths=[10.0], random_state=0).fit(records)
+    assert ((model.predict_proba(frame)[:, 1] > 0.5) == y).mean() > 0.85
+
+
+def test_shares_of_weighed_bags_become_counts_of_their_weight():
+    groups = {"bags": [0, 0, 1, 1, 1], "proportions": {0: [0.25, 0.25, 0.5], 1: [1.0, 0.0, 0.0]}}
+    bags = Bags.from_groups(np.zeros((5, 1)), weights=[0.5, 1.5, 1.0, 1.0, 2.0], **groups)
+    np.testing.assert_allclose(bags.counts, [[0.5, 0.5, 1.0], [4.0, 0.0, 0.0]])
+
+
+def test_only_empty_bags_are_named():
+    with pytest.raises(DataError, match=r"empty bags: 1;"):
+        Bags(np.zeros((3, 1)), [0, 1, 1, 3], [1, 0, 1])
+
+
+def test_the_first_window_ends_with_its_last_step():
+    monitor = DirectionMonitor((1.0,), 3)
+    ends = []
+    for step in range(1, 2 * WINDOW + 1):
+        before = monitor.end
+        monitor.add(step, [np.ones(3)], [1.0], [1.0])
+        ends += [step] if monitor.end != before else []
+    assert ends[0] == WINDOW

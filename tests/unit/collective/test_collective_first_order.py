@@ -12,13 +12,13 @@ from agglearn.collective.problem import Problem
 def accelerated_by_hand(problem: Problem, beta: float, lipschitz: float, steps: int) -> list[np.ndarray]:
     """Eqs. A.3 and A.4 of Sun 2019 with every gradient kept: λ_t = Σ_s (s/2) g_s / (A_t + β + L′), A_t = t(t + 1)/4."""
     duals, gradients = [], []
-    z = w = problem.at(np.zeros(problem.size)).z
+    z = w = problem.point(np.zeros(problem.size)).z
     for t in range(1, steps + 1):
         theta = 2 / (t + 1)
         gradients.append(problem.gradient((1 - theta) * w + theta * z))
         total = sum(s / 2 * g for s, g in enumerate(gradients, 1))
         duals.append(total / (t * (t + 1) / 4 + beta + lipschitz))
-        z = problem.at(duals[-1]).z
+        z = problem.point(duals[-1]).z
         w = (1 - theta) * w + theta * z
     return duals
 
@@ -35,5 +35,5 @@ def test_accelerated_rda_follows_its_equations(beta):
 
 def test_the_clock_of_a_trace_starts_at_zero():
     steps = _Steps(None, [None], [1], "dual-newton", {}, None)
-    steps.keep(0, np.zeros(1))
+    steps.record(0, np.zeros(1))
     assert steps.trace[0][1] >= 0

@@ -5,7 +5,7 @@ import re
 import pandas as pd
 import pytest
 
-from agglearn.reporting.forest import _places
+from agglearn.reporting.forest import _axis
 from agglearn.reporting.panels import axis_label
 from agglearn.reporting.svg import sentence
 
@@ -16,7 +16,7 @@ def number(value: float, low: float, high: float) -> dict:
 
 @pytest.mark.parametrize(("value", "spread"), [(3.0, 3.0), (0.0, 1.0), (-2.0, 2.0)])
 def test_an_axis_shows_intervals_as_far_as_the_estimates_spread(value, spread):
-    place, first, last = _places([number(value, -100.0, 100.0)], float)
+    place, first, last = _axis([number(value, -100.0, 100.0)], float)
     ends = place(value - spread), place(value + spread)
     pad = 0.06 * 2 * spread
     assert ends == pytest.approx((place(value - spread - pad) + (last - first) * 0.06 / 1.12, ends[1]))
