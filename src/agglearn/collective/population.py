@@ -14,8 +14,7 @@ def population_size(counts: FlowCounts) -> float:
         return float(counts.population_size)
     totals = [
         table.sum() / (counts.rate if counts.noise == "poisson" else 1.0)
-        for kind in ("node", "edge")
-        for repeat in counts.repeats(kind)
+        for repeat in (*counts.repeats("node"), *counts.repeats("edge"))
         for table in repeat
         if not np.isnan(table).any()
     ]

@@ -129,7 +129,8 @@ class LabelledGradientDescent(LinearModel):
         x, y = mapped.matrix(observation.frame), np.asarray(observation.y, float)
         n, rng, once = len(y), draw_generator(self.random_state), 0.0
         if self.solver == "noise_per_step":
-            epsilon, delta = check_promise(self.epsilon, self.delta or 1 / (10 * n), "gaussian")
+            asked = self.epsilon, self.delta or 1 / (10 * n)
+            epsilon, delta = check_promise(*asked, "gaussian")  # type: ignore[arg-type]  # it refuses None
             norm = math.sqrt(mapped.largest(2))  # type: ignore[arg-type]  # a fitted map has a bound
             once = analytic_gaussian_scale(norm, epsilon, delta)  # type: ignore[arg-type]  # Gaussian noise has a δ
         exact, every = x.T @ y, once * math.sqrt(self.max_iter)

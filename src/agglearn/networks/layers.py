@@ -1,6 +1,6 @@
 """Layers as functions of weights, which are a dict of float32 arrays by name. This module imports JAX."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -31,13 +31,13 @@ def initial_perceptron(name: str, widths: Sequence[int], rng: np.random.Generato
     return weights
 
 
-def dense(weights: "dict[str, Array]", name: str, x: "Array") -> "Array":
+def dense(weights: "Mapping[str, Array | np.ndarray]", name: str, x: "Array") -> "Array":
     """Return xW + b."""
     return x @ weights[f"{name}.weight"] + weights[f"{name}.bias"]
 
 
 def perceptron(
-    weights: "dict[str, Array]",
+    weights: "Mapping[str, Array | np.ndarray]",
     name: str,
     x: "Array",
     activation: str,

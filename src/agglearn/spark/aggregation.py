@@ -18,7 +18,7 @@ from agglearn.encoding.labels import binary_label
 from agglearn.errors import ConfigError, DataError
 from agglearn.observations import ContingencyTables
 from agglearn.observations.counting import Tally
-from agglearn.observations.tables import require_label, select_features, start_tally
+from agglearn.observations.tables import Pairs, require_label, select_features, start_tally
 from agglearn.spark.fitting import fit_from_counts
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def aggregate(
     dataframe: "DataFrame",
     label: str | None = None,
     features: Iterable[str] | None = None,
-    pairs: str | Iterable[Sequence[str]] = "all",
+    pairs: Pairs = "all",
     *,
     schema: Schema | None = None,
     binning: str | Binning | None = None,
@@ -128,7 +128,7 @@ def count(
     *,
     encoder: FrameEncoder,
     labels: dict[str, int],
-    pairs: str | Iterable[Sequence[str]],
+    pairs: Pairs,
     buckets: int | None,
 ) -> Iterator[pd.DataFrame]:
     """Yield the occupied cells of all tables of one partition, totals first. Runs on executors.
