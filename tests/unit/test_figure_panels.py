@@ -188,6 +188,7 @@ def test_a_map_shows_places_inside_its_extent_in_the_right_order():
     assert at["FL"][1] < at["ME"][1] < at["WA"][1] + 0.1
     assert at["WA"][0] < at["FL"][0] < at["ME"][0]
     assert ax.collections[0].get_array().tolist() == pytest.approx([0.0, 0.2, 0.4])
+    assert {t.get_text(): t.get_color() for t in ax.texts} == {"WA": "w", "FL": "w", "ME": "k"}  # on dark, on light
 
 
 def test_the_projection_is_the_one_of_the_united_states():

@@ -2,6 +2,7 @@
 
 import io
 import itertools
+import json
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -12,9 +13,12 @@ import pytest
 from samples import people
 from scipy import sparse
 
+from agglearn.cli.outputs import only_writer
+from agglearn.collective import ChainModel
 from agglearn.collective.balance import balance_flows
-from agglearn.collective.gaussian import _tilted_moments
+from agglearn.collective.gaussian import _Smoother, _tilted_moments
 from agglearn.collective.noise import noise_model
+from agglearn.collective.problem import Problem
 from agglearn.collective.reconstruction import _seconds_to_lowest
 from agglearn.collective.results import Iterate
 from agglearn.datasets.builds.grids import occupancy
@@ -22,17 +26,19 @@ from agglearn.datasets.fetching import LARGE, _Lines
 from agglearn.datasets.point_clouds import read_off
 from agglearn.distribution.embedding import as_bags
 from agglearn.encoding.dense import DenseEncoder
+from agglearn.encoding.labels import binary_label
 from agglearn.encoding.target import TargetEncoder
 from agglearn.errors import DataError
 from agglearn.linear.sum_logistic import curvature, prior_variance
 from agglearn.maxent.stopping import WINDOW, DirectionMonitor
-from agglearn.observations import Bags, ContingencyTables, NoiseSpec, Records, Table, with_gaussian_noise
+from agglearn.observations import Bags, ContingencyTables, FlowCounts, NoiseSpec, Records, Table, with_gaussian_noise
 from agglearn.observations.consistency import noise_variances, project_tables
 from agglearn.privacy.calibration import calibrate, discrete_gaussian_scales
 from agglearn.proportions.convolution_tree import tree_posterior
 from agglearn.reporting.claims import Rows, _rival_below_base
 from agglearn.reporting.lines import LINE_HEIGHT, _label_ends
 from agglearn.reporting.progress import duration
+from agglearn.reporting.run_summary import retry_targets
 from agglearn.tasks.census_design import HIDDEN
 from agglearn.vocabulary import LogisticOnClusters, OptimalQuantizer
 from agglearn.vocabulary.quantizer import single_tables
@@ -248,3 +254,54 @@ def test_the_first_window_ends_with_its_last_step():
         monitor.add(step, [np.ones(3)], [1.0], [1.0])
         ends += [step] if monitor.end != before else []
     assert ends[0] == WINDOW
+
+
+def test_only_data_without_a_product_are_tried_again(tmp_path):
+    for name, status in (("a", "ok"), ("b", "unavailable")):
+        (tmp_path / "sources" / name).mkdir(parents=True)
+        (tmp_path / "sources" / name / "manifest.json").write_text(json.dumps({"status": status}))
+    assert retry_targets(tmp_path) == [str(tmp_path / "sources/b")]
+
+
+def test_a_lock_that_is_gone_is_no_error(tmp_path):
+    with only_writer(tmp_path / "out", "out"):
+        (tmp_path / ".out.lock").unlink()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_claim_about_one_side_has_no_rival():
+    rows = Rows(pd.DataFrame({"measure": ["nllh"], "method": ["ours"], "value": [-1.0]}))
+    assert not _rival_below_base({"predicate": "at_least", "value": {"measure": "nllh", "method": "ours"}}, rows)
+
+
+def test_the_first_bag_whose_counts_do_not_add_up_is_named():
+    with pytest.raises(DataError, match="bag 1: counts"):
+        Bags(np.zeros((6, 1)), [0, 2, 4, 6], [[1, 1], [1, 2], [3, 1]])
+
+
+@pytest.mark.parametrize(("n", "end"), [(3, "a, b, c$"), (5, "a, b, c, d, e$"), (6, "a, b, c, d, e, …$")])
+def test_up_to_five_values_of_a_label_are_shown(n, end):
+    with pytest.raises(DataError, match=end):
+        binary_label(pd.Series(list("abcdef"[:n]), name="y"))
+
+
+def test_moments_of_node_tables_are_those_of_the_joint_normal():
+    """The Gaussian that the Kalman smoother conditions, written out over all nodes at once."""
+    rng, m = np.random.default_rng(1), 30
+    model = ChainModel([rng.normal(0, 1, (2, 2)) for _ in range(3)])
+    y = rng.uniform(5, 25, (4, 2))
+    problem = Problem(model, FlowCounts(node_counts=y, noise="gaussian", scale=2.0, population_size=m), m)
+    nodes = model.node_marginals
+    steps = [pairs / pairs.sum(axis=1, keepdims=True) for pairs in model.edge_marginals]
+    joint = np.zeros((4, 2, 4, 2))
+    for t in range(4):
+        reached = np.diag(nodes[t])
+        for s in range(t, 4):
+            block = reached - np.outer(nodes[t], nodes[s])
+            joint[t, :, s, :], joint[s, :, t, :] = block, block.T
+            reached = reached @ steps[s] if s < 3 else reached
+    cov, mean = m * joint.reshape(8, 8), m * np.ravel(nodes)
+    gain = cov @ np.linalg.inv(cov + 4.0 * np.eye(8))
+    found = _Smoother(problem).posterior(y, np.full((4, 2), 1 / 4.0))
+    np.testing.assert_allclose(np.ravel(found[0]), mean + gain @ (y.ravel() - mean), rtol=1e-6)
+    np.testing.assert_allclose(np.ravel(found[1]), np.diag(cov - gain @ cov), rtol=1e-6)
