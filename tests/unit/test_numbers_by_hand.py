@@ -226,13 +226,13 @@ def test_names_at_the_ends_of_lines_do_not_overlap(heights):
 
 
 def test_every_feature_has_columns_of_its_own():
-    """The label depends on one feature and against the other: shared columns would cancel out."""
+    """The label depends on one of two features: with shared columns both would count alike."""
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"a": rng.choice(list("uv"), 400), "b": rng.choice(list("xy"), 400)})
-    y = ((frame["a"] == "u").astype(int) + (frame["b"] == "y") + rng.random(400) > 1.2).astype(int)
-    records = Records.from_records(frame.assign(y=y), "y")
+    y = (frame["a"] == "u").to_numpy() ^ (rng.random(400) < 0.05)
+    records = Records.from_records(frame.assign(y=y.astype(int)), "y")
     model = LogisticOnClusters(OptimalQuantizer(4), strengths=[10.0], random_state=0).fit(records)
-    assert ((model.predict_proba(frame)[:, 1] > 0.5) == y).mean() > 0.85
+    assert ((model.predict_proba(frame)[:, 1] > 0.5) == y).mean() > 0.9
 
 
 def test_shares_of_weighed_bags_become_counts_of_their_weight():
