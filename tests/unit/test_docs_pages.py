@@ -135,7 +135,7 @@ def test_a_page_lists_every_parameter(path):
     lines = (inspect.getdoc(target) or "").splitlines()
     docstrings.rewrite(None, "class" if inspect.isclass(target) else "function", path, target, None, lines)
     shown = [
-        name.lstrip("*") for line in lines if not line.startswith(" ") for name in line.split(" : ")[0].split(", ")
+        name.lstrip("\\*") for line in lines if not line.startswith(" ") for name in line.split(" : ")[0].split(", ")
     ]
     assert set(docstrings.signature_of(target)) <= set(shown)
 

@@ -12,6 +12,7 @@ from agglearn import jobs, storage
 from agglearn.reporting import inventory, run_summary
 from agglearn.text import bytes_text
 from agglearn.workflow import products, runs
+from agglearn.workflow.execution import Outcome
 from agglearn.workflow.plan import SCALES, Plan
 
 pytestmark = pytest.mark.slow
@@ -48,7 +49,7 @@ def measured(run, observed, folder):
         for item in (None, "0,0 > 1,1")
         for step in (None, 0.0, 1.0)
     ]
-    return "ok", None, "", rows
+    return Outcome("ok", None, "", rows)
 
 
 def job(config: dict, rule: str, output, given=(), **wildcards):

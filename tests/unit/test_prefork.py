@@ -29,7 +29,7 @@ class Parser:
         self.how = how
 
     @classmethod
-    def of(cls, entry):
+    def from_entry(cls, entry):
         return cls(entry["how"])
 
     def parse(self, files, out):

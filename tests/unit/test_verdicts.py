@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from agglearn.evaluation.intervals import Estimate, mean_interval
-from agglearn.evaluation.verdicts import ALPHA, Region, combined, holm
+from agglearn.evaluation.verdicts import ALPHA, Region, combine_p_values, holm
 from agglearn.reporting.predicates import PREDICATES
 from agglearn.reporting.samples import slope
 
@@ -87,7 +87,7 @@ def test_overlapping_splits_at_the_bound(n, share):
 def test_several_cases_at_the_bound(m, needed):
     """All cases lie at their bounds: that the claim holds or fails over all of them is decided as rarely as one case is."""
     outside, inside = Region(low=0.0).p_values(Estimate.of_mean(normal("cases", m, 4)))
-    assert decided(combined(outside, inside, needed)).mean() <= MOST
+    assert decided(combine_p_values(outside, inside, needed)).mean() <= MOST
     if needed == m:
         assert (inside.min(axis=-1) <= ALPHA).mean() > 0.9 * (1 - (1 - ALPHA) ** m)  # the planted fault: no correction
 
@@ -97,7 +97,7 @@ def test_one_case_too_few(m, needed):
     """The worst case of a claim over several: all but one of the needed cases are clearly true."""
     values = normal("too few", m, 4)
     values[:, : needed - 1] += 100
-    p = combined(*Region(low=0.0).p_values(Estimate.of_mean(values)), needed)
+    p = combine_p_values(*Region(low=0.0).p_values(Estimate.of_mean(values)), needed)
     assert decided(p).mean() <= MOST
 
 
@@ -133,7 +133,7 @@ def test_estimates_against_scipy():
 def test_holm_against_its_definition():
     p = np.array([0.04, 0.001, 0.03, 0.5])
     assert holm(p) == pytest.approx([0.09, 0.004, 0.09, 0.5])
-    assert combined(p, p, 4) == pytest.approx((0.5, 0.004))
+    assert combine_p_values(p, p, 4) == pytest.approx((0.5, 0.004))
 
 
 def test_corrected_resampled_interval_by_hand():

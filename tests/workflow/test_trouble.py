@@ -78,8 +78,10 @@ def test_failed_and_missing_cells_are_stated(small):
 
 
 def test_a_figure_and_a_claim_that_fail_leave_the_site(small):
-    draws = "def dots(rows, table, experiment, spec, titles):\n"
-    small.edit("src/agglearn/reporting/figures.py", draws, draws + '    raise ValueError("no ink")\n')
+    draws = 'as marks."""\n    chosen = '
+    small.edit(
+        "src/agglearn/reporting/figures.py", draws, draws.replace("chosen", 'raise ValueError("no ink")\n    chosen')
+    )
     selector = {"method": "threshold", "measure": "accuracy"}
     claim = {"source": "spike", "experiment": "spike_regions", "claim": "c", "place": "p", "value": selector}
     small.overlay["claims"] = {"planted": claim | {"predicate": "slope_between", "x": "method", "bound": [0, 1]}}

@@ -4,8 +4,9 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
 
+from agglearn.collective.kernels import EXACT
 from agglearn.collective.model import TreeModel
-from agglearn.collective.noise import EXACT, NoiseModel
+from agglearn.collective.noise import NoiseModel
 from agglearn.errors import DataError
 
 TOLERANCE = 1e-9  # relative to M, of sums of counts

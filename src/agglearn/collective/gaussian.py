@@ -9,8 +9,9 @@ expectation propagation (Minka 2001) with one Gaussian site per count. Nothing i
 import numpy as np
 from scipy.linalg import lstsq
 
+from agglearn.collective.kernels import EXACT, GAUSSIAN
 from agglearn.collective.model import TreeModel
-from agglearn.collective.noise import EXACT, GAUSSIAN, NoiseModel, Poisson
+from agglearn.collective.noise import NoiseModel, Poisson
 from agglearn.collective.problem import Counts, Problem
 from agglearn.collective.results import Inference, Recorder
 from agglearn.errors import DataError, NotAvailable

@@ -7,9 +7,9 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from agglearn.collective import gibbs_kernels as kernels
+from agglearn.collective.kernels import EXACT
 from agglearn.collective.model import TreeModel
 from agglearn.collective.newton import dual_newton
-from agglearn.collective.noise import EXACT
 from agglearn.collective.problem import Counts, Point, Problem
 from agglearn.collective.propagation import Beliefs, propagate
 from agglearn.collective.results import Inference, Recorder

@@ -14,7 +14,7 @@ import math
 import numpy as np
 from numba import njit
 
-from agglearn.collective.noise import EXACT, GAUSSIAN, LAPLACE, POISSON
+from agglearn.collective.kernels import EXACT, GAUSSIAN, LAPLACE, POISSON
 
 NEGLIGIBLE = 1e-18  # relative to the largest probability
 

@@ -14,8 +14,7 @@ import math
 import numpy as np
 from numba import njit
 
-from agglearn.collective.noise import GAUSSIAN, LAPLACE, POISSON
-
+POISSON, GAUSSIAN, LAPLACE, EXACT = 1, 2, 3, 4  # codes of the noise models, where 0 is no count
 FAST = {"nsz", "arcp", "contract", "reassoc"}
 MIN_ROW_SUM, MIN_PROBABILITY = 1e-150, 1e-100  # of a row in scaled numbers: smaller ones may have lost a part
 MIN_LOG_WEIGHT = -1100.0  # relative to the largest: below it a probability is zero, given `MIN_ROW_SUM`

@@ -3,8 +3,8 @@
 import numpy as np
 
 from agglearn.collective import kernels
+from agglearn.collective.kernels import EXACT
 from agglearn.collective.model import TreeModel
-from agglearn.collective.noise import EXACT
 from agglearn.collective.problem import Counts, Problem
 from agglearn.collective.results import Inference, Recorder
 from agglearn.errors import NotAvailable

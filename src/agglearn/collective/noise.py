@@ -10,10 +10,9 @@ from typing import ClassVar, Protocol
 import numpy as np
 from scipy.special import gammaln, xlogy
 
+from agglearn.collective.kernels import EXACT, GAUSSIAN, LAPLACE, POISSON
 from agglearn.errors import DataError
 from agglearn.settings import check_choice
-
-POISSON, GAUSSIAN, LAPLACE, EXACT = 1, 2, 3, 4  # codes of the models in compiled kernels, where 0 is no count
 
 
 class NoiseModel(Protocol):

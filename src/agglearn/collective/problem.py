@@ -18,8 +18,9 @@ from typing import NamedTuple
 import numpy as np
 
 from agglearn.collective.feasibility import Observed, refuse_impossible
+from agglearn.collective.kernels import EXACT
 from agglearn.collective.model import TreeModel
-from agglearn.collective.noise import EXACT, NoiseModel, Poisson, noise_model
+from agglearn.collective.noise import NoiseModel, Poisson, noise_model
 from agglearn.collective.propagation import Beliefs, propagate
 from agglearn.collective.tree import Tables
 from agglearn.errors import DataError, NotAvailable
