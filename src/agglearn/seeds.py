@@ -10,8 +10,8 @@ import numpy as np
 from agglearn.errors import ConfigError
 
 GENERATORS = (np.random.RandomState, np.random.Generator)
-# what `draw_seed` takes and checks (the text keeps `agglearn.settings` from checking it with other words)
-RandomState = Annotated[int | np.random.RandomState | np.random.Generator | None, "see draw_seed"]
+# what `draw_seed` takes and checks (with this text, see `agglearn.settings.UNCHECKED`, nobody else does)
+RandomState = Annotated[int | np.random.RandomState | np.random.Generator | None, "checked where it is used"]
 
 
 def draw_seed(random_state: RandomState) -> int:

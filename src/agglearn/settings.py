@@ -14,7 +14,7 @@ import numbers
 import reprlib
 import types
 import typing
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Union
 
@@ -83,6 +83,7 @@ class ParametersOf:
     parameter: str
 
 
+UNCHECKED = "checked where it is used"  # of an annotation of which nothing is checked here
 Whole = Annotated[int, Range(0)]
 Count = Annotated[int, Range(1)]
 Number = Annotated[float, Range()]
@@ -118,7 +119,12 @@ def parameters(target: Any) -> dict[str, Parameter] | None:
     given = inspect.signature(target).parameters
     if any(p.kind is p.VAR_KEYWORD for p in given.values()):
         return None
-    return {k: Parameter(Any if p.annotation is p.empty else p.annotation, p.default) for k, p in given.items()}
+    return {k: Parameter(_checked_part(p.annotation), p.default) for k, p in given.items()}
+
+
+def _checked_part(annotation: Any) -> Any:
+    """What an annotation demands: nothing where there is none, or where it is `Annotated[…, UNCHECKED]`."""
+    return Any if annotation is inspect.Parameter.empty or UNCHECKED in _marks(annotation) else annotation
 
 
 def check(target: Any, given: Mapping, prefix: str = "") -> None:
@@ -374,7 +380,8 @@ NAMES = {
 
 def type_words(hint: Any) -> str:
     """A type for a person."""
-    base, args = typing.get_origin(hint) or hint, typing.get_args(hint)
+    base: Any = typing.get_origin(hint) or hint
+    base, args = list if base is Sequence else base, typing.get_args(hint)
     if names := list(_names(hint)):
         return f"one of {', '.join(map(str, names))}" if len(names) > 1 else repr(names[0])
     if base is Annotated:

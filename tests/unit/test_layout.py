@@ -168,7 +168,9 @@ def test_the_printed_number_stands_with_its_difference():
         ],
         "agreement": {"margins": {"nllh": 0.05}, "reason": "ours"},
     }
-    table = summary([{"reported": 0.52, "place": "Table 1", "verdict": "agrees", **around(0.5, 0.01)}])
+    table = summary(
+        [{"reported": 0.52, "place": "Table 1", "verdict": "agrees", "difference": -0.02, **around(0.5, 0.01)}]
+    )
     grid = printed_table.grid(table, e, {"a": "A"})
     assert "| Ours | 0.500 ± 0.010 (0.520, −0.020) |" in writers.markdown(grid, "T", "")
     assert r"0.500 $\pm$ 0.010 (0.520, $-$0.020)" in writers.latex(grid, "T", "")

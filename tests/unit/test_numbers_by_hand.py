@@ -290,7 +290,7 @@ def test_moments_of_node_tables_are_those_of_the_joint_normal():
     rng, m = np.random.default_rng(1), 30
     model = ChainModel([rng.normal(0, 1, (2, 2)) for _ in range(3)])
     y = rng.uniform(5, 25, (4, 2))
-    problem = Problem(model, FlowCounts(node_counts=y, noise="gaussian", scale=2.0, population_size=m), m)
+    problem = Problem(model, FlowCounts(node_counts=y, noise="gaussian", scale=0.5, population_size=m), m)
     nodes = model.node_marginals
     steps = [pairs / pairs.sum(axis=1, keepdims=True) for pairs in model.edge_marginals]
     joint = np.zeros((4, 2, 4, 2))
@@ -301,7 +301,7 @@ def test_moments_of_node_tables_are_those_of_the_joint_normal():
             joint[t, :, s, :], joint[s, :, t, :] = block, block.T
             reached = reached @ steps[s] if s < 3 else reached
     cov, mean = m * joint.reshape(8, 8), m * np.ravel(nodes)
-    gain = cov @ np.linalg.inv(cov + 4.0 * np.eye(8))
-    found = _Smoother(problem).posterior(y, np.full((4, 2), 1 / 4.0))
+    gain = cov @ np.linalg.inv(cov + 0.25 * np.eye(8))
+    found = _Smoother(problem).posterior(y, np.full((4, 2), 4.0))
     np.testing.assert_allclose(np.ravel(found[0]), mean + gain @ (y.ravel() - mean), rtol=1e-6)
     np.testing.assert_allclose(np.ravel(found[1]), np.diag(cov - gain @ cov), rtol=1e-6)

@@ -511,7 +511,7 @@ def test_descent_by_hand():
     ]
     drawn = []
     small = Descent(
-        right=lambda t, rows: drawn.append(rows) or right, **(how | {"batch_size": 2, "steps": 4, "traced": 0})
+        label_term=lambda t, rows: drawn.append(rows) or right, **(how | {"batch_size": 2, "steps": 4, "traced": 0})
     )
     theta, _ = small.run(np.random.default_rng(0))
     at, kept = 0.0, []

@@ -259,10 +259,10 @@ def test_samplers_of_one_learner_have_streams_of_their_own(monkeypatch):
     """Runs that are judged, and runs that they are judged by."""
     seen, right = [], collective.reconstruction.infer
 
-    def spied(*problem, **options):
-        if options.get("method") == "gibbs":
+    def spied(*problem, method="dual-newton", **options):
+        if method == "gibbs" or problem[3:] == ("gibbs",):
             seen.append(options["random_state"])
-        return right(*problem, **options)
+        return right(*problem, **options) if problem[3:] else right(*problem, method=method, **options)
 
     monkeypatch.setattr(collective.reconstruction, "infer", spied)
     reached(1)

@@ -591,7 +591,7 @@ class EarlyStopping(Choice):
         from agglearn.networks import training
 
         right, made, self.looks = training.loss_of, [], []
-        batches, predicted = distribution.DeepSetsRegressor._batches, distribution.DeepSetsRegressor._predicted
+        batches, evaluate = distribution.DeepSetsRegressor._batches, distribution.DeepSetsRegressor._evaluate
 
         def named(model, bags):
             made.append(tuple(np.float32(bags.X[bags.offsets[:-1], 0]).tolist()))
@@ -599,7 +599,7 @@ class EarlyStopping(Choice):
 
         def looked(model, network, weights, held):
             self.looks.append(np.concatenate([np.ravel(w) for w in weights.values()]))
-            return predicted(model, network, weights, held)
+            return evaluate(model, network, weights, held)
 
         def judged(name, outputs, y):
             if isinstance(outputs, np.ndarray):  # a look, not a step
@@ -608,7 +608,7 @@ class EarlyStopping(Choice):
             return right(name, outputs, y)
 
         patch.setattr(distribution.DeepSetsRegressor, "_batches", named)
-        patch.setattr(distribution.DeepSetsRegressor, "_predicted", looked)
+        patch.setattr(distribution.DeepSetsRegressor, "_evaluate", looked)
         patch.setattr(training, "loss_of", judged)
         sizes = {"features": (4, 4), "regressor": (4,), "steps": 10, "batch_size": 8, "device": "cpu"}
         model = distribution.DeepSetsRegressor(**sizes, random_state=7).fit(CLOUDS)

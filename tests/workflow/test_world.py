@@ -472,7 +472,8 @@ def test_page_of_every_measure(state):
     for cells, row in zip(everything[1:], rows, strict=True):
         _, method, params, _, value, n, reported, place, verdict = (c["text"] for c in cells)
         assert (method, n) == (w.METHOD_NAMES.get(row["method"], row["method"]), row["n"])
-        assert (place, verdict) == (row["place"], row["verdict"])
+        apart = f" by {abs(float(row['difference'])):.3g}" if row["verdict"] in ("above", "below") else ""
+        assert (place, verdict) == (row["place"], row["verdict"] + apart)
         assert params == row["params"].strip("{}").replace('"', "")
         assert reported == (f"{float(row['reported']):g}" if row["reported"] else "")
         if row["measure"].partition("_minus_")[0] not in ("seconds", "elapsed"):

@@ -1,6 +1,7 @@
 """Posterior mean of the tables by Gibbs sampling (Sheldon and Dietterich 2011, and Sun 2019, section 2.6.1.2)."""
 
 from collections.abc import Sequence
+from typing import Annotated
 
 import numpy as np
 from scipy import sparse
@@ -17,6 +18,7 @@ from agglearn.errors import DataError, NotAvailable
 from agglearn.seeds import RandomState, derive_generator, derive_seed, draw_seed
 from agglearn.settings import Count, Share
 
+Stream = Annotated[RandomState | tuple, "checked where it is used"]
 START_TOLERANCE = 1e-4  # of the approximate MAP that chains start from
 
 
@@ -29,7 +31,7 @@ def infer_gibbs(
     n_moves: Count = 1_000_000,
     burn_in: Share = 0.2,
     stages: Count = 20,
-    random_state: RandomState | tuple = None,
+    random_state: Stream = None,
 ) -> Inference:
     """Return the mean of the tables over `n_moves` moves, without the fraction `burn_in`.
 

@@ -9,6 +9,8 @@ are kept by projection (Bertsekas 1982) and by a fraction-to-the-boundary rule. 
 While plain steps of mirror descent, one belief propagation each, do as well, they are taken instead.
 """
 
+from typing import Annotated
+
 import numpy as np
 
 from agglearn.collective.noise import Poisson
@@ -16,6 +18,7 @@ from agglearn.collective.problem import Point, Problem
 from agglearn.collective.results import Recorder
 from agglearn.settings import NonNegative, Whole
 
+Start = Annotated[np.ndarray | None, "checked where it is used"]
 ARMIJO, TO_BOUNDARY, MIN_STEP, MAX_PRODUCTS, DAMPING, MAX_RESIDUAL = 1e-4, 0.95, 1e-7, 200, 1e-2, 0.3
 ROUNDING = 1e-14  # of D, below which its differences are rounding errors
 CHEAP_FACTOR = 0.1  # mirror descent costs a fifth of a Newton step: it is used while a step divides the gap by ten
@@ -23,7 +26,7 @@ CHEAP_FACTOR = 0.1  # mirror descent costs a fifth of a Newton step: it is used 
 
 def dual_newton(
     problem: Problem,
-    start: np.ndarray | None = None,
+    start: Start = None,
     tol: NonNegative = 1e-8,
     max_iter: Whole = 200,
     record: Recorder | None = None,

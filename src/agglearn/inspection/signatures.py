@@ -131,6 +131,8 @@ def _subscript(module: str, node: ast.Subscript) -> Any:
     args = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     if form == "Literal":
         return Literal[tuple(ast.literal_eval(a) for a in args)]
+    if form == "Annotated" and any(_value(a) == settings.UNCHECKED for a in args[1:]):
+        return Any
     if form == "Annotated":
         base, marks = _hint(module, args[0]), [_mark(module, a) for a in args[1:] if isinstance(a, ast.Call)]
         return Annotated[(base, *marks)] if marks else base

@@ -158,7 +158,7 @@ def check_optimal(model, counts, m, found):
     assert found.gap <= 1e-6 * max(1, abs(found.objective))
     point = problem.point(found.details["dual"])
     for t in problem.terms:
-        z, dual = point.z[t.at], point.dual[t.at]
+        z, dual = point.z[t.indices], point.dual[t.indices]
         if t.noise.smooth:
             residual = t.noise.mean(t.y, dual) - z
             assert (np.abs(residual) <= 1e-2 * np.sqrt(m) + 1e-3 * z).all()
