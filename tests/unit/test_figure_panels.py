@@ -31,7 +31,9 @@ def texts(figure) -> list[str]:
 def test_a_panel_per_parameter_in_the_order_of_numbers():
     table = cells(*[("ours", {"size": s, "n": n}, "share", None, n / 10) for s in (100, 10, 2) for n in (1, 2)])
     spec = {"kind": "line", "y": "share", "x": "dataset_params.n", "panel": ["dataset_params.size"]}
-    figure = lines.lines(table, table, EXPERIMENT, spec, {})
+    figure = lines.lines(table, table, EXPERIMENT, spec | {"title": "Left"}, {})
+    assert figure.get_suptitle() == "Left"
+    assert 0 <= figure._suptitle.get_position()[0] < 0.1
     assert texts(figure) == ["size 2", "size 10", "size 100"]
     assert figure.axes[0].lines[0].get_ydata().tolist() == [0.1, 0.2]
 

@@ -13,6 +13,7 @@ import pytest
 from samples import people
 from scipy import sparse
 
+from agglearn.cli.aggregate import split_items
 from agglearn.cli.outputs import only_writer
 from agglearn.collective import ChainModel
 from agglearn.collective.balance import balance_flows
@@ -25,6 +26,7 @@ from agglearn.datasets.builds.grids import occupancy
 from agglearn.datasets.fetching import LARGE, _Lines
 from agglearn.datasets.point_clouds import read_off
 from agglearn.distribution.embedding import as_bags
+from agglearn.encoding.columns import is_continuous
 from agglearn.encoding.dense import DenseEncoder
 from agglearn.encoding.labels import binary_label
 from agglearn.encoding.target import TargetEncoder
@@ -33,6 +35,7 @@ from agglearn.linear.sum_logistic import curvature, prior_variance
 from agglearn.maxent.stopping import WINDOW, DirectionMonitor
 from agglearn.observations import Bags, ContingencyTables, FlowCounts, NoiseSpec, Records, Table, with_gaussian_noise
 from agglearn.observations.consistency import noise_variances, project_tables
+from agglearn.observations.workload import CELL_BYTES, DENSE_CELLS, DENSE_TOTAL, FIRST_SLOTS, TABLE_BYTES, workload_of
 from agglearn.privacy.calibration import calibrate, discrete_gaussian_scales
 from agglearn.proportions.convolution_tree import tree_posterior
 from agglearn.reporting.claims import Rows, _rival_below_base
@@ -305,3 +308,27 @@ def test_moments_of_node_tables_are_those_of_the_joint_normal():
     found = _Smoother(problem).posterior(y, np.full((4, 2), 4.0))
     np.testing.assert_allclose(np.ravel(found[0]), mean + gain @ (y.ravel() - mean), rtol=1e-6)
     np.testing.assert_allclose(np.ravel(found[1]), np.diag(cov - gain @ cov), rtol=1e-6)
+
+
+def test_items_of_an_option_lie_between_commas_and_spaces():
+    assert split_items(["a, b", '"c, d",e', "f"]) == ["a", "b", "c, d", "e", "f"]
+
+
+def test_nine_numbers_and_one_word_look_like_a_mistake():
+    with pytest.raises(DataError, match="word"):
+        is_continuous(pd.Series([*map(str, range(9)), "word"], name="a"))
+    assert not is_continuous(pd.Series([*map(str, range(8)), "some", "words"], name="a"))
+
+
+def test_tables_beyond_the_memory_of_whole_ones_are_held_in_parts():
+    sizes, records = np.full(40, 2000.0), 1000
+    tables, dense = 40 + 780, 40 * 2000.0 + (780 * 4e6 if DENSE_CELLS >= 4e6 else 0)
+    whole = min(1.0, DENSE_TOTAL / dense)
+    assert whole < 1
+    memory = (
+        TABLE_BYTES * tables
+        + CELL_BYTES * (820 * records)
+        + 8 * dense * whole
+        + 16 * FIRST_SLOTS * tables * (1 - whole)
+    )
+    assert workload_of(sizes, "all", records).bytes == int(memory)
