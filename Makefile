@@ -13,7 +13,7 @@
 #   make peers       what the benchmarks compare with: Private-PGM, OptBinning, DuckDB, Polars
 #   make docs        guide, sources, examples, API and configuration as pages: results/docs/index.html
 #   make web         the site and MLflow's pages in a browser, with screenshots (installs Chromium where it may)
-#   make lint        style of code and workflow, layers of modules
+#   make lint        style of code and workflow, layers of modules, types, public docstrings
 #   make image       a container image with everything, where Docker is  (DOCKER=podman for another engine)
 #   make lock        new pins from pyproject.toml
 PYTHON ?= python3
