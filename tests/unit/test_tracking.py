@@ -155,13 +155,13 @@ def test_an_experiment_that_cannot_be_sent_stops_no_other_one(tmp_path):
     push.track(uri, ["lost", "trial"], read, tmp_path, receipt, 0, terminal)
     states = storage.read_json(receipt)["experiments"]
     assert {name: state["status"] for name, state in states.items()} == {"lost": "pending", "trial": "ok"}
-    [line] = [line for line in run_summary.lines(tmp_path, tmp_path) if "not tracked" in line]
+    [line] = [line for line in run_summary.summary_lines(tmp_path, tmp_path) if "not tracked" in line]
     assert line.startswith("not tracked: lost: FileNotFoundError")
     receipts._active.cache_clear()
     assert receipts.attempts(receipt, uri) == 1  # so the job runs again
     later = tmp_path / "tracking/lost.json"  # the experiment is asked for alone, and sent
     push.track(uri, ["lost"], lambda name: read("trial"), tmp_path, later, 0, terminal)
-    assert not [line for line in run_summary.lines(tmp_path, tmp_path) if "not tracked" in line]
+    assert not [line for line in run_summary.summary_lines(tmp_path, tmp_path) if "not tracked" in line]
 
 
 @pytest.mark.slow
