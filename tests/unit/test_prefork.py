@@ -41,6 +41,9 @@ class Parser:
             raise DataError("line 3: no number")
         if self.how == "die":
             os.kill(os.getpid(), signal.SIGKILL)
+        if self.how == "abort at the end":
+            import atexit
+            atexit.register(os.abort)
         if self.how == "sleep":
             time.sleep(600)
         return {}
@@ -159,6 +162,11 @@ def test_a_death_comes_back_as_a_line(prepare, done):
 def test_a_job_whose_libraries_use_more_threads_runs_by_itself(prepare, done, more):
     assert done(prepare("work", **more)) == (0, "", False)
     assert Path("log").read_text().startswith("parsing with 2 thread")
+
+
+@pytest.mark.slow
+def test_a_job_is_done_although_a_library_aborts_the_end_of_its_process(prepare, done):
+    assert done(prepare("abort at the end", threads=2)) == (0, "", False)
 
 
 @pytest.mark.slow

@@ -27,5 +27,16 @@ def main(job, forked: bool) -> str | int | None:
     return jobs.run(job)
 
 
+def end(result: str | int | None) -> None:
+    """End this process at once: a library whose threads still run at its end would abort it."""
+    if isinstance(result, str):
+        print(result, file=sys.stderr)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(1 if isinstance(result, str) else result or 0)
+
+
 if __name__ == "__main__":  # a process that a method spawns imports this file too
-    sys.exit(main(snakemake, globals().get("forked", False)))  # noqa: F821
+    forked = globals().get("forked", False)
+    result = main(snakemake, forked)  # noqa: F821
+    sys.exit(result) if forked else end(result)
