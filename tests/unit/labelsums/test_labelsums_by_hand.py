@@ -1,0 +1,23 @@
+"""Moments of label sums by the written-out Hessian."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from agglearn.linear.sum_logistic import curvature, prior_variance
+
+
+@pytest.mark.parametrize("noise_scale", [0.0, 5.0])
+def test_moments_of_sums_by_the_written_out_hessian(noise_scale):
+    rng, n = np.random.default_rng(3), 400
+    x = np.column_stack([rng.normal(size=(n, 4)), np.ones(n)])
+    sums = x.T @ (rng.random(n) < 1 / (1 + np.exp(-x @ [0.8, -0.6, 0.5, 0.7, -0.5]))) + rng.normal(0, noise_scale, 5)
+    rate = sums[-1] / n
+    hessian = rate * (1 - rate) * x.T @ x
+    variance = np.diag(hessian)[:-1] + noise_scale**2
+    gap = (sums - rate * x.sum(axis=0))[:-1]
+    squares = (hessian[:-1, :-1] ** 2).sum(axis=1)  # the intercept has no prior
+    expected = (gap**2 / variance - 1).sum() / (squares / variance).sum()
+    matrix = sparse.csr_array(x)
+    assert 4 * rate * (1 - rate) * curvature(matrix, np.ones(n))[:-1] == pytest.approx(np.diag(hessian)[:-1])
+    assert prior_variance(matrix, sums, noise_scale, probes=3000) == pytest.approx(expected, rel=0.02)
