@@ -4,8 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from agglearn import proportions
 from agglearn.errors import DataError
+from agglearn.observations import Bags, LabelledBags
+from agglearn.proportions import IndividualClassifier
 from agglearn.proportions.convolution_tree import tree_posterior
+from agglearn.proportions.posterior import class_posteriors
 from agglearn.tasks.census_design import HIDDEN
 
 
@@ -26,3 +30,13 @@ def test_hidden_attributes_are_numbered_from_zero():
         "DIS": [1, 0, 0, 0, 0], "SEX": [0, 1, 1, 0, 0], "HICOV": [1, 1, 1, 0, 0], "COVERAGE": [2, 1, 2, 0, 0],
         "SCHL": [0, 1, 1, 2, 3], "WKL": [0, 1, 2, 0, 0], "ANC": [0, 1, 3, 0, 0], "RAC1P": [1, 2, 3, 4, 0],
     }  # fmt: skip
+
+
+def test_bags_without_counts_are_refused_by_name():
+    bags = LabelledBags(Bags(np.zeros((4, 1)), [0, 2, 4], target=np.array([0.5, 1.0])), np.array([0, 1, 0, 1]))
+    with pytest.raises(DataError, match="counts"):
+        IndividualClassifier(l2=1.0).fit(bags)
+
+
+def test_posteriors_of_several_classes_are_public():
+    assert proportions.class_posteriors is class_posteriors
