@@ -11,7 +11,7 @@ from project import ATTRIBUTION, CHAIN, REGIONS, ROOT, SPIKE_DATA, Project, adul
 from agglearn.workflow.config import load
 
 # Every source and every kind of data; all experiments in their smoke sizes would take a quarter of an hour. What these
-# leave out, `tests/unit/test_smoke.py` does without a workflow.
+# leave out, `tests/unit/workflow/test_smoke.py` does without a workflow.
 WAY = (
     "maxent_table4", "maxent_figure4", "maxent_table4_attribution", "vocabulary_figure3", "collective_figure3",
     "labelsums_equality", "proportions_figure35",

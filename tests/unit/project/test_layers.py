@@ -10,7 +10,7 @@ import pytest
 
 from agglearn.inspection import modules
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 PACKAGE = ROOT / "src/agglearn"
 # Imported inside functions: what loads compiled kernels, JAX or Spark, which few processes need.
 SLOW = (

@@ -1,6 +1,6 @@
 """Names in the configuration feed the seeds: a new name of a parameter would change results by chance, unnoticed.
 
-After a change of results that is meant, `PYTHONPATH=tests python tests/unit/test_pinned_seeds.py` writes today's digests.
+After a change of results that is meant, `PYTHONPATH=tests python tests/unit/workflow/test_pinned_seeds.py` writes today's digests.
 """
 
 import dataclasses

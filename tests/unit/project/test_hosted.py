@@ -8,7 +8,7 @@ import yaml
 
 import agglearn
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 TARGETS = set(re.search(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.M).group(1).split())
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
 

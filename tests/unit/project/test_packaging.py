@@ -9,7 +9,7 @@ from packaging.requirements import Requirement
 
 import agglearn
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 LOCK = (ROOT / "requirements.lock").read_text()
 SPARK = (ROOT / "requirements-spark.lock").read_text()
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

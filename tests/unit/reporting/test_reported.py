@@ -7,7 +7,7 @@ import pytest
 
 from agglearn.workflow.config import read_mapping
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 TEXTS = ROOT.parent / "shared/papers"
 PREFIX = {"maxent": "maxent_", "vocabulary": "vocabulary_", "labelsums": "labelsums_"}  # the rest is in the thesis
 

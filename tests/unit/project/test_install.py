@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 SCRIPT = ROOT / "workflow/scripts/install.py"
 HASH = "--hash=sha256:"
 

@@ -9,7 +9,7 @@ import yaml
 from agglearn.workflow import config as configuration
 from agglearn.workflow.plan import Plan
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 FILES = sorted((ROOT / "config").rglob("*.yaml"))
 SCHEMAS = {"experiments": "experiment", "datasets": "dataset"}
 

@@ -17,7 +17,7 @@ import pytest
 from agglearn.tracking import push
 from agglearn.tracking.ui import print_links
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 pytestmark = pytest.mark.skipif(sys.platform != "linux" or not shutil.which("make"), reason="needs Linux and make")
 
 TRAINING = "workflowType=machine_learning"

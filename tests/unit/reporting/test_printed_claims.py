@@ -12,7 +12,7 @@ from agglearn.reporting.rows import Rows
 from agglearn.workflow.config import read_mapping
 from agglearn.workflow.measurements import COLUMNS
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 CLAIMS = read_mapping(ROOT / "config/claims.yaml")
 PARAMS = ("dataset_params", "observation_params", "params")
 
