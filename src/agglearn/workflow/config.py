@@ -164,7 +164,7 @@ def _ablate(e: Any, name: str, base: Path) -> Any:
     return expand_ablation(e, file)
 
 
-DEFAULTS = {"batch_by": ["dataset", "method"], "time_limit": 600, "keep_model": "none", "timed": False, "reported": []}
+DEFAULTS = {"batch_by": [], "time_limit": 600, "keep_model": "none", "timed": False, "reported": []}
 
 
 class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # the C library's is the same safe subset, faster

@@ -203,11 +203,11 @@ class Plan:
         return {tuple(r.code) for runs in self._runs.values() for r in runs}
 
     def batch_of(self, run: Run) -> str:
-        """Name of a run's batch: the values that the experiment's `batch_by` names."""
+        """Name of a run's batch: the values that the experiment's `batch_by` names, or `all`."""
         params = json.loads(run.params)
         shared = self.experiments[run.experiment]["batch_by"]
         values = [params.get(f[7:]) if f.startswith("params.") else getattr(run, f) for f in shared]
-        return re.sub(r"[^A-Za-z0-9_.-]", "_", "-".join(map(str, values)))
+        return re.sub(r"[^A-Za-z0-9_.-]", "_", "-".join(map(str, values)) or "all")
 
     def batches(self, experiment: str) -> list[str]:
         """Names of the batches, one Snakemake job each."""

@@ -34,7 +34,7 @@ def jobs_of(plan):
 @pytest.fixture
 def plan(project):
     project.path("experiments/other").write_text("extends: trial\nsource: vocabulary\nbudget: 80\n")
-    project.edit("experiments/trial", lambda e: e.update(budget=20))
+    project.edit("experiments/trial", lambda e: e.update(budget=20, batch_by=["dataset", "method"]))
     return Plan(configuration.load(project.base, {"run": ["other", "trial"]}) | {"scale_folder": "results"})
 
 

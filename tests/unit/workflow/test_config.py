@@ -19,7 +19,7 @@ def test_the_good_one(project):
     assert config["scale"] == "smoke"
     assert config["datasets"]["fair"]["note"] == "mine"
     assert config["datasets"]["fair"]["class"] == "agglearn.datasets.Packaged"
-    assert config["experiments"]["trial"]["batch_by"] == ["dataset", "method"]
+    assert config["experiments"]["trial"]["batch_by"] == []
 
 
 def test_layers():

@@ -97,6 +97,8 @@ def test_recipes_change_with_code_and_measures(project, monkeypatch):
 
 
 def test_batches(project):
+    assert plan_of(project).batches("trial") == ["all"]
+    project.edit("experiments/trial", lambda e: e.update(batch_by=["dataset", "method"]))
     plan = plan_of(project)
     assert plan.batches("trial") == ["fair-logistic", "fair-maxent", "loglinear-logistic", "loglinear-maxent"]
     parts = [plan.runs("trial", b) for b in plan.batches("trial")]

@@ -39,7 +39,7 @@ TRIAL = {
         "naive_bayes": {"class": "agglearn.maxent.NaiveBayesClassifier", "observe": "tables"},
         "logistic": {"class": "agglearn.maxent.LogisticSkyline", "observe": "records"},
     },
-    "measures": ["nllh", "auc"],
+    "measures": ["nllh", "auc"], "batch_by": ["dataset", "method"],
 }  # fmt: skip
 NESTED = {
     "source": "vocabulary", "title": "Nested", "task": "agglearn.tasks.Classification", "datasets": {"mine": {}},
@@ -227,7 +227,7 @@ CLAIM_KEYS = {
 }  # fmt: skip
 CONFIG_KEYS = {
     "scale": ("smoke", set()),
-    "run": (["trial"], {"fetch mine", "prepare mine", "observe nested mine", "fit nested mine-compressed", "render nested",
+    "run": (["trial"], {"fetch mine", "prepare mine", "observe nested mine", "fit nested all", "render nested",
                         "track vocabulary", "judge vocabulary", "page vocabulary", "site"}),
     "show": (["trial"], set()),
     "mirrors": (["another"], {"fetch mine"}),
@@ -362,13 +362,13 @@ def test_local_files_and_references(base, before):
 
 # -- code ---------------------------------------------------------------------------------------------------------------
 
-ALL = {"nested mine-compressed", *BATCHES}
+ALL = {"nested all", *BATCHES}
 EVERY_OBSERVE = OBSERVED | {"observe nested mine"}
 RENDERED, JUDGED = {"render trial", "render nested"}, of("judge", "maxent", "vocabulary")
 EDITED = {  # module → jobs
     "maxent.naive_bayes": of("fit", BATCHES[0], BATCHES[2]),
     "maxent.skyline": of("fit", BATCHES[1], BATCHES[3]),
-    "vocabulary.baselines": of("fit", "nested mine-compressed"),  # the nested class
+    "vocabulary.baselines": of("fit", "nested all"),  # the nested class
     "tasks.classification": of("fit", *ALL) | EVERY_OBSERVE,
     "tasks.splitting": of("fit", *ALL) | EVERY_OBSERVE,
     "evaluation.metrics": of("fit", *ALL) | EVERY_OBSERVE,  # measures
