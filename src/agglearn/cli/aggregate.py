@@ -103,8 +103,9 @@ def count(args: argparse.Namespace, work: Path) -> "ContingencyTables":
     """Count the records and write the tables into a folder."""
     import numpy as np
 
-    from agglearn.cli.tabular_input import about, is_parquet, parquet_columns, read_records
+    from agglearn.cli.tabular_input import is_parquet, parquet_columns, read_records
     from agglearn.encoding import Schema
+    from agglearn.encoding.csv_files import about
     from agglearn.observations import ContingencyTables
     from agglearn.observations.workload import workload_of
     from agglearn.storage import write_json

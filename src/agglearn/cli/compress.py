@@ -92,8 +92,9 @@ def run(args: argparse.Namespace) -> None:
 
 def apply_clusters(quantizer: "Quantizer", args: argparse.Namespace) -> tuple["pd.DataFrame", dict[str, int]]:
     """(rows of a file with clusters in place of values, number of values without a cluster of their own per feature)."""
-    from agglearn.cli.tabular_input import about, read_records
+    from agglearn.cli.tabular_input import read_records
     from agglearn.encoding import UNSEEN
+    from agglearn.encoding.csv_files import about
 
     reading = reading_of(args.tables)
     with input_file(args.apply) as data, about(data), with_remedy("compress"):

@@ -55,8 +55,9 @@ def run(args: argparse.Namespace) -> None:
 
 def predictions(args: argparse.Namespace, data: str) -> tuple["np.ndarray", dict[str, int]]:
     """(n,) probabilities of label 1 for a file, and the number of values per feature that the tables lack."""
-    from agglearn.cli.tabular_input import about, read_records
+    from agglearn.cli.tabular_input import read_records
     from agglearn.encoding import UNSEEN
+    from agglearn.encoding.csv_files import about
     from agglearn.estimator import Estimator
 
     model = Estimator.load(args.model)

@@ -57,7 +57,8 @@ def run(args: argparse.Namespace) -> None:
 
 def draft_schema(args: argparse.Namespace, data: str) -> str:
     """YAML of a schema for a file."""
-    from agglearn.cli.tabular_input import about, read_records
+    from agglearn.cli.tabular_input import read_records
+    from agglearn.encoding.csv_files import about
     from agglearn.encoding.drafting import draft
 
     frame = read_records(data, separator_of(args.separator), args.missing or [])

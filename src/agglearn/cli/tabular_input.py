@@ -4,12 +4,7 @@ CSV fields stay text, so that the name of a category does not depend on the othe
 become numbers where they are encoded.
 """
 
-import contextlib
-import lzma
-import warnings
-import zipfile
-import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
@@ -17,27 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from agglearn.encoding.columns import with_missing
+from agglearn.encoding.csv_files import CSVFormat, about, read_csv, refuse_repeated
 from agglearn.errors import DataError
 from agglearn.observations.streaming import as_columns, data_columns
-
-SEPARATORS = {"tab": "\t", "\\t": "\t"}
-
-
-@contextlib.contextmanager
-def about(path: str | Path) -> Iterator[None]:
-    """Add the name of the file to errors."""
-    try:
-        yield
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: not UTF-8 text (byte {error.object[error.start]:#04x}); save it as UTF-8") from None
-    except pa.ArrowException as error:
-        raise DataError(f"{path}: cannot be read as Parquet ({_line(error)}); write it again") from None
-    except (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile) as error:
-        raise DataError(f"{path}: is cut off or damaged ({_line(error)}); copy it again") from None
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror or _line(error)})") from None
-    except DataError as error:
-        raise DataError(f"{path}: {error}") from None
 
 
 def is_parquet(path: str | Path) -> bool:
@@ -58,7 +35,7 @@ def parquet_columns(path: str | Path) -> list[str]:
     """Names of the columns. DataError for columns with the same name or nested values, and for no rows."""
     with about(path):
         file = pq.ParquetFile(path)
-        _distinct(file.schema_arrow.names)
+        refuse_repeated(file.schema_arrow.names)
         for column in file.schema_arrow:
             if pa.types.is_nested(column.type):
                 raise DataError(f"column {column.name!r} holds nested values ({column.type}); flatten or drop it")
@@ -89,46 +66,5 @@ def read_records(path: str | Path, separator: str = ",", missing: Iterable[str] 
         with about(path):
             return with_missing(as_columns(pq.read_table(path, columns=columns)), missing)
     with about(path):
-        return _read_csv(path, SEPARATORS.get(separator, separator), list(missing))
-
-
-def _read_csv(path: str | Path, separator: str, missing: list[str]) -> pd.DataFrame:
-    options = {
-        "sep": separator.strip(" ") or separator,
-        "skipinitialspace": separator != separator.rstrip(" "),
-        "dtype": str,
-        "keep_default_na": False,
-        "encoding": "utf-8-sig",
-        "engine": "c",
-    }
-    try:
-        header = pd.read_csv(path, header=None, nrows=1, **options)
-        _distinct(header.iloc[0].tolist())
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", pd.errors.ParserWarning)
-            frame = pd.read_csv(path, na_values=["", *missing], index_col=False, **options)
-    except pd.errors.EmptyDataError:
-        raise DataError("the file is empty; give a CSV with a header line") from None
-    except pd.errors.ParserWarning:
-        raise DataError("the rows have more fields than the header; mend the file, or name the separator") from None
-    except pd.errors.ParserError as error:
-        raise DataError(f"cannot be read as text separated by {separator!r} ({_line(error)}); mend the file") from None
-    except (DataError, UnicodeDecodeError):
-        raise
-    except ValueError as error:
-        raise DataError(f"cannot be read as text separated by {separator!r} ({_line(error)})") from None
-    if frame.empty:
-        raise DataError("the file has a header but no rows")
+        frame = read_csv(path, CSVFormat(separator, list(missing)), str)
     return frame.apply(lambda column: column.str.replace(r"^(-?(?:0|[1-9]\d*))\.0+$", r"\1", regex=True))
-
-
-def _distinct(names: list[str]) -> None:
-    for i, name in enumerate(names):
-        if not name:
-            raise DataError(f"column {i + 1} has no name; name it in the header")
-        if name in names[:i]:
-            raise DataError(f"two columns are named {name!r}; rename one in the header")
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split()).removeprefix("Error tokenizing data. C error: ")

@@ -1,18 +1,15 @@
 """Records from text files larger than memory, read and written block by block, with values as text."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv as csv
 import pyarrow.parquet as pq
 
 from agglearn.datasets.base import Stored
+from agglearn.encoding.csv_files import CSVFormat, read_csv_blocks
 from agglearn.errors import DataError
-
-BLOCK = 1 << 26  # bytes read at a time
 
 
 class Streamed(Stored):
@@ -48,26 +45,13 @@ class Streamed(Stored):
         features, labels = [c for c in columns if c not in dropped], []
         schema = pa.schema([(c, pa.string()) for c in features])
         with pq.ParquetWriter(out / "features.parquet", schema, compression="zstd") as writer:
-            for block in self._blocks(path, [*features, label]):
+            for block in read_csv_blocks(path, CSVFormat.from_entry(self.entry), [*features, label]):
                 writer.write_table(block.select(features))
                 labels.append(self._labels(block[label], path))
         y = np.concatenate(labels)
         pq.write_table(pa.table({"label": y}), out / "labels.parquet")
         self._describe(out, len(y))
         return {"rows": len(y), "columns": len(features), "rate": float(np.mean(y))}
-
-    def _blocks(self, path: Path, columns: list[str]) -> Iterator[pa.Table]:
-        form = self.entry["format"]
-        read = csv.ReadOptions(column_names=form["columns"], block_size=BLOCK)
-        parse = csv.ParseOptions(delimiter=form.get("separator", ","), quote_char=False)
-        types = {c: pa.string() for c in columns}
-        convert = csv.ConvertOptions(column_types=types, include_columns=columns, strings_can_be_null=True,
-                                     null_values=["", *form.get("missing", [])])  # fmt: skip
-        try:
-            with csv.open_csv(path, read, parse, convert) as blocks:
-                yield from (pa.Table.from_batches([b]) for b in blocks)
-        except pa.ArrowInvalid as error:
-            raise DataError(f"{path}: {str(error).splitlines()[0]}") from None
 
     def _labels(self, column: pa.ChunkedArray, path: Path) -> np.ndarray:
         spelt = pc.unique(column).to_pylist()

@@ -10,6 +10,7 @@ from pandas.api.types import is_numeric_dtype
 
 from agglearn.datasets.base import Stored
 from agglearn.encoding.columns import as_text, numbers
+from agglearn.encoding.csv_files import CSVFormat, about, read_csv
 from agglearn.encoding.labels import binary_label
 from agglearn.errors import DataError, NotAvailable
 from agglearn.registry import resolve
@@ -61,31 +62,14 @@ class Tabular(Stored):
         return frames
 
     def _read(self, path: Path, as_text: Sequence[str] = ()) -> pd.DataFrame:
-        if path.suffix == ".parquet":
+        with about(path):
+            if path.suffix != ".parquet":
+                return read_csv(path, CSVFormat.from_entry(self.entry), dict.fromkeys(as_text, str))
             if as_text:
                 raise DataError(
-                    f"{path}: column {as_text[0]!r} holds text in one file and numbers in another; write them alike"
+                    f"column {as_text[0]!r} holds text in one file and numbers in another; write them alike"
                 )
             return pd.read_parquet(path)
-        f = self.entry.get("format", {})
-        separator = f.get("separator", ",")
-        try:
-            return pd.read_csv(
-                path,
-                sep=separator.strip() or separator,
-                names=f.get("columns"),
-                dtype=dict.fromkeys(as_text, str),
-                skipinitialspace=separator != separator.rstrip(),
-                comment=f.get("comment"),
-                na_values=f.get("missing", []),
-                keep_default_na=False,
-                na_filter=True,
-                low_memory=False,
-            ).replace("", np.nan)
-        except pd.errors.EmptyDataError:
-            raise DataError(f"{path}: the file is empty; fetch it again or remove the entry") from None
-        except (pd.errors.ParserError, UnicodeDecodeError) as error:
-            raise DataError(f"{path}: cannot be read as text separated by {separator!r}: {error}") from None
 
     def _combine(self, frames: dict[str, pd.DataFrame]) -> pd.DataFrame:
         lengths = {n: len(f) for n, f in frames.items()}

@@ -1,0 +1,186 @@
+"""Records in CSV files. Separators, missing marks, text encoding and errors are the same for all who read them.
+
+There are two policies. Where fields stay text, the name of a category does not depend on the other rows of the file. Where
+types are inferred, a column of numbers is numeric.
+"""
+
+import contextlib
+import lzma
+import warnings
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import pandas as pd
+import pyarrow as pa
+from pandas.api.types import is_float_dtype
+from pyarrow import csv
+
+from agglearn.errors import DataError
+
+SEPARATORS = {"tab": "\t", "\\t": "\t"}
+BLOCK = 1 << 26  # bytes read at a time
+
+
+@dataclass(frozen=True)
+class CSVFormat:
+    """How the records of a file are written.
+
+    Parameters
+    ----------
+    separator : str
+        Between the fields, `tab` for a tabulator. Spaces after it belong to it.
+    missing : sequence of str
+        Spellings of a missing value besides the empty field.
+    columns : sequence of str or None
+        Names of the columns. None if the first line has them.
+    comment : str or None
+        Character that begins a comment.
+    """
+
+    separator: str = ","
+    missing: Sequence[str] = ()
+    columns: Sequence[str] | None = None
+    comment: str | None = None
+
+    @classmethod
+    def from_entry(cls, entry: Mapping) -> Self:
+        """The format of an entry of `config/datasets/`.
+
+        Parameters
+        ----------
+        entry : mapping
+            Its `format` may have any of the parameters.
+        """
+        return cls(**{k: v for k, v in entry.get("format", {}).items() if k in cls.__dataclass_fields__})
+
+    @property
+    def delimiter(self) -> str:
+        """The character between two fields, without spaces after it."""
+        separator = SEPARATORS.get(self.separator, self.separator)
+        return separator.strip(" ") or separator
+
+    @property
+    def missing_marks(self) -> list[str]:
+        """Every spelling of a missing value."""
+        return ["", *self.missing]
+
+
+@contextlib.contextmanager
+def about(path: str | Path) -> Iterator[None]:
+    """Add the name of the file to errors."""
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: not UTF-8 text (byte {error.object[error.start]:#04x}); save it as UTF-8") from None
+    except pa.ArrowException as error:
+        raise DataError(f"{path}: cannot be read as Parquet ({_line(error)}); write it again") from None
+    except (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile) as error:
+        raise DataError(f"{path}: is cut off or damaged ({_line(error)}); copy it again") from None
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror or _line(error)})") from None
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None
+
+
+def read_csv(path: str | Path, form: CSVFormat, dtype: type[str] | dict[str, type[str]]) -> pd.DataFrame:
+    """All records of a CSV file, compressed or not.
+
+    Parameters
+    ----------
+    path : str or Path
+        UTF-8 text.
+    form : CSVFormat
+        How the file is written.
+    dtype : type or dict
+        str for fields that stay text. {column: str} for columns that stay text, where the types of the others are inferred.
+
+    Raises
+    ------
+    DataError
+        No rows, columns with the same name, rows longer than the header, or another text.
+    """
+    options = {
+        "sep": form.delimiter,
+        "skipinitialspace": form.separator.endswith(" "),
+        "comment": form.comment,
+        "keep_default_na": False,
+        "encoding": "utf-8-sig",
+        "low_memory": False,
+    }
+    with refuse_unreadable(form):
+        names = form.columns
+        if names is None:
+            names = pd.read_csv(path, header=None, nrows=1, dtype=str, **options).iloc[0].tolist()
+        refuse_repeated(names)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            options |= {"names": form.columns, "na_values": form.missing_marks, "index_col": False}
+            frame = pd.read_csv(path, dtype=dtype, **options)
+    if frame.empty:
+        raise DataError("the file has a header but no rows" if form.columns is None else "the file has no rows")
+    inexact = [c for c in frame if is_float_dtype(frame[c]) and frame[c].isna().any() and frame[c].abs().max() > 2**53]
+    if inexact and isinstance(dtype, dict):  # large codes, which a missing value has made floats
+        return read_csv(path, form, dtype | dict.fromkeys(inexact, str))
+    return frame
+
+
+def read_csv_blocks(path: str | Path, form: CSVFormat, names: Sequence[str]) -> Iterator[pa.Table]:
+    """Records of a CSV file larger than memory, some at a time. Fields stay text, and quotation marks are part of them.
+
+    Parameters
+    ----------
+    path : str or Path
+        UTF-8 text without a header.
+    form : CSVFormat
+        How the file is written. It names the columns.
+    names : sequence of str
+        The columns to read.
+
+    Raises
+    ------
+    DataError
+        A line with another number of fields, or another text.
+    """
+    read = csv.ReadOptions(column_names=form.columns, block_size=BLOCK)
+    parse = csv.ParseOptions(delimiter=form.delimiter, quote_char=False)
+    types = {name: pa.string() for name in names}
+    convert = csv.ConvertOptions(
+        column_types=types, include_columns=names, strings_can_be_null=True, null_values=form.missing_marks
+    )
+    with about(path), refuse_unreadable(form), csv.open_csv(path, read, parse, convert) as blocks:
+        yield from (pa.Table.from_batches([block]) for block in blocks)
+
+
+@contextlib.contextmanager
+def refuse_unreadable(form: CSVFormat) -> Iterator[None]:
+    """Turn errors of CSV readers into DataErrors."""
+    try:
+        yield
+    except pd.errors.EmptyDataError:
+        advice = "; give a CSV with a header line" if form.columns is None else ""
+        raise DataError(f"the file is empty{advice}") from None
+    except pd.errors.ParserWarning:
+        raise DataError("the rows have more fields than the header; mend the file, or name the separator") from None
+    except (DataError, UnicodeDecodeError):
+        raise
+    except ValueError as error:  # of pandas and of Arrow
+        raise DataError(
+            f"cannot be read as text separated by {form.separator!r} ({_line(error)}); mend the file"
+        ) from None
+
+
+def refuse_repeated(names: Sequence[str]) -> None:
+    """DataError for columns with the same name or with none."""
+    for i, name in enumerate(names):
+        if not name:
+            raise DataError(f"column {i + 1} has no name; name it in the header")
+        if name in names[:i]:
+            raise DataError(f"two columns are named {name!r}; rename one in the header")
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split()).removeprefix("Error tokenizing data. C error: ")
