@@ -1,5 +1,6 @@
 """Person records of the American Community Survey with their regions, and votes by region."""
 
+import logging
 from pathlib import Path
 from typing import NotRequired, TypedDict
 
@@ -16,6 +17,8 @@ from agglearn.datasets.base import Stored
 from agglearn.errors import DataError
 from agglearn.settings import Positive
 from agglearn.storage import write_json
+
+logger = logging.getLogger(__name__)
 
 NUMBERS = ("AGEP", "WKHP", "WKWN", "JWMNP", "PINCP", "WAGP", "POVPIP")
 CATEGORIES = (
@@ -134,8 +137,8 @@ class Census(Stored):
         header = {"n": table.num_rows, "label": "", "categorical": [c for c in present if c in CATEGORIES], "parts": {},
                   "regions": len(regions), "partial_states": partial, "columns": present}  # fmt: skip
         write_json(out / "records.json", header)
-        print(f"{len(regions)} regions ({components} components), {table.num_rows:,} adult citizens")
-        print(
+        logger.info(f"{len(regions)} regions ({components} components), {table.num_rows:,} adult citizens")
+        logger.info(
             f"states with fewer columns: {', '.join(f'{s} (no {len(c)} of them)' for s, c in partial.items()) or 'none'}"
         )
         return {"rows": table.num_rows, "columns": len(present), "regions": len(regions)}
@@ -286,14 +289,15 @@ def whole(column: pa.ChunkedArray) -> np.ndarray:
 def votes_of(
     path: Path, spec: VoteColumns, region_of: dict[str, int], whole: dict[str, int], n_regions: int
 ) -> dict[str, np.ndarray]:
-    """{D, R: (regions,) votes} of county results. Counties that no region has are printed."""
+    """{D, R: (regions,) votes} of county results. Counties that no region has are logged."""
     raw = pd.read_csv(path)
     county = raw[spec["county"]].astype(str).str.zfill(5)
     county = county.map(lambda c: c if c in region_of else RENAMED.get(c, c))
     region = county.map(lambda c: whole.get(c[:2], region_of.get(c, np.nan)))
     if region.isna().any():
         lost = raw.loc[region.isna(), spec["democratic"]].sum()
-        print(f"{path.name}: no region has the counties {', '.join(county[region.isna()])} ({lost:,.0f} votes for D)")
+        counties = ", ".join(county[region.isna()])
+        logger.info(f"{path.name}: no region has the counties {counties} ({lost:,.0f} votes for D)")
     has_region = region.notna().to_numpy()
     out = {}
     for party, column in (("D", spec["democratic"]), ("R", spec["republican"])):

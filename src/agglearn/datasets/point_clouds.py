@@ -1,6 +1,7 @@
 """Clouds of points with a class: from voxels, from meshes, from digits."""
 
 import io
+import logging
 import re
 import zipfile
 from collections.abc import Iterator
@@ -15,6 +16,8 @@ from agglearn.observations import Bags
 from agglearn.seeds import derive_generator
 from agglearn.settings import Count, Part
 from agglearn.storage import write_json
+
+logger = logging.getLogger(__name__)
 
 Shapes = Iterator[tuple[np.ndarray, str | int]]  # points and class
 
@@ -82,7 +85,8 @@ class PointClouds(Stored):
         np.savez(out / "clouds.npz", offsets=np.append(0, np.cumsum(sizes)), classes=labels)
         subsets = {"train": [0, train], "test": [train, len(clouds)]}
         write_json(out / "records.json", {"n": len(clouds), "label": "class", "categorical": [], "parts": subsets})
-        print(f"{train} and {len(clouds) - train} clouds, {empty} empty left out; median {np.median(sizes):.0f} points")
+        n_test, median = len(clouds) - train, np.median(sizes)
+        logger.info(f"{train} and {n_test} clouds, {empty} empty left out; median {median:.0f} points")
         return {"clouds": len(clouds), "points": int(np.sum(sizes)), "classes": int(labels.max()) + 1, "empty": empty}
 
 

@@ -1,5 +1,6 @@
 """Records from text or Parquet files, and from data sets inside installed packages."""
 
+import logging
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +15,8 @@ from agglearn.encoding.csv_files import CSVFormat, about, read_csv
 from agglearn.encoding.labels import binary_label
 from agglearn.errors import DataError, NotAvailable
 from agglearn.registry import resolve
+
+logger = logging.getLogger(__name__)
 
 Rows = dict[str, list[int]]  # name of an official subset → [first, last + 1] rows
 
@@ -125,7 +128,7 @@ class Packaged(Stored):
 def write_labelled(dataset: Stored, out: Path, frame: pd.DataFrame, source: str, subsets: Rows | None = None) -> dict:
     """Facts for the manifest, after the records of a frame were written.
 
-    `label: {missing: drop}` leaves out those without a label, and prints their number.
+    `label: {missing: drop}` leaves out those without a label, and logs their number.
 
     Parameters
     ----------
@@ -152,7 +155,9 @@ def _drop_unlabelled(
     n_before = np.append(0, np.cumsum(labelled))
     subsets = subsets and {name: n_before[bounds].tolist() for name, bounds in subsets.items()}
     dropped = int(len(labelled) - n_before[-1])
-    print(f"{source}: label {spec['column']!r} is missing in {dropped:,} of {len(labelled):,} rows, which are left out")
+    logger.info(
+        f"{source}: label {spec['column']!r} is missing in {dropped:,} of {len(labelled):,} rows, which are left out"
+    )
     return frame[labelled].reset_index(drop=True), subsets, {"dropped": dropped}
 
 
