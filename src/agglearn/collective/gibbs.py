@@ -15,6 +15,7 @@ from agglearn.collective.problem import Counts, Point, Problem
 from agglearn.collective.propagation import Beliefs, propagate
 from agglearn.collective.results import Inference, Recorder
 from agglearn.errors import DataError, NotAvailable
+from agglearn.rounding import round_to_totals
 from agglearn.seeds import RandomState, derive_generator, derive_seed, draw_seed
 from agglearn.settings import Count, Share
 
@@ -206,9 +207,7 @@ def _round_nodes(problem: Problem, fixed: np.ndarray, nodes: Sequence[np.ndarray
             raise DataError(f"node {i}: sampling needs whole exact counts; round them, or declare their noise")
         if rest > 0:
             free *= rest / free.sum()
-            n += np.floor(free)
-            missing = round(problem.M - n.sum())
-            n[np.argsort(-(free - np.floor(free)))[:missing]] += 1
+            n += round_to_totals(free, rest)
         rounded[i, : len(z)] = n
     return rounded
 

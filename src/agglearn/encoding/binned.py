@@ -35,7 +35,7 @@ class BinnedEncoder(Levels):
     has_other: bool = False
 
     @classmethod
-    def fit(cls, column: pd.Series, binning: Binning) -> Self:
+    def fit(cls, column: pd.Series, binning: Binning, counts: np.ndarray | None = None) -> Self:
         """Bins of a training column.
 
         Parameters
@@ -44,12 +44,15 @@ class BinnedEncoder(Levels):
             Numbers, or text that spells them.
         binning : Binning
             Places the edges.
+        counts : ndarray of shape (n,) or None
+            Number of rows with each value, where the column has distinct values. None for one each.
         """
         values = numbers(column)
-        warn_of_codes(column, values)
-        observed = values[~np.isnan(values)]
-        edges = binning.edges(observed) if len(observed) else np.empty(0)
-        return cls(str(column.name), tuple(map(float, edges)), len(observed) < len(values))
+        observed = ~np.isnan(values)
+        rows = None if counts is None else counts[observed]
+        warn_of_codes(column, values[observed], rows)
+        edges = binning.edges(values[observed], rows) if observed.any() else np.empty(0)
+        return cls(str(column.name), tuple(map(float, edges)), not observed.all())
 
     @property
     def _own(self) -> int:

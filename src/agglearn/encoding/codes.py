@@ -18,20 +18,21 @@ NAME = re.compile(
 LEADING_ZERO = r"-?0\d"
 
 
-def warn_of_codes(column: pd.Series, values: np.ndarray) -> None:
+def warn_of_codes(column: pd.Series, observed: np.ndarray, counts: np.ndarray | None) -> None:
     """Warn where the numbers of a column that is to be binned look like names.
 
     Parameters
     ----------
     column : Series
         Raw values.
-    values : ndarray of shape (n,)
-        Its numbers, NaN where missing.
+    observed : ndarray of shape (n,)
+        Its numbers that are not missing.
+    counts : ndarray of shape (n,) or None
+        Number of rows with each, where they are distinct. None for one each.
     """
-    observed = values[~np.isnan(values)]
     if not len(observed) or (observed != np.floor(observed)).any():
         return
-    if why := _sign(column, observed):
+    if why := _sign(column, observed, counts):
         warnings.warn(
             f"column {column.name!r} was taken for numbers and binned, but {why}; if its numbers are names, make it categorical "
             "(--categorical) or hash it (--hash)",
@@ -40,7 +41,7 @@ def warn_of_codes(column: pd.Series, values: np.ndarray) -> None:
         )
 
 
-def _sign(column: pd.Series, observed: np.ndarray) -> str:
+def _sign(column: pd.Series, observed: np.ndarray, counts: np.ndarray | None) -> str:
     """The sign that whole numbers are names, in words. Empty without one."""
     if np.abs(observed).max() > EXACT:
         return "it has whole numbers above 2^53, some of which bins cannot tell apart"
@@ -48,7 +49,8 @@ def _sign(column: pd.Series, observed: np.ndarray) -> str:
         return "some of its numbers begin with zeros"
     if NAME.search(str(column.name)):
         return "its name is that of a code"
-    if len(observed) >= 5 * LEAST and hardly_repeats(observed):
+    n = len(observed) if counts is None else counts.sum()
+    if n >= 5 * LEAST and (hardly_repeats(observed) if counts is None else len(observed) >= 0.9 * n):
         return "its whole numbers hardly ever repeat"
     return ""
 

@@ -90,22 +90,32 @@ def _number(value: object) -> float:
         return math.inf if value > 0 else -math.inf  # type: ignore[operator]
 
 
-def is_continuous(column: pd.Series) -> bool:
-    """Whether a column is to be binned: numbers, not booleans. Mostly numbers with some text is an error."""
-    if is_bool_dtype(column.dtype):
+def is_continuous(column: pd.Series, counts: np.ndarray | None = None) -> bool:
+    """Whether a column is to be binned: numbers, not booleans. Mostly numbers with some text is an error.
+
+    `counts` (n,) are the numbers of rows with each value, where the column has distinct values.
+    """
+    if is_bool_dtype(column.dtype) or (column.dtype == object and pd.api.types.infer_dtype(column) == "boolean"):
         return False
     if is_numeric_dtype(column.dtype):
         return True
     if isinstance(column.dtype, pd.CategoricalDtype):
         return False
     index, values = distinct(column)
-    observed = index[index >= 0]
-    if not len(observed):
+    observed = index >= 0
+    if not observed.any():
         return False
-    numeric = pd.to_numeric(values, errors="coerce").notna().to_numpy()[observed].mean()
-    if LOOKS_NUMERIC <= numeric < 1:
-        numbers(column)  # raises, naming the row
-    return bool(numeric == 1)
+    is_number = pd.to_numeric(values, errors="coerce").notna().to_numpy()[index[observed]]
+    rows = np.ones(len(is_number), int) if counts is None else counts[observed]
+    fraction = rows[is_number].sum() / rows.sum()
+    if LOOKS_NUMERIC <= fraction < 1:
+        if counts is None:
+            numbers(column)  # raises, naming the row
+        raise DataError(
+            f"column {column.name!r} is numeric but {rows[~is_number].sum()} rows hold text such as "
+            f"{column[observed][~is_number].iloc[0]!r}; mend them, or declare the column as categorical"
+        )
+    return bool(fraction == 1)
 
 
 def named_columns(X: pd.DataFrame | np.ndarray, names: Sequence[str]) -> pd.DataFrame:

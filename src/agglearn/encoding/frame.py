@@ -79,7 +79,7 @@ class FrameEncoder:
             raise DataError(f"categorical: no column {sorted(absent)[0]!r}; there are {_some(frame.columns)}")
         if absent := set(hashed) - set(frame.columns):
             raise DataError(f"hashed: no column {sorted(absent)[0]!r}; there are {_some(frame.columns)}")
-        return cls(tuple(_fit_column(frame[c], bins, c in named, hashed.get(c), hash_above) for c in frame.columns))
+        return cls(tuple(fit_column(frame[c], bins, c in named, hashed.get(c), hash_above) for c in frame.columns))
 
     @property
     def names(self) -> list[str]:
@@ -161,20 +161,32 @@ class FrameEncoder:
         return cls(tuple(_feature(s) for s in state), schema)
 
 
-def _fit_column(
-    column: pd.Series, bins: Binning, named: bool, buckets: int | None, hash_above: tuple[int, int] | None
-) -> FeatureEncoder:
-    """The encoder of one column."""
-    if buckets is None and not named and is_continuous(column):
-        return BinnedEncoder.fit(column, bins)
+def fit_column(
+    column: pd.Series, bins: Binning, named: bool, buckets: int | None, hash_above: tuple[int, int] | None,
+    counts: np.ndarray | None = None,
+) -> FeatureEncoder:  # fmt: skip
+    """The encoder of one column.
+
+    Parameters
+    ----------
+    column : Series
+        Raw values.
+    bins : Binning
+        Places the edges of numbers.
+    named : bool
+        Whether numbers are names.
+    buckets : int or None
+        Buckets into which values are hashed.
+    hash_above : tuple[int, int] or None
+        See `FrameEncoder.fit`.
+    counts : ndarray of shape (n,) or None
+        Number of rows with each value, where the column has distinct values. None for one each.
+    """
+    if buckets is None and not named and is_continuous(column, counts):
+        return BinnedEncoder.fit(column, bins, counts)
     warn_of_lost_digits(column)
     if buckets is not None:
         return HashedEncoder.fit(column, buckets)
-    return fit_categories(column, hash_above)
-
-
-def fit_categories(column: pd.Series, hash_above: tuple[int, int] | None) -> FeatureEncoder:
-    """The encoder of categories. They are hashed where there are more than `hash_above` allows, see `FrameEncoder.fit`."""
     encoder = CategoricalEncoder.fit(column)
     if hash_above is not None and len(encoder.values) > hash_above[0]:
         return HashedEncoder.fit(column, hash_above[1])

@@ -12,6 +12,7 @@ import pandas as pd
 from agglearn.encoding.labels import check_labels
 from agglearn.errors import DataError
 from agglearn.observations.base import Hasher, NoiseSpec, Observation, make_folder, refuse_damaged
+from agglearn.rounding import round_to_totals
 from agglearn.storage import read_json, write_json
 
 SHOWN = 10  # names listed in an error
@@ -435,11 +436,7 @@ def order_columns(x: np.ndarray, names: Sequence[str], expected: Sequence[str]) 
 def apportion(proportions: np.ndarray, sizes: int | np.ndarray) -> np.ndarray:
     """(B, C) whole counts that add up to `sizes`, one number or (B,), by largest remainder of proportions (B, C)."""
     sizes = np.broadcast_to(np.asarray(sizes, dtype=np.int64), len(proportions))
-    exact = proportions / proportions.sum(axis=1, keepdims=True) * sizes[:, None]
-    counts = np.floor(exact).astype(np.int64)
-    order = np.argsort(-(exact - counts), axis=1, kind="stable")
-    rank = np.argsort(order, axis=1, kind="stable")
-    return counts + (rank < (sizes - counts.sum(axis=1))[:, None])
+    return round_to_totals(proportions / proportions.sum(axis=1, keepdims=True) * sizes[:, None], sizes)
 
 
 def _map_bags(values: object, what: str) -> dict[Hashable, object]:

@@ -14,12 +14,12 @@ import pandas as pd
 from agglearn.encoding import BinnedEncoder, Binning, FrameEncoder, Schema
 from agglearn.encoding import binning as binning_of
 from agglearn.encoding.columns import as_text, present
+from agglearn.encoding.frame import fit_column
 from agglearn.encoding.labels import binary_label
 from agglearn.errors import ConfigError, DataError
 from agglearn.observations import ContingencyTables
 from agglearn.observations.counting import Tally
 from agglearn.observations.tables import Pairs, require_label, select_features, start_tally
-from agglearn.spark.fitting import fit_from_counts
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -109,7 +109,7 @@ def fit_encoder(
         if counts.empty:
             raise DataError("there are no records to aggregate")
         values, rows = counts["value"].rename(name), counts["count"].to_numpy()
-        features.append(fit_from_counts(values, rows, bins, name in named, hashed.get(name), hash_above))
+        features.append(fit_column(values, bins, name in named, hashed.get(name), hash_above, rows))
     return FrameEncoder(tuple(features))
 
 

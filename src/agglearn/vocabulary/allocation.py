@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from agglearn.rounding import round_to_totals
 from agglearn.vocabulary.rate_order import Ranking
 
 
@@ -32,6 +33,4 @@ def apportion(budget: int, weights: np.ndarray) -> np.ndarray:
     """Whole numbers ≥ 1 in proportion to the weights that add up to the budget (largest remainders)."""
     weights = weights if weights.sum() > 0 else np.ones(len(weights))
     exact = (budget - len(weights)) * weights / weights.sum()
-    out = np.floor(exact).astype(np.int64)
-    out[np.argsort(out - exact, kind="stable")[: budget - len(weights) - out.sum()]] += 1
-    return out + 1
+    return round_to_totals(exact, budget - len(weights)) + 1

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -17,13 +18,13 @@ from samples import PEOPLE_SCHEMA, people
 
 from agglearn.encoding import CategoricalEncoder, EqualWidth, FrameEncoder, Quantiles, Schema
 from agglearn.encoding.binning import quantiles
-from agglearn.errors import ConfigError, DataError, NotAvailable
+from agglearn.encoding.frame import fit_column
+from agglearn.errors import ConfigError, DataError, LooksLikeCodes, NotAvailable
 from agglearn.maxent import MaxEntClassifier
 from agglearn.maxent.engines.numba_chains import Chains
 from agglearn.maxent.weight_index import WeightIndex
 from agglearn.observations import ContingencyTables
 from agglearn.spark import active_session, aggregate
-from agglearn.spark.fitting import fit_from_counts
 from agglearn.vocabulary import DistributedSubmodularQuantizer
 
 LACKING = [
@@ -58,14 +59,29 @@ def test_quantiles_of_counted_values(drawn):
 def test_encoders_of_counted_values(how):
     frame = people().assign(flag=True, code="7", share=np.random.default_rng(0).random(400).round(2))
     frame.loc[5, "share"] = None
+    frame["answer"] = pd.Series([True, None, False, True] * 100, dtype=object)
+    assert isinstance(FrameEncoder.fit(frame[["answer"]]).features[0], CategoricalEncoder)
     for name in frame:
         counts = frame[name].value_counts(dropna=False)
         values = pd.Series(counts.index, name=name, dtype=frame[name].dtype)
         for named, hash_above in itertools.product((False, True), (None, (2, 3))):
             expected = FrameEncoder.fit(frame[[name]], how, [name] if named else [], None, hash_above).features[0]
-            assert fit_from_counts(values, counts.to_numpy(), how, named, None, hash_above) == expected
+            assert fit_column(values, how, named, None, hash_above, counts.to_numpy()) == expected
     with pytest.raises(DataError, match="'n' is numeric but 1 rows hold text such as 'x'"):
-        fit_from_counts(pd.Series(["1", "x"], name="n"), np.array([30, 1]), how, False, None)
+        fit_column(pd.Series(["1", "x"], name="n"), how, False, None, None, np.array([30, 1]))
+
+
+def test_numbers_that_hardly_repeat_are_told_from_counts():
+    values = pd.Series(np.arange(100), name="n")
+    for counts, warns in (
+        (np.full(100, 1), True),
+        (np.append(np.full(95, 1), np.full(5, 2)), True),
+        (np.full(100, 2), False),
+    ):
+        with warnings.catch_warnings(record=True) as raised:
+            warnings.simplefilter("always")
+            fit_column(values, Quantiles(10), False, None, None, counts)
+        assert [w.category for w in raised] == [LooksLikeCodes] * warns
 
 
 @pytest.mark.parametrize(
