@@ -156,6 +156,8 @@ class TaskMeasures(Written):
         yield from ["| measure | unit | better |", "| --- | --- | --- |"]
         for name, (unit, better) in getattr(tasks, self.arguments[0]).MEASURES.items():
             yield f"| `{name}` | {cell(unit)} | {better} |"
+        if keys := getattr(tasks, self.arguments[0]).KEYS:
+            yield from ["", f"Some values have keys: {', '.join(f'`{key}`' for key in keys)}."]
 
 
 # -- commands -------------------------------------------------------------------------------------------------------------

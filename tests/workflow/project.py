@@ -324,7 +324,7 @@ REGIONS = {
     "methods": {"threshold": {"class": "bags.MeanThreshold", "observe": "bags"}},
     "measures": ["accuracy"],
     "batch_by": ["dataset"],
-    "table": {"rows": ["item"], "columns": ["method"], "measure": "accuracy"},
+    "table": {"rows": ["keys.region"], "columns": ["method"], "measure": "accuracy"},
 }
 
 ADULT = {

@@ -47,7 +47,7 @@ def rules_run(outcome) -> set[str]:
 
 def value(project) -> float:
     table = project.table("spike_regions")
-    return table[table.item.isna() & (table.method == "threshold") & (table.measure == "accuracy")]["mean"].item()
+    return table[table["keys"].isna() & (table.method == "threshold") & (table.measure == "accuracy")]["mean"].item()
 
 
 def test_without_records_only_what_states_no_recipe_is_made_again(small):

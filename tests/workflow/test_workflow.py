@@ -32,13 +32,13 @@ def test_whole_way(project, first):
     assert absent <= {"adkdd21", "criteo_dac_head"}  # no source here; else a package of a step of its own is missing
     table = project.table("maxent_table4")
     assert list(table.columns) == [
-        "dataset", "dataset_params", "observation", "observation_params", "method", "params", "measure", "item", "n",
+        "dataset", "dataset_params", "observation", "observation_params", "method", "params", "measure", "keys", "n",
         "mean", "low", "high", "unit", "reported", "place", "difference", "tolerance", "verdict", "status", "reason",
     ]  # fmt: skip
     rows = pd.concat(map(pd.read_parquet, project.results.glob("measurements/maxent_table4/*.parquet")))
     assert set(rows.columns) == {
         "run", "experiment", "dataset", "dataset_params", "observation", "observation_params", "method", "params", "seed",
-        "status", "reason", "measure", "item", "step", "value", "unit", "tested", "overlap",
+        "status", "reason", "measure", "keys", "step", "value", "unit", "tested", "overlap",
     }  # fmt: skip
     good = table[(table.measure == "nllh") & (table.method == "logistic") & (table.dataset == "adult")]
     assert good["mean"].item() > 0.02  # the planted dependence is found
@@ -91,7 +91,7 @@ def test_curves_and_items_travel(project, first):
     assert list(curve.step) == list(range(0, 200, 20))
     assert curve.value.iloc[-1] < curve.value.iloc[0]
     regions = project.table("spike_regions")
-    assert regions.item.notna().sum() == 8
+    assert regions["keys"].notna().sum() == 8
     assert "region 7" in (project.results / "tables/spike_regions.md").read_text()
 
 

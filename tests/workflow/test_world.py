@@ -142,7 +142,7 @@ def test_measurements_are_those_computed_by_hand(state):
         cell = cell_of(state.runs[key])
         expected, (status, reason) = state.world.values[cell], state.world.status(cell[0], *cell[2:])
         assert {(r.status, r.reason or "") for r in part.itertuples()} == {(status, reason)}
-        found = {(r.measure, r.item, None if math.isnan(r.step) else r.step): r.value for r in part.itertuples()}
+        found = {(r.measure, r.keys, None if math.isnan(r.step) else r.step): r.value for r in part.itertuples()}
         assert len(found) == len(part), "a measure stands twice"
         if status != "ok":
             assert list(found) == [(None, None, None)]
@@ -162,8 +162,8 @@ def test_csv(state):
     found = {}
     for row in rows:
         key = (row["method"], json.loads(row["params"]).get("prior"), json.loads(row["dataset_params"])["rows"])
-        assert (*key, row["measure"], row["item"]) not in found
-        found[(*key, row["measure"], row["item"])] = row
+        assert (*key, row["measure"], row["keys"]) not in found
+        found[(*key, row["measure"], row["keys"])] = row
     timed = {k for k in found if k[3].partition("_minus_")[0] in ("seconds", "elapsed")}
     assert {found.pop(k)["n"] for k in timed} <= {"2", "3"}
     expected = expected_summary(state.world)
@@ -186,7 +186,7 @@ def test_csv(state):
 
 
 def expected_summary(world: w.World) -> dict[tuple, tuple[w.Cell, dict | None]]:
-    """(cell, printed number) by method, prior, size, measure and item, as text where it stands so."""
+    """(cell, printed number) by method, prior, size, measure and keys, as text where it stands so."""
     found = {}
     for method, prior, size in world.cells:
         names = {k[:2] for seed in w.SEEDS for k in world.values[method, prior, size, seed] if k[2] is None}
@@ -194,12 +194,12 @@ def expected_summary(world: w.World) -> dict[tuple, tuple[w.Cell, dict | None]]:
             entry = w.printed_for(method, prior, size, "nllh")
             cell = w.cell(world, method, prior, size, "nllh")
             found[method, prior, size, "nllh" if entry else "", ""] = cell, entry
-        for measure, item in names:
-            cell = w.cell(world, method, prior, size, measure, item)
-            found[method, prior, size, measure, item or ""] = cell, w.printed_for(method, prior, size, measure, item)
+        for measure, keys in names:
+            cell = w.cell(world, method, prior, size, measure, keys)
+            found[method, prior, size, measure, keys or ""] = cell, w.printed_for(method, prior, size, measure, keys)
             if method != "base":
                 minus = f"{measure}_minus_base"
-                found[method, prior, size, minus, item or ""] = w.cell(world, method, prior, size, minus, item), None
+                found[method, prior, size, minus, keys or ""] = w.cell(world, method, prior, size, minus, keys), None
     return found
 
 
@@ -478,7 +478,7 @@ def test_page_of_every_measure(state):
         assert reported == (f"{float(row['reported']):g}" if row["reported"] else "")
         if row["measure"].partition("_minus_")[0] not in ("seconds", "elapsed"):
             prior, size = json.loads(row["params"]).get("prior"), json.loads(row["dataset_params"])["rows"]
-            cell = w.cell(state.world, row["method"], prior, size, row["measure"] or "nllh", row["item"] or None)
+            cell = w.cell(state.world, row["method"], prior, size, row["measure"] or "nllh", row["keys"] or None)
             assert value.strip() == f"{cell.text} {row['unit']}".strip()
 
 
@@ -613,7 +613,7 @@ def test_mlflow_has_the_mean_of_every_cell(state, tracked):
 
 
 def estimates(state, cell: tuple, records: list[dict]) -> dict[str, w.Estimate]:
-    """Measure without item → mean and interval over seeds."""
+    """Measure without keys → mean and interval over seeds."""
     method, prior, size = cell
     names = ["nllh", "auc", "log_loss", "right"]
     names += [f"{name}_minus_base" for name in names] if method != "base" else []
@@ -629,9 +629,9 @@ def check_printed(state, run, cell: tuple) -> None:
     """The tag on printed numbers, and the lines on them in the description."""
     verdicts = []
     for measure in w.MEASURES:
-        for item in (None, *(f"{colour}: right" for colour in w.COLOURS)):
-            if entry := w.printed_for(*cell, measure, item):
-                verdicts.append(w.compared(w.cell(state.world, *cell, measure, item).estimate, entry))
+        for keys in map(w.colour_keys, (None, *w.COLOURS)):
+            if entry := w.printed_for(*cell, measure, keys):
+                verdicts.append(w.compared(w.cell(state.world, *cell, measure, keys).estimate, entry))
                 assert (
                     f"{entry['value']:g} ({entry['place']}): {verdicts[-1]} |" in run.data.tags["mlflow.note.content"]
                 )
@@ -643,10 +643,10 @@ def check_printed(state, run, cell: tuple) -> None:
 
 
 def check_metrics(client, run, measured: dict[tuple, float], folder: Path) -> None:
-    """Every number without an item, with its steps; the last is that of the table."""
+    """Every number without keys, with its steps; the last is that of the table."""
     expected = {k: v for k, v in measured.items() if k[1] is None}
     if measured:
-        rows = pd.read_parquet(folder / "measurements.parquet").query("step != step and item != item")
+        rows = pd.read_parquet(folder / "measurements.parquet").query("step != step and keys != keys")
         expected |= {
             (m, None, None): v
             for m, v in zip(rows["measure"], rows["value"], strict=True)
@@ -803,13 +803,13 @@ def test_lines(state, drawn):
 def test_scatter_against_a_method_and_against_a_measure(state, drawn):
     world = state.world
     panels = {p["title"]: p for p in drawn[3]}
-    assert set(panels) == {f"rows {size}: {colour}" for size in w.SIZES for colour in w.COLOURS}
+    assert set(panels) == {f"rows {size}, colour {colour}" for size in w.SIZES for colour in w.COLOURS}
     for size in w.SIZES:
         for colour in w.COLOURS:
-            found, item = panels[f"rows {size}: {colour}"]["points"], f"{colour}: right"
-            x = w.cell(world, "base", None, size, "right", item).estimate.mean
+            found, keys = panels[f"rows {size}, colour {colour}"]["points"], w.colour_keys(colour)
+            x = w.cell(world, "base", None, size, "right", keys).estimate.mean
             expected = {
-                labelled(*c[:2]): [[x, w.cell(world, *c, "right", item).estimate.mean]]
+                labelled(*c[:2]): [[x, w.cell(world, *c, "right", keys).estimate.mean]]
                 for c in with_result(world) if c[2] == size and c[0] != "base"
             }  # fmt: skip
             assert {k: v for k, v in found.items() if v} == {
@@ -819,7 +819,9 @@ def test_scatter_against_a_method_and_against_a_measure(state, drawn):
     assert found["axis"] == ("true flow", "flow")
     assert set(found["points"]) == {labelled(*c) for c in with_result(world)}
     for c in with_result(world):
-        expected = [[w.cell(world, *c, m, leg).estimate.mean for m in ("true_flow", "flow")] for leg in w.LEGS]
+        expected = [
+            [w.cell(world, *c, m, w.leg_keys(leg)).estimate.mean for m in ("true_flow", "flow")] for leg in w.LEGS
+        ]
         assert sorted(found["points"][labelled(*c)]) == [pytest.approx(p) for p in sorted(expected)]
 
 
@@ -833,7 +835,7 @@ def test_flows(state, drawn):
         expected[f"{title}: rows {size}: true flow"] = (first, "true_flow")
     assert set(panels) == set(expected)
     for name, (c, measure) in expected.items():
-        means = {leg: w.cell(world, *c, measure, leg).estimate.mean for leg in w.LEGS}
+        means = {leg: w.cell(world, *c, measure, w.leg_keys(leg)).estimate.mean for leg in w.LEGS}
         arrows = []
         for leg, value in means.items():
             ends = [float(x) for end in leg.split(">") for x in end.split(",")]

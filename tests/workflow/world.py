@@ -3,6 +3,7 @@
 Nothing here uses the package. Given are the raw records, and which of them each seed trained and tested.
 """
 
+import json
 import math
 import random
 import statistics
@@ -13,6 +14,19 @@ from scipy import stats
 
 SIZES, SEEDS, COLOURS, STAGES = (120, 240), (0, 1, 2), ("blue", "green", "red"), (1, 2, 3, 4)
 LEGS = {"0,0>1,0": 0.15, "0,1>0,0": 0.85, "1,0>1,1": 0.35, "1,1>0,1": 0.7}  # leg → rate of label 1
+
+
+def colour_keys(colour: str | None) -> str | None:
+    """Keys of a measure of a colour, as they are stored."""
+    return colour and f'{{"colour": "{colour}"}}'
+
+
+def leg_keys(leg: str) -> str:
+    """Keys of a measure of a leg."""
+    start, end = (f"[{point.replace(',', ', ')}]" for point in leg.split(">"))
+    return f'{{"from": {start}, "to": {end}}}'
+
+
 LEAST = 181  # records that the method `exacting` needs
 OVERLAP = 0.25 / 0.75  # test records per training record
 
@@ -76,7 +90,7 @@ EXPERIMENT = {
         {"kind": "dots", "y": "nllh", "series": BY_METHOD},
         {"kind": "curve", "y": "nllh", "series": ["method", "params.prior"], "panel": ["dataset_params.rows"], "x": "seconds"},
         {"kind": "line", "x": "params.prior", "y": "nllh", "series": ["method"], "panel": ["dataset_params.rows"], "x_none": "none"},
-        {"kind": "scatter", "x": "base", "y": "right", "panel": ["dataset_params.rows", "item"], "series": ["method", "params.prior"]},
+        {"kind": "scatter", "x": "base", "y": "right", "panel": ["dataset_params.rows", "keys.colour"], "series": ["method", "params.prior"]},
         {"kind": "scatter", "x": "true_flow", "y": "flow", "series": BY_METHOD},
         {"kind": "flows", "x": "true_flow", "y": "flow", "series": BY_METHOD},
     ],
@@ -89,7 +103,7 @@ EXPERIMENT = {
         printed("exacting", 240, "nllh", 0.26),
         printed("limited", 240, "nllh", 0.27),
         printed("base", 240, "auc", 0.5),
-        printed("base", 240, "right", 0.5, item="red: right"),
+        printed("base", 240, "right", 0.5, keys={"colour": "red"}),
     ],
     "agreement": {"margins": {"nllh": MARGIN}, "reason": "no reader of these tables cares"},
 }  # fmt: skip
@@ -126,7 +140,7 @@ class World:
         return "ok", ""
 
     def _measured(self, method, prior, size, seed) -> dict[tuple, float]:
-        """{(measure, item, step): value} of a run."""
+        """{(measure, keys, step): value} of a run."""
         if self.status(method, size, seed)[0] != "ok":
             return {}
         trained = [self.records[i] for i in self.splits[size, seed].trained]
@@ -154,19 +168,19 @@ class World:
         found["right", None, None] = mean([(q > 0.5) == v for q, v in zip(p, y, strict=True)])
         for colour in COLOURS:
             here = [i for i, r in enumerate(tested) if r["colour"] == colour]
-            found["right", f"{colour}: right", None] = mean([(p[i] > 0.5) == y[i] for i in here])
+            found["right", colour_keys(colour), None] = mean([(p[i] > 0.5) == y[i] for i in here])
         for leg in LEGS:
             here = [i for i, r in enumerate(tested) if r["leg"] == leg]
-            found["flow", leg, None], found["true_flow", leg, None] = (
+            found["flow", leg_keys(leg), None], found["true_flow", leg_keys(leg), None] = (
                 mean([p[i] for i in here]),
                 mean([y[i] for i in here]),
             )
         return found
 
-    def seeds(self, method, prior, size, measure, item=None, step=None) -> list[float]:
+    def seeds(self, method, prior, size, measure, keys=None, step=None) -> list[float]:
         """One value per seed that has one; of `<measure>_minus_base` the differences."""
         name, minus, _ = measure.partition("_minus_")
-        key, found = (name, item, step), []
+        key, found = (name, keys, step), []
         for seed in SEEDS:
             mine, base = self.values[method, prior, size, seed], self.values["base", None, size, seed]
             if key in mine:
@@ -234,11 +248,15 @@ class Estimate:
 METHOD_NAMES = {"rates": "Rates & 5 %"}
 
 
-def printed_for(method, prior, size, measure, item=None) -> dict | None:
+def printed_for(method, prior, size, measure, keys=None) -> dict | None:
     """The printed number that belongs to a cell."""
     for entry in EXPERIMENT["reported"]:
         same = entry["method"] == method and entry["dataset_params"]["rows"] == size and entry["measure"] == measure
-        if same and entry.get("item") == item and entry.get("params", {}).get("prior", prior) == prior:
+        if (
+            same
+            and (json.dumps(entry["keys"]) if "keys" in entry else None) == keys
+            and entry.get("params", {}).get("prior", prior) == prior
+        ):
             return entry
     return None
 
@@ -279,8 +297,8 @@ class Cell:
         return "" if self.status == "stopped" else self.reason
 
 
-def cell(world: World, method, prior, size, measure, item=None) -> Cell:
-    values = world.seeds(method, prior, size, measure, item)
+def cell(world: World, method, prior, size, measure, keys=None) -> Cell:
+    values = world.seeds(method, prior, size, measure, keys)
     bad = [s for s in (world.status(method, size, seed) for seed in SEEDS) if s[0] != "ok"]
     if not values:
         return Cell(None, *bad[0]) if bad else Cell(None, "", "")
@@ -294,7 +312,7 @@ ROWS = [(str(size), {"size": size}) for size in SIZES]
 HEADS = [(f"rows = {size}", {"size": size}) for size in SIZES]
 NAMED = [("Rates & 5 %", {"method": "rates"}), *((m, {"method": m}) for m in ("base", "exacting", "limited", "absent"))]
 MEASURED = [("NLLH", {"measure": "nllh"}), ("log loss (nat)", {"measure": "log_loss"})]
-ITEMS = [("", {"item": None}), *((f"{c}: right", {"item": f"{c}: right"}) for c in COLOURS)]
+OF_COLOURS = [("", {"keys": None}), *((c, {"keys": colour_keys(c)}) for c in COLOURS)]
 
 
 def combined(*parts: list[tuple[str, dict]]) -> list[tuple[tuple[str, ...], dict]]:
@@ -334,9 +352,9 @@ LAYOUTS = {
         ["", "prior"], with_priors(NAMED), combined([MEASURED[0], ("AUC", {"measure": "auc"})]), "", ("nllh", "auc"),
         tuple((f": {head}", key) for head, key in HEADS),
     ),
-    "items": Layout(
-        {"rows": ["item", "dataset_params.rows"], "columns": ["method", "params.prior"], "measure": "right"},
-        ["", "rows"], combined(ITEMS, ROWS),
+    "colours": Layout(
+        {"rows": ["keys.colour", "dataset_params.rows"], "columns": ["method", "params.prior"], "measure": "right"},
+        ["colour", "rows"], combined(OF_COLOURS, ROWS),
         [(("Rates & 5 %", f"prior = {p:g}"), {"method": "rates", "prior": p}) for p in (1.0, 8.0)]
         + [((name, ""), key) for (name,), key in combined(NAMED[1:])],
         "right", ("right",),
@@ -383,7 +401,7 @@ def grids(world: World, layout: Layout) -> list[Grid]:
         for _, row in layout.rows:
             grid.cells.append([])
             for _, column in layout.heads:
-                key = {"prior": None, "measure": layout.measures[0], "item": None} | part | row | column
+                key = {"prior": None, "measure": layout.measures[0], "keys": None} | part | row | column
                 place, estimate = placed(world, layout, key, grid.notes)
                 grid.cells[-1].append(place)
                 if estimate:
@@ -395,7 +413,7 @@ def grids(world: World, layout: Layout) -> list[Grid]:
 
 
 def placed(world: World, layout: Layout, key: dict, notes: list[str]) -> tuple[Place, Estimate | None]:
-    where = [key[k] for k in ("method", "prior", "size", "measure", "item")]
+    where = [key[k] for k in ("method", "prior", "size", "measure", "keys")]
     if tuple(where[:2]) not in METHODS or (where[0] == "base" and "minus" in where[3]):
         return Place(), None
     here = cell(world, *where)
@@ -414,10 +432,10 @@ def placed(world: World, layout: Layout, key: dict, notes: list[str]) -> tuple[P
 
 
 def is_best(estimate: Estimate, key: dict, known: list) -> bool:
-    """Whether it is the best of the methods under the same size, item and measure, or not told from that one; not if all are. What has no interval is given the widest of them."""
+    """Whether it is the best of the methods under the same size, keys and measure, or not told from that one; not if all are. What has no interval is given the widest of them."""
     if key["measure"] not in HIGHER_IS_BETTER:
         return False
-    group = [e for k, _, e in known if all(k[f] == key[f] for f in ("size", "item", "measure"))]
+    group = [e for k, _, e in known if all(k[f] == key[f] for f in ("size", "keys", "measure"))]
     best = (max if HIGHER_IS_BETTER[key["measure"]] else min)(group, key=lambda e: e.mean)
     widest = max((e.half for e in group if e.half is not None), default=math.inf)
     half = lambda e: widest if e.half is None else e.half  # noqa: E731
@@ -445,7 +463,7 @@ def claim(predicate: str, value: dict, reference: dict | None = None, **more) ->
 
 
 BETTER = (side("rates", "auc"), side("base", "auc"))
-RIGHT = (side("rates", "right", 240, item=None), side("base", "right", 240, item=None))
+RIGHT = (side("rates", "right", 240, keys=None), side("base", "right", 240, keys=None))
 CLAIMS = {
     "less": claim("less", side("base", "auc", 240), side("rates", "auc", 240)),
     "less_with_tolerance": claim("less", RIGHT[0], RIGHT[1], tolerance=0.6),
@@ -459,13 +477,13 @@ CLAIMS = {
     "slope_between": claim("slope_between", side("base", "log_loss"), x="dataset_params.rows", bound=[-0.5, 0.4]),
     "earlier": claim("earlier", side("rates", "nllh", 240), side("base", "nllh", 240)),
     "all": claim("greater", *BETTER, each=["dataset_params.rows"]),
-    "most": claim("greater", side("rates", "right"), side("base", "right"), each=["item"], cases="most"),
+    "most": claim("greater", side("rates", "right"), side("base", "right"), each=["keys.colour"], cases="most"),
     "average": claim("greater", *BETTER, each=["dataset_params.rows"], cases="average"),
     "all_fail": claim("less", *BETTER, each=["dataset_params.rows"]),
     "single_values": claim("at_least", side("base", "auc"), bound=0.5, deterministic="a constant ranks nothing"),
     "single_value_fails": claim("at_least", side("rates", "auc", 240), bound=0.85, deterministic="it is not so, as it happens"),
     "parts": claim("less", side("base", "flow", 240), side("rates", "flow", 240), replicates="part", margin=0.2),
-    "unpaired": claim("greater", side("rates", "right", 240, item=None), side("base", "right", 120, item=None)),
+    "unpaired": claim("greater", side("rates", "right", 240, keys=None), side("base", "right", 120, keys=None)),
     "few": claim("at_least", side("exacting", "nllh", 240), bound=0.0),
     "few_are_enough": claim("at_least", side("exacting", "auc", 240), bound=-9.0, min_pairs=2),
     "the_same": claim("at_least", side("base", "auc", 240), bound=0.4),
@@ -507,20 +525,23 @@ NO_RESULT = {
 
 
 def picked(selector: dict) -> list[tuple]:
-    """(method, prior, size, item) of every cell that a selector names."""
-    items = {"right": [i["item"] for _, i in ITEMS], "flow": list(LEGS)}.get(selector["measure"], [None])
-    items = [selector["item"]] if "item" in selector else items
+    """(method, prior, size, keys) of every cell that a selector names."""
+    every = {"right": [key["keys"] for _, key in OF_COLOURS], "flow": list(map(leg_keys, LEGS))}.get(
+        selector["measure"], [None]
+    )
+    every = [selector["keys"]] if "keys" in selector else every
+    every = [colour_keys(selector["keys.colour"])] if "keys.colour" in selector else every
     sizes = [selector["dataset_params.rows"]] if "dataset_params.rows" in selector else SIZES
-    return [(selector["method"], selector.get("params.prior"), size, item) for size in sizes for item in items]
+    return [(selector["method"], selector.get("params.prior"), size, keys) for size in sizes for keys in every]
 
 
 def values(world: World, selector: dict, by_part: bool = False) -> dict:
-    """Values by seed, or by seed and item, averaged over the cells of a selector; without what lacks one."""
+    """Values by seed, or by seed and keys, averaged over the cells of a selector; without what lacks one."""
     found = {}
     for seed in SEEDS:
-        for method, prior, size, item in picked(selector):
-            measured = world.values[method, prior, size, seed].get((selector["measure"], item, None))
-            found.setdefault((seed, item) if by_part else seed, []).append(measured)
+        for method, prior, size, keys in picked(selector):
+            measured = world.values[method, prior, size, seed].get((selector["measure"], keys, None))
+            found.setdefault((seed, keys) if by_part else seed, []).append(measured)
     return {k: v for k, v in found.items() if None not in v}
 
 
@@ -648,19 +669,23 @@ def rival_below(world: World, claim: dict) -> bool:
     return mean([mean(v) for v in values(world, claim["reference"]).values()]) < base
 
 
+def case_name(field: str, value: object) -> str:
+    """A value of a field as text, with the name of the field."""
+    name = field.rpartition(".")[2]
+    return f"without {name}" if value is None else f"{name} {value}"
+
+
 def over_cases(world: World, claim: dict) -> Judged:
     """A claim on several cases: all, most, or their average."""
     [field] = claim["each"]
     keys = (
-        list(SIZES)
-        if field == "dataset_params.rows"
-        else sorted((i["item"] for _, i in ITEMS), key=lambda i: str((i,)))
+        list(SIZES) if field == "dataset_params.rows" else sorted((None, *COLOURS), key=lambda colour: str((colour,)))
     )
     cases, samples = [], []
     for key in keys:
         one = claim | {k: claim[k] | {field: key} for k in ("value", "reference")}
         samples.append(replicates(world, one))
-        cases.append(case(one, Estimate.of(samples[-1]), key if field == "item" else f"rows {key}"))
+        cases.append(case(one, Estimate.of(samples[-1]), case_name(field, key)))
     m, needed = len(cases), {"all": len(cases), "most": len(cases) // 2 + 1}.get(claim.get("cases", "all"))
     ordered = sorted(cases, key=lambda c: c.inside)
     adjusted = 0.0

@@ -63,7 +63,8 @@ def _cases(claim: dict, rows: Rows) -> Iterator[tuple[str, dict]]:
     """(label, claim with the selectors of this case) for every value of the fields in `each`."""
     each = claim.get("each", [])
     # a run without the measure is a case, too, which is not judged
-    selector = claim["value"] if "item" in each else _without_measure(claim["value"])
+    by_key = any(name.startswith("keys.") for name in each)
+    selector = claim["value"] if by_key else _without_measure(claim["value"])
     for key in sorted(_levels(rows, each, rows.selected(selector)), key=str) if each else [()]:
         case = dict(zip(each, key, strict=True))
         # the reference keeps its own values: every level of a parameter may be compared with one of them
@@ -87,7 +88,7 @@ def _levels(rows: Rows, names: list[str], here: np.ndarray) -> set[tuple]:
 
 
 def _without_measure(selector: dict) -> dict:
-    return {k: v for k, v in selector.items() if k not in ("measure", "item")}
+    return {k: v for k, v in selector.items() if k.partition(".")[0] not in ("measure", "keys")}
 
 
 def _correct(cases: list[dict]) -> None:

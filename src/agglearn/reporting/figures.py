@@ -104,9 +104,9 @@ def dots(
 def scatter(
     rows: pd.DataFrame, table: pd.DataFrame, experiment: dict, spec: dict, titles: dict[str, str]
 ) -> Figure | None:
-    """Values of the methods by item against those of the method `x`, or against the same method's measure `x`."""
-    chosen = table[(table["measure"] == spec["y"]) & table["mean"].notna() & table["item"].notna()]
-    keys = ["dataset", "dataset_params", "item"]
+    """Values of the methods by key against those of the method `x`, or against the same method's measure `x`."""
+    chosen = table[(table["measure"] == spec["y"]) & table["mean"].notna() & table["keys"].notna()]
+    keys = ["dataset", "dataset_params", "keys"]
     if spec["x"] in experiment["methods"]:
         base = chosen[chosen["method"] == spec["x"]]
         others = chosen[chosen["method"] != spec["x"]]

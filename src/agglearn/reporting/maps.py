@@ -1,5 +1,6 @@
 """Maps: flows as arrows, shares of areas as coloured discs at their centroids."""
 
+import json
 from collections.abc import Iterator
 
 import numpy as np
@@ -10,6 +11,7 @@ from matplotlib.patches import Rectangle
 
 from agglearn.reporting.numbers import measure_name
 from agglearn.reporting.panels import COLORS, grid, series
+from agglearn.reporting.summary import column_or_param
 
 PARALLELS, ORIGIN = (29.5, 45.5), (-96.0, 37.5)  # degrees, of the projection that maps of the United States use
 LAND = "#eef0e8"
@@ -18,7 +20,7 @@ LAND = "#eef0e8"
 def flows(
     rows: pd.DataFrame, table: pd.DataFrame, experiment: dict, spec: dict, titles: dict[str, str]
 ) -> Figure | None:
-    """Maps with an arrow per item `x,y > x,y`, wider for a larger value.
+    """Maps with an arrow from the key `from` (x, y) to the key `to`, wider for a larger value.
 
     There is a panel per data set and series of the measure `y`, and one of the measure `x`, if there is one. With `extent` (west,
     east, south, north) x and y are degrees.
@@ -28,7 +30,7 @@ def flows(
         return None
     figure, axes = grid([title for title, _ in panels], 2.7 if "extent" in spec else 3.8, max_columns=2)
     for (_, panel), ax in zip(panels, axes, strict=True):
-        ends = np.array([[_numbers(end) for end in item.split(">")] for item in panel["item"]])
+        ends = np.stack([_points(panel, "from"), _points(panel, "to")], axis=1)
         inside = _inside(ends, spec).all(axis=1)
         panel, ends = panel[inside], _project(ends[inside], spec)
         _ground(ax, ends.reshape(-1, 2), spec)
@@ -40,21 +42,22 @@ def flows(
 def areas(
     rows: pd.DataFrame, table: pd.DataFrame, experiment: dict, spec: dict, titles: dict[str, str]
 ) -> Figure | None:
-    """Maps with a disc per item `NAME: longitude,latitude`, coloured by its share. Panels are as for `flows`."""
+    """Maps with a disc for the key `state` at `longitude`, `latitude`, coloured by its share. Panels are as for `flows`."""
     panels = list(_panels(table, experiment, spec, titles))
     if not panels:
         return None
     figure, axes = grid([title for title, _ in panels], 3.0, max_columns=2)
     for (_, panel), ax in zip(panels, axes, strict=True):
-        centroids = np.array([_numbers(item.partition(":")[2]) for item in panel["item"]])
+        centroids = np.array([[keys["longitude"], keys["latitude"]] for keys in map(json.loads, panel["keys"])])
         inside = _inside(centroids, spec)
         panel, xy = panel[inside], _project(centroids[inside], spec)
         colored = ax.scatter(
             xy[:, 0], xy[:, 1], c=panel["mean"], s=150, cmap="RdBu", vmin=0.2, vmax=0.8, ec="0.4", lw=0.4
         )
-        for item, (x, y), value in zip(panel["item"], xy, panel["mean"], strict=True):
+        states = column_or_param(panel, "keys.state")
+        for state, (x, y), value in zip(states, xy, panel["mean"], strict=True):
             dark = abs(value - 0.5) > 0.17
-            ax.text(x, y, item.partition(":")[0], fontsize=5.5, ha="center", va="center", color="w" if dark else "k")
+            ax.text(x, y, state, fontsize=5.5, ha="center", va="center", color="w" if dark else "k")
         _bare(ax)
     figure.colorbar(colored, ax=axes, shrink=0.8, label=spec.get("y_label", measure_name(spec["y"])))
     return figure
@@ -64,10 +67,10 @@ def _panels(
     table: pd.DataFrame, experiment: dict, spec: dict, titles: dict[str, str]
 ) -> Iterator[tuple[str, pd.DataFrame]]:
     """(title, rows) of every data set: first the measure `x`, if there is one, then each series of the measure `y`."""
-    rows = table[table["mean"].notna() & table["item"].notna()]
+    rows = table[table["mean"].notna() & table["keys"].notna()]
     chosen = rows[rows["measure"] == spec["y"]].copy()
     chosen["series"] = series(chosen, spec.get("series", ["method"]), experiment)
-    keys = ["dataset", "dataset_params", "item"]
+    keys = ["dataset", "dataset_params", "keys"]
     truth = rows[rows["measure"] == spec.get("x")].drop_duplicates(keys)
     varied = [f for f in spec.get("series", []) if f.startswith("dataset_params.")]
     for name in [d for d in experiment["datasets"] if d in set(chosen["dataset"])]:
@@ -84,8 +87,9 @@ def _title(*texts: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _numbers(text: str) -> list[float]:
-    return [float(v) for v in text.split(",")]
+def _points(panel: pd.DataFrame, name: str) -> np.ndarray:
+    """(n, 2) points of a key."""
+    return np.array([json.loads(text)[name] for text in panel["keys"]], dtype=float)
 
 
 def _inside(points: np.ndarray, spec: dict) -> np.ndarray:

@@ -37,12 +37,14 @@ SMALL, LARGE = 1e-3, 1e6  # from here on numbers are written as powers of ten
 
 def plain(value: object) -> str:
     """The value of a parameter as text. A mapping may be the JSON text that `summary.column_or_param` returns."""
-    if isinstance(value, str) and value[:1] in ("{", "["):
-        value = json.loads(value)
+    return _plain(json.loads(value) if isinstance(value, str) and value[:1] in ("{", "[") else value)
+
+
+def _plain(value: object) -> str:
     if isinstance(value, dict):
-        return ", ".join(f"{k} {plain(v)}" for k, v in value.items())
+        return ", ".join(f"{parameter_name(k)} {_plain(v)}" for k, v in value.items())
     if isinstance(value, list):
-        return f"({', '.join(map(plain, value))})"
+        return f"({', '.join(map(_plain, value))})"
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 

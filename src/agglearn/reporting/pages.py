@@ -9,7 +9,7 @@ from agglearn.errors import described
 from agglearn.reporting.marks import pages, references
 from agglearn.reporting.rows import Rows
 
-OF_RESULTS = ("measure", "item", "step")
+OF_RESULTS = ("measure", "keys", "step")
 
 
 def contradictions(base: Path, tables: Path, experiments: Iterable[str]) -> list[str]:
@@ -40,8 +40,10 @@ def contradiction(table: pd.DataFrame, selector: dict, written: str) -> str:
     """How a number differs from its measurement. Empty where it agrees."""
     try:
         rows = table[Rows(table).selected(selector)]
-        # a cell without a result has no measure and no item
-        cells = table[Rows(table).selected({k: v for k, v in selector.items() if k not in OF_RESULTS})]
+        # a cell without a result has no measure and no keys
+        cells = table[
+            Rows(table).selected({k: v for k, v in selector.items() if k.partition(".")[0] not in OF_RESULTS})
+        ]
     except Exception as error:
         return f"{selector}: {described(error)}"
     if len(cells) and (cells["status"] != "ok").all():

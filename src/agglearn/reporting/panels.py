@@ -50,8 +50,6 @@ def series(frame: pd.DataFrame, fields: list[str], experiment: dict) -> pd.Serie
     def text(name: str, value: Any) -> str:
         if name == "method":
             return experiment["methods"][value].get("name") or value.replace("_", " ")
-        if name == "item":
-            return value or ""
         key = name.rpartition(".")[2]
         return "" if value is None or value != value else f"{SYMBOLS.get(key, key.replace('_', ' '))} {plain(value)}"
 
@@ -63,12 +61,10 @@ def series(frame: pd.DataFrame, fields: list[str], experiment: dict) -> pd.Serie
 
 
 def panel_titles(frame: pd.DataFrame, experiment: dict, spec: dict, titles: dict[str, str]) -> pd.Series:
-    """Title of the panel of each row: its data set and the fields of `panel`. An item counts up to its colon."""
+    """Title of the panel of each row: its data set and the fields of `panel`."""
     fields = spec.get("panel", [])
     titles_of_rows = [frame["dataset"].map(lambda d: titles.get(d, str(d)))] if _names_data(frame, fields) else []
-    others = [f for f in fields if f != "item"]
-    titles_of_rows += [series(frame, others, experiment)] if others else []
-    titles_of_rows += [frame["item"].str.partition(":")[0]] if "item" in fields else []
+    titles_of_rows += [series(frame, fields, experiment)] if fields else []
     return functools.reduce(lambda left, right: left + ": " + right, titles_of_rows)
 
 

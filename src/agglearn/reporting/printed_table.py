@@ -159,7 +159,7 @@ def _shown(table: pd.DataFrame, measures: list[str]) -> pd.DataFrame:
     """Rows of the measures. A run without a result has one for the first measure, also where another one is printed."""
     without = table[table["status"] != "ok"].assign(measure=measures[0], reported=np.nan, place=None, verdict=None)
     shown = pd.concat([table[table["measure"].isin(measures)], without])
-    return shown.drop_duplicates([*CELL, "measure", "item"])
+    return shown.drop_duplicates([*CELL, "measure", "keys"])
 
 
 def _measures_beside(spec: dict, measures: list[str]) -> dict[str, str]:
@@ -169,9 +169,9 @@ def _measures_beside(spec: dict, measures: list[str]) -> dict[str, str]:
 
 
 def _is_setting(name: str, columns: list[str]) -> bool:
-    """Whether methods are compared within one value of this field: data, items, and observations in columns."""
+    """Whether methods are compared within one value of this field: data, keys, and observations in columns."""
     kind = name.partition(".")[0]
-    return kind in ("dataset", "dataset_params", "item") or (kind == "observation_params" and name in columns)
+    return kind in ("dataset", "dataset_params", "keys") or (kind == "observation_params" and name in columns)
 
 
 def _best(group: dict[tuple[int, int], pd.Series], better: str | None) -> list[tuple[int, int]]:
@@ -211,13 +211,11 @@ def _heads(
 
 
 def _undistinguished(shown: pd.DataFrame, used: list[str]) -> list[str]:
-    """Parameters that distinguish rows which `used` does not distinguish. They join the row headers."""
+    """Parameters and keys that distinguish rows which `used` does not distinguish. They join the row headers."""
     candidates = []
-    for column in ("dataset_params", "observation_params", "params"):
+    for column in ("dataset_params", "observation_params", "params", "keys"):
         names = sorted({k for text in shown[column].dropna() for k in json.loads(text)})
         candidates += [f"{column}.{n}" for n in names if f"{column}.{n}" not in used]
-    if shown["item"].notna().any() and "item" not in used:
-        candidates.append("item")
     needed = []
     base = [f for f in [*used, "measure"] if f]
     for name in candidates:
@@ -262,7 +260,7 @@ def _is_key(shown: pd.DataFrame, fields: list[str], key: tuple) -> pd.Series:
 
 
 def _heading(name: str) -> str:
-    """Heading of a column of row labels: a parameter's name. Methods, data sets, measures and items have none."""
+    """Heading of a column of row labels: the name of a parameter or key. Methods, data sets and measures have none."""
     return parameter_name(name.rpartition(".")[2]) if "." in name else ""
 
 
@@ -281,7 +279,7 @@ def _label(name: str, value: Any, experiment: dict, titles: dict[str, str]) -> s
         return titles.get(value, value)
     if name == "measure":
         return measure_name(value)
-    if name in ("item", "beside"):
+    if name == "beside":
         return "" if value is None else str(value)
     return "" if value is None else f"{parameter_name(name.rpartition('.')[2])} = {plain(value)}"
 

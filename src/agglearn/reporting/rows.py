@@ -71,31 +71,31 @@ class Rows:
     # -- (n,) groups: codes in the order of what they stand for ---------------------------------------------------------
 
     def replicates(self, by_part: bool) -> np.ndarray:
-        """Seed, or seed and item."""
-        return self._group("seed", *["item"] * by_part)
+        """Seed, or seed and keys."""
+        return self._group("seed", *["keys"] * by_part)
 
     def kinds(self, by_part: bool) -> np.ndarray:
-        """Cell of a table, and item unless that is a replicate. Every replicate must have all of them."""
-        return self._group(*CELL, *["item"] * (not by_part))
+        """Cell of a table, and keys unless they are of a replicate. Every replicate must have all of them."""
+        return self._group(*CELL, *["keys"] * (not by_part))
 
     def curves(self) -> np.ndarray:
         """Data set, its parameters, seed. Curves of several methods are compared within a group."""
         return self._group("dataset", "dataset_params", "seed")
 
     def cells(self, freed: frozenset[str], by_part: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Data set, its parameters and item without the fields in `freed`, and the same with the replicate."""
+        """Data set, its parameters and keys without the fields in `freed`, and the same with the replicate."""
 
         def group() -> tuple[np.ndarray, np.ndarray]:
-            data = [] if "dataset" in freed else [self._codes("dataset"), self._params(freed)]
-            item = [] if "item" in freed or by_part else [self._codes("item")]
-            cells = _together(np.zeros(len(self.frame), dtype=int), *data, *item)
+            data = [] if "dataset" in freed else [self._codes("dataset"), self._reduced("dataset_params", freed)]
+            keys = [] if by_part else [self._reduced("keys", freed)]
+            cells = _together(np.zeros(len(self.frame), dtype=int), *data, *keys)
             return cells, _together(cells, self.replicates(by_part))
 
         return self._once(("cells", freed, by_part), group)
 
-    def _params(self, freed: frozenset[str]) -> np.ndarray:
-        codes, texts = self.field("dataset_params")
-        return _ranked(codes, [_without(text, freed) for text in texts])
+    def _reduced(self, name: str, freed: frozenset[str]) -> np.ndarray:
+        codes, texts = self.field(name)
+        return _ranked(codes, [_without(text, name, freed) for text in texts])
 
     def _group(self, *names: str) -> np.ndarray:
         return self._once(("group", names), lambda: _together(*map(self._codes, names)))
@@ -122,6 +122,6 @@ def _together(*codes: np.ndarray) -> np.ndarray:
     return reduce(lambda a, b: np.unique(a * (b.max(initial=0) + 1) + b, return_inverse=True)[1], codes)
 
 
-def _without(text: str | None, freed: frozenset[str]) -> str:
-    params = json.loads(text) if text else {}
-    return json.dumps({k: v for k, v in params.items() if f"dataset_params.{k}" not in freed}, sort_keys=True)
+def _without(text: str | None, name: str, freed: frozenset[str]) -> str:
+    values = json.loads(text) if text else {}
+    return json.dumps({k: v for k, v in values.items() if f"{name}.{k}" not in freed}, sort_keys=True)

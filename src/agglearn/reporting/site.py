@@ -21,7 +21,7 @@ from markupsafe import Markup
 from agglearn import __version__, machine, storage
 from agglearn.reporting import crate, findings, statements, svg
 from agglearn.reporting.inventory import inventory
-from agglearn.reporting.numbers import measure_name, number
+from agglearn.reporting.numbers import measure_name, number, plain
 from agglearn.reporting.predicates import FAILS
 from agglearn.reporting.printed_table import statement
 from agglearn.reporting.references import citations
@@ -221,7 +221,8 @@ def _full(table: pd.DataFrame, e: dict) -> list[dict]:
                 "dataset": row["dataset"],
                 "method": e["methods"][row["method"]].get("name") or row["method"],
                 "params": _brief(row["params"]),
-                "measure": measure_name(row["measure"]) + (f" ({row['item']})" if isinstance(row["item"], str) else ""),
+                "measure": measure_name(row["measure"])
+                + (f" ({plain(row['keys'])})" if isinstance(row["keys"], str) else ""),
                 "value": number(row["mean"], row["low"], row["high"]) if measured else statement(row),
                 "unit": row["unit"] if isinstance(row["unit"], str) else "",
                 "n": row["n"],

@@ -35,9 +35,9 @@ class Comparison(NamedTuple):
 
 
 COLUMNS = [
-    *CELL, "measure", "item", "n", "mean", "low", "high", "unit", "reported", "place", *Comparison._fields, "status", "reason",
+    *CELL, "measure", "keys", "n", "mean", "low", "high", "unit", "reported", "place", *Comparison._fields, "status", "reason",
 ]  # fmt: skip
-TEXT = dict.fromkeys(("measure", "item", "place", "verdict", "reason"), object)
+TEXT = dict.fromkeys(("measure", "keys", "place", "verdict", "reason"), object)
 WITHOUT = ("failed", "stale", "unavailable", "stopped")  # statuses of runs without numbers, the most urgent first
 
 
@@ -60,7 +60,7 @@ def load_rows(paths: Iterable[str | Path], plan: Plan, experiment: str) -> pd.Da
 
 
 def summarise(rows: pd.DataFrame, experiment: dict) -> pd.DataFrame:
-    """The table of an experiment: one row per cell, measure and item, with mean and 95 % interval over seeds.
+    """The table of an experiment: one row per cell, measure and keys, with mean and 95 % interval over seeds.
 
     Runs without a result are rows with their status and reason. With a `baseline`, paired differences on the same data
     and seed are measures `<measure>_minus_<baseline>`.
@@ -69,13 +69,13 @@ def summarise(rows: pd.DataFrame, experiment: dict) -> pd.DataFrame:
     good = scalars[(scalars["status"] == "ok") & scalars["measure"].notna()]
     if "baseline" in experiment:
         good = pd.concat([good, differences(good, experiment["baseline"], experiment["measures"])], ignore_index=True)
-    keys = [*CELL, "measure", "item"]
+    keys = [*CELL, "measure", "keys"]
     number = good.groupby(keys, dropna=False, sort=False).ngroup().to_numpy()
     first = np.unique(number, return_index=True)[1]
     mean, low, high = _intervals(number, good["value"].to_numpy(float), good["overlap"].to_numpy(float), len(first))
     n = np.bincount(number[good["value"].notna()], minlength=len(first))
     table = good.iloc[first][[*keys, "unit"]].assign(n=n, mean=mean, low=low, high=high, status="ok")
-    table["item"] = table["item"].where(table["item"].notna())
+    table["keys"] = table["keys"].where(table["keys"].notna())
     table = table.reindex(columns=COLUMNS).reset_index(drop=True).astype(TEXT)
     table = _with_problems(table, scalars[scalars["status"] != "ok"].drop_duplicates("run"))
     return _with_reported(table, experiment)[COLUMNS]
@@ -98,7 +98,7 @@ def _intervals(number: np.ndarray, values: np.ndarray, overlap: np.ndarray, grou
 
 def differences(good: pd.DataFrame, baseline: str, measures: list[str]) -> pd.DataFrame:
     """Value less the baseline's on the same data set, seed and tested units, for measures that the baseline has once per seed."""
-    match = ["dataset", "dataset_params", "seed", "measure", "item", "tested"]
+    match = ["dataset", "dataset_params", "seed", "measure", "keys", "tested"]
     base = good[(good["method"] == baseline) & good["measure"].isin(measures)]
     base = base.drop_duplicates(match, keep=False) if base.duplicated(match).any() else base
     others = good[(good["method"] != baseline) & good["measure"].isin(measures)]
@@ -156,11 +156,9 @@ def _with_reported(table: pd.DataFrame, experiment: dict) -> pd.DataFrame:
 
 def _matches(table: pd.DataFrame, entry: dict) -> pd.Series:
     same = (table["dataset"] == entry["dataset"]) & (table["method"] == entry["method"])
-    if "item" in entry:
-        same &= table["item"] == entry["item"]
-    for field in ("params", "observation_params", "dataset_params"):
+    for field in ("params", "observation_params", "dataset_params", "keys"):
         for name, value in entry.get(field, {}).items():
-            same &= table[field].map(lambda text, name=name: json.loads(text).get(name)) == value
+            same &= column_or_param(table, f"{field}.{name}") == value
     return same
 
 
@@ -218,9 +216,10 @@ def column_or_param(table: pd.DataFrame, name: str) -> pd.Series:
     if not keys:
         return table[column]
     # each text is read once: curves repeat it in thousands of rows
-    values = {text: parameter(text, keys) for text in table[column].unique()}
+    codes, texts = pd.factorize(table[column], use_na_sentinel=False)
+    values = [parameter(text, keys) for text in texts]
     # as objects: a row without the parameter does not change the type of the others
-    return pd.Series([values[text] for text in table[column]], table.index, dtype=object)
+    return pd.Series([values[code] for code in codes], table.index, dtype=object)
 
 
 def parameter(text: str | None, keys: Sequence[str]) -> Any:

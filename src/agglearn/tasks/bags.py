@@ -112,6 +112,7 @@ class BagClassification(Task[HeldOutPersons]):
         "state_rmse": ("", "lower"),
         "state_correlation": ("", "higher"),
     }
+    KEYS: ClassVar[tuple[str, ...]] = ("covariate", "group", "exit_poll", "state", "longitude", "latitude")
     truth: ClassVar = HeldOutPersons
 
     def overlap(self, inputs: TaskInput) -> float:

@@ -26,8 +26,8 @@ class Measurement:
         Name of the measure.
     value : float
         Its value.
-    item : str, optional
-        What the value is about, such as a region or an edge.
+    keys : dict, optional
+        What the value is about, by the names in `Task.KEYS`: text, numbers or lists of them. The default is everything that was tested.
     step : float, optional
         Place of the value on a curve.
     unit : str, optional
@@ -36,7 +36,7 @@ class Measurement:
 
     measure: str
     value: float
-    item: str | None = None
+    keys: dict[str, Any] | None = None
     step: float | None = None
     unit: str | None = None
 
@@ -105,13 +105,15 @@ TruthT = TypeVar("TruthT", bound=Truth)
 class Task(ABC, Generic[TruthT]):
     """Observes data and measures an estimator against the truth.
 
-    `MEASURES` has every measure of a subclass: name → (unit, better direction: higher, lower or ""). `OBSERVATIONS` has
+    `MEASURES` has every measure of a subclass: name → (unit, better direction: higher, lower or ""). `KEYS` has the names of what a
+    value may be about, such as a group or the two ends of a flow. `OBSERVATIONS` has
     a tuple for everything that the subclass observes: (class of the data set, class of the observation, keys of the data set,
     keys of the observation). Special data sets come before general ones. Keys are a TypedDict of what an experiment may set.
     A simulated data set takes the parameters of its constructor as keys.
     """
 
     MEASURES: ClassVar[dict[str, tuple[str, str]]] = {}
+    KEYS: ClassVar[tuple[str, ...]] = ()
     OBSERVATIONS: ClassVar[tuple[tuple[type[Dataset], type[Observation], type, type], ...]] = ()
     truth: ClassVar[type[Truth]]
 

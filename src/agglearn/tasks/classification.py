@@ -127,6 +127,7 @@ class Classification(Task[HeldOutRows]):
         "coefficient": ("", ""),
         "gradient_error": ("", "lower"),
     }
+    KEYS: ClassVar[tuple[str, ...]] = ("coefficient", "feature", "modality")
     truth: ClassVar = HeldOutRows
 
     def observe(
@@ -160,7 +161,7 @@ class Classification(Task[HeldOutRows]):
             yield Measurement("probability_rmse", float(np.sqrt(np.mean((p - truth.probabilities) ** 2))))
         if "coefficient" in measures:
             for name, value in zip(estimator.coef_names_, estimator.coef_, strict=True):
-                yield Measurement("coefficient", float(value), item=name)
+                yield Measurement("coefficient", float(value), keys={"coefficient": name})
         if "gradient_error" in measures and len(getattr(estimator, "gradient_errors_", ())):
             yield Measurement("gradient_error", float(estimator.gradient_errors_[-1, 1]))
             for step, error in estimator.gradient_errors_:
@@ -203,14 +204,15 @@ MAX_SPLITS = 5
 class SubsetClassification(Classification):
     """Observe as `Classification` does, and judge the model of each subset on the test rows.
 
-    `item` has the features of the subset.
+    The key `features` has the features of the subset.
     """
 
     MEASURES: ClassVar = {"nllh": ("", "higher")}
+    KEYS: ClassVar[tuple[str, ...]] = ("features",)
 
     def measure(self, estimator: Estimator, truth: HeldOutRows, measures: list[str]) -> Iterator[Measurement]:
         for names, p in estimator.subset_predict_proba(truth.frame):
-            yield Measurement("nllh", normalized_log_likelihood(truth.y, p), item=", ".join(names))
+            yield Measurement("nllh", normalized_log_likelihood(truth.y, p), keys={"features": list(names)})
 
 
 def _encoder_of(
@@ -240,7 +242,7 @@ def _predictions(frame: pd.DataFrame, p: np.ndarray) -> Iterator[Measurement]:
     for name in frame:
         if frame[name].nunique() <= MAX_VALUES:
             for value, mean in pd.Series(p).groupby(frame[name].to_numpy()).mean().items():
-                yield Measurement("prediction", float(mean), item=f"{name} = {value}")
+                yield Measurement("prediction", float(mean), keys={"feature": name, "modality": str(value)})
 
 
 def _iterates(estimator: Estimator, truth: HeldOutRows, measures: list[str]) -> Iterator[Measurement]:

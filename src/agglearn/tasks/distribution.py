@@ -86,6 +86,7 @@ class DistributionRegression(Task[HeldOutBags]):
         "tuned": ("", ""),
         "edges": ("", "lower"),
     }
+    KEYS: ClassVar[tuple[str, ...]] = ("target", "part", "bag", "parameter")
     truth: ClassVar = HeldOutBags
 
     def observe(
@@ -158,21 +159,21 @@ class DistributionRegression(Task[HeldOutBags]):
                 slope = lambda block: _slope(target[block], predicted[block])  # noqa: E731
                 yield from _with_blocks("slope", slope, len(target), measures)
         for k, name in enumerate(truth.columns):
-            yield from _errors(error[:, k], target[:, k], measures, name)
+            yield from _errors(error[:, k], target[:, k], measures, {"target": name})
         if "prediction" in measures and target.ndim == 1:
             for b in np.unique(np.linspace(0, len(target) - 1, min(MAX_PREDICTIONS, len(target))).astype(int)):
-                yield Measurement("prediction", float(predicted[b]), item=f"bag {b}")
-                yield Measurement("target", float(target[b]), item=f"bag {b}")
+                yield Measurement("prediction", float(predicted[b]), {"bag": int(b)})
+                yield Measurement("target", float(target[b]), {"bag": int(b)})
 
 
 def _errors(
-    error: np.ndarray, target: np.ndarray, measures: list[str], item: str | None = None
+    error: np.ndarray, target: np.ndarray, measures: list[str], keys: dict | None = None
 ) -> Iterator[Measurement]:
     """Mean squared error, and that over the variance of the targets."""
     mean = lambda block: float(error[block].mean())  # noqa: E731
-    yield from _with_blocks("mse", mean, len(error), measures, item)
+    yield from _with_blocks("mse", mean, len(error), measures, keys)
     if (variance := target.var()) > 0:
-        yield from _with_blocks("nmse", lambda block: float(mean(block) / variance), len(error), measures, item)
+        yield from _with_blocks("nmse", lambda block: float(mean(block) / variance), len(error), measures, keys)
 
 
 def _slope(target: np.ndarray, predicted: np.ndarray) -> float | None:
@@ -181,22 +182,21 @@ def _slope(target: np.ndarray, predicted: np.ndarray) -> float | None:
 
 
 def _with_blocks(
-    name: str, value: Callable[[slice], float | None], n: int, measures: list[str], item: str | None = None
+    name: str, value: Callable[[slice], float | None], n: int, measures: list[str], keys: dict | None = None
 ) -> Iterator[Measurement]:
     """A value of all n bags, and that of each block of them. There is no measurement where the value is None."""
     if (overall := value(slice(None))) is not None:
-        yield Measurement(name, overall, item=item)
+        yield Measurement(name, overall, keys)
     if f"{name}_of_part" in measures:
         for k in range(min(BLOCKS, n)):
-            label = f"part {k + 1}" if item is None else f"{item}: part {k + 1}"
             if (of_block := value(slice(k, None, BLOCKS))) is not None:
-                yield Measurement(f"{name}_of_part", of_block, item=label)
+                yield Measurement(f"{name}_of_part", of_block, {**(keys or {}), "part": k + 1})
 
 
 def _settings(estimator: Estimator) -> Iterator[Measurement]:
     """Tuned numbers, and the number of settings at an end of their grid."""
     for name, value in getattr(estimator, "tuned_", {}).items():
         if isinstance(value, numbers.Real):
-            yield Measurement("tuned", float(value), item=name)
+            yield Measurement("tuned", float(value), {"parameter": name})
     if hasattr(estimator, "edges_"):
         yield Measurement("edges", float(len(estimator.edges_)))

@@ -19,6 +19,7 @@ from agglearn.tasks.keys import FlowKeys, NoKeys, WeekKeys
 MAX_RELATIVE_GAP, MAX_VIOLATION = 1e-6, 1e-6  # of a solution, the latter per individual and node
 MAX_FLOWS = 150  # arrows of a map
 MAX_CELLS = 2000  # points of a scatter plot
+DIGITS = 4  # of a position after the point, in degrees on a map
 
 
 @dataclass(frozen=True)
@@ -183,6 +184,7 @@ class FlowInference(_Flows):
         "flow": ("", ""),
         "true_flow": ("", ""),
     }
+    KEYS: ClassVar[tuple[str, ...]] = ("from", "to")
 
     def measure(self, estimator: Estimator, truth: TrueFlows, measures: list[str]) -> Iterator[Measurement]:
         if hasattr(estimator, "gibbs_seconds_"):
@@ -280,14 +282,14 @@ MAX_EXACT = 16
 
 
 def _arrows(measure: str, tables: np.ndarray, positions: np.ndarray) -> Iterator[Measurement]:
-    """The largest flows between two states, summed over time. `item` has the positions of origin and destination."""
+    """The largest flows between two states, summed over time. The keys `from` and `to` have the positions (x, y) of the two."""
     total = np.asarray(tables, float).sum(axis=0)
     np.fill_diagonal(total, 0)
+    points = np.round(positions, DIGITS).tolist()
     for cell in np.argsort(-total, axis=None)[:MAX_FLOWS]:
         i, j = np.unravel_index(cell, total.shape)
         if total[i, j] > 0:
-            (a, b), (c, d) = positions[i], positions[j]
-            yield Measurement(measure, float(total[i, j]), item=f"{a:g},{b:g} > {c:g},{d:g}")
+            yield Measurement(measure, float(total[i, j]), {"from": points[i], "to": points[j]})
 
 
 class FlowLearning(_Flows):
@@ -310,6 +312,7 @@ class FlowLearning(_Flows):
         "flow": ("", ""),
         "true_flow": ("", ""),
     }
+    KEYS: ClassVar[tuple[str, ...]] = ("time", "from", "to")
 
     def measure(self, estimator: Estimator, truth: TrueFlows, measures: list[str]) -> Iterator[Measurement]:
         if "theta_error" in measures and truth.theta is not None:
@@ -350,9 +353,10 @@ def _reconstruction(tables: np.ndarray, truth: TrueFlows, measures: list[str]) -
     if "count" in measures:
         cells = np.linspace(0, true[0].size - 1, min(MAX_CELLS, true[0].size)).astype(int)
         for cell in cells:
-            t, i, j = np.unravel_index(cell, true[0].shape)
-            yield Measurement("count", float(tables[0].flat[cell]), item=f"{t}: {i} > {j}")
-            yield Measurement("true_count", float(true[0].flat[cell]), item=f"{t}: {i} > {j}")
+            t, i, j = map(int, np.unravel_index(cell, true[0].shape))
+            keys = {"time": t, "from": i, "to": j}
+            yield Measurement("count", float(tables[0].flat[cell]), keys)
+            yield Measurement("true_count", float(true[0].flat[cell]), keys)
     if "flow" in measures:
         yield from _arrows("flow", tables[0], truth.positions)
         yield from _arrows("true_flow", true[0], truth.positions)

@@ -64,17 +64,17 @@ def measure_groups(
         nation = polls[(polls["area"] == "US") & (polls["covariate"] == covariate)] if polls is not None else None
         poll = nation.set_index("group") if nation is not None else pd.DataFrame({"share": [], "size": []})
         for name, value in predicted.items():
-            beside = f", exit poll {poll['share'][name]:.2f}" if name in poll.index else ""
-            item = f"{covariate}: {name}{beside}"
+            keys = {"covariate": covariate, "group": name}
+            keys |= {"exit_poll": float(poll["share"][name])} if name in poll.index else {}
             if "share" in measures and np.isfinite(value):  # a group without predicted votes has none
-                yield Measurement("share", float(value), item=item)
+                yield Measurement("share", float(value), keys)
             if "expected_share" in measures and np.isfinite(expected[name]):
-                yield Measurement("expected_share", float(expected[name]), item=item)
+                yield Measurement("expected_share", float(expected[name]), keys)
         if len(poll):
             yield from measure_nation(covariate, predicted.reindex(poll.index).to_numpy(), poll, measures)
             if "expected_poll_rmse" in measures:
                 error = weighted_rmse(expected.reindex(poll.index).to_numpy(), poll)
-                yield Measurement("expected_poll_rmse", error, item=covariate)
+                yield Measurement("expected_poll_rmse", error, {"covariate": covariate})
     if polls is not None:
         yield from measure_states(votes, groups, polls, measures)
 
@@ -100,7 +100,7 @@ def measure_nation(
     }
     for name, value in values.items():
         if name in measures:
-            yield Measurement(name, value, item=covariate)
+            yield Measurement(name, value, {"covariate": covariate})
 
 
 def weighted_rmse(predicted: np.ndarray, poll: pd.DataFrame) -> float:
@@ -119,21 +119,21 @@ def measure_states(
     for covariate in COVARIATES:
         state_shares = two_party_shares(votes, groups, ["state", covariate])
         points = polls[(polls["area"] != "US") & (polls["covariate"] == covariate)]
-        keys = zip(points["area"], points["group"], strict=True)
-        points = points.assign(predicted=[state_shares.get(key, np.nan) for key in keys]).dropna(subset="predicted")
+        cells = zip(points["area"], points["group"], strict=True)
+        points = points.assign(predicted=[state_shares.get(cell, np.nan) for cell in cells]).dropna(subset="predicted")
         if "state_share" in measures:
             for point in points.itertuples():
-                item = f"{covariate}: {point.group}, {point.area}"
-                yield Measurement("state_share", float(point.predicted), item=item)
-                yield Measurement("state_poll", float(point.share), item=item)
+                keys = {"covariate": covariate, "group": point.group, "state": point.area}
+                yield Measurement("state_share", float(point.predicted), keys)
+                yield Measurement("state_poll", float(point.share), keys)
         if "state_rmse" in measures and len(points):
             error = float(np.sqrt(((points["predicted"] - points["share"]) ** 2).mean()))
-            yield Measurement("state_rmse", error, item=covariate)
+            yield Measurement("state_rmse", error, {"covariate": covariate})
         if "state_correlation" in measures:
             for group, some in points.groupby("group"):
                 if len(some) >= MIN_STATES and some["predicted"].std() > 0 and some["share"].std() > 0:
                     correlation = float(some["predicted"].corr(some["share"]))
-                    yield Measurement("state_correlation", correlation, item=f"{covariate}: {group}")
+                    yield Measurement("state_correlation", correlation, {"covariate": covariate, "group": group})
 
 
 def measure_map(
@@ -142,11 +142,11 @@ def measure_map(
     """For a map: counted share of every state, and expected share of the states of tested persons."""
     expected = two_party_shares(p, groups, ["state"])
     for row in states.itertuples():
-        item = f"{row.state}: {row.longitude:.4g},{row.latitude:.4g}"
+        keys = {"state": row.state, "longitude": round(row.longitude, 2), "latitude": round(row.latitude, 2)}
         if "map_counted" in measures:
-            yield Measurement("map_counted", float(row.share), item=item)
+            yield Measurement("map_counted", float(row.share), keys)
         if "map_share" in measures and np.isfinite(expected.get(row.state, np.nan)):
-            yield Measurement("map_share", float(expected[row.state]), item=item)
+            yield Measurement("map_share", float(expected[row.state]), keys)
 
 
 def region_rmse(votes: np.ndarray, bags: Bags) -> float:

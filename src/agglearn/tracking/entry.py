@@ -109,11 +109,11 @@ def parameters(record: dict) -> dict[str, str]:
 
 
 def _metrics(path: Path, ended: int) -> list:
-    """Measurements without an item: curves at their steps. MLflow shows the last of a measure, so the number of the tables is that."""
+    """Measurements without keys: curves at their steps. MLflow shows the last of a measure, so the number of the tables is that."""
     from mlflow.entities import Metric
 
-    table = pq.ParquetFile(path).read(columns=["measure", "item", "step", "value"])
-    table = table.filter(pc.is_null(table["item"]))  # what has an item travels in the file
+    table = pq.ParquetFile(path).read(columns=["measure", "keys", "step", "value"])
+    table = table.filter(pc.is_null(table["keys"]))  # what has keys travels in the file
     table = table.filter(pc.is_valid(table["value"]))
     rows = list(zip(*(table[name].to_pylist() for name in ("measure", "value", "step")), strict=True))
     last: dict[str, int] = {}

@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 
 import pandas as pd
 
-from agglearn.reporting.numbers import fitting_unit, number
+from agglearn.reporting.numbers import fitting_unit, number, plain
 from agglearn.reporting.run_summary import CELL
 from agglearn.reporting.summary import summarise
 from agglearn.storage import digest
@@ -56,8 +56,8 @@ def _of_cell(rows: list[dict], runs: list[dict], names: Names) -> Entry:
 
 
 def _numbers(rows: list[dict]) -> dict[str, float]:
-    """Mean, low and high of every measure that has no item."""
-    measured = [row for row in rows if row["status"] == "ok" and not isinstance(row["item"], str)]
+    """Mean, low and high of every measure that has no keys."""
+    measured = [row for row in rows if row["status"] == "ok" and not isinstance(row["keys"], str)]
     numbers = {f"{row['measure']}_{bound}": row[bound] for row in measured for bound in ("mean", "low", "high")}
     return {name: value for name, value in numbers.items() if not math.isnan(value)}
 
@@ -89,7 +89,7 @@ def _note(rows: list[dict]) -> str:
     """The rows of a cell in the table, in Markdown."""
     reasons = list(dict.fromkeys(row["reason"] for row in rows if isinstance(row["reason"], str)))
     named = [row for row in rows if isinstance(row["measure"], str)]
-    lines = [_line(row) for row in named if _is_printed(row) or not isinstance(row["item"], str)]
+    lines = [_line(row) for row in named if _is_printed(row) or not isinstance(row["keys"], str)]
     return "\n\n".join(reasons + (["\n".join([HEAD, *lines])] if lines else []))
 
 
@@ -99,11 +99,11 @@ def _is_printed(row: dict) -> bool:
 
 def _line(row: dict) -> str:
     unit, size = fitting_unit(row["unit"], [row["mean"]])
-    item = f", {row['item']}" if isinstance(row["item"], str) else ""
+    keys = f", {plain(row['keys'])}" if isinstance(row["keys"], str) else ""
     is_measured = row["status"] == "ok" and not math.isnan(row["mean"])
     value = (
         f"{number(row['mean'] / size, row['low'] / size, row['high'] / size)} {unit}" if is_measured else row["status"]
     )
     printed = f"{row['reported']:g} ({row['place']}): {row['verdict']}" if _is_printed(row) else ""
-    cells = f"`{row['measure']}`{item}", value, f"{row['n']}", printed
+    cells = f"`{row['measure']}`{keys}", value, f"{row['n']}", printed
     return "| " + " | ".join(text.replace("|", "\\|").strip() for text in cells) + " |"

@@ -25,7 +25,7 @@ TASK = "agglearn.tasks.base.Task"
 RULES = "agglearn.datasets.builds"
 UNIVERSAL_MEASURES = {"seconds"}
 FOR_READERS = ("title", "licence", "citation", "doi", "homepage", "note")  # in a data set's entry
-FIELDS = {"dataset", "observation", "method", "measure", "item", "seed"}  # that a row of results has, beside parameters
+FIELDS = {"dataset", "observation", "method", "measure", "keys", "seed"}  # that a row of results has, beside parameters
 PARAMETERS = ("params", "observation_params", "dataset_params")
 
 
@@ -316,7 +316,8 @@ class Named:
         self.methods = {m for e in experiments for m in e["methods"]}
         self.observations = {o for e in experiments for o in e["observe"]}
         self.differences = {f"{m}_minus_{e['baseline']}" for e in experiments if "baseline" in e for m in self.measures}
-        self.paths: dict[str, set[str]] = {"params": set(), "observation_params": set(), "dataset_params": set()}
+        self.paths: dict[str, set[str]] = {kind: set() for kind in PARAMETERS}
+        self.paths["keys"] = set().union(*(classes.constant(t, "KEYS") or () for t in tasks))
         for e in experiments:
             for m in e["methods"].values():
                 self.paths["params"] |= set(_paths(m.get("params", {})))
@@ -327,7 +328,7 @@ class Named:
 
     @property
     def fields(self) -> set[str]:
-        """Columns of results, and `params.<name>` for every parameter that the experiment sets."""
+        """Columns of results, `params.<name>` for every parameter that the experiment sets, and `keys.<name>` for every key of its measurements."""
         return FIELDS | {f"{kind}.{path}" for kind, paths in self.paths.items() for path in paths}
 
 
@@ -345,7 +346,9 @@ def _check_shown(e: dict, file: str, named: Named, datasets: dict) -> None:
     for i, name in enumerate(e["measures"]):
         check_name(name, named.measures, file, f"measures.{i}")
     for i, field in enumerate(e["batch_by"]):
-        check_name(field, named.fields - {"measure", "item"}, file, f"batch_by.{i}")
+        check_name(
+            field, {f for f in named.fields if f.partition(".")[0] not in ("measure", "keys")}, file, f"batch_by.{i}"
+        )
     if "baseline" in e:
         check_name(e["baseline"], named.methods, file, "baseline")
     if "table" in e:
@@ -366,9 +369,9 @@ def _check_shown(e: dict, file: str, named: Named, datasets: dict) -> None:
         check_name(row["dataset"], datasets, file, f"reported.{i}.dataset")  # an ablation may leave a data set out
         check_name(row["method"], named.methods, file, f"reported.{i}.method")
         check_name(row["measure"], named.measures, file, f"reported.{i}.measure")
-        for kind in PARAMETERS:
+        for kind, paths in named.paths.items():
             for key in row.get(kind, {}):
-                check_name(key, named.paths[kind], file, f"reported.{i}.{kind}")
+                check_name(key, paths, file, f"reported.{i}.{kind}")
     if e["reported"] and "agreement" not in e:
         raise ConfigError(f"{file}: agreement: is missing; printed numbers need margins, with a reason")
     for measure in e.get("agreement", {"margins": {}})["margins"]:

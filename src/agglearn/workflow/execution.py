@@ -21,6 +21,7 @@ from agglearn.workflow.plan import Run
 if TYPE_CHECKING:
     from agglearn.estimator import Estimator
     from agglearn.observations import Observation
+    from agglearn.tasks import Measurement, Task
 
 
 def seed_globals(number: int) -> None:
@@ -74,7 +75,7 @@ def execute_run(run: Run, observed: Path, folder: Path) -> Outcome:
         truth = task.truth.load(slot / "truth")
         units = {name: unit for name, (unit, _) in task.MEASURES.items()}
         rows = [
-            {"measure": m.measure, "item": m.item, "step": m.step, "value": m.value,
+            {"measure": m.measure, "keys": _keys_text(m, task), "step": m.step, "value": m.value,
              "unit": units.get(m.measure, "") if m.unit is None else m.unit}
             for m in task.measure(estimator, truth, settings.measures)
         ]  # fmt: skip
@@ -91,6 +92,15 @@ def execute_run(run: Run, observed: Path, folder: Path) -> Outcome:
         return Outcome("stopped", str(error))
     except Exception as error:
         return Outcome("failed", described(error), traceback.format_exc())
+
+
+def _keys_text(measurement: "Measurement", task: "Task") -> str | None:
+    """The keys of a measurement as JSON. None where it has none."""
+    if unknown := set(measurement.keys or ()) - set(task.KEYS):
+        raise ConfigError(
+            f"{type(task).__name__}: {measurement.measure} has the keys {', '.join(sorted(unknown))}, which KEYS lacks"
+        )
+    return json.dumps(measurement.keys, ensure_ascii=False) if measurement.keys else None
 
 
 def _save_model(estimator: "Estimator", folder: Path) -> tuple[str | None, str]:

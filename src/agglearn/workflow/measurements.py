@@ -16,7 +16,7 @@ COLUMNS = [
     "status",
     "reason",
     "measure",
-    "item",
+    "keys",  # JSON: what the value is about, see `agglearn.tasks.Measurement`
     "step",
     "value",
     "unit",

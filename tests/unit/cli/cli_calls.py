@@ -38,7 +38,7 @@ def write_runs(folder: Path, experiment: str, n: int) -> None:
         storage.write_json(run / "run.json", own | made | {"fingerprint": f"f{seed}"})
         row = {
             "measure": "nllh",
-            "item": None,
+            "keys": None,
             "step": None,
             "value": seed / 2,
             "unit": "",

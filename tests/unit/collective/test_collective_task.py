@@ -1,6 +1,7 @@
 """Flow tasks, published flows, and maps of flows."""
 
 import io
+import json
 import tarfile
 
 import numpy as np
@@ -80,17 +81,17 @@ def test_measures_of_inference():
     seen, truth = observed()
     wanted = ["relative_gap", "time_to_convergence", "flow"]
     good = list(FlowInference().measure(FlowReconstruction(trace=True).fit(seen), truth, wanted))
-    single = {m.measure: m.value for m in good if m.step is None and m.item is None}
+    single = {m.measure: m.value for m in good if m.step is None and m.keys is None}
     assert single["relative_gap"] < 1e-6
     assert single["converged"] == 1
     assert single["violation"] < 1e-9
     assert 0 < single["time_to_convergence"] < 10
-    flows = {m.item: m.value for m in good if m.measure == "true_flow"}
+    flows = {json.dumps(m.keys): m.value for m in good if m.measure == "true_flow"}
     moved = truth.edge_tables[0].sum(axis=0)
     np.fill_diagonal(moved, 0)
     assert max(flows.values()) == moved.max()
     early = FlowReconstruction("nlbp-feasible", {"max_iter": 2}, trace=True).fit(seen)
-    bad = {m.measure: m.value for m in FlowInference().measure(early, truth, wanted) if m.step is None and not m.item}
+    bad = {m.measure: m.value for m in FlowInference().measure(early, truth, wanted) if m.step is None and not m.keys}
     assert bad["converged"] == 0
     assert "time_to_convergence" not in bad
     assert bad["relative_gap"] > single["relative_gap"]
@@ -137,11 +138,11 @@ def test_wrong_settings_are_named():
 
 def test_a_map_has_an_arrow_per_flow():
     base = {"dataset": "birds", "dataset_params": "{}", "observation_params": "{}", "params": "{}", "method": "ours"}
-    items = ["0,0 > 1,1", "1,1 > 2,2", "0,0 > 2,0"]
+    ends = [([0, 0], [1, 1]), ([1, 1], [2, 2]), ([0, 0], [2, 0])]
     rows = [
-        {**base, "measure": m, "item": i, "mean": float(k + 1)}
+        {**base, "measure": m, "keys": json.dumps({"from": a, "to": b}), "mean": float(k + 1)}
         for m in ("flow", "true_flow")
-        for k, i in enumerate(items)
+        for k, (a, b) in enumerate(ends)
     ]
     experiment = {"datasets": {"birds": {}}, "methods": {"ours": {"name": "ours"}}}
     spec = {"kind": "flows", "y": "flow", "x": "true_flow", "x_label": "what happened"}
@@ -157,13 +158,13 @@ def test_a_map_has_an_arrow_per_flow():
 def test_a_scatter_plot_takes_a_measure_as_abscissa():
     base = {"dataset": "birds", "dataset_params": "{}", "observation_params": "{}", "params": "{}"}
     rows = [
-        {**base, "method": m, "measure": measure, "item": str(k), "mean": float(k + shift)}
+        {**base, "method": m, "measure": measure, "keys": json.dumps({"time": k}), "mean": float(k + shift)}
         for m, shift in (("a", 1), ("b", 2))
         for k in range(4)
         for measure in ("count", "true_count")
     ]
     for row in rows:
-        row["mean"] = float(row["item"]) if row["measure"] == "true_count" else row["mean"]
+        row["mean"] = float(json.loads(row["keys"])["time"]) if row["measure"] == "true_count" else row["mean"]
     experiment = {"datasets": {"birds": {}}, "methods": {"a": {}, "b": {}}}
     spec = {"kind": "scatter", "x": "true_count", "y": "count"}
     axes = figures.scatter(None, pd.DataFrame(rows), experiment, spec, {}).axes[0]

@@ -256,7 +256,10 @@ def test_task_on_elections(country):
     assert len(set(tested)) > 1
     model = EmbeddingRegressor(MomentEmbedding(order=1), LinearRidge()).fit(seen)
     found = list(DistributionRegression().measure(model, truth, ["mse", "nmse"]))
-    assert {(m.measure, m.item) for m in found} == {("mse", "2016"), ("edges", None)}  # one test bag has no variance
+    assert {m.measure: m.keys for m in found} == {
+        "mse": {"target": "2016"},
+        "edges": None,
+    }  # one test bag has no variance
 
 
 def test_regions_are_those_of_the_contiguous_states(country):
@@ -345,8 +348,11 @@ def test_settings_chosen_are_measured():
     with pytest.warns(GridEdge, match="scale = 1.0 is an end of its grid"):
         model.fit(drawn.train)
     _, truth = DistributionRegression().observe(TaskInput("gaussian_bags", {}, {}, drawn), Bags, {}, 0)
-    value = {(m.measure, m.item): m.value for m in DistributionRegression().measure(model, truth, ["tuned", "edges"])}
-    assert value["tuned", "scale"] == 1.0
+    value = {
+        (m.measure, m.keys and tuple(m.keys.items())): m.value
+        for m in DistributionRegression().measure(model, truth, ["tuned", "edges"])
+    }
+    assert value["tuned", (("parameter", "scale"),)] == 1.0
     assert value["edges", None] == 1
 
 
@@ -377,15 +383,15 @@ def test_task_measures():
     found = list(
         DistributionRegression().measure(model, truth, ["mse", "nmse", "mse_of_part", "slope_of_part", "prediction"])
     )
-    value = {(m.measure, m.item): m.value for m in found}
+    value = {(m.measure, m.keys and tuple(m.keys.items())): m.value for m in found}
     error = (model.predict(truth.bags) - truth.bags.target) ** 2
     assert value["mse", None] == pytest.approx(error.mean())
     assert value["nmse", None] == pytest.approx(error.mean() / truth.bags.target.var())
     assert np.mean([v for (m, _), v in value.items() if m == "mse_of_part"]) == pytest.approx(error.mean())
     target, predicted = truth.bags.target[2::16], model.predict(truth.bags)[2::16]
-    assert value["slope_of_part", "part 3"] == pytest.approx(np.polyfit(target, predicted, 1)[0])
-    assert value["prediction", "bag 3"] == pytest.approx(model.predict(truth.bags)[3])
-    assert value["target", "bag 3"] == truth.bags.target[3]
+    assert value["slope_of_part", (("part", 3),)] == pytest.approx(np.polyfit(target, predicted, 1)[0])
+    assert value["prediction", (("bag", 3),)] == pytest.approx(model.predict(truth.bags)[3])
+    assert value["target", (("bag", 3),)] == truth.bags.target[3]
 
 
 def test_task_refuses(tmp_path):

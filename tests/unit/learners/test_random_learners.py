@@ -27,6 +27,7 @@ from agglearn.observations import (
     Records,
     with_gaussian_noise,
 )
+from agglearn.tasks import Classification, Measurement
 from agglearn.vocabulary import OptimalQuantizer, Quantizer
 from agglearn.workflow import execution
 from agglearn.workflow.plan import Run, Settings
@@ -373,6 +374,19 @@ def test_no_two_runs_share_a_stream(observed, monkeypatch, tmp_path):
         assert execution.execute_run(one, observed, tmp_path)[0] == "ok"
     assert len(set(states)) == len(RUNS)
     assert states[-2:] == [states[0]] * 2  # a run again, and the same run in another experiment
+
+
+def test_keys_are_stored_as_json_and_unknown_ones_refused(observed, monkeypatch, tmp_path):
+    monkeypatch.setattr(execution, "build", lambda value, random_state: Drawing(random_state))
+    for keys, expected in (
+        ({"feature": "job", "modality": "é"}, '{"feature": "job", "modality": "é"}'),
+        (None, None),
+        ({"featur": "job"}, "Classification: brier has the keys featur, which KEYS lacks"),
+    ):
+        one = Measurement("brier", 0.5, keys)
+        monkeypatch.setattr(Classification, "measure", lambda self, estimator, truth, measures, one=one: [one])
+        outcome = execution.execute_run(RUNS[0], observed, tmp_path)
+        assert expected == outcome.rows[0]["keys"] if outcome.status == "ok" else expected in outcome.reason
 
 
 def test_a_run_is_the_same_in_any_order_and_any_batch(observed, monkeypatch, tmp_path):

@@ -191,11 +191,14 @@ def test_a_map_has_every_state_counted_and_the_tested_ones_expected():
         {"state": ["AL", "IA"], "longitude": [-86.6, -93.0], "latitude": [33.0, 42.0], "share": [0.4, 0.55]}
     )
     p = np.array([[0.5, 0.25, 0.25], [0.0, 0.4, 0.6]])
-    found = {(m.measure, m.item): m.value for m in polls.measure_map(p, groups, states, ["map_share", "map_counted"])}
+    found = {
+        (m.measure, *m.keys.values()): m.value
+        for m in polls.measure_map(p, groups, states, ["map_share", "map_counted"])
+    }
     assert found == {
-        ("map_counted", "AL: -86.6,33"): 0.4,
-        ("map_counted", "IA: -93,42"): 0.55,
-        ("map_share", "IA: -93,42"): pytest.approx((0.25 + 1.8) / (0.5 + 3.0)),
+        ("map_counted", "AL", -86.6, 33.0): 0.4,
+        ("map_counted", "IA", -93.0, 42.0): 0.55,
+        ("map_share", "IA", -93.0, 42.0): pytest.approx((0.25 + 1.8) / (0.5 + 3.0)),
     }
 
 
@@ -234,7 +237,9 @@ def test_kept_and_read_again(store, tmp_path):
     measures = ["share", "majority", "pair_auc", "poll_rmse", "state_share", "state_poll"]
     found = list(BagClassification().measure(model, again, measures))
     assert {m.measure for m in found} == set(measures)
-    assert {m.item for m in found if m.measure == "state_poll"} == {"sex: female, IA", "sex: male, IA"}
+    assert sorted((m.keys for m in found if m.measure == "state_poll"), key=str) == [
+        {"covariate": "sex", "group": group, "state": "IA"} for group in ("female", "male")
+    ]
 
 
 # -- scores -----------------------------------------------------------------------------------------------------------
@@ -291,11 +296,13 @@ def test_expected_votes_beside_hard_ones():
         {"area": "US", "covariate": "sex", "group": ["male", "female"], "share": [0.5, 0.3], "size": [1, 3]}
     )
     wanted = ["share", "expected_share", "poll_rmse", "expected_poll_rmse"]
-    found = {(m.measure, m.item.split(",")[0]): m.value for m in polls.measure_groups(p, groups, poll, wanted)}
-    assert found["share", "sex: male"] == 1
-    assert found["share", "sex: female"] == 0
-    assert found["expected_share", "sex: male"] == pytest.approx(1.05 / 1.9)
-    assert found["expected_share", "sex: female"] == pytest.approx(0.25)
+    measured = list(polls.measure_groups(p, groups, poll, wanted))
+    found = {(m.measure, *m.keys.values()): m.value for m in measured}
+    assert found["share", "sex", "male", 0.5] == 1
+    assert found["share", "sex", "female", 0.3] == 0
+    assert found["expected_share", "sex", "male", 0.5] == pytest.approx(1.05 / 1.9)
+    assert found["expected_share", "sex", "female", 0.3] == pytest.approx(0.25)
+    assert list(measured[0].keys) == ["covariate", "group", "exit_poll"]
     assert found["poll_rmse", "sex"] == pytest.approx(np.sqrt((0.5**2 + 3 * 0.3**2) / 4))
     assert found["expected_poll_rmse", "sex"] == pytest.approx(np.sqrt(((1.05 / 1.9 - 0.5) ** 2 + 3 * 0.05**2) / 4))
 
@@ -308,11 +315,12 @@ def test_scores_by_state():
     poll = pd.DataFrame({"area": states, "covariate": "sex", "group": "male", "share": share, "size": 48.0})
     p = np.tile([[0, 0.0, 1], [0, 1, 0.0]], (6, 1))
     found = {
-        (m.measure, m.item): m.value for m in polls.measure_states(p, groups, poll, ["state_rmse", "state_correlation"])
+        (m.measure, *m.keys.values()): m.value
+        for m in polls.measure_states(p, groups, poll, ["state_rmse", "state_correlation"])
     }
     assert found == {
         ("state_rmse", "sex"): pytest.approx(0.1),
-        ("state_correlation", "sex: male"): pytest.approx(1.0),
+        ("state_correlation", "sex", "male"): pytest.approx(1.0),
     }
     few = poll.iloc[:4]
     assert not list(polls.measure_states(p, groups, few, ["state_correlation"]))  # too few states

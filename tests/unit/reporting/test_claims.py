@@ -155,7 +155,7 @@ def test_a_replicate_that_lacks_a_cell_is_left_out():
 def with_items(gaps: np.ndarray) -> pd.DataFrame:
     """Both sides of differences (seeds, items)."""
     parts = [
-        rows({("a", "ours"): list(column), ("a", "base"): [0.0] * len(column)}, item=f"part {k}")
+        rows({("a", "ours"): list(column), ("a", "base"): [0.0] * len(column)}, keys={"part": k})
         for k, column in enumerate(gaps.T)
     ]
     return pd.concat(parts, ignore_index=True)

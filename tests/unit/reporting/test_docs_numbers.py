@@ -16,7 +16,7 @@ COMMENT = "<!-- trial: {measure: nllh, method: maxent, params.l2_theta: 4.0} -->
 def written(tmp_path):
     """A function: what contradicts a page with some text, beside a table of one experiment."""
     row = {"dataset": "bank", "dataset_params": "{}", "observation": "t", "observation_params": "{}", "method": "maxent",
-           "measure": "nllh", "item": np.nan, "n": 3, "unit": "", "status": "ok", "reason": np.nan}  # fmt: skip
+           "measure": "nllh", "keys": np.nan, "n": 3, "unit": "", "status": "ok", "reason": np.nan}  # fmt: skip
     rows = [
         row | {"params": '{"l2_theta": 4.0}', "mean": 0.4213, "low": 0.4193, "high": 0.4233},
         row | {"params": '{"l2_theta": 16.0}', "mean": -1.52, "low": np.nan, "high": np.nan},

@@ -14,10 +14,10 @@ EXPERIMENT = {"title": "T", "datasets": {"a": {}}, "methods": {"ours": {}, "base
 
 
 def cells(*found) -> pd.DataFrame:
-    """Summary rows from (method, dataset parameters, measure, item, mean)."""
+    """Summary rows from (method, dataset parameters, measure, keys, mean)."""
     rows = [
         dict.fromkeys(CELL, "{}")
-        | {"dataset": "a", "method": m, "dataset_params": json.dumps(p), "measure": k, "item": i, "mean": v,
+        | {"dataset": "a", "method": m, "dataset_params": json.dumps(p), "measure": k, "keys": i and json.dumps(i), "mean": v,
            "low": np.nan, "high": np.nan, "reported": np.nan, "step": np.nan, "overlap": np.nan, "value": v}
         for m, p, k, i, v in found
     ]  # fmt: skip
@@ -38,26 +38,31 @@ def test_a_panel_per_parameter_in_the_order_of_numbers():
     assert figure.axes[0].lines[0].get_ydata().tolist() == [0.1, 0.2]
 
 
-def test_one_measure_against_another_by_item():
+def test_one_measure_against_another_by_key():
     found = []
-    for item, poll in (("sex: male", 0.4), ("sex: female", 0.6), ("race: asian", 0.7)):
-        found += [("ours", {}, "share", item, poll + 0.1), ("ours", {}, "poll", item, poll)]
-    spec = {"kind": "scatter", "y": "share", "x": "poll", "panel": ["item"]}
+    for covariate, group, poll in (("sex", "male", 0.4), ("sex", "female", 0.6), ("race", "asian", 0.7)):
+        keys = {"covariate": covariate, "group": group}
+        found += [("ours", {}, "share", keys, poll + 0.1), ("ours", {}, "poll", keys, poll)]
+    spec = {"kind": "scatter", "y": "share", "x": "poll", "panel": ["keys.covariate"]}
     figure = figures.scatter(cells(*found), cells(*found), EXPERIMENT, spec, {})
-    assert texts(figure) == ["race", "sex"]
+    assert texts(figure) == ["covariate race", "covariate sex"]
     points = figure.axes[1].collections[0].get_offsets()
     assert np.allclose(points, [[0.4, 0.5], [0.6, 0.7]])
 
 
 def test_a_method_against_another():
-    found = [(m, {}, "share", i, v) for m, v in (("ours", 0.1), ("base", 0.2)) for i in ("x", "y")]
+    found = [(m, {}, "share", {"group": i}, v) for m, v in (("ours", 0.1), ("base", 0.2)) for i in ("x", "y")]
     spec = {"kind": "scatter", "y": "share", "x": "base"}
     figure = figures.scatter(cells(*found), cells(*found), EXPERIMENT, spec, {"a": "Data"})
     assert texts(figure) == ["Data"]
     assert np.allclose(figure.axes[0].collections[0].get_offsets(), [[0.2, 0.1], [0.2, 0.1]])
     assert (
         figures.scatter(
-            cells(("ours", {}, "share", "x", 1)), cells(("ours", {}, "share", "x", 1)), EXPERIMENT, spec, {}
+            cells(("ours", {}, "share", {"group": "x"}, 1)),
+            cells(("ours", {}, "share", {"group": "x"}, 1)),
+            EXPERIMENT,
+            spec,
+            {},
         )
         is None
     )
@@ -99,7 +104,7 @@ SPECS = [
     {"kind": "curve", "y": "share", "x": "seconds"},
     {"kind": "line", "y": "share", "x": "dataset_params.n"},
     {"kind": "line", "y": "share", "x": "dataset_params.n", "panel": ["dataset_params.size"]},
-    {"kind": "scatter", "y": "share", "x": "base", "panel": ["item"]},
+    {"kind": "scatter", "y": "share", "x": "base", "panel": ["keys.covariate"]},
     {"kind": "flows", "y": "share", "x": "poll"},
 ]
 
@@ -181,8 +186,9 @@ def test_printed_numbers_are_marks_beside_their_line():
 
 def test_a_map_shows_places_inside_its_extent_in_the_right_order():
     """In Albers's projection south lies below north and west left of east; Alaska is left out."""
-    places = {"WA": "-120,47", "FL": "-82,28", "ME": "-69,45", "AK": "-152,64"}
-    found = [("ours", {}, "share", f"{name}: {xy}", 0.2 * k) for k, (name, xy) in enumerate(places.items())]
+    places = (("WA", -120, 47), ("FL", -82, 28), ("ME", -69, 45), ("AK", -152, 64))
+    keys = [dict(zip(("state", "longitude", "latitude"), place, strict=True)) for place in places]
+    found = [("ours", {}, "share", one, 0.2 * k) for k, one in enumerate(keys)]
     spec = {"kind": "map", "y": "share", "extent": [-125, -66, 24, 50]}
     ax, *_ = maps.areas(None, cells(*found), EXPERIMENT, spec, {}).axes
     at = {text.get_text(): text.get_position() for text in ax.texts}

@@ -81,6 +81,7 @@ def test_names():
     ]  # fmt: skip
     assert plain([0.5, 1]) == "(0.5, 1)"
     assert plain('{"x": 3, "y": [1, 2]}') == "x 3, y (1, 2)"
+    assert plain('{"features": ["a", "[b"], "exit_poll": 0.5}') == "features (a, [b), exit poll 0.5"
 
 
 def test_methods_are_rows_and_measures_stand_side_by_side():
@@ -224,7 +225,7 @@ def test_a_table_without_rows_is_a_sentence():
     measured = pd.DataFrame([dict.fromkeys(MEASURED)]).astype({"step": float, "value": float, "overlap": float})
     for spec in (
         {"rows": ["dataset"], "columns": ["method"], "measure": "nllh"},
-        {"each": "item", "rows": ["dataset"], "columns": ["method"], "measure": "nllh"},
+        {"each": "keys.group", "rows": ["dataset"], "columns": ["method"], "measure": "nllh"},
     ):
         e = EXPERIMENT | {"title": "T", "table": spec}
         for table in (summary([{"measure": "auc"}]), summarise(measured[:0], e)):

@@ -24,8 +24,8 @@ def printed(experiment: str) -> Rows:
     found = [
         dict.fromkeys(COLUMNS)
         | {"run": f"run {k}", "seed": 0, "status": "ok", "tested": entry["dataset"]}
-        | {name: entry.get(name) for name in ("dataset", "method", "measure", "item", "value")}
-        | {name: json.dumps(entry.get(name, {})) for name in PARAMS}
+        | {name: entry.get(name) for name in ("dataset", "method", "measure", "value")}
+        | {name: json.dumps(entry.get(name, {})) for name in (*PARAMS, "keys")}
         for k, entry in enumerate(entries)
     ]
     rows = pd.DataFrame(found, columns=COLUMNS)

@@ -27,7 +27,7 @@ EXPERIMENT = {
 }
 
 
-def rows(values: dict, measure="nllh", step=None, item=None) -> pd.DataFrame:
+def rows(values: dict, measure="nllh", step=None, keys=None) -> pd.DataFrame:
     """Rows from {(dataset, method[, params]): [value per seed] or (status, reason)}."""
     found = []
     for key, seeds in values.items():
@@ -38,7 +38,7 @@ def rows(values: dict, measure="nllh", step=None, item=None) -> pd.DataFrame:
                 dict.fromkeys(COLUMNS)
                 | {"run": f"{key}{seed}", "experiment": "e", "dataset": dataset, "dataset_params": "{}", "params": params,
                    "observation": "tables", "observation_params": "{}", "method": method, "seed": seed, "step": step,
-                   "status": seeds[0] if bad else "ok", "reason": seeds[1] if bad else None, "item": item,
+                   "status": seeds[0] if bad else "ok", "reason": seeds[1] if bad else None, "keys": keys and json.dumps(keys),
                    "measure": None if bad else measure, "value": value, "unit": "", "tested": dataset}
             )  # fmt: skip
     return pd.DataFrame(found).astype({"step": float, "value": float, "overlap": float})
@@ -90,6 +90,20 @@ def test_some_seeds_failed():
     [row] = summarise(both, EXPERIMENT).to_dict("records")
     assert row["n"] == 2
     assert row["reason"] == "1 seeds failed: boom"
+
+
+def test_a_printed_number_belongs_to_the_rows_with_its_keys():
+    parts = [
+        rows({("a", "ours"): [v, v + 0.1]}, keys=k)
+        for k, v in (({"group": "x", "n": 1}, 0.2), ({"group": "y"}, 0.4), (None, 0.6))
+    ]
+    entry = {"dataset": "a", "method": "ours", "measure": "nllh", "keys": {"group": "x"}, "value": 0.3, "place": "p. 1"}
+    table = summarise(
+        pd.concat(parts, ignore_index=True), EXPERIMENT | {"reported": [entry], "agreement": {"margins": {}}}
+    )
+    assert table["keys"].fillna("").tolist() == ['{"group": "x", "n": 1}', '{"group": "y"}', ""]
+    assert table["reported"].fillna(-1).tolist() == [0.3, -1, -1]
+    assert table["mean"].tolist() == pytest.approx([0.25, 0.45, 0.65])
 
 
 def test_reported_without_measurement_keeps_its_place():

@@ -202,7 +202,7 @@ def test_the_first_panel_of_a_figure(tmp_path):
 def test_highlighted_lines_are_named_at_their_ends():
     rows = pd.DataFrame(
         [
-            {"dataset": "a", "dataset_params": "{}", "method": m, "params": f'{{"k": {k}}}', "observation_params": "{}", "item": None,
+            {"dataset": "a", "dataset_params": "{}", "method": m, "params": f'{{"k": {k}}}', "observation_params": "{}", "keys": None,
              "measure": "nllh", "step": np.nan, "value": v, "overlap": np.nan, "seed": 0}
             for m, v in (("ours", 0.5), ("base", 0.5), ("other", 0.1)) for k in (1, 2)
         ]

@@ -136,7 +136,7 @@ def test_a_verdict_needs_the_whole_interval(gap, half, said):
 def rows(values: dict) -> pd.DataFrame:
     """Measurements of (method, seed) → (value, tested units)."""
     same = {"experiment": "e", "dataset": "d", "dataset_params": "{}", "observation": "o", "observation_params": "{}", "params": "{}",
-            "status": "ok", "reason": None, "measure": "nllh", "item": None, "step": math.nan, "unit": "", "overlap": 0.25}  # fmt: skip
+            "status": "ok", "reason": None, "measure": "nllh", "keys": None, "step": math.nan, "unit": "", "overlap": 0.25}  # fmt: skip
     found = [
         {**same, "method": m, "seed": s, "value": v, "tested": t, "run": f"{m}{s}"} for (m, s), (v, t) in values.items()
     ]

@@ -4,6 +4,7 @@ Estimators are stubs with predictions written down, truths are written down too:
 """
 
 import itertools
+import json
 import math
 from types import SimpleNamespace
 
@@ -28,10 +29,19 @@ KINDS = [c for c in KINDS if c is not Task]
 SWITCHES = {"curve": ("nllh", "seconds")}  # a name that asks for curves of other measures
 
 
+def about(**keys) -> str:
+    """Keys of a measurement as JSON."""
+    return json.dumps(keys)
+
+
+THERE, BACK = (about(**{"from": a, "to": b}) for a, b in (([0.0, 1.0], [2.0, 0.5]), ([2.0, 0.5], [0.0, 1.0])))
+
+
 def measured(task: type[Task], estimator, truth, measures=None) -> dict:
-    """{(measure, item, step): value} of all measures that a task has, or of some."""
+    """{(measure, JSON of the keys, step): value} of all measures that a task has, or of some."""
     found = list(task().measure(estimator, truth, list(task.MEASURES) if measures is None else measures))
-    keys = [(m.measure, m.item, m.step) for m in found]
+    assert {key for m in found for key in m.keys or ()} <= set(task.KEYS)
+    keys = [(m.measure, m.keys and about(**m.keys), m.step) for m in found]
     assert len(set(keys)) == len(keys)
     return dict(zip(keys, (m.value for m in found), strict=True))
 
@@ -103,8 +113,9 @@ def classified_by_hand() -> dict:
     for (step, seconds, _), value in zip(STAGES, whole, strict=True):
         found |= {("nllh", None, step): value, ("seconds", None, step): seconds}
     found |= {("gradient_error", None, 1.0): 0.5, ("gradient_error", None, 8.0): 0.125}
-    found |= {("coefficient", "few = u", None): 0.5, ("coefficient", "few = v", None): -2.0}
-    found |= {("prediction", "few = u", None): (0.8 + 0.5 + 0.1) / 3, ("prediction", "few = v", None): (0.2 + 0.2) / 2}
+    for modality, coefficient, prediction in (("u", 0.5, (0.8 + 0.5 + 0.1) / 3), ("v", -2.0, (0.2 + 0.2) / 2)):
+        found["coefficient", about(coefficient=f"few = {modality}"), None] = coefficient
+        found["prediction", about(feature="few", modality=modality), None] = prediction
     return found
 
 
@@ -117,7 +128,7 @@ def of_subsets() -> dict:
 
 
 def of_subsets_by_hand() -> dict:
-    return {("nllh", "a, b", None): nllh(Y, P), ("nllh", "a, c", None): 0.0}
+    return {("nllh", about(features=["a", "b"]), None): nllh(Y, P), ("nllh", about(features=["a", "c"]), None): 0.0}
 
 
 def test_labels_of_one_class_have_no_ranking_and_no_base_rate():
@@ -238,26 +249,35 @@ def of_votes_by_hand() -> dict:
     sides = {g: [v for v in VOTERS if v[1] == g] for g in NATION}
     for covariate, groups in (("sex", sides), ("race", {"other": VOTERS}), ("education", {"some college": VOTERS})):
         for name, chosen in groups.items():
-            beside = f", exit poll {NATION[name][0]:.2f}" if name in NATION else ""
-            found["share", f"{covariate}: {name}{beside}", None] = share(chosen, hard)
-            found["expected_share", f"{covariate}: {name}{beside}", None] = share(chosen, soft)
+            polled = {"exit_poll": NATION[name][0]} if name in NATION else {}
+            keys = about(covariate=covariate, group=name, **polled)
+            found["share", keys, None], found["expected_share", keys, None] = share(chosen, hard), share(chosen, soft)
     predicted = {g: share(chosen, hard) for g, chosen in sides.items()}
     rmse = lambda of: math.sqrt(sum(s * (of[g] - q) ** 2 for g, (q, s) in NATION.items()) / 100)  # noqa: E731
-    found["majority", "sex", None] = sum((predicted[g] > 0.5) == (q > 0.5) for g, (q, _) in NATION.items())
-    found["pair_auc", "sex", None] = float((predicted["male"] > predicted["female"]) == (0.45 > 0.455))
-    found["pair_auc_close", "sex", None] = 1.0
-    found["poll_rmse", "sex", None] = rmse(predicted)
-    found["expected_poll_rmse", "sex", None] = rmse({g: share(chosen, soft) for g, chosen in sides.items()})
+    found["majority", about(covariate="sex"), None] = sum(
+        (predicted[g] > 0.5) == (q > 0.5) for g, (q, _) in NATION.items()
+    )
+    found["pair_auc", about(covariate="sex"), None] = float((predicted["male"] > predicted["female"]) == (0.45 > 0.455))
+    found["pair_auc_close", about(covariate="sex"), None] = 1.0
+    found["poll_rmse", about(covariate="sex"), None] = rmse(predicted)
+    found["expected_poll_rmse", about(covariate="sex"), None] = rmse(
+        {g: share(chosen, soft) for g, chosen in sides.items()}
+    )
     points = {s: share([v for v in VOTERS if v[:2] == (s, "male")], hard) for s in STATES}
     assert math.isnan(points.pop("OH"))
     for state, value in points.items():
-        found["state_share", f"sex: male, {state}", None] = value
-        found["state_poll", f"sex: male, {state}", None] = POLLED[state, "male"]
-    found["state_rmse", "sex", None] = math.sqrt(mean((v - POLLED[s, "male"]) ** 2 for s, v in points.items()))
+        keys = about(covariate="sex", group="male", state=state)
+        found["state_share", keys, None], found["state_poll", keys, None] = value, POLLED[state, "male"]
+    found["state_rmse", about(covariate="sex"), None] = math.sqrt(
+        mean((v - POLLED[s, "male"]) ** 2 for s, v in points.items())
+    )
     # regions: weights 10 and 10; shares 3/5 and 2/5 beside 0.5 and 0.2
     found["region_rmse", None, None] = math.sqrt((10 * 0.1**2 + 10 * 0.2**2) / 20)
-    found["map_share", "AL: -86.6,33", None] = share([v for v in VOTERS if v[0] == "AL"], soft)
-    found |= {("map_counted", "AL: -86.6,33", None): 0.4, ("map_counted", "WY: -107.2,42.8", None): 0.3}
+    alabama, wyoming = (
+        about(state=s, longitude=x, latitude=y) for s, x, y in (("AL", -86.6, 33.0), ("WY", -107.2, 42.8))
+    )
+    found["map_share", alabama, None] = share([v for v in VOTERS if v[0] == "AL"], soft)
+    found |= {("map_counted", alabama, None): 0.4, ("map_counted", wyoming, None): 0.3}
     return found
 
 
@@ -277,10 +297,13 @@ def test_five_states_have_a_correlation():
     probabilities[8] = (0.0, 0.1, 0.9)  # now men of Ohio vote
     stub.predict_proba = lambda x: probabilities
     found = measured(tasks.BagClassification, stub, truth, ["state_correlation", "state_share", "state_poll"])
-    x, y = ([found[m, f"sex: male, {s}", None] for s in STATES] for m in ("state_share", "state_poll"))
+    x, y = (
+        [found[m, about(covariate="sex", group="male", state=s), None] for s in STATES]
+        for m in ("state_share", "state_poll")
+    )
     top = sum((a - mean(x)) * (b - mean(y)) for a, b in zip(x, y, strict=True))
     spread = math.sqrt(sum((a - mean(x)) ** 2 for a in x) * sum((b - mean(y)) ** 2 for b in y))
-    assert found["state_correlation", "sex: male", None] == pytest.approx(top / spread)
+    assert found["state_correlation", about(covariate="sex", group="male"), None] == pytest.approx(top / spread)
 
 
 # -- compression ------------------------------------------------------------------------------------------------------
@@ -403,14 +426,14 @@ def regressed_by_hand() -> dict:
     variance = mean((t - mean(TARGET)) ** 2 for t in TARGET)
     single = {"mse": mean(error), "nmse": mean(error) / variance, "slope": slope(TARGET, GUESS), "edges": 1.0}
     found = {(name, None, None): value for name, value in single.items()}
-    found |= {("tuned", "scale", None): 0.5, ("tuned", "words", None): 20.0}
+    found |= {("tuned", about(parameter=p), None): v for p, v in (("scale", 0.5), ("words", 20.0))}
     for k in range(16):
         part = slice(k, None, 16)
-        found["mse_of_part", f"part {k + 1}", None] = mean(error[part])
-        found["nmse_of_part", f"part {k + 1}", None] = mean(error[part]) / variance
-        found["slope_of_part", f"part {k + 1}", None] = slope(TARGET[part], GUESS[part])
+        found["mse_of_part", about(part=k + 1), None] = mean(error[part])
+        found["nmse_of_part", about(part=k + 1), None] = mean(error[part]) / variance
+        found["slope_of_part", about(part=k + 1), None] = slope(TARGET[part], GUESS[part])
     for b in range(33):
-        found["prediction", f"bag {b}", None], found["target", f"bag {b}", None] = GUESS[b], TARGET[b]
+        found["prediction", about(bag=b), None], found["target", about(bag=b), None] = GUESS[b], TARGET[b]
     return found
 
 
@@ -422,7 +445,7 @@ def of_classes() -> dict:
 
 def of_classes_by_hand() -> dict:
     found = {("accuracy", None, None): 2 / 3}
-    return found | {("accuracy_of_part", f"part {k + 1}", None): right for k, right in enumerate((1.0, 0.0, 1.0))}
+    return found | {("accuracy_of_part", about(part=k + 1), None): right for k, right in enumerate((1.0, 0.0, 1.0))}
 
 
 def test_every_entry_of_a_vector_is_judged_by_itself():
@@ -430,13 +453,13 @@ def test_every_entry_of_a_vector_is_judged_by_itself():
     held = distribution.HeldOutBags(Bags(np.zeros((2, 1)), np.arange(3), target=target), ("2016", "2020"))
     found = measured(tasks.DistributionRegression, SimpleNamespace(predict=lambda b: guess), held, ["mse_of_part"])
     assert found == {
-        ("mse", "2016", None): (0.25 + 1) / 2,
-        ("nmse", "2016", None): (0.25 + 1) / 2 / 1.0,
-        ("mse", "2020", None): 0.5,
-        ("mse_of_part", "2016: part 1", None): 0.25,
-        ("mse_of_part", "2016: part 2", None): 1.0,
-        ("mse_of_part", "2020: part 1", None): 0.0,
-        ("mse_of_part", "2020: part 2", None): 1.0,
+        ("mse", about(target="2016"), None): (0.25 + 1) / 2,
+        ("nmse", about(target="2016"), None): (0.25 + 1) / 2 / 1.0,
+        ("mse", about(target="2020"), None): 0.5,
+        ("mse_of_part", about(target="2016", part=1), None): 0.25,
+        ("mse_of_part", about(target="2016", part=2), None): 1.0,
+        ("mse_of_part", about(target="2020", part=1), None): 0.0,
+        ("mse_of_part", about(target="2020", part=2), None): 1.0,
     }  # fmt: skip  (a target without spread has no normalised error)
 
 
@@ -499,9 +522,9 @@ def of_inference_by_hand() -> dict:
         ("violation", None, None): 0.5 / 10,
         ("converged", None, None): 1.0,
         ("time_to_convergence", None, None): 0.7,
-        ("flow", "0,1 > 2,0.5", None): 1.5,
-        ("true_flow", "2,0.5 > 0,1", None): 2.0,
-        ("true_flow", "0,1 > 2,0.5", None): 1.0,
+        ("flow", THERE, None): 1.5,
+        ("true_flow", BACK, None): 2.0,
+        ("true_flow", THERE, None): 1.0,
     }
     for step, seconds, objective, off in TRACE:
         found["relative_gap", None, step] = max(abs(objective - BEST) / abs(BEST), 1e-12)
@@ -582,12 +605,13 @@ def learned_by_hand() -> dict:
         ("node_mae", None, None): mean([0.0, 0.0, 0.1, 0.1]),
         ("edge_error", None, None): 100.5 / 2007,
         ("small_edge_error", None, None): 0.5 / 7,
-        ("flow", "0,1 > 2,0.5", None): 1.5, ("flow", "2,0.5 > 0,1", None): 2.0,
-        ("true_flow", "0,1 > 2,0.5", None): 1.0, ("true_flow", "2,0.5 > 0,1", None): 2.0,
+        ("flow", THERE, None): 1.5, ("flow", BACK, None): 2.0,
+        ("true_flow", THERE, None): 1.0, ("true_flow", BACK, None): 2.0,
     }  # fmt: skip
-    cells = {"0: 0 > 0": (1900.0, 2000.0), "0: 0 > 1": (1.5, 1.0), "0: 1 > 0": (2.0, 2.0), "0: 1 > 1": (4.0, 4.0)}
-    for item, (count, true) in cells.items():
-        found["count", item, None], found["true_count", item, None] = count, true
+    cells = {(0, 0): (1900.0, 2000.0), (0, 1): (1.5, 1.0), (1, 0): (2.0, 2.0), (1, 1): (4.0, 4.0)}
+    for (i, j), (count, true) in cells.items():
+        keys = about(time=0, **{"from": i, "to": j})
+        found["count", keys, None], found["true_count", keys, None] = count, true
     return found
 
 
@@ -655,5 +679,5 @@ def test_one_label_has_no_area_under_the_curve(label):
 
 def test_predictions_are_shown_for_features_of_up_to_five_values():
     frame = pd.DataFrame({"few": list("abcde") * 6, "many": list("abcdef") * 5})
-    shown = {m.item.partition(" = ")[0] for m in classification._predictions(frame, np.linspace(0, 1, 30))}
+    shown = {m.keys["feature"] for m in classification._predictions(frame, np.linspace(0, 1, 30))}
     assert shown == {"few"}

@@ -44,9 +44,9 @@ RECORD = {"run": "0123456789abcdef", "fingerprint": "f", "experiment": "trial", 
 
 
 def write_run(results: Path, record: dict, measured: list[tuple]) -> None:
-    """Write the folder of a run. `measured`: measure, item, step, value."""
+    """Write the folder of a run. `measured`: measure, keys, step, value."""
     own = {f: record[f] for f in ("run", *IDENTITY, "status", "reason")} | {"unit": "s", "tested": "t", "overlap": 0.0}
-    rows = [dict(zip(("measure", "item", "step", "value"), row, strict=True)) for row in measured or [(None,) * 4]]
+    rows = [dict(zip(("measure", "keys", "step", "value"), row, strict=True)) for row in measured or [(None,) * 4]]
     numbers = {"seed": pa.int64(), **dict.fromkeys(("step", "value", "overlap"), pa.float64())}
     schema = pa.schema([(name, numbers.get(name, pa.string())) for name in own | rows[0]])
     folder = results / "runs" / record["run"]

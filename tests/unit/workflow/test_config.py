@@ -229,6 +229,17 @@ WRONG = {
         put("reported", [{"dataset": "fair", "method": "maxent", "measure": "nllh", "value": 1, "places": "Table 1"}]),
         [TRIAL, "reported.0", "'places'"],
     ),
+    "key of a reported number": (
+        "experiments/trial",
+        put("reported", [{"dataset": "fair", "method": "maxent", "measure": "nllh", "keys": {"featur": "a"}, "value": 1, "place": "Table 1"}]),
+        [TRIAL, "reported.0.keys", "'featur'", "did you mean 'feature'?"],
+    ),
+    "key in a table": (
+        "experiments/trial",
+        put("table", {"rows": ["keys.group"], "columns": ["method"], "measure": "nllh"}),
+        [TRIAL, "table.rows.0", "'keys.group'", "keys.coefficient", "keys.feature"],
+    ),
+    "key in batch_by": ("experiments/trial", put("batch_by", ["keys.feature"]), [TRIAL, "batch_by.0", "'keys.feature'"]),
     "extends nothing": ("experiments/trial", put("extends", "trail"), [TRIAL, "extends", "'trail'", "did you mean 'trial'?"]),
     "extends itself": ("experiments/trial", put("extends", "trial"), [TRIAL, "extends", "circle", "trial → trial"]),
     "claim of no experiment": (

@@ -44,9 +44,9 @@ def measured(run, observed, folder):
     """What a run on data that are there would give: a number and a short curve of every measure, for two items."""
     rng = np.random.default_rng(int(run.key, 16))
     rows = [
-        {"measure": m, "item": item, "step": step, "value": rng.random(), "unit": ""}
+        {"measure": m, "keys": keys, "step": step, "value": rng.random(), "unit": ""}
         for m in [*run.settings.measures, "seconds"]
-        for item in (None, "0,0 > 1,1")
+        for keys in (None, '{"from": [0, 0], "to": [1, 1]}')
         for step in (None, 0.0, 1.0)
     ]
     return Outcome("ok", None, "", rows)

@@ -1,4 +1,4 @@
-"""Bags of persons per region with label counts: proves that values per region (`item`) travel the road."""
+"""Bags of persons per region with label counts: proves that values per region (`keys`) travel the road."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,6 +67,7 @@ class PersonLabels(Task):
     """Accuracy on persons, per region and over all."""
 
     MEASURES: ClassVar = {"accuracy": ("", "higher")}
+    KEYS: ClassVar = ("region",)
     OBSERVATIONS: ClassVar = ((Regions, BagCounts, NoKeys, NoKeys),)
     truth: ClassVar = Labels
 
@@ -77,7 +78,7 @@ class PersonLabels(Task):
     def measure(self, estimator, truth, measures):
         right = estimator.predict(truth.x) == truth.y
         for region, part in enumerate(right):
-            yield Measurement("accuracy", float(part.mean()), item=f"region {region}")
+            yield Measurement("accuracy", float(part.mean()), keys={"region": region})
         yield Measurement("accuracy", float(right.mean()))
 
 

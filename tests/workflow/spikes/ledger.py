@@ -23,6 +23,7 @@ class Ledger(Classification):
         "flow": ("", ""),
         "true_flow": ("", ""),
     }
+    KEYS: ClassVar = ("colour", "from", "to")
 
     def measure(self, estimator, truth, measures):
         yield from super().measure(estimator, truth, measures)
@@ -31,11 +32,12 @@ class Ledger(Classification):
         yield Measurement("right", float(np.mean((p > 0.5) == y)))
         for colour in sorted(set(frame["colour"])):
             here = (frame["colour"] == colour).to_numpy()
-            yield Measurement("right", float(np.mean((p > 0.5)[here] == y[here])), item=f"{colour}: right")
+            yield Measurement("right", float(np.mean((p > 0.5)[here] == y[here])), {"colour": colour})
         for leg in sorted(set(frame["leg"])):
             here = (frame["leg"] == leg).to_numpy()
-            yield Measurement("flow", float(p[here].mean()), item=leg)
-            yield Measurement("true_flow", float(y[here].mean()), item=leg)
+            keys = dict(zip(("from", "to"), ([int(x) for x in end.split(",")] for end in leg.split(">")), strict=True))
+            yield Measurement("flow", float(p[here].mean()), keys)
+            yield Measurement("true_flow", float(y[here].mean()), keys)
 
 
 class Rates(RecordClassifier):
