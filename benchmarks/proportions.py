@@ -115,9 +115,9 @@ def fits() -> None:
     y = rng.random(len(x)) < 1 / (1 + np.exp(-x[:, :5].sum(axis=1)))
     bags = Bags(x, np.arange(0, len(x) + 1, 100), y.reshape(-1, 100).sum(axis=1))
     for name, model in {
-        "cardinality, scoring": CardinalityClassifier(l2=1.0, random_state=0),
-        "cardinality, EM": CardinalityClassifier(l2=1.0, solver="em", max_iter=300, random_state=0),
-        "AMM": AlternatingMeanMapClassifier(l2=1.0, random_state=0),
+        "cardinality, scoring": CardinalityClassifier(l2=0.5, random_state=0),
+        "cardinality, EM": CardinalityClassifier(l2=0.5, solver="em", max_iter=300, random_state=0),
+        "AMM": AlternatingMeanMapClassifier(l2=0.5, random_state=0),
     }.items():
         model.warm_up()
         seconds = fastest(lambda model=model: model.fit(bags), 1)
@@ -132,7 +132,7 @@ def main() -> None:
     begin = time.perf_counter()
     cardinality_posterior([0.5, 0.5, 0.5], 1)
     cardinality_posterior(np.full((3, 3), 1 / 3), [1, 1, 1])
-    CardinalityClassifier(l2=1.0).warm_up()
+    CardinalityClassifier(l2=0.5).warm_up()
     print(f"compilation or reading it from the cache: {time.perf_counter() - begin:.1f} s")
     e_step()
     against_size()

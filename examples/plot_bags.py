@@ -41,8 +41,8 @@ def learn(x, y):
     bags = Bags(x[:n], np.arange(0, n + 1, size), counts=y[:n].reshape(-1, size).sum(axis=1))
     return bags, {
         "mean embedding, counts": MeanEmbeddingClassifier(random_state=0).fit(bags),
-        "cardinality, counts": CardinalityClassifier(l2=0.1).fit(bags),
-        "all labels": IndividualClassifier(l2=0.1).fit(LabelledBags(bags, y[:n])),
+        "cardinality, counts": CardinalityClassifier(l2=0.05).fit(bags),
+        "all labels": IndividualClassifier(l2=0.05).fit(LabelledBags(bags, y[:n])),
     }
 
 

@@ -46,6 +46,12 @@ def draw_generator(random_state: RandomState) -> np.random.Generator:
     return np.random.default_rng(draw_seed(random_state))
 
 
+def split_validation(n: int, fraction: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Return the sorted indices of the validation part of n units, at least one, and those of the rest."""
+    order, size = rng.permutation(n), max(1, round(fraction * n))
+    return np.sort(order[:size]), np.sort(order[size:])
+
+
 def derive_seed(*names: object) -> int:
     """Return the 63-bit seed of these names. It is the same on every machine and in every order of execution.
 

@@ -1,6 +1,6 @@
 """Multinomial logistic regression of classes on vectors, its penalty chosen by validation vectors."""
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Self
 
 import numpy as np
@@ -10,24 +10,25 @@ from sklearn.base import ClassifierMixin
 from agglearn.distribution.ridge import Labelled, at_edge
 from agglearn.errors import DataError
 from agglearn.estimator import Estimator, choose_best
+from agglearn.linear.path import fit_path
 from agglearn.linear.softmax import CHUNK, Logistic, as_single, scores, softmax
-from agglearn.seeds import RandomState, derive_generator, draw_seed
+from agglearn.seeds import RandomState, derive_generator, draw_seed, split_validation
 from agglearn.settings import NonNegative, check_parameters
 
-STRENGTHS = tuple(10.0**k for k in (1, 0, -1, -2, -3, -4))  # λ, on vectors of mean variance 1
+PATH = tuple(0.5 * 10.0**k for k in (1, 0, -1, -2, -3, -4))  # values of λ, from strong to weak
 VALIDATION = 0.2  # fraction of the vectors that chooses λ where none are given for it
 
 
 class MultinomialLogistic(ClassifierMixin, Estimator):
-    """Minimises cross-entropy + ½λ‖θ‖²/n on centred vectors, scaled by one number to a mean variance of 1.
+    """Minimises the sum of cross-entropies + λ‖θ‖² on centred vectors, scaled by one number to a mean variance of 1.
 
     λ goes from strong to weak, until the likelihood of the validation vectors falls. Each solution starts from the
     last. Takes vectors, not bags.
 
     Parameters
     ----------
-    strengths : sequence of float or None
-        Values of λ. None: 10 to 1e-4 in steps of a decade.
+    l2 : sequence of float or None
+        Values of λ to choose from. None: 5 to 5e-5 in steps of a decade.
     random_state : int, RandomState, Generator or None
         Seed of the choice of validation vectors.
 
@@ -41,16 +42,16 @@ class MultinomialLogistic(ClassifierMixin, Estimator):
         Mean of the vectors.
     scale_ : float
         Root of their mean variance.
-    strength_ : float
+    l2_ : float
         λ chosen.
     edges_ : list of str
-        ['strength'] where that is an end of the grid.
+        ['l2'] where that is an end of the grid.
     score_ : float
         Mean negative log-likelihood of the validation vectors there.
     """
 
-    def __init__(self, strengths: list[NonNegative] | None = None, random_state: RandomState = None):
-        self.strengths = strengths
+    def __init__(self, l2: list[NonNegative] | None = None, random_state: RandomState = None):
+        self.l2 = l2
         self.random_state = random_state
 
     def fit(  # type: ignore[override]  # vectors with their targets are no observation
@@ -75,32 +76,24 @@ class MultinomialLogistic(ClassifierMixin, Estimator):
         self.scale_ = float(np.sqrt(np.mean(np.var(np.asarray(Z, float), axis=0)))) or 1.0
         z = self._scale(Z)
         if validation is None:
-            order = derive_generator("held", draw_seed(self.random_state)).permutation(len(z))
-            n = max(1, round(VALIDATION * len(z)))
-            scored, rest = (z[order[:n]], codes[order[:n]]), order[n:]
+            chosen, rest = split_validation(len(z), VALIDATION, derive_generator("held", draw_seed(self.random_state)))
+            scored = z[chosen], codes[chosen]
         else:
             scored = self._scale(validation[0]), np.searchsorted(self.classes_, validation[1])
             rest = np.arange(len(z))
-        strengths = STRENGTHS if self.strengths is None else self.strengths
-        self.score_, self.strength_, start = self._choose(strengths, z[rest], codes[rest], *scored)
-        self.edges_ = at_edge({"strength": (self.strength_, strengths)})
-        problem = _problem(z, self.strength_)
-        self.coef_ = problem.fit(problem.moments(np.eye(len(self.classes_))[codes]), start)
+        path = PATH if self.l2 is None else self.l2
+        solve = self._solver(z[rest], codes[rest])
+        fits = fit_path(path, solve, lambda theta: -_loss(theta, *scored))
+        self.l2_, score, start = fits[choose_best([fit.score for fit in fits])]
+        self.score_, self.edges_ = -score, at_edge({"l2": (self.l2_, path)})
+        self.coef_ = self._solver(z, codes)(self.l2_, start)
         return self
 
-    def _choose(
-        self, strengths: Sequence[float], z: np.ndarray, y: np.ndarray, scored_z: np.ndarray, scored_y: np.ndarray
-    ) -> tuple[float, float, np.ndarray]:
-        """(validation loss, strength, solution) of the strength of least loss."""
-        problem, theta = _problem(z), None
-        candidates: list[tuple[float, float, np.ndarray]] = []
+    def _solver(self, z: np.ndarray, y: np.ndarray) -> Callable[[float, np.ndarray | None], np.ndarray]:
+        """(λ, start) → solution on scaled vectors and the codes of their classes."""
+        problem = _problem(z)
         moments = problem.moments(np.eye(len(self.classes_))[y])
-        for strength in strengths:
-            theta = problem.with_l2(strength).fit(moments, theta)
-            candidates.append((_loss(theta, scored_z, scored_y), strength, theta))
-            if len(candidates) > 1 and candidates[-1][0] > candidates[-2][0]:
-                break
-        return candidates[choose_best([-loss for loss, *_ in candidates])]
+        return lambda l2, start: problem.with_l2(l2).fit(moments, start)
 
     def _scale(self, z: ArrayLike) -> np.ndarray:
         return as_single((np.asarray(z, float) - self.centre_) / self.scale_)
@@ -131,11 +124,11 @@ class MultinomialLogistic(ClassifierMixin, Estimator):
         return self.classes_[self.predict_proba(Z).argmax(axis=1)]
 
 
-def _problem(z: np.ndarray, l2: float = 1.0) -> Logistic:
+def _problem(z: np.ndarray) -> Logistic:
     """The fitting problem with its bound in double precision: vectors are nearly collinear, and penalties small."""
     x = np.column_stack([z.astype(float), np.ones(len(z))])
     offsets = np.append(np.arange(0, len(z), CHUNK), len(z))
-    return Logistic(z, offsets, l2=l2, gram=x.T @ x)
+    return Logistic(z, offsets, gram=x.T @ x)
 
 
 def _loss(theta: np.ndarray, z: np.ndarray, y: np.ndarray) -> float:

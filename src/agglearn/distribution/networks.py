@@ -16,7 +16,7 @@ from agglearn.distribution.two_step import BagModel
 from agglearn.errors import ConfigError, DataError
 from agglearn.networks import start_jax
 from agglearn.observations import Bags
-from agglearn.seeds import RandomState, derive_generator, derive_seed, draw_seed
+from agglearn.seeds import RandomState, derive_generator, derive_seed, draw_seed, split_validation
 from agglearn.settings import Count, Number, Positive, Range, Share, Whole
 
 VALIDATION = 0.2  # fraction of the bags for early stopping where `n_validation` is 0
@@ -152,9 +152,8 @@ class SetModel(BagModel):
                 f"augment: turn is for points in space; these have {training.X.shape[1]} coordinates, not 3"
             )
         if validation is None:
-            order = derive_generator("held bags", draw_seed(self.random_state)).permutation(len(training))
-            n = max(1, round(VALIDATION * len(training)))
-            training, validation = training.take(np.sort(order[n:])), training.take(np.sort(order[:n]))
+            rng = derive_generator("held bags", draw_seed(self.random_state))
+            validation, training = map(training.take, split_validation(len(training), VALIDATION, rng))
         self._standardise(training)
         y = self._encode(training)
         self._train(self._batches(training), y, self._batches(validation), self._encode(validation))

@@ -31,7 +31,9 @@ Labelled = tuple[np.ndarray, ArrayLike]  # vectors (n, d), and targets or classe
 class LinearRidge(RegressorMixin, Estimator):
     """Minimises ‖y − Zβ − β₀‖² + λ‖β‖² for any number of targets.
 
-    λ lies on a grid of multiples of the mean eigenvalue of Z's covariance. Takes vectors, not bags.
+    λ is a strength times the mean eigenvalue of the kernel matrix of the centred vectors, which is their total variance.
+    Strengths are multiples because vectors of different embeddings have different scales. So one grid serves all of them.
+    Takes vectors, not bags.
 
     Parameters
     ----------

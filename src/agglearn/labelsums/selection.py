@@ -144,15 +144,15 @@ class RecordSearch(AggregateSearch):
 
     def _fit(self, observation: Records) -> None:
         seed = draw_seed(self.random_state)
-        held_out = draw_generator(seed).random(len(observation.y)) < self.validation
+        validation = draw_generator(seed).random(len(observation.y)) < self.validation
         training, frame, y = (
-            self._aggregate(observation, ~held_out),
-            observation.frame[held_out],
-            observation.y[held_out],
+            self._aggregate(observation, ~validation),
+            observation.frame[validation],
+            observation.y[validation],
         )
         models = [self._learner(value, seed).fit(training) for value in self.values]
         self.scores_ = np.array([log_likelihood(y, model.predict_proba(frame)[:, 1]) for model in models])
-        self._fit_best(self._aggregate(observation, np.ones(len(held_out), bool)), seed)
+        self._fit_best(self._aggregate(observation, np.ones(len(validation), bool)), seed)
 
     def _aggregate(self, records: Records, rows: np.ndarray) -> Observation:
         """What `base` observes of some records."""

@@ -2,7 +2,7 @@
 
 With scores s_ic = θ_c·(x_i, 1) for classes 1 … C − 1 and s_i0 = 0, the negative log-likelihood is
 Σ_i w_i log Σ_c exp(s_ic) − ⟨θ, M⟩ with M_c = Σ_i w_i P(y_i = c) (x_i, 1). Labels, soft labels and estimated class means
-enter through M alone (Sun 2019, eq. 3.2, and Quadrianto et al. 2009).
+enter through M alone (Sun 2019, eq. 3.2, and Quadrianto et al. 2009). The penalty λ‖θ‖² is added to this sum.
 """
 
 from dataclasses import dataclass, field, replace
@@ -32,7 +32,7 @@ class Logistic:
     weights : np.ndarray or None
         (n,) weights of the rows.
     l2 : float
-        λ in ½λ‖θ‖², without the intercepts.
+        λ in λ‖θ‖², without the intercepts.
     gram : np.ndarray
         (d + 1, d + 1) Σ w (x, 1)(x, 1)ᵀ, computed once.
     """
@@ -40,7 +40,7 @@ class Logistic:
     x: np.ndarray
     offsets: np.ndarray
     weights: np.ndarray | None = None
-    l2: float = 1.0
+    l2: float = 0.5
     gram: np.ndarray = field(default=None, repr=False)  # type: ignore[arg-type]  # computed if it is not given
 
     def __post_init__(self) -> None:
@@ -51,7 +51,7 @@ class Logistic:
             self.gram = (x.T @ weighted).astype(float)
 
     @classmethod
-    def from_rows(cls, x: np.ndarray, weights: np.ndarray | None = None, l2: float = 1.0) -> Self:
+    def from_rows(cls, x: np.ndarray, weights: np.ndarray | None = None, l2: float = 0.5) -> Self:
         """Return the problem with rows added up in chunks."""
         n = len(x)
         return cls(as_single(x), np.append(np.arange(0, n, CHUNK), n), weights, l2)
@@ -80,11 +80,11 @@ class Logistic:
     ) -> tuple[np.ndarray, float]:
         """Return θ and the penalised loss there.
 
-        L-BFGS works in coordinates where the bound Σ (x, 1)(x, 1)ᵀ/4 + λ on the Hessian is the identity. It stops within
+        L-BFGS works in coordinates where the bound Σ (x, 1)(x, 1)ᵀ/4 + 2λ on the Hessian is the identity. It stops within
         about `tol` nats per instance.
         """
         shape = moments.shape
-        root = cholesky(self.bound(shape[0]) + np.diag(self.penalty()), lower=True)
+        root = cholesky(self.bound(shape[0]) + np.diag(2 * self.penalty()), lower=True)
         whiten = lambda g: solve_triangular(root, g.T, lower=True, check_finite=False).T  # noqa: E731
         back = lambda v: solve_triangular(root, v.T, lower=True, trans="T", check_finite=False).T  # noqa: E731
 
@@ -105,16 +105,16 @@ class Logistic:
         with kernels.threads_for(self.x.size):
             normalisers, expected = kernels.softmax_sums(self.x, *_split(theta), weights, self.offsets)
         penalty = self.penalty() * theta
-        value = normalisers.sum() - (theta * moments).sum() + 0.5 * (penalty * theta).sum()
-        return value, expected.sum(axis=0) - moments + penalty
+        value = normalisers.sum() - (theta * moments).sum() + (penalty * theta).sum()
+        return value, expected.sum(axis=0) - moments + 2 * penalty
 
     def bound(self, scores: int) -> np.ndarray:
         """Return (d + 1, d + 1) upper bound of the Hessian's diagonal blocks (Böhning 1992)."""
         return self.gram * (0.25 if scores == 1 else 0.5)
 
     def penalty(self) -> np.ndarray:
-        """Return (d + 1,) λ of each coefficient. The intercept's is 1e-6."""
-        return np.append(np.full(self.x.shape[1], self.l2), 1e-6)
+        """Return (d + 1,) λ of each coefficient. The intercept's is 5e-7."""
+        return np.append(np.full(self.x.shape[1], self.l2), 5e-7)
 
 
 def as_single(x: np.ndarray) -> np.ndarray:

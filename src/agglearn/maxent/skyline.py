@@ -6,17 +6,18 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from agglearn.estimator import RecordClassifier
+from agglearn.estimator import RecordClassifier, choose_best
 from agglearn.evaluation.metrics import log_likelihood
+from agglearn.linear.path import fit_path
 from agglearn.linear.sparse_design import Cells, table_keys
 from agglearn.linear.sparse_logistic import BLOCKS, WORTH_THREADS, SparseLogistic, predict
 from agglearn.maxent.warming import tiny_records
 from agglearn.observations import Records
 from agglearn.persistence import expect
-from agglearn.seeds import RandomState, draw_generator
+from agglearn.seeds import RandomState, draw_generator, split_validation
 from agglearn.settings import Count, NonNegative, Part
 
-FIRST, STRONGEST, WEAKEST = 7, 12, -6  # exponents of the λ path
+FIRST, STRONGEST, WEAKEST = 7, 12, -6  # exponents of the path of λ
 
 
 class LogisticSkyline(RecordClassifier):
@@ -27,9 +28,9 @@ class LogisticSkyline(RecordClassifier):
     quadratic : bool
         Whether there is a weight per pair of modalities besides one per modality.
     l2 : float or str
-        λ in λ‖θ‖², added to the negative log-likelihood of all records. `path` chooses it on a log2 grid, from λ = 2⁷ to weaker
-        ones and, if these are worse, to stronger ones. Each fit starts from the last. The path ends when the likelihood of
-        held-out records falls.
+        λ in λ‖θ‖², added to the negative log-likelihood of all records. `held_out` chooses it on a log2 grid, from λ = 2⁷ to
+        weaker ones and, if these are no better, to stronger ones. Each fit starts from the last. The path ends when the
+        likelihood of held-out records falls. Of equal values the first tried is taken.
     max_iter : int
         L-BFGS iterations per fit.
     validation : float
@@ -66,7 +67,7 @@ class LogisticSkyline(RecordClassifier):
     def __init__(
         self,
         quadratic: bool = True,
-        l2: Literal["path"] | NonNegative = "path",
+        l2: Literal["held_out"] | NonNegative = "held_out",
         max_iter: Count = 200,
         validation: Part = 0.2,
         tol: NonNegative = 1e-8,
@@ -87,7 +88,7 @@ class LogisticSkyline(RecordClassifier):
         self.cells_flat_, self.cells_bounds_, self.cross_buckets_ = cells.flat, cells.bounds, cells.cross_buckets
         index, row_of = cells.index(rows), row_of.ravel()
         start, self.path_ = None, np.empty((0, 2))
-        if self.l2 == "path":
+        if self.l2 == "held_out":
             start = self._choose(index, row_of, y, cells.size)
         else:
             self.l2_ = self.l2
@@ -102,28 +103,23 @@ class LogisticSkyline(RecordClassifier):
         )  # enough active weights for the threaded kernel
         SparseLogistic(index, np.ones(BLOCKS), np.ones(BLOCKS), 1).objective(np.zeros(2), 1.0)
 
-    def _choose(self, index: np.ndarray, row_of: np.ndarray, y: np.ndarray, size: int) -> np.ndarray | None:
+    def _choose(self, index: np.ndarray, row_of: np.ndarray, y: np.ndarray, size: int) -> np.ndarray:
         """Set `l2_` and `path_`, and return the solution at the chosen λ."""
-        held_out = np.zeros(len(y), bool)
-        order = draw_generator(self.random_state).permutation(len(y))
-        held_out[order[: max(1, round(self.validation * len(y)))]] = True
-        problem = group_records(index, row_of[~held_out], y[~held_out], size)
-        held_out_index = index.take(row_of[held_out], axis=1)
-        path: list[tuple[float, float]] = []
-        best_score, best = -np.inf, None
-        weaker, stronger = range(FIRST, WEAKEST - 1, -1), range(FIRST + 1, STRONGEST + 1)
-        for exponents in (weaker, stronger):
-            for exponent in exponents:
-                solution = problem.fit(2.0**exponent, best, self.max_iter, tol=1e-5)
-                score = log_likelihood(y[held_out], predict(held_out_index, solution[:-1], solution[-1]))
-                path.append((2.0**exponent, score))
-                if score < best_score:
-                    break
-                best_score, self.l2_, best = score, 2.0**exponent, solution
-            if self.l2_ < 2.0**FIRST:
-                break
-        self.path_ = np.array(path)
-        return best
+        validation, rest = split_validation(len(y), self.validation, draw_generator(self.random_state))
+        problem, rows = group_records(index, row_of[rest], y[rest], size), index.take(row_of[validation], axis=1)
+
+        def solve(l2: float, start: np.ndarray | None) -> np.ndarray:
+            return problem.fit(l2, start, self.max_iter, tol=1e-5)
+
+        def score(solution: np.ndarray) -> float:
+            return log_likelihood(y[validation], predict(rows, solution[:-1], solution[-1]))
+
+        fits = fit_path([2.0**k for k in range(FIRST, WEAKEST - 1, -1)], solve, score)
+        if choose_best([fit.score for fit in fits]) == 0:
+            fits += fit_path([2.0**k for k in range(FIRST + 1, STRONGEST + 1)], solve, score, fits[0])
+        self.path_ = np.array([(fit.l2, fit.score) for fit in fits])
+        self.l2_, _, solution = fits[choose_best(self.path_[:, 1])]
+        return solution
 
     def _check_state(self) -> None:
         tables = len(table_keys(len(self.encoder_.sizes), self.quadratic))

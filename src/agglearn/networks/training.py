@@ -46,7 +46,7 @@ class Schedule(NamedTuple):
     patience : int or None
         Training ends after as many evaluations without improvement. None for never.
     l2 : float
-        Weight of L2.
+        Weight decay: l2·w is added to the gradient of a batch's mean loss.
     cosine : bool
         Whether the rate falls to 0 along a cosine.
     """

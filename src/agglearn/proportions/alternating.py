@@ -36,7 +36,7 @@ class AlternatingMeanMapClassifier(BagClassifier):
     start : {'mean_embedding', 'mean_map', 'zero'}
         Initial weights. The thesis starts from the mean embedding.
     l2 : float or 'held_out'
-        λ in ½λ‖θ‖². `held_out` chooses it by the likelihood of held-out bags' counts.
+        λ in λ‖θ‖², added to the sum of losses. `held_out` chooses it by the likelihood of held-out bags' counts.
     max_iter : int
         Largest number of rounds.
     tol : float
@@ -102,7 +102,7 @@ class AlternatingMeanMapClassifier(BagClassifier):
         if self.start == "mean_embedding":
             return mean_embedding(bags)
         if self.start == "mean_map":
-            return mean_map_solver(bags)(1.0, None)
+            return mean_map_solver(bags)(0.5, None)
         return np.zeros((1, bags.X.shape[1] + 1))
 
     def _alternate(self, problem: Logistic, totals: np.ndarray, theta: np.ndarray) -> tuple[np.ndarray, list[float]]:

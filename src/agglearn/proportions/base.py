@@ -1,6 +1,7 @@
 """Base of the classifiers of instances that learn from bags: linear scores, prediction, the choice of λ."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -10,6 +11,7 @@ from sklearn.base import ClassifierMixin
 
 from agglearn.errors import ConfigError, DataError
 from agglearn.estimator import Estimator, check_labels, choose_best
+from agglearn.linear.path import fit_path
 from agglearn.linear.softmax import Logistic, as_single, bag_sums, scores, softmax
 from agglearn.observations import Bags, Observation
 from agglearn.observations.bags import order_columns
@@ -18,7 +20,7 @@ from agglearn.seeds import RandomState, draw_generator
 from agglearn.settings import Positive
 
 FOLDS = 5  # groups of bags, each held out once to choose λ
-PATH = tuple(10.0**k for k in (2, 1, 0, -1, -2))  # values of λ, from strong to weak
+PATH = tuple(0.5 * 10.0**k for k in (2, 1, 0, -1, -2))  # values of λ, from strong to weak
 Penalty = Literal["held_out"] | Positive
 Solver = Callable[[float, np.ndarray | None], np.ndarray]  # (λ, start) → θ
 
@@ -191,6 +193,7 @@ def choose_l2(
     solver_on: Callable[[Bags], Solver],
     score: Callable[[Bags, np.ndarray], float],
     random_state: RandomState,
+    path: Sequence[float] | None = None,
 ) -> tuple[float, np.ndarray | None]:
     """(λ, solution near there or None) for `l2` a number, or `held_out`: chosen by cross-validation over bags.
 
@@ -207,6 +210,8 @@ def choose_l2(
         largest λ.
     random_state : int, RandomState, Generator or None
         Seed of the folds.
+    path : sequence of float or None
+        Values of λ from strong to weak. None: `PATH`. A single bag takes the middle one.
 
     Notes
     -----
@@ -214,17 +219,19 @@ def choose_l2(
     """
     if not isinstance(l2, str):
         return float(l2), None
+    path = PATH if path is None else path
     if len(bags) < 2:
-        return 1.0, None
+        return path[len(path) // 2], None
     folds = np.array_split(draw_generator(random_state).permutation(len(bags)), min(FOLDS, len(bags)))
-    totals = np.zeros(len(PATH))
-    solutions: list[np.ndarray | None] = [None] * len(PATH)
+    totals, solutions = np.zeros(len(path)), dict[float, np.ndarray]()
+
+    def solve(solver: Solver, value: float, last: np.ndarray | None) -> np.ndarray:
+        return solver(value, solutions.get(value, last))
+
     for k, fold in enumerate(folds):
         validation, rest = bags.take(np.sort(fold)), bags.take(np.sort(np.concatenate(folds[:k] + folds[k + 1 :])))
-        solve = solver_on(rest)
-        for i, value in enumerate(PATH):
-            theta = solve(value, solutions[i] if k else solutions[i - 1] if i else None)
-            totals[i] += len(fold) * score(validation, theta)
-            solutions[i] = theta
-    best = choose_best(totals)
-    return PATH[best], solutions[best]
+        fits = fit_path(path, partial(solve, solver_on(rest)), partial(score, validation), stop=False)
+        totals += [len(fold) * fit.score for fit in fits]
+        solutions.update({fit.l2: fit.solution for fit in fits})
+    best = path[choose_best(totals)]
+    return best, solutions[best]

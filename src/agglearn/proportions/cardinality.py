@@ -44,7 +44,7 @@ class CardinalityClassifier(BagClassifier):
         Any classifier with `sample_weight` and `predict_proba` in place of the logistic regression. Every M step of EM
         fits it anew to every instance once per class, with the posteriors as weights.
     l2 : float or 'held_out'
-        λ in ½λ‖θ‖². `held_out` chooses it by the likelihood of held-out bags' counts.
+        λ in λ‖θ‖², added to the sum of losses. `held_out` chooses it by the likelihood of held-out bags' counts.
     max_iter : int
         Largest number of steps.
     tol : float

@@ -80,7 +80,7 @@ class CountLikelihood:
 
     def penalised(self, likelihood: float, theta: np.ndarray) -> float:
         """ℓ less the penalty at θ."""
-        return likelihood - 0.5 * float((self.problem.penalty() * theta**2).sum())
+        return likelihood - float((self.problem.penalty() * theta**2).sum())
 
     def em(self, theta: np.ndarray, max_iter: int, tol: float) -> np.ndarray:
         """EM with full, warm-started M steps. It stops when ℓ gains less than `tol` per bag."""
@@ -98,7 +98,7 @@ class CountLikelihood:
     def scoring(self, theta: np.ndarray, max_iter: int, tol: float) -> np.ndarray:
         """Damped Fisher scoring. It stops when a step gains less than `tol` per bag."""
         bound = np.kron(np.eye(len(theta)), self.problem.bound(len(theta)))
-        ridge = np.tile(self.problem.penalty(), len(theta))
+        ridge = 2 * np.tile(self.problem.penalty(), len(theta))  # the penalty's Hessian
         p, q, likelihood = self.e_step(theta)
         self.trace.append(likelihood)
         damping = 1e-3

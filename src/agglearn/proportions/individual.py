@@ -15,7 +15,7 @@ class IndividualClassifier(BagClassifier):
     Parameters
     ----------
     l2 : float
-        λ in ½λ‖θ‖², against one unit per instance.
+        λ in λ‖θ‖², added to a sum of one loss per instance.
     n_bags : int or None
         Number of bags whose instances are learned from, in their order. None: all bags.
     random_state : int, RandomState, Generator or None
@@ -24,7 +24,7 @@ class IndividualClassifier(BagClassifier):
 
     observes = LabelledBags
 
-    def __init__(self, l2: NonNegative = 1.0, n_bags: Count | None = None, random_state: RandomState = None):
+    def __init__(self, l2: NonNegative = 0.5, n_bags: Count | None = None, random_state: RandomState = None):
         self.l2 = l2
         self.n_bags = n_bags
         self.random_state = random_state

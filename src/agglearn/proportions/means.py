@@ -8,6 +8,7 @@ from agglearn.errors import DataError
 from agglearn.linear.softmax import Logistic, as_single, bag_sums, scores
 from agglearn.observations import Bags
 from agglearn.proportions.base import (
+    PATH,
     BagClassifier,
     Penalty,
     Solver,
@@ -19,6 +20,8 @@ from agglearn.proportions.base import (
 from agglearn.seeds import RandomState
 from agglearn.settings import Count, NonNegative, Positive
 
+PATH_OF_MEANS = tuple(0.01 * l2 for l2 in PATH)  # weaker, because there are fewer bags than instances
+
 
 class MeanEmbeddingClassifier(BagClassifier):
     """Logistic regression on bag means, with the bags' proportions as soft labels (Sun 2019, section 3.5.2.2).
@@ -28,7 +31,7 @@ class MeanEmbeddingClassifier(BagClassifier):
     Parameters
     ----------
     l2 : float or 'held_out'
-        λ in ½λ‖θ‖², against one unit per bag. `held_out` chooses it by the likelihood of held-out bags' proportions.
+        λ in λ‖θ‖², added to a sum of one loss per bag. `held_out` chooses it by the likelihood of held-out bags' proportions.
     multiclass : {'softmax', 'ovr'}
         `ovr` fits one logistic regression per class.
     n_bags : int or None
@@ -36,8 +39,6 @@ class MeanEmbeddingClassifier(BagClassifier):
     random_state : int, RandomState, Generator or None
         Seed of the choice of held-out bags.
     """
-
-    PATH_SCALE = 0.01  # bags are fewer than instances, so λ is smaller on the same path
 
     def __init__(
         self,
@@ -53,15 +54,13 @@ class MeanEmbeddingClassifier(BagClassifier):
 
     def _learn(self, bags: Bags) -> None:
         means = Bags(bag_means(bags), np.arange(len(bags) + 1), target=proportions_of(bags))
-        scale = self.PATH_SCALE if isinstance(self.l2, str) else 1.0
 
         def solver_on(subset: Bags) -> Solver:
             problem = Logistic.from_rows(subset.X)
-            return lambda l2, start: self._solve(problem.with_l2(l2 * scale), np.asarray(subset.target), start)
+            return lambda l2, start: self._solve(problem.with_l2(l2), np.asarray(subset.target), start)
 
-        l2, _ = choose_l2(self.l2, means, solver_on, _soft_likelihood, self.random_state)
-        self.l2_ = l2 * scale
-        self._set(solver_on(means)(l2, None))
+        self.l2_, _ = choose_l2(self.l2, means, solver_on, _soft_likelihood, self.random_state, PATH_OF_MEANS)
+        self._set(solver_on(means)(self.l2_, None))
 
     def _solve(self, problem: Logistic, proportions: np.ndarray, start: np.ndarray | None) -> np.ndarray:
         if self.multiclass == "softmax" or proportions.shape[1] == 2:
@@ -79,7 +78,7 @@ class MeanMapClassifier(BagClassifier):
     Parameters
     ----------
     l2 : float or 'held_out'
-        λ as in `MeanEmbeddingClassifier`, against one unit per instance.
+        λ as in `MeanEmbeddingClassifier`, with one loss per instance.
     n_bags, random_state
         As in `MeanEmbeddingClassifier`.
     """
@@ -168,8 +167,8 @@ def mean_map_solver(bags: Bags) -> Solver:
 
 
 def mean_embedding(bags: Bags, multiclass: Literal["softmax", "ovr"] = "softmax") -> np.ndarray:
-    """θ of the mean embedding with λ = 1, the start of other methods."""
-    model = MeanEmbeddingClassifier(l2=1.0, multiclass=multiclass).fit(bags)
+    """θ of the mean embedding with λ = ½, the start of other methods."""
+    model = MeanEmbeddingClassifier(l2=0.5, multiclass=multiclass).fit(bags)
     return np.column_stack([model.coef_, model.intercept_])
 
 

@@ -18,7 +18,7 @@ from agglearn.tasks import census_design
 from agglearn.tasks.base import Measurement, Task, TaskInput, Truth
 from agglearn.tasks.keys import CloudKeys, NoKeys, RegionKeys, RegionPersonKeys
 
-HELD_OUT = 0.3  # of the regions
+TEST_FRACTION = 0.3  # of the regions
 BLOCKS = 16  # of the test bags, for intervals of paired differences
 NOT_CONTIGUOUS = ("AK", "HI")
 MAX_PREDICTIONS = 64  # test bags whose prediction is recorded
@@ -109,7 +109,7 @@ class DistributionRegression(Task[HeldOutBags]):
 
     def overlap(self, inputs: TaskInput) -> float:
         regions = isinstance(inputs.data, RecordStore) and "regions" in inputs.data.header
-        return HELD_OUT / (1 - HELD_OUT) if regions else 0.0
+        return TEST_FRACTION / (1 - TEST_FRACTION) if regions else 0.0
 
     def _clouds(self, inputs: TaskInput, seed: int) -> tuple[Observation, HeldOutBags]:
         from agglearn.distribution.embedding import truncate_bags
@@ -141,7 +141,7 @@ class DistributionRegression(Task[HeldOutBags]):
         bags, left_out = replace(bags, target=targets), NOT_CONTIGUOUS if p["states"] == "contiguous" else ()
         regions = np.flatnonzero(~design.persons.regions["state"].isin(left_out))
         order = regions[derive_generator("regions held out", inputs.name, p["columns"], seed).permutation(len(regions))]
-        n_test = round(HELD_OUT * len(order))
+        n_test = round(TEST_FRACTION * len(order))
         return bags.take(order[n_test:]), HeldOutBags(bags.take(order[:n_test]), tuple(map(str, p["elections"])))
 
     def measure(self, estimator: Estimator, truth: HeldOutBags, measures: list[str]) -> Iterator[Measurement]:

@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 from agglearn.estimator import RecordClassifier, choose_best
 from agglearn.evaluation.metrics import log_likelihood
 from agglearn.observations import ContingencyTables, Records
-from agglearn.seeds import RandomState, derive_generator, derive_seed, draw_seed
+from agglearn.seeds import RandomState, derive_generator, derive_seed, draw_seed, split_validation
 from agglearn.settings import Count, Part, Positive
 from agglearn.vocabulary import cluster_training
 from agglearn.vocabulary.quantizer import Quantizer
@@ -36,18 +36,17 @@ class ClusterClassifier(RecordClassifier):
 
     def _fit(self, observation: Records) -> None:
         codes, y = observation.codes, np.asarray(observation.y)
-        validation = np.zeros(len(y), bool)
         rng = derive_generator("validation", draw_seed(self.random_state))
-        validation[rng.permutation(len(y))[: max(1, round(self.validation * len(y)))]] = True
+        validation, rest = split_validation(len(y), self.validation, rng)
         encoder = observation.encoder
-        tables = ContingencyTables.from_codes(encoder, codes[~validation], y[~validation], pairs="none")
+        tables = ContingencyTables.from_codes(encoder, codes[rest], y[rest], pairs="none")
         self.quantizer_ = clone(self.quantizer)
         state = derive_seed("quantizer", draw_seed(self.random_state))
         self.quantizer_.set_params(random_state=state).fit(tables)
         self._set_encoder(encoder)
         self.sizes_ = [max(int(self.quantizer_.labels_[n].max()), u) + 1 for n, u in self.quantizer_.unseen_.items()]
         clusters = self._clusters(codes)
-        rows = cluster_training.Rows(clusters[~validation], y[~validation], clusters[validation], y[validation])
+        rows = cluster_training.Rows(clusters[rest], y[rest], clusters[validation], y[validation])
         self.tries_ = list(self._candidates(rows))
         self.scores_ = np.array(
             [log_likelihood(rows.validation_y, self._probabilities(t, rows.validation)) for t in self.tries_]
@@ -94,8 +93,8 @@ class LogisticOnClusters(ClusterClassifier):
     ----------
     quantizer : Quantizer
         Any quantiser of this package.
-    strengths : sequence of float
-        Values of C (inverse strength of L2) to choose from.
+    l2 : sequence of float
+        Values of λ to choose from, in λ‖θ‖² added to the sum of the negative log-likelihoods.
     validation : float
         Fraction of the training records that chooses among them.
     max_iter : int
@@ -108,11 +107,11 @@ class LogisticOnClusters(ClusterClassifier):
     quantizer_ : Quantizer
         The fitted quantiser.
     tries_ : list of (ndarray, float)
-        Weights and intercept of each C.
+        Weights and intercept of each λ.
     scores_ : ndarray
-        Mean log-likelihood of the validation rows for each C.
+        Mean log-likelihood of the validation rows for each λ.
     best_ : int
-        Index of the C that predicts.
+        Index of the λ that predicts.
     encoder_ : FrameEncoder
         Encoder of the raw columns.
     classes_ : ndarray
@@ -124,21 +123,21 @@ class LogisticOnClusters(ClusterClassifier):
     def __init__(
         self,
         quantizer: Quantizer,
-        strengths: tuple[Positive, ...] = (0.03, 0.1, 0.3),
+        l2: tuple[Positive, ...] = (50 / 3, 5.0, 5 / 3),
         validation: Part = 0.2,
         max_iter: Count = 100,
         random_state: RandomState = None,
     ):
         self.quantizer = quantizer
-        self.strengths = strengths
+        self.l2 = l2
         self.validation = validation
         self.max_iter = max_iter
         self.random_state = random_state
 
     def _candidates(self, rows: cluster_training.Rows) -> Iterator[tuple[np.ndarray, float]]:
         x = self._one_hot(rows.clusters)
-        for strength in self.strengths:
-            fitted = LogisticRegression(C=strength, max_iter=self.max_iter).fit(x, rows.y)
+        for l2 in self.l2:
+            fitted = LogisticRegression(C=1 / (2 * l2), max_iter=self.max_iter).fit(x, rows.y)
             yield fitted.coef_[0], float(fitted.intercept_[0])
 
     def _probabilities(self, candidate: tuple[np.ndarray, float], clusters: np.ndarray) -> np.ndarray:
@@ -155,9 +154,9 @@ class NetworkOnClusters(ClusterClassifier):
     """Embeddings of the clusters, then a multi-layer perceptron, trained with Adam (JAX).
 
     Settings are drawn from the paper's ranges (appendix A.2): hidden units 100–1280, hidden layers 1–5, learning rate
-    1e-6–0.01 and norm of clipped gradients 1–1000 (both log-uniform), L2 0–1e-4. The first trial has plain settings.
-    The result of a trial is the epoch that is best on the validation rows. Results do not depend on the number of
-    threads.
+    1e-6–0.01 and norm of clipped gradients 1–1000 (both log-uniform), weight decay 0–1e-4. The first trial has plain
+    settings. The result of a trial is the epoch that is best on the validation rows. Results do not depend on the
+    number of threads.
 
     Parameters
     ----------
