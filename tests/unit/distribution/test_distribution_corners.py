@@ -13,5 +13,5 @@ def test_more_covariates_than_small_numbers():
 
 
 def test_equal_vectors_have_scale_one():
-    model = MultinomialLogistic(strengths=[1.0], random_state=0).fit(np.ones((10, 2)), [0, 1] * 5)
+    model = MultinomialLogistic(l2=[1.0], random_state=0).fit(np.ones((10, 2)), [0, 1] * 5)
     assert model.scale_ == 1.0

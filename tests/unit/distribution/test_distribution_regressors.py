@@ -112,10 +112,10 @@ def test_no_weaker_penalty_is_tried_once_held_out_vectors_get_worse(monkeypatch)
     losses = iter([3.0, 2.0, 2.5, 1.0])
     monkeypatch.setattr(logistic, "_loss", lambda *_: next(losses))
     found = MultinomialLogistic([10.0, 1.0, 0.1, 0.01], random_state=0).fit(z, y)
-    assert (found.strength_, found.score_, found.edges_) == (1.0, 2.0, [])
+    assert (found.l2_, found.score_, found.edges_) == (1.0, 2.0, [])
     assert list(losses) == [1.0]
     losses = iter([1.0, 2.0])
-    assert MultinomialLogistic([10.0, 1.0, 0.1], random_state=0).fit(z, y).edges_ == ["strength"]
+    assert MultinomialLogistic([10.0, 1.0, 0.1], random_state=0).fit(z, y).edges_ == ["l2"]
 
 
 @pytest.mark.slow

@@ -64,8 +64,8 @@ def held_out(module):
     """Bags on which a choice of λ was scored."""
     seen, right = [], module.choose_l2
 
-    def spied(l2, bags, fitter, score, state):
-        return right(l2, bags, fitter, lambda held, theta: seen.append(held.X[:, 0]) or score(held, theta), state)
+    def spied(l2, bags, fitter, score, *more):
+        return right(l2, bags, fitter, lambda held, theta: seen.append(held.X[:, 0]) or score(held, theta), *more)
 
     module.choose_l2 = spied
     try:

@@ -102,7 +102,7 @@ class OfBags(Choice):
 
     grid = (100.0, 1.0, 0.01)
     units = tuple(np.float32(X[::4, 0]).tolist())
-    kind, module, scale, more = proportions.MeanMapClassifier, means, 1.0, MappingProxyType({})
+    kind, module, more, path = proportions.MeanMapClassifier, means, MappingProxyType({}), (base, "PATH")
 
     def model(self, l2="held_out"):
         return self.kind(l2=l2, random_state=3, **self.more)
@@ -113,7 +113,7 @@ class OfBags(Choice):
     def choose(self, patch, planted=None):
         right = base.choose_l2
 
-        def spied(l2, bags, fitter, score, state):
+        def spied(l2, bags, fitter, score, *more):
             def fit(part):
                 solve = fitter(part)
                 return lambda value, last: self.tries.append(Try(value, self.names(part))) or solve(value, last)
@@ -122,18 +122,18 @@ class OfBags(Choice):
                 self.tries[-1].judged = self.names(held)
                 return score(held, theta) if planted is None else planted(self.tries[-1].value)
 
-            return right(l2, bags, fit, judged, state)
+            return right(l2, bags, fit, judged, *more)
 
-        patch.setattr(base, "PATH", self.grid)
+        patch.setattr(*self.path, self.grid)
         patch.setattr(base, "FOLDS", 2)
         patch.setattr(self.module, "choose_l2", spied)
         return self.model().fit(BAGS)
 
     def fixed(self, value):
-        return self.model(value * self.scale).fit(BAGS)
+        return self.model(value).fit(BAGS)
 
     def chosen(self, model):
-        return float(np.ravel(model.l2_)[0]) / self.scale
+        return float(np.ravel(model.l2_)[0])
 
     def numbers(self, model):
         return np.append(model.coef_, model.intercept_)
@@ -144,7 +144,7 @@ class MeanMap(OfBags):
 
 
 class MeanEmbedding(OfBags):
-    kind, scale = proportions.MeanEmbeddingClassifier, 0.01
+    kind, grid, path = proportions.MeanEmbeddingClassifier, (1.0, 0.01, 0.0001), (means, "PATH_OF_MEANS")
     units = tuple(np.float32(np.add.reduceat(X[:, 0], np.arange(0, 160, 4)) / 4).tolist())  # of a bag's mean
 
 
@@ -231,9 +231,9 @@ class Multinomial(Choice):
         problem, loss, model = logistic._problem, logistic._loss, distribution.MultinomialLogistic(list(self.grid))
         names = lambda z: tuple(np.round((z[:, 0] * model.scale_ + model.centre_[0]) * 160).astype(int).tolist())  # noqa: E731
 
-        def fitted(z, l2=1.0):
+        def fitted(z):
             self.last = names(z)
-            return problem(z, l2)
+            return problem(z)
 
         def judged(theta, z, y):
             value = self.grid[len(self.tries)]
@@ -248,7 +248,7 @@ class Multinomial(Choice):
         return distribution.MultinomialLogistic([value], random_state=1).fit(X[:60], LABELS[:60])
 
     def chosen(self, model):
-        return model.strength_
+        return model.l2_
 
     def numbers(self, model):
         return model.predict_proba(X[:60])[:, 1]
@@ -322,7 +322,7 @@ class EmbeddedClasses(Embedded):
 
 
 class ClusterClassifier(Choice):
-    """C of a logistic regression on clusters. What was tried predicts: the records that chose stay held out."""
+    """λ of a logistic regression on clusters. What was tried predicts: the records that chose stay held out."""
 
     grid, units = (0.001, 0.1, 10.0), tuple(FRAME["who"])
 
@@ -397,7 +397,7 @@ class Path(Choice):
 
     grid, units, close = (2.0**5, 2.0**7, 2.0**9), tuple(range(160)), 1e-3
 
-    def model(self, l2="path"):
+    def model(self, l2="held_out"):
         return maxent.LogisticSkyline(False, l2, tol=1e-12, random_state=5)
 
     def choose(self, patch, planted=None):
@@ -773,15 +773,13 @@ def test_of_equal_scores_the_first_is_taken_and_ends_are_stated(distinct):
     case = distinct
     with pytest.MonkeyPatch.context() as patch:
         model = case.choose(patch, lambda v: 0.0)
-    if isinstance(case, Path):  # equal scores go on to weaker λ, up to the end of the path
-        assert case.chosen(model) == 2.0**skyline.WEAKEST
-        return
-    assert case.chosen(model) == case.grid[0]
+    first = 2.0**skyline.FIRST if isinstance(case, Path) else case.grid[0]
+    assert case.chosen(model) == first
     if case.edges:
         assert model.edges_
         with pytest.MonkeyPatch.context() as patch:
             middle = type(case)().choose(patch, lambda v: -abs(np.log2(v / case.grid[1])))
-        own = {"Width": "width", "Embedded": "scale", "EmbeddedClasses": "scale"}.get(str(case), "strength")
+        own = {"Ridge": "strength", "Multinomial": "l2", "Width": "width"}.get(str(case), "scale")
         assert own in model.edges_
         assert own not in middle.edges_
 
@@ -823,9 +821,9 @@ def test_the_best_of_scores():
 def test_scores_of_bags_count_by_the_size_of_their_part():
     """41 bags fall into a part of 9 and four of 8: 9 bags of 1 are more than 32 of 0.26, and one part is less than four."""
     bags = Bags(np.arange(82.0)[:, None], np.arange(0, 83, 2), np.ones(41, int))
-    score = lambda held, l2: float(len(held) == 9) if l2 == 100 else 0.26 * (len(held) == 8)  # noqa: E731
+    score = lambda held, l2: float(len(held) == 9) if l2 == 50 else 0.26 * (len(held) == 8)  # noqa: E731
     chosen, _ = base.choose_l2("held_out", bags, lambda part: lambda l2, last: l2, score, 0)
-    assert chosen == 100
+    assert chosen == 50
 
 
 def test_a_path_of_penalties_starts_from_the_next_stronger_one():
@@ -835,10 +833,10 @@ def test_a_path_of_penalties_starts_from_the_next_stronger_one():
         return lambda l2, last: starts.append((l2, last)) or l2
 
     assert base.choose_l2(3.0, bags, fitter, None, 0) == (3.0, None)
-    chosen, near = base.choose_l2("held_out", bags, fitter, lambda held, l2: -abs(l2 - 1), 0)
-    assert (chosen, near) == (1.0, 1.0)
-    assert starts[:3] == [(100.0, None), (10.0, 100.0), (1.0, 10.0)]
-    assert starts[5:7] == [(100.0, 100.0), (10.0, 10.0)]  # in the next part from the solution of the last
+    chosen, near = base.choose_l2("held_out", bags, fitter, lambda held, l2: -abs(l2 - 0.5), 0)
+    assert (chosen, near) == (0.5, 0.5)
+    assert starts[:3] == [(50.0, None), (5.0, 50.0), (0.5, 5.0)]
+    assert starts[5:7] == [(50.0, 50.0), (5.0, 5.0)]  # in the next part from the solution of the last
 
 
 def test_a_learner_of_counted_bags_hands_its_choice_on():

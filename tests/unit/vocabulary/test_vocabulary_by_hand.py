@@ -35,5 +35,5 @@ def test_every_feature_has_columns_of_its_own():
     frame = pd.DataFrame({"a": rng.choice(list("uv"), 400), "b": rng.choice(list("xy"), 400)})
     y = (frame["a"] == "u").to_numpy() ^ (rng.random(400) < 0.05)
     records = Records.from_records(frame.assign(y=y.astype(int)), "y")
-    model = LogisticOnClusters(OptimalQuantizer(4), strengths=[10.0], random_state=0).fit(records)
+    model = LogisticOnClusters(OptimalQuantizer(4), l2=[0.05], random_state=0).fit(records)
     assert ((model.predict_proba(frame)[:, 1] > 0.5) == y).mean() > 0.9

@@ -29,7 +29,7 @@ def test_logistic_learns_and_survives_saving(log, tmp_path):
     model = LogisticOnClusters(SubmodularQuantizer(60, min_count=10), random_state=3).fit(records)
     assert better_than_base(model, frame, y) > 0.05
     assert model.quantizer_.n_clusters_ == sum(model.sizes_) == 60
-    assert len(model.tries_) == len(model.strengths)
+    assert len(model.tries_) == len(model.l2)
     assert model.scores_[model.best_] == model.scores_.max()
     stages = [p for _, _, p in model.staged_predict_proba(frame)]
     assert (stages[model.best_] == model.predict_proba(frame)[:, 1]).all()
