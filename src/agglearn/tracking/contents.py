@@ -65,14 +65,15 @@ class Contents:
         records = [read_json(results / f"runs/{key}/run.json") for key in keys]
         rows = _measurements(results, keys) if rows is None else rows
         names, latest = Names(records), max(records, key=lambda record: record["ended"])
-        cells = means.of_cells(rows, records, experiment, names)
-        runs = [of_run(record, results / "runs" / record["run"], names, cell_key(record)) for record in records]
+        units = means.tag_of_units(rows)
+        cells = means.of_cells(rows, records, experiment, names, units)
+        runs = [of_run(r, results / "runs" / r["run"], names, cell_key(r), units) for r in records]
         last = overview.of_experiment(name, latest, Path(rendered or results))
         return cls(name, experiment, latest, [*cells, *runs, *filter(None, [last])], last)
 
-    def tags(self, link: str | None = None) -> dict[str, str]:
-        """Tags of the experiment. `link` leads to the overview."""
-        return overview.experiment_tags(self.experiment, self.latest, link)
+    def tags(self, links: dict[str, str]) -> dict[str, str]:
+        """Tags of the experiment. Its description has the links (text → address)."""
+        return overview.experiment_tags(self.experiment, self.latest, links)
 
 
 def _measurements(results: Path, keys: list[str]) -> pd.DataFrame:

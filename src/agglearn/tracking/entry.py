@@ -56,13 +56,13 @@ class Entry:
         return self.tags | {KEY: self.key, PRINT: self.fingerprint}
 
 
-def of_run(record: dict, folder: Path, names: Names, parent: str) -> Entry:
-    """The entry of a single run from its record and its folder."""
+def of_run(record: dict, folder: Path, names: Names, parent: str, units: dict[str, str]) -> Entry:
+    """The entry of a single run from its record and its folder, and the tag with the units of its metrics."""
     began, ended = milliseconds(record)
     return Entry(
         key=record["run"],
         title=names.of_run(record),
-        tags=tags(record) | {KIND: "seed"},
+        tags=tags(record) | units | {KIND: "seed"},
         fingerprint=record["fingerprint"],
         status=shown_status(record["status"]),
         began=began,

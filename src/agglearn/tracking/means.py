@@ -18,7 +18,15 @@ MAY_DIFFER = "mlflow.source.git.commit", "scale"  # tags of the runs of one cell
 HEAD = "| measure | mean over seeds | seeds | printed in the source |\n| --- | --- | --- | --- |"
 
 
-def of_cells(rows: pd.DataFrame, records: list[dict], experiment: dict, names: Names) -> list[Entry]:
+def tag_of_units(rows: pd.DataFrame) -> dict[str, str]:
+    """The tag `units`, such as `seconds: s`, of the measures that have a unit. MLflow's metrics have none."""
+    pairs = rows.loc[rows["unit"].fillna("") != "", ["measure", "unit"]].drop_duplicates().sort_values("measure")
+    return {"units": ", ".join(f"{pair.measure}: {pair.unit}" for pair in pairs.itertuples())} if len(pairs) else {}
+
+
+def of_cells(
+    rows: pd.DataFrame, records: list[dict], experiment: dict, names: Names, units: dict[str, str]
+) -> list[Entry]:
     """An entry per cell of an experiment, with the numbers of its table.
 
     Parameters
@@ -27,16 +35,18 @@ def of_cells(rows: pd.DataFrame, records: list[dict], experiment: dict, names: N
         Measurements of its runs.
     records : list of dict
         Records of the same runs.
+    units : dict
+        The tag of `tag_of_units`.
     """
     runs, summary = defaultdict(list), defaultdict(list)
     for record in records:
         runs[tuple(record[field] for field in CELL)].append(record)
     for row in summarise(rows, experiment).to_dict("records"):
         summary[tuple(row[field] for field in CELL)].append(row)
-    return [_of_cell(summary[cell], sorted(own, key=lambda r: r["seed"]), names) for cell, own in runs.items()]
+    return [_of_cell(summary[cell], sorted(own, key=lambda r: r["seed"]), names, units) for cell, own in runs.items()]
 
 
-def _of_cell(rows: list[dict], runs: list[dict], names: Names) -> Entry:
+def _of_cell(rows: list[dict], runs: list[dict], names: Names, units: dict[str, str]) -> Entry:
     times = [milliseconds(record) for record in runs]
     began, ended = min(began for began, _ in times), max(end for _, end in times)
     numbers = _numbers(rows) | {"n_seeds": float(sum(record["status"] == "ok" for record in runs))}
@@ -44,7 +54,7 @@ def _of_cell(rows: list[dict], runs: list[dict], names: Names) -> Entry:
     return Entry(
         key=cell_key(runs[0]),
         title=names.of_mean(runs),
-        tags=_tags(rows, runs),
+        tags=_tags(rows, runs) | units,
         fingerprint=digest([numbers, [data.digest for data in inputs]]),
         status=shown_status(rows[0]["status"]),
         began=began,

@@ -10,6 +10,8 @@ from pathlib import Path
 from agglearn.storage import digest, file_digest
 from agglearn.tracking.entry import KIND, NOTE, Entry, milliseconds, shorten_note
 
+SITE = "/agglearn"  # address of the site on the server of `make ui`
+SITE_FOLDER = "AGGLEARN_SITE"  # variable of the environment that names the site's folder to that server
 RENDERED = "tables/{}.html", "figures/{}.svg", "tables/{}.csv", "tables/{}.md", "tables/{}.tex"
 PLACE = re.compile(r"(?:Table|Figure|Section|Appendix|Theorem)s? [\dA-Z](?:[^:,']|, (?=\d|Figure))*")
 
@@ -45,21 +47,26 @@ def of_experiment(name: str, latest: dict, rendered: Path) -> Entry | None:
     )
 
 
-def experiment_tags(experiment: dict, latest: dict, link: str | None) -> dict[str, str]:
+def page_of(name: str, source: str) -> str:
+    """Address of an experiment on the site that `make ui` serves."""
+    return f"{SITE}/{source}.html#{name}"
+
+
+def experiment_tags(experiment: dict, latest: dict, links: dict[str, str]) -> dict[str, str]:
     """Tags of an experiment: its source, what it reproduces there, its scale, and a description in Markdown.
 
     Parameters
     ----------
-    link : str or None
-        It leads to table and figure.
+    links : dict
+        Text → address of links in the description.
     """
     config, position = latest["config"], PLACE.match(experiment["title"])
     paper = config.get("references", {}).get("papers", {}).get(experiment["source"], {})
     title, caption = experiment["title"], experiment.get("caption", "").strip()
     source = f"Source: [{paper['short']}]({paper['url']})" if "url" in paper else paper.get("short", "")
-    shown = f"[Table and figure]({link})" if link else ""
+    shown = [f"[{text}]({address})" for text, address in links.items()]
     kinds = "Runs named `mean of … seeds` hold means with 95 % intervals; under each are the runs of its seeds. Times are in seconds."
-    paragraphs = f"**{title}**", caption, " · ".join(filter(None, [shown, source])), kinds
+    paragraphs = f"**{title}**", caption, " · ".join(filter(None, [*shown, source])), kinds
     return {
         "source": experiment["source"],
         **({"place": position.group()} if position else {}),

@@ -16,6 +16,7 @@ from agglearn.errors import NotAvailable, described
 from agglearn.tracking.contents import Contents
 from agglearn.tracking.entry import PARENT, Entry
 from agglearn.tracking.local import insert_runs
+from agglearn.tracking.overview import page_of
 from agglearn.tracking.receipts import SQLITE, away_mark, read_receipt
 from agglearn.tracking.remote import delete_run, send_entry, stored_runs
 
@@ -115,7 +116,7 @@ def send(uri: str, contents: Contents, terminal: TextIO | None = None) -> dict[s
             numbers[entry.key] = send_entry(client, experiment.experiment_id, entry, numbers.get(entry.parent))
     _adjust(client, contents.entries, whole, numbers)
     _detach(client, [run for key, runs in stored.items() if key and key not in numbers for run in runs], numbers)
-    _describe(client, experiment, contents, numbers)
+    _describe(client, uri, experiment, contents, numbers)
     sent, all_seeds = (sum(entry.parent is not None for entry in some) for some in (lacking, contents.entries))
     return {"sent": sent, "kept": all_seeds - sent, "experiment_id": experiment.experiment_id}
 
@@ -126,7 +127,7 @@ def _find_experiment(client: "MlflowClient", uri: str, contents: Contents, termi
     if experiment is None:
         beside = Path(uri.removeprefix(SQLITE)).resolve().parent if uri.startswith(SQLITE) else None
         artifacts = (beside / "mlartifacts" / contents.name).as_uri() if beside else None
-        number = client.create_experiment(contents.name, artifact_location=artifacts, tags=contents.tags())
+        number = client.create_experiment(contents.name, artifact_location=artifacts, tags=contents.tags({}))
         return client.get_experiment(number)
     if experiment.lifecycle_stage == "deleted":
         client.restore_experiment(experiment.experiment_id)
@@ -164,13 +165,19 @@ def _detach(client: "MlflowClient", others: "list[Run]", numbers: Mapping[str | 
 
 
 def _describe(
-    client: "MlflowClient", experiment: "Experiment", contents: Contents, numbers: Mapping[str | None, str]
+    client: "MlflowClient",
+    uri: str,
+    experiment: "Experiment",
+    contents: Contents,
+    numbers: Mapping[str | None, str],
 ) -> None:
     """Give MLflow's experiment the tags of today."""
-    number, link = experiment.experiment_id, None
+    number, links = experiment.experiment_id, {}
     if contents.overview:
-        link = f"#/experiments/{number}/runs/{numbers[contents.overview.key]}/artifacts"
-    for name, value in contents.tags(link).items():
+        links["Table and figure"] = f"#/experiments/{number}/runs/{numbers[contents.overview.key]}/artifacts"
+    if uri.startswith(SQLITE):  # which `make ui` serves
+        links["Page with the verdicts"] = page_of(contents.name, contents.experiment["source"])
+    for name, value in contents.tags(links).items():
         if experiment.tags.get(name) != value:
             client.set_experiment_tag(number, name, value)
 

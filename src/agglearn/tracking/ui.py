@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 import yaml
 
+from agglearn.tracking.overview import SITE_FOLDER
 from agglearn.workflow.lifeline import die_with_parent
 
 GRACE = 5  # seconds that the server has to end by itself
@@ -41,7 +42,7 @@ def main(argv: list[str] | None = None) -> None:
             sys.exit(f"agglearn: port {port} is in use; take another one: make ui PORT={port + 1}")
     with contextlib.suppress(KeyboardInterrupt):
         print_links(uri, port)
-        serve(uri, port)
+        serve(uri, port, Path(config["results"]) / "site")
 
 
 def port_of(text: str) -> int:
@@ -74,15 +75,15 @@ def runs_page(experiments: list[str]) -> str:
     return f"/compare-experiments/s?experiments={quote(json.dumps(experiments, separators=(',', ':')))}&{TRAINING}"
 
 
-def serve(uri: str, port: int) -> None:
-    """Run MLflow's server in a process group of its own, and end the whole group with this process.
+def serve(uri: str, port: int, site: Path) -> None:
+    """Run MLflow's server, with the site beside its pages, in a process group of its own, and end the whole group with this process.
 
     The server starts further processes, to which it does not pass signals on.
     """
-    address = ["--backend-store-uri", uri, "--host", "127.0.0.1", "--port", str(port)]
+    address = ["--backend-store-uri", uri, "--host", "127.0.0.1", "--port", str(port), "--app-name", "agglearn"]
     server = subprocess.Popen(
         [sys.executable, "-m", "mlflow", "server", *address, "--workers", "1"],  # for one person
-        env=os.environ | SETTINGS,
+        env=os.environ | SETTINGS | {SITE_FOLDER: str(site)},
         start_new_session=True,
     )
     try:

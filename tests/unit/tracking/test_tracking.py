@@ -248,6 +248,7 @@ def test_a_mean_follows_its_seeds(tmp_path):
     )
     assert (first.info.run_name, first.data.tags["seeds"]) == ("Maximum entropy · Data · mean of 3 seeds", "0, 1, 2")
     assert first.data.tags["printed"] == "undecided"
+    assert {run.data.tags["units"] for run in [first, *runs_of(client, first.info.experiment_id)]} == {"nllh: s"}
     assert "| `nllh` | 500 ± 248 ms | 3 | 0.5 (Table 4): undecided |" in first.data.tags["mlflow.note.content"]
     assert children == [0, 1, 2]
     again, *same = sent([0, 1, 2])
@@ -304,6 +305,7 @@ def test_an_experiment_leads_to_its_table_and_figure(tmp_path):
     }
     text = home.tags["mlflow.note.content"]
     assert f"(#/experiments/{home.experiment_id}/runs/{first.info.run_id}/artifacts)" in text
+    assert "[Page with the verdicts](/agglearn/maxent.html#trial)" in text
     assert "[Gilotte 2022](https://example.org/paper)" in text
     assert [f.path for f in client.list_artifacts(first.info.run_id)] == ["trial.html"]
     assert client.search_runs([home.experiment_id], order_by=["start_time DESC"])[0].info.run_id == first.info.run_id

@@ -15,6 +15,7 @@ import mlflow
 import pytest
 
 from agglearn.tracking import push
+from agglearn.tracking.overview import page_of
 from agglearn.tracking.ui import print_links
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -55,7 +56,9 @@ def folder(tmp_path_factory):
     """A project's folder with an MLflow store."""
     folder = tmp_path_factory.mktemp("ui")
     (folder / "config").mkdir()
-    (folder / "config/config.yaml").write_text("tracking: {uri: 'sqlite:///mlflow.db'}\n")
+    (folder / "config/config.yaml").write_text("results: results\ntracking: {uri: 'sqlite:///mlflow.db'}\n")
+    (folder / "results/site").mkdir(parents=True)
+    (folder / "results/site/maxent.html").write_text("the page of a source")
     shutil.copy(ROOT / "config/references.yaml", folder / "config")
     mlflow.MlflowClient(f"sqlite:///{folder}/mlflow.db").create_experiment("maxent_table4")
     return folder
@@ -63,7 +66,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def ui(folder):
-    """`make ui` on a free port, answering: its process, and the mark of all that it starts."""
+    """`make ui` on a free port, answering: its process, the mark of all that it starts, and the port."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -81,7 +84,7 @@ def ui(folder):
     try:
         until(lambda: answers(port) or make.poll() is not None)
         assert make.poll() is None
-        yield make, mark
+        yield make, mark, port
     finally:
         for number in processes(mark):
             os.kill(number, signal.SIGKILL)
@@ -98,7 +101,7 @@ def served_by(mark: str) -> int:
 @pytest.mark.slow
 @pytest.mark.parametrize("ending", ["Ctrl-C", "make terminated", "make killed", "page server terminated"])
 def test_nothing_stays_behind(ui, ending):
-    make, mark = ui
+    make, mark, _ = ui
     assert len(processes(mark)) >= 3
     if ending == "Ctrl-C":
         os.killpg(make.pid, signal.SIGINT)
@@ -108,6 +111,15 @@ def test_nothing_stays_behind(ui, ending):
         make.send_signal(signal.SIGTERM if ending == "make terminated" else signal.SIGKILL)
     make.wait(240)
     until(lambda: not processes(mark))
+
+
+@pytest.mark.slow
+def test_the_server_has_the_site_and_mlflows_own_pages(ui):
+    """Descriptions of experiments link to `page_of`."""
+    address = f"http://127.0.0.1:{ui[2]}"
+    page = page_of("maxent_table4", "maxent").partition("#")[0]
+    assert urllib.request.urlopen(address + page).read() == b"the page of a source"
+    assert b"<title>MLflow</title>" in urllib.request.urlopen(address).read()
 
 
 @pytest.mark.slow
