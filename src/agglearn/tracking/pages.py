@@ -11,5 +11,6 @@ from starlette.staticfiles import StaticFiles
 
 from agglearn.tracking.overview import SITE, SITE_FOLDER
 
+folder = os.environ.get(SITE_FOLDER, "results/site")
 # Before MLflow's own routes, the last of which takes every address.
-app.router.routes.insert(0, Mount(SITE, StaticFiles(directory=os.environ[SITE_FOLDER], html=True, check_dir=False)))
+app.router.routes.insert(0, Mount(SITE, StaticFiles(directory=folder, html=True, check_dir=False)))
