@@ -39,17 +39,17 @@ rule prepare:
 
 rule observe:
     input:
-        records,
+        observed_records,
     output:
-        folder=temp(directory(f"{S}/observations/{{experiment}}/{{dataset}}")),
-        manifest=f"{S}/observations/{{experiment}}/{{dataset}}.json",
+        folder=temp(directory(f"{S}/observations/{{experiment}}")),
+        manifests=f"{S}/observations/{{experiment}}.json",
     log:
-        f"{S}/logs/observe/{{experiment}}/{{dataset}}.log",
+        f"{S}/logs/observe/{{experiment}}.log",
     priority: urgency
     resources:
         mem_mb=observing_memory,
     params:
         slots=observed_slots,
-        recipe=observing_recipe,
+        recipes=observing_recipes,
     script:
         "../workflow/scripts/stage.py"

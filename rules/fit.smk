@@ -5,7 +5,7 @@
 rule fit:
     input:
         observed=observations,
-        manifests=observation_manifests,
+        manifests=f"{S}/observations/{{experiment}}.json",
     output:
         f"{S}/measurements/{{experiment}}/{{batch}}.parquet",
     log:

@@ -69,15 +69,12 @@ def renew():
 def products_of_plan():
     """Every product that stays, with a function that tells whether it states today's recipe."""
     for name in sorted({d for e in plan.experiments for d in plan.datasets(e)}):
-        of = SimpleNamespace(dataset=name)
-        if records(of):
+        if stored_records([name]):
+            of = SimpleNamespace(dataset=name)
             yield f"{R}/sources/{name}", partial(fetched, f"{R}/sources/{name}/manifest.json", of)
             yield f"{R}/records/{name}", partial(states, f"{R}/records/{name}/manifest.json", parsing_recipe, of)
     for name in plan.experiments:
-        for dataset in plan.datasets(name):
-            of = SimpleNamespace(experiment=name, dataset=dataset)
-            path = f"{S}/observations/{name}/{dataset}.json"
-            yield path, partial(states, path, observing_recipe, of, plan.slots(name, dataset))
+        yield (path := f"{S}/observations/{name}.json"), partial(observed, path, name)
         for batch in plan.batches(name):
             yield (path := f"{S}/measurements/{name}/{batch}.parquet"), partial(gathers, path, name, batch)
     sent = {path for target in ("all", *plan.experiments) for path in receipts(target)}
@@ -87,16 +84,28 @@ def products_of_plan():
         yield path, lambda: False  # states no recipe
 
 
-def states(manifest, recipe, wildcards, slots=()):
-    """Whether a manifest has today's recipe and slots."""
+def states(manifest, recipe, wildcards):
+    """Whether a manifest has today's recipe."""
     try:
-        content = storage.read_json(manifest)
-        there = {Path(name).parts[0] for name in content["content"]}
-        return content["recipe"] == recipe(wildcards) and (
-            content["status"] != "ok" or there.issuperset(s.key for s in slots)
-        )
+        return storage.read_json(manifest)["recipe"] == recipe(wildcards)
     except (OSError, ValueError, KeyError, TypeError):
         return False
+
+
+def observed(path, experiment):
+    """Whether the manifests of an experiment's observations have today's recipes and slots."""
+    try:
+        manifests = storage.read_json(path)
+        there = {Path(name).parts[0] for manifest in manifests.values() for name in manifest["content"]}
+        slots = [
+            s for d, manifest in manifests.items() if manifest["status"] == "ok" for s in plan.slots(experiment, d)
+        ]
+        recipes = {dataset: manifest["recipe"] for dataset, manifest in manifests.items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return False
+    return recipes == observing_recipes(SimpleNamespace(experiment=experiment)) and there.issuperset(
+        s.key for s in slots
+    )
 
 
 def fetched(manifest, wildcards):

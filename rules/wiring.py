@@ -95,36 +95,36 @@ def parsing_recipe(wildcards):
     return digest([entry_digest(wildcards), code_digest(config["datasets"][wildcards.dataset]["class"])])
 
 
-def records(wildcards):
-    """Stored records. A simulated data set has none, as it is drawn where it is observed."""
+def stored_records(names):
+    """Records of data sets. A simulated data set has none, as it is drawn where it is observed."""
+    return [f"{R}/records/{d}" for d in names if not is_subclass(config["datasets"][d]["class"], SIMULATED)]
+
+
+def observed_records(wildcards):
     start_run()
-    simulated = is_subclass(config["datasets"][wildcards.dataset]["class"], SIMULATED)
-    return [] if simulated else [f"{R}/records/{wildcards.dataset}"]
+    return stored_records(plan.datasets(wildcards.experiment))
 
 
 def observed_slots(wildcards):
-    return digest([s.key for s in plan.slots(wildcards.experiment, wildcards.dataset)])
+    return digest([s.key for d in plan.datasets(wildcards.experiment) for s in plan.slots(wildcards.experiment, d)])
 
 
-def observing_recipe(wildcards):
-    """How each slot is observed, however many there are."""
+def observing_recipes(wildcards):
+    """Data set → how each of its slots is observed, however many there are."""
     e = plan.experiments[wildcards.experiment]
     types = [o["type"] for o in e["observe"].values()]
-    code = code_digest(e["task"], config["datasets"][wildcards.dataset]["class"], *types)
-    return digest([e["observe"], entry_digest(wildcards), code])
+    recipes = {}
+    for name in plan.datasets(wildcards.experiment):
+        code = code_digest(e["task"], config["datasets"][name]["class"], *types)
+        recipes[name] = digest([e["observe"], digest(essence(config["datasets"][name])), code])
+    return recipes
 
 
 def observations(wildcards):
     if DELETES:
         start_run()
         delete_runs(wildcards.experiment, wildcards.batch)
-    names = plan.datasets(wildcards.experiment, wildcards.batch)
-    return [f"{S}/observations/{wildcards.experiment}/{d}" for d in names]
-
-
-def observation_manifests(wildcards):
-    """Manifests of the observations. They stay, and show a change of recipe when the observations are gone."""
-    return [f"{folder}.json" for folder in observations(wildcards)]
+    return f"{S}/observations/{wildcards.experiment}"
 
 
 def recipes(wildcards):
@@ -147,14 +147,18 @@ def parsing_memory(wildcards, input):
 
 
 def observing_memory(wildcards, input):
-    slots = plan.slots(wildcards.experiment, wildcards.dataset)
-    varied = [json.loads(text) for text in {s.dataset_params for s in slots}]
-    entry = config["datasets"][wildcards.dataset]
-    return memory.for_observing(entry, varied, Path(input[0]) if input else None)
+    """Data sets are observed one after the other: that of the largest one."""
+    folders = {Path(folder).name: Path(folder) for folder in input}
+    needs = []
+    for name in plan.datasets(wildcards.experiment):
+        texts = {s.dataset_params for s in plan.slots(wildcards.experiment, name)}
+        entry = config["datasets"][name]
+        needs.append(memory.for_observing(entry, [json.loads(text) for text in texts], folders.get(name)))
+    return max(needs)
 
 
 def fitting_memory(wildcards, input):
-    return memory.for_fitting([Path(manifest) for manifest in input.manifests])
+    return memory.for_fitting(Path(input.manifests), plan.datasets(wildcards.experiment, wildcards.batch))
 
 
 def batches(wildcards):

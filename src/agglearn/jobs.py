@@ -1,6 +1,7 @@
 """The stages of the workflow as its rules call them: each takes a job and writes exactly its output."""
 
 import contextlib
+import functools
 import logging
 import resource
 import sys
@@ -55,13 +56,13 @@ def _messages_to(log: TextIO) -> Iterator[None]:
         logger.removeHandler(handler)
 
 
-def _error_line(job: Any, error: Exception, log: TextIO) -> str:
+def _error_line(job: Any, error: Exception, log: TextIO, names: Iterable[str] = ()) -> str:
     """The line of an error for the terminal, which the log has too. Of an error that is not ours, the log has the traceback."""
     rule: tuple[str, ...] = ()
     if not isinstance(error, AgglearnError):
         traceback.print_exception(error, file=log)
         rule = (job.rule,)
-    line = f"error: {' '.join([*rule, *job.wildcards])}: {described(error)} (log: {job.log[0]})"
+    line = f"error: {' '.join([*rule, *job.wildcards, *names])}: {described(error)} (log: {job.log[0]})"
     print(line, file=log)
     return line
 
@@ -73,11 +74,11 @@ def _cost(elapsed: float) -> str:
     return f"took {elapsed:.1f} s, {cpu:.1f} s of CPU, {max(u.ru_maxrss for u in used) / 1024:.0f} MiB"
 
 
-def _failing(job: Any, terminal: TextIO) -> dict:
+def _failing(job: Any, terminal: TextIO, names: Iterable[str] = ()) -> dict:
     """What `products.build_product` does with data that cannot be had or made: a status, or the end."""
 
     def report(error: Exception) -> None:
-        print(f"agglearn: {_error_line(job, error, sys.stderr)}", file=terminal)
+        print(f"agglearn: {_error_line(job, error, sys.stderr, names)}", file=terminal)
 
     return {
         "on_missing": job.config["on_missing"],
@@ -127,49 +128,54 @@ def prepare(job: Any, terminal: TextIO = sys.stderr) -> None:
 
 
 def observe(job: Any, terminal: TextIO = sys.stderr) -> None:
-    """Observations and truths of one data set for one experiment, a folder per slot, and a copy of their manifest beside them."""
-    w = job.wildcards
-    plan, entry = _plan(job), job.config["datasets"][w.dataset]
-    experiment = plan.experiments[w.experiment]
+    """Observations and truths of one experiment: a product per data set, and their manifests in a file that stays."""
+    plan, name = _plan(job), job.wildcards.experiment
+    records, manifests = {Path(folder).name: folder for folder in job.input}, {}
+    with storage.atomic_dir(job.output.folder) as out:
+        for dataset, recipe in job.params.recipes.items():
+            upstream = [records[dataset]] if dataset in records else []
+            entry = job.config["datasets"][dataset]
+            build = functools.partial(_observe, plan, name, dataset, entry, upstream)
+            failing = _failing(job, terminal, [dataset])
+            manifests[dataset] = products.build_product(out / dataset, build, upstream, recipe=recipe, **failing)
+    storage.write_json(job.output.manifests, manifests)
+    if plan.experiments[name]["timed"]:
+        _compile(plan.experiments[name]["methods"].values())
 
-    def build(out: Path) -> dict:
-        import json
 
-        from agglearn.datasets import RecordStore, facts
-        from agglearn.registry import resolve
-        from agglearn.seeds import derive_seed
-        from agglearn.tasks import TaskInput
-        from agglearn.workflow.execution import seed_globals
+def _observe(plan: Plan, name: str, dataset: str, entry: dict, records: list[str], out: Path) -> dict:
+    """Fill the product of a data set with a folder per slot, and return fields of its manifest."""
+    import json
 
-        task = resolve(experiment["task"])()
-        records = facts.of_records(Path(job.input[0])) if job.input else None
-        data_of_slots = {}
-        for slot in plan.slots(w.experiment, w.dataset):
-            params = json.loads(slot.dataset_params)
-            seed_globals(
-                derive_seed("observe", slot.dataset, slot.dataset_params, slot.seed)
-            )  # whatever is observed of them
-            if job.input:
-                data = RecordStore.open(job.input[0])
-            else:
-                data = resolve(entry["class"]).from_entry(entry).draw(slot.seed, **params)
-            kind = resolve(experiment["observe"][slot.observation]["type"])
-            source = TaskInput(w.dataset, entry, params, data)
-            observation, truth = task.observe(source, kind, json.loads(slot.observation_params), slot.seed)
-            folder = out / slot.key
-            for name, saved in (("observation", observation), ("truth", truth)):
-                (folder / name).mkdir(parents=True)
-                saved.save(folder / name, **({"features": out / "features"} if saved.shares_features else {}))
-            units = {"tested": truth.tested, "overlap": task.overlap(source)}
-            (folder / "units.json").write_text(json.dumps(units))
-            data_of_slots[slot.key] = records or facts.of_draw(entry, slot.dataset_params, slot.seed, data)
-        return {"memory": memory.largest_slot(out), "data": data_of_slots}
+    from agglearn.datasets import RecordStore, facts
+    from agglearn.registry import resolve
+    from agglearn.seeds import derive_seed
+    from agglearn.tasks import TaskInput
+    from agglearn.workflow.execution import seed_globals
 
-    recipe = job.params.recipe
-    manifest = products.build_product(job.output.folder, build, job.input, recipe=recipe, **_failing(job, terminal))
-    storage.write_json(job.output.manifest, manifest)
-    if experiment["timed"]:
-        _compile(experiment["methods"].values())
+    experiment = plan.experiments[name]
+    task = resolve(experiment["task"])()
+    stored = facts.of_records(Path(records[0])) if records else None
+    data_of_slots = {}
+    for slot in plan.slots(name, dataset):
+        params = json.loads(slot.dataset_params)
+        # whatever is observed of them
+        seed_globals(derive_seed("observe", slot.dataset, slot.dataset_params, slot.seed))
+        if records:
+            data = RecordStore.open(records[0])
+        else:
+            data = resolve(entry["class"]).from_entry(entry).draw(slot.seed, **params)
+        kind = resolve(experiment["observe"][slot.observation]["type"])
+        source = TaskInput(dataset, entry, params, data)
+        observation, truth = task.observe(source, kind, json.loads(slot.observation_params), slot.seed)
+        folder = out / slot.key
+        for subfolder, saved in (("observation", observation), ("truth", truth)):
+            (folder / subfolder).mkdir(parents=True)
+            saved.save(folder / subfolder, **({"features": out / "features"} if saved.shares_features else {}))
+        units = {"tested": truth.tested, "overlap": task.overlap(source)}
+        (folder / "units.json").write_text(json.dumps(units))
+        data_of_slots[slot.key] = stored or facts.of_draw(entry, slot.dataset_params, slot.seed, data)
+    return {"memory": memory.largest_slot(out), "data": data_of_slots}
 
 
 def _compile(methods: Iterable[dict]) -> None:
@@ -195,7 +201,7 @@ def fit(job: Any, terminal: TextIO = sys.stderr) -> None:
     experiment, names = plan.experiments[w.experiment], plan.datasets(w.experiment, w.batch)
     fit_batch(
         plan.runs(w.experiment, w.batch),
-        {Path(o).name: o for o in job.input.observed},
+        {n: Path(job.input.observed, n) for n in names},
         job.config["results"],
         job.output[0],
         experiment["time_limit"],

@@ -64,11 +64,10 @@ def stale(config: dict) -> tuple[list[Surplus], list[str]]:
     results, planned = Path(config["results"]), plans(config)
     runs = [run for plan in planned for name in plan.experiments for run in plan.runs(name)]
     keys = {run.key for run in runs}
-    pairs = {(name, dataset) for plan in planned for name in plan.experiments for dataset in plan.datasets(name)}
-    observed = [p for scale in ("", *SCALES) for p in (results / scale / "observations").glob("*/*")]
+    observed = [p for scale in ("", *SCALES) for p in (results / scale / "observations").glob("*")]
     return [
         _unnamed("runs", sorted((results / "runs").glob("*")), lambda p: p.name in keys),
-        _unnamed("observations", observed, lambda p: (p.parent.name, p.stem) in pairs),
+        _unnamed("observations", observed, lambda p: p.stem in planned[0].experiments),
         kernel_folders(config),
     ], tracked(
         config["tracking"]["uri"],

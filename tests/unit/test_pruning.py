@@ -29,8 +29,8 @@ def project(tmp_path, monkeypatch, keys):
     monkeypatch.setattr(kernel_cache, "default_base", lambda: tmp_path / "elsewhere")
     for name in (
         *(f"runs/{key}/run.json" for key in (*keys, "0123456789abcdef")),
-        "observations/maxent_table4/adult/manifest.json", "observations/maxent_table4/adult.json",
-        "observations/maxent_table4/gone.json", "smoke/observations/gone/adult/x.npy",
+        "observations/maxent_table4/adult/manifest.json", "observations/maxent_table4.json",
+        "observations/gone.json", "smoke/observations/gone/adult/x.npy",
         f"cache/numba/{OLD}/maxent_0/kernels.sweep-1.py311.nbi", "cache/adult/adult.data", "tables/maxent_table4.csv", "notes.txt", "README.md",
     ):  # fmt: skip
         path = tmp_path / "results" / name
@@ -64,7 +64,7 @@ def test_what_no_plan_names_goes(project, keys):
     before = files(results)
     pruning.main(["prune", "--yes", *arguments])
     assert before - files(results) == {
-        "runs/0123456789abcdef/run.json", "observations/maxent_table4/gone.json", "smoke/observations/gone/adult/x.npy",
+        "runs/0123456789abcdef/run.json", "observations/gone.json", "smoke/observations/gone/adult/x.npy",
         f"cache/numba/{OLD}/maxent_0/kernels.sweep-1.py311.nbi",
     }  # fmt: skip
 

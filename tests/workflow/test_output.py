@@ -51,7 +51,7 @@ def test_a_job_that_fails_is_one_line_with_its_log(small):
     small.edit("tests/workflow/spikes/bags.py", "class Planted", "raise ImportError('broken')\n\n\nclass Planted")
     outcome = small.run(*OUTPUT)
     assert outcome.status == 1
-    error = "agglearn: error: observe spike_regions regions: ImportError: broken (log: results/logs/observe/spike_regions/regions.log)"
+    error = "agglearn: error: observe spike_regions regions: ImportError: broken (log: results/logs/observe/spike_regions.log)"
     assert "Exception" not in outcome.text
     assert outcome.said.count(error) == 1  # when it happens; at the end stands what it leaves without result
     assert any(line.startswith("agglearn: failed: spike_regions, regions") for line in outcome.said)

@@ -48,7 +48,7 @@ def test_attribution_in_the_upstream_format(project, first):
     table = project.table("maxent_table4_attribution").query("measure == 'nllh'").set_index("method")["mean"]
     assert table["logistic"] > 0.1  # the planted dependence is found
     assert table["maxent"] > 0.1
-    log = (project.results / "logs/observe/maxent_table4_attribution/criteo_attribution.log").read_text()
+    log = (project.results / "logs/observe/maxent_table4_attribution.log").read_text()
     assert "left out: ['cat7']" in log
 
 

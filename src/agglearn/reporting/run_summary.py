@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from agglearn.text import bytes_text
+from agglearn.workflow.products import has_failed
 
 CELL = ["dataset", "dataset_params", "observation", "observation_params", "method", "params"]  # key of a cell
 STARTED = time.time()
@@ -197,9 +198,7 @@ def retry_targets(results: str | Path) -> list[str]:
     for manifest in sorted([*results.glob("sources/*/manifest.json"), *results.glob("records/*/manifest.json")]):
         if json.loads(manifest.read_text())["status"] != "ok":
             files.append(str(manifest.parent))
-    for manifest in sorted(results.glob("observations/*/*.json")):
-        if json.loads(manifest.read_text())["status"] == "failed":
-            files.append(str(manifest))
+    files += [str(path) for path in sorted(results.glob("observations/*.json")) if has_failed(path)]
     import pyarrow.parquet as pq
 
     for path in sorted(results.glob("measurements/*/*.parquet")):

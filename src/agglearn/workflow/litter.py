@@ -12,7 +12,7 @@ from pathlib import Path
 from agglearn.workflow.scales import SCALES
 
 FOLDERS = (
-    "runs", "records", "sources", "observations", "observations/*", "measurements/*", "tables", "figures", "tracking",
+    "runs", "records", "sources", "observations", "measurements/*", "tables", "figures", "tracking",
     "claims", "outcome",
 )  # fmt: skip
 REPLACED = re.compile(r"\.(?P<name>.+)\.old\.[a-z0-9_]{8}")

@@ -50,9 +50,10 @@ def for_observing(entry: dict, varied: list[dict], records: Path | None) -> int:
     return FLOOR + math.ceil(size / MB)
 
 
-def for_fitting(manifests: list[Path]) -> int:
-    """MB for the runs of a batch, from the manifests of its observations."""
-    return FLOOR + math.ceil(PER_SLOT * max((_json(m).get("memory", 0) for m in manifests), default=0) / MB)
+def for_fitting(manifests: Path, datasets: list[str]) -> int:
+    """MB for the runs of a batch, from the manifests of its experiment's observations, by data set."""
+    content = _json(manifests)
+    return FLOOR + math.ceil(PER_SLOT * max(content.get(d, {}).get("memory", 0) for d in datasets) / MB)
 
 
 def drawn(entry: dict, varied: list[dict]) -> int:

@@ -38,12 +38,13 @@ def require_product(product: Path | str) -> dict:
 
 
 def has_failed(product: Path | str) -> bool:
-    """Whether a path is a product folder, or a manifest apart, with the status `failed`."""
+    """Whether a path is a product folder with the status `failed`, or a file of manifests of which one has it."""
     path = Path(product) / MANIFEST if Path(product).is_dir() else Path(product)
     if path.suffix != ".json" or not path.exists():
         return False
     content = read_json(path)
-    return isinstance(content, dict) and content.get("status") == "failed"
+    manifests = [content, *content.values()] if isinstance(content, dict) else []
+    return any(isinstance(m, dict) and m.get("status") == "failed" for m in manifests)
 
 
 def content_digests(folder: Path | str) -> dict[str, str]:

@@ -40,8 +40,10 @@ def test_files_and_records_raise_the_floor(tmp_path):
     assert memory.for_parsing({"class": "agglearn.datasets.Delimited"}, tmp_path) == expected
     (tmp_path / "manifest.json").write_text('{"memory": 500000000}')
     assert memory.for_observing({}, [], tmp_path) == memory.FLOOR + 500 * memory.PER_RECORDS
-    assert memory.for_fitting([tmp_path / "manifest.json"]) == memory.FLOOR + 500 * memory.PER_SLOT
-    assert memory.for_fitting([tmp_path / "none.json"]) == memory.FLOOR
+    (tmp_path / "manifests.json").write_text('{"a": {"memory": 500000000}, "b": {"memory": 1000000}, "gone": {}}')
+    assert memory.for_fitting(tmp_path / "manifests.json", ["a", "b"]) == memory.FLOOR + 500 * memory.PER_SLOT
+    assert memory.for_fitting(tmp_path / "manifests.json", ["b", "gone"]) == memory.FLOOR + memory.PER_SLOT
+    assert memory.for_fitting(tmp_path / "none.json", ["a"]) == memory.FLOOR
 
 
 def test_simulated_data_count_by_their_parameters():

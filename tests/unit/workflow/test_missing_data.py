@@ -75,7 +75,7 @@ def way(tmp_path, monkeypatch):
         for name in plan.experiments:
             observe(config, plan, name, missing, records)
             for batch in plan.batches(name):
-                given = [tmp_path / "observations" / name / d for d in plan.datasets(name, batch)]
+                given = tmp_path / "observations" / name
                 out = tmp_path / f"measurements/{name}/{batch}.parquet"
                 jobs.fit(job(config, "fit", [out], SimpleNamespace(observed=given), experiment=name, batch=batch))
             paths = [tmp_path / f"measurements/{name}/{b}.parquet" for b in plan.batches(name)]
@@ -92,13 +92,14 @@ def way(tmp_path, monkeypatch):
 
 
 def observe(config, plan, name, missing, records) -> None:
+    folder = records.parents[1] / "observations" / name
+    output = SimpleNamespace(folder=folder, manifests=folder.with_suffix(".json"))
+    task = job(config, "observe", output, [records], experiment=name)
+    task.params.recipes = {missing: "recipe"}
+    jobs.observe(task)
     for dataset in plan.datasets(name):
-        folder = records.parents[1] / "observations" / name / dataset
-        if dataset == missing:
-            output = SimpleNamespace(folder=folder, manifest=folder.with_suffix(".json"))
-            jobs.observe(job(config, "observe", output, [records], experiment=name, dataset=dataset))
-        else:
-            products.build_product(folder, lambda out: None)
+        if dataset != missing:
+            products.build_product(folder / dataset, lambda out: None)
 
 
 @pytest.mark.parametrize("missing", FETCHED)

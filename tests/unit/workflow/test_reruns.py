@@ -124,7 +124,7 @@ def _jobs(base: Path, over: dict | None) -> dict[str, list]:
     cells = {
         "fetch": [{"dataset": d} for d in datasets],
         "prepare": [{"dataset": d} for d in datasets],
-        "observe": [{"experiment": e, "dataset": d} for e in plan.experiments for d in plan.datasets(e)],
+        "observe": [{"experiment": e} for e in plan.experiments],
         "fit": [{"experiment": e, "batch": b} for e in plan.experiments for b in plan.batches(e)],
         "render": [{"experiment": e} for e in plan.experiments],
         "track": [{"group": g} for g in plan.groups()],
@@ -153,7 +153,7 @@ def of(rule: str, *names: str) -> set[str]:
 
 
 BATCHES = ("trial fair-naive_bayes", "trial fair-logistic", "trial loglinear-naive_bayes", "trial loglinear-logistic")
-FITS, OBSERVED = of("fit", *BATCHES), of("observe", "trial fair", "trial loglinear")
+FITS, OBSERVED = of("fit", *BATCHES), {"observe trial"}
 TEXTS = {"render trial", "site"}
 AGREEMENT = {"margins": {"nllh": 0.1}, "reason": "nobody cares about less"}
 PRINTED = {"dataset": "fair", "method": "logistic", "measure": "nllh", "value": 0.1, "place": "Table 1"}
@@ -167,7 +167,7 @@ EXPERIMENT_KEYS = {
     "order": ({"order": 1}, {"site"}),
     "caption": ({"caption": "Read it so."}, TEXTS),
     "task": (None, None),  # an edit of its code is below
-    "datasets": ({"datasets": {"loglinear": {"n": 200}}}, of("fit", *BATCHES[2:]) | {"observe trial loglinear"}),
+    "datasets": ({"datasets": {"loglinear": {"n": 200}}}, of("fit", *BATCHES[2:]) | {"observe trial"}),
     "observe": ({"observe": {"tables": {"binning": "deciles"}}}, of("fit", BATCHES[0], BATCHES[2]) | OBSERVED),
     "seeds": ({"seeds": [0, 2]}, FITS | OBSERVED),
     "methods": ({"methods": {"naive_bayes": {"params": {"smoothing": 2.0}}}}, of("fit", BATCHES[0], BATCHES[2])),
@@ -198,7 +198,7 @@ METHOD_KEYS = {
     "params": ({"params": {"smoothing": 3.0}}, of("fit", BATCHES[0], BATCHES[2])),
     "change": ({"change": "params.smoothing = 3.0"}, set()),  # a tag of runs that are sent
 }
-OBSERVERS = {"fetch mine", "prepare mine", "observe nested mine"}
+OBSERVERS = {"fetch mine", "prepare mine", "observe nested"}
 DATASET_KEYS = {
     "title": ("Other", {"render nested", "site"}),
     "class": ("agglearn.datasets.Packaged", None),  # its code is below
@@ -227,7 +227,7 @@ CLAIM_KEYS = {
 }  # fmt: skip
 CONFIG_KEYS = {
     "scale": ("smoke", set()),
-    "run": (["trial"], {"fetch mine", "prepare mine", "observe nested mine", "fit nested all", "render nested",
+    "run": (["trial"], {"fetch mine", "prepare mine", "observe nested", "fit nested all", "render nested",
                         "track vocabulary", "judge vocabulary", "page vocabulary", "site"}),
     "show": (["trial"], set()),
     "mirrors": (["another"], {"fetch mine"}),
@@ -258,7 +258,7 @@ def test_every_key_has_a_row():
 def test_rules_are_read(base, before):
     assert {k.split()[0] for k in before} == {*rules()}
     assert {rule: set(params) for rule, params in rules().items() if params} == {
-        "fetch": {"recipe", "local"}, "prepare": {"recipe"}, "observe": {"slots", "recipe"}, "fit": {"recipes", "library_threads"},
+        "fetch": {"recipe", "local"}, "prepare": {"recipe"}, "observe": {"slots", "recipes"}, "fit": {"recipes", "library_threads"},
         "render": {"shown", "code"}, "track": {"uri", "attempt"}, "judge": {"claims", "code"}, "collect": {"claims"}, "conclude": {"numbers", "code"}, "site": {"shown", "code", "templates"},
     }  # fmt: skip
     assert jobs(base) == before
@@ -317,7 +317,7 @@ def test_a_key_of_a_data_set(base, before, key):
 
 def test_parameters_of_a_simulated_data_set(base, before):
     after = jobs(base, {"datasets": {"loglinear": {"params": {"strength": 0.5}}}})
-    assert changed(before, after) == {"fetch loglinear", "prepare loglinear", "observe trial loglinear", "site"}
+    assert changed(before, after) == {"fetch loglinear", "prepare loglinear", "observe trial", "site"}
 
 
 @pytest.mark.parametrize("key", [k for k, value in CLAIM_KEYS.items() if value is not None])
@@ -363,7 +363,7 @@ def test_local_files_and_references(base, before):
 # -- code ---------------------------------------------------------------------------------------------------------------
 
 ALL = {"nested all", *BATCHES}
-EVERY_OBSERVE = OBSERVED | {"observe nested mine"}
+EVERY_OBSERVE = OBSERVED | {"observe nested"}
 RENDERED, JUDGED = {"render trial", "render nested"}, of("judge", "maxent", "vocabulary")
 EDITED = {  # module → jobs
     "maxent.naive_bayes": of("fit", BATCHES[0], BATCHES[2]),
@@ -372,8 +372,8 @@ EDITED = {  # module → jobs
     "tasks.classification": of("fit", *ALL) | EVERY_OBSERVE,
     "tasks.splitting": of("fit", *ALL) | EVERY_OBSERVE,
     "evaluation.metrics": of("fit", *ALL) | EVERY_OBSERVE,  # measures
-    "datasets.simulated": {"prepare loglinear", "observe trial loglinear"},
-    "datasets.tabular": {"prepare fair", "prepare mine", "observe trial fair", "observe nested mine"},
+    "datasets.simulated": {"prepare loglinear", "observe trial"},
+    "datasets.tabular": {"prepare fair", "prepare mine", "observe trial", "observe nested"},
     "reporting.printed_table": RENDERED | {"site"},
     "reporting.writers": RENDERED,
     "reporting.figures": RENDERED,
