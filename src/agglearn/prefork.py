@@ -1,11 +1,15 @@
 """A process that has imported the heavy libraries and forks a child for each job of the workflow.
 
-Imports take two to four seconds, more than most jobs. A forked child has them at once. The workflow's main process starts the
-prefork server (`start`) and puts a launcher in the place of Python (`agglearn.launcher`). Snakemake starts the launcher for
-the script of a job. The launcher lets a child of the server run the script and waits for the exit status. Python itself runs
-the script where no server answers (another machine, another environment, another system than Linux), and where a job's
-libraries may use more than one thread. So nothing depends on the server but time. Scripts that come while it still imports
-wait, as their own imports would take as long. The server ends with the main process, and a child ends with its launcher.
+Imports take more time than most jobs. A forked child has them at once. Measured on 40 jobs of scale smoke, twice each
+way: a job takes 0.6 s of processor time in place of 1.7 s. `make reproduce` has about 300 jobs, so the server saves
+165 s on two cores, an eighth of its time.
+
+The workflow's main process starts the prefork server (`start`) and puts a launcher in the place of Python
+(`agglearn.launcher`). Snakemake starts the launcher for the script of a job. The launcher lets a child of the server
+run the script and waits for the exit status. Python itself runs the script where no server answers (another machine,
+another environment, another system than Linux), and where a job's libraries may use more than one thread. So nothing
+depends on the server but time. Scripts that come while it still imports wait, as their own imports would take as
+long. The server ends with the main process, and a child ends with its launcher.
 """
 
 import contextlib
