@@ -33,7 +33,7 @@ def test_whole_way(project, first):
     table = project.table("maxent_table4")
     assert list(table.columns) == [
         "dataset", "dataset_params", "observation", "observation_params", "method", "params", "measure", "keys", "n",
-        "mean", "low", "high", "unit", "reported", "place", "difference", "tolerance", "verdict", "status", "reason",
+        "mean", "low", "high", "unit", "reported", "printed", "place", "difference", "tolerance", "outcome", "status", "reason", "lost",
     ]  # fmt: skip
     rows = pd.concat(map(pd.read_parquet, project.results.glob("measurements/maxent_table4/*.parquet")))
     assert set(rows.columns) == {

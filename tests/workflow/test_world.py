@@ -179,7 +179,7 @@ def test_csv(state):
                 end,
             )
         assert close(row["reported"], entry and entry["value"]), key
-        assert (row["place"], row["verdict"]) == (
+        assert (row["place"], row["outcome"]) == (
             (entry["place"], w.compared(estimate, entry)) if entry else ("", "")
         ), key
         assert row["unit"] == ("nat" if key[3].startswith("log_loss") and estimate else ""), key
@@ -402,7 +402,7 @@ def test_what_other_code_has_computed_is_no_number(states, tmp_path):
 
 
 def test_every_verdict_on_a_printed_number_occurs(states):
-    verdicts = {v.split()[0] for v in rows_of(states["first"])["verdict"] if v}
+    verdicts = {v.split()[0] for v in rows_of(states["first"])["outcome"] if v}
     assert verdicts == {"agrees", "above", "below", "undecided", "not"}
 
 
@@ -472,8 +472,8 @@ def test_page_of_every_measure(state):
     for cells, row in zip(everything[1:], rows, strict=True):
         _, method, params, _, value, n, reported, place, verdict = (c["text"] for c in cells)
         assert (method, n) == (w.METHOD_NAMES.get(row["method"], row["method"]), row["n"])
-        apart = f" by {abs(float(row['difference'])):.3g}" if row["verdict"] in ("above", "below") else ""
-        assert (place, verdict) == (row["place"], row["verdict"] + apart)
+        apart = f" by {abs(float(row['difference'])):.3g}" if row["outcome"] in ("above", "below") else ""
+        assert (place, verdict) == (row["place"], row["outcome"] + apart)
         assert params == row["params"].strip("{}").replace('"', "")
         assert reported == (f"{float(row['reported']):g}" if row["reported"] else "")
         if row["measure"].partition("_minus_")[0] not in ("seconds", "elapsed"):

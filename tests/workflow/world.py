@@ -520,7 +520,7 @@ NO_RESULT = {
     "absent": Judged("not judged", "surrogate is not installed"),
     "stopped": Judged("not judged", "stopped: > 3 steps"),
     "apart": Judged("not judged", "experiment world_apart is not in this run"),
-    "broken": Judged("failed", 'failed: ValueError: Unable to parse string "base" at position 0'),
+    "broken": Judged("failed", 'ValueError: Unable to parse string "base" at position 0'),
 }
 
 

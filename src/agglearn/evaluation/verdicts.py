@@ -1,12 +1,14 @@
-"""Verdicts from estimates: tests of whether a mean lies in a region, and tests of a claim on several cases."""
+"""Comparisons of measured numbers with the values for which a statement is true, and tests of a claim on several cases."""
 
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from agglearn.evaluation.intervals import LEVEL, Estimate
 
+HOLDS, FAILS, UNDECIDED = "holds", "fails", "undecided"
 ALPHA = (1 - LEVEL) / 2  # of each one-sided test: a test rejects where the 95 % interval lies beyond the bound
 
 
@@ -45,6 +47,43 @@ class Region:
         finite = [(outside, inside) for outside, inside, bound in bounds if np.isfinite(bound)]
         outside, inside = zip(*finite, strict=True)
         return np.maximum.reduce(outside), np.minimum.reduce(inside)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A measured number against the region where a statement on it is true.
+
+    The statement may be a claim, or that a mean differs from a printed number by no more than a tolerance.
+
+    Parameters
+    ----------
+    value : float
+        The number.
+    low, high : float
+        Its 95 % interval, or the smallest and the largest of several values. NaN where there is none.
+    region : Region
+        Values for which the statement is true.
+    outcome : str
+        `holds`, `fails` or `undecided`.
+    """
+
+    value: float
+    low: float
+    high: float
+    region: Region
+    outcome: str
+
+    @classmethod
+    def by_interval(cls, value: float, low: float, high: float, region: Region) -> Self:
+        """The comparison is decided where the whole interval lies in the region, or wholly beyond a bound."""
+        inside, beyond = low >= region.low and high <= region.high, high <= region.low or low >= region.high
+        return cls(value, low, high, region, HOLDS if inside else FAILS if beyond else UNDECIDED)
+
+    @classmethod
+    def by_every_value(cls, values: np.ndarray, region: Region) -> Self:
+        """The statement holds where every single value lies in the region, and fails otherwise."""
+        outcome = HOLDS if region.contains(values).all() else FAILS
+        return cls(float(values.mean()), float(values.min()), float(values.max()), region, outcome)
 
 
 def holm(p: ArrayLike) -> np.ndarray:

@@ -10,19 +10,10 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from agglearn.evaluation.verdicts import ALPHA, combine_p_values, holm
+from agglearn.evaluation.verdicts import ALPHA, FAILS, HOLDS, UNDECIDED, combine_p_values, holm
 from agglearn.reporting import samples
 from agglearn.reporting.numbers import parameter_name, plain
-from agglearn.reporting.predicates import (
-    FAILS,
-    HOLDS,
-    NOT_JUDGED,
-    PREDICATES,
-    TOO_FEW,
-    UNDECIDED,
-    VERDICTS,
-    judge_case,
-)
+from agglearn.reporting.predicates import NOT_JUDGED, PREDICATES, TOO_FEW, VERDICTS, judge_case
 from agglearn.reporting.rows import Rows
 from agglearn.reporting.samples import Sample
 from agglearn.reporting.sides import RowsMissing
@@ -43,9 +34,10 @@ def judge(claim: dict, rows: Rows) -> dict:
             cases.append({"case": label, **judge_case(claim, sample), "rival_below_base": below})
             drawn.append(sample)
         except RowsMissing as error:
-            cases.append({"case": label, "verdict": NOT_JUDGED, "detail": str(error)})
+            cases.append({"case": label, "verdict": NOT_JUDGED, "detail": str(error), "absent": error.absent})
     if not drawn:
-        return {"verdict": NOT_JUDGED, "detail": cases[0]["detail"] if cases else "no such rows", "cases": cases}
+        first = cases[0] if cases else {"detail": "no such rows", "absent": True}
+        return {"verdict": NOT_JUDGED, "detail": first["detail"], "absent": first["absent"], "cases": cases}
     with_result = [c for c in cases if c["verdict"] != NOT_JUDGED]
     _correct(with_result)
     verdict, detail = _over_all(claim, with_result, drawn)

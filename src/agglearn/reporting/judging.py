@@ -41,7 +41,7 @@ def judge_all(claims: dict, plan: Plan, results: str | Path) -> list[dict]:
             outcome = judge(claim, rows[experiment])
         except Exception as error:
             traceback.print_exc()
-            outcome = {"verdict": FAILED, "detail": f"failed: {described(error)}", "cases": []}
+            outcome = {"verdict": FAILED, "detail": described(error), "cases": []}
         verdicts.append(_entry(name, claim, outcome))
     return verdicts
 

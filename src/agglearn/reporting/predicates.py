@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from agglearn.evaluation.intervals import Estimate
-from agglearn.evaluation.verdicts import ALPHA, Region
+from agglearn.evaluation.verdicts import FAILS, HOLDS, UNDECIDED, Comparison, Region
 from agglearn.reporting import samples
 from agglearn.reporting.rows import Rows
 from agglearn.reporting.samples import Sample
 
-HOLDS, FAILS, UNDECIDED, NOT_JUDGED, FAILED = "holds", "fails", "undecided", "not judged", "failed"
+NOT_JUDGED, FAILED = "not judged", "failed"
 TOO_FEW = "undecided at this scale"
 VERDICTS = (HOLDS, FAILS, UNDECIDED, TOO_FEW, NOT_JUDGED, FAILED)
 MIN_PAIRS = 3
@@ -72,48 +72,38 @@ def judge_case(claim: dict, sample: Sample) -> dict:
 
 def _judge_every_value(claim: dict, sample: Sample) -> dict:
     predicate = PREDICATES[claim["predicate"]]
-    low, high = sample.single.min(), sample.single.max()
+    comparison = Comparison.by_every_value(sample.single, predicate.region(claim))
     name = "value" if predicate.name == "mean" else predicate.name
-    numbers = predicate.text(low) + (f" to {predicate.text(high)}" if high > low else "")
+    numbers = predicate.text(comparison.low)
+    numbers += f" to {predicate.text(comparison.high)}" if comparison.high > comparison.low else ""
     detail = f"{name} {numbers}{_bound(claim)}, {_count(len(sample.single), 'value')}, each judged by itself"
-    true = float(predicate.region(claim).contains(sample.single).all())
-    return _outcome(
-        HOLDS if true else FAILS,
-        (1 - true, true),
-        detail,
-        sample,
-        _numbers(claim, float(sample.single.mean()), low, high),
-    )
+    true = float(comparison.outcome == HOLDS)
+    return _entry(predicate, comparison, comparison.outcome, (1 - true, true), [detail, *sample.notes])
 
 
 def _judge_by_interval(claim: dict, sample: Sample) -> dict:
     predicate, estimate = PREDICATES[claim["predicate"]], sample.estimate()
+    low, high = map(float, estimate.interval())
+    comparison = Comparison.by_interval(float(estimate.value), low, high, predicate.region(claim))
+    verdict, p = comparison.outcome, tuple(map(float, comparison.region.p_values(estimate)))
     detail = f"{predicate.name} {predicate.text(estimate.value)}{_interval(predicate, estimate)}{_bound(claim)}"
     detail += f", {_count(estimate.n, 'pair' if 'reference' in claim and sample.against is None else 'replicate')}"
-    least, numbers = (
-        claim.get("min_pairs", MIN_PAIRS),
-        _numbers(claim, float(estimate.value), *map(float, estimate.interval())),
-    )
+    least = claim.get("min_pairs", MIN_PAIRS)
     if estimate.n < least:
-        return _outcome(TOO_FEW, (1.0, 1.0), f"{detail}; a verdict needs {least}", sample, numbers)
-    if not np.isfinite(estimate.error):
-        return _outcome(TOO_FEW, (1.0, 1.0), f"{detail}, all the same, so that they have no interval", sample, numbers)
-    p_false, p_true = map(float, predicate.region(claim).p_values(estimate))
-    verdict = HOLDS if p_false <= ALPHA else FAILS if p_true <= ALPHA else UNDECIDED
-    return _outcome(verdict, (p_false, p_true), detail, sample, numbers)
+        verdict, p, detail = TOO_FEW, (1.0, 1.0), f"{detail}; a verdict needs {least}"
+    elif not np.isfinite(estimate.error):
+        verdict, p, detail = TOO_FEW, (1.0, 1.0), f"{detail}, all the same, so that they have no interval"
+    return _entry(predicate, comparison, verdict, p, [detail, *sample.notes])
 
 
-def _outcome(verdict: str, p: tuple[float, float], detail: str, sample: Sample, numbers: dict) -> dict:
-    detail = "; ".join([detail, *sample.notes])
-    return {"verdict": verdict, "detail": detail, "p_false": p[0], "p_true": p[1], "numbers": numbers}
-
-
-def _numbers(claim: dict, value: float, low: float, high: float) -> dict[str, float | None]:
-    """The estimate with its interval, and the region where the claim is true (`from`, `to`). Infinite numbers are None."""
-    predicate = PREDICATES[claim["predicate"]]
-    region = predicate.region(claim)
-    ends = {"value": value, "low": low, "high": high, "from": region.low, "to": region.high}
-    return {k: float(predicate.scale(x)) if np.isfinite(x) else None for k, x in ends.items()}
+def _entry(
+    predicate: Predicate, comparison: Comparison, verdict: str, p: tuple[float, ...], details: list[str]
+) -> dict:
+    """A case for `claims.json`: the comparison in numbers for readers, None where infinite, and its two P values."""
+    ends = {"value": comparison.value, "low": comparison.low, "high": comparison.high}
+    ends |= {"from": comparison.region.low, "to": comparison.region.high}
+    numbers = {k: float(predicate.scale(x)) if np.isfinite(x) else None for k, x in ends.items()}
+    return {"verdict": verdict, "detail": "; ".join(details), "p_false": p[0], "p_true": p[1], "numbers": numbers}
 
 
 def _interval(predicate: Predicate, estimate: Estimate) -> str:

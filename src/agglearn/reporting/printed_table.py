@@ -29,8 +29,8 @@ class Cell:
         The number that the source prints.
     difference : str
         Our number less the printed one.
-    verdict : str
-        Verdict on the two.
+    outcome : str
+        Outcome of their comparison.
     note : int, optional
         Number of a note below the table.
     best : bool
@@ -42,7 +42,7 @@ class Cell:
     value: str = ""
     reported: str = ""
     difference: str = ""
-    verdict: str = ""
+    outcome: str = ""
     note: int | None = None
     best: bool = False
     stated: bool = False
@@ -144,7 +144,7 @@ def _cells(
         if match.empty:
             continue
         row = match.iloc[0]
-        cells[i, j] = _cell(row, experiment, units[row["measure"]], notes)
+        cells[i, j] = _cell(row, units[row["measure"]], notes)
         if not cells[i, j].stated:
             named = zip(rows + columns, row_keys[i] + column_keys[j], strict=True)
             setting = str([(f, v) for f, v in named if _is_setting(f, columns)])
@@ -157,7 +157,9 @@ def _cells(
 
 def _shown(table: pd.DataFrame, measures: list[str]) -> pd.DataFrame:
     """Rows of the measures. A run without a result has one for the first measure, also where another one is printed."""
-    without = table[table["status"] != "ok"].assign(measure=measures[0], reported=np.nan, place=None, verdict=None)
+    without = table[table["status"] != "ok"].assign(
+        measure=measures[0], reported=np.nan, printed=None, place=None, outcome=None
+    )
     shown = pd.concat([table[table["measure"].isin(measures)], without])
     return shown.drop_duplicates([*CELL, "measure", "keys"])
 
@@ -284,12 +286,11 @@ def _label(name: str, value: Any, experiment: dict, titles: dict[str, str]) -> s
     return "" if value is None else f"{parameter_name(name.rpartition('.')[2])} = {plain(value)}"
 
 
-def _cell(row: pd.Series, experiment: dict, unit: float, notes: list[str]) -> Cell:
+def _cell(row: pd.Series, unit: float, notes: list[str]) -> Cell:
     """A row of the summary as a cell. `unit` is the size of the unit."""
     reported = ""
     if pd.notna(row["reported"]):
-        entry = next(e for e in experiment["reported"] if e["value"] == row["reported"] and e["place"] == row["place"])
-        reported = entry.get("printed") or f"{row['reported']:g}" if unit == 1.0 else number(row["reported"] / unit)
+        reported = row["printed"] if unit == 1.0 else number(row["reported"] / unit)
     note = None
     if isinstance(row["reason"], str) and row["reason"] and row["status"] != "stopped":
         if row["reason"] not in notes:
@@ -299,7 +300,7 @@ def _cell(row: pd.Series, experiment: dict, unit: float, notes: list[str]) -> Ce
         return Cell(statement(row), reported, note=note, stated=True)
     difference = _difference(row, reported) if reported else ""
     value = number(row["mean"] / unit, row["low"] / unit, row["high"] / unit)
-    return Cell(value, reported, difference, row["verdict"] if isinstance(row["verdict"], str) else "", note)
+    return Cell(value, reported, difference, row["outcome"] if isinstance(row["outcome"], str) else "", note)
 
 
 def _difference(row: pd.Series, reported: str) -> str:

@@ -56,11 +56,11 @@ def _texts(table: pd.DataFrame, experiment: dict, titles: dict[str, str]) -> dic
 def _agreement(experiment: dict, table: pd.DataFrame) -> list[str]:
     """Numbers of cells that agree with the printed numbers, the margins, and the number of cells that would miss them by chance."""
     margins, reason = experiment["agreement"]["margins"], experiment["agreement"]["reason"]
-    verdicts = table["verdict"].dropna()
+    outcomes = table["outcome"].dropna()
     counts = {
-        "agree": (verdicts == "agrees").sum(),
-        "are above or below": verdicts.isin(["above", "below"]).sum(),
-        "are undecided": (verdicts == "undecided").sum(),
+        "agree": (outcomes == "agrees").sum(),
+        "are above or below": outcomes.isin(["above", "below"]).sum(),
+        "are undecided": (outcomes == "undecided").sum(),
     }
     if not sum(counts.values()):
         return [f"They are not compared: {reason}."] if not margins else []

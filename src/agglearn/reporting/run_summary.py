@@ -2,7 +2,6 @@
 
 import csv
 import json
-import re
 import sys
 import textwrap
 import time
@@ -80,7 +79,7 @@ def problems(
                 failed.append(f"{status}: {name}, {dataset}, {method} {params}: {reason}")
     for claim in _read(folder / "claims.json", []):
         if claim["verdict"] == "failed" and claim["experiment"] in names:
-            failed.append(f"failed: claim {claim['name']}: {claim['detail'].removeprefix('failed: ')}")
+            failed.append(f"failed: claim {claim['name']}: {claim['detail']}")
     return {
         "failed": list(dict.fromkeys(failed)),
         "unavailable": [
@@ -110,11 +109,9 @@ def _without_result(folder: Path, name: str) -> list[tuple]:
         rows = list(csv.DictReader(handle))
     cells = set()
     for row in rows:
-        status, reason = row["status"], row["reason"]
-        if status == "ok" and (some := re.match(r"\d+ seeds (\w+): ", reason)):
-            status = some.group(1)
+        status = row["lost"] or row["status"]
         if status != "ok":
-            cells.add((*(row[field] for field in CELL), status, reason))
+            cells.add((*(row[field] for field in CELL), status, row["reason"]))
     return sorted(cells)
 
 

@@ -11,7 +11,11 @@ from agglearn.reporting.rows import Rows
 
 
 class RowsMissing(Exception):
-    """Rows of a claim are absent."""
+    """Rows of a claim are missing. With `absent` no run of this scale has such rows, otherwise runs lack results or pairs."""
+
+    def __init__(self, message: str, absent: bool = False) -> None:
+        super().__init__(message)
+        self.absent = absent
 
 
 class Cells(NamedTuple):
@@ -118,14 +122,14 @@ def _good(rows: Rows, selector: dict, curve: bool) -> np.ndarray:
         rows.selected(selector) & rows.ok & (np.isnan(rows.number("step")) != curve) & ~np.isnan(rows.number("value"))
     )
     if not good.any():
-        raise RowsMissing(_why_none(rows, selector))
+        raise _missing(rows, selector)
     return np.flatnonzero(good)
 
 
-def _why_none(rows: Rows, selector: dict) -> str:
+def _missing(rows: Rows, selector: dict) -> RowsMissing:
     bad = rows.frame[rows.selected({k: v for k, v in selector.items() if k != "measure"}) & ~rows.ok]
     reasons = bad["reason"].where(bad["status"] != "stopped", "stopped: " + bad["reason"]).dropna().unique()
-    return reasons[0] if len(reasons) else f"no rows for {json.dumps(selector)}"
+    return RowsMissing(reasons[0]) if len(reasons) else RowsMissing(f"no rows for {json.dumps(selector)}", absent=True)
 
 
 def _whole(cells: np.ndarray, replicates: np.ndarray) -> tuple[np.ndarray, list[str]]:

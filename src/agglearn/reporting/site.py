@@ -19,10 +19,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from agglearn import __version__, machine, storage
+from agglearn.evaluation.verdicts import FAILS
 from agglearn.reporting import crate, findings, statements, svg
 from agglearn.reporting.inventory import inventory
 from agglearn.reporting.numbers import measure_name, number, plain
-from agglearn.reporting.predicates import FAILS
 from agglearn.reporting.printed_table import statement
 from agglearn.reporting.references import citations
 from agglearn.reporting.run_summary import summary_lines
@@ -228,17 +228,17 @@ def _full(table: pd.DataFrame, e: dict) -> list[dict]:
                 "n": row["n"],
                 "reported": f"{row['reported']:g}" if row["reported"] == row["reported"] else "",
                 "place": row["place"] if isinstance(row["place"], str) else "",
-                "verdict": _verdict(row),
+                "outcome": _outcome(row),
             }
         )
     return rows
 
 
-def _verdict(row: dict) -> str:
-    """Verdict on a printed number, with the difference where the two disagree."""
-    if row["verdict"] in ("above", "below"):
-        return f"{row['verdict']} by {abs(row['difference']):.3g}"
-    return row["verdict"] if isinstance(row["verdict"], str) else ""
+def _outcome(row: dict) -> str:
+    """Outcome of the comparison with a printed number, with the difference where the two disagree."""
+    if row["outcome"] in ("above", "below"):
+        return f"{row['outcome']} by {abs(row['difference']):.3g}"
+    return row["outcome"] if isinstance(row["outcome"], str) else ""
 
 
 def _brief(params: str) -> str:

@@ -4,8 +4,9 @@ import json
 
 from markupsafe import Markup
 
+from agglearn.evaluation.verdicts import FAILS, HOLDS, UNDECIDED
 from agglearn.reporting.forest import forest, in_words
-from agglearn.reporting.predicates import FAILS, HOLDS, NOT_JUDGED, TOO_FEW, UNDECIDED, VERDICTS
+from agglearn.reporting.predicates import NOT_JUDGED, TOO_FEW, VERDICTS
 
 WORST_FIRST = (FAILS, UNDECIDED, TOO_FEW, HOLDS)
 
@@ -67,7 +68,7 @@ def _is_of_time(entry: dict) -> bool:
 def _decisive(claim: dict, judged: list[dict]) -> str:
     """The number that decides: that of the only case, or how many cases agree, and the least favourable case."""
     if not judged:
-        return _missing(claim["detail"])
+        return _missing(claim)
     if len(judged) == 1:
         return _capital(in_words(claim, judged[0]))
     least = next(c for v in WORST_FIRST for c in sorted(judged, key=lambda c: c["p_true"]) if c["verdict"] == v)
@@ -75,11 +76,11 @@ def _decisive(claim: dict, judged: list[dict]) -> str:
     return f"Holds in {agree} of {len(judged)} cases. The least favourable, {least['case']}: {in_words(claim, least)}."
 
 
-def _missing(detail: str) -> str:
+def _missing(claim: dict) -> str:
     """Short reason why nothing decides. The query of the claim has the whole reason."""
-    if detail.startswith(("no rows for", "no such rows")):
+    if claim.get("absent"):
         return "No run at this scale has such a result."
-    return f"Missing: {detail.partition(' (')[0]}. The first page has how to get it."
+    return f"Missing: {claim['detail'].partition(' (')[0]}. The first page has how to get it."
 
 
 def _why(claim: dict) -> str:

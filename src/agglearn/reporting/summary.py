@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,32 +12,15 @@ import pyarrow.parquet as pq
 from scipy.special import stdtr, stdtrit
 
 from agglearn.evaluation.intervals import LEVEL, Estimate
+from agglearn.evaluation.verdicts import FAILS, HOLDS, UNDECIDED, Comparison, Region
 from agglearn.reporting.run_summary import CELL
 from agglearn.workflow.plan import Plan
 
-
-class Comparison(NamedTuple):
-    """A measured mean against a printed number.
-
-    Parameters
-    ----------
-    difference : float
-        Mean less the printed number.
-    tolerance : float
-        Largest difference that counts as none.
-    verdict : str
-        `agrees`, `above`, `below`, `undecided`, `not compared` or `not judged`.
-    """
-
-    difference: float
-    tolerance: float
-    verdict: str
-
-
 COLUMNS = [
-    *CELL, "measure", "keys", "n", "mean", "low", "high", "unit", "reported", "place", *Comparison._fields, "status", "reason",
+    *CELL, "measure", "keys", "n", "mean", "low", "high", "unit", "reported", "printed", "place", "difference", "tolerance", "outcome",
+    "status", "reason", "lost",
 ]  # fmt: skip
-TEXT = dict.fromkeys(("measure", "keys", "place", "verdict", "reason"), object)
+TEXT = dict.fromkeys(("measure", "keys", "printed", "place", "outcome", "reason", "lost"), object)
 WITHOUT = ("failed", "stale", "unavailable", "stopped")  # statuses of runs without numbers, the most urgent first
 
 
@@ -117,13 +100,14 @@ def overlap_of(rows: pd.DataFrame) -> float:
 def _with_problems(table: pd.DataFrame, bad: pd.DataFrame) -> pd.DataFrame:
     """Add runs without a result: to the rows of cells that have others, else as rows of their own.
 
-    Of several statuses the first in `WITHOUT` counts.
+    Of several statuses the first in `WITHOUT` counts. Rows that have a mean over other runs have it in `lost`.
     """
     extra = []
     for keys, group in bad.groupby(CELL, sort=False):
         worst = group[group["status"] == min(group["status"], key=WITHOUT.index)]
         first, here = worst.iloc[0], (table[CELL] == list(keys)).all(axis=1)
         if here.any():
+            table.loc[here, "lost"] = first["status"]
             table.loc[here, "reason"] = f"{len(worst)} seeds {first['status']}: {first['reason']}"
         else:
             extra.append(
@@ -145,10 +129,11 @@ def _with_reported(table: pd.DataFrame, experiment: dict) -> pd.DataFrame:
             table.loc[len(table)] = copy
             rows = [len(table) - 1]
         table.loc[rows, "reported"] = entry["value"]
+        table.loc[rows, "printed"] = entry.get("printed") or f"{entry['value']:g}"
         table.loc[rows, "place"] = entry["place"]
-        compared = [compare(table.loc[r], entry, experiment["agreement"]["margins"]) for r in rows]
-        for column, values in zip(Comparison._fields, zip(*compared, strict=True), strict=True):
-            table.loc[rows, column] = list(values)
+        for r in rows:
+            compared = compare(table.loc[r], entry, experiment["agreement"]["margins"])
+            table.loc[r, list(compared)] = list(compared.values())
     cells, without = pd.MultiIndex.from_frame(table[CELL]), table["measure"].isna()
     doubled = without & cells.isin(cells[~without])
     return table[~doubled].reset_index(drop=True)
@@ -162,7 +147,7 @@ def _matches(table: pd.DataFrame, entry: dict) -> pd.Series:
     return same
 
 
-def compare(row: pd.Series, entry: dict, margins: dict[str, float]) -> Comparison:
+def compare(row: pd.Series, entry: dict, margins: dict[str, float]) -> dict[str, Any]:
     """Compare a measured mean with a printed number.
 
     It `agrees` where its whole interval lies within the tolerance of the number, and is `above` or `below` where the whole interval
@@ -176,17 +161,22 @@ def compare(row: pd.Series, entry: dict, margins: dict[str, float]) -> Compariso
         The printed number, an entry of `reported`.
     margins : dict
         Measure → difference without practical relevance. A measure without a margin is not compared.
+
+    Returns
+    -------
+    dict
+        The columns `difference` (mean less the printed number), `tolerance` (the largest difference that counts as none) and
+        `outcome` (`agrees`, `above`, `below`, `undecided`, `not compared` or `not judged`).
     """
     if row["status"] != "ok":
-        return Comparison(np.nan, np.nan, "not judged")
-    difference = row["mean"] - entry["value"]
+        return {"difference": np.nan, "tolerance": np.nan, "outcome": "not judged"}
+    difference, low, high = (row[name] - entry["value"] for name in ("mean", "low", "high"))
     if entry["measure"] not in margins:
-        return Comparison(difference, np.nan, "not compared")
-    tolerance, half = allowed(entry, margins), (row["high"] - row["low"]) / 2
-    if not np.isfinite(half) or abs(abs(difference) - tolerance) < half:
-        return Comparison(difference, tolerance, "undecided")
-    outside = "above" if difference > 0 else "below"
-    return Comparison(difference, tolerance, "agrees" if abs(difference) <= tolerance else outside)
+        return {"difference": difference, "tolerance": np.nan, "outcome": "not compared"}
+    tolerance = allowed(entry, margins)
+    outcome = Comparison.by_interval(difference, low, high, Region(-tolerance, tolerance)).outcome
+    words = {HOLDS: "agrees", FAILS: "above" if difference > 0 else "below", UNDECIDED: UNDECIDED}
+    return {"difference": difference, "tolerance": tolerance, "outcome": words[outcome]}
 
 
 def allowed(entry: dict, margins: dict[str, float]) -> float:

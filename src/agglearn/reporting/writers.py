@@ -88,7 +88,7 @@ def _levels(g: Grid) -> list[list[tuple[str, int]]]:
 
 
 def html(g: Grid, title: str, caption: str) -> str:
-    """A `<figure>` with the table. The source's numbers stand under ours, coloured by verdict through CSS classes."""
+    """A `<figure>` with the table. The source's numbers stand under ours, coloured by outcome through CSS classes."""
     levels = _levels(g)
     stubs = "".join(f"<th scope=col rowspan={len(levels)}>{escape(s)}</th>" for s in g.stubs)
     head = []
@@ -138,6 +138,6 @@ def _html_cell(cell: Cell) -> str:
     note = f"<sup>{cell.note}</sup>" if cell.note else ""
     if not cell.reported:
         return value + note
-    kind = cell.verdict if cell.verdict in ("agrees", "above", "below") else ""
+    kind = cell.outcome if cell.outcome in ("agrees", "above", "below") else ""
     difference = f", <span class=difference>{escape(cell.difference)}</span>" if cell.difference else ""
-    return f'{value}{note}<span class="reported {kind}" title="{escape(cell.verdict)}">{escape(cell.reported)}{difference}</span>'
+    return f'{value}{note}<span class="reported {kind}" title="{escape(cell.outcome)}">{escape(cell.reported)}{difference}</span>'

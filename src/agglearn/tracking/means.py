@@ -87,12 +87,12 @@ def _tags(rows: list[dict], runs: list[dict]) -> dict[str, str]:
 
 
 def _printed(rows: list[dict]) -> dict[str, str]:
-    """How the printed numbers of a cell compare: `agrees`, `above`, `below` or another verdict of the table. Several are counted."""
-    verdicts = Counter(row["verdict"] for row in rows if isinstance(row["verdict"], str))
-    if not verdicts:
+    """How the printed numbers of a cell compare: `agrees`, `above`, `below` or another outcome in the table. Several are counted."""
+    outcomes = Counter(row["outcome"] for row in rows if isinstance(row["outcome"], str))
+    if not outcomes:
         return {}
-    counted = ", ".join(f"{verdict} {n}" for verdict, n in verdicts.most_common())
-    return {"printed": counted if len(verdicts) > 1 else next(iter(verdicts))}
+    counted = ", ".join(f"{outcome} {n}" for outcome, n in outcomes.most_common())
+    return {"printed": counted if len(outcomes) > 1 else next(iter(outcomes))}
 
 
 def _note(rows: list[dict]) -> str:
@@ -104,7 +104,7 @@ def _note(rows: list[dict]) -> str:
 
 
 def _is_printed(row: dict) -> bool:
-    return isinstance(row["verdict"], str)
+    return isinstance(row["outcome"], str)
 
 
 def _line(row: dict) -> str:
@@ -114,6 +114,6 @@ def _line(row: dict) -> str:
     value = (
         f"{number(row['mean'] / size, row['low'] / size, row['high'] / size)} {unit}" if is_measured else row["status"]
     )
-    printed = f"{row['reported']:g} ({row['place']}): {row['verdict']}" if _is_printed(row) else ""
+    printed = f"{row['reported']:g} ({row['place']}): {row['outcome']}" if _is_printed(row) else ""
     cells = f"`{row['measure']}`{keys}", value, f"{row['n']}", printed
     return "| " + " | ".join(text.replace("|", "\\|").strip() for text in cells) + " |"

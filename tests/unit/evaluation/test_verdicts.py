@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from agglearn.evaluation.intervals import Estimate, mean_interval
-from agglearn.evaluation.verdicts import ALPHA, Region, combine_p_values, holm
+from agglearn.evaluation.verdicts import ALPHA, FAILS, HOLDS, UNDECIDED, Comparison, Region, combine_p_values, holm
 from agglearn.reporting.predicates import PREDICATES
 from agglearn.reporting.samples import slope
 
@@ -23,6 +23,27 @@ def decided(p) -> np.ndarray:
 
 def normal(name: str, *shape) -> np.ndarray:
     return np.random.default_rng(list(name.encode())).standard_normal((DRAWS, *shape))
+
+
+def test_an_interval_decides_as_the_two_tests_do():
+    """The statement holds where its negation is rejected at half the level, and fails where itself is."""
+    rng = np.random.default_rng(0)
+    outcomes = []
+    for region in (Region(low=0.1), Region(high=0.1, strict=True), Region(-0.3, 0.3)):
+        for _ in range(300):
+            estimate = Estimate.of_mean(rng.normal(rng.normal(0, 0.5), 0.2, rng.integers(2, 6)))
+            false, true = region.p_values(estimate)
+            found = Comparison.by_interval(float(estimate.value), *map(float, estimate.interval()), region)
+            assert found.outcome == (HOLDS if false <= ALPHA else FAILS if true <= ALPHA else UNDECIDED)
+            outcomes.append(found.outcome)
+    assert set(outcomes) == {HOLDS, FAILS, UNDECIDED}
+    assert Comparison.by_interval(0.2, np.nan, np.nan, Region(low=0.1)).outcome == UNDECIDED
+
+
+@pytest.mark.parametrize(("region", "outcome"), [(Region(high=0.0), HOLDS), (Region(high=0.0, strict=True), FAILS)])
+def test_every_single_value_counts(region, outcome):
+    found = Comparison.by_every_value(np.array([-1.0, 0.0]), region)
+    assert (found.value, found.low, found.high, found.outcome) == (-0.5, -1.0, 0.0, outcome)
 
 
 AT_THE_BOUND = {

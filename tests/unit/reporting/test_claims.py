@@ -267,6 +267,7 @@ def test_runs_that_lack_the_measure_are_said():
     outcome = judge(claim("greater", **REFERENCE, each=["dataset"]), pd.concat([rows(values), lacking]))
     assert outcome["verdict"] == "holds"
     assert "1 of 2 cases not judged (no rows" in outcome["detail"]
+    assert [case.get("absent") for case in outcome["cases"]] == [None, True]
 
 
 def test_a_claim_whose_rival_has_no_skill_is_labelled():
@@ -332,3 +333,4 @@ def test_null_selects_rows_without_the_parameter():
 def test_a_solver_that_stopped_is_not_judged_by_its_limit():
     stopped = judge(claim("greater", **REFERENCE), rows({("a", "ours"): ("stopped", "> 8 s"), ("a", "base"): [1.0]}))
     assert (stopped["verdict"], stopped["detail"]) == ("not judged", "stopped: > 8 s")
+    assert stopped["absent"] is False

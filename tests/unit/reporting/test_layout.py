@@ -170,7 +170,16 @@ def test_the_printed_number_stands_with_its_difference():
         "agreement": {"margins": {"nllh": 0.05}, "reason": "ours"},
     }
     table = summary(
-        [{"reported": 0.52, "place": "Table 1", "verdict": "agrees", "difference": -0.02, **around(0.5, 0.01)}]
+        [
+            {
+                "reported": 0.52,
+                "printed": "0.520",
+                "place": "Table 1",
+                "outcome": "agrees",
+                "difference": -0.02,
+                **around(0.5, 0.01),
+            }
+        ]
     )
     grid = printed_table.grid(table, e, {"a": "A"})
     assert "| Ours | 0.500 ± 0.010 (0.520, −0.020) |" in writers.markdown(grid, "T", "")
@@ -186,7 +195,14 @@ def test_a_printed_number_is_written_in_the_unit_of_its_column():
         "table": {"rows": ["method"], "columns": ["dataset"], "measure": "seconds"},
         "reported": [{"dataset": "a", "method": "ours", "measure": "seconds", "value": 0.9, "place": "Table 1"}],
     }
-    cell = {"measure": "seconds", "unit": "s", "reported": 0.9, "place": "Table 1", **around(0.0014, 0.0002)}
+    cell = {
+        "measure": "seconds",
+        "unit": "s",
+        "reported": 0.9,
+        "printed": "0.9",
+        "place": "Table 1",
+        **around(0.0014, 0.0002),
+    }
     assert "| Ours | 1.40 ± 0.20 (900, 643× less) |" in writers.markdown(
         printed_table.grid(summary([cell]), e, {"a": "A"}), "T", ""
     )

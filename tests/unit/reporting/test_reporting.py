@@ -113,7 +113,7 @@ def test_reported_without_measurement_keeps_its_place():
     }
     table = summarise(rows({("b", "ours"): ("unavailable", "no file")}), e)
     assert table.reported.tolist() == [0.4]
-    assert table.verdict.tolist() == ["not judged"]
+    assert table["outcome"].tolist() == ["not judged"]
     assert "(0.4)" in writers.markdown(printed_table.grid(table, e, {}), "T", "")
 
 
@@ -135,10 +135,10 @@ def test_printed_numbers_are_compared_by_an_equivalence_margin(mean, half, print
     row = {"status": "ok", "mean": mean, "low": mean - half, "high": mean + half}
     entry = {"value": float(printed), "printed": printed, "measure": "nllh"}
     compared = compare(row, entry, {"nllh": 0.01})
-    assert compared.verdict == said
-    assert compared.difference == pytest.approx(mean - float(printed))
-    assert compared.tolerance == pytest.approx(0.01 + 0.5 * 10 ** -len(printed.partition(".")[2]))
-    assert compare(row, entry, {"auc": 0.01}).verdict == "not compared"
+    assert compared["outcome"] == said
+    assert compared["difference"] == pytest.approx(mean - float(printed))
+    assert compared["tolerance"] == pytest.approx(0.01 + 0.5 * 10 ** -len(printed.partition(".")[2]))
+    assert compare(row, entry, {"auc": 0.01})["outcome"] == "not compared"
 
 
 def test_the_caption_says_how_many_cells_would_miss_by_chance():
@@ -149,7 +149,7 @@ def test_the_caption_says_how_many_cells_would_miss_by_chance():
     entry = {"dataset": "a", "method": "ours", "measure": "nllh", "value": 0.4, "printed": "0.4000", "place": "Table 1"}
     e = EXPERIMENT | {"agreement": {"margins": {"nllh": margin}, "reason": "ours"}}
     table = summarise(rows(values), e | {"reported": [entry]})
-    missed = (table["verdict"] != "agrees").sum()
+    missed = (table["outcome"] != "agrees").sum()
     assert 0.05 < missed / cells < 0.5
     assert summary.missed_by_chance(table, e | {"reported": [entry]}) == pytest.approx(missed, rel=0.1)
 
@@ -234,7 +234,21 @@ def test_a_claim_that_fails_leaves_the_others(tmp_path):
     }
     judged = judge_all(claims, plan, tmp_path)
     assert [c["verdict"] for c in judged] == ["failed", "holds"]
-    assert judged[0]["detail"].startswith("failed: ValueError: Unable to parse string")
+    assert judged[0]["detail"].startswith("ValueError: Unable to parse string")
+
+
+def test_a_lost_run_of_a_cell_with_a_mean_is_named(tmp_path):
+    """By the column `lost`, whatever the reason says."""
+    some, lost = rows({("a", "ours"): [0.5, 0.6]}), rows({("a", "ours"): ("stopped", "3 seeds failed: > 8 s")})
+    lost["run"] = "another"
+    plan, path = project_of(tmp_path, pd.concat([some, lost], ignore_index=True))
+    render(plan, "e", [path], tmp_path)
+    [row] = pd.read_csv(tmp_path / "tables/e.csv").to_dict("records")
+    assert (row["status"], row["lost"], row["n"]) == ("ok", "stopped", 2)
+    table = pd.read_csv(tmp_path / "tables/e.csv").assign(reason="5 seeds failed: no")
+    table.to_csv(tmp_path / "tables/e.csv", index=False)
+    found = run_summary.problems(tmp_path, tmp_path)
+    assert found == {"failed": [], "stopped": ["stopped: e, ours: 5 seeds failed: no (1 cell)"], "unavailable": []}
 
 
 def test_last_lines_name_what_failed_stopped_and_cannot_be_had(tmp_path):

@@ -261,17 +261,20 @@ def test_the_guide_is_linked_where_it_has_been_made(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("detail", "words"),
+    ("detail", "absent", "words"),
     [
         (
             "a.tsv.gz cannot be had (x: no such file)",
+            False,
             "Missing: a.tsv.gz cannot be had. The first page has how to get it.",
         ),
-        ('no rows for {"measure": "seconds"}', "No run at this scale has such a result."),
+        ('no rows for {"measure": "seconds"}', True, "No run at this scale has such a result."),
     ],
 )
-def test_what_was_not_judged_says_why_in_short(detail, words):
-    claim = claim_of("at_least", value={"measure": "nllh"}, detail=detail, cases=[], verdict="not judged")
+def test_what_was_not_judged_says_why_in_short(detail, absent, words):
+    claim = claim_of(
+        "at_least", value={"measure": "nllh"}, detail=detail, absent=absent, cases=[], verdict="not judged"
+    )
     assert statements.describe_claim(claim, claim, 3)["decisive"] == words
 
 

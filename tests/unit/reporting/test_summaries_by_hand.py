@@ -129,8 +129,8 @@ def test_a_verdict_needs_the_whole_interval(gap, half, said):
     entry = {"value": 0.4, "printed": "0.4000", "measure": "nllh"}
     row = {"status": "ok", "mean": 0.4 - gap, "low": 0.4 - gap - half, "high": 0.4 - gap + half}
     compared = compare(row, entry, {"nllh": 0.00495})
-    assert compared.verdict == said
-    assert (compared.difference, compared.tolerance) == pytest.approx((-gap, 0.005))
+    assert compared["outcome"] == said
+    assert (compared["difference"], compared["tolerance"]) == pytest.approx((-gap, 0.005))
 
 
 def rows(values: dict) -> pd.DataFrame:

@@ -384,7 +384,7 @@ EDITED = {  # module → jobs
     "reporting.samples": JUDGED | {"site"},
     "reporting.site": {"site"},
     "reporting.pages": {"conclude all"},
-    "evaluation.verdicts": JUDGED | {"site"},
+    "evaluation.verdicts": RENDERED | JUDGED | {"site"},
 }
 
 
