@@ -1,6 +1,9 @@
 # Each target sets up what it needs. On a machine with Python ≥ 3.11 and make nothing else has to be installed.
 #   make quick       Table 4 and an example of each source in two minutes, printed and as pages
 #   make reproduce   data → methods → tables, figures, site       (ARGS="…" goes to snakemake; PYTHON=… picks the Python)
+#   make reproduce FROM=record   the same from the results in record/: nothing is computed, no data are needed
+#   make record      runs at the papers' sizes that record/ lacks, computed and added to it  (ARGS=maxent_table4 names experiments)
+#   make check-record   a random sample of cheap runs of record/, computed again and compared  (SAMPLE=10)
 #   make test        all tests
 #   make coverage    all tests again, with the lines and branches that no test runs
 #   make mutants     planted bugs that no test notices  (SAMPLE=200; ARGS=--quick runs quick tests only; needs `make coverage` once)
@@ -22,13 +25,15 @@ ARGS ?=
 RESULTS ?= results
 PORT = 5000
 DOCKER ?= docker
+FROM ?=
 SAMPLE = 200
+check-record: SAMPLE = 10
 PARALLEL = -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 BIN = $(VENV)/bin
 READY = $(VENV)/.ready
 EXTRAS = workflow networks privacy generic docs dev
 
-.PHONY: quick reproduce test coverage mutants ui retry prune clean bench spark peers docs web lint image lock
+.PHONY: quick reproduce record check-record test coverage mutants ui retry prune clean bench spark peers docs web lint image lock
 .DEFAULT_GOAL := reproduce
 
 $(READY): requirements.lock pyproject.toml workflow/scripts/setup.sh workflow/scripts/install.py
@@ -36,8 +41,13 @@ $(READY): requirements.lock pyproject.toml workflow/scripts/setup.sh workflow/sc
 	@touch $@
 
 quick: SETTINGS = --configfile=config/quick.yaml
-quick reproduce: $(READY)
+record: SETTINGS = --configfile=config/to_record.yaml
+reproduce: SETTINGS = $(FROM:%=--configfile=config/from_%.yaml)
+quick reproduce record: $(READY)
 	@$(BIN)/snakemake --logger agglearn $(SETTINGS) $(ARGS)
+
+check-record: $(READY)
+	@$(BIN)/agglearn record check --sample $(SAMPLE) $(ARGS)
 
 retry: $(READY)
 	@again=$$($(BIN)/python -m agglearn.reporting.run_summary $(RESULTS)); \

@@ -15,14 +15,17 @@ from agglearn.reporting import progress
 from agglearn.workflow import memory, products
 from agglearn.workflow.config import load, parse_scalars, read_mapping, stack
 from agglearn.workflow.plan import Plan
-from agglearn.workflow.scales import scale_folder
+from agglearn.workflow.scales import FROM_RECORD, scale_folder
 
 FILES = project_files()
 try:
     for path in workflow.config_settings.configfiles:
         read_mapping(Path(path))  # which refuses keys that stand twice
     config.update(load(FILES, stack(config, parse_scalars(dict(workflow.config_settings.config))), Path.cwd()))
-    config["scale_folder"] = scale_folder(config["results"], config["scale"])
+    RECORDED = config["from"] == FROM_RECORD  # nothing is computed, hence nothing is tracked
+    if RECORDED:
+        config["tracking"] = {"uri": "none"}
+    config["scale_folder"] = scale_folder(config["results"], FROM_RECORD if RECORDED else config["scale"])
     plan = Plan(config)
 except ConfigError as error:
     sys.exit(f"agglearn: {error}")

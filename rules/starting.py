@@ -68,13 +68,14 @@ def renew():
 
 def products_of_plan():
     """Every product that stays, with a function that tells whether it states today's recipe."""
-    for name in sorted({d for e in plan.experiments for d in plan.datasets(e)}):
+    for name in sorted({d for e in plan.experiments for d in plan.datasets(e)}) if not RECORDED else ():
         if stored_records([name]):
             of = SimpleNamespace(dataset=name)
             yield f"{R}/sources/{name}", partial(fetched, f"{R}/sources/{name}/manifest.json", of)
             yield f"{R}/records/{name}", partial(states, f"{R}/records/{name}/manifest.json", parsing_recipe, of)
     for name in plan.experiments:
-        yield (path := f"{S}/observations/{name}.json"), partial(observed, path, name)
+        if not RECORDED:
+            yield (path := f"{S}/observations/{name}.json"), partial(observed, path, name)
         for batch in plan.batches(name):
             yield (path := f"{S}/measurements/{name}/{batch}.parquet"), partial(gathers, path, name, batch)
     sent = {path for target in ("all", *plan.experiments) for path in receipts(target)}
@@ -121,7 +122,7 @@ def gathers(path, experiment, batch):
 
     try:
         recipes = json.loads(pq.read_schema(path).metadata[b"recipes"])
-        return recipes == {run.key: run.recipe for run in plan.runs(experiment, batch)}
+        return not RECORDED and recipes == {run.key: run.recipe for run in plan.runs(experiment, batch)}
     except (OSError, ValueError, KeyError, TypeError):
         return False
 
@@ -134,7 +135,7 @@ def delete_runs(experiment, batch):
 
 def mark_forced():
     """Mark the batches that the command line forces. `make retry` forces jobs for the runs in them that have failed."""
-    if workflow.touch or os.environ.get("AGGLEARN_RETRY"):
+    if workflow.touch or RECORDED or os.environ.get("AGGLEARN_RETRY"):
         return
     asked = workflow.dag_settings
     files = {os.path.relpath(path) for path in asked.forcerun}

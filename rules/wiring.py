@@ -121,6 +121,9 @@ def observing_recipes(wildcards):
 
 
 def observations(wildcards):
+    if RECORDED:
+        start_run()
+        return []
     if DELETES:
         start_run()
         delete_runs(wildcards.experiment, wildcards.batch)
@@ -132,9 +135,15 @@ def recipes(wildcards):
     return digest([[r.recipe for r in runs], plan.experiments[wildcards.experiment]["time_limit"]])
 
 
+def recorded_files(wildcards):
+    """Digests of the files that measurements are read from. None where they are computed."""
+    folder = Path(config["record"]) / wildcards.experiment
+    return digest([file_digest(path) for path in sorted(folder.glob("*.parquet"))]) if RECORDED else None
+
+
 def fit_threads(wildcards):
     """Fits of a timed experiment have the machine for themselves."""
-    return workflow.cores if plan.experiments[wildcards.experiment]["timed"] else 1
+    return workflow.cores if plan.experiments[wildcards.experiment]["timed"] and not RECORDED else 1
 
 
 def library_threads(wildcards):
@@ -158,6 +167,8 @@ def observing_memory(wildcards, input):
 
 
 def fitting_memory(wildcards, input):
+    if RECORDED:
+        return memory.FLOOR
     return memory.for_fitting(Path(input.manifests), plan.datasets(wildcards.experiment, wildcards.batch))
 
 
@@ -216,7 +227,7 @@ def claims_digest(wildcards):
 def everything_shown(wildcards):
     fields = [[n, e.get("title"), e.get("caption"), e.get("budget"), e["source"]] for n, e in plan.experiments.items()]
     guide = (Path(R) / "docs/index.html").is_file()  # which the site then links to
-    return digest([fields, config["datasets"], config["references"], guide])
+    return digest([fields, config["datasets"], config["references"], guide, config["from"]])
 
 
 def numbers_in_docs(wildcards):

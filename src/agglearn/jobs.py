@@ -18,6 +18,7 @@ from agglearn.local_files import project_files
 from agglearn.workflow import forcing, memory, products
 from agglearn.workflow.checks import FOR_READERS
 from agglearn.workflow.plan import Plan
+from agglearn.workflow.scales import FROM_RECORD
 
 FILES = project_files()  # pages and findings. Relative paths of the configuration start in the current folder.
 
@@ -145,36 +146,11 @@ def observe(job: Any, terminal: TextIO = sys.stderr) -> None:
 
 def _observe(plan: Plan, name: str, dataset: str, entry: dict, records: list[str], out: Path) -> dict:
     """Fill the product of a data set with a folder per slot, and return fields of its manifest."""
-    import json
+    from agglearn.workflow.observing import observe_slot
 
-    from agglearn.datasets import RecordStore, facts
-    from agglearn.registry import resolve
-    from agglearn.seeds import derive_seed
-    from agglearn.tasks import TaskInput
-    from agglearn.workflow.execution import seed_globals
-
-    experiment = plan.experiments[name]
-    task = resolve(experiment["task"])()
-    stored = facts.of_records(Path(records[0])) if records else None
-    data_of_slots = {}
-    for slot in plan.slots(name, dataset):
-        params = json.loads(slot.dataset_params)
-        # whatever is observed of them
-        seed_globals(derive_seed("observe", slot.dataset, slot.dataset_params, slot.seed))
-        if records:
-            data = RecordStore.open(records[0])
-        else:
-            data = resolve(entry["class"]).from_entry(entry).draw(slot.seed, **params)
-        kind = resolve(experiment["observe"][slot.observation]["type"])
-        source = TaskInput(dataset, entry, params, data)
-        observation, truth = task.observe(source, kind, json.loads(slot.observation_params), slot.seed)
-        folder = out / slot.key
-        for subfolder, saved in (("observation", observation), ("truth", truth)):
-            (folder / subfolder).mkdir(parents=True)
-            saved.save(folder / subfolder, **({"features": out / "features"} if saved.shares_features else {}))
-        units = {"tested": truth.tested, "overlap": task.overlap(source)}
-        (folder / "units.json").write_text(json.dumps(units))
-        data_of_slots[slot.key] = stored or facts.of_draw(entry, slot.dataset_params, slot.seed, data)
+    stored = Path(records[0]) if records else None
+    slots = plan.slots(name, dataset)
+    data_of_slots = {slot.key: observe_slot(slot, plan.experiments[name], entry, stored, out) for slot in slots}
     return {"memory": memory.largest_slot(out), "data": data_of_slots}
 
 
@@ -195,9 +171,13 @@ def fit(job: Any, terminal: TextIO = sys.stderr) -> None:
     """Runs of one batch."""
     import pandas as pd
 
+    from agglearn.workflow import record
     from agglearn.workflow.runs import fit_batch
 
     plan, w = _plan(job), job.wildcards
+    recorded = {} if job.config["from"] == "data" else record.read(job.config["record"], w.experiment)
+    if job.config["from"] == FROM_RECORD:
+        return record.write_batch(plan.runs(w.experiment, w.batch), recorded, job.output[0])
     experiment, names = plan.experiments[w.experiment], plan.datasets(w.experiment, w.batch)
     fit_batch(
         plan.runs(w.experiment, w.batch),
@@ -212,8 +192,13 @@ def fit(job: Any, terminal: TextIO = sys.stderr) -> None:
         }
         | {"experiment": experiment, "datasets": {n: _described(job.config["datasets"][n]) for n in names}},
         forcing.marked_at(job.config["results"], w.experiment, w.batch),
+        recorded,
     )
     forcing.unmark(job.config["results"], w.experiment, w.batch)
+    if job.config["from"] == "both":
+        runs = plan.runs(w.experiment, w.batch)
+        recipes = {run.key: run.recipe for run in runs}
+        record.add(job.config["record"], w.experiment, record.of_results(job.config["results"], runs), recipes)
     rows = pd.read_parquet(job.output[0], columns=["dataset", "method", "seed", "status", "reason"]).drop_duplicates()
     for row in rows[(rows.status == "ok") & rows.reason.notna()].itertuples():
         print(f"agglearn: {w.experiment}: {row.dataset}, {row.method}, seed {row.seed}: {row.reason}", file=terminal)
@@ -236,7 +221,7 @@ def render(job: Any, terminal: TextIO = sys.stderr) -> None:
 
     folder = job.config["scale_folder"]
     if folder == job.config["results"]:
-        record_scale(folder, job.config["scale"])
+        record_scale(folder, FROM_RECORD if job.config["from"] == FROM_RECORD else job.config["scale"])
     render(_plan(job), job.wildcards.experiment, job.input, folder)
 
 

@@ -1,10 +1,21 @@
 """What this process may use of the machine: cores and memory, limits of control groups included."""
 
 import os
+import platform
+import re
 from pathlib import Path
 
 CGROUP_FILES = ("memory.max", "memory.limit_in_bytes")  # control groups of version 2, of version 1
 UNLIMITED = 1 << 60  # version 1 writes a number of this size where there is no limit
+
+
+def describe() -> str:
+    """Processor, cores and system of this machine."""
+    model = ""
+    if (info := Path("/proc/cpuinfo")).exists():
+        named = re.search(r"model name\s*: (.*)", info.read_text())
+        model = named.group(1) if named else ""
+    return ", ".join([model or platform.machine(), f"{cores()} cores", platform.system()])
 
 
 def cores() -> int:

@@ -21,11 +21,11 @@ from agglearn.tracking.remote import delete_run
 from agglearn.workflow import results_lock
 from agglearn.workflow.config import deep_merge, load, read_mapping
 from agglearn.workflow.plan import Plan
-from agglearn.workflow.scales import SCALES
+from agglearn.workflow.scales import ORDER, SCALES
 
 GENERATED = (
     "runs", "observations", "measurements", "records", "sources", "tables", "figures", "tracking", "claims", "claims.json", "site",
-    "quick.html", "docs", "bench", "logs", "mlflow.db", "mlartifacts", "scale.json", "outcome", "forced", *SCALES,
+    "quick.html", "docs", "bench", "logs", "mlflow.db", "mlartifacts", "scale.json", "outcome", "forced", *ORDER,
 )  # fmt: skip
 
 PAGES = ("docs/api", "docs/gallery")  # sources of pages that `make docs` writes, below the project's root

@@ -12,12 +12,26 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from agglearn import __version__
-from agglearn.cli import aggregate, cite, compress, data, doctor, fit, predict, private, reproduce, schema, track
+from agglearn.cli import (
+    aggregate,
+    cite,
+    compress,
+    data,
+    doctor,
+    fit,
+    plan,
+    predict,
+    private,
+    record,
+    reproduce,
+    schema,
+    track,
+)
 from agglearn.errors import AgglearnError, ConfigError
 
 COMMANDS = {
     "aggregate": aggregate, "private": private, "fit": fit, "predict": predict, "compress": compress, "schema": schema,
-    "reproduce": reproduce, "data": data, "cite": cite, "track": track, "doctor": doctor,
+    "reproduce": reproduce, "plan": plan, "record": record, "data": data, "cite": cite, "track": track, "doctor": doctor,
 }  # fmt: skip
 
 ABOUT = """Learn a classifier from contingency tables instead of records.
@@ -30,6 +44,8 @@ ABOUT = """Learn a classifier from contingency tables instead of records.
   agglearn schema draft data.csv > schema.yaml            bins and categories to be declared, for a person to review
   agglearn doctor                                         versions, extras, memory, sources of data that answer
   agglearn reproduce maxent_table4                        a table beside the paper's numbers, in the current folder
+  agglearn plan --hours 8                                 prices of the experiments, and what eight CPU hours buy
+  agglearn record                                         results of finished runs that the repository keeps
   agglearn data                                           data sets: what is here; `data get NAME` fetches one
   agglearn cite results/                                  references of what a results folder used
   agglearn track --from results/ --to URI                 runs of a results folder, sent to MLflow
@@ -56,7 +72,7 @@ def parser() -> Parser:
     for name, module in COMMANDS.items():
         command = commands.add_parser(name, description=module.ABOUT, help=module.HELP)
         module.add_options(command)
-        if module not in (data, cite, track, doctor, reproduce):
+        if module not in (data, cite, track, doctor, reproduce, plan, record):
             _add_output(command, module)
         command.set_defaults(run=module.run, stopped=getattr(module, "STOPPED", "nothing was written"))
     return top

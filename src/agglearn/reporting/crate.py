@@ -79,7 +79,7 @@ def _dataset(row: dict) -> dict:
         "url": row["homepage"],
         "identifier": f"https://doi.org/{row['doi']}" if row["doi"] else "",
         "description": row["state"],
-        "creativeWorkStatus": "" if row["status"] == "ok" else "not available in this run",
+        "creativeWorkStatus": {"ok": "", "not checked": "not checked"}.get(row["status"], "not available in this run"),
     }
     return {key: value for key, value in entry.items() if value}
 

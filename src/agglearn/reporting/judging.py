@@ -4,6 +4,8 @@ import traceback
 from collections.abc import Iterable
 from pathlib import Path
 
+import pandas as pd
+
 from agglearn.errors import described
 from agglearn.reporting.claims import judge
 from agglearn.reporting.predicates import FAILED, NOT_JUDGED
@@ -38,12 +40,22 @@ def judge_all(claims: dict, plan: Plan, results: str | Path) -> list[dict]:
             if experiment not in rows:
                 paths = [f"{results}/measurements/{experiment}/{b}.parquet" for b in plan.batches(experiment)]
                 rows[experiment] = Rows(load_rows(paths, plan, experiment))
-            outcome = judge(claim, rows[experiment])
+            outcome = _with_mark(judge(claim, rows[experiment]), rows[experiment].frame)
         except Exception as error:
             traceback.print_exc()
             outcome = {"verdict": FAILED, "detail": described(error), "cases": []}
         verdicts.append(_entry(name, claim, outcome))
     return verdicts
+
+
+def _with_mark(outcome: dict, frame: pd.DataFrame) -> dict:
+    """The outcome, with a sentence where runs of the experiment have a mark."""
+    if "mark" not in frame or outcome["verdict"] == NOT_JUDGED:
+        return outcome
+    runs = frame.drop_duplicates("run")
+    marked = runs["mark"].dropna()
+    sentence = f"{len(marked)} of {len(runs)} runs of the experiment were {marked.iloc[0]}"
+    return outcome | {"detail": f"{outcome['detail']}; {sentence}"}
 
 
 def _entry(name: str, claim: dict, outcome: dict) -> dict:

@@ -38,7 +38,7 @@ def summary_lines(
     lines = without["failed"][:10]
     if len(without["failed"]) > 10:
         lines.append(f"… and {len(without['failed']) - 10} more")
-    lines += without["stopped"] + without["unavailable"]
+    lines += without["stopped"] + without["unavailable"] + without["not recorded"]
     lines += _not_tracked(folder)
     if failed:
         lines += errors(results, folder)
@@ -57,7 +57,7 @@ def summary_lines(
 def problems(
     results: str | Path, folder: str | Path, experiments: Container[str] | None = None
 ) -> dict[str, list[str]]:
-    """Lines on cells without a result: `failed`, `unavailable`, or `stopped` at the limit of a solver.
+    """Lines on cells without a result: `failed`, `unavailable`, `not recorded`, or `stopped` at the limit of a solver.
 
     Stale cells count as failed. A line on unavailable data has their size and the command that gets them.
     """
@@ -65,6 +65,7 @@ def problems(
     failed: list[str] = []
     lacking: dict[tuple[str, str], list[str]] = {}
     stopped: Counter[str] = Counter()
+    absent: Counter[str] = Counter()
     names = _rendered(folder, experiments)
     for name in names:
         failed += [
@@ -73,6 +74,8 @@ def problems(
         for dataset, *_, method, params, status, reason in _without_result(folder, name):
             if status == "unavailable":
                 lacking.setdefault((dataset, reason), []).append(name)
+            elif status == "not recorded":
+                absent[name] += 1
             elif status == "stopped":
                 stopped[f"stopped: {name}, {method}: {reason}"] += 1
             else:
@@ -85,6 +88,10 @@ def problems(
         "unavailable": [
             _lacking(results, dataset, reason, sorted(set(users)))
             for (dataset, reason), users in sorted(lacking.items())
+        ],
+        "not recorded": [
+            f"not recorded: {n} cell{'s' * (n > 1)} of {name}; compute what is missing: make record ARGS={name}"
+            for name, n in sorted(absent.items())
         ],
         "stopped": [f"{line} ({n} cell{'s' * (n > 1)})" for line, n in sorted(stopped.items())],
     }

@@ -5,8 +5,6 @@ The folder is complete. Its pages open from disk, and from any web server.
 
 import datetime
 import os
-import platform
-import re
 import shutil
 from collections.abc import Iterable
 from html import escape
@@ -27,7 +25,7 @@ from agglearn.reporting.printed_table import statement
 from agglearn.reporting.references import citations
 from agglearn.reporting.run_summary import summary_lines
 from agglearn.text import bytes_text
-from agglearn.workflow import products
+from agglearn.workflow import products, record
 from agglearn.workflow.plan import Plan
 from agglearn.workflow.runs import commit
 
@@ -56,13 +54,17 @@ def build(plan: Plan, claims: list[dict], results: Path, out: Path, base: Path, 
     pages = Environment(loader=PackageLoader("agglearn.reporting"), autoescape=True, undefined=StrictUndefined)
     pages.trim_blocks = True
     experiments = {n: _experiment(plan, n, results, out, pages) for n in plan.experiments}
+    recorded = _recorded(plan)
+    for name, entry in experiments.items():
+        entry["recorded"] = recorded.get(name)
     sources = [_source(plan, name, experiments, claims, results, base) for name in plan.sources()]
     context = {
         "version": __version__,
         "commit": commit(),
         "scale": plan.config["scale"],
         "date": datetime.date.today().isoformat(),
-        "machine": _machine(),
+        "machine": machine.describe(),
+        "recorded": _totals(recorded),
         "spent": duration(sum(e["spent"] for e in experiments.values())),
         "sources": sources,
         "counts": statements.count_verdicts(claims),
@@ -153,13 +155,24 @@ def _guide(results: Path, site: Path) -> str:
     return os.path.relpath(results / "docs", site) if (results / "docs/index.html").is_file() else ""
 
 
-def _machine() -> str:
-    """Processor, cores and system of the machine that made the site."""
-    model = ""
-    if (info := Path("/proc/cpuinfo")).exists():
-        named = re.search(r"model name\s*: (.*)", info.read_text())
-        model = named.group(1) if named else ""
-    return ", ".join(filter(None, [model or platform.machine(), f"{machine.cores()} cores", platform.system()]))
+def _recorded(plan: Plan) -> dict[str, dict]:
+    """Experiment → what the record has of it. Empty where results are computed."""
+    config = plan.config
+    return record.summarise(plan, config["record"], list(plan.experiments)) if config["from"] == "record" else {}
+
+
+def _totals(recorded: dict[str, dict]) -> dict | None:
+    """What the record has of all experiments. None where results are computed."""
+    if not recorded:
+        return None
+    facts = recorded.values()
+    days = sorted(day for f in facts for day in f["days"])
+    return {
+        **{name: sum(f[name] for f in facts) for name in ("planned", "recorded", "outdated", "cpu_seconds")},
+        "complete": sum(f["recorded"] == f["planned"] for f in facts),
+        **{name: sorted({text for f in facts for text in f[name]}) for name in ("commits", "machines")},
+        "days": days[:1] + days[1:][-1:],
+    }
 
 
 def duration(seconds: float) -> str:
@@ -180,7 +193,7 @@ def _benchmarks(results: Path) -> dict | None:
         return None
     when = datetime.date.fromtimestamp(max(f.stat().st_mtime for f in files)).isoformat()
     tables = [{"name": f.stem.replace("_", " "), "text": f.read_text().strip()} for f in files]
-    return {"date": when, "machine": _machine(), "parts": tables}
+    return {"date": when, "machine": machine.describe(), "parts": tables}
 
 
 def _experiment(plan: Plan, name: str, results: Path, out: Path, pages: Environment) -> dict:
@@ -265,7 +278,7 @@ def _datasets(plan: Plan, base: Path) -> list[dict]:
             rows.append(
                 {
                     **row,
-                    **_state(Path(plan.config["results"]), row["name"], row["kind"]),
+                    **_state(Path(plan.config["results"]), row["name"], row["kind"], plan.config["from"] == "record"),
                     "size": bytes_text(row["bytes"]) if row["kind"] == "files" else "",
                     "citations": [] if row["kind"] == "simulated" else citations(entry),
                     "experiments": [{"name": e, "source": plan.experiments[e]["source"]} for e in row["experiments"]],
@@ -274,13 +287,15 @@ def _datasets(plan: Plan, base: Path) -> list[dict]:
     return rows
 
 
-def _state(results: Path, name: str, kind: str) -> dict[str, str]:
+def _state(results: Path, name: str, kind: str, is_recorded: bool) -> dict[str, str]:
     """`status`, and `state`: the number of records, or the reason why there are none."""
-    for product in ("records", "sources"):
+    for product in () if is_recorded else ("records", "sources"):
         path = results / product / name / products.MANIFEST
         if path.exists():
             manifest = storage.read_json(path)
             size = f"{manifest['rows']:,} records, {manifest['columns']} features" if "rows" in manifest else ""
             size += f", rate {manifest['rate']:.3f}" if "rate" in manifest else ""
             return {"status": manifest["status"], "state": size or manifest.get("reason", "")}
+    if is_recorded:
+        return {"status": "not checked", "state": "not looked at: results come from the record"}
     return {"status": "ok", "state": "drawn anew for every seed" if kind == "simulated" else ""}

@@ -21,17 +21,24 @@ COLUMNS = [
     "status", "reason", "lost",
 ]  # fmt: skip
 TEXT = dict.fromkeys(("measure", "keys", "printed", "place", "outcome", "reason", "lost"), object)
-WITHOUT = ("failed", "stale", "unavailable", "stopped")  # statuses of runs without numbers, the most urgent first
+# Statuses of runs without numbers, the most urgent first.
+WITHOUT = ("failed", "stale", "unavailable", "not recorded", "stopped")
 
 
 def load_rows(paths: Iterable[str | Path], plan: Plan, experiment: str) -> pd.DataFrame:
-    """Rows of the runs of a plan. A row with another recipe than today's is `stale` and has no value."""
+    """Rows of the runs of a plan. A row with another recipe than today's is `stale` and has no value.
+
+    A row of the record has a value whatever its recipe. Where that is not today's, the column `mark` states it.
+    """
     current = {r.key: r.recipe for r in plan.runs(experiment)}
     recipes: dict[str, str] = {}
+    marks: dict[str, str] = {}
     tables = []
     for path in paths:
         table = pq.read_table(path)
-        recipes |= json.loads((table.schema.metadata or {}).get(b"recipes", b"{}"))
+        metadata = table.schema.metadata or {}
+        recipes |= json.loads(metadata.get(b"recipes", b"{}"))
+        marks |= json.loads(metadata.get(b"marks", b"{}"))
         tables.append(table)
     rows = pa.concat_tables(tables).to_pandas()
     rows = rows[rows["run"].isin(current)].reset_index(drop=True)
@@ -39,7 +46,7 @@ def load_rows(paths: Iterable[str | Path], plan: Plan, experiment: str) -> pd.Da
     rows.loc[stale, "status"] = "stale"
     rows.loc[stale, "reason"] = "computed with other code or settings than today's; run the workflow again"
     rows.loc[stale, "value"] = np.nan
-    return rows
+    return rows.assign(mark=rows["run"].map(marks).astype(object)) if marks else rows
 
 
 def summarise(rows: pd.DataFrame, experiment: dict) -> pd.DataFrame:
@@ -61,7 +68,7 @@ def summarise(rows: pd.DataFrame, experiment: dict) -> pd.DataFrame:
     table["keys"] = table["keys"].where(table["keys"].notna())
     table = table.reindex(columns=COLUMNS).reset_index(drop=True).astype(TEXT)
     table = _with_problems(table, scalars[scalars["status"] != "ok"].drop_duplicates("run"))
-    return _with_reported(table, experiment)[COLUMNS]
+    return _with_reported(_with_marks(table, scalars), experiment)[COLUMNS]
 
 
 def _intervals(number: np.ndarray, values: np.ndarray, overlap: np.ndarray, groups: int) -> np.ndarray:
@@ -105,7 +112,7 @@ def _with_problems(table: pd.DataFrame, bad: pd.DataFrame) -> pd.DataFrame:
     extra = []
     for keys, group in bad.groupby(CELL, sort=False):
         worst = group[group["status"] == min(group["status"], key=WITHOUT.index)]
-        first, here = worst.iloc[0], (table[CELL] == list(keys)).all(axis=1)
+        first, here = worst.iloc[0], _is_cell(table, keys)
         if here.any():
             table.loc[here, "lost"] = first["status"]
             table.loc[here, "reason"] = f"{len(worst)} seeds {first['status']}: {first['reason']}"
@@ -114,6 +121,22 @@ def _with_problems(table: pd.DataFrame, bad: pd.DataFrame) -> pd.DataFrame:
                 {**dict(zip(CELL, keys, strict=True)), "n": 0, "status": first["status"], "reason": first["reason"]}
             )
     return pd.concat([table, pd.DataFrame(extra, columns=COLUMNS)], ignore_index=True) if extra else table
+
+
+def _is_cell(table: pd.DataFrame, keys: tuple) -> pd.Series:
+    return (table[CELL] == list(keys)).all(axis=1)
+
+
+def _with_marks(table: pd.DataFrame, scalars: pd.DataFrame) -> pd.DataFrame:
+    """Add to the reason of a cell how many of its runs have a mark, and the first of the marks."""
+    if "mark" not in scalars:
+        return table
+    runs = scalars.drop_duplicates("run")
+    for keys, group in runs[runs["mark"].notna()].groupby(CELL, sort=False):
+        mark = f"{len(group)} of {_is_cell(runs, keys).sum()} seeds {group['mark'].iloc[0]}"
+        here = _is_cell(table, keys)
+        table.loc[here, "reason"] = [f"{r}; {mark}" if isinstance(r, str) else mark for r in table.loc[here, "reason"]]
+    return table
 
 
 def _with_reported(table: pd.DataFrame, experiment: dict) -> pd.DataFrame:

@@ -325,7 +325,7 @@ def _check_free(name: object, folder: str, taken: Collection[str] = ()) -> None:
 def _check_folders(config: dict, base: Path) -> None:
     """Refuse folders that the workflow may not write into, and code that is not there."""
     root = base.resolve()
-    for key in ("results", "cache"):
+    for key in ("results", "cache", "record"):
         folder = (root / config[key]).resolve()
         inside = any(folder.is_relative_to(root / own) for own in OWN)
         if ".." in Path(config[key]).parts or folder in (root, *root.parents, Path.home()) or inside:
@@ -333,6 +333,10 @@ def _check_folders(config: dict, base: Path) -> None:
                 f"config/config.yaml: {key}: {config[key]!r} is not allowed; give a folder of its own, below the project or "
                 "by its absolute path"
             )
+    if config["from"] == "record" and not any((root / config["record"]).glob("*/*.parquet")):
+        raise ConfigError(
+            f"config/config.yaml: record: {config['record']!r} holds no record; `make record` computes one, or leave out from: record"
+        )
     for i, folder in enumerate(config["code"]):
         if not (root / folder).is_dir():
             raise ConfigError(f"config/config.yaml: code.{i}: there is no folder {folder!r}; make it, or leave it out")

@@ -80,7 +80,7 @@ def execute_run(run: Run, observed: Path, folder: Path) -> Outcome:
             for m in task.measure(estimator, truth, settings.measures)
         ]  # fmt: skip
         reason, trace = None, ""
-        if settings.keep_model == "all" or (settings.keep_model == "first_seed" and run.seed == 0):
+        if run.keeps_model:
             reason, trace = _save_model(estimator, folder / "model")
         elapsed = time.perf_counter() - started
         rows += [{"measure": m, "value": v, "unit": "s"} for m, v in (("seconds", seconds), ("elapsed", elapsed))]

@@ -117,6 +117,11 @@ class Run:
         return digest([self.key, canonical(self.settings.record()), code_digest(*self.code)])
 
     @property
+    def keeps_model(self) -> bool:
+        """Whether the model is saved."""
+        return self.settings.keep_model == "all" or (self.settings.keep_model == "first_seed" and self.seed == 0)
+
+    @property
     def code(self) -> list[str]:
         """Dotted names of the classes that compute the run."""
         return [self.settings.method_class, self.settings.task, *classes_in(json.loads(self.params))]

@@ -17,15 +17,17 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from agglearn import storage
+from agglearn import machine, storage
 from agglearn.inspection import digests, modules
 from agglearn.registry import resolve
 from agglearn.storage import digest
 from agglearn.workflow import products
+from agglearn.workflow.cost import measure_cost
 from agglearn.workflow.execution import Outcome, execute_run
 from agglearn.workflow.isolation import run_isolated
 from agglearn.workflow.measurements import SCHEMA, table_of, write_batch
 from agglearn.workflow.plan import Run
+from agglearn.workflow.record import FINISHED, Recorded, RecordedRun
 
 
 def fit_batch(
@@ -36,6 +38,7 @@ def fit_batch(
     limit: float,
     effective: dict,
     newer_than: int = 0,
+    recorded: Recorded | None = None,
 ) -> None:
     """Compute the runs that are missing and write the batch's measurements.
 
@@ -55,10 +58,22 @@ def fit_batch(
         Configuration, which is kept beside each result.
     newer_than : int
         Runs that are not newer are computed again (nanoseconds of the file system's clock).
+    recorded : dict, optional
+        Runs of the record. One that is current is taken from there, unless its model is to be kept.
     """
     manifests = {dataset: products.manifest(product) for dataset, product in observed.items()}
     folders = {run: Path(results) / "runs" / run.key for run in runs}
     todo = [run for run in runs if not _is_current(run, folders[run], manifests[run.dataset], newer_than)]
+    taken = []
+    for run in [] if newer_than else todo:
+        one = (recorded or {}).get(run.key)
+        if one and _is_todays(run, one.facts, manifests[run.dataset]):
+            if run.keeps_model:
+                print(f"run {run.key} is in the record, and is computed because its model is kept")
+            else:
+                _restore(run, one, folders[run], effective)
+                taken.append(run)
+    todo = [run for run in todo if run not in taken]
 
     def record(run: Run, compute: Callable[[Path], Outcome]) -> None:
         _record(run, compute, folders[run], manifests[run.dataset], effective)
@@ -82,7 +97,7 @@ def fit_batch(
         for run, reason in run_isolated(work, together, limit):
             record(run, functools.partial(_refrain, Outcome("failed", reason)))
     write_batch(runs, folders, out)
-    print(f"{len(todo)} of {len(runs)} runs computed, the rest reused")
+    print(f"{len(todo)} of {len(runs)} runs computed, {len(taken)} taken from the record, the rest reused")
 
 
 def _refrain(outcome: Outcome, folder: Path) -> Outcome:
@@ -97,33 +112,49 @@ def _is_of_a_user(run: Run) -> bool:
 
 def fingerprint(run: Run, manifest: dict) -> str:
     """Digest of all that the run's result depends on: its recipe and the content of its observation and truth."""
-    content = {k: v for k, v in manifest["content"].items() if k.startswith(f"{run.slot.key}/")}
-    return digest([run.recipe, content, manifest.get("reason")])
+    return digest([run.recipe, _content(run, manifest), manifest.get("reason")])
+
+
+def _content(run: Run, manifest: dict) -> dict[str, str]:
+    """Digests of the files of a run's observation and truth."""
+    return {k: v for k, v in manifest["content"].items() if k.startswith(f"{run.slot.key}/")}
 
 
 def _is_current(run: Run, folder: Path, manifest: dict, newer_than: int) -> bool:
-    """Whether the run is finished and whole, and is the one that would be computed today.
-
-    Without an observation, its recipes have to be those of today.
-    """
+    """Whether the run is finished and whole, and is the one that would be computed today."""
     try:
         record = storage.read_json(folder / "run.json")
         rows = pq.read_table(folder / "measurements.parquet", schema=SCHEMA).num_rows
         written = (folder / "run.json").stat().st_mtime_ns
     except (OSError, ValueError):  # Arrow's errors are ValueErrors
         return False
-    if record["status"] not in ("ok", "stopped") or not rows or written <= newer_than:
-        return False
+    return record["status"] in FINISHED and bool(rows) and written > newer_than and _is_todays(run, record, manifest)
+
+
+def _is_todays(run: Run, record: dict, manifest: dict) -> bool:
+    """Whether a run would be computed with the same recipe from the same observation today.
+
+    Without an observation, its recipes have to be those of today.
+    """
     if manifest["status"] != "ok" and manifest.get("recipe"):
         return (record["recipe"], record.get("observation_recipe")) == (run.recipe, manifest["recipe"])
     return record["fingerprint"] == fingerprint(run, manifest)
+
+
+def _restore(run: Run, recorded: RecordedRun, folder: Path, effective: dict) -> None:
+    """Write the folder of a run from the record."""
+    with storage.atomic_dir(folder) as work:
+        pq.write_table(recorded.rows, work / "measurements.parquet")
+        outcome = recorded.rows.select(["run", "status", "reason"]).slice(0, 1).to_pylist()[0]
+        storage.write_json(work / "run.json", outcome | recorded.facts | {"config": effective})
 
 
 def _record(run: Run, compute: Callable[[Path], Outcome], folder: Path, manifest: dict, effective: dict) -> None:
     """Write the folder of a run."""
     with storage.atomic_dir(folder) as work:
         began = time.time()
-        outcome = compute(work)
+        with measure_cost() as cost:
+            outcome = compute(work)
         ended = time.time()
         own = {"run": run.key, **run.identity, "status": outcome.status, "reason": outcome.reason}
         pq.write_table(table_of([own | row for row in outcome.rows or [{}]]), work / "measurements.parquet")
@@ -135,14 +166,18 @@ def _record(run: Run, compute: Callable[[Path], Outcome], folder: Path, manifest
                 **own,
                 "fingerprint": fingerprint(run, manifest),
                 "recipe": run.recipe,
+                "code": digests.code_digest(*run.code),
+                "observed": digest(_content(run, manifest)),
                 "observation_recipe": manifest.get("recipe"),
                 "data": manifest.get("data", {}).get(run.slot.key),
                 "spec": run.settings.record(),
                 "python": platform.python_version(),
+                "machine": machine.describe(),
                 "versions": digests.versions(*run.code),
                 "commit": commit(),
                 "began": began,  # seconds since 1970, as `ended`
                 "ended": ended,
+                **cost,
                 "config": effective,
             },
         )

@@ -1,7 +1,8 @@
 """The scales of the workflow, and the folder in which a scale's results lie.
 
 A smaller scale never overwrites what a larger one has rendered. The largest scale that has rendered a table into the
-results folder is recorded in its `scale.json`. Smaller scales then work in a folder of their own below it.
+results folder is recorded in its `scale.json`. Smaller scales then work in a folder of their own below it. Results that come
+from the record overwrite none that were computed.
 The workflow asks while it plans, so nothing heavy is imported.
 """
 
@@ -12,6 +13,8 @@ from agglearn import storage
 from agglearn.errors import ConfigError
 
 SCALES = ("smoke", "quick", "default", "paper")  # the smallest first
+FROM_RECORD = "record"  # takes the place of the scale where nothing is computed
+ORDER = (FROM_RECORD, *SCALES)  # results of a later one overwrite those of an earlier one, which can be rendered again
 RECORD = "scale.json"
 
 
@@ -34,7 +37,7 @@ def record_scale(results: str, scale: str) -> None:
 
 
 def _rank(scale: str) -> int:
-    return SCALES.index(scale)
+    return ORDER.index(scale)
 
 
 def _recorded(results: str) -> str | None:

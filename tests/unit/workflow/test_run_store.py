@@ -9,13 +9,14 @@ import pytest
 
 from agglearn import storage
 from agglearn.inspection import digests, modules
-from agglearn.workflow import forcing, products
+from agglearn.workflow import forcing, products, record
 from agglearn.workflow.plan import Run, Settings, canonical
 from agglearn.workflow.runs import fit_batch
 
 METHODS = """
 import os
 import random
+import time
 
 import numpy as np
 
@@ -87,6 +88,15 @@ class Unsavable(Drawing):
         folder.mkdir()
         (folder / "half").write_text("of it")
         raise TypeError("a lock cannot be saved")
+
+
+class Costly(Drawing):
+    def _fit(self, observation):
+        started = time.process_time()
+        held = np.ones(100 * 2**17)  # 100 MiB
+        while time.process_time() - started < 0.2:
+            held[:1000].sum()
+        super()._fit(observation)
 
 
 class Failing(Drawing):
@@ -260,3 +270,71 @@ def test_versions_of_packages_are_part_of_a_run(code, monkeypatch):
 def test_a_method_may_spawn_processes(code, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(code / "code"), os.environ.get("PYTHONPATH", "")]))
     assert fitted(code, planned([0], "Spawning", ["spawned"]))["spawned"].tolist() == [3]
+
+
+def record_of(folder, runs) -> dict:
+    return record.of_results(folder / "results", runs)
+
+
+def test_a_run_that_holds_is_taken_from_the_record(code, capsys):
+    runs = planned(range(3))
+    before = fitted(code, runs)
+    kept = record_of(code, runs)
+    assert len(kept) == 3
+    other = code / "other"
+    after = fitted(other, runs, recorded={key: kept[key] for key in list(kept)[:2]})
+    assert "1 of 3 runs computed, 2 taken from the record, the rest reused" in capsys.readouterr().out
+    assert after["numpy"].tolist() == before["numpy"].tolist()
+    facts = [storage.read_json(f / "results/runs" / runs[0].key / "run.json") for f in (code, other)]
+    assert facts[0] == facts[1]
+    first = written(other)
+    assert fitted(other, runs)["numpy"].tolist() == before["numpy"].tolist()
+    assert written(other) == first
+
+
+def test_a_recorded_run_of_other_code_or_another_observation_is_computed(code, capsys):
+    runs = planned(range(2))
+    fitted(code, runs)
+    kept = record_of(code, runs)
+    changed = {
+        key: dataclasses.replace(run, facts=run.facts | {"fingerprint": "of another observation"})
+        for key, run in kept.items()
+    }
+    fitted(code / "other", runs, recorded=changed)
+    assert "2 of 2 runs computed, 0 taken" in capsys.readouterr().out
+    assert record.of_results(code / "results", planned(range(2), measures=("numpy",))) == {}
+
+
+def test_a_run_whose_model_is_kept_is_computed_and_says_so(code, capsys):
+    runs = planned(range(2), "Unsavable", keep_model="first_seed")
+    fitted(code, runs)
+    fitted(code / "other", runs, recorded=record_of(code, runs))
+    printed = capsys.readouterr().out
+    assert f"run {runs[0].key} is in the record, and is computed because its model is kept" in printed
+    assert "1 of 2 runs computed, 1 taken from the record" in printed
+
+
+def test_a_forced_batch_takes_nothing_from_the_record(code, capsys):
+    runs = planned(range(2))
+    fitted(code, runs)
+    fitted(code / "other", runs, recorded=record_of(code, runs), newer_than=1)
+    assert "2 of 2 runs computed, 0 taken" in capsys.readouterr().out
+
+
+def test_failed_runs_are_no_part_of_a_record(code):
+    runs = planned([0], "Failing", ["runs"])
+    products.build_product(code / "none", lambda out: [observed(out / run.slot.key) for run in runs] and None)
+    fit_batch(runs, {"none": code / "none"}, code / "results", code / "batch.parquet", 60, {})
+    assert record_of(code, runs) == {}
+
+
+def test_a_run_states_its_cost(code):
+    """A method that spins for a known CPU time and holds a known amount of memory."""
+    runs = planned([0], "Costly")
+    fitted(code, runs)
+    facts = storage.read_json(code / "results/runs" / runs[0].key / "run.json")
+    assert 0.2 <= facts["cpu_seconds"] <= facts["ended"] - facts["began"] + 0.1
+    cheap = planned([0])
+    fitted(code, cheap)
+    least = storage.read_json(code / "results/runs" / cheap[0].key / "run.json")["peak_memory"]
+    assert facts["peak_memory"] - least > 90e6

@@ -1,0 +1,238 @@
+"""The record: its files, what is merged, what is shown from it, and what is marked."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from samples import Project
+
+from agglearn.errors import ConfigError, DataError
+from agglearn.reporting import judging, render, run_summary, summary
+from agglearn.workflow import record
+from agglearn.workflow.config import load
+from agglearn.workflow.measurements import table_of, write_batch
+from agglearn.workflow.plan import Plan, Run
+from agglearn.workflow.record import RecordedRun
+
+DAY = 1.7e9  # 2023-11-14
+
+
+@pytest.fixture
+def plan(tmp_path) -> Plan:
+    return Plan(load(Project(tmp_path).base, {"scale": "smoke"}))
+
+
+def measured(run: Run, shift: float = 0.0) -> list[dict]:
+    """Rows of a run: two measures, the time, and a curve."""
+    rng = np.random.default_rng(int(run.key, 16))
+    own = {"run": run.key, **run.identity, "status": "ok", "tested": "t", "overlap": 0.25}
+    rows = [{"measure": m, "value": rng.normal() + shift, "unit": ""} for m in ("nllh", "auc")]
+    rows += [{"measure": "nllh", "value": rng.normal(), "unit": "", "step": k} for k in range(3)]
+    rows += [{"measure": m, "value": rng.random(), "unit": "s"} for m in ("seconds", "elapsed")]
+    return [own | row for row in rows]
+
+
+def recorded(run: Run, shift: float = 0.0, **changes) -> RecordedRun:
+    facts = dict.fromkeys(record.FACTS.names) | {
+        **run.identity, "recipe": run.recipe, "code": "c" * 12, "fingerprint": "f", "observed": "o", "machine": "a machine",
+        "data": {"digest": "d"}, "spec": run.settings.record(), "versions": {"numpy": "2.0"}, "commit": "abcdef",
+        "began": DAY - 2, "ended": DAY, "cpu_seconds": 2.0, "peak_memory": 4e8,
+    }  # fmt: skip
+    return RecordedRun(facts | changes, table_of(measured(run, shift)))
+
+
+def as_record(runs) -> dict:
+    return {run.key: recorded(run) for run in runs}
+
+
+def files(folder) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*.parquet"))}
+
+
+# -- files ------------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_written_is_read_again(plan, tmp_path):
+    runs = as_record(plan.runs("trial"))
+    record.write(tmp_path / "record", "trial", runs)
+    again = record.read(tmp_path / "record", "trial")
+    assert again.keys() == runs.keys()
+    for key, run in runs.items():
+        assert again[key].facts == run.facts
+        assert again[key].rows.equals(run.rows)
+    assert record.experiments(tmp_path / "record") == ["trial"]
+    assert record.read(tmp_path / "record", "other") == {}
+
+
+def test_equal_content_has_equal_bytes_in_whatever_order(plan, tmp_path):
+    runs = as_record(plan.runs("trial"))
+    record.write(tmp_path / "a", "trial", runs)
+    record.write(tmp_path / "b", "trial", dict(reversed(runs.items())))
+    assert files(tmp_path / "a") == files(tmp_path / "b")
+
+
+def test_no_file_is_larger_than_the_limit(plan, tmp_path, monkeypatch):
+    runs = as_record(plan.runs("trial"))
+    rng = np.random.default_rng(0)
+    for key, run in runs.items():
+        many = pa.concat_tables([run.rows] * 50)
+        noise = pa.array(rng.random(many.num_rows))
+        runs[key] = RecordedRun(run.facts, many.set_column(many.schema.get_field_index("value"), "value", noise))
+    monkeypatch.setattr(record, "MAX_BYTES", 15_000)
+    record.write(tmp_path, "trial", runs)
+    contents = files(tmp_path)
+    assert len(contents) > 2
+    assert max(map(len, contents.values())) <= 15_000
+    again = record.read(tmp_path, "trial")
+    assert all(again[key].rows.equals(run.rows) for key, run in runs.items())
+
+
+def test_a_damaged_file_and_other_columns_are_refused_in_a_line(plan, tmp_path):
+    record.write(tmp_path, "trial", as_record(plan.runs("trial")[:1]))
+    path = tmp_path / "trial/0.parquet"
+    table = pq.read_table(path)
+    pq.write_table(table.drop_columns(["unit"]), path)
+    with pytest.raises(DataError, match=r"0\.parquet: its columns are not today's \(unit\)"):
+        record.read(tmp_path, "trial")
+    path.write_bytes(b"PAR1")
+    with pytest.raises(DataError, match=r"0\.parquet: not a file of the record"):
+        record.read(tmp_path, "trial")
+
+
+# -- merging ----------------------------------------------------------------------------------------------------------
+
+
+def test_of_two_records_the_current_run_counts_then_the_newer(plan):
+    runs = plan.runs("trial")[:4]
+    recipes = {run.key: run.recipe for run in runs}
+    old = {"recipe": "another"}
+    ours = [
+        recorded(runs[0], 1),
+        recorded(runs[1], 1, **old),
+        recorded(runs[2], 1, ended=DAY + 9),
+        recorded(runs[3], 1),
+    ]
+    theirs = [recorded(runs[0], 2, ended=DAY + 5, **old), recorded(runs[1], 2, ended=DAY - 5), recorded(runs[2], 2)]
+    a = {run.key: one for run, one in zip(runs, ours, strict=True)}
+    b = {run.key: one for run, one in zip(runs, theirs, strict=False)}
+    merged = record.merge(a, b, recipes)
+    assert [merged[run.key] is a[run.key] for run in runs] == [True, False, True, True]
+    assert merged[runs[1].key] is b[runs[1].key]
+    assert record.merge(b, a, recipes) == merged
+
+
+def test_adding_keeps_what_is_there(plan, tmp_path):
+    runs = plan.runs("trial")
+    recipes = {run.key: run.recipe for run in runs}
+    assert record.add(tmp_path, "trial", as_record(runs[:3]), recipes) == 3
+    before = files(tmp_path)
+    assert record.add(tmp_path, "trial", as_record(runs[:2]), recipes) == 0
+    assert files(tmp_path) == before
+    assert record.add(tmp_path, "trial", as_record(runs[2:]), recipes) == len(runs) - 3
+    record.write(tmp_path / "whole", "trial", as_record(runs))
+    assert files(tmp_path / "trial") == files(tmp_path / "whole/trial")
+
+
+# -- showing ----------------------------------------------------------------------------------------------------------
+
+
+def rendered(plan, folder, batches) -> dict[str, str]:
+    render.render(plan, "trial", batches, folder)
+    return {path.name: path.read_text() for path in sorted(folder.glob("tables/*"))}
+
+
+def test_a_table_from_the_record_is_the_computed_one(plan, tmp_path):
+    runs = plan.runs("trial")
+    folders = {run: tmp_path / "runs" / run.key for run in runs}
+    for run, folder in folders.items():
+        folder.mkdir(parents=True)
+        pq.write_table(table_of(measured(run)), folder / "measurements.parquet")
+    write_batch(runs, folders, tmp_path / "computed.parquet")
+    record.write(tmp_path / "record", "trial", as_record(runs))
+    record.write_batch(runs, record.read(tmp_path / "record", "trial"), tmp_path / "recorded.parquet")
+    computed = rendered(plan, tmp_path / "a", [tmp_path / "computed.parquet"])
+    assert rendered(plan, tmp_path / "b", [tmp_path / "recorded.parquet"]) == computed
+    assert "nllh" in computed["trial.csv"]
+
+
+def test_runs_of_other_code_are_shown_and_marked(plan, tmp_path):
+    first, *others = plan.runs("trial")
+    runs = as_record(others) | {first.key: recorded(first, recipe="of other code")}
+    record.write_batch([first, *others], runs, tmp_path / "b.parquet")
+    table = summary.summarise(summary.load_rows([tmp_path / "b.parquet"], plan, "trial"), plan.experiments["trial"])
+    marked = table[table["reason"].notna()]
+    assert set(marked["reason"]) == {
+        "1 of 1 seeds recorded with other code or settings than today's (commit abcdef, 2023-11-14)"
+    }
+    assert set(marked["status"]) == {"ok"}
+    assert set(marked["method"]) == {first.method}
+    assert set(marked["params"]) == {first.params}
+    assert marked["mean"].notna().all()
+    texts = rendered(plan, tmp_path, [tmp_path / "b.parquet"])
+    for name in ("trial.csv", "trial.md", "trial.html", "trial.tex"):
+        assert "recorded with other code or settings" in texts[name], name
+    assert run_summary.problems(tmp_path, tmp_path)["failed"] == []
+
+
+def test_a_run_that_the_record_lacks_states_the_command(plan, tmp_path):
+    first, *others = plan.runs("trial")
+    record.write_batch([first, *others], as_record(others), tmp_path / "b.parquet")
+    table = summary.summarise(summary.load_rows([tmp_path / "b.parquet"], plan, "trial"), plan.experiments["trial"])
+    [row] = table[table["status"] != "ok"].to_dict("records")
+    assert (row["status"], row["reason"]) == ("not recorded", "`make record ARGS=trial` computes it")
+    assert row["method"] == first.method
+    rendered(plan, tmp_path, [tmp_path / "b.parquet"])
+    problems = run_summary.problems(tmp_path, tmp_path)
+    assert problems["failed"] == []
+    assert problems["not recorded"] == [
+        "not recorded: 1 cell of trial; compute what is missing: make record ARGS=trial"
+    ]
+
+
+def test_a_verdict_states_that_runs_are_of_other_code(plan, tmp_path):
+    runs = plan.runs("trial")
+    claim = {
+        "experiment": "trial",
+        "source": "maxent",
+        "predicate": "at_least",
+        "bound": -99,
+        "value": {"method": "logistic", "measure": "auc"},
+    }
+    details = []
+    for recipe in (runs[0].recipe, "another"):
+        these = as_record(runs) | {runs[0].key: recorded(runs[0], recipe=recipe)}
+        batches = plan.batches("trial")
+        for batch in batches:
+            path = tmp_path / f"measurements/trial/{batch}.parquet"
+            record.write_batch(plan.runs("trial", batch), these, path)
+        [verdict] = judging.judge_all({"a": claim}, plan, tmp_path)
+        details.append(verdict["detail"])
+    sentence = f"; 1 of {len(runs)} runs of the experiment were recorded with other code or settings than today's (commit abcdef, 2023-11-14)"
+    assert details[1] == details[0] + sentence
+
+
+def test_the_record_is_summarised_by_experiment(plan, tmp_path):
+    first, *others = plan.runs("trial")
+    record.write(tmp_path, "trial", as_record(others[1:]) | {first.key: recorded(first, recipe="old", ended=DAY + 1e6)})
+    [facts] = record.summarise(plan, tmp_path, ["trial"]).values()
+    n = len(others) + 1
+    assert (facts["planned"], facts["recorded"], facts["outdated"]) == (n, n - 1, 1)
+    assert facts["days"] == ["2023-11-14", "2023-11-26"]
+    assert facts["commits"] == ["abcdef"]
+    assert facts["cpu_seconds"] == 2.0 * (n - 1)
+
+
+# -- configuration ----------------------------------------------------------------------------------------------------
+
+
+def test_from_record_is_refused_without_a_record(tmp_path):
+    base = Project(tmp_path).base
+    with pytest.raises(
+        ConfigError, match=r"config/config\.yaml: record: 'record' holds no record; `make record` computes one"
+    ):
+        load(base, {"from": "record"})
+    plan = Plan(load(base, {"scale": "smoke"}))
+    record.write(base / "record", "trial", as_record(plan.runs("trial")))
+    assert load(base, {"from": "record"})["from"] == "record"
+    with pytest.raises(ConfigError, match="from: 'thin air' is not allowed; one of data, record, both"):
+        load(base, {"from": "thin air"})
