@@ -56,7 +56,7 @@ def test_every_experiment_without_any_data(places):
         assert "failed" not in statuses
         assert ("ok" in statuses) == bool(drawn), name
         assert (project.results / f"figures/{name}.svg").read_text().startswith("<?xml")
-        assert json.loads((project.results / f"tables/{name}.json").read_text()) == {"failed": []}
+        assert json.loads((project.results / f"tables/{name}.json").read_text())["failed"] == []
     assert len(fetched) > 10
     for name in fetched:
         assert any(s.startswith(f"agglearn: not available: {name}") and f"data get {name}" in s for s in outcome.said)

@@ -18,7 +18,7 @@ WRITERS = {"md": writers.markdown, "tex": writers.latex, "html": writers.html}
 def render(plan: Plan, name: str, paths: Iterable[str | Path], results: str | Path) -> None:
     """Write `tables/<name>.csv .md .tex .html`, `figures/<name>.svg` and, last, `tables/<name>.json`.
 
-    A table or figure that fails has the reason in its place, and the JSON file lists it under `failed`.
+    A table or figure that fails has the reason in its place, and the JSON file lists it under `failed`. The file also has the number of `rows`.
     """
     experiment = plan.experiments[name]
     titles = {d: plan.config["datasets"][d]["title"] for d in experiment["datasets"]}
@@ -26,14 +26,15 @@ def render(plan: Plan, name: str, paths: Iterable[str | Path], results: str | Pa
     try:
         rows = summary.load_rows(paths, plan, name)
         table = summary.summarise(rows, experiment)
-        texts = _texts(table, experiment, titles)
+        grids = printed_table.grids(table, experiment, titles)
+        texts = _texts(grids, caption_of(experiment, table))
         failed = []
     except Exception as error:
         traceback.print_exc()
         reason = described(error)
         rows, table, failed = None, pd.DataFrame(columns=summary.COLUMNS), [f"table: {reason}"]
-        grid = printed_table.sentence(f"This table failed: {reason}")
-        texts = {kind: write(grid, experiment["title"], "") for kind, write in WRITERS.items()}
+        grids = [(experiment["title"], printed_table.sentence(f"This table failed: {reason}"))]
+        texts = _texts(grids, "")
     with storage.atomic_file(tables / f"{name}.csv") as work:
         table.to_csv(work, index=False)
     for kind, text in texts.items():
@@ -44,12 +45,11 @@ def render(plan: Plan, name: str, paths: Iterable[str | Path], results: str | Pa
             work.write_text(svg.sentence(f"This figure has no table to start from: {reason}"))
         else:
             failed += [f"figure: {problem}" for problem in figures.draw(rows, table, experiment, titles, work)]
-    storage.write_json(tables / f"{name}.json", {"failed": failed})
+    storage.write_json(tables / f"{name}.json", {"failed": failed, "rows": sum(len(grid.rows) for _, grid in grids)})
 
 
-def _texts(table: pd.DataFrame, experiment: dict, titles: dict[str, str]) -> dict[str, str]:
-    """The table in every format."""
-    grids, caption = printed_table.grids(table, experiment, titles), caption_of(experiment, table)
+def _texts(grids: list[tuple[str, printed_table.Grid]], caption: str) -> dict[str, str]:
+    """The tables in every format."""
     return {kind: "\n".join(write(grid, title, caption) for title, grid in grids) for kind, write in WRITERS.items()}
 
 

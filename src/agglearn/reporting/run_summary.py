@@ -35,11 +35,7 @@ def summary_lines(
     """
     folder = Path(folder)
     names, without = _rendered(folder, experiments), problems(results, folder, experiments)
-    lines = without["failed"][:10]
-    if len(without["failed"]) > 10:
-        lines.append(f"… and {len(without['failed']) - 10} more")
-    lines += without["stopped"] + without["unavailable"] + without["not recorded"]
-    lines += _not_tracked(folder)
+    lines = problem_lines(folder, without)
     if failed:
         lines += errors(results, folder)
     if names:
@@ -52,6 +48,14 @@ def summary_lines(
             "or claims failed; `make retry` tries these again"
         )
     return lines
+
+
+def problem_lines(folder: Path, without: dict[str, list[str]]) -> list[str]:
+    """Lines on what has no result, as `problems` returns them, at most ten of them on failures, and on what was not tracked."""
+    lines = without["failed"][:10]
+    if len(without["failed"]) > 10:
+        lines.append(f"… and {len(without['failed']) - 10} more")
+    return lines + without["stopped"] + without["unavailable"] + without["not recorded"] + _not_tracked(folder)
 
 
 def problems(

@@ -23,7 +23,7 @@ from agglearn.reporting.inventory import inventory
 from agglearn.reporting.numbers import measure_name, number, plain
 from agglearn.reporting.printed_table import statement
 from agglearn.reporting.references import citations
-from agglearn.reporting.run_summary import summary_lines
+from agglearn.reporting.run_summary import problem_lines, problems
 from agglearn.text import bytes_text
 from agglearn.workflow import products, record
 from agglearn.workflow.plan import Plan
@@ -74,11 +74,7 @@ def build(plan: Plan, claims: list[dict], results: Path, out: Path, base: Path, 
         "ladder": _ladder(plan, experiments, results, base),
         "benchmarks": _benchmarks(Path(plan.config["results"])),
         "datasets": _datasets(plan, base),
-        "outcome": [
-            x
-            for x in summary_lines(plan.config["results"], results, plan.experiments)
-            if not x.startswith(("tables:", "read them")) and "tries these again" not in x
-        ],
+        "without": problem_lines(results, problems(plan.config["results"], results, plan.experiments)),
         "here": "",
         "guide": _guide(Path(plan.config["results"]), results / "site"),
     }
@@ -208,7 +204,7 @@ def _experiment(plan: Plan, name: str, results: Path, out: Path, pages: Environm
     table = pd.read_csv(results / f"tables/{name}.csv")
     text = (results / f"tables/{name}.html").read_text()
     text = text.replace(f"<figcaption>{escape(e['title'])}</figcaption>", "")  # the page has it as a heading
-    rows = text.count("<tr>") - text.count("<thead>")
+    rows = storage.read_json(results / f"tables/{name}.json")["rows"]
     entry = {
         "name": name,
         "source": e["source"],

@@ -15,7 +15,7 @@ from agglearn.reporting import printed_table, run_summary, summary, writers
 from agglearn.reporting.judging import judge_all
 from agglearn.reporting.render import caption_of, render
 from agglearn.reporting.summary import column_or_param, compare, summarise
-from agglearn.storage import write_json
+from agglearn.storage import read_json, write_json
 from agglearn.workflow.measurements import COLUMNS
 
 EXPERIMENT = {
@@ -271,8 +271,12 @@ def test_last_lines_name_what_failed_stopped_and_cannot_be_had(tmp_path):
         "stopped": ["stopped: e, ours: > 8 s (1 cell)"],
         "unavailable": ["not available: a (5 MB): no file (needed by e); get it: agglearn data get a"],
     }
+    assert read_json(tmp_path / "tables/e.json") == {"failed": [], "rows": 2}
+    many = {"failed": [f"failed: {k}" for k in range(12)], "stopped": [], "unavailable": [], "not recorded": []}
+    assert run_summary.problem_lines(tmp_path, many)[9:] == ["failed: 9", "… and 2 more"]
     said = run_summary.summary_lines(tmp_path, tmp_path)
     assert [line for kind in ("failed", "stopped", "unavailable") for line in problems[kind]] == said[:3]
+    assert run_summary.problem_lines(tmp_path, problems) == said[:3]
     assert run_summary.problems(tmp_path, tmp_path, ["other"]) == {
         "failed": [],
         "not recorded": [],
