@@ -91,8 +91,8 @@ def _differing_values(before: pd.DataFrame, now: pa.Table) -> list[str]:
     sides = []
     for frame in (before, now.to_pandas()):
         frame = frame[frame["measure"].notna() & ~frame["unit"].isin(NOT_COMPARED)]
-        names = frame[keys].astype(object).where(frame[keys].notna(), None)
-        again = names.groupby(keys, dropna=False).cumcount()  # rows that nothing distinguishes, in their order
+        names = frame[keys].astype(str).where(frame[keys].notna(), "")
+        again = names.groupby(keys).cumcount()  # rows that nothing distinguishes, in their order
         index = [tuple(row) for row in names.assign(again=again).itertuples(index=False)]
         sides.append(pd.Series(frame["value"].to_numpy(float), pd.Index(index, dtype=object)))
     a, b = sides
@@ -109,5 +109,5 @@ def _differing_values(before: pd.DataFrame, now: pa.Table) -> list[str]:
 
 
 def _name(key: tuple, keys: list[str]) -> str:
-    shown = [f"{name} {value}" for name, value in zip(keys, key, strict=False) if value is not None]
+    shown = [f"{name} {value}" for name, value in zip(keys, key, strict=False) if value != ""]
     return ", ".join(text for text in shown if not text.startswith(("tested ", "overlap "))).removeprefix("measure ")
