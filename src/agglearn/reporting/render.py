@@ -39,7 +39,7 @@ def render(plan: Plan, name: str, paths: Iterable[str | Path], results: str | Pa
         table.to_csv(work, index=False)
     for kind, text in texts.items():
         with storage.atomic_file(tables / f"{name}.{kind}") as work:
-            work.write_text(text)
+            work.write_text(writers.document(experiment["title"], text) if kind == "html" else text)
     with storage.atomic_file(figure) as work:
         if rows is None:
             work.write_text(svg.sentence(f"This figure has no table to start from: {reason}"))

@@ -24,6 +24,7 @@ from agglearn.reporting.numbers import measure_name, number, plain
 from agglearn.reporting.printed_table import statement
 from agglearn.reporting.references import citations
 from agglearn.reporting.run_summary import problem_lines, problems
+from agglearn.reporting.writers import figures_in
 from agglearn.text import bytes_text
 from agglearn.workflow import products, record
 from agglearn.workflow.plan import Plan
@@ -202,7 +203,7 @@ def _experiment(plan: Plan, name: str, results: Path, out: Path, pages: Environm
         (out / folder).mkdir(exist_ok=True)
     shutil.copy(results / f"figures/{name}.svg", out / "figures")
     table = pd.read_csv(results / f"tables/{name}.csv")
-    text = (results / f"tables/{name}.html").read_text()
+    text = figures_in((results / f"tables/{name}.html").read_text())
     text = text.replace(f"<figcaption>{escape(e['title'])}</figcaption>", "")  # the page has it as a heading
     rows = storage.read_json(results / f"tables/{name}.json")["rows"]
     entry = {

@@ -87,6 +87,24 @@ def _levels(g: Grid) -> list[list[tuple[str, int]]]:
     return [row for row in rows if any(text for text, _ in row)]
 
 
+DOCUMENT = """<!doctype html>
+<html lang="en"><meta charset="utf-8"><title>{title}</title>
+<style>body {{ font-family: sans-serif }} table {{ border-collapse: collapse }} th, td {{ border: 1px solid #ccc; padding: .3em .6em }}
+.reported {{ display: block; font-size: smaller }} figcaption {{ font-weight: bold; margin-bottom: .5em }}</style>
+{figures}</html>
+"""
+
+
+def document(title: str, figures: str) -> str:
+    """An HTML document of `<figure>` elements, for who opens them outside the site."""
+    return DOCUMENT.format(title=escape(title), figures=figures)
+
+
+def figures_in(text: str) -> str:
+    """The `<figure>` elements of a document."""
+    return text[text.index("<figure") : text.rindex("</html>")]
+
+
 def html(g: Grid, title: str, caption: str) -> str:
     """A `<figure>` with the table. The source's numbers stand under ours, coloured by outcome through CSS classes."""
     levels = _levels(g)

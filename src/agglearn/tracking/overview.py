@@ -10,6 +10,7 @@ from pathlib import Path
 from agglearn.storage import digest, file_digest
 from agglearn.tracking.entry import KIND, NOTE, Entry, milliseconds, shorten_note
 
+TRAINING = "workflowType=machine_learning"  # MLflow's view with runs, metrics and charts, which is not its default
 SITE = "/agglearn"  # address of the site on the server of `make ui`
 SITE_FOLDER = "AGGLEARN_SITE"  # variable of the environment that names the site's folder to that server
 RENDERED = "tables/{}.html", "figures/{}.svg", "tables/{}.csv", "tables/{}.md", "tables/{}.tex"

@@ -16,7 +16,7 @@ from agglearn.errors import NotAvailable, described
 from agglearn.tracking.contents import Contents
 from agglearn.tracking.entry import PARENT, Entry
 from agglearn.tracking.local import insert_runs
-from agglearn.tracking.overview import page_of
+from agglearn.tracking.overview import TRAINING, page_of
 from agglearn.tracking.receipts import SQLITE, away_mark, read_receipt
 from agglearn.tracking.remote import delete_run, send_entry, stored_runs
 
@@ -174,7 +174,7 @@ def _describe(
     """Give MLflow's experiment the tags of today."""
     number, links = experiment.experiment_id, {}
     if contents.overview:
-        links["Table and figure"] = f"#/experiments/{number}/runs/{numbers[contents.overview.key]}/artifacts"
+        links["Table and figure"] = f"#/experiments/{number}/runs/{numbers[contents.overview.key]}/artifacts?{TRAINING}"
     if uri.startswith(SQLITE):  # which `make ui` serves
         links["Page with the verdicts"] = page_of(contents.name, contents.experiment["source"])
     for name, value in contents.tags(links).items():

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import yaml
 
-from agglearn.tracking.overview import SITE_FOLDER
+from agglearn.tracking.overview import SITE_FOLDER, TRAINING
 from agglearn.workflow.lifeline import die_with_parent
 
 GRACE = 5  # seconds that the server has to end by itself
@@ -20,8 +20,6 @@ SETTINGS = {
     "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",  # nothing here needs it, and its processes leave the group
     "MLFLOW_DISABLE_TELEMETRY": "true",
 }
-
-TRAINING = "workflowType=machine_learning"  # the view with runs, metrics and charts, which is not the default
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -296,3 +296,12 @@ def test_a_table_of_one_measure_may_have_no_columns():
     grid = printed_table.grid(summary([around(0.5, 0.01)]), e, {"a": "A"})
     assert (grid.rows, grid.heads, grid.cells[0, 0].value) == ([("Ours",)], [("value",)], "0.500 ± 0.010")
     assert "| Ours | 0.500 ± 0.010 |" in writers.markdown(grid, "T", "")
+
+
+def test_a_table_file_says_how_it_is_encoded():
+    """A browser takes a file without a declaration for Latin-1, and shows ± as two letters."""
+    figures = "<figure>1 ± 2</figure>\n<figure>−3</figure>\n"
+    text = writers.document("A & B", figures)
+    assert text.startswith("<!doctype html>")
+    assert '<meta charset="utf-8"><title>A &amp; B</title>' in text
+    assert writers.figures_in(text) == figures

@@ -304,7 +304,9 @@ def test_an_experiment_leads_to_its_table_and_figure(tmp_path):
         "scale": "smoke",
     }
     text = home.tags["mlflow.note.content"]
-    assert f"(#/experiments/{home.experiment_id}/runs/{first.info.run_id}/artifacts)" in text
+    assert (
+        f"(#/experiments/{home.experiment_id}/runs/{first.info.run_id}/artifacts?workflowType=machine_learning)" in text
+    )
     assert "[Page with the verdicts](/agglearn/maxent.html#trial)" in text
     assert "[Gilotte 2022](https://example.org/paper)" in text
     assert [f.path for f in client.list_artifacts(first.info.run_id)] == ["trial.html"]
