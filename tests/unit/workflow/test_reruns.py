@@ -111,7 +111,7 @@ def wiring(base: Path, over: dict | None = None) -> dict[str, object]:
     config["scale_folder"] = config["results"]
     plan = Plan(config)
     names = {"config": config, "plan": plan, "R": config["results"], "S": config["results"], "FILES": base, "Path": Path,
-             "workflow": SimpleNamespace(cores=8), "start_run": lambda: None, "DELETES": False}  # fmt: skip
+             "workflow": SimpleNamespace(cores=8), "start_run": lambda: None, "DELETES": False, "RECORDED": False}  # fmt: skip
     exec(compile((ROOT / "rules/wiring.py").read_text(), "wiring.py", "exec"), names)
     names["PACKAGE"] = base / "src/agglearn"
     return names
@@ -384,7 +384,7 @@ EDITED = {  # module → jobs
     "reporting.samples": JUDGED | {"site"},
     "reporting.site": {"site"},
     "reporting.pages": {"conclude all"},
-    "evaluation.verdicts": RENDERED | JUDGED | {"site"},
+    "evaluation.verdicts": RENDERED | JUDGED | {"site", "conclude all"},
 }
 
 
