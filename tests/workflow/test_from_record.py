@@ -1,0 +1,85 @@
+"""From data to a record, and from the record to the same pages in a copy that has no data and computes nothing."""
+
+import shutil
+
+import pandas as pd
+import pytest
+from project import ROOT, Project
+
+from agglearn.workflow import record
+
+pytestmark = [pytest.mark.workflow, pytest.mark.slow]
+
+EXPERIMENT = {
+    "source": "maxent",
+    "title": "An experiment of this test",
+    "task": "agglearn.tasks.Classification",
+    "datasets": {"loglinear": {"n": {"grid": [100, 200]}}},
+    "observe": {"records": {"type": "agglearn.observations.Records", "binning": "width"}},
+    "seeds": [0, 1, 2],
+    "methods": {"logistic": {"class": "agglearn.maxent.LogisticSkyline", "observe": "records"}},
+    "measures": ["nllh", "auc"],
+}  # fmt: skip
+CLAIM = {
+    "source": "maxent", "experiment": "kept", "claim": "It learns.", "place": "here", "predicate": "at_least", "bound": -9,
+    "value": {"method": "logistic", "measure": "nllh", "dataset_params.n": 200},
+}  # fmt: skip
+SHOWN = [*(f"tables/kept.{kind}" for kind in ("csv", "md", "tex", "html")), "figures/kept.svg", "claims.json"]
+
+
+def project_in(folder, cache) -> Project:
+    project = Project(folder, cache)
+    shutil.copy(ROOT / "config/datasets/loglinear.yaml", folder / "config/datasets")
+    project.overlay |= {"experiments": {"kept": EXPERIMENT}, "claims": {"learns": CLAIM}, "run": ["kept"]}
+    project.overlay["tracking"] = {"uri": "none"}
+    return project
+
+
+def shown(project) -> dict[str, str]:
+    return {name: (project.results / name).read_text() for name in SHOWN}
+
+
+def test_a_record_shows_what_was_computed(tmp_path):
+    first = project_in(tmp_path / "first", tmp_path / "cache")
+    first.overlay["from"] = "both"
+    outcome = first.run()
+    assert outcome.status == 0, outcome.text
+    computed = shown(first)
+    assert len(record.read(first.folder / "record", "kept")) == 6
+
+    second = project_in(tmp_path / "second", tmp_path / "cache")
+    second.overlay["from"] = "record"
+    outcome = second.run()
+    assert outcome.status != 0
+    assert "record: 'record' holds no record" in outcome.text
+    shutil.copytree(first.folder / "record", second.folder / "record")
+    assert second.run().status == 0
+    assert shown(second) == computed
+    assert not [
+        name for name in ("runs", "observations", "records", "sources", "mlflow.db") if (second.results / name).exists()
+    ]
+    page = (second.results / "site/index.html").read_text()
+    assert "nothing was computed for these pages, and data were not checked. 6 of 6 runs are recorded" in page
+    assert "Recorded: 6 of 6 runs" in (second.results / "site/maxent.html").read_text()
+
+    # a seed that the record lacks is stated, and `both` computes that alone
+    second.overlay["experiments"]["kept"] = EXPERIMENT | {"seeds": [0, 1, 2, 3]}
+    assert second.run().status == 0
+    table = pd.read_csv(second.results / "tables/kept.csv")
+    assert set(table["reason"]) == {"1 seeds not recorded: `make record ARGS=kept` computes it"}
+    assert "6 of 8 runs are recorded" in (second.results / "site/index.html").read_text()
+    second.overlay["from"] = "both"
+    assert second.run().status == 0
+    assert pd.read_csv(second.results / "tables/kept.csv")["reason"].isna().all()
+    assert len(record.read(second.folder / "record", "kept")) == 8
+    logs = "".join(path.read_text() for path in second.results.glob("logs/fit/kept/*.log"))
+    assert "2 of 8 runs computed, 6 taken from the record" in logs
+
+    # other code: the value stays, with a mark
+    second.overlay["from"] = "record"
+    second.edit("src/agglearn/maxent/skyline.py", "import numpy as np\n", "import numpy as np\n\nEDITED = 1\n")
+    assert second.run().status == 0
+    table = pd.read_csv(second.results / "record/tables/kept.csv")
+    assert table["mean"].notna().all()
+    assert table["reason"].str.contains("recorded with other code or settings than today's").all()
+    assert "8 of them were computed with other code" in (second.results / "record/site/index.html").read_text()
