@@ -85,14 +85,14 @@ def test_site_is_whole(project, first):
     assert {c["verdict"] for c in claims} <= {"holds", "fails", "undecided", "undecided at this scale", "not judged"}
 
 
-def test_curves_and_items_travel(project, first):
+def test_curves_and_keys_travel(project, first):
     rows = pd.concat(map(pd.read_parquet, project.results.glob("measurements/spike_chain/*.parquet")))
     curve = rows[rows.step.notna() & (rows.run == rows.run.iloc[0])].sort_values("step")
     assert list(curve.step) == list(range(0, 200, 20))
     assert curve.value.iloc[-1] < curve.value.iloc[0]
     regions = project.table("spike_regions")
     assert regions["keys"].notna().sum() == 8
-    assert "region 7" in (project.results / "tables/spike_regions.md").read_text()
+    assert "| 7 |" in (project.results / "tables/spike_regions.md").read_text()
 
 
 def single_runs(client, experiment) -> list:
