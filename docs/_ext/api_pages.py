@@ -102,8 +102,7 @@ def pages() -> Iterator[tuple[str, str]]:
         yield from ((f"{module}.{name}", page_of(module, name)) for name in names)
 
 
-INTRODUCTION = """Every public name, by package. The type of a parameter is the one that the package checks: a value of another type is
-refused before anything runs. Types are written as in a configuration file: `null` is Python's `None`, and text is a string.
+INTRODUCTION = """Every public name, by package. The package refuses a parameter's value of another type before anything runs.
 
 """
 

@@ -5,12 +5,12 @@ They read what the program itself reads: `workflow/schemas/`, the tasks, the par
 
 import argparse
 import importlib
+import types
 import typing
 from collections.abc import Iterator
 from pathlib import Path
 
 import yaml
-from docstrings import type_of
 from docutils import nodes
 from docutils.statemachine import StringList
 from sphinx.util.docutils import SphinxDirective
@@ -44,6 +44,19 @@ class Written(SphinxDirective):
         node = nodes.Element()
         self.state.nested_parse(StringList(list(self.lines()), self.get_source_info()[0]), 0, node)
         return node.children
+
+
+def type_of(hint) -> str:
+    """A type in words; classes keep their names."""
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        return " or ".join(filter(None, map(type_of, typing.get_args(hint))))
+    is_class = isinstance(hint, type) and hint not in settings.NAMES and hint is not settings.Built
+    if is_class and not typing.is_typeddict(hint) and hint not in (list, tuple, dict):
+        return hint.__name__
+    origin = typing.get_origin(hint)
+    if isinstance(origin, type) and origin.__module__ == "collections.abc":
+        return origin.__name__
+    return settings.type_words(hint)
 
 
 def cell(text: str) -> str:
