@@ -49,7 +49,7 @@ class PrivacyWarning(UserWarning):
     """A release keeps its promise, but the promise is a weak one."""
 
 
-def described(error: Exception) -> str:
+def describe(error: Exception) -> str:
     """One line for a reason: the text of our errors, else the type as well."""
     text = str(error) if isinstance(error, AgglearnError) else f"{type(error).__name__}: {error}"
     return " ".join(text.split())

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from agglearn import kernel_cache, storage
-from agglearn.errors import AgglearnError, NotAvailable, described
+from agglearn.errors import AgglearnError, NotAvailable, describe
 from agglearn.inspection import digests, modules
 from agglearn.local_files import project_files
 from agglearn.workflow import forcing, memory, products
@@ -63,7 +63,7 @@ def _error_line(job: Any, error: Exception, log: TextIO, names: Iterable[str] = 
     if not isinstance(error, AgglearnError):
         traceback.print_exception(error, file=log)
         rule = (job.rule,)
-    line = f"error: {' '.join([*rule, *job.wildcards, *names])}: {described(error)} (log: {job.log[0]})"
+    line = f"error: {' '.join([*rule, *job.wildcards, *names])}: {describe(error)} (log: {job.log[0]})"
     print(line, file=log)
     return line
 

@@ -25,7 +25,7 @@ def routes(spec: dict) -> list[dict]:
     return spec.get("routes", DEFAULT_ROUTES)
 
 
-def mirrored(folder: str, file: str, config: dict) -> list[str]:
+def list_mirrors(folder: str, file: str, config: dict) -> list[str]:
     """Paths and URLs of a file in the mirrors."""
     return [f"{mirror.rstrip('/')}/{folder}/{file}" for mirror in config["mirrors"]]
 
@@ -59,7 +59,7 @@ def _own(folder: str, file: str, spec: dict, config: dict, base: Path) -> list[P
     """The user's own path and local mirrors of one file."""
     paths = [base / spec["path"]] if "path" in spec else []
     if any(r["kind"] == "mirror" for r in routes(spec)):
-        paths += [base / p for p in mirrored(folder, file, config) if "://" not in p]
+        paths += [base / p for p in list_mirrors(folder, file, config) if "://" not in p]
     return paths
 
 

@@ -152,7 +152,7 @@ def check_parameters(estimator: Any) -> None:
         raise ConfigError(f"{type(estimator).__name__}: {path}: {fault}")
 
 
-def checked(function: Callable) -> Callable:
+def check_calls(function: Callable) -> Callable:
     """The function, with its arguments checked against their annotations at every call."""
     signature = inspect.signature(function)
     declared = {k: Parameter(Any if p.annotation is p.empty else p.annotation) for k, p in signature.parameters.items()}
@@ -204,7 +204,7 @@ class Runtime:
         """What is wrong with a mapping where an object is needed."""
         yield path, f"{reprlib.repr(value)} is not allowed; it must be a {hint.__name__}"
 
-    def misplaced(self, value: object, words: str) -> str:
+    def describe_misplaced(self, value: object, words: str) -> str:
         """The message on a value that its type does not allow. `words` name the type."""
         return f"{reprlib.repr(value)} is not allowed; it must be {words}"
 
@@ -253,7 +253,7 @@ def faults(value: Any, hint: Any, path: str, reading: Runtime) -> Iterator[Fault
         if not any(_allows(arm, one, reading) for arm in arms):
             container = next((a for a in arms if _contains(a, one)), None)
             if container is None:
-                yield here, reading.misplaced(one, " or ".join(map(type_words, arms)))
+                yield here, reading.describe_misplaced(one, " or ".join(map(type_words, arms)))
             else:
                 yield from _within(one, container, here, reading)
 

@@ -73,7 +73,7 @@ def test_chains_find_the_exact_law_from_a_wrong_start(world, sampler):
     chains.set_weights(mu, theta)
     for step in range(30):
         counts, sums = chains.sweep(step)
-    d, c = exact.expected(mu, theta)
+    d, c = exact.compute_expectations(mu, theta)
     scale = N / exact.total
     for got, truth in ((counts, d * scale), (sums, c * scale)):
         assert np.all(np.abs(got - truth) < 6 * np.sqrt(truth) + 1)
@@ -86,5 +86,5 @@ def test_drawn_and_marginalised_labels_have_the_same_mean(world, marginalize):
     chains.set_weights(mu, theta)
     for step in range(20):
         _, sums = chains.sweep(step, 2, marginalize)
-    truth = exact.expected(mu, theta)[1] * N / exact.total
+    truth = exact.compute_expectations(mu, theta)[1] * N / exact.total
     assert np.all(np.abs(sums - truth) < 6 * np.sqrt(truth) + 1)

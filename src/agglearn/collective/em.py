@@ -74,7 +74,7 @@ class _Learner(Estimator, Generic[Family]):
         """Initial θ."""
         raise NotImplementedError
 
-    def _allowed(self) -> np.ndarray | None:
+    def _find_allowed_steps(self) -> np.ndarray | None:
         """(L, L) which steps are possible, the same for all instances. None if all are."""
         masks = [c.get("allowed") for c in self.contexts_]
         first = masks[0]
@@ -143,7 +143,7 @@ class MigrationEM(_Learner[LogLinearTransitions]):
     def parametric_model(self) -> LogLinearTransitions:
         """Return log-linear transitions with the features of the instances."""
         features = [migration_features(int(c["shape"][0]), int(c["shape"][1]), c["wind"]) for c in self.contexts_]
-        return LogLinearTransitions(features, self.contexts_[0]["log_initial"], self._allowed())
+        return LogLinearTransitions(features, self.contexts_[0]["log_initial"], self._find_allowed_steps())
 
     def _check(self, observation: FlowInstances) -> None:
         for k, counts in enumerate(observation.instances):
@@ -211,7 +211,7 @@ class MobilityEM(_Learner[HomogeneousPotentials]):
 
     def parametric_model(self) -> HomogeneousPotentials:
         """Return homogeneous potentials of the instances' size."""
-        return HomogeneousPotentials(self.size_, self.n_steps_, self.m_steps, self._allowed())
+        return HomogeneousPotentials(self.size_, self.n_steps_, self.m_steps, self._find_allowed_steps())
 
     def _start(self, family: HomogeneousPotentials, observation: FlowInstances) -> np.ndarray:
         if self.start == "random":
@@ -303,7 +303,7 @@ class SharedTableEM(_Learner[FreeTables]):
 
     def parametric_model(self) -> FreeTables:
         """Return one free table of the instances' size."""
-        return FreeTables(self.size_, allowed=self._allowed())
+        return FreeTables(self.size_, allowed=self._find_allowed_steps())
 
     def _start(self, family: FreeTables, observation: FlowInstances) -> np.ndarray:
         total = sum(np.maximum(t.sum(axis=0), 0.0) for t in first_tables(observation, type(self).__name__))

@@ -187,7 +187,7 @@ def _reduce(values: np.ndarray, groups: np.ndarray, n: int, maximise: bool) -> n
 def _losses(problem: Problem) -> tuple[Loss, Loss]:
     """Functions (node, tables) → −log p(y | n) of the node's cells, and the same for the edge above the node."""
     model = problem.model
-    terms = problem.observed()
+    terms = problem.list_observed()
 
     def sum_losses(first: int, shape: tuple[int, ...], tables: np.ndarray) -> np.ndarray:
         total = np.zeros(len(tables))

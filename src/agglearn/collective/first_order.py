@@ -40,7 +40,7 @@ def nlbp_feasible(
         change = float(np.abs(point.z - z).sum())
         z += damping * (point.z - z)
         if record:
-            with record.paused():
+            with record.pause():
                 point.beliefs.mix_pairs(averaged, 1 - damping, damping * problem.M)
             record(problem.model.split_edges(averaged))
         if problem.is_solved(point, tol) and change <= 0.01 * np.sqrt(tol) * problem.M:

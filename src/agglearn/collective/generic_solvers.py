@@ -126,7 +126,7 @@ def infer_cvxpy(
     x, n = cp.Variable(len(layout.edge_cells), nonneg=True), cp.Variable(len(layout.node_cells), nonneg=True)
     total = m * (cp.sum(cp.rel_entr(x, n[layout.parent])) - cp.sum(cp.entr(n[layout.root])) - layout.score @ x)
     conditions = [layout.sums @ x == layout.to_nodes @ n, cp.sum(n[layout.root]) == UNIT]
-    for noise, cells, y in problem.observed():
+    for noise, cells, y in problem.list_observed():
         z = m * (layout.observation_matrix(problem, cells) @ cp.hstack([x, n]))
         if isinstance(noise, Poisson):
             total += noise.rate * cp.sum(z)
@@ -155,7 +155,7 @@ def infer_cvxpy(
         if program.status != cp.USER_LIMIT:
             raise AgglearnError(f"generic-cvxpy: Clarabel ended with {program.status}")
         late = time_limit is not None and program.solver_stats.solve_time >= limit["time_limit"]
-        raise _stopped(time_limit if late else None, program.solver_stats.num_iters)
+        raise _limit_error(time_limit if late else None, program.solver_stats.num_iters)
     return _result(problem, layout, x.value / UNIT, program.solver_stats.num_iters, tol)
 
 
@@ -190,7 +190,7 @@ def infer_ipopt(
     total = ca.dot(x, ca.log(x + TINY) - ca.log(parents + TINY) - ca.DM(layout.score))
     total = m * (total + ca.dot(root, ca.log(root + TINY)))
     conditions, n_exact = [_to_casadi(ca, layout.sums) @ x - _to_casadi(ca, layout.to_nodes) @ n, ca.sum1(root) - 1], 0
-    for noise, cells, y in problem.observed():
+    for noise, cells, y in problem.list_observed():
         z = m * (_to_casadi(ca, layout.observation_matrix(problem, cells)) @ v)
         if isinstance(noise, Poisson):
             total += noise.rate * ca.sum1(z) - ca.dot(ca.DM(y), ca.log(z + TINY))
@@ -221,7 +221,7 @@ def infer_ipopt(
         late = stats["return_status"] == "User_Requested_Stop"
         if not late and not stats["return_status"].startswith("Maximum_"):
             raise AgglearnError(f"generic-ipopt: IPOPT ended with {stats['return_status']}")
-        raise _stopped(time_limit if late else None, stats["iter_count"])
+        raise _limit_error(time_limit if late else None, stats["iter_count"])
     return _result(problem, layout, np.asarray(solution["x"]).ravel()[:k], stats["iter_count"], tol)
 
 
@@ -239,7 +239,7 @@ class Clock:
         if self.limit is None:
             return None
         if self.is_over():
-            raise _stopped(self.limit, 0)
+            raise _limit_error(self.limit, 0)
         return self.started + self.limit - time.monotonic()
 
     def is_over(self) -> bool:
@@ -279,7 +279,7 @@ def _to_casadi(ca: ModuleType, matrix: sparse.csr_matrix) -> Any:
     return ca.DM(sparsity, columns.data.tolist())
 
 
-def _stopped(seconds: float | None, iterations: int) -> Stopped:
+def _limit_error(seconds: float | None, iterations: int) -> Stopped:
     """Error for a limit of time or of iterations."""
     return Stopped(f"> {iterations} iterations" if seconds is None else f"> {seconds:g} s")
 

@@ -55,7 +55,7 @@ def infer_gibbs(
     for k in range(n_stages):
         chain.run(max(1, (n_moves - n_burn_in) // n_stages), derive_seed("stage", k, seed))
         if record:
-            with record.paused():
+            with record.pause():
                 means.append((record.seconds(), n_burn_in + chain.n_moves, chain.mean()))
             record(means[-1][2])
     edges = chain.mean()
@@ -121,7 +121,7 @@ class Fixed:
         self.problem, model = problem, problem.model
         self.nodes = np.full((model.n_nodes, model.size), np.nan)
         self.edges = np.full((model.n_nodes, model.size, model.size), np.nan)
-        for noise, cells, y in problem.observed():
+        for noise, cells, y in problem.list_observed():
             if noise.code == EXACT:
                 is_node = cells < problem.n_cells
                 self.nodes.reshape(-1)[cells[is_node]] = y[is_node]

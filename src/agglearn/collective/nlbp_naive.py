@@ -26,7 +26,7 @@ def infer_naive(
     The method stops when the tables violate consistency (eq. 2.5) and change by less than `tol` · M · N in a round.
     """
     problem = Problem(model, counts, population_size)
-    if any(noise.code == EXACT for noise, _, _ in problem.observed()):
+    if any(noise.code == EXACT for noise, _, _ in problem.list_observed()):
         raise NotAvailable("exact counts have no gradient; use method='dual-newton'")
     evidence, state = problem.evidence(), _State(problem)
     record = Recorder(problem) if trace else None

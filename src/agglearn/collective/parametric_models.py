@@ -230,7 +230,7 @@ class HomogeneousPotentials:
         tables : sequence of sequences of ndarray
             Edge tables of each instance.
         """
-        population, (_, expected) = sum(np.sum(t[0]) for t in tables), self._expected(theta)
+        population, (_, expected) = sum(np.sum(t[0]) for t in tables), self._compute_expectations(theta)
         statistics = np.sum([self.statistics(t) for t in tables], axis=0)
         return population * expected - statistics, population * np.maximum(expected, MIN_VISITS)
 
@@ -249,15 +249,15 @@ class HomogeneousPotentials:
         target = statistics.astype(float)
         for block, total in ((slice(0, self.size), 1), (slice(self.size, None), self.n_steps - 1)):
             target[block] *= total / target[block].sum()
-        visits = np.maximum(target, self._expected(theta)[1])  # expected counts, nearly their variance
+        visits = np.maximum(target, self._compute_expectations(theta)[1])  # expected counts, nearly their variance
         return lbfgs(lambda x: self._loss(x, target), theta, np.maximum(visits, MIN_VISITS), max_iter)
 
     def _loss(self, theta: np.ndarray, target: np.ndarray) -> tuple[float, np.ndarray]:
         """log Z − θ·s, and its gradient."""
-        log_z, expected = self._expected(theta)
+        log_z, expected = self._compute_expectations(theta)
         return log_z - float(theta @ target), expected - target
 
-    def _expected(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+    def _compute_expectations(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """log Z, and the expected statistics of one individual."""
         beliefs = self.model(theta).beliefs
         return beliefs.log_z, np.concatenate([beliefs.marginals[0], beliefs.pairs().sum(axis=0)[self.allowed]])

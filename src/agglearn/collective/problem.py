@@ -103,7 +103,7 @@ class Problem:
         self.terms: list[Term] = []
         self.settled: Observed = []
         self.size = 0
-        for noise, cells, y in _observed(model, self.counts, self.M):
+        for noise, cells, y in _iterate_observed(model, self.counts, self.M):
             linear, slope = noise.linear(y)
             self._settle(noise, cells[linear], y[linear], slope[linear])
             cells, y = cells[~linear], y[~linear]
@@ -160,7 +160,7 @@ class Problem:
                 "of zero) forbid it"
             )
 
-    def observed(self) -> Observed:
+    def list_observed(self) -> Observed:
         """(noise, cells, counts) of all observed cells, the settled ones included."""
         return [(t.noise, t.cells, t.y) for t in self.terms if len(t.y)] + self.settled
 
@@ -174,7 +174,7 @@ class Problem:
         shape = *self.base.shape, self.model.size
         total = self.n_cells + int(np.prod(shape))
         codes, counts, parameters = np.zeros(total, np.int8), np.zeros(total), np.ones(total)
-        for noise, cells, y in self.observed():
+        for noise, cells, y in self.list_observed():
             if codes[cells].any() or len(np.unique(cells)) < len(cells):
                 raise NotAvailable(
                     "this method takes one count per cell (Poisson counts add up); use method='dual-newton'"
@@ -194,7 +194,7 @@ class Problem:
 
     def refuse_impossible(self) -> None:
         """Raise DataError if no tables of real numbers have all exact counts, see `agglearn.collective.feasibility`."""
-        refuse_impossible(self.model, self.M, self.observed())
+        refuse_impossible(self.model, self.M, self.list_observed())
 
     # -- loss and its conjugate over the observed cells --------------------------------------------------------
 
@@ -309,11 +309,11 @@ class Problem:
         nodes = self.model.node_tables_of(edge_tables) if node_tables is None else node_tables
         flat = self._flatten(edge_tables, nodes)
         with np.errstate(divide="ignore", invalid="ignore"):
-            loss = sum(noise.loss(y, flat[cells]).sum() for noise, cells, y in self.observed())
+            loss = sum(noise.loss(y, flat[cells]).sum() for noise, cells, y in self.list_observed())
         return float(loss - self.model.score(edge_tables) - self.model.bethe_entropy(edge_tables, nodes))
 
 
-def _observed(model: TreeModel, counts: list[FlowCounts], population_size: float) -> Iterator[tuple]:
+def _iterate_observed(model: TreeModel, counts: list[FlowCounts], population_size: float) -> Iterator[tuple]:
     """(noise, cells, y) of all observed cells. Repeated Poisson counts are added up."""
     for given in counts:
         noise = noise_model(given.noise, given.rate, given.scale)

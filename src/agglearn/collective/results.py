@@ -76,7 +76,7 @@ class Recorder:
         self.last: tuple[int, float, Point | list[np.ndarray]] | None = None
 
     @contextlib.contextmanager
-    def paused(self) -> Iterator[None]:
+    def pause(self) -> Iterator[None]:
         """Stop the clock."""
         started = time.perf_counter()
         yield
@@ -89,7 +89,7 @@ class Recorder:
     def __call__(self, result: Point | list[np.ndarray]) -> None:
         """Take an iterate: a Point, or its edge tables."""
         seconds = self.seconds()
-        with self.paused():
+        with self.pause():
             self.last = self.count, seconds, result
             if self.count >= self.due:
                 self._append(*self.last)

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from agglearn.errors import ConfigError
 from agglearn.observations import Bags
-from agglearn.settings import Parameter, checked, keys_at_fault, parameters
+from agglearn.settings import Parameter, check_calls, keys_at_fault, parameters
 from agglearn.storage import read_json, write_json
 
 
@@ -128,7 +128,7 @@ class Dataset:
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         if "__init__" in vars(cls):
-            cls.__init__ = checked(cls.__init__)  # type: ignore[method-assign]
+            cls.__init__ = check_calls(cls.__init__)  # type: ignore[method-assign]
 
     @classmethod
     def from_entry(cls, entry: dict) -> Self:

@@ -46,7 +46,7 @@ class Cached:
             return None
         note = read_json(self.note) if self.note.is_file() else {}
         current = next((r for r in self.routes if note.get("route") == key(r)), None)
-        expected = self._expected(current, note) if current else stated_digests(self.spec)
+        expected = self._find_expected(current, note) if current else stated_digests(self.spec)
         if not expected.exists:
             return None  # nothing ties these bytes to the routes of today
         try:
@@ -70,7 +70,7 @@ class Cached:
         note = read_json(self.note) if self.note.is_file() else {}
         before = note if note.get("route") == key(route) else {}
         try:
-            sha256 = self._expected(route, before).check(new, origin)
+            sha256 = self._find_expected(route, before).check(new, origin)
         except ChecksumMismatch as error:
             if not before or stated_digests(self.spec, route).exists:
                 raise
@@ -84,7 +84,7 @@ class Cached:
         write_json(self.note, written)
         return describe(self.path, sha256, origin, route["kind"])
 
-    def _expected(self, route: dict, note: dict) -> Expected:
+    def _find_expected(self, route: dict, note: dict) -> Expected:
         """The digests that the entry states, else those of the first time."""
         expected = stated_digests(self.spec, route)
         return expected if expected.exists else Expected(note.get("sha256"), note.get("content"))
@@ -110,4 +110,4 @@ def describe(path: Path, sha256: str, origin: str, kind: str) -> dict:
 
 def mirror_urls(folder: str, file: str, config: dict) -> list[dict]:
     """Mirrors that are URLs, as routes."""
-    return [{"kind": "mirror", "url": p} for p in local_files.mirrored(folder, file, config) if "://" in p]
+    return [{"kind": "mirror", "url": p} for p in local_files.list_mirrors(folder, file, config) if "://" in p]

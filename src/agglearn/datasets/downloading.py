@@ -109,7 +109,7 @@ class Downloads:
                     continue
                 if error.code not in BUSY or not waits:
                     raise OSError(f"{error.code} {error.reason}") from None
-                time.sleep(max(_asked(error.headers.get("Retry-After")), waits.pop(0)))
+                time.sleep(max(_parse_retry_after(error.headers.get("Retry-After")), waits.pop(0)))
             except (urllib.error.URLError, ConnectionError, TimeoutError, http.client.HTTPException) as error:
                 reason = getattr(error, "reason", None) or error
                 text = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
@@ -176,7 +176,7 @@ def _open(url: str, agent: str, headers: dict[str, str] | None = None) -> HTTPRe
     return urllib.request.urlopen(request, timeout=TIMEOUT)
 
 
-def _asked(retry_after: str | None) -> float:
+def _parse_retry_after(retry_after: str | None) -> float:
     """Seconds that a host asks to wait: a number, or a date."""
     if not retry_after:
         return 0

@@ -75,7 +75,7 @@ class Fetcher:
             elif route["kind"] != "mirror":
                 yield _origin(route), partial(self._download, file, cached, route)
             else:
-                for address in local_files.mirrored(self.folder, file, self.config):
+                for address in local_files.list_mirrors(self.folder, file, self.config):
                     if "://" in address:
                         yield address, partial(self._download, file, cached, {"kind": "mirror", "url": address})
                     else:
@@ -150,7 +150,7 @@ class Fetcher:
     def _stream_addresses(self, name: str, spec: dict) -> Iterator[str]:
         for route in local_files.routes(spec):
             mirrored = route["kind"] == "mirror"
-            yield from local_files.mirrored(self.folder, name, self.config) if mirrored else [route["url"]]
+            yield from local_files.list_mirrors(self.folder, name, self.config) if mirrored else [route["url"]]
 
     def _stream(self, address: str) -> contextlib.AbstractContextManager[BinaryIO]:
         return self.downloads.stream(address) if "://" in address else open(self.base / address, "rb")

@@ -185,7 +185,7 @@ class SetModel(BagModel):
         )
 
         def draw_batches() -> Iterator[tuple[set_batches.Batch, np.ndarray]]:
-            for step, indices in enumerate(training.shuffled(len(y), batch, self.steps, rng), 1):
+            for step, indices in enumerate(training.draw_batches(len(y), batch, self.steps, rng), 1):
                 draw = self.instances if step <= (1 - self.full_share) * self.steps else None
                 yield batches.take(indices, draw, rng, augment), y[indices]
 

@@ -35,7 +35,7 @@ class Quantiles:
             Rows of each value, where values are distinct. None for one row each.
         """
         inner = quantiles(values, counts, np.linspace(0, 1, self.bins + 1)[1:-1])
-        return _occupied(np.unique(inner), values)
+        return _keep_occupied(np.unique(inner), values)
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class EqualWidth:
         inner = np.linspace(low, high, self.bins + 1)[1:-1]
         if self.rounded and high - low >= 1:
             inner = np.round(inner)
-        return _occupied(np.unique(inner), values)
+        return _keep_occupied(np.unique(inner), values)
 
 
 Binning = Quantiles | EqualWidth
@@ -107,7 +107,7 @@ def quantiles(values: np.ndarray, counts: np.ndarray | None, q: np.ndarray) -> n
     return np.where(weight < 0.5, low + (high - low) * weight, high - (high - low) * (1 - weight))
 
 
-def _occupied(edges: np.ndarray, values: np.ndarray) -> np.ndarray:
+def _keep_occupied(edges: np.ndarray, values: np.ndarray) -> np.ndarray:
     """The lower edge of every bin that holds a value (but the first such bin's)."""
     full = np.unique(np.searchsorted(edges, values, side="left"))
     return edges[full[1:] - 1]

@@ -3,18 +3,18 @@
 import ast
 from typing import Any, TypeVar
 
-from agglearn.inspection.modules import cached, find_file, imports_of, origin_of, tree_of
+from agglearn.inspection.modules import cache_by_roots, find_file, imports_of, origin_of, tree_of
 
 Definition = TypeVar("Definition", ast.ClassDef, ast.FunctionDef)
 
 
-@cached
+@cache_by_roots
 def find_class(dotted: str) -> tuple[str, ast.ClassDef] | None:
     """Defining module and definition of a class, or None where there is no such class."""
     return _definition(dotted, ast.ClassDef)
 
 
-@cached
+@cache_by_roots
 def find_function(dotted: str) -> tuple[str, ast.FunctionDef] | None:
     """Defining module and definition of a function, or None where there is no such function."""
     return _definition(dotted, ast.FunctionDef)
@@ -28,7 +28,7 @@ def _definition(dotted: str, kind: type[Definition]) -> tuple[str, Definition] |
     return next(((module, n) for n in tree_of(module).body if isinstance(n, kind) and n.name == original), None)
 
 
-@cached
+@cache_by_roots
 def ancestors(dotted: str) -> list[tuple[str, ast.ClassDef]]:
     """The class and its bases in followed code, depth first."""
     if not (definition := find_class(dotted)):
@@ -36,13 +36,13 @@ def ancestors(dotted: str) -> list[tuple[str, ast.ClassDef]]:
     module, node = definition
     chain = [(f"{module}.{node.name}", node)]
     for base in node.bases:
-        name = named(module, base)
+        name = resolve_name(module, base)
         if name != f"{module}.{node.name}":
             chain = [*chain, *ancestors(name)]
     return chain
 
 
-def named(module: str, base: ast.expr) -> str:
+def resolve_name(module: str, base: ast.expr) -> str:
     """Dotted name of what `module` writes as `Base`, `package.module.Base` or `Base[T]`."""
     text = ast.unparse(base.value if isinstance(base, ast.Subscript) else base)
     for imported, name, local in imports_of(module):
@@ -57,8 +57,8 @@ def is_subclass(dotted: str, base: str) -> bool:
     return base in [name for name, _ in ancestors(dotted)]
 
 
-@cached
-def assigned(module: str, name: str) -> ast.expr | None:
+@cache_by_roots
+def find_assignment(module: str, name: str) -> ast.expr | None:
     """What a followed module assigns to a name, or None."""
     for node in tree_of(module).body if find_file(module) else ():
         targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]

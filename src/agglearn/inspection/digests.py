@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from importlib import metadata
 
 from agglearn.inspection import modules
-from agglearn.inspection.modules import cached, find_file
+from agglearn.inspection.modules import cache_by_roots, find_file
 
 DISTRIBUTIONS = {"sklearn": "scikit-learn", "yaml": "pyyaml"}  # of packages that are imported under another name
 PARTNERS = {"jax": "jaxlib", "numba": "llvmlite", "cvxpy": "clarabel"}  # packages that do another one's work
@@ -19,7 +19,7 @@ OPTIONAL = {"pyspark"}  # its numbers are those of one machine, so its installat
 _ADOPTED: dict[tuple[str, ...], tuple[str, dict[str, str]]] = {}  # names → digest and versions, from `export_digests`
 
 
-@cached
+@cache_by_roots
 def modules_behind(dotted: str) -> tuple[str, ...]:
     """Modules that the class or module `dotted` reaches through imports, sorted."""
     module, _, name = dotted.rpartition(".")
@@ -32,7 +32,7 @@ def modules_behind(dotted: str) -> tuple[str, ...]:
     return tuple(sorted(visited))
 
 
-@cached
+@cache_by_roots
 def code_digest(*dotted: str) -> str:
     """12 hex digits over the code behind these names and the versions of the packages that it imports."""
     if dotted in _ADOPTED:
@@ -42,7 +42,7 @@ def code_digest(*dotted: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-@cached
+@cache_by_roots
 def versions(*dotted: str) -> dict[str, str]:
     """Distribution → version of every installed package that the code behind these names imports."""
     if dotted in _ADOPTED:
@@ -73,7 +73,7 @@ def adopt(exported: dict) -> None:
             _ADOPTED.update(exported["digests"])
 
 
-@cached
+@cache_by_roots
 def _version(package: str) -> str | None:
     """Version of the distribution that a package belongs to, or None."""
     try:

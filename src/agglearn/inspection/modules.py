@@ -20,7 +20,7 @@ CACHED: list = []  # functions whose results hold for these roots
 READ: dict[str, tuple[int, int]] = {}  # path of every file that was read → its state then
 
 
-def cached(function: Callable[..., Result]) -> Callable[..., Result]:
+def cache_by_roots(function: Callable[..., Result]) -> Callable[..., Result]:
     """The function with its results kept for as long as the roots are the same."""
     cache = functools.cache(function)
     CACHED.append(cache)
@@ -41,7 +41,7 @@ def is_followed(dotted: str) -> bool:
     return find_file(dotted.partition(".")[0]) is not None
 
 
-@cached
+@cache_by_roots
 def find_file(module: str) -> Path | None:
     """File of a followed module, or None."""
     for root in ROOTS:
@@ -93,7 +93,7 @@ def _reader() -> bytes:
     return hashlib.sha256(Path(__file__).read_bytes() + sys.version.encode()).digest()
 
 
-@cached
+@cache_by_roots
 def summary_of(module: str) -> Summary:
     """Summary of a followed module, from the file of summaries where it is there."""
     path = _existing_file(module)
@@ -109,7 +109,7 @@ def summary_of(module: str) -> Summary:
     return summary
 
 
-@cached
+@cache_by_roots
 def _nodes(module: str) -> list[ast.AST]:
     """The tree of a module without docstrings, and all nodes in it, the outer ones first.
 
@@ -163,13 +163,13 @@ def _read_imports(module: str) -> list[Import]:
     return imports
 
 
-@cached
+@cache_by_roots
 def imports_of(module: str) -> list[Import]:
     """Imports of followed code."""
     return [f for f in summary_of(module).imports if find_file(f[0])]
 
 
-@cached
+@cache_by_roots
 def origin_of(module: str, name: str | None) -> tuple[str, str | None]:
     """Module that defines `name`, and its name there, followed through re-exports and `as`. A module has no name."""
     if name and find_file(f"{module}.{name}"):

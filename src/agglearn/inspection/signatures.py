@@ -43,7 +43,7 @@ class Followed:
     dotted: str
 
 
-@modules.cached
+@modules.cache_by_roots
 def parameters(dotted: str) -> dict[str, Parameter] | None:
     """Keys that a followed class's constructor, a function or a TypedDict takes, or None where it takes any."""
     if function := classes.find_function(dotted):
@@ -72,13 +72,13 @@ def _arguments(module: str, function: ast.FunctionDef, without: int = 0) -> dict
 def attribute(dotted: str, name: str) -> str | None:
     """Dotted name of the class that a class attribute holds, the nearest ancestor's, or None where that cannot be read."""
     module, node = classes.attribute(dotted, name) or ("", None)
-    return classes.named(module, node) if isinstance(node, ast.Name | ast.Attribute) else None
+    return classes.resolve_name(module, node) if isinstance(node, ast.Name | ast.Attribute) else None
 
 
 def rows(dotted: str, name: str) -> list[tuple[str, ...]]:
     """A class attribute that is a tuple of tuples of names, each as its dotted name."""
     module, node = classes.attribute(dotted, name) or ("", None)
-    return [tuple(classes.named(module, one) for one in row.elts) for row in getattr(node, "elts", ())]
+    return [tuple(classes.resolve_name(module, one) for one in row.elts) for row in getattr(node, "elts", ())]
 
 
 def _value(node: ast.expr) -> Any:
@@ -123,7 +123,7 @@ def _read(module: str, node: ast.expr | None) -> Any:
         return Union[_hint(module, node.left), _hint(module, node.right)]  # noqa: UP007 (values, not an annotation)
     if isinstance(node, ast.Subscript):
         return _subscript(module, node)
-    return _named(module, node) if isinstance(node, ast.Name | ast.Attribute) else Any
+    return _resolve_named(module, node) if isinstance(node, ast.Name | ast.Attribute) else Any
 
 
 def _subscript(module: str, node: ast.Subscript) -> Any:
@@ -149,21 +149,21 @@ def _mark(module: str, call: ast.Call) -> Any:
     return MARKS[ast.unparse(call.func).rpartition(".")[2]](*args, **given)
 
 
-def _named(module: str, node: ast.expr) -> Any:
+def _resolve_named(module: str, node: ast.expr) -> Any:
     """A plain type, a type of `agglearn.settings`, an alias of the module's own, or a placeholder of a followed class."""
     text = ast.unparse(node)
     if text in PLAIN:
         return PLAIN[text]
-    origin, _, name = classes.named(module, node).rpartition(".")
+    origin, _, name = classes.resolve_name(module, node).rpartition(".")
     if origin == settings.__name__ and hasattr(settings, name):
         return getattr(settings, name)
     if classes.find_class(f"{origin}.{name}"):
         return placeholder(f"{origin}.{name}")
-    alias = classes.assigned(origin, name) if origin else None
+    alias = classes.find_assignment(origin, name) if origin else None
     return _hint(origin, alias) if alias is not None else Any
 
 
-@modules.cached
+@modules.cache_by_roots
 def placeholder(dotted: str) -> type:
     """What stands for a followed class in a type: a TypedDict of the same keys, or a `Followed`."""
     name = dotted.rpartition(".")[2]
@@ -177,8 +177,8 @@ def placeholder(dotted: str) -> type:
 def functions(module: str, node: ast.expr | None) -> dict[str, str] | tuple[str, ...]:
     """A mapping from names to functions, as name → dotted name, or a tuple of names, that a module writes as such."""
     if isinstance(node, ast.Name | ast.Attribute):
-        origin, _, name = classes.named(module, node).rpartition(".")
-        return functions(origin, classes.assigned(origin, name))
+        origin, _, name = classes.resolve_name(module, node).rpartition(".")
+        return functions(origin, classes.find_assignment(origin, name))
     if not isinstance(node, ast.Dict):
         return tuple(ast.literal_eval(node)) if node is not None else ()
     by_name: dict[str, str] = {}
@@ -187,5 +187,5 @@ def functions(module: str, node: ast.expr | None) -> dict[str, str] | tuple[str,
             inner = functions(module, value)
             by_name |= inner if isinstance(inner, dict) else {}
         else:
-            by_name[ast.literal_eval(key)] = classes.named(module, value)
+            by_name[ast.literal_eval(key)] = classes.resolve_name(module, value)
     return by_name

@@ -23,7 +23,7 @@ def path() -> Path:
 
 
 @functools.cache
-def _stored() -> dict[str, Fields]:
+def _read_stored() -> dict[str, Fields]:
     try:
         content = json.loads(path().read_bytes())
     except (OSError, ValueError):
@@ -33,7 +33,7 @@ def _stored() -> dict[str, Fields]:
 
 def find(key: str) -> Fields | None:
     """The summary with this key, or None."""
-    return _new.get(key) or _stored().get(key)
+    return _new.get(key) or _read_stored().get(key)
 
 
 def keep(key: str, summary: Fields) -> None:
@@ -45,7 +45,7 @@ def keep(key: str, summary: Fields) -> None:
 
 def write() -> None:
     """Add the new summaries to the file."""
-    _stored.cache_clear()  # others may have written since
-    latest = list((_stored() | _new).items())[-MAX_SUMMARIES:]
+    _read_stored.cache_clear()  # others may have written since
+    latest = list((_read_stored() | _new).items())[-MAX_SUMMARIES:]
     with contextlib.suppress(OSError), storage.atomic_file(path()) as work:
         work.write_text(json.dumps(dict(latest)))

@@ -71,7 +71,7 @@ class Enumeration:
         """Return (S,) P(Y=1|X) of every state (eq. 3)."""
         return expit(self.cells @ theta + self.intercept)
 
-    def expected(self, mu: np.ndarray, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def compute_expectations(self, mu: np.ndarray, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return (m,) E[D] and E[C] on the scale of the records."""
         joint = np.exp(self.log_joint(mu, theta))
         return self.total * joint.sum(axis=1) @ self.cells, self.total * joint[:, 1] @ self.cells
@@ -82,7 +82,7 @@ class Enumeration:
         """Return the penalised negative log-likelihood of all records, up to a constant, and its gradients (lemma 2)."""
         scores = self._scores(mu, theta)
         loss = self.total * logsumexp(scores) - self.d @ mu - self.c @ theta
-        d_hat, c_hat = self.expected(mu, theta)
+        d_hat, c_hat = self.compute_expectations(mu, theta)
         penalty = l2_mu * (mu @ mu) + l2_theta * (theta @ theta)
         return loss + penalty, d_hat - self.d + 2 * l2_mu * mu, c_hat - self.c + 2 * l2_theta * theta
 

@@ -150,14 +150,14 @@ class ExactNoiseAwareMaxEntClassifier(ExactMaxEntClassifier):
         noise, d, c = variances(observation), model.d, model.c
         self.l2_theta_ = theta_penalty(self.l2_theta, observation)
         mu, theta = np.zeros_like(model.d), np.zeros_like(model.c)
-        expected = np.stack(model.expected(mu, theta))
+        expected = np.stack(model.compute_expectations(mu, theta))
         for step in range(1, self.max_iter + 1):
             self.n_iter_ = step
             d_hat, c_hat = expected
             self.counts_ = np.stack(posterior_means(d, c, d_hat, c_hat, gains(d_hat, c_hat, *noise)))
             model.d, model.c = self.counts_
             mu, theta = model.optimum(self.l2_mu, self.l2_theta_, (mu, theta))
-            before, expected = expected, np.stack(model.expected(mu, theta))
+            before, expected = expected, np.stack(model.compute_expectations(mu, theta))
             if np.abs(expected - before).max() < self.tol:
                 break
         self._set_model(model, observation, mu, theta)

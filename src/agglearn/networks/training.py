@@ -137,7 +137,7 @@ def train(
     return {name: np.array(v) for name, v in best.items()}, losses
 
 
-def shuffled(n: int, batch: int, steps: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
+def draw_batches(n: int, batch: int, steps: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
     """Yield indices of the examples of every step. Each pass has a random order and leaves out the rest of a batch."""
     done = 0
     while done < steps:

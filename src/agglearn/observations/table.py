@@ -47,7 +47,7 @@ class Table:
         """
         return Table(shape, *sum_cells(cells, self.counts, self.label_sums))
 
-    def hashed(self, buckets: int) -> "Table":
+    def hash_cells(self, buckets: int) -> "Table":
         """The table of a pair with its cells hashed, equal to the count of hashed crosses of the same records.
 
         Parameters

@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from agglearn.errors import described
+from agglearn.errors import describe
 from agglearn.reporting import svg
 from agglearn.reporting.lines import curves, lines
 from agglearn.reporting.maps import areas, flows
@@ -55,7 +55,7 @@ def draw(rows: pd.DataFrame, table: pd.DataFrame, experiment: dict, titles: dict
                 drawings.append(svg.sentence(NO_RESULT) if figure is None else svg.from_figure(figure, name, caption))
         except Exception as error:
             traceback.print_exc()
-            failed.append(described(error))
+            failed.append(describe(error))
             drawings.append(svg.sentence(f"This figure failed: {failed[-1]}"))
         finally:
             plt.close("all")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from agglearn.errors import described
+from agglearn.errors import describe
 from agglearn.reporting.claims import judge
 from agglearn.reporting.predicates import FAILED, NOT_JUDGED
 from agglearn.reporting.rows import Rows
@@ -43,7 +43,7 @@ def judge_all(claims: dict, plan: Plan, results: str | Path) -> list[dict]:
             outcome = _with_mark(judge(claim, rows[experiment]), rows[experiment].frame)
         except Exception as error:
             traceback.print_exc()
-            outcome = {"verdict": FAILED, "detail": described(error), "cases": []}
+            outcome = {"verdict": FAILED, "detail": describe(error), "cases": []}
         verdicts.append(_entry(name, claim, outcome))
     return verdicts
 

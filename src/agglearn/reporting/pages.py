@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from agglearn.errors import described
+from agglearn.errors import describe
 from agglearn.reporting.marks import pages, references
 from agglearn.reporting.rows import Rows
 
@@ -45,7 +45,7 @@ def contradiction(table: pd.DataFrame, selector: dict, written: str) -> str:
             Rows(table).selected({k: v for k, v in selector.items() if k.partition(".")[0] not in OF_RESULTS})
         ]
     except Exception as error:
-        return f"{selector}: {described(error)}"
+        return f"{selector}: {describe(error)}"
     if len(cells) and (cells["status"] != "ok").all():
         return ""
     if len(rows) != 1 or not written:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from agglearn import storage
-from agglearn.errors import described
+from agglearn.errors import describe
 from agglearn.reporting import figures, printed_table, summary, svg, writers
 from agglearn.reporting.numbers import measure_name
 from agglearn.workflow.plan import Plan
@@ -31,7 +31,7 @@ def render(plan: Plan, name: str, paths: Iterable[str | Path], results: str | Pa
         failed = []
     except Exception as error:
         traceback.print_exc()
-        reason = described(error)
+        reason = describe(error)
         rows, table, failed = None, pd.DataFrame(columns=summary.COLUMNS), [f"table: {reason}"]
         grids = [(experiment["title"], printed_table.sentence(f"This table failed: {reason}"))]
         texts = _texts(grids, "")

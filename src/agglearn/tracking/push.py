@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from agglearn import storage
-from agglearn.errors import NotAvailable, described
+from agglearn.errors import NotAvailable, describe
 from agglearn.tracking.contents import Contents
 from agglearn.tracking.entry import PARENT, Entry
 from agglearn.tracking.local import insert_runs
@@ -62,7 +62,7 @@ def _try_to_send(
     except Exception as error:  # a tracking server that is away must not cost a result
         if is_away(error):
             away.touch()
-        reason, failures = described(error)[:200], failures + 1
+        reason, failures = describe(error)[:200], failures + 1
         todo = advice(uri, name) if failures >= REPEATED and not away.exists() else "the next run sends it"
         print(f"agglearn: {name} is not tracked: {reason}; {todo}", file=terminal)
         return {"status": "pending", "reason": reason, "failures": failures, "todo": todo}

@@ -55,7 +55,7 @@ def train(
     schedule = training.Schedule(settings["rate"], settings["clip"], epochs * every, every, l2=settings["l2"])
     positions, y = _positions(rows.clusters, sizes), rows.y.astype(np.float32)
     validation_y = rows.validation_y.astype(np.float32)
-    order = training.shuffled(len(y), batch, schedule.steps, rng)
+    order = training.draw_batches(len(y), batch, schedule.steps, rng)
     batches = ((positions[indices], y[indices]) for indices in order)
 
     def validation_loss(weights: Weights) -> float:

@@ -60,9 +60,9 @@ class Configured(settings.Runtime):
         for here, params in self.variants(value.get("params", {}), f"{path}.params"):
             yield from keys_at_fault(dotted, self.parameters(dotted), params, here, self)
 
-    def misplaced(self, value: Any, words: str) -> str:
+    def describe_misplaced(self, value: Any, words: str) -> str:
         if not isinstance(value, dict) or not value:
-            return super().misplaced(value, words)
+            return super().describe_misplaced(value, words)
         allowed = ["grid", *SCALES]
         wrong = next((k for k in value if k not in allowed), next(iter(value)))
         return (
@@ -238,7 +238,7 @@ def _axes(value: Any, path: str) -> Iterator[Fault]:
         if isinstance(value, dict) and key == "grid":
             for axis_path, axis in READING.variants(inner, here):
                 if not isinstance(axis, list) or not axis:
-                    yield axis_path, READING.misplaced(axis, "a list of at least one value")
+                    yield axis_path, READING.describe_misplaced(axis, "a list of at least one value")
         yield from _axes(inner, here)
 
 
@@ -290,7 +290,7 @@ def _together(observed: dict, module: str, path: str) -> Iterator[Fault]:
 
 
 def _constant(module: str, name: str) -> dict:
-    node = classes.assigned(module, name)
+    node = classes.find_assignment(module, name)
     return ast.literal_eval(node) if node is not None else {}
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from agglearn import storage
-from agglearn.errors import ConfigError, NoiseIgnored, NotAvailable, Stopped, described
+from agglearn.errors import ConfigError, NoiseIgnored, NotAvailable, Stopped, describe
 from agglearn.registry import build, resolve
 from agglearn.seeds import derive_seed
 from agglearn.workflow.plan import Run
@@ -91,7 +91,7 @@ def execute_run(run: Run, observed: Path, folder: Path) -> Outcome:
     except Stopped as error:
         return Outcome("stopped", str(error))
     except Exception as error:
-        return Outcome("failed", described(error), traceback.format_exc())
+        return Outcome("failed", describe(error), traceback.format_exc())
 
 
 def _keys_text(measurement: "Measurement", task: "Task") -> str | None:
@@ -109,7 +109,7 @@ def _save_model(estimator: "Estimator", folder: Path) -> tuple[str | None, str]:
         estimator.save(folder)
     except Exception as error:
         shutil.rmtree(folder, ignore_errors=True)
-        return f"its model could not be saved: {described(error)}", traceback.format_exc()
+        return f"its model could not be saved: {describe(error)}", traceback.format_exc()
     return None, ""
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TextIO
 
-from agglearn.errors import AgglearnError, NotAvailable, described
+from agglearn.errors import AgglearnError, NotAvailable, describe
 from agglearn.storage import atomic_dir, atomic_file, file_digest, read_json, write_json
 
 MANIFEST = "manifest.json"
@@ -112,7 +112,7 @@ def build_product(
                 if on_failure is None:
                     raise
                 _empty(work)
-                fields = {"status": "failed", "reason": described(error)}
+                fields = {"status": "failed", "reason": describe(error)}
                 if has_begun:
                     on_failure(error)
             fields |= {**(facts or {}), "content": content_digests(work), "recipe": recipe}

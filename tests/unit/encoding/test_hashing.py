@@ -118,7 +118,7 @@ def test_the_aggregate_of_hashed_crosses_is_the_hashed_aggregate(drawn, buckets)
     if exact.encoder.sizes.prod() <= buckets:
         assert hashed.digest == exact.digest
         return
-    table, same = hashed.tables[(0, 1)], exact.tables[(0, 1)].hashed(buckets)
+    table, same = hashed.tables[(0, 1)], exact.tables[(0, 1)].hash_cells(buckets)
     codes = exact.encoder.encode(frame)
     cross = crossed(exact.encoder, codes, buckets)
     one = FrameEncoder((CategoricalEncoder("a × b", tuple(map(str, range(buckets)))),))

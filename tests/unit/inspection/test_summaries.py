@@ -24,7 +24,7 @@ def kept(tmp_path, monkeypatch):
 
 def forget() -> None:
     """What a new process knows: nothing."""
-    for cached in (*modules.CACHED, summaries._stored):
+    for cached in (*modules.CACHED, summaries._read_stored):
         cached.cache_clear()
     summaries._new.clear()
 

@@ -26,7 +26,7 @@ def test_gradient_by_finite_differences(tables):
 def test_moments_match_at_the_optimum(tables):
     exact = Enumeration.from_tables(tables)
     mu, theta = exact.optimum(l2_mu=1e-4, l2_theta=1e-4)
-    d_hat, c_hat = exact.expected(mu, theta)
+    d_hat, c_hat = exact.compute_expectations(mu, theta)
     assert np.allclose(d_hat, exact.d, atol=0.05)
     assert np.allclose(c_hat, exact.c, atol=0.05)
 

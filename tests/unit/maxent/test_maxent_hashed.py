@@ -54,7 +54,7 @@ def objective(tables, hashed, expand, fold, v, l2=(1.0, 16.0)) -> tuple[float, n
     mu, theta = np.split(v, 2)
     cells = expand(mu), expand(theta)
     loss = exact.objective(*cells, 0.0, 0.0)[0] + l2[0] * mu @ mu + l2[1] * theta @ theta
-    d_hat, c_hat = map(fold, exact.expected(*cells))
+    d_hat, c_hat = map(fold, exact.compute_expectations(*cells))
     return loss, np.concatenate([d_hat - d + 2 * l2[0] * mu, c_hat - c + 2 * l2[1] * theta])
 
 

@@ -82,7 +82,7 @@ def test_a_device_that_is_not_there_is_one_line():
 
 
 def test_batches_pass_over_all_in_random_order():
-    drawn = list(training.shuffled(10, 3, 7, np.random.default_rng(0)))
+    drawn = list(training.draw_batches(10, 3, 7, np.random.default_rng(0)))
     assert [len(d) for d in drawn] == [3] * 7
     for start in (0, 3):
         assert len(set(np.concatenate(drawn[start : start + 3]))) == 9

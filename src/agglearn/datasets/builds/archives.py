@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from agglearn.datasets.builds.inputs import Inputs, name_of, only, opened
+from agglearn.datasets.builds.inputs import Inputs, name_of, only, open_input
 from agglearn.errors import DataError
 
 
@@ -36,7 +36,7 @@ def first_lines(inputs: Inputs, out: Path, member: str, lines: int) -> None:
     """
     source = only(inputs)
     try:
-        with opened(source) as stream, tarfile.open(fileobj=stream, mode="r|gz") as archive:
+        with open_input(source) as stream, tarfile.open(fileobj=stream, mode="r|gz") as archive:
             for entry in archive:
                 if posixpath.normpath(entry.name) == member and entry.isfile():
                     return _head(archive.extractfile(entry), out, member, lines)
@@ -71,7 +71,7 @@ def tar_archive(inputs: Inputs, out: Path) -> None:
         tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as archive,
     ):
         for name, source in sorted(inputs.items()):
-            with opened(source) as stream:
+            with open_input(source) as stream:
                 data = stream.read()
             entry = tarfile.TarInfo(name)  # owner 0, time 0: nothing of this machine
             entry.size = len(data)

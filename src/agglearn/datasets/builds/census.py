@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from agglearn.datasets.builds.inputs import Inputs, Source, name_of, only, opened
+from agglearn.datasets.builds.inputs import Inputs, Source, name_of, only, open_input
 from agglearn.errors import DataError
 
 CODES = {"SERIALNO": 0, "STATE": 2, "PUMA": 5}  # names of things, not numbers, with their width
@@ -39,7 +39,7 @@ def person_columns(inputs: Inputs, out: Path, columns: list[str]) -> None:
     types = {c: pa.string() if c in CODES else pa.int64() for c in columns}
     options = pacsv.ConvertOptions(include_columns=columns, column_types=types, null_values=[""])
     try:
-        with opened(source) as stream:
+        with open_input(source) as stream:
             table = pacsv.read_csv(stream, convert_options=options)
     except (pa.ArrowInvalid, KeyError) as error:
         raise DataError(f"{name_of(source)}: these are no such person records: {error}") from None
@@ -99,7 +99,7 @@ def puma_counties(inputs: TractsAndCounties, out: Path, puma: str, county: str) 
 
 
 def _text(source: Source, separator: str, columns: list[str]) -> pd.DataFrame:
-    with opened(source) as stream:
+    with open_input(source) as stream:
         table = pd.read_csv(stream, sep=separator, dtype=str, keep_default_na=False, encoding="utf-8-sig")
     if missing := sorted(set(columns) - set(table)):
         raise DataError(f"{name_of(source)}: no column {missing[0]!r}; the columns are {', '.join(table)}")

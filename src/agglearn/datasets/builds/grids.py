@@ -7,7 +7,7 @@ import numpy as np
 from numba import njit
 from scipy.ndimage import binary_fill_holes
 
-from agglearn.datasets.builds.inputs import Inputs, name_of, only, opened
+from agglearn.datasets.builds.inputs import Inputs, name_of, only, open_input
 from agglearn.datasets.point_clouds import mesh_members, read_off
 from agglearn.errors import DataError
 
@@ -37,7 +37,7 @@ def occupancy_grids(inputs: Inputs, out: Path, size: int = 30, padding: int = 3)
     """
     source, arrays = only(inputs), dict[str, np.ndarray]()
     try:
-        with opened(source) as stream, zipfile.ZipFile(stream) as archive:
+        with open_input(source) as stream, zipfile.ZipFile(stream) as archive:
             members = {subset: mesh_members(archive, subset) for subset in ("train", "test")}
             classes = sorted({label for meshes in members.values() for _, label, _ in meshes})
             for subset, listed in members.items():

@@ -19,7 +19,7 @@ def only(inputs: Inputs) -> Source:
 
 
 @contextlib.contextmanager
-def opened(source: Source) -> Iterator[BinaryIO]:
+def open_input(source: Source) -> Iterator[BinaryIO]:
     """A binary stream of an input. A path is closed afterwards, a stream is left to its owner."""
     if isinstance(source, Path):
         with open(source, "rb") as stream:
