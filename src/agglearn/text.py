@@ -1,5 +1,7 @@
 """Words for people."""
 
+from collections.abc import Iterable
+
 
 def bytes_text(size: int | None) -> str:
     """A size in bytes with three digits and its unit, as `5.83 MB`, or `unknown`."""
@@ -11,3 +13,9 @@ def bytes_text(size: int | None) -> str:
             return f"{scaled:.3g} {unit}"
         scaled /= 1000
     return f"{scaled:,.3g} TB"
+
+
+def list_some(names: Iterable[object], limit: int = 12) -> str:
+    """The first names, and how many follow."""
+    texts = [str(name) for name in names]
+    return ", ".join(texts[:limit]) + (f" and {len(texts) - limit} more" if len(texts) > limit else "")

@@ -10,7 +10,6 @@ from agglearn.cli.common import (
     READING,
     add_reading_options,
     finite,
-    list_some,
     number,
     separator_of,
     with_remedy,
@@ -18,6 +17,7 @@ from agglearn.cli.common import (
 from agglearn.cli.inputs import input_file
 from agglearn.cli.outputs import TABLES, output_folder
 from agglearn.errors import ConfigError, DataError
+from agglearn.text import list_some
 
 if TYPE_CHECKING:
     from agglearn.encoding import Schema

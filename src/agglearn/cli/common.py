@@ -3,13 +3,12 @@
 import argparse
 import contextlib
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from agglearn.errors import ConfigError, DataError
 
 READING = "reading.json"  # beside tables and model: format of the records
-SHOWN = 12  # features listed on the terminal
 
 
 def add_reading_options(command: argparse.ArgumentParser, missing: str, separator: str) -> None:
@@ -89,9 +88,3 @@ def finite(text: str) -> float:
 def number(n: int, what: str) -> str:
     """`1 table`, `2 tables`."""
     return f"{n:,} {what}{'' if n == 1 else 's'}"
-
-
-def list_some(names: Iterable[object], limit: int = SHOWN) -> str:
-    """The first names, and how many follow."""
-    texts = [str(n) for n in names]
-    return ", ".join(texts[:limit]) + (f" and {len(texts) - limit} more" if len(texts) > limit else "")

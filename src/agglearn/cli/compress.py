@@ -3,9 +3,10 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from agglearn.cli.common import finite, list_some, reading_of, whole_seed, with_remedy
+from agglearn.cli.common import finite, reading_of, whole_seed, with_remedy
 from agglearn.cli.inputs import input_file
 from agglearn.cli.outputs import output_file
+from agglearn.text import list_some
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
 
-from agglearn.cli.common import list_some, number
+from agglearn.cli.common import number
 from agglearn.cli.project import add_project_options, project_config
-from agglearn.text import bytes_text
+from agglearn.text import bytes_text, list_some
 
 HELP = "data sets: what is here, from where; `get NAME` fetches one"
 STOPPED = "the next attempt continues what was begun"

@@ -4,10 +4,11 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from agglearn.cli.common import add_reading_options, list_some, reading_of, separator_of, with_remedy
+from agglearn.cli.common import add_reading_options, reading_of, separator_of, with_remedy
 from agglearn.cli.inputs import input_file
 from agglearn.cli.outputs import STANDARD_OUTPUT, text_output
 from agglearn.errors import DataError
+from agglearn.text import list_some
 
 if TYPE_CHECKING:
     import numpy as np

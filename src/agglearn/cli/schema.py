@@ -4,10 +4,11 @@ import argparse
 import sys
 
 from agglearn.cli.aggregate import parse_names
-from agglearn.cli.common import add_reading_options, list_some, separator_of, with_remedy
+from agglearn.cli.common import add_reading_options, separator_of, with_remedy
 from agglearn.cli.inputs import input_file
 from agglearn.cli.outputs import text_output
 from agglearn.errors import ConfigError
+from agglearn.text import list_some
 
 HELP = "draft a schema that a private release needs"
 ABOUT = """Write a draft of a schema: bins, categories and label values that a person declares. `agglearn private` calls a release

@@ -200,10 +200,15 @@ def value_names(prefix: str, codes: np.ndarray) -> pd.Series:
 class Simulated(Dataset, ABC):
     """A data set that is drawn anew for every seed. Nothing is fetched or stored.
 
+    Parameters
+    ----------
+    **params : Any
+        The arguments of a subclass's constructor by name, which an experiment may replace.
+
     Attributes
     ----------
     params : dict
-        The constructor's arguments by name.
+        These arguments.
     """
 
     KEYS: ClassVar[tuple[str, ...]] = (
@@ -214,7 +219,10 @@ class Simulated(Dataset, ABC):
         "encoding",
         "binning",
     )
-    params: dict
+
+    def __init__(self, **params: Any) -> None:
+        super().__init__()
+        self.params = params
 
     @abstractmethod
     def draw(self, seed: int, **params: Any) -> object:

@@ -72,11 +72,15 @@ class ClickTables(Simulated):
         rate: Part = 0.25,
         strength: Positive = 20.0,
     ):
-        super().__init__()
-        self.params = {
-            "n_features": n_features, "n_values": n_values, "n": n, "n_test": n_test, "exponent": exponent,
-            "rate": rate, "strength": strength,
-        }  # fmt: skip
+        super().__init__(
+            n_features=n_features,
+            n_values=n_values,
+            n=n,
+            n_test=n_test,
+            exponent=exponent,
+            rate=rate,
+            strength=strength,
+        )
 
     def draw(self, seed: int, **params: Any) -> TablePopulation:
         """Tables of training and held-out records.
@@ -138,11 +142,7 @@ class ClickLog(Simulated):
         rate: Part = 0.25,
         strength: NonNegative = 1.5,
     ):
-        super().__init__()
-        self.params = {
-            "n_features": n_features, "n_values": n_values, "n": n, "exponent": exponent, "rate": rate,
-            "strength": strength,
-        }  # fmt: skip
+        super().__init__(n_features=n_features, n_values=n_values, n=n, exponent=exponent, rate=rate, strength=strength)
 
     def draw(self, seed: int, **params: Any) -> Population:
         """Records with their labels and probabilities.

@@ -73,8 +73,7 @@ class BirdMigration(Simulated):
         theta: tuple[Number, Number, Number, Number] = (5, 10, 10, 10),
         years: Count = 1,
     ) -> None:
-        super().__init__()
-        self.params = {"side": side, "steps": steps, "population": population, "theta": list(theta), "years": years}
+        super().__init__(side=side, steps=steps, population=population, theta=list(theta), years=years)
 
     def draw(self, seed: int, **params: Any) -> FlowPopulation:
         """Movements with their truth.
@@ -130,11 +129,15 @@ class HumanMobility(Simulated):
         work_spread: Positive = 2.0,
         step_spread: Positive = 1.0,
     ) -> None:
-        super().__init__()
-        self.params = {
-            "rows": rows, "columns": columns, "steps": steps, "population": population, "home_spread": home_spread,
-            "work_spread": work_spread, "step_spread": step_spread,
-        }  # fmt: skip
+        super().__init__(
+            rows=rows,
+            columns=columns,
+            steps=steps,
+            population=population,
+            home_spread=home_spread,
+            work_spread=work_spread,
+            step_spread=step_spread,
+        )
 
     def draw(self, seed: int, **params: Any) -> FlowPopulation:
         """Movements with their truth.

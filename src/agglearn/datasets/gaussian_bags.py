@@ -57,11 +57,14 @@ class GaussianBags(Simulated):
         n_test: Count = 512,
         bag_size: Count = 512,
     ) -> None:
-        super().__init__()
-        self.params = {
-            "statistic": statistic, "dimension": dimension, "n_bags": n_bags, "n_validation": n_validation,
-            "n_test": n_test, "bag_size": bag_size,
-        }  # fmt: skip
+        super().__init__(
+            statistic=statistic,
+            dimension=dimension,
+            n_bags=n_bags,
+            n_validation=n_validation,
+            n_test=n_test,
+            bag_size=bag_size,
+        )
 
     def draw(self, seed: int, **params: Any) -> BagPopulation:
         """Training and test bags.

@@ -175,8 +175,7 @@ class DigitClouds(Simulated):
     PACKAGE = "scikit-learn"
 
     def __init__(self, test: Part = 0.3, n_bags: Count | None = None) -> None:
-        super().__init__()
-        self.params = {"test": test, "n_bags": n_bags}
+        super().__init__(test=test, n_bags=n_bags)
 
     def draw(self, seed: int, **params: Any) -> BagPopulation:
         """Training and test bags.

@@ -44,14 +44,9 @@ class LogLinear(Simulated):
         n: Count = 20_000,
         weights_seed: Whole = 0,
     ) -> None:
-        super().__init__()
-        self.params = {
-            "n_features": n_features,
-            "n_modalities": n_modalities,
-            "strength": strength,
-            "n": n,
-            "weights_seed": weights_seed,
-        }
+        super().__init__(
+            n_features=n_features, n_modalities=n_modalities, strength=strength, n=n, weights_seed=weights_seed
+        )
 
     def draw(self, seed: int, **params: Any) -> Population:
         """Records with their labels and probabilities.
@@ -97,8 +92,7 @@ class Categorical(Simulated):
     PEAK: ClassVar = {"bytes": 100, "n": 20_000, "n_features": 10}
 
     def __init__(self, n_features: Count = 10, n_modalities: Count = 10, n: Count = 20_000) -> None:
-        super().__init__()
-        self.params = {"n_features": n_features, "n_modalities": n_modalities, "n": n}
+        super().__init__(n_features=n_features, n_modalities=n_modalities, n=n)
 
     def draw(self, seed: int, **params: Any) -> Population:
         """Records with their labels and probabilities.
@@ -135,8 +129,7 @@ class Xor(Simulated):
     PEAK: ClassVar = {"bytes": 100, "n": 16_000, "features": 3}
 
     def __init__(self, n: Annotated[int, Range(16)] = 16_000) -> None:
-        super().__init__()
-        self.params = {"n": n}
+        super().__init__(n=n)
 
     def draw(self, seed: int, **params: Any) -> Population:
         """Records with their labels and probabilities.

@@ -15,6 +15,7 @@ from agglearn.encoding.csv_files import CSVFormat, about, read_csv
 from agglearn.encoding.labels import binary_label
 from agglearn.errors import DataError, NotAvailable
 from agglearn.registry import resolve
+from agglearn.text import list_some
 
 logger = logging.getLogger(__name__)
 
@@ -167,8 +168,7 @@ def label_of(frame: pd.DataFrame, spec: dict | None, source: str) -> np.ndarray:
         raise DataError(f"{source}: the entry has no label; add label: {{column: …}} in config/datasets/")
     name = spec["column"]
     if name not in frame:
-        have = ", ".join(map(str, frame.columns[:20]))
-        raise DataError(f"{source}: no label column {name!r}; the columns are {have}")
+        raise DataError(f"{source}: no label column {name!r}; the columns are {list_some(frame.columns)}")
     column = frame[name]
     if column.isna().any():
         n = int(column.isna().sum())

@@ -8,6 +8,7 @@ import pandas as pd
 from pandas.api.types import is_bool_dtype, is_complex_dtype, is_float_dtype, is_numeric_dtype
 
 from agglearn.errors import DataError
+from agglearn.text import list_some
 
 LOOKS_NUMERIC = 0.9  # fraction of numbers from which text in a column is taken for a mistake
 
@@ -154,7 +155,7 @@ def present(names: Iterable[str], columns: Collection[str] | pd.Index) -> list[s
     names = list(names)
     for i, name in enumerate(names):
         if name not in columns:
-            raise DataError(f"no column {name!r}; the columns are {', '.join(map(str, list(columns)[:20]))}")
+            raise DataError(f"no column {name!r}; the columns are {list_some(columns)}")
         if name in names[:i]:
             raise DataError(f"column {name!r} is named twice")
     return names

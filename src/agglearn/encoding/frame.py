@@ -23,6 +23,7 @@ from agglearn.encoding.columns import is_continuous, named_columns
 from agglearn.encoding.hashing import HashedEncoder
 from agglearn.encoding.target import TargetEncoder
 from agglearn.errors import DataError
+from agglearn.text import list_some
 
 FeatureEncoder = CategoricalEncoder | BinnedEncoder | CodedEncoder | HashedEncoder | TargetEncoder
 
@@ -76,9 +77,9 @@ class FrameEncoder:
             raise DataError(f"column {frame.columns[frame.columns.duplicated()][0]!r} is there twice; rename one")
         absent = named - set(frame.columns)
         if absent:
-            raise DataError(f"categorical: no column {sorted(absent)[0]!r}; there are {_some(frame.columns)}")
+            raise DataError(f"categorical: no column {sorted(absent)[0]!r}; there are {list_some(frame.columns)}")
         if absent := set(hashed) - set(frame.columns):
-            raise DataError(f"hashed: no column {sorted(absent)[0]!r}; there are {_some(frame.columns)}")
+            raise DataError(f"hashed: no column {sorted(absent)[0]!r}; there are {list_some(frame.columns)}")
         return cls(tuple(fit_column(frame[c], bins, c in named, hashed.get(c), hash_above) for c in frame.columns))
 
     @property
@@ -117,7 +118,7 @@ class FrameEncoder:
         frame = named_columns(frame, self.names)
         absent = [n for n in self.names if n not in frame.columns]
         if absent:
-            raise DataError(f"no column {absent[0]!r} ({len(absent)} missing); there are {_some(frame.columns)}")
+            raise DataError(f"no column {absent[0]!r} ({len(absent)} missing); there are {list_some(frame.columns)}")
         codes = np.empty((len(frame), len(self.features)), dtype=np.int32)
         for d, feature in enumerate(self.features):
             codes[:, d] = feature.encode(frame[feature.name])
@@ -249,9 +250,3 @@ def _feature(state: dict) -> FeatureEncoder:
     if "buckets" in state:
         return HashedEncoder(state["name"], state["buckets"], *levels)
     return CategoricalEncoder(state["name"], tuple(state["values"]), *levels)
-
-
-def _some(names: Iterable, number: int = 12) -> str:
-    """The first names, and the number of all others."""
-    names = [str(n) for n in names]
-    return ", ".join(names[:number]) + (f" and {len(names) - number} more" if len(names) > number else "")

@@ -6,6 +6,7 @@ from numpy.typing import ArrayLike
 
 from agglearn.encoding.columns import as_text
 from agglearn.errors import DataError
+from agglearn.text import list_some
 
 
 def take_label(frame: pd.DataFrame, label: str, positive: object = None) -> tuple[pd.DataFrame, np.ndarray]:
@@ -27,7 +28,7 @@ def take_label(frame: pd.DataFrame, label: str, positive: object = None) -> tupl
         make 1 of 0.
     """
     if label not in frame.columns:
-        raise DataError(f"no label column {label!r}; the columns are {', '.join(map(str, frame.columns[:20]))}")
+        raise DataError(f"no label column {label!r}; the columns are {list_some(frame.columns)}")
     return frame.drop(columns=label), binary_label(frame[label], positive)
 
 

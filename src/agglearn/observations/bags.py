@@ -14,8 +14,8 @@ from agglearn.errors import DataError
 from agglearn.observations.base import Hasher, NoiseSpec, Observation, make_folder, refuse_damaged
 from agglearn.rounding import round_to_totals
 from agglearn.storage import read_json, write_json
+from agglearn.text import list_some
 
-SHOWN = 10  # names listed in an error
 CHUNK = 1 << 17  # rows checked at a time
 ROUNDED = 0.02  # largest distance from 1 of the sum of a bag's published proportions
 
@@ -115,13 +115,11 @@ class Bags(Observation):
         number = {k: i for i, k in enumerate(keys)}
         without = [b for b in dict.fromkeys(labels.tolist()) if b not in number]
         if without:
-            raise DataError(
-                f"bags without {what}: {_list_names(without)}; add their {what} or leave their instances out"
-            )
+            raise DataError(f"bags without {what}: {list_some(without)}; add their {what} or leave their instances out")
         bag = np.array([number[b] for b in labels.tolist()], dtype=np.int64)
         sizes = np.bincount(bag, minlength=len(keys))
         if empty := [keys[i] for i in np.flatnonzero(sizes == 0)]:
-            raise DataError(f"{what} without instances: {_list_names(empty)}; leave these bags out")
+            raise DataError(f"{what} without instances: {list_some(empty)}; leave these bags out")
         order = np.argsort(bag, kind="stable")
         weights = None if weights is None else np.asarray(weights, dtype=float)
         bare = cls(
@@ -245,7 +243,7 @@ class Bags(Observation):
             raise DataError(f"offsets: must go from 0 to the {len(x)} instances, got {offsets[:1]} … {offsets[-1:]}")
         if (np.diff(offsets) < 1).any():
             empty = [self._bag(b) for b in np.flatnonzero(np.diff(offsets) < 1)]
-            raise DataError(f"empty bags: {_list_names(empty)}; leave them out")
+            raise DataError(f"empty bags: {list_some(empty)}; leave them out")
         for names, number in ((self.names, x.shape[1]), (self.bag_names, len(self))):
             if names and len(names) != number:
                 raise DataError(f"{len(names)} names for {number} columns or bags")
@@ -428,7 +426,7 @@ def order_columns(x: np.ndarray, names: Sequence[str], expected: Sequence[str]) 
         return x
     if missing := [name for name in expected if name not in names]:
         raise DataError(
-            f"columns that were learned from are missing: {_list_names(missing)}; there are {_list_names(names)}"
+            f"columns that were learned from are missing: {list_some(missing)}; there are {list_some(names)}"
         )
     return x[:, [names.index(name) for name in expected]]
 
@@ -456,9 +454,3 @@ def _table(values: list, what: str) -> np.ndarray:
         return np.array(values, dtype=float if what == "proportions" else None)
     except (TypeError, ValueError):
         raise DataError(f"{what}: every bag needs one number, or one for each class") from None
-
-
-def _list_names(names: Sequence[Hashable]) -> str:
-    """The first names, and the number of all others."""
-    shown = ", ".join(map(str, names[:SHOWN]))
-    return shown + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")

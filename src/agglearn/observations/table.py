@@ -6,7 +6,7 @@ import numpy as np
 
 from agglearn.encoding import FrameEncoder
 from agglearn.observations.base import NoiseSpec
-from agglearn.observations.counting import Key, buckets_of, sum_cells
+from agglearn.observations.counting import Key, sum_cells
 from agglearn.privacy.budget import TOTALS
 
 
@@ -46,16 +46,6 @@ class Table:
             Shape of the new table.
         """
         return Table(shape, *sum_cells(cells, self.counts, self.label_sums))
-
-    def hash_cells(self, buckets: int) -> "Table":
-        """The table of a pair with its cells hashed, equal to the count of hashed crosses of the same records.
-
-        Parameters
-        ----------
-        buckets : int
-            Cells of the new table.
-        """
-        return self.merge_cells(buckets_of(self.cells, buckets), (buckets,))
 
     def __add__(self, other: "Table") -> "Table":
         """The table of the records of both."""

@@ -14,7 +14,7 @@ from agglearn.encoding.hashing import buckets_of
 from agglearn.errors import ConfigError, DataError
 from agglearn.estimator import Estimator
 from agglearn.maxent import BestPairClassifier, MaxEntClassifier, NaiveBayesClassifier
-from agglearn.observations import ContingencyTables, Records
+from agglearn.observations import ContingencyTables, Records, counting
 
 
 def users(n: int = 600, seed: int = 0) -> pd.DataFrame:
@@ -118,7 +118,8 @@ def test_the_aggregate_of_hashed_crosses_is_the_hashed_aggregate(drawn, buckets)
     if exact.encoder.sizes.prod() <= buckets:
         assert hashed.digest == exact.digest
         return
-    table, same = hashed.tables[(0, 1)], exact.tables[(0, 1)].hash_cells(buckets)
+    table, pair = hashed.tables[(0, 1)], exact.tables[(0, 1)]
+    same = pair.merge_cells(counting.buckets_of(pair.cells, buckets), (buckets,))
     codes = exact.encoder.encode(frame)
     cross = crossed(exact.encoder, codes, buckets)
     one = FrameEncoder((CategoricalEncoder("a × b", tuple(map(str, range(buckets)))),))
