@@ -9,7 +9,7 @@ import json
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -233,7 +233,7 @@ def factor(errors: Sequence[float]) -> float | None:
     return math.exp(math.sqrt(float(np.mean(np.square(errors))))) if errors else None
 
 
-@dataclass
+@dataclass(frozen=True)
 class Price:
     """What an experiment costs.
 
@@ -263,7 +263,7 @@ class Price:
     missing_seconds: float = 0.0
     memory: float | None = None
     disk: float = 0.0
-    error: float | None = field(default=None)
+    error: float | None = None
 
 
 PER_RUN = 40e3  # bytes of the folder of a run without a model
@@ -283,24 +283,20 @@ def price_plan(plan: Plan, measured: Sequence[Timing], folder: Path | str, resul
     errors = model.errors()
     prices = []
     for name, experiment in plan.experiments.items():
-        recorded, price = (
-            record.read(folder, name),
-            Price(name, len(plan.runs(name)), error=factor(errors.get(name, []))),
-        )
-        for run in plan.runs(name):
-            is_missing = run.key not in recorded or bool(record.outdated(run, recorded[run.key]))
-            price.missing += is_missing
-            if (priced := model.price(run)) is None:
-                price.unknown += 1
-                continue
-            seconds, limit = priced[0], experiment["time_limit"]
-            price.over += seconds > limit
-            price.seconds += min(seconds, limit)
-            price.missing_seconds += min(seconds, limit) * is_missing
-            if priced[1]:
-                price.memory = max(price.memory or 0.0, priced[1])
-        price.disk = PER_RUN * price.runs + sum(
-            _observed_bytes(plan, name, d, Path(results)) for d in plan.datasets(name)
+        runs, recorded, limit = plan.runs(name), record.read(folder, name), experiment["time_limit"]
+        lacking = [r.key not in recorded or bool(record.outdated(r, recorded[r.key])) for r in runs]
+        priced = [(p, is_lacking) for r, is_lacking in zip(runs, lacking, strict=True) if (p := model.price(r))]
+        price = Price(
+            name,
+            runs=len(runs),
+            missing=sum(lacking),
+            unknown=len(runs) - len(priced),
+            over=sum(seconds > limit for (seconds, _), _ in priced),
+            seconds=sum(min(seconds, limit) for (seconds, _), _ in priced),
+            missing_seconds=sum(min(seconds, limit) for (seconds, _), is_lacking in priced if is_lacking),
+            memory=max((size for (_, size), _ in priced if size), default=None),
+            disk=PER_RUN * len(runs) + sum(_observed_bytes(plan, name, d, Path(results)) for d in plan.datasets(name)),
+            error=factor(errors.get(name, [])),
         )
         prices.append(price)
     return sorted(prices, key=lambda p: (p.unknown == p.runs, p.missing_seconds, p.experiment))
