@@ -33,6 +33,11 @@ RECORD = {
     "commit": None,
     "versions": {"numpy": "1.2.3"},
 }
+MEASURED = {  # a run with its costs
+    "experiment": "maxent_xor", "dataset": "xor", "dataset_params": '{"n": 1000}', "observation": "records", "observation_params": "{}",
+    "method": "logistic", "params": "{}", "spec": {"class": "agglearn.maxent.LogisticSkyline"}, "status": "ok",
+    "began": 0.0, "ended": 3.0, "cpu_seconds": 2.0, "peak_memory": 4e8,
+}  # fmt: skip
 WRITES = ("aggregate", "private", "fit", "compress")  # always into what --out names
 
 
@@ -75,6 +80,8 @@ def prepared(tmp_path_factory) -> Path:
         assert run(*call, "--out", str(folder / name)) == 0
     config = {"datasets": {"fair": {"title": "Another title", "citation": "Another (2001). Other."}}}
     (folder / "over.yaml").write_text(yaml.safe_dump(config))
+    (folder / "seed.yaml").write_text(yaml.safe_dump({"experiments": {"maxent_xor": {"seeds": [0]}}}))
+    storage.write_json(folder / "measured/runs/r/run.json", MEASURED)
     for name, dataset in (("first", "fair"), ("second", "anes96")):
         (folder / name / "measurements/trial").mkdir(parents=True)
         pd.DataFrame([{"run": "r", "dataset": dataset, "status": "ok"}]).to_parquet(
@@ -278,6 +285,14 @@ ROWS = {
     "reproduce --set": Row(X, X + " --set maxent_xor.seeds=[0]", {"words"}, of_words),
     "reproduce --dry-run": Row(X, X + " --dry-run", {"words"}, of_words),
     "reproduce --list": Row(X, X + " --list", {"words"}, of_words),
+    "plan experiments": Row("plan maxent_xor", "plan labelsums_equality", {"words"}, of_words),
+    "plan --scale": Row("plan maxent_xor", "plan maxent_xor --scale smoke", {"words"}, of_words),
+    "plan --hours": Row("plan maxent_xor --runs {measured}", "plan maxent_xor --runs {measured} --hours 8", {"words"}, of_words),
+    "plan --runs": Row("plan maxent_xor", "plan maxent_xor --runs {measured}", {"words"}, of_words),
+    "plan --configfile": Row("plan maxent_xor", "plan maxent_xor --configfile {seed.yaml}", {"words"}, of_words),
+    "record action": Row("record list", "record last", set(), of_words, (0, 2)),
+    "record --scale": Row("record", "record --scale smoke", {"words"}, of_words),
+    "record --configfile": Row("record", "record --configfile {seed.yaml}", {"words"}, of_words),
     "doctor --offline": Row("doctor", "doctor --offline", {"words"}, of_words),
     "doctor --timeout": Row("doctor", "doctor --timeout 7", {"words"}, of_words),
 }  # fmt: skip

@@ -129,16 +129,16 @@ def test_experiments_say_that_they_ignore_noise(tmp_path):
     jobs.observe(
         SimpleNamespace(
             config=config,
-            wildcards=SimpleNamespace(experiment="trial", dataset="loglinear"),
+            wildcards=SimpleNamespace(experiment="trial"),
             input=[],
-            params=SimpleNamespace(recipe=""),
-            output=SimpleNamespace(folder=observed, manifest=tmp_path / "observed.json"),
+            params=SimpleNamespace(recipes={"loglinear": ""}),
+            output=SimpleNamespace(folder=observed, manifests=tmp_path / "observed.json"),
         )
     )
     outcome = {}
     for run in plan.runs("trial"):
         (tmp_path / run.method).mkdir()
-        status, reason, _, _ = execute_run(run, observed, tmp_path / run.method)
+        status, reason, _, _ = execute_run(run, observed / "loglinear", tmp_path / run.method)
         outcome[run.method] = status, reason
     assert outcome["stated"] == outcome["aware"] == ("ok", None)
     assert outcome["silent"][0] == outcome["in_vain"][0] == "failed"

@@ -180,7 +180,7 @@ def parsed(tmp_path, lines, monkeypatch=None):
 
 
 def test_streamed_records(tmp_path, monkeypatch):
-    monkeypatch.setattr("agglearn.datasets.streamed.BLOCK", 200)  # several blocks
+    monkeypatch.setattr("agglearn.encoding.csv_files.BLOCK", 200)  # several blocks
     store = parsed(tmp_path, LINES * 20)
     assert store.n == 80
     assert store.names == ["C1", "C2"]

@@ -230,6 +230,8 @@ CONFIG_KEYS = {
     "run": (["trial"], {"fetch mine", "prepare mine", "observe nested", "fit nested all", "render nested",
                         "track vocabulary", "judge vocabulary", "page vocabulary", "site"}),
     "show": (["trial"], set()),
+    "from": ("both", {"site"}),
+    "record": ("another", set()),
     "mirrors": (["another"], {"fetch mine"}),
     "cache": ("another", set()),
     "on_missing": ("fail", set()),
@@ -258,7 +260,7 @@ def test_every_key_has_a_row():
 def test_rules_are_read(base, before):
     assert {k.split()[0] for k in before} == {*rules()}
     assert {rule: set(params) for rule, params in rules().items() if params} == {
-        "fetch": {"recipe", "local"}, "prepare": {"recipe"}, "observe": {"slots", "recipes"}, "fit": {"recipes", "library_threads"},
+        "fetch": {"recipe", "local"}, "prepare": {"recipe"}, "observe": {"slots", "recipes"}, "fit": {"recipes", "recorded", "library_threads"},
         "render": {"shown", "code"}, "track": {"uri", "attempt"}, "judge": {"claims", "code"}, "collect": {"claims"}, "conclude": {"numbers", "code"}, "site": {"shown", "code", "templates"},
     }  # fmt: skip
     assert jobs(base) == before
@@ -375,7 +377,7 @@ EDITED = {  # module → jobs
     "datasets.simulated": {"prepare loglinear", "observe trial"},
     "datasets.tabular": {"prepare fair", "prepare mine", "observe trial", "observe nested"},
     "reporting.printed_table": RENDERED | {"site"},
-    "reporting.writers": RENDERED,
+    "reporting.writers": RENDERED | {"site"},
     "reporting.figures": RENDERED,
     "reporting.lines": RENDERED,
     "reporting.svg": RENDERED | {"site"},

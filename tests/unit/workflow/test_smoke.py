@@ -25,20 +25,21 @@ def without_source(experiment: str) -> list[str]:
 
 @pytest.mark.parametrize("experiment", [e for e in PLAN.experiments if without_source(e)])
 def test_one_run_of_every_method(experiment, tmp_path):
-    for dataset in without_source(experiment):
-        job = SimpleNamespace(
-            config=CONFIG,
-            wildcards=SimpleNamespace(experiment=experiment, dataset=dataset),
-            input=[],
-            params=SimpleNamespace(recipe=""),
-            output=SimpleNamespace(folder=tmp_path / dataset, manifest=tmp_path / f"{dataset}.json"),
-        )
-        jobs.observe(job)
-        assert products.manifest(tmp_path / dataset)["status"] == "ok", products.manifest(tmp_path / dataset)["reason"]
+    names, observed = without_source(experiment), tmp_path / "observed"
+    job = SimpleNamespace(
+        config=CONFIG,
+        wildcards=SimpleNamespace(experiment=experiment),
+        input=[],
+        params=SimpleNamespace(recipes=dict.fromkeys(names, "")),
+        output=SimpleNamespace(folder=observed, manifests=tmp_path / "observed.json"),
+    )
+    jobs.observe(job)
+    for dataset in names:
+        assert products.manifest(observed / dataset)["status"] == "ok", products.manifest(observed / dataset)["reason"]
         first = {run.method: run for run in reversed(PLAN.runs(experiment)) if run.dataset == dataset}
         for method, run in first.items():
             home = tmp_path / run.key
             home.mkdir()
-            status, reason, trace, rows = execute_run(run, tmp_path / dataset, home)
+            status, reason, trace, rows = execute_run(run, observed / dataset, home)
             assert status in ("ok", "stopped") or "`make " in reason, f"{method}: {trace or reason}"
             assert status != "ok" or rows
