@@ -229,6 +229,7 @@ def test_all_end_with_the_main_process(prepare, monkeypatch):
     assert not Path(address.rpartition(":")[2]).parent.exists()
 
 
+@pytest.mark.slow
 def test_an_interrupt_reaches_the_job_but_not_the_server(prepare, done, address):
     waiting = launched(prepare("sleep"), address)
     os.kill(worker(), signal.SIGINT)
@@ -237,6 +238,7 @@ def test_an_interrupt_reaches_the_job_but_not_the_server(prepare, done, address)
     assert done(prepare("work"))[0] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("params", "expected"), [({"library_threads": 1}, "1"), ({"library_threads": 4}, "4"), ({}, "4")], ids=str
 )

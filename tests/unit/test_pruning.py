@@ -69,6 +69,7 @@ def test_what_no_plan_names_goes(project, keys):
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_cleaning_leaves_downloads_and_what_is_not_ours(project, capsys):
     results, arguments = project
     pruning.main(["clean", *arguments])

@@ -1,5 +1,6 @@
 """The command line: the way from records to predictions."""
 
+import functools
 import os
 import subprocess
 import sys
@@ -67,6 +68,7 @@ def test_from_records_to_predictions(at, capsys, method):
     np.testing.assert_array_equal(Estimator.load("again").predict_proba(frame)[:, 1], expected)
 
 
+@pytest.mark.slow
 def test_held_out_tables_choose_the_penalty(at, capsys):
     assert run("fit", "tables", "--tune", "--seed", "3", "--out", "m", *QUICK) == 0
     assert ", by held-out tables" in capsys.readouterr().out
@@ -355,6 +357,7 @@ def test_patterns_and_hashing_of_all_large_columns(at, capsys, file):
         assert words in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_long_count_is_announced_and_a_large_one_is_refused(at, capsys, monkeypatch):
     wide = pd.DataFrame(np.random.default_rng(0).integers(0, 9, (5, 3000))).add_prefix("f").assign(y=[0, 1, 0, 1, 1])
     wide.to_csv("wide.csv", index=False)
@@ -373,6 +376,7 @@ def test_a_long_count_is_announced_and_a_large_one_is_refused(at, capsys, monkey
 def test_tuning_tries_a_tenth_to_ten_times_the_strength_that_moments_suggest(at, monkeypatch):
     tried, init = [], AggregateSearch.__init__
 
+    @functools.wraps(init)  # the signature is that of the class, which is kept for later tests
     def spied(self, base, **settings):
         tried.extend(settings["values"])
         init(self, base, **settings)

@@ -198,6 +198,7 @@ def test_the_bar_fills_and_leaves_an_empty_line():
     assert terminal.getvalue().endswith("\ra warning\n")
 
 
+@pytest.mark.slow
 def test_a_terminal_gets_a_bar(here):
     ours, theirs = pty.openpty()
     process = subprocess.Popen(

@@ -187,6 +187,7 @@ def test_files_that_are_gone(at, capfd, file):
     assert capfd.readouterr().err.startswith(f"agglearn: {file.split('/')[0]}: damaged")
 
 
+@pytest.mark.slow
 def test_a_subprocess_says_one_line_too(at):
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
     done = subprocess.run(

@@ -59,6 +59,7 @@ def test_cores_are_a_number(started, capsys):
     assert "'none' is not a whole number" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_experiments_of_the_folder_are_listed_and_run(started, tmp_path, capsys):
     (tmp_path / "config/experiments").mkdir(parents=True)
     own = {"extends": "maxent_xor", "title": "Mine", "source": "own"}

@@ -94,6 +94,7 @@ def test_sources_that_answer(server, tmp_path, monkeypatch):
     assert broken == f"http://localhost:{server}: no answer (status 503)"
 
 
+@pytest.mark.slow
 def test_an_index_that_does_not_answer_is_no_failure(monkeypatch):
     monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:1/simple")

@@ -617,17 +617,20 @@ def test_a_package_is_downloaded_once_for_all_its_files(place, index, monkeypatc
     assert place.cached() == ["f", "g"]
 
 
+@pytest.mark.slow
 def test_a_package_of_another_digest(place, host, index):
     host.serve("/f", GOOD)
     assert place.get(package(sha(BAD)), place.url()) == ("primary", f"{host.url}/f", GOOD)
     assert f"carrier==1.0: sha256 is {index[:12]}…, expected {sha(BAD)[:12]}…" in place.said.getvalue()
 
 
+@pytest.mark.slow
 def test_a_package_that_the_index_has_not(place, index):
     with pytest.raises(NotAvailable, match=r"package carrier==2\.0: No matching distribution"):
         place.get(package(index, version="2.0"))
 
 
+@pytest.mark.slow
 def test_a_package_that_is_no_wheel(place, index, monkeypatch):
     folder = place.base / "sources"
     folder.mkdir()

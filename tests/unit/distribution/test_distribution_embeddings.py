@@ -144,6 +144,7 @@ def kernel_error(kind, n, seeds=20) -> float:
     return float(np.sqrt(np.mean(np.square(errors))))
 
 
+@pytest.mark.slow
 def test_inner_products_converge_to_the_kernel_at_the_expected_rate():
     sizes = np.array([16, 64, 256, 1024])
     for kind in (RandomFourierEmbedding, OrthogonalRandomEmbedding):

@@ -86,6 +86,7 @@ def test_kernel_ridge_is_that_of_scikit_learn():
     np.testing.assert_allclose(found.predict(new), reference.predict(cross) + y[:, :1].mean(), rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_few_landmarks_come_near():
     rng = np.random.default_rng(0)
     z = rng.uniform(-2, 2, (400, 1))
@@ -145,6 +146,7 @@ def made(n=60, seed=0):
     return Bags(np.concatenate(bags), np.arange(0, 30 * n + 1, 30), target=centres**2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("regressor", [LinearRidge(), KernelRidge()])
 @pytest.mark.parametrize("n_validation", [0, 20])
 def test_embedding_and_regressor_learn(regressor, n_validation, tmp_path):

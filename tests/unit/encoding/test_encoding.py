@@ -105,6 +105,7 @@ def test_text_of_other_values():
     assert as_text(pd.Series([None, 5], dtype="Int64")).tolist() == [None, "5"]
 
 
+@pytest.mark.slow
 @given(st.lists(st.one_of(st.none(), st.floats(-1e20, 1e20), st.integers(-9, 9).map(float)), min_size=1))
 def test_text_of_a_part_is_part_of_the_text(values):
     column = pd.Series(values, dtype=float)

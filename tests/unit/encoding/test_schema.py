@@ -281,6 +281,7 @@ def drafted(frame, *how, **more) -> dict:
     return yaml.load(draft(frame, *how, **more), yaml.BaseLoader)
 
 
+@pytest.mark.slow
 def test_a_draft_lists_what_many_share():
     frame = people(1000)
     frame["mail"] = [f"person{i}@x.org" for i in range(1000)]

@@ -87,6 +87,7 @@ def exact_score(model: MaxEntClassifier, held: ContingencyTables, weights=None) 
     return (world.c @ theta + held.positives * model.intercept_) / held.total - mass @ np.logaddexp(0, z)
 
 
+@pytest.mark.slow
 def test_score_of_tables_is_that_of_all_states(tables):
     model = MaxEntClassifier(2000, max_iter=100, l2_theta=1.0, random_state=0).fit(tables)
     found, right = model.held_out_score(tables, n_chains=50_000), exact_score(model, tables)

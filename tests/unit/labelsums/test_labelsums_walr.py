@@ -107,6 +107,7 @@ def test_gradient_and_curvature():
     np.testing.assert_allclose(objective.curvature, diagonal)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hybrid", [True, False])
 def test_error_of_mini_batch_gradients_is_what_sampling_shows(hybrid):
     rng = np.random.default_rng(3)
@@ -196,6 +197,7 @@ def test_moments_choose_the_penalty(records):
         WALRClassifier(l2="guess").fit(noisy)
 
 
+@pytest.mark.slow
 def test_noise_awareness_helps(records):
     from agglearn.evaluation import normalized_log_likelihood
 

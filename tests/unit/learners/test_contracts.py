@@ -146,7 +146,21 @@ def assert_same(a, b) -> None:
         np.testing.assert_array_equal(a, b)
 
 
-@pytest.fixture(params=learners(), ids=lambda c: c.__name__)
+# JAX compiles their networks, or they fit a learner many times.
+SLOW = (
+    "AggregateSearch",
+    "AlternatingMeanMapClassifier",
+    "DeepSetsClassifier",
+    "DeepSetsRegressor",
+    "NetworkOnClusters",
+    "PointNetClassifier",
+)
+
+
+@pytest.fixture(
+    params=[pytest.param(c, marks=[pytest.mark.slow] * (c.__name__ in SLOW)) for c in learners()],
+    ids=lambda c: c.__name__,
+)
 def kind(request):
     return request.param
 

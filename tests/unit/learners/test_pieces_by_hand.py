@@ -138,6 +138,7 @@ def test_an_oracle_of_the_first_bags_has_their_labels():
 # -- distribution -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_predictions_of_networks_have_the_units_of_their_targets():
     """The same bags with targets in other units, as 100 + 10·t: predictions follow."""
     rng = np.random.default_rng(0)

@@ -99,6 +99,7 @@ def test_generative_naive_bayes_is_the_maximum_entropy_of_single_tables(records)
     assert not np.allclose(smoothed.predict_proba(frame)[:, 1], exact.label_probability(theta), atol=1e-4)
 
 
+@pytest.mark.slow
 def test_pcd_naive_bayes_comes_to_the_generative_one(records):
     tables = ContingencyTables.from_records(records, "label")
     settings = {"l2_theta": 0.1, "step_theta": 0.3, "step_mu": 0.6, "average": 0.5, "random_state": 0}
@@ -132,6 +133,7 @@ def test_naive_bayes_with_labels_that_a_modality_never_has():
         assert np.allclose(p, [0, 0, 1, 1, 0.5, 0.5], atol=1e-3)
 
 
+@pytest.mark.slow
 def test_best_pair_is_scikit_learns_on_expanded_records(records):
     tables = ContingencyTables.from_records(records, "label")
     y = records["label"].to_numpy()

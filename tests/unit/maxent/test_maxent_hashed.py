@@ -143,6 +143,7 @@ def test_training_reaches_the_exact_optimum(tables, hashed, model):
     assert law @ np.abs(found - unhashed) > 0.02
 
 
+@pytest.mark.slow
 def test_cells_of_a_bucket_share_their_weight(hashed, model):
     weight_of, layout = CrossHash.from_tables(hashed).weight_of, WeightIndex.from_tables(hashed)
     for weights in (model.mu_, model.theta_):
@@ -152,6 +153,7 @@ def test_cells_of_a_bucket_share_their_weight(hashed, model):
         assert (cells == first[np.searchsorted(np.unique(weight_of), weight_of)]).all()
 
 
+@pytest.mark.slow
 def test_stages_and_saving(records, model, tmp_path):
     *_, (step, _, p) = model.staged_predict_proba(records)
     assert step == 400

@@ -77,6 +77,7 @@ def test_a_wrong_optimum_is_noticed(tables, good):
     assert distance(model, tables, l2_theta=64.0) > 0.02
 
 
+@pytest.mark.slow
 def test_moments_match(tables, good):
     model = MaxEntClassifier(**{**good, "l2_mu": 1e-3, "l2_theta": 1e-3}).fit(tables)
     exact, layout = Enumeration.from_tables(tables), WeightIndex.from_tables(tables)
@@ -107,6 +108,7 @@ def test_missing_pair_tables_are_named_or_refused(records, tables):
         MaxEntClassifier().fit(replace(tables, tables={}))
 
 
+@pytest.mark.slow
 def test_pair_tables_without_single_ones(tables, good):
     pairs_only = replace(tables, tables={k: t for k, t in tables.tables.items() if len(k) == 2})
     assert distance(MaxEntClassifier(**good).fit(pairs_only), pairs_only) < 0.006

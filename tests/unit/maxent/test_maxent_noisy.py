@@ -66,6 +66,7 @@ def test_without_noise_the_observed_counts_come_back():
     np.testing.assert_allclose(posterior_means(d, c, d_hat, c_hat, gains(d_hat, c_hat, zero, zero)), [d, c], atol=1e-6)
 
 
+@pytest.mark.slow
 def test_true_counts_of_six_records():
     """All ways to spread six records over the states of two features and the label, weighted by model and noise."""
     frame = pd.DataFrame({"a": list("uuuvvv"), "b": list("xxyyxy"), "label": [0, 1, 0, 1, 1, 0]})
@@ -131,6 +132,7 @@ def test_training_reaches_the_fixed_point(adjacency):
     assert gap < other / 2
 
 
+@pytest.mark.slow
 def test_nearer_to_the_truth_than_plain_training(tables):
     noisy, frame = released(tables, postprocessing="project"), every_state(tables)
     how = {"l2_theta": 16.0, "random_state": 0}  # the same λ for all: `moments` is larger where noise is

@@ -48,6 +48,7 @@ def test_known_noise_is_taken_out():
     assert np.mean(noisy) == pytest.approx(moment_penalty(tables), rel=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "std"), [(100, 0.0), (1000, 0.0), (1000, 0.5)])
 def test_a_small_table_is_never_far_below_the_base_rate(n, std):
     """With λ = 16, whatever the tables, these fall below the base rate by .05 to .2."""

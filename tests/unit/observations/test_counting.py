@@ -192,6 +192,7 @@ def test_same_with_one_two_and_four_threads_and_from_two_processes_on_a_cold_cac
     assert len(digests) == 1
 
 
+@pytest.mark.slow
 def test_reading_tables_needs_no_compiler():
     """Whoever reads saved tables, or forks after importing them, has not waited for numba or started its threads."""
     check = "import sys, agglearn.observations; assert 'numba' not in sys.modules"
@@ -270,6 +271,7 @@ def test_the_work_is_known_beforehand(pairs):
     assert workload_of(sizes, pairs).bytes < told[0].bytes  # without records a lower bound
 
 
+@pytest.mark.slow
 def test_too_many_tables_are_refused_at_once():
     work = workload_of(np.full(20_000, 10), "all", 1000)
     assert work.tables == 200_010_000

@@ -114,6 +114,7 @@ def experiment(methods: dict) -> dict:
     }
 
 
+@pytest.mark.slow
 def test_experiments_say_that_they_ignore_noise(tmp_path):
     few = {"params": QUICK}
     methods = {
@@ -146,6 +147,7 @@ def test_experiments_say_that_they_ignore_noise(tmp_path):
     assert "accounts for noise" in outcome["in_vain"][1]
 
 
+@pytest.mark.slow
 def test_stating_it_changes_no_seed():
     plans = []
     for more in ({}, {"ignore_noise": True}):

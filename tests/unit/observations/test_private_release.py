@@ -248,6 +248,7 @@ def test_what_cannot_be(declared, how, said):
         release_tables(release_tables(tables, 1.0, 1e-6, draw=draw_seeded(0)), 1.0, 1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("split", ["uniform", "cells"])
 @pytest.mark.parametrize("postprocessing", ["none", "project"])
 def test_variances_of_cells_are_those_of_the_noise(tables, split, postprocessing):

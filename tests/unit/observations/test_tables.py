@@ -79,6 +79,7 @@ def test_pair_tables_add_up_to_single_tables(drawn):
             np.testing.assert_array_equal(pair.sum(0), second)
 
 
+@pytest.mark.slow
 @given(rows, st.randoms(use_true_random=False), st.integers(1, 39))
 @settings(max_examples=40, deadline=None)
 def test_order_and_batches_change_nothing(drawn, random, cut):

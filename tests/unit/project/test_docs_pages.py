@@ -307,6 +307,7 @@ def test_python_on_a_page_runs(page, tmp_path):
     assert finished.returncode == 0, finished.stderr
 
 
+@pytest.mark.slow
 def test_yaml_on_a_page_is_what_the_program_reads():
     texts = [
         re.sub(r"\b([0-9a-f]{4})…", lambda m: m[1] * 16, text) for text in blocks(ROOT / "docs/extending.md", "yaml")

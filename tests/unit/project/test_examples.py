@@ -122,6 +122,7 @@ def test_the_header_is_a_title_and_a_few_sentences(name):
     assert 2 <= " ".join(text).count(". ") + 1 <= 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in EXAMPLES])
 def test_example(name, tmp_path, monkeypatch):
     if name == "spark" and LACKING:

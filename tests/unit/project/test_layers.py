@@ -82,6 +82,7 @@ def late_imports() -> list[tuple[str, str]]:
     return found
 
 
+@pytest.mark.slow
 def test_imports_inside_functions_are_slow_ones():
     """A command and a job import what they need when they run. Elsewhere an import inside a function could hide a circle."""
     late = [f"{m} -> {t}" for m, t in late_imports() if not m.startswith(("agglearn.cli", "agglearn.jobs"))]

@@ -51,6 +51,7 @@ def persons(n_bags=120, size=12, classes=2, d=3, seed=0):
     return LabelledBags(Bags(x, offsets, counts), y), theta
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("learner", LEARNERS, ids=lambda e: repr(e)[:60])
 def test_learns_predicts_and_is_kept(learner, classes, tmp_path):
@@ -165,6 +166,7 @@ def test_bags_of_one_give_the_individual_model():
         assert np.allclose(method.fit(single).coef_, oracle.coef_, atol=0.02)
 
 
+@pytest.mark.slow
 def test_weight_zero_removes_a_person():
     seen, _ = persons()
     bags = seen.bags

@@ -141,6 +141,7 @@ def test_printed_numbers_are_compared_by_an_equivalence_margin(mean, half, print
     assert compare(row, entry, {"auc": 0.01})["outcome"] == "not compared"
 
 
+@pytest.mark.slow
 def test_the_caption_says_how_many_cells_would_miss_by_chance():
     """Cells whose true mean is the printed number, drawn many times, miss it as often as the caption expects."""
     n, cells, margin, spread = 5, 4000, 0.02, 0.012

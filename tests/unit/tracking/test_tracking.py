@@ -415,6 +415,7 @@ def test_a_kill_while_runs_are_written_leaves_none_half_written(tmp_path):
     assert sent == {entry.key for entry in contents.entries} > set(keys)
 
 
+@pytest.mark.slow
 def test_after_repeated_failure_a_line_states_what_to_delete(tmp_path):
     (tmp_path / "mlflow.db").write_text("no database\n" * 100)
     uri = f"sqlite:///{tmp_path}/mlflow.db"

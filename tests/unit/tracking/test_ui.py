@@ -134,6 +134,7 @@ def test_a_wrong_port_is_one_line(folder, port):
     ]
 
 
+@pytest.mark.slow
 def test_a_link_for_each_source_in_the_order_of_the_papers(tmp_path, monkeypatch, capsys):
     uri = f"sqlite:///{tmp_path}/mlflow.db"
     push.create_database(tmp_path / "mlflow.db")

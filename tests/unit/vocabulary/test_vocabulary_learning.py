@@ -93,6 +93,7 @@ def test_probabilities_are_the_network_s():
         assert p == pytest.approx(1 / (1 + np.exp(-z[0])), rel=1e-5)
 
 
+@pytest.mark.slow
 def test_network_learns_and_repeats_itself(log):
     records, frame, y = log
     found = []

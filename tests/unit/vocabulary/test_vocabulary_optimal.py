@@ -51,6 +51,7 @@ def test_lagrangian_is_the_program_for_every_budget(seed):
         assert a.n_clusters_ == b.n_clusters_
 
 
+@pytest.mark.slow
 @given(st.lists(tables(most=5, largest=12), min_size=2, max_size=3), st.integers(0, 6))
 @QUICK
 def test_a_global_budget_is_divided_best(features, spare):
@@ -68,6 +69,7 @@ def test_a_global_budget_is_divided_best(features, spare):
         assert found.n_clusters_ <= budget
 
 
+@pytest.mark.slow
 def test_many_equal_features_share_a_budget_that_does_not_divide():
     """All losses tie across features: exactly the budget is used all the same."""
     counts, sums = drawn(60, 5, 50)

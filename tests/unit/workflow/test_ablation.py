@@ -147,6 +147,7 @@ def test_an_ablation_runs_beside_its_base(project):
     assert "change" not in tags(record | {"method": "logistic"})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
 def test_the_files_that_come_with_the_project_can_be_planned(path):
     given = yaml.safe_load(path.read_text())

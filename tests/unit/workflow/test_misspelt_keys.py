@@ -106,6 +106,7 @@ def test_experiments(name, files, shipped):
     assert accepted(files[name], check, free_in_experiments, f"config/experiments/{name}.yaml") == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", names("datasets"))
 def test_datasets(name, shipped):
     entries = {n: read_yaml(CONFIG / f"datasets/{n}.yaml") for n in names("datasets")}
@@ -123,6 +124,7 @@ def test_datasets(name, shipped):
     )
 
 
+@pytest.mark.slow
 def test_claims(shipped):
     claims = read_yaml(CONFIG / "claims.yaml")
     named = {n: checks.Named(e) for n, e in shipped["experiments"].items()}

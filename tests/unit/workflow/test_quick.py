@@ -24,6 +24,7 @@ def default():
     return Plan(configuration.load(ROOT, {"run": ["maxent_table4", "labelsums_ladder"]}))
 
 
+@pytest.mark.slow
 def test_every_source_has_an_example(quick, default):
     assert quick.sources() == list(quick.config["references"]["papers"])
 

@@ -13,6 +13,8 @@ from agglearn.workflow.measurements import SCHEMA, table_of
 from agglearn.workflow.plan import Plan
 from agglearn.workflow.record import RecordedRun
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory) -> Project:

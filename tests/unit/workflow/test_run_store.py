@@ -153,6 +153,7 @@ def written(folder) -> dict[str, int]:
     return {p.parent.name: p.stat().st_mtime_ns for p in folder.glob("results/runs/*/run.json")}
 
 
+@pytest.mark.slow
 def test_each_run_has_its_own_random_numbers(code):
     rows = fitted(code, planned(range(8)))
     assert rows["numpy"].nunique() == rows["python"].nunique() == 8
@@ -161,6 +162,7 @@ def test_each_run_has_its_own_random_numbers(code):
     assert alone.loc[3, "python"] == rows.loc[3, "python"]
 
 
+@pytest.mark.slow
 def test_no_two_runs_share_a_random_state(code):
     """Seeds, methods, parameters, data sets and observations have one each, whatever else is in the batch."""
     first = planned([0, 1], "Tuned", ["state"])
@@ -233,6 +235,7 @@ def test_a_run_without_its_measurements_is_computed_again(code, spoil):
     assert [key for key in after if after[key] != first[key]] == [runs[1].key]
 
 
+@pytest.mark.slow
 def test_a_marked_batch_is_computed_again_from_where_it_was_killed(code):
     runs, results = planned(range(3)), code / "results"
     fitted(code, runs)
