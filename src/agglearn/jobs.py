@@ -185,12 +185,7 @@ def fit(job: Any, terminal: TextIO = sys.stderr) -> None:
         job.config["results"],
         job.output[0],
         experiment["time_limit"],
-        {
-            k: v
-            for k, v in job.config.items()
-            if k not in ("experiments", "datasets", "claims", "scale_folder", "digests")
-        }
-        | {"experiment": experiment, "datasets": {n: _described(job.config["datasets"][n]) for n in names}},
+        _effective(job.config, experiment, names),
         forcing.marked_at(job.config["results"], w.experiment, w.batch),
         recorded,
     )
@@ -207,6 +202,19 @@ def fit(job: Any, terminal: TextIO = sys.stderr) -> None:
         if len(failed):
             first = failed.iloc[0]
             raise AgglearnError(f"{first.dataset}, {first.method}, seed {first.seed} failed: {first.reason}")
+
+
+def _effective(config: dict, experiment: dict, names: Iterable[str]) -> dict:
+    """The part of the configuration that a run of an experiment records."""
+    others = "experiments", "datasets", "claims", "references", "scale_folder", "digests"
+    papers = {
+        name: paper for name, paper in config["references"].get("papers", {}).items() if name == experiment["source"]
+    }
+    return {key: value for key, value in config.items() if key not in others} | {
+        "experiment": experiment,
+        "datasets": {name: _described(config["datasets"][name]) for name in names},
+        "references": {"papers": papers},
+    }
 
 
 def _described(entry: dict) -> dict:
