@@ -6,6 +6,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from agglearn.distribution.ridge import Labelled, at_edge
 from agglearn.errors import DataError
@@ -38,6 +40,8 @@ class MultinomialLogistic(ClassifierMixin, Estimator):
         Classes in sorted order.
     coef_ : ndarray of shape (C − 1, d + 1)
         Weights against the first class, intercepts last.
+    n_features_in_ : int
+        d.
     centre_ : ndarray of shape (d,)
         Mean of the vectors.
     scale_ : float
@@ -69,12 +73,14 @@ class MultinomialLogistic(ClassifierMixin, Estimator):
             They choose λ. None: a fifth of the vectors does.
         """
         check_parameters(self)
+        x, y = validate_data(self, Z, y, dtype=np.float64)
+        check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise DataError("bags of one class only; two classes are needed")
-        self.centre_ = np.asarray(Z, float).mean(axis=0)
-        self.scale_ = float(np.sqrt(np.mean(np.var(np.asarray(Z, float), axis=0)))) or 1.0
-        z = self._scale(Z)
+        self.centre_ = x.mean(axis=0)
+        self.scale_ = float(np.sqrt(np.mean(np.var(x, axis=0)))) or 1.0
+        z = self._scale(x)
         if validation is None:
             chosen, rest = split_validation(len(z), VALIDATION, derive_generator("held", draw_seed(self.random_state)))
             scored = z[chosen], codes[chosen]
@@ -98,11 +104,6 @@ class MultinomialLogistic(ClassifierMixin, Estimator):
     def _scale(self, z: ArrayLike) -> np.ndarray:
         return as_single((np.asarray(z, float) - self.centre_) / self.scale_)
 
-    @property
-    def n_features_in_(self) -> int:
-        """d, the length of the vectors."""
-        return len(self.centre_)
-
     def predict_proba(self, Z: ArrayLike) -> np.ndarray:
         """Probabilities (n, C) of the classes.
 
@@ -111,7 +112,9 @@ class MultinomialLogistic(ClassifierMixin, Estimator):
         Z : array-like of shape (n, d)
             Vectors.
         """
-        return softmax(scores(self._scale(Z), self.coef_))[0]
+        check_is_fitted(self)
+        x = validate_data(self, Z, dtype=np.float64, reset=False)
+        return softmax(scores(self._scale(x), self.coef_))[0]
 
     def predict(self, Z: ArrayLike) -> np.ndarray:
         """Most probable classes (n,).

@@ -15,20 +15,30 @@ from numpy.typing import ArrayLike
 from scipy.linalg import eigh
 from sklearn.base import RegressorMixin
 from sklearn.metrics.pairwise import euclidean_distances
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from agglearn.errors import DataError
 from agglearn.estimator import Estimator, choose_best
 from agglearn.seeds import RandomState, derive_generator, draw_seed
 from agglearn.settings import Count, NonNegative, Positive, check_parameters
 
 STRENGTHS = 10.0 ** np.arange(-9, 3.01, 0.5)  # λ, as multiples of the mean eigenvalue
 CHUNK = 4096  # rows turned to double precision at a time
+FLOATS = (np.float64, np.float32)  # single precision is turned to double a chunk at a time
 NEGLIGIBLE = 1e-13  # eigenvalues below this fraction of the largest are rounding
 Labelled = tuple[np.ndarray, ArrayLike]  # vectors (n, d), and targets or classes
 
 
-class LinearRidge(RegressorMixin, Estimator):
+class _VectorRegressor(RegressorMixin, Estimator):
+    """Base of regressors of one target or several on vectors."""
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+
+class LinearRidge(_VectorRegressor):
     """Minimises ‖y − Zβ − β₀‖² + λ‖β‖² for any number of targets.
 
     λ is a strength times the mean eigenvalue of the kernel matrix of the centred vectors, which is their total variance.
@@ -44,10 +54,14 @@ class LinearRidge(RegressorMixin, Estimator):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (d, k)
-    intercept_ : ndarray of shape (k,)
+    coef_ : ndarray of shape (d,) or (d, k)
+        Weights, in one column per target where `y` has columns.
+    intercept_ : float or ndarray of shape (k,)
+        Intercepts.
     centre_ : ndarray of shape (d,)
         Mean of the vectors.
+    n_features_in_ : int
+        d.
     strength_ : float
         Multiple chosen.
     l2_ : float
@@ -77,10 +91,8 @@ class LinearRidge(RegressorMixin, Estimator):
             They choose λ. None: the leave-one-out error does.
         """
         check_parameters(self)
-        z, target = np.asarray(Z), _columns(y)
-        if len(z) != len(target):
-            raise DataError(f"target: {len(target)} values for {len(z)} bags")
-        _check_two(z)
+        z, targets = validate_data(self, Z, y, dtype=FLOATS, multi_output=True, y_numeric=True, ensure_min_samples=2)
+        target = _columns(targets)
         strengths = STRENGTHS if self.strengths is None else np.asarray(self.strengths, float)
         mean = target.mean(axis=0)
         self.centre_ = np.mean(z, axis=0, dtype=float)
@@ -92,15 +104,12 @@ class LinearRidge(RegressorMixin, Estimator):
         self.edges_ = at_edge({"strength": (self.strength_, strengths)})
         self.coef_ = factors.coefficients(penalties[[best]])[0]
         self.intercept_ = mean - self.centre_ @ self.coef_
+        if targets.ndim == 1:
+            self.coef_, self.intercept_ = self.coef_[:, 0], float(self.intercept_[0])
         return self
 
-    @property
-    def n_features_in_(self) -> int:
-        """d, the length of the vectors."""
-        return len(self.coef_)
-
     def predict(self, Z: ArrayLike) -> np.ndarray:
-        """Predictions (n, k).
+        """Predictions (n,) or (n, k), as the targets were.
 
         Parameters
         ----------
@@ -108,7 +117,7 @@ class LinearRidge(RegressorMixin, Estimator):
             Vectors.
         """
         check_is_fitted(self)
-        return np.asarray(Z, float) @ self.coef_ + self.intercept_
+        return validate_data(self, Z, dtype=np.float64, reset=False) @ self.coef_ + self.intercept_
 
 
 class _Factors:
@@ -175,7 +184,7 @@ class _Factors:
         return [float(np.mean((target - z @ c) ** 2)) for c in self.coefficients(penalties)]
 
 
-class KernelRidge(RegressorMixin, Estimator):
+class KernelRidge(_VectorRegressor):
     """Ridge regression with the kernel exp(−‖z − z'‖²/2s²) of vectors, s a multiple of their median distance.
 
     The vectors' coordinates in the span of `landmarks` of them (Nyström) go to `LinearRidge`. With no more vectors than
@@ -194,6 +203,8 @@ class KernelRidge(RegressorMixin, Estimator):
 
     Attributes
     ----------
+    n_features_in_ : int
+        d.
     ridge_ : LinearRidge
         The fitted regression.
     landmarks_ : ndarray of shape (m, d)
@@ -235,8 +246,7 @@ class KernelRidge(RegressorMixin, Estimator):
             They choose width and λ. None: the leave-one-out error does.
         """
         check_parameters(self)
-        z = np.asarray(Z, float)
-        _check_two(z)
+        z, y = validate_data(self, Z, y, dtype=np.float64, multi_output=True, y_numeric=True, ensure_min_samples=2)
         order = derive_generator("landmarks", draw_seed(self.random_state)).permutation(len(z))
         chosen = np.sort(order[: self.landmarks])
         self.landmarks_ = z[chosen]
@@ -257,13 +267,8 @@ class KernelRidge(RegressorMixin, Estimator):
         self.edges_ = at_edge({"width": (self.multiple_, self.widths)}) + self.ridge_.edges_
         return self
 
-    @property
-    def n_features_in_(self) -> int:
-        """d, the length of the vectors."""
-        return self.landmarks_.shape[1]
-
     def predict(self, Z: ArrayLike) -> np.ndarray:
-        """Predictions (n, k).
+        """Predictions (n,) or (n, k), as the targets were.
 
         Parameters
         ----------
@@ -271,7 +276,8 @@ class KernelRidge(RegressorMixin, Estimator):
             Vectors.
         """
         check_is_fitted(self)
-        squares = euclidean_distances(np.asarray(Z, float), self.landmarks_, squared=True)
+        z = validate_data(self, Z, dtype=np.float64, reset=False)
+        squares = euclidean_distances(z, self.landmarks_, squared=True)
         return self.ridge_.predict(_gaussian(squares, self.width_) @ self.whitening_)
 
 
@@ -284,11 +290,6 @@ def at_edge(choices: Mapping[str, tuple[float, Sequence[float] | np.ndarray]]) -
     """
     ordered = {n: (v, grid) for n, (v, grid) in choices.items() if all(isinstance(t, numbers.Real) for t in grid)}
     return [name for name, (value, grid) in ordered.items() if len(grid) > 2 and value in (min(grid), max(grid))]
-
-
-def _check_two(z: np.ndarray) -> None:
-    if len(z) < 2:
-        raise DataError("one bag only; at least two are needed")
 
 
 def _gaussian(squares: np.ndarray, width: float) -> np.ndarray:

@@ -160,7 +160,7 @@ def ridge():
     target = X @ [1.0, 2.0] + LABELS
     model = LinearRidge([L2 / X.var(axis=0).sum()]).fit(X, target)
     assert model.l2_ == pytest.approx(L2)
-    return np.append(model.coef_[:, 0], model.intercept_)[None], lambda t: ((target - scores(X, t)[:, 0]) ** 2).sum()
+    return np.append(model.coef_, model.intercept_)[None], lambda t: ((target - scores(X, t)[:, 0]) ** 2).sum()
 
 
 LEARNERS = [

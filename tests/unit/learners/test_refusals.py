@@ -9,7 +9,7 @@ from samples import people
 
 from agglearn.collective import ChainModel, LogLinearTransitions, TreeModel, infer
 from agglearn.collective.cliques import from_cliques
-from agglearn.distribution import EmbeddingRegressor, KernelRidge, LinearRidge, MomentEmbedding
+from agglearn.distribution import EmbeddingRegressor, LinearRidge, MomentEmbedding
 from agglearn.distribution.embedding import as_bags
 from agglearn.errors import AgglearnError
 from agglearn.observations import Bags, CountedBags, FlowCounts, LabelSums, Records
@@ -53,9 +53,6 @@ REFUSED = {
     "a tree without edges": (lambda: TreeModel([], []), "at least one edge"),
     "bags of one class": (lambda: CardinalityClassifier(l2=1.0).fit(ONE_CLASS), "one class only"),
     "no probabilities": (lambda: cardinality_posterior(np.zeros((2, 2, 2)), 1), r"must be \(n,\) or \(n, C\)"),
-    "one bag": (lambda: LinearRidge().fit(X[:1], [1.0]), "one bag only"),
-    "one bag for kernels": (lambda: KernelRidge().fit(X[:1], [1.0]), "one bag only"),
-    "targets of another length": (lambda: LinearRidge().fit(X, [1.0, 2.0]), "2 values for 12 bags"),
     "no target": (lambda: EmbeddingRegressor(MomentEmbedding(), LinearRidge()).fit(as_bags([X, X])), "no target"),
     "records of three dimensions": (
         lambda: OptimalQuantizer(2).fit(np.zeros((2, 2, 2)), [0, 1]),
