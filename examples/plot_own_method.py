@@ -65,7 +65,11 @@ seeds: [0, 1, 2, 3, 4]
 measures: [nllh, auc]
 table: {rows: [dataset], columns: [method], measure: [nllh, auc]}
 methods:
-  maxent: {name: maximum entropy, class: agglearn.maxent.MaxEntClassifier, observe: tables}
+  maxent:
+    name: maximum entropy
+    class: agglearn.maxent.MaxEntClassifier
+    observe: tables
+    params: {n_chains: 1000}
   naive_bayes: {name: naive Bayes, class: agglearn.maxent.NaiveBayesClassifier, observe: tables}
   one_feature:
     name: one feature

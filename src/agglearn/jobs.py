@@ -30,7 +30,7 @@ def run(job: Any) -> str | None:
         modules.add_root(folder)
     if "digests" in job.config:
         digests.adopt(job.config["digests"])
-    kernel_cache.choose(kernel_cache.workflow_base(job.config), code)
+    kernel_cache.choose(code)
     terminal, start = sys.stderr, time.perf_counter()
     with open(job.log[0], "w") as log:
         try:

@@ -21,25 +21,27 @@ COMPILERS = ("numba", "llvmlite", "numpy")
 NAME = re.compile(r"agglearn-[0-9a-f]{16}(-[0-9a-f]{16})?")
 
 
-def choose(base: Path | str | None = None, code: Iterable[Path | str] = ()) -> Path:
+def choose(code: Iterable[Path | str] = ()) -> Path:
     """Let numba keep what it compiles in the folder for today's code, and return that folder.
 
     Parameters
     ----------
-    base : path, optional
-        Folder for the folders of all states. By default it is `NUMBA_CACHE_DIR`, else the package's own cache.
     code : iterable of paths
         Folders with further modules, as under `code:` in the configuration.
     """
-    given, name = Path(os.environ.get(VARIABLE) or default_base()), today(code)
-    if base is None and given.name.startswith(name):  # chosen by the process that started this one
-        folder = given
-    else:
-        folder = Path(base or (given.parent if NAME.fullmatch(given.name) else given)) / name
+    given, name = Path(os.environ.get(VARIABLE, "")), today(code)
+    # A process that was started by one of ours keeps its folder.
+    folder = given if given.name.startswith(name) else base() / name
     os.environ[VARIABLE] = str(folder)
     if "numba" in sys.modules:  # it read the variable when it was imported
         sys.modules["numba"].config.CACHE_DIR = str(folder)
     return folder
+
+
+def base() -> Path:
+    """Folder of the folders of all states: `NUMBA_CACHE_DIR`, else the package's own cache."""
+    given = Path(os.environ.get(VARIABLE) or default_base())
+    return given.parent if NAME.fullmatch(given.name) else given
 
 
 def default_base() -> Path:
@@ -49,16 +51,11 @@ def default_base() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "agglearn"
 
 
-def workflow_base(config: dict) -> Path:
-    """Folder of the folders of the workflow's jobs."""
-    return Path(config["cache"]).resolve() / "numba"
-
-
 def today(code: Iterable[Path | str] = ()) -> str:
     """Name of the folder for today's code."""
     versions = [platform.python_implementation(), platform.python_version(), *map(_version, COMPILERS)]
     name = f"agglearn-{_digest([PACKAGE], versions)}"
-    folders = [Path(folder).resolve() for folder in code]
+    folders = [folder for folder in (Path(f).resolve() for f in code) if any(compiled_modules(folder))]
     return f"{name}-{_digest(folders, [])}" if folders else name
 
 

@@ -80,10 +80,10 @@ def _unnamed(kind: str, paths: list[Path], named: Callable[[Path], bool]) -> Sur
 
 
 def kernel_folders(config: dict) -> Surplus:
-    """Folders of compiled kernels: of the workflow's jobs, and of everything else that runs this code."""
+    """Folders of compiled kernels."""
     today = kernel_cache.today(), kernel_cache.today(map(Path, config["code"]))
-    folders = [*kernel_cache.workflow_base(config).glob("*"), *kernel_cache.default_base().glob("agglearn-*")]
-    return _unnamed("folders of compiled kernels", sorted(folders), lambda path: path.name in today)
+    folders = sorted(kernel_cache.base().glob("agglearn-*"))
+    return _unnamed("folders of compiled kernels", folders, lambda path: path.name in today)
 
 
 # -- MLflow -----------------------------------------------------------------------------------------------------------

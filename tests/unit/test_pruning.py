@@ -26,12 +26,12 @@ def keys():
 def project(tmp_path, monkeypatch, keys):
     """A results folder with what plans name, what they do not, and what is somebody's own; arguments that lead to it."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(kernel_cache, "default_base", lambda: tmp_path / "elsewhere")
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "results/kernels"))
     for name in (
         *(f"runs/{key}/run.json" for key in (*keys, "0123456789abcdef")),
         "observations/maxent_table4/adult/manifest.json", "observations/maxent_table4.json",
         "observations/gone.json", "smoke/observations/gone/adult/x.npy",
-        f"cache/numba/{OLD}/maxent_0/kernels.sweep-1.py311.nbi", "cache/adult/adult.data", "tables/maxent_table4.csv", "notes.txt", "README.md",
+        f"kernels/{OLD}/maxent_0/kernels.sweep-1.py311.nbi", "cache/adult/adult.data", "tables/maxent_table4.csv", "notes.txt", "README.md",
     ):  # fmt: skip
         path = tmp_path / "results" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -59,13 +59,13 @@ def test_nothing_goes_without_a_second_word(project, capsys):
 def test_what_no_plan_names_goes(project, keys):
     results, arguments = project
     today = kernel_cache.today()
-    (results / "cache/numba" / today).mkdir()
-    (results / "cache/numba" / today / "kernel.nbi").write_text("code")
+    (results / "kernels" / today).mkdir()
+    (results / "kernels" / today / "kernel.nbi").write_text("code")
     before = files(results)
     pruning.main(["prune", "--yes", *arguments])
     assert before - files(results) == {
         "runs/0123456789abcdef/run.json", "observations/gone.json", "smoke/observations/gone/adult/x.npy",
-        f"cache/numba/{OLD}/maxent_0/kernels.sweep-1.py311.nbi",
+        f"kernels/{OLD}/maxent_0/kernels.sweep-1.py311.nbi",
     }  # fmt: skip
 
 
@@ -73,7 +73,7 @@ def test_what_no_plan_names_goes(project, keys):
 def test_cleaning_leaves_downloads_and_what_is_not_ours(project, capsys):
     results, arguments = project
     pruning.main(["clean", *arguments])
-    assert {name for name in files(results) if "numba" not in name} == {
+    assert {name for name in files(results) if "kernels" not in name} == {
         "cache/adult/adult.data",
         "notes.txt",
         "README.md",

@@ -59,7 +59,7 @@ class Project:
                 shutil.copytree(origin, folder / name, ignore=shutil.ignore_patterns("agglearn-*"))
             else:
                 shutil.copy(origin, folder / name)
-        share_kernels(folder / "src/agglearn", cache / "numba" / kernel_cache.today([folder / "tests/workflow/spikes"]))
+        share_kernels(folder / "src/agglearn", folder / "src/agglearn/__pycache__")
         self.restrict(shipped)
         self.overlay = {
             "scale": "smoke",
@@ -162,15 +162,16 @@ def summarise_code() -> None:
     summaries.write()
 
 
-def share_kernels(package: Path, theirs: Path) -> None:
-    """Let a copy of the package, which keeps compiled kernels in `theirs`, find those that any test has compiled, and the other way round.
+def share_kernels(package: Path, base: Path) -> None:
+    """Let a copy of the package, which keeps compiled kernels in `base`, find those that any test has compiled, and the other way round.
 
-    Numba looks for them by the path of the code, whose digest is in the name of the folder above.
+    Numba looks for them by the path of the code, whose digest is in the name of the folder above. A kernel holds for a file of one time.
     """
-    ours = Path(os.environ[kernel_cache.VARIABLE])
+    ours, theirs = Path(os.environ[kernel_cache.VARIABLE]), base / kernel_cache.today()
     theirs.mkdir(parents=True, exist_ok=True)
     for module in kernel_cache.compiled_modules(kernel_cache.PACKAGE):
         copied = package / module.relative_to(kernel_cache.PACKAGE)
+        shutil.copystat(module, copied)
         kernels = ours / UserProvidedCacheLocator.get_suitable_cache_subpath(str(module))
         kernels.mkdir(parents=True, exist_ok=True)
         link = theirs / UserProvidedCacheLocator.get_suitable_cache_subpath(str(copied))

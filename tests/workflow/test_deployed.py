@@ -15,8 +15,6 @@ from project import share_kernels
 from readme_blocks import ROOT
 from samples import OFFLINE
 
-from agglearn import kernel_cache
-
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 SETTINGS = {"scale": "smoke", "tracking": {"uri": "none"}}
 DATASETS = {"bank": None, "adult": None, "fair": {}}  # the last comes with statsmodels
@@ -32,9 +30,8 @@ CARRIED = (
 )
 
 
-def environ(package: Path, folder: Path) -> dict[str, str]:
-    """Variables for a run in a folder with the code of a package; kernels are those that any test has compiled."""
-    share_kernels(package, folder / "results/cache/numba" / kernel_cache.today())
+def environ(package: Path) -> dict[str, str]:
+    """Variables for a run with the code of a package."""
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("NUMBA", "AGGLEARN", "PYTHON"))}
     return clean | OFFLINE | {"PYTHONPATH": str(package.parent)}
 
@@ -74,7 +71,8 @@ def test_a_table_from_the_wheel_in_an_empty_folder(wheel, tmp_path):
     (folder / "config/config.yaml").write_text(yaml.safe_dump(SETTINGS))
     (folder / "mine.yaml").write_text(yaml.safe_dump({"experiments": {"maxent_table4": {"datasets": DATASETS}}}))
     command = ("agglearn", "reproduce", "maxent_table4", "--cores", "2", "--configfile", "mine.yaml")
-    environment = environ(site / "agglearn", folder)
+    share_kernels(site / "agglearn", site / "agglearn/__pycache__")
+    environment = environ(site / "agglearn")
     printed = call(folder, environment, *command)
     assert len(printed.splitlines()) < 20
     check_table(folder, "maxent_table4")
@@ -98,5 +96,5 @@ def test_a_table_from_a_workflow_deployed_as_a_module(tmp_path):
     own = {"extends": "maxent_table4", "datasets": DATASETS}
     (tmp_path / "config/experiments/own_table4.yaml").write_text(yaml.safe_dump(own))
     command = ("snakemake", "--cores", "2", "--quiet", "all", "--", "own_table4")
-    call(tmp_path, environ(ROOT / "src/agglearn", tmp_path), *command)
+    call(tmp_path, environ(ROOT / "src/agglearn"), *command)
     check_table(tmp_path, "own_table4")

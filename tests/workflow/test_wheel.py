@@ -10,7 +10,7 @@ import pytest
 from project import share_kernels
 from readme_blocks import ROOT, check_minute, minute
 
-from agglearn import __version__, kernel_cache
+from agglearn import __version__
 from agglearn.cli.diagnosis import ask_index
 
 WORKFLOW = ("snakemake", "mlflow", "matplotlib", "jsonschema", "jinja2", "pydantic", "statsmodels")
@@ -45,10 +45,8 @@ def environment(request, wheel, empty, tmp_path_factory) -> dict[str, str]:
     call(*install, env=os.environ | {"UV_COMPILE_BYTECODE": "0", "PATH": ours})
     cache = folder.parent / "numba"
     [package] = folder.glob("lib/python*/site-packages/agglearn")
-    for module in kernel_cache.compiled_modules(kernel_cache.PACKAGE):  # a kernel holds for files of one time
-        shutil.copystat(module, package / module.relative_to(kernel_cache.PACKAGE))
     # For the same code and the same compilers; with others the environment's own folder has another name.
-    share_kernels(package, cache / kernel_cache.today())
+    share_kernels(package, cache)
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "VIRTUAL_ENV"))}
     return clean | {"PATH": f"{folder}/bin:/usr/bin:/bin", "NUMBA_CACHE_DIR": str(cache)}
 

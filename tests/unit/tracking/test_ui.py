@@ -80,6 +80,8 @@ def ui(folder):
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
+        # A shell lets what it starts in the background ignore Ctrl-C.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     try:
         until(lambda: answers(port) or make.poll() is not None)
@@ -109,7 +111,7 @@ def test_nothing_stays_behind(ui, ending):
         os.kill(served_by(mark), signal.SIGTERM)
     else:
         make.send_signal(signal.SIGTERM if ending == "make terminated" else signal.SIGKILL)
-    make.wait(240)
+    make.wait(60)
     until(lambda: not processes(mark))
 
 
