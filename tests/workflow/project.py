@@ -116,12 +116,7 @@ class Project:
     def run(self, *arguments: str) -> "Outcome":
         """Run Snakemake to its end, in a fork of a process that has imported it."""
         given, environment = self.call(arguments)
-        began, printed = time.monotonic(), self.folder / "printed.txt"
-        server, order = snakemake_server(), {"arguments": given, "environ": environment, "cwd": str(self.folder)}
-        print(json.dumps(order | {"printed": str(printed)}), file=server.stdin, flush=True)
-        if not select.select([server.stdout], [], [], 1200)[0]:
-            raise TimeoutError(f"snakemake {' '.join(arguments)} did not end:\n{printed.read_text()[-3000:]}")
-        return Outcome(int(server.stdout.readline()), printed.read_text(), time.monotonic() - began)
+        return run_snakemake(given, environment, self.folder, self.folder / "printed.txt")
 
     def computed(self) -> dict[str, float]:
         """Run key → time at which its folder was written."""
@@ -201,6 +196,16 @@ sys.argv = ["snakemake", *order["arguments"]]
 sys.path[:0] = [order["cwd"], order["environ"]["PYTHONPATH"]]
 runpy.run_module("snakemake", run_name="__main__", alter_sys=True)
 """
+
+
+def run_snakemake(arguments: list[str], environ: dict[str, str], cwd: Path, printed: Path) -> "Outcome":
+    """Run Snakemake to its end, in a fork of a process that has imported it. What it prints goes to the file `printed`."""
+    began, server = time.monotonic(), snakemake_server()
+    order = {"arguments": arguments, "environ": environ, "cwd": str(cwd), "printed": str(printed)}
+    print(json.dumps(order), file=server.stdin, flush=True)
+    if not select.select([server.stdout], [], [], 1200)[0]:
+        raise TimeoutError(f"snakemake {' '.join(arguments)} did not end:\n{printed.read_text()[-3000:]}")
+    return Outcome(int(server.stdout.readline()), printed.read_text(), time.monotonic() - began)
 
 
 @functools.cache

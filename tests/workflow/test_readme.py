@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from project import run_snakemake
 from readme_blocks import LONG, ROOT, blocks, check_minute, commands, minute
 
 from agglearn.cli.diagnosis import ask_index
@@ -44,7 +45,10 @@ def test_long_commands_can_be_planned(command, tmp_path):
         targets = [a for a in arguments if re.fullmatch("[a-z0-9]+_[a-z0-9_]+", a)] or ["maxent_table4"]
         settings = [f"results={tmp_path}/results", *([f"run=[{','.join(targets)}]"] if arguments != ["-n"] else [])]
         more = settings if "--config" in arguments else ["--config", *settings]
-        call = ["snakemake", *arguments, *more, "--dry-run", "--quiet"]
+        given = [*arguments, *more, "--dry-run", "--quiet"]
+        planned = run_snakemake(given, environ(), ROOT, tmp_path / "printed.txt")
+        assert planned.status == 0, planned.text
+        return
     else:
         assert arguments == ["install", "."]
         call = ["pip", "install", "--dry-run", "--no-deps", "--no-build-isolation", "--quiet", "."]

@@ -125,7 +125,7 @@ def test_training_reaches_the_fixed_point(adjacency):
     small = ContingencyTables.from_records(draw_records(2000, (3, 3), 1), "label")
     noisy, frame = released(small, adjacency=adjacency, postprocessing="project"), every_state(small)
     exact = ExactNoiseAwareMaxEntClassifier(l2_theta=4.0, tol=0.5).fit(noisy).predict_proba(frame)
-    how = {"l2_theta": 4.0, "gradient": "exact", "tol": 0.0, "max_iter": 1000, "random_state": 0}
+    how = {"l2_theta": 4.0, "gradient": "exact", "tol": 0.0, "max_iter": 500, "random_state": 0}
     trained, plain = (k(3000, **how).fit(noisy) for k in (NoiseAwareMaxEntClassifier, MaxEntClassifier))
     gap, other = (np.abs(model.predict_proba(frame) - exact).max() for model in (trained, plain))
     assert gap < 0.02

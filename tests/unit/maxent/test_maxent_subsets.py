@@ -42,9 +42,7 @@ def test_xor_exactly(xor):
 def test_xor_by_sampling(xor):
     drawn, frame = xor
     tables = ContingencyTables.from_records(frame, "y")
-    model = MaxEntClassifier(n_chains=20_000, l2_mu=0.1, l2_theta=0.1, max_iter=1500, tol=0.0, random_state=0).fit(
-        tables
-    )
+    model = MaxEntClassifier(5000, l2_mu=0.1, l2_theta=0.1, max_iter=800, tol=0.0, random_state=0).fit(tables)
     assert by_third(drawn, model.predict_proba(drawn.frame)[:, 1]) == pytest.approx([0.1, 0.9], abs=0.02)
 
 
