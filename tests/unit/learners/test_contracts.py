@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 import agglearn
 from agglearn.distribution import Embedding, LinearRidge, MomentEmbedding, MultinomialLogistic
 from agglearn.encoding import FeatureMap
-from agglearn.errors import ConfigError, DataError
+from agglearn.errors import DataError
 from agglearn.estimator import Estimator
 from agglearn.maxent import MaxEntClassifier
 from agglearn.observations import (
