@@ -1,0 +1,191 @@
+"""Hosts that are dead, slow, busy, refuse, or answer with something else; downloads that are continued."""
+
+import time
+from email.utils import formatdate
+from types import SimpleNamespace
+
+import pytest
+from fetched_places import GOOD, PAGE
+from hosts import free_port
+
+from agglearn.datasets import downloading
+from agglearn.errors import NotAvailable
+
+
+def test_a_host_that_is_down(place):
+    with pytest.raises(NotAvailable, match="refused"):
+        place.get({"kind": "primary", "url": f"http://127.0.0.1:{free_port()}/f"})
+
+
+def test_a_slow_host_is_asked_three_times(place, host, monkeypatch):
+    monkeypatch.setattr(downloading, "TIMEOUT", 0.2)
+    host.serve("/f", GOOD, delays=2)
+    assert place.get(place.url())[2] == GOOD
+    assert len(host.asked) == 3
+
+
+def test_a_host_that_does_not_answer_is_left_alone(place, host, monkeypatch):
+    monkeypatch.setattr(downloading, "TIMEOUT", 0.1)
+    host.serve("/f", GOOD, delays=99)
+    host.serve("/g", GOOD)
+    with pytest.raises(NotAvailable, match=r"/f: timed out.*/g: the host gave no answer before"):
+        place.get(place.url(), place.url("/g"))
+    assert len(host.asked) == 3
+
+
+def test_a_trickle_counts_as_silence(place, host, monkeypatch):
+    monkeypatch.setattr(downloading, "WINDOW", 0.05)
+    host.serve("/f", GOOD, pause=0.02)
+    with pytest.raises(NotAvailable, match="fewer than 60,000 bytes"):
+        place.get(place.url())
+    assert len(host.asked) == 3
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_a_busy_host_is_asked_again(place, host, status):
+    host.serve("/f", GOOD, first=[(status, {}), (status, {"Retry-After": "0"})])
+    assert place.get(place.url())[2] == GOOD
+    assert len(host.asked) == 3
+
+
+def test_a_host_that_stays_busy(place, host):
+    host.serve("/f", GOOD, first=[(503, {})] * 3)
+    with pytest.raises(NotAvailable, match="503"):
+        place.get(place.url())
+    assert len(host.asked) == 3
+
+
+def test_the_wait_is_the_hosts_up_to_a_bound(place, host, monkeypatch):
+    slept = []
+    monkeypatch.setattr(time, "sleep", slept.append)
+    monkeypatch.setattr(downloading, "WAITS", (2, 8))
+    monkeypatch.setattr(downloading, "LONGEST_WAIT", 60)
+    host.serve("/f", GOOD, first=[(429, {"Retry-After": "30"}), (429, {"Retry-After": "86400"})])
+    assert place.get(place.url())[2] == GOOD
+    assert slept == [30, 60]
+    slept.clear()
+    date = formatdate(time.time() + 20, usegmt=True)
+    host.serve("/g", GOOD, first=[(429, {"Retry-After": date}), (429, {"Retry-After": "soon"})])
+    assert place.get(place.url("/g"), name="g")[2] == GOOD
+    assert slept == [pytest.approx(20, abs=2), 8]
+
+
+def test_a_missing_file_is_asked_for_once(place, host):
+    with pytest.raises(NotAvailable):
+        place.get(place.url())
+    assert len(host.asked) == 1
+
+
+def test_a_host_that_refuses_scripts(place, host):
+    host.serve("/f", GOOD, agents="Mozilla/")
+    assert place.get(place.url())[2] == GOOD
+    assert len(host.asked) == 2
+    host.serve("/g", GOOD, agents="nobody")
+    with pytest.raises(NotAvailable, match="403 Forbidden"):
+        place.get(place.url("/g"), name="g")
+
+
+@pytest.mark.parametrize(
+    ("data", "how", "reason"),
+    [
+        (PAGE, {}, "web page"),
+        (b"Sign in", {"kind": "text/html; charset=utf-8"}, "web page"),
+        (b"", {}, "empty"),
+        (GOOD, {"length": "missing", "cut": 700}, "length"),
+        (GOOD, {"length": "chunked", "cut": 700}, "IncompleteRead"),
+        (GOOD, {"cut": 700, "tag": None}, "connection ended after 700 of 50,000 bytes"),
+    ],
+)
+def test_what_never_becomes_a_reference(place, host, data, how, reason):
+    host.serve("/f", data, **how)
+    with pytest.raises(NotAvailable, match=reason):
+        place.get(place.url(), sha256="unknown")
+    host.serve("/f", GOOD)
+    assert place.get(place.url(), sha256="unknown")[2] == GOOD
+
+
+def test_a_page_in_place_of_data_is_no_wrong_digest(place, host):
+    """Networks that ask for a login answer every request with a page."""
+    host.serve("/f", PAGE)
+    with pytest.raises(NotAvailable, match="web page"):
+        place.get(place.url())
+
+
+def test_a_body_in_chunks(place, host):
+    host.serve("/f", GOOD, length="chunked")
+    assert place.get(place.url(), sha256="unknown")[2] == GOOD
+
+
+def test_a_disk_that_is_full(place, host, monkeypatch):
+    monkeypatch.setattr(downloading.shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))
+    host.serve("/f", GOOD)
+    with pytest.raises(NotAvailable, match="MB on the disk"):
+        place.get(place.url())
+
+
+def test_progress_ends_at_the_whole(place, host):
+    host.serve("/f", GOOD)
+    place.get(place.url())
+    assert place.progress[-1] == ("f", len(GOOD), len(GOOD))
+
+
+# -- continued downloads ----------------------------------------------------------------------------------------------
+
+
+def cut_short(place, host, **how):
+    """A first visit that ends after 20,000 bytes in each of its tries."""
+    host.serve("/f", GOOD, cut=20_000, ranges=False, **how)
+    with pytest.raises(NotAvailable, match=r"connection ended after 20,000 of 50,000 bytes"):
+        place.get(place.url())
+    host.asked.clear()
+
+
+def test_a_connection_that_ends_early_is_continued_at_once(place, host):
+    host.serve("/f", GOOD, cut=20_000)
+    assert place.get(place.url())[2] == GOOD
+    assert host.requests("/f") == [None, "bytes=20000-", "bytes=40000-"]
+
+
+@pytest.mark.parametrize("how", [{}, {"tag": None, "modified": formatdate(0, usegmt=True)}])
+def test_a_download_is_continued_by_the_next_run(place, host, how):
+    cut_short(place, host, **how)
+    host.serve("/f", GOOD, **how)
+    assert place.get(place.url())[2] == GOOD
+    assert host.requests("/f") == ["bytes=20000-"]
+    assert place.cached() == ["f"]
+
+
+@pytest.mark.parametrize("how", [{"tag": None}, {"tag": 'W/"1"'}])
+def test_nothing_is_continued_without_proof_that_it_is_the_same(place, host, how):
+    cut_short(place, host, **how)
+    host.serve("/f", GOOD, **how)
+    assert place.get(place.url())[2] == GOOD
+    assert host.requests("/f") == [None]
+
+
+@pytest.mark.parametrize("careless", [False, True])
+def test_a_file_that_changed_starts_anew(place, host, careless):
+    """Even where the host sends the rest of the new file."""
+    cut_short(place, host)
+    new = b"abcdefghij" * 5000
+    host.serve("/f", new, careless=careless)
+    assert place.get(place.url(), sha256="unknown")[2] == new
+
+
+def test_a_file_that_became_shorter_starts_anew(place, host):
+    cut_short(place, host)
+    host.serve("/f", GOOD[:10_000], careless=True)
+    assert place.get(place.url(), sha256="unknown")[2] == GOOD[:10_000]
+
+
+def test_a_host_that_does_not_continue(place, host):
+    cut_short(place, host)
+    host.serve("/f", GOOD, ranges=False)
+    assert place.get(place.url())[2] == GOOD
+
+
+def test_another_url_does_not_continue_the_download(place, host):
+    cut_short(place, host)
+    host.serve("/g", GOOD)
+    assert place.get(place.url("/g"))[2] == GOOD
+    assert host.requests("/g") == [None]

@@ -1,0 +1,124 @@
+"""Files out of archives, and the archives that are refused."""
+
+import io
+import os
+import stat
+import tarfile
+import zipfile
+
+import pytest
+from fetched_places import BAD, GOOD, sha, tarred, zipped
+
+from agglearn.datasets import unpacking
+from agglearn.errors import DataError, NotAvailable
+
+
+def test_a_member_of_an_archive(place, host):
+    host.serve("/a.zip", zipped(deep__f=GOOD, other=BAD))
+    assert place.get(place.url("/a.zip", member="deep/f")) == ("primary", f"{host.url}/a.zip", GOOD)
+    assert place.cached() == ["f"]
+
+
+@pytest.mark.parametrize("mode", ["w", "w:gz", "w:bz2", "w:xz"])
+def test_a_member_of_a_tar_archive(place, host, mode):
+    host.serve("/a", tarred(mode, (tarfile.TarInfo("./x"), BAD), (tarfile.TarInfo("./deep/f"), GOOD)))
+    assert place.get(place.url("/a", member="deep/f"))[2] == GOOD
+
+
+def test_an_archive_in_an_archive(place, host):
+    inner = tarred("w:gz", (tarfile.TarInfo("deep/f"), GOOD))
+    host.serve("/a.zip", zipped(inner_D_tar=inner, other=BAD))
+    assert place.get(place.url("/a.zip", member=["inner.tar", "deep/f"]))[2] == GOOD
+    assert place.cached() == ["f"]
+
+
+def test_an_archive_is_downloaded_once_for_all_its_files(place, host):
+    host.serve("/a.zip", zipped(f=GOOD, g=BAD))
+    files = {n: {"sha256": "unknown", "routes": [place.url("/a.zip", member=n)]} for n in "fg"}
+    assert set(place.fetch(files)) == {"f", "g"}
+    assert len(host.asked) == 1
+    assert place.cached() == ["f", "g"]
+
+
+def test_the_digest_of_an_archive(place, host):
+    archive = zipped(f=GOOD)
+    host.serve("/a.zip", archive)
+    with pytest.raises(DataError, match=rf"a\.zip: sha256 is {sha(archive)[:12]}"):
+        place.get(place.url("/a.zip", member="f", sha256=sha(BAD)))
+    assert place.get(place.url("/a.zip", member="f", sha256=sha(archive)))[2] == GOOD
+
+
+def link(name: str, kind: bytes) -> tarfile.TarInfo:
+    member = tarfile.TarInfo(name)
+    member.type, member.linkname = kind, "/etc/passwd"
+    return member
+
+
+def zip_link() -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        member = zipfile.ZipInfo("f")
+        member.external_attr = (stat.S_IFLNK | 0o777) << 16
+        archive.writestr(member, "/etc/passwd")
+    return out.getvalue()
+
+
+def encrypted() -> bytes:
+    """A zip that states that its member needs a password."""
+    data = bytearray(zipped(f=b"text"))
+    for mark, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        data[data.index(mark) + offset] |= 1
+    return bytes(data)
+
+
+REFUSED = {
+    "no archive": (BAD, "not a zip or tar archive"),
+    "cut zip": (zipped(f=GOOD)[:-30], "not a zip or tar archive"),
+    "no such member": (zipped(other=BAD), "has no member 'f'"),
+    "no such member of a tar": (tarred("w", (tarfile.TarInfo("g"), BAD)), "has no member 'f'"),
+    "folder of a tar": (tarred("w", (link("f", tarfile.DIRTYPE), b"")), "'f' is no file"),
+    "symbolic link": (tarred("w", (link("f", tarfile.SYMTYPE), b"")), "'f' is no file"),
+    "hard link": (tarred("w", (link("f", tarfile.LNKTYPE), b"")), "'f' is no file"),
+    "device": (tarred("w", (link("f", tarfile.CHRTYPE), b"")), "'f' is no file"),
+    "link of a zip": (zip_link(), "'f' is no file"),
+    "password": (encrypted(), "password|encrypted"),
+    "cut tar": (tarred("w:gz", (tarfile.TarInfo("f"), os.urandom(90_000)))[:50_000], "damaged"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_archives_that_are_refused(place, host, name):
+    data, reason = REFUSED[name]
+    host.serve("/a", data)
+    with pytest.raises(NotAvailable, match=reason):
+        place.get(place.url("/a", member="f"), sha256="unknown")
+    assert place.cached() == []
+    host.serve("/a", zipped(f=GOOD))
+    assert place.get(place.url("/a", member="f"), sha256="unknown")[2] == GOOD
+
+
+def test_a_damaged_zip(place, host):
+    data = bytearray(zipped(f=GOOD))
+    data[60] ^= 255
+    host.serve("/a", bytes(data))
+    with pytest.raises(NotAvailable, match="damaged"):
+        place.get(place.url("/a", member="f"))
+
+
+@pytest.mark.parametrize("mode", ["zip", "tar"])
+def test_an_archive_of_zeros_is_bounded(place, host, monkeypatch, mode):
+    monkeypatch.setattr(unpacking, "SMALL", 1 << 20)
+    zeros = bytes(1 << 25)
+    host.serve("/a", zipped(f=zeros) if mode == "zip" else tarred("w:gz", (tarfile.TarInfo("f"), zeros)))
+    with pytest.raises(NotAvailable, match="too many for an archive of its size"):
+        place.get(place.url("/a", member="f"), sha256="unknown")
+    assert place.cached() == []
+    assert place.get(place.url("/a", member="f"), sha256="unknown", bytes=len(zeros))[2] == zeros
+
+
+@pytest.mark.parametrize("evil", ["../evil", "/evil"])
+def test_names_in_an_archive_are_never_written_to(place, host, evil):
+    host.serve("/a", tarred("w", (tarfile.TarInfo(f"{place.base}{evil}" if evil[0] == "/" else evil), GOOD)))
+    member = f"{place.base}{evil}" if evil[0] == "/" else evil
+    assert place.get(place.url("/a", member=member))[2] == GOOD
+    assert not list(place.base.parent.rglob("evil"))
