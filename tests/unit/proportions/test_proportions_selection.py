@@ -1,0 +1,27 @@
+"""Penalties of learners from bags that held-out bags choose."""
+
+import numpy as np
+
+from agglearn.observations import Bags
+from agglearn.proportions import base
+
+
+def test_scores_of_bags_count_by_the_size_of_their_part():
+    """41 bags fall into a part of 9 and four of 8: 9 bags of 1 are more than 32 of 0.26, and one part is less than four."""
+    bags = Bags(np.arange(82.0)[:, None], np.arange(0, 83, 2), np.ones(41, int))
+    score = lambda held, l2: float(len(held) == 9) if l2 == 50 else 0.26 * (len(held) == 8)  # noqa: E731
+    chosen, _ = base.choose_l2("held_out", bags, lambda part: lambda l2, last: l2, score, 0)
+    assert chosen == 50
+
+
+def test_a_path_of_penalties_starts_from_the_next_stronger_one():
+    starts, bags = [], Bags(np.arange(20.0)[:, None], np.arange(0, 21, 2), np.ones(10, int))
+
+    def fitter(part):
+        return lambda l2, last: starts.append((l2, last)) or l2
+
+    assert base.choose_l2(3.0, bags, fitter, None, 0) == (3.0, None)
+    chosen, near = base.choose_l2("held_out", bags, fitter, lambda held, l2: -abs(l2 - 0.5), 0)
+    assert (chosen, near) == (0.5, 0.5)
+    assert starts[:3] == [(50.0, None), (5.0, 50.0), (0.5, 5.0)]
+    assert starts[5:7] == [(50.0, 50.0), (5.0, 5.0)]  # in the next part from the solution of the last
