@@ -1,18 +1,26 @@
-"""Moments, balance and traces of collective models against what is written out."""
+"""Moments, balance, features and traces of collective models against what is written out."""
 
+import itertools
+import math
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from agglearn.collective import ChainModel
+from agglearn.collective import ChainModel, PublishedCounts, SharedTableEM, gibbs, learning
 from agglearn.collective.balance import balance_flows
 from agglearn.collective.gaussian import _Smoother, _tilted_moments
+from agglearn.collective.migration import commuting_potentials, migration_features
 from agglearn.collective.noise import noise_model
+from agglearn.collective.population import population_size
 from agglearn.collective.problem import Problem
 from agglearn.collective.reconstruction import _seconds_to_lowest
-from agglearn.collective.results import Iterate
-from agglearn.observations import FlowCounts
+from agglearn.collective.results import Iterate, Recorder
+from agglearn.errors import DataError
+from agglearn.observations import (
+    FlowCounts,
+    FlowInstances,
+)
 
 
 def test_balanced_sums_differ_by_who_moved():
@@ -59,3 +67,120 @@ def test_moments_of_node_tables_are_those_of_the_joint_normal():
     found = _Smoother(problem).posterior(y, np.full((4, 2), 4.0))
     np.testing.assert_allclose(np.ravel(found[0]), mean + gain @ (y.ravel() - mean), rtol=1e-6)
     np.testing.assert_allclose(np.ravel(found[1]), np.diag(cov - gain @ cov), rtol=1e-6)
+
+
+def test_population_sizes():
+    counts = np.array([[2.0, 4.0], [6.0, 2.0]])
+    assert population_size(FlowCounts(node_counts=counts, rate=0.5)) == (6 + 8) / 2 / 0.5
+    assert population_size(FlowCounts(node_counts=counts, noise="gaussian", rate=0.5)) == 7
+    assert population_size(FlowCounts(node_counts=counts, population_size=11)) == 11
+    some = counts.copy()
+    some[0, 0] = np.nan
+    assert population_size(FlowCounts(node_counts=some)) == 8
+    with pytest.raises(DataError, match="population_size"):
+        population_size(FlowCounts(node_counts=some[:1]))
+
+
+def test_the_clock_of_tuning_stops_where_the_objective_stays():
+    trace = lambda *pairs: [Iterate(k, s, f, 0.0) for k, (s, f) in enumerate(pairs)]  # noqa: E731
+    runs = [SimpleNamespace(trace=t) for t in (
+        trace((1.0, -9.0), (2.0, -10.0), (3.0, -9.5), (4.0, -10.0), (5.0, -10.0)), trace((0.5, -9.0), (1.0, -9.9)),
+        trace((0.5, np.nan)), trace((7.0, -10.0 + 1e-8)),
+    )]  # fmt: skip
+    assert [_seconds_to_lowest(r.trace, runs) for r in runs] == [
+        (4.0, -10.0), (math.inf, -9.9), (math.inf, math.inf), (7.0, -10.0 + 1e-8)
+    ]  # fmt: skip
+
+
+def test_stages_of_a_sampler_have_streams_of_their_own(monkeypatch):
+    seeds, run = [], gibbs.Chain.run
+
+    def spied(chain, n_moves, seed):
+        seeds.append((n_moves, seed))
+        run(chain, n_moves, seed)
+
+    monkeypatch.setattr(gibbs.Chain, "run", spied)
+    counts = FlowCounts(node_counts=np.array([[3.0, 3], [2, 4]]))
+    model = gibbs.TreeModel([(0, 1)], [np.zeros((2, 2))])
+    found = gibbs.infer_gibbs(model, counts, 6, trace=True, n_moves=100, burn_in=0.2, stages=4, random_state=1)
+    assert [n for n, _ in seeds] == [20, 20, 20, 20, 20]
+    assert len({s for _, s in seeds}) == 5
+    assert [moves for _, moves, _ in found.details["means"]] == [40, 60, 80, 100]
+    assert sum(t.sum() for t in found.edge_tables) == pytest.approx(6)
+
+
+def test_features_of_a_step():
+    """Cells 0 1 / 2 3 of a grid of two by two; the wind blows to the right."""
+    f = migration_features(2, 2, np.array([[3.0, 0.0]]))[0]
+    assert f[0, 0].tolist() == [0, 0, 0, 0]
+    assert f[0, 1].tolist() == pytest.approx([-1, 1, math.sqrt(0.5), 1])
+    assert f[1, 0].tolist() == pytest.approx([-1, -1, 0, 1])
+    assert f[0, 3].tolist() == pytest.approx([-math.sqrt(2), math.sqrt(0.5), 1, 1])
+    assert f[3, 0].tolist() == pytest.approx([-math.sqrt(2), -math.sqrt(0.5), 0, 1])
+    assert f[2, 3].tolist() == pytest.approx([-1, 1, 1, 1])
+
+
+def test_commuters_live_at_the_top_right_and_work_at_the_bottom_left():
+    first, last, step = commuting_potentials(2, 4, 2.0, 1.0, 0.5)
+    xy = [(k % 4, k // 4) for k in range(8)]
+    for k, (x, y) in enumerate(xy):
+        assert first[k] == pytest.approx(-((x - 2.5) ** 2 + (y - 1.0) ** 2) / 8)
+        assert last[k] == pytest.approx(-((x - 0.5) ** 2 + (y - 0.0) ** 2) / 2)
+        for j, (u, v) in enumerate(xy):
+            assert step[k, j] == pytest.approx(-((x - u) ** 2 + (y - v) ** 2) / 0.5)
+
+
+def test_distance_from_tables_that_fit_together():
+    model = ChainModel(np.zeros((2, 2, 2)))
+    first, second = np.array([[2.0, 1], [0, 3]]), np.array([[1.0, 1], [2, 3]])  # middle sums (2, 4) and (2, 5)
+    # each edge is half a person from their mean; six, six and a half, and seven persons
+    assert model.violation([first, second], 6) == pytest.approx(0.5 + 0.5 + 0.5 + 1)
+    assert model.violation([first, first[::-1].T], 6) == pytest.approx(
+        np.abs(first.sum(0) - first[::-1].T.sum(1)).sum()
+    )
+    lone = ChainModel(np.zeros((1, 2, 2)))
+    assert lone.violation([first], 6) == 0
+    assert lone.violation([first - np.array([[0, 2], [0, -2]])], 6) == pytest.approx(1)
+    assert lone.violation([first], 5) == 2
+
+
+def test_iterates_are_recorded_ever_more_rarely():
+    problem = SimpleNamespace(
+        objective_of=lambda at: float(at), M=1.0, model=SimpleNamespace(violation=lambda tables, m: 0.5)
+    )
+    record = Recorder(problem)
+    for k in range(100):
+        record(k)
+    rows = record.finish()
+    steps = [r[0] for r in rows]
+    assert steps[:21] == list(range(21))
+    assert steps[-1] == 99
+    gaps = np.diff(steps)
+    assert (gaps[:20] == 1).all()
+    assert all(b <= max(a + 1, int(1.05 * a)) for a, b in itertools.pairwise(steps))
+    assert [r[2:] for r in rows] == [(float(k), 0.5) for k in steps]
+    assert (np.diff([r[1] for r in rows]) >= 0).all()
+
+
+def test_published_tables_and_what_learning_starts_from():
+    years = FlowInstances(tuple(
+        FlowCounts(edge_counts=np.array([t]), noise="laplace", population_size=10)
+        for t in ([[3.0, -1.0], [4.0, 2.0]], [[1.0, -2.0], [2.0, 0.0]])
+    ))  # fmt: skip
+    plain, cut = PublishedCounts().fit(years), PublishedCounts(clip=True).fit(years)
+    assert [t[0].tolist() for t in plain.edge_tables_] == [[[3, -1], [4, 2]], [[1, -2], [2, 0]]]
+    assert [t[0].tolist() for t in cut.edge_tables_] == [[[3, 0], [4, 2]], [[1, 0], [2, 0]]]
+    start = SharedTableEM(n_iter=0, learner="em").fit(years)
+    np.testing.assert_allclose(np.exp(start.theta_), np.maximum(np.array([4, 0, 6, 2]) / 12, 1e-12))
+    assert [(k, theta.tolist()) for k, _, theta in start.trace_] == [(0, start.theta_.tolist())]
+    assert start.evaluations_ == 0
+
+
+def test_a_trace_of_learning_is_thinned_and_has_both_ends(monkeypatch):
+    monkeypatch.setattr(learning, "infer", lambda *a, **k: SimpleNamespace(edge_tables=[], objective=0.0, details={}))
+    law = SimpleNamespace(
+        model=lambda theta, k: SimpleNamespace(log_partition=0.0), maximise=lambda theta, tables: theta + 1
+    )
+    found = learning.learn(law, [None], [1.0], np.zeros(1), learner="em", n_iter=7, trace_every=3)
+    assert [(k, float(theta[0])) for k, _, theta in found.trace] == [(0, 0), (3, 3), (6, 6), (7, 7)]
+    assert (float(found.theta[0]), found.evaluations) == (7, 7)

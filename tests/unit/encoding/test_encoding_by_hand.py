@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from agglearn.encoding import FeatureMap, FrameEncoder
 from agglearn.encoding.columns import is_continuous
 from agglearn.encoding.dense import DenseEncoder
 from agglearn.encoding.labels import binary_label
@@ -34,3 +35,17 @@ def test_nine_numbers_and_one_word_look_like_a_mistake():
     with pytest.raises(DataError, match="word"):
         is_continuous(pd.Series([*map(str, range(9)), "word"], name="a"))
     assert not is_continuous(pd.Series([*map(str, range(8)), "some", "words"], name="a"))
+
+
+def test_pairs_that_never_occurred_fill_no_coordinate():
+    frame = pd.DataFrame({"a": list("uuv"), "b": list("xyx")})
+    encoder = FrameEncoder.fit(frame)
+    mapped = FeatureMap.fit("quadratic", encoder, frame)
+    names = mapped.names
+    x = mapped.matrix(pd.DataFrame({"a": list("vuw"), "b": list("yxx")})).toarray()
+    filled = [[names[j] for j in np.flatnonzero(row)] for row in x]
+    assert filled == [
+        ["a = v", "b = y", "intercept"],
+        ["a = u", "b = x", "a = u & b = x", "intercept"],
+        ["b = x", "intercept"],
+    ]

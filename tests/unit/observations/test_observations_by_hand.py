@@ -1,5 +1,6 @@
-"""Bags, records, projected tables and their memory against a few numbers."""
+"""Bags, records, label sums, projected and thinned tables and their memory against a few numbers."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -8,8 +9,17 @@ import pytest
 from samples import people
 
 from agglearn.errors import DataError
-from agglearn.observations import Bags, ContingencyTables, Records, Table, with_gaussian_noise
+from agglearn.observations import (
+    Bags,
+    ContingencyTables,
+    LabelledBags,
+    LabelSums,
+    Records,
+    Table,
+    with_gaussian_noise,
+)
 from agglearn.observations.consistency import noise_variances, project_tables
+from agglearn.observations.thinning import thin_tables
 from agglearn.observations.workload import CELL_BYTES, DENSE_CELLS, DENSE_TOTAL, FIRST_SLOTS, TABLE_BYTES, workload_of
 
 
@@ -70,3 +80,43 @@ def test_tables_beyond_the_memory_of_whole_ones_are_held_in_parts():
         + 16 * FIRST_SLOTS * tables * (1 - whole)
     )
     assert workload_of(sizes, "all", records).bytes == int(memory)
+
+
+def test_weighted_label_sums():
+    x = pd.DataFrame({"a": [1.0, 2.0, 4.0], "b": [0.5, 0.0, -1.0]})
+    sums = LabelSums.from_records(x, [1, 0, 1], weights=np.array([2.0, 5.0, 0.5]))
+    assert dict(zip(sums.names, sums.sums, strict=True)) == {"a": 4.0, "b": 0.5, "intercept": 2.5}
+    # the most that labels can give: a 2 + 10 + 2, b 1 + 0 − 0.5, seven and a half of weight
+    for moved, outside in (
+        ([14.0, 1.0, 7.5], [0, 0, 0]),
+        ([14.1, -0.6, 7.6], [1, 1, 1]),
+        ([0.0, -0.5, -0.1], [0, 0, 1]),
+    ):
+        other = LabelSums(sums.map, x, sums.names, np.array(moved), sums.weights)
+        assert other.infeasible_coordinates().tolist() == [bool(v) for v in outside]
+
+
+def test_labels_of_weighted_bags_add_up_by_weight():
+    bags = Bags(np.zeros((3, 1)), [0, 2, 3], np.array([[0.5, 2.0], [3.0, 0.0]]), weights=np.array([2.0, 0.5, 3.0]))
+    assert LabelledBags(bags, np.array([1, 0, 0])).y.tolist() == [1, 0, 0]
+    with pytest.raises(DataError, match="by its labels"):
+        LabelledBags(bags, np.array([0, 1, 0]))
+
+
+def test_thinned_noise_is_shared_evenly():
+    """Halves of noisy tables add up to them, state half of the variance each, and have it."""
+    frame = pd.DataFrame({f"f{i}": np.random.default_rng(i).choice(list("uvwxyz"), 4000) for i in range(3)})
+    tables = ContingencyTables.from_records(frame.assign(y=np.arange(4000) % 2), "y")
+    noisy = with_gaussian_noise(tables, 200.0, 0)
+    first, second = thin_tables(noisy, np.random.default_rng(0))
+    assert first.noise.scale == second.noise.scale == pytest.approx(200 / math.sqrt(2))
+    assert (first.total, first.positives) == (noisy.total / 2, noisy.positives / 2)
+    gaps = []
+    for key, table in noisy.tables.items():
+        a, b = first.tables[key], second.tables[key]
+        np.testing.assert_allclose(a.counts + b.counts, table.counts)
+        np.testing.assert_allclose(a.label_sums + b.label_sums, table.label_sums)
+        gaps.append((a.counts - tables.dense(*key)[0].ravel() / 2, b.counts - tables.dense(*key)[0].ravel() / 2))
+    u, v = (np.concatenate(part) for part in zip(*gaps, strict=True))
+    assert np.std(u) == pytest.approx(200 / math.sqrt(2), rel=0.15)
+    assert abs(np.corrcoef(u, v)[0, 1]) < 0.25
