@@ -10,6 +10,8 @@ from project import ATTRIBUTION, CHAIN, REGIONS, ROOT, SPIKE_DATA, Project, adul
 
 from agglearn.workflow.config import load
 
+pytest.register_assert_rewrite("world_readers", "world_figures", "world_tracking")  # so that a failure shows both sides
+
 # Every source and every kind of data; all experiments in their smoke sizes would take a quarter of an hour. What these
 # leave out, `tests/unit/workflow/test_smoke.py` does without a workflow.
 WAY = (

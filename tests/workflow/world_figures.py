@@ -1,0 +1,166 @@
+"""What the axes of figures hold, and what they should hold of the small world."""
+
+import math
+
+import pytest
+import world as w
+from matplotlib.collections import FillBetweenPolyCollection, PathCollection
+from matplotlib.text import Annotation
+
+from agglearn.reporting import figures, summary, svg
+from agglearn.workflow.plan import Plan
+
+
+def figures_of(plan: Plan, paths, out) -> list[list[dict]]:
+    """Panels of every figure of the experiment, drawn into a file."""
+    kept, experiment = [], plan.experiments["world"]
+    rows = summary.load_rows(paths, plan, "world")
+    with pytest.MonkeyPatch.context() as patch:
+        write = svg.from_figure
+        patch.setattr(
+            svg,
+            "from_figure",
+            lambda f, *words: kept.append([panel(ax) for ax in f.axes if ax.axison]) or write(f, *words),
+        )
+        titles = {"people": plan.config["datasets"]["people"]["title"]}
+        assert figures.draw(rows, summary.summarise(rows, experiment), experiment, titles, out) == []
+    return kept
+
+
+def panel(ax) -> dict:
+    """The drawn data of a panel, as numbers."""
+    whiskers = [bars[2][0].get_segments()[0] for bars in ax.containers if bars.has_xerr]
+    return {
+        "title": ax.get_title(loc="left").replace("\n", " "),
+        "axis": (ax.get_xlabel(), ax.get_ylabel()),
+        "ticks": [text.get_text() for text in ax.get_yticklabels()],
+        "x_ticks": [text.get_text() for text in ax.get_xticklabels()],
+        "dots": {round(float(bars[0].get_ydata()[0])): float(bars[0].get_xdata()[0]) for bars in ax.containers},
+        "whiskers": {round(float(ends[0][1])): (float(ends[0][0]), float(ends[1][0])) for ends in whiskers},
+        "printed": [(float(x), round(float(y))) for line in ax.lines if line.get_marker() == "D" for x, y in zip(*line.get_data(), strict=True)],
+        "lines": {line.get_label(): list(zip(*map(list, line.get_data()), strict=True)) for line in ax.lines if line.get_label()[:1] != "_"},
+        "bands": [band.get_paths()[0].vertices.tolist() for band in ax.collections if isinstance(band, FillBetweenPolyCollection)],
+        "points": {s.get_label(): s.get_offsets().tolist() for s in ax.collections if isinstance(s, PathCollection)},
+        "arrows": sorted((*a.xyann, *a.xy, a.arrow_patch.get_linewidth()) for a in ax.texts if isinstance(a, Annotation) and a.arrow_patch),
+    }  # fmt: skip
+
+
+def check_means(found: dict, expected: dict[str, list]) -> None:
+    """Lines through means, and bands from low to high, of some labels."""
+    assert set(found["lines"]) == set(expected)
+    for label, points in expected.items():
+        assert found["lines"][label] == [(x, pytest.approx(e.mean)) for x, e in points]
+    bands = [
+        {(x, end) for x, e in points for end in (e.low, e.high)} for points in expected.values() if len(points) > 1
+    ]
+    assert len(found["bands"]) == len(bands)
+    for band in bands:
+        assert any(
+            all(any(v == pytest.approx(point) for v in vertices) for point in band)
+            and all(any(v == pytest.approx(point) for point in band) for v in vertices)
+            for vertices in found["bands"]
+        )
+
+
+def labelled(method: str, prior, size=None) -> str:
+    """Label of a method, its prior and its size."""
+    parts = [w.METHOD_NAMES.get(method, method), prior and f"prior {prior:g}", size and f"rows {size}"]
+    return ", ".join(filter(None, parts))
+
+
+def with_result(world: w.World) -> list[tuple]:
+    """Cells with a result of some seed, in the order of the summary."""
+    return [c for c in world.cells if any(world.values[(*c, seed)] for seed in w.SEEDS)]
+
+
+def check_dots(panels: list[dict], world: w.World) -> None:
+    """A dot, an interval and a printed number for each cell."""
+    [found] = panels
+    assert found["title"] == w.ENTRY["title"]
+    assert found["axis"][0] == "NLLH"
+    assert sorted(found["ticks"]) == sorted(labelled(*c) for c in with_result(world))
+    printed = {}
+    for method, prior, size in with_result(world):
+        y, estimate = (
+            found["ticks"].index(labelled(method, prior, size)),
+            w.cell(world, method, prior, size, "nllh").estimate,
+        )
+        assert found["dots"][y] == pytest.approx(estimate.mean)
+        assert found["whiskers"][y] == pytest.approx((estimate.low, estimate.high))
+        if entry := w.printed_for(method, prior, size, "nllh"):
+            printed[y] = entry["value"]
+    assert {y: x for x, y in found["printed"]} == pytest.approx(printed)
+    assert len(found["dots"]) == len(found["ticks"])
+
+
+def check_curves(panels: list[dict], world: w.World) -> None:
+    """Means over stages, by size."""
+    assert [p["title"] for p in panels] == [f"rows {size}" for size in w.SIZES]
+    for found, size in zip(panels, w.SIZES, strict=True):
+        cells = [c for c in with_result(world) if c[2] == size]
+        expected = {
+            labelled(*c[:2]): [(k / 8, w.Estimate.of(world.seeds(*c, "nllh", step=k))) for k in w.STAGES] for c in cells
+        }
+        check_means(found, expected)
+    assert panels[0]["axis"] == ("iteration", "NLLH")
+
+
+def check_lines(panels: list[dict], world: w.World) -> None:
+    """Means over priors, by size, and the level of methods without one."""
+    assert [p["title"] for p in panels] == [f"rows {size}" for size in w.SIZES]
+    for found, size in zip(panels, w.SIZES, strict=True):
+        assert found["x_ticks"] == ["1", "8", "none"]
+        rates = [(p, w.cell(world, "rates", p, size, "nllh").estimate) for p in (1.0, 8.0)]
+        level = found["lines"].pop("base")
+        assert [y for _, y in level] == pytest.approx([w.cell(world, "base", None, size, "nllh").estimate.mean] * 2)
+        if exacting := w.cell(world, "exacting", None, size, "nllh").estimate:
+            assert found["lines"].pop("exacting")[0][1] == pytest.approx(exacting.mean)
+        check_means(found, {"Rates & 5 %": rates})
+        assert found["axis"][0] == "prior"
+
+
+def check_scatter_against_a_method(panels: list[dict], world: w.World) -> None:
+    """Points at the baseline's mean and the method's, by size and colour."""
+    named = {p["title"]: p for p in panels}
+    assert set(named) == {f"rows {size}, colour {colour}" for size in w.SIZES for colour in w.COLOURS}
+    for size in w.SIZES:
+        for colour in w.COLOURS:
+            found, keys = named[f"rows {size}, colour {colour}"]["points"], w.colour_keys(colour)
+            x = w.cell(world, "base", None, size, "right", keys).estimate.mean
+            expected = {
+                labelled(*c[:2]): [[x, w.cell(world, *c, "right", keys).estimate.mean]]
+                for c in with_result(world) if c[2] == size and c[0] != "base"
+            }  # fmt: skip
+            assert {k: v for k, v in found.items() if v} == {
+                k: [pytest.approx(p) for p in v] for k, v in expected.items()
+            }
+
+
+def check_scatter_against_a_measure(panels: list[dict], world: w.World) -> None:
+    """Points at the true flow and the found one of every leg."""
+    [found] = panels
+    assert found["axis"] == ("true flow", "flow")
+    assert set(found["points"]) == {labelled(*c) for c in with_result(world)}
+    for c in with_result(world):
+        expected = [
+            [w.cell(world, *c, m, w.leg_keys(leg)).estimate.mean for m in ("true_flow", "flow")] for leg in w.LEGS
+        ]
+        assert sorted(found["points"][labelled(*c)]) == [pytest.approx(p) for p in sorted(expected)]
+
+
+def check_flows(panels: list[dict], world: w.World) -> None:
+    """Arrows of the flow of every cell, and of the true flow of every size."""
+    named, title = {p["title"]: p for p in panels}, w.ENTRY["title"]
+    cells = with_result(world)
+    expected = {f"{title}: {labelled(*c)}": (c, "flow") for c in cells}
+    for size in w.SIZES:
+        first = min((c for c in cells if c[2] == size), key=lambda c: c[0])  # what the summary begins with
+        expected[f"{title}: rows {size}: true flow"] = (first, "true_flow")
+    assert set(named) == set(expected)
+    for name, (c, measure) in expected.items():
+        means = {leg: w.cell(world, *c, measure, w.leg_keys(leg)).estimate.mean for leg in w.LEGS}
+        arrows = []
+        for leg, value in means.items():
+            ends = [float(x) for end in leg.split(">") for x in end.split(",")]
+            arrows.append((*ends, 0.3 + 2.2 * math.sqrt(value / max(means.values()))))
+        assert named[name]["arrows"] == [pytest.approx(a) for a in sorted(arrows)]
