@@ -11,86 +11,30 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from cli_calls import run, state, write_runs
+from cli_calls import run, state
+from option_files import prepare, records, write_recorded
 from samples import ROOT
 
-from agglearn import storage
 from agglearn.cli import diagnosis, parser
 from agglearn.estimator import Estimator
 from agglearn.observations import ContingencyTables
 
-SCHEMA = """
-reviewed: true
-label: {column: y, positive: 'yes', negative: 'no'}
-features:
-  age: {edges: [30, 50], missing: false}
-  job: {values: [cook, nurse], missing: true}
-  zone: {values: ['11', '22', '33'], missing: false}
-"""
-RECORD = {
-    "config": {"experiment": {"source": "maxent"}},
-    "python": "3.11.7",
-    "commit": None,
-    "versions": {"numpy": "1.2.3"},
-}
-MEASURED = {  # a run with its costs
-    "experiment": "maxent_xor", "dataset": "xor", "dataset_params": '{"n": 1000}', "observation": "records", "observation_params": "{}",
-    "method": "logistic", "params": "{}", "spec": {"class": "agglearn.maxent.LogisticSkyline"}, "status": "ok",
-    "began": 0.0, "ended": 3.0, "cpu_seconds": 2.0, "peak_memory": 4e8,
-}  # fmt: skip
 WRITES = ("aggregate", "private", "fit", "compress")  # always into what --out names
-
-
-def records() -> pd.DataFrame:
-    """Records with a number, two categories, a code, a large feature and two labels; `?` is a missing job."""
-    rng = np.random.default_rng(3)
-    n = 300
-    frame = pd.DataFrame({"age": rng.integers(18, 80, n), "job": rng.choice(["cook", "nurse", "clerk", "?"], n)})
-    frame["home"], frame["zone"] = rng.choice(["own", "rent"], n), rng.choice([11, 22, 33], n)
-    frame["page"] = [f"p{k:02}" for k in rng.integers(0, 40, n)]
-    chance = 1 / (
-        1 + np.exp(2.5 - frame["age"] / 20 - (frame["job"] == "nurse") - frame["page"].str[1:].astype(int) / 40)
-    )
-    frame["y"], frame["z"] = (np.where(rng.random(n) < p, "yes", "no") for p in (chance, 0.3))
-    return frame
 
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory) -> Path:
     """Files that the commands read."""
     folder = tmp_path_factory.mktemp("options")
-    frame = records()
-    frame.to_csv(folder / "data.csv", index=False)
-    frame.to_csv(folder / "semicolons.csv", index=False, sep=";")
-    frame[:150].to_csv(folder / "half.csv", index=False)
-    frame.assign(job=frame["job"].replace("?", "-")).to_csv(folder / "dashes.csv", index=False)
-    (folder / "schema.yaml").write_text(SCHEMA)
-    data, label = str(folder / "data.csv"), ["--label", "y", "--positive", "yes"]
-    few = [*label, "--features", "age,job,home", "--missing", "?"]
-    calls = {
-        "tables": ["aggregate", data, *few],
-        "others": ["aggregate", str(folder / "half.csv"), *few],
-        "pages": ["aggregate", data, *label, "--features", "page,job", "--pairs", "none", "--missing", "?"],
-        "declared": ["aggregate", data, "--schema", str(folder / "schema.yaml"), "--missing", "?"],
-        "noisy": ["private", str(folder / "declared"), "--epsilon", "5", "--delta", "1e-5"],
-        "model": ["fit", str(folder / "tables"), "--method", "naive_bayes"],
-        "another": ["fit", str(folder / "others"), "--method", "naive_bayes"],
-    }
-    for name, call in calls.items():
-        assert run(*call, "--out", str(folder / name)) == 0
-    config = {"datasets": {"fair": {"title": "Another title", "citation": "Another (2001). Other."}}}
-    (folder / "over.yaml").write_text(yaml.safe_dump(config))
-    (folder / "seed.yaml").write_text(yaml.safe_dump({"experiments": {"maxent_xor": {"seeds": [0]}}}))
-    storage.write_json(folder / "measured/runs/r/run.json", MEASURED)
-    for name, dataset in (("first", "fair"), ("second", "anes96")):
-        (folder / name / "measurements/trial").mkdir(parents=True)
-        pd.DataFrame([{"run": "r", "dataset": dataset, "status": "ok"}]).to_parquet(
-            folder / name / "measurements/trial/b.parquet"
-        )
-        storage.write_json(folder / name / "runs/r/run.json", RECORD)
-    write_runs(folder / "few", "trial", 1)
-    write_runs(folder / "many", "trial", 2)
+    prepare(folder)
     return folder
+
+
+@pytest.fixture(scope="module")
+def small(prepared) -> Path:
+    """A project whose runs are in its record."""
+    write_recorded(prepared)
+    return prepared / "small"
 
 
 # -- what a command leaves, in parts ------------------------------------------------------------------------------------
@@ -165,7 +109,8 @@ class Row:
     """What an option does: a call without it and with it, and the parts of what they leave that differ.
 
     `{name}` in a call is a prepared file. `status`: of both calls; a call that fails leaves nothing. `against`: a call to
-    compare the second one with where the first one fails. `before`: a call whose output the others find.
+    compare the second one with where the first one fails. `before`: a call whose output the others find. `folder`: the
+    fixture of the folder in which the calls are made; else it is the repository.
     """
 
     without: str
@@ -175,6 +120,7 @@ class Row:
     status: tuple[int, int] = (0, 0)
     against: str = ""
     before: str = ""
+    folder: str = ""
 
 
 def forced(call: str, other: str, parts: Callable) -> Row:
@@ -190,6 +136,11 @@ def forced(call: str, other: str, parts: Callable) -> Row:
     )
 
 
+def in_small(without: str, given: str) -> Row:
+    """A row of calls in the small project, which say other words."""
+    return Row(without, given, {"words"}, of_words, folder="small")
+
+
 LABEL = "--label y --positive yes"
 A, P, F = (
     f"aggregate {{data.csv}} {LABEL}",
@@ -198,7 +149,7 @@ A, P, F = (
 )
 M = "fit {tables} --set n_chains=50 --set max_iter=3"
 C, S = "compress {pages} --budget 9", "schema draft {data.csv}"
-X = "reproduce maxent_xor"
+X, K = "reproduce maxent_xor", "record check --scale default --seed 0"
 ROWS = {
     "aggregate data": Row(A, f"aggregate {{half.csv}} {LABEL}", {"records", "positives", "feature age", "feature zone"}),
     "aggregate --label": Row(A, A.replace("label y", "label z"), {"label", "positives", "feature y", "feature z", "pairs"}),
@@ -293,25 +244,45 @@ ROWS = {
     "record action": Row("record list", "record last", set(), of_words, (0, 2)),
     "record --scale": Row("record", "record --scale smoke", {"words"}, of_words),
     "record --configfile": Row("record", "record --configfile {seed.yaml}", {"words"}, of_words),
+    "record list --scale": in_small("record list --scale smoke", "record list --scale default"),
+    "record list --configfile": in_small("record list", "record list --configfile {part.yaml}"),
+    "record add --scale": in_small(
+        "record add --scale smoke --configfile {new1.yaml}", "record add --scale default --configfile {new2.yaml}"
+    ),
+    "record add --configfile": in_small("record add", "record add --configfile {new3.yaml}"),
+    "record merge folder": in_small(
+        "record merge {small/part} --configfile {new4.yaml}", "record merge {small/record} --configfile {new5.yaml}"
+    ),
+    "record merge --scale": in_small(
+        "record merge {small/record} --scale smoke --configfile {old1.yaml}",
+        "record merge {small/record} --scale default --configfile {old2.yaml}",
+    ),
+    "record merge --configfile": in_small("record merge {small/record}", "record merge {small/record} --configfile {new6.yaml}"),
+    "record check --sample": in_small(K + " --sample 1", K + " --sample 2"),
+    "record check --seconds": in_small(K, K + " --seconds 9"),
+    "record check --seed": in_small(K + " --sample 1", K.replace("seed 0", "seed 1") + " --sample 1"),
+    "record check --scale": in_small(K, K.replace("default", "smoke")),
+    "record check --configfile": in_small(K, K + " --configfile {part.yaml}"),
     "doctor --offline": Row("doctor", "doctor --offline", {"words"}, of_words),
     "doctor --timeout": Row("doctor", "doctor --timeout 7", {"words"}, of_words),
 }  # fmt: skip
 ALWAYS = {f"{command} --out" for command in WRITES}  # which differs in all calls
 
 
-def options() -> set[str]:
-    """`command option` of every option and positional argument of every command."""
-    [commands] = [a for a in parser()._actions if isinstance(a, argparse._SubParsersAction)]
-    return {
-        f"{name} {(action.option_strings or [action.dest])[-1]}"
-        for name, command in commands.choices.items()
-        for action in command._actions
-        if not isinstance(action, argparse._HelpAction)
-    }
+def options(command: argparse.ArgumentParser, name: str = "") -> set[str]:
+    """`command option` of every option and positional argument of the commands of a parser, nested ones included."""
+    found = set()
+    for action in command._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for word, nested in action.choices.items():
+                found |= options(nested, f"{name} {word}".strip())
+        if name and not isinstance(action, argparse._HelpAction):
+            found.add(f"{name} {(action.option_strings or [action.dest])[-1]}")
+    return found
 
 
 def test_every_option_has_a_row():
-    assert set(ROWS) | ALWAYS == options()
+    assert set(ROWS) | ALWAYS == options(parser())
 
 
 @pytest.fixture
@@ -348,8 +319,10 @@ def place(argument: str, prepared: Path, tmp_path: Path) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ROWS)
-def test_an_option_changes_what_it_should_and_nothing_else(called, name):
+def test_an_option_changes_what_it_should_and_nothing_else(called, request, monkeypatch, name):
     row = ROWS[name]
+    if row.folder:
+        monkeypatch.chdir(request.getfixturevalue(row.folder))
     if row.before:
         called(row.before, row.parts)
     before, after = called(row.without, row.parts, row.status[0]), called(row.given, row.parts, row.status[1])

@@ -1,0 +1,112 @@
+"""Files that the commands read, whose options are tested."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import yaml
+from cli_calls import run, write_runs
+from samples import Project
+
+from agglearn import storage
+from agglearn.workflow import recomputing, record
+from agglearn.workflow.config import load
+from agglearn.workflow.measurements import table_of
+from agglearn.workflow.plan import Plan
+
+SCHEMA = """
+reviewed: true
+label: {column: y, positive: 'yes', negative: 'no'}
+features:
+  age: {edges: [30, 50], missing: false}
+  job: {values: [cook, nurse], missing: true}
+  zone: {values: ['11', '22', '33'], missing: false}
+"""
+RECORD = {
+    "config": {"experiment": {"source": "maxent"}},
+    "python": "3.11.7",
+    "commit": None,
+    "versions": {"numpy": "1.2.3"},
+}
+MEASURED = {  # a run with its costs
+    "experiment": "maxent_xor", "dataset": "xor", "dataset_params": '{"n": 1000}', "observation": "records", "observation_params": "{}",
+    "method": "logistic", "params": "{}", "spec": {"class": "agglearn.maxent.LogisticSkyline"}, "status": "ok",
+    "began": 0.0, "ended": 3.0, "cpu_seconds": 2.0, "peak_memory": 4e8,
+}  # fmt: skip
+
+
+def records() -> pd.DataFrame:
+    """Records with a number, two categories, a code, a large feature and two labels; `?` is a missing job."""
+    rng = np.random.default_rng(3)
+    n = 300
+    frame = pd.DataFrame({"age": rng.integers(18, 80, n), "job": rng.choice(["cook", "nurse", "clerk", "?"], n)})
+    frame["home"], frame["zone"] = rng.choice(["own", "rent"], n), rng.choice([11, 22, 33], n)
+    frame["page"] = [f"p{k:02}" for k in rng.integers(0, 40, n)]
+    chance = 1 / (
+        1 + np.exp(2.5 - frame["age"] / 20 - (frame["job"] == "nurse") - frame["page"].str[1:].astype(int) / 40)
+    )
+    frame["y"], frame["z"] = (np.where(rng.random(n) < p, "yes", "no") for p in (chance, 0.3))
+    return frame
+
+
+def prepare(folder: Path) -> None:
+    """Write the files that the commands read."""
+    frame = records()
+    frame.to_csv(folder / "data.csv", index=False)
+    frame.to_csv(folder / "semicolons.csv", index=False, sep=";")
+    frame[:150].to_csv(folder / "half.csv", index=False)
+    frame.assign(job=frame["job"].replace("?", "-")).to_csv(folder / "dashes.csv", index=False)
+    (folder / "schema.yaml").write_text(SCHEMA)
+    data, label = str(folder / "data.csv"), ["--label", "y", "--positive", "yes"]
+    few = [*label, "--features", "age,job,home", "--missing", "?"]
+    calls = {
+        "tables": ["aggregate", data, *few],
+        "others": ["aggregate", str(folder / "half.csv"), *few],
+        "pages": ["aggregate", data, *label, "--features", "page,job", "--pairs", "none", "--missing", "?"],
+        "declared": ["aggregate", data, "--schema", str(folder / "schema.yaml"), "--missing", "?"],
+        "noisy": ["private", str(folder / "declared"), "--epsilon", "5", "--delta", "1e-5"],
+        "model": ["fit", str(folder / "tables"), "--method", "naive_bayes"],
+        "another": ["fit", str(folder / "others"), "--method", "naive_bayes"],
+    }
+    for name, call in calls.items():
+        assert run(*call, "--out", str(folder / name)) == 0
+    config = {"datasets": {"fair": {"title": "Another title", "citation": "Another (2001). Other."}}}
+    (folder / "over.yaml").write_text(yaml.safe_dump(config))
+    (folder / "seed.yaml").write_text(yaml.safe_dump({"experiments": {"maxent_xor": {"seeds": [0]}}}))
+    storage.write_json(folder / "measured/runs/r/run.json", MEASURED)
+    for name, dataset in (("first", "fair"), ("second", "anes96")):
+        (folder / name / "measurements/trial").mkdir(parents=True)
+        pd.DataFrame([{"run": "r", "dataset": dataset, "status": "ok"}]).to_parquet(
+            folder / name / "measurements/trial/b.parquet"
+        )
+        storage.write_json(folder / name / "runs/r/run.json", RECORD)
+    write_runs(folder / "few", "trial", 1)
+    write_runs(folder / "many", "trial", 2)
+
+
+def write_recorded(folder: Path) -> None:
+    """A project, `small`, with three finished runs in its results and in its record, and configurations that name another record."""
+    project = Project(folder / "small")
+    quick = {"class": "agglearn.maxent.NaiveBayesClassifier", "observe": "tables"}
+    few = {"datasets": {"loglinear": {"n": 100}}, "methods": {"naive_bayes": quick}, "baseline": "naive_bayes"}
+    project.edit("experiments/trial", lambda content: content.update(few))
+    plan, runs = Plan(load(project.base, {"scale": "default"})), {}
+    for planned in plan.runs("trial"):
+        outcome, observed = recomputing.recompute(planned, plan)
+        facts = dict.fromkeys(record.FACTS.names) | planned.identity | {
+            "recipe": planned.recipe, "observed": observed, "data": {}, "spec": planned.settings.record(), "versions": {}, "status": "ok",
+            "ended": 2.0, "cpu_seconds": 20.0 if planned.seed else 2.0,
+        }  # fmt: skip
+        rows = table_of([{"run": planned.key, **planned.identity, "status": "ok"} | row for row in outcome.rows])
+        runs[planned.key] = record.RecordedRun(facts, rows)
+        storage.write_json(project.base / f"results/runs/{planned.key}/run.json", facts)
+        pq.write_table(rows, project.base / f"results/runs/{planned.key}/measurements.parquet")
+    record.write(project.base / "record", "trial", runs)
+    first = {key: one for key, one in runs.items() if not one.facts["seed"]}
+    record.write(project.base / "part", "trial", first)
+    old = {key: record.RecordedRun(one.facts | {"recipe": "old", "ended": 3.0}, one.rows) for key, one in runs.items()}
+    for name in ("old1", "old2"):
+        record.write(project.base / name, "trial", old)
+    for name in ("part", "old1", "old2", *(f"new{k}" for k in range(1, 7))):
+        (folder / f"{name}.yaml").write_text(f"record: {name}\n")
