@@ -64,30 +64,64 @@ def folder(tmp_path_factory):
     return folder
 
 
+# In the place of MLflow: a server that starts a second process, as MLflow's does, and passes no signal on to it.
+STUB = {
+    "__init__.py": "set_tracking_uri = id\nsearch_experiments = list\n",
+    "__main__.py": """
+import http.server, subprocess, sys
+if "--port" in sys.argv:
+    sys.exit(subprocess.call([sys.executable, "-m", "mlflow", sys.argv[sys.argv.index("--port") + 1]]))
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
+""",
+}
+
+
+@pytest.fixture(scope="module")
+def stub(tmp_path_factory):
+    """A folder with the server that stands in for MLflow's, which takes seconds to start."""
+    folder = tmp_path_factory.mktemp("stub")
+    (folder / "mlflow").mkdir()
+    for name, text in STUB.items():
+        (folder / "mlflow" / name).write_text(text)
+    return folder
+
+
 @pytest.fixture
-def ui(folder):
-    """`make ui` on a free port, answering: its process, the mark of all that it starts, and the port."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    mark = f"AGGLEARN_TEST_MARK={uuid.uuid4()}"
-    ready = "--old-file=ready", "READY=ready", f"BIN={Path(sys.executable).parent}"
-    environment = os.environ | dict([mark.split("=")]) | {"PYTHONPATH": str(ROOT / "src")}
-    make = subprocess.Popen(
-        ["make", "-f", str(ROOT / "Makefile"), *ready, "ui", f"PORT={port}"],
-        cwd=folder,
-        env=environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-        # A shell lets what it starts in the background ignore Ctrl-C.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
-    try:
+def started(folder):
+    """`started(*modules)`: `make ui` on a free port, answering: its process, the mark of all that it starts, and the port.
+
+    The folders `modules` are searched for modules first.
+    """
+    begun = []
+
+    def start(*modules: Path) -> tuple[subprocess.Popen, str, int]:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        mark = f"AGGLEARN_TEST_MARK={uuid.uuid4()}"
+        ready = "--old-file=ready", "READY=ready", f"BIN={Path(sys.executable).parent}"
+        searched = {"PYTHONPATH": os.pathsep.join(map(str, [*modules, ROOT / "src"]))}
+        make = subprocess.Popen(
+            ["make", "-f", str(ROOT / "Makefile"), *ready, "ui", f"PORT={port}"],
+            cwd=folder,
+            env=os.environ | dict([mark.split("=")]) | searched,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            # A shell lets what it starts in the background ignore Ctrl-C.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )
+        begun.append((make, mark))
         until(lambda: answers(port) or make.poll() is not None)
         assert make.poll() is None
-        yield make, mark, port
-    finally:
+        return make, mark, port
+
+    yield start
+    for make, mark in begun:
         for number in processes(mark):
             os.kill(number, signal.SIGKILL)
         make.wait()
@@ -100,28 +134,35 @@ def served_by(mark: str) -> int:
     return number
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("ending", ["Ctrl-C", "make terminated", "make killed", "page server terminated"])
-def test_nothing_stays_behind(ui, ending):
-    make, mark, _ = ui
+def check_end(make: subprocess.Popen, mark: str, end) -> None:
+    """Whether `end()` ends `make ui` and all that it has started."""
     assert len(processes(mark)) >= 3
-    if ending == "Ctrl-C":
-        os.killpg(make.pid, signal.SIGINT)
-    elif ending == "page server terminated":
-        os.kill(served_by(mark), signal.SIGTERM)
-    else:
-        make.send_signal(signal.SIGTERM if ending == "make terminated" else signal.SIGKILL)
+    end()
     make.wait(60)
     until(lambda: not processes(mark))
 
 
 @pytest.mark.slow
-def test_the_server_has_the_site_and_mlflows_own_pages(ui):
+@pytest.mark.parametrize("ending", ["make terminated", "make killed", "page server terminated"])
+def test_nothing_stays_behind(started, stub, ending):
+    make, mark, _ = started(stub)
+    signals = {
+        "make terminated": lambda: make.send_signal(signal.SIGTERM),
+        "make killed": lambda: make.send_signal(signal.SIGKILL),
+        "page server terminated": lambda: os.kill(served_by(mark), signal.SIGTERM),
+    }
+    check_end(make, mark, signals[ending])
+
+
+@pytest.mark.slow
+def test_the_server_has_the_site_and_mlflows_own_pages_until_ctrl_c(started):
     """Descriptions of experiments link to `page_of`."""
-    address = f"http://127.0.0.1:{ui[2]}"
+    make, mark, port = started()
+    address = f"http://127.0.0.1:{port}"
     page = page_of("maxent_table4", "maxent").partition("#")[0]
     assert urllib.request.urlopen(address + page).read() == b"the page of a source"
     assert b"<title>MLflow</title>" in urllib.request.urlopen(address).read()
+    check_end(make, mark, lambda: os.killpg(make.pid, signal.SIGINT))
 
 
 @pytest.mark.slow
