@@ -7,7 +7,6 @@ import hashlib
 import json
 import os
 import pkgutil
-import select
 import shutil
 import sqlite3
 import subprocess
@@ -21,6 +20,7 @@ import mlflow
 import numpy as np
 import pandas as pd
 import yaml
+from forks import ForkServer
 from numba.core.caching import UserProvidedCacheLocator
 from samples import OFFLINE
 
@@ -174,48 +174,24 @@ def share_kernels(package: Path, base: Path) -> None:
             link.symlink_to(kernels)
 
 
-SERVER = """
-import json, os, runpy, sys
-import jinja2, jsonschema, pandas, pyarrow.parquet, pydantic, snakemake.cli, snakemake.executors.local, snakemake.workflow, yaml
-
-for line in sys.stdin:
-    child = os.fork()
-    if child == 0:
-        break
-    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
-else:
-    sys.exit()
-order = json.loads(line)
-printed = os.open(order["printed"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-for stream, file in enumerate((os.open(os.devnull, os.O_RDONLY), printed, printed)):
-    os.dup2(file, stream)
-os.chdir(order["cwd"])
-os.environ.clear()
-os.environ.update(order["environ"])
-sys.argv = ["snakemake", *order["arguments"]]
-sys.path[:0] = [order["cwd"], order["environ"]["PYTHONPATH"]]
-runpy.run_module("snakemake", run_name="__main__", alter_sys=True)
-"""
+SNAKEMAKE = (
+    "runpy", "jinja2", "jsonschema", "pandas", "pyarrow.parquet", "pydantic", "snakemake.cli", "snakemake.executors.local",
+    "snakemake.workflow", "yaml",
+)  # fmt: skip
 
 
 def run_snakemake(arguments: list[str], environ: dict[str, str], cwd: Path, printed: Path) -> "Outcome":
     """Run Snakemake to its end, in a fork of a process that has imported it. What it prints goes to the file `printed`."""
-    began, server = time.monotonic(), snakemake_server()
-    order = {"arguments": arguments, "environ": environ, "cwd": str(cwd), "printed": str(printed)}
-    print(json.dumps(order), file=server.stdin, flush=True)
-    if not select.select([server.stdout], [], [], 1200)[0]:
-        raise TimeoutError(f"snakemake {' '.join(arguments)} did not end:\n{printed.read_text()[-3000:]}")
-    return Outcome(int(server.stdout.readline()), printed.read_text(), time.monotonic() - began)
+    began = time.monotonic()
+    code = 'import runpy; runpy.run_module("snakemake", run_name="__main__", alter_sys=True)'
+    status = snakemake_server().run(code, cwd, printed, arguments, environ)
+    return Outcome(status, printed.read_text(), time.monotonic() - began)
 
 
 @functools.cache
-def snakemake_server() -> subprocess.Popen:
-    """A process that has imported Snakemake and runs it once, in a fork, for every line that it gets; answers with its exit status."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd="/"
-    )
-    shared.append(process)  # it ends as its standard input does, with this process
-    return process
+def snakemake_server() -> ForkServer:
+    """A process that has imported Snakemake, and nothing of this package, of which each project has a copy."""
+    return ForkServer(*SNAKEMAKE)
 
 
 @functools.cache

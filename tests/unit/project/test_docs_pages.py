@@ -3,6 +3,7 @@
 import ast
 import importlib
 import inspect
+import os
 import pydoc
 import re
 import shutil
@@ -16,6 +17,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 import yaml
+from forks import ForkServer
 from samples import ROOT, shipped_config
 
 from agglearn.encoding import Schema
@@ -295,16 +297,22 @@ def blocks(page: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(), re.M | re.S)
 
 
+@pytest.fixture(scope="module")
+def library():
+    """A process that has imported the packages with public names."""
+    packages = sorted({path.rpartition(".")[0] for path in PUBLIC})
+    return ForkServer(*packages, environ=os.environ | {"PYTHONPATH": str(ROOT / "src")})
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "page", [p for p in sorted((ROOT / "docs").glob("*.md")) if blocks(p, "python")], ids=lambda p: p.stem
 )
-def test_python_on_a_page_runs(page, tmp_path):
+def test_python_on_a_page_runs(page, library, tmp_path):
     if page.stem == "scaling":
         pytest.importorskip("pyspark")
-    code = "\n".join(blocks(page, "python"))
-    finished = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
-    assert finished.returncode == 0, finished.stderr
+    printed = tmp_path / "printed.txt"
+    assert library.run("\n".join(blocks(page, "python")), tmp_path, printed) == 0, printed.read_text()
 
 
 @pytest.mark.slow
