@@ -8,11 +8,18 @@ import numpy as np
 import pytest
 from collective_worlds import NOISES, fixed_tree, observe
 
-from agglearn.collective import ChainModel, generic_solvers, infer
+from agglearn.collective import ChainModel, TreeModel, generic_solvers, infer
 from agglearn.collective.problem import Problem
 from agglearn.datasets import BirdMigration
 from agglearn.errors import AgglearnError, NotAvailable, Stopped
 from agglearn.observations import FlowCounts
+
+
+def thirty_persons() -> tuple[TreeModel, FlowCounts, int]:
+    """A tree, noisy counts of its nodes, and the number of persons."""
+    rng, m = np.random.default_rng(12), 30
+    model = fixed_tree("mixed", rng)
+    return model, observe(model, model.sample_tables(m, rng), "poisson", rng), m
 
 
 @pytest.mark.parametrize(("method", "package"), [("generic-cvxpy", "cvxpy"), ("generic-ipopt", "casadi")])
@@ -56,9 +63,7 @@ def test_a_generic_solver_is_as_good_as_asked_without_the_cells_that_nobody_is_i
 
 @pytest.mark.parametrize("method", ["generic-cvxpy", "generic-ipopt"])
 def test_a_generic_solver_stops_at_its_limit_of_time(method):
-    rng = np.random.default_rng(12)
-    model, m = fixed_tree("mixed", rng), 30
-    counts = observe(model, model.sample_tables(m, rng), "poisson", rng)
+    model, counts, m = thirty_persons()
     with pytest.raises(Stopped, match=r"^> 1e-06 s$"):
         infer(model, counts, m, method=method, time_limit=1e-6)
 
@@ -72,9 +77,7 @@ def test_the_limit_of_time_is_that_of_set_up_and_solve_together(method, monkeypa
     monkeypatch.setattr(generic_solvers, "time", SimpleNamespace(monotonic=lambda: next(looks)))
     monkeypatch.setattr("cvxpy.Problem.solve", never)
     monkeypatch.setattr("casadi.nlpsol", never)
-    rng = np.random.default_rng(12)
-    model, m = fixed_tree("mixed", rng), 30
-    counts = observe(model, model.sample_tables(m, rng), "poisson", rng)
+    model, counts, m = thirty_persons()
     with pytest.raises(Stopped, match=r"^> 5 s$"):
         infer(model, counts, m, method=method, time_limit=5)
 
@@ -95,9 +98,7 @@ def test_ipopt_stops_in_the_iteration_in_which_the_time_is_over(monkeypatch):
 
     monkeypatch.setattr(generic_solvers, "time", SimpleNamespace(monotonic=lambda: now[0]))
     monkeypatch.setattr(casadi, "nlpsol", Late)
-    rng = np.random.default_rng(12)
-    model, m = fixed_tree("mixed", rng), 30
-    counts = observe(model, model.sample_tables(m, rng), "poisson", rng)
+    model, counts, m = thirty_persons()
     with pytest.raises(Stopped, match=r"^> 5 s$"):
         infer(model, counts, m, method="generic-ipopt", time_limit=5)
     now[0] = 0
@@ -106,9 +107,7 @@ def test_ipopt_stops_in_the_iteration_in_which_the_time_is_over(monkeypatch):
 
 
 def test_ipopt_stops_at_its_limit_of_iterations():
-    rng = np.random.default_rng(12)
-    model, m = fixed_tree("mixed", rng), 30
-    counts = observe(model, model.sample_tables(m, rng), "poisson", rng)
+    model, counts, m = thirty_persons()
     with pytest.raises(Stopped, match=r"^> 2 iterations$"):
         infer(model, counts, m, method="generic-ipopt", max_iter=2)
 
