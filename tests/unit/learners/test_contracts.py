@@ -8,13 +8,12 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from samples import people
+from observed import FLOWS, FRAME, MOVE, MOVES, NESTS, bags_of, sums_of
 from sklearn.base import ClassifierMixin, clone
 from sklearn.exceptions import NotFittedError
 
 import agglearn
 from agglearn.distribution import Embedding, LinearRidge, MomentEmbedding, MultinomialLogistic
-from agglearn.encoding import FeatureMap
 from agglearn.errors import DataError
 from agglearn.estimator import Estimator
 from agglearn.maxent import MaxEntClassifier
@@ -32,32 +31,14 @@ from agglearn.observations import (
 from agglearn.proportions import MeanMapClassifier
 from agglearn.vocabulary import OptimalQuantizer, Quantizer
 
-FRAME = people(200)
 COLUMNS = ["job", "home", "zone"]
 TABLES = ContingencyTables.from_records(FRAME[[*COLUMNS, "y"]], "y", categorical=COLUMNS)
 RECORDS = Records.from_records(FRAME[[*COLUMNS, "y"]], "y", categorical=COLUMNS)
-SUMS = LabelSums.from_map(FeatureMap.fit("onehot", RECORDS.encoder, RECORDS.frame), RECORDS.frame, RECORDS.y)
-COUNTED = CountedBags.from_records(RECORDS.encoder, RECORDS.frame, RECORDS.y, 5, np.random.default_rng(0))
+SUMS, COUNTED = sums_of(RECORDS), bags_of(RECORDS)
 X = np.random.default_rng(0).normal(size=(160, 2))
 Y = (X[:, 0] + np.random.default_rng(1).normal(size=160) > 0).astype(int)
 ENDS = np.arange(0, 161, 4)
 BAGS = Bags(X, ENDS, np.add.reduceat(Y, ENDS[:-1]))
-FLOWS = FlowCounts(
-    node_counts=np.array([[10.0, 20], [20, 10], [5, 25]]),
-    noise="gaussian",
-    scale=2.0,
-    population_size=30,
-    context={"log_potentials": np.zeros((2, 2, 2))},
-)
-MOVES = FlowCounts(
-    edge_counts=np.array([[[8.0, 2], [3, 17]], [[9, 2], [4, 15]]]), noise="laplace", scale=1.0, population_size=30
-)
-MOVE = FlowCounts(edge_counts=MOVES.edge_counts[:1], noise="laplace", scale=1.0, population_size=30)
-NESTS = FlowCounts(
-    node_counts=FLOWS.node_counts,
-    population_size=30,
-    context={"shape": np.array([2, 1]), "wind": np.ones((2, 2)), "log_initial": np.zeros(2)},
-)
 SAMPLES = {  # what a class observes → samples of it; a learner takes one of them
     ContingencyTables: [TABLES],
     Records: [RECORDS],

@@ -5,12 +5,11 @@ import inspect
 
 import numpy as np
 import pytest
-from samples import people
+from observed import COUNTED, FRAME, RECORDS, SUMS, TABLES
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from agglearn.distribution import EmbeddingRegressor, KernelRidge, LinearRidge, MomentEmbedding, MultinomialLogistic
-from agglearn.encoding import FeatureMap
 from agglearn.errors import DataError
 from agglearn.estimator import Estimator, RecordClassifier
 from agglearn.labelsums import (
@@ -29,15 +28,10 @@ from agglearn.maxent import (
     MaxEntClassifier,
     NaiveBayesClassifier,
 )
-from agglearn.observations import Bags, ContingencyTables, CountedBags, LabelSums, Records
+from agglearn.observations import Bags, LabelSums
 from agglearn.proportions import BagLearnerOnRecords, MeanMapClassifier
 from agglearn.vocabulary import LogisticOnClusters, OptimalQuantizer
 
-FRAME = people(200)
-TABLES = ContingencyTables.from_records(FRAME, "y")
-RECORDS = Records.from_records(FRAME, "y")
-SUMS = LabelSums.from_map(FeatureMap.fit("onehot", RECORDS.encoder, RECORDS.frame), RECORDS.frame, RECORDS.y)
-COUNTED = CountedBags.from_records(RECORDS.encoder, RECORDS.frame, RECORDS.y, 5, np.random.default_rng(0))
 CLOUDS = Bags(np.random.default_rng(0).normal(size=(80, 2)), np.arange(0, 81, 4), np.tile([2, 2], (20, 1)))
 TARGETS = CLOUDS.X[::4, 0]
 VECTORS = np.random.default_rng(1).normal(size=(60, 3))

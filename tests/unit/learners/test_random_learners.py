@@ -10,21 +10,16 @@ import random
 
 import numpy as np
 import pytest
-from samples import people
+from observed import COUNTED, FLOWS, FRAME, MOVE, MOVES, NESTS, RECORDS, SUMS
 from test_estimator_conventions import learners
 
 from agglearn import collective, distribution, labelsums, maxent, proportions, vocabulary
 from agglearn.collective import ChainModel
-from agglearn.encoding import FeatureMap
 from agglearn.observations import (
     Bags,
     ContingencyTables,
-    CountedBags,
-    FlowCounts,
     FlowInstances,
     LabelledBags,
-    LabelSums,
-    Records,
     with_gaussian_noise,
 )
 from agglearn.tasks import Classification, Measurement
@@ -32,12 +27,8 @@ from agglearn.vocabulary import OptimalQuantizer, Quantizer
 from agglearn.workflow import execution
 from agglearn.workflow.plan import Run, Settings
 
-FRAME = people(200)
 TABLES = ContingencyTables.from_records(FRAME[["job", "home", "y"]], "y")
 NOISY = with_gaussian_noise(TABLES, 2.0, 0)
-RECORDS = Records.from_records(FRAME, "y")
-SUMS = LabelSums.from_map(FeatureMap.fit("onehot", RECORDS.encoder, RECORDS.frame), RECORDS.frame, RECORDS.y)
-COUNTED = CountedBags.from_records(RECORDS.encoder, RECORDS.frame, RECORDS.y, 5, np.random.default_rng(0))
 X = np.random.default_rng(0).normal(size=(160, 2))
 LABELS = (X[:, 0] + np.random.default_rng(1).normal(size=160) > 0).astype(int)
 POSITIVES = np.add.reduceat(LABELS, np.arange(0, 160, 4))
@@ -47,15 +38,7 @@ CLASSES = Bags(X, np.arange(0, 161, 4), target=(X[::4, 0] > 0).astype(int))
 VECTORS = np.random.default_rng(1).normal(size=(60, 3))
 COUNTS = np.random.default_rng(2).integers(10, 50, 120)
 ONES = np.random.default_rng(3).binomial(COUNTS, 0.3)
-CHAIN = np.zeros((2, 2, 2))
-FLOWS = FlowCounts(
-    node_counts=np.array([[10.0, 20], [20, 10], [5, 25]]), noise="gaussian", scale=2.0, population_size=30,
-    context={"log_potentials": CHAIN},
-)  # fmt: skip
-EDGES = np.array([[[8.0, 2], [3, 17]], [[9, 2], [4, 15]]])
-YEARS = FlowInstances((FlowCounts(edge_counts=EDGES, noise="laplace", scale=1.0, population_size=30),))
-BIRDS = {"shape": np.array([2, 1]), "wind": np.ones((2, 2)), "log_initial": np.zeros(2)}
-NESTS = FlowInstances((FlowCounts(node_counts=FLOWS.node_counts, population_size=30, context=BIRDS),))
+YEARS = FlowInstances((MOVES,))
 SMALL = {"features": (4, 4), "regressor": (4,), "steps": 10, "batch_size": 8, "device": "cpu"}
 
 
@@ -171,11 +154,11 @@ def clusters(kind, **more):
 
 
 UNSEEDED = {  # learner → what it learns, whatever the seed
-    collective.MigrationEM: lambda s: collective.MigrationEM(n_iter=1, random_state=s).fit(NESTS).theta_,
+    collective.MigrationEM: lambda s: collective.MigrationEM(n_iter=1, random_state=s).fit(FlowInstances((NESTS,))).theta_,
     collective.MobilityBaseline: lambda s: collective.MobilityBaseline(5, random_state=s).fit(YEARS).theta_,
     collective.PublishedCounts: lambda s: collective.PublishedCounts(random_state=s).fit(YEARS).edge_tables_[0],
     collective.SharedTableEM: lambda s: collective.SharedTableEM(n_iter=1, random_state=s)
-        .fit(FlowInstances((FlowCounts(edge_counts=EDGES[:1], noise="laplace", scale=1.0, population_size=30),))).theta_,
+        .fit(FlowInstances((MOVE,))).theta_,
     collective.TunedReconstruction: lambda s: collective.TunedReconstruction(
         "nlbp-feasible", values=(0.5,), options={"max_iter": 5}, random_state=s).fit(FLOWS).edge_tables_,
     distribution.LinearRidge: lambda s: distribution.LinearRidge(random_state=s).fit(VECTORS, VECTORS[:, 0]).coef_,
@@ -269,7 +252,7 @@ def test_samplers_of_one_learner_have_streams_of_their_own(monkeypatch):
     reached(1)
     assert len(seen) == len(set(seen)) == 4
     tables = [
-        flat(right(ChainModel(list(CHAIN)), FLOWS, 30, method="gibbs", n_moves=400, random_state=s).edge_tables)
+        flat(right(ChainModel(np.zeros((2, 2, 2))), FLOWS, 30, method="gibbs", n_moves=400, random_state=s).edge_tables)
         for s in seen
     ]
     assert not any(np.array_equal(a, b) for a, b in itertools.combinations(tables, 2))

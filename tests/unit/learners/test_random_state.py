@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from samples import people
+from observed import FRAME, RECORDS, SUMS, TABLES
 
 from agglearn.collective import ChainModel, infer
 from agglearn.distribution import (
@@ -15,20 +15,15 @@ from agglearn.distribution import (
     MultinomialLogistic,
     RandomFourierEmbedding,
 )
-from agglearn.encoding import FeatureMap
 from agglearn.errors import ConfigError
 from agglearn.estimator import Estimator
 from agglearn.labelsums import AggregateSearch, BoostedTreesSkyline, LabelledGradientDescent, WALRClassifier
 from agglearn.maxent import LogisticSkyline, MaxEntClassifier, NaiveBayesClassifier
-from agglearn.observations import Bags, ContingencyTables, FlowCounts, Halves, LabelSums, Records
+from agglearn.observations import Bags, FlowCounts, Halves
 from agglearn.proportions.base import choose_l2
 from agglearn.seeds import derive_generator, derive_seed, draw_seed
 from agglearn.vocabulary import LogisticOnClusters, OptimalQuantizer, SubmodularQuantizer
 
-FRAME = people(200)
-TABLES = ContingencyTables.from_records(FRAME, "y")
-RECORDS = Records.from_records(FRAME, "y")
-SUMS = LabelSums.from_map(FeatureMap.fit("onehot", RECORDS.encoder, RECORDS.frame), RECORDS.frame, RECORDS.y)
 CLOUDS = Bags(np.random.default_rng(0).normal(size=(400, 2)), np.arange(0, 401, 4), target=np.arange(100.0))
 VECTORS = np.random.default_rng(1).normal(size=(60, 3))
 CLASSES = (VECTORS[:, 0] > 0).astype(int)

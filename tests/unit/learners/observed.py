@@ -1,0 +1,36 @@
+"""Observations that tests of several learners share: of two hundred records, and of thirty persons between two places."""
+
+import numpy as np
+from samples import people
+
+from agglearn.encoding import FeatureMap
+from agglearn.observations import ContingencyTables, CountedBags, FlowCounts, LabelSums, Records
+
+
+def sums_of(records: Records) -> LabelSums:
+    """Label sums of one indicator for each value."""
+    mapped = FeatureMap.fit("onehot", records.encoder, records.frame)
+    return LabelSums.from_map(mapped, records.frame, records.y)
+
+
+def bags_of(records: Records) -> CountedBags:
+    """Bags of five records."""
+    return CountedBags.from_records(records.encoder, records.frame, records.y, 5, np.random.default_rng(0))
+
+
+FRAME = people(200)
+TABLES = ContingencyTables.from_records(FRAME, "y")
+RECORDS = Records.from_records(FRAME, "y")
+SUMS, COUNTED = sums_of(RECORDS), bags_of(RECORDS)
+FLOWS = FlowCounts(
+    node_counts=np.array([[10.0, 20], [20, 10], [5, 25]]), noise="gaussian", scale=2.0, population_size=30,
+    context={"log_potentials": np.zeros((2, 2, 2))},
+)  # fmt: skip
+MOVES = FlowCounts(
+    edge_counts=np.array([[[8.0, 2], [3, 17]], [[9, 2], [4, 15]]]), noise="laplace", scale=1.0, population_size=30
+)
+MOVE = FlowCounts(edge_counts=MOVES.edge_counts[:1], noise="laplace", scale=1.0, population_size=30)
+NESTS = FlowCounts(
+    node_counts=FLOWS.node_counts, population_size=30,
+    context={"shape": np.array([2, 1]), "wind": np.ones((2, 2)), "log_initial": np.zeros(2)},
+)  # fmt: skip
