@@ -6,19 +6,12 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from reported_trial import EXPERIMENT
 
 from agglearn.reporting import panels, printed_table, writers
 from agglearn.reporting.numbers import direction, fitting_unit, measure_name, number, plain
 from agglearn.reporting.summary import COLUMNS, summarise
 from agglearn.workflow.measurements import COLUMNS as MEASURED
-
-EXPERIMENT = {
-    "title": "T & U_1",
-    "datasets": {"a": {}, "b": {}},
-    "methods": {"ours": {"name": "Ours"}, "base": {}},
-    "measures": ["nllh"],
-    "reported": [],
-}
 
 
 def summary(cells: list[dict]) -> pd.DataFrame:

@@ -8,6 +8,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from reported_trial import EXPERIMENT
 from scipy import stats
 
 from agglearn.evaluation.intervals import mean_interval
@@ -17,14 +18,6 @@ from agglearn.reporting.render import caption_of, render
 from agglearn.reporting.summary import column_or_param, compare, summarise
 from agglearn.storage import read_json, write_json
 from agglearn.workflow.measurements import COLUMNS
-
-EXPERIMENT = {
-    "title": "T & U_1",
-    "datasets": {"a": {}, "b": {}},
-    "methods": {"ours": {"name": "Ours"}, "base": {}},
-    "measures": ["nllh"],
-    "reported": [],
-}
 
 
 def rows(values: dict, measure="nllh", step=None, keys=None) -> pd.DataFrame:

@@ -1,13 +1,11 @@
 """What all quantisers share: what they are fitted to, what they map, and what they refuse."""
 
-import os
-import subprocess
-import sys
 import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
+from samples import printed_with_threads
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
@@ -158,9 +156,7 @@ for threads in (4, 2, 1):
 
 @pytest.mark.slow
 def test_threads_change_nothing():
-    environ = {**os.environ, "NUMBA_NUM_THREADS": "4", "PYTHONPATH": ":".join(sys.path)}
-    result = subprocess.run([sys.executable, "-c", THREADS], capture_output=True, text=True, check=True, env=environ)
-    first, *others = result.stdout.split()
+    first, *others = printed_with_threads(THREADS)
     assert others == [first, first]
 
 
