@@ -173,7 +173,7 @@ def build_editable(folder, config_settings=None, metadata_directory=None):
 
 
 @pytest.mark.slow
-def test_what_was_installed_beyond_the_lock_survives_a_new_lock(tmp_path):
+def test_what_was_installed_beyond_the_lock_survives_a_new_lock(empty, tmp_path):
     (tmp_path / "wheels").mkdir()
     digest = {name: wheel(tmp_path / "wheels", name) for name in ("first", "second", "mine", "spark", "old")}
     shutil.copytree(ROOT / "workflow/scripts", tmp_path / "workflow/scripts")
@@ -191,15 +191,19 @@ def test_what_was_installed_beyond_the_lock_survives_a_new_lock(tmp_path):
         assert process.returncode == 0, process.stderr
         return process.stdout
 
-    def set_up(*locked) -> str:
-        (tmp_path / "requirements.lock").write_text("".join(f"{n}==1.0 {HASH}{digest[n]}\n" for n in locked))
-        return call("sh", "workflow/scripts/setup.sh", sys.executable, "venv")
+    def lock(*names) -> str:
+        return "".join(f"{n}==1.0 {HASH}{digest[n]}\n" for n in names)
 
     def installed() -> set[str]:
         code = "from importlib.metadata import distributions as d; print(*(x.name for x in d()))"
         return set(call("venv/bin/python", "-c", code).split()) - {"pip", "setuptools"}
 
-    set_up("first", "old")
-    call("venv/bin/pip", "install", "mine", "spark")
-    assert "also put back: mine spark" in set_up("first", "second")
+    # as a set-up leaves it, and a person's `pip install mine spark` after it
+    shutil.copytree(empty, tmp_path / "venv", symlinks=True)
+    own = ("--no-deps", "--no-build-isolation", "--editable", ".")
+    call("venv/bin/python", "-m", "pip", "install", "first", "old", "mine", "spark", *own)
+    (tmp_path / "venv/.lock").write_text(lock("first", "old"))
+    (tmp_path / "requirements.lock").write_text(lock("first", "second"))
+    assert "also put back: mine spark" in call("sh", "workflow/scripts/setup.sh", sys.executable, "venv")
     assert installed() == {"agglearn", "first", "second", "mine", "spark"}
+    assert (tmp_path / "venv/.lock").read_text() == lock("first", "second")
