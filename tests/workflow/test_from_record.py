@@ -66,7 +66,7 @@ def test_a_record_shows_what_was_computed(tmp_path):
     second.overlay["experiments"]["kept"] = EXPERIMENT | {"seeds": [0, 1, 2, 3]}
     assert second.run().status == 0
     table = pd.read_csv(second.results / "tables/kept.csv")
-    assert set(table["reason"]) == {"1 seeds not recorded: `make record ARGS=kept` computes it"}
+    assert set(table["reason"]) == {"1 seeds not recorded: make record ARGS=kept computes it"}
     assert "6 of 8 runs are recorded" in (second.results / "site/index.html").read_text()
     second.overlay["from"] = "both"
     assert second.run().status == 0

@@ -163,7 +163,7 @@ def _totals(recorded: dict[str, dict]) -> dict | None:
     if not recorded:
         return None
     facts = recorded.values()
-    days = sorted(day for f in facts for day in f["days"])
+    days = sorted({day for f in facts for day in f["days"]})
     return {
         **{name: sum(f[name] for f in facts) for name in ("planned", "recorded", "outdated", "cpu_seconds")},
         "complete": sum(f["recorded"] == f["planned"] for f in facts),

@@ -222,7 +222,7 @@ def write_batch(runs: Iterable[Run], recorded: Recorded, out: str | Path) -> Non
             if mark := outdated(run, recorded[run.key]):
                 marks[run.key] = mark
         else:
-            reason = f"`make record ARGS={run.experiment}` computes it"
+            reason = f"make record ARGS={run.experiment} computes it"
             tables.append(table_of([{"run": run.key, **run.identity, "status": NOT_RECORDED, "reason": reason}]))
     metadata = {"recipes": json.dumps({r.key: r.recipe for r in runs}), "marks": json.dumps(marks)}
     with storage.atomic_file(out) as work:

@@ -248,6 +248,14 @@ def test_the_last_benchmarks_are_shown(tmp_path):
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", shown["date"])
 
 
+def test_the_days_of_a_record_are_stated_once():
+    facts = {"planned": 1, "recorded": 1, "outdated": 0, "cpu_seconds": 1.0, "commits": ["c"], "machines": ["m"]}
+    of_a_day = facts | {"days": ["2026-01-02"]}
+    assert site._totals({"one": of_a_day, "two": of_a_day})["days"] == ["2026-01-02"]
+    totals = site._totals({"one": of_a_day, "two": facts | {"days": ["2026-01-01", "2026-01-05"]}})
+    assert (totals["days"], totals["planned"]) == (["2026-01-01", "2026-01-05"], 2)
+
+
 def test_durations_are_said_as_people_do():
     assert [site.duration(s) for s in (3.2, 119, 150, 7300)] == ["3 s", "119 s", "2 min", "2.0 h"]
 

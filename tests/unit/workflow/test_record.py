@@ -179,7 +179,7 @@ def test_a_run_that_the_record_lacks_states_the_command(plan, tmp_path):
     record.write_batch([first, *others], as_record(others), tmp_path / "b.parquet")
     table = summary.summarise(summary.load_rows([tmp_path / "b.parquet"], plan, "trial"), plan.experiments["trial"])
     [row] = table[table["status"] != "ok"].to_dict("records")
-    assert (row["status"], row["reason"]) == ("not recorded", "`make record ARGS=trial` computes it")
+    assert (row["status"], row["reason"]) == ("not recorded", "make record ARGS=trial computes it")
     assert row["method"] == first.method
     rendered(plan, tmp_path, [tmp_path / "b.parquet"])
     problems = run_summary.problems(tmp_path, tmp_path)
