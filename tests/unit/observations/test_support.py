@@ -29,7 +29,7 @@ features:
   mail: {buckets: 4, missing: false}
 """)
 N = 40
-NEIGHBOURS = 1000
+NEIGHBOURS = 400
 PROMISE = {"epsilon": 1.0, "delta": 1e-6}
 NUMBERS = [-1e308, 1e308, math.inf, -math.inf, 10**25, 0, 45.5, -1, True, Decimal("1e50")]
 TEXTS = [
