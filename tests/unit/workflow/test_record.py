@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from samples import Project
+from samples import ROOT, Project
 
 from agglearn.errors import ConfigError, DataError
 from agglearn.reporting import judging, render, run_summary, summary
@@ -236,3 +236,17 @@ def test_from_record_is_refused_without_a_record(tmp_path):
     assert load(base, {"from": "record"})["from"] == "record"
     with pytest.raises(ConfigError, match="from: 'thin air' is not allowed; one of data, record, both"):
         load(base, {"from": "thin air"})
+
+
+def test_the_record_of_the_project_is_small_and_whole():
+    """Files of at most 2 MB, 20 MB in all, and every run with its code, machine and cost."""
+    sizes = [path.stat().st_size for path in (ROOT / "record").glob("*/*.parquet")]
+    assert max(sizes) <= record.MAX_BYTES
+    assert sum(sizes) < 20_000_000
+    known = {path.stem for path in (ROOT / "config/experiments").glob("[!_]*.yaml")}
+    for name in record.experiments(ROOT / "record"):
+        assert name in known
+        for run in record.read(ROOT / "record", name).values():
+            assert all(run.facts[f] for f in ("recipe", "code", "fingerprint", "observed", "machine", "commit"))
+            assert run.facts["cpu_seconds"] > 0
+            assert run.facts["ended"] >= run.facts["began"]
