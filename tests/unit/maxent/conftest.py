@@ -39,5 +39,5 @@ def wide_tables():
 def good():
     """Settings of maximum entropy that come near the optimum of such worlds."""
     return {
-        "n_chains": 10_000, "max_iter": 400, "l2_theta": 4.0, "step_theta": 0.15, "step_mu": 0.2, "tol": 0, "random_state": 1,
+        "n_chains": 5_000, "max_iter": 400, "l2_theta": 4.0, "step_theta": 0.15, "step_mu": 0.2, "tol": 0, "random_state": 1,
     }  # fmt: skip
