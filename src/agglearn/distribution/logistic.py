@@ -41,7 +41,7 @@ class MultinomialLogistic(ClassifierMixin, Estimator):
     coef_ : ndarray of shape (C − 1, d + 1)
         Weights against the first class, intercepts last.
     n_features_in_ : int
-        d.
+        Length d of the vectors.
     centre_ : ndarray of shape (d,)
         Mean of the vectors.
     scale_ : float

@@ -61,7 +61,7 @@ class LinearRidge(_VectorRegressor):
     centre_ : ndarray of shape (d,)
         Mean of the vectors.
     n_features_in_ : int
-        d.
+        Length d of the vectors.
     strength_ : float
         Multiple chosen.
     l2_ : float
@@ -204,7 +204,7 @@ class KernelRidge(_VectorRegressor):
     Attributes
     ----------
     n_features_in_ : int
-        d.
+        Length d of the vectors.
     ridge_ : LinearRidge
         The fitted regression.
     landmarks_ : ndarray of shape (m, d)
