@@ -1,7 +1,10 @@
 """Docstrings as Sphinx reads them: names with an underscore at their end are no references, and types link to their pages."""
 
+from functools import partial
+
 from api_pages import escaped, public
-from numpydoc import xref
+from jinja2 import FileSystemBytecodeCache
+from numpydoc import docscrape_sphinx, xref
 
 EXTERNAL = {
     "BaseEstimator": "sklearn.base.BaseEstimator",
@@ -24,6 +27,9 @@ def setup(app) -> dict:
     """Connect to Sphinx."""
     app.connect("autodoc-process-docstring", escape, priority=400)  # before numpydoc
     xref.DEFAULT_LINKS.clear()  # they need Python's inventory
+    app.doctreedir.mkdir(parents=True, exist_ok=True)
+    compiled = FileSystemBytecodeCache(app.doctreedir)  # else numpydoc compiles its template for each docstring
+    docscrape_sphinx.SandboxedEnvironment = partial(docscrape_sphinx.SandboxedEnvironment, bytecode_cache=compiled)
     own = {name: f"{module}.{name}" for module, names in public().items() for name in names}
     app.connect(
         "config-inited", lambda _, config: setattr(config, "numpydoc_xref_aliases", EXTERNAL | own), priority=400
