@@ -5,10 +5,12 @@ import os
 import shutil
 import subprocess
 import sys
+import venv
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pip
 import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -80,6 +82,14 @@ def printed_with_threads(code: str) -> list[str]:
     return subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environ
     ).stdout.split()
+
+
+def empty_environment(folder: Path) -> Path:
+    """An environment with nothing but pip, which is a link to the pip of this one: to install and compile it takes seconds."""
+    venv.create(folder, symlinks=True)
+    [packages] = folder.glob("lib/python*/site-packages")
+    (packages / "pip").symlink_to(Path(pip.__file__).parent)
+    return folder
 
 
 def people(n: int = 400, seed: int = 0) -> pd.DataFrame:

@@ -175,7 +175,8 @@ def share_kernels(package: Path, base: Path) -> None:
 
 
 SNAKEMAKE = (
-    "runpy", "jinja2", "jsonschema", "pandas", "pyarrow.parquet", "pydantic", "snakemake.cli", "snakemake.executors.local",
+    "docutils.core", "jinja2", "jsonschema", "nbformat", "pandas", "pyarrow.parquet", "pydantic", "requests", "runpy", "smart_open",
+    "snakemake.cli", "snakemake.executors.local", "snakemake.profiles", "snakemake.report.html_reporter", "snakemake.storage",
     "snakemake.workflow", "yaml",
 )  # fmt: skip
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from samples import empty_environment
 
 ROOT = Path(__file__).resolve().parents[3]
 SCRIPT = ROOT / "workflow/scripts/install.py"
@@ -78,9 +79,7 @@ def wheel(folder: Path, name: str = "tiny-example") -> str:
 @pytest.fixture(scope="module")
 def empty(tmp_path_factory) -> Path:
     """An environment with nothing but pip, to be copied."""
-    folder = tmp_path_factory.mktemp("empty") / "venv"
-    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-    return folder
+    return empty_environment(tmp_path_factory.mktemp("empty") / "venv")
 
 
 @pytest.fixture
