@@ -69,7 +69,7 @@ methods:
     name: maximum entropy
     class: agglearn.maxent.MaxEntClassifier
     observe: tables
-    params: {n_chains: 1000}
+    params: {n_chains: 300}
   naive_bayes: {name: naive Bayes, class: agglearn.maxent.NaiveBayesClassifier, observe: tables}
   one_feature:
     name: one feature
