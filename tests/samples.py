@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import venv
 from pathlib import Path
 
@@ -90,6 +91,21 @@ def empty_environment(folder: Path) -> Path:
     [packages] = folder.glob("lib/python*/site-packages")
     (packages / "pip").symlink_to(Path(pip.__file__).parent)
     return folder
+
+
+@functools.cache
+def _empty_store() -> bytes:
+    """MLflow's database without runs, which dozens of migrations make."""
+    from agglearn.tracking import push
+
+    with tempfile.TemporaryDirectory() as folder:
+        push.create_database(Path(folder, "mlflow.db"))
+        return Path(folder, "mlflow.db").read_bytes()
+
+
+def write_empty_store(path: Path) -> None:
+    """Write MLflow's database without runs. It is made once for all tests of a process."""
+    path.write_bytes(_empty_store())
 
 
 def people(n: int = 400, seed: int = 0) -> pd.DataFrame:

@@ -1,5 +1,6 @@
 """Files that the commands read, whose options are tested."""
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +8,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import yaml
 from cli_calls import run, write_runs
-from samples import Project
+from samples import ROOT, Project, write_empty_store
 
 from agglearn import storage
 from agglearn.workflow import recomputing, record
@@ -34,6 +35,11 @@ MEASURED = {  # a run with its costs
     "method": "logistic", "params": "{}", "spec": {"class": "agglearn.maxent.LogisticSkyline"}, "status": "ok",
     "began": 0.0, "ended": 3.0, "cpu_seconds": 2.0, "peak_memory": 4e8,
 }  # fmt: skip
+
+KEPT = {
+    "experiments": ("maxent_xor", "labelsums_equality"),
+    "datasets": ("anes96", "bank", "breast_cancer", "fair", "xor"),
+}
 
 
 def records() -> pd.DataFrame:
@@ -81,8 +87,24 @@ def prepare(folder: Path) -> None:
             folder / name / "measurements/trial/b.parquet"
         )
         storage.write_json(folder / name / "runs/r/run.json", RECORD)
+    write_project(folder / "project")
+    for name in ("a", "b"):  # stores to send runs to
+        write_empty_store(folder / f"{name}.db")
     write_runs(folder / "few", "trial", 1)
     write_runs(folder / "many", "trial", 2)
+
+
+def write_project(folder: Path) -> None:
+    """A copy of the configuration with two experiments and few data sets: to read and check all takes a second in each command."""
+    shutil.copytree(ROOT / "workflow/schemas", folder / "workflow/schemas")
+    (folder / "config").mkdir()
+    for path in (ROOT / "config").glob("*.yaml"):
+        shutil.copy(path, folder / "config")
+    (folder / "config/claims.yaml").write_text("{}\n")
+    for kind, names in KEPT.items():
+        (folder / "config" / kind).mkdir()
+        for name in names:
+            shutil.copy(ROOT / f"config/{kind}/{name}.yaml", folder / f"config/{kind}")
 
 
 def write_recorded(folder: Path) -> None:

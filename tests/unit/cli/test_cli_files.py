@@ -29,32 +29,61 @@ def shell(line: str) -> subprocess.CompletedProcess:
 # -- reading ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.fixture
+def piped(monkeypatch):
+    """`piped(*program)`: a pipe in which a program writes, as standard input; `piped(…, file=True)`: its path, as in `<(program)`."""
+    ours, writers = os.dup(0), []
+
+    def start(*program: str, file: bool = False) -> str:
+        writers.append(subprocess.Popen(program, stdout=subprocess.PIPE))
+        number = writers[-1].stdout.fileno()
+        if not file:
+            os.dup2(number, 0)
+            monkeypatch.setattr(sys, "stdin", os.fdopen(0, closefd=False))
+        return f"/dev/fd/{number}"
+
+    yield start
+    os.dup2(ours, 0)
+    os.close(ours)
+    for writer in writers:
+        writer.communicate()
+        assert writer.returncode == 0
+
+
+@pytest.mark.parametrize("name", ["-", "/dev/stdin", "/dev/fd"])
+def test_pipes_are_files(at, piped, capfd, name):
+    program = ["gzip", "-c", "data.csv"] if name == "/dev/fd" else ["cat", "data.csv"]
+    path = piped(*program, file=name == "/dev/fd")
+    assert run("aggregate", path if name == "/dev/fd" else name, *HOW, "--out", "t") == 0
+    assert capfd.readouterr().err == ""
+    assert ContingencyTables.load("t").digest == ContingencyTables.load("tables").digest
+
+
+def test_a_redirected_file_is_a_file(at, piped):
+    with open("data.csv") as file:
+        os.dup2(file.fileno(), 0)
+    assert run("aggregate", "/dev/stdin", *HOW, "--out", "t") == 0
+    assert ContingencyTables.load("t").digest == ContingencyTables.load("tables").digest
+
+
 @pytest.mark.parametrize(
-    "line",
+    ("text", "words"),
     [
-        "cat data.csv | {command} aggregate - {how} --out t",
-        "{command} aggregate /dev/stdin {how} --out t < data.csv",
-        "cat data.csv | {command} aggregate /dev/stdin {how} --out t",
-        "{command} aggregate <(gzip -c data.csv) {how} --out t",
+        (r"age\n1\n", "agglearn: standard input: no column 'job'"),
+        ("", "agglearn: standard input: the file is empty; give a CSV with a header line\n"),
     ],
 )
-def test_pipes_are_files(at, line):
-    done = shell(line.format(command=COMMAND, how=" ".join(HOW)))
-    assert (done.returncode, done.stderr) == (0, "")
-    assert ContingencyTables.load("t").digest == ContingencyTables.load("tables").digest
+def test_standard_input_that_cannot_be_predicted_is_named(at, piped, capfd, text, words):
+    piped("printf", text)
+    assert run("predict", "model", "-") == 1
+    assert capfd.readouterr().err.startswith(words)
 
 
 @pytest.mark.slow
 def test_predict_in_a_pipe(at):
+    """The one that a shell runs."""
     done = shell(f"cat data.csv | {COMMAND} predict model - --out - | wc -l")
-    assert done.stdout.strip() == "301"
-    done = shell(f"printf 'age\\n1\\n' | {COMMAND} predict model -")
-    assert done.returncode == 1
-    assert done.stderr.startswith("agglearn: standard input: no column 'job'")
-    assert shell(f"printf '' | {COMMAND} predict model -").stderr == (
-        "agglearn: standard input: the file is empty; give a CSV with a header line\n"
-    )
+    assert (done.returncode, done.stdout.strip()) == (0, "301")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ import pytest
 import yaml
 from cli_calls import run, state
 from option_files import prepare, records, write_recorded
-from samples import ROOT
 
 from agglearn.cli import diagnosis, parser
 from agglearn.estimator import Estimator
@@ -110,7 +109,7 @@ class Row:
 
     `{name}` in a call is a prepared file. `status`: of both calls; a call that fails leaves nothing. `against`: a call to
     compare the second one with where the first one fails. `before`: a call whose output the others find. `folder`: the
-    fixture of the folder in which the calls are made; else it is the repository.
+    fixture of the folder in which the calls are made; else it is a project of two experiments.
     """
 
     without: str
@@ -296,7 +295,7 @@ def called(prepared, known, tmp_path, capsys, monkeypatch):
     """`called(text, row, status)`: the parts of what a call leaves; None where it fails, and leaves nothing."""
     monkeypatch.setattr(diagnosis, "sources", lambda folder, timeout: [f"each host is asked for {timeout:g} s"])
     monkeypatch.setattr(os, "execv", lambda program, arguments: print(*arguments))
-    monkeypatch.chdir(ROOT)
+    monkeypatch.chdir(prepared / "project")
 
     def call(text: str, parts: Callable, status: int = 0) -> dict | None:
         if "--out" in text:

@@ -6,7 +6,6 @@ import io
 import json
 import multiprocessing
 import os
-import shutil
 import signal
 import socket
 import sqlite3
@@ -18,6 +17,7 @@ import mlflow
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from samples import write_empty_store
 
 from agglearn import storage
 from agglearn.reporting import run_summary
@@ -78,7 +78,7 @@ def size(folder) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("moment", [1, 200_000, 600_000])
+@pytest.mark.parametrize("moment", [1, 600_000])
 def test_a_kill_while_it_is_made_costs_nothing(tmp_path, moment):
     """`moment`: the database has that many bytes."""
     killed = forked(tmp_path)
@@ -98,6 +98,13 @@ def test_a_database_that_is_there_stays(tmp_path):
     push.create_database(tmp_path / "mlflow.db")
     assert (tmp_path / "mlflow.db").read_text() == "mine"
     assert os.listdir(tmp_path) == ["mlflow.db"]
+
+
+@pytest.fixture
+def uri(tmp_path) -> str:
+    """A store without runs."""
+    write_empty_store(tmp_path / "mlflow.db")
+    return f"sqlite:///{tmp_path}/mlflow.db"
 
 
 # -- stores that fail -------------------------------------------------------------------------------------------------
@@ -143,8 +150,8 @@ def test_an_experiment_that_somebody_deleted_is_restored(tmp_path):
 
 
 @pytest.mark.slow
-def test_an_experiment_that_cannot_be_sent_stops_no_other_one(tmp_path):
-    uri, receipt, terminal = f"sqlite:///{tmp_path}/mlflow.db", tmp_path / "tracking/maxent.json", io.StringIO()
+def test_an_experiment_that_cannot_be_sent_stops_no_other_one(tmp_path, uri):
+    receipt, terminal = tmp_path / "tracking/maxent.json", io.StringIO()
     write_run(tmp_path, RECORD, [("nllh", None, None, 0.4)])
 
     def read(name: str) -> Contents:
@@ -165,15 +172,15 @@ def test_an_experiment_that_cannot_be_sent_stops_no_other_one(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_store_has_each_run_once_as_it_is_today(tmp_path):
+def test_the_store_has_each_run_once_as_it_is_today(tmp_path, uri):
     """Edits, other ends under the same fingerprint, curves longer than a request, an interrupted sending."""
-    client = mlflow.MlflowClient(f"sqlite:///{tmp_path}/mlflow.db")
+    client = mlflow.MlflowClient(uri)
 
     def sent(steps=(), final=0.5, **changed):
         """(the only run that the store shows, what was sent, what was kept)"""
         curve = [("nllh", None, step, k) for k, step in enumerate(steps)]
         write_run(tmp_path, RECORD | changed, [*curve, ("nllh", None, None, final)])
-        said, line = track(f"sqlite:///{tmp_path}/mlflow.db", tmp_path)
+        said, line = track(uri, tmp_path)
         assert said["status"] == "ok", line
         [run] = runs_of(client, said["experiment_id"])
         [mean] = runs_of(client, said["experiment_id"], "mean")
@@ -220,9 +227,8 @@ def test_the_store_has_each_run_once_as_it_is_today(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_mean_follows_its_seeds(tmp_path):
+def test_a_mean_follows_its_seeds(tmp_path, uri):
     """Seeds are sent, planned no more, planned again, computed again, and the printed number is mended."""
-    uri = f"sqlite:///{tmp_path}/mlflow.db"
     client, values = mlflow.MlflowClient(uri), [0.4, 0.5, 0.6]
 
     def sent(seeds, experiment=EXPERIMENT, **changed):
@@ -268,9 +274,8 @@ def test_a_mean_follows_its_seeds(tmp_path):
 
 
 @pytest.mark.slow
-def test_names_hold_what_is_varied(tmp_path):
+def test_names_hold_what_is_varied(tmp_path, uri):
     """Runs that stay have their new names when one more setting is added."""
-    uri = f"sqlite:///{tmp_path}/mlflow.db"
     for key, params in (("a", {"l2": 1.0, "quantizer": {"budget": 5}}), ("b", {"l2": 1.0, "quantizer": {"budget": 9}})):
         write_run(tmp_path, RECORD | {"run": key, "params": json.dumps(params)}, [("nllh", None, None, 0.4)])
 
@@ -286,8 +291,8 @@ def test_names_hold_what_is_varied(tmp_path):
 
 
 @pytest.mark.slow
-def test_an_experiment_leads_to_its_table_and_figure(tmp_path):
-    keys, uri = write_runs(tmp_path), f"sqlite:///{tmp_path}/mlflow.db"
+def test_an_experiment_leads_to_its_table_and_figure(tmp_path, uri):
+    keys = write_runs(tmp_path)
     client = mlflow.MlflowClient(uri)
 
     def sent():
@@ -371,8 +376,8 @@ def rows(database) -> dict[str, list]:
 def test_rows_written_at_once_are_those_of_the_client(tmp_path, monkeypatch):
     keys = write_runs(tmp_path)
     by_client, at_once = tmp_path / "client.db", tmp_path / "rows.db"
-    push.create_database(by_client)
-    shutil.copy(by_client, at_once)
+    for store in (by_client, at_once):
+        write_empty_store(store)
     contents = Contents.read("trial", EXPERIMENT, tmp_path, keys)
     assert push.send(f"sqlite:///{at_once}", contents)["sent"] == 4
     monkeypatch.setattr(push, "insert_runs", lambda *_: {})  # all that it leaves goes through the client
@@ -388,8 +393,8 @@ def test_rows_written_at_once_are_those_of_the_client(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_kill_while_runs_are_written_leaves_none_half_written(tmp_path):
-    keys, uri = write_runs(tmp_path), f"sqlite:///{tmp_path}/mlflow.db"
+def test_a_kill_while_runs_are_written_leaves_none_half_written(tmp_path, uri):
+    keys = write_runs(tmp_path)
 
     def send_until_killed():
         copy = local._copy_files
