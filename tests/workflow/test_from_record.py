@@ -39,20 +39,21 @@ def shown(project) -> dict[str, str]:
     return {name: (project.results / name).read_text() for name in SHOWN}
 
 
-def test_a_record_shows_what_was_computed(tmp_path):
-    first = project_in(tmp_path / "first", tmp_path / "cache")
+def test_a_record_shows_what_was_computed(places, tmp_path):
+    first = project_in(*places)
     first.overlay["from"] = "both"
     outcome = first.run()
     assert outcome.status == 0, outcome.text
     computed = shown(first)
     assert len(record.read(first.folder / "record", "kept")) == 6
+    shutil.copytree(first.folder / "record", tmp_path / "record")
 
-    second = project_in(tmp_path / "second", tmp_path / "cache")
+    second = project_in(*places)  # in the place of the first
     second.overlay["from"] = "record"
     outcome = second.run()
     assert outcome.status != 0
     assert "record: 'record' holds no record" in outcome.text
-    shutil.copytree(first.folder / "record", second.folder / "record")
+    shutil.copytree(tmp_path / "record", second.folder / "record")
     assert second.run().status == 0
     assert shown(second) == computed
     assert not [

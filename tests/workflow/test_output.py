@@ -28,7 +28,6 @@ def plant(project, how):
 
 def test_few_lines_and_the_last_ones_say_where_everything_is(small):
     small.overlay["show"] = ["spike_chain"]
-    small.environ |= OWN_SERVER
     outcome = small.run(*OUTPUT)
     assert outcome.status == 0, outcome.text
     lines = outcome.text.splitlines()
@@ -42,7 +41,6 @@ def test_few_lines_and_the_last_ones_say_where_everything_is(small):
     assert "Finished jobid" in (small.folder / log).read_text()
     title = lines.index("Markov chain")
     assert lines[title + 1].split()[-1] == "4"
-    small.environ.clear()
     assert small.run(*OUTPUT).said[-1] == outcome.said[-1]  # also where nothing is to be done
 
 

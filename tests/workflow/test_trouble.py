@@ -33,13 +33,11 @@ def plant(project, **methods):
 
 def test_failed_and_missing_cells_are_stated(small):
     plant(small, planted={"how": {"grid": ["raise", "kill", "hang", "lack", "stop", "none"]}})
-    small.overlay["experiments"]["spike_regions"]["time_limit"] = 3
+    small.overlay["experiments"]["spike_regions"] |= {"time_limit": 3, "seeds": [0]}
     small.overlay["run"] = ["spike_regions", "spike_adult"]  # Adult can be had nowhere
     outcome = small.run()
     assert outcome.status == 1, outcome.text[-3000:]
-    said = {
-        r["params"]: (r["status"], r["reason"]) for r in small.records() if r["method"] == "planted" and r["seed"] == 0
-    }
+    said = {r["params"]: (r["status"], r["reason"]) for r in small.records() if r["method"] == "planted"}
     assert said['{"how": "raise"}'] == ("failed", "ZeroDivisionError: matrix is singular")
     assert said['{"how": "kill"}'] == ("failed", "the process was ended by SIGKILL (out of memory?)")
     assert said['{"how": "hang"}'] == ("failed", "stopped after the limit of 3 s")
@@ -47,7 +45,7 @@ def test_failed_and_missing_cells_are_stated(small):
     assert said['{"how": "stop"}'] == ("stopped", "> 8 s")
     assert said['{"how": "none"}'] == ("ok", None)
     traces = [p for p in small.results.glob("runs/*/traceback.txt") if "matrix is singular" in p.read_text()]
-    assert len(traces) == 2
+    assert len(traces) == 1
     table = small.table("spike_regions")
     assert set(table.status) == {"ok", "failed", "unavailable", "stopped"}
     assert (small.table("spike_adult").status == "unavailable").all()
@@ -143,6 +141,7 @@ def test_killed_and_started_again(small):
     time.sleep(0.5)
     kept = small.computed()
     assert 2 <= len(done) < 6
+    (small.folder / "hurry").touch()
     outcome = small.run("spike_regions")
     assert outcome.status == 0, outcome.text[-2000:]
     after = small.computed()
@@ -162,6 +161,7 @@ def test_second_start_leaves_with_one_line(small):
     assert other.status != 0
     assert len(other.said) == 1
     assert "another run is working in this folder" in other.said[0]
+    (small.folder / "hurry").touch()
     process.communicate()
     assert process.returncode == 0
 

@@ -123,8 +123,8 @@ class Planted(MeanThreshold):
             raise NotAvailable("pyspark is not installed")
         if self.how == "stop":
             raise Stopped("> 8 s")
-        if self.how == "slow":
-            time.sleep(1.5)
+        for _ in range(30 if self.how == "slow" else 0):
+            time.sleep(0 if Path("hurry").exists() else 0.05)
         if self.how == "spawn":
             import multiprocessing
 
