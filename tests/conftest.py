@@ -1,8 +1,14 @@
 """What several tests start from."""
 
 import gc
+import os
 import sys
 import urllib.request
+
+# Several workers share the cores, and threads that wait for a core take as much of it as those that compute. Tests of
+# threads start processes of their own. This comes before any import of a numerical library.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ |= {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
 
 import pandas as pd
 import pytest

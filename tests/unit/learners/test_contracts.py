@@ -1,5 +1,6 @@
 """What every learner keeps to. A new class is found by itself: it is fitted to the first sample of what it observes."""
 
+import functools
 import importlib
 import inspect
 import pkgutil
@@ -83,16 +84,15 @@ def build(kind: type[Estimator]) -> Estimator:
     return kind(**given, **{n: v for n, v in QUICK.items() if n in parameters}, random_state=3)
 
 
-def sample_of(kind: type[Estimator]):
-    """The first sample that a class takes."""
+@functools.cache
+def fitted(kind: type[Estimator]):
+    """A learner, fitted to the first sample that its class takes, and this sample."""
     refusals = []
     for sample in SAMPLES[kind.observes]:
         try:
-            build(kind).fit(sample)
+            return build(kind).fit(sample), sample
         except ValueError as error:  # ours and those of scikit-learn
             refusals.append(error)
-        else:
-            return sample
     raise AssertionError(f"{kind.__name__} takes no sample of {kind.observes.__name__}: {refusals}")
 
 
@@ -150,8 +150,7 @@ def test_parameters_are_kept_and_copied(kind):
     model = build(kind)
     given = {n: repr(v) for n, v in model.get_params().items()}
     assert {n: repr(v) for n, v in clone(model).get_params().items()} == given
-    model.fit(sample_of(kind))
-    assert {n: repr(v) for n, v in model.get_params().items()} == given
+    assert {n: repr(v) for n, v in fitted(kind)[0].get_params().items()} == given
 
 
 def test_other_observations_are_refused(kind):
@@ -162,8 +161,7 @@ def test_other_observations_are_refused(kind):
 
 
 def test_a_saved_model_answers_the_same(kind, tmp_path):
-    sample = sample_of(kind)
-    model = build(kind).fit(sample)
+    model, sample = fitted(kind)
     model.save(tmp_path / "model")
     before, after = answers(model, sample), answers(Estimator.load(tmp_path / "model"), sample)
     assert before
@@ -173,8 +171,8 @@ def test_a_saved_model_answers_the_same(kind, tmp_path):
 
 
 def test_a_seed_repeats_itself(kind):
-    sample = sample_of(kind)
-    once, again = (answers(build(kind).fit(sample), sample) for _ in range(2))
+    model, sample = fitted(kind)
+    once, again = answers(model, sample), answers(build(kind).fit(sample), sample)
     for name, value in once.items():
         assert_same(value, again[name])
 
@@ -188,6 +186,6 @@ def test_an_unfitted_model_says_so(kind, tmp_path):
 
 def test_parameters_and_learned_attributes_are_documented(kind):
     text = " ".join(inspect.getdoc(c) or "" for c in kind.__mro__ if c.__module__.startswith("agglearn"))
-    names = [*inspect.signature(kind).parameters, *learned(build(kind).fit(sample_of(kind)))]
+    names = [*inspect.signature(kind).parameters, *learned(fitted(kind)[0])]
     missing = [n for n in names if n != "random_state" and not re.search(rf"\b{re.escape(n)}", text)]
     assert not missing
