@@ -1,18 +1,23 @@
 """`agglearn track`: runs of a results folder reach a store, each once, whatever happens on the way."""
 
+import contextlib
 import os
+import select
 import signal
 import socket
+import socketserver
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
 
 import mlflow
 import pytest
 from cli_calls import run, write_runs
+from samples import write_empty_store
 
-from agglearn.tracking import push, ui
+from agglearn.tracking import ui
 
 
 @pytest.fixture
@@ -57,61 +62,81 @@ def test_what_cannot_be_sent_is_one_line(tmp_path, capsys):
     assert "--to: 'x.db' is not allowed; give sqlite:///FILE" in capsys.readouterr().err
 
 
-class Server:
-    """MLflow's server on this machine, with its own store."""
+class Line(socketserver.ThreadingTCPServer):
+    """A port of this machine that passes on to another one, until it goes down and when it is up again."""
 
-    def __init__(self, folder):
-        self.folder, self.store = folder, f"sqlite:///{folder}/server.db"
-        push.create_database(folder / "server.db")
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
-        self.uri = f"http://127.0.0.1:{self.port}"
-        self.start()
+    allow_reuse_address = daemon_threads = True
 
-    def start(self) -> None:
-        address = ["--backend-store-uri", self.store, "--host", "127.0.0.1", "--port", str(self.port), "--workers", "1"]
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "mlflow", "server", *address],
-            cwd=self.folder,  # where the server keeps files of runs
-            env=os.environ | ui.SETTINGS,
-            start_new_session=True,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+    def __init__(self, behind: int):
+        self.behind, self.is_up = behind, True
+        super().__init__(("127.0.0.1", 0), Passing)
+        threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
+
+
+class Passing(socketserver.BaseRequestHandler):
+    """One connection: closed where the line is down, or goes down."""
+
+    def handle(self) -> None:
+        with socket.create_connection(("127.0.0.1", self.server.behind)) as behind:
+            other = {self.request: behind, behind: self.request}
+            while self.server.is_up:
+                for end in select.select([*other], [], [], 0.05)[0]:
+                    if not (text := end.recv(1 << 16)) or not self.server.is_up:
+                        return
+                    other[end].sendall(text)
+
+
+@pytest.fixture
+def server(tmp_path):
+    """MLflow's server on this machine with a store of its own: its line, and the store."""
+    write_empty_store(tmp_path / "server.db")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    store = f"sqlite:///{tmp_path}/server.db"
+    address = ["--backend-store-uri", store, "--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mlflow", "server", *address],
+        cwd=tmp_path,  # where the server keeps files of runs
+        env=os.environ | ui.SETTINGS,
+        start_new_session=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
         for _ in range(1200):
-            try:
-                urllib.request.urlopen(f"{self.uri}/health", timeout=5)
-                return
-            except OSError:
-                time.sleep(0.1)
-        raise TimeoutError("the server does not answer")
-
-    def stop(self) -> None:
-        os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
+            with contextlib.suppress(OSError):
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5)
+                break
+            time.sleep(0.1)
+        else:
+            raise TimeoutError("the server does not answer")
+        with Line(port) as line:
+            yield line, store
+            line.shutdown()
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 @pytest.mark.slow
-def test_a_server_that_goes_down_half_way_has_each_run_once_in_the_end(copied, tmp_path, capsys, monkeypatch):
-    server, sent = Server(tmp_path), []
+def test_a_server_that_goes_down_half_way_has_each_run_once_in_the_end(server, copied, capsys, monkeypatch):
+    (line, store), sent = server, []
     log_batch = mlflow.MlflowClient.log_batch
+    uri = f"http://127.0.0.1:{line.server_address[1]}"
 
     def goes_down(client, *arguments, **more):
         sent.append(arguments)
         if len(sent) == 4:  # the mean comes first; the third run is there, without its metrics and its end
-            server.stop()
+            line.is_up = False
         return log_batch(client, *arguments, **more)
 
-    try:
-        monkeypatch.setattr(mlflow.MlflowClient, "log_batch", goes_down)
-        monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
-        assert run("track", "--from", str(copied), "--to", server.uri) == 1
-        assert "first was not sent whole" in capsys.readouterr().err
-        assert len(seeds(server.store)["first"]) == 2
-        server.start()
-        assert run("track", "--from", str(copied), "--to", server.uri) == 0
-        assert capsys.readouterr().out == "first: 1 sent, 2 there already\nsecond: 2 sent, 0 there already\n"
-    finally:
-        server.stop()
-    assert seeds(server.store) == ALL
+    monkeypatch.setattr(mlflow.MlflowClient, "log_batch", goes_down)
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    assert run("track", "--from", str(copied), "--to", uri) == 1
+    assert "first was not sent whole" in capsys.readouterr().err
+    assert len(seeds(store)["first"]) == 2
+    line.is_up = True
+    assert run("track", "--from", str(copied), "--to", uri) == 0
+    assert capsys.readouterr().out == "first: 1 sent, 2 there already\nsecond: 2 sent, 0 there already\n"
+    assert seeds(store) == ALL

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import mlflow
 import pytest
+from samples import write_empty_store
 
-from agglearn.tracking import push
 from agglearn.tracking.overview import page_of
-from agglearn.tracking.ui import print_links
+from agglearn.tracking.ui import port_of, print_links
 
 ROOT = Path(__file__).resolve().parents[3]
 pytestmark = pytest.mark.skipif(sys.platform != "linux" or not shutil.which("make"), reason="needs Linux and make")
@@ -60,6 +60,7 @@ def folder(tmp_path_factory):
     (folder / "results/site").mkdir(parents=True)
     (folder / "results/site/maxent.html").write_text("the page of a source")
     shutil.copy(ROOT / "config/references.yaml", folder / "config")
+    write_empty_store(folder / "mlflow.db")
     mlflow.MlflowClient(f"sqlite:///{folder}/mlflow.db").create_experiment("maxent_table4")
     return folder
 
@@ -165,22 +166,29 @@ def test_the_server_has_the_site_and_mlflows_own_pages_until_ctrl_c(started):
     check_end(make, mark, lambda: os.killpg(make.pid, signal.SIGINT))
 
 
+WRONG = "agglearn: port {!r} is not a number from 1 to 65535; for example: make ui PORT=5001"
+
+
+@pytest.mark.parametrize("port", ["0", "65536", "-1", "web", ""])
+def test_a_wrong_port_is_refused(port):
+    with pytest.raises(SystemExit) as ended:
+        port_of(port)
+    assert ended.value.code == WRONG.format(port)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("port", ["0", "65536", "web"])
-def test_a_wrong_port_is_one_line(folder, port):
-    command = [sys.executable, "-m", "agglearn.tracking.ui", port]
+def test_a_wrong_port_is_one_line(folder):
+    command = [sys.executable, "-m", "agglearn.tracking.ui", "65536"]
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
     ended = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
     assert ended.returncode == 1
-    assert ended.stderr.splitlines() == [
-        f"agglearn: port {port!r} is not a number from 1 to 65535; for example: make ui PORT=5001"
-    ]
+    assert ended.stderr.splitlines() == [WRONG.format("65536")]
 
 
 @pytest.mark.slow
 def test_a_link_for_each_source_in_the_order_of_the_papers(tmp_path, monkeypatch, capsys):
     uri = f"sqlite:///{tmp_path}/mlflow.db"
-    push.create_database(tmp_path / "mlflow.db")
+    write_empty_store(tmp_path / "mlflow.db")
     client, numbers = mlflow.MlflowClient(uri), {}
     for name, source in (("a", "mine"), ("b", "vocabulary"), ("c", "maxent"), ("d", "maxent")):
         numbers[name] = client.create_experiment(name, tags={"source": source})
