@@ -106,3 +106,11 @@ def _signed(x: float, decimals: int) -> str:
     """With a minus sign in place of a hyphen, and never −0."""
     text = f"{x:,.{decimals}f}"
     return text.replace("-", "−") if float(text.replace(",", "")) else text.replace("-", "")
+
+
+def duration_text(seconds: float) -> str:
+    """A time in seconds as text: `40 s`, `3 min`, `2 h 5 min`."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"

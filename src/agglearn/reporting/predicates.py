@@ -93,7 +93,14 @@ def _judge_by_interval(claim: dict, sample: Sample) -> dict:
         verdict, p, detail = TOO_FEW, (1.0, 1.0), f"{detail}; a verdict needs {least}"
     elif not np.isfinite(estimate.error):
         verdict, p, detail = TOO_FEW, (1.0, 1.0), f"{detail}, all the same, so that they have no interval"
-    return _entry(predicate, comparison, verdict, p, [detail, *sample.notes])
+    case = _entry(predicate, comparison, verdict, p, [detail, *sample.notes])
+    if verdict != UNDECIDED:
+        return case
+    region = comparison.region
+    return case | {
+        "replicates": estimate.n,
+        "deciding": sample.deciding(min(abs(comparison.value - region.low), abs(comparison.value - region.high))),
+    }
 
 
 def _entry(

@@ -13,6 +13,7 @@ from typing import Any
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
 
+from agglearn.reporting.numbers import duration_text
 from agglearn.reporting.run_summary import error_in
 from agglearn.workflow.plan import Plan
 
@@ -101,7 +102,7 @@ class Progress:
         if ends and not own.announced:
             own.announced = True
             page = f": {self.plan.config['scale_folder']}/site/{source}.html" if is_page else ""
-            line = f"done {duration(passed)} after the start{page}"
+            line = f"done {duration_text(passed)} after the start{page}"
         elif now - self._last >= max(MIN_INTERVAL, passed / 10):
             line = f"{own.done} of {own.jobs} jobs{self._left(own, passed)}"
         else:
@@ -112,15 +113,7 @@ class Progress:
     def _left(self, own: SourceJobs, passed: float) -> str:
         """Time left for a source: its remaining work at the average speed. The average starts with one second per second."""
         speed = (sum(p.worked for p in self.by_source.values()) + TRUSTED) / (passed + TRUSTED)
-        return f", about {duration((own.work - own.worked) / speed)} left" if passed >= SURE_AFTER else ""
-
-
-def duration(seconds: float) -> str:
-    """Seconds as text: `40 s`, `3 min`, `2 h 5 min`."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
+        return f", about {duration_text((own.work - own.worked) / speed)} left" if passed >= SURE_AFTER else ""
 
 
 class LogHandler(LogHandlerBase):

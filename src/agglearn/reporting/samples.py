@@ -11,10 +11,13 @@ from functools import reduce
 
 import numpy as np
 import pandas as pd
+from scipy.special import stdtrit
 
-from agglearn.evaluation.intervals import Estimate
+from agglearn.evaluation.intervals import LEVEL, Estimate
 from agglearn.reporting.rows import Rows
 from agglearn.reporting.sides import RowsMissing, Side, select_side
+
+MOST = 1000  # replicates that a claim may ask for
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,17 @@ class Sample:
         if self.against is None:
             return Estimate.of_mean(self.values.to_numpy(), self.overlap)
         return Estimate.of_difference(self.values.to_numpy(), self.against.to_numpy(), self.overlap)
+
+    def deciding(self, distance: float) -> int | None:
+        """Number of replicates whose 95 % interval is narrower than `distance` on each side, if the spread stays as it is.
+
+        None where `MOST` replicates do not reach it, for example because the results of overlapping splits are correlated.
+        """
+        estimate = self.estimate()
+        spread = float(estimate.error) / np.sqrt(1 / estimate.n + self.overlap)
+        n = np.arange(estimate.n + 1, MOST + 1)
+        narrow = stdtrit(n - 1, (1 + LEVEL) / 2) * spread * np.sqrt(1 / n + self.overlap) < distance
+        return int(n[narrow.argmax()]) if narrow.any() else None
 
 
 def average(samples: list[Sample]) -> Sample:

@@ -20,7 +20,7 @@ from agglearn import __version__, machine, storage
 from agglearn.evaluation.verdicts import FAILS
 from agglearn.reporting import crate, findings, statements, svg
 from agglearn.reporting.inventory import inventory
-from agglearn.reporting.numbers import measure_name, number, plain
+from agglearn.reporting.numbers import duration_text, measure_name, number, plain
 from agglearn.reporting.printed_table import statement
 from agglearn.reporting.references import citations
 from agglearn.reporting.run_summary import problem_lines, problems
@@ -66,7 +66,7 @@ def build(plan: Plan, claims: list[dict], results: Path, out: Path, base: Path, 
         "date": datetime.date.today().isoformat(),
         "machine": machine.describe(),
         "recorded": _totals(recorded),
-        "spent": duration(sum(e["spent"] for e in experiments.values())),
+        "spent": duration_text(sum(e["spent"] for e in experiments.values())),
         "sources": sources,
         "counts": statements.count_verdicts(claims),
         "failing": [c | {"paper": s["paper"]} for s in sources for c in s["claims"] if c["verdict"] == FAILS],
@@ -111,7 +111,14 @@ def _source(plan: Plan, name: str, experiments: dict, claims: list[dict], result
         "headline_view": svg.first_panel(results / f"figures/{headline}.svg"),
         "experiments": here,
         "claims": [
-            c | statements.describe_claim(c, plan.config["claims"][c["name"]], _seeds(plan, c), _names(plan, c))
+            c
+            | statements.describe_claim(
+                c,
+                plan.config["claims"][c["name"]],
+                _seeds(plan, c),
+                _names(plan, c),
+                experiments.get(c["experiment"], {"spent": 0.0})["spent"],
+            )
             for c in own
         ],
         "counts": statements.count_verdicts(own),
@@ -170,17 +177,6 @@ def _totals(recorded: dict[str, dict]) -> dict | None:
         **{name: sorted({text for f in facts for text in f[name]}) for name in ("commits", "machines")},
         "days": days[:1] + days[1:][-1:],
     }
-
-
-def duration(seconds: float) -> str:
-    """Seconds as text for readers."""
-    return (
-        f"{seconds:.0f} s"
-        if seconds < 120
-        else f"{seconds / 60:.0f} min"
-        if seconds < 7200
-        else f"{seconds / 3600:.1f} h"
-    )
 
 
 def _benchmarks(results: Path) -> dict | None:

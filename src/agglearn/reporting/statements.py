@@ -6,6 +6,7 @@ from markupsafe import Markup
 
 from agglearn.evaluation.verdicts import FAILS, HOLDS, UNDECIDED
 from agglearn.reporting.forest import forest, in_words
+from agglearn.reporting.numbers import duration_text
 from agglearn.reporting.predicates import NOT_JUDGED, TOO_FEW, VERDICTS
 
 WORST_FIRST = (FAILS, UNDECIDED, TOO_FEW, HOLDS)
@@ -17,7 +18,9 @@ def count_verdicts(claims: list[dict]) -> list[tuple[str, int]]:
     return [(verdict, n) for verdict, n in counts if n]
 
 
-def describe_claim(claim: dict, entry: dict, seeds: int, names: dict[str, str] | None = None) -> dict:
+def describe_claim(
+    claim: dict, entry: dict, seeds: int, names: dict[str, str] | None = None, spent: float = 0.0
+) -> dict:
     """Texts of a claim for the pages.
 
     Parameters
@@ -30,12 +33,15 @@ def describe_claim(claim: dict, entry: dict, seeds: int, names: dict[str, str] |
         Number of seeds of its experiment.
     names : dict, optional
         Names of data sets and methods, for the labels of cases.
+    spent : float
+        Seconds of all runs of its experiment.
 
     Returns
     -------
     dict
-        `sentence`, `decisive` (the number that decides), `why` (the reason for a failure), `rests` (a note on intervals over parts
-        of the test), `lines` (one per case), `forest` (SVG), `query`, and `of_time` (whether it compares times).
+        `sentence`, `decisive` (the number that decides), `why` (the reason for a failure), `open` (what would decide it), `rests`
+        (a note on intervals over parts of the test), `lines` (one per case), `forest` (SVG), `query`, and `of_time` (whether it
+        compares times).
     """
     cases = [case | {"case": _named(case["case"], names or {})} for case in claim["cases"]]
     claim = claim | {"of_time": _is_of_time(entry), "cases": cases}
@@ -45,6 +51,7 @@ def describe_claim(claim: dict, entry: dict, seeds: int, names: dict[str, str] |
         "sentence": f"{text[0].upper()}{text[1:]}{'' if text.endswith('.') else '.'}",
         "decisive": _decisive(claim, judged),
         "why": _why(claim),
+        "open": _open(claim, spent),
         "rests": _rests(claim, entry, seeds),
         "lines": [f"{c['case']}: {in_words(claim, c)} ({c['verdict']})" for c in claim["cases"]]
         if len(claim["cases"]) > 1
@@ -86,6 +93,27 @@ def _missing(claim: dict) -> str:
 def _why(claim: dict) -> str:
     """Why a claim fails. Empty for other verdicts."""
     return (claim.get("why") or "No reason is stated yet.") if claim["verdict"] == FAILS else ""
+
+
+def _open(claim: dict, spent: float) -> str:
+    """What would decide an undecided claim. Empty for other verdicts."""
+    if claim["verdict"] not in (UNDECIDED, TOO_FEW):
+        return ""
+    same = sum(c["verdict"] == TOO_FEW for c in claim["cases"])
+    near = [c for c in claim["cases"] if "deciding" in c]
+    sentences = []
+    if any(c["deciding"] is None for c in near):
+        sentences.append("No number of such runs up to 1,000 would decide it.")
+    elif near:
+        most = max(near, key=lambda c: c["deciding"] / c["replicates"])
+        more = spent * (most["deciding"] / most["replicates"] - 1)
+        sentences.append(
+            f"{most['deciding']} replicates in place of {most['replicates']} would decide it, if mean and spread stay as they are. "
+            f"They take {duration_text(more)} more."
+        )
+    if same:
+        sentences.append(f"{same} of {len(claim['cases'])} cases have no interval.")
+    return " ".join(sentences)
 
 
 def _rests(claim: dict, entry: dict, seeds: int) -> str:

@@ -8,7 +8,8 @@ from snakemake.iocontainers import Wildcards
 from snakemake_interface_logger_plugins.common import LogEvent
 
 from agglearn.reporting import progress
-from agglearn.reporting.progress import TRUSTED, LogHandler, Progress, SourceJobs, duration, start
+from agglearn.reporting.numbers import duration_text
+from agglearn.reporting.progress import TRUSTED, LogHandler, Progress, SourceJobs, start
 from agglearn.workflow import config as configuration
 from agglearn.workflow.plan import Plan
 
@@ -69,7 +70,7 @@ def test_time_left_is_that_of_the_source(plan, run):
     line = tracked.finish(slow[0])
     share = tracked.by_source["vocabulary"]
     speed = (part.worked + share.worked + TRUSTED) / (60 + TRUSTED)
-    assert line == f"vocabulary  1 of 6 jobs, about {duration((share.work - share.worked) / speed)} left"
+    assert line == f"vocabulary  1 of 6 jobs, about {duration_text((share.work - share.worked) / speed)} left"
 
 
 def test_a_slow_first_job_does_not_mislead(run):
@@ -77,7 +78,7 @@ def test_a_slow_first_job_does_not_mislead(run):
     tracked, _ = run
     part = SourceJobs(jobs=9, work=1201, done=1, worked=1)
     tracked.by_source = {"maxent": part}
-    assert tracked._left(part, 15.0) == f", about {duration(1200 * 75 / 61)} left"
+    assert tracked._left(part, 15.0) == f", about {duration_text(1200 * 75 / 61)} left"
 
 
 def test_lines_are_few_however_long_it_takes(plan):
@@ -143,13 +144,6 @@ def test_snakemake_finds_the_plugin():
     assert LoggerPluginRegistry().get_plugin("agglearn").log_handler is progress.LogHandler
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(0.2, "0 s"), (89, "89 s"), (100, "2 min"), (5340, "89 min"), (5410, "1 h 30 min")]
-)
-def test_durations(seconds, text):
-    assert duration(seconds) == text
-
-
 def test_a_source_has_its_page_before_timed_fits_are_done(plan):
     jobs = [
         SimpleNamespace(jobid=0, wildcards=Wildcards(fromdict={"source": "maxent"})),
@@ -158,3 +152,11 @@ def test_a_source_has_its_page_before_timed_fits_are_done(plan):
     tracked = Progress(plan, jobs, Clock())
     assert tracked.finish(0) == "maxent      done 0 s after the start: results/site/maxent.html"
     assert tracked.finish(1) is None  # one such line per source
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0.2, "0 s"), (89, "89 s"), (91, "2 min"), (5340, "89 min"), (5400, "1 h 30 min"), (10740, "2 h 59 min")],
+)
+def test_durations(seconds, words):
+    assert duration_text(seconds) == words

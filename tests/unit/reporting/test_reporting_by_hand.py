@@ -1,4 +1,4 @@
-"""Rivals, durations, ends of lines and what is tried again."""
+"""Rivals, ends of lines and what is tried again."""
 
 import itertools
 import json
@@ -9,7 +9,6 @@ import pytest
 
 from agglearn.reporting.claims import Rows, _rival_below_base
 from agglearn.reporting.lines import LINE_HEIGHT, _label_ends
-from agglearn.reporting.progress import duration
 from agglearn.reporting.run_summary import retry_targets
 
 
@@ -17,14 +16,6 @@ def test_only_a_better_side_can_have_a_rival_below_the_base_rate():
     rows = Rows(pd.DataFrame({"measure": ["nllh"], "method": ["base"], "value": [-1.0]}))
     sides = {"value": {"measure": "nllh", "method": "ours"}, "reference": {"measure": "nllh", "method": "base"}}
     assert not _rival_below_base(sides | {"predicate": "less"}, rows)
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [(89, "89 s"), (91, "2 min"), (89 * 60, "89 min"), (90 * 60, "1 h 30 min"), (179 * 60, "2 h 59 min")],
-)
-def test_durations_in_words(seconds, words):
-    assert duration(seconds) == words
 
 
 @pytest.mark.parametrize("heights", [[0.5] * 4, [0.0, 0.01, 0.99, 1.0], [0.2, 0.9, 0.21]])

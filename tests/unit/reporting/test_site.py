@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from samples import ROOT, shipped_config
+from scipy import stats
 
 from agglearn.evaluation.verdicts import Region
 from agglearn.reporting import findings, lines, panels, site, statements, svg
@@ -121,6 +122,36 @@ def test_a_claim_is_a_sentence_with_the_case_that_speaks_most_against_it():
 def test_what_fails_has_its_reason_and_nothing_else_has_one(verdict, stated, shown):
     claim = claim_of("at_least", value={"measure": "nllh"}, detail="d", cases=[], verdict=verdict, why=stated)
     assert statements.describe_claim(claim, claim, 3)["why"] == shown
+
+
+def test_an_undecided_claim_says_how_many_runs_would_decide_it():
+    claim, values = (
+        claim_of("at_least", value={"measure": "nllh"}, detail="d", verdict="undecided"),
+        [0.4, 0.7, 0.5, 0.6],
+    )
+    mean, spread = np.mean(values), np.std(values, ddof=1)
+    needed = next(n for n in range(5, 999) if stats.t.ppf(0.975, n - 1) * spread / np.sqrt(n) < mean - 0.5)
+    shown = statements.describe_claim(claim | {"cases": [case(claim, values)]}, claim, 4, spent=60.0)["open"]
+    assert shown == (
+        f"{needed} replicates in place of 4 would decide it, if mean and spread stay as they are. "
+        f"They take {60 * (needed / 4 - 1) / 60:.0f} min more."
+    )
+    decided = case(claim, [0.6, 0.61, 0.62])
+    assert statements.describe_claim(claim | {"cases": [decided], "verdict": "holds"}, claim, 3)["open"] == ""
+    constant = case(claim, [0.6, 0.6, 0.6])
+    both = statements.describe_claim(claim | {"cases": [case(claim, values), constant]}, claim, 4)["open"]
+    assert both.endswith("1 of 2 cases have no interval.")
+
+
+def test_more_splits_of_the_same_records_may_not_decide():
+    values = pd.Series([0.4, 0.7, 0.5, 0.6])
+    apart, overlapping = (Sample(values, None, values.to_numpy(), overlap) for overlap in (0.0, 0.25))
+    assert apart.deciding(0.05) > 20
+    assert overlapping.deciding(0.05) is None  # its half width stays above 1.96 · spread · √0.25
+    claim = claim_of("at_least", value={"measure": "nllh"}, detail="d", verdict="undecided")
+    judged = {"case": "", **judge_case(claim, overlapping)}
+    shown = statements.describe_claim(claim | {"cases": [judged]}, claim, 4)["open"]
+    assert shown == "No number of such runs up to 1,000 would decide it."
 
 
 @pytest.mark.parametrize(
@@ -254,10 +285,6 @@ def test_the_days_of_a_record_are_stated_once():
     assert site._totals({"one": of_a_day, "two": of_a_day})["days"] == ["2026-01-02"]
     totals = site._totals({"one": of_a_day, "two": facts | {"days": ["2026-01-01", "2026-01-05"]}})
     assert (totals["days"], totals["planned"]) == (["2026-01-01", "2026-01-05"], 2)
-
-
-def test_durations_are_said_as_people_do():
-    assert [site.duration(s) for s in (3.2, 119, 150, 7300)] == ["3 s", "119 s", "2 min", "2.0 h"]
 
 
 def test_the_guide_is_linked_where_it_has_been_made(tmp_path):
