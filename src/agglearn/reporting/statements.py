@@ -105,11 +105,11 @@ def _open(claim: dict, spent: float) -> str:
     if any(c["deciding"] is None for c in near):
         sentences.append("No number of such runs up to 1,000 would decide it.")
     elif near:
-        most = max(near, key=lambda c: c["deciding"] / c["replicates"])
-        more = spent * (most["deciding"] / most["replicates"] - 1)
+        hardest = max(near, key=lambda c: c["deciding"] / c["replicates"])
+        n, needed = hardest["replicates"], hardest["deciding"]
         sentences.append(
-            f"{most['deciding']} replicates in place of {most['replicates']} would decide it, if mean and spread stay as they are. "
-            f"They take {duration_text(more)} more."
+            f"{needed} replicates in place of {n} would decide it, if mean and spread stay as they are. "
+            f"They take {duration_text(spent * (needed / n - 1))} more."
         )
     if same:
         sentences.append(f"{same} of {len(claim['cases'])} cases have no interval.")
