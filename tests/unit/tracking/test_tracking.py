@@ -21,8 +21,9 @@ from samples import write_empty_store
 
 from agglearn import storage
 from agglearn.reporting import run_summary
-from agglearn.tracking import local, push, receipts
+from agglearn.tracking import local, push, receipts, remote
 from agglearn.tracking.contents import Contents
+from agglearn.tracking.entry import PRINT, Entry
 from agglearn.workflow.plan import IDENTITY
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked")
@@ -224,6 +225,19 @@ def test_the_store_has_each_run_once_as_it_is_today(tmp_path, uri):
     history = client.get_metric_history(curve.info.run_id, "nllh")
     assert sorted((m.step, m.value) for m in history) == sorted([(909, 0.25), *((s, s - 10.0) for s in steps)])
     assert curve.data.metrics == {"nllh": 0.25}  # the number of the tables, and not the end of the curve
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("points", [0, remote.MAX_METRICS, 2 * remote.MAX_METRICS + 100])
+def test_a_server_is_sent_every_point_of_a_curve_once(uri, points):
+    client = mlflow.MlflowClient(uri)
+    metrics = [mlflow.entities.Metric("nllh", float(k), 0, k) for k in range(points)]
+    entry = Entry("key", "Run", {}, "f", "FINISHED", 0, 1000, {"l2": "1"}, metrics=lambda: metrics)
+    number = remote.send_entry(client, client.create_experiment("curves"), entry, None)
+    history = client.get_metric_history(number, "nllh") if points else []
+    assert sorted((m.step, m.value) for m in history) == [(k, float(k)) for k in range(points)]
+    run = client.get_run(number)
+    assert (run.info.status, run.data.params, run.data.tags[PRINT]) == ("FINISHED", {"l2": "1"}, "f")
 
 
 @pytest.mark.slow
