@@ -67,6 +67,7 @@ rule judge:
         mem_mb=memory.FLOOR,
     params:
         claims=claims_digest,
+        record=record_digest,
         code=code_digest("agglearn.reporting.judging"),
     script:
         "../workflow/scripts/stage.py"

@@ -224,6 +224,15 @@ def claims_digest(wildcards):
     return digest(claims_of(wildcards.group))
 
 
+def record_digest(wildcards):
+    """What the record has of the claimed experiments. Empty where it has nothing, and where results are no smaller than its own."""
+    if RECORDED or config["scale"] == "paper":
+        return ""
+    names = {c["experiment"] for c in claims_of(wildcards.group).values()}
+    files = sorted(path for name in names for path in Path(config["record"], name).glob("*.parquet"))
+    return digest([file_digest(path) for path in files]) if files else ""
+
+
 def everything_shown(wildcards):
     fields = [[n, e.get("title"), e.get("caption"), e.get("budget"), e["source"]] for n, e in plan.experiments.items()]
     guide = (Path(R) / "docs/index.html").is_file()  # which the site then links to

@@ -251,13 +251,15 @@ def track(job: Any, terminal: TextIO = sys.stderr) -> None:
 
 
 def judge(job: Any, terminal: TextIO = sys.stderr) -> None:
-    """Verdicts on the claims of a group of experiments."""
-    from agglearn.reporting.judging import judge_all
+    """Verdicts on the claims of a group of experiments. Where they are computed at a smaller scale, the record's stand beside."""
+    from agglearn.reporting.judging import judge_all, judge_record
 
     plan = Plan(job.config)
     names = plan.members(job.wildcards.group)
     claims = {name: c for name, c in job.config["claims"].items() if c["experiment"] in names}
-    storage.write_json(job.output[0], judge_all(claims, plan, job.config["scale_folder"]))
+    recorded = judge_record(claims, plan, job.config["record"]) if job.params.record else {}
+    entries = judge_all(claims, plan, job.config["scale_folder"])
+    storage.write_json(job.output[0], [entry | {"recorded": recorded.get(entry["name"])} for entry in entries])
 
 
 def collect(job: Any, terminal: TextIO = sys.stderr) -> None:

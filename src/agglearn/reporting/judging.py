@@ -1,5 +1,6 @@
 """The verdicts of a run. Each claim is judged once, from the measurements of its experiment, and then read from a file."""
 
+import tempfile
 import traceback
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,6 +13,7 @@ from agglearn.reporting.predicates import FAILED, NOT_JUDGED
 from agglearn.reporting.rows import Rows
 from agglearn.reporting.summary import load_rows
 from agglearn.storage import read_json
+from agglearn.workflow import record
 from agglearn.workflow.plan import Plan
 
 # Keys of a claim that are copied to its verdict.
@@ -19,7 +21,7 @@ COPIED = ("source", "claim", "place", "experiment", "predicate", "note", "why", 
 
 
 def judge_all(claims: dict, plan: Plan, results: str | Path) -> list[dict]:
-    """One entry per claim: name, source, claim, place, verdict, detail, cases.
+    """One entry per claim: name, source, claim, place, verdict, detail, cases, recorded (nothing yet, see `judge_record`).
 
     Where judging itself fails, the verdict is `failed`, with the reason.
 
@@ -48,6 +50,32 @@ def judge_all(claims: dict, plan: Plan, results: str | Path) -> list[dict]:
     return verdicts
 
 
+def judge_record(claims: dict, plan: Plan, folder: str | Path) -> dict[str, str]:
+    """Claim → its verdict at scale paper by the record. Claims are left out whose experiment the record does not have whole.
+
+    Parameters
+    ----------
+    claims : dict
+        Name → claim on an experiment of the plan.
+    plan : Plan
+        The plan, at any scale.
+    folder : str or Path
+        Folder of the record.
+    """
+    names = {claim["experiment"] for claim in claims.values()} & set(record.experiments(folder))
+    paper = Plan(plan.config | {"scale": "paper", "run": sorted(names)}) if names else plan
+    whole = set()
+    with tempfile.TemporaryDirectory() as work:
+        for name in names:
+            recorded = record.read(folder, name)
+            if all(run.key in recorded for run in paper.runs(name)):
+                whole.add(name)
+                for batch in paper.batches(name):
+                    record.write_batch(paper.runs(name, batch), recorded, f"{work}/measurements/{name}/{batch}.parquet")
+        there = {name: claim for name, claim in claims.items() if claim["experiment"] in whole}
+        return {entry["name"]: entry["verdict"] for entry in judge_all(there, paper, work)}
+
+
 def _with_mark(outcome: dict, frame: pd.DataFrame) -> dict:
     """The outcome, with a sentence where runs of the experiment have a mark."""
     if "mark" not in frame or outcome["verdict"] == NOT_JUDGED:
@@ -59,7 +87,7 @@ def _with_mark(outcome: dict, frame: pd.DataFrame) -> dict:
 
 
 def _entry(name: str, claim: dict, outcome: dict) -> dict:
-    return {"name": name, **{key: claim.get(key) for key in COPIED}, **outcome}
+    return {"name": name, "recorded": None, **{key: claim.get(key) for key in COPIED}, **outcome}
 
 
 def collect(claims: dict, plan: Plan, files: Iterable[Path]) -> list[dict]:

@@ -97,6 +97,25 @@ def test_one_file_has_every_claim_once(config, shown, tmp_path):
     assert shown("site") == (list(config["claims"]), [])
 
 
+@pytest.mark.parametrize(("digest", "verdict"), [("d", "fails"), ("", None)])
+def test_the_verdict_of_the_record_stands_beside(config, tmp_path, monkeypatch, digest, verdict):
+    """Where the record has something, and the results are smaller than its own: the parameter of the rule states it."""
+    monkeypatch.setattr(
+        judging, "judge_all", lambda claims, *_: [{"name": name, "verdict": "holds"} for name in claims]
+    )
+    monkeypatch.setattr(judging, "judge_record", lambda claims, *_: dict.fromkeys(list(claims)[:1], "fails"))
+    job = SimpleNamespace(
+        config=config | {"record": "record"},
+        wildcards=SimpleNamespace(group="maxent"),
+        params=SimpleNamespace(record=digest),
+        output=[tmp_path / "claims.json"],
+    )
+    jobs.judge(job)
+    entries = read_json(tmp_path / "claims.json")
+    assert [e["recorded"] for e in entries] == [verdict] + [None] * (len(entries) - 1)
+    assert {e["verdict"] for e in entries} == {"holds"}
+
+
 def test_a_claim_that_failed_is_tried_again_with_its_group(tmp_path):
     for part, verdict in (("maxent", "failed"), ("labelsums", "holds")):
         write_json(tmp_path / f"claims/{part}.json", [{"name": part, "verdict": verdict}])

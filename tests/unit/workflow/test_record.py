@@ -211,6 +211,20 @@ def test_a_verdict_states_that_runs_are_of_other_code(plan, tmp_path):
     assert details[1] == details[0] + sentence
 
 
+def test_the_verdict_of_the_record_is_that_at_scale_paper(plan, tmp_path):
+    """Claims of a whole record have one. At scale smoke, with its one seed, they are not decided."""
+    bound = {"source": "world", "predicate": "at_least", "value": {"measure": "nllh"}, "experiment": "trial"}
+    claims = {"small": bound | {"claim": "small", "bound": -1e9}, "large": bound | {"claim": "large", "bound": 1e9}}
+    paper = Plan(plan.config | {"scale": "paper"}).runs("trial")
+    assert len(paper) > len(plan.runs("trial"))
+    assert judging.judge_record(claims, plan, tmp_path / "record") == {}
+    record.write(tmp_path / "record", "trial", as_record(paper[1:]))
+    assert judging.judge_record(claims, plan, tmp_path / "record") == {}
+    record.write(tmp_path / "record", "trial", as_record(paper))
+    assert judging.judge_record(claims, plan, tmp_path / "record") == {"small": "holds", "large": "fails"}
+    assert judging.judge_record({}, plan, tmp_path / "record") == {}
+
+
 def test_the_record_is_summarised_by_experiment(plan, tmp_path):
     first, *others = plan.runs("trial")
     record.write(tmp_path, "trial", as_record(others[1:]) | {first.key: recorded(first, recipe="old", ended=DAY + 1e6)})
