@@ -62,7 +62,9 @@ class Progress:
     def __post_init__(self) -> None:
         self.by_source = {name: SourceJobs() for name in self.plan.sources()}
         self._jobs: dict[int, tuple[str, float, bool]] = {}
-        for job in self.jobs:
+        jobs = list(self.jobs)
+        self._wanted = {dict(job.wildcards.items()).get("experiment") for job in jobs} & set(self.plan.experiments)
+        for job in jobs:
             source = self.source_of(job.wildcards)
             if source is not None:
                 self._jobs[job.jobid] = source, self.work_of(job.wildcards), "source" in dict(job.wildcards.items())
@@ -71,12 +73,13 @@ class Progress:
         self._start = self._last = self.clock()
 
     def source_of(self, wildcards: Mapping[str, str]) -> str | None:
-        """Source of a job. For a data set, the first source that needs it."""
+        """Source of a job. For a data set, the first source that needs it, of those that have experiments to run if there are any."""
         values = dict(wildcards.items())
         if (name := values.get("experiment", values.get("target"))) in self.plan.experiments:
             return self.plan.experiments[name]["source"]
         if (dataset := values.get("dataset")) is not None:
-            users = {e["source"] for e in self.plan.experiments.values() if dataset in e["datasets"]}
+            names = {n for n, e in self.plan.experiments.items() if dataset in e["datasets"]}
+            users = {self.plan.experiments[n]["source"] for n in names & self._wanted or names}
             return next((s for s in self.plan.sources() if s in users), None)
         return next((v for v in (values.get("source"), values.get("target")) if v in self.by_source), None)
 

@@ -101,6 +101,17 @@ def test_a_data_set_belongs_to_the_first_source_that_needs_it(plan, run):
     assert tracked.source_of({"target": "all"}) is None
 
 
+def test_the_data_of_one_experiment_belong_to_its_source(plan):
+    dataset = next(iter(plan.experiments["other"]["datasets"]))
+    fetching, fitting = {"dataset": dataset}, {"experiment": "other", "batch": next(iter(plan.batches("other")))}
+    jobs = [SimpleNamespace(jobid=k, wildcards=Wildcards(fromdict=w)) for k, w in enumerate([fetching, fitting])]
+    assert {name: own.jobs for name, own in Progress(plan, jobs).by_source.items()} == {"maxent": 0, "vocabulary": 2}
+    assert {name: own.jobs for name, own in Progress(plan, jobs[:1]).by_source.items()} == {
+        "maxent": 1,
+        "vocabulary": 0,
+    }
+
+
 def record(level=logging.INFO, text=None, **extra):
     made = logging.LogRecord("snakemake", level, "", 0, text, None, None)
     vars(made).update(extra)
