@@ -261,7 +261,7 @@ def test_rules_are_read(base, before):
     assert {k.split()[0] for k in before} == {*rules()}
     assert {rule: set(params) for rule, params in rules().items() if params} == {
         "fetch": {"recipe", "local"}, "prepare": {"recipe"}, "observe": {"slots", "recipes"}, "fit": {"recipes", "recorded", "library_threads"},
-        "render": {"shown", "code"}, "track": {"uri", "attempt"}, "judge": {"claims", "code"}, "collect": {"claims"}, "conclude": {"numbers", "code"}, "site": {"shown", "code", "templates"},
+        "render": {"shown", "code"}, "track": {"uri", "attempt"}, "judge": {"claims", "record", "code"}, "collect": {"claims"}, "conclude": {"numbers", "code"}, "site": {"shown", "code", "templates"},
     }  # fmt: skip
     assert jobs(base) == before
 
@@ -320,6 +320,23 @@ def test_a_key_of_a_data_set(base, before, key):
 def test_parameters_of_a_simulated_data_set(base, before):
     after = jobs(base, {"datasets": {"loglinear": {"params": {"strength": 0.5}}}})
     assert changed(before, after) == {"fetch loglinear", "prepare loglinear", "observe trial", "site"}
+
+
+def test_a_file_of_the_record(base, before):
+    """Its verdicts stand beside those of a smaller scale, and nowhere else."""
+    assert not before["judge maxent"]["record"]
+    path = base / "record/trial/0.parquet"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"one")
+    first = jobs(base)
+    assert changed(before, first) == {"judge maxent"}
+    path.write_bytes(b"other")
+    assert changed(first, jobs(base)) == {"judge maxent"}
+    second = jobs(base)
+    (base / "record/other").mkdir()
+    (base / "record/other/0.parquet").write_bytes(b"one")  # of no experiment that is claimed on
+    assert jobs(base) == second
+    assert not jobs(base, {"scale": "paper"})["judge maxent"]["record"]
 
 
 @pytest.mark.parametrize("key", [k for k, value in CLAIM_KEYS.items() if value is not None])
