@@ -63,7 +63,7 @@ class Progress:
         self.by_source = {name: SourceJobs() for name in self.plan.sources()}
         self._jobs: dict[int, tuple[str, float, bool]] = {}
         jobs = list(self.jobs)
-        self._wanted = {dict(job.wildcards.items()).get("experiment") for job in jobs} & set(self.plan.experiments)
+        self._experiments = {dict(job.wildcards.items()).get("experiment") for job in jobs} & set(self.plan.experiments)
         for job in jobs:
             source = self.source_of(job.wildcards)
             if source is not None:
@@ -79,7 +79,7 @@ class Progress:
             return self.plan.experiments[name]["source"]
         if (dataset := values.get("dataset")) is not None:
             names = {n for n, e in self.plan.experiments.items() if dataset in e["datasets"]}
-            users = {self.plan.experiments[n]["source"] for n in names & self._wanted or names}
+            users = {self.plan.experiments[n]["source"] for n in names & self._experiments or names}
             return next((s for s in self.plan.sources() if s in users), None)
         return next((v for v in (values.get("source"), values.get("target")) if v in self.by_source), None)
 
