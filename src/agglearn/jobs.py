@@ -259,7 +259,8 @@ def judge(job: Any, terminal: TextIO = sys.stderr) -> None:
     claims = {name: c for name, c in job.config["claims"].items() if c["experiment"] in names}
     recorded = judge_record(claims, plan, job.config["record"]) if job.params.record else {}
     entries = judge_all(claims, plan, job.config["scale_folder"])
-    storage.write_json(job.output[0], [entry | {"recorded": recorded.get(entry["name"])} for entry in entries])
+    beside = [{"recorded": recorded[entry["name"]]} if entry["name"] in recorded else {} for entry in entries]
+    storage.write_json(job.output[0], [entry | more for entry, more in zip(entries, beside, strict=True)])
 
 
 def collect(job: Any, terminal: TextIO = sys.stderr) -> None:

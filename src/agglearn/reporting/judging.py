@@ -21,7 +21,7 @@ COPIED = ("source", "claim", "place", "experiment", "predicate", "note", "why", 
 
 
 def judge_all(claims: dict, plan: Plan, results: str | Path) -> list[dict]:
-    """One entry per claim: name, source, claim, place, verdict, detail, cases, recorded (nothing yet, see `judge_record`).
+    """One entry per claim: name, source, claim, place, verdict, detail, cases.
 
     Where judging itself fails, the verdict is `failed`, with the reason.
 
@@ -87,7 +87,7 @@ def _with_mark(outcome: dict, frame: pd.DataFrame) -> dict:
 
 
 def _entry(name: str, claim: dict, outcome: dict) -> dict:
-    return {"name": name, "recorded": None, **{key: claim.get(key) for key in COPIED}, **outcome}
+    return {"name": name, **{key: claim.get(key) for key in COPIED}, **outcome}
 
 
 def collect(claims: dict, plan: Plan, files: Iterable[Path]) -> list[dict]:

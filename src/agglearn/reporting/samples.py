@@ -169,6 +169,8 @@ def _match(claim: dict, a: Side, b: Side, reduced: str) -> Sample:
     if not same.all():
         notes.append(f"{(~same).sum()} of {len(i)} pairs left out: their sides were tested on different units")
     pair_differences = (one.values[i] - two.values[j])[same]
+    if "deterministic" in claim:
+        return Sample(pd.Series(pair_differences), None, pair_differences, overlap, notes)
     per, missing = _per_replicate(pair_differences, one.cells[i][same], one.replicates[i][same])
     return Sample(per, None, pair_differences, overlap, notes + missing)
 

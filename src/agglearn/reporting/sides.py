@@ -97,6 +97,8 @@ class Side:
 def select_side(claim: dict, rows: Rows, name: str, curve: bool = False) -> Side:
     """The side `value` or `reference` of a claim, without replicates that lack cells of the others.
 
+    A deterministic claim is about every value, so that its replicates may have different cells.
+
     Parameters
     ----------
     claim : dict
@@ -110,7 +112,7 @@ def select_side(claim: dict, rows: Rows, name: str, curve: bool = False) -> Side
     """
     index, by_part = _good(rows, claim[name], curve), claim.get("replicates") == "part"
     notes: list[str] = []
-    if not curve:
+    if not curve and "deterministic" not in claim:
         whole, notes = _whole(rows.kinds(by_part)[index], rows.replicates(by_part)[index])
         index = index[whole]
     return Side(rows, index, rows.number("value")[index], by_part, notes)

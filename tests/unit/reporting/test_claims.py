@@ -87,6 +87,22 @@ def test_one_value_refutes_a_deterministic_claim():
     assert judge(claim("at_least", bound=0.3, **WHY), rows(values))["verdict"] == "fails"
 
 
+@pytest.mark.parametrize(("second", "verdict"), [(0.5, "holds"), (0.6, "fails")])
+def test_seeds_of_a_deterministic_claim_may_have_different_cells(second, verdict):
+    """Coefficients of bins that each seed learns from its own training records."""
+    values = [("x = 1", 0, 0.3), ("x = 2", 0, 0.4), ("x = 2", 1, 0.4), ("x = 3", 1, 0.5)]
+    sides = [
+        rows({("a", method): [own]}, keys={"coefficient": name}).assign(seed=seed)
+        for name, seed, value in values
+        for method, own in (("ours", value), ("base", second if name == "x = 3" else value))
+    ]
+    frame = pd.concat(sides, ignore_index=True)
+    said = claim("within", **REFERENCE, tolerance=0.01)
+    assert judge(said | WHY, frame)["verdict"] == verdict
+    assert "4 values" in judge(said | WHY, frame)["detail"]
+    assert judge(said, frame)["detail"] == "no replicate has all 3 cells"
+
+
 def test_too_few_pairs_are_said():
     outcome = judge(claim("greater", **REFERENCE), rows({k: v[:2] for k, v in GOOD.items()}))
     assert outcome["verdict"] == "undecided at this scale"
