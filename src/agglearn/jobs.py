@@ -259,8 +259,10 @@ def judge(job: Any, terminal: TextIO = sys.stderr) -> None:
     claims = {name: c for name, c in job.config["claims"].items() if c["experiment"] in names}
     recorded = judge_record(claims, plan, job.config["record"]) if job.params.record else {}
     entries = judge_all(claims, plan, job.config["scale_folder"])
-    beside = [{"recorded": recorded[entry["name"]]} if entry["name"] in recorded else {} for entry in entries]
-    storage.write_json(job.output[0], [entry | more for entry, more in zip(entries, beside, strict=True)])
+    for entry in entries:
+        if entry["name"] in recorded:
+            entry["recorded"] = recorded[entry["name"]]
+    storage.write_json(job.output[0], entries)
 
 
 def collect(job: Any, terminal: TextIO = sys.stderr) -> None:
