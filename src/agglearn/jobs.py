@@ -277,8 +277,13 @@ def page(job: Any, terminal: TextIO = sys.stderr) -> None:
     from agglearn.reporting.judging import collect
 
     plan, folder = Plan(job.config), Path(job.config["scale_folder"])
-    # Rendering writes this file last: of what is rendered again meanwhile, pages show nothing half-written.
-    rendered = {n for n in plan.experiments if (folder / f"tables/{n}.json").exists()}
+    # Rendering writes its JSON file last. What is computed or rendered again meanwhile is not shown.
+    rendered = {
+        n
+        for n in plan.experiments
+        if (folder / f"tables/{n}.json").exists()
+        and all((folder / f"measurements/{n}/{batch}.parquet").exists() for batch in plan.batches(n))
+    }
     sources = [
         s for s in plan.sources() if rendered.issuperset(plan.untimed(s)) and (folder / f"claims/{s}.json").exists()
     ]
