@@ -18,15 +18,16 @@ from agglearn.observations import ContingencyTables
 from agglearn.spark import active_session, aggregate
 
 # %%
-# A simulated log of 20,000 records, in a Spark data frame of eight partitions. A session of one's own, on a cluster
+# A simulated log of 20,000 records, in a Spark data frame of four partitions. A session of one's own, on a cluster
 # or with settings, is used where there is one.
 
 log = ClickLog(n_features=4, n_values=400, n=20_000).draw(seed=0)
 records = log.frame.assign(click=log.y)
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # Spark's workers need the packages of this environment
+os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")  # Java's second compiler pays for long jobs only
 session = active_session()
 session.sparkContext.setLogLevel("ERROR")
-distributed = session.createDataFrame(records).repartition(8)
+distributed = session.createDataFrame(records).repartition(4)
 print(f"{len(records)} records in {distributed.rdd.getNumPartitions()} partitions")
 
 # %%
