@@ -103,7 +103,7 @@ def _open(claim: dict, spent: float) -> str:
     near = [c for c in claim["cases"] if "deciding" in c]
     sentences = []
     if any(c["deciding"] is None for c in near):
-        sentences.append("No number of such runs up to 1,000 would decide it.")
+        sentences.append("Even 1,000 replicates would not decide it, if mean and spread stay as they are.")
     elif near:
         hardest = max(near, key=lambda c: c["deciding"] / c["replicates"])
         n, needed = hardest["replicates"], hardest["deciding"]

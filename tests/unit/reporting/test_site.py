@@ -151,7 +151,7 @@ def test_more_splits_of_the_same_records_may_not_decide():
     claim = claim_of("at_least", value={"measure": "nllh"}, detail="d", verdict="undecided")
     judged = {"case": "", **judge_case(claim, overlapping)}
     shown = statements.describe_claim(claim | {"cases": [judged]}, claim, 4)["open"]
-    assert shown == "No number of such runs up to 1,000 would decide it."
+    assert shown == "Even 1,000 replicates would not decide it, if mean and spread stay as they are."
 
 
 @pytest.mark.parametrize(
