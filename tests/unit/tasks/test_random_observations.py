@@ -150,6 +150,17 @@ def test_splits_of_seeds(source, folders):
     assert max(overlaps) < 0.55  # 0.3 are expected
 
 
+def test_stored_records_are_learned_from_or_tested(folders):
+    records, truth = tasks.Classification().observe(split_by_seed(folders), Records, {}, 0)
+    parts = [part.frame.assign(y=part.y)[list(FRAME)].astype(str) for part in (records, truth)]
+    assert sorted(map(tuple, pd.concat(parts).to_numpy())) == sorted(map(tuple, FRAME.astype(str).to_numpy()))
+
+
+def test_a_share_of_noise_is_of_the_training_records(folders):
+    seen, _ = tasks.Classification().observe(fixed_rows(folders), ContingencyTables, {"noise_share": 0.01}, 0)
+    assert seen.noise.scale == pytest.approx(0.01 * 300)
+
+
 def test_splits_go_by_the_name_that_data_sets_share(folders):
     source = split_by_seed(folders)
     split = lambda s: tasks.splitting.split_rows(s, 0)[1].tolist()  # noqa: E731
