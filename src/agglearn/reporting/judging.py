@@ -51,7 +51,9 @@ def judge_all(claims: dict, plan: Plan, results: str | Path) -> list[dict]:
 
 
 def judge_record(claims: dict, plan: Plan, folder: str | Path) -> dict[str, str]:
-    """Claim → its verdict at scale paper by the record. Claims are left out whose experiment the record does not have whole.
+    """Claim → its verdict at scale paper by the record.
+
+    Claims are left out whose experiment the record does not have whole, or has the same runs in the plan.
 
     Parameters
     ----------
@@ -67,8 +69,8 @@ def judge_record(claims: dict, plan: Plan, folder: str | Path) -> dict[str, str]
     whole = set()
     with tempfile.TemporaryDirectory() as work:
         for name in names:
-            recorded = record.read(folder, name)
-            if all(run.key in recorded for run in paper.runs(name)):
+            recorded, keys = record.read(folder, name), {run.key for run in paper.runs(name)}
+            if keys <= set(recorded) and keys != {run.key for run in plan.runs(name)}:
                 whole.add(name)
                 for batch in paper.batches(name):
                     record.write_batch(paper.runs(name, batch), recorded, f"{work}/measurements/{name}/{batch}.parquet")

@@ -54,7 +54,7 @@ def measured(run, observed, folder):
 
 def job(config: dict, rule: str, output, given=(), **wildcards):
     """A job as the workflow hands it over."""
-    params = SimpleNamespace(recipe="recipe", slots="slots", local=[])
+    params = SimpleNamespace(recipe="recipe", slots="slots", local=[], record="")
     space = SimpleNamespace(**wildcards)
     return SimpleNamespace(config=config, rule=rule, output=output, input=given, wildcards=space, params=params)
 

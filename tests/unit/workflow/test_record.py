@@ -222,6 +222,8 @@ def test_the_verdict_of_the_record_is_that_at_scale_paper(plan, tmp_path):
     assert judging.judge_record(claims, plan, tmp_path / "record") == {}
     record.write(tmp_path / "record", "trial", as_record(paper))
     assert judging.judge_record(claims, plan, tmp_path / "record") == {"small": "holds", "large": "fails"}
+    same = Plan(plan.config | {"scale": "paper"})
+    assert judging.judge_record(claims, same, tmp_path / "record") == {}, "its own verdicts are those"
     assert judging.judge_record({}, plan, tmp_path / "record") == {}
 
 
