@@ -23,12 +23,13 @@ def from_figure(figure: Figure, title: str, description: str = "") -> str:
 
 def _first_panel(figure: Figure) -> tuple[float, float]:
     """Points from the upper left corner of a figure to the lower right one of its first panel, with legends below that."""
-    panel = figure.axes[0].get_tightbbox() or figure.bbox
+    panel, *others = (axes.get_tightbbox() or figure.bbox for axes in figure.axes)
     boxes = [panel, *(legend.get_window_extent() for legend in figure.legends)]
     points = 72 / figure.dpi
     right, bottom = max(box.x1 for box in boxes), min(box.y0 for box in boxes)
     width, height = figure.bbox.width, figure.bbox.height
-    return min(right + 4, width) * points, min(height - bottom + 4, height) * points
+    neighbours = [box.x0 for box in others if box.x0 >= right]  # nothing of theirs is shown
+    return min([right + 4, width, *neighbours]) * points, min(height - bottom + 4, height) * points
 
 
 def _named(drawing: str, title: str, description: str) -> str:

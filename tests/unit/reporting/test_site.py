@@ -230,6 +230,20 @@ def test_the_first_panel_of_a_figure(tmp_path):
     assert svg.first_panel(path) == ("", 1.5)
 
 
+def test_nothing_of_the_panel_beside_is_shown(tmp_path):
+    figure, axes = panels.grid(["a", "b"], 3.0)
+    path = tmp_path / "f.svg"
+    figure.draw_without_rendering()
+    first, second = (a.get_tightbbox() for a in axes)
+    shift = (second.x0 - first.x1 - 2) / figure.bbox.width  # two pixels between them
+    axes[1].set_position(axes[1].get_position().translated(-shift, 0))
+    figure.set_layout_engine("none")
+    path.write_text(svg.from_figure(figure, "t"))
+    _, _, width, _ = map(float, re.search(r"viewBox\((.*)\)\)", svg.first_panel(path)[0])[1].split(","))
+    left = axes[1].get_tightbbox().x0 * 72 / figure.dpi
+    assert left - 3 < width <= left + 0.06  # written with one digit
+
+
 def test_highlighted_lines_are_named_at_their_ends():
     rows = pd.DataFrame(
         [
