@@ -10,7 +10,7 @@ import pytest
 from browser import BROWSER, DRIVER, Visitor
 from project import CHAIN, SPIKE_DATA, Project, adult_like, bank_like
 
-WIDTHS = (1300, 400)
+WIDTHS = (1300, 760, 400)
 DARK = "--blink-settings=preferredColorScheme=0"
 LARGEST = 300_000  # bytes of a page
 EMPTY = re.compile(r"\b(nan|NaN|undefined|Infinity|None)\b|± 0(\.0*)?(?![\d.])")
@@ -86,6 +86,15 @@ def test_no_page_writes_to_the_console_or_misses_a_picture(looked):
 
 def test_no_page_is_wider_than_its_window(looked):
     assert not [(one["page"], one["width"], one["wider"]) for one in looked[1] if one["wider"] > 0]
+
+
+def test_a_part_of_a_figure_has_the_shape_of_that_part(looked):
+    """Otherwise the rest of the figure shows beside it."""
+    cuts = [cut for one in looked[1] for cut in one["cuts"]]
+    assert len(cuts) >= len(WIDTHS) * 2
+    for cut in cuts:
+        width, height = map(float, re.search(r"viewBox\(0,0,([\d.]+),([\d.]+)\)", unquote(cut["address"])).groups())
+        assert cut["shape"] == pytest.approx(width / height, rel=0.03), cut
 
 
 def test_no_page_shows_a_number_that_is_none(looked):
