@@ -17,7 +17,7 @@ def in_words(claim: dict, case: dict) -> str:
     Parameters
     ----------
     claim : dict
-        A claim with its verdict.
+        A claim with its verdict. Its `sides` are the names of what is compared.
     case : dict
         One of its cases, with the `numbers` of `predicates.judge_case`.
     """
@@ -25,7 +25,15 @@ def in_words(claim: dict, case: dict) -> str:
     if not numbers or numbers["value"] is None:
         return case["detail"]
     words = TIME if claim.get("of_time") else LEVEL
+    if claim["predicate"] == "ratio_at_least":
+        multiple = f"{number(numbers['value'])} times {words.multiple}{_of_sides(*claim.get('sides', ('', '')))}"
+        return f"{multiple}{_interval(numbers)}; the claim asks for at least {number(numbers['from'])}"
     return _sentence(claim["predicate"], numbers["value"], _interval(numbers), numbers, words)
+
+
+def _of_sides(one: str, other: str) -> str:
+    """What a multiple compares. A side that the label of the case names may be empty."""
+    return (f" for {one}" if one else "") + (f" as for {other}" if other else "")
 
 
 @dataclass(frozen=True)
@@ -47,8 +55,6 @@ def _sentence(predicate: str, value: float, interval: str, numbers: dict, words:
         return f"{_apart(value, words)}{_of_difference(numbers, words)}{_slack(low, high, words)}"
     if predicate == "within":
         return f"the difference is {number(value)}{interval}; up to {number(high)} counts as none"
-    if predicate == "ratio_at_least":
-        return f"{number(value)} times {words.multiple}{interval}; the claim asks for {number(low)}"
     if predicate == "slope_between":
         return f"the slope is {number(value)}{interval}; the claim asks for {number(low)} to {number(high)}"
     if predicate == "earlier":

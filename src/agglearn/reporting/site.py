@@ -96,9 +96,7 @@ def _source(plan: Plan, name: str, experiments: dict, claims: list[dict], result
     """Entry of a source in the templates."""
     paper = plan.config["references"].get("papers", {}).get(name, {"title": name, "short": ""})
     own = [c for c in claims if c["source"] == name]
-    headline = paper.get("headline")
     here = [e for e in experiments.values() if e["source"] == name]
-    headline = headline if headline in experiments else here[0]["name"]
     return {
         "name": name,
         "title": paper["title"],
@@ -106,9 +104,7 @@ def _source(plan: Plan, name: str, experiments: dict, claims: list[dict], result
         "paper": paper["short"],
         "url": paper.get("url"),
         "page": (base / f"docs/{name}.md").exists(),
-        "headline": headline,
-        "headline_title": experiments[headline]["title"],
-        "headline_view": svg.first_panel(results / f"figures/{headline}.svg"),
+        "picture": _picture(sorted(here, key=lambda e: e["name"] != paper.get("headline")), results),
         "experiments": here,
         "claims": [
             c
@@ -125,6 +121,14 @@ def _source(plan: Plan, name: str, experiments: dict, claims: list[dict], result
         "weak": sum(bool(c["weak"]) for c in own),
         **findings.read_findings(base, name),
     }
+
+
+def _picture(experiments: list[dict], results: Path) -> dict | None:
+    """The first panel of the first experiment that has a figure. None where none has."""
+    for e in experiments:
+        if view := svg.first_panel(results / f"figures/{e['name']}.svg"):
+            return {"name": e["name"], "title": e["title"], "view": view}
+    return None
 
 
 def _seeds(plan: Plan, claim: dict) -> int:

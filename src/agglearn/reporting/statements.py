@@ -6,7 +6,7 @@ from markupsafe import Markup
 
 from agglearn.evaluation.verdicts import FAILS, HOLDS, UNDECIDED
 from agglearn.reporting.forest import forest, in_words
-from agglearn.reporting.numbers import duration_text
+from agglearn.reporting.numbers import duration_text, measure_name, parameter_name, plain
 from agglearn.reporting.predicates import NOT_JUDGED, TOO_FEW, VERDICTS
 
 WORST_FIRST = (FAILS, UNDECIDED, TOO_FEW, HOLDS)
@@ -44,7 +44,7 @@ def describe_claim(
         compares times).
     """
     cases = [case | {"case": _named(case["case"], names or {})} for case in claim["cases"]]
-    claim = claim | {"of_time": _is_of_time(entry), "cases": cases}
+    claim = claim | {"of_time": _is_of_time(entry), "cases": cases, "sides": _sides(entry, names or {})}
     text = claim["claim"].strip()
     judged = [c for c in claim["cases"] if c.get("numbers")]
     return {
@@ -70,6 +70,28 @@ def _is_of_time(entry: dict) -> bool:
     """Whether the claim's measures are seconds."""
     measure = entry.get("value", {}).get("measure", "")
     return "seconds" in measure.split("_") or measure.startswith("time_")
+
+
+def _sides(entry: dict, names: dict[str, str]) -> tuple[str, str]:
+    """What a claim compares: the fields in which its two selectors differ. Empty is what takes several values."""
+    value, reference = entry.get("value", {}), entry.get("reference", {})
+    differ = [field for field in reference if reference[field] != value.get(field)]
+    return _side(value, differ, names), _side(reference, differ, names)
+
+
+def _side(selector: dict, fields: list[str], names: dict[str, str]) -> str:
+    texts = [_field(f, selector[f], names) for f in fields if f in selector and not isinstance(selector[f], list)]
+    return ", ".join(texts)
+
+
+def _field(field: str, value: object, names: dict[str, str]) -> str:
+    if field == "measure":
+        return measure_name(str(value))
+    return (
+        f"{parameter_name(field.rpartition('.')[2])} {plain(value)}"
+        if "." in field
+        else names.get(str(value), str(value))
+    )
 
 
 def _decisive(claim: dict, judged: list[dict]) -> str:

@@ -74,18 +74,18 @@ def _size(drawing: str) -> tuple[float, float]:
     return float(width), float(height)
 
 
-def first_figure(path: Path) -> tuple[str, float]:
-    """(fragment of a drawing's address that shows the uppermost of its figures, width over height)."""
+def first_figure(path: Path) -> tuple[str, float] | None:
+    """(fragment of a drawing's address that shows the uppermost of its figures, width over height). None without a figure."""
     return _region(path, whole=True)
 
 
-def first_panel(path: Path) -> tuple[str, float]:
-    """(fragment of a drawing's address that shows the first panel only, its width over its height)."""
+def first_panel(path: Path) -> tuple[str, float] | None:
+    """(fragment of a drawing's address that shows the first panel only, its width over its height). None without a figure."""
     return _region(path, whole=False)
 
 
-def _region(path: Path, whole: bool) -> tuple[str, float]:
+def _region(path: Path, whole: bool) -> tuple[str, float] | None:
     if (first := PANEL.search(path.read_text())) is None:
-        return "", 1.5
+        return None
     width, height = _size(first[0]) if whole else (float(first[1]), float(first[2]))
     return f"#svgView(viewBox(0,0,{width:g},{height:g}))", width / height

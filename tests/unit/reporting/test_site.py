@@ -45,7 +45,7 @@ def case(claim: dict, values: list[float], label: str = "") -> dict:
         ("within", {}, [0.001, 0.002, 0.003], "the difference is 0.002 (95 %: −4.84 × 10⁻⁴ to 0.00448); up to 0.01 counts as none"),
         ("at_least", {}, [0.6, 0.61, 0.62], "0.61 (95 %: 0.585 to 0.635); the claim asks for at least 0.5"),
         ("at_most", {}, [0.4, 0.4, 0.4], "0.4; the claim asks for at most 0.5"),
-        ("ratio_at_least", {}, list(np.log([3.0, 3.0, 3.001])), "3 times as large (95 %: 3 to 3); the claim asks for 2"),
+        ("ratio_at_least", {}, list(np.log([3.0, 3.0, 3.001])), "3 times as large (95 %: 3 to 3); the claim asks for at least 2"),
         ("slope_between", {}, [1.0, 1.01, 1.02], "the slope is 1.01 (95 %: 0.985 to 1.03); the claim asks for 0.9 to 1.1"),
         ("earlier", {}, [-10, -12, -14], "12 steps earlier (95 %: −17 to −7.03)"),
     ],
@@ -227,7 +227,8 @@ def test_the_first_panel_of_a_figure(tmp_path):
         assert height > 200
         assert svg.first_figure(path)[1] == pytest.approx(662.4 / 216, rel=1e-3)
     path.write_text(svg.sentence("nothing"))
-    assert svg.first_panel(path) == ("", 1.5)
+    assert svg.first_panel(path) is None
+    assert svg.first_figure(path) is None
 
 
 def test_nothing_of_the_panel_beside_is_shown(tmp_path):
@@ -339,6 +340,25 @@ def test_cases_carry_names_and_times_their_unit():
     ratio = claim_of("ratio_at_least", value={"measure": "seconds"}, detail="d", verdict="holds")
     ratio |= {"cases": [case(ratio, [0.9, 1.0, 1.1])]}
     assert "times as long" in statements.describe_claim(ratio, ratio, 3)["decisive"]
+
+
+@pytest.mark.parametrize(
+    ("value", "reference", "words"),
+    [
+        ({"method": "amm"}, {"method": "cardinality"}, "1 times as long for AMM as for cardinality (95 %"),
+        ({"method": ["amm", "llp"]}, {"method": "cardinality"}, "1 times as long as for cardinality (95 %"),
+        ({"measure": "gibbs_seconds"}, {"measure": "map_seconds"}, "1 times as long for Gibbs time as for MAP time (95 %"),
+        ({"params.bag_size": 256}, {"params.bag_size": 32}, "1 times as long for bag size 256 as for bag size 32 (95 %"),
+        ({"dataset": "adult"}, {"dataset": "bank"}, "1 times as long for Adult (1994) as for bank (95 %"),
+    ],
+)  # fmt: skip
+def test_a_multiple_names_what_it_compares(value, reference, words):
+    sides = {"value": {"measure": "seconds"} | value, "reference": {"measure": "seconds"} | reference}
+    claim = claim_of("ratio_at_least", detail="d", verdict="fails") | sides
+    claim |= {"cases": [case(claim, [-0.01, 0.0, 0.01])]}
+    shown = statements.describe_claim(claim, claim, 3, {"adult": "Adult (1994)", "amm": "AMM"})
+    assert shown["decisive"].startswith(words)
+    assert shown["decisive"].endswith("; the claim asks for at least 2.")
 
 
 @pytest.mark.parametrize("negative", [False, True])
