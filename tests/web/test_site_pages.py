@@ -202,5 +202,6 @@ def test_snakemakes_report_has_captions_and_categories(project):
     for category in ("Maximum entropy from contingency tables", "Logistic regression from label sums"):
         assert category in dom
     text = (project.folder / "report.html").read_text()
-    assert "make reproduce ARGS=labelsums_ladder" in text
+    assert "ARGS=&quot;labelsums_ladder</span>" in text
+    assert "scale=smoke&quot;</tt>" in text
     assert "From the base rate to all records" in text  # of its caption

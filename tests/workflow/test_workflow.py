@@ -79,7 +79,7 @@ def test_site_is_whole(project, first):
         assert all('alt="' in image for image in re.findall("<img[^>]*>", text))
         assert text.count("<h1") == 1
     source = (site / "maxent.html").read_text()
-    assert "make reproduce ARGS=maxent_table4" in source
+    assert "make reproduce ARGS=&#34;maxent_table4 --config scale=smoke&#34;" in source
     claims = json.loads((project.results / "claims.json").read_text())
     assert source.count('<details class="claim') == sum(c["source"] == "maxent" for c in claims)
     assert {c["verdict"] for c in claims} <= {"holds", "fails", "undecided", "undecided at this scale", "not judged"}

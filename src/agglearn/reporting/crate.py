@@ -60,9 +60,17 @@ def write(plan: Plan, datasets: list[dict], commit: str, out: Path) -> None:
             identifier=f"#make-{name}",
             object=[data[d] for d in e["datasets"] if d in data],
             result=files,
-            properties={"name": f"make reproduce ARGS={name}"},
+            properties={"name": command(plan, name)},
         )
     storage.write_json(out / MANIFEST, crate.metadata.generate())
+
+
+def command(plan: Plan, name: str) -> str:
+    """The command that makes the table and the figure of an experiment again, at the scale of the plan."""
+    scale = plan.config["scale"]
+    return (
+        f"make reproduce ARGS={name}" if scale == "default" else f'make reproduce ARGS="{name} --config scale={scale}"'
+    )
 
 
 def _file(name: str, path: str | None = None) -> dict:

@@ -214,6 +214,7 @@ def _experiment(plan: Plan, name: str, results: Path, out: Path, pages: Environm
         "long": rows if rows > LONG else 0,
         "spent": _spent(plan, name, results),
         "budget": e.get("budget"),
+        "command": crate.command(plan, name),
         "runs": len(plan.runs(name)),
     }
     page = pages.get_template("full.html").render(e=entry, rows=_full(table.head(MAX_ROWS), e), total=len(table))
