@@ -345,10 +345,12 @@ def _check_shown(e: dict, file: str, named: Named, datasets: dict) -> None:
     shown = named.measures | named.differences
     for i, name in enumerate(e["measures"]):
         check_name(name, named.measures, file, f"measures.{i}")
+    of_runs = {f for f in named.fields if f.partition(".")[0] not in ("measure", "keys")}
     for i, field in enumerate(e["batch_by"]):
-        check_name(
-            field, {f for f in named.fields if f.partition(".")[0] not in ("measure", "keys")}, file, f"batch_by.{i}"
-        )
+        check_name(field, of_runs, file, f"batch_by.{i}")
+    for i, entry in enumerate(e.get("exclude", [])):
+        for field in entry:
+            check_name(field, of_runs, file, f"exclude.{i}")
     if "baseline" in e:
         check_name(e["baseline"], named.methods, file, "baseline")
     if "table" in e:

@@ -158,6 +158,21 @@ def classes_in(value: object) -> list[str]:
     return [c for v in value for c in classes_in(v)] if isinstance(value, list) else []
 
 
+def value_of(run: Run, field: str) -> Any:
+    """A run's value of a field: of `dataset`, `method`, … or of a parameter, such as `params.budget`. None without the parameter."""
+    column, *path = field.split(".")
+    value = getattr(run, column)
+    for key in path:
+        value = json.loads(value) if isinstance(value, str) else value
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def _has(run: Run, values: Mapping[str, object]) -> bool:
+    """Whether a run has all values of an entry of `exclude`."""
+    return all(canonical(value_of(run, field)) == canonical(value) for field, value in values.items())
+
+
 class Plan:
     """All runs of a configuration, as loaded by `agglearn.workflow.config`."""
 
@@ -166,10 +181,22 @@ class Plan:
         chosen = config["experiments"] if config["run"] == "all" else config["run"]
         chosen = sorted(chosen, key=lambda n: (config["experiments"][n].get("order", 100), n))
         self.experiments = {n: select_scale(config["experiments"][n], config["scale"]) for n in chosen}
-        self._runs = {n: self._expand(n, e) for n, e in self.experiments.items()}
+        self._runs = {n: self._included(n, e) for n, e in self.experiments.items()}
         self._batches: dict[str, dict[str, list[Run]]] = {n: {} for n in self._runs}
         for run in itertools.chain(*self._runs.values()):
             self._batches[run.experiment].setdefault(self.batch_of(run), []).append(run)
+
+    def _included(self, name: str, e: dict) -> list[Run]:
+        """The runs of an experiment without those that it excludes. An entry that excludes no run at any scale is refused."""
+        entries = e.get("exclude", [])
+        if entries:
+            scaled = (select_scale(self.config["experiments"][name], scale) for scale in SCALES)
+            planned = [run for at_scale in scaled for run in self._expand(name, at_scale)]
+            for i, entry in enumerate(entries):
+                if not any(_has(run, entry) for run in planned):
+                    file = f"config/experiments/{name}.yaml"
+                    raise ConfigError(f"{file}: exclude.{i}: no run at any scale has {canonical(entry)}; remove it")
+        return [run for run in self._expand(name, e) if not any(_has(run, entry) for entry in entries)]
 
     def _expand(self, name: str, e: dict) -> list[Run]:
         runs = []
@@ -209,9 +236,7 @@ class Plan:
 
     def batch_of(self, run: Run) -> str:
         """Name of a run's batch: the values that the experiment's `batch_by` names, or `all`."""
-        params = json.loads(run.params)
-        shared = self.experiments[run.experiment]["batch_by"]
-        values = [params.get(f[7:]) if f.startswith("params.") else getattr(run, f) for f in shared]
+        values = [value_of(run, field) for field in self.experiments[run.experiment]["batch_by"]]
         return re.sub(r"[^A-Za-z0-9_.-]", "_", "-".join(map(str, values)) or "all")
 
     def batches(self, experiment: str) -> list[str]:

@@ -216,6 +216,8 @@ WRONG = {
     "unknown measure": ("experiments/trial", put("measures", ["nlh"]), [TRIAL, "measures", "'nlh'", "did you mean 'nllh'?", "brier"]),
     "unknown baseline": ("experiments/trial", put("baseline", "logit"), [TRIAL, "baseline", "'logit'", "logistic, maxent"]),
     "batch_by": ("experiments/trial", put("batch_by", ["methods"]), [TRIAL, "batch_by.0", "'methods'", "dataset, observation, method, seed"]),
+    "exclude": ("experiments/trial", put("exclude", [{"params.l2_thet": 1}]), [TRIAL, "exclude.0", "'params.l2_thet'", "params.l2_theta"]),
+    "field of exclude": ("experiments/trial", put("exclude", [{"methods": "maxent"}]), [TRIAL, "exclude.0", "'methods'", "one of dataset"]),
     "seeds": ("experiments/trial", put("seeds", [0, 0]), [TRIAL, "seeds"]),
     "negative seed": ("experiments/trial", put("seeds", {"default": [-1]}), [TRIAL, "seeds"]),
     "time limit": ("experiments/trial", put("time_limit", 0), [TRIAL, "time_limit"]),

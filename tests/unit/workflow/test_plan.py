@@ -109,6 +109,36 @@ def test_batches(project):
     assert plan_of(project).batches("trial") == ["0", "1", "2"]
 
 
+@pytest.mark.parametrize(
+    ("entries", "is_left_out"),
+    [
+        ([{"dataset": "fair", "method": "maxent"}], lambda r: r.dataset == "fair" and r.method == "maxent"),
+        ([{"seed": 1}, {"method": "logistic"}], lambda r: r.seed == 1 or r.method == "logistic"),
+        ([{"params.l2_theta": 2.0, "seed": 0}], lambda r: r.method == "maxent" and '"l2_theta": 2.0' in r.params and r.seed == 0),
+    ],
+)  # fmt: skip
+def test_excluded_runs_are_not_planned(project, entries, is_left_out):
+    axis = {"l2_theta": {"grid": [2.0, 8.0]}}
+    project.edit("experiments/trial", lambda e: e["methods"]["maxent"].update(params=axis))
+    whole = plan_of(project).runs("trial")
+    project.edit("experiments/trial", lambda e: e.update(exclude=entries))
+    left = plan_of(project).runs("trial")
+    assert [r.key for r in left] == [r.key for r in whole if not is_left_out(r)]
+    assert len(left) < len(whole)
+
+
+def test_an_entry_of_exclude_may_be_of_another_scale(project):
+    project.edit(
+        "experiments/trial",
+        lambda e: e["methods"]["maxent"].update(params={"l2_theta": {"smoke": 4.0, "default": 8.0}}),
+    )
+    project.edit("experiments/trial", lambda e: e.update(exclude=[{"params.l2_theta": 4.0}]))
+    assert plan_of(project).runs("trial")
+    project.edit("experiments/trial", lambda e: e.update(exclude=[{"params.l2_theta": 5.0}]))
+    with pytest.raises(ConfigError, match=r"trial.yaml: exclude.0: no run at any scale has .*5.0"):
+        plan_of(project)
+
+
 def test_slots_are_shared_by_methods(project):
     plan = plan_of(project)
     slots = plan.slots("trial", "fair")

@@ -179,6 +179,10 @@ EXPERIMENT_KEYS = {
     ),
     "measures": ({"measures": ["nllh"]}, FITS),
     "baseline": ({"baseline": "logistic"}, {"render trial"}),
+    "exclude": (
+        {"exclude": [{"dataset": "fair", "method": "naive_bayes", "seed": 1}]},
+        of("fit", BATCHES[0]) | {"observe trial"},
+    ),
     "batch_by": ({"batch_by": ["dataset"]}, FITS | of("fit", "trial fair", "trial loglinear")),
     "time_limit": ({"time_limit": 7}, FITS),
     "budget": ({"budget": 9}, TEXTS),
