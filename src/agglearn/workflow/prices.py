@@ -2,7 +2,8 @@
 
 Sizes are the positive whole numbers and the lengths of lists among the parameters of a run: numbers of rows, chains, steps. The
 logarithm of the time is linear in their logarithms. Measurements of two sizes tell a slope. Otherwise time is linear in the
-size: the prior of every slope is N(1, 1). A run of less than a second tells little, as most of its time is not spent on its size.
+size: the prior of a slope is N(1, 1), and N(0, 1) for sizes of data that grow along with others. A run of less than a second
+tells little, as most of its time is not spent on its size.
 """
 
 import json
@@ -20,6 +21,11 @@ from agglearn.workflow import memory, record
 from agglearn.workflow.plan import Plan, Run
 
 DATA, PARAMETERS = "data", ("observation_params", "params")
+ALONG = {
+    "n_test",
+    "n_validation",
+    "n_values",
+}  # held-out records cost little, and no feature has more values than records
 SPREAD, CLOCK = 0.2, 0.3  # standard deviation of the logarithm of a time between equal runs, and of seconds
 LIBRARIES = 300e6  # bytes of a process with small data
 LEAST = 1.0  # seconds: an error of less matters to nobody
@@ -147,10 +153,12 @@ def fit_power_law(
 
 
 def time_law(measured: Sequence[Timing]) -> PowerLaw:
-    """Power law of CPU seconds, linear in each size where the measurements do not tell."""
+    """Power law of CPU seconds, linear in each size but those of `ALONG` where the measurements do not tell."""
     y = [max(t.seconds, 1e-3) for t in measured]
     noise = [math.hypot(SPREAD, CLOCK / seconds) for seconds in y]
-    return fit_power_law([t.sizes for t in measured], y, dict.fromkeys(_names(measured), 1.0), noise)
+    return fit_power_law(
+        [t.sizes for t in measured], y, {name: float(not _is_along(name)) for name in _names(measured)}, noise
+    )
 
 
 def memory_law(measured: Sequence[Timing]) -> PowerLaw | None:
@@ -159,8 +167,12 @@ def memory_law(measured: Sequence[Timing]) -> PowerLaw | None:
     if not measured:
         return None
     y = [max((t.memory or 0.0) - LIBRARIES, 1e6) for t in measured]
-    expected = {name: float(name.startswith(DATA)) for name in _names(measured)}
+    expected = {name: float(name.startswith(DATA) and not _is_along(name)) for name in _names(measured)}
     return fit_power_law([t.sizes for t in measured], y, expected, [SPREAD] * len(y))
+
+
+def _is_along(name: str) -> bool:
+    return name.rpartition(".")[2] in ALONG
 
 
 def _names(measured: Sequence[Timing]) -> list[str]:

@@ -57,6 +57,16 @@ def test_one_size_is_extrapolated_linearly_and_short_runs_tell_nothing():
     assert short({"n": 100_000}) > 0.5  # nearly linear: constant would be 0.012
 
 
+def test_sizes_that_grow_along_with_others_are_not_multiplied():
+    small = {"data.n": 100, "data.n_test": 10, "data.n_values": 50}
+    large = {name: 100.0 * size for name, size in small.items()}
+    one = timing(5.0, memory=prices.LIBRARIES + 1e8, **small)
+    assert prices.time_law([one])(large) == pytest.approx(500)
+    assert prices.memory_law([one])(large) == pytest.approx(1e10)
+    more = [timing(5.0 * k, **{"data.n_values": 1000.0 * k}) for k in (1, 10, 100)]
+    assert prices.time_law(more).slopes["data.n_values"] == pytest.approx(1, abs=0.02)  # measurements decide
+
+
 def test_memory_beyond_libraries_grows_with_the_data_alone():
     measured = [timing(1.0, memory=prices.LIBRARIES + 1e8, **{"data.n": 100, "params.steps": 10})]
     fitted = prices.memory_law(measured)
