@@ -69,6 +69,7 @@ def build(plan: Plan, claims: list[dict], results: Path, out: Path, base: Path, 
         "spent": duration_text(sum(e["spent"] for e in experiments.values())),
         "sources": sources,
         "counts": statements.count_verdicts(claims),
+        "recorded_counts": _recorded_counts(claims),
         "failing": [c | {"paper": s["paper"]} for s in sources for c in s["claims"] if c["verdict"] == FAILS],
         "timed": [c for s in sources for c in s["claims"] if c["of_time"]],
         "unfinished": list(unfinished),
@@ -118,9 +119,15 @@ def _source(plan: Plan, name: str, experiments: dict, claims: list[dict], result
             for c in own
         ],
         "counts": statements.count_verdicts(own),
+        "recorded_counts": _recorded_counts(own),
         "weak": sum(bool(c["weak"]) for c in own),
         **findings.read_findings(base, name),
     }
+
+
+def _recorded_counts(claims: list[dict]) -> list[tuple[str, int]]:
+    """(verdict of the record, number of claims) of the claims that the record judges at larger sizes."""
+    return statements.count_verdicts([{"verdict": c["recorded"]} for c in claims if "recorded" in c])
 
 
 def _picture(experiments: list[dict], results: Path) -> dict | None:

@@ -10,26 +10,27 @@ from matplotlib.figure import Figure
 
 OPENING = re.compile(r"<svg [^>]*>")
 SIZE = re.compile(r'<svg [^>]*viewBox="0 0 ([\d.]+) ([\d.]+)"')
-PANEL = re.compile(r'<svg [^>]*data-panel="([\d.]+) ([\d.]+)"[^>]*>')
+PANEL = re.compile(r'<svg [^>]*data-panel="([\d.]+) ([\d.]+) ([\d.]+)"[^>]*>')
 
 
 def from_figure(figure: Figure, title: str, description: str = "") -> str:
     """A Matplotlib figure as SVG, with title and description for screen readers."""
     drawing = io.StringIO()
     figure.savefig(drawing, format="svg", metadata={"Date": None})
-    opening = '<svg role="img" data-panel="{:.1f} {:.1f}" '.format(*_first_panel(figure))
+    opening = '<svg role="img" data-panel="{:.1f} {:.1f} {:.1f}" '.format(*_first_panel(figure))
     return _named(drawing.getvalue().replace("<svg ", opening, 1), title, description)
 
 
-def _first_panel(figure: Figure) -> tuple[float, float]:
-    """Points from the upper left corner of a figure to the lower right one of its first panel, with legends below that."""
+def _first_panel(figure: Figure) -> tuple[float, float, float]:
+    """Upper end, width and height in points of a figure's first panel, from its left edge on, with legends below it."""
     panel, *others = (axes.get_tightbbox() or figure.bbox for axes in figure.axes)
     boxes = [panel, *(legend.get_window_extent() for legend in figure.legends)]
     points = 72 / figure.dpi
     right, bottom = max(box.x1 for box in boxes), min(box.y0 for box in boxes)
     width, height = figure.bbox.width, figure.bbox.height
     neighbours = [box.x0 for box in others if box.x0 >= right]  # nothing of theirs is shown
-    return min([right + 4, width, *neighbours]) * points, min(height - bottom + 4, height) * points
+    top = max(height - panel.y1 - 4, 0) if figure.get_suptitle() else 0
+    return top * points, min([right + 4, width, *neighbours]) * points, min(height - bottom + 4 - top, height) * points
 
 
 def _named(drawing: str, title: str, description: str) -> str:
@@ -87,5 +88,5 @@ def first_panel(path: Path) -> tuple[str, float] | None:
 def _region(path: Path, whole: bool) -> tuple[str, float] | None:
     if (first := PANEL.search(path.read_text())) is None:
         return None
-    width, height = _size(first[0]) if whole else (float(first[1]), float(first[2]))
-    return f"#svgView(viewBox(0,0,{width:g},{height:g}))", width / height
+    top, width, height = (0.0, *_size(first[0])) if whole else map(float, first.groups())
+    return f"#svgView(viewBox(0,{top:g},{width:g},{height:g}))", width / height

@@ -6,6 +6,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pandas as pd
 import pytest
+from jinja2 import Environment, PackageLoader
 from samples import ROOT, shipped_config
 from scipy import stats
 
@@ -229,6 +230,35 @@ def test_the_first_panel_of_a_figure(tmp_path):
     path.write_text(svg.sentence("nothing"))
     assert svg.first_panel(path) is None
     assert svg.first_figure(path) is None
+
+
+def test_the_first_page_counts_the_verdicts_of_the_record():
+    claims = [
+        {"verdict": "undecided", "recorded": "holds"},
+        {"verdict": "holds"},
+        {"verdict": "fails", "recorded": "fails"},
+    ]
+    assert site._recorded_counts(claims) == [("holds", 1), ("fails", 1)]
+    pages = Environment(loader=PackageLoader("agglearn.reporting"))
+    words = pages.get_template("parts.html").module.words
+    assert words(site._recorded_counts(claims)).strip() == "1 holds, 1 fails"
+    assert words([("holds", 2), ("undecided", 1)], True).strip() == "2 hold, 1 is undecided"
+    assert '<a href="#failed">2 fail</a>' in words([("fails", 2)], True)
+
+
+def test_the_title_above_all_panels_is_not_cut(tmp_path):
+    figure, axes = panels.grid(["a", "b"], 3.0)
+    axes[0].plot([0, 1])
+    figure.suptitle("a title that is wider than the first panel " * 2)
+    path = tmp_path / "f.svg"
+    path.write_text(svg.from_figure(figure, "t"))
+    _, top, _, height = map(float, re.search(r"viewBox\((.*)\)\)", svg.first_panel(path)[0])[1].split(","))
+    points = 72 / figure.dpi
+    box = axes[0].get_tightbbox()
+    assert top == pytest.approx((figure.bbox.height - box.y1 - 4) * points, abs=0.1)
+    assert top > 8
+    assert top + height == pytest.approx((figure.bbox.height - box.y0 + 4) * points, abs=0.2)
+    assert svg.first_figure(path)[0].startswith("#svgView(viewBox(0,0,")
 
 
 def test_nothing_of_the_panel_beside_is_shown(tmp_path):
