@@ -187,13 +187,17 @@ class Plan:
             self._batches[run.experiment].setdefault(self.batch_of(run), []).append(run)
 
     def _included(self, name: str, e: dict) -> list[Run]:
-        """The runs of an experiment without those that it excludes. An entry that excludes no run at any scale is refused."""
+        """The runs of an experiment without those that it excludes.
+
+        An entry that excludes no run at any scale is refused, but for one on a data set that the experiment does not have here.
+        """
         entries = e.get("exclude", [])
         if entries:
             scaled = (select_scale(self.config["experiments"][name], scale) for scale in SCALES)
             planned = [run for at_scale in scaled for run in self._expand(name, at_scale)]
             for i, entry in enumerate(entries):
-                if not any(_has(run, entry) for run in planned):
+                is_here = entry.get("dataset", next(iter(e["datasets"]))) in e["datasets"]
+                if is_here and not any(_has(run, entry) for run in planned):
                     file = f"config/experiments/{name}.yaml"
                     raise ConfigError(f"{file}: exclude.{i}: no run at any scale has {canonical(entry)}; remove it")
         return [run for run in self._expand(name, e) if not any(_has(run, entry) for entry in entries)]

@@ -217,6 +217,8 @@ WRONG = {
     "unknown baseline": ("experiments/trial", put("baseline", "logit"), [TRIAL, "baseline", "'logit'", "logistic, maxent"]),
     "batch_by": ("experiments/trial", put("batch_by", ["methods"]), [TRIAL, "batch_by.0", "'methods'", "dataset, observation, method, seed"]),
     "exclude": ("experiments/trial", put("exclude", [{"params.l2_thet": 1}]), [TRIAL, "exclude.0", "'params.l2_thet'", "params.l2_theta"]),
+    "data set of exclude": ("experiments/trial", put("exclude", [{"dataset": "fiar"}]), [TRIAL, "exclude.0.dataset", "'fiar'", "did you mean 'fair'?"]),
+    "method of exclude": ("experiments/trial", put("exclude", [{"method": "maxnet"}]), [TRIAL, "exclude.0.method", "'maxnet'", "maxent"]),
     "field of exclude": ("experiments/trial", put("exclude", [{"methods": "maxent"}]), [TRIAL, "exclude.0", "'methods'", "one of dataset"]),
     "seeds": ("experiments/trial", put("seeds", [0, 0]), [TRIAL, "seeds"]),
     "negative seed": ("experiments/trial", put("seeds", {"default": [-1]}), [TRIAL, "seeds"]),

@@ -139,6 +139,12 @@ def test_an_entry_of_exclude_may_be_of_another_scale(project):
         plan_of(project)
 
 
+def test_an_entry_of_exclude_may_be_on_a_data_set_that_an_overlay_drops(project):
+    project.edit("experiments/trial", lambda e: e.update(exclude=[{"dataset": "fair", "method": "maxent"}]))
+    project.edit("experiments/trial", lambda e: e["datasets"].pop("fair"))
+    assert {r.dataset for r in plan_of(project).runs("trial")} == {"loglinear"}
+
+
 def test_slots_are_shared_by_methods(project):
     plan = plan_of(project)
     slots = plan.slots("trial", "fair")
