@@ -351,9 +351,13 @@ def _check_shown(e: dict, file: str, named: Named, datasets: dict) -> None:
     for i, entry in enumerate(e.get("exclude", [])):
         for field, value in entry.items():
             check_name(field, of_runs, file, f"exclude.{i}")
-            names = {"dataset": datasets, "method": named.methods, "observation": named.observations}
-            if field in names:
-                check_name(value, names[field], file, f"exclude.{i}.{field}")
+            allowed: dict[str, Collection] = {
+                "dataset": datasets,
+                "method": named.methods,
+                "observation": named.observations,
+            }
+            if field in allowed:
+                check_name(value, allowed[field], file, f"exclude.{i}.{field}")
     if "baseline" in e:
         check_name(e["baseline"], named.methods, file, "baseline")
     if "table" in e:
