@@ -20,6 +20,7 @@ from agglearn.workflow.checks import FOR_READERS
 from agglearn.workflow.plan import Plan
 from agglearn.workflow.scales import FROM_RECORD
 
+LOOKS = 10  # at what other sources have done, before a file that goes away is a failure
 FILES = project_files()  # pages and findings. Relative paths of the configuration start in the current folder.
 
 
@@ -274,6 +275,15 @@ def collect(job: Any, terminal: TextIO = sys.stderr) -> None:
 
 def page(job: Any, terminal: TextIO = sys.stderr) -> None:
     """The pages of the sources that are done so far, with their verdicts."""
+    for left in reversed(range(LOOKS)):
+        try:
+            return _pages_so_far(job)
+        except FileNotFoundError:  # another source has begun to compute something again since it was looked at
+            if not left:
+                raise
+
+
+def _pages_so_far(job: Any) -> None:
     from agglearn.reporting.judging import collect
 
     plan, folder = Plan(job.config), Path(job.config["scale_folder"])

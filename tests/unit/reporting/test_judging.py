@@ -95,6 +95,32 @@ def test_a_page_shows_the_verdicts_of_the_sources_that_are_done(config, shown, t
     assert sorted(shown("page")[0]) == sorted(maxent + late)
 
 
+def test_a_page_looks_again_where_a_file_goes_away_while_it_is_written(config, shown, tmp_path, monkeypatch):
+    for name, group in (("maxent_table4", "maxent"), ("vocabulary_figure3", "vocabulary")):
+        rendered(config, name)
+        judged(config, group)
+    both, real = shown("page")[0], jobs._pages
+
+    def goes_away(job, plan, *rest):
+        if "vocabulary_figure3" in plan.experiments:
+            path = next((tmp_path / "measurements/vocabulary_figure3").iterdir())
+            path.unlink()
+            raise FileNotFoundError(path)
+        real(job, plan, *rest)
+
+    monkeypatch.setattr(jobs, "_pages", goes_away)
+    left = shown("page")[0]
+    assert left
+    assert len(left) < len(both)
+
+    def never_there(*_):
+        raise FileNotFoundError("x")
+
+    monkeypatch.setattr(jobs, "_pages", never_there)
+    with pytest.raises(FileNotFoundError, match="x"):
+        shown("page")
+
+
 def test_one_file_has_every_claim_once(config, shown, tmp_path):
     files = [tmp_path / f"claims/{group}.json" for group in Plan(config).groups()]
     names = [name for file in files for name in judged(config, file.stem)]
