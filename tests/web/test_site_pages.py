@@ -93,7 +93,9 @@ def test_a_part_of_a_figure_has_the_shape_of_that_part(looked):
     cuts = [cut for one in looked[1] for cut in one["cuts"]]
     assert len(cuts) >= len(WIDTHS) * 2
     for cut in cuts:
-        width, height = map(float, re.search(r"viewBox\(0,0,([\d.]+),([\d.]+)\)", unquote(cut["address"])).groups())
+        width, height = map(
+            float, re.search(r"viewBox\(0,[\d.]+,([\d.]+),([\d.]+)\)", unquote(cut["address"])).groups()
+        )
         assert cut["shape"] == pytest.approx(width / height, rel=0.03), cut
 
 

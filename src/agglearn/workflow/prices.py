@@ -21,11 +21,8 @@ from agglearn.workflow import memory, record
 from agglearn.workflow.plan import Plan, Run
 
 DATA, PARAMETERS = "data", ("observation_params", "params")
-ALONG = {
-    "n_test",
-    "n_validation",
-    "n_values",
-}  # held-out records cost little, and no feature has more values than records
+# Held-out records cost little, and no feature has more values than there are records.
+ALONG = {"n_test", "n_validation", "n_values"}
 SPREAD, CLOCK = 0.2, 0.3  # standard deviation of the logarithm of a time between equal runs, and of seconds
 LIBRARIES = 300e6  # bytes of a process with small data
 LEAST = 1.0  # seconds: an error of less matters to nobody

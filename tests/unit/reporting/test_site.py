@@ -232,6 +232,20 @@ def test_the_first_panel_of_a_figure(tmp_path):
     assert svg.first_figure(path) is None
 
 
+def test_a_source_is_shown_by_its_first_figure_that_has_a_result(tmp_path):
+    (tmp_path / "figures").mkdir()
+    experiments = [{"name": name, "title": name.upper()} for name in ("headline", "second", "third")]
+    for e in experiments:
+        (tmp_path / f"figures/{e['name']}.svg").write_text(svg.sentence("No run of this figure has a result."))
+    assert site._picture(experiments, tmp_path) is None
+    figure, axes = panels.grid(["a"], 3.0)
+    axes[0].plot([0, 1])
+    for name in ("second", "third"):
+        (tmp_path / f"figures/{name}.svg").write_text(svg.from_figure(figure, "t"))
+    shown = site._picture(experiments, tmp_path)
+    assert (shown["name"], shown["title"]) == ("second", "SECOND")
+
+
 def test_the_first_page_counts_the_verdicts_of_the_record():
     claims = [
         {"verdict": "undecided", "recorded": "holds"},
