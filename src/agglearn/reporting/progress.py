@@ -1,4 +1,4 @@
-"""Progress of a run in few lines: finished jobs and time left of each source, and every job that fails.
+"""Progress of a run in few lines: finished jobs of each source, and every job that fails.
 
 `snakemake --logger agglearn` prints these lines in place of Snakemake's own, which are in its log file.
 They are plain lines, so that a terminal, a pipe and a file show the same.
@@ -18,9 +18,6 @@ from agglearn.reporting.run_summary import error_in
 from agglearn.workflow.plan import Plan
 
 MIN_INTERVAL = 20.0  # seconds between two lines of progress, later a tenth of the elapsed time
-SURE_AFTER = 10.0  # seconds after which the time left is estimated
-OVERHEAD = 1.0  # work of any job, in the seconds of an experiment's budget
-TRUSTED = 60.0  # seconds for which the budgets give the speed, since the first jobs compile
 SURPLUS = (
     "RuleException:",
     "At least one job did not complete successfully",
@@ -31,12 +28,10 @@ SURPLUS = (
 
 @dataclass
 class SourceJobs:
-    """Jobs of one source: their number and work, and how much of both is done."""
+    """Jobs of one source: their number, and how many of them are done."""
 
     jobs: int = 0
-    work: float = 0.0
     done: int = 0
-    worked: float = 0.0
     announced: bool = False  # whether a line has reported its page, or its end
 
 
@@ -61,15 +56,14 @@ class Progress:
 
     def __post_init__(self) -> None:
         self.by_source = {name: SourceJobs() for name in self.plan.sources()}
-        self._jobs: dict[int, tuple[str, float, bool]] = {}
+        self._jobs: dict[int, tuple[str, bool]] = {}
         jobs = list(self.jobs)
         self._experiments = {dict(job.wildcards.items()).get("experiment") for job in jobs} & set(self.plan.experiments)
         for job in jobs:
             source = self.source_of(job.wildcards)
             if source is not None:
-                self._jobs[job.jobid] = source, self.work_of(job.wildcards), "source" in dict(job.wildcards.items())
+                self._jobs[job.jobid] = source, "source" in dict(job.wildcards.items())
                 self.by_source[source].jobs += 1
-                self.by_source[source].work += self.work_of(job.wildcards)
         self._start = self._last = self.clock()
 
     def source_of(self, wildcards: Mapping[str, str]) -> str | None:
@@ -83,23 +77,13 @@ class Progress:
             return next((s for s in self.plan.sources() if s in users), None)
         return next((v for v in (values.get("source"), values.get("target")) if v in self.by_source), None)
 
-    def work_of(self, wildcards: Mapping[str, str]) -> float:
-        """Work of a job: the fraction of its runs in the budget of the experiment, and the overhead of any job."""
-        values = dict(wildcards.items())
-        if "batch" not in values:
-            return OVERHEAD
-        name = values["experiment"]
-        fraction = len(self.plan.runs(name, values["batch"])) / len(self.plan.runs(name))
-        return OVERHEAD + fraction * self.plan.experiments[name].get("budget", 0)
-
     def finish(self, jobid: int) -> str | None:
         """Record that a job is done, and return a line where its source has its page, is done, or has had none for long."""
         if jobid not in self._jobs:
             return None
-        source, work, is_page = self._jobs.pop(jobid)
+        source, is_page = self._jobs.pop(jobid)
         own, now = self.by_source[source], self.clock()
         own.done += 1
-        own.worked += work
         passed = now - self._start
         ends = is_page or own.done == own.jobs
         if ends and not own.announced:
@@ -107,16 +91,11 @@ class Progress:
             page = f": {self.plan.config['scale_folder']}/site/{source}.html" if is_page else ""
             line = f"done {duration_text(passed)} after the start{page}"
         elif now - self._last >= max(MIN_INTERVAL, passed / 10):
-            line = f"{own.done} of {own.jobs} jobs{self._left(own, passed)}"
+            line = f"{own.done} of {own.jobs} jobs"
         else:
             return None
         self._last = now
         return f"{source:<{max(map(len, self.by_source))}}  {line}"
-
-    def _left(self, own: SourceJobs, passed: float) -> str:
-        """Time left for a source: its remaining work at the average speed. The average starts with one second per second."""
-        speed = (sum(p.worked for p in self.by_source.values()) + TRUSTED) / (passed + TRUSTED)
-        return f", about {duration_text((own.work - own.worked) / speed)} left" if passed >= SURE_AFTER else ""
 
 
 class LogHandler(LogHandlerBase):

@@ -29,6 +29,19 @@ def test_every_step_is_a_target_that_a_person_runs(path):
         assert {setting.partition("=")[0] for setting in settings} <= {"ARGS", "FROM", "SAMPLE"}
 
 
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda p: p.stem)
+def test_every_action_is_pinned_to_a_commit_with_its_version_beside_it(path):
+    actions = re.findall(r"uses:(.*)", path.read_text())
+    assert actions
+    for action in actions:
+        assert re.fullmatch(r" [\w-]+/[\w/-]+@[0-9a-f]{40}  # v\d+\.\d+\.\d+", action), action
+
+
+def test_an_action_has_one_version():
+    pinned = {line for path in WORKFLOWS for line in re.findall(r"uses: (.*)", path.read_text())}
+    assert len(pinned) == len({line.partition("@")[0] for line in pinned})
+
+
 def test_tests_run_on_every_python_that_is_supported():
     [matrix] = [
         job["strategy"]["matrix"] for job in jobs(ROOT / ".github/workflows/check.yml").values() if "strategy" in job

@@ -9,7 +9,7 @@ from snakemake_interface_logger_plugins.common import LogEvent
 
 from agglearn.reporting import progress
 from agglearn.reporting.numbers import duration_text
-from agglearn.reporting.progress import TRUSTED, LogHandler, Progress, SourceJobs, start
+from agglearn.reporting.progress import LogHandler, Progress, start
 from agglearn.workflow import config as configuration
 from agglearn.workflow.plan import Plan
 
@@ -56,29 +56,11 @@ def test_every_source_ends_with_a_line(plan, run):
     assert all(line.endswith(f"done 1 s after the start: results/site/{line.split()[0]}.html") for line in said)
 
 
-def test_time_left_is_that_of_the_source(plan, run):
+def test_a_line_between_states_no_time_left(plan, run):
     tracked, clock = run
-    quick, slow = (
-        [i for i, j in enumerate(jobs_of(plan)) if dict(j.wildcards.items()).get("experiment") == e]
-        for e in ("trial", "other")
-    )
-    clock.now = 30.0
-    tracked.finish(quick[0])
-    part = tracked.by_source["maxent"]
-    assert 0 < part.worked < part.work == 20 + 6
+    slow = [i for i, j in enumerate(jobs_of(plan)) if dict(j.wildcards.items()).get("experiment") == "other"]
     clock.now = 60.0
-    line = tracked.finish(slow[0])
-    share = tracked.by_source["vocabulary"]
-    speed = (part.worked + share.worked + TRUSTED) / (60 + TRUSTED)
-    assert line == f"vocabulary  1 of 6 jobs, about {duration_text((share.work - share.worked) / speed)} left"
-
-
-def test_a_slow_first_job_does_not_mislead(run):
-    """One unit of work in a quarter of a minute, twenty minutes of work left: by that job alone it would take five hours."""
-    tracked, _ = run
-    part = SourceJobs(jobs=9, work=1201, done=1, worked=1)
-    tracked.by_source = {"maxent": part}
-    assert tracked._left(part, 15.0) == f", about {duration_text(1200 * 75 / 61)} left"
+    assert tracked.finish(slow[0]) == "vocabulary  1 of 6 jobs"
 
 
 def test_lines_are_few_however_long_it_takes(plan):
