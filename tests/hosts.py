@@ -19,6 +19,7 @@ class Served:
     ranges : whether the rest of a file can be asked for. careless : `If-Range` is ignored.
     first : (status, headers) of the first answers, before the file is served.
     cut : hang up after this many bytes of a body. length : how the end is stated: "stated", "chunked" or "missing".
+    headers : of the answer with the file; they take the place of those that it would have.
     agents : only a User-Agent that starts like this gets the file; others get 403.
     delays : how many requests get no answer at all. pause : seconds after every 1,000 bytes.
     """
@@ -32,6 +33,7 @@ class Served:
     first: list = field(default_factory=list)
     cut: int | None = None
     length: str = "stated"
+    headers: dict = field(default_factory=dict)
     agents: str = ""
     delays: int = 0
     pause: float = 0
@@ -86,7 +88,8 @@ class Host:
             def _answer(self, status, headers, body, served=NOTHING):
                 ending = {"stated": ("Content-Length", str(len(body))), "chunked": ("Transfer-Encoding", "chunked")}
                 self.send_response(status)
-                for name, value in [*headers.items(), *([ending[served.length]] if served.length in ending else [])]:
+                headers = headers | dict([ending[served.length]] if served.length in ending else []) | served.headers
+                for name, value in headers.items():
                     self.send_header(name, value)
                 self.end_headers()
                 if served.length == "chunked":

@@ -23,6 +23,7 @@ LONGEST_WAIT = 60  # seconds, whatever the host asks for
 WINDOW = 60  # seconds in which a download must bring at least
 FLOOR = 60_000  # bytes
 BLOCK = 1 << 20
+LONGEST_LENGTH = 18  # digits of a Content-Length that states one
 BUSY = {408, 425, 429, 500, 502, 503, 504}
 AGENT = "agglearn"
 BROWSER = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0"  # where AGENT is refused
@@ -187,7 +188,7 @@ def _parse_retry_after(retry_after: str | None) -> float:
             wait = email.utils.parsedate_to_datetime(retry_after).timestamp() - time.time()
         except ValueError:
             return 0
-    return min(max(wait, 0), LONGEST_WAIT)
+    return min(max(0, wait), LONGEST_WAIT)  # in this order NaN is 0
 
 
 # -- versions of a file ------------------------------------------------------------------------------------------------
@@ -206,11 +207,12 @@ def _describe_version(answer: HTTPResponse) -> dict[str, Any]:
     """The version that an answer states."""
     tag = answer.headers.get("ETag") or ""
     weak = tag.startswith("W/")
-    length = answer.headers.get("Content-Length")
+    length = answer.headers.get("Content-Length") or ""
+    states = length.isdecimal() and len(length) <= LONGEST_LENGTH
     return {
         "validator": (tag if not weak else "") or answer.headers.get("Last-Modified") or "",
-        "total": int(length or 0),
-        "end": length is not None or answer.headers.get("Transfer-Encoding", "").lower() == "chunked",
+        "total": int(length) if states else 0,
+        "end": states or answer.headers.get("Transfer-Encoding", "").lower() == "chunked",
         "type": answer.headers.get("Content-Type") or "",
     }
 

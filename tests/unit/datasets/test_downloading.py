@@ -5,7 +5,7 @@ from email.utils import formatdate
 from types import SimpleNamespace
 
 import pytest
-from fetched_places import GOOD, PAGE
+from fetched_places import GOOD, PAGE, SHA
 from hosts import free_port
 
 from agglearn.datasets import downloading
@@ -102,6 +102,38 @@ def test_what_never_becomes_a_reference(place, host, data, how, reason):
         place.get(place.url(), sha256="unknown")
     host.serve("/f", GOOD)
     assert place.get(place.url(), sha256="unknown")[2] == GOOD
+
+
+JUNK = ("abc", "-5", "", "1e4", "0x10", "9" * 400, "9" * 5000, "50000, 50000", "\xb2\xbc", "NaN")
+READ = (
+    "Content-Length", "Content-Type", "ETag", "Last-Modified", "Retry-After", "Content-Range", "Transfer-Encoding", "Content-Encoding",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("value", JUNK, ids=lambda v: v[:8].encode("unicode_escape").decode())
+@pytest.mark.parametrize("header", READ)
+@pytest.mark.parametrize("sha256", [SHA, "unknown"], ids=["proven", "unproven"])
+def test_no_header_stops_the_routes(place, host, header, value, sha256):
+    """Whatever the first host sends, the file comes: from it where nothing speaks against it, else from the next route."""
+    host.serve("/f", GOOD, headers={header: value}, first=[(503, {header: value})])
+    host.serve("/g", GOOD)
+    assert place.get(place.url(), place.url("/g"), sha256=sha256)[2] == GOOD
+
+
+@pytest.mark.parametrize("value", JUNK, ids=lambda v: v[:8].encode("unicode_escape").decode())
+def test_a_length_that_is_none_is_not_stated(place, host, value):
+    host.serve("/f", GOOD, headers={"Content-Length": value})
+    with pytest.raises(NotAvailable, match=r"length|MB on the disk|connection ended"):
+        place.get(place.url(), sha256="unknown")
+
+
+@pytest.mark.parametrize("header", ["ETag", "Last-Modified", "Content-Range", "Content-Length"])
+@pytest.mark.parametrize("value", JUNK, ids=lambda v: v[:8].encode("unicode_escape").decode())
+def test_no_header_stops_a_continued_download(place, host, header, value):
+    cut_short(place, host)
+    host.serve("/f", GOOD, headers={header: value})
+    host.serve("/g", GOOD)
+    assert place.get(place.url(), place.url("/g"))[2] == GOOD
 
 
 def test_a_page_in_place_of_data_is_no_wrong_digest(place, host):

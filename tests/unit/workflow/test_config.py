@@ -1,7 +1,11 @@
 """Bad configuration: one line that names the file, the key and what is allowed."""
 
+import contextlib
+import re
+
 import pytest
 import yaml
+from samples import ROOT
 
 from agglearn.errors import ConfigError
 from agglearn.inspection import modules
@@ -99,6 +103,16 @@ WRONG = {
         ["config/datasets/adult.yaml: files.adult.data.sha256", "'abc'", "64 hex digits, or unknown"],
     ),
     "doi": ("datasets/adult", put("doi", "https://doi.org/10.1/2"), ["config/datasets/adult.yaml: doi", "without https://"]),
+    "homepage that runs": (
+        "datasets/adult",
+        put("homepage", "javascript:alert(1)"),
+        ["config/datasets/adult.yaml: homepage: 'javascript:alert(1)'", "starts with https:// or http://"],
+    ),
+    "homepage of a file": (
+        "datasets/adult",
+        put("files", "adult.data", "homepage", "data:text/html,x"),
+        ["config/datasets/adult.yaml: files.adult.data.homepage", "starts with https:// or http://"],
+    ),
     "data set extends nothing": (
         "datasets/adkdd21_raw",
         put("extends", "adkdd"),
@@ -269,6 +283,48 @@ def test_bad_config_is_one_line(project, name):
     assert "\n" not in line
     for words in said:
         assert words in line
+
+
+ADDRESSES = {  # fields that pages link to: how they are put into the configuration
+    "homepage": lambda address: {"datasets": {"fair": {"homepage": address}}},
+    "homepage of a file": lambda address: {"datasets": {"adult": {"files": {"adult.data": {"homepage": address}}}}},
+    "url of a paper": None,  # of config/references.yaml, which is no part of the overrides
+}
+
+
+@pytest.mark.parametrize("field", ADDRESSES)
+@pytest.mark.parametrize(
+    ("address", "allowed"),
+    [
+        ("https://a.org/b?c=d&e#f", True), ("http://a.org", True), ("javascript:alert(1)", False), ("JavaScript:alert(1)", False),
+        (" javascript:alert(1)", False), ("data:text/html,<script>x</script>", False), ("file:///etc/passwd", False),
+        ("//a.org", False), ("a.org", False), ("", False), ("https://a.org onclick=x", False), ('https://a.org"onclick="x', False),
+        ("https://", False), ("vbscript:https://a.org", False),
+    ],
+)  # fmt: skip
+def test_a_page_links_to_the_web_alone(project, field, address, allowed):
+    overrides = ADDRESSES[field](address) if ADDRESSES[field] else {}
+    if not ADDRESSES[field]:
+        project.edit("references", lambda content: next(iter(content["papers"].values())).update(url=address))
+    refused = pytest.raises(ConfigError, match=r"^[^\n]*(homepage|url): .* is not allowed; .*https?://[^\n]*$")
+    with contextlib.nullcontext() if allowed else refused:
+        load_it(project, overrides)
+
+
+def test_no_other_field_of_an_entry_is_an_address():
+    """A new one needs a row in ADDRESSES. The `url` of a route is downloaded, and no page links to it."""
+
+    def texts(schema):
+        for key, inner in schema.get("properties", {}).items():
+            yield key, inner
+        for inner in schema.values() if isinstance(schema, dict) else ():
+            for one in inner if isinstance(inner, list) else [inner]:
+                if isinstance(one, dict):
+                    yield from texts(one)
+
+    schemas = [yaml.safe_load(path.read_text()) for path in (ROOT / "workflow/schemas").glob("*.yaml")]
+    found = [key for schema in schemas for key, _ in texts(schema) if re.search("url|home|link|href|page$", key)]
+    assert sorted(found) == ["homepage", "homepage", "url", "url"]
 
 
 def test_unknown_experiment_in_run(project):
