@@ -132,7 +132,6 @@ rule conclude:
     log:
         f"{S}/logs/outcome/{{target}}.log",
     params:
-        numbers=numbers_in_docs,
-        code=code_digest("agglearn.reporting.run_summary", "agglearn.reporting.pages"),
+        code=code_digest("agglearn.reporting.run_summary"),
     script:
         "../workflow/scripts/stage.py"

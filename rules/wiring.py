@@ -5,7 +5,6 @@ import json
 from agglearn.inspection.classes import is_subclass
 from agglearn.inspection.digests import code_digest
 from agglearn.local_files import PACKAGE, local_candidates
-from agglearn.reporting.marks import marks
 from agglearn.storage import digest, file_digest
 from agglearn.tracking.receipts import attempts
 from agglearn.workflow import memory
@@ -237,11 +236,6 @@ def everything_shown(wildcards):
     fields = [[n, e.get("title"), e.get("caption"), e.get("budget"), e["source"]] for n, e in plan.experiments.items()]
     guide = (Path(R) / "docs/index.html").is_file()  # which the site then links to
     return digest([fields, config["datasets"], config["references"], guide, config["from"]])
-
-
-def numbers_in_docs(wildcards):
-    """Numbers in pages that are held against the measurements of a target, which are those of scale default."""
-    return digest(marks(FILES, plan.named(wildcards.target)) if config["scale"] == "default" else [])
 
 
 def template_digest(wildcards):

@@ -13,7 +13,7 @@ from docutils import nodes
 from sphinx import addnodes
 from sphinx.transforms import SphinxTransform
 
-from agglearn.reporting.marks import MARK
+from agglearn.reporting.findings import MARK
 from agglearn.workflow.config import load
 
 ADDRESSES = {

@@ -1,13 +1,17 @@
-"""Findings as a person wrote them, in config/findings/<source>.md. Their numbers are compared with measurements."""
+"""Findings as a person wrote them, in config/findings/<source>.md.
 
+A number may stand behind a comment that is not rendered, `<!-- EXPERIMENT: {measure: M, method: N} -->.42`. Tests of the project
+compare it with the measurement that the comment names.
+"""
+
+import re
 from pathlib import Path
 
 import markdown2
 from markupsafe import Markup
 
-from agglearn.reporting.marks import MARK
-
 FOLDER = "config/findings"
+MARK = re.compile(r"<!--\s*(?P<experiment>\w+):\s*(?P<selector>\{.*?\})\s*-->\s*(?P<number>\S*)")
 
 
 def read_findings(base: Path, name: str) -> dict:

@@ -21,7 +21,7 @@ from forks import ForkServer
 from samples import ROOT, shipped_config
 
 from agglearn.encoding import Schema
-from agglearn.reporting.marks import MARK
+from agglearn.reporting.findings import MARK
 from agglearn.workflow.config import load
 
 sys.path.insert(0, str(ROOT / "docs/_ext"))
