@@ -49,10 +49,10 @@ include: "rules/report.smk"
 
 
 wildcard_constraints:
-    experiment="[a-z0-9_]+",
-    dataset="[a-z0-9_]+",
+    experiment="|".join(plan.experiments),
+    dataset="|".join(with_records(config["datasets"])),
     batch="[A-Za-z0-9_.-]+",
-    target="[a-z0-9_]+",
+    target="|".join(["all", *plan.sources(), *plan.experiments]),
     source="|".join(plan.sources()),
     group="|".join([*plan.groups(), *plan.experiments]),
 

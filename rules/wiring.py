@@ -56,7 +56,7 @@ def belonging(wildcards):
 def urgency(wildcards):
     """Priority of a job. Sources come in their order. Of one source, its data and its quick experiments come first.
 
-    Of one experiment, the batch with most runs comes first, so that no long job is left at the end.
+    Of one experiment, the batch with most runs comes first, so that no long job is left at the end. Data of no experiment come last.
     """
     named = dict(wildcards.items())
     if "group" in named:
@@ -69,7 +69,7 @@ def urgency(wildcards):
         and named.get("experiment", n) == n
         and named.get("dataset", next(iter(e["datasets"]))) in e["datasets"]
     ]
-    rank, budget = min(users)
+    rank, budget = min(users, default=(len(plan.sources()), 0))
     return 1000 * (len(plan.sources()) - rank) + max(0, 998 - budget) + min(runs, 999) / 1000
 
 
@@ -94,9 +94,13 @@ def parsing_recipe(wildcards):
     return digest([entry_digest(wildcards), code_digest(config["datasets"][wildcards.dataset]["class"])])
 
 
+def with_records(names):
+    """Data sets that have records. A simulated one has none, as it is drawn where it is observed."""
+    return [d for d in names if not is_subclass(config["datasets"][d]["class"], SIMULATED)]
+
+
 def stored_records(names):
-    """Records of data sets. A simulated data set has none, as it is drawn where it is observed."""
-    return [f"{R}/records/{d}" for d in names if not is_subclass(config["datasets"][d]["class"], SIMULATED)]
+    return [f"{R}/records/{d}" for d in with_records(names)]
 
 
 def observed_records(wildcards):
