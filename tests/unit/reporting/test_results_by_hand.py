@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+from jinja2 import Environment, PackageLoader
 from test_summaries_by_hand import by_hand
 
 from agglearn.reporting import printed_table, render, run_summary, site, summary
@@ -254,6 +255,32 @@ def test_every_row_of_the_page_with_all_measures(results):
     ]  # fmt: skip
     assert {row["params"] for row in rows} == {""}
     assert site._spent(plan, "e", folder) == 5 * 10.0 + 3 * 0.5 + 3.0 + 4.0 + 100.0
+
+
+@pytest.mark.parametrize(("limit", "words"), [(4, "; the first 4 of 15 rows"), (15, ""), (800, "")])
+def test_every_field_of_an_experiment_on_a_page(results, tmp_path, monkeypatch, limit, words):
+    """The page with every measure states how many rows it leaves out."""
+    plan, paths, folder = results
+    render.render(plan, "e", paths, folder)
+    monkeypatch.setattr(site, "MAX_ROWS", limit)
+    monkeypatch.setattr(site, "LONG", 2)
+    (tmp_path / "out").mkdir()
+    entry = site._experiment(
+        plan, "e", folder, tmp_path / "out", Environment(loader=PackageLoader("agglearn.reporting"))
+    )
+    assert "<figcaption>T</figcaption>" not in entry["table"]
+    assert entry.pop("table").startswith('<figure class="table">')
+    assert entry == {"name": "e", "source": "s", "title": "T", "long": 3, "spent": 158.5, "budget": None, "runs": 17,
+                     "command": 'make reproduce ARGS="e --config scale=smoke"'}  # fmt: skip
+    page = (tmp_path / "out/full/e.html").read_text()
+    assert re.search(r"CSV</a> of the same(.*)</p>", page)[1] == words
+    assert page.count("<tr><td>") == min(limit, 15)
+    assert (
+        "<td>a</td><td>Ours</td><td></td><td>NLLH</td><td>0.430 ± 0.047 </td><td>5</td><td>0.42</td><td>Table 1</td><td>undecided</td>"
+        in page
+    )
+    copied = {str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*.*")}
+    assert copied == {"tables/e.csv", "tables/e.md", "tables/e.tex", "figures/e.svg", "full/e.html"}
 
 
 def test_the_cells_that_would_miss_by_chance_are_counted_by_their_own_seeds():
