@@ -119,6 +119,11 @@ def test_without_an_ablation_nothing_changes():
         ("bas", {"params.n": [1]}, "unknown method 'bas' .did you mean 'base'"),
         ("base", {"name": ["x"]}, "'name' is not allowed"),
         ("base", {"params": [{}]}, "'params' is not allowed"),
+        ("base", {"params.": [1]}, r"'params\.' is not allowed"),
+        ("base", {"params.n-x": [1]}, r"'params\.n-x' is not allowed"),
+        ("base", {"params.n x": [1]}, r"'params\.n x' is not allowed"),
+        ("base", {"classes": ["x"]}, "'classes' is not allowed"),
+        ("base", {"my.params.n": [1]}, r"'my\.params\.n' is not allowed"),
         ("base", {"params.n": [5, 5]}, "the change to 5 stands twice"),
     ],
 )
