@@ -4,6 +4,7 @@ Data sets have different numbers of seeds, differences to the baseline have both
 the record is of other code.
 """
 
+import datetime
 import json
 import math
 import re
@@ -15,7 +16,8 @@ import pytest
 from jinja2 import Environment, PackageLoader
 from test_summaries_by_hand import by_hand
 
-from agglearn.reporting import printed_table, render, run_summary, site, summary
+from agglearn import __version__
+from agglearn.reporting import judging, printed_table, render, run_summary, site, summary
 from agglearn.reporting.printed_table import Cell
 from agglearn.workflow.measurements import SCHEMA, table_of
 
@@ -63,7 +65,7 @@ def batches() -> dict[str, list[dict]]:
     first += measured("a", "third", 0, "stopped", "> 8 s") + measured("a", "third", 1, "failed", "no memory")
     second = measured("bb", "ours", 0, nllh=0.1, elapsed=3.0) + measured("bb", "ours", 1, nllh=0.3, elapsed=4.0)
     second += measured("bb", "base", 0, nllh=0.25) + measured("bb", "base", 1, "failed", "boom")
-    second += measured("bb", "base", 2, nllh=9.0, elapsed=100.0)  # of other code: stale
+    second += measured("bb", "base", 2, nllh=9.0, elapsed=100.2)  # of other code: stale
     second += measured("bb", "third", 0, "unavailable", "gone") + measured("bb", "third", 1, "unavailable", "gone")
     return {"first": first, "second": second}
 
@@ -254,7 +256,7 @@ def test_every_row_of_the_page_with_all_measures(results):
         ("bb", "Third", "NLLH", "not available", "", 0, "-0.2", "Table 1", "not judged"),
     ]  # fmt: skip
     assert {row["params"] for row in rows} == {""}
-    assert site._spent(plan, "e", folder) == 5 * 10.0 + 3 * 0.5 + 3.0 + 4.0 + 100.0
+    assert site._spent(plan, "e", folder) == pytest.approx(5 * 10.0 + 3 * 0.5 + 3.0 + 4.0 + 100.2)
 
 
 @pytest.mark.parametrize(("limit", "words"), [(4, "; the first 4 of 15 rows"), (15, ""), (800, "")])
@@ -270,7 +272,7 @@ def test_every_field_of_an_experiment_on_a_page(results, tmp_path, monkeypatch, 
     )
     assert "<figcaption>T</figcaption>" not in entry["table"]
     assert entry.pop("table").startswith('<figure class="table">')
-    assert entry == {"name": "e", "source": "s", "title": "T", "long": 3, "spent": 158.5, "budget": None, "runs": 17,
+    assert entry == {"name": "e", "source": "s", "title": "T", "long": 3, "spent": pytest.approx(158.7), "budget": None, "runs": 17,
                      "command": 'make reproduce ARGS="e --config scale=smoke"'}  # fmt: skip
     page = (tmp_path / "out/full/e.html").read_text()
     assert re.search(r"CSV</a> of the same(.*)</p>", page)[1] == words
@@ -281,6 +283,116 @@ def test_every_field_of_an_experiment_on_a_page(results, tmp_path, monkeypatch, 
     )
     copied = {str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*.*")}
     assert copied == {"tables/e.csv", "tables/e.md", "tables/e.tex", "figures/e.svg", "full/e.html"}
+
+
+CLAIMS = {
+    "wins": {"claim": "ours beats base", "place": "§1", "predicate": "greater", "margin": 0.001,
+             "value": {"measure": "nllh", "method": "ours", "dataset": "a"},
+             "reference": {"measure": "nllh", "method": "base", "dataset": "a"}},
+    "small": {"claim": "ours is small", "place": "§2", "predicate": "at_most", "bound": 0.3, "why": "It is large.",
+              "value": {"measure": "nllh", "method": "ours", "dataset": "a"}},
+    "slow": {"claim": "ours takes its time", "place": "§3", "predicate": "at_least", "bound": 5,
+             "value": {"measure": "time_elapsed", "method": "ours"}},
+    "third": {"claim": "third wins", "place": "§4", "predicate": "at_least", "bound": 0,
+              "value": {"measure": "nllh", "method": "third", "dataset": "bb"}},
+}  # fmt: skip
+
+
+def words_of(html: str) -> list[str]:
+    """The lines of a page without its tags."""
+    lines = (re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", line)).strip() for line in html.splitlines())
+    return [line.replace(" ,", ",").replace(" .", ".").replace("&#34;", '"') for line in lines if line]
+
+
+@pytest.fixture
+def pages(results, tmp_path, monkeypatch):
+    """The words of the pages of a site, by name."""
+    plan, paths, folder = results
+    render.render(plan, "e", paths, folder)
+    claims = {name: claim | {"source": "s", "experiment": "e"} for name, claim in CLAIMS.items()}
+    simulated = {d: entry | {"class": "agglearn.datasets.Xor"} for d, entry in plan.config["datasets"].items()}
+    paper = {"title": "A work", "menu": "Work", "short": "W 2020", "url": "https://w.org"}
+    plan.config |= {"claims": claims, "datasets": simulated, "references": {"papers": {"s": paper}}, "from": "data"}
+    plan.sources = lambda: ["s"]
+    plan.experiments["e"]["seeds"] = [0, 1, 2, 3, 4]
+    base, out = tmp_path / "base", tmp_path / "out"
+    for name, text in (("docs/verdicts.md", "How it is done."), ("config/findings/s.md", "It is so.\n\nMore.")):
+        (base / name).parent.mkdir(parents=True, exist_ok=True)
+        (base / name).write_text(text)
+    out.mkdir()
+    monkeypatch.setattr(site, "commit", lambda: "abc")
+    monkeypatch.setattr(site.machine, "describe", lambda: "a machine")
+    monkeypatch.setattr(site.crate, "write", lambda *_: None)
+    verdicts = judging.judge_all(claims, plan, folder)
+    verdicts[1]["recorded"] = "holds"
+    site.build(plan, verdicts, folder, out, base)
+    return {path.stem: words_of(path.read_text()) for path in out.glob("*.html")}
+
+
+def test_every_field_of_the_first_page(pages):
+    """158.7 seconds are three minutes; three lines are without a result; of four claims one fails and one is undecided."""
+    today = datetime.date.today().isoformat()
+    expected = [
+        "Work Data Verdicts",
+        "Of their claims 1 fails, 1 is undecided, 2 could not be judged. Of those that were tested at the papers’ own sizes too, "
+        "1 holds there. make reproduce FROM=record shows these pages for them.",
+        f"scale smoke date {today} commit abc machine a machine computed in 3 min of one core",
+        "data sets 2 of 2 here",
+        "without result 3 data sets, runs or solvers",
+        "A work W 2020",
+        "It is so. 1 1 2 At the papers’ own sizes, from the record: 1 holds. 1 experiment, 4 claims",
+        "fails undecided not judged How a verdict is reached.",
+        "1 claim that the measurements contradict",
+        "Ours is small. W 2020, §2",
+        "0.43 (95 %: 0.383 to 0.477); the claim asks for at most 0.3. Why: It is large.",
+        "Ours takes its time. No run at this scale has such a result. not judged",
+        "failed: e, a, third {}: no memory failed: e, bb, base {}: 1 seeds failed: boom not available: bb: gone (needed by e)",
+        "e 17 159",
+        f"agglearn {__version__} at abc, scale “smoke”, {today}. Which table was made from what (RO-Crate)",
+    ]
+    assert [line for line in pages["index"] if line in expected] == expected
+
+
+def test_every_field_of_the_page_of_a_source(pages):
+    """Of the first claim: 0.0252 · √(1/3 + 1/4) · 4.303 = 0.0827; more replicates of overlapping splits do not decide it."""
+    wins = "igher by 0.0133 (95 %: lower by 0.0694 to higher by 0.096); 0.001 more are asked for"
+    small = "0.43 (95 %: 0.383 to 0.477); the claim asks for at most 0.3"
+    marked = "1 of 17 runs of the experiment were recorded elsewhere. From e ( every measure of its runs ), claim"
+    never = "Even 1,000 replicates would not decide it, if mean and spread stay as they are."
+    expected = [
+        "A work W 2020", "More.", "1 1 2", "fails (1)", "undecided (1)", "not judged (2)",
+        f"undecided Ours beats base. §1 H{wins}. {never}",
+        f"h{wins} 0.001",
+        "fails Ours is small. §2 " + small + ". In the record, at the sizes of the paper: holds. Why: It is large.",
+        f"{small} 0.3",
+        f"mean 0.43 [0.3825, 0.4775] against 0.3, 5 replicates; {marked} small in config/claims.yaml : "
+        'at_most {"value": {"measure": "nllh", "method": "ours", "dataset": "a"}, "bound": 0.3}',
+        "not judged Ours takes its time. §3 No run at this scale has such a result.",
+        "not judged Third wins. §4 Missing: gone. The first page has how to get it.",
+        "A B &amp; b NLLH memory (MB) NLLH",
+        "Ours 0.430 ± 0.047 0.42, +0.01 400 ± 294 200, 2× as much 0.2 ± 1.3 1",
+        "base 0.40 ± 0.12 0.1, +0.30 0.25 2",
+        "Third failed 3 not available 4 -0.20",
+        " ".join([CAPTION, *NOTES]),
+        'Make it again: make reproduce ARGS="e --config scale=smoke". Table: CSV, Markdown, LaTeX, every measure ;',
+        "figure. 17 runs, 159 s of one core.",
+    ]  # fmt: skip
+    assert [line for line in pages["s"] if line in expected] == expected
+    assert (
+        f"difference +0.01333 [-0.06937, +0.09603], margin 0.001, 3 pairs; 2 values without a partner left out; {marked} wins"
+        in " ".join(pages["s"])
+    )
+    rows = pages["data"][pages["data"].index("a A") :]
+    assert rows[:8] == [
+        "a A",
+        "drawn anew for every seed",
+        "simulated",
+        "e",
+        "bb B &amp; b",
+        "drawn anew for every seed",
+        "simulated",
+        "e",
+    ]
 
 
 def test_the_cells_that_would_miss_by_chance_are_counted_by_their_own_seeds():
