@@ -6,7 +6,7 @@
 #   make check-record   a random sample of cheap runs of record/, computed again and compared  (SAMPLE=10)
 #   make test        all tests
 #   make coverage    all tests again, with the lines and branches that no test runs
-#   make mutants     planted bugs that no test notices  (SAMPLE=200; ARGS=--quick runs quick tests only; needs `make coverage` once)
+#   make mutants     planted bugs that no test notices  (SAMPLE=200; ARGS=--quick runs quick tests only, ARGS=--kinds plants those that people make; needs `make coverage` once)
 #   make ui          MLflow's pages on the runs  (PORT=5001 picks the port)
 #   make retry       what was not available or failed, once more
 #   make prune       lists runs, observations, kernels that config/ no longer names; ARGS=--yes deletes them

@@ -1,8 +1,10 @@
 """Plant bugs in copies of the project, one at a time, and run the tests that run the changed line.
 
     make mutants SAMPLE=200
+    make mutants ARGS=--kinds
 
-The work is resumed where it stopped: `.mutants/results.jsonl` holds one line per change and text of its module.
+The first draws changes of syntax at random, the second plants the bugs of `kinds.toml`. The work is resumed where it
+stopped: `.mutants/results.jsonl` holds one line per change and text of its module.
 """
 
 import argparse
@@ -17,12 +19,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
 
-from cosmic_ray.mutating import use_mutation
-from cosmic_ray.plugins import get_operator
-
 from mutation.coverage import END_TO_END, TestsByLine
+from mutation.kinds import Edit, read_edits
 from mutation.sites import ROOT, Mutant, equivalents, reason_of_equivalence, sample, source_files
 
+Change = Mutant | Edit
 FOLDER = ROOT / ".mutants"
 WANTED = 0.95
 SECONDS = 60  # of quick tests before whole files are run
@@ -33,7 +34,7 @@ FILES = 8  # that are run whole
 def main() -> int:
     """Exit status 1 where fewer than 95 % of the changes that are not equivalent fail a test."""
     arguments = parse_arguments()
-    chosen = sample(arguments.sample, arguments.seed, source_files())
+    chosen, absent = read_edits() if arguments.kinds else (sample(arguments.sample, arguments.seed, source_files()), [])
     store = Store(FOLDER / "results.jsonl")
     accepted = equivalents()
     done = ("killed", "survived", *(["open"] if arguments.quick else []))
@@ -42,13 +43,16 @@ def main() -> int:
     ]
     print(f"{len(chosen)} changes, {len(chosen) - len(open_)} judged before or equivalent", flush=True)
     judge_all(open_, store, arguments.workers, arguments.quick)
-    return report(chosen, store, accepted)
+    status = report(chosen, store, accepted)
+    print("".join(f"not planted: {line}\n" for line in absent), end="")
+    return 1 if absent else status
 
 
 def parse_arguments() -> argparse.Namespace:
     """Options of the command line."""
     parser = argparse.ArgumentParser(description="Mutation testing of src/agglearn")
     parser.add_argument("--sample", type=int, default=200, help="number of changes")
+    parser.add_argument("--kinds", action="store_true", help="the bugs of kinds.toml in place of a sample")
     parser.add_argument("--seed", type=int, default=0, help="seed of the sample")
     parser.add_argument("--workers", type=int, default=2, help="changes that are tested at the same time")
     parser.add_argument("--quick", action="store_true", help="quick tests only: what they let pass stays open")
@@ -63,18 +67,18 @@ class Store:
         lines = path.read_text().splitlines() if path.is_file() else []
         self.outcomes = {entry["key"]: entry["outcome"] for entry in map(json.loads, lines)}
 
-    def get(self, mutant: Mutant) -> str | None:
+    def get(self, mutant: Change) -> str | None:
         """`killed: TEST`, `survived`, `open` after quick tests only, or None for a change that was not tested."""
         return self.outcomes.get(key_of(mutant))
 
-    def put(self, mutant: Mutant, outcome: str) -> None:
+    def put(self, mutant: Change, outcome: str) -> None:
         """Keep an outcome at once."""
         with self.lock, self.path.open("a") as file:
             file.write(json.dumps({"key": key_of(mutant), "outcome": outcome}) + "\n")
             self.outcomes[key_of(mutant)] = outcome
 
 
-def key_of(mutant: Mutant) -> str:
+def key_of(mutant: Change) -> str:
     """Name of a change: another text of the module makes it another change."""
     text = (ROOT / mutant.path).read_text()
     return hashlib.sha256(repr((mutant, text)).encode()).hexdigest()[:20]
@@ -107,7 +111,7 @@ class Copy:
         self.runner.communicate()
 
 
-def judge_all(mutants: list[Mutant], store: Store, workers: int, quick: bool) -> None:
+def judge_all(mutants: list[Change], store: Store, workers: int, quick: bool) -> None:
     """Test changes side by side, each worker in a copy of the project."""
     if not mutants:
         return
@@ -118,14 +122,14 @@ def judge_all(mutants: list[Mutant], store: Store, workers: int, quick: bool) ->
     if not quick and (failed := made[0].first_failure(list(END_TO_END), limit(END_TO_END, tests))):
         sys.exit(f"{failed} fails without any planted bug: mend it first")
 
-    def judge_one(mutant: Mutant) -> None:
+    def judge_one(mutant: Change) -> None:
         copy = copies.get()
         try:
             outcome = judge(mutant, tests, copy, quick)
         finally:
             copies.put(copy)
         store.put(mutant, outcome)
-        print(f"{outcome.partition(':')[0]:9} {mutant.path}:{mutant.start[0]}  {mutant.changed()}", flush=True)
+        print(f"{outcome.partition(':')[0]:9} {mutant.place}  {mutant.changed()}", flush=True)
 
     with ThreadPoolExecutor(workers) as pool:
         list(pool.map(judge_one, mutants))
@@ -148,11 +152,9 @@ def copy_project(target: Path) -> Path:
     return target
 
 
-def judge(mutant: Mutant, tests: TestsByLine, copy: Copy, quick: bool = False) -> str:
+def judge(mutant: Change, tests: TestsByLine, copy: Copy, quick: bool = False) -> str:
     """`killed: TEST` with the first test that fails, else `survived`, or `open` where only quick tests were run."""
-    with use_mutation(copy.folder / mutant.path, get_operator(mutant.operator)(), mutant.occurrence) as (_, changed):
-        if changed is None:
-            raise ValueError(f"{mutant} changes nothing")
+    with mutant.planted(copy.folder):
         quickest, later = selections(mutant, tests)
         for selection in [*quickest, *([] if quick else later)]:
             if failed := copy.first_failure(selection, limit(selection, tests)):
@@ -167,7 +169,7 @@ def limit(selection: list[str], tests: TestsByLine) -> float:
     return 60 + 10 * (seconds + sum(tests.seconds.get(t, 1.0) for t in selection if "::" in t))
 
 
-def selections(mutant: Mutant, tests: TestsByLine) -> tuple[list[list[str]], list[list[str]]]:
+def selections(mutant: Change, tests: TestsByLine) -> tuple[list[list[str]], list[list[str]]]:
     """Tests in the order of trial: quick ones that run the line, a few of them first; then whole files, and workflows."""
     running, quick, total = tests.running(mutant.path, range(mutant.start[0], mutant.end[0] + 1)), [], 0.0
     for test in running:
@@ -180,13 +182,13 @@ def selections(mutant: Mutant, tests: TestsByLine) -> tuple[list[list[str]], lis
     return [s for s in (quick[:FEW], quick[FEW:]) if s], [s for s in (files[:FILES], later) if s]
 
 
-def report(chosen: list[Mutant], store: Store, accepted: list[dict[str, str]]) -> int:
+def report(chosen: list[Change], store: Store, accepted: list[dict[str, str]]) -> int:
     """Print the share of killed changes and the survivors."""
     reasons = {m: reason_of_equivalence(m, accepted) for m in chosen}
     judged = [m for m in chosen if reasons[m] is None]
     survivors = [m for m in judged if not (store.get(m) or "").startswith("killed")]
     for mutant in survivors:
-        print(f"\n{mutant.path}:{mutant.start[0]}\n- {mutant.line()}\n+ {mutant.changed()}")
+        print(f"\n{mutant.place}\n- {mutant.line()}\n+ {mutant.changed()}")
     share = 1 - len(survivors) / max(len(judged), 1)
     counts = Counter(str(Path(m.path).parent) for m in survivors)
     print(f"\n{share:.1%} of {len(judged)} changes fail a test; {len(chosen) - len(judged)} more are equivalent")

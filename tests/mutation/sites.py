@@ -5,6 +5,7 @@ mutant, which Numba cannot compile.
 """
 
 import ast
+import contextlib
 import random
 import tomllib
 from collections import defaultdict
@@ -14,9 +15,8 @@ from itertools import islice
 from pathlib import Path
 
 from cosmic_ray.ast import ast_nodes, get_ast_from_path
-from cosmic_ray.mutating import mutate_code
+from cosmic_ray.mutating import mutate_code, use_mutation
 from cosmic_ray.plugins import get_operator, operator_names
-from cosmic_ray.work_item import MutationSpec
 
 ROOT = Path(__file__).resolve().parents[2]
 EQUIVALENTS = Path(__file__).with_name("equivalents.toml")
@@ -44,9 +44,18 @@ class Mutant:
         """What the sample draws from: a place and a kind of change, whatever replaces what stands there."""
         return self.path, self.start, self.operator.split("_")[0]
 
-    def spec(self, root: Path) -> MutationSpec:
-        """What cosmic-ray wants to know, for a copy of the project."""
-        return MutationSpec(root / self.path, self.operator, self.occurrence, self.start, self.end)
+    @property
+    def place(self) -> str:
+        """File and line."""
+        return f"{self.path}:{self.start[0]}"
+
+    @contextlib.contextmanager
+    def planted(self, root: Path) -> Iterator[None]:
+        """Have the change in a copy of the project."""
+        with use_mutation(root / self.path, get_operator(self.operator)(), self.occurrence) as (_, changed):
+            if changed is None:
+                raise ValueError(f"{self} changes nothing")
+            yield
 
     def line(self) -> str:
         """The source line that changes, as it is."""

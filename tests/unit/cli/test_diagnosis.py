@@ -94,6 +94,41 @@ def test_sources_that_answer(server, tmp_path, monkeypatch):
     assert broken == f"http://localhost:{server}: no answer (status 503)"
 
 
+@pytest.mark.parametrize(
+    ("limit", "threads", "lines"),
+    [
+        (None, {}, ["one per core, no environment variable limits them", "16.1 GB"]),
+        (2_500_000_000, {"OMP_NUM_THREADS": "3", "NUMBA_NUM_THREADS": "2"},
+         ["OMP_NUM_THREADS=3, NUMBA_NUM_THREADS=2", "16.1 GB, limit of the control group 2.5 GB"]),
+    ],
+)  # fmt: skip
+def test_every_line_of_the_report(installed, monkeypatch, limit, threads, lines):
+    """15 GiB are 16.1 GB; three of twelve cores."""
+    for name in diagnosis.THREADS:
+        monkeypatch.delenv(name, raising=False)
+    for name, number in threads.items():
+        monkeypatch.setenv(name, number)
+    monkeypatch.setattr(diagnosis.machine, "cores", lambda: 3)
+    monkeypatch.setattr(diagnosis.os, "cpu_count", lambda: 12)
+    monkeypatch.setattr(diagnosis.machine, "physical_bytes", lambda: 15 * 2**30)
+    monkeypatch.setattr(diagnosis.machine, "cgroup_limit", lambda: limit)
+    for name, text in (("python_version", "3.11.7"), ("system", "Linux"), ("release", "6.1"), ("machine", "x86_64")):
+        monkeypatch.setattr(diagnosis.platform, name, lambda text=text: text)
+    monkeypatch.setattr(diagnosis.sys, "prefix", "/env")
+    asked = []
+    monkeypatch.setattr(diagnosis, "sources", lambda base, timeout: asked.append(timeout) or ["host: answers"])
+    sections = dict(diagnosis.report(False, 1.5))
+    assert sections == {
+        f"agglearn {__version__}, Python 3.11.7, Linux 6.1, x86_64": ["/env"],
+        "packages": ["numba 0.70.1 (tested with <0.69,>=0.61)", "no-such-package missing"],
+        "extras": ["privacy: opendp 0.16.0", "spark: not-here-either missing; pip install 'agglearn[spark]'"],
+        "machine": ["cores: 3 of 12", f"threads: {lines[0]}", f"memory: {lines[1]}"],
+        "data": ["host: answers"],
+    }
+    assert asked == [1.5]
+    assert list(dict(diagnosis.report(True, 1.5))) == list(sections)[:-1]
+
+
 @pytest.mark.slow
 def test_an_index_that_does_not_answer_is_no_failure(monkeypatch):
     monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")

@@ -1,5 +1,6 @@
 """The tool that plants bugs (`make mutants`): what it plants, what it leaves out, and that it tells noticed from unnoticed."""
 
+import sys
 import textwrap
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 pytest.importorskip("cosmic_ray", reason="the extra `mutation` is not installed")
 
 from mutation import __main__ as run
-from mutation import sites
+from mutation import kinds, sites
 from mutation.coverage import name_of_test, read_seconds
 
 MODULE = '''\
@@ -185,3 +186,79 @@ def test_parameters_may_hold_the_sign_that_ends_a_context():
 def test_a_test_that_is_not_there_kills_nothing(copy, runner):
     with pytest.raises(SystemExit, match="has ended"):
         runner.first_failure(["test_module.py::test_double", "test_module.py::test_gone"], 20)
+
+
+# -- bugs by kind -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def planted(copy, monkeypatch):
+    """Two edits of today's code, one that is noticed, and one whose text is gone."""
+    (copy / "kinds.toml").write_text(
+        textwrap.dedent("""\
+        [[kind]]
+        name = "order"
+        wrong = "the least is taken for the largest"
+        where = "module.py"
+        edits = [
+            { file = "module.py", old = "        if value > best:\\n            best = value", new = "        if value < best:\\n            best = value" },
+            { file = "module.py", old = "return 2 * count", new = "return 3 * count" },
+            { file = "module.py", old = "best", new = "worst" },
+            { file = "gone.py", old = "1", new = "2" },
+        ]""")
+    )
+    monkeypatch.setattr(kinds, "KINDS", copy / "kinds.toml")
+    return kinds.read_edits()
+
+
+def test_edits_that_do_not_stand_once_in_their_file_are_reported(planted):
+    present, absent = planted
+    assert [(edit.place, edit.start, edit.line(), edit.changed()) for edit in present] == [
+        ("order: module.py:24", (24, 0), "if value > best:", "if value < best:"),
+        ("order: module.py:13", (13, 4), "return 2 * count", "return 3 * count"),
+    ]
+    assert [edit.end[0] for edit in present] == [25, 13]
+    assert absent == [
+        "order: module.py has this text 4 times, not once: best",
+        "order: gone.py has this text 0 times, not once: 1",
+    ]
+
+
+@pytest.mark.slow
+def test_planted_bugs_are_noticed_or_not_and_taken_away(copy, planted, runner, monkeypatch):
+    monkeypatch.setattr(run, "END_TO_END", ())
+    outcomes = [run.judge(edit, Everything(), runner) for edit in planted[0]]
+    assert outcomes == ["survived", "killed: test_module.py::test_double"]
+    assert (copy / "module.py").read_text() == MODULE
+
+
+def test_the_call_ends_with_1_where_an_edit_is_not_planted(copy, planted, monkeypatch, capsys):
+    """The others are reported like changes of syntax."""
+    monkeypatch.setattr(run, "FOLDER", copy)
+    monkeypatch.setattr(sys, "argv", ["mutation", "--kinds"])
+    for edit in planted[0]:
+        run.Store(copy / "results.jsonl").put(edit, "killed: test")
+    assert run.main() == 1
+    assert capsys.readouterr().out.splitlines() == [
+        "2 changes, 2 judged before or equivalent",
+        "",
+        "100.0% of 2 changes fail a test; 0 more are equivalent",
+        "survivors by folder: none",
+        *(f"not planted: {line}" for line in planted[1]),
+    ]
+    (copy / "kinds.toml").write_text((copy / "kinds.toml").read_text().replace("gone.py", "module.py"))
+    assert run.main() == 1
+    (copy / "kinds.toml").write_text('[[kind]]\nname = "n"\nedits = [{file = "module.py", old = "2 *", new = "3 *"}]')
+    run.Store(copy / "results.jsonl").put(kinds.read_edits()[0][0], "killed: test")
+    assert run.main() == 0
+
+
+def test_there_are_forty_kinds_and_each_edit_leaves_a_program():
+    listed = kinds.read_kinds()
+    assert len({kind["name"] for kind in listed}) == len(listed) >= 40
+    for kind in listed:
+        assert kind.keys() == {"name", "wrong", "where", "edits"}
+        assert kind["edits"], kind["name"]
+    for edit in kinds.read_edits()[0]:
+        compile((sites.ROOT / edit.path).read_text().replace(edit.old, edit.new), edit.path, "exec")
+        assert edit.changed() != edit.line(), edit

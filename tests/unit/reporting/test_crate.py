@@ -1,11 +1,14 @@
 """The research-object manifest of a site, read by the library for such manifests and held against the plan."""
 
 import json
+from importlib import metadata
 
 import pytest
 from rocrate.rocrate import ROCrate
 from samples import shipped_config
 
+from agglearn import __version__
+from agglearn.inspection import digests
 from agglearn.reporting import crate
 from agglearn.workflow.plan import Plan
 
@@ -62,24 +65,60 @@ def test_every_file_is_there_and_every_reference_leads_somewhere(site):
     assert led - set(entities) == {"https://w3id.org/ro/crate/1.1"}
 
 
-def test_a_table_is_made_from_its_data_by_its_software(site, plan):
-    entities = graph(site)
-    for name in NAMES:
-        action = entities[f"#make-{name}"]
-        assert action["@type"] == "CreateAction"
-        assert [d["@id"] for d in action["object"]] == [f"#data-{d}" for d in plan.experiments[name]["datasets"]]
-        assert f"tables/{name}.csv" in [f["@id"] for f in action["result"]]
-        tools = {entities[t["@id"]]["name"] for t in action["instrument"]}
-        assert {"agglearn", "numpy"} <= tools
-    assert entities["#agglearn"]["softwareVersion"].endswith("at abc123")
+FORMATS = {"csv": "text/csv", "md": "text/markdown", "tex": "application/x-tex", "svg": "image/svg+xml"}
 
 
-def test_data_have_licences_and_what_is_missing_is_said(site):
-    entities = graph(site)
+@pytest.mark.parametrize("name", NAMES)
+def test_a_table_is_made_from_its_data_by_its_software(site, plan, name):
+    """Each table has the software of its own runs."""
+    entities, title = graph(site), plan.experiments[name]["title"]
+    files = [*(f"tables/{name}.{kind}" for kind in ("csv", "md", "tex")), f"figures/{name}.svg"]
+    action = entities[f"#make-{name}"]
+    tools = [entities[tool["@id"]] for tool in action.pop("instrument")]
+    assert action == {
+        "@id": f"#make-{name}",
+        "@type": "CreateAction",
+        "name": f'make reproduce ARGS="{name} --config scale=smoke"',
+        "object": [{"@id": f"#data-{d}"} for d in plan.experiments[name]["datasets"]],
+        "result": [{"@id": path} for path in files],
+    }
+    for path in files:
+        kind = path.rpartition(".")[2]
+        assert entities[path] == {"@id": path, "@type": "File", "name": title, "encodingFormat": FORMATS[kind], "license": crate.LICENCE}  # fmt: skip
+    own, *packages = tools
+    assert own == {"@id": "#agglearn", "@type": "SoftwareApplication", "name": "agglearn", "license": crate.LICENCE,
+                   "softwareVersion": f"{__version__} at abc123"}  # fmt: skip
+    used = {package: version for run in plan.runs(name) for package, version in digests.versions(*run.code).items()}
+    assert packages == [
+        {"@id": f"#{package}-{version}", "@type": "SoftwareApplication", "name": package, "softwareVersion": version}
+        for package, version in sorted(used.items())
+    ]
+    assert used["numpy"] == metadata.version("numpy")
+
+
+def test_every_field_of_a_data_set(site, plan):
+    """A data set that is here, one that is not, and simulated ones, which have neither licence nor citation."""
+    entities, entries = graph(site), plan.config["datasets"]
+    used = {d for e in plan.experiments.values() for d in e["datasets"]}
+    assert {i.removeprefix("#data-") for i, e in entities.items() if e["@type"] == "Dataset"} - {"./"} == used
+    for name in used:
+        entry = entries[name]
+        expected = {
+            "@id": f"#data-{name}", "@type": "Dataset", "name": entry["title"], "license": entry.get("licence"), "citation": entry.get("citation"),
+            "url": entry.get("homepage"), "identifier": f"https://doi.org/{entry['doi']}" if "doi" in entry else None,
+            "description": "600 records", "creativeWorkStatus": None if name == "adult" else "not available in this run",
+        }  # fmt: skip
+        assert entities[f"#data-{name}"] == {key: value for key, value in expected.items() if value}, name
     assert entities["#data-adult"]["license"] == "CC BY 4.0"
     assert entities["#data-adult"]["identifier"] == "https://doi.org/10.24432/C5XW20"
-    assert "creativeWorkStatus" not in entities["#data-adult"]
-    assert entities["#data-bank"]["creativeWorkStatus"] == "not available in this run"
+    assert {part["@id"] for part in entities["./"]["mentions"] if "#data" in part["@id"]} == {
+        f"#data-{d}" for d in used
+    }
+
+
+def test_the_command_names_the_scale_unless_it_is_the_usual_one(plan):
+    usual = Plan(plan.config | {"scale": "default"})
+    assert crate.command(usual, NAMES[0]) == f"make reproduce ARGS={NAMES[0]}"
 
 
 def test_the_library_reads_it(site):

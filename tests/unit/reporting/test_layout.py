@@ -8,8 +8,9 @@ import pandas as pd
 import pytest
 from reported_trial import EXPERIMENT
 
+from agglearn import tasks
 from agglearn.reporting import panels, printed_table, writers
-from agglearn.reporting.numbers import direction, fitting_unit, measure_name, number, plain
+from agglearn.reporting.numbers import direction, duration_text, fitting_unit, measure_name, number, plain
 from agglearn.reporting.summary import COLUMNS, summarise
 from agglearn.workflow.measurements import COLUMNS as MEASURED
 
@@ -65,6 +66,35 @@ def test_numbers_have_two_digits_of_their_half_interval(mean, half, text):
 )
 def test_a_measure_is_written_in_a_unit_that_fits(unit, means, chosen):
     assert fitting_unit(unit, means) == chosen
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.4, "0 s"), (89.4, "89 s"), (89.99, "90 s"), (90, "2 min"), (100, "2 min"), (89.4 * 60, "89 min"), (89.6 * 60, "1 h 30 min"),
+        (3600 * 2 + 60 * 5 - 20, "2 h 5 min"), (3600 * 25, "25 h 0 min"),
+    ],
+)  # fmt: skip
+def test_a_time_is_rounded_to_the_unit_that_is_written(seconds, text):
+    assert duration_text(seconds) == text
+
+
+HIGHER = ("accuracy", "auc", "heldout_information", "heldout_predictive", "heldout_predictive_shrunk", "information",
+          "information_ratio", "nllh", "nllh_best_on_test", "nllh_best_on_validation", "pair_auc", "pair_auc_close", "state_correlation")  # fmt: skip
+NEITHER = ("bound_ratio", "clusters", "coefficient", "converged", "count", "curve", "edges", "expected_share", "flow", "gibbs_moves",
+           "gibbs_reached", "majority", "map_counted", "map_share", "negative", "prediction", "share", "slope", "state_poll",
+           "state_share", "target", "time_to_convergence", "true_count", "true_flow", "tuned", "tuned_value", "values")  # fmt: skip
+
+
+def test_of_every_measure_it_is_stated_which_values_are_better():
+    """Losses, errors and times are better where they are lower; the list has what is not."""
+    stated = dict.fromkeys(HIGHER, "higher") | dict.fromkeys(NEITHER)
+    measures = {m for name in tasks.__all__ for m in getattr(getattr(tasks, name), "MEASURES", ())} | {"seconds"}
+    assert set(stated) <= measures
+    for measure in measures:
+        expected = stated.get(measure.removesuffix("_of_part"), "lower")
+        assert direction(measure) == expected, measure
+        assert direction(f"{measure}_minus_base") == expected, measure
 
 
 def test_names():

@@ -1,7 +1,7 @@
 """Rivals, ends of lines and what is tried again."""
 
 import itertools
-import json
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -10,6 +10,7 @@ import pytest
 from agglearn.reporting.claims import Rows, _rival_below_base
 from agglearn.reporting.lines import LINE_HEIGHT, _label_ends
 from agglearn.reporting.run_summary import retry_targets
+from agglearn.storage import write_json
 
 
 def test_only_a_better_side_can_have_a_rival_below_the_base_rate():
@@ -30,11 +31,31 @@ def test_names_at_the_ends_of_lines_do_not_overlap(heights):
     plt.close("all")
 
 
-def test_only_data_without_a_product_are_tried_again(tmp_path):
-    for name, status in (("a", "ok"), ("b", "unavailable")):
-        (tmp_path / "sources" / name).mkdir(parents=True)
-        (tmp_path / "sources" / name / "manifest.json").write_text(json.dumps({"status": status}))
-    assert retry_targets(tmp_path) == [str(tmp_path / "sources/b")]
+def test_every_kind_of_result_is_tried_again_by_its_own_status(tmp_path):
+    """A file for each status, and files in which one of several rows has it."""
+    products = ["failed", "ok", "unavailable"]
+    for kind in ("sources", "records"):
+        for status in products:
+            write_json(tmp_path / kind / status / "manifest.json", {"status": status})
+    for status in products:
+        write_json(tmp_path / f"observations/{status}.json", {"first": {"status": "ok"}, "second": {"status": status}})
+        write_json(tmp_path / f"claims/{status}.json", [{"verdict": "holds"}, {"verdict": status}])
+        write_json(tmp_path / f"tables/{status}.json", {"failed": ["figure: no"] if status == "failed" else []})
+    write_json(tmp_path / "claims/none.json", [])
+    runs = ["failed", "not recorded", "ok", "stopped", "unavailable"]
+    for status in runs:
+        for folder, rows in (("alone", [status]), ("among", ["ok", status, "stopped"])):
+            (tmp_path / "measurements" / folder).mkdir(parents=True, exist_ok=True)
+            pd.DataFrame({"status": rows}).to_parquet(tmp_path / f"measurements/{folder}/{status}.parquet")
+    lost = ("failed", "unavailable")
+    assert [str(Path(target).relative_to(tmp_path)) for target in retry_targets(tmp_path)] == [
+        *(f"records/{status}" for status in lost),
+        *(f"sources/{status}" for status in lost),
+        "observations/failed.json",  # what lacks its data is observed again once they are there
+        *(f"measurements/{folder}/{status}.parquet" for folder in ("alone", "among") for status in lost),
+        "tables/failed.csv",
+        "claims/failed.json",
+    ]
 
 
 def test_a_claim_about_one_side_has_no_rival():

@@ -338,12 +338,21 @@ def test_the_last_benchmarks_are_shown(tmp_path):
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", shown["date"])
 
 
-def test_the_days_of_a_record_are_stated_once():
-    facts = {"planned": 1, "recorded": 1, "outdated": 0, "cpu_seconds": 1.0, "commits": ["c"], "machines": ["m"]}
-    of_a_day = facts | {"days": ["2026-01-02"]}
-    assert site._totals({"one": of_a_day, "two": of_a_day})["days"] == ["2026-01-02"]
-    totals = site._totals({"one": of_a_day, "two": facts | {"days": ["2026-01-01", "2026-01-05"]}})
-    assert (totals["days"], totals["planned"]) == (["2026-01-01", "2026-01-05"], 2)
+def test_every_field_of_a_record_on_the_first_page():
+    """Three experiments, of which two are complete; commits and machines that they have in common count once."""
+    names = ("planned", "recorded", "outdated", "cpu_seconds", "commits", "machines", "days")
+    facts = [
+        (5, 5, 1, 30.5, ["c2"], ["m1"], ["2026-01-03"]),
+        (7, 6, 0, 1.5, ["c1", "c2"], ["m1", "m2"], ["2026-01-01", "2026-02-05"]),
+        (2, 2, 2, 0.0, [], [], []),
+    ]
+    recorded = {str(k): dict(zip(names, values, strict=True)) for k, values in enumerate(facts)}
+    assert site._totals(recorded) == {
+        "planned": 14, "recorded": 13, "outdated": 3, "cpu_seconds": 32.0, "complete": 2, "commits": ["c1", "c2"],
+        "machines": ["m1", "m2"], "days": ["2026-01-01", "2026-02-05"],
+    }  # fmt: skip
+    assert site._totals({"0": recorded["0"], "1": recorded["0"]})["days"] == ["2026-01-03"]  # one day is stated once
+    assert site._totals({}) is None
 
 
 def test_the_guide_is_linked_where_it_has_been_made(tmp_path):

@@ -64,6 +64,50 @@ def test_each_change_stands_alone_against_the_base():
     assert given == experiment(**given["ablate"])  # what was read stays as it is
 
 
+def leaves(value, path="") -> dict:
+    """Dotted path → value of everything in nested mappings and lists."""
+    if not isinstance(value, dict | list):
+        return {path: value}
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    return {p: v for key, inner in items for p, v in leaves(inner, f"{path}.{key}".lstrip(".")).items()}
+
+
+@pytest.mark.parametrize(
+    ("path", "texts"),
+    [
+        ("class", ["b.Other"]),
+        ("params.n", ["5", "-1"]),
+        ("params.inner.l2", ["2.0", "0.5"]),
+        ("params.inner.deep.er", ["2", "3"]),
+        ("params.new.inner", ["true"]),
+        ("observe.binning", ["deciles"]),
+        ("observe.noise.epsilon", ["0.5", "2.0"]),
+        ("observe.noise.of.label", ["laplace", "null"]),
+        ("observe.new.inner", ["1"]),
+    ],
+)
+def test_a_change_at_any_depth_changes_that_alone(path, texts):
+    """The base, and each change beside the others, are what they would be without these changes."""
+    values = [yaml.safe_load(text) for text in texts]
+    given = experiment(base="base", changes={path: values})
+    given["methods"]["base"]["params"]["inner"]["deep"] = {"er": 1, "other": [1, 2]}
+    given["observe"]["tables"]["noise"] = {"epsilon": 1.0, "of": {"label": "none", "counts": [1]}}
+    before = json.loads(json.dumps(given))
+    expanded = expand_ablation(given, "x.yaml")
+    assert given == before
+    base, *changes = expanded["methods"].values()
+    assert (base, expanded["observe"]["tables"]) == (before["methods"]["base"], before["observe"]["tables"])
+    assert [method["change"] for method in changes] == [f"{path} = {text}" for text in texts]
+    for method, value in zip(changes, values, strict=True):
+        parts = {
+            "class": method["class"],
+            "params": method["params"],
+            "observe": expanded["observe"][method["observe"]],
+        }
+        of_base = {"class": base["class"], "params": base["params"], "observe": before["observe"]["tables"]}
+        assert leaves(parts) == leaves(of_base) | {path: value}
+
+
 def test_without_an_ablation_nothing_changes():
     given = {"methods": {"a": {}}}
     assert expand_ablation(given, "x.yaml") is given
@@ -75,6 +119,11 @@ def test_without_an_ablation_nothing_changes():
         ("bas", {"params.n": [1]}, "unknown method 'bas' .did you mean 'base'"),
         ("base", {"name": ["x"]}, "'name' is not allowed"),
         ("base", {"params": [{}]}, "'params' is not allowed"),
+        ("base", {"params.": [1]}, r"'params\.' is not allowed"),
+        ("base", {"params.n-x": [1]}, r"'params\.n-x' is not allowed"),
+        ("base", {"params.n x": [1]}, r"'params\.n x' is not allowed"),
+        ("base", {"classes": ["x"]}, "'classes' is not allowed"),
+        ("base", {"my.params.n": [1]}, r"'my\.params\.n' is not allowed"),
         ("base", {"params.n": [5, 5]}, "the change to 5 stands twice"),
     ],
 )

@@ -1,0 +1,233 @@
+"""Every field of a judged claim and of its sentence, with numbers by hand: cases of different numbers of seeds, both signs."""
+
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from test_reporting import rows
+
+from agglearn.reporting import claims, judging, statements
+from agglearn.reporting.rows import Rows
+
+T2, T4 = 4.30265273, 2.776445105  # 97.5 % points of Student's t with 2 and 4 degrees of freedom
+OURS, BASE = {"measure": "nllh", "method": "ours"}, {"measure": "nllh", "method": "base"}
+VALUES = {
+    ("a", "ours"): [0.40, 0.43, 0.41, 0.46, 0.45], ("a", "base"): [0.39, 0.44, 0.37],  # differences 0.01, −0.01, 0.04
+    ("bb", "ours"): [0.50, 0.52, 0.51, 0.56, 0.55], ("bb", "base"): [0.40, 0.43, 0.40, 0.47, 0.44],  # 0.10, 0.09, 0.11, 0.09, 0.11
+    ("cc", "ours"): [0.30], ("cc", "base"): [0.35],
+    ("dd", "ours"): [0.30, 0.31], ("dd", "base"): ("failed", "boom"),
+}  # fmt: skip
+
+
+def below(x: float) -> float:
+    """P(T ≤ x) of Student's t with two degrees of freedom, in closed form."""
+    return 0.5 + x / (2 * math.sqrt(2 + x**2))
+
+
+def judged(claim: dict, values=VALUES) -> dict:
+    return claims.judge(claim, Rows(rows(values)))
+
+
+def numbers(value, low=None, high=None, start=None, end=None) -> dict:
+    return {"value": value, "low": low, "high": high, "from": start, "to": end}
+
+
+def approximately(value):
+    if isinstance(value, dict):
+        return {key: approximately(inner) for key, inner in value.items()}
+    return pytest.approx(value, rel=1e-6) if isinstance(value, float) else value
+
+
+def test_every_field_of_every_case():
+    claim = {"predicate": "greater", "value": OURS, "reference": BASE, "each": ["dataset"], "margin": 0.02}
+    outcome = judged(claim)
+    a, bb, cc, dd = outcome["cases"]
+    mean, error = (
+        0.04 / 3,
+        math.sqrt((0.01 - 0.04 / 3) ** 2 / 2 + (0.01 + 0.04 / 3) ** 2 / 2 + (0.04 - 0.04 / 3) ** 2 / 2) / math.sqrt(3),
+    )
+    tail = below((0.02 - mean) / error)  # that the mean is at most the margin
+    spread = error * math.sqrt(3)
+    deciding = next(n for n in range(4, 2000) if stats.t.ppf(0.975, n - 1) * spread / math.sqrt(n) < 0.02 - mean)
+    assert a == approximately({
+        "case": "a", "verdict": "undecided", "p_false": tail, "p_true": 1 - tail, "rival_below_base": False,
+        "numbers": numbers(mean, mean - T2 * error, mean + T2 * error, 0.02),
+        "detail": "difference +0.01333 [-0.04918, +0.07585], margin 0.02, 3 pairs; 2 values without a partner left out",
+        "replicates": 3, "deciding": deciding,
+    })  # fmt: skip
+    half = T4 * 0.01 / math.sqrt(5)  # of 0.10, 0.09, 0.11, 0.09, 0.11
+    t = (0.1 - 0.02) / (0.01 / math.sqrt(5))  # √320, with four degrees of freedom
+    tail = 0.5 - 3 / 8 * t / 9 * (1 - 320 / (12 * 81))
+    assert bb == {
+        "case": "bb", "verdict": "holds", "p_false": pytest.approx(tail, rel=1e-6), "p_true": pytest.approx(1, abs=1e-4),
+        "rival_below_base": False, "numbers": approximately(numbers(0.1, 0.1 - half, 0.1 + half, 0.02)),
+        "detail": "difference +0.1 [+0.08758, +0.1124], margin 0.02, 5 pairs",
+    }  # fmt: skip
+    assert cc == approximately({
+        "case": "cc", "verdict": "undecided at this scale", "p_false": 1.0, "p_true": 1.0, "rival_below_base": False,
+        "numbers": numbers(-0.05, start=0.02), "detail": "difference -0.05, margin 0.02, 1 pair; a verdict needs 3",
+    })  # fmt: skip
+    assert dd == {"case": "dd", "verdict": "not judged", "detail": "boom", "absent": False}
+    assert outcome.keys() == {"verdict", "detail", "cases"}
+    assert outcome["verdict"] == "undecided"
+    assert outcome["detail"] == (
+        "holds in 1 of 3, 1 undecided, 1 undecided at this scale: "
+        f"a: {a['detail']}; cc: {cc['detail']}; bb: {bb['detail']}; 1 of 4 cases not judged (boom)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "stated"),
+    [
+        ("hold few", "undecided at this scale"),
+        ("few few", "undecided at this scale"),
+        ("hold open few", "undecided"),
+        ("open few", "undecided"),
+        ("hold open", "undecided"),
+        ("hold fail few", "fails"),
+        ("hold hold", "holds"),
+    ],
+)
+def test_cases_without_an_interval_need_a_larger_scale_unless_others_are_open(verdicts, stated):
+    """Each status alone with each other one, in either order."""
+    gaps = {"hold": [0.10, 0.11, 0.12], "few": [0.1], "open": [0.1, -0.1, 0.02], "fail": [-0.1000, -0.1001, -0.1002]}
+    for order in (verdicts.split(), verdicts.split()[::-1]):
+        values = {}
+        for k, kind in enumerate(order):
+            values["a", "ours", json.dumps({"k": k})] = gaps[kind]
+            values["a", "base", json.dumps({"k": k})] = [0.0] * len(gaps[kind])
+        claim = {"predicate": "greater", "value": OURS, "reference": BASE, "each": ["params.k"]}
+        assert judged(claim, values)["verdict"] == stated, order
+
+
+LOGS = np.log([0.40 / 0.39, 0.43 / 0.44, 0.41 / 0.37])
+
+
+@pytest.mark.parametrize(
+    ("claim", "sample", "start", "end", "bound", "pairs"),
+    [
+        ({"predicate": "less", "tolerance": 0.2}, [0.01, -0.01, 0.04], None, 0.2, ", tolerance 0.2", "pairs"),
+        ({"predicate": "less", "margin": 0.05}, [0.01, -0.01, 0.04], None, -0.05, ", margin 0.05", "pairs"),
+        ({"predicate": "greater", "margin": 0.05}, [0.01, -0.01, 0.04], 0.05, None, ", margin 0.05", "pairs"),
+        ({"predicate": "greater", "tolerance": 0.1}, [0.01, -0.01, 0.04], -0.1, None, ", tolerance 0.1", "pairs"),
+        ({"predicate": "within", "tolerance": 0.2}, [0.01, -0.01, 0.04], -0.2, 0.2, ", tolerance 0.2", "pairs"),
+        ({"predicate": "ratio_at_least", "bound": 1.2}, LOGS, 1.2, None, " against 1.2", "pairs"),
+        ({"predicate": "at_least", "bound": 0.3, "value": BASE}, [0.39, 0.44, 0.37], 0.3, None, " against 0.3", "replicates"),
+        ({"predicate": "at_most", "bound": -0.3, "value": BASE}, [0.39, 0.44, 0.37], None, -0.3, " against -0.3", "replicates"),
+    ],
+)  # fmt: skip
+def test_the_numbers_of_every_predicate(claim, sample, start, end, bound, pairs):
+    """Mean, interval and region of three replicates; a ratio is that of geometric means."""
+    sides = {"value": OURS, "reference": BASE} if pairs == "pairs" else {}
+    [case] = judged(
+        {**sides, **claim, "margin": claim.get("margin", 0.0)}, {k: v for k, v in VALUES.items() if k[0] == "a"}
+    )["cases"]
+    mean = sum(sample) / 3
+    half = T2 * math.sqrt(sum((x - mean) ** 2 for x in sample) / 2 / 3)
+    scale = math.exp if claim["predicate"] == "ratio_at_least" else float
+    assert case["numbers"] == approximately(numbers(scale(mean), scale(mean - half), scale(mean + half), start, end))
+    assert f"{bound}, " in case["detail"]
+    assert f", 3 {pairs}" in case["detail"]
+
+
+@pytest.mark.parametrize(
+    ("measure", "predicate", "rival", "is_weak"),
+    [
+        ("auc", "greater", 0.49, True),
+        ("auc", "greater", 0.51, False),
+        ("auc_of_part", "greater", 0.49, True),
+        ("nllh", "greater", -0.01, True),
+        ("nllh", "greater", 0.01, False),
+        ("nllh", "ratio_at_least", 0.01, False),
+        ("nmse", "less", 1.01, True),  # its rival is the reference
+        ("nmse", "less", 0.99, False),
+        ("nmse", "greater", 0.99, False),  # here it is the value, which is 2 more
+        ("auc", "less", 0.49, False),
+        ("rmse", "greater", -1.0, False),
+    ],
+)
+def test_a_win_over_a_rival_without_skill_is_weak(measure, predicate, rival, is_weak):
+    """No skill is an AUC of one half, an NLLH of 0, and a squared error of the variance."""
+    spread = np.array([-0.001, 0.0, 0.001, 0.002, -0.002])
+    ours = rival - 2 if (measure, predicate) == ("nmse", "greater") else rival + 0.3
+    frame = rows({("a", "ours"): list(ours + spread), ("a", "base"): list(rival + spread[::-1])}, measure=measure)
+    claim = {
+        "predicate": predicate,
+        "bound": 1.0,
+        "value": OURS | {"measure": measure},
+        "reference": BASE | {"measure": measure},
+    }
+    outcome = claims.judge(claim, Rows(frame))
+    assert ("weak" in outcome) is is_weak
+    assert outcome["cases"][0].get("rival_below_base", False) is is_weak
+
+
+def test_every_text_of_a_claim_for_the_pages():
+    entry = {
+        "predicate": "greater",
+        "value": OURS,
+        "reference": BASE,
+        "each": ["dataset"],
+        "margin": 0.02,
+        "replicates": "part",
+    }
+    judgement = judged(entry | {"replicates": "seed"}) | {
+        "claim": "ours wins",
+        "predicate": "greater",
+        "why": None,
+        "margin": 0.02,
+    }
+    a, *_ = judgement["cases"]
+    shown = statements.describe_claim(judgement, entry, 5, {"a": "First", "ours": "Ours"}, spent=3600.0)
+    drawing = shown.pop("forest")
+    assert drawing.count("<circle") == 3
+    minutes = round(3600 * (a["deciding"] / 3 - 1) / 60)
+    hours = f"{minutes // 60} h {minutes % 60} min"
+    worst = "lower by 0.05; 0.02 more are asked for"
+    assert shown == {
+        "sentence": "Ours wins.",
+        "decisive": "Holds in 1 of 3 cases. The least favourable, First: higher by 0.0133 "
+                    "(95 %: lower by 0.0492 to higher by 0.0758); 0.02 more are asked for.",
+        "why": "",
+        "open": f"{a['deciding']} replicates in place of 3 would decide it, if mean and spread stay as they are. "
+                f"They take {hours} more. 1 of 4 cases have no interval.",
+        "rests": "The interval is over parts of the tests of 5 seeds. Other seeds may differ by more.",
+        "lines": [
+            "First: higher by 0.0133 (95 %: lower by 0.0492 to higher by 0.0758); 0.02 more are asked for (undecided)",
+            "bb: higher by 0.1 (95 %: 0.0876 to 0.112); 0.02 more are asked for (holds)",
+            f"cc: {worst} (undecided at this scale)",
+            "dd: boom (not judged)",
+        ],
+        "query": 'greater {"value": {"measure": "nllh", "method": "ours"}, "reference": {"measure": "nllh", "method": "base"}, '
+                 '"each": ["dataset"], "margin": 0.02}',
+        "of_time": False,
+    }  # fmt: skip
+
+
+def test_the_least_favourable_case_is_that_of_the_worst_verdict_and_the_smallest_p_value():
+    claim = {"predicate": "at_least", "bound": 0.5, "value": {"measure": "nllh"}, "each": ["dataset"]}
+    values = {
+        ("a", "x"): [0.60, 0.61, 0.62],
+        ("b", "x"): [0.30, 0.31, 0.32],
+        ("c", "x"): [0.20, 0.21, 0.22],
+        ("d", "x"): [0.51, 0.3, 0.6],
+    }
+    judgement = judged(claim, values) | {"claim": "c", "predicate": "at_least", "why": "w"}
+    assert [case["verdict"] for case in judgement["cases"]] == ["holds", "fails", "fails", "undecided"]
+    shown = statements.describe_claim(judgement, claim, 3)
+    assert shown["decisive"].startswith("Holds in 1 of 4 cases. The least favourable, c: 0.21 (95 %: 0.185 to 0.235)")
+    assert shown["why"] == "w"
+
+
+def test_marked_runs_are_counted_once_each():
+    """Three runs of two, one and four rows, two of them marked."""
+    frame = pd.DataFrame({"run": list("aabcccc"), "mark": ["old", "old", None, "older", "older", "older", "older"]})
+    outcome = {"verdict": "holds", "detail": "d"}
+    assert judging._with_mark(outcome, frame) == {
+        "verdict": "holds",
+        "detail": "d; 2 of 3 runs of the experiment were old",
+    }
+    assert judging._with_mark(outcome | {"verdict": "not judged"}, frame)["detail"] == "d"

@@ -1,0 +1,416 @@
+"""One irregular experiment, from the files of two batches to its table, caption and last lines: every field by hand.
+
+Data sets have different numbers of seeds, differences to the baseline have both signs, runs have every status, and one run of
+the record is of other code.
+"""
+
+import datetime
+import json
+import math
+import re
+from types import SimpleNamespace
+
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+from jinja2 import Environment, PackageLoader
+from test_summaries_by_hand import by_hand
+
+from agglearn import __version__
+from agglearn.reporting import judging, printed_table, render, run_summary, site, summary
+from agglearn.reporting.printed_table import Cell
+from agglearn.workflow.measurements import SCHEMA, table_of
+
+A_OURS, A_BASE = [0.40, 0.43, 0.41, 0.46, 0.45], [0.39, 0.44, 0.37]
+A_OURS_RMSE, A_BASE_RMSE = [2.0, 2.5, 2.25, 2.4, 2.1], [3.0, 2.0, 4.0]
+MEMORY = [3e8, 5e8, 4e8, 6e8, 2e8]
+STALE = "computed with other code or settings than today's; run the workflow again"
+EXPERIMENT = {
+    "title": "T",
+    "caption": "As measured.",
+    "datasets": {"a": {}, "bb": {}},
+    "methods": {"ours": {"name": "Ours"}, "base": {}, "third": {"name": "Third"}},
+    "measures": ["nllh", "rmse", "memory"],
+    "baseline": "base",
+    "reported": [
+        {"dataset": "a", "method": "ours", "measure": "nllh", "value": 0.42, "printed": "0.42", "place": "Table 1"},
+        {"dataset": "a", "method": "base", "measure": "rmse", "value": 3.25, "place": "page 2"},
+        {"dataset": "a", "method": "ours", "measure": "memory", "value": 2e8, "place": "page 3"},
+        {"dataset": "bb", "method": "third", "measure": "nllh", "value": -0.2, "printed": "-0.20", "place": "Table 1"},
+        {"dataset": "a", "method": "base", "measure": "nllh", "value": 0.1, "printed": "0.1", "place": "Table 1"},
+    ],
+    "agreement": {"margins": {"nllh": 0.03}, "reason": "a tenth of the gap"},
+    "table": {"rows": ["method"], "columns": ["dataset"], "measure": ["nllh", "memory"]},
+}
+
+
+def measured(dataset, method, seed, status="ok", reason=None, **values) -> list[dict]:
+    """Rows of a run: a value of each measure, and a curve."""
+    run = {"run": f"{dataset} {method} {seed}", "experiment": "e", "dataset": dataset, "dataset_params": "{}", "params": "{}",
+           "observation": "o", "observation_params": "{}", "method": method, "seed": seed, "status": status, "reason": reason,
+           "tested": f"{dataset}{seed}", "overlap": 0.25 if dataset == "a" else None}  # fmt: skip
+    units = {"memory": "B", "elapsed": "s"}
+    rows = [run | {"measure": m, "value": v, "unit": units.get(m, "")} for m, v in values.items()]
+    return [*rows, run | {"measure": "nllh", "value": 99.0, "step": 3.0, "unit": ""}] if rows else [run]
+
+
+def batches() -> dict[str, list[dict]]:
+    first = [
+        row
+        for seed, (nllh, rmse, memory) in enumerate(zip(A_OURS, A_OURS_RMSE, MEMORY, strict=True))
+        for row in measured("a", "ours", seed, nllh=nllh, rmse=rmse, memory=memory, elapsed=10.0)
+    ]
+    for seed, (nllh, rmse) in enumerate(zip(A_BASE, A_BASE_RMSE, strict=True)):
+        first += measured("a", "base", seed, nllh=nllh, rmse=rmse, elapsed=0.5)
+    first += measured("a", "third", 0, "stopped", "> 8 s") + measured("a", "third", 1, "failed", "no memory")
+    second = measured("bb", "ours", 0, nllh=0.1, elapsed=3.0) + measured("bb", "ours", 1, nllh=0.3, elapsed=4.0)
+    second += measured("bb", "base", 0, nllh=0.25) + measured("bb", "base", 1, "failed", "boom")
+    second += measured("bb", "base", 2, nllh=9.0, elapsed=100.2)  # of other code: stale
+    second += measured("bb", "third", 0, "unavailable", "gone") + measured("bb", "third", 1, "unavailable", "gone")
+    return {"first": first, "second": second}
+
+
+@pytest.fixture
+def results(tmp_path):
+    """(plan, paths of the batches, folder)"""
+    runs = {row["run"]: row for rows in batches().values() for row in rows}
+    today = [SimpleNamespace(key=key, recipe="today") for key in runs]
+    paths = []
+    for name, rows in batches().items():
+        keys = {row["run"] for row in rows}
+        metadata = {"recipes": json.dumps({key: "old" if key == "bb base 2" else "today" for key in keys})}
+        if name == "second":
+            metadata["marks"] = json.dumps({"bb ours 1": "recorded elsewhere"})
+        paths.append(tmp_path / f"measurements/e/{name}.parquet")
+        paths[-1].parent.mkdir(parents=True, exist_ok=True)
+        more = measured("a", "ours", 7, nllh=77.0) if name == "first" else []  # of no run of today's plan
+        more = [row | {"run": "of another plan"} for row in more]
+        table = table_of([*rows, *more]).cast(SCHEMA)
+        pq.write_table(table.replace_schema_metadata(metadata), paths[-1])
+    plan = SimpleNamespace(
+        experiments={"e": EXPERIMENT | {"source": "s"}}, runs=lambda name: today, batches=lambda name: ["first", "second"],
+        config={"datasets": {"a": {"title": "A"}, "bb": {"title": "B & b"}}, "results": str(tmp_path), "scale": "smoke"},
+    )  # fmt: skip
+    return plan, paths, tmp_path
+
+
+def cell(dataset, method, measure, values, overlap=0.25, **more) -> tuple[tuple, dict]:
+    """A row of the summary: n, mean and interval of the values, and what is not empty beside them."""
+    mean, low, high = by_hand(values, overlap) if len(values) > 1 else (*values, None, None) if values else (None,) * 3
+    usual = {"dataset_params": "{}", "observation": "o", "observation_params": "{}", "params": "{}", "keys": None, "unit": "",
+             "reported": None, "printed": None, "place": None, "difference": None, "tolerance": None, "outcome": None,
+             "status": "ok", "reason": None, "lost": None}  # fmt: skip
+    own = {
+        "dataset": dataset,
+        "method": method,
+        "measure": measure,
+        "n": len(values),
+        "mean": mean,
+        "low": low,
+        "high": high,
+    }
+    return (dataset, method, measure), usual | own | more
+
+
+def differences(ours, base) -> list[float]:
+    return [x - y for x, y in zip(ours, base, strict=False)]
+
+
+SUMMARY = dict([
+    cell("a", "ours", "nllh", A_OURS, reported=0.42, printed="0.42", place="Table 1", difference=0.01, tolerance=0.035, outcome="undecided"),
+    cell("a", "ours", "rmse", A_OURS_RMSE),
+    cell("a", "ours", "memory", MEMORY, unit="B", reported=2e8, printed="2e+08", place="page 3", difference=2e8, outcome="not compared"),
+    cell("a", "ours", "elapsed", [10.0] * 5, unit="s", low=None, high=None),
+    cell("a", "base", "nllh", A_BASE, reported=0.1, printed="0.1", place="Table 1", difference=0.3, tolerance=0.08, outcome="above"),
+    cell("a", "base", "rmse", A_BASE_RMSE, reported=3.25, printed="3.25", place="page 2", difference=-0.25, outcome="not compared"),
+    cell("a", "base", "elapsed", [0.5] * 3, unit="s", low=None, high=None),
+    cell("a", "third", None, [], unit=None, status="failed", reason="no memory"),
+    cell("a", "ours", "nllh_minus_base", differences(A_OURS, A_BASE)),
+    cell("a", "ours", "rmse_minus_base", differences(A_OURS_RMSE, A_BASE_RMSE)),
+    cell("bb", "ours", "nllh", [0.1, 0.3], 0.0, reason="1 of 2 seeds recorded elsewhere"),
+    cell("bb", "ours", "elapsed", [3.0, 4.0], 0.0, unit="s", reason="1 of 2 seeds recorded elsewhere"),
+    cell("bb", "base", "nllh", [0.25], reason="1 seeds failed: boom", lost="failed"),
+    cell("bb", "ours", "nllh_minus_base", [-0.15], reason="1 of 2 seeds recorded elsewhere"),
+    cell("bb", "third", "nllh", [], unit=None, status="unavailable", reason="gone", reported=-0.2, printed="-0.20", place="Table 1",
+         outcome="not judged"),
+])  # fmt: skip
+
+
+def summarised(results) -> pd.DataFrame:
+    plan, paths, _ = results
+    return summary.summarise(summary.load_rows(paths, plan, "e"), EXPERIMENT)
+
+
+def test_every_field_of_the_summary(results):
+    table = summarised(results)
+    assert table.columns.tolist() == summary.COLUMNS
+    records = table.astype(object).where(table.notna(), None).to_dict("records")
+    by_key = {(row["dataset"], row["method"], row["measure"]): row for row in records}
+    assert len(by_key) == len(records)
+    assert by_key.keys() == SUMMARY.keys()
+    for key, expected in SUMMARY.items():
+        assert by_key[key] == {
+            name: pytest.approx(value, rel=1e-8) if isinstance(value, float) else value
+            for name, value in expected.items()
+        }, key
+
+
+def test_a_run_of_other_code_is_stale_and_has_no_value(results):
+    plan, paths, _ = results
+    rows = summary.load_rows(paths, plan, "e").set_index("run")
+    assert set(rows.index) == {run.key for run in plan.runs("e")}
+    stale = rows[rows["status"] == "stale"]
+    assert set(stale.index) == {"bb base 2"}
+    assert set(stale["reason"]) == {STALE}
+    assert stale["value"].isna().all()
+    assert rows["mark"].dropna().to_dict() == {"bb ours 1": "recorded elsewhere"}
+
+
+# Of the first: the spread of the values is √(0.0026/4), and half the interval 2.776 · 0.0255 · √(1/5 + 1/4) = 0.0475.
+CELLS = {
+    (0, 0): Cell("0.430 ± 0.047", "0.42", "+0.01", "undecided", best=False),
+    (0, 1): Cell("400 ± 294", "200", "2× as much", "not compared"),
+    (0, 2): Cell("0.2 ± 1.3", note=1),
+    (1, 0): Cell("0.40 ± 0.12", "0.1", "+0.30", "above"),
+    (1, 2): Cell("0.25", note=2),
+    (2, 0): Cell("failed", note=3, stated=True),
+    (2, 2): Cell("not available", "-0.20", note=4, stated=True),
+}
+NOTES = ["1 of 2 seeds recorded elsewhere", "1 seeds failed: boom", "no memory", "gone"]
+
+
+def test_every_field_of_the_printed_table(results):
+    [(title, grid)] = printed_table.grids(summarised(results), EXPERIMENT, {"a": "A", "bb": "B & b"})
+    heads = [("A", "NLLH"), ("A", "memory (MB)"), ("B & b", "NLLH")]
+    assert title == "T"
+    assert grid == printed_table.Grid([""], [("Ours",), ("base",), ("Third",)], heads, CELLS, "", NOTES)
+
+
+CAPTION = (
+    "As measured. Mean ± half the 95 % interval over 5 seeds. In parentheses, or below: printed in the source. "
+    "Of 2 printed numbers 1 are above or below, 1 are undecided. Margins: 0.03 (NLLH); a tenth of the gap. "
+    "If every true mean were the printed number, 2.0 cells with an interval would not agree by chance."
+)
+
+
+def test_every_line_of_a_run(results):
+    """Tables in three formats, and the last lines: what failed comes before what is not available."""
+    plan, paths, folder = results
+    render.render(plan, "e", paths, folder)
+    assert (folder / "tables/e.md").read_text().splitlines() == [
+        "**T**", "",
+        "|  | A, NLLH | A, memory (MB) | B & b, NLLH |",
+        "| --- | --- | --- | --- |",
+        "| Ours | 0.430 ± 0.047 (0.42, +0.01) | 400 ± 294 (200, 2× as much) | 0.2 ± 1.3 [1] |",
+        "| base | 0.40 ± 0.12 (0.1, +0.30) |  | 0.25 [2] |",
+        "| Third | failed [3] |  | not available (-0.20) [4] |",
+        "", CAPTION,
+        *(line for k, note in enumerate(NOTES, 1) for line in ("", f"[{k}] {note}")),
+    ]  # fmt: skip
+    tex = (folder / "tables/e.tex").read_text().splitlines()
+    assert tex[4:10] == [
+        r" & \multicolumn{2}{c}{A} & B \& b \\",
+        r" & NLLH & memory (MB) & NLLH \\",
+        r"\midrule",
+        r"Ours & 0.430 $\pm$ 0.047 (0.42, +0.01) & 400 $\pm$ 294 (200, 2$\times$ as much) & 0.2 $\pm$ 1.3 [1] \\",
+        r"base & 0.40 $\pm$ 0.12 (0.1, +0.30) &  & 0.25 [2] \\",
+        r"Third & failed [3] &  & not available (-0.20) [4] \\",
+    ]
+    html = (folder / "tables/e.html").read_text()
+    body = re.findall(r"<t[dh].*?</t[dh]>", html[html.index("<tbody>") :])
+    assert [re.sub(r"<[^>]*>", " ", text).split() for text in body[:4]] == [
+        ["Ours"], ["0.430", "±", "0.047", "0.42,", "+0.01"], ["400", "±", "294", "200,", "2×", "as", "much"], ["0.2", "±", "1.3", "1"],
+    ]  # fmt: skip
+    assert re.findall(r'class="reported (\w*)" title="([\w ]*)"', html) == [
+        ("", "undecided"), ("", "not compared"), ("above", "above"), ("", ""),
+    ]  # fmt: skip
+    assert [note for note in NOTES if f"<li>{note}</li>" in html] == NOTES
+    assert run_summary.summary_lines(folder, folder) == [
+        "failed: e, a, third {}: no memory",
+        "failed: e, bb, base {}: 1 seeds failed: boom",
+        "not available: bb: gone (needed by e)",
+        f"tables: {folder}/tables/ (1 experiments), figures: {folder}/figures/",
+        "1 data sets or packages not available, 2 cells, tables, figures or claims failed; `make retry` tries these again",
+    ]
+
+
+def test_every_row_of_the_page_with_all_measures(results):
+    plan, _, folder = results
+    names = ("dataset", "method", "measure", "value", "unit", "n", "reported", "place", "outcome")
+    rows = site._full(summarised(results), EXPERIMENT)
+    assert [tuple(row[name] for name in names) for row in rows] == [
+        ("a", "Ours", "NLLH", "0.430 ± 0.047", "", 5, "0.42", "Table 1", "undecided"),
+        ("a", "Ours", "RMSE", "2.25 ± 0.38", "", 5, "", "", ""),
+        ("a", "Ours", "memory", "(4.0 ± 2.9) × 10⁸", "B", 5, "2e+08", "page 3", "not compared"),
+        ("a", "Ours", "time", "10", "s", 5, "", "", ""),
+        ("a", "base", "NLLH", "0.40 ± 0.12", "", 3, "0.1", "Table 1", "above by 0.3"),
+        ("a", "base", "RMSE", "3.0 ± 3.3", "", 3, "3.25", "page 2", "not compared"),
+        ("a", "base", "time", "0.5", "s", 3, "", "", ""),
+        ("bb", "Ours", "NLLH", "0.2 ± 1.3", "", 2, "", "", ""),
+        ("bb", "Ours", "time", "3.5 ± 6.4", "s", 2, "", "", ""),
+        ("bb", "base", "NLLH", "0.25", "", 1, "", "", ""),
+        ("a", "Ours", "NLLH minus base", "0.013 ± 0.083", "", 3, "", "", ""),
+        ("a", "Ours", "RMSE minus base", "−0.8 ± 3.8", "", 3, "", "", ""),
+        ("bb", "Ours", "NLLH minus base", "−0.15", "", 1, "", "", ""),
+        ("a", "Third", "", "failed", "", 0, "", "", ""),
+        ("bb", "Third", "NLLH", "not available", "", 0, "-0.2", "Table 1", "not judged"),
+    ]  # fmt: skip
+    assert {row["params"] for row in rows} == {""}
+    assert site._spent(plan, "e", folder) == pytest.approx(5 * 10.0 + 3 * 0.5 + 3.0 + 4.0 + 100.2)
+
+
+@pytest.mark.parametrize(("limit", "words"), [(4, "; the first 4 of 15 rows"), (15, ""), (800, "")])
+def test_every_field_of_an_experiment_on_a_page(results, tmp_path, monkeypatch, limit, words):
+    """The page with every measure states how many rows it leaves out."""
+    plan, paths, folder = results
+    render.render(plan, "e", paths, folder)
+    monkeypatch.setattr(site, "MAX_ROWS", limit)
+    monkeypatch.setattr(site, "LONG", 2)
+    (tmp_path / "out").mkdir()
+    entry = site._experiment(
+        plan, "e", folder, tmp_path / "out", Environment(loader=PackageLoader("agglearn.reporting"))
+    )
+    assert "<figcaption>T</figcaption>" not in entry["table"]
+    assert entry.pop("table").startswith('<figure class="table">')
+    assert entry == {"name": "e", "source": "s", "title": "T", "long": 3, "spent": pytest.approx(158.7), "budget": None, "runs": 17,
+                     "command": 'make reproduce ARGS="e --config scale=smoke"'}  # fmt: skip
+    page = (tmp_path / "out/full/e.html").read_text()
+    assert re.search(r"CSV</a> of the same(.*)</p>", page)[1] == words
+    assert page.count("<tr><td>") == min(limit, 15)
+    assert (
+        "<td>a</td><td>Ours</td><td></td><td>NLLH</td><td>0.430 ± 0.047 </td><td>5</td><td>0.42</td><td>Table 1</td><td>undecided</td>"
+        in page
+    )
+    copied = {str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*.*")}
+    assert copied == {"tables/e.csv", "tables/e.md", "tables/e.tex", "figures/e.svg", "full/e.html"}
+
+
+CLAIMS = {
+    "wins": {"claim": "ours beats base", "place": "§1", "predicate": "greater", "margin": 0.001,
+             "value": {"measure": "nllh", "method": "ours", "dataset": "a"},
+             "reference": {"measure": "nllh", "method": "base", "dataset": "a"}},
+    "small": {"claim": "ours is small", "place": "§2", "predicate": "at_most", "bound": 0.3, "why": "It is large.",
+              "value": {"measure": "nllh", "method": "ours", "dataset": "a"}},
+    "slow": {"claim": "ours takes its time", "place": "§3", "predicate": "at_least", "bound": 5,
+             "value": {"measure": "time_elapsed", "method": "ours"}},
+    "third": {"claim": "third wins", "place": "§4", "predicate": "at_least", "bound": 0,
+              "value": {"measure": "nllh", "method": "third", "dataset": "bb"}},
+}  # fmt: skip
+
+
+def words_of(html: str) -> list[str]:
+    """The lines of a page without its tags."""
+    lines = (re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", line)).strip() for line in html.splitlines())
+    return [line.replace(" ,", ",").replace(" .", ".").replace("&#34;", '"') for line in lines if line]
+
+
+@pytest.fixture
+def pages(results, tmp_path, monkeypatch):
+    """The words of the pages of a site, by name."""
+    plan, paths, folder = results
+    render.render(plan, "e", paths, folder)
+    claims = {name: claim | {"source": "s", "experiment": "e"} for name, claim in CLAIMS.items()}
+    simulated = {d: entry | {"class": "agglearn.datasets.Xor"} for d, entry in plan.config["datasets"].items()}
+    paper = {"title": "A work", "menu": "Work", "short": "W 2020", "url": "https://w.org"}
+    plan.config |= {"claims": claims, "datasets": simulated, "references": {"papers": {"s": paper}}, "from": "data"}
+    plan.sources = lambda: ["s"]
+    plan.experiments["e"]["seeds"] = [0, 1, 2, 3, 4]
+    base, out = tmp_path / "base", tmp_path / "out"
+    for name, text in (("docs/verdicts.md", "How it is done."), ("config/findings/s.md", "It is so.\n\nMore.")):
+        (base / name).parent.mkdir(parents=True, exist_ok=True)
+        (base / name).write_text(text)
+    out.mkdir()
+    monkeypatch.setattr(site, "commit", lambda: "abc")
+    monkeypatch.setattr(site.machine, "describe", lambda: "a machine")
+    monkeypatch.setattr(site.crate, "write", lambda *_: None)
+    verdicts = judging.judge_all(claims, plan, folder)
+    verdicts[1]["recorded"] = "holds"
+    site.build(plan, verdicts, folder, out, base)
+    return {path.stem: words_of(path.read_text()) for path in out.glob("*.html")}
+
+
+def test_every_field_of_the_first_page(pages):
+    """158.7 seconds are three minutes; three lines are without a result; of four claims one fails and one is undecided."""
+    today = datetime.date.today().isoformat()
+    expected = [
+        "Work Data Verdicts",
+        "Of their claims 1 fails, 1 is undecided, 2 could not be judged. Of those that were tested at the papers’ own sizes too, "
+        "1 holds there. make reproduce FROM=record shows these pages for them.",
+        f"scale smoke date {today} commit abc machine a machine computed in 3 min of one core",
+        "data sets 2 of 2 here",
+        "without result 3 data sets, runs or solvers",
+        "A work W 2020",
+        "It is so. 1 1 2 At the papers’ own sizes, from the record: 1 holds. 1 experiment, 4 claims",
+        "fails undecided not judged How a verdict is reached.",
+        "1 claim that the measurements contradict",
+        "Ours is small. W 2020, §2",
+        "0.43 (95 %: 0.383 to 0.477); the claim asks for at most 0.3. Why: It is large.",
+        "Ours takes its time. No run at this scale has such a result. not judged",
+        "failed: e, a, third {}: no memory failed: e, bb, base {}: 1 seeds failed: boom not available: bb: gone (needed by e)",
+        "e 17 159",
+        f"agglearn {__version__} at abc, scale “smoke”, {today}. Which table was made from what (RO-Crate)",
+    ]
+    assert [line for line in pages["index"] if line in expected] == expected
+
+
+def test_every_field_of_the_page_of_a_source(pages):
+    """Of the first claim: 0.0252 · √(1/3 + 1/4) · 4.303 = 0.0827; more replicates of overlapping splits do not decide it."""
+    wins = "igher by 0.0133 (95 %: lower by 0.0694 to higher by 0.096); 0.001 more are asked for"
+    small = "0.43 (95 %: 0.383 to 0.477); the claim asks for at most 0.3"
+    marked = "1 of 17 runs of the experiment were recorded elsewhere. From e ( every measure of its runs ), claim"
+    never = "Even 1,000 replicates would not decide it, if mean and spread stay as they are."
+    expected = [
+        "A work W 2020", "More.", "1 1 2", "fails (1)", "undecided (1)", "not judged (2)",
+        f"undecided Ours beats base. §1 H{wins}. {never}",
+        f"h{wins} 0.001",
+        "fails Ours is small. §2 " + small + ". In the record, at the sizes of the paper: holds. Why: It is large.",
+        f"{small} 0.3",
+        f"mean 0.43 [0.3825, 0.4775] against 0.3, 5 replicates; {marked} small in config/claims.yaml : "
+        'at_most {"value": {"measure": "nllh", "method": "ours", "dataset": "a"}, "bound": 0.3}',
+        "not judged Ours takes its time. §3 No run at this scale has such a result.",
+        "not judged Third wins. §4 Missing: gone. The first page has how to get it.",
+        "A B &amp; b NLLH memory (MB) NLLH",
+        "Ours 0.430 ± 0.047 0.42, +0.01 400 ± 294 200, 2× as much 0.2 ± 1.3 1",
+        "base 0.40 ± 0.12 0.1, +0.30 0.25 2",
+        "Third failed 3 not available 4 -0.20",
+        " ".join([CAPTION, *NOTES]),
+        'Make it again: make reproduce ARGS="e --config scale=smoke". Table: CSV, Markdown, LaTeX, every measure ;',
+        "figure. 17 runs, 159 s of one core.",
+    ]  # fmt: skip
+    assert [line for line in pages["s"] if line in expected] == expected
+    assert (
+        f"difference +0.01333 [-0.06937, +0.09603], margin 0.001, 3 pairs; 2 values without a partner left out; {marked} wins"
+        in " ".join(pages["s"])
+    )
+    rows = pages["data"][pages["data"].index("a A") :]
+    assert rows[:8] == [
+        "a A",
+        "drawn anew for every seed",
+        "simulated",
+        "e",
+        "bb B &amp; b",
+        "drawn anew for every seed",
+        "simulated",
+        "e",
+    ]
+
+
+def test_the_cells_that_would_miss_by_chance_are_counted_by_their_own_seeds():
+    """Student's t has closed forms: P(|T| > x) is 1 − x/√(2 + x²) with 2 degrees of freedom, 1 − (2/π) arctan x with 1."""
+    usual = {"method": "ours", "measure": "nllh", "params": "{}", "mean": 0.5}
+    halves = {"a": 4.30265273 * 0.01, "bb": 12.706204736 * 0.001}
+    table = pd.DataFrame(
+        [
+            usual | {"dataset": d, "n": n, "low": 0.5 - halves[d], "high": 0.5 + halves[d]}
+            for d, n in (("a", 3), ("bb", 2))
+        ]
+        + [usual | {"dataset": "one seed", "n": 1, "low": math.nan, "high": math.nan}]
+    )
+    entries = [
+        {"dataset": d, "method": "ours", "measure": "nllh", "value": 0.4, "printed": "0.42"} for d in table["dataset"]
+    ]
+    experiment = {"reported": entries, "agreement": {"margins": {"nllh": 0.05}}}
+    x, y = (0.055 - halves["a"]) / 0.01, (0.055 - halves["bb"]) / 0.001
+    expected = 1 - x / math.sqrt(2 + x**2) + 1 - 2 / math.pi * math.atan(y)
+    assert expected == pytest.approx(0.3689, abs=1e-4)
+    assert summary.missed_by_chance(table, experiment) == pytest.approx(expected, rel=1e-6)

@@ -1,0 +1,195 @@
+"""What `agglearn record` prints, field by field: what differs from the record, the list of experiments, the check."""
+
+import math
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from agglearn.cli import record as command
+from agglearn.errors import DataError
+from agglearn.workflow import recomputing, record
+from agglearn.workflow.execution import Outcome
+from agglearn.workflow.measurements import table_of
+from agglearn.workflow.record import RecordedRun
+
+# (measure, step, keys, value, unit): two sizes, a negative value, a curve, doubles, missing numbers, times and memory
+MEASURED = [
+    ("nllh", None, None, 0.5, ""),
+    ("nllh", 0.0, None, -2.0, ""),
+    ("nllh", 1.0, None, 0.25, ""),
+    ("share", None, '{"age": 3}', -200.0, ""),
+    ("share", None, '{"age": 4}', math.nan, ""),
+    ("gap", None, None, 7.0, ""),
+    ("gap", None, None, 8.0, ""),
+    ("relative_gap", None, None, 1e-3, ""),
+    ("converged", None, None, 1.0, ""),
+    ("elapsed", None, None, 12.0, "s"),
+    ("memory", None, None, 4e8, "B"),
+]
+
+
+def rows(values=()) -> list[dict]:
+    """The rows, with other values at some positions."""
+    columns = ("measure", "step", "keys", "value", "unit")
+    listed = [dict(zip(columns, row, strict=True)) | {"tested": "t", "overlap": 0.25} for row in MEASURED]
+    for position, value in values:
+        listed[position]["value"] = value
+    return listed
+
+
+def recorded(status="ok", **facts) -> RecordedRun:
+    return RecordedRun({"observed": "o"} | facts, table_of([row | {"status": status} for row in rows()]))
+
+
+@pytest.mark.parametrize(
+    ("position", "value", "line"),
+    [
+        (0, 0.50004, ""),
+        (0, 0.5002, "nllh: 0.5002, and 0.5 in the record (tolerance 5.1e-05)"),
+        (1, -2.0001, ""),  # the tolerance of a negative number is that of its size
+        (1, -2.001, "nllh, step 0.0: -2.001, and -2 in the record (tolerance 0.0002)"),
+        (2, 0.3, "nllh, step 1.0: 0.3, and 0.25 in the record (tolerance 2.6e-05)"),
+        (3, -199.99, ""),
+        (3, -199.9, 'share, keys {"age": 3}: -199.9, and -200 in the record (tolerance 0.02)'),
+        (3, math.nan, 'share, keys {"age": 3}: nan, and -200 in the record (tolerance 0.02)'),
+        (4, 1.0, 'share, keys {"age": 4}: 1, and nan in the record (tolerance nan)'),
+        (5, 7.1, "gap: 7.1, and 7 in the record (tolerance 0.0007)"),
+        (6, 7.0, "gap: 7, and 8 in the record (tolerance 0.0008)"),
+        (7, 1.4e-3, ""),  # chains are chaotic
+        (7, 1.6e-3, "relative_gap: 0.0016, and 0.001 in the record (tolerance 0.0005)"),
+        (8, 1 + 1e-9, "converged: 1, and 1 in the record (tolerance 0)"),
+        (9, 99.0, ""),
+        (10, 9e9, ""),
+    ],
+)
+def test_each_value_is_compared_with_its_own_tolerance(position, value, line):
+    lines = recomputing.compare(recorded(), Outcome("ok", rows=rows([(position, value)])), "o")
+    assert lines == ([line] if line else [])
+
+
+def test_rows_of_one_side_the_digest_and_the_status_have_a_line_each():
+    fewer = [row for row in rows() if row["measure"] != "converged"]
+    more = [*fewer, dict(rows()[0], measure="auc")]
+    assert recomputing.compare(recorded(), Outcome("ok", rows=more), "p") == [
+        "its observation has the digest p, and o in the record",
+        "converged: only in the record",
+        "auc: not in the record",
+    ]
+    other = Outcome("failed", "boom", rows=[])
+    assert recomputing.compare(recorded("stopped"), other, "o") == ["status failed, and stopped in the record (boom)"]
+    elsewhere = [row | {"tested": "u"} for row in rows()]
+    compared = 9  # neither the time nor the memory
+    assert len(recomputing.compare(recorded(), Outcome("ok", rows=elsewhere), "o")) == 2 * compared
+
+
+# -- the sample -------------------------------------------------------------------------------------------------------
+
+HERE, GONE = "agglearn.datasets.Xor", "agglearn.datasets.Tabular"
+
+
+def run_of(key: str, dataset: str, **fields) -> SimpleNamespace:
+    return SimpleNamespace(key=key, dataset=dataset, recipe="today", experiment="e", **fields)
+
+
+@pytest.fixture
+def world(monkeypatch, tmp_path):
+    """Two experiments of three and four runs, of which the record has five: one by other code, one dear, one without its data."""
+    plans = {
+        "small": [run_of("a", "drawn"), run_of("b", "drawn"), run_of("c", "file")],
+        "rather_large": [run_of(key, "drawn") for key in "defg"],
+    }
+    day, of_other_code = 86400.0, {"recipe": "before", "commit": "c0"}
+    facts = {
+        "a": {"ended": 1.7e9, "cpu_seconds": 90.0},
+        "b": {"ended": 1.7e9 + day, "cpu_seconds": None},
+        "c": {"ended": 1.7e9 + 5 * day, "cpu_seconds": 30.0},
+        "d": {"ended": 1.7e9 - day, "cpu_seconds": 61.0, "machine": "m2"},
+        "e": {"ended": 1.7e9 + 0.5 * day, "cpu_seconds": 6.0, **of_other_code},
+    }
+    common = {"recipe": "today", "commit": "c1", "machine": "m1"}
+    runs = {key: RecordedRun(common | one, table_of([])) for key, one in facts.items()}
+    monkeypatch.setattr(
+        record, "read", lambda folder, name: {run.key: runs[run.key] for run in plans[name] if run.key in runs}
+    )
+    datasets = {"drawn": {"class": HERE}, "file": {"class": GONE}}
+    config = {"datasets": datasets, "results": str(tmp_path), "code": [], "record": str(tmp_path)}
+    return SimpleNamespace(experiments=dict.fromkeys(plans), runs=plans.__getitem__, config=config), tmp_path
+
+
+def test_only_cheap_runs_of_todays_code_whose_data_are_here_are_drawn(world):
+    plan, folder = world
+    drawn = lambda n, seconds: sorted(run.key for run, _ in recomputing.draw_sample(plan, folder, n, seconds, 0))  # noqa: E731
+    assert drawn(9, 90.0) == ["a", "b", "d"]
+    assert drawn(9, 89.0) == ["b", "d"]
+    assert drawn(9, 61.0) == ["b", "d"]
+    assert len(drawn(2, 90.0)) == 2
+    (folder / "records/file").mkdir(parents=True)
+    manifest = folder / "records/file/manifest.json"
+    manifest.write_text('{"status": "unavailable"}')
+    assert drawn(9, 90.0) == ["a", "b", "d"]
+    manifest.write_text('{"status": "ok"}')
+    assert drawn(9, 90.0) == ["a", "b", "c", "d"]
+
+
+@pytest.fixture(params=["UTC", "Pacific/Kiritimati", "Pacific/Honolulu"])
+def time_zone(request, monkeypatch):
+    monkeypatch.setenv("TZ", request.param)
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+def test_the_list_has_each_experiment_and_all(world, time_zone):
+    """1.7e9 is 22:13 of 2023-11-14 in UTC, whatever the time zone of the machine."""
+    plan, folder = world
+    for name, size in (("small/0", 900), ("small/1", 700), ("rather_large/0", 1234)):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / f"{name}.parquet").write_bytes(b"x" * size)
+    assert command.listing(plan, folder) == [
+        "small         3 of 3 runs, 2023-11-14 to 2023-11-19, 2.0 CPU minutes",
+        "rather_large  2 of 4 runs, 2023-11-13 to 2023-11-15, 1.1 CPU minutes, 1 with other code or settings than today's",
+        "1 of 2 experiments are whole; 3 files, 2.83 kB",
+    ]
+    assert record.summarise(plan, folder, ["small", "rather_large"]) == {
+        "small": {"planned": 3, "recorded": 3, "outdated": 0, "commits": ["c1"], "machines": ["m1"],
+                  "days": ["2023-11-14", "2023-11-19"], "cpu_seconds": 120.0},
+        "rather_large": {"planned": 4, "recorded": 2, "outdated": 1, "commits": ["c0", "c1"], "machines": ["m1", "m2"],
+                         "days": ["2023-11-13", "2023-11-15"], "cpu_seconds": 67.0},
+    }  # fmt: skip
+
+
+def test_the_check_prints_a_line_per_run_and_counts_all_that_differ(world, monkeypatch, capsys):
+    """The first and the second of three differ, the last does not."""
+    plan, folder = world
+    described = {"method": "m", "params": '{"l2": 1.0}', "experiment": "e"}
+    runs = [
+        SimpleNamespace(key=k, seed=s, dataset=d, **described)
+        for k, s, d in (("a", 0, "x"), ("b", 7, "yy"), ("c", 2, "x"))
+    ]
+    lines = {"a": ["auc: 1, and 2"], "b": ["auc: 3, and 4", "nllh: only in the record"], "c": []}
+    asked = []
+    monkeypatch.setattr(
+        recomputing, "draw_sample", lambda *call: asked.append(call) or [(run, run.key) for run in runs]
+    )
+    monkeypatch.setattr(recomputing, "recompute", lambda run, plan: (run.key, "observed"))
+    monkeypatch.setattr(recomputing, "compare", lambda one, outcome, observed: lines[one] if one == outcome else ["?"])
+    arguments = SimpleNamespace(sample=3, seconds=2.5, seed=11)
+    with pytest.raises(DataError, match=r"^2 of 3 runs differ from the record$"):
+        command.check(plan, folder, arguments)
+    assert asked == [(plan, folder, 3, 2.5, 11)]
+    assert capsys.readouterr().out.splitlines() == [
+        'e: x, m {"l2": 1.0}, seed 0: differs',
+        "  auc: 1, and 2",
+        'e: yy, m {"l2": 1.0}, seed 7: differs',
+        "  auc: 3, and 4",
+        "  nllh: only in the record",
+        'e: x, m {"l2": 1.0}, seed 2: same',
+    ]
+    runs[:2] = []
+    command.check(plan, folder, arguments)
+    assert capsys.readouterr().out.splitlines()[-1] == "1 runs are as recorded"
+    runs.clear()
+    with pytest.raises(DataError, match=r"no run of today's code whose data are here takes at most 2\.5 s$"):
+        command.check(plan, folder, arguments)
