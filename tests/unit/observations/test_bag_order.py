@@ -57,7 +57,7 @@ def test_first_instances_of_each_bag(size, sizes):
     found = truncate_bags(bags(np.arange(10)), size)
     check(found, list("stuv"), exact_totals=False)
     assert found.sizes.tolist() == sizes
-    assert found.X[:, 0].tolist() == [i for b in range(4) for i in np.flatnonzero(OWNER == b)[: sizes[b]]]
+    assert found.X[:, 0].tolist() == [i for b in range(4) for i in np.flatnonzero(b == OWNER)[: sizes[b]]]
 
 
 def test_instances_are_sampled_by_weight():
