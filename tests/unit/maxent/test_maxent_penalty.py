@@ -59,42 +59,67 @@ def test_a_small_table_is_never_far_below_the_base_rate(n, std):
     assert score > of_base - 0.01
 
 
-def by_hand(frame: pd.DataFrame, tables: ContingencyTables, variance: float) -> float:
-    """λ of the docstring's formula cell by cell, from the tables' counts and the variance of the noise on one cell."""
+def uneven(n: int, rate: float, seed=0) -> pd.DataFrame:
+    """Dependent features of 2, 5, 3 and 4 values, with effects of both signs."""
+    rng, sizes = np.random.default_rng(seed), np.array([2, 5, 3, 4])
+    codes = ((0.4 * rng.random((n, 1)) + 0.6 * rng.random((n, 4))) * sizes).astype(int)
+    z = np.log(rate / (1 - rate)) + codes @ np.array([0.9, -0.5, -0.7, 0.4])
+    frame = pd.DataFrame({f"f{i}": [f"v{c}" for c in codes[:, i]] for i in range(4)})
+    return frame.assign(label=(rng.random(n) < 1 / (1 + np.exp(-z))).astype(int))
+
+
+def by_hand(tables: ContingencyTables, variance: float) -> float:
+    """λ of the docstring's formula cell by cell, from the tables' counts and the variance of the noise on one cell.
+
+    A feature without a table has the margin of its first pair, whose cells each add their noise.
+    """
     n, r = tables.total, tables.positives / tables.total
-    v, names = r * (1 - r), list(frame.columns[:-1])
-    counts = {i: tables.dense(i) for i in range(len(names))}
+    v, counts, noise = r * (1 - r), {}, {}
+    for i in range(len(tables.names)):
+        key = (i,) if (i,) in tables.tables else next(k for k in tables.pairs if i in k)
+        d, c = tables.dense(*key)
+        if len(key) == 2:
+            d, c = (np.array([sum(line) for line in (m if key[0] == i else m.T)]) for m in (d, c))
+        counts[i], noise[i] = (d, c), variance * tables.dense(*key)[0].size / len(d)
     energy = trace = error = squares = 0.0
-    for d, c in counts.values():
+    for i, (d, c) in counts.items():
         for x, y in zip(d, c, strict=True):
-            energy += (y - r * x) ** 2 - (variance + r * r * variance)
+            energy += (y - r * x) ** 2 - (noise[i] + r * r * noise[i])
             trace += x - x * x / n
-            error += (variance + r * r * variance) ** 2
+            error += (noise[i] + r * r * noise[i]) ** 2
         for a, x in enumerate(d):
             for b, y in enumerate(d):
                 squares += ((x if a == b else 0) - x * y / n) ** 2
-    for i in counts:
-        for j in counts:
-            if i < j:
-                both = tables.dense(i, j)[0]
-                for a, x in enumerate(counts[i][0]):
-                    for b, y in enumerate(counts[j][0]):
-                        squares += 2 * ((both[a, b] - x * y / n) ** 2 - variance)
+    for i, j in tables.pairs:
+        both = tables.dense(i, j)[0]
+        for a, x in enumerate(counts[i][0]):
+            for b, y in enumerate(counts[j][0]):
+                squares += 2 * ((both[a, b] - x * y / n) ** 2 - variance)
     modalities = sum(len(d) for d, _ in counts.values())
     spread = max(squares, trace**2 / modalities)
     error = (2 * (v**2 * spread + error)) ** 0.5
-    return len(tables.tables) / (2 * (len(names) * (energy - v * trace - error) / (v**2 * spread)))
+    return len(tables.tables) / (2 * (len(counts) * (energy - v * trace - error) / (v**2 * spread)))
 
 
-@pytest.mark.parametrize("sigma", [0.0, 40.0])
-def test_the_formula_cell_by_cell(sigma):
-    frame = records(20_000, 6, 0.8, rate=0.6, size=3)
-    tables = tables_of(frame)
+@pytest.mark.parametrize("sigma", [0.0, 25.0])
+@pytest.mark.parametrize("singles", [True, False])
+def test_the_formula_cell_by_cell(sigma, singles, monkeypatch):
+    tables = ContingencyTables.from_records(uneven(20_000, 0.6), "label")
+    if not singles:
+        tables = replace(tables, tables={k: t for k, t in tables.tables.items() if len(k) == 2})
     if sigma:
         tables = with_gaussian_noise(tables, sigma, 0)
-    expected = by_hand(frame, tables, sigma**2)
-    assert 8 < expected < len(tables.tables) / 0.2  # neither bound holds
+    expected = by_hand(tables, sigma**2)
+    assert expected < len(tables.tables) / 0.2  # the upper bound does not hold, and the lower one is taken away
+    monkeypatch.setattr("agglearn.maxent.penalty.LEAST", 0.0)
     assert moment_penalty(tables) == pytest.approx(expected, rel=1e-9)
+
+
+def test_bounds_of_the_penalty():
+    """Without effects the variance is at least 0.1, hence λ at most tables/0.2; and 8 is the least."""
+    few, many = tables_of(records(500, 1, 0.0)), tables_of(records(500, 4, 0.0))
+    assert moment_penalty(few) == 8.0
+    assert moment_penalty(many) == len(many.tables) / 0.2 == 50.0
 
 
 def test_it_is_used_and_kept():

@@ -1,0 +1,148 @@
+"""Thinned tables, halves that are added up and encodings of noisy tables, against the definition of each step: draws are planted."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from agglearn.encoding import CategoricalEncoder, FrameEncoder
+from agglearn.observations import ContingencyTables, Halves, LabelSums, NoiseSpec, Table
+from agglearn.observations.consistency import clip_tables, possible_totals
+from agglearn.observations.gaussian_noise import with_gaussian_noise
+from agglearn.observations.noisy_encoding import tables_with_noisy_encoding
+from agglearn.observations.thinning import thin_tables
+
+FRAME = pd.DataFrame({"a": list("uvuvvuv"), "b": list("xyzzyxz"), "y": [1, 0, 1, 1, 0, 1, 0]})
+EXACT = ContingencyTables.from_records(FRAME, "y")
+NOISE = NoiseSpec("gaussian", 3.0, 1.0, 1e-5, scales={"a": 3.0, "b": 1.0, "a × b": 2.0, "totals": 2.5})
+# counts and label sums of two values: more ones than zeros, more zeros, and no record at all
+COUNTS, SUMS = np.array([12.0, 20.0, -4.0]), np.array([9.0, 4.0, -2.0])
+ONE = FrameEncoder((CategoricalEncoder("a", ("u", "v", "w")),))
+
+
+def one_table(noise: NoiseSpec | None, counts=COUNTS, sums=SUMS) -> ContingencyTables:
+    return ContingencyTables(ONE, "y", 28.0, 11.0, {(0,): Table((3,), np.arange(3), counts, sums)}, noise)
+
+
+class Unit:
+    """Normal numbers: the draw of one number is all ones, and the others are zeros."""
+
+    def __init__(self, which: int) -> None:
+        self.which, self.calls = which, -1
+
+    def normal(self, size):
+        self.calls += 1
+        return np.full(size, float(self.calls == self.which))
+
+
+@pytest.mark.parametrize(("adjacency", "variance_of_counts"), [("record", 9.0), ("label", 0.0)])
+def test_each_half_has_the_noise_and_the_counting_error_of_its_cells(adjacency, variance_of_counts):
+    """What is drawn moves counts and label sums by half of: own noise of each; √ones, both; √zeros, counts alone."""
+    noisy, moved = one_table(replace(NOISE, adjacency=adjacency, scale=5.0)), []  # the table has a scale of its own, 3
+    for which in range(4):
+        first, second = thin_tables(noisy, Unit(which))
+        (d, c), (e, f) = first.dense(0), second.dense(0)
+        np.testing.assert_allclose(d + e, COUNTS)
+        np.testing.assert_allclose(c + f, SUMS)
+        moved.append((tuple((2 * d - COUNTS).round(9)), tuple((2 * c - SUMS).round(9))))
+    ones, zeros = np.sqrt([9, 4, 0]), np.sqrt([3, 16, 0])
+    own = np.full(3, math.sqrt(variance_of_counts))
+    expected = [(own, 0 * own), (0 * own, np.full(3, 3.0)), (ones, ones), (zeros, 0 * zeros)]
+    assert sorted(moved) == sorted((tuple(x.round(9)), tuple(y.round(9))) for x, y in expected)
+
+
+def test_halves_of_exact_tables_are_binomial():
+    """20,000 draws of a cell of 12 records, 9 of them with label 1. The smallest mistake noticed is 5 % of a variance."""
+    exact = one_table(None, np.array([12, 3, 1]), np.array([9, 0, 1]))
+    rng, n = np.random.default_rng(0), 20_000
+    drawn = np.array([[v[0] for v in thin_tables(exact, rng)[0].dense(0)] for _ in range(n)])
+    ones, zeros = drawn[:, 1], drawn[:, 0] - drawn[:, 1]
+
+    def differs(sample: np.ndarray, size: float) -> bool:
+        error = math.sqrt(2 / n) * size / 4  # of the variance, at most
+        return abs(sample.var() - size / 4) > 5 * error or abs(sample.mean() - size / 2) > 5 * math.sqrt(size / 4 / n)
+
+    assert not differs(ones, 9)
+    assert not differs(zeros, 3)
+    assert abs(np.corrcoef(ones, zeros)[0, 1]) < 5 / math.sqrt(n)
+    assert differs(ones * math.sqrt(1.06), 9)
+
+
+def test_scales_of_thinned_and_of_added_tables():
+    noisy = replace(EXACT, noise=NOISE)
+    thinned = thin_tables(noisy, np.random.default_rng(0))
+    added = Halves(noisy, replace(noisy, total=9)).combined
+    for factor, found in ((1 / math.sqrt(2), thinned[0]), (1 / math.sqrt(2), thinned[1]), (math.sqrt(2), added)):
+        assert found.noise.scale == pytest.approx(factor * 3)
+        assert found.noise.scales == pytest.approx({k: factor * s for k, s in NOISE.scales.items()})
+        assert (found.noise.epsilon, found.noise.delta, found.noise.mechanism) == (1.0, 1e-5, "gaussian")
+    assert (added.total, added.positives) == (EXACT.total + 9, 2 * EXACT.positives)
+
+
+def test_halves_of_unequal_sizes_add_up_to_the_whole():
+    encoder, x = EXACT.encoder, FRAME.drop(columns="y")
+    y, first = FRAME["y"].to_numpy(), np.arange(7) < 3
+    parts = [ContingencyTables.from_codes(encoder, encoder.encode(x[p]), y[p], "y") for p in (first, ~first)]
+    assert Halves(*parts).combined.digest == EXACT.digest
+    sums = [LabelSums.from_records((FRAME[["y"]] * 2.5)[p], y[p]) for p in (first, ~first)]
+    assert Halves(*sums).combined.sums.tolist() == [2.5 * 4, 4]
+
+
+def test_clipped_tables_by_hand():
+    """A label sum is cut to the clipped count, not to the noisy one."""
+    table = Table((4,), np.arange(4), np.array([-3.0, 2.5, 4.0, 6.0]), np.array([1.0, 3.0, -2.0, 5.0]))
+    encoder = FrameEncoder((CategoricalEncoder("a", tuple("uvwx")),))
+    noisy = ContingencyTables(encoder, "y", 9.5, 4.0, {(0,): table}, NOISE)
+    clipped = clip_tables(noisy)
+    assert [v.tolist() for v in clipped.dense(0)] == [[0, 2.5, 4, 6], [0, 2.5, 0, 5]]
+    assert (clipped.total, clipped.positives, clipped.noise.postprocessing) == (9.5, 4.0, "clipped")
+
+
+@pytest.mark.parametrize(
+    ("noisy", "possible"),
+    [((9.5, 4.0), (9.5, 4)), ((1.5, 7), (2, 1)), ((-3, -3), (2, 1)), ((9, 8.5), (9, 8)), ((9, 0.2), (9, 1))],
+)
+def test_possible_totals_by_hand(noisy, possible):
+    assert possible_totals(*noisy) == possible
+
+
+def merged_cells(sizes: list[np.ndarray], monkeypatch) -> dict:
+    """{table: factor on σ of each of its cells} where values were merged."""
+    draws = {}
+
+    def draw(mechanism, values, *names):
+        draws[repr(names)] = np.broadcast_to(mechanism.scale, values.shape[1:]) / 1.5
+        return values
+
+    monkeypatch.setattr("agglearn.observations.gaussian_noise.draw_seeded", lambda seed: draw)
+    with_gaussian_noise(EXACT, 1.5, 0, merged=sizes)
+    return draws
+
+
+def test_noise_of_merged_cells_grows_with_the_root_of_their_number(monkeypatch):
+    """Values of a merged from 1 and 4, those of b from 1, 9 and 2."""
+    a, b = np.array([1, 4]), np.array([1, 9, 2])
+    found = merged_cells([a, b], monkeypatch)
+    np.testing.assert_allclose(found["(['a'],)"], np.sqrt(a))
+    np.testing.assert_allclose(found["(['b'],)"], np.sqrt(b))
+    np.testing.assert_allclose(found["(['a', 'b'],)"], np.sqrt([1, 9, 2, 4, 36, 8]))
+    np.testing.assert_allclose(found["('totals',)"], np.ones(0) if not found["('totals',)"].size else 1)
+
+
+@pytest.mark.parametrize(("above", "recoded"), [(4, {"a"}), (5, set())])
+def test_features_above_the_limit_are_encoded_from_their_noisy_table(above, recoded):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {"a": rng.choice(list("uvwxz"), 300, p=[0.6, 0.2, 0.1, 0.06, 0.04]), "b": rng.choice(list("pqr"), 300)}
+    )
+    encoder, y = FrameEncoder(tuple(CategoricalEncoder.fit(frame[c]) for c in frame)), rng.integers(0, 2, 300)
+    found = tables_with_noisy_encoding(encoder, encoder.encode(frame), y, 2.0, 3, above, 12)
+    assert {f.name for f in found.encoder.features if not isinstance(f, CategoricalEncoder)} == recoded
+    raw = with_gaussian_noise(ContingencyTables.from_codes(encoder, encoder.encode(frame), y, pairs="none"), 2.0, 3)
+    for i, feature in enumerate(found.encoder.features):
+        sums = np.zeros((2, feature.size))
+        new = feature.encode(pd.Series(encoder.features[i].values, name=feature.name))
+        np.add.at(sums, (slice(None), new), np.stack(raw.dense(i)))
+        np.testing.assert_allclose(np.stack(found.dense(i)), sums)
