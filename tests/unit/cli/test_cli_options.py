@@ -14,7 +14,7 @@ import yaml
 from cli_calls import run, state
 from option_files import prepare, records, write_recorded
 
-from agglearn.cli import diagnosis, parser
+from agglearn.cli import doctor, parser
 from agglearn.estimator import Estimator
 from agglearn.observations import ContingencyTables
 
@@ -292,7 +292,7 @@ def known() -> dict:
 @pytest.fixture
 def called(prepared, known, tmp_path, capsys, monkeypatch):
     """`called(text, row, status)`: the parts of what a call leaves; None where it fails, and leaves nothing."""
-    monkeypatch.setattr(diagnosis, "sources", lambda folder, timeout: [f"each host is asked for {timeout:g} s"])
+    monkeypatch.setattr(doctor, "sources", lambda folder, timeout: [f"each host is asked for {timeout:g} s"])
     monkeypatch.setattr(os, "execv", lambda program, arguments: print(*arguments))
     monkeypatch.chdir(prepared / "project")
 
