@@ -7,7 +7,7 @@ HERE = Path(str(workflow.current_basedir))
 if (HERE / "src/agglearn").is_dir():  # a checkout uses its own code, other deployments the installed package
     sys.path.insert(0, str(HERE / "src"))
 
-from agglearn import prefork
+from agglearn import kernel_cache, prefork
 from agglearn.errors import ConfigError
 from agglearn.inspection import digests
 from agglearn.local_files import project_files
@@ -78,6 +78,7 @@ onstart:
         workflow.scheduler.keepgoing = False
     if workflow.local_exec:
         config["digests"] = digests.export_digests(plan.code())  # jobs then need not read the code again
+        kernel_cache.choose(config["code"])  # before the server imports numba
         prefork.start(tracks=config["tracking"]["uri"] != "none")
     progress.start(workflow.logger_manager.get_log_handlers(), plan, workflow.dag.needrun_jobs())
 

@@ -1,6 +1,13 @@
 """`agglearn doctor`: what is installed, what the machine has, which sources of data answer."""
 
 import argparse
+import os
+import platform
+import re
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
 
 HELP = "show versions, extras, machine and sources of data"
 ABOUT = """Show what a report of a problem should contain: versions of Python and of the packages, extras that are installed or
@@ -12,6 +19,8 @@ example:
 reads   the installed packages; in a folder with the workflow, the addresses under config/datasets and the folders under
         `mirrors`. It asks each host once for a few seconds and sends nothing about you or your data.
 writes  nothing. A host that does not answer is no error: data can come from elsewhere, see `agglearn data`."""
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+HOST = re.compile(r"\burl: *['\"]?(https?://[^/\s'\"]+)")
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
@@ -22,8 +31,105 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Print the report."""
-    from agglearn.cli import diagnosis
+    from agglearn import __version__
 
-    for title, lines in diagnosis.report(args.offline, args.timeout):
-        print(title)
-        print("".join(f"  {line}\n" for line in lines), end="", flush=True)
+    system = f"{platform.system()} {platform.release()}, {platform.machine()}"
+    print(f"agglearn {__version__}, Python {platform.python_version()}, {system}\n  {sys.prefix}")
+    required = requirements()
+    print("packages", *required.pop("", []), sep="\n  ")
+    print("extras", *(describe(extra, packages) for extra, packages in required.items()), sep="\n  ")
+    print("machine", *resources(), sep="\n  ", flush=True)
+    if not args.offline:
+        print("data", *sources(Path.cwd(), args.timeout), sep="\n  ")
+
+
+def requirements() -> dict[str, list[str]]:
+    """Extra → its packages with their versions and the bounds that were tested. "" stands for what is always needed."""
+    packages: dict[str, list[str]] = {}
+    try:
+        lines = metadata.requires("agglearn") or []
+    except metadata.PackageNotFoundError:  # imported from a folder of sources that is not installed
+        lines = []
+    for line in lines:
+        [(package, bounds)] = re.findall(r"^([\w.-]+)(?:\[[^]]*\])?\s*([^;]*)", line)
+        extra = re.search(r"extra == ['\"]([\w-]+)['\"]", line)
+        if package != "agglearn":
+            text = f"{package} {_version(package)} ({bounds.strip()})"
+            packages.setdefault(extra[1] if extra else "", []).append(text)
+    return packages
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "missing"
+
+
+def describe(extra: str, packages: list[str]) -> str:
+    """The packages of an extra, and how to install what is missing."""
+    is_complete = not any(" missing " in package for package in packages)
+    return f"{extra}: {', '.join(packages)}" + ("" if is_complete else f"; pip install 'agglearn[{extra}]'")
+
+
+def resources() -> list[str]:
+    """Cores, threads and memory."""
+    from agglearn import machine
+
+    limit, variables = machine.cgroup_limit(), [f"{n}={os.environ[n]}" for n in THREADS if n in os.environ]
+    group = f", limit of the control group {limit / 1e9:.1f} GB" if limit else ""
+    return [
+        f"cores: {machine.cores()} of {os.cpu_count()}",
+        f"threads: {', '.join(variables) or 'one per core, no environment variable limits them'}",
+        f"memory: {machine.physical_bytes() / 1e9:.1f} GB{group}",
+    ]
+
+
+def sources(base: Path, timeout: float) -> list[str]:
+    """Lines on the package index, the mirrors and the hosts that the data sets below `base` name."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    import yaml
+
+    config = base / "config/config.yaml"
+    mirrors = (yaml.safe_load(config.read_text()) or {}).get("mirrors", []) if config.is_file() else []
+    datasets = [path.read_text() for path in (base / "config").glob("datasets/**/*.yaml")]
+    hosts = sorted({*HOST.findall("\n".join([*datasets, *(f"url: {mirror}" for mirror in mirrors)]))})
+    with ThreadPoolExecutor(max(len(hosts), 1)) as pool:
+        answers = list(pool.map(lambda host: ask(host, timeout), hosts))
+    lines = [f"package index of pip: {ask_index(timeout)}"]
+    lines += [f"mirror {m}: {'present' if (base / m).is_dir() else 'absent'}" for m in mirrors if "://" not in m]
+    lines += [f"{host}: {answer}" for host, answer in zip(hosts, answers, strict=True)]
+    return (
+        lines if datasets else [*lines, "no config/datasets here: start in the project's folder to check its sources"]
+    )
+
+
+def ask(host: str, timeout: float) -> str:
+    """Whether a host answers at all. An error status is an answer."""
+    import urllib.error
+    import urllib.request
+
+    from agglearn import __version__
+
+    request = urllib.request.Request(host, method="HEAD", headers={"User-Agent": f"agglearn/{__version__}"})
+    try:
+        with urllib.request.urlopen(request, timeout=timeout):
+            return "answers"
+    except urllib.error.HTTPError as error:
+        return "answers" if error.code < 500 else f"no answer (status {error.code})"
+    except (OSError, ValueError) as error:
+        return f"no answer ({getattr(error, 'reason', None) or error})"
+
+
+def ask_index(timeout: float) -> str:
+    """Whether pip gets an answer from its index, with all of its configuration."""
+    call = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", "--retries", "0"]
+    call += ["--timeout", f"{timeout:g}", "index", "versions", "numpy"]  # a package that every index has
+    try:
+        finished = subprocess.run(call, capture_output=True, text=True, timeout=timeout + 20)
+    except subprocess.TimeoutExpired:
+        return "no answer"
+    if "No module named pip" in finished.stderr:
+        return "not asked, this environment holds no pip"
+    return "answers" if finished.returncode == 0 else "no answer"

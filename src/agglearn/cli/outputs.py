@@ -1,10 +1,8 @@
-"""Files and folders that commands write: one writer at a time, complete or not at all."""
+"""Files and folders that commands write: complete or not at all."""
 
 import contextlib
-import errno
 import fcntl
 import os
-import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -12,7 +10,6 @@ from pathlib import Path
 
 from agglearn.cli.common import READING
 from agglearn.errors import ConfigError
-from agglearn.storage import atomic_file
 
 TABLES = ("tables.json", "tables.parquet", READING)  # files of a folder, the last written first
 MODEL = ("model.json", "model.npz", READING)
@@ -23,43 +20,43 @@ STANDARD_OUTPUT = "-"
 def output_folder(out: str, force: bool, files: Sequence[str]) -> Iterator[Path]:
     """An empty folder to write `files` into. They move to `out` when the block ends without an error.
 
-    Parameters
-    ----------
-    out : str
-        Folder of `--out`.
-    force : bool
-        Replace files of these names. Other files in the folder stay.
-    files : sequence of str
-        Names of all files that the command may write. A folder is complete when it holds the first.
-
-    Raises
-    ------
-    ConfigError
-        `out` must not be replaced, or another command is writing it.
+    With `force`, files of these names are replaced. Other files in the folder stay. A folder is complete when it holds the first.
+    ConfigError for an `out` that must not be replaced, before the block and after it.
     """
     path = folder_to_write(out, force, files)
-    with only_writer(path, out):
-        work = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-        try:
-            yield work
-            folder_to_write(out, force, files)  # another process may have written it meanwhile
-            _publish(work, path, files)
-        finally:
-            shutil.rmtree(work, ignore_errors=True)
+    with _folder_beside(path) as folder:
+        work = folder / path.name
+        work.mkdir()
+        yield work
+        _publish(work, folder_to_write(out, force, files), files)  # another process may have written it meanwhile
+
+
+@contextlib.contextmanager
+def _folder_beside(path: Path) -> Iterator[Path]:
+    """A hidden folder on the file system of a path, for the time of the block."""
+    parent = next(parent for parent in path.parents if parent.exists())
+    with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=parent) as folder:
+        yield Path(folder)
 
 
 def _publish(work: Path, path: Path, files: Sequence[str]) -> None:
     """Move the files to their folder. In an existing folder the first file comes last, since it marks a complete folder."""
     if not path.exists():
-        work.chmod(0o755)  # mkdtemp's 0700 would hide a finished folder from other users
-        os.rename(work, path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        work.rename(path)
         return
-    (path / files[0]).unlink(missing_ok=True)
-    for name in reversed(files):
-        if (work / name).exists():
-            os.replace(work / name, path / name)
-        else:
-            (path / name).unlink(missing_ok=True)
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):  # a file system may have no locks
+            fcntl.flock(handle, fcntl.LOCK_EX)  # two commands would mix their files
+        (path / files[0]).unlink(missing_ok=True)
+        for name in reversed(files):
+            if (work / name).exists():
+                os.replace(work / name, path / name)
+            else:
+                (path / name).unlink(missing_ok=True)
+    finally:
+        os.close(handle)
 
 
 def folder_to_write(out: str, force: bool, files: Sequence[str]) -> Path:
@@ -81,24 +78,14 @@ def folder_to_write(out: str, force: bool, files: Sequence[str]) -> Path:
 def output_file(out: str, force: bool, *inputs: str) -> Iterator[Path]:
     """A path to write to. The file moves to `out` when the block ends without an error.
 
-    Parameters
-    ----------
-    out : str
-        File of `--out`.
-    force : bool
-        Replace the file.
-    *inputs : str
-        Files that the command reads.
-
-    Raises
-    ------
-    ConfigError
-        `out` must not be replaced, or another command is writing it.
+    ConfigError for an `out` that must not be replaced, as it is one of the `inputs`, or is there and there is no `force`.
     """
     path = file_to_write(out, force, *inputs)
-    with only_writer(path, out), atomic_file(path) as work:
-        yield work
+    with _folder_beside(path) as folder:
+        yield folder / path.name
         file_to_write(out, force, *inputs)  # another process may have written it meanwhile
+        path.parent.mkdir(parents=True, exist_ok=True)
+        os.replace(folder / path.name, path)
 
 
 @contextlib.contextmanager
@@ -130,41 +117,3 @@ def file_to_write(out: str, force: bool, *inputs: str) -> Path:
     if path.exists() and not force:
         raise ConfigError(f"{out}: already there; choose another --out, or --force to replace it")
     return path
-
-
-@contextlib.contextmanager
-def only_writer(path: Path, out: str) -> Iterator[None]:
-    """Lock `path` by a file beside it. ConfigError where another command is writing it.
-
-    On a file system without locks there is no such check.
-    """
-    created = [p for p in path.parents if not p.exists()]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    lock = path.with_name(f".{path.name}.lock")
-    handle = _acquire(lock, out)
-    try:
-        yield
-    finally:
-        lock.unlink(missing_ok=True)
-        os.close(handle)
-        for folder in created:
-            with contextlib.suppress(OSError):
-                folder.rmdir()  # succeeds where nothing was written into it
-
-
-def _acquire(lock: Path, out: str) -> int:
-    """Descriptor of the locked file."""
-    while True:
-        handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
-                os.close(handle)
-                raise ConfigError(
-                    f"{out}: another command is writing it; wait for it, or choose another --out"
-                ) from None
-        with contextlib.suppress(FileNotFoundError):
-            if os.fstat(handle).st_ino == os.stat(lock).st_ino:
-                return handle
-        os.close(handle)  # the previous writer removed this file between our two calls

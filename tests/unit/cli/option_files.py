@@ -30,12 +30,6 @@ RECORD = {
     "commit": None,
     "versions": {"numpy": "1.2.3"},
 }
-MEASURED = {  # a run with its costs
-    "experiment": "maxent_xor", "dataset": "xor", "dataset_params": '{"n": 1000}', "observation": "records", "observation_params": "{}",
-    "method": "logistic", "params": "{}", "spec": {"class": "agglearn.maxent.LogisticSkyline"}, "status": "ok",
-    "began": 0.0, "ended": 3.0, "cpu_seconds": 2.0, "peak_memory": 4e8,
-}  # fmt: skip
-
 KEPT = {
     "experiments": ("maxent_xor", "labelsums_equality"),
     "datasets": ("anes96", "bank", "breast_cancer", "fair", "xor"),
@@ -80,7 +74,6 @@ def prepare(folder: Path) -> None:
     config = {"datasets": {"fair": {"title": "Another title", "citation": "Another (2001). Other."}}}
     (folder / "over.yaml").write_text(yaml.safe_dump(config))
     (folder / "seed.yaml").write_text(yaml.safe_dump({"experiments": {"maxent_xor": {"seeds": [0]}}}))
-    storage.write_json(folder / "measured/runs/r/run.json", MEASURED)
     for name, dataset in (("first", "fair"), ("second", "anes96")):
         (folder / name / "measurements/trial").mkdir(parents=True)
         pd.DataFrame([{"run": "r", "dataset": dataset, "status": "ok"}]).to_parquet(

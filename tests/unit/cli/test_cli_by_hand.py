@@ -1,4 +1,4 @@
-"""Locks, items of options, and the report on a fit."""
+"""Items of options, and the report on a fit."""
 
 from types import SimpleNamespace
 
@@ -8,15 +8,8 @@ import pytest
 
 from agglearn.cli import report
 from agglearn.cli.aggregate import split_items
-from agglearn.cli.outputs import only_writer
 from agglearn.maxent import NaiveBayesClassifier
 from agglearn.observations import ContingencyTables
-
-
-def test_a_lock_that_is_gone_is_no_error(tmp_path):
-    with only_writer(tmp_path / "out", "out"):
-        (tmp_path / ".out.lock").unlink()
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_items_of_an_option_lie_between_commas_and_spaces():

@@ -4,6 +4,7 @@ import gzip
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pandas as pd
@@ -13,7 +14,7 @@ import pytest
 from cli_calls import run, state
 from samples import ROOT
 
-from agglearn.cli.outputs import TABLES, only_writer, output_folder
+from agglearn.cli.outputs import TABLES, output_folder
 from agglearn.errors import ConfigError
 from agglearn.observations import ContingencyTables
 
@@ -186,25 +187,60 @@ def test_a_failure_leaves_the_old_ones(at):
     assert not Path("new").exists()
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        ["aggregate", "data.csv", *HOW, "--out", "out"],
-        ["fit", "tables", "--method", "naive_bayes", "--out", "out"],
-        ["predict", "model", "data.csv", "--out", "out"],
-        ["compress", "tables", "--budget", "9", "--out", "out"],
-        ["schema", "draft", "data.csv", "--out", "out"],
-    ],
-)
-def test_the_second_writer_is_refused(at, capfd, command):
-    with only_writer(at / "out", "out"):
-        assert run(*command) == 2
-        assert capfd.readouterr().err == (
-            "agglearn: out: another command is writing it; wait for it, or choose another --out\n"
-        )
-        assert not Path("out").exists()
-    assert run(*command) == 0
+COMMANDS = [
+    ["aggregate", "data.csv", *HOW, "--out", "new/out"],
+    ["fit", "tables", "--method", "naive_bayes", "--out", "new/out"],
+    ["predict", "model", "data.csv", "--out", "new/out"],
+    ["compress", "tables", "--budget", "9", "--out", "new/out"],
+    ["schema", "draft", "data.csv", "--out", "new/out"],
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_nothing_is_there_before_it_is_complete(at, monkeypatch, command):
+    """A command that stops before its last step leaves nothing, and one that ends leaves its output alone, open to others."""
+    before, mkdir = state(at), Path.mkdir
+
+    def stop(path, *arguments, **options):
+        if path.name == "new":
+            assert state(at) != before  # all is written, but hidden
+            raise KeyboardInterrupt
+        mkdir(path, *arguments, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "mkdir", stop)
+        assert run(*command) == 130
+    assert state(at) == before
     assert not [p for p in os.listdir(at) if p.startswith(".")]
+    assert run(*command) == 0
+    assert os.listdir("new") == ["out"]
+    assert Path("new/out").stat().st_mode & 0o044 == 0o044
+    assert not [p for p in os.listdir(at) if p.startswith(".")]
+
+
+def test_two_commands_do_not_mix_their_files(tmp_path, monkeypatch):
+    """The second one moves its files after the first one, whenever it comes."""
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "tables.json").write_text("old")
+    publish, threads = os.replace, []
+
+    def write(text: str) -> None:
+        with output_folder(str(out), True, TABLES) as work:
+            for name in TABLES:
+                (work / name).write_text(text)
+
+    def replace(source: Path, target: Path) -> None:
+        if not threads:
+            threads.append(threading.Thread(target=write, args=("second",)))
+            threads[0].start()
+            threads[0].join(0.3)
+        publish(source, target)
+
+    monkeypatch.setattr(os, "replace", replace)
+    write("first")
+    threads[0].join()
+    assert set(state(out).values()) == {b"second"}
 
 
 def test_a_folder_that_appears_meanwhile_stays(at):

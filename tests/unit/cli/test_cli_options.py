@@ -14,7 +14,7 @@ import yaml
 from cli_calls import run, state
 from option_files import prepare, records, write_recorded
 
-from agglearn.cli import diagnosis, parser
+from agglearn.cli import doctor, parser
 from agglearn.estimator import Estimator
 from agglearn.observations import ContingencyTables
 
@@ -237,8 +237,7 @@ ROWS = {
     "reproduce --list": Row(X, X + " --list", {"words"}, of_words),
     "plan experiments": Row("plan maxent_xor", "plan labelsums_equality", {"words"}, of_words),
     "plan --scale": Row("plan maxent_xor", "plan maxent_xor --scale smoke", {"words"}, of_words),
-    "plan --hours": Row("plan maxent_xor --runs {measured}", "plan maxent_xor --runs {measured} --hours 8", {"words"}, of_words),
-    "plan --runs": Row("plan maxent_xor", "plan maxent_xor --runs {measured}", {"words"}, of_words),
+    "plan --hours": Row("plan maxent_xor", "plan maxent_xor --hours 8", {"words"}, of_words),
     "plan --configfile": Row("plan maxent_xor", "plan maxent_xor --configfile {seed.yaml}", {"words"}, of_words),
     "record action": Row("record list", "record last", set(), of_words, (0, 2)),
     "record --scale": Row("record", "record --scale smoke", {"words"}, of_words),
@@ -293,7 +292,7 @@ def known() -> dict:
 @pytest.fixture
 def called(prepared, known, tmp_path, capsys, monkeypatch):
     """`called(text, row, status)`: the parts of what a call leaves; None where it fails, and leaves nothing."""
-    monkeypatch.setattr(diagnosis, "sources", lambda folder, timeout: [f"each host is asked for {timeout:g} s"])
+    monkeypatch.setattr(doctor, "sources", lambda folder, timeout: [f"each host is asked for {timeout:g} s"])
     monkeypatch.setattr(os, "execv", lambda program, arguments: print(*arguments))
     monkeypatch.chdir(prepared / "project")
 

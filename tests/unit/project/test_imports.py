@@ -17,7 +17,7 @@ LIBRARY = (
     "estimator",
     "cli",
     "cli.aggregate",
-    "cli.diagnosis",
+    "cli.doctor",
     "registry",
 )
 OPTIONAL = (
