@@ -214,7 +214,7 @@ ROWS = {
         {"budget", "clusters", "held_out_information", "training_information"}, of_curve,
     ),
     "compress --min-count": Row(C, C.replace("count 3", "count 6"), {"cluster"}, of_clusters),
-    "compress --shrink": Row(C, C.replace("no-shrink", "shrink"), {"cluster"}, of_clusters),
+    "compress --no-shrink": Row(C.replace("no-shrink", "shrink"), C, {"cluster"}, of_clusters),
     "compress --apply": Row(
         C, C + " --apply {half.csv}", {"feature", "value", "cluster", "count", "label_sum", "number", "rows", "columns"}, of_clusters
     ),
