@@ -1,5 +1,6 @@
 """Words for people."""
 
+import csv
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -37,7 +38,9 @@ def write_csv(frame: "pd.DataFrame", path: str | Path) -> None:
     """
     texts = frame.select_dtypes(exclude=["number", "bool"])
     escaped = {name: texts[name].map(_escape, na_action="ignore") for name in texts}
-    frame.assign(**escaped).rename(columns=_escape).to_csv(path, index=False)
+    split = any("\r" in str(text) for name in texts for text in (name, *texts[name].unique()))
+    quoting = csv.QUOTE_NONNUMERIC if split else csv.QUOTE_MINIMAL  # which leaves a carriage return without quotes
+    frame.assign(**escaped).rename(columns=_escape).to_csv(path, index=False, quoting=quoting)
 
 
 def _escape(value: object) -> object:

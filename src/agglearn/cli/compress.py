@@ -49,8 +49,8 @@ than ten records become one value (--min-count), and rates are drawn towards wha
 
 What is printed is held-out information: by how many nats a logistic regression on the clusters of a feature predicts the
 label of a record better than the base rate, added up over features. The counts are split five times: 80 % make clusters and
-regression, and the others are predicted. Information on the records that made the clusters is printed beside it, and is
-always too large. Where the tables have noise, both are estimates. Tables count records, which have no weights.
+regression, and the others are predicted. Information on the records that made the clusters is printed beside it. It
+is too large. Where the tables have noise, both are estimates. Tables count records, which have no weights.
 
 In every CSV a text that a spreadsheet would run as a formula (it begins with =, +, -, @, a tab or a line break, and is no number)
 has an apostrophe in front, and so has one that begins with an apostrophe. A program removes the first apostrophe."""
