@@ -1,6 +1,16 @@
 """Words for people."""
 
+import csv
+import re
 from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FORMULA = re.compile(r"[=+\-@\t\r\n'\uff1d\uff0b\uff0d\uff20]")  # first characters, full-width ones too
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 def bytes_text(size: int | None) -> str:
@@ -19,3 +29,20 @@ def list_some(names: Iterable[object], limit: int = 12) -> str:
     """The first names, and how many follow."""
     texts = [str(name) for name in names]
     return ", ".join(texts[:limit]) + (f" and {len(texts) - limit} more" if len(texts) > limit else "")
+
+
+def write_csv(frame: "pd.DataFrame", path: str | Path) -> None:
+    """Write a table, with an apostrophe before each text that a spreadsheet would run as a formula.
+
+    A text that begins with an apostrophe gets one too. So a program gets the text back by removing the first apostrophe.
+    """
+    texts = frame.select_dtypes(exclude=["number", "bool"])
+    escaped = {name: texts[name].map(_escape, na_action="ignore") for name in texts}
+    split = any("\r" in str(text) for name in texts for text in (name, *texts[name].unique()))
+    quoting = csv.QUOTE_NONNUMERIC if split else csv.QUOTE_MINIMAL  # which leaves a carriage return without quotes
+    frame.assign(**escaped).rename(columns=_escape).to_csv(path, index=False, quoting=quoting)
+
+
+def _escape(value: object) -> object:
+    formula = isinstance(value, str) and FORMULA.match(value) and not NUMBER.fullmatch(value)
+    return f"'{value}" if formula else value

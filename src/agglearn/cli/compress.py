@@ -1,12 +1,15 @@
 """`agglearn compress`: clusters of values from the tables of `agglearn aggregate`."""
 
 import argparse
+import math
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agglearn.cli.common import finite, reading_of, whole_seed, with_remedy
 from agglearn.cli.inputs import input_file
 from agglearn.cli.outputs import output_file
-from agglearn.text import list_some
+from agglearn.errors import ConfigError
+from agglearn.text import list_some, write_csv
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,29 +32,48 @@ ABOUT = """Few clusters of values that keep as much information about the label 
 
 example:
   agglearn aggregate clicks.csv --label click --categorical page,user --pairs none --out tables/
-  agglearn compress tables/ --budget 500 --min-count 20 --shrink --out clusters.csv
-  agglearn compress tables/ --budget 500 --min-count 20 --shrink --apply new.csv --out new_clusters.csv
+  agglearn compress tables/ --budgets 10,100,1000 --out curve.csv
+  agglearn compress tables/ --budget 100 --out clusters.csv
+  agglearn compress tables/ --budget 100 --apply new.csv --out new_clusters.csv
 
 reads   the folder TABLES of `agglearn aggregate`, or of `agglearn private`; only tables of single features are used. Noise is
         taken out first, as far as it is known: counts are then estimates, which add up to the records.
 writes  a CSV with the columns `feature`, `value`, `cluster`, `count`, `label_sum`, one line per value, and one per feature
         with an empty value: the cluster for values that the tables do not hold. With --apply instead the rows of FILE, with
-        clusters in place of the values of these features. It appears when complete, or not at all.
+        clusters in place of the values of these features. With --budgets a line for each number of clusters, with the
+        information. It appears when complete, or not at all.
 
-Clusters are numbered by rising label rate (frequency: by value). Rates of rare values are mostly chance: --min-count makes
-one value of them, --shrink draws rates towards what is usual for the feature before clustering."""
+Clusters are numbered by rising label rate (frequency: by value). Rates of rare values are mostly chance. So values of fewer
+than ten records become one value (--min-count), and rates are drawn towards what is usual for the feature before clustering
+(--no-shrink).
+
+What is printed is held-out information: by how many nats a logistic regression on the clusters of a feature predicts the
+label of a record better than the base rate, added up over features. The counts are split five times: 80 % make clusters and
+regression, and the others are predicted. Information on the records that made the clusters is printed beside it. It
+is too large. Where the tables have noise, both are estimates. Tables count records, which have no weights.
+
+In every CSV a text that a spreadsheet would run as a formula (it begins with =, +, -, @, a tab or a line break, and is no number)
+has an apostrophe in front, and so has one that begins with an apostrophe. A program removes the first apostrophe."""
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
     """Add the options of the command, without --out and --force."""
     command.add_argument("tables", help="folder written by `agglearn aggregate`")
-    command.add_argument("--budget", required=True, type=_budget, metavar="N",
-                         help="clusters, all features together; below 1: share of the values")  # fmt: skip
+    size = command.add_mutually_exclusive_group(required=True)
+    size.add_argument("--budget", type=_budget, metavar="N",
+                      help="clusters, all features together; below 1: share of the values")  # fmt: skip
+    size.add_argument("--budgets", type=_budgets, metavar="N,N,…",
+                      help="several budgets: the information of each, in place of clusters")  # fmt: skip
     command.add_argument("--method", default="optimum", choices=list(METHODS), help="default: optimum")
     command.add_argument(
-        "--min-count", type=finite, default=0, metavar="N", help="values of fewer records are one (default: 0)"
+        "--min-count", type=finite, default=10, metavar="N", help="values of fewer records are one (default: 10)"
     )
-    command.add_argument("--shrink", action="store_true", help="shrink label rates (beta-binomial) before clustering")
+    command.add_argument(
+        "--shrink",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="shrink label rates (beta-binomial) before clustering (default: yes)",
+    )
     command.add_argument(
         "--apply", metavar="FILE", help="CSV or Parquet file whose values are to become clusters; - for stdin"
     )
@@ -59,36 +81,68 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Cluster the values of tables."""
-    from agglearn import vocabulary
+    """Cluster the values of tables, or write the information of several budgets."""
     from agglearn.observations import ContingencyTables
 
-    options = {
-        "min_count": args.min_count,
-        "shrinkage": "beta_binomial" if args.shrink else None,
-        "random_state": args.seed,
-    }
+    if args.budgets and args.apply:
+        raise ConfigError("--apply: needs the clusters of one --budget, not --budgets")
     with output_file(args.out, args.force, *filter(None, [args.apply])) as work:
         tables = ContingencyTables.load(args.tables)
-        quantizer = getattr(vocabulary, METHODS[args.method])(args.budget, **options).fit(tables)
-        written = cluster_table(quantizer, tables)
-        unseen: dict[str, int] = {}
-        values = int((written["value"] != "").sum())
-        if args.apply:
-            written, unseen = apply_clusters(quantizer, args)
-        written.to_csv(work, index=False)
-    print(
-        f"{args.out}: {args.method}, {values:,} values of {len(tables.names)} features in {quantizer.n_clusters_:,} clusters"
-    )
-    estimated = " (estimated, the tables have noise)" if tables.noise else ""
-    print(
-        f"information kept: {quantizer.information_:.6g} nats, lost: {100 * quantizer.relative_loss_:.3g} %{estimated}"
-    )
+        lines = _write_curve(args, tables, work) if args.budgets else _write_clusters(args, tables, work)
+    print(*lines, sep="\n")
+
+
+def _write_clusters(args: argparse.Namespace, tables: "ContingencyTables", path: Path) -> list[str]:
+    """Write the clusters, or a file with clusters in place of values. Return what to print."""
+    quantizer, information = _fit(args, tables, args.budget)
+    written, unseen = cluster_table(quantizer, tables), dict[str, int]()
+    values = int((written["value"] != "").sum())
+    if args.apply:
+        written, unseen = apply_clusters(quantizer, args)
+    write_csv(written, path)
+    lines = [
+        f"{args.out}: {args.method}, {values:,} values of {len(tables.names)} features in {quantizer.n_clusters_:,} clusters",
+        _sentence(information, tables),
+    ]
     if args.apply:
         counts = [f"{name} {n:,}" for name, n in unseen.items() if n]
-        print(
-            f"{len(written):,} rows of {args.apply}; values that the tables do not hold: {list_some(counts) if counts else 'none'}"
-        )
+        absent = list_some(counts) if counts else "none"
+        lines.append(f"{len(written):,} rows of {args.apply}; values that the tables do not hold: {absent}")
+    return lines
+
+
+def _write_curve(args: argparse.Namespace, tables: "ContingencyTables", path: Path) -> list[str]:
+    """Write the information of every budget. Return what to print."""
+    import pandas as pd
+
+    rows = []
+    for budget in args.budgets:
+        quantizer, information = _fit(args, tables, budget)
+        rows.append({"budget": budget, "clusters": quantizer.n_clusters_, **information})
+    write_csv(pd.DataFrame(rows), path)
+    return [f"{row['clusters']:,} clusters: {_sentence(row, tables)}" for row in rows] + [f"{args.out}: {args.method}"]
+
+
+def _fit(args: argparse.Namespace, tables: "ContingencyTables", budget: float) -> tuple["Quantizer", dict[str, float]]:
+    """The fitted quantiser, and the information of its clusters."""
+    from agglearn import vocabulary
+
+    quantizer = getattr(vocabulary, METHODS[args.method])(
+        budget,
+        min_count=args.min_count,
+        shrinkage="beta_binomial" if args.shrink else None,
+        random_state=args.seed,
+    ).fit(tables)
+    held_out = vocabulary.held_out_information(quantizer, tables, args.seed)
+    return quantizer, {"held_out_information": held_out, "training_information": quantizer.information_}
+
+
+def _sentence(information: dict[str, float], tables: "ContingencyTables") -> str:
+    held_out, training = information["held_out_information"], information["training_information"]
+    known = "unknown, a label has fewer than ten records" if math.isnan(held_out) else f"{held_out:.4g} nats"
+    estimated = " (estimated, the tables have noise)" if tables.noise else ""
+    worse = "; worse than the base rate, try a larger --min-count or fewer clusters" if held_out < 0 else ""
+    return f"held-out information: {known}{worse}; on the records that made the clusters: {training:.4g}{estimated}"
 
 
 def apply_clusters(quantizer: "Quantizer", args: argparse.Namespace) -> tuple["pd.DataFrame", dict[str, int]]:
@@ -112,6 +166,10 @@ def _budget(text: str) -> int | float:
     if isinstance(value, float) and value >= 1:
         raise argparse.ArgumentTypeError(f"{text!r} is neither a whole number nor a share below 1")
     return value
+
+
+def _budgets(text: str) -> list[int | float]:
+    return [_budget(part.strip()) for part in text.split(",")]
 
 
 def cluster_table(quantizer: "Quantizer", tables: "ContingencyTables") -> "pd.DataFrame":

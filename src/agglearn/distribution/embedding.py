@@ -116,8 +116,8 @@ def sample_instances(bags: Bags, n: int, *stream: object) -> np.ndarray:
 class Embedding(Estimator):
     """Maps bags to vectors: μ_b = Σ_i w_i φ(x_i) / Σ_i w_i over the instances of bag b.
 
-    Subclasses write `_learn(sample)` from (n, d) float32 instances, `_sums(x, weights, offsets)`, the (B, k) float32
-    sums of φ over every bag of a block, and, where the vector is more than the mean of φ, `_finish(means)`.
+    Subclasses write `_learn(sample)` from (n, d) float32 instances, `_sums(x, weights, offsets)`, the (B, k) sums of
+    φ over every bag of a block, of `sums_type`, and, where the vector is more than the mean of φ, `_finish(means)`.
 
     Attributes
     ----------
@@ -130,6 +130,7 @@ class Embedding(Estimator):
     """
 
     observes = Bags
+    sums_type: type = np.float32
     random_state: RandomState
 
     def fit(self, bags: BagsLike, y: ArrayLike | None = None) -> Self:
@@ -168,12 +169,12 @@ class Embedding(Estimator):
         if bags.X.shape[1] != self.n_features_in_:
             raise DataError(f"bags: have {bags.X.shape[1]} covariates, this embedding has {self.n_features_in_}")
         total = total_weights(bags)
-        means = np.zeros((len(bags), self.n_sums_), np.float32)
+        means = np.zeros((len(bags), self.n_sums_), self.sums_type)
         for first, rows, offsets in row_blocks(bags.offsets):
             x = np.ascontiguousarray(bags.X[rows], dtype=np.float32)
             weights = np.zeros(0, np.float32) if bags.weights is None else bags.weights[rows].astype(np.float32)
             block = slice(first, first + len(offsets) - 1)
-            means[block] += self._sums(x, weights, offsets) / total[block, None].astype(np.float32)
+            means[block] += self._sums(x, weights, offsets) / total[block, None].astype(self.sums_type)
         return self._finish(means)
 
     def fit_transform(self, bags: BagsLike, y: ArrayLike | None = None) -> np.ndarray:

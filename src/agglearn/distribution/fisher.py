@@ -47,6 +47,8 @@ class FisherVectorEmbedding(Embedding):
         Mean of the sample of instances.
     """
 
+    sums_type = float  # differences of large sums remain, and the order of instances must not show in them
+
     def __init__(
         self,
         n_components: Count = 200,
@@ -99,10 +101,10 @@ class FisherVectorEmbedding(Embedding):
     def _sums(self, x: np.ndarray, weights: np.ndarray, offsets: np.ndarray) -> np.ndarray:
         x = x - self.centre_
         posteriors = self._posteriors(x, weights)
-        full = np.concatenate([np.ones((len(x), 1), np.float32), x, x * x], axis=1)
-        out = np.empty((len(offsets) - 1, posteriors.shape[1], full.shape[1]), np.float32)
+        full = np.concatenate([np.ones((len(x), 1), np.float32), x, x * x], axis=1).astype(float)
+        out = np.empty((len(offsets) - 1, posteriors.shape[1], full.shape[1]))
         for b, (low, high) in enumerate(pairwise(offsets)):
-            np.matmul(posteriors[low:high].T, full[low:high], out=out[b])
+            np.matmul(posteriors[low:high].T.astype(float), full[low:high], out=out[b])
         return out.reshape(len(out), -1)
 
     def _finish(self, means: np.ndarray) -> np.ndarray:
@@ -111,7 +113,6 @@ class FisherVectorEmbedding(Embedding):
         out = np.empty((len(means), len(self.weights_), 2 * d), np.float32)
         root, first, second = np.sqrt(self.weights_)[:, None], slice(1, 1 + d), slice(1 + d, 1 + 2 * d)
         for target, s in zip(out, sums, strict=True):
-            s = s.astype(float)
             target[:, :d] = (s[:, first] - mean * s[:, :1]) / (sd * root)
             squared = s[:, second] - 2 * mean * s[:, first] + mean**2 * s[:, :1]
             target[:, d:] = (squared / sd**2 - s[:, :1]) / (np.sqrt(2) * root)

@@ -16,28 +16,34 @@ def thin_tables(tables: ContingencyTables, rng: np.random.Generator) -> tuple[Co
     own variance, counting error and noise (Neufeld et al. 2024, for normal numbers), and half the variance of the noise
     each. Tables of the same records are still dependent: information that two tables have in common is not held out.
     """
-    variance, first, second = noise_variances(tables), {}, {}
-    for key, t in tables.tables.items():
-        d, c = _half(t, variance[key], tables.noise, rng)
-        first[key] = Table(t.shape, t.cells, d, c)
-        second[key] = Table(t.shape, t.cells, t.counts - d, t.label_sums - c)
+    variance = noise_variances(tables)
+    parts = {key: thin_table(t, variance[key], tables.noise, rng) for key, t in tables.tables.items()}
     noise = tables.noise or NoiseSpec("gaussian", np.sqrt(2), np.inf)  # equal weights of the tables in a projection
     scales = noise.scales and {k: s / np.sqrt(2) for k, s in noise.scales.items()}
     noise = replace(noise, scale=noise.scale / np.sqrt(2), scales=scales)
     half = replace(tables, total=tables.total / 2, positives=tables.positives / 2, noise=noise)
+    first, second = ({key: pair[part] for key, pair in parts.items()} for part in (0, 1))
     return replace(half, tables=first), replace(half, tables=second)
 
 
-def _half(
-    t: Table, variance: float, noise: NoiseSpec | None, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
-    """Counts and label sums of one half of a table."""
+def thin_table(
+    t: Table, variance: float, noise: NoiseSpec | None, rng: np.random.Generator, fraction: float = 0.5
+) -> tuple[Table, Table]:
+    """Two tables that add up to a table. The first has a fraction of its records and of the variance of its noise.
+
+    Parameters
+    ----------
+    variance : float
+        Variance of the noise on a cell of the table.
+    """
     if noise is None:
-        c, rest = (rng.binomial(v.astype(np.int64), 0.5) for v in (t.label_sums, t.counts - t.label_sums))
-        return (c + rest).astype(t.counts.dtype), c.astype(t.label_sums.dtype)
-    ones, zeros = np.maximum(t.label_sums, 0), np.maximum(t.counts - t.label_sums, 0)
-    own_d, own_c, ones, zeros = (  # noise on counts and on label sums, counting errors of label 1 and 0
-        rng.normal(size=t.counts.shape) * np.sqrt(v)
-        for v in (0.0 if noise.adjacency == "label" else variance, variance, ones, zeros)
-    )
-    return (t.counts + own_d + ones + zeros) / 2, (t.label_sums + own_c + ones) / 2
+        c, zeros = (rng.binomial(v.astype(np.int64), fraction) for v in (t.label_sums, t.counts - t.label_sums))
+        d, c = (c + zeros).astype(t.counts.dtype), c.astype(t.label_sums.dtype)
+    else:
+        ones, zeros = np.maximum(t.label_sums, 0), np.maximum(t.counts - t.label_sums, 0)
+        own_d, own_c, ones, zeros = (  # noise on counts and on label sums, counting errors of label 1 and 0
+            rng.normal(size=t.counts.shape) * np.sqrt(v * (1 - fraction) / fraction)
+            for v in (0.0 if noise.adjacency == "label" else variance, variance, ones, zeros)
+        )
+        d, c = fraction * (t.counts + own_d + ones + zeros), fraction * (t.label_sums + own_c + ones)
+    return Table(t.shape, t.cells, d, c), Table(t.shape, t.cells, t.counts - d, t.label_sums - c)

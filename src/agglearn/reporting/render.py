@@ -10,6 +10,7 @@ from agglearn import storage
 from agglearn.errors import describe
 from agglearn.reporting import figures, printed_table, summary, svg, writers
 from agglearn.reporting.numbers import measure_name
+from agglearn.text import write_csv
 from agglearn.workflow.plan import Plan
 
 WRITERS = {"md": writers.markdown, "tex": writers.latex, "html": writers.html}
@@ -36,7 +37,7 @@ def render(plan: Plan, name: str, paths: Iterable[str | Path], results: str | Pa
         grids = [(experiment["title"], printed_table.sentence(f"This table failed: {reason}"))]
         texts = _texts(grids, "")
     with storage.atomic_file(tables / f"{name}.csv") as work:
-        table.to_csv(work, index=False)
+        write_csv(table, work)
     for kind, text in texts.items():
         with storage.atomic_file(tables / f"{name}.{kind}") as work:
             work.write_text(writers.document(experiment["title"], text) if kind == "html" else text)

@@ -20,6 +20,7 @@ from agglearn.tasks.base import Measurement, Task, TaskInput, Truth
 from agglearn.tasks.keys import NoKeys, RowKeys
 from agglearn.tasks.splitting import split_overlap, split_rows
 from agglearn.vocabulary import OptimalQuantizer
+from agglearn.vocabulary.held_out import sum_clusters
 from agglearn.vocabulary.shrinkage import EMPIRICAL, shrink_sums
 
 
@@ -194,22 +195,19 @@ def _held_out(estimator: Estimator, truth: HeldOut, measures: list[str]) -> Iter
 
 
 def _held_out_feature(estimator: Estimator, truth: HeldOut, i: int, name: str, measures: list[str]) -> dict[str, float]:
-    labels, unseen = estimator.labels_[name], estimator.unseen_[name]
-    size = max(int(labels.max()), unseen) + 1
-    counts, sums = truth.train.dense(i)
-    n, c = np.bincount(labels, counts, size), np.bincount(labels, sums, size)
-    n_test, c_test = (np.bincount(labels, values, size) for values in truth.test.dense(i))
-    n_test[unseen] += truth.test.total - n_test.sum()
-    c_test[unseen] += truth.test.positives - c_test.sum()
+    labels, unseen, counts = estimator.labels_[name], estimator.unseen_[name], truth.train.dense(i)
+    n, c = sum_clusters(labels, unseen, counts)
+    tested = sum_clusters(labels, unseen, truth.test.dense(i), (truth.test.total, truth.test.positives))
     values, base = {}, truth.train.positives / truth.train.total
     if "heldout_information" in measures:
-        values["heldout_information"] = mutual_information(n_test, c_test)
+        values["heldout_information"] = mutual_information(*tested)
     if "heldout_predictive" in measures:
         half = 0.5 / np.maximum(n, 1)
         rates = np.clip(c / np.maximum(n, 1), half, 1 - half)
-        values["heldout_predictive"] = predictive_information(n_test, c_test, rates, base)
+        values["heldout_predictive"] = predictive_information(*tested, rates, base)
     if "heldout_predictive_shrunk" in measures:
-        occupied = counts > 0
-        c = np.bincount(labels[occupied], shrink_sums(counts[occupied], sums[occupied], EMPIRICAL), size)
-        values["heldout_predictive_shrunk"] = predictive_information(n_test, c_test, c / np.maximum(n, 1), base)
+        occupied = counts[0] > 0
+        shrunk = shrink_sums(*(v[occupied] for v in counts), EMPIRICAL)
+        c = np.bincount(labels[occupied], shrunk, len(n))
+        values["heldout_predictive_shrunk"] = predictive_information(*tested, c / np.maximum(n, 1), base)
     return values

@@ -10,6 +10,7 @@ from agglearn.vocabulary.baselines import (
     FrequencyQuantizer,
 )
 from agglearn.vocabulary.distributed import DistributedSubmodularQuantizer
+from agglearn.vocabulary.held_out import held_out_information
 from agglearn.vocabulary.on_clusters import LogisticOnClusters, NetworkOnClusters
 from agglearn.vocabulary.optimal import OptimalQuantizer
 from agglearn.vocabulary.quantizer import Quantizer
@@ -26,4 +27,5 @@ __all__ = [
     "OptimalQuantizer",
     "Quantizer",
     "SubmodularQuantizer",
+    "held_out_information",
 ]

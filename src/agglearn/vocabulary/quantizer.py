@@ -18,7 +18,7 @@ from agglearn.encoding import BinnedEncoder, FrameEncoder
 from agglearn.encoding.labels import binary_label
 from agglearn.errors import ConfigError, DataError, LooksLikeCodes
 from agglearn.estimator import Estimator
-from agglearn.observations import ContingencyTables, Observation
+from agglearn.observations import ContingencyTables, Observation, Table
 from agglearn.observations.consistency import noise_variances
 from agglearn.seeds import RandomState, derive_generator, draw_seed
 from agglearn.settings import Count, NonNegative, Part, Positive, Range, check_parameters
@@ -293,7 +293,6 @@ def single_tables(tables: ContingencyTables) -> dict[str, tuple[np.ndarray, np.n
         A feature was taken for numbers, so that its bins would be compressed and not its values.
     """
     sums_by_feature, variances = {}, noise_variances(tables)
-    public = tables.noise is not None and tables.noise.adjacency == "label"
     for i, feature in enumerate(tables.encoder.features):
         if (i,) not in tables.tables:
             raise DataError(
@@ -306,12 +305,27 @@ def single_tables(tables: ContingencyTables) -> dict[str, tuple[np.ndarray, np.n
                 LooksLikeCodes,
                 stacklevel=3,
             )
-        counts, sums = tables.dense(i)
-        if tables.noise is not None:
-            noise = (0.0 if public else variances[i,], variances[i,])
-            counts, sums = remove_noise(counts, sums, tables.total, tables.positives, noise)
-        sums_by_feature[feature.name] = counts, sums
+        sums_by_feature[feature.name] = estimate_counts(tables, tables.tables[i,], variances[i,])
     return sums_by_feature
+
+
+def estimate_counts(
+    tables: ContingencyTables, table: Table, variance: float, fraction: float = 1.0
+) -> tuple[np.ndarray, np.ndarray]:
+    """(V,) counts and label sums of a single feature, with the noise of `variance` removed.
+
+    Parameters
+    ----------
+    tables : ContingencyTables
+        Tables that the table belongs to.
+    fraction : float
+        Fraction of their records, and of the variance, that the table has.
+    """
+    counts, sums = table.dense()
+    if tables.noise is None:
+        return counts, sums
+    noise = (0.0 if tables.noise.adjacency == "label" else fraction * variance, fraction * variance)
+    return remove_noise(counts, sums, fraction * tables.total, fraction * tables.positives, noise)
 
 
 def whole_budget(budget: float, rankings: list[Ranking]) -> int:

@@ -93,7 +93,7 @@ class Ranking:
         shrinkage: str | float | None = None,
     ) -> Self:
         """The ranking of one feature. `Quantizer` describes the parameters."""
-        units, counts, sums, pooled = _units(counts, label_sums, min_count)
+        units, counts, sums, pooled = pool_rare(counts, label_sums, min_count)
         ranked = sums if shrinkage is None else shrink_sums(counts, sums, shrinkage)
         ranks, N, C = rank_rates(counts, ranked)
         return cls(name, units, counts, sums, ranks, N, C, pooled)
@@ -120,7 +120,9 @@ def rank_rates(counts: np.ndarray, sums: np.ndarray) -> tuple[np.ndarray, np.nda
     return ranks, N, C
 
 
-def _units(counts: np.ndarray, sums: np.ndarray, min_count: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, bool]:
+def pool_rare(
+    counts: np.ndarray, sums: np.ndarray, min_count: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, bool]:
     """`units`, `counts`, `label_sums` and `pooled` of a `Ranking`. Rare values become one unit."""
     if counts.min() >= max(min_count, np.nextafter(0, 1)):
         return np.arange(len(counts), dtype=np.int32), counts, sums, False

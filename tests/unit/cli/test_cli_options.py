@@ -93,6 +93,10 @@ def of_clusters(out: Path, said: str) -> dict:
     }
 
 
+def of_curve(out: Path, said: str) -> dict:
+    return pd.read_csv(out).to_dict("list")
+
+
 def of_schema(out: Path, said: str) -> dict:
     schema = yaml.safe_load(out.read_text() if out.exists() else said)
     features = {f"feature {k}": v for k, v in schema["features"].items()}
@@ -147,7 +151,7 @@ A, P, F = (
     "fit {tables} --method naive_bayes",
 )
 M = "fit {tables} --set n_chains=50 --set max_iter=3"
-C, S = "compress {pages} --budget 9", "schema draft {data.csv}"
+C, S = "compress {pages} --budget 9 --min-count 3 --no-shrink", "schema draft {data.csv}"
 X, K = "reproduce maxent_xor", "record check --scale default --seed 0"
 ROWS = {
     "aggregate data": Row(A, f"aggregate {{half.csv}} {LABEL}", {"records", "positives", "feature age", "feature zone"}),
@@ -205,8 +209,12 @@ ROWS = {
     "compress tables": Row(C, C.replace("pages", "tables"), {"feature", "value", "cluster", "count", "label_sum"}, of_clusters),
     "compress --budget": Row(C, C.replace("9", "12"), {"cluster", "number"}, of_clusters),
     "compress --method": Row(C, C + " --method bucketing", {"cluster", "number"}, of_clusters),
-    "compress --min-count": Row(C, C + " --min-count 6", {"cluster"}, of_clusters),
-    "compress --shrink": Row(C, C + " --shrink", {"cluster"}, of_clusters),
+    "compress --budgets": Row(
+        C.replace("budget 9", "budgets 9,12"), C.replace("budget 9", "budgets 9,15"),
+        {"budget", "clusters", "held_out_information", "training_information"}, of_curve,
+    ),
+    "compress --min-count": Row(C, C.replace("count 3", "count 6"), {"cluster"}, of_clusters),
+    "compress --no-shrink": Row(C.replace("no-shrink", "shrink"), C, {"cluster"}, of_clusters),
     "compress --apply": Row(
         C, C + " --apply {half.csv}", {"feature", "value", "cluster", "count", "label_sum", "number", "rows", "columns"}, of_clusters
     ),

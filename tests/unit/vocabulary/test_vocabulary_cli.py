@@ -6,7 +6,9 @@ import pytest
 
 from agglearn.cli import main
 from agglearn.observations import ContingencyTables, with_gaussian_noise
-from agglearn.vocabulary import OptimalQuantizer
+from agglearn.vocabulary import OptimalQuantizer, held_out_information
+
+DEFAULTS = {"min_count": 10, "shrinkage": "beta_binomial"}
 
 
 @pytest.fixture
@@ -25,7 +27,7 @@ def test_clusters_are_the_library_s(at, capsys):
     said = capsys.readouterr().out
     written = pd.read_csv("c.csv", dtype={"value": str}, keep_default_na=False)
     tables = ContingencyTables.load("t")
-    found = OptimalQuantizer(12).fit(tables)
+    found = OptimalQuantizer(12, **DEFAULTS).fit(tables)
     for feature in tables.encoder.features:
         part = written[(written.feature == feature.name) & (written.value != "")]
         assert part["value"].tolist() == feature.labels
@@ -33,7 +35,10 @@ def test_clusters_are_the_library_s(at, capsys):
         [unseen] = written[(written.feature == feature.name) & (written.value == "")]["cluster"]
         assert unseen == found.unseen_[feature.name]
     assert written["count"].sum() == 2 * 2000
-    assert f"lost: {100 * found.relative_loss_:.3g} %" in said
+    held_out = held_out_information(found, tables, 0)
+    assert f"held-out information: {held_out:.4g} nats; on the records" in said
+    assert f"that made the clusters: {found.information_:.4g}\n" in said
+    assert "lost" not in said
 
 
 @pytest.mark.parametrize("method", ["submodular", "distributed", "agglomerative", "divisive", "bucketing", "frequency"])
@@ -48,7 +53,7 @@ def test_a_new_file_is_compressed(at, capsys):
     )
     assert main(["compress", "t", "--budget", "12", "--apply", "n.csv", "--out", "c.csv"]) == 0
     assert "3 rows of n.csv; values that the tables do not hold: page 1, job 1" in capsys.readouterr().out
-    written, found = pd.read_csv("c.csv", dtype=str), OptimalQuantizer(12).fit(ContingencyTables.load("t"))
+    written, found = pd.read_csv("c.csv", dtype=str), OptimalQuantizer(12, **DEFAULTS).fit(ContingencyTables.load("t"))
     assert written.columns.tolist() == ["id", "job", "page"]
     assert written["id"].tolist() == ["007", "008", "009"]
     expected = found.transform(pd.read_csv("n.csv", dtype=str))
