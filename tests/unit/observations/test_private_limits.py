@@ -66,7 +66,7 @@ def test_noise_that_takes_records_away_does_not_let_a_large_delta_through(releas
     def unlucky(mechanism, values, *names):
         return values - 4 * np.sqrt(mechanism.variance)
 
-    monkeypatch.setattr("agglearn.observations.release.draw_private", unlucky)
+    monkeypatch.setattr("agglearn.observations.disclosure.draw_private", unlucky)
     with pytest.raises(ConfigError, match="delta"):
         released["tables"](1.0, 1 / N, draw=unlucky)
 
