@@ -69,11 +69,13 @@ def distinct(column: pd.Series) -> tuple[np.ndarray, pd.Series]:
     With them, work per value is not done per row. Python objects other than text are left as they are, one by one: 1, 1.0
     and True are equal, but not spelt alike.
     """
-    observed = ~is_missing(column)
-    if column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) not in ("string", "empty"):
-        return np.where(observed, np.cumsum(observed) - 1, -1), column[observed]
-    index, values = pd.factorize(column)
-    return np.where(observed, index, -1), pd.Series(values)
+    index, observed = np.full(len(column), -1), ~is_missing(column)
+    values = column[observed]
+    if column.dtype == object and pd.api.types.infer_dtype(values) not in ("string", "empty"):
+        index[observed] = np.arange(len(values))
+        return index, values
+    index[observed], values = pd.factorize(values)
+    return index, pd.Series(values)
 
 
 class NotANumber(DataError):

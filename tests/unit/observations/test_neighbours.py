@@ -4,7 +4,9 @@ Every number that a release protects passes through its draw. The draw of these 
 for them. So two folders of neighbours must be equal byte by byte, and the recorded numbers must keep the stated promise.
 """
 
+import ast
 import datetime
+import json
 import math
 from decimal import Decimal
 from functools import partial
@@ -14,6 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import agglearn
 from agglearn.cli.tabular_input import read_records
 from agglearn.encoding import FeatureMap, FrameEncoder, Schema
 from agglearn.errors import ConfigError, DataError
@@ -405,3 +408,41 @@ def test_exact_facts_beside_noisy_flows_are_accepted_by_name_and_never_called_pr
         assert noisy.privacy.meaning in (tmp_path / "flows.json").read_text()
         assert not release_flow_counts(flows, 1.0, draw=draw_seeded(0)).privacy.private
     assert release_flow_counts(FlowCounts(nodes, noise="exact"), 1.0).privacy.private
+
+
+def test_private_is_set_in_one_place():
+    """Nothing else in the package makes a statement of noise that is private."""
+    places = []
+    for path in sorted(Path(agglearn.__file__).parent.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            calls = isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("NoiseSpec", "replace")
+            if calls and (any(k.arg == "private" for k in node.keywords) or len(node.args) > 5):
+                places.append(path.stem)
+    assert places == ["disclosure"]
+
+
+def test_features_are_read_where_they_are_written_alone(tmp_path):
+    frame, encoder = people()
+    sums = LabelSums.from_map(FeatureMap.fit("onehot", encoder, frame), frame, frame["y"])
+    bags = CountedBags.from_records(encoder, frame, frame["y"], 4, np.random.default_rng(0))
+    frame[["job"]].to_parquet(tmp_path / "secret.parquet")
+    for observation, header in ((sums, "map.json"), (bags, "bags.json")):
+        folder = tmp_path / header.removesuffix(".json")
+        observation.save(folder, tmp_path / "features of all")
+        state = json.loads((folder / header).read_text())
+        assert type(observation).load(folder).digest == observation.digest
+        for path in (
+            "../secret.parquet",
+            str(tmp_path / "secret.parquet"),
+            str(tmp_path / f"{'0' * 16}.parquet"),
+            "",
+            ".",
+        ):
+            (folder / header).write_text(json.dumps(state | {"features": path}))
+            with pytest.raises(
+                DataError, match=r"the features are at .*, where no observation keeps them; make it again$"
+            ):
+                type(observation).load(folder)
+        (folder / header).write_text(json.dumps(state | {"features": 3}))
+        with pytest.raises(DataError, match="damaged"):
+            type(observation).load(folder)
