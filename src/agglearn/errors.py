@@ -9,6 +9,7 @@ __all__ = [
     "NoiseIgnored",
     "NotAvailable",
     "PrivacyWarning",
+    "RecordsLeftOut",
     "Stopped",
 ]
 
@@ -43,6 +44,10 @@ class LooksLikeCodes(UserWarning):
 
 class GridEdge(UserWarning):
     """A setting was chosen at an end of the values tried, so that a better one may lie beyond."""
+
+
+class RecordsLeftOut(UserWarning):
+    """Records have a label that a declared schema does not name."""
 
 
 class PrivacyWarning(UserWarning):

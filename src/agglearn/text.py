@@ -25,6 +25,11 @@ def bytes_text(size: int | None) -> str:
     return f"{scaled:,.3g} TB"
 
 
+def is_buckets(text: str) -> bool:
+    """Whether a text is a number of buckets that values can be hashed into."""
+    return text.isdecimal() and len(text) <= 10 and 1 <= int(text) < 1 << 31
+
+
 def list_some(names: Iterable[object], limit: int = 12) -> str:
     """The first names, and how many follow."""
     texts = [str(name) for name in names]

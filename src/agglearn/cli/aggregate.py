@@ -17,7 +17,7 @@ from agglearn.cli.common import (
 from agglearn.cli.inputs import input_file
 from agglearn.cli.outputs import TABLES, output_folder
 from agglearn.errors import ConfigError, DataError
-from agglearn.text import list_some
+from agglearn.text import is_buckets, list_some
 
 if TYPE_CHECKING:
     from agglearn.encoding import Schema
@@ -132,8 +132,6 @@ def count(args: argparse.Namespace, work: Path) -> "ContingencyTables":
             tables = ContingencyTables.from_parquet(args.data, args.label, features, missing=missing, **options)
         else:
             tables = ContingencyTables.from_records(frame, args.label, features, **options)
-        if not tables.total:
-            raise DataError("no record has one of the two labels that the schema declares")
     tables.save(work)
     write_json(
         work / READING,
@@ -230,7 +228,7 @@ def parse_hashes(given: list[str], features: list[str]) -> dict[str, int]:
                 f"--hash: no feature {item or text!r}; write COLUMN:BUCKETS; there are {list_some(features)}"
             )
         if not is_buckets(buckets):
-            raise ConfigError(f"--hash {item}: {buckets!r} is not a number of buckets")
+            raise ConfigError(f"--hash {item}: {buckets!r:.40} is not a number of buckets")
         if twice := [name for name in names if name in hashes]:
             raise ConfigError(f"--hash: {twice[0]!r} is named twice")
         hashes |= dict.fromkeys(names, int(buckets))
@@ -240,14 +238,9 @@ def parse_hashes(given: list[str], features: list[str]) -> dict[str, int]:
 def parse_hash_above(text: str) -> tuple[int, int]:
     """(values, buckets) from `VALUES:BUCKETS`."""
     values, _, buckets = text.partition(":")
-    if not (values.isdecimal() and is_buckets(buckets)):
-        raise argparse.ArgumentTypeError(f"{text!r} is not VALUES:BUCKETS, as 1000:300")
+    if not (values.isdecimal() and len(values) <= 18 and is_buckets(buckets)):
+        raise argparse.ArgumentTypeError(f"{text!r:.40} is not VALUES:BUCKETS, as 1000:300")
     return int(values), int(buckets)
-
-
-def is_buckets(text: str) -> bool:
-    """Whether a text is a number of buckets."""
-    return text.isdecimal() and 1 <= int(text) < 1 << 31
 
 
 def describe(tables: "ContingencyTables", out: str) -> None:

@@ -66,5 +66,4 @@ def read_records(path: str | Path, separator: str = ",", missing: Iterable[str] 
         with about(path):
             return with_missing(as_columns(pq.read_table(path, columns=columns)), missing)
     with about(path):
-        frame = read_csv(path, CSVFormat(separator, list(missing)), str)
-    return frame.apply(lambda column: column.str.replace(r"^(-?(?:0|[1-9]\d*))\.0+$", r"\1", regex=True))
+        return read_csv(path, CSVFormat(separator, list(missing)), str)

@@ -9,7 +9,7 @@ import pandas as pd
 
 from agglearn.encoding.binning import Binning
 from agglearn.encoding.codes import warn_of_codes
-from agglearn.encoding.columns import numbers, numbers_or_nan
+from agglearn.encoding.columns import is_missing, numbers, numbers_or_nan
 from agglearn.encoding.levels import UNSEEN, Levels
 
 
@@ -76,7 +76,7 @@ class BinnedEncoder(Levels):
         values = numbers_or_nan(column) if self.has_other else numbers(column)
         codes = np.searchsorted(np.asarray(self.edges), values, side="left").astype(np.int32)
         codes[np.isnan(values)] = UNSEEN
-        codes[column.isna().to_numpy()] = self._missing_code
+        codes[is_missing(column)] = self._missing_code
         return self._complete(codes)
 
     def to_dict(self) -> dict:

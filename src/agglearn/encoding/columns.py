@@ -1,7 +1,11 @@
 """Raw columns: text, numbers, missing values, and distinct values."""
 
 import math
+import re
 from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,20 +15,52 @@ from agglearn.errors import DataError
 from agglearn.text import list_some
 
 LOOKS_NUMERIC = 0.9  # fraction of numbers from which text in a column is taken for a mistake
+WHOLE = re.compile(r"(-?(?:0|[1-9][0-9]*))(?:\.0+)?")
+LONG = 400  # digits, more than floating-point numbers have
 
 
 def as_text(column: pd.Series) -> pd.Series:
-    """Categories as text: 3, 3.0 and "3" are one category (a missing value turns integers into floats).
+    """Values as text, None where missing. Each is spelt by its own type: neither other rows nor the column's type matter."""
+    text = [None if missing else spell(v) for v, missing in zip(column.astype(object), is_missing(column), strict=True)]
+    return pd.Series(text, column.index, dtype=object)
 
-    Each value is spelt by itself, so that some rows of a column give the same text as all.
-    """
-    text = column.astype(object).where(column.notna(), None)
+
+def spell(value: object) -> str:
+    """The text of one value. 3, 3.0, "3.0" and Decimal("3.00") are "3" (a missing value turns integers into floats)."""
+    text = str(value) if isinstance(value, str) else _spell_object(_real(value))
+    if whole := WHOLE.fullmatch(text):
+        return "0" if whole[1] == "-0" else whole[1]
+    return text
+
+
+def _spell_object(value: Any) -> str:
+    """The same text for numpy's, pandas' and Python's numbers, times and spans: pandas chooses among them by all rows."""
+    try:
+        if isinstance(value, float | np.floating):
+            return str(int(value) if float(value).is_integer() else float(value))
+        if isinstance(value, Decimal) and abs(value.adjusted()) < LONG:
+            digits = f"{value:f}"
+            return digits.rstrip("0").rstrip(".") if "." in digits else digits
+        if isinstance(value, datetime | np.datetime64):
+            return str(pd.Timestamp(value)).removesuffix(" 00:00:00")
+        if isinstance(value, timedelta | np.timedelta64):
+            return str(pd.Timedelta(value))
+        return str(value)
+    except (ValueError, OverflowError):  # more digits than Python writes, or a time that pandas does not have
+        return hex(value) if isinstance(value, int) else str(value)
+
+
+def _real(value: Any) -> Any:
+    """A complex number without an imaginary part as a real one: one complex number makes a whole column complex."""
+    return value.real if isinstance(value, complex | np.complexfloating) and not value.imag else value
+
+
+def is_missing(column: pd.Series) -> np.ndarray:
+    """(n,) whether a value is missing. NaN is, which pandas' nullable and Arrow types tell from a missing value."""
+    missing = column.isna().to_numpy(bool)
     if is_float_dtype(column.dtype):
-        values, cells = column.to_numpy(dtype=float, na_value=np.nan), text.to_numpy(copy=True)
-        whole = np.isfinite(values) & (values == np.floor(values))
-        cells[whole] = [int(v) for v in values[whole]]  # a Series would store integers of more than 64 bits as floats
-        text = pd.Series(cells, column.index, dtype=object)
-    return text.where(text.isna(), text.astype(str))
+        missing |= np.isnan(column.to_numpy(dtype=float, na_value=np.nan))
+    return missing
 
 
 def distinct(column: pd.Series) -> tuple[np.ndarray, pd.Series]:
@@ -33,10 +69,12 @@ def distinct(column: pd.Series) -> tuple[np.ndarray, pd.Series]:
     With them, work per value is not done per row. Python objects other than text are left as they are, one by one: 1, 1.0
     and True are equal, but not spelt alike.
     """
-    if column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) not in ("string", "empty"):
-        observed = column.notna().to_numpy()
-        return np.where(observed, np.cumsum(observed) - 1, -1), column[observed]
-    index, values = pd.factorize(column)
+    index, observed = np.full(len(column), -1), ~is_missing(column)
+    values = column[observed]
+    if column.dtype == object and pd.api.types.infer_dtype(values) not in ("string", "empty"):
+        index[observed] = np.arange(len(values))
+        return index, values
+    index[observed], values = pd.factorize(values)
     return index, pd.Series(values)
 
 
@@ -81,8 +119,9 @@ def numbers_or_nan(column: pd.Series) -> np.ndarray:
 
 
 def _number(value: object) -> float:
-    if isinstance(value, complex) and not value.imag:  # one complex number makes a column of whole numbers complex
-        value = value.real
+    value = _real(value)
+    if isinstance(value, timedelta | np.timedelta64):
+        return math.nan  # numpy's would become numbers, pandas' would not
     try:
         return math.nan if isinstance(value, str) and "_" in value else float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
@@ -147,7 +186,7 @@ def with_missing(frame: pd.DataFrame, marks: Iterable[str]) -> pd.DataFrame:
 def _is_marked(column: pd.Series, marks: list[str]) -> np.ndarray:
     """(n,) whether each value is spelt like one of the marks."""
     index, values = distinct(column)
-    return np.append(as_text(values).isin(marks).to_numpy(bool), False)[index]
+    return np.append(as_text(values).isin([spell(m) for m in marks]).to_numpy(bool), False)[index]
 
 
 def present(names: Iterable[str], columns: Collection[str] | pd.Index) -> list[str]:

@@ -9,7 +9,7 @@ import yaml
 
 from agglearn.encoding.binning import Quantiles
 from agglearn.encoding.codes import hardly_repeats
-from agglearn.encoding.columns import as_text, distinct, is_continuous, numbers_or_nan
+from agglearn.encoding.columns import as_text, distinct, is_continuous, is_missing, numbers_or_nan, spell
 from agglearn.encoding.levels import MISSING, OTHER
 
 LEAST = 20  # records that must share a value
@@ -58,7 +58,7 @@ def _label(frame: pd.DataFrame, label: str | None, positive: object) -> dict:
         return blank
     values = _common(frame[label])[0]
     default = next((v for v in ("1", "True") if v in values), None)
-    spelling = default if positive is None else as_text(pd.Series([positive]))[0]
+    spelling = default if positive is None else spell(positive)
     if spelling not in values:
         return blank
     if len(values) != 2:
@@ -68,7 +68,7 @@ def _label(frame: pd.DataFrame, label: str | None, positive: object) -> dict:
 
 def _draft_feature(column: pd.Series, named: bool) -> dict:
     """`values`, `edges` or `buckets`, and `missing`, of one column."""
-    missing = {"missing": bool(column.isna().sum() >= LEAST)}
+    missing = {"missing": bool(is_missing(column).sum() >= LEAST)}
     if not named and is_continuous(column):
         numbers = numbers_or_nan(column)
         numbers = numbers[np.isfinite(numbers)]

@@ -12,7 +12,7 @@ from typing import Self
 import numpy as np
 import pandas as pd
 
-from agglearn.encoding.columns import as_text, distinct
+from agglearn.encoding.columns import as_text, distinct, is_missing
 from agglearn.encoding.levels import Levels
 from agglearn.errors import ConfigError
 
@@ -59,7 +59,7 @@ class HashedEncoder(Levels):
         buckets : int
             How many.
         """
-        return cls(str(column.name), buckets, bool(column.isna().any()))
+        return cls(str(column.name), buckets, bool(is_missing(column).any()))
 
     @property
     def _own(self) -> int:

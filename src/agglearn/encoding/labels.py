@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from agglearn.encoding.columns import as_text
+from agglearn.encoding.columns import as_text, distinct, is_missing, spell
 from agglearn.errors import DataError
 from agglearn.text import list_some
 
@@ -34,10 +34,10 @@ def take_label(frame: pd.DataFrame, label: str, positive: object = None) -> tupl
 
 def binary_label(column: pd.Series, positive: object = None) -> np.ndarray:
     """A column as int8 0/1, see `take_label`."""
-    if column.isna().any():
-        raise DataError(f"label {column.name!r} is missing in {int(column.isna().sum())} rows; drop or mend them")
-    codes, distinct = pd.factorize(column)
-    spelt = as_text(pd.Series(distinct)).tolist()
+    if n := int(is_missing(column).sum()):
+        raise DataError(f"label {column.name!r} is missing in {n} rows; drop or mend them")
+    codes, raw = distinct(column)
+    spelt = as_text(raw).tolist()
     values = sorted(set(spelt))
     if len(values) != 2:
         shown = ", ".join(values[:5]) + (", …" if len(values) > 5 else "")
@@ -47,7 +47,7 @@ def binary_label(column: pd.Series, positive: object = None) -> np.ndarray:
             f"label {column.name!r} has the values {_shown(values[0])} and {_shown(values[1])}; "
             f"say which one is positive (positive=…, on the command line --positive)"
         )
-    [spelling] = [values[1]] if positive is None else as_text(pd.Series([positive])).tolist()
+    spelling = values[1] if positive is None else spell(positive)
     if spelling not in values:
         raise DataError(
             f"label {column.name!r} has no value {spelling}; it has {_shown(values[0])} and {_shown(values[1])}"

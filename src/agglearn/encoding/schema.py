@@ -7,6 +7,7 @@ the level `other` of its feature, and records with another label than the two th
 
 import itertools
 import math
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,11 +19,12 @@ import yaml
 
 from agglearn.encoding.binned import BinnedEncoder
 from agglearn.encoding.categorical import CategoricalEncoder
-from agglearn.encoding.columns import as_text, distinct
+from agglearn.encoding.columns import as_text, distinct, spell
 from agglearn.encoding.frame import FeatureEncoder, FrameEncoder
 from agglearn.encoding.hashing import HashedEncoder
 from agglearn.encoding.labels import swapped_label
-from agglearn.errors import ConfigError
+from agglearn.errors import ConfigError, DataError, RecordsLeftOut
+from agglearn.text import is_buckets
 
 KEYS = ("reviewed", "label", "features")
 KINDS = ("values", "edges", "buckets")
@@ -104,6 +106,7 @@ class Schema:
         for key, value in label.items():
             if not (isinstance(value, str) and value):
                 raise ConfigError(f"label: {key} is empty; name the column of the label and its two values")
+        label |= {key: spell(label[key]) for key in keys[1:]}
         if label["positive"] == label["negative"]:
             raise ConfigError(f"label: positive and negative are both {label['positive']!r}")
         if wrong := swapped_label(label["positive"], label["negative"]):
@@ -121,12 +124,48 @@ class Schema:
         ----------
         column : Series
             Raw labels.
+
+        Raises
+        ------
+        DataError
+            No record has the positive label.
+
+        Warns
+        -----
+        RecordsLeftOut
+            Some records have another label.
         """
         index, values = distinct(column)
         codes = as_text(values).map({self.positive: 1, self.negative: 0}).to_numpy(float)
         y = np.append(codes, np.nan)[index]
         labelled = ~np.isnan(y)
+        self.check_labels(int(np.nansum(y)), int(labelled.sum()), len(y))
         return y[labelled].astype(np.int8), labelled
+
+    def check_labels(self, positives: int, labelled: int, records: int) -> None:
+        """Say how many records have another label than the declared two, and refuse records without a positive one.
+
+        Parameters
+        ----------
+        positives, labelled, records : int
+            Records with the positive label, with one of the two, and all of them.
+
+        Raises
+        ------
+        DataError
+            No positive record.
+        """
+        if not positives:
+            raise DataError(
+                f"label {self.label!r}: none of {records:,} records has the positive value {self.positive!r}; mend it in the schema"
+            )
+        if labelled < records:
+            warnings.warn(
+                f"label {self.label!r}: {records - labelled:,} of {records:,} records are left out, which have neither "
+                f"{self.positive!r} nor {self.negative!r}",
+                RecordsLeftOut,
+                stacklevel=3,
+            )
 
     def refuse(self, label: str | None = None, **declared: object) -> None:
         """Refuse settings that a caller gives beside the schema, which declares them.
@@ -171,14 +210,14 @@ def _feature(name: str, description: object) -> FeatureEncoder:
     missing = _flag(f"{path}.missing", state.get("missing", "false"))
     if given == ["buckets"]:
         buckets = state["buckets"]
-        if not (isinstance(buckets, str) and buckets.isdecimal() and 1 <= int(buckets) < 1 << 31):
-            raise ConfigError(f"{path}.buckets: {buckets!r} is not a number of buckets")
+        if not (isinstance(buckets, str) and is_buckets(buckets)):
+            raise ConfigError(f"{path}.buckets: {buckets!r:.40} is not a number of buckets")
         return HashedEncoder(name, int(buckets), missing, not missing)
     listed = state[given[0]]
     if not isinstance(listed, list) or not all(isinstance(v, str) for v in listed):
         raise ConfigError(f"{path}.{given[0]}: must be a list")
     encoder = (
-        CategoricalEncoder(name, tuple(listed), missing, True)
+        CategoricalEncoder(name, tuple(map(spell, listed)), missing, True)
         if given == ["values"]
         else BinnedEncoder(name, _edges(f"{path}.edges", listed), missing, True)
     )

@@ -4,7 +4,7 @@ import functools
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Self, TypeAlias
+from typing import ClassVar, Self, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -133,6 +133,8 @@ class Bags(Observation):
         return replace(bare, counts=values if proportions is None else bare._counts_of(values))
 
     # -- using --------------------------------------------------------------------------------------------------
+
+    exact_facts: ClassVar[str] = ""  # covariates are public
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

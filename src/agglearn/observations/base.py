@@ -41,6 +41,8 @@ class NoiseSpec:
         The step after the noise (`clipped`, `projected`), which costs no privacy.
     unprotected : str
         Why noise that OpenDP drew does not make the whole a private release, in words.
+    stated_sensitivity : float
+        Sensitivity that the publisher stated where no features show it, or 0.
     """
 
     mechanism: str
@@ -52,6 +54,7 @@ class NoiseSpec:
     scales: dict[str, float] | None = None
     postprocessing: str = "none"
     unprotected: str = ""
+    stated_sensitivity: float = 0.0
 
     @property
     def meaning(self) -> str:
@@ -66,7 +69,13 @@ class NoiseSpec:
         times = f"{factor:.3g}" if factor < 1000 else f"{factor:,.0f}" if factor < 1e15 else f"e^{self.epsilon:g}"
         but = f", but for a probability of {self.delta:g} (delta)" if self.delta else ""
         words = f"Whatever is learned from these numbers is at most {times} times as likely {change} (epsilon {self.epsilon:g}){but}."
-        return words + (" Features are public and stand here as they are." if self.adjacency == "label" else "")
+        if self.adjacency == "label":
+            words += " Features are public and stand here as they are."
+        if self.stated_sensitivity:
+            words += (
+                f" The sensitivity of {self.stated_sensitivity:g} was stated by the publisher, and no features show it."
+            )
+        return words
 
     def to_dict(self) -> dict:
         """The fields and `meaning`, for JSON."""

@@ -12,6 +12,7 @@ from agglearn.encoding.labels import check_labels
 from agglearn.errors import DataError
 from agglearn.observations.bags import Bags
 from agglearn.observations.base import Hasher, NoiseSpec, Observation, make_folder, refuse_damaged
+from agglearn.observations.disclosure import describe_learned, public_features
 from agglearn.observations.feature_store import load_features, save_features
 from agglearn.storage import read_json, write_json
 
@@ -25,7 +26,7 @@ class CountedBags(Observation):
     encoder : FrameEncoder
         Modalities of the features.
     frame : DataFrame
-        (n,) rows of raw features, in any order, by reference.
+        (n,) rows of raw features, in any order. Columns that the encoder does not name are left out.
     rows : ndarray of shape (n,)
         Rows of the frame, bag after bag. Some may be in no bag.
     offsets : ndarray of shape (B + 1,)
@@ -46,6 +47,7 @@ class CountedBags(Observation):
     shares_features: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "frame", public_features(self.frame, self.encoder.names))
         if len(self.counts) != len(self.offsets) - 1 or self.offsets[-1] != len(self.rows):
             raise DataError(f"{len(self.counts)} counts and {len(self.rows)} rows for offsets {self.offsets[:1]} …")
 
@@ -71,15 +73,20 @@ class CountedBags(Observation):
         Raises
         ------
         DataError
-            Fewer records than a bag takes, labels other than 0 and 1.
+            Fewer records than a bag takes, labels other than 0 and 1, a feature with the name of `y` (a Series).
         """
-        y = check_labels(y, len(frame))
+        frame, y = public_features(frame, encoder.names, getattr(y, "name", None)), check_labels(y, len(frame))
         n = len(frame) // size * size if size >= 1 else 0
         if n == 0:
             raise DataError(f"bag_size: must be between 1 and the {len(frame)} records, got {size}")
         rows = rng.permutation(len(frame))[:n]
         positives = y[rows].reshape(-1, size).sum(axis=1).astype(np.int64)
         return cls(encoder, frame, rows, np.arange(0, n + 1, size), np.column_stack([size - positives, positives]))
+
+    @property
+    def exact_facts(self) -> str:
+        """What stands beside the counts and tells of labels, in words."""
+        return describe_learned(self.encoder, features_public=True)
 
     @property
     def sizes(self) -> np.ndarray:
@@ -128,7 +135,7 @@ class CountedBags(Observation):
         with refuse_damaged(folder, "counted bags"):
             header = read_json(folder / "bags.json")
             encoder = FrameEncoder.from_dict(header["encoder"], header["schema"])
-            frame, noise = load_features(folder, header), NoiseSpec.from_dict(header["noise"])
+            frame, noise = load_features(folder, header["features"]), NoiseSpec.from_dict(header["noise"])
             with np.load(folder / "bags.npz") as arrays:
                 return cls(encoder, frame, arrays["rows"], arrays["offsets"], arrays["counts"], noise)
 

@@ -1,35 +1,94 @@
-"""Facts on records that an observation shows beside noisy numbers."""
+"""What an observation shows of records beside noisy numbers, and the only place that calls a release private."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Protocol
+
+import numpy as np
+import pandas as pd
 
 from agglearn.encoding import FrameEncoder
-from agglearn.errors import ConfigError
+from agglearn.encoding.columns import named_columns, present
+from agglearn.errors import ConfigError, DataError
+from agglearn.observations.base import NoiseSpec
+from agglearn.privacy.limits import check_delta, check_epsilon
+from agglearn.privacy.mechanisms import Draw, draw_private
 
 
-def describe_unprotected(encoder: FrameEncoder | None, accept: bool, features_public: bool = False) -> str:
-    """The facts on records that an encoder shows without noise, in words. Empty where all of them are public.
+class Released(Protocol):
+    """An observation that can be released with noise."""
+
+    @property
+    def exact_facts(self) -> str:
+        """Facts on records that no noise hides, in words. Empty where all else is public."""
+
+
+def certify(
+    spec: NoiseSpec, observation: Released, draw: Draw, records: float, accept: bool, allow_large_epsilon: bool,
+    advice: str = "",
+) -> NoiseSpec:  # fmt: skip
+    """The noise of a release, `private` where OpenDP draws it and nothing else tells of records.
+
+    Features that are public were cut to those that a map or encoder names when the observation was made (`public_features`),
+    and the sensitivity that noise is calibrated for was checked against them (`LabelSums.sensitivity`).
 
     Parameters
     ----------
-    encoder : FrameEncoder or None
-        Of the observation, or None.
+    spec : NoiseSpec
+        Mechanism and guarantee, not private.
+    observation : Released
+        Without noise.
+    draw : Draw
+        Draws the noise. Any but `draw_private` promises nothing, and nothing is refused.
+    records : float
+        N where it is public, else an upper bound from the release itself.
     accept : bool
-        Whether the caller accepts such facts, so that the release is not called private.
-    features_public : bool
-        Whether the observation holds the features themselves, which are then public.
+        Whether the caller accepts facts that no noise hides. The release is then not private.
+    allow_large_epsilon : bool
+        Accept ε above 20.
+    advice : str
+        What to do about such facts.
 
     Raises
     ------
     ConfigError
-        There are such facts, and they are not accepted.
+        ε above 20, δ from 1/N on, facts that are not accepted, halves by coins of a known seed.
     """
+    if draw is not draw_private:
+        return spec
+    check_epsilon(spec.epsilon, allow_large_epsilon)
+    check_delta(spec.delta, records)
+    if spec.adjacency == "record" and getattr(observation, "seeded_coins", False):
+        raise ConfigError(
+            "random_state: the halves were drawn by coins of a known seed, so that one record more moves others from half to "
+            "half; make them anew, and leave random_state out"
+        )
+    facts = observation.exact_facts
+    if facts and not accept:
+        raise ConfigError(
+            f"{facts}, and stand beside the noisy numbers as they are; {advice}: nothing is then called private"
+        )
+    words = f"{facts} and stand here as they are, while noise protects the numbers alone" if facts else ""
+    return replace(spec, private=not facts, unprotected=words)
+
+
+def describe_learned(encoder: FrameEncoder | None, features_public: bool = False) -> str:
+    """What an encoder tells of the records that it was fitted to. `features_public`: these are part of the observation."""
     if encoder is None or encoder.schema == "declared" or (features_public and not encoder.from_labels):
         return ""
     if encoder.from_labels:
-        facts = "target encodings were learned from labels of records"
-    else:
-        facts = "bins, categories and which features have missing values were learned from the records"
-    if not accept:
-        raise ConfigError(
-            f"schema: {facts}, and stand beside the noisy numbers as they are; aggregate by a declared schema (schema=, "
-            "--schema), or accept it by accept_learned_schema (--accept-learned-schema): nothing is then called private"
-        )
-    return f"{facts} and stand here as they are, while noise protects the numbers alone"
+        return "target encodings were learned from labels of records"
+    return "bins, categories and which features have missing values were learned from the records"
+
+
+def public_features(frame: pd.DataFrame | np.ndarray, names: Sequence[str], label: object = None) -> pd.DataFrame:
+    """The columns of these names, and nothing else of a frame. DataError where one is absent, or is the label."""
+    if label in names:
+        raise DataError(f"features: {label!r} is the label; leave it out")
+    frame = named_columns(frame, names)
+    if list(frame.columns) != list(names):
+        frame = frame[present(names, frame.columns)]
+    if frame.attrs:
+        frame = frame.copy(deep=False)
+        frame.attrs = {}  # pandas writes them into Parquet files
+    return frame

@@ -2,13 +2,16 @@
 
 import hashlib
 import os
+import re
 from pathlib import Path
 
 import pandas as pd
 
+from agglearn.errors import DataError
 from agglearn.observations.base import make_folder
 
 OWN = "features.parquet"
+SHARED = re.compile(r"(?!/)(.+/)?[0-9a-f]{16}\.parquet")  # relative, named by its content
 
 
 def save_features(frame: pd.DataFrame, folder: Path, shared: str | Path | None = None) -> str:
@@ -25,9 +28,11 @@ def save_features(frame: pd.DataFrame, folder: Path, shared: str | Path | None =
     return Path(os.path.relpath(path, folder)).as_posix()
 
 
-def load_features(folder: Path, header: dict) -> pd.DataFrame:
-    """The features that an observation in `folder` refers to."""
-    return pd.read_parquet(Path(folder) / header.get("features", OWN))
+def load_features(folder: Path, path: str) -> pd.DataFrame:
+    """The features that an observation in `folder` refers to. DataError for a path that `save_features` does not write."""
+    if path != OWN and not SHARED.fullmatch(path):
+        raise DataError(f"{folder}: the features are at {path!r:.80}, where no observation keeps them; make it again")
+    return pd.read_parquet(folder / path)
 
 
 def _digest(frame: pd.DataFrame) -> str:

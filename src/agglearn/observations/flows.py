@@ -69,6 +69,14 @@ class FlowCounts(Observation):
         if self.noise == "exact":
             self._check_totals()
 
+    @property
+    def exact_facts(self) -> str:
+        """What stands beside the counts and may tell of records, in words."""
+        counts = [c for c in (self.node_counts, self.edge_counts) if c is not None]
+        facts = ["which counts are missing"] * any(np.isnan(c).any() for c in counts)
+        facts += [f"the context ({', '.join(self.context)})"] * bool(self.context)
+        return " and ".join(facts)
+
     def repeats(self, what: Literal["node", "edge"]) -> np.ndarray:
         """(R, N, L) node counts or (R, E, L, L) edge counts. R = 0 where there are none.
 

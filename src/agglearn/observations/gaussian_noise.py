@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from agglearn.errors import ConfigError, DataError
+from agglearn.errors import ConfigError
 from agglearn.observations.base import NoiseSpec
 from agglearn.observations.counting import Key
-from agglearn.observations.release import add_noise
+from agglearn.observations.release import add_noise, draw_totals
 from agglearn.observations.tables import ContingencyTables
 from agglearn.privacy.budget import TOTALS
 from agglearn.privacy.calibration import gaussian_epsilon
@@ -48,17 +48,15 @@ def with_gaussian_noise(
     """
     if not 0 <= sigma < math.inf:
         raise ConfigError(f"sigma: must be a number of records from 0 on, got {sigma}")
-    if tables.noise is not None:
-        raise DataError(f"the tables have {tables.noise.mechanism} noise already")
-    if sigma == 0:
+    if sigma == 0 and tables.noise is None:
         return tables
     noises: dict[Key | str, Mechanism] = {
         k: Mechanism("gaussian", sigma * _root_of_merged(merged, k)) for k in tables.tables
     }
     noises[TOTALS] = Mechanism("gaussian", sigma)
     epsilon = promised_epsilon(sigma, len(tables.tables), delta)
-    spec = NoiseSpec("gaussian", float(sigma), epsilon, delta, "record", private=False)
-    return add_noise(tables, noises, draw_seeded(seed), spec)
+    spec, draw = NoiseSpec("gaussian", float(sigma), epsilon, delta), draw_seeded(seed)
+    return add_noise(tables, noises, draw, spec, draw_totals(tables, noises[TOTALS], draw, spec.adjacency))
 
 
 def promised_epsilon(sigma: float, n_tables: int, delta: float) -> float:

@@ -57,12 +57,12 @@ class Halves(Observation):
         frame, label, features, pairs, **options
             As in `ContingencyTables.from_records`. One encoder serves both halves.
         random_state : RandomState
-            Seed of the coins. None for the system's randomness, as a private release needs.
+            Seed of the coins. None for the system's randomness: a private release refuses any other.
         """
         encoder, x, y, label = encode_records(frame, label, features, **options)
         codes, first = encoder.encode(x), toss_coins(len(y), draw_generator(random_state))
         halves = (ContingencyTables.from_codes(encoder, codes[p], y[p], label, pairs) for p in (first, ~first))
-        return cls(*halves)
+        return cls(*(replace(half, seeded_coins=random_state is not None) for half in halves))
 
     def private(self, epsilon: float, delta: float | None = None, **options: Any) -> Self:
         """Both halves with noise that OpenDP draws. Together they guarantee (ε, δ)-differential privacy.
@@ -135,7 +135,8 @@ def add_tables(a: ContingencyTables, b: ContingencyTables) -> ContingencyTables:
     """Tables of the records of both."""
     tables = {key: table + b.tables[key] for key, table in a.tables.items()}
     total, positives = a.total + b.total, a.positives + b.positives
-    return replace(a, total=total, positives=positives, tables=tables, noise=_double(a.noise))
+    noise = _double(a.noise)
+    return replace(a, total=total, positives=positives, tables=tables, noise=noise, seeded_coins=False)
 
 
 def add_sums(a: LabelSums, b: LabelSums) -> LabelSums:

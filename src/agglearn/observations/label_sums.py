@@ -15,14 +15,14 @@ import pandas as pd
 from scipy import sparse
 
 from agglearn.encoding import FrameEncoder
+from agglearn.encoding.codes import EXACT
 from agglearn.encoding.design import FeatureMap
 from agglearn.errors import ConfigError, DataError
 from agglearn.observations.base import Hasher, NoiseSpec, Observation, make_folder, refuse_damaged
-from agglearn.observations.disclosure import describe_unprotected
+from agglearn.observations.disclosure import certify, describe_learned, public_features
 from agglearn.observations.feature_store import load_features, save_features
-from agglearn.observations.release import noise_spec
+from agglearn.observations.release import SCHEMA_ADVICE
 from agglearn.privacy.calibration import calibrate, check_promise
-from agglearn.privacy.limits import check_delta, check_epsilon
 from agglearn.privacy.mechanisms import Draw, Mechanism, draw_private
 from agglearn.storage import read_json, write_json
 
@@ -39,7 +39,7 @@ class LabelSums(Observation):
     map : FeatureMap
         From raw columns to k coordinates, an intercept of ones last where it has one.
     frame : DataFrame
-        (n,) rows of raw features, by reference.
+        (n,) rows of raw features. Columns that the map does not name are left out.
     names : Sequence[str]
         (k,) names of the coordinates of `sums`. They must be those of the map, in its order.
     sums : ndarray of shape (k,)
@@ -54,7 +54,8 @@ class LabelSums(Observation):
     Raises
     ------
     DataError
-        Sums of another length, or in another order than the map's coordinates, or weights that are none.
+        Sums of another length, or in another order than the map's coordinates, or weights that are none, or the label among
+        the features.
     """
 
     map: FeatureMap
@@ -69,6 +70,7 @@ class LabelSums(Observation):
     def __post_init__(self) -> None:
         object.__setattr__(self, "sums", np.asarray(self.sums, dtype=float))
         object.__setattr__(self, "names", list(self.names))
+        object.__setattr__(self, "frame", public_features(self.frame, self.map.inputs, self.label))
         _check_names(self.map.names, self.names, self.sums)
         if not np.isfinite(self.sums).all():
             bad = self.names[int(np.flatnonzero(~np.isfinite(self.sums))[0])]
@@ -127,7 +129,7 @@ class LabelSums(Observation):
         y, weights, label
             As in `from_records`.
         """
-        y = np.asarray(y)
+        frame, y = public_features(frame, mapped.inputs, getattr(y, "name", None)), np.asarray(y)
         if y.shape != (len(frame),):
             raise DataError(f"labels: {y.shape} for {len(frame)} records")
         if not np.isin(y, (0, 1)).all():
@@ -168,6 +170,11 @@ class LabelSums(Observation):
 
     # -- privacy ------------------------------------------------------------------------------------------------
 
+    @property
+    def exact_facts(self) -> str:
+        """What stands beside the sums and tells of labels, in words."""
+        return describe_learned(self.map.encoder, features_public=True)
+
     def sensitivity(self, order: int = 2, of: str | float = "declared") -> float:
         """The largest change of the sums by one label, as an L1 or L2 norm: the largest w‖X‖ of a record.
 
@@ -178,21 +185,27 @@ class LabelSums(Observation):
         of : str or float
             `declared`, from bounds alone. `features`, the largest norm of the rows, where the caller accepts that the
             result depends on them (features are public here). `coordinates`, the note's √k for features in [0, 1]. A
-            number is returned as it is.
+            number from that of the features on is returned as it is. Without features it is the caller's statement.
 
         Raises
         ------
         ConfigError
-            `declared` or `coordinates` where no bounds, or wider ones, were declared, or an unknown `of`.
+            `declared` or `coordinates` where no bounds, or wider ones, were declared, a number below that of the features,
+            `features` where there are none, or an unknown `of`.
         """
         if not isinstance(of, str):
             if not 0 < of < math.inf:
                 raise ConfigError(f"sensitivity: must be a number above 0, got {of}")
+            least = self.sensitivity(order, "features") if len(self.frame) else 0.0
+            if of < least:
+                raise ConfigError(f"sensitivity: {of:g} is below {least:.4g}, which the features have; state no less")
             return float(of)
         if of not in SENSITIVITIES:
             raise ConfigError(f"sensitivity: {of!r} is not known; use {', '.join(SENSITIVITIES)}, or a number")
         heaviest = 1.0 if self.weights is None else float(np.max(self.weights))
         if of == "features":
+            if self.frame.empty:
+                raise ConfigError("sensitivity: there are no features; declare bounds, or state a number")
             x = abs(self.matrix) ** order
             norms = np.asarray(x.sum(axis=1)).ravel() ** (1 / order)
             return float((norms * (1.0 if self.weights is None else self.weights)).max()) + self._rounding(order)
@@ -208,14 +221,23 @@ class LabelSums(Observation):
             largest = len(self.names)
         return heaviest * largest ** (1 / order) + self._rounding(order)
 
+    @functools.cached_property
+    def _terms(self) -> sparse.csr_array:
+        """(n, k) absolute terms of the sums of all labels."""
+        terms = abs(self.matrix)
+        return terms if self.weights is None else sparse.csr_array(terms * np.asarray(self.weights, float)[:, None])
+
+    @property
+    def _is_whole(self) -> bool:
+        """Whether the sums are whole, whatever the labels are."""
+        terms = self._terms
+        return bool((terms.data == np.round(terms.data)).all() and terms.sum(axis=0).max(initial=0) < EXACT)
+
     def _rounding(self, order: int) -> float:
         """Bound of the distance that floating-point sums can add, 0 where all terms and sums are whole."""
-        terms = abs(self.matrix)
-        if self.weights is not None:
-            terms = sparse.csr_array(terms * np.asarray(self.weights, float)[:, None])
-        largest = terms.sum(axis=0)
-        if (terms.data == np.round(terms.data)).all() and largest.max() < 2**53:
+        if self._is_whole:
             return 0.0
+        largest = self._terms.sum(axis=0)
         return 2 * len(self.frame) * 2.0**-53 * float(np.linalg.norm(largest, order)) * (1 + 1e-9)
 
     def _changes(self, of: str | float) -> np.ndarray | None:
@@ -262,24 +284,23 @@ class LabelSums(Observation):
             ε, δ or bounds that give no guarantee. In a private release also δ from 1/N on, ε above 20, and the classic
             calibration from ε = 1 on.
         DataError
-            Sums that have noise already.
+            Sums that have noise already. In a private release also discrete noise where features or weights are not whole.
         """
         if self.noise is not None:
             raise DataError(f"the sums have {self.noise.mechanism} noise already")
         epsilon, delta = check_promise(epsilon, delta, mechanism)
-        facts = ""
-        if draw is draw_private:
-            facts = describe_unprotected(self.map.encoder, accept_learned_schema, features_public=True)
-            check_epsilon(epsilon, allow_large_epsilon)
-            check_delta(delta, len(self.frame))
+        if draw is draw_private and mechanism.startswith("discrete") and not self._is_whole:  # whatever the labels are
+            raise DataError(f"{mechanism} noise needs whole features and weights; use another mechanism")
         if calibration == "classic" and epsilon >= 1 and draw is draw_private:
             raise ConfigError(f"calibration: classic promises nothing at epsilon {epsilon:g}; use analytic")
         laplace = mechanism.endswith("laplace")
         l1, l2 = self.sensitivity(1, sensitivity) if laplace else 0, 0 if laplace else self.sensitivity(2, sensitivity)
         changes = self._changes(sensitivity) if mechanism == "discrete_gaussian" else None
         noise = calibrate(mechanism, epsilon, delta, l1, l2, calibration, changes)
-        noisy = draw(noise, self.sums, "label sums", self.names)
-        return replace(self, sums=noisy, noise=noise_spec(noise, epsilon, delta, "label", draw, facts))
+        stated = 0.0 if isinstance(sensitivity, str) or len(self.frame) else float(sensitivity)
+        spec = NoiseSpec(noise.kind, float(noise.scale), epsilon, delta, "label", stated_sensitivity=stated)
+        spec = certify(spec, self, draw, len(self.frame), accept_learned_schema, allow_large_epsilon, SCHEMA_ADVICE)
+        return replace(self, sums=draw(noise, self.sums, "label sums", self.names), noise=spec)
 
     # -- using --------------------------------------------------------------------------------------------------
 
@@ -361,7 +382,7 @@ class LabelSums(Observation):
                 state["encoder"] = FrameEncoder.from_dict(state["encoder"], state["schema"])
             weights = np.load(folder / "weights.npy") if (folder / "weights.npy").is_file() else None
             noise = NoiseSpec.from_dict(release["noise"])
-            frame, sums = load_features(folder, state), np.load(folder / "sums.npy")
+            frame, sums = load_features(folder, state["features"]), np.load(folder / "sums.npy")
             return cls(FeatureMap.from_dict(state), frame, release["names"], sums, weights, release["label"], noise)
 
     def _fingerprint(self, hasher: Hasher) -> None:

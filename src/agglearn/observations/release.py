@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -10,20 +11,25 @@ from agglearn.errors import ConfigError, DataError
 from agglearn.observations.bags import Bags
 from agglearn.observations.base import NoiseSpec
 from agglearn.observations.consistency import Tables, clip_tables, possible_totals, project_tables
+from agglearn.observations.counted_bags import CountedBags
 from agglearn.observations.counting import Key
-from agglearn.observations.disclosure import describe_unprotected
+from agglearn.observations.disclosure import certify
 from agglearn.observations.flows import FlowCounts
-from agglearn.observations.table import Table, table_name
+from agglearn.observations.table import Table, TableSet, table_name
 from agglearn.privacy.budget import TOTALS, mechanisms
 from agglearn.privacy.calibration import calibrate, check_promise
-from agglearn.privacy.limits import check_delta, check_epsilon
 from agglearn.privacy.mechanisms import Draw, Mechanism, draw_private
 
 __all__ = ["release_bag_counts", "release_flow_counts", "release_tables"]
 
+AnyBags = TypeVar("AnyBags", Bags, CountedBags)
 MAX_CELLS = 100_000_000  # with noise every cell is occupied: 24 bytes each
 # Standard deviations of the noise by which a noisy number of records may be below the true one. More is one case in 3 million.
 DEVIATIONS = 5
+SCHEMA_ADVICE = (  # of what noise cannot hide in encoders
+    "aggregate by a declared schema (schema=, --schema), or accept it by accept_learned_schema (--accept-learned-schema)"
+)
+FLOWS_ADVICE = "leave the context out, give all counts, or accept it by accept_exact_facts"
 POSTPROCESSING = {"none": lambda tables: tables, "clip": clip_tables, "project": project_tables}
 
 
@@ -72,29 +78,33 @@ def release_tables(
     epsilon, delta = check_promise(epsilon, delta, mechanism)
     cells = {k: math.prod(t.shape) for k, t in tables.tables.items()}
     noises = mechanisms(cells, mechanism, epsilon, delta, split, adjacency)
-    facts = ""
-    if draw is draw_private:
-        check_epsilon(epsilon, allow_large_epsilon)
-        facts = describe_unprotected(tables.encoder, accept_learned_schema)
     scales = {table_name(tables, k): float(noise.scale) for k, noise in noises.items()}
     spec = NoiseSpec(
-        mechanism, max(scales.values()), epsilon, delta or 0.0, adjacency, draw is draw_private and not facts,
-        None if split == "uniform" else scales, unprotected=facts,
-    )  # fmt: skip
-    noisy = add_noise(tables, noises, draw, spec)
-    if draw is draw_private:  # whether δ is refused must not depend on more than the release shows
-        margin = 0.0 if adjacency == "label" else DEVIATIONS * math.sqrt(noises[TOTALS].variance)
-        check_delta(delta, noisy.total + margin)
-    return POSTPROCESSING[postprocessing](noisy)
+        mechanism, max(scales.values()), epsilon, delta, adjacency, scales=scales if split == "cells" else None
+    )
+    totals = draw_totals(tables, noises[TOTALS], draw, adjacency)
+    # whether δ is refused must not depend on more than the release shows
+    margin = 0.0 if adjacency == "label" else DEVIATIONS * math.sqrt(noises[TOTALS].variance)
+    spec = certify(spec, tables, draw, totals[0] + margin, accept_learned_schema, allow_large_epsilon, SCHEMA_ADVICE)
+    return POSTPROCESSING[postprocessing](add_noise(tables, noises, draw, spec, totals))
 
 
-def add_noise(tables: Tables, noises: Mapping[Key | str, Mechanism], draw: Draw, spec: NoiseSpec) -> Tables:
-    """The tables with independent noise on count and label sum of every cell, empty ones too, and on both totals.
+def draw_totals(tables: TableSet, noise: Mechanism, draw: Draw, adjacency: str) -> tuple[float, float]:
+    """Records and positives with noise. Under adjacency `label` the records are public."""
+    if tables.noise is not None:
+        raise DataError(f"the tables have {tables.noise.mechanism} noise already")
+    first, totals = int(adjacency == "label"), np.array([tables.total, tables.positives], float)
+    totals[first:] = draw(noise, totals[first:], TOTALS)
+    return possible_totals(*totals)
+
+
+def add_noise(
+    tables: Tables, noises: Mapping[Key | str, Mechanism], draw: Draw, spec: NoiseSpec, totals: tuple[float, float]
+) -> Tables:
+    """The tables with noisy totals, and independent noise on count and label sum of every cell, empty ones too.
 
     The noise of a table depends on the names of its features, not on the other tables.
     """
-    if tables.noise is not None:
-        raise DataError(f"the tables have {tables.noise.mechanism} noise already")
     cells = sum(math.prod(t.shape) for t in tables.tables.values())
     if cells > MAX_CELLS:
         raise DataError(
@@ -108,23 +118,20 @@ def add_noise(tables: Tables, noises: Mapping[Key | str, Mechanism], draw: Draw,
         return Table(table.shape, np.arange(values.shape[1]), *values)
 
     noisy = {key: draw_table(key, table) for key, table in tables.tables.items()}
-    totals = np.array([tables.total, tables.positives], float)
-    totals[first:] = draw(noises[TOTALS], totals[first:], TOTALS)
-    total, positives = possible_totals(*totals)
-    return replace(tables, total=total, positives=positives, tables=noisy, noise=spec)
+    return replace(tables, total=totals[0], positives=totals[1], tables=noisy, noise=spec)
 
 
 def release_bag_counts(
-    bags: Bags, epsilon: float, delta: float | None = None, *, mechanism: str = "discrete_laplace",
+    bags: AnyBags, epsilon: float, delta: float | None = None, *, mechanism: str = "discrete_laplace",
     allow_large_epsilon: bool = False, accept_learned_schema: bool = False, draw: Draw = draw_private,
-) -> Bags:  # fmt: skip
+) -> AnyBags:  # fmt: skip
     """Bags whose numbers of positives have noise, clipped to 0 … size. Sizes and covariates are public.
 
     Neighbours differ in one label, which changes the positives of one bag by 1: bags compose in parallel.
 
     Parameters
     ----------
-    bags : Bags
+    bags : Bags or CountedBags
         Of two classes, without weights, target and noise.
     epsilon, delta, mechanism, allow_large_epsilon, accept_learned_schema, draw
         As in `release_tables`.
@@ -140,22 +147,19 @@ def release_bag_counts(
         raise DataError("noise on bag counts needs bags of two classes without weights")
     if bags.noise is not None:
         raise DataError(f"the counts have {bags.noise.mechanism} noise already")
-    if bags.counts is not None and getattr(bags, "target", None) is not None:
+    if getattr(bags, "target", None) is not None:
         raise DataError("the bags have an exact target beside their counts; leave it out (replace(bags, target=None))")
     epsilon, delta = check_promise(epsilon, delta, mechanism)
-    noise, facts = calibrate(mechanism, epsilon, delta, 1, 1, changes=[1]), ""
-    if draw is draw_private:
-        facts = describe_unprotected(getattr(bags, "encoder", None), accept_learned_schema, features_public=True)
-        check_epsilon(epsilon, allow_large_epsilon)
-        check_delta(delta, bags.offsets[-1])
+    noise = calibrate(mechanism, epsilon, delta, 1, 1, changes=[1])
+    spec = NoiseSpec(noise.kind, float(noise.scale), epsilon, delta, "label")
+    spec = certify(spec, bags, draw, bags.offsets[-1], accept_learned_schema, allow_large_epsilon, SCHEMA_ADVICE)
     positives = np.clip(np.round(draw(noise, bags.counts[:, 1], "bag counts")), 0, bags.sizes).astype(np.int64)
-    spec = noise_spec(noise, epsilon, delta, "label", draw, facts)
     return replace(bags, counts=np.column_stack([bags.sizes - positives, positives]), noise=spec)
 
 
 def release_flow_counts(
     flows: FlowCounts, epsilon: float, delta: float | None = None, *, mechanism: str = "laplace",
-    allow_large_epsilon: bool = False, draw: Draw = draw_private,
+    allow_large_epsilon: bool = False, accept_exact_facts: bool = False, draw: Draw = draw_private,
 ) -> FlowCounts:  # fmt: skip
     """Flow counts with noise on every entry that was observed.
 
@@ -168,6 +172,9 @@ def release_flow_counts(
         Exact counts, each once.
     epsilon, delta, mechanism, allow_large_epsilon, draw
         As in `release_tables`.
+    accept_exact_facts : bool
+        Accept that which counts are missing, and the context, stand beside the noisy counts as they are. The release is then
+        not called private. What is public can be left out here and put beside the release: `replace(noisy, context=…)`.
 
     Raises
     ------
@@ -184,15 +191,15 @@ def release_flow_counts(
     n = sum(len(v) for v in counts.values())
     epsilon, delta = check_promise(epsilon, delta, mechanism)
     noise = calibrate(mechanism, epsilon, delta, n, math.sqrt(n), changes=np.ones(n, int))
-    if draw is draw_private:
-        check_epsilon(epsilon, allow_large_epsilon)
     for name, values in counts.items():
         observed = ~np.isnan(values)
         counts[name] = values.copy()
         counts[name][observed] = draw(noise, values[observed], name)
-    if draw is draw_private:
-        check_delta(delta, _largest_population(counts.values(), noise))
-    spec = noise_spec(noise, epsilon, delta, "record", draw)
+    spec, records = (
+        NoiseSpec(noise.kind, float(noise.scale), epsilon, delta),
+        _largest_population(counts.values(), noise),
+    )
+    spec = certify(spec, flows, draw, records, accept_exact_facts, allow_large_epsilon, FLOWS_ADVICE)
     kind = "gaussian" if noise.gaussian else "laplace"
     return replace(flows, **counts, noise=kind, scale=float(noise.scale), population_size=None, privacy=spec)
 
@@ -201,11 +208,3 @@ def _largest_population(counts: Iterable[np.ndarray], noise: Mechanism) -> float
     """Upper bound of a population's size, from noisy tables of the whole of it: the largest sum and `DEVIATIONS` of its noise."""
     sums = [(np.nansum(table), np.count_nonzero(~np.isnan(table))) for tables in counts for table in tables]
     return max(total + DEVIATIONS * math.sqrt(n * noise.variance) for total, n in sums)
-
-
-def noise_spec(
-    noise: Mechanism, epsilon: float, delta: float | None, adjacency: str, draw: Draw, facts: str = ""
-) -> NoiseSpec:
-    """The record of one mechanism's noise. `facts`, see `describe_unprotected`."""
-    private = draw is draw_private and not facts
-    return NoiseSpec(noise.kind, float(noise.scale), epsilon, delta or 0.0, adjacency, private, unprotected=facts)

@@ -7,6 +7,7 @@ import numpy as np
 from agglearn.encoding import FrameEncoder
 from agglearn.observations.base import NoiseSpec
 from agglearn.observations.counting import Key, sum_cells
+from agglearn.observations.disclosure import describe_learned
 from agglearn.privacy.budget import TOTALS
 
 
@@ -63,11 +64,17 @@ class TableSet:
     positives: float
     tables: dict[Key, Table]
     noise: NoiseSpec | None = field(default=None)
+    seeded_coins: bool = False
 
     @property
     def names(self) -> list[str]:
         """Names of the features."""
         return self.encoder.names
+
+    @property
+    def exact_facts(self) -> str:
+        """What stands beside the counts and tells of records, in words."""
+        return describe_learned(self.encoder)
 
     @property
     def pairs(self) -> list[Key]:

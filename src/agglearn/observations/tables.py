@@ -48,6 +48,8 @@ class ContingencyTables(TableSet, Observation):
         (Weinberger et al. 2009): its cells are then buckets, see `hashed_pairs`.
     noise
         How noise was added, or None. Without noise, counts must be whole and consistent.
+    seeded_coins
+        Whether the records are a random half of others, by coins of a known seed. A private release refuses it.
     """
 
     def __post_init__(self) -> None:
@@ -338,6 +340,8 @@ class ContingencyTables(TableSet, Observation):
         }
         if self.hashed_pairs:
             header["hashed"] = [[*k, buckets] for k, buckets in self.hashed_pairs.items()]
+        if self.seeded_coins:
+            header["seeded_coins"] = True
         (folder / "tables.json").write_text(json_lines(header) + "\n")
 
     def _rows(self) -> pd.DataFrame:
@@ -394,7 +398,8 @@ class ContingencyTables(TableSet, Observation):
                 cells = np.ravel_multi_index(codes, shape)
                 tables[key] = Table(shape, cells, rows["count"][own], rows["label_sum"][own])
             noise = NoiseSpec.from_dict(header["noise"])
-            return cls(encoder, header["label"], header["total"], header["positives"], tables, noise)
+            totals, seeded = (header["total"], header["positives"]), header.get("seeded_coins", False)
+            return cls(encoder, header["label"], *totals, tables, noise, seeded)
 
     def _fingerprint(self, hasher: Hasher) -> None:
         hasher.update(

@@ -17,6 +17,7 @@ from agglearn.errors import ConfigError
 from agglearn.privacy.accounting import discrete_gaussian_delta
 from agglearn.privacy.mechanisms import Mechanism, known_mechanism
 
+LEAST_DELTA = 1e-30  # the accountant leaves out tails of probability 1e-32
 CALIBRATIONS = {  # of each Gaussian mechanism, the default first
     "gaussian": ("analytic", "zcdp", "classic"),
     "discrete_gaussian": ("exact", "zcdp"),
@@ -41,6 +42,10 @@ def check_promise(
             raise ConfigError(f"delta: {mechanism} noise promises epsilon alone; leave delta out")
     elif not 0 < checked_delta < 1:
         raise ConfigError(f"delta: {mechanism} noise needs a delta between 0 and 1, got {delta}")
+    elif checked_delta < LEAST_DELTA:
+        raise ConfigError(
+            f"delta: {checked_delta:g} is below {LEAST_DELTA:g}, too small to compute with; use laplace noise"
+        )
     return checked_epsilon, checked_delta
 
 

@@ -85,7 +85,10 @@ def aggregate(
     partial = dataframe.select(*chosen).mapInPandas(work, SCHEMA)
     counts = partial.groupBy("part", "cell").sum("n", "label_sum").toPandas()
     counts.columns = ["part", "cell", "n", "label_sum"]
-    return ContingencyTables.from_counts(encoder, collect(counts, tally), tally, label)
+    cells, left_out = collect(counts, tally)
+    if schema is not None:
+        schema.check_labels(tally.positives, tally.total, tally.total + left_out)
+    return ContingencyTables.from_counts(encoder, cells, tally, label)
 
 
 def _refuse_beside_encoder(learned: dict) -> None:
@@ -135,25 +138,27 @@ def count(
 
     Columns of a batch are the features in the encoder's order, then the label.
     """
-    tally = start_tally(encoder, pairs, buckets)
+    tally, left_out = start_tally(encoder, pairs, buckets), 0
     for frame in batches:
         y = as_text(frame.iloc[:, -1]).map(labels).to_numpy(float)
         labelled = ~np.isnan(y)  # a declared schema leaves other labels out
+        left_out += int((~labelled).sum())
         codes = encoder.encode(frame.iloc[:, :-1].set_axis(encoder.names, axis=1))
         tally.add(codes[labelled], y[labelled].astype(np.int8))
-    total = pd.DataFrame({"cell": [0], "n": [tally.total], "label_sum": [tally.positives]})
+    total = pd.DataFrame({"cell": [0, 1], "n": [tally.total, left_out], "label_sum": [tally.positives, 0]})
     yield total.assign(part=np.int32(ALL_RECORDS))[["part", "cell", "n", "label_sum"]]
     for number, (cells, n, sums) in enumerate(tally.counts().values()):
         yield pd.DataFrame({"part": np.full(len(cells), number, np.int32), "cell": cells, "n": n, "label_sum": sums})
 
 
-def collect(counts: pd.DataFrame, tally: Tally) -> dict:
-    """Return {key: (cells, counts, label sums)} of all partitions together, and put the totals into the tally."""
+def collect(counts: pd.DataFrame, tally: Tally) -> tuple[dict, int]:
+    """Return {key: (cells, counts, label sums)} of all partitions together, with the totals in the tally, and records left out."""
     counts = counts.sort_values(["part", "cell"])
     bounds = np.searchsorted(counts["part"], np.arange(ALL_RECORDS, len(tally.keys) + 1))
     columns = [counts[c].to_numpy(np.int64) for c in ("cell", "n", "label_sum")]
     tally.total, tally.positives = int(columns[1][0]), int(columns[2][0])
-    return {k: tuple(c[bounds[i] : bounds[i + 1]] for c in columns) for i, k in enumerate(tally.keys, start=1)}
+    cells = {k: tuple(c[bounds[i] : bounds[i + 1]] for c in columns) for i, k in enumerate(tally.keys, start=1)}
+    return cells, int(columns[1][1])
 
 
 def _column(dataframe: "DataFrame", name: str, as_names: bool) -> "Column":

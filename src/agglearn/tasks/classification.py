@@ -69,7 +69,7 @@ class HeldOutRows(Truth):
         with np.load(folder / "truth.npz") as arrays:
             saved = {k: arrays[k] for k in arrays.files}
         parameters = {k.removeprefix("parameter_"): v for k, v in saved.items() if k.startswith("parameter_")}
-        frame = load_features(folder, {"features": str(saved["features"])})
+        frame = load_features(folder, str(saved["features"]))
         return cls(frame, saved["y"], saved.get("probabilities"), parameters or None)
 
     def units(self) -> list[np.ndarray]:

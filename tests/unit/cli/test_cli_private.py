@@ -1,6 +1,7 @@
 """The command line's private route: no sequence of commands, without a file edited by hand, calls a file private that shows
 a value of a single record."""
 
+import contextlib
 import json
 from pathlib import Path
 
@@ -94,7 +95,41 @@ def test_neither_label_nor_schema(at, capsys):
     assert "--label: name the column to be predicted, or give --schema" in capsys.readouterr().err
     Path("few.csv").write_text("age,job,home,zone,y\n1,a,b,c,perhaps\n")
     assert run("aggregate", "few.csv", "--schema", "schema.yaml", "--out", "t") == 1
-    assert "no record has one of the two labels" in capsys.readouterr().err
+    assert "none of 1 records has the positive value" in capsys.readouterr().err
+
+
+def test_a_wrong_label_in_a_schema_is_said_aloud_or_refused(at, capsys):
+    frame = pd.DataFrame({"job": ["cook", "nurse"] * 30, "y": ["yes", "no", "perhaps"] * 20})
+    frame.to_csv("labels.csv", index=False)
+    frame.to_parquet("labels.parquet")
+    text = "{reviewed: true, label: {column: y, positive: POSITIVE, negative: no}, features: {job: {values: [cook]}}}"
+    for data in ("labels.csv", "labels.parquet"):
+        Path("right.yaml").write_text(text.replace("POSITIVE", "yes"))
+        assert run("aggregate", data, "--schema", "right.yaml", "--out", f"{data}.right") == 0
+        said = capsys.readouterr()
+        assert said.err == (
+            "agglearn: warning: label 'y': 20 of 60 records are left out, which have neither 'yes' nor 'no'\n"
+        )
+        assert "40 records, 20 with label 1" in said.out
+        Path("wrong.yaml").write_text(text.replace("POSITIVE", "1"))
+        assert run("aggregate", data, "--schema", "wrong.yaml", "--out", "wrong") == 1
+        assert capsys.readouterr().err == (
+            f"agglearn: {data}: label 'y': none of 60 records has the positive value '1'; mend it in the schema\n"
+        )
+        assert not Path("wrong").exists()
+
+
+@pytest.mark.parametrize(
+    "option", [["--hash", "age:DIGITS"], ["--hash-above", "5:DIGITS"], ["--hash-above", "DIGITS:5"]]
+)
+def test_numbers_of_buckets_of_any_length_are_one_line(at, capsys, option):
+    how = [part.replace("DIGITS", "9" * 5000) for part in option]
+    with contextlib.suppress(SystemExit):
+        assert run("aggregate", "data.csv", "--label", "y", "--positive", "yes", *how, "--out", "t") == 2
+    said = capsys.readouterr().err
+    assert said.startswith("agglearn: ")
+    assert said.count("\n") == 1
+    assert len(said) < 300
 
 
 def test_a_learned_schema_is_not_private(at, capsys):

@@ -1,12 +1,17 @@
 """Bins, vocabularies, labels: what becomes which modality, and what is refused."""
 
+import datetime
+import math
 import warnings
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from pandas.api.types import is_numeric_dtype
 
 from agglearn.encoding import (
     UNSEEN,
@@ -14,6 +19,7 @@ from agglearn.encoding import (
     CategoricalEncoder,
     EqualWidth,
     FrameEncoder,
+    HashedEncoder,
     Quantiles,
     binning,
     design,
@@ -89,6 +95,16 @@ def test_unknown_binning():
         pd.Series(["3", "4"], dtype="category"),
         pd.Series([3, 4], dtype="category"),
         pd.Series(["3", "4"], dtype="string"),
+        pd.Series([3.0, 4.0], dtype=object),
+        pd.Series([3.0, 4.0], dtype="float32"),
+        pd.Series([3.0, 4.0], dtype="category"),
+        pd.Series([3.0, 4.0], dtype="Float64"),
+        pd.Series([3.0, 4.0], dtype="double[pyarrow]"),
+        pd.Series(["3.0", "4.00"]),
+        pd.Series([Decimal("3"), Decimal("4.00")]),
+        pd.Series([Decimal("3.0"), Decimal("4.0")], dtype=pd.ArrowDtype(pa.decimal128(5, 1))),
+        pd.Series([3 + 0j, 4 + 0j]),
+        pd.Series([np.float32(3), np.int8(4)], dtype=object),
     ],
 )
 def test_one_category_however_it_is_stored(column):
@@ -103,6 +119,55 @@ def test_text_of_other_values():
     assert as_text(pd.Series([1e19, 1.0, np.nan])).tolist() == ["10000000000000000000", "1", None]
     assert as_text(pd.Series(["a", None])).tolist() == ["a", None]
     assert as_text(pd.Series([None, 5], dtype="Int64")).tolist() == [None, "5"]
+    assert as_text(pd.Series([np.float32(0.1), 0.1], dtype=object)).tolist() == ["0.10000000149011612", "0.1"]
+    assert as_text(pd.Series(["03", "3.50", "-0", "-0.0", "3.", "1e3"])).tolist() == [
+        "03",
+        "3.50",
+        "0",
+        "0",
+        "3.",
+        "1e3",
+    ]
+    odd = [math.inf, 10**5000, Decimal("1E+9999999"), Decimal("2.50"), datetime.timedelta.max, datetime.datetime.min]
+    assert [len(t) < 5000 for t in as_text(pd.Series(odd, dtype=object))] == [True] * len(odd)  # no value is an error
+    assert as_text(pd.Series([Decimal("2.50"), Decimal("-0.10"), Decimal("1E+2")])).tolist() == ["2.5", "-0.1", "100"]
+
+
+def test_nan_is_missing_in_every_type():
+    ratio = pd.Series([0.0, 3.0], dtype="Float64") / pd.Series([0.0, 1.0], dtype="Float64")  # NaN, which is not NA
+    arrow = pd.Series(pa.array([float("nan"), 3.0]), dtype=pd.ArrowDtype(pa.float64()))
+    for column in (ratio, arrow, ratio.astype(object), pd.Series([np.nan, 3.0])):
+        assert as_text(column).tolist() == [None, "3"]
+        for encoder in (
+            CategoricalEncoder("x", ("3",), True, True),
+            BinnedEncoder("x", (3.0,), True, True),
+            HashedEncoder("x", 1, True, True),
+        ):
+            assert [encoder.labels[c] for c in encoder.encode(column)] == ["missing", encoder.labels[0]]
+
+
+WHOLE = st.integers(-(2**60), 2**60)
+VALUES = st.one_of(
+    WHOLE, WHOLE.map(float), st.floats(allow_nan=False), st.floats(width=32, allow_nan=False).map(np.float32),
+    st.booleans(), st.text("a1.0- ", max_size=4), st.dates(), st.datetimes(), st.timedeltas(), st.none(),
+    st.decimals(allow_nan=False), st.integers().map(complex), st.just(3j), WHOLE.map(np.int64), st.just(np.True_),
+    st.datetimes(datetime.datetime(1700, 1, 1), datetime.datetime(2200, 1, 1)).map(np.datetime64),
+)  # fmt: skip
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(VALUES, min_size=1, max_size=3), st.lists(VALUES, min_size=1, max_size=3))
+def test_a_value_is_spelt_and_binned_whatever_stands_beside_it(values, beside):
+    """pandas chooses the type of a column by all of its rows. Floats hold whole numbers of more than 53 bits no better."""
+    alone, all_rows = pd.Series(values), pd.Series([*values, *beside])
+    assume(not any(is_numeric_dtype(c) and c.dtype.kind in "fc" and _rounds(values) for c in (alone, all_rows)))
+    assert as_text(alone).tolist() == as_text(all_rows).tolist()[: len(values)]
+    encoder = BinnedEncoder("x", (-1.5, 0.0, 0.1, 3.0, 1e9), True, True)
+    assert encoder.encode(alone).tolist() == encoder.encode(all_rows).tolist()[: len(values)]
+
+
+def _rounds(values: list) -> bool:
+    return any(isinstance(v, int | np.integer) and abs(int(v)) > 2**53 for v in values)
 
 
 @pytest.mark.slow

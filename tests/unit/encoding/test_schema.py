@@ -1,6 +1,8 @@
 """Declared schemas: their form, what belongs to `other`, drafts, and that all ways to aggregate take them alike."""
 
 import math
+import warnings
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -10,7 +12,7 @@ from samples import PEOPLE_SCHEMA, people
 
 from agglearn.encoding import FeatureMap, FrameEncoder, Schema
 from agglearn.encoding.drafting import LEAST, draft
-from agglearn.errors import ConfigError, DataError
+from agglearn.errors import ConfigError, DataError, RecordsLeftOut
 from agglearn.maxent import NaiveBayesClassifier
 from agglearn.observations import ContingencyTables, CountedBags, Halves, LabelSums, Records
 
@@ -39,7 +41,8 @@ def test_text_stays_as_it_is_written():
     schema = Schema.parse(TEXT)
     assert (schema.label, schema.positive, schema.negative) == ("y", "yes", "no")
     assert schema.encoder.schema == "declared"
-    assert encoder("job").labels == ["yes", "no", "01", "3.0", "null", "other"]
+    assert encoder("job").labels == ["yes", "no", "01", "3", "null", "other"]  # 3.0 is 3 in records, too
+    assert codes("job", [3, 3.0, "3.0", "3", Decimal("3.00"), "03", True]) == [*["3"] * 5, "other", "other"]
 
 
 def test_whatever_is_not_declared_has_a_level():
@@ -69,13 +72,45 @@ def test_learned_encoders_have_no_other():
 
 def test_records_with_other_labels_are_left_out():
     schema = Schema.parse(TEXT)
-    y, kept = schema.labels(pd.Series(["yes", "no", None, "maybe", "yes", 1], name="y"))
+    with pytest.warns(
+        RecordsLeftOut, match=r"^label 'y': 3 of 6 records are left out, which have neither 'yes' nor 'no'$"
+    ):
+        y, kept = schema.labels(pd.Series(["yes", "no", None, "maybe", "yes", 1], name="y"))
     assert y.tolist() == [1, 0, 1]
     assert kept.tolist() == [True, True, False, False, True, False]
-    numbers = Schema.parse(TEXT.replace("positive: yes, negative: no", "positive: 1, negative: 0"))
-    assert numbers.labels(pd.Series([1.0, 0.0, np.nan, 2.0]))[0].tolist() == [1, 0]
-    assert numbers.labels(pd.Series([True, False]))[0].tolist() == []
-    assert numbers.labels(pd.Series(["1", "0", "01"]))[0].tolist() == [1, 0]
+    numbers = Schema.parse(TEXT.replace("positive: yes, negative: no", "positive: 1.0, negative: 0"))
+    with pytest.warns(RecordsLeftOut, match="2 of 4 records"):
+        assert numbers.labels(pd.Series([1.0, 0.0, np.nan, 2.0]))[0].tolist() == [1, 0]
+    with pytest.warns(RecordsLeftOut, match="1 of 3 records"):
+        assert numbers.labels(pd.Series(["1", "0", "01"]))[0].tolist() == [1, 0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert numbers.labels(pd.Series(["1", "0"]))[0].tolist() == [1, 0]
+    for wrong in ([True, False], [0, 0], ["yes", "no"], []):
+        with pytest.raises(
+            DataError, match=f"label 'y': none of {len(wrong)} records has the positive value '1'; mend it"
+        ):
+            numbers.labels(pd.Series(wrong, dtype=object))
+
+
+def test_every_way_to_aggregate_says_what_a_wrong_label_leaves_out(tmp_path):
+    """Half of the records have the label `maybe`; under the wrong name of the positive one all is refused."""
+    frame = people(60).assign(y=["yes", "no", "maybe", "maybe"] * 15)
+    frame.to_parquet(tmp_path / "data.parquet")
+    ways = {
+        "tables": lambda s: ContingencyTables.from_records(frame, schema=s),
+        "parquet": lambda s: ContingencyTables.from_parquet(tmp_path / "data.parquet", schema=s),
+        "records": lambda s: Records.from_records(frame, schema=s),
+        "halves": lambda s: Halves.from_records(frame, schema=s),
+    }
+    declare = lambda positive: Schema.parse(  # noqa: E731
+        PEOPLE_SCHEMA.replace("positive: '1', negative: '0'", f"positive: '{positive}', negative: 'no'")
+    )
+    for aggregate in ways.values():
+        with pytest.warns(RecordsLeftOut, match="30 of 60 records are left out"):
+            aggregate(declare("yes"))
+        with pytest.raises(DataError, match="none of 60 records has the positive value 'Yes'"):
+            aggregate(declare("Yes"))
 
 
 def without(text: str) -> str:
@@ -110,6 +145,9 @@ def instead(text: str, other: str) -> str:
         (instead("{buckets: 5}", "{buckets: 5, edges: [1]}"), "needs one of values, edges, buckets"),
         (instead("{buckets: 5}", "{bucket: 5}"), "features.mail: unknown key 'bucket'"),
         (instead("{buckets: 5}", "{buckets: 0}"), "features.mail.buckets: '0'"),
+        (instead("{buckets: 5}", f"{{buckets: {'9' * 5000}}}"), "99 is not a number of buckets"),
+        (instead("{buckets: 5}", "{buckets: 2147483648}"), "features.mail.buckets: '2147483648' is not a number"),
+        (instead("[yes, no,", "[3, no,"), "features.job.values: '3' stands twice"),
         (instead("{buckets: 5}", "{buckets: 5, missing: maybe}"), "features.mail.missing: 'maybe'"),
         (instead("[30, 45.5]", "[45.5, 30]"), "features.age.edges: must be finite numbers in ascending order"),
         (instead("[30, 45.5]", "[30, 30]"), "ascending order"),
@@ -125,6 +163,7 @@ def test_what_is_wrong_is_one_line(text, said, tmp_path):
     path.write_text(text)
     with pytest.raises(ConfigError) as error:
         Schema.read(path)
+    assert len(str(error.value)) < 300 + len(str(path))
     assert said in str(error.value)
     assert str(error.value).startswith(f"{path}: ")
     assert "\n" not in str(error.value)
@@ -195,7 +234,7 @@ def test_other_observations_by_a_schema(frame, schema, tmp_path):
     halves = Halves.from_records(frame, schema=schema, random_state=0)
     assert halves.combined.total == 497
     assert 200 < halves.first.total < 300
-    noisy = halves.private(1.0, 1e-6)
+    noisy = Halves.from_records(frame, schema=schema).private(1.0, 1e-6)
     assert noisy.first.noise.private
     assert noisy.second.noise.private
     x = records.frame
@@ -228,7 +267,7 @@ def test_what_the_schema_declares_is_not_given_beside_it(frame, schema, how, tmp
 
 
 def test_one_label_alone_is_aggregated_and_refused_by_learners(schema):
-    """That all records have one label is a fact about records: it must not stop a release."""
+    """That no record is negative is a fact about records: it must not stop a release. A wrong positive value stops all."""
     frame = people(80).assign(y=1)
     tables = ContingencyTables.from_records(frame, schema=schema)
     assert tables.private(1.0, 1e-6).noise.private
@@ -236,9 +275,9 @@ def test_one_label_alone_is_aggregated_and_refused_by_learners(schema):
         NaiveBayesClassifier().fit(tables)
     with pytest.raises(DataError, match="two values"):
         ContingencyTables.from_records(frame, "y")
-    nobody = ContingencyTables.from_records(frame.iloc[:0], schema=schema)
-    assert nobody.total == 0
-    assert nobody.private(1.0, 1e-6).noise.private
+    for nobody in (frame.iloc[:0], frame.assign(y=0)):
+        with pytest.raises(DataError, match=r"none of .* records has the positive value '1'"):
+            ContingencyTables.from_records(nobody, schema=schema)
 
 
 # -- private releases ---------------------------------------------------------------------------------------------------

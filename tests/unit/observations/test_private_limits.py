@@ -1,5 +1,6 @@
 """Promises of private releases that would protect nobody are refused, and what is promised stands in words."""
 
+import itertools
 import math
 import warnings
 from fractions import Fraction
@@ -13,7 +14,8 @@ from agglearn.errors import ConfigError, DataError, PrivacyWarning
 from agglearn.observations import Bags, ContingencyTables, CountedBags, FlowCounts, LabelSums
 from agglearn.observations.halves import toss_coins
 from agglearn.observations.release import release_bag_counts, release_flow_counts, release_tables
-from agglearn.privacy import draw_seeded
+from agglearn.privacy import analytic_gaussian_scale, draw_seeded
+from agglearn.privacy.calibration import LEAST_DELTA, discrete_gaussian_scales
 
 N = 400
 
@@ -60,13 +62,31 @@ def test_promises_that_protect_nobody_are_refused(released, kind):
         release(40.0, 0.01, draw=draw_seeded(0))  # no promise
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_delta_too_small_to_compute_with_is_refused(released, kind):
+    for mechanism, delta in itertools.product(
+        ["gaussian", "discrete_gaussian"], [5e-324, 1e-320, 1e-305, 1e-100, 9e-31]
+    ):
+        with pytest.raises(ConfigError, match=f"^delta: {delta:g} is below 1e-30, too small to compute with"):
+            released[kind](1.0, delta, mechanism=mechanism)
+    noisy = released[kind](1.0, 1e-30)
+    assert (noisy.privacy if kind == "flows" else noisy.noise).private
+
+
+def test_discrete_noise_is_never_far_below_continuous_noise():
+    """At δ = 1e-100 it was: .9 of it, as the accountant does not see tails of probability 1e-32."""
+    for epsilon in (0.1, 1.0):
+        discrete = discrete_gaussian_scales([1.0, 1.0], [1, 1], epsilon, LEAST_DELTA)[0]
+        assert discrete == pytest.approx(analytic_gaussian_scale(math.sqrt(2), epsilon, LEAST_DELTA), rel=2e-3)
+
+
 def test_noise_that_takes_records_away_does_not_let_a_large_delta_through(released, monkeypatch):
     """Where the number of records is protected, its noise is below minus four standard deviations 3 times in 100,000."""
 
     def unlucky(mechanism, values, *names):
         return values - 4 * np.sqrt(mechanism.variance)
 
-    monkeypatch.setattr("agglearn.observations.release.draw_private", unlucky)
+    monkeypatch.setattr("agglearn.observations.disclosure.draw_private", unlucky)
     with pytest.raises(ConfigError, match="delta"):
         released["tables"](1.0, 1 / N, draw=unlucky)
 

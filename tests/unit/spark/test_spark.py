@@ -19,12 +19,14 @@ from samples import PEOPLE_SCHEMA, people
 from agglearn.encoding import CategoricalEncoder, EqualWidth, FrameEncoder, Quantiles, Schema
 from agglearn.encoding.binning import quantiles
 from agglearn.encoding.frame import fit_column
-from agglearn.errors import ConfigError, DataError, LooksLikeCodes, NotAvailable
+from agglearn.errors import ConfigError, DataError, LooksLikeCodes, NotAvailable, RecordsLeftOut
 from agglearn.maxent import MaxEntClassifier
 from agglearn.maxent.engines.numba_chains import Chains
 from agglearn.maxent.weight_index import WeightIndex
 from agglearn.observations import ContingencyTables
+from agglearn.observations.tables import start_tally
 from agglearn.spark import active_session, aggregate
+from agglearn.spark.aggregation import collect, count
 from agglearn.vocabulary import DistributedSubmodularQuantizer
 
 LACKING = [
@@ -45,6 +47,21 @@ def needs_spark(test):
 def test_without_pyspark_there_is_one_line():
     with pytest.raises(NotAvailable, match="make spark"):
         active_session()
+
+
+def test_records_that_a_schema_leaves_out_are_counted_over_partitions():
+    schema = Schema.parse(PEOPLE_SCHEMA)
+    frame = people(90).assign(y=[1, 0, 2] * 30)
+    sent = frame[[*schema.encoder.names, "y"]].astype({"y": str})
+    how = {"encoder": schema.encoder, "labels": {"1": 1, "0": 0}, "pairs": "none", "buckets": None}
+    partitions = [cells for part in (sent[:20], sent[20:70], sent[70:]) for cells in count([part], **how)]
+    together = pd.concat(partitions).groupby(["part", "cell"], as_index=False).sum()
+    tally = start_tally(schema.encoder, "none")
+    cells, left_out = collect(together, tally)
+    assert (left_out, tally.total, tally.positives) == (30, 60, 30)
+    with pytest.warns(RecordsLeftOut):
+        expected = ContingencyTables.from_records(frame, schema=schema, pairs="none")
+    assert ContingencyTables.from_counts(schema.encoder, cells, tally, "y").digest == expected.digest
 
 
 @given(st.lists(st.tuples(st.floats(-1e6, 1e6), st.integers(1, 50)), min_size=1, max_size=30, unique_by=lambda v: v[0]))
