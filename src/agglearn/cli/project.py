@@ -11,7 +11,7 @@ SCHEMAS = "workflow/schemas"  # what every copy of the project has
 def add_project_options(command: argparse.ArgumentParser) -> None:
     """Add the options of the commands that read the configuration."""
     command.add_argument(
-        "--configfile", metavar="FILE", help="YAML laid over config/config.yaml, as with `snakemake --configfile`"
+        "--configfile", metavar="FILE", help="YAML laid over config/config.yaml, as with Snakemake"
     )
 
 
