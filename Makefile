@@ -44,7 +44,7 @@ quick: SETTINGS = --configfile=config/quick.yaml
 record: SETTINGS = --configfile=config/to_record.yaml
 reproduce: SETTINGS = $(FROM:%=--configfile=config/from_%.yaml)
 quick reproduce record: $(READY)
-	@$(BIN)/snakemake --logger agglearn $(SETTINGS) $(ARGS)
+	@$(BIN)/snakemake --logger=agglearn $(SETTINGS) $(ARGS)
 
 check-record: $(READY)
 	@$(BIN)/agglearn record check --sample $(SAMPLE) $(ARGS)

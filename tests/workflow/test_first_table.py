@@ -18,7 +18,7 @@ def test_table_4_on_adult(places):
         "maxent_table4": made.overlay["experiments"]["maxent_table4"] | {"datasets": {"bank": None}}
     }
     made.overlay["run"] = ["maxent_table4"]
-    outcome = made.run("maxent_table4", "--logger", "agglearn")
+    outcome = made.run("maxent_table4", "--logger=agglearn")
     table: pd.DataFrame = made.table("maxent_table4").query("dataset == 'adult'")
     if set(table.status) == {"unavailable"}:
         pytest.skip(f"Adult cannot be had here: {table.reason.iloc[0]}")

@@ -9,7 +9,7 @@ import pytest
 from project import CHAIN, OWN_SERVER, REGIONS, SPIKE_DATA, Project
 
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]
-OUTPUT = ("--logger", "agglearn")
+OUTPUT = ("--logger=agglearn",)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 HELP = "add noise for privacy to tables"
 ABOUT = """Add noise to the tables of `agglearn aggregate`, so that they satisfy (epsilon, delta)-differential privacy as a whole.
-Noise is drawn once, by OpenDP, from the system's secret randomness. A second run draws other noise, and both together
+Noise is drawn once, by OpenDP (extra `privacy`), from the system's secret randomness. A second run draws other noise, and both together
 satisfy a weaker guarantee. Training on OUT spends no further budget.
 
 example:

@@ -10,9 +10,7 @@ SCHEMAS = "workflow/schemas"  # what every copy of the project has
 
 def add_project_options(command: argparse.ArgumentParser) -> None:
     """Add the options of the commands that read the configuration."""
-    command.add_argument(
-        "--configfile", metavar="FILE", help="YAML laid over config/config.yaml, as with `snakemake --configfile`"
-    )
+    command.add_argument("--configfile", metavar="FILE", help="YAML laid over config/config.yaml, as with Snakemake")
 
 
 def project_base() -> Path:

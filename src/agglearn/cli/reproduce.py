@@ -84,7 +84,7 @@ def arguments(args: argparse.Namespace) -> list[str]:
         *(["--configfile", args.configfile] if args.configfile else []),
         *(["--config", *settings] if settings else []),
         *(["--cores", str(args.cores)] if args.cores else []),
-        *(["--dry-run"] if args.dry_run else ["--logger", "agglearn"]),
+        *(["--dry-run"] if args.dry_run else ["--logger=agglearn"]),
         *args.snakemake,
         "--", *args.targets,
     ]  # fmt: skip

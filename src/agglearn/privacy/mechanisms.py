@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from agglearn.errors import ConfigError, DataError
+from agglearn.optional import require
 from agglearn.seeds import derive_generator
 
 MECHANISMS = ("gaussian", "laplace", "discrete_gaussian", "discrete_laplace")
@@ -130,9 +131,10 @@ def draw_private(mechanism: Mechanism, values: np.ndarray, *names: object) -> np
     ------
     DataError
         Values that are not finite, or not whole under discrete noise.
+    NotAvailable
+        OpenDP is not installed.
     """
-    import opendp.prelude as dp
-
+    dp = require("opendp.prelude", "privacy")
     dp.enable_features("contrib")
     whole = mechanism.discrete
     kind = "i64" if whole else "f64"

@@ -1,6 +1,6 @@
 """Progress of a run in few lines: finished jobs of each source, and every job that fails.
 
-`snakemake --logger agglearn` prints these lines in place of Snakemake's own, which are in its log file.
+`snakemake --logger=agglearn` prints these lines in place of Snakemake's own, which are in its log file.
 They are plain lines, so that a terminal, a pipe and a file show the same.
 """
 

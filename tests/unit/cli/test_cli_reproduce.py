@@ -28,7 +28,7 @@ def test_names_and_options_reach_snakemake(started):
     [arguments] = started
     assert arguments[:4] == ["-m", "snakemake", "--snakefile", str(project_files() / "Snakefile")]
     assert arguments[4:] == [
-        "--config", "scale=smoke", "--cores", "3", "--logger", "agglearn", "-k", "--forceall", "--", "maxent_xor", "labelsums",
+        "--config", "scale=smoke", "--cores", "3", "--logger=agglearn", "-k", "--forceall", "--", "maxent_xor", "labelsums",
     ]  # fmt: skip
 
 

@@ -1,0 +1,133 @@
+"""Every command in an environment without extras: it does its work, or names in one line the extra that it needs."""
+
+import importlib.metadata
+import json
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+from packaging.requirements import Requirement
+from samples import OFFLINE, ROOT
+
+from agglearn import cli
+
+EXTRAS = ("workflow", "networks", "privacy", "generic")
+RECORDS = "\n".join(["x,z,y", *(f"{i % 7},{'abc'[i % 3]},{int(i % 7 > 2)}" for i in range(200))]) + "\n"
+SCHEMA = """
+reviewed: true
+label: {column: y, positive: 1, negative: 0}
+features: {x: {edges: [2, 4]}, z: {values: [a, b, c]}}
+"""
+CALLS = {  # the extra that a call needs, and its arguments; later calls read what earlier ones write
+    "aggregate": (None, "aggregate records.csv --schema schema.yaml --out tables"),
+    "schema": (None, "schema draft records.csv --label y --positive 1 --out draft.yaml"),
+    "private": ("privacy", "private tables --epsilon 1 --delta 1e-6 --out noisy"),
+    "fit": (None, "fit tables --set n_sweeps=1 --out model"),
+    "fit in JAX": ("networks", "fit tables --set engine=jax --set n_sweeps=1 --out model_of_jax"),
+    "predict": (None, "predict model records.csv --out predictions.csv"),
+    "compress": (None, "compress tables --budget 2 --out clusters.csv"),
+    "reproduce": ("workflow", "reproduce --list"),
+    "plan": ("workflow", "plan maxent_xor --scale smoke"),
+    "record": ("workflow", "record"),
+    "data": ("workflow", "data"),
+    "cite": ("workflow", "cite results"),
+    "track": ("workflow", "track --from results --to sqlite:///tracked.db"),
+    "doctor": (None, "doctor"),
+}
+# Modules of the distributions that are not installed are refused before any finder looks for them.
+RUN = """
+import importlib.abc, json, sys
+refused, calls = map(json.loads, sys.argv[1:])
+
+class Absent(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in refused:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Absent())
+import contextlib, io, traceback
+from agglearn.cli import main
+
+outcomes = {}
+for call, arguments in calls.items():
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as printed:
+        try:
+            status = main(arguments.split())
+        except SystemExit as ended:
+            status = ended.code
+        except BaseException:
+            status = traceback.format_exc()
+    outcomes[call] = status, printed.getvalue()
+print(json.dumps(outcomes))
+"""
+
+
+def installed_by(*extras: str) -> set[str]:
+    """Names of the distributions that agglearn with some extras brings."""
+    found, todo = set(), [("agglearn", extras)]
+    while todo:
+        name, chosen = todo.pop()
+        try:
+            lines = importlib.metadata.requires(name) or []
+        except importlib.metadata.PackageNotFoundError:
+            continue
+        for requirement in map(Requirement, lines):
+            needed = requirement.marker is None or any(
+                requirement.marker.evaluate({"extra": extra}) for extra in ("", *chosen)
+            )
+            key = re.sub("[-_.]+", "-", requirement.name).lower()
+            if needed and key not in found:
+                found.add(key)
+                todo.append((requirement.name, requirement.extras))
+    return found
+
+
+def outcomes(folder, *extras: str) -> dict:
+    """Status and printed errors of each call where agglearn is installed with some extras."""
+    kept = installed_by(*extras) | {"agglearn"}
+    modules = importlib.metadata.packages_distributions()
+    refused = [m for m, names in modules.items() if not kept & {re.sub("[-_.]+", "-", n).lower() for n in names}]
+    (folder / "records.csv").write_text(RECORDS)
+    (folder / "schema.yaml").write_text(SCHEMA)
+    (folder / "results/runs").mkdir(parents=True)
+    calls = {name: arguments for name, (_, arguments) in CALLS.items()}
+    done = subprocess.run(
+        [sys.executable, "-c", RUN, json.dumps(refused), json.dumps(calls)],
+        cwd=folder, env=os.environ | OFFLINE | {"PYTHONPATH": str(ROOT / "src")}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_every_command_is_called():
+    assert {call.split()[0] for call in CALLS} == set(cli.COMMANDS)
+
+
+@pytest.mark.parametrize("extra", ["workflow", "privacy"])
+def test_the_guide_states_which_commands_need_an_extra(extra):
+    [sentence] = re.findall(
+        rf"((?:`\w+`,? (?:and )?)+)needs? the extra `{extra}`",
+        " ".join((ROOT / "docs/commands.md").read_text().split()),
+    )
+    assert re.findall(r"\w+(?=`)", sentence) == [call for call, (needed, _) in CALLS.items() if needed == extra]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("absent", [EXTRAS, *((extra,) for extra in EXTRAS)], ids=lambda absent: "+".join(absent))
+def test_a_command_works_or_names_its_extra(tmp_path, absent):
+    for call, (status, printed) in outcomes(tmp_path, *(set(EXTRAS) - set(absent))).items():
+        needed = CALLS[call][0]
+        assert isinstance(status, int), f"{call}: {status}"
+        if needed in absent:
+            assert status == 1, (call, printed)
+            line = rf"agglearn: \w+ is not installed; install it with `pip install 'agglearn\[{needed}\]'`\n"
+            assert re.fullmatch(line, printed), (call, printed)
+        elif call in ("cite", "track"):  # there are no runs
+            assert re.fullmatch(r"agglearn: results: (no runs here|has no measurements); .*\n", printed), (
+                call,
+                printed,
+            )
+        else:
+            assert status == 0, (call, printed)

@@ -1,0 +1,149 @@
+"""Every command that a page, a comment, a message or a template prints runs in the form in which it is printed.
+
+A shell runs it in a copy of what `make` reads. `make` is the real one. What it or the command starts is recorded: the arguments of
+Snakemake are then read by Snakemake's parser and its configuration is loaded, those of `agglearn` by the parser of the command line.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from printed_commands import TARGETS, printed
+from readme_blocks import ROOT
+from snakemake.cli import get_argument_parser, parse_config
+
+from agglearn import cli
+from agglearn.errors import ConfigError
+from agglearn.workflow.config import load, parse_scalars, read_mapping, stack
+from agglearn.workflow.plan import Plan
+
+COMMANDS = printed()
+RECORDER = """#!{python} -SE
+import json, os, sys
+with open({log!r}, "a") as log:
+    log.write(json.dumps([os.path.basename(sys.argv[0]), *sys.argv[1:]]) + "\\n")
+if "agglearn.reporting.run_summary" in sys.argv:
+    print("results/records/adult")  # what is to be tried again
+"""
+PROGRAMS = ("snakemake", "agglearn", "python", "pip", "uv", "sphinx-build", "ruff", "snakefmt", "lint-imports", "mypy", "coverage", "docker",
+            "java", "sh")  # fmt: skip
+MINE = {"title": "Mine", "class": "agglearn.datasets.Tabular", "label": {"column": "y", "positive": "yes"}}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A folder with what `make` reads, an environment that records what is started, and files that a person adds."""
+    base = tmp_path_factory.mktemp("place")
+    for name in ("Makefile", "requirements.lock", "requirements-spark.lock", "pyproject.toml"):
+        shutil.copy(ROOT / name, base)
+    for name in ("config", "workflow", "benchmarks"):
+        shutil.copytree(ROOT / name, base / name)
+    (base / "config/datasets/mine.yaml").write_text(yaml.safe_dump(MINE))
+    (base / "config/experiments/mine.yaml").write_text("extends: maxent_xor\n")
+    (base / "record").symlink_to(ROOT / "record")
+    (base / "tests").mkdir()
+    (base / "my.yaml").write_text("scale: smoke\n")
+    (base / ".venv/bin").mkdir(parents=True)
+    for name in PROGRAMS:
+        (base / ".venv/bin" / name).write_text(RECORDER.format(python=sys.executable, log=str(base / "log")))
+        (base / ".venv/bin" / name).chmod(0o755)
+    (base / ".venv/.ready").touch()
+    return base
+
+
+def started(place: Path, command: str) -> list[list[str]]:
+    """Programs that a command starts, with their arguments."""
+    (place / "log").write_text("")
+    environ = os.environ | {"PATH": f"{place}/.venv/bin:{os.environ['PATH']}"}
+    for name in ("MAKEFLAGS", "MAKELEVEL", "ARGS", "VENV", "RESULTS"):
+        environ.pop(name, None)
+    done = subprocess.run(["/bin/bash", "-euc", command], cwd=place, env=environ, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return [json.loads(line) for line in (place / "log").read_text().splitlines()]
+
+
+def check_snakemake(place: Path, arguments: list[str]) -> None:
+    """Whether Snakemake takes the arguments, the configuration loads, and every target is one."""
+    args = get_argument_parser().parse_args(arguments)
+    assert set(args.logger) <= {"agglearn"}
+    over = {}
+    for file in args.configfile or ():
+        over = stack(over, read_mapping(place / file))
+    over = stack(over, parse_scalars(parse_config(args.config or [])))
+    plan = Plan(load(ROOT, over, place))
+    allowed = {"all", *plan.experiments, *plan.sources()}
+    for target in [*args.targets, *(args.forcerun or ())]:
+        assert target in allowed or target.startswith("results/records/"), f"{target!r} is no target"
+
+
+def check_agglearn(arguments: list[str], in_a_sentence: bool) -> None:
+    """Whether the command line takes the arguments. A sentence may name a command without those that it needs."""
+    end = arguments.index("--") if arguments[:1] == ["reproduce"] and "--" in arguments else len(arguments)
+    if status(arguments[:end]) and in_a_sentence:
+        assert status([*(a for a in arguments if not a.startswith("-")), "--help"]) == 0
+    else:
+        assert status(arguments[:end]) == 0
+
+
+def status(arguments: list[str]) -> int:
+    """Exit status of the parser of the command line."""
+    try:
+        cli.parser().parse_args(arguments)
+    except SystemExit as ended:
+        return ended.code
+    return 0
+
+
+def test_there_are_commands_of_every_kind():
+    places = set(COMMANDS.values())
+    assert {
+        "README.md",
+        "CONTRIBUTING.md",
+        "Makefile",
+        "config/config.yaml",
+        "config/README.md",
+        "docs/record.md",
+        "docs/extending.md",
+    } <= places
+    assert {"src/agglearn/cli/__init__.py", "src/agglearn/tracking/ui.py", "src/agglearn/pruning.py"} <= places
+    for command in (
+        "make reproduce ARGS=maxent_table4",  # under every table
+        'make reproduce ARGS="maxent_table4 --config scale=smoke"',
+        "make record ARGS=maxent_table4",
+        "agglearn data get adult",
+        "make ui PORT=5001",
+        "snakemake --cores 4 maxent_table4",
+    ):
+        assert command in COMMANDS
+    assert {word for command in COMMANDS for word in command.split()[1:2] if command.startswith("make")} >= TARGETS
+
+
+@pytest.mark.parametrize("command", [c for c in COMMANDS if not c.startswith("agglearn")])
+def test_a_printed_command_of_make_and_snakemake(place, command, capsys):
+    calls = started(place, command)
+    if command.startswith("make") and command.split()[1] in ("quick", "reproduce", "record", "retry"):
+        assert "snakemake" in [program for program, *_ in calls]
+    for program, *arguments in calls:
+        if program == "snakemake" and arguments != ["--check", "Snakefile", "workflow/Snakefile", "rules"]:
+            check_snakemake(place, arguments)
+        if program == "agglearn":
+            check_agglearn(arguments, in_a_sentence=False)
+
+
+@pytest.mark.parametrize("command", [c for c in COMMANDS if c.startswith("agglearn")])
+def test_a_printed_command_of_agglearn(place, command, capsys):
+    [[program, *arguments]] = started(place, command)
+    assert program == "agglearn"
+    check_agglearn(arguments, in_a_sentence=not re.search(r"[/.=]|\d", command))
+
+
+@pytest.mark.parametrize("arguments", [["--logger", "agglearn", "maxent_table4"], ["maxent_tabel4"], ["--nothing"]])
+def test_a_command_that_snakemake_does_not_take_is_noticed(place, arguments, capsys):
+    with pytest.raises((SystemExit, AssertionError, ConfigError)):
+        check_snakemake(place, arguments)
