@@ -14,6 +14,7 @@ numba<0.69,>=0.61
 no-such-package>=1
 opendp<0.17,>=0.13; extra == "privacy"
 not-here-either[fast]<3,>=2; extra == "spark"
+numba<1,>=0.70; extra == "spark"
 agglearn[privacy,spark]; extra == "all"
 """
 
@@ -39,7 +40,7 @@ def test_packages_extras_and_what_is_outside_the_bounds(installed):
     ]
     assert diagnosis.extras(needed) == [
         "privacy: opendp 0.16.0",
-        "spark: not-here-either missing; pip install 'agglearn[spark]'",
+        "spark: not-here-either missing, numba 0.70.1; pip install 'agglearn[spark]'",
     ]
 
 
@@ -121,7 +122,10 @@ def test_every_line_of_the_report(installed, monkeypatch, limit, threads, lines)
     assert sections == {
         f"agglearn {__version__}, Python 3.11.7, Linux 6.1, x86_64": ["/env"],
         "packages": ["numba 0.70.1 (tested with <0.69,>=0.61)", "no-such-package missing"],
-        "extras": ["privacy: opendp 0.16.0", "spark: not-here-either missing; pip install 'agglearn[spark]'"],
+        "extras": [
+            "privacy: opendp 0.16.0",
+            "spark: not-here-either missing, numba 0.70.1; pip install 'agglearn[spark]'",
+        ],
         "machine": ["cores: 3 of 12", f"threads: {lines[0]}", f"memory: {lines[1]}"],
         "data": ["host: answers"],
     }
