@@ -96,6 +96,22 @@ def test_what_is_fetched_is_here_afterwards(here, capsys):
     assert run("data", "get", "fetched") == 0  # from the cache
 
 
+def test_the_size_of_all_files_and_each_origin_are_told(here, capsys):
+    """One file of 12 bytes from a mirror, one of 5,000 and one of 7 from the publisher."""
+    host = here.parent / "host"
+    files = {"a.csv": {"sha256": "unknown"}}
+    for name, size in (("b.csv", 5000), ("c.csv", 7)):
+        (host / name).write_bytes(b"x" * size)
+        files[name] = {"sha256": "unknown", "routes": [{"kind": "primary", "url": f"{host.as_uri()}/{name}"}]}
+    entry = {"title": "Several", "class": "agglearn.datasets.Tabular", "label": {"column": "y"}, "files": files}
+    (here / "config/datasets/several.yaml").write_text(yaml.safe_dump(entry | {"licence": "MIT"}))
+    (here / "mirror/several").mkdir()
+    (here / "mirror/several/a.csv").write_bytes(CSV)
+    assert run("data", "get", "several") == 0
+    assert re.match(r"several: 3 files, 5\.02 kB, from mirror, primary, in \S+$", capsys.readouterr().out)
+    assert listed(capsys)["several"] == ["yes", "mirror, primary", "5.02 kB", "MIT", "no table"]
+
+
 def test_files_of_a_mirror_stay_where_they_are(here, capsys):
     assert run("data", "get", "mirrored") == 0
     assert f"from mirror, in {here}/mirror/mirrored" in capsys.readouterr().out

@@ -2,11 +2,12 @@
 
 import http.server
 import threading
+from types import SimpleNamespace
 
 import pytest
 import yaml
 
-from agglearn import __version__
+from agglearn import __version__, machine
 from agglearn.cli import doctor, main
 
 INSTALLED = """
@@ -14,6 +15,7 @@ numba<0.69,>=0.61
 no-such-package>=1
 opendp<0.17,>=0.13; extra == "privacy"
 not-here-either[fast]<3,>=2; extra == "spark"
+numba<1,>=0.70; extra == "spark"
 agglearn[privacy,spark]; extra == "all"
 """
 
@@ -36,11 +38,11 @@ def test_packages_and_extras_with_their_bounds(installed):
     assert required == {
         "": ["numba 0.70.1 (<0.69,>=0.61)", "no-such-package missing (>=1)"],
         "privacy": ["opendp 0.16.0 (<0.17,>=0.13)"],
-        "spark": ["not-here-either missing (<3,>=2)"],
+        "spark": ["not-here-either missing (<3,>=2)", "numba 0.70.1 (<1,>=0.70)"],
     }
     assert [doctor.describe(extra, required[extra]) for extra in ("privacy", "spark")] == [
         "privacy: opendp 0.16.0 (<0.17,>=0.13)",
-        "spark: not-here-either missing (<3,>=2); pip install 'agglearn[spark]'",
+        "spark: not-here-either missing (<3,>=2), numba 0.70.1 (<1,>=0.70); pip install 'agglearn[spark]'",
     ]
 
 
@@ -87,31 +89,40 @@ def test_sources_that_answer(server, tmp_path, monkeypatch):
          ["OMP_NUM_THREADS=3, NUMBA_NUM_THREADS=2", "16.1 GB, limit of the control group 2.5 GB"]),
     ],
 )  # fmt: skip
-def test_every_line_of_the_report(installed, monkeypatch, limit, threads, lines):
+def test_every_line_of_the_report(installed, monkeypatch, capsys, limit, threads, lines):
     """15 GiB are 16.1 GB; three of twelve cores."""
-    for name in diagnosis.THREADS:
+    for name in doctor.THREADS:
         monkeypatch.delenv(name, raising=False)
     for name, number in threads.items():
         monkeypatch.setenv(name, number)
-    monkeypatch.setattr(diagnosis.machine, "cores", lambda: 3)
-    monkeypatch.setattr(diagnosis.os, "cpu_count", lambda: 12)
-    monkeypatch.setattr(diagnosis.machine, "physical_bytes", lambda: 15 * 2**30)
-    monkeypatch.setattr(diagnosis.machine, "cgroup_limit", lambda: limit)
+    monkeypatch.setattr(machine, "cores", lambda: 3)
+    monkeypatch.setattr(doctor.os, "cpu_count", lambda: 12)
+    monkeypatch.setattr(machine, "physical_bytes", lambda: 15 * 2**30)
+    monkeypatch.setattr(machine, "cgroup_limit", lambda: limit)
     for name, text in (("python_version", "3.11.7"), ("system", "Linux"), ("release", "6.1"), ("machine", "x86_64")):
-        monkeypatch.setattr(diagnosis.platform, name, lambda text=text: text)
-    monkeypatch.setattr(diagnosis.sys, "prefix", "/env")
+        monkeypatch.setattr(doctor.platform, name, lambda text=text: text)
+    monkeypatch.setattr(doctor.sys, "prefix", "/env")
     asked = []
-    monkeypatch.setattr(diagnosis, "sources", lambda base, timeout: asked.append(timeout) or ["host: answers"])
-    sections = dict(diagnosis.report(False, 1.5))
-    assert sections == {
-        f"agglearn {__version__}, Python 3.11.7, Linux 6.1, x86_64": ["/env"],
-        "packages": ["numba 0.70.1 (tested with <0.69,>=0.61)", "no-such-package missing"],
-        "extras": ["privacy: opendp 0.16.0", "spark: not-here-either missing; pip install 'agglearn[spark]'"],
-        "machine": ["cores: 3 of 12", f"threads: {lines[0]}", f"memory: {lines[1]}"],
-        "data": ["host: answers"],
-    }
+    monkeypatch.setattr(doctor, "sources", lambda base, timeout: asked.append(timeout) or ["host: answers"])
+    report = [
+        f"agglearn {__version__}, Python 3.11.7, Linux 6.1, x86_64",
+        "  /env",
+        "packages",
+        "  numba 0.70.1 (<0.69,>=0.61)",
+        "  no-such-package missing (>=1)",
+        "extras",
+        "  privacy: opendp 0.16.0 (<0.17,>=0.13)",
+        "  spark: not-here-either missing (<3,>=2), numba 0.70.1 (<1,>=0.70); pip install 'agglearn[spark]'",
+        "machine",
+        "  cores: 3 of 12",
+        f"  threads: {lines[0]}",
+        f"  memory: {lines[1]}",
+    ]
+    doctor.run(SimpleNamespace(offline=False, timeout=1.5))
+    assert capsys.readouterr().out.splitlines() == [*report, "data", "  host: answers"]
     assert asked == [1.5]
-    assert list(dict(diagnosis.report(True, 1.5))) == list(sections)[:-1]
+    doctor.run(SimpleNamespace(offline=True, timeout=1.5))
+    assert capsys.readouterr().out.splitlines() == report
 
 
 @pytest.mark.slow

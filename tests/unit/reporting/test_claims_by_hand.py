@@ -231,3 +231,73 @@ def test_marked_runs_are_counted_once_each():
         "detail": "d; 2 of 3 runs of the experiment were old",
     }
     assert judging._with_mark(outcome | {"verdict": "not judged"}, frame)["detail"] == "d"
+
+
+def test_how_many_rivals_are_below_the_base_rate_is_counted():
+    values = {}
+    for k, rival in enumerate((-0.3, -0.1, 0.2)):
+        values["a", "ours", json.dumps({"k": k})] = [0.50, 0.51, 0.53]
+        values["a", "base", json.dumps({"k": k})] = [rival, rival + 0.01, rival - 0.011]
+    claim = {"predicate": "greater", "value": OURS, "reference": BASE, "each": ["params.k"]}
+    outcome = judged(claim, values)
+    assert outcome["detail"].endswith("; in 2 of 3 cases the rival is below the base rate")
+    assert [case["rival_below_base"] for case in outcome["cases"]] == [True, True, False]
+    assert "weak" not in outcome
+    del values["a", "ours", '{"k": 2}'], values["a", "base", '{"k": 2}']
+    assert judged(claim, values)["weak"] == "the rival is below the base rate"
+
+
+@pytest.mark.parametrize("wide", ["ours", "base"])
+def test_the_larger_overlap_of_two_sides_and_of_two_cases_counts(wide):
+    """Splits that overlap by 0.25 widen the interval by √((1/3 + 1/4)·3), on whatever side they are."""
+    differences = [0.01, -0.01, 0.04]
+    mean = sum(differences) / 3
+    half = T2 * math.sqrt(sum((x - mean) ** 2 for x in differences) / 2 * (1 / 3 + 0.25))
+    frame = rows({k: v for k, v in VALUES.items() if k[0] == "a"})
+    frame.loc[frame["method"] == wide, "overlap"] = 0.25
+    claim = {"predicate": "greater", "value": OURS, "reference": BASE}
+    assert claims.judge(claim, Rows(frame))["cases"][0]["numbers"]["low"] == pytest.approx(mean - half)
+    both = pd.concat([frame.assign(dataset=name, overlap=0.25 if name == wide else 0.0) for name in ("base", "ours")])
+    both["run"] += both["dataset"]
+    averaged = claims.judge(claim | {"each": ["dataset"], "cases": "average"}, Rows(both.reset_index(drop=True)))
+    assert averaged["detail"].startswith(
+        f"on average over 2 cases: difference {mean:+.4g} [{mean - half:+.4g}, {mean + half:+.4g}]"
+    )
+
+
+@pytest.mark.parametrize(
+    ("tolerance", "delays"),
+    [
+        (0.0, [4 - 6, 7 - 4, 4 - 4]),  # the second never comes so far: that counts as after its last step, 6
+        (0.15, [2 - 4, 4 - 2, 4 - 4]),
+    ],
+)
+def test_delays_of_curves_by_hand(tolerance, delays):
+    """Steps 0, 2, 4, 6, at which a curve reaches the last value of the other one less the tolerance."""
+    ours = [[0.1, 0.4, 0.5, 0.5], [0.1, 0.2, 0.45, 0.48], [0.1, 0.2, 0.5, 0.6]]
+    base = [[0.0, 0.2, 0.35, 0.5], [0.0, 0.4, 0.5, 0.5], [0.0, 0.3, 0.5, 0.5]]
+    frame = pd.concat(
+        rows({("a", method): [end]}, step=step).assign(seed=seed)
+        for method, curves in (("ours", ours), ("base", base))
+        for seed, curve in enumerate(curves)
+        for step, end in zip((0, 2, 4, 6), curve, strict=True)
+    )
+    claim = {"predicate": "earlier", "value": OURS, "reference": BASE, "tolerance": tolerance}
+    [case] = claims.judge(claim, Rows(frame.reset_index(drop=True)))["cases"]
+    mean = sum(delays) / 3
+    half = T2 * math.sqrt(sum((x - mean) ** 2 for x in delays) / 2 / 3)
+    assert case["numbers"] == approximately(numbers(mean, mean - half, mean + half, end=0.0))
+
+
+def test_the_hardest_of_the_open_cases_says_how_many_replicates_are_needed():
+    """Ten times as many are more than twice as many, whatever their number; one that is never decided comes before all."""
+    case = {"case": "", "verdict": "undecided", "detail": "d", "p_true": 0.5, "numbers": None}
+    few, many = case | {"replicates": 3, "deciding": 30}, case | {"replicates": 50, "deciding": 100}
+    claim = {"verdict": "undecided", "cases": [many, few]}
+    assert statements._open(claim, 60.0) == (
+        "30 replicates in place of 3 would decide it, if mean and spread stay as they are. They take 9 min more."
+    )
+    never = case | {"replicates": 4, "deciding": None}
+    assert statements._open(claim | {"cases": [many, never]}, 60.0).startswith(
+        "Even 1,000 replicates would not decide it"
+    )

@@ -43,6 +43,9 @@ def around(mean: float, half: float) -> dict:
         (3.21e-4, 1.2e-5, "(3.21 ± 0.12) × 10⁻⁴"),
         (7.1e-9, np.nan, "7.1 × 10⁻⁹"),
         (33263.0, np.nan, "33,263"),
+        (250_000.0, np.nan, "250,000"),
+        (1_000_000.0, np.nan, "1 × 10⁶"),
+        (0.001, np.nan, "0.001"),
         (1.6e7, np.nan, "1.6 × 10⁷"),
     ],
 )
@@ -56,6 +59,7 @@ def test_numbers_have_two_digits_of_their_half_interval(mean, half, text):
         ("s", [0.0012, 0.9], ("ms", 1e-3)),
         ("s", [2.0, 30.0], ("s", 1.0)),
         ("s", [100.0, 130.0], ("s", 1.0)),
+        ("s", [0.02, 0.02, 5.0], ("ms", 1e-3)),  # most of them
         ("s", [400.0], ("min", 60.0)),
         ("s", [2e-5, np.nan, 0.0], ("µs", 1e-6)),
         ("s", [], ("s", 1.0)),
@@ -158,6 +162,7 @@ def test_headers_say_what_there_is_and_mappings_are_spelt_out():
     [
         ("nllh", around(0.5, 0.01), around(0.4, 0.01), ["Ours"]),
         ("log_loss", around(0.5, 0.01), around(0.4, 0.01), ["base"]),
+        ("nllh", around(0.5, 0.06), around(0.41, 0.06), ["Ours"]),  # √(0.06² + 0.06²) = 0.085
         ("nllh", around(0.5, 0.06), around(0.42, 0.06), []),  # the intervals tell nobody from the best
         ("tuned", around(0.5, 0.01), around(0.4, 0.01), []),  # neither side is better
         ("nllh", around(0.5, np.nan), around(0.4, np.nan), []),  # one seed tells nothing
@@ -175,6 +180,14 @@ def test_the_best_is_bold_and_what_is_not_told_from_it(measure, ours, base, best
     assert ("Bold:" in writers.markdown(grid, "T", "")) == bool(best)
     assert writers.html(grid, "T", "").count("<strong>") == len(best)
     assert writers.latex(grid, "T", "").count(r"\textbf{") == len(best)
+
+
+def test_equal_reasons_share_a_note():
+    reasons = ["x", "y", "x", None, "y"]
+    cells = [{"params": json.dumps({"k": k}), "reason": reason} for k, reason in enumerate(reasons)]
+    grid = printed_table.grid(summary(cells), EXPERIMENT, {"a": "A"})
+    assert [grid.cells[i, 0].note for i in range(5)] == [1, 2, 1, None, 2]
+    assert grid.notes == ["x", "y"]
 
 
 def test_two_of_three_may_be_the_best():

@@ -1,6 +1,7 @@
 """Rivals, ends of lines and what is tried again."""
 
 import itertools
+import os
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -9,7 +10,7 @@ import pytest
 
 from agglearn.reporting.claims import Rows, _rival_below_base
 from agglearn.reporting.lines import LINE_HEIGHT, _label_ends
-from agglearn.reporting.run_summary import retry_targets
+from agglearn.reporting.run_summary import CELL, problem_lines, problems, retry_targets
 from agglearn.storage import write_json
 
 
@@ -61,3 +62,64 @@ def test_every_kind_of_result_is_tried_again_by_its_own_status(tmp_path):
 def test_a_claim_about_one_side_has_no_rival():
     rows = Rows(pd.DataFrame({"measure": ["nllh"], "method": ["ours"], "value": [-1.0]}))
     assert not _rival_below_base({"predicate": "at_least", "value": {"measure": "nllh", "method": "ours"}}, rows)
+
+
+@pytest.mark.parametrize(
+    ("n", "last"), [(9, "failed: 8"), (10, "failed: 9"), (11, "… and 1 more"), (40, "… and 30 more")]
+)
+def test_at_most_ten_failures_are_printed(tmp_path, n, last):
+    without = {"failed": [f"failed: {k}" for k in range(n)], "stopped": [], "unavailable": [], "not recorded": []}
+    lines = problem_lines(tmp_path, without)
+    assert lines[-1] == last
+    assert len(lines) == min(n, 11)
+
+
+def test_the_latest_receipt_counts_whatever_its_name(tmp_path):
+    """An experiment that was lost and then sent is no problem; one that was sent and then lost is."""
+    ok, lost = {"status": "ok"}, {"status": "lost", "reason": "no server", "todo": "try again"}
+    receipts = [
+        ("z", {"first": lost, "second": ok}),
+        ("a", {"first": ok, "second": lost, "third": lost}),
+        ("m", {"third": ok}),
+    ]
+    for time, (name, states) in enumerate(receipts):
+        write_json(tmp_path / f"tracking/{name}.json", {"experiments": states})
+        os.utime(tmp_path / f"tracking/{name}.json", (1e9 + time, 1e9 + time))
+    without = {key: [] for key in ("failed", "stopped", "unavailable", "not recorded")}
+    assert problem_lines(tmp_path, without) == ["not tracked: second: no server (try again)"]
+
+
+def test_problems_of_several_experiments(tmp_path):
+    """Cells of one reason are counted, data that several tables need have one line, and the claim of another run has none."""
+    cell = dict.fromkeys(CELL, "{}") | {"lost": "", "reason": ""}
+    states = [
+        ("e", "a", "m", "unavailable", "records: no file"), ("f", "a", "m", "unavailable", "records: no file"),
+        ("f", "b", "m", "unavailable", "opendp is not installed"), ("f", "b", "n", "stopped", "> 8 s"), ("f", "a", "n", "stopped", "> 8 s"),
+        ("e", "b", "n", "not recorded", "x"), ("e", "a", "n", "not recorded", "x"), ("f", "c", "n", "not recorded", "x"),
+        ("e", "c", "m", "stale", "old"), ("e", "c", "n", "failed", "boom"), ("f", "d", "n", "ok", ""),
+    ]  # fmt: skip
+    for name in "ef":
+        here = [cell | {"dataset": d, "method": m, "status": s, "reason": r} for e, d, m, s, r in states if e == name]
+        (tmp_path / "tables").mkdir(exist_ok=True)
+        pd.DataFrame(here).to_csv(tmp_path / f"tables/{name}.csv", index=False)
+    write_json(tmp_path / "tables/e.json", {"failed": ["figure: no"]})
+    claim = {"verdict": "failed", "detail": "ValueError"}
+    write_json(
+        tmp_path / "claims.json", [claim | {"name": n, "experiment": e} for n, e in (("ours", "f"), ("theirs", "g"))]
+    )
+    for name, reason in (("a", "no file"), ("b", "no host")):
+        write_json(
+            tmp_path / f"sources/{name}/manifest.json", {"status": "unavailable", "reason": reason, "bytes": 7_000}
+        )
+    assert problems(tmp_path, tmp_path) == {
+        "failed": ["failed: e, figure: no", "stale: e, c, m {}: old", "failed: e, c, n {}: boom", "failed: claim ours: ValueError"],
+        "unavailable": [
+            "not available: a (7 kB): records: no file (needed by e, f); get it: agglearn data get a",
+            "not available: b: opendp is not installed (needed by f)",
+        ],
+        "not recorded": [
+            "not recorded: 2 cells of e; compute what is missing: make record ARGS=e",
+            "not recorded: 1 cell of f; compute what is missing: make record ARGS=f",
+        ],
+        "stopped": ["stopped: f, n: > 8 s (2 cells)"],
+    }  # fmt: skip

@@ -62,7 +62,9 @@ def batches() -> dict[str, list[dict]]:
     ]
     for seed, (nllh, rmse) in enumerate(zip(A_BASE, A_BASE_RMSE, strict=True)):
         first += measured("a", "base", seed, nllh=nllh, rmse=rmse, elapsed=0.5)
-    first += measured("a", "third", 0, "stopped", "> 8 s") + measured("a", "third", 1, "failed", "no memory")
+    first += measured("a", "third", 0, "stopped", "> 8 s") + measured(
+        "a", "third", 1, "failed", "no memory", elapsed=1000.0
+    )
     second = measured("bb", "ours", 0, nllh=0.1, elapsed=3.0) + measured("bb", "ours", 1, nllh=0.3, elapsed=4.0)
     second += measured("bb", "base", 0, nllh=0.25) + measured("bb", "base", 1, "failed", "boom")
     second += measured("bb", "base", 2, nllh=9.0, elapsed=100.2)  # of other code: stale
@@ -153,6 +155,21 @@ def test_every_field_of_the_summary(results):
             name: pytest.approx(value, rel=1e-8) if isinstance(value, float) else value
             for name, value in expected.items()
         }, key
+
+
+def test_a_file_that_states_no_recipe_is_stale(results):
+    plan, paths, _ = results
+    pq.write_table(pq.read_table(paths[0]).replace_schema_metadata({}), paths[0])
+    rows = summary.load_rows(paths, plan, "e")
+    assert set(rows.loc[rows["status"] == "stale", "dataset"]) == {"a", "bb"}
+    assert set(rows.loc[rows["dataset"] == "a", "status"]) == {"stale"}
+
+
+@pytest.mark.parametrize(
+    ("outcome", "text"), [("above", "above by 0.25"), ("below", "below by 0.25"), ("agrees", "agrees"), (math.nan, "")]
+)
+def test_the_outcome_of_a_comparison_has_its_difference_without_sign(outcome, text):
+    assert site._outcome({"outcome": outcome, "difference": -0.25 if outcome == "below" else 0.25}) == text
 
 
 def test_a_run_of_other_code_is_stale_and_has_no_value(results):

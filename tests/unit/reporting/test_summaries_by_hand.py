@@ -170,6 +170,20 @@ def test_a_summary_over_seeds_by_hand():
     assert table.loc[("ours", "nllh"), ["mean", "low", "high"]].tolist() == pytest.approx(by_hand([0.5, 0.75], 0.25))
 
 
+def test_a_baseline_with_several_values_per_seed_is_no_partner():
+    """Of a grid nobody knows which value to take; seeds with one value keep their pairs."""
+    frame = rows(
+        {("ours", s): (0.5 + 0.1 * s, f"t{s}") for s in range(3)} | {("base", s): (0.4, f"t{s}") for s in range(3)}
+    )
+    again = frame[(frame["method"] == "base") & (frame["seed"] == 1)].assign(
+        params='{"l2": 2}', value=0.1, run="another"
+    )
+    paired = differences(pd.concat([frame, again], ignore_index=True), "base", ["nllh"])
+    assert paired["seed"].tolist() == [0, 2]
+    assert paired["value"].tolist() == pytest.approx([0.1, 0.3])
+    assert set(paired["measure"]) == {"nllh_minus_base"}
+
+
 def test_a_summary_counts_runs_without_a_number():
     frame = rows({("ours", s): (0.1 * s, f"t{s}") for s in range(4)})
     for seed, status in ((1, "stopped"), (2, "failed"), (3, "stopped")):

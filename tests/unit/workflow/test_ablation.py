@@ -108,6 +108,16 @@ def test_a_change_at_any_depth_changes_that_alone(path, texts):
         assert leaves(parts) == leaves(of_base) | {path: value}
 
 
+def test_axes_of_the_data_are_columns_in_the_order_of_their_names():
+    given = experiment(base="base", changes={"params.n": [1]})
+    given["datasets"] = {
+        "x": {"size": {"grid": [1, 2]}, "noise": {"smoke": 0, "default": {"grid": [0, 1]}}},
+        "y": {"bag": {"grid": [3]}, "k": 1},
+    }
+    columns = expand_ablation(given, "x.yaml")["table"]["columns"]
+    assert columns == ["dataset", "dataset_params.bag", "dataset_params.noise", "dataset_params.size"]
+
+
 def test_without_an_ablation_nothing_changes():
     given = {"methods": {"a": {}}}
     assert expand_ablation(given, "x.yaml") is given

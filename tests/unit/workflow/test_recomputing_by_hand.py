@@ -102,7 +102,7 @@ def world(monkeypatch, tmp_path):
     day, of_other_code = 86400.0, {"recipe": "before", "commit": "c0"}
     facts = {
         "a": {"ended": 1.7e9, "cpu_seconds": 90.0},
-        "b": {"ended": 1.7e9 + day, "cpu_seconds": None},
+        "b": {"ended": 1.7e9 + day, "cpu_seconds": None, "machine": None, "commit": None},
         "c": {"ended": 1.7e9 + 5 * day, "cpu_seconds": 30.0},
         "d": {"ended": 1.7e9 - day, "cpu_seconds": 61.0, "machine": "m2"},
         "e": {"ended": 1.7e9 + 0.5 * day, "cpu_seconds": 6.0, **of_other_code},
