@@ -152,6 +152,7 @@ def test_a_gap_is_the_mean_and_has_a_column():
     assert (x["gap=missing"] == missing).all()
     known = frame["gap"][~missing]
     np.testing.assert_allclose(x.loc[~missing, "gap"], (known - known.mean()) / known.std(ddof=0), rtol=1e-5)
-    assert (x["told=4"] == (frame["told"] == 4)).all()
+    for name, value in (("told", 4), ("told", 9), ("kind", 11), ("kind", 30)):  # the least and the greatest
+        assert (x[f"{name}={value}"] == (frame[name] == value)).all()
     other = encoder.sparse(frame.assign(told=8, kind=99)).toarray()
     assert (other[:, [encoder.names.index(n) for n in encoder.names if n.startswith(("told", "kind"))]] == 0).all()

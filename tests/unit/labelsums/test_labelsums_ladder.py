@@ -71,7 +71,6 @@ def test_a_release_of_counts(records):
     noisy = release_bag_counts(bags, 1.0, draw=draw_seeded(3))
     assert noisy.noise.adjacency == "label"
     assert noisy.noise.epsilon == 1.0
-    assert 0.3 < np.abs(noisy.counts - bags.counts)[:, 1].mean() < 2
     assert (noisy.counts.sum(axis=1) == 10).all()
     assert noisy.digest != bags.digest
     with pytest.raises(DataError, match="noise already"):

@@ -19,7 +19,8 @@ def run(schedule, theta_of_step, systematic=lambda step: None):
 
 
 @pytest.mark.parametrize(
-    ("average", "expected"), [(0.0, 100), (0.5, np.mean(range(51, 101))), (1.0, np.mean(range(1, 101)))]
+    ("average", "expected"),
+    [(0.0, 100), (0.5, np.mean(range(51, 101))), (0.25, np.mean(range(76, 101))), (1.0, np.mean(range(1, 101)))],
 )
 def test_mean_over_the_last_share(average, expected):
     schedule = StoppingRule(100, average, 0.0, 0)
@@ -27,7 +28,9 @@ def test_mean_over_the_last_share(average, expected):
     assert np.allclose(schedule.result[1], [expected, 2 * expected])
 
 
-@pytest.mark.parametrize(("average", "at_least", "expected"), [(0.5, 0, 40), (0.5, 100, 120), (0.0, 100, 20)])
+@pytest.mark.parametrize(
+    ("average", "at_least", "expected"), [(0.5, 0, 40), (0.75, 0, 80), (0.2, 0, 25), (0.5, 100, 120), (0.0, 100, 20)]
+)
 def test_once_settled_it_averages_and_ends(average, at_least, expected):
     schedule = StoppingRule(1000, average, 0.1, at_least)
     assert run(schedule, lambda step: [1 + 0.1**step, 1], lambda step: 0.009 if step == 20 else 1.0) == expected

@@ -72,7 +72,8 @@ def test_dropout_keeps_expectations_and_needs_a_key():
     x, key = np.ones((1, 2000), np.float32), training.random_key(2**62)
     found = np.asarray(layers.perceptron(weights, "g", x, "elu", 0.25, key))
     assert set(found.ravel()) == {0.0, np.float32(1 / 0.75)}
-    assert found.mean() == pytest.approx(1, abs=0.1)
+    kept = (found > 0).mean()  # of 2,000; the smallest mistake noticed is a rate of 0.3 in the place of 0.25
+    assert abs(kept - 0.75) < 5 * np.sqrt(0.75 * 0.25 / 2000) < 0.05
     assert (np.asarray(layers.perceptron(weights, "g", x, "elu", 0.25)) == 1).all()
 
 

@@ -1,6 +1,5 @@
 """Bags, records, label sums, projected and thinned tables and their memory against a few numbers."""
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -19,7 +18,6 @@ from agglearn.observations import (
     with_gaussian_noise,
 )
 from agglearn.observations.consistency import noise_variances, project_tables
-from agglearn.observations.thinning import thin_tables
 from agglearn.observations.workload import CELL_BYTES, DENSE_CELLS, DENSE_TOTAL, FIRST_SLOTS, TABLE_BYTES, workload_of
 
 
@@ -101,22 +99,3 @@ def test_labels_of_weighted_bags_add_up_by_weight():
     assert LabelledBags(bags, np.array([1, 0, 0])).y.tolist() == [1, 0, 0]
     with pytest.raises(DataError, match="by its labels"):
         LabelledBags(bags, np.array([0, 1, 0]))
-
-
-def test_thinned_noise_is_shared_evenly():
-    """Halves of noisy tables add up to them, state half of the variance each, and have it."""
-    frame = pd.DataFrame({f"f{i}": np.random.default_rng(i).choice(list("uvwxyz"), 4000) for i in range(3)})
-    tables = ContingencyTables.from_records(frame.assign(y=np.arange(4000) % 2), "y")
-    noisy = with_gaussian_noise(tables, 200.0, 0)
-    first, second = thin_tables(noisy, np.random.default_rng(0))
-    assert first.noise.scale == second.noise.scale == pytest.approx(200 / math.sqrt(2))
-    assert (first.total, first.positives) == (noisy.total / 2, noisy.positives / 2)
-    gaps = []
-    for key, table in noisy.tables.items():
-        a, b = first.tables[key], second.tables[key]
-        np.testing.assert_allclose(a.counts + b.counts, table.counts)
-        np.testing.assert_allclose(a.label_sums + b.label_sums, table.label_sums)
-        gaps.append((a.counts - tables.dense(*key)[0].ravel() / 2, b.counts - tables.dense(*key)[0].ravel() / 2))
-    u, v = (np.concatenate(part) for part in zip(*gaps, strict=True))
-    assert np.std(u) == pytest.approx(200 / math.sqrt(2), rel=0.15)
-    assert abs(np.corrcoef(u, v)[0, 1]) < 0.25

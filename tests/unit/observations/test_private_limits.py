@@ -54,8 +54,9 @@ def test_promises_that_protect_nobody_are_refused(released, kind):
         release(1e9, 1e-6)
     with pytest.warns(PrivacyWarning, match="epsilon 30 is above 10"):
         release(30.0, 1e-6, allow_large_epsilon=True)
-    with pytest.warns(PrivacyWarning, match="epsilon 12 is above 10"):
-        release(12.0, 1e-6)
+    for epsilon in (12, 20):
+        with pytest.warns(PrivacyWarning, match=f"epsilon {epsilon} is above 10"):
+            release(epsilon, 1e-6)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         release(10.0, 1e-4)
@@ -89,6 +90,25 @@ def test_noise_that_takes_records_away_does_not_let_a_large_delta_through(releas
     monkeypatch.setattr("agglearn.observations.disclosure.draw_private", unlucky)
     with pytest.raises(ConfigError, match="delta"):
         released["tables"](1.0, 1 / N, draw=unlucky)
+
+
+@pytest.mark.parametrize(("adjacency", "deviations"), [("record", 5), ("label", 0)])
+def test_the_largest_delta_by_the_largest_number_of_records(released, adjacency, deviations, monkeypatch):
+    """1/(N + 5σ), σ of the noise on N; N itself where it is public. The smallest mistake noticed is 1 %."""
+    drawn = {}
+
+    def exact(mechanism, values, *names):
+        drawn[names[0] if isinstance(names[0], str) else "cells"] = mechanism
+        return values
+
+    monkeypatch.setattr("agglearn.observations.release.draw_private", exact)
+    release, delta = released["tables" if adjacency == "record" else "labels of tables"], 1e-4
+    for _ in range(30):  # σ falls a little as δ grows
+        release(1.0, delta, draw=exact)
+        delta = 0.99 / (N + deviations * drawn["totals"].scale)
+    release(1.0, delta, draw=exact)
+    with pytest.raises(ConfigError, match="delta"):
+        release(1.0, delta * 1.02, draw=exact)
 
 
 def test_little_noise_on_the_number_of_records_does_not_let_a_large_delta_through(released):

@@ -79,8 +79,6 @@ def test_what_is_recorded(tables, tmp_path):
     assert set(spec.scales) == {"totals", *(" × ".join(tables.names[i] for i in k) for k in tables.tables)}
     noisy.save(tmp_path)
     assert ContingencyTables.load(tmp_path).noise == spec
-    drawn = (noisy.dense(0)[0] - tables.dense(0)[0]) / spec.scales[tables.names[0]]
-    assert 0.2 < drawn.std() < 5
 
 
 def test_through_opendp(declared):
@@ -178,9 +176,7 @@ def test_bag_counts(tmp_path):
     y = np.random.default_rng(0).integers(0, 2, 2000)
     bags = Bags(np.zeros((2000, 1)), np.arange(0, 2001, 20), y.reshape(-1, 20).sum(1))
     noisy = release_bag_counts(bags, 1.0, draw=draw_seeded(0))
-    gaps = noisy.counts[:, 1] - bags.counts[:, 1]
     assert (noisy.counts.sum(1) == 20).all()
-    assert 0.5 < np.abs(gaps).mean() < 1.5  # b = 1
     assert noisy.noise.adjacency == "label"
     noisy.save(tmp_path)
     assert Bags.load(tmp_path).noise == noisy.noise

@@ -74,7 +74,7 @@ def test_quantiles_of_counted_values(drawn):
 
 @pytest.mark.parametrize("how", [Quantiles(10), EqualWidth(10)])
 def test_encoders_of_counted_values(how):
-    frame = people().assign(flag=True, code="7", share=np.random.default_rng(0).random(400).round(2))
+    frame = people(400).assign(flag=True, code="7", share=np.random.default_rng(0).random(400).round(2))
     frame.loc[5, "share"] = None
     frame["answer"] = pd.Series([True, None, False, True] * 100, dtype=object)
     assert isinstance(FrameEncoder.fit(frame[["answer"]]).features[0], CategoricalEncoder)
@@ -179,7 +179,7 @@ def spark():
 def kinds() -> pd.DataFrame:
     """Columns of every kind, large numbers with missing values and an odd name among them."""
     rng = np.random.default_rng(4)
-    frame = people().assign(flag=rng.random(400) < 0.3, share=rng.random(400).round(2))
+    frame = people(400).assign(flag=rng.random(400) < 0.3, share=rng.random(400).round(2))
     big = pd.Series(2**60 + rng.integers(0, 3, 400), dtype="Int64")
     return frame.assign(**{"user.id `x`": big.where(rng.random(400) < 0.9)})
 

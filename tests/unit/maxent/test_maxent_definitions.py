@@ -1,0 +1,128 @@
+"""Criteria, penalties and noise-aware steps against their formulas: tables of unequal sides, λs of unequal size for each kind of weight."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from agglearn.maxent import (
+    ExactMaxEntClassifier,
+    FeatureSubsets,
+    MaxEntClassifier,
+    NaiveBayesClassifier,
+    NoiseAwareMaxEntClassifier,
+)
+from agglearn.maxent.best_pair import fit_pair
+from agglearn.maxent.enumeration import Enumeration
+from agglearn.maxent.noise_aware import SHARE, SMOOTH, Gains, gains, posterior_means, variances
+from agglearn.maxent.weight_index import WeightIndex, marginal_counts
+from agglearn.observations import ContingencyTables, NoiseSpec, Table, with_gaussian_noise
+
+
+def test_posterior_means_stay_possible():
+    """Label sums within the posterior count, not within the expected one; counts from 0 on."""
+    one = lambda *v: np.array(v, float)  # noqa: E731
+    gain = Gains(one(1, 1, 1), one(0, 0, 0), one(0, 0, 0), one(1, 1, 1))
+    d, c = posterior_means(one(4, -3, 9), one(6, 2, -1), one(10, 5, 5), one(3, 2, 2), gain)
+    assert d.tolist() == [4, 0, 9]
+    assert c.tolist() == [4, 0, 0]
+
+
+def test_variances_of_cells_are_those_of_their_tables(tables):
+    """Tables of 2, 3, 4, 6, 8 and 12 cells, each with a scale of its own."""
+    scales = {"f0": 1.0, "f1": 2.0, "f2": 3.0, "f0 × f1": 4.0, "f0 × f2": 5.0, "f1 × f2": 6.0, "totals": 7.0}
+    noise = NoiseSpec("gaussian", 7.0, 1.0, 1e-5, scales=scales)
+    noisy = ContingencyTables(tables.encoder, "label", tables.total, tables.positives, tables.tables, noise)
+    expected = np.repeat([1.0, 4, 9, 16, 25, 36], [2, 3, 4, 6, 8, 12])
+    for found in variances(noisy):
+        np.testing.assert_allclose(found, expected)
+
+
+def test_steps_of_noise_aware_training(tables):
+    """Expectations are averaged; targets are posterior means; each kind's curvature has its own λ and its own gain."""
+    noisy = with_gaussian_noise(tables, 9.0, 0)
+    model = NoiseAwareMaxEntClassifier(l2_mu=3.0, l2_theta=11.0)
+    model.l2_theta_, model._noise, model._expected = 11.0, variances(noisy), None
+    index, rng = WeightIndex.from_tables(noisy), np.random.default_rng(0)
+    m = len(index.d)
+    mu, theta = rng.normal(size=(2, m))
+    first, now = (rng.uniform(5, 90, m) for _ in range(2))
+    share = rng.uniform(0.1, 0.9, m)
+    model._gradients(index, mu, theta, first, first * share, np.zeros((2, 2, m)))
+    found = model._gradients(index, mu, theta, now, now * share, np.zeros((2, 2, m)))
+    mean = first + SMOOTH * (now - first)
+    gain = gains(mean, mean * share, *model._noise)
+    d, c = posterior_means(index.d, index.c, now, now * share, gain)
+    plain = MaxEntClassifier(l2_mu=3.0, l2_theta=11.0)
+    plain.l2_theta_ = 11.0
+    right = plain._gradients(
+        index.__class__(**{**vars(index), "d": d, "c": c}), mu, theta, now, now * share, np.zeros((2, 2, m))
+    )
+    np.testing.assert_allclose(found[0], right[0])
+    for h, before, of, l2 in zip(found[1], right[1], (gain.dd, gain.cc), (3.0, 11.0), strict=True):
+        np.testing.assert_allclose(h, (before - 2 * l2) * np.maximum(of, SHARE) + 2 * l2)
+
+
+def test_the_exact_optimum_has_the_gradient_of_its_two_penalties(tables):
+    """d̂ − d + 2λ_μ μ = 0 and ĉ − c + 2λ_θ θ = 0, for λs of 3 and 11."""
+    world, model = Enumeration.from_tables(tables), ExactMaxEntClassifier(3.0, 11.0).fit(tables)
+    index = WeightIndex.from_tables(tables)
+    mu, theta = (w[index.rows, index.columns] for w in (model.mu_, model.theta_))
+    d_hat, c_hat = world.compute_expectations(mu, theta)
+    np.testing.assert_allclose(d_hat + 6 * mu, world.d, atol=0.05)
+    np.testing.assert_allclose(c_hat + 22 * theta, world.c, atol=0.05)
+    assert abs(c_hat + 6 * theta - world.c).max() > 1
+
+
+@pytest.mark.parametrize("l2", [0.5, 4.0])
+def test_the_criterion_of_a_pair(l2):
+    """Log-likelihood less Σ h/(h + 2λ/3), from the weights; a cell of a table of two by three is empty."""
+    counts, sums = np.array([30.0, 12, 9, 50, 4]), np.array([3.0, 6, 8, 20, 4])
+    table = Table((2, 3), np.array([0, 1, 2, 4, 5]), counts, sums)
+    (first, second, cells, weights, intercept), found = fit_pair(table, l2, 500)
+    assert (len(first), len(second), cells.tolist()) == (2, 3, [0, 1, 2, 4, 5])
+    z = np.array([intercept + first[k // 3] + second[k % 3] + w for k, w in zip(cells, weights, strict=True)])
+    p = 1 / (1 + np.exp(-z))
+    likelihood = np.sum(sums * np.log(p) + (counts - sums) * np.log(1 - p))
+    h = counts * p * (1 - p)
+    assert found == pytest.approx(likelihood - np.sum(h / (h + 2 * l2 / 3)), rel=1e-9)
+    residual = counts * p - sums  # the optimum: λ is on all but the intercept
+    assert residual.sum() == pytest.approx(0, abs=1e-3)
+    np.testing.assert_allclose(residual + 2 * l2 * weights, 0, atol=1e-3)
+    by_row = [residual[cells // 3 == i].sum() for i in range(2)]
+    np.testing.assert_allclose(by_row + 2 * l2 * first, 0, atol=1e-3)
+
+
+def test_margins_come_from_either_side_of_a_pair(tables):
+    pairs = {k: t for k, t in tables.tables.items() if len(k) == 2}
+    bare = ContingencyTables(tables.encoder, "label", tables.total, tables.positives, pairs)
+    for found, right in zip(marginal_counts(bare), marginal_counts(tables), strict=True):
+        np.testing.assert_array_equal(found, right)
+
+
+def test_subsets_are_drawn_without_repetition(records):
+    frame = records.assign(f3=records["f0"], f4=records["f1"], f5=records["f2"])
+    columns = [f"f{i}" for i in range(6)]
+    seen = ContingencyTables.from_records(frame[[*columns, "label"]], "label", pairs="none")
+    model = FeatureSubsets(NaiveBayesClassifier(), 2, most=14).fit(seen)
+    assert len(model.models_) == 14
+    assert set(model.models_) < set(itertools.combinations(columns, 2))
+    assert len(FeatureSubsets(NaiveBayesClassifier(), 2).fit(seen).models_) == 15
+
+
+def test_log_odds_of_single_logistic_regressions():
+    """Σ of each feature's log-odds less the base rate's, at every λ of the grid."""
+    frame = pd.DataFrame({"a": list("uuuuvvvvvww"), "b": list("xyxyxyxxyxx"), "y": [1, 0, 1, 1, 0, 0, 1, 0, 0, 0, 1]})
+    tables = ContingencyTables.from_records(frame, "y")
+    model = NaiveBayesClassifier("logistic", l2=2.0).fit(tables)
+    k = int(np.flatnonzero(model.l2_grid_ == 2.0)[0])
+    np.testing.assert_allclose(model.theta_grid_[k], model.theta_, atol=1e-9)
+    for i, (start, size) in enumerate(((0, 3), (3, 2))):
+        d, c = tables.dense(i)
+        z = model.theta_[start : start + size] + model.intercept_
+        p = 1 / (1 + np.exp(-z))
+        residual = d * p - c  # equals −2λw, and its sum is 0
+        assert residual.sum() == pytest.approx(0, abs=1e-6)
+        b = np.mean(z + residual / 4)
+        np.testing.assert_allclose(residual, -4 * (z - b), atol=1e-6)

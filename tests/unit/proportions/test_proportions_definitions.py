@@ -1,0 +1,115 @@
+"""Likelihoods, weights and moments of learners from bags against their definitions: bags of unequal sizes, columns of unequal scales."""
+
+import itertools
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.svm import LinearSVR
+
+from agglearn.linear.softmax import Logistic, softmax
+from agglearn.observations import Bags
+from agglearn.proportions import CardinalityClassifier, InverseCalibrationClassifier, MeanMapClassifier, base
+from agglearn.proportions.count_likelihood import CountLikelihood, normal_posteriors
+
+OFFSETS = np.array([0, 2, 7, 10, 18, 19])
+SIZES = np.diff(OFFSETS)
+X = np.random.default_rng(0).normal([1.0, -3.0], [0.5, 4.0], (19, 2)).astype(np.float32)
+COUNTS = np.array([[1, 1, 0], [2, 0, 3], [0, 3, 0], [4, 3, 1], [0, 0, 1]])
+TWO = Bags(X, OFFSETS, [1, 5, 0, 3, 1])
+
+
+def test_normal_posteriors_are_the_gradient_of_the_normal_likelihood():
+    rng = np.random.default_rng(1)
+    score, counts = rng.normal(size=19), np.column_stack([SIZES - TWO.counts[:, 1], TWO.counts[:, 1]])
+
+    def likelihood(s):
+        p = 1 / (1 + np.exp(-s))
+        parts = zip(np.split(p, OFFSETS[1:-1]), counts[:, 1], strict=True)
+        return sum(stats.norm(q.sum(), np.sqrt((q * (1 - q)).sum())).logpdf(z) for q, z in parts)
+
+    q, found = normal_posteriors(score[:, None], softmax(score[:, None])[0], OFFSETS, counts)
+    assert found.sum() == pytest.approx(likelihood(score))
+    step = 1e-6
+    numeric = [(likelihood(score + step * e) - likelihood(score - step * e)) / (2 * step) for e in np.eye(19)]
+    np.testing.assert_allclose(q[:, 1] - 1 / (1 + np.exp(-score)), numeric, atol=1e-7)
+
+
+def test_information_by_loops_over_bags():
+    """Σ_b G_bᵀ V_b⁻¹ G_b for three classes, from the covariance of each instance's label."""
+    p = softmax(np.random.default_rng(2).normal(size=(19, 2)))[0]
+    total, ones = np.zeros((6, 6)), np.column_stack([X, np.ones(19)]).astype(float)
+    for low, high in itertools.pairwise(OFFSETS):
+        g, v = np.zeros((2, 6)), 1e-9 * np.eye(2)
+        for i in range(low, high):
+            covariance = np.diag(p[i, 1:]) - np.outer(p[i, 1:], p[i, 1:])
+            g += np.kron(covariance, ones[i])
+            v += covariance
+        total += g.T @ np.linalg.inv(v) @ g
+    climb = CountLikelihood(Logistic(X, OFFSETS), COUNTS)
+    np.testing.assert_allclose(climb.information(p), total, rtol=1e-4, atol=1e-4 * total.max())
+
+
+def test_inverse_calibration_is_a_support_vector_regression_of_log_odds():
+    """Each bag's share is kept half an instance of its own from 0 and 1; each covariate has a scale of its own."""
+    means = np.array([X[a:b].mean(axis=0) for a, b in itertools.pairwise(OFFSETS)])
+    share = np.clip(TWO.counts[:, 1] / SIZES, 0.5 / SIZES, 1 - 0.5 / SIZES)
+    z = (means - means.mean(axis=0)) / means.std(axis=0)
+    svr = LinearSVR(C=0.3, epsilon=0.1, max_iter=20_000, random_state=0).fit(z, np.log(share / (1 - share)))
+    found = InverseCalibrationClassifier(C=0.3, epsilon=0.1).fit(TWO)
+    np.testing.assert_allclose(found.coef_[0], svr.coef_ / means.std(axis=0), rtol=1e-4)
+    centred = found.intercept_[0] + found.coef_[0] @ means.mean(axis=0)
+    assert centred == pytest.approx(float(np.squeeze(svr.intercept_)), rel=1e-4)
+
+
+def test_the_mean_map_solves_its_equations():
+    """Σ p(x)(x, 1) + 2λθ = n₁ · (class mean, 1), the class mean by least squares over bags."""
+    model, share = MeanMapClassifier(l2=0.7).fit(TWO), TWO.counts / SIZES[:, None]
+    means = np.array([X[a:b].mean(axis=0) for a, b in itertools.pairwise(OFFSETS)])
+    of_class = np.linalg.lstsq(share, means, rcond=None)[0][1]
+    p, n = model.predict_proba(X)[:, 1], TWO.counts[:, 1].sum()
+    assert p.sum() == pytest.approx(n, rel=1e-4)
+    np.testing.assert_allclose(p @ X + 2 * 0.7 * model.coef_[0], n * of_class, rtol=1e-3)
+
+
+def test_a_single_bag_takes_the_middle_of_the_path():
+    bags = TWO.take([1])
+    assert base.choose_l2("held_out", bags, None, None, 0, (9.0, 4.0, 1.0)) == (4.0, None)
+    assert base.choose_l2("held_out", bags, None, None, 0, (9.0, 4.0)) == (4.0, None)
+
+
+class Spy(ClassifierMixin, BaseEstimator):
+    """A classifier that tells what it was fitted to."""
+
+    fits: list = []  # noqa: RUF012
+
+    def fit(self, X, y, sample_weight):
+        self.fits.append((np.array(X), np.array(y), np.array(sample_weight)))
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict_proba(self, X):
+        return np.full((len(X), 3), [0.5, 0.3, 0.2])
+
+
+def test_any_classifier_gets_each_instance_once_per_class_with_its_posterior(monkeypatch):
+    monkeypatch.setattr(Spy, "fits", [])
+    CardinalityClassifier(classifier=Spy(), max_iter=2, tol=0).fit(Bags(X, OFFSETS, COUNTS))
+    for x, y, weight in Spy.fits:
+        np.testing.assert_array_equal(x, np.tile(X, (3, 1)))
+        q = np.array([weight[y == c] for c in range(3)])
+        np.testing.assert_allclose(q.sum(axis=0), 1, rtol=1e-6)
+        np.testing.assert_allclose(np.add.reduceat(q, OFFSETS[:-1], axis=1).T, COUNTS, atol=1e-8)
+
+
+@pytest.mark.parametrize(("gains", "steps"), [([3.0, 3.0, 1.4, 9.0], 3), ([3.0, 1.6, 1.4, 9.0], 3), ([1.4, 9.0], 1)])
+def test_em_stops_by_the_gain_per_bag(gains, steps, monkeypatch):
+    """Five bags and a tolerance of 0.3: a step that gains less than 1.5 is the last."""
+    likelihoods = iter(np.cumsum([-20.0, *gains]))
+    climb = CountLikelihood(SimpleNamespace(fit=lambda *_, **__: 0, moments=lambda q: q), COUNTS)
+    monkeypatch.setattr(CountLikelihood, "e_step", lambda self, theta: (None, None, next(likelihoods)))
+    monkeypatch.setattr(CountLikelihood, "penalised", lambda self, likelihood, theta: likelihood)
+    climb.em(np.zeros((1, 3)), 9, 0.3)
+    assert len(climb.trace) == steps + 1
