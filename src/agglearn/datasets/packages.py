@@ -9,7 +9,7 @@ from pathlib import Path
 
 from agglearn.datasets.checking import ChecksumMismatch, differs
 
-COMMAND = (
+COMMAND = [
     "download",
     "--no-deps",
     "--only-binary=:all:",
@@ -17,7 +17,7 @@ COMMAND = (
     "--no-input",
     "--quiet",
     "--progress-bar=off",
-)
+]
 GOT = re.compile(r"Got\s+([0-9a-f]{64})")  # in pip's words for a wrong hash
 
 
