@@ -219,13 +219,11 @@ def _describe_version(answer: HTTPResponse) -> dict[str, Any]:
 
 def _version(partial: Path) -> tuple[dict[str, Any], int]:
     """(version, bytes) of a partial file that can be continued. Zero bytes of any other."""
-    nothing = {"validator": "", "total": 0, "end": False, "type": ""}
-    if not (partial.exists() and _beside(partial).exists()):
-        return nothing, 0
-    version, done = read_json(_beside(partial)), partial.stat().st_size
-    if not version["validator"] or not 0 < done <= version["total"]:
-        return nothing, 0
-    return version, done
+    if partial.exists() and _beside(partial).exists():
+        version, done = read_json(_beside(partial)), partial.stat().st_size
+        if version["validator"] and 0 < done <= version["total"]:
+            return version, done
+    return {}, 0
 
 
 def _continues(answer: HTTPResponse, version: dict[str, Any], done: int) -> bool:

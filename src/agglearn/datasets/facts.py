@@ -1,7 +1,6 @@
 """Facts that a run records on its data: digest, numbers, types of columns."""
 
 import json
-from functools import singledispatch
 from pathlib import Path
 
 import pandas as pd
@@ -42,42 +41,22 @@ def of_draw(entry: dict, params: str, seed: int, drawn: object) -> dict:
     return {"digest": digest(described), "sizes": sizes(drawn), "types": types(frame)}
 
 
-@singledispatch
 def sizes(drawn: object) -> dict[str, int]:
     """Numbers of rows, bags, … of a population. Empty for the population of a user's simulator."""
+    if isinstance(drawn, Population):
+        return {"rows": len(drawn.frame), "columns": drawn.frame.shape[1]}
+    if isinstance(drawn, BagPopulation):
+        bags = drawn.train, drawn.test
+        rows, n_bags = sum(len(b.X) for b in bags), sum(len(b.offsets) - 1 for b in bags)
+        return {"bags": n_bags, "rows": rows, "columns": bags[0].X.shape[1]}
+    if isinstance(drawn, FlowPopulation):
+        steps, cells, _ = drawn.edge_tables[0].shape
+        numbers = {"populations": len(drawn.edge_tables), "individuals": int(drawn.population_size)}
+        return numbers | {"steps": steps + 1, "cells": cells}
+    if isinstance(drawn, TablePopulation):
+        rows = int(drawn.train.total + drawn.test.total)
+        return {"rows": rows, "columns": len(drawn.train.encoder.names)}
     return {}
-
-
-@sizes.register
-def _(drawn: Population) -> dict[str, int]:
-    return {"rows": len(drawn.frame), "columns": drawn.frame.shape[1]}
-
-
-@sizes.register
-def _(drawn: BagPopulation) -> dict[str, int]:
-    bags = drawn.train, drawn.test
-    return {
-        "bags": sum(len(b.offsets) - 1 for b in bags),
-        "rows": sum(len(b.X) for b in bags),
-        "columns": bags[0].X.shape[1],
-    }
-
-
-@sizes.register
-def _(drawn: FlowPopulation) -> dict[str, int]:
-    steps, cells, _ = drawn.edge_tables[0].shape
-    return {
-        "populations": len(drawn.edge_tables),
-        "individuals": int(drawn.population_size),
-        "steps": steps + 1,
-        "cells": cells,
-    }
-
-
-@sizes.register
-def _(drawn: TablePopulation) -> dict[str, int]:
-    tables = drawn.train, drawn.test
-    return {"rows": int(sum(t.total for t in tables)), "columns": len(drawn.train.encoder.names)}
 
 
 def types(frame: pd.DataFrame) -> dict[str, str]:

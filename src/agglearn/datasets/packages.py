@@ -10,14 +10,8 @@ from pathlib import Path
 from agglearn.datasets.checking import ChecksumMismatch, differs
 
 COMMAND = (
-    "download",
-    "--no-deps",
-    "--only-binary=:all:",
-    "--require-hashes",
-    "--no-input",
-    "--quiet",
-    "--progress-bar=off",
-)
+    "download", "--no-deps", "--only-binary=:all:", "--require-hashes", "--no-input", "--quiet", "--progress-bar=off",
+)  # fmt: skip
 GOT = re.compile(r"Got\s+([0-9a-f]{64})")  # in pip's words for a wrong hash
 
 

@@ -140,20 +140,16 @@ class Fetcher:
         if not spec.get("stream"):
             return Path(self.get(name, spec, folder)["path"])
         tried = []
-        for address in self._stream_addresses(name, spec):
-            try:
-                return stack.enter_context(self._stream(address))
-            except (OSError, http.client.HTTPException) as error:
-                tried.append(f"{address}: {_reason(error)}")
-        raise NotAvailable(f"{name} cannot be had ({'; '.join(tried)})")
-
-    def _stream_addresses(self, name: str, spec: dict) -> Iterator[str]:
         for route in local_files.routes(spec):
-            mirrored = route["kind"] == "mirror"
-            yield from local_files.list_mirrors(self.folder, name, self.config) if mirrored else [route["url"]]
-
-    def _stream(self, address: str) -> contextlib.AbstractContextManager[BinaryIO]:
-        return self.downloads.stream(address) if "://" in address else open(self.base / address, "rb")
+            is_mirror = route["kind"] == "mirror"
+            for address in local_files.list_mirrors(self.folder, name, self.config) if is_mirror else [route["url"]]:
+                try:
+                    if "://" in address:
+                        return stack.enter_context(self.downloads.stream(address))
+                    return stack.enter_context(open(self.base / address, "rb"))
+                except (OSError, http.client.HTTPException) as error:
+                    tried.append(f"{address}: {_reason(error)}")
+        raise NotAvailable(f"{name} cannot be had ({'; '.join(tried)})")
 
 
 def _origin(route: dict) -> str:
