@@ -26,7 +26,8 @@ class FisherVectorEmbedding(Embedding):
     Parameters
     ----------
     n_components : int
-        K (the thesis: 200). Vectors have 2KD entries.
+        K (the thesis: 200). Vectors have 2KD entries. `tune` of `EmbeddingRegressor` chooses K by cross-validation: from
+        few bags a small one is better, and 1 has nothing but mean and variances.
     max_iter : int
         Number of EM steps, from k-means.
     power : float

@@ -122,7 +122,8 @@ class EmbeddingRegressor(BagModel):
         `LinearRidge`, `KernelRidge`, or anything with fit(Z, y, validation), predict(Z) and score_.
     tune : dict or None
         Parameter of the embedding → values. The value of least error is taken, of equal ones the first, on at most 512
-        bags and 512 instances of each.
+        bags and 512 instances of each: the regressor's `score_` on the validation bags or, without these, on training bags
+        that it leaves out (ridge: each in turn).
     n_bags : int or None
         Number of bags to learn from, after those for validation. None: all.
     bag_size : int or None
@@ -179,7 +180,8 @@ class EmbeddingRegressor(BagModel):
         vectors = None if validation is None else (self.embedding_.transform(validation), validation.target)
         self.regressor_ = self._seeded_regressor(state)
         self.regressor_.fit(self.embedding_.transform(training), training.target, vectors)
-        edges = at_edge({name: (value, (self.tune or {})[name]) for name, value in self.tuned_.items()})
+        numbers = {name: v for name, v in self.tuned_.items() if not (name.startswith("n_") and v == 1)}  # no less than one
+        edges = at_edge({name: (value, (self.tune or {})[name]) for name, value in numbers.items()})
         for name in edges:
             warnings.warn(
                 f"tune: {name} = {self.tuned_[name]} is an end of its grid; try values beyond it",

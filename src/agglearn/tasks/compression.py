@@ -207,7 +207,7 @@ def _held_out_feature(estimator: Estimator, truth: HeldOut, i: int, name: str, m
         values["heldout_predictive"] = predictive_information(*tested, rates, base)
     if "heldout_predictive_shrunk" in measures:
         occupied = counts[0] > 0
-        shrunk = shrink_sums(*(v[occupied] for v in counts), EMPIRICAL)
+        shrunk = shrink_sums(counts[0][occupied], counts[1][occupied], EMPIRICAL)
         c = np.bincount(labels[occupied], shrunk, len(n))
         values["heldout_predictive_shrunk"] = predictive_information(*tested, c / np.maximum(n, 1), base)
     return values
