@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from agglearn.encoding import FeatureMap, FrameEncoder
+from agglearn.encoding.columns import as_frame
 from agglearn.encoding.labels import check_labels
 from agglearn.errors import DataError
 from agglearn.observations.bags import Bags
@@ -46,6 +47,7 @@ class CountedBags(Observation):
     shares_features: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "frame", as_frame(self.frame, self.encoder.names))
         if len(self.counts) != len(self.offsets) - 1 or self.offsets[-1] != len(self.rows):
             raise DataError(f"{len(self.counts)} counts and {len(self.rows)} rows for offsets {self.offsets[:1]} …")
 
@@ -73,6 +75,7 @@ class CountedBags(Observation):
         DataError
             Fewer records than a bag takes, labels other than 0 and 1.
         """
+        frame = as_frame(frame, encoder.names)
         y = check_labels(y, len(frame))
         n = len(frame) // size * size if size >= 1 else 0
         if n == 0:

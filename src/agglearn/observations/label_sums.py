@@ -15,6 +15,7 @@ import pandas as pd
 from scipy import sparse
 
 from agglearn.encoding import FrameEncoder
+from agglearn.encoding.columns import as_frame
 from agglearn.encoding.design import FeatureMap
 from agglearn.errors import ConfigError, DataError
 from agglearn.observations.base import Hasher, NoiseSpec, Observation, make_folder, refuse_damaged
@@ -69,6 +70,7 @@ class LabelSums(Observation):
     def __post_init__(self) -> None:
         object.__setattr__(self, "sums", np.asarray(self.sums, dtype=float))
         object.__setattr__(self, "names", list(self.names))
+        object.__setattr__(self, "frame", as_frame(self.frame, self.map.inputs))
         _check_names(self.map.names, self.names, self.sums)
         if not np.isfinite(self.sums).all():
             bad = self.names[int(np.flatnonzero(~np.isfinite(self.sums))[0])]
@@ -127,7 +129,7 @@ class LabelSums(Observation):
         y, weights, label
             As in `from_records`.
         """
-        y = np.asarray(y)
+        frame, y = as_frame(frame, mapped.inputs), np.asarray(y)
         if y.shape != (len(frame),):
             raise DataError(f"labels: {y.shape} for {len(frame)} records")
         if not np.isin(y, (0, 1)).all():
@@ -374,22 +376,13 @@ class LabelSums(Observation):
             hasher.update(b"" if values is None else np.ascontiguousarray(values).tobytes())
 
 
-def as_frame(X: pd.DataFrame | np.ndarray) -> pd.DataFrame:
-    """A matrix as a frame. The columns of an array are x0, x1, …"""
-    if isinstance(X, pd.DataFrame):
-        return X
-    x = np.asarray(X)
-    if x.ndim != 2:
-        raise DataError(f"X: must be (records, features), got shape {x.shape}")
-    return pd.DataFrame(x, columns=[f"x{j}" for j in range(x.shape[1])])
-
-
 def _bounds(bounds: Bounds | None, columns: list[str]) -> dict[str, tuple[float, float]]:
     if bounds is None:
         return {}
     if not isinstance(bounds, Mapping):
         low, high = bounds
         bounds = dict.fromkeys(columns, (low, high))
+    bounds = {str(name): span for name, span in bounds.items()}
     for name in columns:
         if name not in bounds:
             raise ConfigError(f"bounds: none for column {name!r}; declare (low, high) for it")
