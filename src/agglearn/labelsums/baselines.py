@@ -121,5 +121,6 @@ class BoostedTreesSkyline(RecordClassifier):
         super().save(folder)
 
     def _check_state(self) -> None:
+        super()._check_state()
         expect(self, trees_=("u", (None,)))
         self._trees = from_bytes(self.trees_, len(self.encoder_.features))
