@@ -1,5 +1,7 @@
 """Errors that a user can act on: one line that says what, where, and what to do."""
 
+from agglearn.text import visible
+
 __all__ = [
     "AgglearnError",
     "ConfigError",
@@ -15,7 +17,10 @@ __all__ = [
 
 
 class AgglearnError(Exception):
-    """Base of every error meant for the user. Its text is one line."""
+    """Base of every error meant for the user. Its text is one line, which a terminal can show whatever names it holds."""
+
+    def __str__(self) -> str:
+        return visible(super().__str__())
 
 
 class ConfigError(AgglearnError, ValueError):

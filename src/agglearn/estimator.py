@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 from agglearn.encoding import FrameEncoder
 from agglearn.errors import DataError, NoiseIgnored
 from agglearn.observations import ContingencyTables, NoiseSpec, Observation
-from agglearn.persistence import Persistent, is_learned
+from agglearn.persistence import Persistent, check_classes, is_learned
 from agglearn.settings import check_parameters
 
 __all__ = ["Estimator", "MetaEstimator", "RecordClassifier"]
@@ -137,6 +137,11 @@ class RecordClassifier(ClassifierMixin, Estimator):
 
     classes_: np.ndarray
     encoder_: FrameEncoder
+
+    def _check_state(self) -> None:
+        check_classes(self, 2)
+        if self.classes_.tolist() != [0, 1]:
+            raise ValueError(f"{type(self).__name__}.classes_: must be 0 and 1")
 
     def _set_encoder(self, encoder: FrameEncoder) -> None:
         """Set `encoder_`, and `classes_` to the labels 0 and 1."""

@@ -25,6 +25,8 @@ PACKAGE = __name__.partition(".")[0]
 JSON_BYTES = 1 << 29  # longest model.json
 ARRAY_BYTES = 4 << 30  # of all arrays together, unpacked
 ARRAY_KINDS = "biufcU"  # NumPy's codes: booleans, integers, floats, complex numbers, text
+FLOATS = "fdFD"  # of single and double precision, which all kernels take
+WEIGHTS = ("coef_", "intercept_", "mu_", "theta_")
 
 
 class Persistent:
@@ -178,6 +180,8 @@ class _Reader:
             setattr(model, name, self.unpack(value))
         if not isinstance(getattr(model, "encoder_", None), FrameEncoder | None):
             raise DataError(f"{self.folder}: encoder_ of a {kind.__name__} is not an encoder")
+        for name in WEIGHTS:
+            _check_finite(vars(model).get(name), f"{kind.__name__}.{name}")
         if state:
             model._check_state()
         return model
@@ -235,12 +239,15 @@ def _read_arrays(path: Path) -> dict[str, np.ndarray]:
                 shape, dtype = _read_header(handle, f"{path}: {name}")
             size = math.prod(shape) * dtype.itemsize
             left -= size
-            if dtype.kind not in ARRAY_KINDS:
+            if dtype.kind not in ARRAY_KINDS or (dtype.kind in "fc" and dtype.char not in FLOATS):
                 raise DataError(f"{path}: {name}: arrays of type {dtype} are refused")
             if size > member.file_size or left < 0:
                 raise DataError(f"{path}: {name}: shape {shape} needs {size:,} bytes, more than is there or allowed")
             with archive.open(member) as handle:
-                arrays[name] = np.lib.format.read_array(handle, allow_pickle=False)
+                array = np.lib.format.read_array(handle, allow_pickle=False)
+            arrays[name] = array.astype(
+                dtype.newbyteorder("="), copy=False
+            )  # kernels take this machine's order of bytes
     return arrays
 
 
@@ -284,6 +291,20 @@ def _check_type(value: object, expected: type, label: str) -> None:
     allowed = (int, float) if expected is float else expected
     if not isinstance(value, allowed) or (isinstance(value, bool) and expected is not bool):
         raise ValueError(f"{label}: must be of type {expected.__name__}, not {type(value).__name__}")
+
+
+def check_classes(model: object, classes: int | None = None) -> None:
+    """Refuse `classes_` that are not ascending and distinct, or of another number. Arguments and errors as of `expect`."""
+    expect(model, classes_=("biufU", (classes,)))
+    values = vars(model)["classes_"]
+    if not len(values) or not np.array_equal(np.unique(values), values):
+        raise ValueError(f"{type(model).__name__}.classes_: must be distinct and ascend")
+
+
+def _check_finite(value: object, label: str) -> None:
+    numeric = isinstance(value, float) or (isinstance(value, np.ndarray) and value.dtype.kind == "f")
+    if numeric and not np.isfinite(value).all():
+        raise ValueError(f"{label}: holds values that are no finite numbers")
 
 
 def _check_array(value: object, kinds: str, shape: tuple, label: str) -> None:

@@ -30,9 +30,14 @@ def is_buckets(text: str) -> bool:
     return text.isdecimal() and len(text) <= 10 and 1 <= int(text) < 1 << 31
 
 
+def visible(text: object) -> str:
+    """A text in which characters that a terminal would obey, or not show, are spelt as in Python's `repr`."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(text))
+
+
 def list_some(names: Iterable[object], limit: int = 12) -> str:
     """The first names, and how many follow."""
-    texts = [str(name) for name in names]
+    texts = [visible(name) for name in names]
     return ", ".join(texts[:limit]) + (f" and {len(texts) - limit} more" if len(texts) > limit else "")
 
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from agglearn.text import bytes_text, list_some
+from agglearn.errors import DataError
+from agglearn.text import bytes_text, list_some, visible
 
 
 @pytest.mark.parametrize(
@@ -15,3 +16,13 @@ def test_sizes(size, words):
 def test_the_first_names_and_how_many_follow():
     assert list_some("abc", 3) == "a, b, c"
     assert list_some("abcd", 3) == "a, b, c and 1 more"
+
+
+@pytest.mark.parametrize("sign", ["\x1b[2J", "\x07", "\x9b31m", "\u202e", "\r", "\n", "\x00", "\udc9b"])
+def test_signs_that_a_terminal_obeys_become_visible(sign):
+    text = visible(f"a{sign}b é 語")
+    assert text.isprintable()
+    assert text == "a" + repr(sign)[1:-1] + "b é 語"
+    assert visible(text) == text
+    assert list_some([f"a{sign}"]).isprintable()
+    assert str(DataError(f"no column a{sign}b")).isprintable()

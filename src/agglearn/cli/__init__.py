@@ -28,6 +28,7 @@ from agglearn.cli import (
     track,
 )
 from agglearn.errors import AgglearnError, ConfigError
+from agglearn.text import visible
 
 COMMANDS = {
     "aggregate": aggregate, "private": private, "fit": fit, "predict": predict, "compress": compress, "schema": schema,
@@ -119,4 +120,4 @@ def _fail(error: Exception | str, status: int) -> int:
 
 
 def _line(text: object) -> str:
-    return " ".join(str(text).split())
+    return visible(" ".join(str(text).split()))

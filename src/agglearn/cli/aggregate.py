@@ -17,7 +17,7 @@ from agglearn.cli.common import (
 from agglearn.cli.inputs import input_file
 from agglearn.cli.outputs import TABLES, output_folder
 from agglearn.errors import ConfigError, DataError
-from agglearn.text import is_buckets, list_some
+from agglearn.text import is_buckets, list_some, visible
 
 if TYPE_CHECKING:
     from agglearn.encoding import Schema
@@ -103,7 +103,7 @@ def count(args: argparse.Namespace, work: Path) -> "ContingencyTables":
     """Count the records and write the tables into a folder."""
     import numpy as np
 
-    from agglearn.cli.tabular_input import is_parquet, parquet_columns, read_records
+    from agglearn.cli.tabular_input import csv_columns, is_parquet, parquet_columns, read_records
     from agglearn.encoding import Schema
     from agglearn.encoding.csv_files import about
     from agglearn.observations import ContingencyTables
@@ -112,8 +112,8 @@ def count(args: argparse.Namespace, work: Path) -> "ContingencyTables":
 
     schema = Schema.read(args.schema) if args.schema else None
     missing, separator = args.missing or [], separator_of(args.separator)
-    frame = None if is_parquet(args.data) else read_records(args.data, separator, missing)
-    columns = parquet_columns(args.data) if frame is None else list(frame.columns)
+    parquet = is_parquet(args.data)
+    columns = parquet_columns(args.data) if parquet else csv_columns(args.data, separator)
     features = feature_names(args, columns, separator, schema)
     options = {
         "schema": schema,
@@ -127,8 +127,9 @@ def count(args: argparse.Namespace, work: Path) -> "ContingencyTables":
     }
     if isinstance(options["pairs"], str):
         check_memory(workload_of(np.ones(len(features)), options["pairs"]), args)  # before many columns are read
+    frame = None if parquet else read_records(args.data, separator, missing)
     with about(args.data), with_remedy("aggregate"):
-        if frame is None:
+        if parquet:
             tables = ContingencyTables.from_parquet(args.data, args.label, features, missing=missing, **options)
         else:
             tables = ContingencyTables.from_records(frame, args.label, features, **options)
@@ -143,7 +144,7 @@ def count(args: argparse.Namespace, work: Path) -> "ContingencyTables":
 def announce(workload: "Workload", args: argparse.Namespace) -> None:
     """Print memory and time of a long count. Refuse one that needs too much memory."""
     check_memory(workload, args)
-    if workload.seconds >= LONG:
+    if workload.records and workload.seconds >= LONG:  # without records it is a lower bound
         print(f"{args.out}: {workload}", flush=True)
 
 
@@ -222,11 +223,11 @@ def parse_hashes(given: list[str], features: list[str]) -> dict[str, int]:
     hashes: dict[str, int] = {}
     for text in given:
         item, _, buckets = text.rpartition(":")
+        if ":" not in text or (text in features and item not in features):
+            raise ConfigError(f"--hash: {text!r} has no number of buckets; write COLUMN:BUCKETS, as {text}:1000")
         names = [item] if item in features else fnmatch.filter(features, item)
         if not names:
-            raise ConfigError(
-                f"--hash: no feature {item or text!r}; write COLUMN:BUCKETS; there are {list_some(features)}"
-            )
+            raise ConfigError(f"--hash: no feature {item!r}; write COLUMN:BUCKETS; there are {list_some(features)}")
         if not is_buckets(buckets):
             raise ConfigError(f"--hash {item}: {buckets!r:.40} is not a number of buckets")
         if twice := [name for name in names if name in hashes]:
@@ -264,9 +265,9 @@ def describe(tables: "ContingencyTables", out: str) -> None:
     print(f"{out}: {tables.total:,} records, {tables.positives:,} with label 1 ({100 * rate:.3g} %)")
     print(f"{number(len(named), 'feature')}, by a {tables.encoder.schema} schema: {list_some(named)}")
     if tables.encoder.schema == "learned":
-        print(f"taken for numbers, in bins: {', '.join(names(BinnedEncoder)) or 'none'}")
+        print(f"taken for numbers, in bins: {', '.join(map(visible, names(BinnedEncoder))) or 'none'}")
     if hashed := names(HashedEncoder):
-        print(f"hashed: {', '.join(hashed)}")
+        print(f"hashed: {', '.join(map(visible, hashed))}")
     if other := [f"{f.name} {n:,.0f}" for i, f in features if f.has_other and (n := tables.dense(i)[0][-1])]:
         print(f"records that the schema has no level of their own for: {list_some(other)}")
     print(f"{number(len(tables.tables), 'table')}, {number(cells, 'cell')} with records")

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from agglearn.encoding.columns import with_missing
-from agglearn.encoding.csv_files import CSVFormat, about, read_csv, refuse_repeated
+from agglearn.encoding.csv_files import CSVFormat, about, header_of, read_csv, refuse_repeated
 from agglearn.errors import DataError
 from agglearn.observations.streaming import as_columns, data_columns
 
@@ -42,6 +42,12 @@ def parquet_columns(path: str | Path) -> list[str]:
         if not file.metadata.num_rows:
             raise DataError("the file has columns but no rows")
         return data_columns(file.schema_arrow)
+
+
+def csv_columns(path: str | Path, separator: str) -> list[str]:
+    """Names of the columns, of which only the header is read. DataError as of `read_records`."""
+    with about(path):
+        return header_of(path, CSVFormat(separator))
 
 
 def read_records(path: str | Path, separator: str = ",", missing: Iterable[str] = ()) -> pd.DataFrame:

@@ -14,6 +14,7 @@ from agglearn.errors import DataError
 from agglearn.estimator import Estimator, choose_best
 from agglearn.linear.path import fit_path
 from agglearn.linear.softmax import CHUNK, Logistic, as_single, scores, softmax
+from agglearn.persistence import check_classes, expect
 from agglearn.seeds import RandomState, derive_generator, draw_seed, split_validation
 from agglearn.settings import NonNegative, check_parameters
 
@@ -100,6 +101,10 @@ class MultinomialLogistic(ClassifierMixin, Estimator):
         problem = _problem(z)
         moments = problem.moments(np.eye(len(self.classes_))[y])
         return lambda l2, start: problem.with_l2(l2).fit(moments, start)
+
+    def _check_state(self) -> None:
+        check_classes(self)
+        expect(self, coef_=("f", (len(self.classes_) - 1, None)))
 
     def _scale(self, z: ArrayLike) -> np.ndarray:
         return as_single((np.asarray(z, float) - self.centre_) / self.scale_)

@@ -16,6 +16,7 @@ from agglearn.distribution.two_step import BagModel
 from agglearn.errors import ConfigError, DataError
 from agglearn.networks import start_jax
 from agglearn.observations import Bags
+from agglearn.persistence import check_classes, expect
 from agglearn.seeds import RandomState, derive_generator, derive_seed, draw_seed, split_validation
 from agglearn.settings import Count, Number, Positive, Range, Share, Whole
 
@@ -301,6 +302,10 @@ class DeepSetsClassifier(SetModel):
             if self.n_out_ < 2:
                 raise DataError("bags of one class only; two classes are needed")
         super()._fit(observation)
+
+    def _check_state(self) -> None:
+        expect(self, n_out_=int)
+        check_classes(self, self.n_out_)
 
     def _encode(self, bags: Bags) -> np.ndarray:
         return np.searchsorted(self.classes_, np.asarray(bags.target)).astype(np.int32)

@@ -1,13 +1,17 @@
-"""Warnings where the numbers of a column look like names: identifiers, postcodes, hashes."""
+"""Warnings where the numbers of a column look like names: identifiers, postcodes, hashes. One for all columns of a frame."""
 
+import contextlib
 import re
 import warnings
+from collections.abc import Iterator
+from contextvars import ContextVar
 
 import numpy as np
 import pandas as pd
 from pandas.api.types import is_float_dtype, is_numeric_dtype
 
 from agglearn.errors import LooksLikeCodes
+from agglearn.text import list_some
 
 EXACT = 2**53  # up to here floating-point numbers represent all whole numbers
 LEAST = 20  # records from which on repetition is judged
@@ -16,6 +20,58 @@ NAME = re.compile(
     r"(?i:(?:^|[\W_])(?:id|ids|uid|uuid|code|key|zip|zipcode|postcode|isbn|sku|hash)(?:[\W_]?\d+)?)$|[a-z](?:Id|ID|Code|Key|Zip)$"
 )
 LEADING_ZERO = r"-?0\d"
+SOME = 6  # columns that a warning lists
+_SIGNS: ContextVar[dict[str, list[tuple[str, str]]] | None] = ContextVar("signs", default=None)  # of columns so far
+
+
+@contextlib.contextmanager
+def one_warning() -> Iterator[None]:
+    """Warn at the end, once for all columns that are encoded inside."""
+    if _SIGNS.get() is not None:  # the outer one warns
+        yield
+        return
+    signs: dict[str, list[tuple[str, str]]] = {}
+    token = _SIGNS.set(signs)
+    try:
+        yield
+    finally:
+        _SIGNS.reset(token)
+    for kind, columns in signs.items():
+        warnings.warn(_MESSAGES[kind](columns), LooksLikeCodes, stacklevel=4)
+
+
+def _warn(kind: str, name: object, why: str = "") -> None:
+    signs = _SIGNS.get()
+    if signs is None:
+        warnings.warn(_MESSAGES[kind]([(str(name), why)]), LooksLikeCodes, stacklevel=5)
+    else:
+        signs.setdefault(kind, []).append((str(name), why))
+
+
+def _binned(columns: list[tuple[str, str]]) -> str:
+    [(name, why), *more] = columns
+    if not more:
+        return (
+            f"column {name!r} was taken for numbers and binned, but {why}; if its numbers are names, make it categorical "
+            "(--categorical) or hash it (--hash)"
+        )
+    some = list_some((f"{name!r} ({why})" for name, why in columns), SOME)
+    return (
+        f"{len(columns)} columns were taken for numbers and binned, but look like names: {some}; if their numbers are names, "
+        "make them categorical (--categorical) or hash them (--hash)"
+    )
+
+
+def _inexact(columns: list[tuple[str, str]]) -> str:
+    which = f"column {columns[0][0]!r}" if len(columns) == 1 else f"{len(columns)} columns"
+    some = "" if len(columns) == 1 else f" ({list_some((repr(name) for name, _ in columns), SOME)})"
+    return (
+        f"{which} came as floating-point numbers above 2^53, where codes that differ become one{some}; read such a column as "
+        "text or as whole numbers (Int64)"
+    )
+
+
+_MESSAGES = {"binned": _binned, "inexact": _inexact}
 
 
 def warn_of_codes(column: pd.Series, observed: np.ndarray, counts: np.ndarray | None) -> None:
@@ -33,12 +89,7 @@ def warn_of_codes(column: pd.Series, observed: np.ndarray, counts: np.ndarray | 
     if not len(observed) or (observed != np.floor(observed)).any():
         return
     if why := _sign(column, observed, counts):
-        warnings.warn(
-            f"column {column.name!r} was taken for numbers and binned, but {why}; if its numbers are names, make it categorical "
-            "(--categorical) or hash it (--hash)",
-            LooksLikeCodes,
-            stacklevel=4,
-        )
+        _warn("binned", column.name, why)
 
 
 def _sign(column: pd.Series, observed: np.ndarray, counts: np.ndarray | None) -> str:
@@ -68,9 +119,4 @@ def warn_of_lost_digits(column: pd.Series) -> None:
         return
     values = column.to_numpy(dtype=float, na_value=np.nan)
     if (np.abs(values[np.isfinite(values)]) > EXACT).any():
-        warnings.warn(
-            f"column {column.name!r} came as floating-point numbers above 2^53, where codes that differ become one; read it as "
-            "text or as whole numbers (Int64)",
-            LooksLikeCodes,
-            stacklevel=4,
-        )
+        _warn("inexact", column.name)

@@ -158,20 +158,29 @@ def is_continuous(column: pd.Series, counts: np.ndarray | None = None) -> bool:
     return bool(fraction == 1)
 
 
-def named_columns(X: pd.DataFrame | np.ndarray, names: Sequence[str]) -> pd.DataFrame:
-    """Records as a frame. A frame stays as it is, since columns are matched by name. Columns of an array are named in order.
+def as_frame(X: pd.DataFrame | np.ndarray, names: Sequence[str] | None = None) -> pd.DataFrame:
+    """Records as a frame whose columns are named by text: those of a frame by the text of their names, so that 0 and "0" are one.
+
+    Columns of an array have `names` in order, x0, x1, … where there are none.
 
     Raises
     ------
     DataError
-        An array of another number of columns.
+        Two columns of one name, or no array of records by columns.
     """
     if isinstance(X, pd.DataFrame):
-        return X
+        frame = X
+        if not all(isinstance(c, str) for c in X.columns):
+            frame = X.copy(deep=False)
+            frame.columns = [str(c) for c in X.columns]
+        if not frame.columns.is_unique:
+            raise DataError(f"column {frame.columns[frame.columns.duplicated()][0]!r} is there twice; rename one")
+        return frame
     x = np.asarray(X)
-    if x.ndim != 2 or x.shape[1] != len(names):
-        raise DataError(f"X: must be a data frame, or an array of shape (records, {len(names)}), got shape {x.shape}")
-    return pd.DataFrame(x, columns=list(names))
+    if x.ndim != 2 or (names is not None and x.shape[1] != len(names)):
+        width = "features" if names is None else len(names)
+        raise DataError(f"X: must be a data frame, or an array of shape (records, {width}), got shape {x.shape}")
+    return pd.DataFrame(x, columns=[f"x{j}" for j in range(x.shape[1])] if names is None else list(names))
 
 
 def with_missing(frame: pd.DataFrame, marks: Iterable[str]) -> pd.DataFrame:
@@ -190,11 +199,13 @@ def _is_marked(column: pd.Series, marks: list[str]) -> np.ndarray:
 
 
 def present(names: Iterable[str], columns: Collection[str] | pd.Index) -> list[str]:
-    """The names as a list. DataError for one that is no column or is named twice."""
-    names = list(names)
-    for i, name in enumerate(names):
-        if name not in columns:
+    """The names as a list of text. DataError for one that is no column or is named twice."""
+    names, earlier = [str(name) for name in names], set()
+    known = set(columns)
+    for name in names:
+        if name not in known:
             raise DataError(f"no column {name!r}; the columns are {list_some(columns)}")
-        if name in names[:i]:
+        if name in earlier:
             raise DataError(f"column {name!r} is named twice")
+        earlier.add(name)
     return names

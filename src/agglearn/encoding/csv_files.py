@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import pandas as pd
 import pyarrow as pa
@@ -64,6 +64,18 @@ class CSVFormat:
         return separator.strip(" ") or separator
 
     @property
+    def options(self) -> dict[str, Any]:
+        """What `pandas.read_csv` takes for header and records alike."""
+        return {
+            "sep": self.delimiter,
+            "skipinitialspace": self.separator.endswith(" "),
+            "comment": self.comment,
+            "keep_default_na": False,
+            "encoding": "utf-8-sig",
+            "low_memory": False,
+        }
+
+    @property
     def missing_marks(self) -> list[str]:
         """Every spelling of a missing value."""
         return ["", *self.missing]
@@ -86,6 +98,16 @@ def about(path: str | Path) -> Iterator[None]:
         raise DataError(f"{path}: {error}") from None
 
 
+def header_of(path: str | Path, form: CSVFormat) -> list[str]:
+    """Names of the columns of a CSV file. DataError for names that are empty or stand twice, and for no text."""
+    with refuse_unreadable(form):
+        names = form.columns
+        if names is None:
+            names = pd.read_csv(path, header=None, nrows=1, dtype=str, **form.options).iloc[0].tolist()
+    refuse_repeated(names)
+    return list(names)
+
+
 def read_csv(path: str | Path, form: CSVFormat, dtype: type[str] | dict[str, type[str]]) -> pd.DataFrame:
     """All records of a CSV file, compressed or not.
 
@@ -103,23 +125,11 @@ def read_csv(path: str | Path, form: CSVFormat, dtype: type[str] | dict[str, typ
     DataError
         No rows, columns with the same name, rows longer than the header, or another text.
     """
-    options = {
-        "sep": form.delimiter,
-        "skipinitialspace": form.separator.endswith(" "),
-        "comment": form.comment,
-        "keep_default_na": False,
-        "encoding": "utf-8-sig",
-        "low_memory": False,
-    }
-    with refuse_unreadable(form):
-        names = form.columns
-        if names is None:
-            names = pd.read_csv(path, header=None, nrows=1, dtype=str, **options).iloc[0].tolist()
-        refuse_repeated(names)
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", pd.errors.ParserWarning)
-            options |= {"names": form.columns, "na_values": form.missing_marks, "index_col": False}
-            frame = pd.read_csv(path, dtype=dtype, **options)
+    header_of(path, form)
+    with refuse_unreadable(form), warnings.catch_warnings():
+        warnings.simplefilter("error", pd.errors.ParserWarning)
+        options = form.options | {"names": form.columns, "na_values": form.missing_marks, "index_col": False}
+        frame = pd.read_csv(path, dtype=dtype, **options)
     if frame.empty:
         raise DataError("the file has a header but no rows" if form.columns is None else "the file has no rows")
     inexact = [c for c in frame if is_float_dtype(frame[c]) and frame[c].isna().any() and frame[c].abs().max() > 2**53]
@@ -175,11 +185,13 @@ def refuse_unreadable(form: CSVFormat) -> Iterator[None]:
 
 def refuse_repeated(names: Sequence[str]) -> None:
     """DataError for columns with the same name or with none."""
+    earlier = set()
     for i, name in enumerate(names):
         if not name:
             raise DataError(f"column {i + 1} has no name; name it in the header")
-        if name in names[:i]:
+        if name in earlier:
             raise DataError(f"two columns are named {name!r}; rename one in the header")
+        earlier.add(name)
 
 
 def _line(error: Exception) -> str:

@@ -5,7 +5,7 @@ row follows without the data.
 """
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Self
 
@@ -14,7 +14,7 @@ import pandas as pd
 from scipy import sparse
 
 from agglearn.encoding.binned import BinnedEncoder
-from agglearn.encoding.columns import named_columns, numbers
+from agglearn.encoding.columns import as_frame, numbers
 from agglearn.encoding.frame import FeatureEncoder, FrameEncoder
 from agglearn.encoding.levels import flat_cells
 from agglearn.errors import ConfigError, DataError
@@ -82,6 +82,7 @@ class FeatureMap:
         """
         if kind not in KINDS[1:]:
             raise ConfigError(f"features: {kind!r} is not known; use {', '.join(KINDS[1:])}")
+        frame = as_frame(frame, encoder.names)
         if kind == "scaled":
             return cls(kind, encoder, ranges=_ranges(encoder, frame, ranges), intercept=intercept)
         if kind == "onehot":
@@ -133,7 +134,7 @@ class FeatureMap:
         DataError
             A column is missing, text or nothing where numbers are needed, values out of their declared range.
         """
-        frame = named_columns(frame, self.inputs)
+        frame = as_frame(frame, self.inputs)
         if self.kind == "columns":
             blocks = [sparse.csr_array(self._numbers(frame))]
         elif self.ranges:
@@ -196,6 +197,7 @@ class FeatureMap:
         DataError
             A value of `columns` lies outside the range that was declared for it.
         """
+        frame = as_frame(frame, self.inputs)
         for name, (low, high) in self.ranges.items() if self.kind == "columns" else ():
             values = numbers(frame[name])
             if (bad := np.flatnonzero((values < low) | (values > high))).size:
@@ -267,6 +269,8 @@ def _scale(column: pd.Series, low: float, high: float, has_missing: bool) -> spa
 def _ranges(encoder: FrameEncoder, frame: pd.DataFrame, ranges: Ranges) -> dict[str, tuple[float, float]]:
     """Declared ranges of the binned columns, or those of the frame where `features` asks for them."""
     names = [f.name for f in encoder.features if isinstance(f, BinnedEncoder)]
+    if isinstance(ranges, Mapping):
+        ranges = {str(name): bounds for name, bounds in ranges.items()}
     if ranges is None:
         raise ConfigError(
             "ranges: scaled features need a range for every numeric column, {column: [low, high]}; `features` takes the "

@@ -9,7 +9,7 @@ import yaml
 
 from agglearn.encoding.binning import Quantiles
 from agglearn.encoding.codes import hardly_repeats
-from agglearn.encoding.columns import as_text, distinct, is_continuous, is_missing, numbers_or_nan, spell
+from agglearn.encoding.columns import as_frame, as_text, distinct, is_continuous, is_missing, numbers_or_nan, spell
 from agglearn.encoding.levels import MISSING, OTHER
 
 LEAST = 20  # records that must share a value
@@ -39,7 +39,7 @@ def draft(
     Parameters
     ----------
     frame : DataFrame
-        One row per record, raw columns.
+        One row per record, raw columns, named as in `FrameEncoder.fit`.
     label : str or None
         Column of the label, or None to leave it blank.
     positive : object
@@ -47,7 +47,8 @@ def draft(
     categorical : Iterable[str]
         Columns whose numbers are names.
     """
-    features = {str(c): _draft_feature(frame[c], c in set(categorical)) for c in frame.columns if c != label}
+    frame, label, named = as_frame(frame), None if label is None else str(label), set(map(str, categorical))
+    features = {c: _draft_feature(frame[c], c in named) for c in frame.columns if c != label}
     head = [HEAD, "reviewed: false", _line("label", _label(frame, label, positive)), "features:"]
     return "\n".join([*head, *(f"  {_line(name, state)}" for name, state in features.items())]) + "\n"
 
@@ -103,6 +104,9 @@ def _edges(values: np.ndarray) -> list[float]:
 
 
 def _line(name: str, state: dict) -> str:
-    """One entry in one line."""
-    text = yaml.safe_dump({name: state}, default_flow_style=True, width=math.inf, allow_unicode=True, sort_keys=False)
-    return text.strip()[1:-1]
+    """One entry in one line, with escapes where a terminal would obey a name or a value."""
+    options = {"default_flow_style": True, "width": math.inf, "sort_keys": False}
+    text = yaml.safe_dump({name: state}, allow_unicode=True, **options).strip()
+    if not text.isprintable():
+        text = yaml.safe_dump({name: state}, **options).strip()
+    return text[1:-1]

@@ -18,8 +18,8 @@ from agglearn.encoding.binned import BinnedEncoder
 from agglearn.encoding.binning import Binning, binning
 from agglearn.encoding.categorical import CategoricalEncoder
 from agglearn.encoding.coded import CodedEncoder
-from agglearn.encoding.codes import warn_of_lost_digits
-from agglearn.encoding.columns import is_continuous, named_columns
+from agglearn.encoding.codes import one_warning, warn_of_lost_digits
+from agglearn.encoding.columns import as_frame, is_continuous
 from agglearn.encoding.hashing import HashedEncoder
 from agglearn.encoding.target import TargetEncoder
 from agglearn.errors import DataError
@@ -46,7 +46,7 @@ class FrameEncoder:
     @classmethod
     def fit(
         cls,
-        frame: pd.DataFrame,
+        frame: pd.DataFrame | np.ndarray,
         binning_: str | Binning = "deciles",
         categorical: Iterable[str] = (),
         hashed: Mapping[str, int] | None = None,
@@ -56,8 +56,8 @@ class FrameEncoder:
 
         Parameters
         ----------
-        frame : DataFrame
-            Features only, one column each.
+        frame : DataFrame or ndarray
+            Features only, one column each. Names of columns are taken as text. Those of an array are x0, x1, …
         binning_ : str or Binning
             `deciles`, `width`, or a binning object, for numeric columns.
         categorical : Iterable[str]
@@ -70,17 +70,17 @@ class FrameEncoder:
         Warns
         -----
         LooksLikeCodes
-            Numbers that look like names were taken for amounts, or have lost digits.
+            Numbers that look like names were taken for amounts, or have lost digits. One warning names the first columns.
         """
-        bins, named, hashed = binning(binning_), set(categorical), dict(hashed or {})
-        if not frame.columns.is_unique:
-            raise DataError(f"column {frame.columns[frame.columns.duplicated()][0]!r} is there twice; rename one")
+        frame, bins, named = as_frame(frame), binning(binning_), set(map(str, categorical))
+        hashed = {str(name): buckets for name, buckets in (hashed or {}).items()}
         absent = named - set(frame.columns)
         if absent:
             raise DataError(f"categorical: no column {sorted(absent)[0]!r}; there are {list_some(frame.columns)}")
         if absent := set(hashed) - set(frame.columns):
             raise DataError(f"hashed: no column {sorted(absent)[0]!r}; there are {list_some(frame.columns)}")
-        return cls(tuple(fit_column(frame[c], bins, c in named, hashed.get(c), hash_above) for c in frame.columns))
+        with one_warning():
+            return cls(tuple(fit_column(frame[c], bins, c in named, hashed.get(c), hash_above) for c in frame.columns))
 
     @property
     def names(self) -> list[str]:
@@ -108,14 +108,14 @@ class FrameEncoder:
         Parameters
         ----------
         frame : DataFrame or ndarray
-            Has the features as columns, or is an array of them in order.
+            Has the features as columns, matched by the text of their names, or is an array of them in order.
 
         Raises
         ------
         DataError
             A column is missing, or holds text where numbers are needed.
         """
-        frame = named_columns(frame, self.names)
+        frame = as_frame(frame, self.names)
         absent = [n for n in self.names if n not in frame.columns]
         if absent:
             raise DataError(f"no column {absent[0]!r} ({len(absent)} missing); there are {list_some(frame.columns)}")
@@ -215,6 +215,7 @@ def with_target_encodings(
     fit : Callable[[Series, ndarray, int], FeatureEncoder]
         Makes the encoder of a column from (column, y, modalities).
     """
+    frame = as_frame(frame, encoder.names)
     return FrameEncoder(tuple(fit(frame[f.name], y, modalities) if f.size > above else f for f in encoder.features))
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from agglearn.encoding.columns import as_text, distinct, is_missing, spell
-from agglearn.errors import DataError
+from agglearn.encoding.columns import as_frame, as_text, distinct, is_missing, spell
+from agglearn.errors import ConfigError, DataError
 from agglearn.text import list_some
 
 
@@ -27,6 +27,7 @@ def take_label(frame: pd.DataFrame, label: str, positive: object = None) -> tupl
         No such column, missing labels, other than two values, two values without `positive`, or a `positive` that would
         make 1 of 0.
     """
+    frame, label = as_frame(frame), str(label)
     if label not in frame.columns:
         raise DataError(f"no label column {label!r}; the columns are {list_some(frame.columns)}")
     return frame.drop(columns=label), binary_label(frame[label], positive)
@@ -55,6 +56,18 @@ def binary_label(column: pd.Series, positive: object = None) -> np.ndarray:
     if wrong := swapped_label(spelling, *(v for v in values if v != spelling)):
         raise DataError(f"label {column.name!r}: {wrong}")
     return np.array([s == spelling for s in spelt], dtype=np.int8)[codes]
+
+
+def label_all(column: pd.Series, positive: object) -> tuple[np.ndarray, np.ndarray]:
+    """(n,) labels of all records, and (n,) true for each, as `Schema.labels` returns them."""
+    return binary_label(column, positive), np.ones(len(column), bool)
+
+
+def require_label(label: str | None) -> str:
+    """The label. Without one, ConfigError: a schema would have named it."""
+    if label is None:
+        raise ConfigError("label: name the column of the label, or give a schema")
+    return str(label)
 
 
 def swapped_label(positive: str, negative: str) -> str | None:

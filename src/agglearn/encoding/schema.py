@@ -182,7 +182,7 @@ class Schema:
         ConfigError
             Another label, or a setting that is neither None nor empty.
         """
-        if label not in (None, self.label):
+        if label is not None and str(label) != self.label:
             raise ConfigError(f"label: {label!r} is not that of the schema, {self.label!r}; leave it out")
         for name, value in declared.items():
             if value:

@@ -9,7 +9,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.utils.validation import check_is_fitted
 
 from agglearn.encoding import CategoricalEncoder
-from agglearn.encoding.columns import named_columns
+from agglearn.encoding.columns import as_frame
 from agglearn.estimator import RecordClassifier
 from agglearn.labelsums.trees import from_bytes, to_bytes
 from agglearn.observations import ContingencyTables, Records
@@ -48,7 +48,7 @@ class BaseRateClassifier(RecordClassifier):
         self.rate_ = float(np.clip(observation.positives / observation.total, 1e-6, 1 - 1e-6))
 
     def _predict_positive(self, X: pd.DataFrame | np.ndarray) -> np.ndarray:
-        return np.full(len(named_columns(X, self.encoder_.names)), self.rate_)
+        return np.full(len(as_frame(X, self.encoder_.names)), self.rate_)
 
 
 class BoostedTreesSkyline(RecordClassifier):
@@ -121,5 +121,6 @@ class BoostedTreesSkyline(RecordClassifier):
         super().save(folder)
 
     def _check_state(self) -> None:
+        super()._check_state()
         expect(self, trees_=("u", (None,)))
         self._trees = from_bytes(self.trees_, len(self.encoder_.features))

@@ -59,6 +59,7 @@ class ExactMaxEntClassifier(RecordClassifier):
         self.mu_, self.theta_, self.intercept_ = index.matrix(mu), index.matrix(theta), model.intercept
 
     def _check_state(self) -> None:
+        super()._check_state()
         k = int(self.encoder_.sizes.sum())
         expect(self, theta_=("f", (k, k)), mu_=("f", (k, k)), intercept_=float)
 

@@ -298,6 +298,7 @@ class MaxEntClassifier(RecordClassifier):
         return label_log_likelihood(self._index, self.mu_, self.theta_, self.intercept_, held_out, n_chains, seed)
 
     def _check_state(self) -> None:
+        super()._check_state()
         k = int(self.encoder_.sizes.sum())
         expect(self, theta_=("f", (k, k)), mu_=("f", (k, k)), intercept_=float)
 

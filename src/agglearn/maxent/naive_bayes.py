@@ -134,6 +134,7 @@ class NaiveBayesClassifier(RecordClassifier):
         self.trace_ = model.trace_
 
     def _check_state(self) -> None:
+        super()._check_state()
         k = int(self.encoder_.sizes.sum())
         expect(self, theta_=("f", (k,)), intercept_=float)
 

@@ -122,6 +122,7 @@ class LogisticSkyline(RecordClassifier):
         return solution
 
     def _check_state(self) -> None:
+        super()._check_state()
         tables = len(table_keys(len(self.encoder_.sizes), self.quadratic))
         expect(self, cells_flat_=("i", (None,)), cells_bounds_=("i", (tables + 1,)), intercept_=float)
         expect(self, coef_=("f", self.cells_flat_.shape))

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from agglearn.encoding import FrameEncoder
-from agglearn.encoding.columns import named_columns, present
+from agglearn.encoding.columns import as_frame, present
 from agglearn.errors import ConfigError, DataError
 from agglearn.observations.base import NoiseSpec
 from agglearn.privacy.limits import check_delta, check_epsilon
@@ -83,9 +83,9 @@ def describe_learned(encoder: FrameEncoder | None, features_public: bool = False
 
 def public_features(frame: pd.DataFrame | np.ndarray, names: Sequence[str], label: object = None) -> pd.DataFrame:
     """The columns of these names, and nothing else of a frame. DataError where one is absent, or is the label."""
-    if label in names:
+    if label is not None and str(label) in names:
         raise DataError(f"features: {label!r} is the label; leave it out")
-    frame = named_columns(frame, names)
+    frame = as_frame(frame, names)
     if list(frame.columns) != list(names):
         frame = frame[present(names, frame.columns)]
     if frame.attrs:

@@ -4,6 +4,7 @@ A record is in one half only, and a coin of its own decides in which. So both to
 (parallel composition). Halves of a fixed size would not: one record more moves others from half to half.
 """
 
+import functools
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -17,6 +18,7 @@ from agglearn.errors import DataError
 from agglearn.observations.base import Hasher, NoiseSpec, Observation, make_folder, refuse_damaged
 from agglearn.observations.label_sums import LabelSums
 from agglearn.observations.tables import ContingencyTables, Pairs, encode_records
+from agglearn.observations.workload import check_pairs, within_memory
 from agglearn.privacy.mechanisms import draw_private
 from agglearn.seeds import RandomState, draw_generator
 from agglearn.storage import read_json, write_json
@@ -59,7 +61,8 @@ class Halves(Observation):
         random_state : RandomState
             Seed of the coins. None for the system's randomness: a private release refuses any other.
         """
-        encoder, x, y, label = encode_records(frame, label, features, **options)
+        before = functools.partial(check_pairs, pairs, within_memory)
+        encoder, x, y, label = encode_records(frame, label, features, before=before, **options)
         codes, first = encoder.encode(x), toss_coins(len(y), draw_generator(random_state))
         halves = (ContingencyTables.from_codes(encoder, codes[p], y[p], label, pairs) for p in (first, ~first))
         return cls(*(replace(half, seeded_coins=random_state is not None) for half in halves))

@@ -16,6 +16,7 @@ from scipy import sparse
 
 from agglearn.encoding import FrameEncoder
 from agglearn.encoding.codes import EXACT
+from agglearn.encoding.columns import as_frame
 from agglearn.encoding.design import FeatureMap
 from agglearn.errors import ConfigError, DataError
 from agglearn.observations.base import Hasher, NoiseSpec, Observation, make_folder, refuse_damaged
@@ -395,22 +396,13 @@ class LabelSums(Observation):
             hasher.update(b"" if values is None else np.ascontiguousarray(values).tobytes())
 
 
-def as_frame(X: pd.DataFrame | np.ndarray) -> pd.DataFrame:
-    """A matrix as a frame. The columns of an array are x0, x1, …"""
-    if isinstance(X, pd.DataFrame):
-        return X
-    x = np.asarray(X)
-    if x.ndim != 2:
-        raise DataError(f"X: must be (records, features), got shape {x.shape}")
-    return pd.DataFrame(x, columns=[f"x{j}" for j in range(x.shape[1])])
-
-
 def _bounds(bounds: Bounds | None, columns: list[str]) -> dict[str, tuple[float, float]]:
     if bounds is None:
         return {}
     if not isinstance(bounds, Mapping):
         low, high = bounds
         bounds = dict.fromkeys(columns, (low, high))
+    bounds = {str(name): span for name, span in bounds.items()}
     for name in columns:
         if name not in bounds:
             raise ConfigError(f"bounds: none for column {name!r}; declare (low, high) for it")

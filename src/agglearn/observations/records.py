@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from agglearn.encoding import FrameEncoder
+from agglearn.encoding.columns import as_frame
 from agglearn.encoding.labels import check_labels
 from agglearn.observations.base import Hasher, Observation, make_folder, refuse_damaged
 from agglearn.observations.tables import encode_records
@@ -41,6 +42,7 @@ class Records(Observation):
     cross_buckets: int | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "frame", as_frame(self.frame, self.encoder.names))
         check_labels(self.y, len(self.frame))
 
     @classmethod
@@ -76,7 +78,7 @@ class Records(Observation):
         names : Iterable[str]
             Of these features.
         """
-        requested = set(names)
+        requested = set(map(str, names))
         names = [n for n in self.encoder.names if n in requested]
         return replace(self, encoder=self.encoder.select(names), frame=self.frame[names])
 

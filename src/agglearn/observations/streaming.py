@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from agglearn.encoding import BinnedEncoder, Binning, FrameEncoder
+from agglearn.encoding.codes import one_warning
 from agglearn.encoding.columns import LOOKS_NUMERIC, present, with_missing
 from agglearn.errors import DataError
 
@@ -65,15 +66,16 @@ class ParquetRecords:
         hash_above: tuple[int, int] | None = None,
     ) -> FrameEncoder:
         """The encoder of all columns. Memory holds one column, of categories the distinct values only."""
-        named, hashed = set(present(categorical, self.columns)), dict(hashed or {})
+        named, hashed = set(present(categorical, self.columns)), {str(c): n for c, n in (hashed or {}).items()}
         present(hashed, self.columns)
         features = []
-        for c in self.columns:
-            few = c in named or c in hashed or self._is_mostly_text(c)
-            frame = pd.DataFrame({c: self._distinct(c)}) if few else as_columns(self.file.read(columns=[c]))
-            buckets = {c: hashed[c]} if c in hashed else None
-            encoder = FrameEncoder.fit(with_missing(frame, self.missing), binning, named & {c}, buckets, hash_above)
-            features.append(encoder.features[0])
+        with one_warning():
+            for c in self.columns:
+                few = c in named or c in hashed or self._is_mostly_text(c)
+                frame = pd.DataFrame({c: self._distinct(c)}) if few else as_columns(self.file.read(columns=[c]))
+                buckets = {c: hashed[c]} if c in hashed else None
+                encoder = FrameEncoder.fit(with_missing(frame, self.missing), binning, named & {c}, buckets, hash_above)
+                features.append(encoder.features[0])
         return FrameEncoder(tuple(features))
 
     def batches(self, encoder: FrameEncoder, labels: LabelsOf) -> Iterator[tuple[np.ndarray, np.ndarray]]:

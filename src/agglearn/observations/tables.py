@@ -6,7 +6,7 @@ Source: Gilotte, Ben Yahmed, Rohde 2022, section 2 (d = Σ φ(x_i), c = Σ φ(x_
 import functools
 import itertools
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -17,15 +17,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from agglearn.encoding import Binning, FrameEncoder, Schema
-from agglearn.encoding.columns import present
-from agglearn.encoding.labels import binary_label, take_label
-from agglearn.errors import ConfigError, DataError
+from agglearn.encoding.columns import as_frame, present
+from agglearn.encoding.labels import label_all, require_label, take_label
+from agglearn.errors import DataError
 from agglearn.observations.base import Hasher, NoiseSpec, Observation, make_folder, refuse_damaged
 from agglearn.observations.counting import Counts, Key, Tally
 from agglearn.observations.release import release_tables
 from agglearn.observations.streaming import LabelsOf, ParquetRecords
 from agglearn.observations.table import Table, TableSet
-from agglearn.observations.workload import Check, within_memory, workload_of
+from agglearn.observations.workload import Check, check_pairs, within_memory, workload_of
 from agglearn.storage import json_lines
 
 Pairs = Literal["all", "none"] | Iterable[tuple[str, str]]
@@ -82,8 +82,9 @@ class ContingencyTables(TableSet, Observation):
 
         Parameters
         ----------
-        frame : DataFrame
-            One row per record, raw columns. Numbers are binned, the rest are categories.
+        frame : DataFrame or ndarray
+            One row per record, raw columns. Numbers are binned, the rest are categories. Columns are matched by the text
+            of their names, here and wherever a setting names them. Those of an array are x0, x1, …
         label : str or None
             Column with the binary label. A schema names it, too.
         features : Sequence[str] or None
@@ -112,7 +113,7 @@ class ContingencyTables(TableSet, Observation):
         """
         encoder, x, y, label = encode_records(
             frame, label, features, schema, binning=binning, categorical=categorical, positive=positive, hashed=hashed,
-            hash_above=hash_above,
+            hash_above=hash_above, before=functools.partial(check_pairs, pairs, before_counting),
         )  # fmt: skip
         return cls.from_codes(encoder, encoder.encode(x), y, label, pairs, cross_buckets, before_counting)
 
@@ -213,6 +214,7 @@ class ContingencyTables(TableSet, Observation):
         labels: LabelsOf
         if schema is None:
             records = ParquetRecords(path, require_label(label), features, list(missing))
+            check_pairs(pairs, before_counting, len(records.columns))
             encoder = records.fit(binning or "deciles", categorical, hashed, hash_above)
             labels = functools.partial(label_all, positive=positive)
         else:
@@ -417,14 +419,20 @@ def encode_records(
     frame: pd.DataFrame, label: str | None, features: Iterable[str] | None, schema: Schema | None = None, *,
     binning: str | Binning | None = None, categorical: Iterable[str] = (), positive: object = None,
     hashed: Mapping[str, int] | None = None, hash_above: tuple[int, int] | None = None,
+    before: Callable[[int], object] | None = None,
 ) -> tuple[FrameEncoder, pd.DataFrame, np.ndarray, str]:  # fmt: skip
-    """(encoder, features, labels, name of the label) of records: by a declared schema, or learned from them."""
+    """(encoder, features, labels, name of the label) of records: by a declared schema, or learned from them.
+
+    `before` is called with the number of features before the work on their values.
+    """
     if schema is not None:
         schema.refuse(
             label, positive=positive, binning=binning, categorical=categorical, hashed=hashed, hash_above=hash_above
         )
-        encoder = select_features(schema.encoder, features)
+        encoder, frame = select_features(schema.encoder, features), as_frame(frame)
         present([schema.label, *encoder.names], frame.columns)
+        if before:
+            before(len(encoder.names))
         y, labelled = schema.labels(frame[schema.label])
         return encoder, frame.loc[labelled, encoder.names], y, schema.label
     label = require_label(label)
@@ -432,24 +440,14 @@ def encode_records(
     x = x if features is None else x[present(features, x.columns)]
     if x.empty:
         raise DataError("there are no records to aggregate")
+    if before:
+        before(x.shape[1])
     return FrameEncoder.fit(x, binning or "deciles", categorical, hashed, hash_above), x, y, label
-
-
-def require_label(label: str | None) -> str:
-    """The label. Without one, ConfigError: a schema would have named it."""
-    if label is None:
-        raise ConfigError("label: name the column of the label, or give a schema")
-    return label
 
 
 def select_features(encoder: FrameEncoder, features: Iterable[str] | None) -> FrameEncoder:
     """The encoder of some features, all where none are named."""
     return encoder if features is None else encoder.select(present(features, encoder.names))
-
-
-def label_all(column: pd.Series, positive: object) -> tuple[np.ndarray, np.ndarray]:
-    """(n,) labels of all records, and (n,) true for each, as `Schema.labels` returns them."""
-    return binary_label(column, positive), np.ones(len(column), bool)
 
 
 COLUMNS = ["feature_a", "feature_b", "code_a", "code_b", "count", "label_sum"]
@@ -469,7 +467,7 @@ def table_keys(names: Sequence[str], pairs: Pairs) -> list[Key]:
         return singles + (list(itertools.combinations(range(len(names)), 2)) if pairs == "all" else [])
     position = {n: i for i, n in enumerate(names)}
     chosen = set()
-    for a, b in pairs:
+    for a, b in (map(str, pair) for pair in pairs):
         if a == b:
             raise DataError(f"pairs: {a!r} is paired with itself")
         present([a, b], names)

@@ -15,6 +15,7 @@ from agglearn.linear.path import fit_path
 from agglearn.linear.softmax import Logistic, as_single, bag_sums, scores, softmax
 from agglearn.observations import Bags, Observation
 from agglearn.observations.bags import order_columns
+from agglearn.persistence import check_classes, expect
 from agglearn.proportions.posterior import binary_posteriors
 from agglearn.seeds import RandomState, draw_generator
 from agglearn.settings import Positive
@@ -65,6 +66,14 @@ class BagClassifier(ClassifierMixin, Estimator):
 
     def _learn(self, bags: Bags) -> None:
         raise NotImplementedError
+
+    def _check_state(self) -> None:
+        check_classes(self)
+        classes = len(self.classes_)
+        expect(self, coef_=("f", (None, None)), intercept_=("f", (len(self.coef_),)))
+        rows = {1} if classes == 2 else {classes - 1, classes}  # softmax, or one against the rest
+        if classes < 2 or len(self.coef_) not in rows or self.classes_.tolist() != list(range(classes)):
+            raise ValueError(f"{type(self).__name__}: coef_ and classes_ do not fit together")
 
     def _set(self, theta: np.ndarray) -> None:
         self.coef_, self.intercept_ = theta[:, :-1].copy(), theta[:, -1].copy()

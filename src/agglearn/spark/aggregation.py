@@ -13,13 +13,14 @@ import pandas as pd
 
 from agglearn.encoding import BinnedEncoder, Binning, FrameEncoder, Schema
 from agglearn.encoding import binning as binning_of
+from agglearn.encoding.codes import one_warning
 from agglearn.encoding.columns import as_text, present
 from agglearn.encoding.frame import fit_column
-from agglearn.encoding.labels import binary_label
+from agglearn.encoding.labels import binary_label, require_label
 from agglearn.errors import ConfigError, DataError
 from agglearn.observations import ContingencyTables
 from agglearn.observations.counting import Tally
-from agglearn.observations.tables import Pairs, require_label, select_features, start_tally
+from agglearn.observations.tables import Pairs, select_features, start_tally
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -106,13 +107,14 @@ def fit_encoder(
     bins, named, hashed = binning_of(binning), set(present(categorical, columns)), dict(hashed or {})
     present(hashed, columns)
     features = []
-    for name in columns:
-        text = name in named or name in hashed
-        counts = dataframe.select(_column(dataframe, name, text).alias("value")).groupBy("value").count().toPandas()
-        if counts.empty:
-            raise DataError("there are no records to aggregate")
-        values, rows = counts["value"].rename(name), counts["count"].to_numpy()
-        features.append(fit_column(values, bins, name in named, hashed.get(name), hash_above, rows))
+    with one_warning():
+        for name in columns:
+            text = name in named or name in hashed
+            counts = dataframe.select(_column(dataframe, name, text).alias("value")).groupBy("value").count().toPandas()
+            if counts.empty:
+                raise DataError("there are no records to aggregate")
+            values, rows = counts["value"].rename(name), counts["count"].to_numpy()
+            features.append(fit_column(values, bins, name in named, hashed.get(name), hash_above, rows))
     return FrameEncoder(tuple(features))
 
 

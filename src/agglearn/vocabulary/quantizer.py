@@ -15,6 +15,7 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from agglearn.encoding import BinnedEncoder, FrameEncoder
+from agglearn.encoding.columns import as_frame
 from agglearn.encoding.labels import binary_label
 from agglearn.errors import ConfigError, DataError, LooksLikeCodes
 from agglearn.estimator import Estimator
@@ -22,6 +23,7 @@ from agglearn.observations import ContingencyTables, Observation, Table
 from agglearn.observations.consistency import noise_variances
 from agglearn.seeds import RandomState, derive_generator, draw_seed
 from agglearn.settings import Count, NonNegative, Part, Positive, Range, check_parameters
+from agglearn.text import list_some
 from agglearn.vocabulary import kernels
 from agglearn.vocabulary.rate_order import Ranking, in_threads, validate_counts
 from agglearn.vocabulary.shrinkage import remove_noise, shrink_sums
@@ -186,7 +188,7 @@ class Quantizer(TransformerMixin, Estimator):
         """
         check_is_fitted(self)
         if self.encoder_ is not None:
-            codes = self.encoder_.encode(_frame(X))
+            codes = self.encoder_.encode(X)
             columns = [_look_up(self.labels_[n], codes[:, i], self.unseen_[n]) for i, n in enumerate(self.features_)]
             return np.column_stack(columns)
         if not isinstance(self.labels_, dict):
@@ -230,7 +232,7 @@ class Quantizer(TransformerMixin, Estimator):
             return self.labels_
         if not self.uses_labels:
             return self.transform(X)
-        return self._cross_fit(self.encoder_.encode(_frame(X)), np.asarray(y), folds)
+        return self._cross_fit(self.encoder_.encode(X), np.asarray(y), folds)
 
     def _cross_fit(self, codes: np.ndarray, y: np.ndarray, folds: int) -> np.ndarray:
         """(n, D) clusters of records by the label rates of their values in other folds."""
@@ -293,17 +295,17 @@ def single_tables(tables: ContingencyTables) -> dict[str, tuple[np.ndarray, np.n
         A feature was taken for numbers, so that its bins would be compressed and not its values.
     """
     sums_by_feature, variances = {}, noise_variances(tables)
+    if binned := [f"{f.name!r} ({f.size})" for f in tables.encoder.features if isinstance(f, BinnedEncoder)]:
+        warnings.warn(
+            f"features were taken for numbers, so that their bins are compressed, not their values: {list_some(binned, 6)}; if "
+            "their numbers are names, aggregate them as categories (--categorical)",
+            LooksLikeCodes,
+            stacklevel=3,
+        )
     for i, feature in enumerate(tables.encoder.features):
         if (i,) not in tables.tables:
             raise DataError(
                 f"there is no table of the single feature {feature.name!r}; its values cannot be compressed"
-            )
-        if isinstance(feature, BinnedEncoder):
-            warnings.warn(
-                f"feature {feature.name!r} was taken for numbers: {feature.size} bins are compressed, not its values; if its "
-                "numbers are names, aggregate them as categories (--categorical)",
-                LooksLikeCodes,
-                stacklevel=3,
             )
         sums_by_feature[feature.name] = estimate_counts(tables, tables.tables[i,], variances[i,])
     return sums_by_feature
@@ -347,7 +349,7 @@ def whole_budget(budget: float, rankings: list[Ranking]) -> int:
 
 def _tables(X: object, y: object) -> ContingencyTables:
     """Tables of single features of records. Every column is categorical."""
-    frame = _frame(X)
+    frame = as_frame(X)
     if frame.empty:
         raise DataError("there are no records")
     label = pd.Series(np.asarray(y), name="label")
@@ -356,15 +358,6 @@ def _tables(X: object, y: object) -> ContingencyTables:
     labels = binary_label(label)
     encoder = FrameEncoder.fit(frame, categorical=frame.columns)
     return ContingencyTables.from_codes(encoder, encoder.encode(frame), labels, pairs="none")
-
-
-def _frame(X: object) -> pd.DataFrame:
-    if isinstance(X, pd.DataFrame):
-        return X.set_axis(X.columns.astype(str), axis=1)
-    X = np.asarray(X)
-    if X.ndim != 2:
-        raise DataError(f"records must be a data frame or a 2-D array, got {X.ndim} dimensions")
-    return pd.DataFrame(X, columns=[f"x{i}" for i in range(X.shape[1])])
 
 
 def _values(name: str, counts: object) -> list:

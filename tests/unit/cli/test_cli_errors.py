@@ -196,3 +196,11 @@ def test_a_subprocess_says_one_line_too(at):
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == "agglearn: none.csv: no such file\n"
+
+
+def test_a_csv_of_too_many_columns_is_refused_from_its_header(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("bad.csv").write_text(",".join([*(f"c{i}" for i in range(6_000)), "y"]) + "\n" + "1," * 6_000 + "0\n")
+    monkeypatch.setattr("agglearn.cli.tabular_input.read_csv", lambda *_: pytest.fail("the records are read"))
+    assert run(*AGG, "--memory", "100") == 1
+    assert "18,003,000 tables take about" in capsys.readouterr().err

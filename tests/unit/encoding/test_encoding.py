@@ -27,6 +27,7 @@ from agglearn.encoding import (
 from agglearn.encoding.columns import NotANumber, as_text, numbers
 from agglearn.encoding.labels import binary_label, take_label
 from agglearn.errors import ConfigError, DataError, LooksLikeCodes
+from agglearn.observations import ContingencyTables
 
 # -- bins -------------------------------------------------------------------------------------------------------------
 
@@ -317,6 +318,37 @@ def test_codes_that_lost_digits_are_told():
     for how in ({"categorical": ["code"]}, {"hashed": {"code": 5}}):
         with pytest.warns(LooksLikeCodes, match=r"'code' came as floating-point numbers above 2\^53"):
             FrameEncoder.fit(frame, **how)
+
+
+@pytest.mark.parametrize("source", ["frame", "Parquet"])
+def test_many_columns_of_codes_are_one_warning(tmp_path, source):
+    frame = pd.DataFrame({f"id_{i}": [1, 2, 1] for i in range(300)} | {"n": ["01", "2", "3"], "y": [0, 1, 0]})
+    frame.to_parquet(tmp_path / "codes.parquet")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        if source == "frame":
+            ContingencyTables.from_records(frame, "y", pairs="none")
+        else:
+            ContingencyTables.from_parquet(tmp_path / "codes.parquet", "y", pairs="none")
+    [warning] = caught
+    assert str(warning.message).startswith(
+        "301 columns were taken for numbers and binned, but look like names: 'id_0' (its name is that of a code), 'id_1' (its"
+    )
+    assert "and 295 more; if their numbers are names, make them categorical" in str(warning.message)
+    large = pd.DataFrame({f"c{i}": [2.0**60, 2.0**61, None] for i in range(3)})
+    with pytest.warns(
+        LooksLikeCodes, match=r"^3 columns came as .* become one \('c0', 'c1', 'c2'\); read such"
+    ) as caught:
+        FrameEncoder.fit(large, categorical=large.columns)
+    assert len(caught) == 1
+
+
+def test_a_warning_of_one_fit_is_not_lost_by_another_that_fails():
+    codes, text = pd.DataFrame({"id": [1, 2, 1]}), pd.DataFrame({"id": [1, 2, 1], "n": [*"12", "inf"]})
+    with pytest.raises(DataError, match="infinite"):
+        FrameEncoder.fit(text)
+    with pytest.warns(LooksLikeCodes, match="column 'id' was taken"):
+        FrameEncoder.fit(codes)
 
 
 def test_a_value_without_a_code_has_no_indicator():

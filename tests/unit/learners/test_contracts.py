@@ -3,6 +3,7 @@
 import functools
 import importlib
 import inspect
+import json
 import pkgutil
 import re
 from collections.abc import Iterator
@@ -168,6 +169,34 @@ def test_a_saved_model_answers_the_same(kind, tmp_path):
     assert before.keys() == after.keys()
     for name, value in before.items():
         assert_same(value, after[name])
+
+
+HOSTILE = {
+    "shorter": lambda c: c[:-1],
+    "longer": lambda c: np.append(c, c[-1:] + 1),
+    "equal": lambda c: np.repeat(c[:1], len(c)),
+    "in another order": lambda c: c[::-1].copy(),
+    "2-D": lambda c: c[None],
+    "no axis": lambda c: np.array(1),
+    "complex": lambda c: c.astype(complex),
+    "no numbers": lambda c: np.full(len(c), np.nan),
+}
+
+
+def test_classes_of_a_stranger_are_refused(kind, tmp_path):
+    fitted(kind)[0].save(tmp_path)
+    arrays = dict(np.load(tmp_path / "model.npz"))
+    for name in [n for n in arrays if n.endswith("classes_")]:
+        for spoil in HOSTILE.values():
+            np.savez(tmp_path / "model.npz", **{**arrays, name: spoil(arrays[name])})
+            with pytest.raises(DataError, match=r"classes_"):
+                Estimator.load(tmp_path)
+        np.savez(tmp_path / "model.npz", **arrays)
+        text = (tmp_path / "model.json").read_text()
+        (tmp_path / "model.json").write_text(text.replace(json.dumps({"__array__": name}), '"evil"'))
+        with pytest.raises(DataError, match=r"classes_"):
+            Estimator.load(tmp_path)
+        (tmp_path / "model.json").write_text(text)
 
 
 def test_a_seed_repeats_itself(kind):

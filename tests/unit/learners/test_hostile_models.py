@@ -2,6 +2,7 @@
 
 import io
 import json
+import math
 import shutil
 import zipfile
 from pathlib import Path
@@ -15,7 +16,7 @@ from agglearn.cli import main
 from agglearn.errors import DataError
 from agglearn.estimator import Estimator
 from agglearn.labelsums import BoostedTreesSkyline
-from agglearn.maxent import LogisticSkyline, MaxEntClassifier, NaiveBayesClassifier
+from agglearn.maxent import ExactMaxEntClassifier, LogisticSkyline, MaxEntClassifier, NaiveBayesClassifier
 from agglearn.observations import ContingencyTables, Records
 from agglearn.tracking.loader import Predictor
 
@@ -173,6 +174,59 @@ def test_shapes_and_types_are_checked(folder, wrong):
     replace_array(folder, "theta_", wrong)
     with pytest.raises(DataError, match=r"NaiveBayesClassifier\.theta_"):
         Estimator.load(folder)
+
+
+@pytest.fixture(scope="module")
+def honest(tmp_path_factory):
+    """(records, {class: honest model folder}) of learners whose kernels read weights."""
+    rng = np.random.default_rng(5)
+    frame = pd.DataFrame({"a": rng.choice(list("xyz"), 200), "b": rng.normal(size=200), "y": rng.integers(0, 2, 200)})
+    tables, records = ContingencyTables.from_records(frame, "y"), Records.from_records(frame, "y")
+    models = [
+        MaxEntClassifier(n_chains=50, max_iter=5, random_state=0).fit(tables),
+        NaiveBayesClassifier().fit(tables),
+        ExactMaxEntClassifier().fit(tables),
+        LogisticSkyline(l2=1.0).fit(records),
+    ]
+    folders = {type(m).__name__: tmp_path_factory.mktemp(type(m).__name__) for m in models}
+    for model in models:
+        model.save(folders[type(model).__name__])
+    return frame, folders
+
+
+KINDS = ["MaxEntClassifier", "NaiveBayesClassifier", "ExactMaxEntClassifier", "LogisticSkyline"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_bytes_in_another_order_are_read(honest, tmp_path, kind):
+    frame, folders = honest
+    shutil.copytree(folders[kind], tmp_path / "model")
+    with np.load(folders[kind] / "model.npz") as arrays:
+        swapped = {name: a.astype(a.dtype.newbyteorder(">")) for name, a in arrays.items()}
+    np.savez_compressed(tmp_path / "model/model.npz", **swapped)
+    expected = Estimator.load(folders[kind]).predict_proba(frame)
+    np.testing.assert_array_equal(Estimator.load(tmp_path / "model").predict_proba(frame), expected)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("spoil", ["inf", "-inf", "nan", "half", "extended", "intercept"])
+def test_weights_that_are_no_numbers_are_refused(honest, tmp_path, kind, spoil):
+    folder = tmp_path / "model"
+    shutil.copytree(honest[1][kind], folder)
+    name = "coef_" if kind == "LogisticSkyline" else "theta_"
+    with np.load(folder / "model.npz") as arrays:
+        weights = arrays[name]
+    if spoil == "intercept":
+        edit(folder, lambda d: d["state"].update(intercept_=math.inf))
+        name = "intercept_"
+    elif spoil in ("half", "extended"):
+        replace_array(folder, name, weights.astype(np.float16 if spoil == "half" else np.longdouble))
+    else:
+        weights.flat[1] = float(spoil)
+        replace_array(folder, name, weights)
+    with pytest.raises(DataError, match=name) as refusal:
+        Estimator.load(folder)
+    assert "\n" not in str(refusal.value)
 
 
 def test_kernels_get_no_array_of_another_size(frame, tmp_path):

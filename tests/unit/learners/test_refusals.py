@@ -56,7 +56,7 @@ REFUSED = {
     "no target": (lambda: EmbeddingRegressor(MomentEmbedding(), LinearRidge()).fit(as_bags([X, X])), "no target"),
     "records of three dimensions": (
         lambda: OptimalQuantizer(2).fit(np.zeros((2, 2, 2)), [0, 1]),
-        "must be a data frame or a 2-D array, got 3 dimensions",
+        r"must be a data frame, or an array of shape \(records, features\), got shape",
     ),
     "no records to compress": (lambda: OptimalQuantizer(2).fit(pd.DataFrame({"a": []}), []), "there are no records"),
     "counts of text": (lambda: Bags(X, [0, 6, 12], np.array(["a", "b"])), "counts: must be numbers"),

@@ -12,11 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agglearn.encoding import CategoricalEncoder, FrameEncoder
+from agglearn.encoding import BinnedEncoder, CategoricalEncoder, FrameEncoder, Schema
 from agglearn.encoding.coded import CodedEncoder
 from agglearn.errors import DataError
-from agglearn.observations import ContingencyTables, counting, kernels
+from agglearn.observations import ContingencyTables, Halves, counting, kernels
 from agglearn.observations.counting import Dense, Sparse, Tally
+from agglearn.observations.streaming import ParquetRecords
 from agglearn.observations.workload import workload_of
 
 
@@ -281,3 +282,28 @@ def test_too_many_tables_are_refused_at_once():
     encoder = FrameEncoder(tuple(CodedEncoder(f"f{i}", 10) for i in range(20_000)))
     with pytest.raises(DataError, match="200,010,000 tables"):
         ContingencyTables.from_codes(encoder, np.zeros((2, 20_000), np.int32), np.array([0, 1]))
+
+
+def refuse(*_, **__):
+    raise AssertionError("values are read")
+
+
+@pytest.mark.parametrize("door", ["frame", "declared", "Parquet", "halves"])
+def test_too_many_columns_are_refused_before_their_values_are_read(door, tmp_path, monkeypatch):
+    names = [f"c{i}" for i in range(6_000)]
+    frame = pd.DataFrame(np.zeros((2, 6_000), np.int8), columns=names).assign(y=[0, 1])
+    schema = Schema("y", "1", "0", FrameEncoder(tuple(CodedEncoder(n, 2) for n in names), "declared"))
+    monkeypatch.setattr("agglearn.observations.workload.memory_bytes", lambda: 10**11)
+    for kind in (BinnedEncoder, CodedEncoder):
+        monkeypatch.setattr(kind, "encode", refuse)
+    monkeypatch.setattr(BinnedEncoder, "fit", refuse)
+    monkeypatch.setattr(ParquetRecords, "fit", refuse)
+    frame.to_parquet(tmp_path / "wide.parquet")
+    calls = {
+        "frame": lambda: ContingencyTables.from_records(frame, "y"),
+        "declared": lambda: ContingencyTables.from_records(frame, schema=schema),
+        "Parquet": lambda: ContingencyTables.from_parquet(tmp_path / "wide.parquet", "y"),
+        "halves": lambda: Halves.from_records(frame, "y"),
+    }
+    with pytest.raises(DataError, match=r"18,003,000 tables take about .* more than the 100 GB that are allowed"):
+        calls[door]()

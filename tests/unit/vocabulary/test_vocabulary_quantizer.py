@@ -209,8 +209,12 @@ def test_bins_are_not_compressed_in_silence():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"user": rng.integers(0, 5000, 4000), "y": rng.integers(0, 2, 4000)})
     tables = ContingencyTables.from_records(frame, "y", pairs="none")
-    with pytest.warns(LooksLikeCodes, match="'user' was taken for numbers: 10 bins are compressed, not its values"):
+    with pytest.warns(LooksLikeCodes, match=r"not their values: 'user' \(10\); if"):
         OptimalQuantizer(5).fit(tables)
+    codes = pd.DataFrame({f"C{i}": frame["user"] for i in range(40)})
+    with pytest.warns(LooksLikeCodes) as caught:
+        OptimalQuantizer(50).fit(ContingencyTables.from_records(codes.assign(y=frame["y"]), "y", pairs="none"))
+    assert len([w for w in caught if "compressed" in str(w.message)]) == 1
 
 
 # -- records that clusters are learnt from ----------------------------------------------------------------------------

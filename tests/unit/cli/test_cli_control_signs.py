@@ -1,0 +1,66 @@
+"""No name, value or label of a file can make a terminal obey: whatever a command prints is printable."""
+
+import pandas as pd
+import pytest
+from cli_calls import run
+
+CLEAR, RED, BACKWARDS, BELL = "\x1b[2J", "\x9b31m", "\u202e", "\x07"
+NAMES = {"n": f"a{CLEAR}", "code": f"b{RED}_id", "text": f"c{BACKWARDS}", "late": f"d{BELL}"}
+SCHEMA = """reviewed: true
+label: {{column: y, positive: '1', negative: '0'}}
+features: {{"{name}": {{values: [p]}}}}
+"""
+
+
+@pytest.fixture
+def records(tmp_path, monkeypatch) -> pd.DataFrame:
+    monkeypatch.chdir(tmp_path)
+    n = 40
+    frame = pd.DataFrame({
+        NAMES["n"]: [i / 7 for i in range(n)], NAMES["code"]: range(n), NAMES["text"]: [f"p{CLEAR}", "q"] * (n // 2),
+        NAMES["late"]: [f"u{i % 30}{BELL}" for i in range(n)], "y": [0, 1, 1, 0] * (n // 4),
+    })  # fmt: skip
+    frame.to_csv("data.csv", index=False)
+    frame.to_parquet("data.parquet")
+    frame.assign(**{NAMES["text"]: f"new{CLEAR}"}).to_csv("new.csv", index=False)
+    frame.drop(columns=NAMES["text"]).to_csv("narrow.csv", index=False)
+    frame.assign(y=f"no{CLEAR}").to_csv("label.csv", index=False)
+    (tmp_path / "schema.yaml").write_text(SCHEMA.format(name=r"c\u202e"))
+    (tmp_path / "wrong.yaml").write_text(SCHEMA.format(name=r"e\e[2J"))
+    return frame
+
+
+def calls(file: str) -> list[tuple[int, list[str]]]:
+    aggregate = ["aggregate", file, "--label", "y"]
+    return [
+        (0, [*aggregate, "--hash", f"{NAMES['late']}:5", "--out", "tables"]),
+        (0, [*aggregate, "--categorical", f"{NAMES['code']},{NAMES['late']}", "--pairs", "none", "--out", "cat"]),
+        (0, ["aggregate", file, "--schema", "schema.yaml", "--out", "declared"]),
+        (1, ["aggregate", file, "--schema", "wrong.yaml", "--out", "x"]),
+        (0, ["schema", "draft", file, "--label", "y"]),
+        (2, ["schema", "draft", file, "--label", f"z{CLEAR}"]),
+        (0, ["fit", "tables", "--method", "best_pair", "--out", "model"]),
+        (0, ["predict", "model", "new.csv", "--out", "p.csv"]),
+        (1, ["predict", "model", "narrow.csv", "--out", "x.csv"]),
+        (0, ["compress", "cat", "--budget", "20", "--out", "c.csv"]),
+        (1, ["aggregate", file, "--label", f"z{CLEAR}", "--out", "x"]),
+        (1, ["aggregate", "label.csv", "--label", "y", "--out", "x"]),
+        (2, [*aggregate, "--features", f"z{CLEAR}", "--out", "x"]),
+        (2, [*aggregate, "--hash", NAMES["late"], "--out", "x"]),
+        (2, [*aggregate, "--pairs", f"z{CLEAR}:{NAMES['n']}", "--out", "x"]),
+        (1, ["aggregate", f"none{CLEAR}", "--label", "y", "--out", "x"]),
+        (2, ["aggregate", file, f"--none{CLEAR}"]),
+    ]
+
+
+@pytest.mark.parametrize("file", ["data.csv", "data.parquet"])
+def test_everything_printed_is_printable(records, file, capsys):
+    for status, call in calls(file):
+        assert run(*call) == status, call
+        out, err = capsys.readouterr()
+        assert (out + err).replace("\n", "").isprintable(), call
+        assert out + err
+    assert run("aggregate", file, "--label", "y", "--out", "again") == 0
+    out, err = capsys.readouterr()
+    assert r"a\x1b[2J" in out
+    assert r"'b\x9b31m_id'" in err
