@@ -14,10 +14,7 @@ from pathlib import Path
 from agglearn import kernel_cache
 from agglearn.errors import ConfigError
 from agglearn.local_files import project_files
-from agglearn.tracking import overview
-from agglearn.tracking.entry import KEY
-from agglearn.tracking.receipts import SQLITE
-from agglearn.tracking.remote import delete_run
+from agglearn.tracking.receipts import KEY, SQLITE, overview_key
 from agglearn.workflow import results_lock
 from agglearn.workflow.config import deep_merge, load, read_mapping
 from agglearn.workflow.plan import Plan
@@ -71,7 +68,7 @@ def stale(config: dict) -> tuple[list[Surplus], list[str]]:
         kernel_folders(config),
     ], tracked(
         config["tracking"]["uri"],
-        keys | {run.cell for run in runs} | {overview.key_of(n) for n in planned[0].experiments},
+        keys | {run.cell for run in runs} | {overview_key(n) for n in planned[0].experiments},
     )
 
 
@@ -118,10 +115,12 @@ def delete_tracked(uri: str, ids: list[str]) -> None:
     """Delete runs from MLflow's store for good, with their models and files."""
     import mlflow
 
+    from agglearn.tracking.push import delete_run
+
     client = mlflow.MlflowClient(uri)
     for run in (client.get_run(i) for i in ids):
         if run.info.lifecycle_stage != "deleted":
-            delete_run(client, run.info.experiment_id, run)
+            delete_run(client, run)
     command = [sys.executable, "-m", "mlflow", "gc", "--backend-store-uri", uri, "--tracking-uri", uri]
     for first in range(0, len(ids), 500):
         done = subprocess.run(

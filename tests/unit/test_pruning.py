@@ -7,7 +7,7 @@ from mlflow.entities import ViewType
 from samples import ROOT
 
 from agglearn import kernel_cache, pruning
-from agglearn.tracking.entry import KEY
+from agglearn.tracking.receipts import KEY
 from agglearn.workflow.config import load
 from agglearn.workflow.plan import Plan
 
