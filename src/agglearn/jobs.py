@@ -237,15 +237,14 @@ def render(job: Any, terminal: TextIO = sys.stderr) -> None:
 def track(job: Any, terminal: TextIO = sys.stderr) -> None:
     """Runs of a group of experiments with their means, tables and figures, sent to MLflow."""
     from agglearn.reporting.summary import load_rows
-    from agglearn.tracking.contents import Contents
-    from agglearn.tracking.push import track
+    from agglearn.tracking.push import Contents, read_contents, track
 
     plan, results, folder = Plan(job.config), Path(job.config["results"]), job.config["scale_folder"]
 
     def read(name: str) -> Contents:
         paths = [f"{folder}/measurements/{name}/{batch}.parquet" for batch in plan.batches(name)]
         keys, rows = [run.key for run in plan.runs(name)], load_rows(paths, plan, name)
-        return Contents.read(name, plan.experiments[name], results, keys, rows, folder)
+        return read_contents(name, plan.experiments[name], results, keys, rows, folder)
 
     names, uri = plan.members(job.wildcards.group), job.config["tracking"]["uri"]
     track(uri, names, read, results, job.output[0], job.params.attempt, terminal)

@@ -44,7 +44,7 @@ LIBRARIES = (
     "pyarrow.parquet", "scipy.optimize", "scipy.signal", "scipy.sparse", "scipy.stats", "sklearn.base",
     "sklearn.linear_model", "snakemake.script", "urllib.request",
 )  # fmt: skip
-FOR_TRACKING = ("mlflow.store.tracking.sqlalchemy_store",)  # takes longer than all others
+FOR_TRACKING = ("mlflow",)  # takes longer than all others
 
 _started: list[subprocess.Popen] = []
 

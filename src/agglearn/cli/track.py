@@ -37,14 +37,12 @@ def run(args: argparse.Namespace) -> None:
     folder = Path(args.folder)
     experiments = read_experiments(folder)
 
-    from agglearn.tracking.contents import Contents
-    from agglearn.tracking.push import limit_waits, send
+    from agglearn.tracking.push import read_contents, send
 
-    limit_waits()
     for name, (experiment, keys) in sorted(experiments.items()):
         try:
             with contextlib.redirect_stdout(sys.stderr):  # of MLflow
-                counts = send(args.uri, Contents.read(name, experiment, folder, keys))
+                counts = send(args.uri, read_contents(name, experiment, folder, keys))
         except Exception as error:
             raise DataError(f"{args.uri}: {name} was not sent whole: {error}; the same command goes on") from None
         print(f"{name}: {counts['sent']} sent, {counts['kept']} there already", flush=True)

@@ -1,21 +1,27 @@
-"""What MLflow is sent: entries, of which a single run is one."""
+"""What an experiment of the workflow is in MLflow: entries, each of which is a run there."""
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from mlflow.entities import Dataset, DatasetInput, InputTag, Metric
 
-from agglearn.tracking.data import DataInput
+from agglearn.storage import digest, file_digest
 from agglearn.tracking.names import Names, leaves
+from agglearn.tracking.receipts import KEY, overview_key
 
-KEY, PRINT = "agglearn.run", "agglearn.fingerprint"
-NOTE, PARENT = "mlflow.note.content", "mlflow.parentRunId"
+PRINT, NOTE, PARENT = "agglearn.fingerprint", "mlflow.note.content", "mlflow.parentRunId"
 KIND = "kind"  # tag: `seed`, `mean` or `overview`
 LONGEST = {"note": 5000, "param": 500}  # characters
 FILES = "measurements.parquet", "run.json", "traceback.txt"
+RENDERED = "tables/{}.html", "figures/{}.svg", "tables/{}.csv", "tables/{}.md", "tables/{}.tex"
+PLACE = re.compile(r"(?:Table|Figure|Section|Appendix|Theorem)s? [\dA-Z](?:[^:,']|, (?=\d|Figure))*")
+TYPES = {"integer": "long", "number": "double", "boolean": "boolean", "text": "string"}  # ours → MLflow's
 
 
 @dataclass(frozen=True)
@@ -24,56 +30,62 @@ class Entry:
 
     Attributes
     ----------
-    key : str
-        It stays the same through edits.
-    fingerprint : str
-        Digest of the content that is not among the tags.
+    tags : dict
+        Among them the key, which stays the same through edits, and the fingerprint of what is no tag.
     metrics : callable
-        It reads the metrics, as `mlflow.entities.Metric`.
+        It reads the metrics.
     began, ended : int
         Milliseconds since 1970.
     parent : str or None
         Key of the entry that this one belongs to.
     """
 
-    key: str
     title: str
     tags: dict[str, str]
-    fingerprint: str
     status: str
     began: int
     ended: int
     params: dict[str, str] = field(default_factory=dict)
-    metrics: Callable[[], list] = list
-    inputs: tuple[DataInput, ...] = ()
+    metrics: Callable[[], list[Metric]] = list
+    inputs: list[DatasetInput] = field(default_factory=list)
     files: tuple[Path, ...] = ()
     model: Path | None = None
     parent: str | None = None
 
     @property
-    def all_tags(self) -> dict[str, str]:
-        """Tags of a run that was sent whole, but for that of its parent."""
-        return self.tags | {KEY: self.key, PRINT: self.fingerprint}
+    def key(self) -> str:
+        """What identifies it."""
+        return self.tags[KEY]
 
 
 def of_run(record: dict, folder: Path, names: Names, parent: str, units: dict[str, str]) -> Entry:
     """The entry of a single run from its record and its folder, and the tag with the units of its metrics."""
     began, ended = milliseconds(record)
     return Entry(
-        key=record["run"],
-        title=names.of_run(record),
-        tags=tags(record) | units | {KIND: "seed"},
-        fingerprint=record["fingerprint"],
-        status=shown_status(record["status"]),
-        began=began,
-        ended=ended,
+        names.of_run(record),
+        tags(record) | units | {KIND: "seed", KEY: record["run"], PRINT: record["fingerprint"]},
+        shown_status(record["status"]),
+        began,
+        ended,
         params=parameters(record) | {"seed": str(record["seed"])},
-        metrics=lambda: _metrics(folder / FILES[0], ended),
-        inputs=DataInput.of(record),
+        metrics=partial(_metrics, folder / FILES[0], ended),
+        inputs=inputs([record]),
         files=tuple(folder / name for name in FILES if (folder / name).exists()),
         model=folder / "model" if (folder / "model").exists() else None,
         parent=parent,
     )
+
+
+def overview(name: str, latest: dict, rendered: Path) -> list[Entry]:
+    """The entry with table and figure, which MLflow's experiments cannot hold. There is none where nothing is rendered.
+
+    It is the newest of the experiment: it bears the time of its latest run.
+    """
+    files = tuple(path for pattern in RENDERED if (path := rendered / pattern.format(name)).exists())
+    fingerprint = digest([file_digest(path) for path in files])
+    shown = {KIND: "overview", "scale": latest["config"]["scale"], "mlflow.source.name": name}
+    all_tags, (_, ended) = shown | {KEY: overview_key(name), PRINT: fingerprint}, milliseconds(latest)
+    return [Entry("Table and figure", all_tags, "FINISHED", ended, ended, files=files)] if files else []
 
 
 def tags(record: dict) -> dict[str, str]:
@@ -83,6 +95,27 @@ def tags(record: dict) -> dict[str, str]:
     own |= {"change": change} if change else {}
     shown = {"mlflow.source.name": record["experiment"], "mlflow.source.git.commit": record["commit"] or ""}
     return own | shown | {"scale": record["config"]["scale"], NOTE: shorten_note(record["reason"] or "")}
+
+
+def experiment_tags(experiment: dict, latest: dict, links: dict[str, str]) -> dict[str, str]:
+    """Tags of an experiment: its source, what it reproduces there, its scale, and a description in Markdown.
+
+    Parameters
+    ----------
+    latest : dict
+        Record of its latest run.
+    links : dict
+        Text → address of links in the description.
+    """
+    config, position = latest["config"], PLACE.match(experiment["title"])
+    paper = config.get("references", {}).get("papers", {}).get(experiment["source"], {})
+    source = f"Source: [{paper['short']}]({paper['url']})" if "url" in paper else paper.get("short", "")
+    shown = [f"[{text}]({address})" for text, address in links.items()]
+    kinds = "Runs named `mean of … seeds` hold means with 95 % intervals; under each are the runs of its seeds. Times are in seconds."
+    title, caption = f"**{experiment['title']}**", experiment.get("caption", "").strip()
+    note = "\n\n".join(filter(None, (title, caption, " · ".join(filter(None, [*shown, source])), kinds)))
+    place = {"place": position.group()} if position else {}
+    return {"source": experiment["source"], **place, "scale": config["scale"], NOTE: shorten_note(note)}
 
 
 def shorten_note(text: str) -> str:
@@ -108,13 +141,30 @@ def parameters(record: dict) -> dict[str, str]:
     return {name: str(value)[: LONGEST["param"]] for name, value in values.items()}
 
 
-def _metrics(path: Path, ended: int) -> list:
-    """Measurements without keys: curves at their steps. MLflow shows the last of a measure, so the number of the tables is that."""
-    from mlflow.entities import Metric
+def inputs(records: list[dict]) -> list[DatasetInput]:
+    """The data sets of some runs, each once. A run whose data were not available has none."""
+    by_digest = {record["data"]["digest"]: record for record in records if record.get("data")}
+    return [_input(record) for record in by_digest.values()]
 
+
+def _input(record: dict) -> DatasetInput:
+    data, entry = record["data"], record["config"]["datasets"][record["dataset"]]
+    columns = [{"name": name, "type": TYPES[kind], "required": True} for name, kind in data["types"].items()]
+    schema = json.dumps({"mlflow_colspec": columns}) if columns else None
+    profile = {"title": entry["title"], **{f"num_{name}": n for name, n in data["sizes"].items()}}
+    if url := f"https://doi.org/{entry['doi']}" if "doi" in entry else entry.get("homepage"):
+        kind, source = "http", {"url": url}
+    else:
+        kind, source = "code", {"class": entry["class"], "params": entry.get("params", {})}
+    dataset = Dataset(record["dataset"], data["digest"], kind, json.dumps(source), schema, json.dumps(profile))
+    return DatasetInput(dataset, [InputTag("mlflow.data.context", "train")])
+
+
+def _metrics(path: Path, ended: int) -> list[Metric]:
+    """Measurements without keys: curves at their steps. MLflow shows the last of a measure, so the number of the tables is that."""
     table = pq.ParquetFile(path).read(columns=["measure", "keys", "step", "value"])
-    table = table.filter(pc.is_null(table["keys"]))  # what has keys travels in the file
-    table = table.filter(pc.is_valid(table["value"]))
+    # What has keys travels in the file.
+    table = table.filter(pc.and_(pc.is_null(table["keys"]), pc.is_valid(table["value"])))
     rows = list(zip(*(table[name].to_pylist() for name in ("measure", "value", "step")), strict=True))
     last: dict[str, int] = {}
     for measure, _, step in rows:

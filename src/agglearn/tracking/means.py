@@ -4,13 +4,25 @@ import math
 from collections import Counter, defaultdict
 
 import pandas as pd
+from mlflow.entities import Metric
 
 from agglearn.reporting.numbers import fitting_unit, number, plain
 from agglearn.reporting.run_summary import CELL
 from agglearn.reporting.summary import summarise
 from agglearn.storage import digest
-from agglearn.tracking.data import DataInput
-from agglearn.tracking.entry import KIND, NOTE, Entry, milliseconds, parameters, shorten_note, shown_status, tags
+from agglearn.tracking.entry import (
+    KEY,
+    KIND,
+    NOTE,
+    PRINT,
+    Entry,
+    inputs,
+    milliseconds,
+    parameters,
+    shorten_note,
+    shown_status,
+    tags,
+)
 from agglearn.tracking.names import Names
 from agglearn.workflow.plan import cell_key
 
@@ -50,18 +62,17 @@ def _of_cell(rows: list[dict], runs: list[dict], names: Names, units: dict[str, 
     times = [milliseconds(record) for record in runs]
     began, ended = min(began for began, _ in times), max(end for _, end in times)
     numbers = _numbers(rows) | {"n_seeds": float(sum(record["status"] == "ok" for record in runs))}
-    inputs = tuple(dict.fromkeys(data for record in runs for data in DataInput.of(record)))
+    data = inputs(runs)
+    fingerprint = digest([numbers, [d.dataset.digest for d in data]])
     return Entry(
-        key=cell_key(runs[0]),
-        title=names.of_mean(runs),
-        tags=_tags(rows, runs) | units,
-        fingerprint=digest([numbers, [data.digest for data in inputs]]),
-        status=shown_status(rows[0]["status"]),
-        began=began,
-        ended=ended,
+        names.of_mean(runs),
+        _tags(rows, runs) | units | {KEY: cell_key(runs[0]), PRINT: fingerprint},
+        shown_status(rows[0]["status"]),
+        began,
+        ended,
         params=parameters(runs[-1]),
-        metrics=lambda: _metrics(numbers, ended),
-        inputs=inputs,
+        metrics=lambda: [Metric(name, value, ended, 0) for name, value in numbers.items()],
+        inputs=data,
     )
 
 
@@ -70,12 +81,6 @@ def _numbers(rows: list[dict]) -> dict[str, float]:
     measured = [row for row in rows if row["status"] == "ok" and not isinstance(row["keys"], str)]
     numbers = {f"{row['measure']}_{bound}": row[bound] for row in measured for bound in ("mean", "low", "high")}
     return {name: value for name, value in numbers.items() if not math.isnan(value)}
-
-
-def _metrics(numbers: dict[str, float], ended: int) -> list:
-    from mlflow.entities import Metric
-
-    return [Metric(name, value, ended, 0) for name, value in numbers.items()]
 
 
 def _tags(rows: list[dict], runs: list[dict]) -> dict[str, str]:

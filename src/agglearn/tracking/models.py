@@ -1,81 +1,78 @@
-"""Kept models as MLflow's logged models, with their signature and an example of their input."""
+"""Kept models as MLflow's logged models, with their signature and an example. `model.json` names the class: no pickle."""
 
-import tempfile
+import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import mlflow.pyfunc
 import numpy as np
 import pandas as pd
+from mlflow.entities import Metric
+from mlflow.models import ModelSignature
+from mlflow.types.schema import ColSpec, Schema, TensorSpec
 
 from agglearn import __version__
 from agglearn.errors import DataError
 from agglearn.estimator import Estimator
 from agglearn.tracking.entry import Entry
 
-if TYPE_CHECKING:
-    from mlflow import MlflowClient
-    from mlflow.models import ModelSignature
-
 PYTHON: dict[str, Callable[[Any], int | float | bool | str]] = {
     "long": int,
     "double": float,
     "boolean": "True".__eq__,
     "string": str,
-}  # MLflow's types
+}  # of MLflow's types
 
 
-def log_model(client: "MlflowClient", experiment_id: str, run: str, entry: Entry) -> str:
-    """Send the model of an entry and return its number. It is ready when all of it is there.
+def _load_pyfunc(path: str) -> "Predictor":
+    """MLflow calls it to open a model."""
+    return Predictor(path)
 
-    Parameters
-    ----------
-    run : str
-        Number of the entry's run, which the model is then an output of.
-    """
-    import mlflow.pyfunc
-    from mlflow.entities import LoggedModelOutput
-    from mlflow.models import Model
 
-    name = f"{entry.params['method']} on {entry.params['dataset']}"
-    logged = client.create_logged_model(experiment_id, name, run, params=entry.params, model_type="classifier")
+class Predictor:
+    """`predict(frame)` gives P(label = 1) for every row."""
+
+    def __init__(self, path: Path | str):
+        self.model: Any = Estimator.load(path)
+
+    def predict(self, model_input: pd.DataFrame, params: dict | None = None) -> np.ndarray:
+        """(n,) probabilities of the label 1."""
+        return self.model.predict_proba(model_input)[:, 1]
+
+
+def log_model(entry: Entry, run: str) -> str:
+    """Send the model of an entry as an output of its run, which has ended then, and return the model's number."""
     signature, example = signature_and_example(entry)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model"
-        mlflow.pyfunc.save_model(
-            path,
-            loader_module="agglearn.tracking.loader",
+    with mlflow.start_run(run_id=run, log_system_metrics=False):
+        return mlflow.pyfunc.log_model(
+            name=f"{entry.params['method']} on {entry.params['dataset']}",
+            loader_module=__name__,
             data_path=str(entry.model),
-            mlflow_model=Model(artifact_path=logged.artifact_location, run_id=run, model_id=logged.model_id),
             signature=signature,
             input_example=example,
             pip_requirements=[f"agglearn=={__version__}"],
-        )
-        client.log_model_artifacts(logged.model_id, str(path))
-    client.log_outputs(run, [LoggedModelOutput(logged.model_id, step=0)])
-    client.finalize_logged_model(logged.model_id, "READY")
-    return logged.model_id
+            params=entry.params,
+            model_type="classifier",
+        ).model_id
 
 
-def bind(metrics: list, entry: Entry, run: str, model: str) -> list:
+def bind(metrics: list[Metric], entry: Entry, run: str, model: str) -> list[Metric]:
     """Metrics of a run that are those of a model too, on the data of the entry."""
-    from mlflow.entities import Metric
-
-    data = {"dataset_name": d.name, "dataset_digest": d.digest} if (d := next(iter(entry.inputs), None)) else {}
+    data = (
+        {"dataset_name": d.dataset.name, "dataset_digest": d.dataset.digest}
+        if (d := next(iter(entry.inputs), None))
+        else {}
+    )
     return [Metric(m.key, m.value, m.timestamp, m.step, model_id=model, run_id=run, **data) for m in metrics]
 
 
-def signature_and_example(entry: Entry) -> "tuple[ModelSignature, pd.DataFrame] | tuple[None, None]":
+def signature_and_example(entry: Entry) -> tuple[ModelSignature, pd.DataFrame] | tuple[None, None]:
     """Signature of a model, and a record that it takes: types are those of its data, values those of its encoder.
 
     Both are None for a model that does not predict from records, and for one of a class outside this package, which is not loaded.
     """
-    from mlflow.models import ModelSignature
-    from mlflow.types.schema import ColSpec, Schema, TensorSpec
-
-    types = {column["name"]: column["type"] for data in entry.inputs for column in data.columns}
-    if entry.model is None:
-        return None, None
+    types = {column["name"]: column["type"] for d in entry.inputs for column in _columns(d.dataset.schema)}
     try:
         model: Any = Estimator.load(entry.model)
     except DataError:
@@ -87,6 +84,11 @@ def signature_and_example(entry: Entry) -> "tuple[ModelSignature, pd.DataFrame] 
     outputs = Schema([TensorSpec(np.dtype(float), (-1,))])
     example = {feature.name: [_example(feature, types[feature.name])] for feature in features}
     return ModelSignature(inputs, outputs), pd.DataFrame(example)
+
+
+def _columns(schema: str | None) -> list[dict]:
+    """Name and MLflow's type of each column. There are none where the data are no table."""
+    return json.loads(schema)["mlflow_colspec"] if schema else []
 
 
 def _example(feature: Any, kind: str) -> int | float | bool | str:

@@ -1,31 +1,82 @@
-"""Send runs to MLflow: one writer, by key. A run is complete when it bears its fingerprint.
+"""Send runs to MLflow by its client: one writer, each run once by its key.
 
-What MLflow already has under the same fingerprint stays. Only what is replaced is deleted. When the server is away, the
-experiment is `pending` in the receipt, no other experiment of this invocation asks the server, and the next invocation tries
-again.
+A run that MLflow has with today's tags, times and status stays. A half one, a changed one and doubles are replaced. When the server
+is away, the experiment is `pending` in the receipt, no other experiment of this invocation asks the server, and the next
+invocation tries again.
 """
 
+import contextlib
 import os
+import secrets
+import sqlite3
 import sys
+import urllib.error
+import urllib.request
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import Any, TextIO
+
+import mlflow
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+from mlflow.entities import Experiment, Param, Run
+from sqlalchemy import Engine, event
 
 from agglearn import storage
 from agglearn.errors import NotAvailable, describe
-from agglearn.tracking.contents import Contents
-from agglearn.tracking.entry import PARENT, Entry
-from agglearn.tracking.local import insert_runs
-from agglearn.tracking.overview import TRAINING, page_of
-from agglearn.tracking.receipts import SQLITE, away_mark, read_receipt
-from agglearn.tracking.remote import delete_run, send_entry, stored_runs
+from agglearn.tracking import means, models
+from agglearn.tracking.entry import PARENT, Entry, experiment_tags, of_run, overview
+from agglearn.tracking.names import Names
+from agglearn.tracking.receipts import KEY, SITE, SQLITE, away_mark, mark_of, overview_key, read_receipt
+from agglearn.workflow.plan import cell_key
 
-if TYPE_CHECKING:
-    from mlflow import MlflowClient
-    from mlflow.entities import Experiment, Run
-
+PATIENCE = 5  # seconds for a server to answer that has just failed
 REPEATED = 3  # failures in a row after which a line states what to delete
-TOGETHER = 100  # runs that one transaction writes into a local store
+MAX_METRICS = 800  # of one request, whose limit of 1,000 holds for all that it brings
+
+
+@dataclass(frozen=True)
+class Contents:
+    """An experiment as MLflow shows it: its configuration, the record of its latest run, and its entries, parents first."""
+
+    name: str
+    experiment: dict
+    latest: dict
+    entries: list[Entry]
+
+
+def read_contents(
+    name: str,
+    experiment: dict,
+    results: Path,
+    keys: list[str],
+    rows: pd.DataFrame | None = None,
+    rendered: Path | str | None = None,
+) -> Contents:
+    """The contents of an experiment from its runs.
+
+    Parameters
+    ----------
+    results : Path
+        Folder with the runs.
+    keys : list of str
+        Keys of the runs, at least one.
+    rows : DataFrame, optional
+        Their measurements. By default those in the folders of the runs are read.
+    rendered : path, optional
+        Folder with tables and figures. By default it is `results`.
+    """
+    records = [storage.read_json(results / f"runs/{key}/run.json") for key in keys]
+    if rows is None:
+        rows = pa.concat_tables([pq.read_table(results / f"runs/{k}/measurements.parquet") for k in keys]).to_pandas()
+    names, latest = Names(records), max(records, key=lambda record: record["ended"])
+    units = means.tag_of_units(rows)
+    cells = means.of_cells(rows, records, experiment, names, units)
+    runs = [of_run(r, results / "runs" / r["run"], names, cell_key(r), units) for r in records]
+    return Contents(name, experiment, latest, [*cells, *runs, *overview(name, latest, Path(rendered or results))])
 
 
 def track(
@@ -41,44 +92,33 @@ def track(
 
     An experiment that cannot be sent is `pending` there, and the others are sent all the same.
     """
-    limit_waits()
-    before = read_receipt(receipt)["experiments"]
-    states = {}
+    before, away, states = read_receipt(receipt)["experiments"], away_mark(results), {}
     for name in names:
-        failures = before.get(name, {}).get("failures", 0)
-        states[name] = _try_to_send(uri, name, read, away_mark(results), failures, terminal)
+        try:
+            if away.exists():
+                raise NotAvailable(f"{uri} did not answer earlier in this run")
+            states[name] = {"status": "ok", **send(uri, read(name), terminal)}
+        except Exception as error:  # a tracking server that is away must not cost a result
+            if not away.exists() and not answers(uri):
+                away.touch()
+            reason, failures = describe(error)[:200], before.get(name, {}).get("failures", 0) + 1
+            todo = advice(uri, name) if failures >= REPEATED and not away.exists() else "the next run sends it"
+            print(f"agglearn: {name} is not tracked: {reason}; {todo}", file=terminal)
+            states[name] = {"status": "pending", "reason": reason, "failures": failures, "todo": todo}
     pending = any(state["status"] == "pending" for state in states.values())
-    storage.write_json(receipt, {"attempts": attempt + pending, "experiments": states})
+    storage.write_json(receipt, {"attempts": attempt + pending, "store": mark_of(uri), "experiments": states})
 
 
-def _try_to_send(
-    uri: str, name: str, read: Callable[[str], Contents], away: Path, failures: int, terminal: TextIO
-) -> dict[str, object]:
-    """State of an experiment in a receipt, after it was sent or could not be. It failed `failures` times before."""
+def answers(uri: str) -> bool:
+    """Whether a store is there: a file, or a server that answers, if only with an error."""
     try:
-        if away.exists():
-            raise NotAvailable(f"{uri} did not answer earlier in this run")
-        return {"status": "ok", **send(uri, read(name), terminal)}
-    except Exception as error:  # a tracking server that is away must not cost a result
-        if is_away(error):
-            away.touch()
-        reason, failures = describe(error)[:200], failures + 1
-        todo = advice(uri, name) if failures >= REPEATED and not away.exists() else "the next run sends it"
-        print(f"agglearn: {name} is not tracked: {reason}; {todo}", file=terminal)
-        return {"status": "pending", "reason": reason, "failures": failures, "todo": todo}
-
-
-def limit_waits() -> None:
-    """Let MLflow give up soon on a server that does not answer, and send nothing but results, to this store only."""
-    os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
-    os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "10")
-    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
-
-
-def is_away(error: Exception) -> bool:
-    """Whether a server did not answer, as MLflow puts it. An error that the server answers with belongs to one request."""
-    text = str(error)
-    return ("failed with timeout exception" in text or "failed with exception" in text) and "ResponseError" not in text
+        if not uri.startswith(SQLITE):
+            urllib.request.urlopen(uri, timeout=PATIENCE).close()
+    except urllib.error.HTTPError:
+        return True
+    except Exception:
+        return False
+    return True
 
 
 def advice(uri: str, name: str) -> str:
@@ -89,74 +129,95 @@ def advice(uri: str, name: str) -> str:
     return f"it failed {REPEATED} times: delete the experiment {name} in MLflow for good (`mlflow gc`), or set `tracking: {{uri: none}}`"
 
 
-def send(uri: str, contents: Contents, terminal: TextIO | None = None) -> dict[str, object]:
+def send(uri: str, contents: Contents, terminal: TextIO | None = None) -> dict[str, Any]:
     """Send what the store lacks and return counts of the runs of single seeds.
 
-    An experiment that somebody has deleted is restored, and a line states it. A local store gets entries without models many at a
-    time, by rows. All others go through MLflow's client.
+    An experiment that somebody has deleted is restored, and a line states it.
     """
-    import mlflow
-
     if uri.startswith(SQLITE):
         create_database(Path(uri.removeprefix(SQLITE)))
     mlflow.set_tracking_uri(uri)
     client = mlflow.MlflowClient()
-    experiment = _find_experiment(client, uri, contents, terminal or sys.stderr)
-    stored = stored_runs(client, experiment.experiment_id)
-    whole = {entry.key: stored[entry.key][0] for entry in contents.entries if _is_sent(stored[entry.key], entry)}
-    lacking = [entry for entry in contents.entries if entry.key not in whole]
-    numbers: dict[str | None, str] = {key: run.info.run_id for key, run in whole.items()}
-    for start in range(0, len(lacking), TOGETHER):
-        chunk = lacking[start : start + TOGETHER]
-        for run in (run for entry in chunk for run in stored[entry.key]):
-            delete_run(client, experiment.experiment_id, run)
-        if together := [entry for entry in chunk if uri.startswith(SQLITE) and not entry.model]:
-            numbers |= insert_runs(uri, experiment, together, numbers)
-        for entry in (entry for entry in chunk if entry.key not in numbers):
-            numbers[entry.key] = send_entry(client, experiment.experiment_id, entry, numbers.get(entry.parent))
-    _adjust(client, contents.entries, whole, numbers)
-    _detach(client, [run for key, runs in stored.items() if key and key not in numbers for run in runs], numbers)
-    _describe(client, uri, experiment, contents, numbers)
-    sent, all_seeds = (sum(entry.parent is not None for entry in some) for some in (lacking, contents.entries))
-    return {"sent": sent, "kept": all_seeds - sent, "experiment_id": experiment.experiment_id}
+    home = _find_experiment(client, uri, contents.name, terminal or sys.stderr)
+    number, stored = home.experiment_id, defaultdict(list)
+    for run in mlflow.search_runs([number], output_format="list"):
+        stored[run.data.tags.get(KEY)].append(run)
+    numbers: dict[str | None, str] = {}
+    sent = 0
+    for entry in contents.entries:
+        old, parent = stored.pop(entry.key, []), numbers.get(entry.parent)
+        if _is_sent(old, entry):
+            _adjust(client, old[0], entry.title, parent)
+            numbers[entry.key] = old[0].info.run_id
+            continue
+        for run in old:
+            delete_run(client, run)
+        numbers[entry.key] = _send_entry(client, number, entry, parent)
+        sent += parent is not None
+    _detach(client, [run for key, runs in stored.items() if key for run in runs], numbers)
+    _describe(client, uri, home, contents, numbers.get(overview_key(contents.name)))
+    seeds = sum(entry.parent is not None for entry in contents.entries)
+    return {"sent": sent, "kept": seeds - sent, "experiment_id": number}
 
 
-def _find_experiment(client: "MlflowClient", uri: str, contents: Contents, terminal: TextIO) -> "Experiment":
+def _find_experiment(client: mlflow.MlflowClient, uri: str, name: str, terminal: TextIO) -> Experiment:
     """MLflow's experiment of that name, created or restored where need be. Files of a local store stand beside its database."""
-    experiment = client.get_experiment_by_name(contents.name)
+    experiment = client.get_experiment_by_name(name)
     if experiment is None:
         beside = Path(uri.removeprefix(SQLITE)).resolve().parent if uri.startswith(SQLITE) else None
-        artifacts = (beside / "mlartifacts" / contents.name).as_uri() if beside else None
-        number = client.create_experiment(contents.name, artifact_location=artifacts, tags=contents.tags({}))
-        return client.get_experiment(number)
+        artifacts = (beside / "mlartifacts" / name).as_uri() if beside else None
+        return client.get_experiment(client.create_experiment(name, artifacts))
     if experiment.lifecycle_stage == "deleted":
         client.restore_experiment(experiment.experiment_id)
-        print(f"agglearn: MLflow's experiment {contents.name} was deleted; it is restored", file=terminal)
+        print(f"agglearn: MLflow's experiment {name} was deleted; it is restored", file=terminal)
     return experiment
 
 
-def _is_sent(old: "list[Run]", entry: Entry) -> bool:
+def _is_sent(old: list[Run], entry: Entry) -> bool:
     """Whether the store has an entry once, complete and as it is today, but for its name and its parent."""
     if len(old) != 1:
         return False
-    [run] = old
-    ended = run.info.status != "RUNNING"
-    return ended and run.info.start_time == entry.began and entry.all_tags.items() <= run.data.tags.items()
+    info = old[0].info
+    ended = (info.status, info.start_time, info.end_time) == (entry.status, entry.began, entry.ended)
+    return ended and entry.tags.items() <= old[0].data.tags.items()
 
 
-def _adjust(
-    client: "MlflowClient", entries: list[Entry], whole: "Mapping[str, Run]", numbers: Mapping[str | None, str]
-) -> None:
-    """Give runs that stay the names and the parents of today: other settings may be varied, and a mean may be another run."""
-    for entry in (entry for entry in entries if entry.key in whole):
-        run = whole[entry.key]
-        if run.info.run_name != entry.title:
-            client.update_run(run.info.run_id, name=entry.title)
-        if entry.parent and run.data.tags.get(PARENT) != numbers[entry.parent]:
-            client.set_tag(run.info.run_id, PARENT, numbers[entry.parent])
+def delete_run(client: mlflow.MlflowClient, run: Run) -> None:
+    """Delete a run and its models. MLflow keeps both, hidden, until its garbage is collected."""
+    own = f"source_run_id = '{run.info.run_id}'"
+    for model in client.search_logged_models([run.info.experiment_id], own):
+        client.delete_logged_model(model.model_id)  # deleting a run leaves its models
+    client.delete_run(run.info.run_id)
 
 
-def _detach(client: "MlflowClient", others: "list[Run]", numbers: Mapping[str | None, str]) -> None:
+def _send_entry(client: mlflow.MlflowClient, experiment_id: str, entry: Entry, parent: str | None) -> str:
+    """Send an entry and return its number in MLflow. It is complete when it has its status and its end, which come last."""
+    tags = entry.tags | ({PARENT: parent} if parent else {})
+    number = client.create_run(experiment_id, entry.began, tags, entry.title).info.run_id
+    for path in entry.files:
+        client.log_artifact(number, str(path))
+    if entry.inputs:
+        client.log_inputs(number, entry.inputs)
+    metrics = entry.metrics()
+    if entry.model:
+        metrics = models.bind(metrics, entry, number, models.log_model(entry, number))
+    params = [Param(name, value) for name, value in entry.params.items()]
+    client.log_batch(number, metrics[:MAX_METRICS], params)
+    for start in range(MAX_METRICS, len(metrics), MAX_METRICS):
+        client.log_batch(number, metrics[start : start + MAX_METRICS])
+    client.set_terminated(number, entry.status, entry.ended)
+    return number
+
+
+def _adjust(client: mlflow.MlflowClient, run: Run, title: str, parent: str | None) -> None:
+    """Give a run that stays the name and the parent of today: other settings may be varied, and a mean may be another run."""
+    if run.info.run_name != title:
+        client.update_run(run.info.run_id, name=title)
+    if parent and run.data.tags.get(PARENT) != parent:
+        client.set_tag(run.info.run_id, PARENT, parent)
+
+
+def _detach(client: mlflow.MlflowClient, others: list[Run], numbers: Mapping[str | None, str]) -> None:
     """Let runs that are no longer planned stand by themselves where the mean that they belonged to is another one today."""
     there = {*numbers.values(), *(run.info.run_id for run in others)}
     for run in others:
@@ -164,36 +225,40 @@ def _detach(client: "MlflowClient", others: "list[Run]", numbers: Mapping[str | 
             client.delete_tag(run.info.run_id, PARENT)
 
 
-def _describe(
-    client: "MlflowClient",
-    uri: str,
-    experiment: "Experiment",
-    contents: Contents,
-    numbers: Mapping[str | None, str],
-) -> None:
-    """Give MLflow's experiment the tags of today."""
-    number, links = experiment.experiment_id, {}
-    if contents.overview:
-        links["Table and figure"] = f"#/experiments/{number}/runs/{numbers[contents.overview.key]}/artifacts?{TRAINING}"
+def _describe(client: mlflow.MlflowClient, uri: str, home: Experiment, contents: Contents, table: str | None) -> None:
+    """Give MLflow's experiment the tags of today. `table`: number of the run with table and figure."""
+    links = {"Table and figure": f"#/experiments/{home.experiment_id}/runs/{table}"} if table else {}
     if uri.startswith(SQLITE):  # which `make ui` serves
         links["Page with the verdicts"] = page_of(contents.name, contents.experiment["source"])
-    for name, value in contents.tags(links).items():
-        if experiment.tags.get(name) != value:
-            client.set_experiment_tag(number, name, value)
+    for name, value in experiment_tags(contents.experiment, contents.latest, links).items():
+        if home.tags.get(name) != value:
+            client.set_experiment_tag(home.experiment_id, name, value)
+
+
+def page_of(name: str, source: str) -> str:
+    """Address of an experiment on the site that `make ui` serves."""
+    return f"{SITE}/{source}.html#{name}"
+
+
+@event.listens_for(Engine, "connect")
+def _do_not_wait(connection: object, _: object) -> None:
+    """Let SQLite not wait for the disk after each of a run's transactions: what a power failure costs is sent again."""
+    if isinstance(connection, sqlite3.Connection):
+        connection.execute("PRAGMA synchronous = OFF")
 
 
 def create_database(path: Path) -> None:
-    """Make MLflow's SQLite database under another name and rename it, where there is none yet.
+    """Make MLflow's SQLite database under another name, mark it and rename it, where there is none yet.
 
     MLflow fills it by dozens of migrations. A process that is killed among them leaves a file that no MLflow can open.
     """
-    import mlflow
-
     if path.exists():
         return
     work = path.with_name(f".{path.name}.new")
     path.parent.mkdir(parents=True, exist_ok=True)
-    for left in path.parent.glob(f"{work.name}*"):  # of a killed process, with its journal
-        left.unlink()
+    for file in path.parent.glob(f"{work.name}*"):  # of a killed process, with its journal
+        file.unlink()
     mlflow.MlflowClient(f"{SQLITE}{work}").search_experiments()
+    with contextlib.closing(sqlite3.connect(work)) as store:
+        store.execute(f"PRAGMA user_version = {1 + secrets.randbelow(2**31 - 1)}")
     os.replace(work, path)

@@ -1,13 +1,16 @@
 """Receipts of what was sent. The workflow asks while it plans, so nothing heavy is imported."""
 
 import contextlib
-import functools
 import json
 import sqlite3
 from pathlib import Path
 from typing import TypedDict
 
+from agglearn.storage import digest
+
 SQLITE = "sqlite:///"
+KEY = "agglearn.run"  # tag of MLflow's runs that identifies them
+SITE = "/agglearn"  # address of the site on the server of `make ui`
 
 
 class Receipt(TypedDict):
@@ -17,31 +20,48 @@ class Receipt(TypedDict):
     ----------
     attempts : int
         How often one of them could not be sent.
+    store : int or None
+        Mark of the store that they were sent to, see `mark_of`.
     experiments : dict
         Name → its state, with the `status` `ok` or `pending`.
     """
 
     attempts: int
+    store: int | None
     experiments: dict[str, dict]
 
 
 def attempts(receipt: Path | str, uri: str) -> int:
-    """How often sending failed so far, one more when the store has lost an experiment since, or has vanished.
+    """How often sending failed so far, one more when the store has vanished since, or another one stands in its place.
 
     It is a parameter of the rule. It changes, and so the rule runs again, exactly when something is left to be sent.
     """
     content = read_receipt(receipt)
-    sent = {s["experiment_id"] for s in content["experiments"].values() if s["status"] == "ok"}
-    return content["attempts"] + (uri.startswith(SQLITE) and not sent <= _active(uri))
+    return content["attempts"] + (bool(content["experiments"]) and content["store"] != mark_of(uri))
 
 
 def read_receipt(receipt: Path | str) -> Receipt:
     """Content of a receipt. It is empty where there is none that can be read."""
     try:
         content = json.loads(Path(receipt).read_text())
-        return {"attempts": content["attempts"], "experiments": content["experiments"]}
+        return {name: content[name] for name in ("attempts", "store", "experiments")}  # type: ignore[return-value]
     except (OSError, ValueError, KeyError, TypeError):
-        return {"attempts": 0, "experiments": {}}
+        return {"attempts": 0, "store": None, "experiments": {}}
+
+
+def mark_of(uri: str) -> int | None:
+    """The number that tells a SQLite store from another one at the same place. None for servers, and where there is no store.
+
+    It is what SQLite calls `user_version`, which `push.create_database` draws.
+    """
+    path = uri.removeprefix(SQLITE)
+    if path == uri:
+        return None
+    try:
+        with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as store:
+            return store.execute("PRAGMA user_version").fetchone()[0]
+    except sqlite3.Error:
+        return None
 
 
 def away_mark(results: Path | str) -> Path:
@@ -49,12 +69,6 @@ def away_mark(results: Path | str) -> Path:
     return Path(results) / ".tracking_away"
 
 
-@functools.cache
-def _active(uri: str) -> set[str]:
-    """Ids of the experiments in a SQLite store that nobody has deleted. There are none where no store can be read."""
-    try:
-        with contextlib.closing(sqlite3.connect(f"file:{uri.removeprefix(SQLITE)}?mode=ro", uri=True)) as store:
-            rows = store.execute("SELECT experiment_id FROM experiments WHERE lifecycle_stage = 'active'")
-            return {str(row[0]) for row in rows}
-    except sqlite3.Error:
-        return set()
+def overview_key(name: str) -> str:
+    """Key of the run with table and figure of an experiment."""
+    return digest([name, "overview"])

@@ -1,46 +1,39 @@
-"""`make ui`: MLflow on the runs of this project, with the links that lead to them."""
+"""`make ui`: MLflow on the runs of this project, with the links that lead to them and the site beside them."""
 
-import contextlib
-import json
 import os
 import signal
 import socket
-import subprocess
 import sys
 from pathlib import Path
-from urllib.parse import quote
+from typing import TYPE_CHECKING
 
 import yaml
 
-from agglearn.tracking.overview import SITE_FOLDER, TRAINING
+from agglearn.tracking.receipts import SITE, SQLITE
 from agglearn.workflow.lifeline import die_with_parent
 
-GRACE = 5  # seconds that the server has to end by itself
-SETTINGS = {
-    "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",  # nothing here needs it, and its processes leave the group
-    "MLFLOW_DISABLE_TELEMETRY": "true",
-}
+if TYPE_CHECKING:
+    from flask import Flask
+
+SITE_FOLDER = "AGGLEARN_SITE"  # variable of the environment that names the site's folder to the server
+SETTINGS = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}  # nothing here needs it
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Print a link per source and serve MLflow until a signal or the caller's death. Arguments: [port]."""
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda *_: sys.exit())
-    die_with_parent(signal.SIGTERM)
+    """Print a link per experiment and serve MLflow until a signal or the caller's death. Argument: [port]."""
     argv = sys.argv[1:] if argv is None else argv
     config = yaml.safe_load(Path("config/config.yaml").read_text())
     uri = config["tracking"]["uri"]
-    if not uri.startswith("sqlite:///"):
+    if not uri.startswith(SQLITE):
         sys.exit(f"agglearn: runs are sent to {uri}; open it in a browser")
-    if not Path(uri.removeprefix("sqlite:///")).exists():
+    if not Path(uri.removeprefix(SQLITE)).exists():
         sys.exit("agglearn: no runs yet; make them with `make reproduce`")
     port = port_of(argv[0] if argv else "5000")
     with socket.socket() as probe:
         if probe.connect_ex(("127.0.0.1", port)) == 0:
             sys.exit(f"agglearn: port {port} is in use; take another one: make ui PORT={port + 1}")
-    with contextlib.suppress(KeyboardInterrupt):
-        print_links(uri, port)
-        serve(uri, port, Path(config["results"]) / "site")
+    print_links(uri, port)
+    serve(uri, port, f"{config['results']}/site")
 
 
 def port_of(text: str) -> int:
@@ -55,50 +48,44 @@ def print_links(uri: str, port: int) -> None:
     import mlflow
 
     mlflow.set_tracking_uri(uri)
-    numbers: dict[str, list[str]] = {}
-    for e in mlflow.search_experiments():
-        if e.name != "Default":
-            numbers.setdefault(e.tags.get("source", "others"), []).append(e.experiment_id)
     papers = yaml.safe_load(Path("config/references.yaml").read_text())["papers"]
-    for source in sorted(numbers, key=lambda name: ([*papers, name].index(name), name)):
-        title = papers.get(source, {}).get("title", source)
-        print(f"{title}: http://127.0.0.1:{port}/#{runs_page(sorted(numbers[source]))}")
+    sources: dict[str, list] = {}
+    for e in sorted(mlflow.search_experiments(), key=lambda e: e.name):
+        if e.name != "Default":
+            sources.setdefault(e.tags.get("source", "others"), []).append(e)
+    for source in sorted(sources, key=lambda name: ([*papers, name].index(name), name)):
+        print(papers.get(source, {}).get("title", source))
+        for e in sources[source]:
+            print(f"  {e.name}: http://127.0.0.1:{port}/#/experiments/{e.experiment_id}")
     print("Ctrl-C ends it.", flush=True)
 
 
-def runs_page(experiments: list[str]) -> str:
-    """Place of MLflow's page with the runs of some experiments, in its view for model training."""
-    if len(experiments) == 1:
-        return f"/experiments/{experiments[0]}/runs?{TRAINING}"
-    return f"/compare-experiments/s?experiments={quote(json.dumps(experiments, separators=(',', ':')))}&{TRAINING}"
+def create_app() -> "Flask":
+    """MLflow's server with the site beside it: the app that `mlflow server --app-name agglearn` finds among entry points."""
+    from flask import send_from_directory
+    from mlflow.server import app
+
+    folder = Path(os.environ.get(SITE_FOLDER, "results/site")).resolve()
+    app.add_url_rule(f"{SITE}/<path:name>", "agglearn", lambda name: send_from_directory(folder, name))
+    return app
 
 
-def serve(uri: str, port: int, site: Path) -> None:
-    """Run MLflow's server, with the site beside its pages, in a process group of its own, and end the whole group with this process.
-
-    The server starts further processes, to which it does not pass signals on.
-    """
-    address = ["--backend-store-uri", uri, "--host", "127.0.0.1", "--port", str(port), "--app-name", "agglearn"]
-    server = subprocess.Popen(
-        [sys.executable, "-m", "mlflow", "server", *address, "--workers", "1"],  # for one person
-        env=os.environ | SETTINGS | {SITE_FOLDER: str(site)},
-        start_new_session=True,
-    )
-    try:
-        sys.exit(server.wait())
-    finally:
-        end_group(server)
-
-
-def end_group(leader: subprocess.Popen) -> None:
-    """End all processes of a group: ask, wait `GRACE` seconds for the leader, then kill what is left."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)  # a second Ctrl-C must not leave half of them behind
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(leader.pid, signal.SIGTERM)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            leader.wait(GRACE)
-        os.killpg(leader.pid, signal.SIGKILL)
+def serve(uri: str, port: int, site: str) -> None:
+    """Become MLflow's server. It ends with the caller, and what it has started ends with it."""
+    address = [
+        "--backend-store-uri",
+        uri,
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+        "--workers",
+        "1",
+    ]  # for one person
+    app = ["--app-name", "agglearn", "--gunicorn-opts", "--log-level=warning"]  # it extends MLflow's, which is Flask's
+    die_with_parent(signal.SIGTERM)
+    environment = os.environ | SETTINGS | {SITE_FOLDER: site}
+    os.execve(sys.executable, [sys.executable, "-m", "mlflow", "server", *address, *app], environment)
 
 
 if __name__ == "__main__":

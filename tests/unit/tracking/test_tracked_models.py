@@ -20,8 +20,7 @@ from test_tracking import DATA, EXPERIMENT, RECORD, write_run
 from agglearn.datasets.facts import types
 from agglearn.maxent import NaiveBayesClassifier
 from agglearn.observations import ContingencyTables
-from agglearn.tracking import push, ui
-from agglearn.tracking.contents import Contents
+from agglearn.tracking import push
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="ends a group of processes")]
 
@@ -44,7 +43,7 @@ def kept(tmp_path_factory):
     )
     model.save(folder / "runs" / RECORD["run"] / "model")
     uri = f"sqlite:///{folder}/mlflow.db"
-    home = push.send(uri, Contents.read("trial", EXPERIMENT, folder, [RECORD["run"]]))["experiment_id"]
+    home = push.send(uri, push.read_contents("trial", EXPERIMENT, folder, [RECORD["run"]]))["experiment_id"]
     return uri, home, model
 
 
@@ -91,7 +90,7 @@ def test_a_model_is_served(kept):
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # MLflow starts uvicorn by its name
     server = subprocess.Popen(
         [sys.executable, "-m", "mlflow", *command],
-        env=os.environ | ui.SETTINGS | {"MLFLOW_TRACKING_URI": uri, "PATH": path},
+        env=os.environ | {"MLFLOW_TRACKING_URI": uri, "PATH": path},
         start_new_session=True,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

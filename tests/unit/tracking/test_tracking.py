@@ -1,14 +1,13 @@
 """MLflow's database is there whole or not at all; what users delete there, and servers that are away."""
 
-import ast
 import contextlib
 import io
+import itertools
 import json
 import multiprocessing
 import os
 import signal
 import socket
-import sqlite3
 import sys
 import time
 from pathlib import Path
@@ -21,10 +20,11 @@ from samples import write_empty_store
 
 from agglearn import storage
 from agglearn.reporting import run_summary
-from agglearn.tracking import local, push, receipts, remote
-from agglearn.tracking.contents import Contents
+from agglearn.tracking import push, receipts
 from agglearn.tracking.entry import PRINT, Entry
-from agglearn.workflow.plan import IDENTITY
+from agglearn.tracking.push import read_contents
+from agglearn.tracking.receipts import KEY
+from agglearn.workflow.plan import IDENTITY, cell_key
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked")
 
@@ -118,7 +118,7 @@ def track(uri, folder, name="trial", attempt=0) -> tuple[dict, str]:
         write_run(folder, RECORD, [("nllh", None, None, 0.4)])
         keys = [RECORD["run"]]
     receipt, terminal = folder / f"tracking/{name}.json", io.StringIO()
-    push.track(uri, [name], lambda n: Contents.read(n, EXPERIMENT, folder, keys), folder, receipt, attempt, terminal)
+    push.track(uri, [name], lambda n: read_contents(n, EXPERIMENT, folder, keys), folder, receipt, attempt, terminal)
     return storage.read_json(receipt)["experiments"][name], terminal.getvalue()
 
 
@@ -135,16 +135,11 @@ def test_an_experiment_that_somebody_deleted_is_restored(tmp_path):
     receipt = tmp_path / "tracking/trial.json"
     client = mlflow.MlflowClient(uri)
 
-    def planned() -> int:
-        receipts._active.cache_clear()
-        return receipts.attempts(receipt, uri)
-
-    assert planned() == 0  # nothing is left to be sent
+    assert receipts.attempts(receipt, uri) == 0  # nothing is left to be sent
     client.delete_experiment(said["experiment_id"])
-    assert planned() == 1
-    said, line = track(uri, tmp_path, attempt=1)
+    said, line = track(uri, tmp_path)
     assert line == "agglearn: MLflow's experiment trial was deleted; it is restored\n"
-    assert (said["status"], planned()) == ("ok", 1)
+    assert (said["status"], receipts.attempts(receipt, uri)) == ("ok", 0)
     assert client.get_experiment(said["experiment_id"]).lifecycle_stage == "active"
     [run] = runs_of(client, said["experiment_id"])
     assert run.data.metrics == {"nllh": 0.4}
@@ -155,17 +150,16 @@ def test_an_experiment_that_cannot_be_sent_stops_no_other_one(tmp_path, uri):
     receipt, terminal = tmp_path / "tracking/maxent.json", io.StringIO()
     write_run(tmp_path, RECORD, [("nllh", None, None, 0.4)])
 
-    def read(name: str) -> Contents:
+    def read(name: str) -> push.Contents:
         if name == "lost":
             raise FileNotFoundError("its runs are not there")
-        return Contents.read(name, EXPERIMENT, tmp_path, [RECORD["run"]])
+        return read_contents(name, EXPERIMENT, tmp_path, [RECORD["run"]])
 
     push.track(uri, ["lost", "trial"], read, tmp_path, receipt, 0, terminal)
     states = storage.read_json(receipt)["experiments"]
     assert {name: state["status"] for name, state in states.items()} == {"lost": "pending", "trial": "ok"}
     [line] = [line for line in run_summary.summary_lines(tmp_path, tmp_path) if "not tracked" in line]
     assert line.startswith("not tracked: lost: FileNotFoundError")
-    receipts._active.cache_clear()
     assert receipts.attempts(receipt, uri) == 1  # so the job runs again
     later = tmp_path / "tracking/lost.json"  # the experiment is asked for alone, and sent
     push.track(uri, ["lost"], lambda name: read("trial"), tmp_path, later, 0, terminal)
@@ -228,12 +222,12 @@ def test_the_store_has_each_run_once_as_it_is_today(tmp_path, uri):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("points", [0, remote.MAX_METRICS, 2 * remote.MAX_METRICS + 100])
+@pytest.mark.parametrize("points", [0, push.MAX_METRICS, 2 * push.MAX_METRICS + 100])
 def test_a_server_is_sent_every_point_of_a_curve_once(uri, points):
     client = mlflow.MlflowClient(uri)
     metrics = [mlflow.entities.Metric("nllh", float(k), 0, k) for k in range(points)]
-    entry = Entry("key", "Run", {}, "f", "FINISHED", 0, 1000, {"l2": "1"}, metrics=lambda: metrics)
-    number = remote.send_entry(client, client.create_experiment("curves"), entry, None)
+    entry = Entry("Run", {KEY: "key", PRINT: "f"}, "FINISHED", 0, 1000, {"l2": "1"}, metrics=lambda: metrics)
+    number = push._send_entry(client, client.create_experiment("curves"), entry, None)
     history = client.get_metric_history(number, "nllh") if points else []
     assert sorted((m.step, m.value) for m in history) == [(k, float(k)) for k in range(points)]
     run = client.get_run(number)
@@ -251,7 +245,7 @@ def test_a_mean_follows_its_seeds(tmp_path, uri):
             write_run(
                 tmp_path, RECORD | {"run": f"run{seed}", "seed": seed} | changed, [("nllh", None, None, values[seed])]
             )
-        home = push.send(uri, Contents.read("trial", experiment, tmp_path, [f"run{seed}" for seed in seeds]))[
+        home = push.send(uri, read_contents("trial", experiment, tmp_path, [f"run{seed}" for seed in seeds]))[
             "experiment_id"
         ]
         [mean], runs = runs_of(client, home, "mean"), runs_of(client, home)
@@ -294,7 +288,7 @@ def test_names_hold_what_is_varied(tmp_path, uri):
         write_run(tmp_path, RECORD | {"run": key, "params": json.dumps(params)}, [("nllh", None, None, 0.4)])
 
     def names(keys) -> dict[str, str]:
-        home = push.send(uri, Contents.read("trial", EXPERIMENT, tmp_path, keys))["experiment_id"]
+        home = push.send(uri, read_contents("trial", EXPERIMENT, tmp_path, keys))["experiment_id"]
         return {run.info.run_id: run.info.run_name for run in runs_of(mlflow.MlflowClient(uri), home)}
 
     [(number, name)] = names(["a"]).items()
@@ -311,7 +305,7 @@ def test_an_experiment_leads_to_its_table_and_figure(tmp_path, uri):
 
     def sent():
         home = client.get_experiment(
-            push.send(uri, Contents.read("trial", EXPERIMENT, tmp_path, keys))["experiment_id"]
+            push.send(uri, read_contents("trial", EXPERIMENT, tmp_path, keys))["experiment_id"]
         )
         [overview] = runs_of(client, home.experiment_id, "overview")
         return home, overview
@@ -323,9 +317,7 @@ def test_an_experiment_leads_to_its_table_and_figure(tmp_path, uri):
         "scale": "smoke",
     }
     text = home.tags["mlflow.note.content"]
-    assert (
-        f"(#/experiments/{home.experiment_id}/runs/{first.info.run_id}/artifacts?workflowType=machine_learning)" in text
-    )
+    assert f"(#/experiments/{home.experiment_id}/runs/{first.info.run_id})" in text
     assert "[Page with the verdicts](/agglearn/maxent.html#trial)" in text
     assert "[Gilotte 2022](https://example.org/paper)" in text
     assert [f.path for f in client.list_artifacts(first.info.run_id)] == ["trial.html"]
@@ -359,79 +351,174 @@ def write_runs(folder) -> list[str]:
     return [f"run{number}" for number in range(4)]
 
 
-def rows(database) -> dict[str, list]:
-    """All rows of the tables of runs, with our key in place of MLflow's random ones."""
-    tables = (
-        "runs",
-        "tags",
-        "params",
-        "metrics",
-        "latest_metrics",
-        "datasets",
-        "inputs",
-        "input_tags",
-        "experiment_tags",
+T0, T1 = 1700000000500, 1700000002750  # begin and end of every run, in milliseconds
+
+
+def write_irregular_runs(folder) -> list[str]:
+    """Keys of four runs, three of one cell: a curve with a point twice and an infinite value; a failure; a number. One of another."""
+    curve = [("nllh", None, 7, 0.5), ("nllh", None, 9, 0.25), ("nllh", None, 9, 0.25), ("nllh", None, None, 0.4)]
+    wide, narrow = {"params": '{"l2": 1.0}'}, {"params": '{"l2": 0.25, "nested": {"norm": null}}'}
+    runs = (
+        ("a0", wide, [*curve, ("loss", None, None, float("inf")), ("rmse", '{"part": "1"}', None, 3.0)]),
+        ("a1", wide | {"status": "failed", "reason": "it broke", "data": None, "commit": "older"}, [("rmse", None, None, -1.0)]),
+        ("a2", wide, [("nllh", None, None, 0.7)]),
+        ("b5", narrow, [("nllh", None, None, 0.5), ("rmse", None, None, None)]),
+    )  # fmt: skip
+    for key, changes, measured in runs:
+        write_run(folder, RECORD | {"run": key, "seed": int(key[1:])} | changes, measured)
+    (folder / "runs/a1/traceback.txt").write_text("it broke")
+    (folder / "tables").mkdir()
+    (folder / "tables/trial.html").write_text("<table></table>")
+    return [key for key, *_ in runs]
+
+
+def content(client, home: str) -> dict[str, dict]:
+    """All that MLflow shows of the runs of an experiment, by our key, with keys in place of its random numbers."""
+    runs = [run for run in mlflow.search_runs([home], output_format="list") if KEY in run.data.tags]
+    keys = {run.info.run_id: run.data.tags[KEY] for run in runs}
+    assert len(set(keys.values())) == len(runs)  # none twice
+    return {keys[run.info.run_id]: fields(client, run, keys) for run in runs}
+
+
+def fields(client, run, keys: dict[str, str]) -> dict:
+    """All fields of a run."""
+    number, tags = (
+        run.info.run_id,
+        run.data.tags | {"mlflow.parentRunId": keys.get(run.data.tags.get("mlflow.parentRunId"))},
     )
-    with contextlib.closing(sqlite3.connect(database)) as store:
-        keys = dict(store.execute("SELECT run_uuid, value FROM tags WHERE key = 'agglearn.run'"))
-        keys |= dict(store.execute("SELECT dataset_uuid, digest FROM datasets"))
-        keys |= dict(store.execute("SELECT input_uuid, 'use of ' || source_id || ' by ' || destination_id FROM inputs"))
-        content = {table: store.execute(f"SELECT * FROM {table}").fetchall() for table in tables}
-    plain = {}
-    for table, lines in content.items():
-        text = repr(sorted(lines, key=repr))
-        for number, key in reversed(keys.items()):  # what stands for a use holds other numbers
-            text = text.replace(number, key)
-        plain[table] = sorted(ast.literal_eval(text), key=repr)
-    return plain
+    points = {name: client.get_metric_history(number, name) for name in run.data.metrics}
+    used = [(i.dataset, {tag.key: tag.value for tag in i.tags}) for i in run.inputs.dataset_inputs]
+    return {
+        "name": run.info.run_name, "status": run.info.status, "times": (run.info.start_time, run.info.end_time),
+        "tags": {name: value for name, value in tags.items() if value is not None and name != "agglearn.fingerprint"},
+        "params": run.data.params, "last": {name: round(value, 9) for name, value in run.data.metrics.items()},
+        "metrics": {name: sorted((m.timestamp, m.step, round(m.value, 9)) for m in history) for name, history in points.items()},
+        "inputs": [(d.name, d.digest, d.source_type, d.source, json.loads(d.schema), json.loads(d.profile), tag) for d, tag in used],
+        "files": sorted(file.path for file in client.list_artifacts(number)), "outputs": run.outputs and run.outputs.model_outputs,
+    }  # fmt: skip
+
+
+COLUMNS = [{"name": "age", "type": "long", "required": True}, {"name": "job", "type": "string", "required": True}]
+USED = ("d", DATA["digest"], "http", '{"url": "https://doi.org/10.1/d"}', {"mlflow_colspec": COLUMNS},
+        {"title": "Data (of 1994)", "num_rows": 9, "num_columns": 2}, {"mlflow.data.context": "train"})  # fmt: skip
+SHARED = {"dataset": "d", "observation": "tables", "method": "m", "mlflow.source.name": "trial", "scale": "smoke", "units": "loss: s, nllh: s, rmse: s"}  # fmt: skip
+WIDE, NARROW = {"l2": "1.0"}, {"l2": "0.25", "nested.norm": "None"}
+HEAD = "| measure | mean over seeds | seeds | printed in the source |\n| --- | --- | --- | --- |\n"
+
+
+def by_hand(
+    key, name, kind, metrics, params=(), note="", status="ok", files=(), inputs=(USED,), commit="c", **tags
+) -> dict:
+    """A run as it should be. `metrics`: name → (time after the end, step, value), the last of which MLflow shows."""
+    own = {
+        KEY: key,
+        "kind": kind,
+        "mlflow.runName": name,
+        "mlflow.note.content": note,
+        "status": status,
+        "mlflow.source.git.commit": commit,
+    }
+    cell = {"dataset": "d", "method": "m"} if params else {}
+    return {
+        "name": name, "status": "FAILED" if status == "failed" else "FINISHED", "times": (T0, T1), "tags": SHARED | own | tags,
+        "params": cell | dict(params), "last": {name: points[-1][2] for name, points in metrics.items()},
+        "metrics": {name: [(T1 + late, step, value) for late, step, value in points] for name, points in metrics.items()},
+        "inputs": list(inputs), "files": sorted(files), "outputs": [],
+    }  # fmt: skip
+
+
+def expected() -> dict[str, dict]:
+    """The runs of `write_irregular_runs`."""
+    a, b = "Maximum entropy · Data · λ = 1", "Maximum entropy · Data · λ = 0.25"
+    wide, narrow = (
+        cell_key(RECORD | {"params": text}) for text in ('{"l2": 1.0}', '{"l2": 0.25, "nested": {"norm": null}}')
+    )
+    half = 12.706204736 * 0.15  # quantile of Student's t with 1 degree of freedom; 0.15 is half of 0.7 − 0.4
+    bounds = {"nllh_mean": 0.55, "nllh_low": round(0.55 - half, 9), "nllh_high": round(0.55 + half, 9)}
+    wide_note = f"1 seeds failed: it broke\n\n{HEAD}| `nllh` | 550 ± 1,906 ms | 2 | 0.5 (Table 4): undecided |\n| `loss` | ok | 1 |  |"
+    narrow_note = f"{HEAD}| `nllh` | 500 ms | 1 | 0.5 (Table 4): undecided |\n| `rmse` | ok | 0 |  |"
+    huge = 1.7976931348623157e308  # what MLflow has for infinity
+    both, of_seed, curve = (
+        ["measurements.parquet", "run.json"],
+        {"mlflow.parentRunId": wide},
+        [(0, 7, 0.5), (0, 9, 0.25), (1, 9, 0.4)],
+    )
+    overview = by_hand(
+        receipts.overview_key("trial"), "Table and figure", "overview", {}, files=["trial.html"], inputs=()
+    )
+    overview |= {
+        "times": (T1, T1),
+        "tags": {
+            name: overview["tags"][name] for name in (KEY, "kind", "mlflow.runName", "mlflow.source.name", "scale")
+        },
+    }
+    runs = (
+        by_hand("a0", f"{a} · seed 0", "seed", {"nllh": curve, "loss": [(1, 0, huge)]}, WIDE | {"seed": "0"}, files=both, **of_seed),
+        by_hand("a1", f"{a} · seed 1", "seed", {"rmse": [(1, 0, -1.0)]}, WIDE | {"seed": "1"}, "it broke", "failed",
+                [*both, "traceback.txt"], (), "older", **of_seed),
+        by_hand("a2", f"{a} · seed 2", "seed", {"nllh": [(1, 0, 0.7)]}, WIDE | {"seed": "2"}, files=both, **of_seed),
+        by_hand("b5", f"{b} · seed 5", "seed", {"nllh": [(1, 0, 0.5)]}, NARROW | {"seed": "5"}, files=both, **{"mlflow.parentRunId": narrow}),
+        by_hand(wide, f"{a} · mean of 3 seeds", "mean", {name: [(0, 0, v)] for name, v in (bounds | {"n_seeds": 2.0}).items()}, WIDE,
+                wide_note, commit="c, older", seeds="0, 1, 2", printed="undecided"),
+        by_hand(narrow, f"{b} · mean of 1 seed", "mean", {"nllh_mean": [(0, 0, 0.5)], "n_seeds": [(0, 0, 1.0)]}, NARROW,
+                narrow_note, seeds="5", printed="undecided"),
+        overview,
+    )  # fmt: skip
+    return {run["tags"][KEY]: run for run in runs}
 
 
 @pytest.mark.slow
-def test_rows_written_at_once_are_those_of_the_client(tmp_path, monkeypatch):
-    keys = write_runs(tmp_path)
-    by_client, at_once = tmp_path / "client.db", tmp_path / "rows.db"
-    for store in (by_client, at_once):
-        write_empty_store(store)
-    contents = Contents.read("trial", EXPERIMENT, tmp_path, keys)
-    assert push.send(f"sqlite:///{at_once}", contents)["sent"] == 4
-    monkeypatch.setattr(push, "insert_runs", lambda *_: {})  # all that it leaves goes through the client
-    home = push.send(f"sqlite:///{by_client}", contents)["experiment_id"]
-    written = rows(at_once)
-    assert written == rows(by_client)
-    assert len(written["runs"]) == 4 + 2 + 1  # with the means of two cells, and the overview
-    assert len(written["metrics"]) == 6 + 4  # equal ones once, none without a value
-    assert (len(written["datasets"]), len(written["inputs"])) == (1, 3 + 2)  # one run has no data
-    [first] = mlflow.MlflowClient(f"sqlite:///{at_once}").search_runs([home], "tags.`agglearn.run` = 'run1'")
-    files = mlflow.artifacts.list_artifacts(first.info.artifact_uri)
-    assert sorted(Path(f.path).name for f in files) == ["measurements.parquet", "run.json", "traceback.txt"]
+def test_every_field_of_every_run_is_that_computed_by_hand(tmp_path, uri):
+    """Unequal numbers of seeds, two statuses, an infinite value, a point twice; then the same among a thousand runs of others."""
+    keys = write_irregular_runs(tmp_path)
+    contents = read_contents("trial", EXPERIMENT, tmp_path, keys)
+    home, client = push.send(uri, contents)["experiment_id"], mlflow.MlflowClient(uri)
+    assert content(client, home) == expected()
+    newer = [
+        client.create_run(home, start_time=T1 + 1).info.run_id for _ in range(1001)
+    ]  # ours are on MLflow's second page
+    assert push.send(uri, contents) == {"sent": 0, "kept": 4, "experiment_id": home}
+    double = client.get_run(
+        next(run.info.run_id for run in mlflow.search_runs([home], "tags.kind = 'seed'", output_format="list"))
+    )
+    again = client.create_run(home, double.info.start_time, double.data.tags).info.run_id
+    client.set_terminated(again, double.info.status, double.info.end_time)
+    assert push.send(uri, contents)["sent"] == 1
+    assert content(client, home) == expected()
+    assert client.get_run(newer[0]).info.status == "RUNNING"  # those of others stay
 
 
 @pytest.mark.slow
-def test_a_kill_while_runs_are_written_leaves_none_half_written(tmp_path, uri):
-    keys = write_runs(tmp_path)
+@pytest.mark.parametrize("call", ["create_run", "log_artifact", "log_inputs", "log_batch", "set_terminated"])
+def test_after_a_kill_the_store_has_every_run_once_and_whole(tmp_path, uri, call):
+    """The process is killed before and after that call for its third run."""
+    keys = write_irregular_runs(tmp_path)
+    contents = read_contents("trial", EXPERIMENT, tmp_path, keys)
 
-    def send_until_killed():
-        copy = local._copy_files
-        copied = []
+    def send_until_killed(before: bool):
+        method, count = getattr(mlflow.MlflowClient, call), itertools.count(1)
 
-        def copy_or_die(*args):
-            copied.append(args)
-            if len(copied) == 3:
+        def call_or_die(*arguments, **more):
+            if (is_third := next(count) == 3) and before:
                 os.kill(os.getpid(), signal.SIGKILL)
-            copy(*args)
+            answer = method(*arguments, **more)
+            if is_third:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return answer
 
-        local._copy_files = copy_or_die
-        push.send(uri, Contents.read("trial", EXPERIMENT, tmp_path, keys))
+        setattr(mlflow.MlflowClient, call, call_or_die)
+        push.send(uri, contents)
 
-    killed = multiprocessing.get_context("fork").Process(target=send_until_killed)
-    killed.start()
-    killed.join()
-    assert killed.exitcode == -signal.SIGKILL
-    assert rows(tmp_path / "mlflow.db")["runs"] == []
-    contents = Contents.read("trial", EXPERIMENT, tmp_path, keys)
-    assert [push.send(uri, contents)["sent"] for _ in range(2)] == [4, 0]
-    sent = {row[0] for row in rows(tmp_path / "mlflow.db")["runs"]}
-    assert sent == {entry.key for entry in contents.entries} > set(keys)
+    for before in (True, False):
+        killed = multiprocessing.get_context("fork").Process(target=send_until_killed, args=(before,))
+        killed.start()
+        killed.join()
+        assert killed.exitcode == -signal.SIGKILL
+    push.send(uri, contents)
+    client = mlflow.MlflowClient(uri)
+    [home] = [e.experiment_id for e in client.search_experiments() if e.name == "trial"]
+    assert content(client, home) == expected()
+    assert push.send(uri, contents)["sent"] == 0
 
 
 @pytest.mark.slow

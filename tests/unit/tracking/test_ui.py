@@ -15,13 +15,11 @@ import mlflow
 import pytest
 from samples import write_empty_store
 
-from agglearn.tracking.overview import page_of
+from agglearn.tracking.push import page_of
 from agglearn.tracking.ui import port_of, print_links
 
 ROOT = Path(__file__).resolve().parents[3]
 pytestmark = pytest.mark.skipif(sys.platform != "linux" or not shutil.which("make"), reason="needs Linux and make")
-
-TRAINING = "workflowType=machine_learning"
 
 
 def until(condition, seconds=240):
@@ -65,47 +63,18 @@ def folder(tmp_path_factory):
     return folder
 
 
-# In the place of MLflow: a server that starts a second process, as MLflow's does, and passes no signal on to it.
-STUB = {
-    "__init__.py": "set_tracking_uri = id\nsearch_experiments = list\n",
-    "__main__.py": """
-import http.server, subprocess, sys
-if "--port" in sys.argv:
-    sys.exit(subprocess.call([sys.executable, "-m", "mlflow", sys.argv[sys.argv.index("--port") + 1]]))
-class Handler(http.server.BaseHTTPRequestHandler):
-    def do_GET(self):
-        self.send_response(200)
-        self.end_headers()
-http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
-""",
-}
-
-
-@pytest.fixture(scope="module")
-def stub(tmp_path_factory):
-    """A folder with the server that stands in for MLflow's, which takes seconds to start."""
-    folder = tmp_path_factory.mktemp("stub")
-    (folder / "mlflow").mkdir()
-    for name, text in STUB.items():
-        (folder / "mlflow" / name).write_text(text)
-    return folder
-
-
 @pytest.fixture
 def started(folder):
-    """`started(*modules)`: `make ui` on a free port, answering: its process, the mark of all that it starts, and the port.
-
-    The folders `modules` are searched for modules first.
-    """
+    """`started()`: `make ui` on a free port, answering: its process, the mark of all that it starts, and the port."""
     begun = []
 
-    def start(*modules: Path) -> tuple[subprocess.Popen, str, int]:
+    def start() -> tuple[subprocess.Popen, str, int]:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         mark = f"AGGLEARN_TEST_MARK={uuid.uuid4()}"
         ready = "--old-file=ready", "READY=ready", f"BIN={Path(sys.executable).parent}"
-        searched = {"PYTHONPATH": os.pathsep.join(map(str, [*modules, ROOT / "src"]))}
+        searched = {"PYTHONPATH": str(ROOT / "src")}
         make = subprocess.Popen(
             ["make", "-f", str(ROOT / "Makefile"), *ready, "ui", f"PORT={port}"],
             cwd=folder,
@@ -129,9 +98,7 @@ def started(folder):
 
 
 def served_by(mark: str) -> int:
-    (number,) = [
-        n for n, command in processes(mark).items() if "agglearn.tracking.ui" in command and "make" not in command
-    ]
+    (number,) = [n for n, command in processes(mark).items() if "-m mlflow server" in command]
     return number
 
 
@@ -145,8 +112,8 @@ def check_end(make: subprocess.Popen, mark: str, end) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ending", ["make terminated", "make killed", "page server terminated"])
-def test_nothing_stays_behind(started, stub, ending):
-    make, mark, _ = started(stub)
+def test_nothing_stays_behind(started, ending):
+    make, mark, _ = started()
     signals = {
         "make terminated": lambda: make.send_signal(signal.SIGTERM),
         "make killed": lambda: make.send_signal(signal.SIGKILL),
@@ -194,11 +161,14 @@ def test_a_link_for_each_source_in_the_order_of_the_papers(tmp_path, monkeypatch
         numbers[name] = client.create_experiment(name, tags={"source": source})
     monkeypatch.chdir(ROOT)
     print_links(uri, 5001)
-    pair = "%2C".join(f"%22{numbers[name]}%22" for name in "cd")
-    page = "http://127.0.0.1:5001/#"
+    address = "http://127.0.0.1:5001/#/experiments/"
     assert capsys.readouterr().out.splitlines() == [
-        f"Maximum entropy from contingency tables: {page}/compare-experiments/s?experiments=%5B{pair}%5D&{TRAINING}",
-        f"Vocabulary compression: {page}/experiments/{numbers['b']}/runs?{TRAINING}",
-        f"mine: {page}/experiments/{numbers['a']}/runs?{TRAINING}",
+        "Maximum entropy from contingency tables",
+        f"  c: {address}{numbers['c']}",
+        f"  d: {address}{numbers['d']}",
+        "Vocabulary compression",
+        f"  b: {address}{numbers['b']}",
+        "mine",
+        f"  a: {address}{numbers['a']}",
         "Ctrl-C ends it.",
     ]
