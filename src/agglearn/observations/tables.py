@@ -407,7 +407,7 @@ class ContingencyTables(TableSet, Observation):
         hasher.update(
             json.dumps([self.encoder.to_dict(), self.encoder.schema, self.label, self.total, self.positives]).encode()
         )
-        hasher.update(json.dumps(self.noise and self.noise.to_dict()).encode())
+        hasher.update(json.dumps([self.noise and self.noise.to_dict(), self.seeded_coins]).encode())
         hashed = self.hashed_pairs
         for key, table in self.tables.items():
             hasher.update(repr((key, table.shape) if key in hashed else key).encode())
