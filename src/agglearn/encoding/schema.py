@@ -8,7 +8,7 @@ the level `other` of its feature, and records with another label than the two th
 import itertools
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -136,19 +136,22 @@ class Schema:
             Some records have another label.
         """
         index, values = distinct(column)
-        codes = as_text(values).map({self.positive: 1, self.negative: 0}).to_numpy(float)
+        spelt = as_text(values)
+        codes = spelt.map({self.positive: 1, self.negative: 0}).to_numpy(float)
         y = np.append(codes, np.nan)[index]
         labelled = ~np.isnan(y)
-        self.check_labels(int(np.nansum(y)), int(labelled.sum()), len(y))
+        self.check_labels(int(np.nansum(y)), int(labelled.sum()), len(y), spelt)
         return y[labelled].astype(np.int8), labelled
 
-    def check_labels(self, positives: int, labelled: int, records: int) -> None:
+    def check_labels(self, positives: int, labelled: int, records: int, labels: Iterable[str] = ()) -> None:
         """Say how many records have another label than the declared two, and refuse records without a positive one.
 
         Parameters
         ----------
         positives, labelled, records : int
             Records with the positive label, with one of the two, and all of them.
+        labels : Iterable[str]
+            Labels that occur, for the message.
 
         Raises
         ------
@@ -156,8 +159,10 @@ class Schema:
             No positive record.
         """
         if not positives:
+            occurring = ", ".join(f"{label!r:.40}" for label in sorted(set(labels))[:5])
             raise DataError(
-                f"label {self.label!r}: none of {records:,} records has the positive value {self.positive!r}; mend it in the schema"
+                f"label {self.label!r}: none of {records:,} records has the positive value {self.positive!r}"
+                f"{f' (they have {occurring})' if occurring else ''}; mend it in the schema"
             )
         if labelled < records:
             warnings.warn(

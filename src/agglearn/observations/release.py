@@ -170,11 +170,13 @@ def release_flow_counts(
     ----------
     flows : FlowCounts
         Exact counts, each once.
-    epsilon, delta, mechanism, allow_large_epsilon, draw
+    epsilon, delta, mechanism, allow_large_epsilon
         As in `release_tables`.
     accept_exact_facts : bool
         Accept that which counts are missing, and the context, stand beside the noisy counts as they are. The release is then
         not called private. What is public can be left out here and put beside the release: `replace(noisy, context=…)`.
+    draw : Draw
+        As in `release_tables`.
 
     Raises
     ------

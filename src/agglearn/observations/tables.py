@@ -340,10 +340,8 @@ class ContingencyTables(TableSet, Observation):
             "tables": [list(k) for k in self.tables],
             "noise": self.noise and self.noise.to_dict(),
         }
-        if self.hashed_pairs:
-            header["hashed"] = [[*k, buckets] for k, buckets in self.hashed_pairs.items()]
-        if self.seeded_coins:
-            header["seeded_coins"] = True
+        header |= {"hashed": [[*k, buckets] for k, buckets in self.hashed_pairs.items()]} if self.hashed_pairs else {}
+        header |= {"seeded_coins": True} if self.seeded_coins else {}
         (folder / "tables.json").write_text(json_lines(header) + "\n")
 
     def _rows(self) -> pd.DataFrame:
@@ -400,8 +398,8 @@ class ContingencyTables(TableSet, Observation):
                 cells = np.ravel_multi_index(codes, shape)
                 tables[key] = Table(shape, cells, rows["count"][own], rows["label_sum"][own])
             noise = NoiseSpec.from_dict(header["noise"])
-            totals, seeded = (header["total"], header["positives"]), header.get("seeded_coins", False)
-            return cls(encoder, header["label"], *totals, tables, noise, seeded)
+            totals = header["total"], header["positives"]
+            return cls(encoder, header["label"], *totals, tables, noise, header.get("seeded_coins", False))
 
     def _fingerprint(self, hasher: Hasher) -> None:
         hasher.update(

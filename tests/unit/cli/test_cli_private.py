@@ -114,7 +114,8 @@ def test_a_wrong_label_in_a_schema_is_said_aloud_or_refused(at, capsys):
         Path("wrong.yaml").write_text(text.replace("POSITIVE", "1"))
         assert run("aggregate", data, "--schema", "wrong.yaml", "--out", "wrong") == 1
         assert capsys.readouterr().err == (
-            f"agglearn: {data}: label 'y': none of 60 records has the positive value '1'; mend it in the schema\n"
+            f"agglearn: {data}: label 'y': none of 60 records has the positive value '1' "
+            "(they have 'no', 'perhaps', 'yes'); mend it in the schema\n"
         )
         assert not Path("wrong").exists()
 

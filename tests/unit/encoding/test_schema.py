@@ -87,10 +87,11 @@ def test_records_with_other_labels_are_left_out():
         warnings.simplefilter("error")
         assert numbers.labels(pd.Series(["1", "0"]))[0].tolist() == [1, 0]
     for wrong in ([True, False], [0, 0], ["yes", "no"], []):
-        with pytest.raises(
-            DataError, match=f"label 'y': none of {len(wrong)} records has the positive value '1'; mend it"
-        ):
+        have = f" (they have {str(sorted(set(map(str, wrong))))[1:-1]})" if wrong else ""
+        with pytest.raises(DataError) as error:
             numbers.labels(pd.Series(wrong, dtype=object))
+        said = f"label 'y': none of {len(wrong)} records has the positive value '1'{have}; mend it in the schema"
+        assert str(error.value) == said
 
 
 def test_every_way_to_aggregate_says_what_a_wrong_label_leaves_out(tmp_path):
