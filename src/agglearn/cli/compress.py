@@ -141,7 +141,7 @@ def _sentence(information: dict[str, float], tables: "ContingencyTables") -> str
     held_out, training = information["held_out_information"], information["training_information"]
     known = "unknown, a label has fewer than ten records" if math.isnan(held_out) else f"{held_out:.4g} nats"
     estimated = " (estimated, the tables have noise)" if tables.noise else ""
-    worse = "; worse than the base rate, try a larger --min-count or fewer clusters" if held_out < 0 else ""
+    worse = "; worse than the base rate, try a larger --min-count or fewer clusters" if held_out < 0 < training else ""
     return f"held-out information: {known}{worse}; on the records that made the clusters: {training:.4g}{estimated}"
 
 

@@ -180,7 +180,9 @@ class EmbeddingRegressor(BagModel):
         vectors = None if validation is None else (self.embedding_.transform(validation), validation.target)
         self.regressor_ = self._seeded_regressor(state)
         self.regressor_.fit(self.embedding_.transform(training), training.target, vectors)
-        numbers = {name: v for name, v in self.tuned_.items() if not (name.startswith("n_") and v == 1)}  # no less than one
+        numbers = {
+            name: v for name, v in self.tuned_.items() if not (name.startswith("n_") and v == 1)
+        }  # no less than one
         edges = at_edge({name: (value, (self.tune or {})[name]) for name, value in numbers.items()})
         for name in edges:
             warnings.warn(
