@@ -139,10 +139,10 @@ def _fit(args: argparse.Namespace, tables: "ContingencyTables", budget: float) -
 
 def _sentence(information: dict[str, float], tables: "ContingencyTables") -> str:
     held_out, training = information["held_out_information"], information["training_information"]
-    known = "unknown, a label has fewer than ten records" if math.isnan(held_out) else f"{held_out:.4g} nats"
+    gain = "unknown, a label has fewer than ten records" if math.isnan(held_out) else f"{held_out:.4g} nats"
     estimated = " (estimated, the tables have noise)" if tables.noise else ""
-    worse = "; worse than the base rate, try a larger --min-count or fewer clusters" if held_out < 0 else ""
-    return f"held-out information: {known}{worse}; on the records that made the clusters: {training:.4g}{estimated}"
+    worse = "; worse than the base rate, try a larger --min-count or fewer clusters" if held_out < 0 < training else ""
+    return f"held-out information: {gain}{worse}; on the records that made the clusters: {training:.4g}{estimated}"
 
 
 def apply_clusters(quantizer: "Quantizer", args: argparse.Namespace) -> tuple["pd.DataFrame", dict[str, int]]:
@@ -169,7 +169,7 @@ def _budget(text: str) -> int | float:
 
 
 def _budgets(text: str) -> list[int | float]:
-    return [_budget(part.strip()) for part in text.split(",")]
+    return [_budget(number.strip()) for number in text.split(",")]
 
 
 def cluster_table(quantizer: "Quantizer", tables: "ContingencyTables") -> "pd.DataFrame":

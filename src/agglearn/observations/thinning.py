@@ -17,12 +17,12 @@ def thin_tables(tables: ContingencyTables, rng: np.random.Generator) -> tuple[Co
     each. Tables of the same records are still dependent: information that two tables have in common is not held out.
     """
     variance = noise_variances(tables)
-    parts = {key: thin_table(t, variance[key], tables.noise, rng) for key, t in tables.tables.items()}
+    halves = {key: thin_table(t, variance[key], tables.noise, rng) for key, t in tables.tables.items()}
     noise = tables.noise or NoiseSpec("gaussian", np.sqrt(2), np.inf)  # equal weights of the tables in a projection
     scales = noise.scales and {k: s / np.sqrt(2) for k, s in noise.scales.items()}
     noise = replace(noise, scale=noise.scale / np.sqrt(2), scales=scales)
     half = replace(tables, total=tables.total / 2, positives=tables.positives / 2, noise=noise)
-    first, second = ({key: pair[part] for key, pair in parts.items()} for part in (0, 1))
+    first, second = ({key: pair[i] for key, pair in halves.items()} for i in (0, 1))
     return replace(half, tables=first), replace(half, tables=second)
 
 

@@ -48,9 +48,9 @@ def _split_gain(quantizer: Quantizer, tables: ContingencyTables, rng: np.random.
     variances, noisy = noise_variances(tables), tables.noise is not None
     training, held_out = dict[str, Counts](), dict[str, Counts]()
     for i, name in enumerate(tables.names):
-        parts = thin_table(tables.tables[i,], variances[i,], tables.noise, rng, TRAINING)
-        training[name] = estimate_counts(tables, parts[0], variances[i,], TRAINING)
-        held_out[name] = parts[1].dense()
+        thinned, remainder = thin_table(tables.tables[i,], variances[i,], tables.noise, rng, TRAINING)
+        training[name] = estimate_counts(tables, thinned, variances[i,], TRAINING)
+        held_out[name] = remainder.dense()
     fitted = clone(quantizer).set_params(budget=_budget(quantizer, training.values()), noisy=noisy)
     fitted.fit({n: t[0] for n, t in training.items()}, {n: t[1] for n, t in training.items()})
     gain = 0.0

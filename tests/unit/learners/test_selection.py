@@ -46,6 +46,7 @@ CHOICES = {
     collective.TunedReconstruction: [Fastest],
 }
 REASONS = {  # why there is no row for a class that speaks of a choice
+    distribution.FisherVectorEmbedding: "EmbeddingRegressor chooses, which has a row",
     distribution.DeepSetsClassifier: "trains as DeepSetsRegressor does",
     distribution.PointNetClassifier: "trains as DeepSetsRegressor does",
     labelsums.LabelledGradientDescent: "chooses nothing; a class beside it does",
