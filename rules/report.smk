@@ -123,7 +123,8 @@ rule site:
         "../workflow/scripts/stage.py"
 
 
-# A failure leaves no outcome behind: this job fails, and it runs again with the next call.
+# It writes the pages of what is made, unless the target has them. A failure leaves no outcome behind: this job fails, and runs
+# again with the next call.
 rule conclude:
     input:
         belonging,
@@ -131,6 +132,8 @@ rule conclude:
         f"{S}/outcome/{{target}}.txt",
     log:
         f"{S}/logs/outcome/{{target}}.log",
+    resources:
+        site=1,
     params:
         code=code_digest("agglearn.reporting.run_summary"),
     script:

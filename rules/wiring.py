@@ -20,13 +20,15 @@ def tables(names):
     return [f"{S}/tables/{e}.csv" for e in names]
 
 
-def receipts(target):
-    """Receipts of all groups that a target has whole, or that of the one experiment that it is."""
-    if config["tracking"]["uri"] == "none":
-        return []
+def groups_of(target):
+    """All groups that a target has whole, or the one experiment that it is."""
     names = set(plan.named(target))
-    groups = [group for group, members in plan.groups().items() if names.issuperset(members)]
-    return [f"{S}/tracking/{group}.json" for group in groups or [target]]
+    return [group for group, members in plan.groups().items() if names.issuperset(members)] or [target]
+
+
+def receipts(target):
+    tracked = config["tracking"]["uri"] != "none"
+    return [f"{S}/tracking/{group}.json" for group in groups_of(target)] if tracked else []
 
 
 def verdicts(groups):
@@ -47,10 +49,11 @@ def outcome(target):
 
 
 def belonging(wildcards):
-    """Everything that a target stands for. The outcome is written after it."""
-    names = plan.named(wildcards.target)
-    shared = [f"{S}/claims.json", f"{S}/site/index.html"] if wildcards.target == "all" else []
-    return measurements(names) + tables(names) + receipts(wildcards.target) + shared
+    """Everything that a target stands for. The outcome is written after it, and the page of a target that is not all."""
+    target = wildcards.target
+    names = plan.named(target)
+    judged = [f"{S}/claims.json", f"{S}/site/index.html"] if target == "all" else verdicts(groups_of(target))
+    return measurements(names) + tables(names) + receipts(target) + judged
 
 
 def urgency(wildcards):

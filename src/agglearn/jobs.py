@@ -7,7 +7,7 @@ import resource
 import sys
 import time
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -272,17 +272,17 @@ def collect(job: Any, terminal: TextIO = sys.stderr) -> None:
     storage.write_json(job.output[0], collect(job.config["claims"], Plan(job.config), job.input))
 
 
-def page(job: Any, terminal: TextIO = sys.stderr) -> None:
-    """The pages of the sources that are done so far, with their verdicts."""
+def page(job: Any, terminal: TextIO = sys.stderr, names: Collection[str] = ()) -> None:
+    """The pages of the sources that are done so far, and of some experiments, with their verdicts."""
     for left in reversed(range(LOOKS)):
         try:
-            return _pages_so_far(job)
+            return _pages_so_far(job, names)
         except FileNotFoundError:  # another source has begun to compute something again since it was looked at
             if not left:
                 raise
 
 
-def _pages_so_far(job: Any) -> None:
+def _pages_so_far(job: Any, names: Collection[str]) -> None:
     from agglearn.reporting.judging import collect
 
     plan, folder = Plan(job.config), Path(job.config["scale_folder"])
@@ -296,9 +296,10 @@ def _pages_so_far(job: Any) -> None:
     sources = [
         s for s in plan.sources() if rendered.issuperset(plan.untimed(s)) and (folder / f"claims/{s}.json").exists()
     ]
-    done = Plan(job.config | {"run": [n for s in sources for n in plan.named(s) if n in rendered]})
+    shown = [n for n, e in plan.experiments.items() if n in rendered and (e["source"] in sources or n in names)]
+    done = Plan(job.config | {"run": shown})
     claims = {n: c for n, c in job.config["claims"].items() if c["experiment"] in done.experiments}
-    judged = [path for group in done.groups() if (path := folder / f"claims/{group}.json").exists()]
+    judged = [path for group in (*done.groups(), *names) if (path := folder / f"claims/{group}.json").exists()]
     unfinished = [s for s in plan.sources() if s not in sources or not rendered.issuperset(plan.named(s))]
     _pages(job, done, collect(claims, done, judged), unfinished)
 
@@ -311,16 +312,22 @@ def site(job: Any, terminal: TextIO = sys.stderr) -> None:
 def _pages(job: Any, plan: Plan, claims: list[dict], unfinished: Iterable[str] = ()) -> None:
     from agglearn.reporting.site import build
 
-    with storage.atomic_dir(Path(job.output[0]).parent) as out:
-        build(plan, claims, Path(job.config["scale_folder"]), out, FILES, unfinished)
+    folder = Path(job.config["scale_folder"])
+    with storage.atomic_dir(folder / "site") as out:
+        build(plan, claims, folder, out, FILES, unfinished)
 
 
 def conclude(job: Any, terminal: TextIO = sys.stderr) -> None:
-    """The outcome of a target, or an error where something that it stands for has failed, so that the workflow ends with 1."""
+    """The outcome of a target, or an error where something that it stands for has failed, so that the workflow ends with 1.
+
+    A target that is not all has its pages written here.
+    """
     from agglearn.reporting import run_summary
 
     folders = job.config["results"], job.config["scale_folder"]
     names = Plan(job.config).named(job.wildcards.target)
+    if job.wildcards.target != "all":
+        page(job, terminal, names)
     if failed := run_summary.problems(*folders, names)["failed"]:
         raise AgglearnError(f"{len(failed)} cells, tables, figures or claims failed, the first: {failed[0]}")
     with storage.atomic_file(job.output[0]) as out:

@@ -67,7 +67,7 @@ def test_a_page_is_there_while_another_source_runs_and_an_interrupt_ends_every_p
         assert process.poll() is None
         time.sleep(0.1)
     assert "Markov chain" in (small.results / "site/spike.html").read_text()
-    assert "still at work on: whiskers" in index.read_text()
+    assert "Not complete: whiskers" in index.read_text()
     os.killpg(process.pid, signal.SIGINT)
     text, _ = process.communicate(timeout=120)
     assert process.returncode == 1, text
@@ -82,6 +82,6 @@ def test_a_page_is_there_while_another_source_runs_and_an_interrupt_ends_every_p
     small.environ.clear()
     small.overlay["experiments"]["spike_regions"]["methods"].pop("planted")
     assert small.run(*OUTPUT).status == 0
-    assert "still at work" not in index.read_text()
+    assert "Not complete" not in index.read_text()
     assert (small.results / "site/whiskers.html").exists()
     assert "nothing to be done" in small.run(*OUTPUT).text.lower()

@@ -1,10 +1,10 @@
-"""A data set of one's own, tried before any experiment names it; and files that no rule makes."""
+"""A data set of one's own, tried before any experiment names it; files that no rule makes; targets that are one experiment."""
 
 import json
 
 import pandas as pd
 import pytest
-from project import REGIONS, SPIKE_DATA, Project
+from project import CHAIN, REGIONS, SPIKE_DATA, Project
 
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 
@@ -70,3 +70,27 @@ def test_a_file_of_nothing_that_there_is_has_no_rule(own, path):
     assert "No rule to produce" in outcome.text, outcome.text[-2000:]
     assert "Error:" not in outcome.text
     assert "Traceback" not in outcome.text
+
+
+@pytest.mark.parametrize("target", ["spike_regions", "spike"])
+def test_the_page_of_one_target_is_built(own, target):
+    """Another experiment of the source, and one of another source, are not run."""
+    own.overlay["experiments"] |= {"spike_chain": CHAIN | {"source": "spike" if target == "spike_regions" else "other"}}
+    own.overlay["claims"] = {
+        "accurate": {"claim": "few errors", "place": "Section 1", "predicate": "at_most", "source": "spike", "experiment": "spike_regions",
+                     "value": {"measure": "accuracy"}, "bound": 2},
+    }  # fmt: skip
+    outcome = own.run("--logger=agglearn", target)
+    assert outcome.status == 0, outcome.text[-3000:]
+    assert "agglearn: read them at results/site/index.html" in outcome.said
+    page = (own.results / "site/spike.html").read_text()
+    assert 'id="spike_regions"' in page
+    assert 'id="claim-accurate"' in page
+    assert 'href="spike.html"' in (own.results / "site/index.html").read_text()
+    assert not list(own.results.glob("*/*spike_chain*"))
+    assert own.run("--logger=agglearn", target).said[-1] == outcome.said[-1]
+    both = own.run("--logger=agglearn")
+    assert both.status == 0, both.text[-3000:]
+    assert any('id="spike_chain"' in path.read_text() for path in (own.results / "site").glob("*.html"))
+    assert "Not complete" not in (own.results / "site/index.html").read_text()
+    assert "Snakemake has no record" not in both.text
