@@ -99,6 +99,6 @@ class Enumeration:
             return value / self.total, np.concatenate([g_mu, g_theta]) / self.total
 
         options = {"maxiter": 20_000, "maxfun": 50_000, "ftol": 1e-15, "gtol": 1e-10, "maxcor": 30}
-        with steps("L-BFGS", options["maxiter"]) as callback:
+        with steps("L-BFGS", 20_000) as callback:
             solution = minimize(both, first, jac=True, method="L-BFGS-B", options=options, callback=callback).x
         return solution[:m], solution[m:]
