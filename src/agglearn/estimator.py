@@ -14,6 +14,7 @@ from agglearn.encoding import FrameEncoder
 from agglearn.errors import DataError, NoiseIgnored
 from agglearn.observations import ContingencyTables, NoiseSpec, Observation
 from agglearn.persistence import Persistent, check_classes, is_learned
+from agglearn.progress import verbosity
 from agglearn.settings import check_parameters
 
 __all__ = ["Estimator", "MetaEstimator", "RecordClassifier"]
@@ -27,9 +28,13 @@ class Estimator(Persistent, BaseEstimator):
     Subclasses set `observes` and write `_fit(observation)`. Parameters live in `__init__`, learned state in attributes that
     end in an underscore. `save` writes the learned state: arrays, numbers, text, lists and dicts of these, encoders, and
     estimators.
+
+    A fit that takes longer than three seconds shows its progress on a terminal, and nothing elsewhere. `model.verbose = False`
+    turns that off, `Estimator.verbose = False` for all learners.
     """
 
     observes: ClassVar[type[Observation]]
+    verbose: bool = True  # no parameter, since it changes no result: whether a fit may show its progress on a terminal
 
     @property
     def accounts_for_noise(self) -> bool:
@@ -82,7 +87,8 @@ class Estimator(Persistent, BaseEstimator):
             warnings.warn(message, NoiseIgnored, stacklevel=2)
         outer = _INSIDE_FIT.set(True)
         try:
-            self._fit(observation)
+            with verbosity(self.verbose):
+                self._fit(observation)
         finally:
             _INSIDE_FIT.reset(outer)
         return self

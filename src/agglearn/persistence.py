@@ -301,7 +301,7 @@ def check_classes(model: object, classes: int | None = None) -> None:
         raise ValueError(f"{type(model).__name__}.classes_: must be distinct and ascend")
 
 
-def _check_finite(value: object, label: str) -> None:
+def _check_finite(value: Any, label: str) -> None:
     numeric = isinstance(value, float) or (isinstance(value, np.ndarray) and value.dtype.kind == "f")
     if numeric and not np.isfinite(value).all():
         raise ValueError(f"{label}: holds values that are no finite numbers")

@@ -13,6 +13,7 @@ import numpy as np
 
 from agglearn.collective.problem import ROUNDING, Point, Problem
 from agglearn.collective.results import Recorder
+from agglearn.progress import track
 from agglearn.settings import Count, Damping, NonNegative, Positive
 
 Schedule = Literal["safe", "thesis"]
@@ -35,7 +36,7 @@ def nlbp_feasible(
     point = problem.point(np.zeros(problem.size))
     z = point.z.copy()
     averaged = problem.M * problem.start.pairs() if record else np.empty(0)
-    for _ in range(max_iter):
+    for _ in track(range(max_iter), "rounds"):
         point = problem.point(problem.gradient(z))
         change = float(np.abs(point.z - z).sum())
         z += damping * (point.z - z)
@@ -166,7 +167,7 @@ def _accelerated_points(problem: Problem, beta: float, lipschitz: float) -> Iter
 def _iterate(problem: Problem, points: Iterator[Point], tol: float, max_iter: int, record: Recorder | None) -> Point:
     """The first of `points` that solves the problem, or the last one. The start, which comes first, does not count."""
     point = next(points)
-    for point in itertools.islice(points, max_iter):
+    for point in track(itertools.islice(points, max_iter), "steps", max_iter):
         if record:
             record(point)
         if problem.is_solved(point, tol):

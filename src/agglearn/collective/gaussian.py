@@ -15,6 +15,7 @@ from agglearn.collective.noise import NoiseModel, Poisson
 from agglearn.collective.problem import Counts, Problem
 from agglearn.collective.results import Inference, Recorder
 from agglearn.errors import DataError, NotAvailable
+from agglearn.progress import track
 from agglearn.settings import Count, Damping, NonNegative
 
 WIDTH = 8.0  # half the range of a quadrature, in standard deviations
@@ -42,7 +43,7 @@ def infer_gaussian(
     record = Recorder(problem) if trace else None
     site_mean, precision = smoother.start()
     last, converged = np.full(site_mean.shape, np.inf), False
-    for _ in range(max_iter):
+    for _ in track(range(max_iter), "rounds"):
         mean, variance = smoother.posterior(site_mean, precision)
         if record:
             record(smoother.edge_tables(mean))

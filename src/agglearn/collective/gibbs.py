@@ -15,6 +15,7 @@ from agglearn.collective.problem import Counts, Point, Problem
 from agglearn.collective.propagation import Beliefs, propagate
 from agglearn.collective.results import Inference, Recorder
 from agglearn.errors import DataError, NotAvailable
+from agglearn.progress import track
 from agglearn.rounding import round_to_totals
 from agglearn.seeds import RandomState, derive_generator, derive_seed, draw_seed
 from agglearn.settings import Count, Share
@@ -52,7 +53,7 @@ def infer_gibbs(
     chain.reset()
     means: list[tuple[float, int, list[np.ndarray]]] = []
     n_stages = stages if trace else 1
-    for k in range(n_stages):
+    for k in track(range(n_stages), "stages"):
         chain.run(max(1, (n_moves - n_burn_in) // n_stages), derive_seed("stage", k, seed))
         if record:
             with record.pause():

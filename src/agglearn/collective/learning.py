@@ -17,6 +17,7 @@ from agglearn.collective.model import ChainModel
 from agglearn.errors import DataError
 from agglearn.linear.lbfgs import lbfgs
 from agglearn.observations import FlowCounts
+from agglearn.progress import track
 from agglearn.settings import check_choice
 
 MIN_STEP = 1e-3  # of a line search: below it the error of an E step dominates
@@ -168,7 +169,7 @@ def learn(
 def _em(steps: _Steps, theta: np.ndarray, n_iter: int, trace_every: int) -> Learned:
     """E and M steps in turn."""
     inferences: list[Inference] = []
-    for iteration in range(n_iter + 1):
+    for iteration in track(range(n_iter + 1), "EM"):
         if iteration % trace_every == 0 or iteration == n_iter:
             steps.record(iteration, theta)
         if iteration == n_iter:

@@ -16,6 +16,7 @@ import numpy as np
 from agglearn.collective.noise import Poisson
 from agglearn.collective.problem import Point, Problem
 from agglearn.collective.results import Recorder
+from agglearn.progress import track
 from agglearn.settings import NonNegative, Whole
 
 Start = Annotated[np.ndarray | None, "checked where it is used"]
@@ -41,7 +42,7 @@ def dual_newton(
     if not np.isfinite(point.dual_value):
         point = problem.point(zero, problem.start)
     last_residual, cheap, damping = np.inf, problem.smooth, 0.0 if problem.smooth else DAMPING
-    for _ in range(max_iter):
+    for _ in track(range(max_iter), "Newton"):
         if record:
             record(point)
         if problem.is_solved(point, tol) or problem.size == 0:

@@ -8,6 +8,7 @@ from agglearn.collective.model import TreeModel
 from agglearn.collective.problem import Counts, Problem
 from agglearn.collective.results import Inference, Recorder
 from agglearn.errors import NotAvailable
+from agglearn.progress import track
 from agglearn.settings import Count, Damping, NonNegative
 
 
@@ -31,7 +32,7 @@ def infer_naive(
     evidence, state = problem.evidence(), _State(problem)
     record = Recorder(problem) if trace else None
     tree, converged, enough = model.rooted, False, tol * problem.M * model.n_nodes
-    for _ in range(max_iter):
+    for _ in track(range(max_iter), "rounds"):
         last = state.row_sums.copy(), state.column_sums.copy()
         kernels.run_naive_round(
             model.tables, model.table_index, tree.order, tree.parent, tree.children, tree.bounds, model.degrees, model.states,

@@ -14,6 +14,7 @@ from agglearn.collective.propagation import LARGE
 from agglearn.collective.results import Iterate
 from agglearn.estimator import Estimator
 from agglearn.observations import FlowCounts, FlowInstances
+from agglearn.progress import track
 from agglearn.seeds import RandomState, draw_seed
 from agglearn.settings import Count, Positive, Range
 
@@ -212,12 +213,15 @@ class GibbsVersusMAP(Estimator):
     def _fit(self, observation: FlowCounts) -> None:
         problem, seed = _problem(observation), draw_seed(self.random_state)
         started = time.perf_counter()
-        for _ in range(self.n_runs):
+        for _ in track(range(self.n_runs), "runs"):
             best = np.array(infer(*problem, method=self.method, tol=1e-6).edge_tables)
         self.map_seconds_ = (time.perf_counter() - started) / self.n_runs
         reference, self.reference_error_ = self._reference(problem, seed)
         self.map_error_ = _relative_distance(best, reference)
-        runs = [self._sample(problem, self.n_moves, (seed, k), trace=True).details["means"] for k in range(self.n_runs)]
+        runs = [
+            self._sample(problem, self.n_moves, (seed, k), trace=True).details["means"]
+            for k in track(range(self.n_runs), "runs")
+        ]
         errors = np.mean([[_relative_distance(np.array(n), reference) for *_, n in run] for run in runs], axis=0)
         stages = np.flatnonzero(errors <= self.map_error_)
         stage = stages[0] if stages.size else self.stages - 1

@@ -6,6 +6,7 @@ from sklearn.cluster import kmeans_plusplus
 from agglearn.distribution.embedding import Embedding
 from agglearn.distribution.kernels import histogram_sums, largest
 from agglearn.persistence import expect
+from agglearn.progress import track
 from agglearn.seeds import RandomState, derive_seed, draw_seed
 from agglearn.settings import Count, Whole
 
@@ -63,7 +64,7 @@ def k_means(sample: np.ndarray, k: int, max_iter: int, random_state: int) -> np.
     k = min(k, len(np.unique(sample, axis=0)))
     start, _ = kmeans_plusplus(sample, k, random_state=random_state % (1 << 32))
     centres, labels = start.astype(np.float32), None
-    for _ in range(max_iter):
+    for _ in track(range(max_iter), "k-means"):
         indices = nearest(sample, centres)
         if labels is not None and (indices == labels).all():
             break

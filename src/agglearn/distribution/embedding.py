@@ -12,6 +12,7 @@ from agglearn.errors import DataError
 from agglearn.estimator import Estimator
 from agglearn.observations import Bags, Observation
 from agglearn.observations.bags import order_columns
+from agglearn.progress import track
 from agglearn.seeds import RandomState, derive_generator, draw_seed
 from agglearn.settings import check_parameters
 
@@ -170,7 +171,7 @@ class Embedding(Estimator):
             raise DataError(f"bags: have {bags.X.shape[1]} covariates, this embedding has {self.n_features_in_}")
         total = total_weights(bags)
         means = np.zeros((len(bags), self.n_sums_), self.sums_type)
-        for first, rows, offsets in row_blocks(bags.offsets):
+        for first, rows, offsets in track(row_blocks(bags.offsets), "blocks"):
             x = np.ascontiguousarray(bags.X[rows], dtype=np.float32)
             weights = np.zeros(0, np.float32) if bags.weights is None else bags.weights[rows].astype(np.float32)
             block = slice(first, first + len(offsets) - 1)

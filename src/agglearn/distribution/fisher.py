@@ -9,6 +9,7 @@ from sklearn.utils import gen_batches
 from agglearn.distribution.bag_of_words import k_means, nearest
 from agglearn.distribution.embedding import Embedding
 from agglearn.distribution.kernels import scale_to_sum, subtract_row_maximum
+from agglearn.progress import track
 from agglearn.seeds import RandomState, derive_seed, draw_seed
 from agglearn.settings import Count, Range, Whole
 
@@ -70,7 +71,7 @@ class FisherVectorEmbedding(Embedding):
         floor = FLOOR * np.maximum(x.var(axis=0, dtype=float), 1e-12)
         centres = k_means(x, self.n_components, 10, derive_seed("components", draw_seed(self.random_state)))
         posteriors = np.eye(len(centres), dtype=np.float32)[nearest(x, centres)]
-        for _ in range(self.max_iter + 1):
+        for _ in track(range(self.max_iter + 1), "EM"):
             self._maximise(x, posteriors, floor)
             posteriors = self._posteriors(x)
         self.n_sums_ = self.weights_.size * (2 * x.shape[1] + 1)

@@ -19,6 +19,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from agglearn.estimator import Estimator, choose_best
+from agglearn.progress import track
 from agglearn.seeds import RandomState, derive_generator, draw_seed
 from agglearn.settings import Count, NonNegative, Positive, check_parameters
 
@@ -148,7 +149,7 @@ class _Factors:
 
     def _chunks(self) -> Iterator[tuple[np.ndarray, slice]]:
         """(centred rows in double precision, their positions) in chunks, so that a large Z is never copied whole."""
-        for start in range(0, len(self.z), CHUNK):
+        for start in track(range(0, len(self.z), CHUNK), "rows"):
             rows = slice(start, start + CHUNK)
             yield np.asarray(self.z[rows], float) - self.centre, rows
 

@@ -49,8 +49,8 @@ def _warn(kind: str, name: object, why: str = "") -> None:
 
 
 def _binned(columns: list[tuple[str, str]]) -> str:
-    [(name, why), *more] = columns
-    if not more:
+    if len(columns) == 1:
+        [(name, why)] = columns
         return (
             f"column {name!r} was taken for numbers and binned, but {why}; if its numbers are names, make it categorical "
             "(--categorical) or hash it (--hash)"
@@ -63,10 +63,10 @@ def _binned(columns: list[tuple[str, str]]) -> str:
 
 
 def _inexact(columns: list[tuple[str, str]]) -> str:
-    which = f"column {columns[0][0]!r}" if len(columns) == 1 else f"{len(columns)} columns"
+    subject = f"column {columns[0][0]!r}" if len(columns) == 1 else f"{len(columns)} columns"
     some = "" if len(columns) == 1 else f" ({list_some((repr(name) for name, _ in columns), SOME)})"
     return (
-        f"{which} came as floating-point numbers above 2^53, where codes that differ become one{some}; read such a column as "
+        f"{subject} came as floating-point numbers above 2^53, where codes that differ become one{some}; read such a column as "
         "text or as whole numbers (Int64)"
     )
 

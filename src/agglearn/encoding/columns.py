@@ -201,9 +201,9 @@ def _is_marked(column: pd.Series, marks: list[str]) -> np.ndarray:
 def present(names: Iterable[str], columns: Collection[str] | pd.Index) -> list[str]:
     """The names as a list of text. DataError for one that is no column or is named twice."""
     names, earlier = [str(name) for name in names], set()
-    known = set(columns)
+    available = set(columns)
     for name in names:
-        if name not in known:
+        if name not in available:
             raise DataError(f"no column {name!r}; the columns are {list_some(columns)}")
         if name in earlier:
             raise DataError(f"column {name!r} is named twice")

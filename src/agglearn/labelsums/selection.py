@@ -18,6 +18,7 @@ from agglearn.evaluation.metrics import log_likelihood
 from agglearn.observations import ContingencyTables, Halves, LabelSums, Observation, Records
 from agglearn.observations.consistency import project_tables
 from agglearn.observations.thinning import thin_tables
+from agglearn.progress import track
 from agglearn.seeds import RandomState, derive_seed, draw_generator, draw_seed
 from agglearn.settings import ParametersOf, Part
 
@@ -73,7 +74,7 @@ class AggregateSearch(MetaEstimator, RecordClassifier):
         self._check_base(whole)
         if not hasattr(self.base, "held_out_score"):
             raise DataError(f"{type(self.base).__name__} has no score on held-out aggregates (held_out_score)")
-        models = [self._learner(value, seed).fit(training) for value in self.values]
+        models = [self._learner(value, seed).fit(training) for value in track(self.values, self.parameter)]
         self.scores_ = np.array([model.held_out_score(held_out, derive_seed("score", seed)) for model in models])
         self._fit_best(whole, seed)
 
@@ -150,7 +151,7 @@ class RecordSearch(AggregateSearch):
             observation.frame[validation],
             observation.y[validation],
         )
-        models = [self._learner(value, seed).fit(training) for value in self.values]
+        models = [self._learner(value, seed).fit(training) for value in track(self.values, self.parameter)]
         self.scores_ = np.array([log_likelihood(y, model.predict_proba(frame)[:, 1]) for model in models])
         self._fit_best(self._aggregate(observation, np.ones(len(validation), bool)), seed)
 

@@ -12,6 +12,8 @@ import numpy as np
 from scipy import sparse
 from scipy.special import expit
 
+from agglearn.progress import track
+
 Iterate = tuple[int, float, np.ndarray, float]  # step, seconds, θ, error of the gradient
 
 
@@ -60,7 +62,7 @@ class Descent:
         n, theta, mean = self.x.shape[0], np.zeros(self.x.shape[1]), None
         rate, marks, trace = self._rates(), self._marks(), []
         started, half = time.perf_counter(), self.steps // 2
-        for t in range(1, self.steps + 1):
+        for t in track(range(1, self.steps + 1), "descent"):
             rows, decay = None, 1.0
             if self.batch_size is not None:
                 rows, decay = rng.integers(n, size=self.batch_size), (1 + t * self.batch_size / n) ** -0.5

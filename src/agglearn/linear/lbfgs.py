@@ -5,6 +5,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from agglearn.progress import track
+
 ARMIJO = 1e-4
 
 Pairs = deque[tuple[np.ndarray, np.ndarray, float]]  # steps, changes of the gradient, and their products
@@ -46,7 +48,7 @@ def lbfgs(
     """
     x, (value, gradient) = start, objective(start)
     pairs: Pairs = deque(maxlen=memory)
-    for _ in range(max_iter):
+    for _ in track(range(max_iter), "L-BFGS"):
         if np.abs(gradient).max() <= gtol:
             break
         direction = -_multiply(gradient, pairs, scale)

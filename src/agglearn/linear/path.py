@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+from agglearn.progress import track
+
 
 class PathFit(NamedTuple):
     """A fit on the path: its λ, its held-out score (larger is better) and its solution."""
@@ -35,7 +37,7 @@ def fit_path(
         Whether the first fit with a lower score than the fit before it is the last.
     """
     fits: list[PathFit] = []
-    for l2 in l2s:
+    for l2 in track(l2s, "penalties"):
         solution = solve(l2, None if previous is None else previous.solution)
         fits.append(PathFit(l2, score(solution), solution))
         if stop and previous is not None and fits[-1].score < previous.score:

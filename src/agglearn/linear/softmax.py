@@ -14,6 +14,7 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp
 
 from agglearn.linear import kernels
+from agglearn.progress import steps
 
 CHUNK = 256  # rows added up by one thread
 FEW = 1_000_000  # numbers in the covariates up to which their products are added up in double precision
@@ -96,7 +97,8 @@ class Logistic:
         first = np.zeros(shape) if start is None else start @ root
         gtol = np.sqrt(2 * tol * len(self.x) / first.size)
         options = {"maxiter": max_iter, "gtol": gtol, "ftol": 0.0, "maxcor": 20}
-        result = minimize(objective, first.ravel(), jac=True, method="L-BFGS-B", options=options)
+        with steps("L-BFGS", max_iter) as callback:
+            result = minimize(objective, first.ravel(), jac=True, method="L-BFGS-B", options=options, callback=callback)
         return back(result.x.reshape(shape)), float(result.fun)
 
     def loss(self, theta: np.ndarray, moments: np.ndarray) -> tuple[float, np.ndarray]:

@@ -7,6 +7,7 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from agglearn.linear.kernels import blocks_loss, rows_loss
+from agglearn.progress import steps
 
 BLOCKS = 4  # fixed runs of rows whose gradients are added in order, whatever the number of threads
 WORTH_THREADS = 200_000  # active weights of all rows from which threads pay
@@ -76,7 +77,9 @@ class SparseLogistic:
             return value, gradient * scale
 
         options = {"maxiter": max_iter, "ftol": tol, "gtol": 1e-6, "maxfun": 4 * max_iter}
-        return minimize(scaled, start / scale, jac=True, method="L-BFGS-B", options=options).x * scale
+        with steps("L-BFGS", max_iter) as callback:
+            result = minimize(scaled, start / scale, jac=True, method="L-BFGS-B", options=options, callback=callback)
+        return result.x * scale
 
     def probabilities(self, solution: np.ndarray) -> np.ndarray:
         """Return (n,) P(Y=1) of each row."""

@@ -10,6 +10,7 @@ from scipy import sparse
 from scipy.optimize import minimize
 from scipy.special import expit
 
+from agglearn.progress import steps
 from agglearn.seeds import draw_generator
 
 
@@ -72,11 +73,12 @@ class Objective:
         start = np.zeros(len(scale))
         if solver == "lbfgs":
             options = {"maxiter": max_iter, "maxfun": 4 * max_iter, "ftol": 1e-15, "gtol": tol, "maxcor": 20}
-            result = minimize(scaled, start, jac=True, method="L-BFGS-B", options=options)
+            method, product = "L-BFGS-B", None
         else:
             product = lambda v, d: self.hessian_product(v * scale, d * scale) * scale  # noqa: E731
-            options = {"maxiter": max_iter, "gtol": tol}
-            result = minimize(scaled, start, jac=True, hessp=product, method="trust-ncg", options=options)
+            method, options = "trust-ncg", {"maxiter": max_iter, "gtol": tol}
+        with steps(method, max_iter) as callback:
+            result = minimize(scaled, start, jac=True, hessp=product, method=method, options=options, callback=callback)
         return result.x * scale, int(result.nit)
 
 

@@ -11,6 +11,7 @@ from agglearn.errors import DataError
 from agglearn.estimator import RecordClassifier, choose_best
 from agglearn.linear.sparse_logistic import SparseLogistic
 from agglearn.observations import ContingencyTables, Table
+from agglearn.progress import track
 from agglearn.seeds import RandomState
 from agglearn.settings import Count, NonNegative
 
@@ -63,7 +64,7 @@ class BestPairClassifier(RecordClassifier):
         self._set_encoder(observation.encoder)
         self.pairs_ = [tuple(observation.names[i] for i in key) for key in observation.pairs]
         self.coefs_, scores, self._seconds, started = [], [], [], time.perf_counter()
-        for key in observation.pairs:
+        for key in track(observation.pairs, "pairs"):
             coefs, score = fit_pair(observation.tables[key], self.l2, self.max_iter)
             self.coefs_.append(coefs)
             scores.append(score)

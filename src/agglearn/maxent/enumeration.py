@@ -13,6 +13,7 @@ from scipy.special import expit, logsumexp
 from agglearn.errors import DataError
 from agglearn.maxent.weight_index import WeightIndex
 from agglearn.observations import ContingencyTables
+from agglearn.progress import steps
 
 MAX_STATES = 1_000_000
 
@@ -98,5 +99,6 @@ class Enumeration:
             return value / self.total, np.concatenate([g_mu, g_theta]) / self.total
 
         options = {"maxiter": 20_000, "maxfun": 50_000, "ftol": 1e-15, "gtol": 1e-10, "maxcor": 30}
-        solution = minimize(both, first, jac=True, method="L-BFGS-B", options=options).x
+        with steps("L-BFGS", 20_000) as callback:
+            solution = minimize(both, first, jac=True, method="L-BFGS-B", options=options, callback=callback).x
         return solution[:m], solution[m:]

@@ -27,6 +27,7 @@ from agglearn.maxent.warming import tiny_tables
 from agglearn.maxent.weight_index import WeightIndex, positions
 from agglearn.observations import ContingencyTables
 from agglearn.persistence import expect
+from agglearn.progress import track
 from agglearn.seeds import RandomState, draw_seed
 from agglearn.settings import Count, NonNegative, Positive, Range, Share, Whole
 
@@ -227,8 +228,7 @@ class MaxEntClassifier(RecordClassifier):
         velocity, work = np.zeros((2, len(mu))), np.empty((2, 2, len(mu)))
         clip, observed = float(self.clip), [np.abs(counts).sum() for counts in (index.d, index.c)]
         started, step, misfit, self.trace_ = time.perf_counter(), 0, [], []
-        while step < rule.last:
-            step += 1
+        for step in track(rule.steps(), "training", self.max_iter):  # the last one is used
             chains.set_weights(mu, theta)
             expected = d_hat, c_hat = [scale * s for s in chains.sweep(step, self.n_sweeps, self.marginalize_label)]
             distances = pcd_step.distance(d_hat, index.d), pcd_step.distance(c_hat, index.c)

@@ -19,6 +19,7 @@ from agglearn.maxent.penalty import theta_penalty
 from agglearn.maxent.weight_index import WeightIndex
 from agglearn.observations import ContingencyTables
 from agglearn.observations.consistency import noise_variances
+from agglearn.progress import track
 from agglearn.seeds import RandomState
 from agglearn.settings import Count, NonNegative
 
@@ -151,7 +152,7 @@ class ExactNoiseAwareMaxEntClassifier(ExactMaxEntClassifier):
         self.l2_theta_ = theta_penalty(self.l2_theta, observation)
         mu, theta = np.zeros_like(model.d), np.zeros_like(model.c)
         expected = np.stack(model.compute_expectations(mu, theta))
-        for step in range(1, self.max_iter + 1):
+        for step in track(range(1, self.max_iter + 1), "alternations"):
             self.n_iter_ = step
             d_hat, c_hat = expected
             self.counts_ = np.stack(posterior_means(d, c, d_hat, c_hat, gains(d_hat, c_hat, *noise)))

@@ -1,7 +1,7 @@
 """When training starts to average, when it stops, and when its steps are too large."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -126,6 +126,13 @@ class StoppingRule:
         self.result: np.ndarray | tuple[np.ndarray, np.ndarray] = np.empty((2, 0))
         self._averaged = 0
         self._history: list[float] = []
+
+    def steps(self) -> Iterator[int]:
+        """Yield 1, 2, … to the last iteration, which may come nearer meanwhile."""
+        step = 0
+        while step < self.last:
+            step += 1
+            yield step
 
     def add(self, step: int, mu: np.ndarray, theta: np.ndarray, systematic: float | None) -> None:
         """Update `result` by the iterate of a step, and `last` by what `DirectionMonitor.add` returned."""

@@ -16,6 +16,7 @@ import numpy as np
 
 from agglearn.errors import NotAvailable
 from agglearn.optional import require
+from agglearn.progress import track
 
 if TYPE_CHECKING:
     from jax import Array
@@ -122,7 +123,7 @@ def train(
     vector = np.concatenate([np.ravel(weights[name]) for name, _ in shapes])
     state, key, losses = _start(vector), random_key(seed), []
     best, least_loss, failures = weights, np.inf, 0
-    for step, (x, y) in enumerate(batches, 1):
+    for step, (x, y) in enumerate(track(batches, "steps", schedule.steps), 1):
         gradient = _gradient(network, loss, shapes, vector, x, y, key, np.int32(step))
         vector, state = _adam(vector, state, gradient, schedule.numbers(step))
         jax.block_until_ready(vector)  # one thread makes batches and computes: a job may have no more

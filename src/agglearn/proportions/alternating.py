@@ -6,6 +6,7 @@ import numpy as np
 
 from agglearn.linear.softmax import Logistic, as_single, scores
 from agglearn.observations import Bags
+from agglearn.progress import track
 from agglearn.proportions import kernels
 from agglearn.proportions.base import (
     BagClassifier,
@@ -109,7 +110,7 @@ class AlternatingMeanMapClassifier(BagClassifier):
         """(θ of least loss, losses) for (B,) numbers of positives."""
         sign = 1.0 if self.labels == "min" else -1.0
         best, losses, before = theta, [], None
-        for _ in range(self.max_iter):
+        for _ in track(range(self.max_iter), "alternations"):
             score = sign * scores(problem.x, theta)[:, 0]
             y = label_highest(score, problem.offsets, totals)
             if before is not None and (y != before).mean() <= self.tol:

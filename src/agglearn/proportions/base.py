@@ -16,6 +16,7 @@ from agglearn.linear.softmax import Logistic, as_single, bag_sums, scores, softm
 from agglearn.observations import Bags, Observation
 from agglearn.observations.bags import order_columns
 from agglearn.persistence import check_classes, expect
+from agglearn.progress import track
 from agglearn.proportions.posterior import binary_posteriors
 from agglearn.seeds import RandomState, draw_generator
 from agglearn.settings import Positive
@@ -237,7 +238,7 @@ def choose_l2(
     def solve(solver: Solver, value: float, last: np.ndarray | None) -> np.ndarray:
         return solver(value, solutions.get(value, last))
 
-    for k, fold in enumerate(folds):
+    for k, fold in enumerate(track(folds, "folds")):
         validation, rest = bags.take(np.sort(fold)), bags.take(np.sort(np.concatenate(folds[:k] + folds[k + 1 :])))
         fits = fit_path(path, partial(solve, solver_on(rest)), partial(score, validation), stop=False)
         totals += [len(fold) * fit.score for fit in fits]

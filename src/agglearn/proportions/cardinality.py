@@ -10,6 +10,7 @@ from sklearn.base import clone
 from agglearn.errors import NotAvailable
 from agglearn.linear.softmax import Logistic, as_single, scores
 from agglearn.observations import Bags
+from agglearn.progress import track
 from agglearn.proportions.base import (
     BagClassifier,
     Penalty,
@@ -129,7 +130,7 @@ class CardinalityClassifier(BagClassifier):
         p = probabilities(scores(as_single(x), theta), classes)
         stacked, labels = np.tile(x, (classes, 1)), np.repeat(self.classes_, len(x))
         trace, best = [], -np.inf
-        for _ in range(self.max_iter):
+        for _ in track(range(self.max_iter), "EM"):
             q, likelihoods = class_posteriors(np.log(p), bags.offsets, counts_of(bags))
             trace.append(float(likelihoods.sum()))
             if trace[-1] - best < self.tol * len(bags):

@@ -14,6 +14,7 @@ from typing import Self
 import numpy as np
 
 from agglearn.linear.softmax import Logistic, bag_sums, log_softmax, scores, softmax, solve
+from agglearn.progress import track
 from agglearn.proportions.posterior import binary_posteriors, class_posteriors
 
 Infer = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
@@ -86,7 +87,7 @@ class CountLikelihood:
         """EM with full, warm-started M steps. It stops when ℓ gains less than `tol` per bag."""
         _, q, likelihood = self.e_step(theta)
         self.trace.append(likelihood)
-        for _ in range(max_iter):
+        for _ in track(range(max_iter), "EM"):
             best = self.penalised(likelihood, theta)
             theta = self.problem.fit(self.problem.moments(q), theta, tol=1e-9)
             _, q, likelihood = self.e_step(theta)
@@ -102,7 +103,7 @@ class CountLikelihood:
         p, q, likelihood = self.e_step(theta)
         self.trace.append(likelihood)
         damping = 1e-3
-        for _ in range(max_iter):
+        for _ in track(range(max_iter), "scoring"):
             current = self.penalised(likelihood, theta)
             gradient = self.problem.moments(q - p).ravel() - ridge * theta.ravel()
             information = self.information(p) + np.diag(ridge)

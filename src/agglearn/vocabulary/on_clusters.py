@@ -16,6 +16,7 @@ from sklearn.linear_model import LogisticRegression
 from agglearn.estimator import RecordClassifier, choose_best
 from agglearn.evaluation.metrics import log_likelihood
 from agglearn.observations import ContingencyTables, Records
+from agglearn.progress import track
 from agglearn.seeds import RandomState, derive_generator, derive_seed, draw_seed, split_validation
 from agglearn.settings import Count, Part, Positive
 from agglearn.vocabulary import cluster_training
@@ -214,7 +215,7 @@ class NetworkOnClusters(ClusterClassifier):
 
     def _candidates(self, rows: cluster_training.Rows) -> Iterator[cluster_training.Weights]:
         self.settings_: list[cluster_training.Settings] = []
-        for trial in range(self.trials):
+        for trial in track(range(self.trials), "trials"):
             rng = derive_generator("settings", draw_seed(self.random_state), trial)
             settings = cluster_training.draw_settings(trial, rng)
             self.settings_.append(settings)

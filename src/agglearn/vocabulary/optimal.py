@@ -14,6 +14,7 @@ from typing import Literal
 import numpy as np
 
 from agglearn.errors import ConfigError
+from agglearn.progress import track
 from agglearn.seeds import RandomState
 from agglearn.settings import NonNegative
 from agglearn.vocabulary import kernels
@@ -109,7 +110,7 @@ def solve_budget(solvers: list[PenalisedSolver], budget: int) -> tuple[list[np.n
     many = Solution([np.arange(1, n) for n in sizes], sum(sizes), 0.0)
     penalties: dict[int, float] = {}  # by number of clusters
     penalty = everything * len(solvers) ** 2 / max(budget, 2) ** 3
-    for attempt in itertools.count():
+    for attempt in track(itertools.count(), "penalties"):
         if not few.clusters < budget < many.clusters:
             break
         chord = many.clusters - few.clusters < max(8, budget // 200) or attempt > MAX_GUESSES
@@ -169,7 +170,7 @@ def dynamic_program(rankings: list[Ranking], budget: int, algorithm: str) -> lis
     """Cuts of every feature by a dynamic program. Since losses are convex, the largest savings of all features win."""
     program = kernels.divided_program if algorithm == "divide" else kernels.quadratic_program
     spare, tables, savings = budget - len(rankings), [], []
-    for r in rankings:
+    for r in track(rankings, "features"):
         limit = min(r.n_ranks, spare + 1)
         if limit * r.n_ranks > MAX_CELLS:
             raise ConfigError(f"algorithm: {algorithm!r} would need tables of {r.n_ranks} × {limit}; use 'lagrangian'")

@@ -14,6 +14,7 @@ import numba
 import numpy as np
 
 from agglearn.errors import DataError
+from agglearn.progress import track
 from agglearn.vocabulary import kernels
 from agglearn.vocabulary.shrinkage import shrink_sums
 
@@ -181,6 +182,6 @@ def in_threads(function: Callable[..., Result], *items: Iterable[Any]) -> list[R
     """Results of a function for each of the items, in order. It runs in threads, for kernels that hold no lock."""
     threads = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
     if threads == 1:
-        return list(map(function, *items))
+        return list(track(map(function, *items), "features"))
     with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(function, *items))
+        return list(track(pool.map(function, *items), "features"))

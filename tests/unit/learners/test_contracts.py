@@ -3,9 +3,12 @@
 import functools
 import importlib
 import inspect
+import io
 import json
 import pkgutil
 import re
+import sys
+import warnings
 from collections.abc import Iterator
 
 import numpy as np
@@ -15,6 +18,7 @@ from sklearn.base import ClassifierMixin, clone
 from sklearn.exceptions import NotFittedError
 
 import agglearn
+from agglearn import progress
 from agglearn.distribution import Embedding, LinearRidge, MomentEmbedding, MultinomialLogistic
 from agglearn.errors import DataError
 from agglearn.estimator import Estimator
@@ -169,6 +173,38 @@ def test_a_saved_model_answers_the_same(kind, tmp_path):
     assert before.keys() == after.keys()
     for name, value in before.items():
         assert_same(value, after[name])
+
+
+class Terminal(io.StringIO):
+    """Standard error of a person."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+CLOSED = {  # one formula or one kernel, or the solver is another library's
+    "BaseRateClassifier",
+    "BoostedTreesSkyline",
+    "InverseCalibrationClassifier",
+    "MomentEmbedding",
+    "NaiveBayesClassifier",
+    "OrthogonalRandomEmbedding",
+    "PublishedCounts",
+    "RandomFourierEmbedding",
+    "SklearnLogistic",
+}
+
+
+def test_a_fit_shows_its_progress_on_a_terminal_and_nothing_elsewhere(kind, monkeypatch):
+    model, sample = clone(fitted(kind)[0]), fitted(kind)[1]
+    monkeypatch.setattr(progress, "DELAY", 0)
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    with warnings.catch_warnings(action="ignore"):
+        model.fit(sample)
+        monkeypatch.setattr(sys, "stderr", file := io.StringIO())
+        model.fit(sample)
+    assert file.getvalue() == ""
+    assert ("it/s" in terminal.getvalue()) == (kind.__name__ not in CLOSED)
 
 
 HOSTILE = {
