@@ -63,7 +63,7 @@ class LinearModel(RecordClassifier):
         return np.append(self.coef_, self.intercept_) if self.map_["intercept"] else self.coef_
 
     def held_out_score(self, held_out: LabelSums, seed: int | None = None) -> float:
-        """Return the mean log-likelihood of the labels behind held-out sums: (s·θ − Σ ln(1 + e^{X·θ}))/n.
+        """Return the mean log-likelihood of the labels behind held-out sums: (s·θ − Σ w ln(1 + e^{X·θ}))/Σ w.
 
         Parameters
         ----------
@@ -74,7 +74,8 @@ class LinearModel(RecordClassifier):
         """
         theta = self._theta()
         z = held_out.matrix @ theta
-        return float((held_out.sums @ theta - np.logaddexp(0, z).sum()) / len(z))
+        weights = np.ones(len(z)) if held_out.weights is None else np.asarray(held_out.weights, float)
+        return float((held_out.sums @ theta - (weights * np.logaddexp(0, z)).sum()) / weights.sum())
 
     def _predict_positive(self, X: pd.DataFrame | np.ndarray) -> np.ndarray:
         return expit(self._matrix(X) @ self._theta())

@@ -144,8 +144,10 @@ def add_tables(a: ContingencyTables, b: ContingencyTables) -> ContingencyTables:
 
 def add_sums(a: LabelSums, b: LabelSums) -> LabelSums:
     """Label sums over the records of both."""
-    frame = pd.concat([a.frame, b.frame], ignore_index=True)
-    return replace(a, frame=frame, sums=a.sums + b.sums, noise=_double(a.noise))
+    frame, weights = pd.concat([a.frame, b.frame], ignore_index=True), None
+    if a.weights is not None or b.weights is not None:
+        weights = np.concatenate([np.ones(len(s.frame)) if s.weights is None else s.weights for s in (a, b)])
+    return replace(a, frame=frame, weights=weights, sums=a.sums + b.sums, noise=_double(a.noise))
 
 
 def _double(noise: NoiseSpec | None) -> NoiseSpec | None:

@@ -100,7 +100,7 @@ def persons(n: int = 601) -> tuple[pd.DataFrame, np.ndarray]:
             "gap": np.where(rng.random(n) < 0.2, np.nan, rng.exponential(size=n)),
             "never": np.where(y == 0, np.nan, 2.0),  # missing tells the class
             "told": np.where(y == 1, rng.choice([4, 7], n), 9),
-            "kind": rng.choice([11, 12, 30], n),
+            "kind": rng.choice([11, 29, 30], n),
         }
     )
     return frame, y

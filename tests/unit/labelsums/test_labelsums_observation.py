@@ -196,6 +196,7 @@ def test_a_release_of_somebody_else():
         ({"y": [0, 1]}, DataError, "labels"),
         ({"y": [0, 1, 2]}, DataError, "0 or 1"),
         ({"bounds": (0, 0.5)}, DataError, "column 'a': row 2 holds 0.9, outside the declared 0 to 0.5"),
+        ({"bounds": (0.2, 1)}, DataError, "column 'a': row 1 holds 0.1, outside the declared 0.2 to 1"),
         ({"bounds": {"a": (0, 1)}}, ConfigError, "none for column 'b'"),
         ({"bounds": (1, 0)}, ConfigError, "no range"),
         ({"weights": [1, -1, 1]}, DataError, "weights"),

@@ -1,4 +1,4 @@
-"""Observations that tests of several learners share: of two hundred records, and of thirty persons between two places."""
+"""Observations that tests of several learners share: of some two hundred records, and of thirty persons between two places."""
 
 import numpy as np
 from samples import people
@@ -18,7 +18,7 @@ def bags_of(records: Records) -> CountedBags:
     return CountedBags.from_records(records.encoder, records.frame, records.y, 5, np.random.default_rng(0))
 
 
-FRAME = people(200)
+FRAME = people(203)  # three are in no bag of five
 TABLES = ContingencyTables.from_records(FRAME, "y")
 RECORDS = Records.from_records(FRAME, "y")
 SUMS, COUNTED = sums_of(RECORDS), bags_of(RECORDS)

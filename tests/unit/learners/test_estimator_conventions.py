@@ -129,7 +129,7 @@ def test_classifiers_of_records(model, observation):
     with pytest.raises(DataError, match=rf"array of shape \(records, {len(names)}\), got shape"):
         model.predict_proba(array[:, :1])
     with pytest.raises(DataError, match="'yes' is no label of this model; its labels are 0, 1"):
-        model.score(FRAME, np.where(FRAME.y, "yes", "no"))
+        model.score(FRAME, ["yes"] * len(FRAME))
 
 
 def test_subsets_have_no_labels_to_predict():
