@@ -8,8 +8,10 @@ stopped: `.mutants/results.jsonl` holds one line per change and text of its modu
 """
 
 import argparse
+import compileall
 import hashlib
 import json
+import py_compile
 import shutil
 import subprocess
 import sys
@@ -89,6 +91,8 @@ class Copy:
 
     def __init__(self, folder: Path):
         self.folder = folder
+        # by default Python reads what it compiled of a source of the same second and size: of another bug
+        compileall.compile_dir(folder, quiet=2, invalidation_mode=py_compile.PycInvalidationMode.CHECKED_HASH)
         self.runner = subprocess.Popen(
             [sys.executable, Path(__file__).with_name("runner.py")],
             cwd=folder,

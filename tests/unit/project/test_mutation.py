@@ -1,5 +1,6 @@
 """The tool that plants bugs (`make mutants`): what it plants, what it leaves out, and that it tells noticed from unnoticed."""
 
+import os
 import sys
 import textwrap
 
@@ -63,7 +64,8 @@ def copy(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def runner(copy):
+def runner(copy, monkeypatch):
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
     started = run.Copy(copy)
     yield started
     started.close()
@@ -262,3 +264,16 @@ def test_there_are_forty_kinds_and_each_edit_leaves_a_program():
     for edit in kinds.read_edits()[0]:
         compile((sites.ROOT / edit.path).read_text().replace(edit.old, edit.new), edit.path, "exec")
         assert edit.changed() != edit.line(), edit
+
+
+@pytest.mark.slow
+def test_a_bug_that_is_taken_away_within_a_second_is_gone(copy, runner):
+    """A module of the same size and second must not be read from what was compiled before."""
+    edit = kinds.Edit("kind", "module.py", "return 2 * count", "return 3 * count")
+    selection = ["test_module.py::test_double"]
+    for _ in range(3):
+        with edit.planted(copy):
+            os.utime(copy / "module.py", (1e9, 1e9))
+            assert runner.first_failure(selection, 60) == selection[0]
+        os.utime(copy / "module.py", (1e9, 1e9))
+        assert runner.first_failure(selection, 60) is None

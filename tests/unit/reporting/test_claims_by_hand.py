@@ -11,6 +11,7 @@ from test_reporting import rows
 
 from agglearn.reporting import claims, judging, statements
 from agglearn.reporting.rows import Rows
+from agglearn.reporting.samples import Sample
 
 T2, T4 = 4.30265273, 2.776445105  # 97.5 % points of Student's t with 2 and 4 degrees of freedom
 OURS, BASE = {"measure": "nllh", "method": "ours"}, {"measure": "nllh", "method": "base"}
@@ -301,3 +302,25 @@ def test_the_hardest_of_the_open_cases_says_how_many_replicates_are_needed():
     assert statements._open(claim | {"cases": [many, never]}, 60.0).startswith(
         "Even 1,000 replicates would not decide it"
     )
+
+
+@pytest.mark.parametrize(("distance", "n"), [(2.4, 4), (1.6, 4), (1.58, 5), (1.25, 5), (1.23, 6), (0.06, None)])
+def test_the_number_of_replicates_that_decide_by_hand(distance, n):
+    """Of a spread of 1, t/√n is 2.484, 1.591, 1.242 and 1.049 for 3, 4, 5 and 6 replicates, and 0.062 for 1,000."""
+    values = pd.Series([-1.0, 0.0, 1.0])
+    assert Sample(values, None, values.to_numpy(), 0.0).deciding(distance) == n
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 5, 7])
+def test_at_most_four_cases_are_told_and_others_are_hinted_at(n):
+    values = {
+        ("a", m, json.dumps({"k": k})): [v, v + 0.01, v + 0.02]
+        for k in range(n)
+        for m, v in (("ours", 0.5), ("base", 0.3 + 0.001 * k))
+    }
+    for k in range(n):
+        values["a", "ours", json.dumps({"k": k})][0] += 0.001
+    detail = judged({"predicate": "greater", "value": OURS, "reference": BASE, "each": ["params.k"]}, values)["detail"]
+    assert [f"k {k}: difference" in detail for k in range(n)] == [k < 4 for k in range(n)]
+    assert detail.endswith(" …") == (n > 4)
+    assert detail.startswith(f"holds in {n} of {n}: ")
