@@ -21,6 +21,7 @@ from agglearn.datasets.facts import types
 from agglearn.maxent import NaiveBayesClassifier
 from agglearn.observations import ContingencyTables
 from agglearn.tracking import push
+from agglearn.tracking.entry import read_contents
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="ends a group of processes")]
 
@@ -43,7 +44,7 @@ def kept(tmp_path_factory):
     )
     model.save(folder / "runs" / RECORD["run"] / "model")
     uri = f"sqlite:///{folder}/mlflow.db"
-    home = push.send(uri, push.read_contents("trial", EXPERIMENT, folder, [RECORD["run"]]))["experiment_id"]
+    home = push.send(uri, read_contents("trial", EXPERIMENT, folder, [RECORD["run"]]))["experiment_id"]
     return uri, home, model
 
 
