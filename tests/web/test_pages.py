@@ -14,7 +14,6 @@ import mlflow
 import pytest
 from project import CHAIN, SPIKE_DATA, Project, adult_like, bank_like
 
-
 SHOTS = Path(__file__).resolve().parents[2] / "results/screenshots"
 BROWSER = next((b for b in ("chromium", "chromium-browser", "google-chrome") if shutil.which(b)), None)
 QUIET = [
