@@ -237,7 +237,8 @@ def render(job: Any, terminal: TextIO = sys.stderr) -> None:
 def track(job: Any, terminal: TextIO = sys.stderr) -> None:
     """Runs of a group of experiments with their means, tables and figures, sent to MLflow."""
     from agglearn.reporting.summary import load_rows
-    from agglearn.tracking.push import Contents, read_contents, track
+    from agglearn.tracking.entry import Contents, read_contents
+    from agglearn.tracking.push import track
 
     plan, results, folder = Plan(job.config), Path(job.config["results"]), job.config["scale_folder"]
 

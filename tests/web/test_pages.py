@@ -14,8 +14,6 @@ import mlflow
 import pytest
 from project import CHAIN, SPIKE_DATA, Project, adult_like, bank_like
 
-from agglearn.tracking.ui import runs_page
-
 SHOTS = Path(__file__).resolve().parents[2] / "results/screenshots"
 BROWSER = next((b for b in ("chromium", "chromium-browser", "google-chrome") if shutil.which(b)), None)
 QUIET = [
@@ -82,7 +80,7 @@ def test_mlflow_pages(project):
                 time.sleep(0.5)
         client = mlflow.MlflowClient(f"sqlite:///{project.results}/mlflow.db")
         eid = client.get_experiment_by_name("maxent_table4").experiment_id
-        dom = page(f"http://127.0.0.1:{port}/#{runs_page([eid])}", "mlflow.png")
+        dom = page(f"http://127.0.0.1:{port}/#/experiments/{eid}/runs", "mlflow.png")
         assert "Best two features · Adult · mean of" in dom
     finally:
         server.terminate()

@@ -37,7 +37,8 @@ def run(args: argparse.Namespace) -> None:
     folder = Path(args.folder)
     experiments = read_experiments(folder)
 
-    from agglearn.tracking.push import read_contents, send
+    from agglearn.tracking.entry import read_contents
+    from agglearn.tracking.push import send
 
     for name, (experiment, keys) in sorted(experiments.items()):
         try:

@@ -1,19 +1,27 @@
 """What an experiment of the workflow is in MLflow: entries, each of which is a run there."""
 
 import json
+import math
 import re
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+import pandas as pd
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from mlflow.entities import Dataset, DatasetInput, InputTag, Metric
 
-from agglearn.storage import digest, file_digest
+from agglearn.reporting.numbers import fitting_unit, number, plain
+from agglearn.reporting.run_summary import CELL
+from agglearn.reporting.summary import summarise
+from agglearn.storage import digest, file_digest, read_json
 from agglearn.tracking.names import Names, leaves
 from agglearn.tracking.receipts import KEY, overview_key
+from agglearn.workflow.plan import cell_key
 
 PRINT, NOTE, PARENT = "agglearn.fingerprint", "mlflow.note.content", "mlflow.parentRunId"
 KIND = "kind"  # tag: `seed`, `mean` or `overview`
@@ -22,6 +30,8 @@ FILES = "measurements.parquet", "run.json", "traceback.txt"
 RENDERED = "tables/{}.html", "figures/{}.svg", "tables/{}.csv", "tables/{}.md", "tables/{}.tex"
 PLACE = re.compile(r"(?:Table|Figure|Section|Appendix|Theorem)s? [\dA-Z](?:[^:,']|, (?=\d|Figure))*")
 TYPES = {"integer": "long", "number": "double", "boolean": "boolean", "text": "string"}  # ours → MLflow's
+MAY_DIFFER = "mlflow.source.git.commit", "scale"  # tags of the runs of one cell
+HEAD = "| measure | mean over seeds | seeds | printed in the source |\n| --- | --- | --- | --- |"
 
 
 @dataclass(frozen=True)
@@ -34,8 +44,8 @@ class Entry:
         Among them the key, which stays the same through edits, and the fingerprint of what is no tag.
     metrics : callable
         It reads the metrics.
-    began, ended : int
-        Milliseconds since 1970.
+    times : tuple of int
+        Begin and end in milliseconds since 1970.
     parent : str or None
         Key of the entry that this one belongs to.
     """
@@ -43,8 +53,7 @@ class Entry:
     title: str
     tags: dict[str, str]
     status: str
-    began: int
-    ended: int
+    times: tuple[int, int]
     params: dict[str, str] = field(default_factory=dict)
     metrics: Callable[[], list[Metric]] = list
     inputs: list[DatasetInput] = field(default_factory=list)
@@ -58,17 +67,57 @@ class Entry:
         return self.tags[KEY]
 
 
+@dataclass(frozen=True)
+class Contents:
+    """An experiment as MLflow shows it: its configuration, the record of its latest run, and its entries, parents first."""
+
+    name: str
+    experiment: dict
+    latest: dict
+    entries: list[Entry]
+
+
+def read_contents(
+    name: str,
+    experiment: dict,
+    results: Path,
+    keys: list[str],
+    rows: pd.DataFrame | None = None,
+    rendered: Path | str | None = None,
+) -> Contents:
+    """The contents of an experiment from its runs.
+
+    Parameters
+    ----------
+    results : Path
+        Folder with the runs.
+    keys : list of str
+        Keys of the runs, at least one.
+    rows : DataFrame, optional
+        Their measurements. By default those in the folders of the runs are read.
+    rendered : path, optional
+        Folder with tables and figures. By default it is `results`.
+    """
+    records = [read_json(results / f"runs/{key}/run.json") for key in keys]
+    if rows is None:
+        rows = pa.concat_tables([pq.read_table(results / f"runs/{k}/measurements.parquet") for k in keys]).to_pandas()
+    names, latest = Names(records), max(records, key=lambda record: record["ended"])
+    units = tag_of_units(rows)
+    cells = of_cells(rows, records, experiment, names, units)
+    runs = [of_run(r, results / "runs" / r["run"], names, cell_key(r), units) for r in records]
+    return Contents(name, experiment, latest, [*cells, *runs, *overview(name, latest, Path(rendered or results))])
+
+
 def of_run(record: dict, folder: Path, names: Names, parent: str, units: dict[str, str]) -> Entry:
     """The entry of a single run from its record and its folder, and the tag with the units of its metrics."""
-    began, ended = milliseconds(record)
+    times = milliseconds(record)
     return Entry(
         names.of_run(record),
         tags(record) | units | {KIND: "seed", KEY: record["run"], PRINT: record["fingerprint"]},
         shown_status(record["status"]),
-        began,
-        ended,
+        times,
         params=parameters(record) | {"seed": str(record["seed"])},
-        metrics=partial(_metrics, folder / FILES[0], ended),
+        metrics=partial(_metrics, folder / FILES[0], times[1]),
         inputs=inputs([record]),
         files=tuple(folder / name for name in FILES if (folder / name).exists()),
         model=folder / "model" if (folder / "model").exists() else None,
@@ -85,7 +134,7 @@ def overview(name: str, latest: dict, rendered: Path) -> list[Entry]:
     fingerprint = digest([file_digest(path) for path in files])
     shown = {KIND: "overview", "scale": latest["config"]["scale"], "mlflow.source.name": name}
     all_tags, (_, ended) = shown | {KEY: overview_key(name), PRINT: fingerprint}, milliseconds(latest)
-    return [Entry("Table and figure", all_tags, "FINISHED", ended, ended, files=files)] if files else []
+    return [Entry("Table and figure", all_tags, "FINISHED", (ended, ended), files=files)] if files else []
 
 
 def tags(record: dict) -> dict[str, str]:
@@ -173,3 +222,96 @@ def _metrics(path: Path, ended: int) -> list[Metric]:
         Metric(measure, value, *((ended, int(step)) if step is not None else (ended + 1, last[measure])))
         for measure, value, step in rows
     ]
+
+
+# -- means over the seeds of a cell, to which the runs of its seeds belong -----------------------------------------------
+
+
+def tag_of_units(rows: pd.DataFrame) -> dict[str, str]:
+    """The tag `units`, such as `seconds: s`, of the measures that have a unit. MLflow's metrics have none."""
+    pairs = rows.loc[rows["unit"].fillna("") != "", ["measure", "unit"]].drop_duplicates().sort_values("measure")
+    return {"units": ", ".join(f"{pair.measure}: {pair.unit}" for pair in pairs.itertuples())} if len(pairs) else {}
+
+
+def of_cells(
+    rows: pd.DataFrame, records: list[dict], experiment: dict, names: Names, units: dict[str, str]
+) -> list[Entry]:
+    """An entry per cell of an experiment, with the numbers of its table.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Measurements of its runs.
+    records : list of dict
+        Records of the same runs.
+    units : dict
+        The tag of `tag_of_units`.
+    """
+    runs, summary = defaultdict(list), defaultdict(list)
+    for record in records:
+        runs[tuple(record[field] for field in CELL)].append(record)
+    for row in summarise(rows, experiment).to_dict("records"):
+        summary[tuple(row[field] for field in CELL)].append(row)
+    return [_of_cell(summary[cell], sorted(own, key=lambda r: r["seed"]), names, units) for cell, own in runs.items()]
+
+
+def _of_cell(rows: list[dict], runs: list[dict], names: Names, units: dict[str, str]) -> Entry:
+    times = [milliseconds(record) for record in runs]
+    began, ended = min(began for began, _ in times), max(end for _, end in times)
+    numbers = _numbers(rows) | {"n_seeds": float(sum(record["status"] == "ok" for record in runs))}
+    data = inputs(runs)
+    fingerprint = digest([numbers, [d.dataset.digest for d in data]])
+    return Entry(
+        names.of_mean(runs),
+        _tags(rows, runs) | units | {KEY: cell_key(runs[0]), PRINT: fingerprint},
+        shown_status(rows[0]["status"]),
+        (began, ended),
+        params=parameters(runs[-1]),
+        metrics=lambda: [Metric(name, value, ended, 0) for name, value in numbers.items()],
+        inputs=data,
+    )
+
+
+def _numbers(rows: list[dict]) -> dict[str, float]:
+    """Mean, low and high of every measure that has no keys."""
+    measured = [row for row in rows if row["status"] == "ok" and not isinstance(row["keys"], str)]
+    numbers = {f"{row['measure']}_{bound}": row[bound] for row in measured for bound in ("mean", "low", "high")}
+    return {name: value for name, value in numbers.items() if not math.isnan(value)}
+
+
+def _tags(rows: list[dict], runs: list[dict]) -> dict[str, str]:
+    each = [tags(record) for record in runs]
+    several = {name: ", ".join(dict.fromkeys(own[name] for own in each)) for name in MAY_DIFFER}
+    seeds = ", ".join(str(record["seed"]) for record in runs)
+    own = {KIND: "mean", "seeds": seeds, "status": rows[0]["status"], NOTE: shorten_note(_note(rows))}
+    return each[-1] | several | own | _printed(rows)
+
+
+def _printed(rows: list[dict]) -> dict[str, str]:
+    """How the printed numbers of a cell compare: `agrees`, `above`, `below` or another outcome in the table. Several are counted."""
+    outcomes = Counter(row["outcome"] for row in rows if isinstance(row["outcome"], str))
+    counted = ", ".join(f"{outcome} {n}" for outcome, n in outcomes.most_common())
+    return {"printed": counted if len(outcomes) > 1 else next(iter(outcomes))} if outcomes else {}
+
+
+def _note(rows: list[dict]) -> str:
+    """The rows of a cell in the table, in Markdown."""
+    reasons = list(dict.fromkeys(row["reason"] for row in rows if isinstance(row["reason"], str)))
+    named = [row for row in rows if isinstance(row["measure"], str)]
+    lines = [_line(row) for row in named if _is_printed(row) or not isinstance(row["keys"], str)]
+    return "\n\n".join(reasons + (["\n".join([HEAD, *lines])] if lines else []))
+
+
+def _is_printed(row: dict) -> bool:
+    return isinstance(row["outcome"], str)
+
+
+def _line(row: dict) -> str:
+    unit, size = fitting_unit(row["unit"], [row["mean"]])
+    numbers = (row[bound] / size for bound in ("mean", "low", "high"))
+    keys = f", {plain(row['keys'])}" if isinstance(row["keys"], str) else ""
+    is_measured = row["status"] == "ok" and not math.isnan(row["mean"])
+    value = f"{number(*numbers)} {unit}" if is_measured else row["status"]
+    printed = f"{row['reported']:g} ({row['place']}): {row['outcome']}" if _is_printed(row) else ""
+    cells = f"`{row['measure']}`{keys}", value, f"{row['n']}", printed
+    return "| " + " | ".join(text.replace("|", "\\|").strip() for text in cells) + " |"

@@ -17,12 +17,8 @@ from agglearn.errors import DataError
 from agglearn.estimator import Estimator
 from agglearn.tracking.entry import Entry
 
-PYTHON: dict[str, Callable[[Any], int | float | bool | str]] = {
-    "long": int,
-    "double": float,
-    "boolean": "True".__eq__,
-    "string": str,
-}  # of MLflow's types
+# MLflow's types
+PYTHON: dict[str, Callable] = {"long": int, "double": float, "boolean": "True".__eq__, "string": str}
 
 
 def _load_pyfunc(path: str) -> "Predictor":
@@ -59,11 +55,8 @@ def log_model(entry: Entry, run: str) -> str:
 
 def bind(metrics: list[Metric], entry: Entry, run: str, model: str) -> list[Metric]:
     """Metrics of a run that are those of a model too, on the data of the entry."""
-    data = (
-        {"dataset_name": d.dataset.name, "dataset_digest": d.dataset.digest}
-        if (d := next(iter(entry.inputs), None))
-        else {}
-    )
+    used = [i.dataset for i in entry.inputs[:1]]
+    data = {"dataset_name": used[0].name, "dataset_digest": used[0].digest} if used else {}
     return [Metric(m.key, m.value, m.timestamp, m.step, model_id=model, run_id=run, **data) for m in metrics]
 
 
@@ -74,7 +67,7 @@ def signature_and_example(entry: Entry) -> tuple[ModelSignature, pd.DataFrame] |
     """
     types = {column["name"]: column["type"] for d in entry.inputs for column in _columns(d.dataset.schema)}
     try:
-        model: Any = Estimator.load(entry.model)
+        model: Any = Estimator.load(str(entry.model))
     except DataError:
         return None, None
     features = model.encoder_.features if hasattr(model, "predict_proba") and hasattr(model, "encoder_") else ()

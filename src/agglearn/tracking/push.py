@@ -14,69 +14,21 @@ import urllib.error
 import urllib.request
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
 import mlflow
-import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 from mlflow.entities import Experiment, Param, Run
 from sqlalchemy import Engine, event
 
 from agglearn import storage
 from agglearn.errors import NotAvailable, describe
-from agglearn.tracking import means, models
-from agglearn.tracking.entry import PARENT, Entry, experiment_tags, of_run, overview
-from agglearn.tracking.names import Names
-from agglearn.tracking.receipts import KEY, SITE, SQLITE, away_mark, mark_of, overview_key, read_receipt
-from agglearn.workflow.plan import cell_key
+from agglearn.tracking import models
+from agglearn.tracking.entry import PARENT, Contents, Entry, experiment_tags
+from agglearn.tracking.receipts import KEY, SITE, SQLITE, away_mark, mark_of, overview_key
 
 PATIENCE = 5  # seconds for a server to answer that has just failed
-REPEATED = 3  # failures in a row after which a line states what to delete
 MAX_METRICS = 800  # of one request, whose limit of 1,000 holds for all that it brings
-
-
-@dataclass(frozen=True)
-class Contents:
-    """An experiment as MLflow shows it: its configuration, the record of its latest run, and its entries, parents first."""
-
-    name: str
-    experiment: dict
-    latest: dict
-    entries: list[Entry]
-
-
-def read_contents(
-    name: str,
-    experiment: dict,
-    results: Path,
-    keys: list[str],
-    rows: pd.DataFrame | None = None,
-    rendered: Path | str | None = None,
-) -> Contents:
-    """The contents of an experiment from its runs.
-
-    Parameters
-    ----------
-    results : Path
-        Folder with the runs.
-    keys : list of str
-        Keys of the runs, at least one.
-    rows : DataFrame, optional
-        Their measurements. By default those in the folders of the runs are read.
-    rendered : path, optional
-        Folder with tables and figures. By default it is `results`.
-    """
-    records = [storage.read_json(results / f"runs/{key}/run.json") for key in keys]
-    if rows is None:
-        rows = pa.concat_tables([pq.read_table(results / f"runs/{k}/measurements.parquet") for k in keys]).to_pandas()
-    names, latest = Names(records), max(records, key=lambda record: record["ended"])
-    units = means.tag_of_units(rows)
-    cells = means.of_cells(rows, records, experiment, names, units)
-    runs = [of_run(r, results / "runs" / r["run"], names, cell_key(r), units) for r in records]
-    return Contents(name, experiment, latest, [*cells, *runs, *overview(name, latest, Path(rendered or results))])
 
 
 def track(
@@ -92,7 +44,7 @@ def track(
 
     An experiment that cannot be sent is `pending` there, and the others are sent all the same.
     """
-    before, away, states = read_receipt(receipt)["experiments"], away_mark(results), {}
+    away, states = away_mark(results), {}
     for name in names:
         try:
             if away.exists():
@@ -101,10 +53,11 @@ def track(
         except Exception as error:  # a tracking server that is away must not cost a result
             if not away.exists() and not answers(uri):
                 away.touch()
-            reason, failures = describe(error)[:200], before.get(name, {}).get("failures", 0) + 1
-            todo = advice(uri, name) if failures >= REPEATED and not away.exists() else "the next run sends it"
+            reason, todo = describe(error)[:200], "the next run sends it"
+            if uri.startswith(SQLITE):
+                todo += f"; if that fails again, delete {uri.removeprefix(SQLITE)}, and a new one is filled"
             print(f"agglearn: {name} is not tracked: {reason}; {todo}", file=terminal)
-            states[name] = {"status": "pending", "reason": reason, "failures": failures, "todo": todo}
+            states[name] = {"status": "pending", "reason": reason, "todo": todo}
     pending = any(state["status"] == "pending" for state in states.values())
     storage.write_json(receipt, {"attempts": attempt + pending, "store": mark_of(uri), "experiments": states})
 
@@ -112,21 +65,9 @@ def track(
 def answers(uri: str) -> bool:
     """Whether a store is there: a file, or a server that answers, if only with an error."""
     try:
-        if not uri.startswith(SQLITE):
-            urllib.request.urlopen(uri, timeout=PATIENCE).close()
-    except urllib.error.HTTPError:
-        return True
-    except Exception:
-        return False
-    return True
-
-
-def advice(uri: str, name: str) -> str:
-    """What to do where sending fails again and again."""
-    if uri.startswith(SQLITE):
-        path = uri.removeprefix(SQLITE)
-        return f"it failed {REPEATED} times: delete {path} (or move it away), and the next run fills a new one"
-    return f"it failed {REPEATED} times: delete the experiment {name} in MLflow for good (`mlflow gc`), or set `tracking: {{uri: none}}`"
+        return uri.startswith(SQLITE) or bool(urllib.request.urlopen(uri, timeout=PATIENCE))
+    except Exception as error:
+        return isinstance(error, urllib.error.HTTPError)
 
 
 def send(uri: str, contents: Contents, terminal: TextIO | None = None) -> dict[str, Any]:
@@ -136,6 +77,8 @@ def send(uri: str, contents: Contents, terminal: TextIO | None = None) -> dict[s
     """
     if uri.startswith(SQLITE):
         create_database(Path(uri.removeprefix(SQLITE)))
+        if mark_of(uri) is None:  # MLflow would try for minutes
+            raise NotAvailable(f"{uri.removeprefix(SQLITE)} is no SQLite database")
     mlflow.set_tracking_uri(uri)
     client = mlflow.MlflowClient()
     home = _find_experiment(client, uri, contents.name, terminal or sys.stderr)
@@ -178,7 +121,7 @@ def _is_sent(old: list[Run], entry: Entry) -> bool:
     if len(old) != 1:
         return False
     info = old[0].info
-    ended = (info.status, info.start_time, info.end_time) == (entry.status, entry.began, entry.ended)
+    ended = (info.status, info.start_time, info.end_time) == (entry.status, *entry.times)
     return ended and entry.tags.items() <= old[0].data.tags.items()
 
 
@@ -193,7 +136,7 @@ def delete_run(client: mlflow.MlflowClient, run: Run) -> None:
 def _send_entry(client: mlflow.MlflowClient, experiment_id: str, entry: Entry, parent: str | None) -> str:
     """Send an entry and return its number in MLflow. It is complete when it has its status and its end, which come last."""
     tags = entry.tags | ({PARENT: parent} if parent else {})
-    number = client.create_run(experiment_id, entry.began, tags, entry.title).info.run_id
+    number = client.create_run(experiment_id, entry.times[0], tags, entry.title).info.run_id
     for path in entry.files:
         client.log_artifact(number, str(path))
     if entry.inputs:
@@ -205,7 +148,7 @@ def _send_entry(client: mlflow.MlflowClient, experiment_id: str, entry: Entry, p
     client.log_batch(number, metrics[:MAX_METRICS], params)
     for start in range(MAX_METRICS, len(metrics), MAX_METRICS):
         client.log_batch(number, metrics[start : start + MAX_METRICS])
-    client.set_terminated(number, entry.status, entry.ended)
+    client.set_terminated(number, entry.status, entry.times[1])
     return number
 
 

@@ -1,10 +1,11 @@
-"""Receipts of what was sent. The workflow asks while it plans, so nothing heavy is imported."""
+"""Receipts of what was sent: `attempts`, how often one of the experiments could not be, `store`, the mark of the store, and
+`experiments`, name → state with the `status` `ok` or `pending`. The workflow asks while it plans, so nothing heavy is imported.
+"""
 
 import contextlib
 import json
 import sqlite3
 from pathlib import Path
-from typing import TypedDict
 
 from agglearn.storage import digest
 
@@ -13,40 +14,16 @@ KEY = "agglearn.run"  # tag of MLflow's runs that identifies them
 SITE = "/agglearn"  # address of the site on the server of `make ui`
 
 
-class Receipt(TypedDict):
-    """What became of the experiments that were sent together.
-
-    Attributes
-    ----------
-    attempts : int
-        How often one of them could not be sent.
-    store : int or None
-        Mark of the store that they were sent to, see `mark_of`.
-    experiments : dict
-        Name → its state, with the `status` `ok` or `pending`.
-    """
-
-    attempts: int
-    store: int | None
-    experiments: dict[str, dict]
-
-
 def attempts(receipt: Path | str, uri: str) -> int:
     """How often sending failed so far, one more when the store has vanished since, or another one stands in its place.
 
     It is a parameter of the rule. It changes, and so the rule runs again, exactly when something is left to be sent.
     """
-    content = read_receipt(receipt)
-    return content["attempts"] + (bool(content["experiments"]) and content["store"] != mark_of(uri))
-
-
-def read_receipt(receipt: Path | str) -> Receipt:
-    """Content of a receipt. It is empty where there is none that can be read."""
     try:
         content = json.loads(Path(receipt).read_text())
-        return {name: content[name] for name in ("attempts", "store", "experiments")}  # type: ignore[return-value]
-    except (OSError, ValueError, KeyError, TypeError):
-        return {"attempts": 0, "store": None, "experiments": {}}
+        return content["attempts"] + (content["store"] != mark_of(uri))
+    except (OSError, ValueError, KeyError, TypeError):  # there is none that can be read
+        return 0
 
 
 def mark_of(uri: str) -> int | None:

@@ -19,16 +19,16 @@ SITE_FOLDER = "AGGLEARN_SITE"  # variable of the environment that names the site
 SETTINGS = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}  # nothing here needs it
 
 
-def main(argv: list[str] | None = None) -> None:
+def main() -> None:
     """Print a link per experiment and serve MLflow until a signal or the caller's death. Argument: [port]."""
-    argv = sys.argv[1:] if argv is None else argv
+    die_with_parent(signal.SIGTERM)
     config = yaml.safe_load(Path("config/config.yaml").read_text())
     uri = config["tracking"]["uri"]
     if not uri.startswith(SQLITE):
         sys.exit(f"agglearn: runs are sent to {uri}; open it in a browser")
     if not Path(uri.removeprefix(SQLITE)).exists():
         sys.exit("agglearn: no runs yet; make them with `make reproduce`")
-    port = port_of(argv[0] if argv else "5000")
+    port = port_of(sys.argv[1] if len(sys.argv) > 1 else "5000")
     with socket.socket() as probe:
         if probe.connect_ex(("127.0.0.1", port)) == 0:
             sys.exit(f"agglearn: port {port} is in use; take another one: make ui PORT={port + 1}")
@@ -72,20 +72,11 @@ def create_app() -> "Flask":
 
 def serve(uri: str, port: int, site: str) -> None:
     """Become MLflow's server. It ends with the caller, and what it has started ends with it."""
-    address = [
-        "--backend-store-uri",
-        uri,
-        "--host",
-        "127.0.0.1",
-        "--port",
-        str(port),
-        "--workers",
-        "1",
-    ]  # for one person
-    app = ["--app-name", "agglearn", "--gunicorn-opts", "--log-level=warning"]  # it extends MLflow's, which is Flask's
-    die_with_parent(signal.SIGTERM)
+    # For one person. The app extends MLflow's, which is one of Flask: gunicorn serves those.
+    served = [f"--backend-store-uri={uri}", "--host=127.0.0.1", f"--port={port}", "--workers=1"]
+    app = ["--app-name=agglearn", "--gunicorn-opts=--log-level=warning"]
     environment = os.environ | SETTINGS | {SITE_FOLDER: site}
-    os.execve(sys.executable, [sys.executable, "-m", "mlflow", "server", *address, *app], environment)
+    os.execve(sys.executable, [sys.executable, "-m", "mlflow", "server", *served, *app], environment)
 
 
 if __name__ == "__main__":

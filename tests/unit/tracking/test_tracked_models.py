@@ -21,6 +21,7 @@ from agglearn.datasets.facts import types
 from agglearn.maxent import NaiveBayesClassifier
 from agglearn.observations import ContingencyTables
 from agglearn.tracking import push
+from agglearn.tracking.entry import read_contents
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="ends a group of processes")]
 
@@ -43,7 +44,7 @@ def kept(tmp_path_factory):
     )
     model.save(folder / "runs" / RECORD["run"] / "model")
     uri = f"sqlite:///{folder}/mlflow.db"
-    home = push.send(uri, push.read_contents("trial", EXPERIMENT, folder, [RECORD["run"]]))["experiment_id"]
+    home = push.send(uri, read_contents("trial", EXPERIMENT, folder, [RECORD["run"]]))["experiment_id"]
     return uri, home, model
 
 
@@ -116,3 +117,26 @@ def ask(url: str, body: bytes, server: subprocess.Popen) -> bytes:
         except OSError:  # it is not there yet
             time.sleep(0.2)
     raise TimeoutError(f"{url} does not answer")
+
+
+def test_a_model_whose_run_was_not_sent_whole_is_replaced(kept, monkeypatch):
+    """The model ends the run before its numbers are there, so the next sending replaces both."""
+    uri, home, _ = kept
+    client, log_batch = mlflow.MlflowClient(uri), mlflow.MlflowClient.log_batch
+    folder = Path(uri.removeprefix("sqlite:///")).parent
+    record = json.loads((folder / f"runs/{RECORD['run']}/run.json").read_text())
+    (folder / f"runs/{RECORD['run']}/run.json").write_text(json.dumps(record | {"fingerprint": "edited"}))
+    contents = read_contents("trial", EXPERIMENT, folder, [RECORD["run"]])
+
+    def breaks(*arguments, **more):
+        raise ConnectionError("on the way")
+
+    monkeypatch.setattr(mlflow.MlflowClient, "log_batch", breaks)
+    with pytest.raises(ConnectionError):
+        push.send(uri, contents)
+    monkeypatch.setattr(mlflow.MlflowClient, "log_batch", log_batch)
+    assert [push.send(uri, contents)["sent"] for _ in range(2)] == [1, 0]
+    [run], [logged] = client.search_runs([home], "tags.kind = 'seed'"), client.search_logged_models([home])
+    assert run.data.tags["agglearn.fingerprint"] == "edited"
+    assert (run.info.end_time, run.data.metrics) == (1700000002750, {"nllh": 0.4})
+    assert logged.source_run_id == run.info.run_id

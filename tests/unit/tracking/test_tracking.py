@@ -16,13 +16,13 @@ import mlflow
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import sqlalchemy
 from samples import write_empty_store
 
 from agglearn import storage
 from agglearn.reporting import run_summary
 from agglearn.tracking import push, receipts
-from agglearn.tracking.entry import PRINT, Entry
-from agglearn.tracking.push import read_contents
+from agglearn.tracking.entry import PRINT, Contents, Entry, read_contents
 from agglearn.tracking.receipts import KEY
 from agglearn.workflow.plan import IDENTITY, cell_key
 
@@ -150,7 +150,7 @@ def test_an_experiment_that_cannot_be_sent_stops_no_other_one(tmp_path, uri):
     receipt, terminal = tmp_path / "tracking/maxent.json", io.StringIO()
     write_run(tmp_path, RECORD, [("nllh", None, None, 0.4)])
 
-    def read(name: str) -> push.Contents:
+    def read(name: str) -> Contents:
         if name == "lost":
             raise FileNotFoundError("its runs are not there")
         return read_contents(name, EXPERIMENT, tmp_path, [RECORD["run"]])
@@ -226,7 +226,7 @@ def test_the_store_has_each_run_once_as_it_is_today(tmp_path, uri):
 def test_a_server_is_sent_every_point_of_a_curve_once(uri, points):
     client = mlflow.MlflowClient(uri)
     metrics = [mlflow.entities.Metric("nllh", float(k), 0, k) for k in range(points)]
-    entry = Entry("Run", {KEY: "key", PRINT: "f"}, "FINISHED", 0, 1000, {"l2": "1"}, metrics=lambda: metrics)
+    entry = Entry("Run", {KEY: "key", PRINT: "f"}, "FINISHED", (0, 1000), {"l2": "1"}, metrics=lambda: metrics)
     number = push._send_entry(client, client.create_experiment("curves"), entry, None)
     history = client.get_metric_history(number, "nllh") if points else []
     assert sorted((m.step, m.value) for m in history) == [(k, float(k)) for k in range(points)]
@@ -521,14 +521,37 @@ def test_after_a_kill_the_store_has_every_run_once_and_whole(tmp_path, uri, call
     assert push.send(uri, contents)["sent"] == 0
 
 
-@pytest.mark.slow
-def test_after_repeated_failure_a_line_states_what_to_delete(tmp_path):
+def test_where_the_store_is_broken_a_line_states_what_to_delete(tmp_path):
     (tmp_path / "mlflow.db").write_text("no database\n" * 100)
-    uri = f"sqlite:///{tmp_path}/mlflow.db"
-    lines = [track(uri, tmp_path, attempt=n)[1] for n in range(4)]
-    assert ["the next run sends it" in line for line in lines] == [True, True, False, False]
-    assert f"delete {tmp_path}/mlflow.db" in lines[2]
-    assert any(f"delete {tmp_path}/mlflow.db" in line for line in run_summary.summary_lines(tmp_path, tmp_path))
+    advice = f"the next run sends it; if that fails again, delete {tmp_path}/mlflow.db, and a new one is filled"
+    reason = f"{tmp_path}/mlflow.db is no SQLite database"[:200]
+    state, line = track(f"sqlite:///{tmp_path}/mlflow.db", tmp_path)
+    assert line == f"agglearn: trial is not tracked: {reason}; {advice}\n"
+    assert state == {"status": "pending", "reason": reason, "todo": advice}
+    assert any(advice in line for line in run_summary.summary_lines(tmp_path, tmp_path))
+
+
+@pytest.mark.slow
+def test_a_store_that_is_lost_or_replaced_is_filled_again(tmp_path, uri):
+    """The parameter of the rule changes, and the experiment is sent."""
+    receipt, database = tmp_path / "tracking/trial.json", tmp_path / "mlflow.db"
+    assert receipts.attempts(receipt, uri) == 0
+    track(uri, tmp_path)
+    assert receipts.attempts(receipt, uri) == 0
+    database.rename(tmp_path / "old.db")
+    assert receipts.attempts(receipt, uri) == 1
+    push.create_database(database)
+    assert receipts.attempts(receipt, uri) == 1  # another store
+    (tmp_path / "old.db").replace(database)
+    assert receipts.attempts(receipt, uri) == 0
+    for text in ("", "{", "[]", '{"attempts": 1}'):
+        receipt.write_text(text)
+        assert receipts.attempts(receipt, uri) == 0
+
+
+def test_sqlite_does_not_wait_for_the_disk(uri):
+    with sqlalchemy.create_engine(uri).connect() as connection:
+        assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 0
 
 
 def test_a_server_that_does_not_answer_is_asked_once_in_a_run(tmp_path, monkeypatch):
