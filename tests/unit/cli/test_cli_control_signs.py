@@ -42,7 +42,7 @@ def calls(file: str) -> list[tuple[int, list[str]]]:
         (0, ["fit", "tables", "--method", "best_pair", "--out", "model"]),
         (0, ["predict", "model", "new.csv", "--out", "p.csv"]),
         (1, ["predict", "model", "narrow.csv", "--out", "x.csv"]),
-        (0, ["compress", "cat", "--budget", "20", "--out", "c.csv"]),
+        (0, ["compress", "cat", "--budget", "4", "--out", "c.csv"]),
         (1, ["aggregate", file, "--label", f"z{CLEAR}", "--out", "x"]),
         (1, ["aggregate", "label.csv", "--label", "y", "--out", "x"]),
         (2, [*aggregate, "--features", f"z{CLEAR}", "--out", "x"]),

@@ -101,7 +101,7 @@ def test_the_largest_delta_by_the_largest_number_of_records(released, adjacency,
         drawn[names[0] if isinstance(names[0], str) else "cells"] = mechanism
         return values
 
-    monkeypatch.setattr("agglearn.observations.release.draw_private", exact)
+    monkeypatch.setattr("agglearn.observations.disclosure.draw_private", exact)
     release, delta = released["tables" if adjacency == "record" else "labels of tables"], 1e-4
     for _ in range(30):  # σ falls a little as δ grows
         release(1.0, delta, draw=exact)
