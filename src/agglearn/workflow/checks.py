@@ -91,11 +91,11 @@ def class_fault(dotted: object, base: str | None = None) -> str | None:
             return None
         return f"{dotted!r} is not a subclass of {base.rpartition('.')[2]} ({base})"
     if base or not inspect.isclass(outside(dotted)):
-        return f"there is no class {dotted!r}{_where(dotted)}; give the dotted path of {kind}"
+        return f"there is no class {dotted!r}{_describe_place(dotted)}; give the dotted path of {kind}"
     return None
 
 
-def _where(dotted: str) -> str:
+def _describe_place(dotted: str) -> str:
     """Where a class that is not found should be: code of one's own lies in a folder under `code:`."""
     if dotted.startswith("agglearn."):
         return ""
