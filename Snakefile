@@ -3,6 +3,8 @@
 import sys
 from pathlib import Path
 
+from snakemake.cli import parse_args
+
 HERE = Path(str(workflow.current_basedir))
 if (HERE / "src/agglearn").is_dir():  # a checkout uses its own code, other deployments the installed package
     sys.path.insert(0, str(HERE / "src"))
@@ -21,7 +23,12 @@ FILES = project_files()
 try:
     for path in workflow.config_settings.configfiles:
         read_mapping(Path(path))  # which refuses keys that stand twice
-    config.update(load(FILES, stack(config, parse_scalars(dict(workflow.config_settings.config))), Path.cwd()))
+    # The workflow knows its targets after this file. The process of a job needs what the main process has planned.
+    asked = parse_args(sys.argv[1:])[1].targets if "snakemake" in sys.argv[0] else []
+    targets = (asked or ["all"]) if workflow.is_main_process else []
+    overlay = stack(config, parse_scalars(dict(workflow.config_settings.config)))
+    config.update(load(FILES, overlay, Path.cwd(), targets))
+    LEFT_OUT = config.pop("left_out")
     RECORDED = config["from"] == FROM_RECORD  # nothing is computed, hence nothing is tracked
     if RECORDED:
         config["tracking"] = {"uri": "none"}
@@ -34,6 +41,8 @@ R = config["results"]  # of all scales: data and their logs, finished runs
 S = config["scale_folder"]  # of this scale: what is observed, measured, rendered, and its logs
 
 if workflow.is_main_process:
+    for line in LEFT_OUT:
+        print(f"agglearn: left out: {line}", file=sys.stderr)
     workflow.register_resource("tracking", 1)  # one writer to MLflow
     workflow.register_resource("site", 1)  # and one to the site
 

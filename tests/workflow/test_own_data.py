@@ -4,6 +4,7 @@ import json
 
 import pandas as pd
 import pytest
+import yaml
 from project import CHAIN, REGIONS, SPIKE_DATA, Project
 
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]
@@ -94,3 +95,45 @@ def test_the_page_of_one_target_is_built(own, target):
     assert any('id="spike_chain"' in path.read_text() for path in (own.results / "site").glob("*.html"))
     assert "Not complete" not in (own.results / "site/index.html").read_text()
     assert "Snakemake has no record" not in both.text
+
+
+MINE_METHOD = {"class": "mine_code.Mine", "observe": "bags"}
+MODULE = "from agglearn.estimator import Estimator\n\n\nclass Other(Estimator):\n    pass\n"
+BROKEN = {  # name → files that are written, settings of the configuration, and what the line on the experiment states
+    "no module": ({}, {}, "methods.mine.class: there is no class 'mine_code.Mine': no folder under code: (config/config.yaml) has a"),
+    "no folder": ({}, {"code": ["tests/workflow/spikes", "gone"]}, "no folder under code:"),
+    "no class": ({"tests/workflow/spikes/mine_code.py": MODULE}, {}, "there is no class 'mine_code.Mine' in "),
+    "no Python": ({"tests/workflow/spikes/mine_code.py": "class Mine(:\n"}, {}, "mine.yaml: a module under code: is not Python: line 1, 'class Mine(:'"),
+    "no YAML": ({"config/experiments/mine.yaml": "title: [\n"}, {}, "mine.yaml:2: not valid YAML"),
+    "no UTF-8": ({"config/experiments/mine.yaml": b"title: \xff\n"}, {}, "is not UTF-8"),
+    "no mapping": ({"config/experiments/mine.yaml": "- a\n"}, {}, "config/experiments/mine.yaml: top level"),
+    "no data set": ({}, {"dataset": "nothing"}, "config/experiments/mine.yaml: datasets: 'nothing' is not known"),
+    "a wrong data set": ({}, {"dataset": "wrong"}, "config/datasets/wrong.yaml: class: there is no class 'mine_code.Data'"),
+    "no parent": ({"config/experiments/mine.yaml": "extends: nothing\n"}, {}, "mine.yaml: extends: 'nothing' is not known"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_what_does_not_load_stops_only_the_targets_that_need_it(own, kind):
+    files, settings, line = BROKEN[kind]
+    mine = REGIONS | {"source": "whiskers", "methods": {"mine": MINE_METHOD}}
+    mine["datasets"] = {settings.get("dataset", "regions"): {}}
+    written = {
+        "config/experiments/mine.yaml": yaml.safe_dump(mine),
+        "config/datasets/wrong.yaml": "title: W\nclass: mine_code.Data\n",
+    }
+    for name, text in (written | files).items():
+        (own.folder / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+    own.overlay |= {key: value for key, value in settings.items() if key == "code"}
+    good = own.run("--logger=agglearn", "--dry-run", "spike_regions")
+    assert good.status == 0, good.text[-3000:]
+    assert any(text.startswith("agglearn: left out: ") and line in text for text in good.said), good.text
+    for target in (
+        [],
+        ["mine"],
+        *([["whiskers"]] if kind not in ("no YAML", "no UTF-8", "no mapping", "no parent") else []),
+    ):
+        refused = own.run("--logger=agglearn", "--dry-run", *target)
+        assert refused.status == 1
+        assert [text for text in refused.said if line in text], refused.text[-2000:]
+        assert "Traceback" not in refused.text

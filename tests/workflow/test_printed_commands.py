@@ -76,7 +76,7 @@ def check_snakemake(place: Path, arguments: list[str]) -> None:
     for file in args.configfile or ():
         over = stack(over, read_mapping(place / file))
     over = stack(over, parse_scalars(parse_config(args.config or [])))
-    plan = Plan(load(ROOT, over, place))
+    plan = Plan(load(ROOT, over, place, args.targets or ["all"]))
     allowed = {"all", *plan.experiments, *plan.sources()}
     for target in [*args.targets, *(args.forcerun or ())]:
         assert target in allowed or target.startswith("results/records/"), f"{target!r} is no target"

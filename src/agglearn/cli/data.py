@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> None:
     require("jsonschema", "workflow")
     from agglearn.workflow.config import check_name
 
-    config = project_config(args.configfile)
+    config = project_config(args.configfile, targets=[args.name] if args.name else [])
     if args.action == "list":
         return print("\n".join(table(rows(config))))
     check_name(args.name, config["datasets"], "data", args.action)

@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> None:
     require("jsonschema", "workflow")
     require("snakemake", "workflow")
     overrides = {key: value for key, value in (("scale", args.scale), ("set", args.set)) if value}
-    config = project_config(args.configfile, overrides)
+    config = project_config(args.configfile, overrides, () if args.list else args.targets or ["all"])
     sources = experiments_by_source(config)
     if args.list:
         return print("\n".join(listing(config, sources)))

@@ -13,7 +13,7 @@ from typing import Any
 
 from agglearn import settings
 from agglearn.errors import ConfigError
-from agglearn.inspection import classes, signatures
+from agglearn.inspection import classes, modules, signatures
 from agglearn.settings import Fault, Parameter, keys_at_fault, meant
 from agglearn.workflow.scales import SCALES
 
@@ -91,8 +91,17 @@ def class_fault(dotted: object, base: str | None = None) -> str | None:
             return None
         return f"{dotted!r} is not a subclass of {base.rpartition('.')[2]} ({base})"
     if base or not inspect.isclass(outside(dotted)):
-        return f"there is no class {dotted!r}; give the dotted path of {kind}"
+        return f"there is no class {dotted!r}{_describe_place(dotted)}; give the dotted path of {kind}"
     return None
+
+
+def _describe_place(dotted: str) -> str:
+    """Where a class that is not found should be: code of one's own lies in a folder under `code:`."""
+    if dotted.startswith("agglearn."):
+        return ""
+    module = dotted.rpartition(".")[0]
+    file = modules.find_file(module)
+    return f" in {file}" if file else f": no folder under code: (config/config.yaml) has a module {module!r}"
 
 
 def outside(dotted: str) -> Any:

@@ -7,7 +7,7 @@ import functools
 import math
 import numbers
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +48,15 @@ RULES = {
 }  # of the workflow
 
 
-def load(base: Path | str, overrides: dict | None = None, folder: Path | str | None = None) -> dict:
+Faults = dict[tuple[str, str], ConfigError]  # (folder of config/, name) → what is wrong with an entry that is left out
+
+
+def load(
+    base: Path | str,
+    overrides: dict | None = None,
+    folder: Path | str | None = None,
+    targets: Collection[str] | None = None,
+) -> dict:
     """The effective configuration.
 
     Parameters
@@ -61,6 +69,9 @@ def load(base: Path | str, overrides: dict | None = None, folder: Path | str | N
     folder : path, optional
         Relative folders of the configuration start here, by default in `base`. Its own `config/` counts more than that of
         `base`: a data set, an experiment or a claim takes the place of the one of the same name, settings are laid over.
+    targets : collection of str, optional
+        Experiments, sources, files of results, or `all`. Where it is given, a wrong experiment or data set that no target needs
+        is left out, and the list `left_out` of the configuration has its error. Otherwise any wrong entry is an error.
 
     Raises
     ------
@@ -74,24 +85,63 @@ def load(base: Path | str, overrides: dict | None = None, folder: Path | str | N
     layered = {k: _mapping(overrides.pop(k), "the command line", k) for k in LAYERS if k in overrides}
     config = deep_merge(_settings(roots, "config/config.yaml"), overrides, "config/config.yaml")
     validate(config, base, "config", "config/config.yaml")
-    _check_folders(config, folder)
+    faults: Faults | None = None if targets is None else {}
+    _check_folders(config, folder, faults)
     for code in config["code"]:
         modules.add_root(folder / code)
-    config["datasets"] = _datasets(roots, layered.get("datasets", {}))
-    for name, entry in config["datasets"].items():
-        check_dataset(entry, name, base, config["datasets"])
+    entries = _datasets(roots, layered.get("datasets", {}), faults)
+    config["datasets"] = _each("datasets", entries, lambda name: _checked(entries, name, base), faults)
     config["references"] = _settings(roots, "config/references.yaml")
     validate(config["references"], base, "references", "config/references.yaml")
-    named = _experiments(config, roots, layered.get("experiments", {}))
+    named = _experiments(config, roots, layered.get("experiments", {}), faults)
     claims = {name: claim for mapping in _mappings(roots, "config/claims.yaml") for name, claim in mapping.items()}
     claims = deep_merge(claims, layered.get("claims", {}), "config/claims.yaml")
-    config["claims"] = {k: v for k, v in claims.items() if v is not None}
+    gone = {name for kind, name in faults or () if kind == "experiments"}
+    config["claims"] = {
+        k: v for k, v in claims.items() if v is not None and not (isinstance(v, dict) and v.get("experiment") in gone)
+    }
     for name, claim in config["claims"].items():
         check_claim(claim, name, base, config, named)
     for key in ("run", "show"):
         for name in [] if config[key] == "all" else config[key]:
-            check_name(name, config["experiments"], "config/config.yaml", key)
+            check_name(name, {*config["experiments"], *gone}, "config/config.yaml", key)
+    if faults:
+        _refuse_needed(faults, config, targets or ())
+        for key in ("run", "show"):
+            config[key] = config[key] if config[key] == "all" else [n for n in config[key] if n not in gone]
+    if faults is not None:
+        config["left_out"] = [str(error) for error in faults.values()]
     return config
+
+
+def _each(kind: str, names: Iterable[str], build: Callable[[str], Any], faults: Faults | None) -> dict:
+    """`build(name)` of each name. An error is raised, or stands in `faults` in the place of the entry."""
+    built = {}
+    for name in names:
+        try:
+            built[name] = build(name)
+        except (ConfigError, SyntaxError) as reason:
+            error = reason if isinstance(reason, ConfigError) else _of_code(f"config/{kind}/{name}.yaml", reason)
+            if faults is None:
+                raise error from None
+            faults.setdefault((kind, name), error)
+    return built
+
+
+def _of_code(file: str, error: SyntaxError) -> ConfigError:
+    text = (error.text or "").strip()
+    return ConfigError(
+        f"{file}: a module under code: is not Python: line {error.lineno}, {text!r}: {error.msg}; mend it"
+    )
+
+
+def _refuse_needed(faults: Faults, config: dict, targets: Collection[str]) -> None:
+    """Raise the first fault of an entry that a target needs: by its name, by its source, in a path, or since it is of all."""
+    words = {word for target in targets for word in re.split(r"[/.]", target)}
+    for (kind, name), error in faults.items():
+        of_all = kind == "experiments" and "all" in targets and (config["run"] == "all" or name in config["run"])
+        if of_all or name in words or getattr(error, "source", None) in words:
+            raise error
 
 
 def _with_settings(overrides: dict, roots: list[Path]) -> dict:
@@ -105,6 +155,11 @@ def _with_settings(overrides: dict, roots: list[Path]) -> dict:
     experiments = {*_entry_files(roots, "config/experiments"), *(overrides.get("experiments") or ())}
     keys = [*_settings(roots, "config/config.yaml"), *LAYERS]
     return stack(overrides, read_settings(texts, sorted(experiments), keys)) if texts else overrides
+
+
+def _checked(entries: dict, name: str, base: Path) -> dict:
+    check_dataset(entries[name], name, base, entries)
+    return entries[name]
 
 
 def check_dataset(entry: dict, name: str, base: Path, datasets: dict) -> None:
@@ -133,26 +188,37 @@ def check_claim(claim: Any, name: str, base: Path, config: dict, named: dict) ->
     checks.check_claim(name, claim, file, source_name, named[experiment], config["datasets"])
 
 
-def _experiments(config: dict, roots: list[Path], layered: dict) -> dict[str, checks.Named]:
+def _experiments(config: dict, roots: list[Path], layered: dict, faults: Faults | None) -> dict[str, checks.Named]:
     """Put the checked experiments into the configuration, and return the names in the results of each."""
     base, folder = roots[0], "config/experiments"
-    files = {name: read_yaml(path) for name, path in _entry_files(roots, folder).items()}
+
+    def each(names: Iterable[str], build: Callable[[str], Any]) -> dict:
+        return _each("experiments", names, build, faults)
+
+    paths = _entry_files(roots, folder)
+    files = each(paths, lambda name: read_yaml(paths[name]))
     raw = deep_merge(files, layered, folder)
-    shipped = {name: resolve_extends(name, files, folder) for name in files}
+    shipped = each(files, lambda name: _ablate(resolve_extends(name, files, folder), name, base))
     # what is laid over a parent may have removed already what its children remove
-    whole = {name: resolve_extends(name, raw, folder, strict=False) for name in raw}
-    shipped, whole = (
-        {name: _ablate(e, name, base) for name, e in experiments.items()} for experiments in (shipped, whole)
-    )
+    whole = each(raw, lambda name: _ablate(resolve_extends(name, raw, folder, strict=False), name, base))
     changed = {n: e for n, e in shipped.items() if n in whole and whole[n] != e}
-    for name, e in changed.items():
-        validate(e, base, "experiment", f"{folder}/{name}.yaml")
-    config["experiments"] = {
-        n: check_experiment(e, n, base, config["datasets"], changed.get(n)) for n, e in whole.items()
-    }
-    sources = {e["source"] for e in config["experiments"].values()}
-    for name in config["experiments"]:
-        _check_free(name, folder, RULES | sources)
+
+    def check(name: str) -> dict:
+        if name in changed:
+            validate(changed[name], base, "experiment", f"{folder}/{name}.yaml")
+        try:
+            return check_experiment(whole[name], name, base, config["datasets"], changed.get(name))
+        except ConfigError as error:
+            e = whole[name] if isinstance(whole[name], dict) else {}
+            of_data = [faults[key] for d in e.get("datasets") or () if faults and (key := ("datasets", d)) in faults]
+            error = ConfigError(str(of_data[0] if of_data else error))
+            error.source = e.get("source")  # type: ignore[attr-defined]  # which then lacks the experiment
+            raise error from None
+
+    checked = each(whole, check)
+    sources = {e["source"] for e in checked.values()}
+    each(checked, lambda name: _check_free(name, folder, RULES | sources))
+    config["experiments"] = {n: e for n, e in checked.items() if ("experiments", n) not in (faults or ())}
     return {n: checks.Named(e, changed.get(n, e)) for n, e in config["experiments"].items()}
 
 
@@ -281,14 +347,18 @@ def essence(entry: dict) -> dict:
     return fields
 
 
-def _datasets(roots: list[Path], over: dict) -> dict:
+def _datasets(roots: list[Path], over: dict, faults: Faults | None) -> dict:
     """Entries of `config/datasets/` with `over` laid over them. Every file stands by itself."""
     folder = "config/datasets"
-    files = {name: read_yaml(path) for name, path in _entry_files(roots, folder).items()}
-    raw = deep_merge(_expand(files, folder), _expand(over, folder), folder)
-    for name in raw:
+    paths = _entry_files(roots, folder)
+    files = _each("datasets", paths, lambda name: _expand({name: read_yaml(paths[name])}, folder)[name], faults)
+    raw = deep_merge(files, _expand(over, folder), folder)
+
+    def whole(name: str) -> Any:
         _check_free(name, folder)
-    return {name: resolve_extends(name, raw, folder) for name in raw}
+        return resolve_extends(name, raw, folder)
+
+    return _each("datasets", raw, whole, faults)
 
 
 def _entry_files(roots: list[Path], folder: str) -> dict[str, Path]:
@@ -322,7 +392,7 @@ def _check_free(name: object, folder: str, taken: Collection[str] = ()) -> None:
         raise ConfigError(f"{folder}: {name!r} is a target of the workflow already; choose another name")
 
 
-def _check_folders(config: dict, base: Path) -> None:
+def _check_folders(config: dict, base: Path, faults: Faults | None) -> None:
     """Refuse folders that the workflow may not write into, and code that is not there."""
     root = base.resolve()
     for key in ("results", "cache", "record"):
@@ -339,7 +409,12 @@ def _check_folders(config: dict, base: Path) -> None:
         )
     for i, folder in enumerate(config["code"]):
         if not (root / folder).is_dir():
-            raise ConfigError(f"config/config.yaml: code.{i}: there is no folder {folder!r}; make it, or leave it out")
+            error = ConfigError(
+                f"config/config.yaml: code.{i}: there is no folder {folder!r}; make it, or leave it out"
+            )
+            if faults is None:
+                raise error
+            faults["code", folder] = error
 
 
 def _expand(entries: dict, folder: str) -> dict:
