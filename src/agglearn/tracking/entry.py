@@ -163,8 +163,8 @@ def experiment_tags(experiment: dict, latest: dict, links: dict[str, str]) -> di
     kinds = "Runs named `mean of … seeds` hold means with 95 % intervals; under each are the runs of its seeds. Times are in seconds."
     title, caption = f"**{experiment['title']}**", experiment.get("caption", "").strip()
     note = "\n\n".join(filter(None, (title, caption, " · ".join(filter(None, [*shown, source])), kinds)))
-    place = {"place": position.group()} if position else {}
-    return {"source": experiment["source"], **place, "scale": config["scale"], NOTE: shorten_note(note)}
+    printed_in = {"place": position.group()} if position else {}
+    return {"source": experiment["source"], **printed_in, "scale": config["scale"], NOTE: shorten_note(note)}
 
 
 def shorten_note(text: str) -> str:

@@ -81,8 +81,8 @@ def send(uri: str, contents: Contents, terminal: TextIO | None = None) -> dict[s
             raise NotAvailable(f"{uri.removeprefix(SQLITE)} is no SQLite database")
     mlflow.set_tracking_uri(uri)
     client = mlflow.MlflowClient()
-    home = _find_experiment(client, uri, contents.name, terminal or sys.stderr)
-    number, stored = home.experiment_id, defaultdict(list)
+    experiment = _find_experiment(client, uri, contents.name, terminal or sys.stderr)
+    number, stored = experiment.experiment_id, defaultdict(list)
     for run in mlflow.search_runs([number], output_format="list"):
         stored[run.data.tags.get(KEY)].append(run)
     numbers: dict[str | None, str] = {}
@@ -98,7 +98,7 @@ def send(uri: str, contents: Contents, terminal: TextIO | None = None) -> dict[s
         numbers[entry.key] = _send_entry(client, number, entry, parent)
         sent += parent is not None
     _detach(client, [run for key, runs in stored.items() if key for run in runs], numbers)
-    _describe(client, uri, home, contents, numbers.get(overview_key(contents.name)))
+    _describe(client, uri, experiment, contents, numbers.get(overview_key(contents.name)))
     seeds = sum(entry.parent is not None for entry in contents.entries)
     return {"sent": sent, "kept": seeds - sent, "experiment_id": number}
 
@@ -168,14 +168,16 @@ def _detach(client: mlflow.MlflowClient, others: list[Run], numbers: Mapping[str
             client.delete_tag(run.info.run_id, PARENT)
 
 
-def _describe(client: mlflow.MlflowClient, uri: str, home: Experiment, contents: Contents, table: str | None) -> None:
+def _describe(
+    client: mlflow.MlflowClient, uri: str, experiment: Experiment, contents: Contents, table: str | None
+) -> None:
     """Give MLflow's experiment the tags of today. `table`: number of the run with table and figure."""
-    links = {"Table and figure": f"#/experiments/{home.experiment_id}/runs/{table}"} if table else {}
+    links = {"Table and figure": f"#/experiments/{experiment.experiment_id}/runs/{table}"} if table else {}
     if uri.startswith(SQLITE):  # which `make ui` serves
         links["Page with the verdicts"] = page_of(contents.name, contents.experiment["source"])
     for name, value in experiment_tags(contents.experiment, contents.latest, links).items():
-        if home.tags.get(name) != value:
-            client.set_experiment_tag(home.experiment_id, name, value)
+        if experiment.tags.get(name) != value:
+            client.set_experiment_tag(experiment.experiment_id, name, value)
 
 
 def page_of(name: str, source: str) -> str:

@@ -474,9 +474,8 @@ def test_every_field_of_every_run_is_that_computed_by_hand(tmp_path, uri):
     contents = read_contents("trial", EXPERIMENT, tmp_path, keys)
     home, client = push.send(uri, contents)["experiment_id"], mlflow.MlflowClient(uri)
     assert content(client, home) == expected()
-    newer = [
-        client.create_run(home, start_time=T1 + 1).info.run_id for _ in range(1001)
-    ]  # ours are on MLflow's second page
+    # MLflow shows a page of 1,000 runs, the newest first: ours come after those of others.
+    newer = [client.create_run(home, start_time=T1 + 1).info.run_id for _ in range(1001)]
     assert push.send(uri, contents) == {"sent": 0, "kept": 4, "experiment_id": home}
     double = client.get_run(
         next(run.info.run_id for run in mlflow.search_runs([home], "tags.kind = 'seed'", output_format="list"))
