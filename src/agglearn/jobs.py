@@ -285,14 +285,19 @@ def page(job: Any, terminal: TextIO = sys.stderr, names: Collection[str] = ()) -
 
 def _pages_so_far(job: Any, names: Collection[str]) -> None:
     from agglearn.reporting.judging import collect
+    from agglearn.workflow.measurements import is_batch_of
 
-    plan, folder = Plan(job.config), Path(job.config["scale_folder"])
+    plan, folder, from_record = Plan(job.config), Path(job.config["scale_folder"]), job.config["from"] == FROM_RECORD
+
+    def has(name: str, batch: str) -> bool:
+        path = folder / f"measurements/{name}/{batch}.parquet"
+        return path.exists() and is_batch_of(path, plan.runs(name, batch), from_record)
+
     # Rendering writes its JSON file last. What is computed or rendered again meanwhile is not shown.
     rendered = {
         n
         for n in plan.experiments
-        if (folder / f"tables/{n}.json").exists()
-        and all((folder / f"measurements/{n}/{batch}.parquet").exists() for batch in plan.batches(n))
+        if (folder / f"tables/{n}.json").exists() and all(has(n, batch) for batch in plan.batches(n))
     }
     sources = [
         s for s in plan.sources() if rendered.issuperset(plan.untimed(s)) and (folder / f"claims/{s}.json").exists()

@@ -51,7 +51,8 @@ class Estimate:
         values = np.asarray(values, dtype=float)
         n = values.shape[-1]
         mean = values.mean(axis=-1) if n else np.full(values.shape[:-1], np.nan)
-        spread = values.std(axis=-1, ddof=1) if n > 1 else np.full(values.shape[:-1], np.nan)
+        with np.errstate(invalid="ignore"):  # infinite values
+            spread = values.std(axis=-1, ddof=1) if n > 1 else np.full(values.shape[:-1], np.nan)
         largest = abs(values).max(axis=-1, initial=0.0)
         error = np.where(spread > NOTHING * largest, spread * np.sqrt(1 / max(n, 1) + overlap), np.nan)
         return cls(mean, error, np.full(mean.shape, float(max(n - 1, 0))), n)

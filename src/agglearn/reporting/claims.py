@@ -16,7 +16,7 @@ from agglearn.reporting.numbers import parameter_name, plain
 from agglearn.reporting.predicates import NOT_JUDGED, PREDICATES, TOO_FEW, VERDICTS, judge_case
 from agglearn.reporting.rows import Rows
 from agglearn.reporting.samples import Sample
-from agglearn.reporting.sides import RowsMissing
+from agglearn.reporting.sides import RowsMissing, without_measure
 
 BASE_RATE = {"nllh": 0.0, "nllh_best_on_test": 0.0, "nllh_best_on_validation": 0.0, "auc": 0.5, "nmse": 1.0}  # no skill
 LOWER_IS_BETTER = {"nmse"}
@@ -56,7 +56,7 @@ def _cases(claim: dict, rows: Rows) -> Iterator[tuple[str, dict]]:
     each = claim.get("each", [])
     # a run without the measure is a case, too, which is not judged
     by_key = any(name.startswith("keys.") for name in each)
-    selector = claim["value"] if by_key else _without_measure(claim["value"])
+    selector = claim["value"] if by_key else without_measure(claim["value"])
     for key in sorted(_levels(rows, each, rows.selected(selector)), key=str) if each else [()]:
         case = dict(zip(each, key, strict=True))
         # the reference keeps its own values: every level of a parameter may be compared with one of them
@@ -77,10 +77,6 @@ def _levels(rows: Rows, names: list[str], here: np.ndarray) -> set[tuple]:
     codes, values = zip(*map(rows.field, names), strict=True)
     keys = set(zip(*(c[here].tolist() for c in codes), strict=True))
     return {tuple(v[c] for v, c in zip(values, key, strict=True)) for key in keys}
-
-
-def _without_measure(selector: dict) -> dict:
-    return {k: v for k, v in selector.items() if k.partition(".")[0] not in ("measure", "keys")}
 
 
 def _correct(cases: list[dict]) -> None:

@@ -92,7 +92,8 @@ def _judge_by_interval(claim: dict, sample: Sample) -> dict:
     if estimate.n < least:
         verdict, p, detail = TOO_FEW, (1.0, 1.0), f"{detail}; a verdict needs {least}"
     elif not np.isfinite(estimate.error):
-        verdict, p, detail = TOO_FEW, (1.0, 1.0), f"{detail}, all the same, so that they have no interval"
+        same = "all the same" if np.isfinite(estimate.value) else "not all finite"
+        verdict, p, detail = TOO_FEW, (1.0, 1.0), f"{detail}, {same}, so that they have no interval"
     case = _entry(predicate, comparison, verdict, p, [detail, *sample.notes])
     if verdict != UNDECIDED:
         return case

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
-from agglearn.evaluation.intervals import LEVEL, Estimate
+from agglearn.evaluation.intervals import LEVEL, NOTHING, Estimate
 from agglearn.reporting.rows import Rows
 from agglearn.reporting.sides import RowsMissing, Side, select_side
 
@@ -168,7 +168,9 @@ def _match(claim: dict, a: Side, b: Side, reduced: str) -> Sample:
     notes += [f"{_count(lost, 'value')} without a partner left out"] if lost else []
     if not same.all():
         notes.append(f"{(~same).sum()} of {len(i)} pairs left out: their sides were tested on different units")
-    pair_differences = (one.values[i] - two.values[j])[same]
+    first, second = one.values[i][same], two.values[j][same]
+    # one sum in two orders is no difference
+    pair_differences = np.where(np.isclose(first, second, rtol=NOTHING, atol=0.0), 0.0, first - second)
     if "deterministic" in claim:
         return Sample(pd.Series(pair_differences), None, pair_differences, overlap, notes)
     per, missing = _per_replicate(pair_differences, one.cells[i][same], one.replicates[i][same])

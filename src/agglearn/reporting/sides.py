@@ -111,10 +111,10 @@ def select_side(claim: dict, rows: Rows, name: str, curve: bool = False) -> Side
         Use the points of curves in place of single values. Curves may have different lengths.
     """
     index, by_part = _good(rows, claim[name], curve), claim.get("replicates") == "part"
-    notes: list[str] = []
+    notes = _without_result(rows, claim[name], name)
     if not curve and "deterministic" not in claim:
-        whole, notes = _whole(rows.kinds(by_part)[index], rows.replicates(by_part)[index])
-        index = index[whole]
+        whole, lacking = _whole(rows.kinds(by_part)[index], rows.replicates(by_part)[index])
+        index, notes = index[whole], notes + lacking
     return Side(rows, index, rows.number("value")[index], by_part, notes)
 
 
@@ -129,9 +129,26 @@ def _good(rows: Rows, selector: dict, curve: bool) -> np.ndarray:
 
 
 def _missing(rows: Rows, selector: dict) -> RowsMissing:
-    bad = rows.frame[rows.selected({k: v for k, v in selector.items() if k != "measure"}) & ~rows.ok]
-    reasons = bad["reason"].where(bad["status"] != "stopped", "stopped: " + bad["reason"]).dropna().unique()
-    return RowsMissing(reasons[0]) if len(reasons) else RowsMissing(f"no rows for {json.dumps(selector)}", absent=True)
+    bad = _runs(rows, selector)[2]
+    return RowsMissing(bad[0]) if bad else RowsMissing(f"no rows for {json.dumps(selector)}", absent=True)
+
+
+def _without_result(rows: Rows, selector: dict, name: str) -> list[str]:
+    lost, n, reasons = _runs(rows, selector)
+    return [f"{lost} of {n} runs of the {name} have no result{f' ({reasons[0]})' if reasons else ''}"] if lost else []
+
+
+def _runs(rows: Rows, selector: dict) -> tuple[int, int, list[str]]:
+    """Runs without a result, all runs of a selector, and the reasons."""
+    chosen = rows.selected(without_measure(selector))
+    runs = rows.frame[chosen & ~rows.ok].drop_duplicates("run")
+    reasons = runs["reason"].where(runs["status"] != "stopped", "stopped: " + runs["reason"]).dropna().unique().tolist()
+    return len(runs), len(np.unique(rows.field("run")[0][chosen])), reasons
+
+
+def without_measure(selector: dict) -> dict:
+    """The selector of runs, which have results or not: measures and keys are of results only."""
+    return {k: v for k, v in selector.items() if k.partition(".")[0] not in ("measure", "keys")}
 
 
 def _whole(cells: np.ndarray, replicates: np.ndarray) -> tuple[np.ndarray, list[str]]:

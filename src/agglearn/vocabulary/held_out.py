@@ -26,8 +26,8 @@ def held_out_information(quantizer: Quantizer, tables: ContingencyTables, random
 
     It is the mean over five splits. Each thins the counts: 80 % make clusters and, for each feature, a logistic
     regression on the clusters (scikit-learn's default penalty), which predicts the others. For exact counts of a feature
-    this is a random split of its records. For noisy counts it is an estimate. Noise on the held-out counts adds no bias to
-    it. NaN below ten records of a label.
+    this is a random split of its records. For noisy counts it is an estimate, which errs downwards where most values have
+    fewer records than the noise, above all in clipped tables. NaN below ten records of a label.
 
     Parameters
     ----------

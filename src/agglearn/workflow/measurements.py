@@ -40,3 +40,15 @@ def write_batch(runs: Iterable[Run], folders: Mapping[Run, Path], out: str | Pat
     recipes = json.dumps({r.key: r.recipe for r in runs})
     with storage.atomic_file(out) as work:
         pq.write_table(table.replace_schema_metadata({"recipes": recipes}), work, compression="zstd")
+
+
+def is_batch_of(path: str | Path, runs: Iterable[Run], from_record: bool) -> bool:
+    """Whether a file has the runs, computed or from the record, and not those of another scale in the same folder.
+
+    Raises
+    ------
+    FileNotFoundError : there is no file.
+    """
+    metadata = pq.read_schema(path).metadata or {}
+    keys = json.loads(metadata.get(b"recipes", b"{}")).keys()
+    return keys == {run.key for run in runs} and (b"marks" in metadata) == from_record

@@ -169,3 +169,14 @@ def test_values_without_spread_have_no_interval(values):
     assert np.isnan(mean_interval(values)[1:]).all()
     p = Region(low=0.0).p_values(Estimate.of_mean(values))
     assert p == (1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("skewed", "low", "high"), [(np.exp, 0.15, 0.19), (lambda e: -stats.norm.logcdf(e), 0.09, 0.13)]
+)
+@pytest.mark.parametrize("n", [3, 5, 10])
+def test_skewed_replicates_are_decided_more_often_as_the_docs_state(skewed, low, high, n):
+    """Log-normal with mean √e, and exponential with mean 1. The test of ratios takes logarithms, which are normal."""
+    mean = np.sqrt(np.e) if skewed is np.exp else 1.0
+    p = Region(low=mean).p_values(Estimate.of_mean(skewed(normal("skewed", n))))
+    assert low < decided(p).mean() < high

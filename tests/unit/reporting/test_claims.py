@@ -350,3 +350,45 @@ def test_a_solver_that_stopped_is_not_judged_by_its_limit():
     stopped = judge(claim("greater", **REFERENCE), rows({("a", "ours"): ("stopped", "> 8 s"), ("a", "base"): [1.0]}))
     assert (stopped["verdict"], stopped["detail"]) == ("not judged", "stopped: > 8 s")
     assert stopped["absent"] is False
+
+
+# -- rounding, infinite values, runs without a result -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("predicate", ["greater", "less"])
+@pytest.mark.parametrize("why", [{}, WHY], ids=["by an interval", "by every value"])
+def test_rounding_decides_nothing(predicate, why):
+    """One sum in two orders: the differences are 2.2e-16, 1.1e-16, 1.1e-16, with an interval above 0 for four such seeds."""
+    ours, base = np.array([0.3, 0.6, 0.8, 0.6] * 2), np.array([0.3, 0.6, 0.8, 0.6] * 2)
+    ours += [1e-16, 2e-16, 2e-16, 2e-16] * 2
+    outcome = judge(claim(predicate, **REFERENCE, **why), rows({("a", "ours"): list(ours), ("a", "base"): list(base)}))
+    assert outcome["cases"][0]["numbers"]["value"] == 0
+    assert outcome["verdict"] == ("fails" if why else "undecided at this scale")
+    small = rows({("a", "ours"): [0.3 + 1e-9, 0.4 + 2e-9, 0.5 + 1e-9], ("a", "base"): [0.3, 0.4, 0.5]})
+    assert judge(claim("greater", **REFERENCE, margin=1e-12), small)["cases"][0]["numbers"]["value"] > 1e-9
+
+
+def test_infinite_values_are_not_called_the_same():
+    values = {("a", "ours"): [0.5, 0.6, 0.7], ("a", "base"): [0.4, -np.inf, 0.6]}
+    outcome = judge(claim("greater", **REFERENCE), rows(values))
+    assert outcome["verdict"] == "undecided at this scale"
+    assert outcome["detail"] == "difference +inf, 3 pairs, not all finite, so that they have no interval"
+
+
+@pytest.mark.parametrize("status", ["stopped", "failed", "unavailable"])
+@pytest.mark.parametrize("said", [claim("at_least", bound=0.3), claim("at_least", bound=0.3, **WHY)])
+def test_runs_without_a_result_are_said(said, status):
+    """They are of seeds that have no row at all, or of data sets that the claim takes the mean over."""
+    frame = rows({("a", "ours"): [0.5, 0.61, 0.7, 0.8, 0.9], ("b", "ours"): [0.5, 0.61, 0.7, 0.8, 0.9]})
+    frame.loc[[3, 4, 8, 9], ["status", "reason", "measure", "value"]] = [status, "no memory", None, np.nan]
+    reason = f"{'stopped: ' * (status == 'stopped')}no memory"
+    assert judge(said, frame)["detail"].endswith(f"; 4 of 10 runs of the value have no result ({reason})")
+    assert "no result" not in judge(said, frame[frame["status"] == "ok"])["detail"]
+
+
+def test_the_reason_why_rows_with_keys_lack_is_said():
+    """A run without a result has no keys."""
+    said = claim("at_least", bound=0.3)
+    said["value"]["keys.year"] = 2016
+    outcome = judge(said, rows({("a", "ours"): ("unavailable", "no file")}))
+    assert (outcome["detail"], outcome["absent"]) == ("no file", False)

@@ -1,7 +1,11 @@
 """Verdicts in files: pages show those of the sources that are done, and judge nothing."""
 
+import json
+from pathlib import Path
 from types import SimpleNamespace
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from samples import ROOT
 
@@ -55,8 +59,13 @@ def judged(config, group: str) -> list[str]:
 
 def rendered(config, name: str) -> None:
     """Write the files of an experiment that its fits and its table end with."""
-    for batch in Plan(config).batches(name):
-        write_json(f"{config['scale_folder']}/measurements/{name}/{batch}.parquet", [])
+    plan = Plan(config)
+    for batch in plan.batches(name):
+        path = Path(config["scale_folder"], "measurements", name, f"{batch}.parquet")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        recipes = {"recipes": json.dumps({r.key: r.recipe for r in plan.runs(name, batch)})}
+        marks = {"marks": "{}"} if config["from"] == "record" else {}
+        pq.write_table(pa.table({}).replace_schema_metadata(recipes | marks), path)
     write_json(f"{config['scale_folder']}/tables/{name}.json", [])
 
 
@@ -93,6 +102,18 @@ def test_a_page_shows_the_verdicts_of_the_sources_that_are_done(config, shown, t
     assert sorted(shown("page")[0]) == sorted(maxent + late + vocabulary)
     next((tmp_path / "measurements/vocabulary_figure3").iterdir()).unlink()  # it is computed again
     assert sorted(shown("page")[0]) == sorted(maxent + late)
+
+
+@pytest.mark.parametrize("earlier", [{"scale": "quick"}, {"scale": "paper", "from": "record"}, {"from": "record"}])
+def test_a_page_shows_nothing_of_another_scale_or_of_the_record(config, shown, earlier):
+    """One target after `make quick`, or after `make reproduce FROM=record`: the folder is the same."""
+    rendered(config | earlier, "vocabulary_figure3")
+    judged(config | earlier, "vocabulary")
+    rendered(config, "maxent_table4")
+    maxent = judged(config, "maxent")
+    assert shown("page") == (maxent, ["maxent", "vocabulary", "labelsums"])
+    rendered(config, "vocabulary_figure3")
+    assert len(shown("page")[0]) > len(maxent)
 
 
 def test_a_page_looks_again_where_a_file_goes_away_while_it_is_written(config, shown, tmp_path, monkeypatch):

@@ -13,11 +13,14 @@ from sklearn.preprocessing import OneHotEncoder
 
 from agglearn.cli import main
 from agglearn.encoding import CodedEncoder, FrameEncoder
+from agglearn.evaluation.information import predictive_information
 from agglearn.observations import ContingencyTables, Table, with_gaussian_noise
 from agglearn.observations.base import NoiseSpec
+from agglearn.observations.consistency import clip_tables
 from agglearn.observations.thinning import thin_table
 from agglearn.vocabulary import OptimalQuantizer, held_out_information
 from agglearn.vocabulary.held_out import _budget, regress, sum_clusters
+from agglearn.vocabulary.quantizer import estimate_counts
 from agglearn.vocabulary.shrinkage import EMPIRICAL
 
 
@@ -191,3 +194,34 @@ def test_features_add_up():
     single = np.mean([held_out_information(OptimalQuantizer(8), one, s) for s in range(5)])
     assert double == pytest.approx(2 * single, rel=0.1)
     assert single > 0.03
+
+
+def test_of_sparse_noisy_counts_it_errs_downwards_and_of_clipped_ones_more():
+    """As the docs state. The population is known, so that nothing but the learning counts varies."""
+    values, n, sigma = 5000, 20_000, 3.0
+    rng = np.random.default_rng(7)
+    p, q = rng.dirichlet(np.full(values, 0.3)), rng.beta(1.2, 2.8, values)
+
+    def draw(size: int) -> ContingencyTables:
+        counts = rng.multinomial(size, p)
+        sums = rng.binomial(counts, q)
+        table = Table((values,), np.arange(values), counts, sums)
+        encoder = FrameEncoder((CodedEncoder("a", values),))
+        return ContingencyTables(encoder, "y", int(counts.sum()), int(sums.sum()), {(0,): table})
+
+    quantizer = OptimalQuantizer(20, min_count=10, shrinkage=EMPIRICAL)
+    plain, clipped, truth = [], [], []
+    for seed in range(6):
+        noisy = with_gaussian_noise(draw(n), sigma, seed)
+        plain.append(held_out_information(quantizer, noisy, seed))
+        clipped.append(held_out_information(quantizer, clip_tables(noisy), seed))
+        part = with_gaussian_noise(draw(round(0.8 * n)), sigma * np.sqrt(0.8), 100 + seed)
+        quantizer.fit(part)
+        learned = estimate_counts(part, part.tables[0,], 0.8 * sigma**2)
+        labels, unseen = quantizer.labels_["a"], quantizer.unseen_["a"]
+        counts, sums = sum_clusters(labels, unseen, learned)
+        tested = sum_clusters(labels, unseen, (p, p * q))
+        truth.append(predictive_information(*tested, regress(counts, sums), float(sums.sum() / counts.sum())))
+    assert 0.004 < np.mean(truth) - np.mean(clipped) < 0.014
+    assert np.mean(clipped) < np.mean(plain)
+    assert np.mean(plain) == pytest.approx(np.mean(truth), abs=0.01)
