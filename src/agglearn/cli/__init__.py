@@ -8,6 +8,7 @@ import argparse
 import os
 import sys
 import warnings
+from functools import partial
 from types import ModuleType
 from typing import Any, NoReturn
 
@@ -93,7 +94,7 @@ def main(arguments: list[str] | None = None) -> int:
     args.snakemake = given[end + 1 :]
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = _warn
+            warnings.showwarning = partial(_warn, set())
             args.run(args)
         sys.stdout.flush()
         return 0
@@ -110,8 +111,11 @@ def main(arguments: list[str] | None = None) -> int:
         return _fail(f"stopped; {args.stopped}", 130)
 
 
-def _warn(message: Warning | str, *_: object, **__: object) -> None:
-    print(f"agglearn: warning: {_line(message)}", file=sys.stderr)
+def _warn(printed: set[str], message: Warning | str, *_: object, **__: object) -> None:
+    line = f"agglearn: warning: {_line(message)}"
+    if line not in printed:  # several fits of one command warn alike
+        print(line, file=sys.stderr)
+    printed.add(line)
 
 
 def _fail(error: Exception | str, status: int) -> int:
