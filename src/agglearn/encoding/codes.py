@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_float_dtype, is_numeric_dtype
 
-from agglearn.encoding.columns import LOOKS_NUMERIC
+from agglearn.encoding.columns import LOOKS_NUMERIC, is_time
 from agglearn.errors import LooksLikeCodes
 from agglearn.text import list_some
 
@@ -99,7 +99,7 @@ def warn_of_codes(column: pd.Series, observed: np.ndarray, counts: np.ndarray | 
     counts : ndarray of shape (n,) or None
         Number of rows with each, where they are distinct. None for one each.
     """
-    if not len(observed) or (observed != np.floor(observed)).any():
+    if not len(observed) or is_time(column) or (observed != np.floor(observed)).any():
         return
     if why := _sign(column, observed, counts):
         _warn("binned", column.name, why)

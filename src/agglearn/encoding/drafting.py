@@ -9,7 +9,16 @@ import yaml
 
 from agglearn.encoding.binning import Quantiles
 from agglearn.encoding.codes import hardly_repeats, one_warning, warn_of_amounts, warn_of_codes
-from agglearn.encoding.columns import as_frame, as_text, distinct, is_continuous, is_missing, numbers_or_nan, spell
+from agglearn.encoding.columns import (
+    as_frame,
+    as_text,
+    distinct,
+    is_continuous,
+    is_missing,
+    is_time,
+    numbers_or_nan,
+    spell,
+)
 from agglearn.encoding.levels import MISSING, OTHER
 from agglearn.errors import DataError
 from agglearn.text import list_some
@@ -80,7 +89,7 @@ def _label(frame: pd.DataFrame, label: str | None, positive: object) -> dict:
 def _draft_feature(column: pd.Series, named: bool) -> dict:
     """`values`, `edges` or `buckets`, and `missing`, of one column."""
     missing = {"missing": bool(is_missing(column).sum() >= LEAST)}
-    if not named and is_continuous(column):
+    if not named and is_continuous(column) and not is_time(column):  # a declared bin holds numbers alone
         numbers = numbers_or_nan(column)
         numbers = numbers[np.isfinite(numbers)]
         if hardly_repeats(numbers):

@@ -346,6 +346,30 @@ def test_text_that_looks_like_amounts_is_told(tmp_path, source, values, example)
     assert all("taken for categories" in t and "with a decimal point" in t for t in told)
 
 
+TIMES = pd.Series(pd.date_range("2022-01-01", periods=200), name="t")
+
+
+@pytest.mark.parametrize("times", [TIMES, TIMES - TIMES[50], TIMES.dt.tz_localize("Europe/Berlin")])
+def test_times_are_binned_alike_in_every_unit(times):
+    times = times.where(np.arange(200) % 3 > 0)
+    units = [times, times.dt.as_unit("us"), times.dt.as_unit("s")]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        encoders = [FrameEncoder.fit(t.to_frame()) for t in units]
+    assert encoders[0] == encoders[1] == encoders[2]
+    bins = encoders[0].sizes[0] - 1
+    assert bins == 10
+    for unit in units:
+        codes = encoders[0].encode(unit.to_frame())[:, 0]
+        assert (codes[::3] == bins).all()  # missing
+        assert np.bincount(codes).tolist() == [14, 13, 13, 13, 14, 13, 13, 13, 13, 14, 67]
+
+
+def test_a_draft_lists_days():
+    days = pd.Series(pd.to_datetime(["2022-01-01", "2022-05-03"] * 30), name="t")
+    assert "t: {values: ['2022-01-01', '2022-05-03'], missing: false}" in draft(days.to_frame())
+
+
 def test_a_draft_tells_of_codes():
     with pytest.warns(
         LooksLikeCodes, match="'zone' was taken for numbers and binned, but some of its numbers begin with"
