@@ -1,5 +1,6 @@
 """The command line: every bad input is one line, and nothing is lost."""
 
+import errno
 import gzip
 import os
 import subprocess
@@ -234,3 +235,31 @@ def test_the_line_names_the_option_or_the_file_once(at, capsys, command, line):
     [*_, error] = capsys.readouterr().err.splitlines(keepends=True)
     assert error.startswith(f"agglearn: {line}")
     assert state(at) == before
+
+
+def test_a_folder_without_rights_is_named_and_not_called_damaged(at, capsys, monkeypatch):
+    def refuse(path: object, **_: object) -> None:
+        raise PermissionError(
+            f"[Errno 13] Failed to open local file {str(path)!r}"
+        )  # as pyarrow does, without `filename`
+
+    def no_place(*_: object, **how: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", f"{how['dir']}/{how['prefix']}x7")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pq, "read_table", refuse)
+        assert run("compress", "tables", "--budget", "9", "--out", "new") == 1
+    assert capsys.readouterr().err == "agglearn: tables: cannot be read (Permission denied)\n"
+    monkeypatch.setattr("tempfile.TemporaryDirectory", no_place)
+    assert run("fit", "tables", "--out", "new") == 1
+    assert capsys.readouterr().err == f"agglearn: {at / 'new'}: Permission denied\n"
+
+
+def test_a_full_disk_is_named(at, capsys, monkeypatch):
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("agglearn.cli.compress.write_csv", full)
+    assert run("compress", "tables", "--budget", "9", "--out", "new") == 1
+    assert capsys.readouterr().err.splitlines()[-1] == "agglearn: new: No space left on device"
+    assert not (at / "new").exists()
