@@ -104,8 +104,8 @@ def main(arguments: list[str] | None = None) -> int:
     except AgglearnError as error:
         return _fail(error, 2 if isinstance(error, ConfigError) else 1)
     except OSError as error:
-        place = error.filename or getattr(args, "out", None) or args.command
-        return _fail(f"{place}: {error.strerror or error}", 1)
+        path = error.filename or getattr(args, "out", None) or args.command
+        return _fail(f"{path}: {error.strerror or error}", 1)
     except MemoryError:
         return _fail(f"{args.command}: not enough memory; use fewer features or fewer pairs", 1)
     except KeyboardInterrupt:
