@@ -44,7 +44,7 @@ class NoiseIgnored(UserWarning):
 
 
 class LooksLikeCodes(UserWarning):
-    """Numbers that look like names were taken for amounts, or codes have lost digits before they came."""
+    """Numbers that look like names were taken for amounts, amounts for names, or codes have lost digits before they came."""
 
 
 class GridEdge(UserWarning):

@@ -8,6 +8,7 @@ import argparse
 import os
 import sys
 import warnings
+from functools import partial
 from types import ModuleType
 from typing import Any, NoReturn
 
@@ -93,7 +94,7 @@ def main(arguments: list[str] | None = None) -> int:
     args.snakemake = given[end + 1 :]
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = _warn
+            warnings.showwarning = partial(_warn, set())
             args.run(args)
         sys.stdout.flush()
         return 0
@@ -103,15 +104,19 @@ def main(arguments: list[str] | None = None) -> int:
     except AgglearnError as error:
         return _fail(error, 2 if isinstance(error, ConfigError) else 1)
     except OSError as error:
-        return _fail(f"{error.filename or args.command}: {error.strerror or error}", 1)
+        path = error.filename or getattr(args, "out", None) or args.command
+        return _fail(f"{path}: {error.strerror or error}", 1)
     except MemoryError:
         return _fail(f"{args.command}: not enough memory; use fewer features or fewer pairs", 1)
     except KeyboardInterrupt:
         return _fail(f"stopped; {args.stopped}", 130)
 
 
-def _warn(message: Warning | str, *_: object, **__: object) -> None:
-    print(f"agglearn: warning: {_line(message)}", file=sys.stderr)
+def _warn(printed: set[str], message: Warning | str, *_: object, **__: object) -> None:
+    line = f"agglearn: warning: {_line(message)}"
+    if line not in printed:  # several fits of one command warn alike
+        print(line, file=sys.stderr)
+    printed.add(line)
 
 
 def _fail(error: Exception | str, status: int) -> int:

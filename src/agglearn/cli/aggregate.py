@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from agglearn.cli.common import (
     READING,
     add_reading_options,
-    finite,
     number,
+    positive,
     separator_of,
     with_remedy,
 )
@@ -84,7 +84,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
                    help="hash the values of a column, or of all that a pattern names, into so many modalities; may be repeated")  # fmt: skip
     command.add_argument("--hash-above", type=parse_hash_above, metavar="VALUES:BUCKETS",
                    help="hash every column of categories that has more than VALUES values into BUCKETS")  # fmt: skip
-    command.add_argument("--memory", type=finite, metavar="GB",
+    command.add_argument("--memory", type=positive, metavar="GB",
                    help="refuse to count tables that need more (default: what this machine has)")  # fmt: skip
     add_reading_options(command, "none", "comma")
 

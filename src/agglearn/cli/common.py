@@ -85,6 +85,20 @@ def finite(text: str) -> float:
     return value
 
 
+def not_negative(text: str) -> float:
+    """A number from an option, 0 or more."""
+    if (value := finite(text)) < 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is below 0")
+    return value
+
+
+def positive(text: str) -> float:
+    """A number from an option, above 0."""
+    if (value := finite(text)) <= 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not above 0")
+    return value
+
+
 def number(n: int, what: str) -> str:
     """`1 table`, `2 tables`."""
     return f"{n:,} {what}{'' if n == 1 else 's'}"

@@ -5,7 +5,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agglearn.cli.common import finite, reading_of, whole_seed, with_remedy
+from agglearn.cli.common import not_negative, positive, reading_of, whole_seed, with_remedy
 from agglearn.cli.inputs import input_file
 from agglearn.cli.outputs import output_file
 from agglearn.errors import ConfigError
@@ -66,7 +66,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
                       help="several budgets: the information of each, in place of clusters")  # fmt: skip
     command.add_argument("--method", default="optimum", choices=list(METHODS), help="default: optimum")
     command.add_argument(
-        "--min-count", type=finite, default=10, metavar="N", help="values of fewer records are one (default: 10)"
+        "--min-count", type=not_negative, default=10, metavar="N", help="values of fewer records are one (default: 10)"
     )
     command.add_argument(
         "--shrink",
@@ -152,17 +152,18 @@ def apply_clusters(quantizer: "Quantizer", args: argparse.Namespace) -> tuple["p
     from agglearn.encoding.csv_files import about
 
     reading = reading_of(args.tables)
-    with input_file(args.apply) as data, about(data), with_remedy("compress"):
+    with input_file(args.apply) as data:
         frame = read_records(data, reading["separator"], reading["missing"])
         assert quantizer.encoder_ is not None
-        unseen = (quantizer.encoder_.encode(frame) == UNSEEN).sum(axis=0)
-        clusters = dict(zip(quantizer.features_, quantizer.transform(frame).T, strict=True))
+        with about(data), with_remedy("compress"):
+            unseen = (quantizer.encoder_.encode(frame) == UNSEEN).sum(axis=0)
+            clusters = dict(zip(quantizer.features_, quantizer.transform(frame).T, strict=True))
         return frame.assign(**clusters), dict(zip(quantizer.features_, unseen, strict=True))
 
 
 def _budget(text: str) -> int | float:
     """A number of clusters, or a share of the values below 1. So 1 is one cluster, and 1.0 is an error."""
-    value = int(text) if text.isdecimal() else finite(text)
+    value = int(text) if text.isdecimal() and int(text) else positive(text)
     if isinstance(value, float) and value >= 1:
         raise argparse.ArgumentTypeError(f"{text!r} is neither a whole number nor a share below 1")
     return value

@@ -35,7 +35,11 @@ def output_folder(out: str, force: bool, files: Sequence[str]) -> Iterator[Path]
 def _folder_beside(path: Path) -> Iterator[Path]:
     """A hidden folder on the file system of a path, for the time of the block."""
     parent = next(parent for parent in path.parents if parent.exists())
-    with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=parent) as folder:
+    try:
+        temporary = tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=parent)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None
+    with temporary as folder:
         yield Path(folder)
 
 

@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from agglearn.cli.common import finite
+from agglearn.cli.common import positive
 from agglearn.cli.project import add_project_options, project_config
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--scale", default="paper", metavar="SCALE", help="smoke, quick, default or paper (the default)"
     )
-    command.add_argument("--hours", type=finite, metavar="N", help="only the cheapest that fit into N CPU hours")
+    command.add_argument("--hours", type=positive, metavar="N", help="only the cheapest that fit into N CPU hours")
     add_project_options(command)
 
 

@@ -1,15 +1,16 @@
-"""Warnings where the numbers of a column look like names: identifiers, postcodes, hashes. One for all columns of a frame."""
+"""Warnings where the numbers of a column look like names, or its text looks like numbers. One for all columns of a frame."""
 
 import contextlib
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextvars import ContextVar
 
 import numpy as np
 import pandas as pd
 from pandas.api.types import is_float_dtype, is_numeric_dtype
 
+from agglearn.encoding.columns import LOOKS_NUMERIC, is_time
 from agglearn.errors import LooksLikeCodes
 from agglearn.text import list_some
 
@@ -20,6 +21,10 @@ NAME = re.compile(
     r"(?i:(?:^|[\W_])(?:id|ids|uid|uuid|code|key|zip|zipcode|postcode|isbn|sku|hash)(?:[\W_]?\d+)?)$|[a-z](?:Id|ID|Code|Key|Zip)$"
 )
 LEADING_ZERO = r"-?0\d"
+AMOUNT = re.compile(
+    r"[-+]?(?:\d{1,3}(?:[.,' \u00a0\u202f]\d{3})+|\d+)(?:[.,]\d+)?"
+)  # with separators, as in spreadsheets
+UNITS = "€$£% \u00a0\u202f"
 SOME = 6  # columns that a warning lists
 _SIGNS: ContextVar[dict[str, list[tuple[str, str]]] | None] = ContextVar("signs", default=None)  # of columns so far
 
@@ -71,7 +76,15 @@ def _inexact(columns: list[tuple[str, str]]) -> str:
     )
 
 
-_MESSAGES = {"binned": _binned, "inexact": _inexact}
+def _amounts(columns: list[tuple[str, str]]) -> str:
+    some = list_some((f"{name!r} ({why})" for name, why in columns), SOME)
+    return (
+        f"text that looks like numbers was taken for categories: {some}; if these are amounts, write them without units and "
+        "thousands separators, with a decimal point"
+    )
+
+
+_MESSAGES = {"binned": _binned, "inexact": _inexact, "amounts": _amounts}
 
 
 def warn_of_codes(column: pd.Series, observed: np.ndarray, counts: np.ndarray | None) -> None:
@@ -86,7 +99,7 @@ def warn_of_codes(column: pd.Series, observed: np.ndarray, counts: np.ndarray | 
     counts : ndarray of shape (n,) or None
         Number of rows with each, where they are distinct. None for one each.
     """
-    if not len(observed) or (observed != np.floor(observed)).any():
+    if not len(observed) or is_time(column) or (observed != np.floor(observed)).any():
         return
     if why := _sign(column, observed, counts):
         _warn("binned", column.name, why)
@@ -120,3 +133,11 @@ def warn_of_lost_digits(column: pd.Series) -> None:
     values = column.to_numpy(dtype=float, na_value=np.nan)
     if (np.abs(values[np.isfinite(values)]) > EXACT).any():
         _warn("inexact", column.name)
+
+
+def warn_of_amounts(name: str, values: Collection[str]) -> None:
+    """Warn where the categories of a column look like amounts with units, thousands separators or decimal commas."""
+    amounts = [v for v in values if AMOUNT.fullmatch(v.strip(UNITS))]
+    marked = [v for v in amounts if not v.removeprefix("-").replace(".", "", 1).isdecimal()]
+    if marked and len(amounts) >= LOOKS_NUMERIC * len(values):
+        _warn("amounts", name, marked[0])

@@ -9,7 +9,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import is_bool_dtype, is_complex_dtype, is_float_dtype, is_numeric_dtype
+from pandas.api.types import (
+    is_bool_dtype,
+    is_complex_dtype,
+    is_datetime64_any_dtype,
+    is_float_dtype,
+    is_numeric_dtype,
+    is_timedelta64_dtype,
+)
 
 from agglearn.errors import DataError
 from agglearn.text import list_some
@@ -88,7 +95,7 @@ class NotANumber(DataError):
 
 
 def numbers(column: pd.Series) -> np.ndarray:
-    """Column as float64, NaN where missing.
+    """Column as float64, NaN where missing. Times are seconds since 1970, whatever their unit.
 
     Raises
     ------
@@ -97,6 +104,9 @@ def numbers(column: pd.Series) -> np.ndarray:
     DataError
         Infinite values.
     """
+    if is_time(column):
+        times = column.to_numpy("timedelta64[us]" if is_timedelta64_dtype(column.dtype) else "datetime64[us]")
+        return np.where(np.isnat(times), np.nan, times.astype(np.int64) / 1e6)
     parsed = pd.to_numeric(column, errors="coerce")
     wrong = (parsed.isna() & column.notna()).to_numpy()
     if wrong.any():
@@ -109,6 +119,11 @@ def numbers(column: pd.Series) -> np.ndarray:
     if np.isinf(values).any():
         raise DataError(f"column {column.name!r} holds infinite values; replace them by missing ones")
     return values
+
+
+def is_time(column: pd.Series) -> bool:
+    """Whether a column has a type of times or spans."""
+    return is_datetime64_any_dtype(column.dtype) or is_timedelta64_dtype(column.dtype)
 
 
 def numbers_or_nan(column: pd.Series) -> np.ndarray:

@@ -8,9 +8,20 @@ import pandas as pd
 import yaml
 
 from agglearn.encoding.binning import Quantiles
-from agglearn.encoding.codes import hardly_repeats
-from agglearn.encoding.columns import as_frame, as_text, distinct, is_continuous, is_missing, numbers_or_nan, spell
+from agglearn.encoding.codes import hardly_repeats, one_warning, warn_of_amounts, warn_of_codes
+from agglearn.encoding.columns import (
+    as_frame,
+    as_text,
+    distinct,
+    is_continuous,
+    is_missing,
+    is_time,
+    numbers_or_nan,
+    spell,
+)
 from agglearn.encoding.levels import MISSING, OTHER
+from agglearn.errors import DataError
+from agglearn.text import list_some
 
 LEAST = 20  # records that must share a value
 BUCKETS = 100  # of a column that looks like an identifier
@@ -46,9 +57,15 @@ def draft(
         Label value that counts as 1, or None to leave it blank.
     categorical : Iterable[str]
         Columns whose numbers are names.
+
+    Raises
+    ------
+    DataError
+        No record has the positive value.
     """
     frame, label, named = as_frame(frame), None if label is None else str(label), set(map(str, categorical))
-    features = {c: _draft_feature(frame[c], c in named) for c in frame.columns if c != label}
+    with one_warning():
+        features = {c: _draft_feature(frame[c], c in named) for c in frame.columns if c != label}
     head = [HEAD, "reviewed: false", _line("label", _label(frame, label, positive)), "features:"]
     return "\n".join([*head, *(f"  {_line(name, state)}" for name, state in features.items())]) + "\n"
 
@@ -60,6 +77,8 @@ def _label(frame: pd.DataFrame, label: str | None, positive: object) -> dict:
     values = _common(frame[label])[0]
     default = next((v for v in ("1", "True") if v in values), None)
     spelling = default if positive is None else spell(positive)
+    if positive is not None and spelling not in (every := set(as_text(distinct(frame[label])[1]))):
+        raise DataError(f"label {label!r} has no value {spelling!r}; it has {list_some(sorted(every))}")
     if spelling not in values:
         return blank
     if len(values) != 2:
@@ -70,12 +89,15 @@ def _label(frame: pd.DataFrame, label: str | None, positive: object) -> dict:
 def _draft_feature(column: pd.Series, named: bool) -> dict:
     """`values`, `edges` or `buckets`, and `missing`, of one column."""
     missing = {"missing": bool(is_missing(column).sum() >= LEAST)}
-    if not named and is_continuous(column):
+    if not named and is_continuous(column) and not is_time(column):  # a declared bin holds numbers alone
         numbers = numbers_or_nan(column)
         numbers = numbers[np.isfinite(numbers)]
         if hardly_repeats(numbers):
             return {"buckets": BUCKETS} | missing
+        warn_of_codes(column, numbers, None)
         return {"edges": _edges(numbers)} | missing
+    if not named:
+        warn_of_amounts(str(column.name), as_text(distinct(column)[1]).unique())
     values, covered = _common(column)
     if covered < 0.5:
         return {"buckets": BUCKETS} | missing

@@ -18,7 +18,7 @@ from agglearn.encoding.binned import BinnedEncoder
 from agglearn.encoding.binning import Binning, binning
 from agglearn.encoding.categorical import CategoricalEncoder
 from agglearn.encoding.coded import CodedEncoder
-from agglearn.encoding.codes import one_warning, warn_of_lost_digits
+from agglearn.encoding.codes import one_warning, warn_of_amounts, warn_of_lost_digits
 from agglearn.encoding.columns import as_frame, is_continuous
 from agglearn.encoding.hashing import HashedEncoder
 from agglearn.encoding.target import TargetEncoder
@@ -70,7 +70,8 @@ class FrameEncoder:
         Warns
         -----
         LooksLikeCodes
-            Numbers that look like names were taken for amounts, or have lost digits. One warning names the first columns.
+            Numbers that look like names were taken for amounts, or have lost digits, or text that looks like amounts was taken
+            for names. One warning names the first columns.
         """
         frame, bins, named = as_frame(frame), binning(binning_), set(map(str, categorical))
         hashed = {str(name): buckets for name, buckets in (hashed or {}).items()}
@@ -189,6 +190,8 @@ def fit_column(
     if buckets is not None:
         return HashedEncoder.fit(column, buckets)
     encoder = CategoricalEncoder.fit(column)
+    if not named:
+        warn_of_amounts(encoder.name, encoder.values)
     if hash_above is not None and len(encoder.values) > hash_above[0]:
         return HashedEncoder.fit(column, hash_above[1])
     return encoder

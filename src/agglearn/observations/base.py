@@ -1,8 +1,10 @@
 """All that a learner may be given. An observation is data in memory: it holds no path and no label it does not declare."""
 
 import contextlib
+import errno
 import hashlib
 import math
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -134,6 +136,8 @@ def refuse_damaged(folder: str | Path, what: str) -> Iterator[None]:
         yield
     except AgglearnError:
         raise
+    except PermissionError as error:
+        raise DataError(f"{error.filename or folder}: cannot be read ({os.strerror(errno.EACCES)})") from error
     except Exception as error:
         message = f"{type(error).__name__}: {error}".splitlines()[0]
         raise DataError(f"{folder}: damaged, or not {what} made by agglearn ({message}); make it again") from error

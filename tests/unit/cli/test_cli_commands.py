@@ -335,6 +335,17 @@ def test_columns_taken_for_numbers_are_named(at, capsys):
     assert "--categorical" in line
 
 
+@pytest.mark.parametrize("size", [["--budget", "10"], ["--budgets", "10,15,20"]])
+def test_a_command_tells_a_warning_once(at, capsys, size):
+    codes().to_csv("codes.csv", index=False)
+    assert run("aggregate", "codes.csv", "--label", "y", "--features", "C1,C2", "--pairs", "none", "--out", "t") == 0
+    for _ in range(2):  # and the next command tells it again
+        capsys.readouterr()
+        assert run("compress", "t", *size, "--out", "clusters.csv", "--force") == 0
+        [line] = capsys.readouterr().err.splitlines()
+        assert line.startswith("agglearn: warning: features were taken for numbers")
+
+
 @pytest.mark.parametrize("file", ["codes.csv", "codes.parquet"])
 def test_patterns_and_hashing_of_all_large_columns(at, capsys, file):
     frame = codes()

@@ -1,5 +1,7 @@
 """The command line: every bad input is one line, and nothing is lost."""
 
+import errno
+import gzip
 import os
 import subprocess
 import sys
@@ -204,3 +206,60 @@ def test_a_csv_of_too_many_columns_is_refused_from_its_header(tmp_path, monkeypa
     monkeypatch.setattr("agglearn.cli.tabular_input.read_csv", lambda *_: pytest.fail("the records are read"))
     assert run(*AGG, "--memory", "100") == 1
     assert "18,003,000 tables take about" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("command", "line"),
+    [
+        (
+            "aggregate data.csv --label y --positive yes --missing ? --memory -1",
+            "argument --memory: '-1' is not above 0; see",
+        ),
+        ("compress tables --budget 0", "argument --budget: '0' is not above 0; see"),
+        ("compress tables --budget -4", "argument --budget: '-4' is not above 0; see"),
+        ("compress tables --budgets 9,0", "argument --budgets: '0' is not above 0; see"),
+        ("compress tables --budget 9 --min-count -1", "argument --min-count: '-1' is below 0; see"),
+        ("compress tables --budget 9 --apply none.csv", "none.csv: no such file\n"),
+        (
+            "compress tables --budget 9 --apply data.csv.gz",
+            "data.csv.gz: the file is empty; give a CSV with a header line\n",
+        ),
+        ("schema draft data.csv --label y --positive JA", "data.csv: label 'y' has no value 'JA'; it has no, yes\n"),
+    ],
+)
+def test_the_line_names_the_option_or_the_file_once(at, capsys, command, line):
+    with gzip.open("data.csv.gz", "w"):
+        pass
+    before = state(at)
+    assert run(*command.split(), "--out", "new") in (1, 2)
+    [*_, error] = capsys.readouterr().err.splitlines(keepends=True)
+    assert error.startswith(f"agglearn: {line}")
+    assert state(at) == before
+
+
+def test_a_folder_without_rights_is_named_and_not_called_damaged(at, capsys, monkeypatch):
+    def refuse(path: object, **_: object) -> None:
+        raise PermissionError(
+            f"[Errno 13] Failed to open local file {str(path)!r}"
+        )  # as pyarrow does, without `filename`
+
+    def no_place(*_: object, **how: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", f"{how['dir']}/{how['prefix']}x7")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pq, "read_table", refuse)
+        assert run("compress", "tables", "--budget", "9", "--out", "new") == 1
+    assert capsys.readouterr().err == "agglearn: tables: cannot be read (Permission denied)\n"
+    monkeypatch.setattr("tempfile.TemporaryDirectory", no_place)
+    assert run("fit", "tables", "--out", "new") == 1
+    assert capsys.readouterr().err == f"agglearn: {at / 'new'}: Permission denied\n"
+
+
+def test_a_full_disk_is_named(at, capsys, monkeypatch):
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("agglearn.cli.compress.write_csv", full)
+    assert run("compress", "tables", "--budget", "9", "--out", "new") == 1
+    assert capsys.readouterr().err.splitlines()[-1] == "agglearn: new: No space left on device"
+    assert not (at / "new").exists()

@@ -25,6 +25,7 @@ from agglearn.encoding import (
     design,
 )
 from agglearn.encoding.columns import NotANumber, as_text, numbers
+from agglearn.encoding.drafting import draft
 from agglearn.encoding.labels import binary_label, take_label
 from agglearn.errors import ConfigError, DataError, LooksLikeCodes
 from agglearn.observations import ContingencyTables
@@ -311,6 +312,69 @@ def test_numbers_that_look_like_names_are_told(column, why):
         FrameEncoder.fit(frame, categorical=frame.columns)
     assert [str(w.message).split("'")[1] for w in caught] == ([column.name] if why else [])
     assert all(w.category is LooksLikeCodes and why in str(w.message) for w in caught)
+
+
+@pytest.mark.parametrize(
+    ("values", "example"),
+    [
+        (["1,000", "61.34", "8,753.54"], "1,000"),
+        (["-3,25", "0,5", "12"], "-3,25"),
+        (["61,34", "8.753,54"], "61,34"),
+        (["1'200.50", "1\u202f200"], "1'200.50"),
+        (["12 %", "9 %", "3"], "12 %"),
+        (["20.01.2024", "26.08.2022"], None),
+        (["1,2,3", "4,5"], None),
+        (["a", "1,5", "b"], None),
+        (["1", "2", "x"], None),
+    ],
+)
+@pytest.mark.parametrize("source", ["frame", "Parquet", "draft"])
+def test_text_that_looks_like_amounts_is_told(tmp_path, source, values, example):
+    frame = pd.DataFrame({"sum": values * 30, "y": [0, 1, 0] * (10 * len(values))})
+    frame.to_parquet(tmp_path / "sums.parquet")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        if source == "frame":
+            FrameEncoder.fit(frame[["sum"]])
+            FrameEncoder.fit(frame[["sum"]], categorical=["sum"])
+        elif source == "Parquet":
+            ContingencyTables.from_parquet(tmp_path / "sums.parquet", "y", pairs="none")
+        else:
+            draft(frame, "y")
+    told = [str(w.message) for w in caught]
+    assert [t.split(": ")[1].split(";")[0] for t in told] == ([f"'sum' ({example})"] if example else [])
+    assert all("taken for categories" in t and "with a decimal point" in t for t in told)
+
+
+TIMES = pd.Series(pd.date_range("2022-01-01", periods=200), name="t")
+
+
+@pytest.mark.parametrize("times", [TIMES, TIMES - TIMES[50], TIMES.dt.tz_localize("Europe/Berlin")])
+def test_times_are_binned_alike_in_every_unit(times):
+    times = times.where(np.arange(200) % 3 > 0)
+    units = [times, times.dt.as_unit("us"), times.dt.as_unit("s")]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        encoders = [FrameEncoder.fit(t.to_frame()) for t in units]
+    assert encoders[0] == encoders[1] == encoders[2]
+    bins = encoders[0].sizes[0] - 1
+    assert bins == 10
+    for unit in units:
+        codes = encoders[0].encode(unit.to_frame())[:, 0]
+        assert (codes[::3] == bins).all()  # missing
+        assert np.bincount(codes).tolist() == [14, 13, 13, 13, 14, 13, 13, 13, 13, 14, 67]
+
+
+def test_a_draft_lists_days():
+    days = pd.Series(pd.to_datetime(["2022-01-01", "2022-05-03"] * 30), name="t")
+    assert "t: {values: ['2022-01-01', '2022-05-03'], missing: false}" in draft(days.to_frame())
+
+
+def test_a_draft_tells_of_codes():
+    with pytest.warns(
+        LooksLikeCodes, match="'zone' was taken for numbers and binned, but some of its numbers begin with"
+    ):
+        draft(pd.DataFrame({"zone": ["01", "02", "03"] * 30, "y": [0, 1, 0] * 30}), "y")
 
 
 def test_codes_that_lost_digits_are_told():
