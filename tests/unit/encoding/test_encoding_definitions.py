@@ -171,3 +171,14 @@ def test_categories_are_told_apart_at_both_ends_of_narrow_integers(fitted, encod
 def test_names_of_categories_are_read_once():
     frame = pd.DataFrame({"a": [1, 2, 2], "b": [0.5, 7.0, 9.0], "c": [5, 6, 7]})
     assert DenseEncoder(frame, iter(["a", "c"])).attributes == ["b", "a", "a", "c", "c", "c"]
+
+
+def test_a_missing_value_is_a_value_with_its_own_rate():
+    """600 missing values with rate .9 among those with rate .1 and .5: pandas' groups leave them out by default."""
+    values, ones = np.repeat(["u", None, "v"], [400, 600, 100]), np.repeat([0.1, 0.9, 0.5], [400, 600, 100])
+    y = (np.concatenate([np.arange(n) / n for n in (400, 600, 100)]) < ones).astype(int)
+    encoder = TargetEncoder.fit(pd.Series(values, name="a"), y, modalities=40)
+    u, missing, v, unseen = encoder.encode(pd.Series(["u", None, "v", "w"], name="a", dtype=object))
+    assert len({u, missing, v, unseen}) == 4
+    assert unseen == 0
+    assert encoder.labels[missing] == f"600+ records, rate {(540 + 20 * 630 / 1100) / 620:.3g}"
