@@ -153,3 +153,16 @@ def test_one_class_against_the_rest_is_the_fit_of_two_classes(learner):
     for c, (coef, intercept) in enumerate(zip(model.coef_, model.intercept_, strict=True)):
         two = clone(learner).fit(Bags(X, OFFSETS, np.column_stack([SIZES - COUNTS[:, c], COUNTS[:, c]])))
         np.testing.assert_allclose([*coef, intercept], [*two.coef_[0], *two.intercept_], rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize(("losses", "expected"), [([3.0, 1.0, 2.0], 2.0), ([3.0, 2.0, 1.0], 103.0)])
+def test_alternations_end_at_the_weights_of_least_loss(losses, expected):
+    """The last labels are fitted to the end only where they have the least loss."""
+    thetas = [np.array([[a, b, c]]) for a, b, c in ((1.0, 0, 1), (-1.0, 0, 2), (0, 1.0, 3))]
+    rounds = iter(zip(thetas, losses, strict=True))
+    problem = SimpleNamespace(
+        x=X, offsets=OFFSETS, moments=lambda m: m, minimum=lambda *_: next(rounds), fit=lambda _, theta: theta + 100
+    )
+    model = AlternatingMeanMapClassifier(max_iter=3, tol=0)
+    theta, trace = model._alternate(problem, TWO.counts[:, 1], np.array([[0.0, -1.0, 0.0]]))
+    assert (theta[0, 2], trace) == (expected, losses)
