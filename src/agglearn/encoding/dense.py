@@ -35,8 +35,9 @@ class DenseEncoder:
     def __init__(self, frame: pd.DataFrame, categorical: Iterable[str]) -> None:
         if frame.empty:
             raise DataError("no records to encode")
-        self.categorical = [c for c in frame if c in set(categorical)]
-        self.numeric = [c for c in frame if c not in set(categorical)]
+        categories = set(categorical)
+        self.categorical = [c for c in frame if c in categories]
+        self.numeric = [c for c in frame if c not in categories]
         self.values = {c: np.sort(frame[c].unique()) for c in self.categorical}
         self.ranks = {c: _rank_table(values) for c, values in self.values.items()}
         numbers = frame[self.numeric].to_numpy(float)
@@ -87,7 +88,9 @@ class DenseEncoder:
         """(n,) rank of each value among the categories, and whether it is one of them."""
         values, ranks = self.values[name], self.ranks[name]
         if ranks is not None and column.dtype.kind in "iu":
-            rank = ranks[np.clip(column, values[0], values[-1]) - values[0]]
+            rank = ranks[
+                np.clip(column, values[0], values[-1]).astype(np.int64) - int(values[0])
+            ]  # int8 would overflow
         else:
             rank = np.minimum(np.searchsorted(values, column), len(values) - 1)
         return rank, values[rank] == column
@@ -146,4 +149,4 @@ def _rank_table(values: np.ndarray) -> np.ndarray | None:
     """Rank among sorted values of each integer from the least to the greatest. None where these are too many."""
     if values.dtype.kind not in "iu" or int(values[-1]) - int(values[0]) >= DENSE:
         return None
-    return np.searchsorted(values, np.arange(values[0], values[-1] + 1))
+    return np.searchsorted(values, np.arange(int(values[0]), int(values[-1]) + 1))

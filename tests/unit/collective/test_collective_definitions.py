@@ -8,11 +8,12 @@ from scipy import stats
 
 from agglearn.collective import noise
 from agglearn.collective.balance import balance_flows
+from agglearn.collective.em import fit_ignoring_noise
 from agglearn.collective.migration import commuting_potentials, migration_features
 from agglearn.collective.noise import NoiseModel, noise_model
-from agglearn.collective.parametric_models import LogLinearTransitions
+from agglearn.collective.parametric_models import HomogeneousPotentials, LogLinearTransitions
 from agglearn.collective.population import population_size
-from agglearn.observations import FlowCounts
+from agglearn.observations import FlowCounts, FlowInstances
 
 LAWS = {
     "poisson": ({"rate": 0.7}, lambda z: stats.poisson(0.7 * z)),
@@ -124,3 +125,21 @@ def test_transitions_are_learned_from_departures():
     theta, step = np.array([0.3, -0.8]), 1e-6
     numeric = [(loss(theta + step * e) - loss(theta - step * e)) / (2 * step) for e in np.eye(2)]
     np.testing.assert_allclose(model.gradient(theta, tables)[0], numeric, rtol=1e-5)
+
+
+def test_noise_where_nobody_can_go_does_not_move_the_start():
+    """Noisy counts of moves that cannot occur are left out of first and last steps too."""
+    allowed = np.array([[True, True, False], [False, True, True], [True, False, True]])
+    counts = np.where(allowed, np.random.default_rng(0).uniform(20, 90, (4, 3, 3)), 0.0)
+    noise_there = np.where(allowed, 0.0, [[0, 0, 35.0], [60.0, 0, 0], [0, -8.0, 0]])
+    start = [
+        fit_ignoring_noise(
+            HomogeneousPotentials(3, 5, allowed=allowed),
+            FlowInstances(
+                (FlowCounts(edge_counts=c, noise="laplace", population_size=500, context={"allowed": allowed}),)
+            ),
+            50,
+        )
+        for c in (counts, counts + noise_there)
+    ]
+    np.testing.assert_array_equal(*start)

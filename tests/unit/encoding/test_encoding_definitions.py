@@ -156,3 +156,29 @@ def test_a_gap_is_the_mean_and_has_a_column():
         assert (x[f"{name}={value}"] == (frame[name] == value)).all()
     other = encoder.sparse(frame.assign(told=8, kind=99)).toarray()
     assert (other[:, [encoder.names.index(n) for n in encoder.names if n.startswith(("told", "kind"))]] == 0).all()
+
+
+@pytest.mark.parametrize("fitted", ["int8", "int16", "uint8", "int64"])
+@pytest.mark.parametrize("encoded", ["int8", "int16", "uint8", "uint64", "int64"])
+def test_categories_are_told_apart_at_both_ends_of_narrow_integers(fitted, encoded):
+    """The distance of the ends does not fit an int8; the column that is encoded may be of another type."""
+    values, asked = [sorted({np.iinfo(t).min, 0, 3, min(np.iinfo(t).max, 300)}) for t in (fitted, encoded)]
+    encoder = DenseEncoder(pd.DataFrame({"c": np.array(values, fitted)}), ["c"])
+    columns = encoder.sparse(pd.DataFrame({"c": np.array(asked, encoded)})).toarray()
+    np.testing.assert_array_equal(columns, [[float(a == v) for v in values] for a in asked])
+
+
+def test_names_of_categories_are_read_once():
+    frame = pd.DataFrame({"a": [1, 2, 2], "b": [0.5, 7.0, 9.0], "c": [5, 6, 7]})
+    assert DenseEncoder(frame, iter(["a", "c"])).attributes == ["b", "a", "a", "c", "c", "c"]
+
+
+def test_a_missing_value_is_a_value_with_its_own_rate():
+    """600 missing values with rate .9 among those with rate .1 and .5: pandas' groups leave them out by default."""
+    values, ones = np.repeat(["u", None, "v"], [400, 600, 100]), np.repeat([0.1, 0.9, 0.5], [400, 600, 100])
+    y = (np.concatenate([np.arange(n) / n for n in (400, 600, 100)]) < ones).astype(int)
+    encoder = TargetEncoder.fit(pd.Series(values, name="a"), y, modalities=40)
+    u, missing, v, unseen = encoder.encode(pd.Series(["u", None, "v", "w"], name="a", dtype=object))
+    assert len({u, missing, v, unseen}) == 4
+    assert unseen == 0
+    assert encoder.labels[missing] == f"600+ records, rate {(540 + 20 * 630 / 1100) / 620:.3g}"

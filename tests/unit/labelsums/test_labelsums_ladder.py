@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 from samples import ROOT, people
 
@@ -143,3 +144,13 @@ def test_every_method_on_drawn_records(experiment):
         found = {m.measure: m.value for m in task.measure(model, truth, ["nllh", "auc"])}
         assert np.isfinite(list(found.values())).all(), run.method
         assert found["auc"] >= 0.3, run.method
+
+
+def test_trees_take_a_value_without_a_code_for_missing_not_for_a_small_number():
+    """Nothing was missing in training: scikit-learn then follows the larger part, in which labels are 0."""
+    x = np.tile(np.arange(10.0), 60)
+    frame = pd.DataFrame({"x": x, "y": (x == 0).astype(int)})
+    trees = BoostedTreesSkyline(random_state=0).fit(Records.from_records(frame, "y"))
+    low, high, missing = trees.predict_proba(pd.DataFrame({"x": [0.0, 9.0, np.nan]}))[:, 1]
+    assert low > 0.9
+    assert max(high, missing) < 0.1

@@ -179,3 +179,11 @@ def test_little_information_does_not_let_steps_grow(monkeypatch):
     assert trained() > -0.02
     monkeypatch.setattr("agglearn.maxent.noise_aware.SHARE", 0.0)
     assert trained() < -0.1
+
+
+def test_a_fit_to_noisy_tables_forgets_the_last(tables):
+    noisy = released(tables)
+    model = NoiseAwareMaxEntClassifier(200, max_iter=5, random_state=3).fit(noisy)
+    mu, theta = model.mu_.copy(), model.theta_.copy()
+    model.fit(noisy)
+    np.testing.assert_array_equal([model.mu_, model.theta_], [mu, theta])

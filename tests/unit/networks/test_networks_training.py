@@ -88,3 +88,22 @@ def test_batches_pass_over_all_in_random_order():
     for start in (0, 3):
         assert len(set(np.concatenate(drawn[start : start + 3]))) == 9
     assert (drawn[0] != drawn[3]).any()
+
+
+def test_dropout_is_drawn_anew_at_each_step_and_by_the_seed(problem, monkeypatch):
+    """At a rate of 0 gradients of one batch differ by what is dropped alone."""
+    weights, x, y = problem
+    compute, gradients = training._gradient, []
+    monkeypatch.setattr(
+        training, "_gradient", lambda *args: gradients.append(np.asarray(compute(*args))) or gradients[-1]
+    )
+    schedule = training.Schedule(0.0, 100.0, 4, 4)
+    for seed in (0, 0, 1):
+        training.train(dropped, weights, [(x, y)] * 4, lambda w: 0.0, "squared_error", schedule, seed)
+    assert len({g.tobytes() for g in gradients}) == 8  # four steps of either seed
+    np.testing.assert_array_equal(gradients[:4], gradients[4:8])
+
+
+def dropped(weights, x, key=None):
+    kept = x if key is None else x * training.jax.random.bernoulli(key, 0.5, x.shape)
+    return line(weights, kept)

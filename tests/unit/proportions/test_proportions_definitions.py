@@ -6,12 +6,21 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from scipy import stats
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.svm import LinearSVR
 
 from agglearn.linear.softmax import Logistic, softmax
 from agglearn.observations import Bags
-from agglearn.proportions import CardinalityClassifier, InverseCalibrationClassifier, MeanMapClassifier, base
+from agglearn.proportions import (
+    AlternatingMeanMapClassifier,
+    CardinalityClassifier,
+    InverseCalibrationClassifier,
+    MeanEmbeddingClassifier,
+    MeanMapClassifier,
+    NormalApproximationClassifier,
+    base,
+    cardinality,
+)
 from agglearn.proportions.count_likelihood import CountLikelihood, normal_posteriors
 
 OFFSETS = np.array([0, 2, 7, 10, 18, 19])
@@ -104,7 +113,12 @@ def test_any_classifier_gets_each_instance_once_per_class_with_its_posterior(mon
         np.testing.assert_allclose(np.add.reduceat(q, OFFSETS[:-1], axis=1).T, COUNTS, atol=1e-8)
 
 
-@pytest.mark.parametrize(("gains", "steps"), [([3.0, 3.0, 1.4, 9.0], 3), ([3.0, 1.6, 1.4, 9.0], 3), ([1.4, 9.0], 1)])
+GAINS = pytest.mark.parametrize(
+    ("gains", "steps"), [([3.0, 3.0, 1.4, 9.0], 3), ([3.0, 1.6, 1.4, 9.0], 3), ([1.4, 9.0], 1)]
+)
+
+
+@GAINS
 def test_em_stops_by_the_gain_per_bag(gains, steps, monkeypatch):
     """Five bags and a tolerance of 0.3: a step that gains less than 1.5 is the last."""
     likelihoods = iter(np.cumsum([-20.0, *gains]))
@@ -113,3 +127,42 @@ def test_em_stops_by_the_gain_per_bag(gains, steps, monkeypatch):
     monkeypatch.setattr(CountLikelihood, "penalised", lambda self, likelihood, theta: likelihood)
     climb.em(np.zeros((1, 3)), 9, 0.3)
     assert len(climb.trace) == steps + 1
+
+
+@GAINS
+def test_em_of_any_classifier_stops_by_the_gain_per_bag(gains, steps, monkeypatch):
+    likelihoods = iter(np.cumsum([-20.0, *gains]))
+    posteriors = np.full((19, 3), 1 / 3)
+    monkeypatch.setattr(cardinality, "class_posteriors", lambda *_: (posteriors, np.full(5, next(likelihoods) / 5)))
+    monkeypatch.setattr(Spy, "fits", [])
+    model = CardinalityClassifier(classifier=Spy(), max_iter=9, tol=0.3).fit(Bags(X, OFFSETS, COUNTS))
+    assert len(Spy.fits) == steps
+    np.testing.assert_allclose(model.log_likelihoods_[0], np.cumsum([-20.0, *gains])[: steps + 1])
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [MeanEmbeddingClassifier(l2=0.3, multiclass="ovr"), CardinalityClassifier(l2=0.3, multiclass="ovr"),
+     NormalApproximationClassifier(l2=0.3), AlternatingMeanMapClassifier(l2=0.3)],
+    ids=lambda learner: type(learner).__name__,
+)  # fmt: skip
+def test_one_class_against_the_rest_is_the_fit_of_two_classes(learner):
+    """No class has half of the instances, so that a class and the rest cannot change places."""
+    model = clone(learner).fit(Bags(X, OFFSETS, COUNTS))
+    assert len(model.coef_) == 3
+    for c, (coef, intercept) in enumerate(zip(model.coef_, model.intercept_, strict=True)):
+        two = clone(learner).fit(Bags(X, OFFSETS, np.column_stack([SIZES - COUNTS[:, c], COUNTS[:, c]])))
+        np.testing.assert_allclose([*coef, intercept], [*two.coef_[0], *two.intercept_], rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize(("losses", "expected"), [([3.0, 1.0, 2.0], 2.0), ([3.0, 2.0, 1.0], 103.0)])
+def test_alternations_end_at_the_weights_of_least_loss(losses, expected):
+    """The last labels are fitted to the end only where they have the least loss."""
+    thetas = [np.array([[a, b, c]]) for a, b, c in ((1.0, 0, 1), (-1.0, 0, 2), (0, 1.0, 3))]
+    rounds = iter(zip(thetas, losses, strict=True))
+    problem = SimpleNamespace(
+        x=X, offsets=OFFSETS, moments=lambda m: m, minimum=lambda *_: next(rounds), fit=lambda _, theta: theta + 100
+    )
+    model = AlternatingMeanMapClassifier(max_iter=3, tol=0)
+    theta, trace = model._alternate(problem, TWO.counts[:, 1], np.array([[0.0, -1.0, 0.0]]))
+    assert (theta[0, 2], trace) == (expected, losses)

@@ -96,6 +96,16 @@ def test_kept_encoders_are_those_of_their_settings(folder):
     assert len({repr(found) for found in alone}) == len(settings)
 
 
+def test_an_encoder_is_that_of_its_own_frame_also_where_an_earlier_one_is_gone():
+    """Python gives the address of a frame that is gone to a later one."""
+    for i in range(40):
+        frame, y = pd.DataFrame({"a": [f"{i}u", f"{i}v", f"{i}w"] * 20}), np.arange(60) % 2
+        inputs = TaskInput("a", {}, {}, Population(frame, y, np.full(60, 0.5)))
+        observed = Classification().observe(inputs, Records, {}, 0)[0]
+        assert observed.encoder.to_dict()[0]["values"] == [f"{i}u", f"{i}v", f"{i}w"]
+        del observed
+
+
 def test_features_above_the_limit_are_left_out():
     frame = pd.DataFrame({"a": list("uvwuvw"), "b": list("xyzpxx")})
     inputs = TaskInput("a", {}, {}, Population(frame, np.zeros(6), np.full(6, 0.5)))

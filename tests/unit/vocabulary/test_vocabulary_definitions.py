@@ -146,3 +146,12 @@ def test_clusters_of_unequal_features_have_columns_of_their_own():
         cluster = model.quantizer_.labels_[name][records.codes[:, i]]
         score += weights[sum(sizes[:i]) + cluster]
     np.testing.assert_allclose(model.predict_proba(frame)[:, 1], 1 / (1 + np.exp(-score)))
+
+
+def test_folds_are_drawn_whatever_the_order_of_the_records():
+    """In folds of neighbouring records no value would occur outside its own fold: all would be unseen."""
+    values, ones = np.repeat(np.arange(20), 15), np.tile([2, 13], 10)
+    X, y = pd.DataFrame({"a": values}), np.concatenate([np.arange(15) < k for k in ones]).astype(int)
+    quantizer = OptimalQuantizer(2, random_state=0)
+    clusters = quantizer.fit_transform(X, y)[:, 0]
+    assert (clusters == (ones[values] == 13)).mean() > 0.95
