@@ -13,6 +13,7 @@ from docutils import nodes
 from sphinx import addnodes
 from sphinx.transforms import SphinxTransform
 
+from agglearn.cli import COMMANDS
 from agglearn.reporting.findings import MARK
 from agglearn.workflow.config import load
 
@@ -44,7 +45,7 @@ def link_elsewhere(app, env, node, content):
 
 
 def names_in_code() -> dict[str, str]:
-    """Full path of every public name, by each way in which text writes it: alone where it is unique, or with its package."""
+    """Full path of every public name by its spellings in text: with its package, or alone if it is unique and no command."""
     paths = {}
     for module, names in public().items():
         for name in names:
@@ -54,7 +55,8 @@ def names_in_code() -> dict[str, str]:
                 path = f"{module}.{name}{end}"
                 for spelling in (path, path.removeprefix("agglearn."), f"{name}{end}"):
                     paths.setdefault(spelling, set()).add(path)
-    return {spelling: candidates.pop() for spelling, candidates in paths.items() if len(candidates) == 1}
+    alone = {spelling for spelling, candidates in paths.items() if len(candidates) == 1} - COMMANDS.keys()
+    return {spelling: paths[spelling].pop() for spelling in alone}
 
 
 def results() -> dict[str, str]:

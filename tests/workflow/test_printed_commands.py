@@ -20,6 +20,7 @@ from snakemake.cli import get_argument_parser, parse_config
 
 from agglearn import cli
 from agglearn.errors import ConfigError
+from agglearn.privacy.calibration import check_promise
 from agglearn.workflow.config import load, parse_scalars, read_mapping, stack
 from agglearn.workflow.plan import Plan
 
@@ -89,6 +90,9 @@ def check_agglearn(arguments: list[str], in_a_sentence: bool) -> None:
         assert status([*(a for a in arguments if not a.startswith("-")), "--help"]) == 0
     else:
         assert status(arguments[:end]) == 0
+        if arguments[0] == "private":
+            args = cli.parser().parse_args(arguments)
+            check_promise(args.epsilon, args.delta, args.mechanism)
 
 
 def status(arguments: list[str]) -> int:

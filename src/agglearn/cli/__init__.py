@@ -39,7 +39,7 @@ COMMANDS = {
 ABOUT = """Learn a classifier from contingency tables instead of records.
 
   agglearn aggregate data.csv --label y --out tables/     count records per feature and per pair of features
-  agglearn private tables/ --epsilon 1 --out noisy/       add noise that protects single records
+  agglearn private tables/ --epsilon 1 --delta 1e-6 --out noisy/   add noise that protects single records
   agglearn fit tables/ --method maxent --out model/       learn from the counts alone
   agglearn predict model/ new.csv --out predictions.csv   probability of the label for new records
   agglearn compress tables/ --budget 500 --out clusters.csv   few clusters of the values of large features

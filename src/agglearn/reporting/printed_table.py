@@ -179,15 +179,16 @@ def _is_setting(name: str, columns: list[str]) -> bool:
 def _best(group: dict[tuple[int, int], pd.Series], better: str | None) -> list[tuple[int, int]]:
     """Positions of the best mean of a group, and of the means that the intervals do not separate from it.
 
-    Two means are separate where their difference exceeds both half intervals together. A mean without an interval has the widest
-    of the group. The list is empty where nothing is separate, or nothing has an interval.
+    Two means are separate where their difference exceeds both half intervals together. Seeds that are all equal have no interval,
+    and their mean is exact. The value of a single seed has the widest interval of the group. The list is empty where nothing is
+    separate, or nothing has an interval.
     """
     if better is None or len(group) < 2:
         return []
     means = {position: row["mean"] for position, row in group.items()}
     halves = {position: (row["high"] - row["low"]) / 2 for position, row in group.items()}
     widest = max((half for half in halves.values() if half == half), default=np.nan)
-    halves = {position: half if half == half else widest for position, half in halves.items()}
+    halves = {p: half if half == half else widest * (group[p]["n"] == 1) for p, half in halves.items()}
     top = (max if better == "higher" else min)(means, key=lambda position: means[position])
     near = [p for p in group if not abs(means[p] - means[top]) > np.hypot(halves[p], halves[top])]
     return near if len(near) < len(group) else []

@@ -56,7 +56,7 @@ def print_links(uri: str, port: int) -> None:
     for source in sorted(sources, key=lambda name: ([*papers, name].index(name), name)):
         print(papers.get(source, {}).get("title", source))
         for e in sources[source]:
-            print(f"  {e.name}: http://127.0.0.1:{port}/#/experiments/{e.experiment_id}")
+            print(f"  {e.name}: http://127.0.0.1:{port}/#/experiments/{e.experiment_id}/runs")
     print("Ctrl-C ends it.", flush=True)
 
 

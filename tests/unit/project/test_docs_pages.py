@@ -20,6 +20,7 @@ import yaml
 from forks import ForkServer
 from samples import ROOT, shipped_config
 
+from agglearn.cli import COMMANDS
 from agglearn.encoding import Schema
 from agglearn.reporting.findings import MARK
 from agglearn.workflow.config import load
@@ -149,6 +150,13 @@ def test_names_that_end_in_an_underscore_are_no_references():
     lines = ["coef_ : ndarray", "    Of `theta_`, *args and a_b."]
     docstrings.escape(None, "class", "", None, None, lines)
     assert lines == ["coef\\_ : ndarray", "    Of `theta_`, \\*args and a_b."]
+
+
+def test_the_name_of_a_command_is_no_link_to_a_function():
+    """`aggregate` in a sentence is `agglearn aggregate`, not the function of `agglearn.spark`."""
+    names = links.names_in_code()
+    assert not COMMANDS.keys() & names.keys()
+    assert names["spark.aggregate"] == "agglearn.spark.aggregate"
 
 
 def test_names_of_other_projects_exist():

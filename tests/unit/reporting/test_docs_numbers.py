@@ -68,6 +68,12 @@ def test_a_number_refers_to_one_measurement(written, text):
     assert "one is needed" in line
 
 
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/extending.md"])
+def test_pages_on_numbers_name_this_test(page):
+    """A run does not compare numbers in docs."""
+    assert "`tests/unit/reporting/test_docs_numbers.py`" in (ROOT / page).read_text()
+
+
 def test_pages_refer_to_measurements_that_there_are():
     """Experiment, method, data set and measure of every reference; the last run holds the values against them."""
     plan = planned()

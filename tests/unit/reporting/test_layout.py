@@ -198,6 +198,16 @@ def test_two_of_three_may_be_the_best():
     }  # fmt: skip
 
 
+def test_a_wide_interval_of_another_row_brings_no_row_to_the_best():
+    """Equal seeds have no interval, and their mean is exact. A single seed says nothing of its own spread."""
+    wide = {"method": "base", **around(0.9, 0.5)}
+    near = {"params": '{"l2": 1}', **around(0.3, 0.01)}
+    for n, best in ((5, [True, False, False]), (1, [True, False, True])):
+        cells = [{"mean": 0.1, "low": np.nan, "high": np.nan, "n": n}, wide, near]
+        group = {(i, 0): row for i, row in summary(cells).iterrows()}
+        assert [(i, 0) in printed_table._best(group, "lower") for i in range(3)] == best
+
+
 def test_the_printed_number_stands_with_its_difference():
     e = EXPERIMENT | {
         "reported": [

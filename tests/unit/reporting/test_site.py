@@ -178,6 +178,7 @@ def test_the_page_of_a_source_says_why_its_claims_fail():
         if "why" in claim:
             page = " ".join((ROOT / f"docs/{claim['source']}.md").read_text().split())
             assert f"* `{name}`: {claim['why']}" in page
+            assert page.count(f"* `{name}`: ") == 1, f"docs/{claim['source']}.md states another reason for {name}"
 
 
 def test_verdicts_are_counted_in_their_order():

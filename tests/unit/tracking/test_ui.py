@@ -164,11 +164,11 @@ def test_a_link_for_each_source_in_the_order_of_the_papers(tmp_path, monkeypatch
     address = "http://127.0.0.1:5001/#/experiments/"
     assert capsys.readouterr().out.splitlines() == [
         "Maximum entropy from contingency tables",
-        f"  c: {address}{numbers['c']}",
-        f"  d: {address}{numbers['d']}",
+        f"  c: {address}{numbers['c']}/runs",
+        f"  d: {address}{numbers['d']}/runs",
         "Vocabulary compression",
-        f"  b: {address}{numbers['b']}",
+        f"  b: {address}{numbers['b']}/runs",
         "mine",
-        f"  a: {address}{numbers['a']}",
+        f"  a: {address}{numbers['a']}/runs",
         "Ctrl-C ends it.",
     ]

@@ -1,6 +1,8 @@
 """Layout of the configuration's files, which people read and copy."""
 
+import re
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -56,3 +58,33 @@ def test_the_template_is_no_experiment_until_it_is_copied(tmp_path):
     shutil.copy(experiments / "_template.yaml", experiments / "mine.yaml")
     loaded = configuration.load(tmp_path, {"scale": "smoke", "run": ["mine"]})
     assert {run.method for run in Plan(loaded).runs("mine")} == {"maxent", "naive_bayes", "logistic"}
+
+
+SIZES = {"n_bags", "n_test", "bag_size", "n_words", "n_components", "n_iter"}
+
+
+def sizes_of_scales(entry: object) -> Iterator[dict[str, object]]:
+    """Sizes that depend on the scale: scale → size. Scale smoke only shows that everything runs."""
+    for key, value in entry.items() if isinstance(entry, dict) else ():
+        if key in SIZES and isinstance(value, dict) and "default" in value:
+            yield {scale: size for scale, size in value.items() if scale != "smoke"}
+        else:
+            yield from sizes_of_scales(value)
+
+
+@pytest.mark.parametrize("path", [p for p in FILES if p.parent.name == "experiments"], ids=lambda p: p.stem)
+def test_a_caption_is_true_at_every_scale(path):
+    entry = yaml.safe_load(path.read_text())
+    scales = [s for s in sizes_of_scales(entry) if len(set(map(str, s.values()))) > 1]
+    sizes = {str(size) for scale in scales for size in scale.values()}
+    for sentence in re.split(r"(?<=\.) ", entry.get("caption") or ""):
+        numbers = set(re.findall(r"(?<![\d.,])\d+(?![\d.,³]*\d)", sentence))
+        assert "scale" in sentence or not numbers & sizes, f"{sentence!r} holds at one scale"
+
+
+def test_texts_for_people_have_no_markup():
+    """Captions and claims stand on the site, in LaTeX and in MLflow as they are."""
+    config = configuration.load(ROOT)
+    texts = [e.get(key) for e in config["experiments"].values() for key in ("title", "caption")]
+    texts += [c.get(key) for c in config["claims"].values() for key in ("claim", "place", "note", "weak", "why")]
+    assert not [text for text in texts if text and "`" in text]
