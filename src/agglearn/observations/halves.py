@@ -46,7 +46,8 @@ class Halves(Observation):
             raise DataError(f"halves: must be two of one kind, {' or '.join(KINDS)}, not {' and '.join(kinds)}")
         if self.first.names != self.second.names:
             raise DataError("halves: of other features, or in another order; make them with one encoder")
-        if self.first.noise != self.second.noise:
+        noises = [h.noise and replace(h.noise, scale=0.0, scales=None) for h in (self.first, self.second)]
+        if noises[0] != noises[1] and any(n is None or n.private for n in noises):  # scales follow each half's features
             raise DataError("halves: with other noise; release both at once (Halves.private)")
         encoders, tables = ([getattr(h, k, None) for h in (self.first, self.second)] for k in ("encoder", "tables"))
         if encoders[0] != encoders[1] or set(tables[0] or ()) != set(tables[1] or ()):  # label sums have names for all

@@ -35,7 +35,8 @@ def test_features_beyond_the_declared_bounds_are_not_released():
 
 def test_halves_of_one_noise_and_one_encoder():
     noisy = TABLES.private(1, 1e-6, draw=draw_seeded(0))
-    for pair in ((noisy, TABLES), (TABLES, noisy), (noisy, TABLES.private(2, 1e-6, draw=draw_seeded(0)))):
+    private = [replace(noisy, noise=replace(noisy.noise, private=True, epsilon=epsilon)) for epsilon in (1, 2)]
+    for pair in ((noisy, TABLES), (TABLES, noisy), (noisy, private[0]), (private[0], private[1])):
         with pytest.raises(DataError, match=r"^halves: with other noise"):
             Halves(*pair)
     fewer = ContingencyTables.from_records(RECORDS, schema=Schema.parse(SCHEMA.format("1, 2")))
