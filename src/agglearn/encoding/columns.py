@@ -15,6 +15,7 @@ from pandas.api.types import (
     is_datetime64_any_dtype,
     is_float_dtype,
     is_numeric_dtype,
+    is_string_dtype,
     is_timedelta64_dtype,
 )
 
@@ -74,13 +75,18 @@ def distinct(column: pd.Series) -> tuple[np.ndarray, pd.Series]:
     """The distinct values of a column, as (n,) index of each row's value among them (−1: missing), and the values.
 
     With them, work per value is not done per row. Python objects other than text are left as they are, one by one: 1, 1.0
-    and True are equal, but not spelt alike.
+    and True are equal, but not spelt alike. Texts are told apart by Python: pandas' `factorize` cuts them at a NUL, so that
+    "a\\0x" in one row would take the place of "a" in all others.
     """
     index, observed = np.full(len(column), -1), ~is_missing(column)
     values = column[observed]
-    if column.dtype == object and pd.api.types.infer_dtype(values) not in ("string", "empty"):
-        index[observed] = np.arange(len(values))
-        return index, values
+    if is_string_dtype(column.dtype):
+        if pd.api.types.infer_dtype(values) not in ("string", "empty"):
+            index[observed] = np.arange(len(values))
+            return index, values
+        first: dict[str, int] = {}
+        index[observed] = [first.setdefault(v, len(first)) for v in values]
+        return index, pd.Series(list(first), dtype=object)
     index[observed], values = pd.factorize(values)
     return index, pd.Series(values)
 
@@ -135,7 +141,7 @@ def numbers_or_nan(column: pd.Series) -> np.ndarray:
 
 def _number(value: object) -> float:
     value = _real(value)
-    if isinstance(value, timedelta | np.timedelta64):
+    if isinstance(value, timedelta | np.timedelta64 | np.datetime64):
         return math.nan  # numpy's would become numbers, pandas' would not
     try:
         return math.nan if isinstance(value, str) and "_" in value else float(value)  # type: ignore[arg-type]

@@ -5,6 +5,7 @@ import errno
 import hashlib
 import math
 import os
+import zipfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import ClassVar, Protocol, Self
 
 from agglearn.errors import AgglearnError, DataError
+from agglearn.machine import memory_bytes
 
 
 class Hasher(Protocol):
@@ -131,7 +133,18 @@ class Observation(ABC):
 
 @contextlib.contextmanager
 def refuse_damaged(folder: str | Path, what: str) -> Iterator[None]:
-    """Turn any error while a damaged or foreign folder is read into one DataError that names the folder."""
+    """Turn any error while a damaged or foreign folder is read into one DataError that names the folder.
+
+    Refused before they are read: pipes and devices, which may never end, and arrays that unpacked do not fit into memory.
+    """
+    for path in Path(folder).glob("*"):
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise DataError(f"{path}: is no file, but a pipe or a device; remove it")
+        if path.suffix == ".npz" and zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as archive:
+                size = sum(member.file_size for member in archive.infolist())
+            if size > memory_bytes():
+                raise DataError(f"{path}: unpacked it has {size:,} bytes, more than this machine's memory")
     try:
         yield
     except AgglearnError:

@@ -35,6 +35,11 @@ class CountedBags(Observation):
         Records with label 0 and with label 1.
     noise : NoiseSpec or None
         How noise was added to the counts, or None.
+
+    Raises
+    ------
+    DataError
+        A record in several bags, or counts that do not add up to the sizes.
     """
 
     encoder: FrameEncoder
@@ -48,8 +53,13 @@ class CountedBags(Observation):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "frame", public_features(self.frame, self.encoder.names))
-        if len(self.counts) != len(self.offsets) - 1 or self.offsets[-1] != len(self.rows):
+        if len(self.counts) != len(self.offsets) - 1 or self.offsets[0] != 0 or self.offsets[-1] != len(self.rows):
             raise DataError(f"{len(self.counts)} counts and {len(self.rows)} rows for offsets {self.offsets[:1]} …")
+        used = np.bincount(self.rows, minlength=len(self.frame)) if np.min(self.rows, initial=0) >= 0 else np.array([2])
+        if len(used) > len(self.frame) or used.max(initial=0) > 1:
+            raise DataError(f"rows: each must be one of the {len(self.frame)} records, and in one bag")
+        if (self.counts < 0).any() or (np.sum(self.counts, axis=1) != self.sizes).any():
+            raise DataError("counts: must be numbers of records from 0 on, and add up to the size of their bag")
 
     @classmethod
     def from_records(

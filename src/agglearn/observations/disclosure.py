@@ -88,6 +88,8 @@ def public_features(frame: pd.DataFrame | np.ndarray, names: Sequence[str], labe
     frame = as_frame(frame, names)
     if list(frame.columns) != list(names):
         frame = frame[present(names, frame.columns)]
+    if categories := list(frame.select_dtypes("category")):  # they may hold values of rows that are not here
+        frame = frame.assign(**{name: frame[name].cat.remove_unused_categories() for name in categories})
     if frame.attrs:
         frame = frame.copy(deep=False)
         frame.attrs = {}  # pandas writes them into Parquet files

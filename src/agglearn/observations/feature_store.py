@@ -30,7 +30,7 @@ def save_features(frame: pd.DataFrame, folder: Path, shared: str | Path | None =
 
 def load_features(folder: Path, path: str) -> pd.DataFrame:
     """The features that an observation in `folder` refers to. DataError for a path that `save_features` does not write."""
-    if path != OWN and not SHARED.fullmatch(path):
+    if path != OWN and not (SHARED.fullmatch(path) and (folder / path).is_file()):
         raise DataError(f"{folder}: the features are at {path!r:.80}, where no observation keeps them; make it again")
     return pd.read_parquet(folder / path)
 

@@ -224,7 +224,8 @@ class FlowInstances(Observation):
         DataError
             Other files, damaged ones, or none.
         """
-        folders = sorted((p for p in Path(folder).iterdir() if p.is_dir()), key=lambda p: int(p.name))
+        with refuse_damaged(folder, "flow counts"):
+            folders = sorted((p for p in Path(folder).iterdir() if p.is_dir()), key=lambda p: int(p.name))
         if not folders:
             raise DataError(f"{folder}: no flow counts here")
         return cls(tuple(FlowCounts.load(p) for p in folders))

@@ -34,7 +34,7 @@ class Halves(Observation):
     Parameters
     ----------
     first, second : Half
-        Both of one kind.
+        Both of one kind, over the same features, with the same noise.
     """
 
     first: Half
@@ -46,6 +46,12 @@ class Halves(Observation):
             raise DataError(f"halves: must be two of one kind, {' or '.join(KINDS)}, not {' and '.join(kinds)}")
         if self.first.names != self.second.names:
             raise DataError("halves: of other features, or in another order; make them with one encoder")
+        noises = [h.noise and replace(h.noise, scale=0.0, scales=None) for h in (self.first, self.second)]
+        if noises[0] != noises[1] and any(n is None or n.private for n in noises):  # scales follow each half's features
+            raise DataError("halves: with other noise; release both at once (Halves.private)")
+        encoders, tables = ([getattr(h, k, None) for h in (self.first, self.second)] for k in ("encoder", "tables"))
+        if encoders[0] != encoders[1] or set(tables[0] or ()) != set(tables[1] or ()):  # label sums have names for all
+            raise DataError("halves: of other values, or of other pairs; make them with one encoder")
 
     @classmethod
     def from_records(

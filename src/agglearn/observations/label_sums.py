@@ -193,6 +193,8 @@ class LabelSums(Observation):
         ConfigError
             `declared` or `coordinates` where no bounds, or wider ones, were declared, a number below that of the features,
             `features` where there are none, or an unknown `of`.
+        DataError
+            `declared` or `coordinates` where a value lies outside its declared bounds.
         """
         if not isinstance(of, str):
             if not 0 < of < math.inf:
@@ -216,6 +218,7 @@ class LabelSums(Observation):
                 "sensitivity: the features have no declared bounds; declare them (bounds=…), or accept the largest norm of "
                 "the features that are there (sensitivity='features')"
             )
+        self.map.check_ranges(self.frame)
         if of == "coordinates":
             if any(max(map(abs, r)) > 1 for r in self.map.ranges.values()) and self.map.kind == "columns":
                 raise ConfigError("sensitivity: 'coordinates' holds for features within [0, 1]; use 'declared'")

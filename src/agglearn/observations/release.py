@@ -209,4 +209,4 @@ def release_flow_counts(
 def _largest_population(counts: Iterable[np.ndarray], noise: Mechanism) -> float:
     """Upper bound of a population's size, from noisy tables of the whole of it: the largest sum and `DEVIATIONS` of its noise."""
     sums = [(np.nansum(table), np.count_nonzero(~np.isnan(table))) for tables in counts for table in tables]
-    return max(total + DEVIATIONS * math.sqrt(n * noise.variance) for total, n in sums)
+    return max((total + DEVIATIONS * math.sqrt(n * noise.variance) for total, n in sums), default=0.0)

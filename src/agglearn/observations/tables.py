@@ -494,12 +494,14 @@ def start_tally(
 
 
 def _check(tables: ContingencyTables) -> None:
-    """Refuse tables of no records: counts must be whole and non-negative, label sums within counts, tables within totals."""
+    """Refuse tables of no records: cells distinct, counts whole and non-negative, label sums within counts, tables within totals."""
     names = tables.names
     for key, table in tables.tables.items():
         title = "table " + " × ".join(repr(names[i]) for i in key)
-        if (table.counts < 0).any() or (table.label_sums < 0).any():
-            raise DataError(f"{title}: negative counts; declare the noise (noise=…) or mend the table")
+        if (np.diff(table.cells) <= 0).any():
+            raise DataError(f"{title}: a cell stands twice, or cells are not in ascending order; mend the table")
+        if any((v < 0).any() or (v % 1 != 0).any() for v in (table.counts, table.label_sums)):
+            raise DataError(f"{title}: counts negative or not whole; declare the noise (noise=…) or mend the table")
         if (table.label_sums > table.counts).any():
             raise DataError(f"{title}: a label sum exceeds its count; label sums are counts of records with label 1")
         if table.counts.sum() > tables.total * (1 + 1e-9) or table.label_sums.sum() > tables.positives * (1 + 1e-9):

@@ -17,6 +17,7 @@ from agglearn.errors import ConfigError
 from agglearn.privacy.accounting import discrete_gaussian_delta
 from agglearn.privacy.mechanisms import Mechanism, known_mechanism
 
+LEAST_EPSILON = 1e-6  # below it `gaussian_delta` loses its digits: at 1e-15 its σ has 10,000 times the promised δ
 LEAST_DELTA = 1e-30  # the accountant leaves out tails of probability 1e-32
 CALIBRATIONS = {  # of each Gaussian mechanism, the default first
     "gaussian": ("analytic", "zcdp", "classic"),
@@ -45,6 +46,10 @@ def check_promise(
     elif checked_delta < LEAST_DELTA:
         raise ConfigError(
             f"delta: {checked_delta:g} is below {LEAST_DELTA:g}, too small to compute with; use laplace noise"
+        )
+    elif checked_epsilon < LEAST_EPSILON:
+        raise ConfigError(
+            f"epsilon: {checked_epsilon:g} is below {LEAST_EPSILON:g}, too small to compute with; use laplace noise"
         )
     return checked_epsilon, checked_delta
 

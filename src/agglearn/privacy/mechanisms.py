@@ -15,6 +15,7 @@ from agglearn.optional import require
 from agglearn.seeds import derive_generator
 
 MECHANISMS = ("gaussian", "laplace", "discrete_gaussian", "discrete_laplace")
+LARGEST_SIGMA = 100_000  # of a discrete Gaussian: its probabilities are held one by one
 TAIL = 12  # standard deviations of a discrete Gaussian that are drawn from: the rest has probability 1e-32
 
 
@@ -92,7 +93,12 @@ def known_mechanism(kind: str) -> str:
 
 
 def discrete_gaussian(sigma: float) -> tuple[np.ndarray, np.ndarray]:
-    """Support and probabilities of the discrete Gaussian, p(k) ∝ exp(−k²/2σ²), within `TAIL` σ."""
+    """Support and probabilities of the discrete Gaussian, p(k) ∝ exp(−k²/2σ²), within `TAIL` σ. ConfigError above `LARGEST_SIGMA`."""
+    if sigma > LARGEST_SIGMA:
+        raise ConfigError(
+            f"discrete_gaussian noise of scale {sigma:.3g} takes too long to compute (up to {LARGEST_SIGMA:,}); use gaussian "
+            "noise, a larger epsilon, or fewer tables"
+        )
     reach = math.ceil(TAIL * sigma) + 1
     support = np.arange(-reach, reach + 1)
     p = np.exp(-((support / sigma) ** 2) / 2)

@@ -21,4 +21,7 @@ def read_findings(base: Path, name: str) -> dict:
         return {"finding": "", "findings": ""}
     text = MARK.sub(lambda mark: mark["number"], path.read_text()).strip()
     first = " ".join(text.partition("\n\n")[0].split())
-    return {"finding": first, "findings": Markup(markdown2.markdown(text, extras=["tables", "cuddled-lists"]))}
+    return {
+        "finding": first,
+        "findings": Markup(markdown2.markdown(text, extras=["tables", "cuddled-lists"], safe_mode="escape")),
+    }

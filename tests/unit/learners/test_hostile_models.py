@@ -145,6 +145,17 @@ def test_sizes_that_are_not_there_are_refused(folder, shape):
         Estimator.load(folder)
 
 
+def test_empty_texts_without_number_are_refused(folder):
+    """Each has no byte, so that a file of none declares any number."""
+    header = io.BytesIO()
+    declared = {"descr": "<U0", "fortran_order": False, "shape": (1 << 33,)}
+    np.lib.format.write_array_header_1_0(header, declared)
+    with zipfile.ZipFile(folder / "model.npz", "w") as archive:
+        archive.writestr("classes_.npy", header.getvalue())
+    with pytest.raises(DataError, match="more than is there or allowed"):
+        Estimator.load(folder)
+
+
 def test_more_than_the_limit_is_refused_unread(folder, monkeypatch):
     monkeypatch.setattr("agglearn.persistence.ARRAY_BYTES", 1000)
     replace_array(folder, "theta_", np.zeros(1000))

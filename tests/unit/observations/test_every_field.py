@@ -6,6 +6,7 @@ fields cannot stand for one another. An observation without a row here fails.
 
 import copy
 import dataclasses
+import os
 import re
 from collections.abc import Iterator
 
@@ -15,6 +16,7 @@ import pytest
 from samples import people
 
 from agglearn.encoding import FeatureMap, FrameEncoder
+from agglearn.errors import DataError
 from agglearn.observations import (
     Bags,
     ContingencyTables,
@@ -83,6 +85,29 @@ def others(value: object) -> Iterator[tuple[str, object]]:
         yield "", value + 1
     elif isinstance(value, str):
         yield "", value + "'"
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: type(row).__name__)
+def test_a_pipe_or_a_device_in_the_place_of_a_file_is_refused(row, tmp_path):
+    """Reading the one waits for ever, the other gives zeros for ever."""
+    row.save(tmp_path)
+    for file in sorted(p for p in tmp_path.rglob("*") if p.is_file()):
+        file.rename(kept := tmp_path.with_name("kept"))
+        for make in (os.mkfifo, lambda path: path.symlink_to("/dev/zero")):
+            make(file)
+            with pytest.raises(DataError, match=r"is no file, but a pipe or a device|no contingency tables here"):
+                type(row).load(tmp_path)
+            file.unlink()
+        kept.rename(file)
+    type(row).load(tmp_path)
+
+
+@pytest.mark.parametrize("row", [FLOWS, SUMS, COUNTED], ids=lambda row: type(row).__name__)
+def test_arrays_beyond_the_memory_are_refused_packed(row, tmp_path, monkeypatch):
+    row.save(tmp_path)
+    monkeypatch.setattr("agglearn.observations.base.memory_bytes", lambda: 100)
+    with pytest.raises(DataError, match=r"unpacked it has [\d,]+ bytes, more than this machine's memory$"):
+        type(row).load(tmp_path)
 
 
 def test_every_observation_has_a_row():

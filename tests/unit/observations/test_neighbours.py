@@ -102,8 +102,11 @@ COLUMNS = {
     "spans": [datetime.timedelta(1), datetime.timedelta(hours=2), datetime.timedelta(3)],
     "decimals": [Decimal("1.0"), Decimal("2.50"), Decimal("1E+1")],
     "large": [2**53 + 1, 2**53 + 3, 5],
+    "stamps": [np.datetime64("2020-01-02", "ns"), np.datetime64("2021-05-06", "ns"), np.datetime64("2020-01-02", "ns")],
 }
-INTRUDERS = [1, 2.5, True, "a", "1.0", None, pd.NA, 2**70, 3j, DAY, TIME, Decimal("2.0"), datetime.timedelta(1)]
+INTRUDERS = [
+    1, 2.5, True, "a", "1.0", "a\0", "\ud800", None, pd.NA, 2**70, 3j, DAY, TIME, Decimal("2.0"), datetime.timedelta(1),
+]  # fmt: skip
 DTYPES = {
     "inferred": lambda column: column,
     "object": lambda column: column,
@@ -139,7 +142,7 @@ def test_a_record_of_any_type_changes_tables_by_itself(kind, dtype, draw, tmp_pa
     for k, intruder in enumerate(INTRUDERS):
         if kind == "large" and dtype != "object" and (intruder is None or isinstance(intruder, float | complex)):
             continue  # pandas has rounded the whole numbers before they come here
-        pair = [records(COLUMNS[kind], extra, dtype) for extra in ([], [intruder])]
+        pair = [records(COLUMNS[kind], extra, dtype)[::-1] for extra in ([], [intruder])]  # the new record first
         distance = compare(partial(release_single_tables, draw), pair, draw, tmp_path / str(k))
         assert distance == 2 * 4  # a count and a label sum of three tables and of the totals
 

@@ -197,6 +197,15 @@ def test_numbers_for_drawings_are_those_of_the_region():
         ]
 
 
+def test_findings_put_no_script_into_a_page(tmp_path):
+    (tmp_path / findings.FOLDER).mkdir(parents=True)
+    text = "<script>alert(1)</script> <img src=x onerror=alert(1)> [a](JavaScript:alert(1)) [b](data:text/html,x) **c** [d](x.html)"
+    (tmp_path / findings.FOLDER / "s.md").write_text(text)
+    page = findings.read_findings(tmp_path, "s")["findings"]
+    assert not re.search(r"<script|<img|href=.(javascript|data):", page, re.IGNORECASE)
+    assert '<strong>c</strong> <a href="x.html">d</a>' in page
+
+
 def test_findings_are_text_without_their_marks(tmp_path):
     page = tmp_path / "config/findings/s.md"
     page.parent.mkdir(parents=True)
