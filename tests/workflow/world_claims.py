@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 from scipy import stats
-from world import COLOURS, LEGS, SEEDS, SIZES, STAGES, Estimate, World, colour_keys, leg_keys, mean
+from world import COLOURS, LEAST, LEGS, SEEDS, SIZES, STAGES, Estimate, World, colour_keys, leg_keys, mean
 from world_tables import OF_COLOURS
 
 
@@ -185,7 +185,7 @@ def case(claim: dict, estimate: Estimate, label: str = "", pairs: bool = True, n
         detail += f" [{number_of(claim, estimate.low)}, {number_of(claim, estimate.high)}]"
     detail += f"{against(claim)}, {estimate.n} {'pairs' if 'reference' in claim and pairs else 'replicates'}"
     if estimate.n < claim.get("min_pairs", 3):
-        return Case(label, estimate, 1, 1, FEW, f"{detail}; a verdict needs 3")
+        return Case(label, estimate, 1, 1, FEW, f"{detail}; a verdict needs 3{note}")
     if estimate.half is None:
         return Case(label, estimate, 1, 1, FEW, f"{detail}, all the same, so that they have no interval")
     ends = [(estimate.mean - low) / estimate.error] * (low > -math.inf) + [(high - estimate.mean) / estimate.error] * (
@@ -211,10 +211,20 @@ def judged(world: World, name: str, claim: dict) -> Judged:
         found = case(claim, welch(*sides), pairs=False, note="; the two sides were tested on different units")
         return Judged(found.verdict, found.detail, None, found.estimate)
     if "each" not in claim:
-        found = case(claim, Estimate.of(replicates(world, claim)))
+        found = case(claim, Estimate.of(replicates(world, claim)), note=without_result(world, claim))
         weak = "the rival is below the base rate" if rival_below(world, claim) else None
         return Judged(found.verdict, found.detail, weak, found.estimate)
     return over_cases(world, claim)
+
+
+def without_result(world: World, claim: dict) -> str:
+    """Of `exacting`, which fails on few records, the runs that do."""
+    n = len(SEEDS) - len(values(world, claim["value"])) if claim["value"]["method"] == "exacting" else 0
+    return (
+        f"; {n} of {len(SEEDS)} runs of the value have no result (ValueError: needs {LEAST} records & more)"
+        if n
+        else ""
+    )
 
 
 def welch(a: Estimate, b: Estimate) -> Estimate:

@@ -150,13 +150,14 @@ def test_the_private_route_ends_above_the_base_rate(at):
     frame, found = people(4000, seed=4), {}
     Path("many.yaml").write_text(PEOPLE_SCHEMA)
     assert run("aggregate", "many.csv", "--schema", "many.yaml", "--out", "t") == 0
-    assert run("private", "t", "--epsilon", "0.3", "--delta", "1e-6", "--out", "noisy") == 0
+    assert run("private", "t", "--epsilon", "0.15", "--delta", "1e-6", "--out", "noisy") == 0
     for out, more in (("aware", []), ("plain", ["--ignore-noise", "--set", "l2_theta=16"])):
         how = ["--set", "n_chains=2000", "--set", "max_iter=200", *more]
         assert run("fit", "noisy", *how, "--out", out) == 0
         found[out] = normalized_log_likelihood(frame.y, Estimator.load(out).predict_proba(frame)[:, 1])
-    assert found["aware"] > -0.01  # the noise is secret, hence another one in each run of the test
-    assert found["plain"] < -0.05
+    # The noise is secret, hence another one in each run of the test. In 40 runs these were -.002 to .07, and -2.4 to -.57.
+    assert found["aware"] > -0.05
+    assert found["plain"] < -0.1
 
 
 @pytest.mark.parametrize(
