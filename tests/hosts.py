@@ -17,7 +17,7 @@ class Served:
     data : the body. kind : its Content-Type.
     tag : ETag; by default it belongs to the data, None for none. modified : Last-Modified.
     ranges : whether the rest of a file can be asked for. careless : `If-Range` is ignored.
-    first : (status, headers) of the first answers, before the file is served.
+    first : (status, headers) or (status, headers, body) of the first answers, before the file is served.
     cut : hang up after this many bytes of a body. length : how the end is stated: "stated", "chunked" or "missing".
     headers : of the answer with the file; they take the place of those that it would have.
     agents : only a User-Agent that starts like this gets the file; others get 403.
@@ -70,8 +70,8 @@ class Host:
                 if not self.headers["User-Agent"].startswith(served.agents):
                     return self.send_error(403, "Forbidden")
                 if served.first:
-                    status, headers = served.first.pop(0)
-                    return self._answer(status, headers, b"")
+                    status, headers, *body = served.first.pop(0)
+                    return self._answer(status, headers, b"".join(body))
                 self._serve(served, int(start.removeprefix("bytes=").rstrip("-")) if start else 0)
 
             def _serve(self, served: Served, start: int):

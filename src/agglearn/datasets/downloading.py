@@ -111,6 +111,8 @@ class Downloads:
                 if error.code not in BUSY or not waits:
                     raise OSError(f"{error.code} {error.reason}") from None
                 time.sleep(max(_parse_retry_after(error.headers.get("Retry-After")), waits.pop(0)))
+            except ValueError as error:  # a redirect to an address that is none
+                raise OSError(str(error)) from None
             except (urllib.error.URLError, ConnectionError, TimeoutError, http.client.HTTPException) as error:
                 reason = getattr(error, "reason", None) or error
                 text = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
@@ -132,11 +134,13 @@ class Downloads:
         try:
             answer = _open(url, agent, headers)
         except urllib.error.HTTPError as error:
-            if error.code != 416:
+            if error.code != 416 or not done:
                 raise
             _forget(partial)
             return self._receive(url, partial, name, agent)
         with answer:
+            if not done and answer.status == 206:
+                raise OSError("206 with a part of the file, where the whole was asked for")
             if done and answer.status == 206 and not _continues(answer, version, done):
                 _forget(partial)
                 return self._receive(url, partial, name, agent)
@@ -186,7 +190,7 @@ def _parse_retry_after(retry_after: str | None) -> float:
     except ValueError:
         try:
             wait = email.utils.parsedate_to_datetime(retry_after).timestamp() - time.time()
-        except ValueError:
+        except (ValueError, OverflowError):
             return 0
     return min(max(0, wait), LONGEST_WAIT)  # in this order NaN is 0
 

@@ -1,5 +1,6 @@
 """One file out of a zip or tar archive, also out of an archive in an archive. Nothing else is written."""
 
+import lzma
 import posixpath
 import stat
 import tarfile
@@ -63,7 +64,7 @@ def _write(archive: Path, member: str, target: Path, size: int) -> None:
                         f"{member!r} has more than {limit:,} bytes, too many for an archive of its size"
                     )
                 out.write(block)
-    except (zlib.error, tarfile.TarError, zipfile.BadZipFile, EOFError) as error:
+    except (zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile, EOFError, ValueError) as error:
         raise UnreadableArchive(f"the archive is damaged: {error}") from None
     except (RuntimeError, NotImplementedError) as error:  # a password, an unknown compression
         raise UnreadableArchive(f"the archive cannot be read: {error}") from None

@@ -29,7 +29,10 @@ def data_columns(schema: pa.Schema) -> list[str]:
 
 def as_columns(table: pa.Table | pa.RecordBatch) -> pd.DataFrame:
     """A frame with all columns, none as an index. Whole numbers stay whole where some are missing."""
-    return table.to_pandas(types_mapper=WHOLE.get, ignore_metadata=True)
+    try:
+        return table.to_pandas(types_mapper=WHOLE.get, ignore_metadata=True)
+    except KeyError as error:
+        raise DataError(f"no time zone is named {error}; write the column in UTC") from None
 
 
 class ParquetRecords:

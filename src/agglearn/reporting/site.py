@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from html import escape
 from pathlib import Path
 
-import markdown2
 import pandas as pd
 import pyarrow.parquet as pq
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -83,7 +82,7 @@ def build(plan: Plan, claims: list[dict], results: Path, out: Path, base: Path, 
     for source in sources:
         page = pages.get_template("source.html").render(context | {"source": source, "here": source["name"]})
         (out / f"{source['name']}.html").write_text(page)
-    text = Markup(markdown2.markdown((base / "docs/verdicts.md").read_text(), extras=["tables"]))
+    text = findings.render_markdown((base / "docs/verdicts.md").read_text())
     verdicts = pages.get_template("verdicts.html").render(context | {"text": text, "here": "verdicts"})
     (out / "verdicts.html").write_text(verdicts)
     for page in ("data", "index"):  # the index is never older than what it links

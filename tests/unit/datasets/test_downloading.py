@@ -5,7 +5,7 @@ from email.utils import formatdate
 from types import SimpleNamespace
 
 import pytest
-from fetched_places import GOOD, PAGE, SHA
+from fetched_places import BAD, GOOD, PAGE, SHA
 from hosts import free_port
 
 from agglearn.datasets import downloading
@@ -118,6 +118,33 @@ def test_no_header_stops_the_routes(place, host, header, value, sha256):
     host.serve("/f", GOOD, headers={header: value}, first=[(503, {header: value})])
     host.serve("/g", GOOD)
     assert place.get(place.url(), place.url("/g"), sha256=sha256)[2] == GOOD
+
+
+@pytest.mark.parametrize("year", ["0000", "0101", "9" * 20, "9" * 5000])
+def test_no_date_stops_the_routes(place, host, year):
+    host.serve("/f", GOOD, first=[(503, {"Retry-After": f"Mon, 01 Jan {year} 00:00:00 GMT"})])
+    assert place.get(place.url())[2] == GOOD
+
+
+ADDRESSES = (
+    "file:///etc/passwd", "data:text/plain,a", "/f", "", "http://[::1", "http://[x]y/", "http://a..b/", "http://\xe9/", "http://%00/",
+    "http://127.0.0.1:x/", "http://\x01/",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_no_redirect_stops_the_routes(place, host, address):
+    host.serve("/f", BAD, first=[(302, {"Location": address})] * 20)
+    host.serve("/g", GOOD)
+    assert place.get(place.url(), place.url("/g"), sha256="unknown")[1] == f"{host.url}/g"
+
+
+@pytest.mark.parametrize("status", [206, 416])
+def test_an_answer_about_a_part_is_not_the_whole(place, host, status):
+    host.serve("/f", GOOD, first=[(status, {"Content-Range": "bytes 5-18/1000"}, BAD)] * 20)
+    host.serve("/g", GOOD)
+    assert place.get(place.url(), place.url("/g"), sha256="unknown")[1] == f"{host.url}/g"
+    assert len(host.requests("/f")) == 1
 
 
 @pytest.mark.parametrize("value", JUNK, ids=lambda v: v[:8].encode("unicode_escape").decode())

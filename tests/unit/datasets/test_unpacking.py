@@ -1,9 +1,11 @@
 """Files out of archives, and the archives that are refused."""
 
+import contextlib
 import io
 import os
 import stat
 import tarfile
+import warnings
 import zipfile
 
 import pytest
@@ -103,6 +105,20 @@ def test_a_damaged_zip(place, host):
     host.serve("/a", bytes(data))
     with pytest.raises(NotAvailable, match="damaged"):
         place.get(place.url("/a", member="f"))
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_zip_with_any_wrong_byte(tmp_path, method):
+    """Each byte in turn. The member is written, or the archive is unreadable: no other error leaves."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", method) as archive:
+        archive.writestr("é", b"text" * 5)
+    for i in range(len(out.getvalue())):
+        data = bytearray(out.getvalue())
+        data[i] ^= 255
+        (tmp_path / "a").write_bytes(data)
+        with contextlib.suppress(OSError), warnings.catch_warnings(action="ignore"):
+            unpacking.unpack(tmp_path / "a", "é", tmp_path / "f")
 
 
 @pytest.mark.parametrize("mode", ["zip", "tar"])

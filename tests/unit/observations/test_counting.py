@@ -17,7 +17,7 @@ from agglearn.encoding.coded import CodedEncoder
 from agglearn.errors import DataError
 from agglearn.observations import ContingencyTables, Halves, counting, kernels
 from agglearn.observations.counting import Dense, Sparse, Tally
-from agglearn.observations.streaming import ParquetRecords
+from agglearn.observations.streaming import ParquetRecords, as_columns
 from agglearn.observations.workload import workload_of
 
 
@@ -307,3 +307,9 @@ def test_too_many_columns_are_refused_before_their_values_are_read(door, tmp_pat
     }
     with pytest.raises(DataError, match=r"18,003,000 tables take about .* more than the 100 GB that are allowed"):
         calls[door]()
+
+
+def test_a_time_zone_that_nobody_knows_is_named():
+    column = pa.array([0, 1], pa.timestamp("s", "Mars/Base"))
+    with pytest.raises(DataError, match="'Mars/Base'"):
+        as_columns(pa.table({"when": column}))

@@ -206,6 +206,15 @@ def test_findings_put_no_script_into_a_page(tmp_path):
     assert '<strong>c</strong> <a href="x.html">d</a>' in page
 
 
+@pytest.mark.parametrize("mark", ["", "!"], ids=["link", "image"])
+@pytest.mark.parametrize(
+    "address", ["javascript:1/alert(1)", "javascript&colon;alert(1)", "&#106;avascript:1", "data:1,a", "file:///a"]
+)
+def test_links_of_a_page_lead_to_files_and_to_the_web_only(mark, address):
+    rendered = findings.render_markdown(f"{mark}[a]({address}) {mark}[b](https://c/d:e) {mark}[f](g.html#h)")
+    assert re.findall(r'(?:href|src)="(.*?)"', rendered) == ["#", "https://c/d:e", "g.html#h"]
+
+
 def test_findings_are_text_without_their_marks(tmp_path):
     page = tmp_path / "config/findings/s.md"
     page.parent.mkdir(parents=True)
