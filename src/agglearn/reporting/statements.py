@@ -109,7 +109,8 @@ def _missing(claim: dict) -> str:
     """Short reason why nothing decides. The query of the claim has the whole reason."""
     if claim.get("absent"):
         return "No run at this scale has such a result."
-    return f"Missing: {claim['detail'].partition(' (')[0]}. The first page has how to get it."
+    remedy = f"{claim['command']} computes it." if "command" in claim else "The first page has how to get it."
+    return f"Missing: {claim['detail'].partition(' (')[0]}. {remedy}"
 
 
 def _why(claim: dict) -> str:

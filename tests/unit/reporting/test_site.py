@@ -11,7 +11,7 @@ from samples import ROOT, shipped_config
 from scipy import stats
 
 from agglearn.evaluation.verdicts import Region
-from agglearn.reporting import findings, lines, panels, site, statements, svg
+from agglearn.reporting import findings, judging, lines, panels, site, statements, svg
 from agglearn.reporting.forest import LABEL, MAX_CASES, WIDTH, _axis, forest, in_words
 from agglearn.reporting.predicates import PREDICATES, judge_case
 from agglearn.reporting.samples import Sample
@@ -399,6 +399,15 @@ def test_what_was_not_judged_says_why_in_short(detail, absent, words):
         "at_least", value={"measure": "nllh"}, detail=detail, absent=absent, cases=[], verdict="not judged"
     )
     assert statements.describe_claim(claim, claim, 3)["decisive"] == words
+
+
+def test_an_experiment_outside_the_run_is_named_with_its_command():
+    """The first page lists what this run lacks, and not what was never asked for."""
+    claim = claim_of("at_least", value={"measure": "nllh"}, experiment="e")
+    entry = judging._absent("c", claim)
+    assert statements.describe_claim(entry, claim, 3)["decisive"] == (
+        "Missing: experiment e is not in this run. make reproduce ARGS=e computes it."
+    )
 
 
 def test_cases_carry_names_and_times_their_unit():
