@@ -104,4 +104,5 @@ def collect(claims: dict, plan: Plan, files: Iterable[Path]) -> list[dict]:
 
 def _absent(name: str, claim: dict) -> dict:
     detail = f"experiment {claim['experiment']} is not in this run"
-    return _entry(name, claim, {"verdict": NOT_JUDGED, "detail": detail, "cases": []})
+    command = f"make reproduce ARGS={claim['experiment']}"
+    return _entry(name, claim, {"verdict": NOT_JUDGED, "detail": detail, "cases": [], "command": command})

@@ -68,8 +68,11 @@ def _agreement(experiment: dict, table: pd.DataFrame) -> list[str]:
     shown = ", ".join(f"{n} {what}" for what, n in counts.items() if n)
     sizes = ", ".join(f"{m:g} ({measure_name(name)})" for name, m in margins.items())
     chance = summary.missed_by_chance(table, experiment)
+    sentences = [f"Of {sum(counts.values())} printed numbers {shown}. Margins: {sizes}; {reason}."]
+    if not table.loc[table["outcome"].notna(), "low"].notna().any():
+        return sentences
     return [
-        f"Of {sum(counts.values())} printed numbers {shown}. Margins: {sizes}; {reason}.",
+        *sentences,
         f"If every true mean were the printed number, {chance:.1f} cells with an interval would not agree by chance.",
     ]
 

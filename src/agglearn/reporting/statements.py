@@ -48,7 +48,7 @@ def describe_claim(
     text = claim["claim"].strip()
     judged = [c for c in claim["cases"] if c.get("numbers")]
     return {
-        "sentence": f"{text[0].upper()}{text[1:]}{'' if text.endswith('.') else '.'}",
+        "sentence": _capital(text.removesuffix(".")),
         "decisive": _decisive(claim, judged),
         "why": _why(claim),
         "open": _open(claim, spent),
@@ -109,7 +109,8 @@ def _missing(claim: dict) -> str:
     """Short reason why nothing decides. The query of the claim has the whole reason."""
     if claim.get("absent"):
         return "No run at this scale has such a result."
-    return f"Missing: {claim['detail'].partition(' (')[0]}. The first page has how to get it."
+    remedy = f"{claim['command']} computes it." if "command" in claim else "The first page has how to get it."
+    return f"Missing: {claim['detail'].partition(' (')[0]}. {remedy}"
 
 
 def _why(claim: dict) -> str:
@@ -134,7 +135,7 @@ def _open(claim: dict, spent: float) -> str:
             f"They take {duration_text(spent * (needed / n - 1))} more."
         )
     if same:
-        sentences.append(f"{same} of {len(claim['cases'])} cases have no interval.")
+        sentences.append(f"{same} of {len(claim['cases'])} cases have too few replicates or no interval.")
     return " ".join(sentences)
 
 
@@ -147,7 +148,8 @@ def _rests(claim: dict, entry: dict, seeds: int) -> str:
 
 
 def _capital(text: str) -> str:
-    return f"{text[0].upper()}{text[1:]}."
+    first = text[0].upper() if text[0].isascii() else text[0]  # the capital of the symbol λ is another symbol
+    return f"{first}{text[1:]}."
 
 
 def _query(entry: dict) -> str:

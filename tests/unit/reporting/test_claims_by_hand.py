@@ -194,7 +194,7 @@ def test_every_text_of_a_claim_for_the_pages():
                     "(95 %: lower by 0.0492 to higher by 0.0758); 0.02 more are asked for.",
         "why": "",
         "open": f"{a['deciding']} replicates in place of 3 would decide it, if mean and spread stay as they are. "
-                f"They take {hours} more. 1 of 4 cases have no interval.",
+                f"They take {hours} more. 1 of 4 cases have too few replicates or no interval.",
         "rests": "The interval is over parts of the tests of 5 seeds. Other seeds may differ by more.",
         "lines": [
             "First: higher by 0.0133 (95 %: lower by 0.0492 to higher by 0.0758); 0.02 more are asked for (undecided)",

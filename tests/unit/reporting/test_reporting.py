@@ -159,6 +159,10 @@ def test_the_caption_counts_agreement():
         in said
     )
     assert "0.0 cells with an interval would not agree by chance" in said
+    without = {pair: drawn[:1] for pair, drawn in values.items()}
+    said = caption_of(e, summarise(rows(without), e))
+    assert "Of 3 printed numbers 3 are undecided." in said
+    assert "by chance" not in said
 
 
 def test_each_text_of_parameters_is_read_once(monkeypatch):

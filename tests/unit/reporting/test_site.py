@@ -11,7 +11,7 @@ from samples import ROOT, shipped_config
 from scipy import stats
 
 from agglearn.evaluation.verdicts import Region
-from agglearn.reporting import findings, lines, panels, site, statements, svg
+from agglearn.reporting import findings, judging, lines, panels, site, statements, svg
 from agglearn.reporting.forest import LABEL, MAX_CASES, WIDTH, _axis, forest, in_words
 from agglearn.reporting.predicates import PREDICATES, judge_case
 from agglearn.reporting.samples import Sample
@@ -97,6 +97,16 @@ def test_many_cases_are_cut_and_none_is_no_drawing():
     assert forest(claim | {"cases": [{"case": "", "verdict": "not judged", "detail": "no data"}]}) == ""
 
 
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [("λ is chosen", "λ is chosen."), ("ε is 1.", "ε is 1."), ("all is well", "All is well."), ("A is B", "A is B.")],
+)
+def test_a_sentence_begins_with_a_capital_unless_with_a_symbol(text, sentence):
+    claim = claim_of("at_least", value={"measure": "nllh"}, detail="d", verdict="holds", claim=text)
+    shown = statements.describe_claim(claim | {"cases": [case(claim, [0.6, 0.61, 0.62], "a")]}, claim, 3)
+    assert shown["sentence"] == sentence
+
+
 def test_a_claim_is_a_sentence_with_the_case_that_speaks_most_against_it():
     claim = claim_of("at_least", value={"measure": "nllh"}, detail="d", verdict="fails")
     cases = [
@@ -141,7 +151,7 @@ def test_an_undecided_claim_says_how_many_runs_would_decide_it():
     assert statements.describe_claim(claim | {"cases": [decided], "verdict": "holds"}, claim, 3)["open"] == ""
     constant = case(claim, [0.6, 0.6, 0.6])
     both = statements.describe_claim(claim | {"cases": [case(claim, values), constant]}, claim, 4)["open"]
-    assert both.endswith("1 of 2 cases have no interval.")
+    assert both.endswith("1 of 2 cases have too few replicates or no interval.")
 
 
 def test_more_splits_of_the_same_records_may_not_decide():
@@ -398,6 +408,15 @@ def test_what_was_not_judged_says_why_in_short(detail, absent, words):
         "at_least", value={"measure": "nllh"}, detail=detail, absent=absent, cases=[], verdict="not judged"
     )
     assert statements.describe_claim(claim, claim, 3)["decisive"] == words
+
+
+def test_an_experiment_outside_the_run_is_named_with_its_command():
+    """The first page lists what this run lacks, and not what was never asked for."""
+    claim = claim_of("at_least", value={"measure": "nllh"}, experiment="e")
+    entry = judging._absent("c", claim)
+    assert statements.describe_claim(entry, claim, 3)["decisive"] == (
+        "Missing: experiment e is not in this run. make reproduce ARGS=e computes it."
+    )
 
 
 def test_cases_carry_names_and_times_their_unit():
