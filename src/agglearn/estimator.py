@@ -212,13 +212,7 @@ class RecordClassifier(ClassifierMixin, Estimator):
 
 
 def choose_best(scores: Sequence[float] | np.ndarray) -> int:
-    """Return the index of the largest of (V,) scores, the first of equal ones. A diverged fit has NaN, which never wins.
-
-    Raises
-    ------
-    DataError
-        All scores are NaN.
-    """
+    """Return the index of the largest of (V,) scores, the first of equal ones. A diverged fit has NaN, which never wins."""
     scores = np.asarray(scores, float)
     valid = np.flatnonzero(~np.isnan(scores))
     if not len(valid):

@@ -34,15 +34,7 @@ def memory_bytes() -> int:
 
 
 def cgroup_limit(proc: str = "/proc/self/cgroup", root: str = "/sys/fs/cgroup") -> int | None:
-    """Lowest memory limit in bytes of this process's control group and of those above it. It is None without a limit.
-
-    Parameters
-    ----------
-    proc : str
-        File that names the control groups of the process.
-    root : str
-        Folder where their files are mounted.
-    """
+    """Lowest memory limit in bytes of this process's control group and of those above it. It is None without a limit."""
     texts = [text for folder in _folders(Path(proc), Path(root)) for text in _limits(folder)]
     return min((int(t) for t in texts if t.isdigit() and int(t) < UNLIMITED), default=None)
 

@@ -11,20 +11,7 @@ if TYPE_CHECKING:
 
 
 def require(module: str, extra: str) -> ModuleType:
-    """Return a module of an optional package.
-
-    Parameters
-    ----------
-    module : str
-        Dotted name.
-    extra : str
-        Extra of agglearn that installs the package.
-
-    Raises
-    ------
-    NotAvailable
-        The package is not installed. The message names the extra.
-    """
+    """Return a module of an optional package."""
     package = module.partition(".")[0]
     try:
         return importlib.import_module(module)

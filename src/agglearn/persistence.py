@@ -33,13 +33,7 @@ class Persistent:
     """What `save` writes and `load` reads: an object with scikit-learn's `get_params`, and learned state (`is_learned`)."""
 
     def _check_state(self) -> None:
-        """Refuse learned state of a loaded model that predictions cannot use, see `expect`.
-
-        Raises
-        ------
-        ValueError
-            An attribute is missing, of another type or of another shape.
-        """
+        """Refuse learned state of a loaded model that predictions cannot use, see `expect`."""
 
     def save(self, folder: Path | str) -> None:
         """Write `model.json` and `model.npz`: class, parameters and learned state."""
@@ -73,13 +67,7 @@ class Persistent:
 
 
 def write_model(model: Persistent, folder: Path) -> None:
-    """Write `model.json` and `model.npz` into an existing folder.
-
-    Raises
-    ------
-    TypeError
-        A learned value is neither a plain value, an array of numbers or text, an encoder nor an estimator.
-    """
+    """Write `model.json` and `model.npz` into an existing folder."""
     arrays: dict[str, np.ndarray] = {}
     text = json_lines(_describe(model, "", arrays))
     np.savez_compressed(folder / "model.npz", **arrays)  # type: ignore[arg-type]  # the names are paths, no option's
@@ -87,20 +75,7 @@ def write_model(model: Persistent, folder: Path) -> None:
 
 
 def read_model(folder: Path, trusted: Iterable[str] = ()) -> Persistent:
-    """Build the estimator that `write_model` wrote.
-
-    Parameters
-    ----------
-    folder : Path
-        Folder with `model.json` and `model.npz`.
-    trusted : iterable of str
-        Dotted names of classes, or of modules and packages, outside this package that may be imported.
-
-    Raises
-    ------
-    DataError
-        The folder names a class that is not trusted, or holds a value of a wrong type, shape or size.
-    """
+    """Build the estimator that `write_model` wrote."""
     if (folder / "model.json").stat().st_size > JSON_BYTES:
         raise DataError(f"{folder}: model.json is longer than {JSON_BYTES >> 20} MiB")
     description = json.loads((folder / "model.json").read_text())
@@ -264,21 +239,7 @@ def _read_header(handle: IO[bytes], label: str) -> tuple[tuple[int, ...], np.dty
 
 
 def expect(model: object, **expected: type | tuple[str, tuple]) -> None:
-    """Refuse learned attributes that are not as expected. Kernels do not check bounds, so what they read is checked here.
-
-    Parameters
-    ----------
-    model : estimator
-        A restored one.
-    expected : type or tuple
-        Attribute → a type (`float` admits integers), or (kinds, shape): an array whose `dtype.kind` is among the
-        letters `kinds`, with this shape, where None stands for any length.
-
-    Raises
-    ------
-    ValueError
-        An attribute is missing, of another type or of another shape.
-    """
+    """Refuse learned attributes that are not as expected. Kernels do not check bounds, so what they read is checked here."""
     for name, what in expected.items():
         value, label = getattr(model, name, None), f"{type(model).__name__}.{name}"
         if isinstance(what, tuple):

@@ -60,13 +60,7 @@ def limited(threads: int) -> dict[str, str]:
 
 
 def start(tracks: bool = False) -> None:
-    """Start the server of this process, unless the environment names one, and put the launcher in the place of Python.
-
-    Parameters
-    ----------
-    tracks : bool
-        Whether jobs will send runs to MLflow. The prefork server imports it as soon as a first job runs.
-    """
+    """Start the server of this process, unless the environment names one, and put the launcher in the place of Python."""
     python, _, address = os.environ.get(ADDRESS, "").rpartition(":")
     if sys.platform != "linux" or len(tempfile.gettempdir()) > MAX_LENGTH or (address and python != sys.executable):
         return

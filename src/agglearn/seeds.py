@@ -15,19 +15,7 @@ RandomState = Annotated[int | np.random.RandomState | np.random.Generator | None
 
 
 def draw_seed(random_state: RandomState) -> int:
-    """Return the seed of one fit, from what scikit-learn's users give as `random_state`.
-
-    Parameters
-    ----------
-    random_state : int, RandomState, Generator or None
-        A whole number from 0 on is the seed itself. A RandomState or a Generator draws a seed and moves on. None takes
-        a seed from the system's randomness.
-
-    Raises
-    ------
-    ConfigError
-        `random_state` is anything else.
-    """
+    """Return the seed of one fit, from what scikit-learn's users give as `random_state`."""
     if random_state is None:
         return secrets.randbits(128)
     if isinstance(random_state, np.random.RandomState):
@@ -53,13 +41,7 @@ def split_validation(n: int, fraction: float, rng: np.random.Generator) -> tuple
 
 
 def derive_seed(*names: object) -> int:
-    """Return the 63-bit seed of these names. It is the same on every machine and in every order of execution.
-
-    Raises
-    ------
-    TypeError
-        A name is a generator. All generators have the same text, so `draw_seed` must be used.
-    """
+    """Return the 63-bit seed of these names. It is the same on every machine and in every order of execution."""
     if any(isinstance(name, GENERATORS) for name in names):
         raise TypeError("a generator names no stream; use draw_seed(random_state)")
     text = "/".join(map(str, names)).encode()

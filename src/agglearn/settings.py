@@ -59,17 +59,7 @@ class OneOf:
 
 @dataclass(frozen=True)
 class OptionsOf:
-    """Keyword arguments of the function that another parameter names.
-
-    Attributes
-    ----------
-    parameter : str
-        The parameter whose value names the function.
-    functions : mapping
-        Name → function.
-    without : tuple of str
-        Arguments that the caller gives.
-    """
+    """Keyword arguments of the function that another parameter names."""
 
     parameter: str
     functions: Mapping[str, Callable]
@@ -128,24 +118,14 @@ def _checked_part(annotation: Any) -> Any:
 
 
 def check(target: Any, given: Mapping, prefix: str = "") -> None:
-    """Check keys and values for a class, function or TypedDict.
-
-    Raises
-    ------
-    ConfigError : the first thing that is wrong, in one line.
-    """
+    """Check keys and values for a class, function or TypedDict."""
     name = "it" if typing.is_typeddict(target) else target.__name__
     for path, fault in keys_at_fault(name, parameters(target), given, prefix):
         raise ConfigError(f"{path}: {fault}" if path else fault)
 
 
 def check_parameters(estimator: Any) -> None:
-    """Check what an estimator was constructed with.
-
-    Raises
-    ------
-    ConfigError : the first parameter that its annotation does not allow.
-    """
+    """Check what an estimator was constructed with."""
     kind: Any = type(estimator)
     given, declared = estimator.get_params(deep=False), parameters(kind) or {}
     for path, fault in values_at_fault(given, declared):
@@ -167,12 +147,7 @@ def check_calls(function: Callable) -> Callable:
 
 
 def check_choice(name: str, value: object, choices: Collection[str]) -> None:
-    """Check an option that is one of several words.
-
-    Raises
-    ------
-    ConfigError : another value.
-    """
+    """Check an option that is one of several words."""
     if value not in choices:
         raise ConfigError(f"unknown {name} {value!r}{meant(value, choices)}; choose one of {', '.join(choices)}")
 

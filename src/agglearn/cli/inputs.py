@@ -21,16 +21,6 @@ def input_file(given: str) -> Iterator[str]:
 
     Standard input (`-`, `/dev/stdin`) and other pipes (`<(…)`) are copied to a temporary file, which is removed at the end.
     Errors name what was given.
-
-    Parameters
-    ----------
-    given : str
-        Path, or `-`.
-
-    Raises
-    ------
-    DataError
-        A device that is neither a pipe nor a terminal.
     """
     if given != STANDARD_INPUT and not _is_stream(given):
         yield given

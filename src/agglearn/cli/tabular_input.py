@@ -51,22 +51,7 @@ def csv_columns(path: str | Path, separator: str) -> list[str]:
 
 
 def read_records(path: str | Path, separator: str = ",", missing: Iterable[str] = ()) -> pd.DataFrame:
-    """All records of a file.
-
-    Parameters
-    ----------
-    path : str or Path
-        CSV with a header line (UTF-8, compressed or not), or Parquet.
-    separator : str
-        Character between the fields of a CSV, `tab` for a tabulator.
-    missing : iterable of str
-        Spellings of a missing value, besides the empty field of a CSV and the null of Parquet.
-
-    Raises
-    ------
-    DataError
-        No such file, no rows, columns with the same name, rows longer than the header, or not UTF-8.
-    """
+    """All records of a file."""
     if is_parquet(path):
         columns = parquet_columns(path)
         with about(path):

@@ -50,12 +50,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def read_experiments(folder: Path) -> dict[str, tuple[dict, list[str]]]:
-    """Experiment → its configuration, as its latest run recorded it, and the keys of its runs.
-
-    Raises
-    ------
-    DataError : there are no runs in the folder.
-    """
+    """Experiment → its configuration, as its latest run recorded it, and the keys of its runs."""
     from agglearn.storage import read_json
 
     experiments: dict[str, tuple[dict, list[str]]] = {}

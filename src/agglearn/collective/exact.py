@@ -36,10 +36,6 @@ def infer_exact(
     """Return the most probable integer tables (`kind="map"`), or their posterior mean (`kind="marginals"`).
 
     details : `log_evidence`, log p(y) (for `marginals`), or `log_posterior`, log p(n) p(y | n) at the maximum.
-
-    Raises
-    ------
-    DataError : more than `max_tables` tables, a population size that is no integer, or impossible evidence.
     """
     if population_size != int(population_size):
         raise DataError(f"population_size: exact inference needs a whole number, got {population_size}")

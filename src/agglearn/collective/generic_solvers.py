@@ -113,11 +113,6 @@ def infer_cvxpy(
     tol : relative gap of eq. 2.7, as for the other methods. Clarabel's own tolerance is a millionth of it, which its
         results need, and at least 1e-10, which it can still reach. Large problems end at a gap of about 1e-5.
     time_limit : seconds for set-up and solve together, see `Clock`.
-
-    Raises
-    ------
-    Stopped : the limit of time was reached, or the solver's limit of iterations.
-    AgglearnError : the solver ended without a solution.
     """
     cp = require("cvxpy", "generic")
     clock = Clock(time_limit)
@@ -173,11 +168,6 @@ def infer_ipopt(
 
     tol : relative gap of eq. 2.7, as for the other methods. IPOPT's own tolerance is a hundredth of it, which its results need.
     time_limit : seconds for set-up and solve together, see `Clock`. max_iter : iterations after which the solver stops.
-
-    Raises
-    ------
-    Stopped : the limit of time or of iterations was reached.
-    AgglearnError : the solver ended without a solution.
     """
     ca = require("casadi", "generic")
     clock = Clock(time_limit)

@@ -39,10 +39,6 @@ def infer_gibbs(
 
     stages : number of iterates in the trace, each the mean so far. details["means"] has (seconds, moves, tables) of each,
         burn-in included. random_state : see `draw_seed`. A tuple names a stream of its own.
-
-    Raises
-    ------
-    DataError : exact counts that no whole tables have. NotAvailable : moves cannot reach all tables with the exact counts.
     """
     problem = Problem(model, counts, _check_whole(population_size))
     record = Recorder(problem) if trace else None

@@ -87,12 +87,7 @@ def infer(
 
 
 def check_options(method: str, options: dict) -> None:
-    """Check the options of a method.
-
-    Raises
-    ------
-    ConfigError : the method takes no such option, or not this value.
-    """
+    """Check the options of a method."""
     declared = {k: p for k, p in (parameters(METHODS[method]) or {}).items() if k not in GIVEN or k == "start"}
     for key, fault in keys_at_fault(f"method {method}", declared, options):
         raise ConfigError(f"{key}: {fault}" if key else fault)

@@ -197,12 +197,7 @@ class Laplace(NoiseModel):
 
 
 def noise_model(name: str, rate: float = 1.0, scale: float = 1.0) -> NoiseModel:
-    """Noise model of a name: `exact`, `poisson` (rate), `gaussian` or `laplace` (scale).
-
-    Raises
-    ------
-    ConfigError : an unknown name. DataError : a rate or scale that is not a positive number.
-    """
+    """Noise model of a name: `exact`, `poisson` (rate), `gaussian` or `laplace` (scale)."""
     for key, value in (("rate", rate), ("scale", scale)):
         if not 0 < value < np.inf:
             raise DataError(f"noise: {key} must be a positive number, got {value}")

@@ -165,12 +165,7 @@ class Problem:
         return [(t.noise, t.cells, t.y) for t in self.terms if len(t.y)] + self.settled
 
     def evidence(self) -> Evidence:
-        """All observed cells as arrays.
-
-        Raises
-        ------
-        NotAvailable : a cell has several counts.
-        """
+        """All observed cells as arrays."""
         shape = *self.base.shape, self.model.size
         total = self.n_cells + int(np.prod(shape))
         codes, counts, parameters = np.zeros(total, np.int8), np.zeros(total), np.ones(total)

@@ -13,17 +13,7 @@ from agglearn.storage import digest, read_json, write_json
 
 @dataclass(frozen=True)
 class Cached:
-    """One file of the cache.
-
-    Parameters
-    ----------
-    path : Path
-        Of the file, which may be missing.
-    spec : dict
-        Description of the file in the entry.
-    routes : list[dict]
-        The entry's routes, and the mirrors that are URLs.
-    """
+    """One file of the cache."""
 
     path: Path
     spec: dict
@@ -35,13 +25,7 @@ class Cached:
         return local_files.note_of(self.path)
 
     def find(self) -> dict | None:
-        """The file, if it is there and came by a route of the entry. One that changed since goes aside.
-
-        Raises
-        ------
-        ChecksumMismatch
-            It changed since.
-        """
+        """The file, if it is there and came by a route of the entry. One that changed since goes aside."""
         if not self.path.is_file():
             return None
         note = read_json(self.note) if self.note.is_file() else {}
@@ -60,13 +44,7 @@ class Cached:
         return describe(self.path, sha256, note.get("origin", "cache"), note.get("kind", "cache"))
 
     def keep(self, new: Path, route: dict, origin: str) -> dict:
-        """Check a new file that came by a route, and put it in place.
-
-        Raises
-        ------
-        ChecksumMismatch
-            It is not the right one, or another one than came by this route before.
-        """
+        """Check a new file that came by a route, and put it in place."""
         note = read_json(self.note) if self.note.is_file() else {}
         before = note if note.get("route") == key(route) else {}
         try:

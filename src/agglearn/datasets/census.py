@@ -212,13 +212,7 @@ def read_crosswalk(path: Path, puma: str, county: str) -> pd.DataFrame:
 
 
 def county_means(path: Path, spec: CountyColumns, region_of: dict[str, int], regions: int) -> pd.DataFrame:
-    """(regions, columns `county_…`) means of the counties' numbers by population. Population and totals are log(1 + sum).
-
-    Raises
-    ------
-    DataError
-        A column is missing. It is named.
-    """
+    """(regions, columns `county_…`) means of the counties' numbers by population. Population and totals are log(1 + sum)."""
     raw, county, people = pd.read_csv(path), spec["county"], spec["population"]
     totals = [people, *spec.get("totals", [])]
     if missing := [c for c in (county, *totals) if c not in raw]:

@@ -15,15 +15,7 @@ class ChecksumMismatch(Exception):
 
 @dataclass(frozen=True)
 class Expected:
-    """Digests of the right file, None where none is stated. One of the two suffices.
-
-    Parameters
-    ----------
-    sha256 : str or None
-        Of the bytes.
-    content : str or None
-        Of the content, see `content_digest`.
-    """
+    """Digests of the right file, None where none is stated. One of the two suffices."""
 
     sha256: str | None
     content: str | None
@@ -39,20 +31,7 @@ class Expected:
         return bool(self.sha256 or self.content)
 
     def check(self, path: Path, shown: str) -> str:
-        """The sha256 of a file that is right.
-
-        Parameters
-        ----------
-        path : Path
-            Of the file.
-        shown : str
-            Its name in messages.
-
-        Raises
-        ------
-        ChecksumMismatch
-            It is empty or another one.
-        """
+        """The sha256 of a file that is right."""
         if path.stat().st_size == 0:
             raise ChecksumMismatch(f"{shown}: the file is empty")
         sha256 = file_digest(path)

@@ -22,11 +22,6 @@ def content_digest(path: str | Path) -> str:
 
     `.parquet`: columns by name, with the kind of their values (integer, real, text, logical), values in the order of the
     rows. `.npz`: arrays by name, with type and shape. `.tar.gz`: bytes of the files by name. Any other file: its bytes.
-
-    Raises
-    ------
-    DataError
-        The file is damaged, or holds values of another type.
     """
     path = Path(path)
     digest = next((d for suffix, d in DIGESTS.items() if path.name.endswith(suffix)), None)

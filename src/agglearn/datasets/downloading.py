@@ -36,13 +36,6 @@ class Downloads:
     """Whole files from URLs, in a folder, under names that belong to the URL.
 
     A file that did not come whole stays as `.part` beside `.part.json`, which holds the version that the host stated.
-
-    Parameters
-    ----------
-    folder : Path
-        Of the files.
-    progress : Progress
-        Called with (name, bytes so far, bytes in all or 0).
     """
 
     def __init__(self, folder: Path, progress: Progress) -> None:
@@ -55,23 +48,7 @@ class Downloads:
         return self.folder / hashlib.sha256(url.encode()).hexdigest()[:16]
 
     def get(self, url: str, name: str, unproven: bool) -> Path:
-        """The whole file at `url`, downloaded unless it is there.
-
-        Parameters
-        ----------
-        url : str
-            Of the file.
-        name : str
-            Of the file in progress.
-        unproven : bool
-            Whether no digest is stated for the file: an empty file and one whose length the host does not state are
-            then refused.
-
-        Raises
-        ------
-        OSError, http.client.HTTPException
-            The download failed, or is a web page. The text is the reason.
-        """
+        """The whole file at `url`, downloaded unless it is there."""
         whole = self.path(url)
         if not whole.exists():
             partial = whole.with_name(whole.name + ".part")

@@ -23,19 +23,7 @@ def of_records(folder: Path) -> dict:
 
 
 def of_draw(entry: dict, params: str, seed: int, drawn: object) -> dict:
-    """Facts on a population that a simulator drew.
-
-    Parameters
-    ----------
-    entry : dict
-        Of the data set.
-    params : str
-        Those of the experiment, as JSON.
-    seed : int
-        Of the draw.
-    drawn : object
-        The population.
-    """
+    """Facts on a population that a simulator drew."""
     described = [entry["class"], entry.get("params", {}), json.loads(params), seed]
     frame = drawn.frame if isinstance(drawn, Population) else pd.DataFrame()
     return {"digest": digest(described), "sizes": sizes(drawn), "types": types(frame)}

@@ -25,19 +25,7 @@ def fetch(
     name: str, entry: dict, config: dict, base: Path, out: Path, terminal: TextIO = sys.stderr,
     progress: Progress | None = None,
 ) -> dict:  # fmt: skip
-    """Find, download or build every file of an entry and write `files.json` into `out`.
-
-    Parameters
-    ----------
-    out : Path
-        Product folder being built.
-    name, entry, config, base, terminal, progress
-        See `obtain`, as the errors.
-
-    Returns
-    -------
-    {origins: {file: origin}}.
-    """
+    """Find, download or build every file of an entry and write `files.json` into `out`."""
     files = obtain(name, entry, config, base, terminal, progress)
     write_json(out / "files.json", files)
     return {"origins": {f: v["origin"] for f, v in files.items()}}
@@ -46,32 +34,7 @@ def fetch(
 def obtain(
     name: str, entry: dict, config: dict, base: Path, terminal: TextIO = sys.stderr, progress: Progress | None = None
 ) -> dict[str, dict]:
-    """Find, download or build every file of an entry.
-
-    Parameters
-    ----------
-    name, entry
-        The data set.
-    config : dict
-        Effective configuration (`mirrors`, `cache`).
-    base : Path
-        Project root, where relative paths start.
-    terminal : TextIO
-        For wrong digests, and for progress where no function is given for it.
-    progress : Progress or None
-        Called with (file, bytes so far, bytes in all or 0) while a file comes.
-
-    Returns
-    -------
-    file → path, sha256, bytes, origin (path, URL, package or function) and kind (of the route, or `path`).
-
-    Raises
-    ------
-    NotAvailable
-        No route brought a file. The text lists the attempts.
-    DataError
-        Copies were found, but none with the right checksum.
-    """
+    """Find, download or build every file of an entry."""
     cache = base / config["cache"] / name
     with _lock(cache, terminal):
         downloads = Downloads(cache / ".downloads", progress or _Lines(terminal))

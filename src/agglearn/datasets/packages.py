@@ -16,15 +16,7 @@ GOT = re.compile(r"Got\s+([0-9a-f]{64})")  # in pip's words for a wrong hash
 
 
 def download(package: str, sha256: str, target: Path) -> None:
-    """Download the wheel of `package` (name==version) with this digest to `target`. Its code does not run.
-
-    Raises
-    ------
-    ChecksumMismatch
-        The index has another file under this version.
-    OSError
-        Pip or the index is missing, or has no such wheel. The text is pip's.
-    """
+    """Download the wheel of `package` (name==version) with this digest to `target`. Its code does not run."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as folder:
         listed, wheels = Path(folder, "requirements.txt"), Path(folder, "wheels")

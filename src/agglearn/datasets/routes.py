@@ -20,19 +20,7 @@ from agglearn.registry import resolve
 
 
 class Fetcher:
-    """Gets the files of one data set by their routes.
-
-    Parameters
-    ----------
-    name, entry
-        The data set.
-    config, base
-        See `agglearn.datasets.fetching.obtain`.
-    downloads : Downloads
-        Holds whole downloads.
-    terminal : TextIO
-        For messages on wrong digests.
-    """
+    """Gets the files of one data set by their routes."""
 
     def __init__(
         self, name: str, entry: dict, config: dict, base: Path, downloads: Downloads, terminal: TextIO

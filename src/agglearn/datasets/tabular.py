@@ -130,13 +130,6 @@ def write_labelled(dataset: Stored, out: Path, frame: pd.DataFrame, source: str,
     """Facts for the manifest, after the records of a frame were written.
 
     `label: {missing: drop}` leaves out those without a label, and logs their number.
-
-    Parameters
-    ----------
-    source : str
-        Files or loader, for messages.
-    subsets : Rows or None
-        Names of official subsets → [first, last + 1] rows of the frame.
     """
     frame, subsets, facts = _drop_unlabelled(frame, dataset.entry.get("label"), source, subsets)
     y = label_of(frame, dataset.entry.get("label"), source)

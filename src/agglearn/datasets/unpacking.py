@@ -24,24 +24,7 @@ class UnreadableArchive(OSError):
 
 
 def unpack(archive: Path, members: str | Sequence[str], target: Path, size: int = 0) -> None:
-    """Write a member of an archive to `target`.
-
-    Parameters
-    ----------
-    archive : Path
-        Zip or tar file, the latter compressed in any way that `tarfile` reads.
-    members : str or Sequence[str]
-        Path inside it. Of several paths, each lies in the archive that the one before it names.
-    size : int
-        Bytes that the member is stated to have, or 0.
-
-    Raises
-    ------
-    UnreadableArchive
-        No archive, a damaged or encrypted one, no such file in it, or one too large for its archive.
-    OSError
-        The disk is full.
-    """
+    """Write a member of an archive to `target`."""
     first, *rest = [members] if isinstance(members, str) else members
     if rest:
         with atomic_file(target.with_name(target.name + ".inner")) as inner:

@@ -25,12 +25,6 @@ def as_bags(bags: BagsLike, y: ArrayLike | None = None, names: Sequence[str] = (
     """`Bags` from `Bags`, from a list of (N_b, d) arrays or data frames, or from (X, offsets).
 
     `y` replaces their target. Columns that have names come in the order of `names`.
-
-    Raises
-    ------
-    DataError
-        An empty bag, bags of different dimension, values that are no numbers, targets of another length: the message
-        names the bag. A missing column. Another observation.
     """
     if isinstance(bags, Observation) and not isinstance(bags, Bags):
         raise DataError(f"learning from distributions needs Bags, not {type(bags).__name__}")
@@ -72,13 +66,7 @@ def truncate_bags(bags: Bags, size: int | None) -> Bags:
 
 
 def total_weights(bags: Bags) -> np.ndarray:
-    """(B,) number of instances of each bag, or their weight.
-
-    Raises
-    ------
-    DataError
-        All weights of a bag are zero.
-    """
+    """(B,) number of instances of each bag, or their weight."""
     total = bags.totals.astype(float)
     if (total <= 0).any():
         raise DataError(f"bag {bags._bag(int(np.flatnonzero(total <= 0)[0]))}: all weights are zero")

@@ -283,12 +283,7 @@ class KernelRidge(_VectorRegressor):
 
 
 def at_edge(choices: Mapping[str, tuple[float, Sequence[float] | np.ndarray]]) -> list[str]:
-    """Names of the settings whose value is the least or the largest of three or more numbers.
-
-    Parameters
-    ----------
-    choices : name → (value chosen, grid)
-    """
+    """Names of the settings whose value is the least or the largest of three or more numbers."""
     ordered = {n: (v, grid) for n, (v, grid) in choices.items() if all(isinstance(t, numbers.Real) for t in grid)}
     return [name for name, (value, grid) in ordered.items() if len(grid) > 2 and value in (min(grid), max(grid))]
 

@@ -88,17 +88,7 @@ _MESSAGES = {"binned": _binned, "inexact": _inexact, "amounts": _amounts}
 
 
 def warn_of_codes(column: pd.Series, observed: np.ndarray, counts: np.ndarray | None) -> None:
-    """Warn where the numbers of a column that is to be binned look like names.
-
-    Parameters
-    ----------
-    column : Series
-        Raw values.
-    observed : ndarray of shape (n,)
-        Its numbers that are not missing.
-    counts : ndarray of shape (n,) or None
-        Number of rows with each, where they are distinct. None for one each.
-    """
+    """Warn where the numbers of a column that is to be binned look like names."""
     if not len(observed) or is_time(column) or (observed != np.floor(observed)).any():
         return
     if why := _sign(column, observed, counts):

@@ -101,15 +101,7 @@ class NotANumber(DataError):
 
 
 def numbers(column: pd.Series) -> np.ndarray:
-    """Column as float64, NaN where missing. Times are seconds since 1970, whatever their unit.
-
-    Raises
-    ------
-    NotANumber
-        Text that is no number.
-    DataError
-        Infinite values.
-    """
+    """Column as float64, NaN where missing. Times are seconds since 1970, whatever their unit."""
     if is_time(column):
         times = column.to_numpy("timedelta64[us]" if is_timedelta64_dtype(column.dtype) else "datetime64[us]")
         return np.where(np.isnat(times), np.nan, times.astype(np.int64) / 1e6)
@@ -183,11 +175,6 @@ def as_frame(X: pd.DataFrame | np.ndarray, names: Sequence[str] | None = None) -
     """Records as a frame whose columns are named by text: those of a frame by the text of their names, so that 0 and "0" are one.
 
     Columns of an array have `names` in order, x0, x1, … where there are none.
-
-    Raises
-    ------
-    DataError
-        Two columns of one name, or no array of records by columns.
     """
     if isinstance(X, pd.DataFrame):
         frame = X

@@ -27,19 +27,7 @@ BLOCK = 1 << 26  # bytes read at a time
 
 @dataclass(frozen=True)
 class CSVFormat:
-    """How the records of a file are written.
-
-    Parameters
-    ----------
-    separator : str
-        Between the fields, `tab` for a tabulator. Spaces after it belong to it.
-    missing : sequence of str
-        Spellings of a missing value besides the empty field.
-    columns : sequence of str or None
-        Names of the columns. None if the first line has them.
-    comment : str or None
-        Character that begins a comment.
-    """
+    """How the records of a file are written."""
 
     separator: str = ","
     missing: Sequence[str] = ()
@@ -48,13 +36,7 @@ class CSVFormat:
 
     @classmethod
     def from_entry(cls, entry: Mapping) -> Self:
-        """The format of an entry of `config/datasets/`.
-
-        Parameters
-        ----------
-        entry : mapping
-            Its `format` may have any of the parameters.
-        """
+        """The format of an entry of `config/datasets/`."""
         return cls(**{k: v for k, v in entry.get("format", {}).items() if k in cls.__dataclass_fields__})
 
     @property
@@ -109,22 +91,7 @@ def header_of(path: str | Path, form: CSVFormat) -> list[str]:
 
 
 def read_csv(path: str | Path, form: CSVFormat, dtype: type[str] | dict[str, type[str]]) -> pd.DataFrame:
-    """All records of a CSV file, compressed or not.
-
-    Parameters
-    ----------
-    path : str or Path
-        UTF-8 text.
-    form : CSVFormat
-        How the file is written.
-    dtype : type or dict
-        str for fields that stay text. {column: str} for columns that stay text, where the types of the others are inferred.
-
-    Raises
-    ------
-    DataError
-        No rows, columns with the same name, rows longer than the header, or another text.
-    """
+    """All records of a CSV file, compressed or not."""
     header_of(path, form)
     with refuse_unreadable(form), warnings.catch_warnings():
         warnings.simplefilter("error", pd.errors.ParserWarning)
@@ -139,22 +106,7 @@ def read_csv(path: str | Path, form: CSVFormat, dtype: type[str] | dict[str, typ
 
 
 def read_csv_blocks(path: str | Path, form: CSVFormat, names: Sequence[str]) -> Iterator[pa.Table]:
-    """Records of a CSV file larger than memory, some at a time. Fields stay text, and quotation marks are part of them.
-
-    Parameters
-    ----------
-    path : str or Path
-        UTF-8 text without a header.
-    form : CSVFormat
-        How the file is written. It names the columns.
-    names : sequence of str
-        The columns to read.
-
-    Raises
-    ------
-    DataError
-        A line with another number of fields, or another text.
-    """
+    """Records of a CSV file larger than memory, some at a time. Fields stay text, and quotation marks are part of them."""
     read = csv.ReadOptions(column_names=form.columns, block_size=BLOCK)
     parse = csv.ParseOptions(delimiter=form.delimiter, quote_char=False)
     types = {name: pa.string() for name in names}

@@ -16,20 +16,6 @@ class DenseEncoder:
 
     A number is standardised. A missing one is 0, and one more column is 1 where any is missing. A category has a column per
     value that occurs, missing being a value. A value that did not occur has none.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        Records that means, deviations and categories are computed from.
-    categorical : Iterable[str]
-        Columns of categories. The others are numbers.
-
-    Attributes
-    ----------
-    names
-        List[str] (D,) columns before the reduction, as `<attribute>` or `<attribute>=<value>`.
-    attributes
-        List[str] (D,) attribute of each.
     """
 
     def __init__(self, frame: pd.DataFrame, categorical: Iterable[str]) -> None:
@@ -96,17 +82,7 @@ class DenseEncoder:
         return rank, values[rank] == column
 
     def drop_correlated(self, frame: pd.DataFrame, labels: np.ndarray, above: float = 0.7) -> list[str]:
-        """Attributes that are left out: one of their columns has |Pearson r| > `above` with an indicator of a class.
-
-        Parameters
-        ----------
-        frame : DataFrame
-            Records.
-        labels : ndarray of shape (n,)
-            Classes of these records.
-        above : float
-            Threshold.
-        """
+        """Attributes that are left out: one of their columns has |Pearson r| > `above` with an indicator of a class."""
         x, n = self.sparse(frame), len(frame)
         classes = np.eye(labels.max() + 1)[labels]
         mean_x, mean_y = np.asarray(x.mean(axis=0)).ravel(), classes.mean(axis=0)

@@ -46,22 +46,6 @@ def draft(
     A value is listed where at least 20 records have it. Missing values are a level where there are at least 20. Edges are
     deciles, rounded to the power of ten below a tenth of their spread. Columns that look like identifiers are hashed: those
     most of whose records have a value that few share, and whole numbers that hardly ever repeat.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        One row per record, raw columns, named as in `FrameEncoder.fit`.
-    label : str or None
-        Column of the label, or None to leave it blank.
-    positive : object
-        Label value that counts as 1, or None to leave it blank.
-    categorical : Iterable[str]
-        Columns whose numbers are names.
-
-    Raises
-    ------
-    DataError
-        No record has the positive value.
     """
     frame, label, named = as_frame(frame), None if label is None else str(label), set(map(str, categorical))
     with one_warning():

@@ -167,23 +167,7 @@ def fit_column(
     column: pd.Series, bins: Binning, named: bool, buckets: int | None, hash_above: tuple[int, int] | None,
     counts: np.ndarray | None = None,
 ) -> FeatureEncoder:  # fmt: skip
-    """The encoder of one column.
-
-    Parameters
-    ----------
-    column : Series
-        Raw values.
-    bins : Binning
-        Places the edges of numbers.
-    named : bool
-        Whether numbers are names.
-    buckets : int or None
-        Buckets into which values are hashed.
-    hash_above : tuple[int, int] or None
-        See `FrameEncoder.fit`.
-    counts : ndarray of shape (n,) or None
-        Number of rows with each value, where the column has distinct values. None for one each.
-    """
+    """The encoder of one column."""
     if buckets is None and not named and is_continuous(column, counts):
         return BinnedEncoder.fit(column, bins, counts)
     warn_of_lost_digits(column)

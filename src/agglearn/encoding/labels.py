@@ -10,23 +10,7 @@ from agglearn.text import list_some
 
 
 def take_label(frame: pd.DataFrame, label: str, positive: object = None) -> tuple[pd.DataFrame, np.ndarray]:
-    """Split a frame into features and the label as int8 0/1.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        One row per record, raw columns.
-    label : str
-        Name of the label's column.
-    positive : object
-        Value that counts as 1. A label of 0/1 (numbers or text) or False/True needs none.
-
-    Raises
-    ------
-    DataError
-        No such column, missing labels, other than two values, two values without `positive`, or a `positive` that would
-        make 1 of 0.
-    """
+    """Split a frame into features and the label as int8 0/1."""
     frame, label = as_frame(frame), str(label)
     if label not in frame.columns:
         raise DataError(f"no label column {label!r}; the columns are {list_some(frame.columns)}")
@@ -81,13 +65,7 @@ def swapped_label(positive: str, negative: str) -> str | None:
 
 
 def check_labels(y: ArrayLike, n: int, classes: int | None = 2) -> np.ndarray:
-    """(n,) labels 0 … `classes` − 1, as they are. `classes` None allows any number of classes.
-
-    Raises
-    ------
-    DataError
-        Another number of labels, or one that is missing or no such class.
-    """
+    """(n,) labels 0 … `classes` − 1, as they are. `classes` None allows any number of classes."""
     y = np.asarray(y)
     if y.shape != (n,):
         raise DataError(f"labels: {y.shape[0] if y.ndim == 1 else y.shape} for {n} records")

@@ -12,17 +12,7 @@ def mutual_information(counts: np.ndarray, label_sums: np.ndarray) -> float:
 
 
 def predictive_information(counts: np.ndarray, label_sums: np.ndarray, rates: np.ndarray, base: float) -> float:
-    """Mean of log p(y|z)/p(y) over records: the gain of predicting each cluster's rate in place of the base rate.
-
-    Parameters
-    ----------
-    counts, label_sums : ndarray of shape (m,)
-        Records that are predicted, by cluster.
-    rates : ndarray of shape (m,)
-        Predictions.
-    base : float
-        The base rate.
-    """
+    """Mean of log p(y|z)/p(y) over records: the gain of predicting each cluster's rate in place of the base rate."""
     gain = xlogy(label_sums, rates / base) + xlogy(counts - label_sums, (1 - rates) / (1 - base))
     return float(gain.sum() / counts.sum())
 

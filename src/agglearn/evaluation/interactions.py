@@ -10,15 +10,7 @@ import numpy as np
 
 
 def pair_interactions(weights: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """Centred pair blocks of a symmetric (K, K) weight matrix, flattened one after the other.
-
-    Parameters
-    ----------
-    weights : ndarray
-        (K, K), features' blocks in order.
-    sizes : ndarray of shape (D,)
-        Modalities per feature, K = Σ sizes.
-    """
+    """Centred pair blocks of a symmetric (K, K) weight matrix, flattened one after the other."""
     bounds = np.concatenate([[0], np.cumsum(sizes)])
     blocks = [np.zeros(0)]
     for i, j in itertools.combinations(range(len(sizes)), 2):

@@ -16,19 +16,7 @@ NOTHING = 1e-12  # a spread below this fraction of the values is that of roundin
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean, or a difference of means, as Student's t distribution describes it.
-
-    Parameters
-    ----------
-    value : ndarray
-        The estimate.
-    error : ndarray
-        Its standard error, NaN where the values have no spread to measure it by.
-    df : ndarray
-        Degrees of freedom.
-    n : int
-        Number of replicates, the smaller of two samples.
-    """
+    """A mean, or a difference of means, as Student's t distribution describes it."""
 
     value: np.ndarray
     error: np.ndarray
@@ -37,17 +25,7 @@ class Estimate:
 
     @classmethod
     def of_mean(cls, values: ArrayLike, overlap: float | np.ndarray = 0.0) -> Self:
-        """The mean of replicates.
-
-        Parameters
-        ----------
-        values : ArrayLike
-            (..., n) one value per replicate.
-        overlap : float
-            Test units per training unit where the replicates are random splits of the same units. Then the values are
-            correlated, and the variance of the mean is (1/n + overlap) times that of a value (Nadeau and Bengio 2003,
-            eq. 9).
-        """
+        """The mean of replicates."""
         values = np.asarray(values, dtype=float)
         n = values.shape[-1]
         mean = values.mean(axis=-1) if n else np.full(values.shape[:-1], np.nan)
@@ -85,15 +63,7 @@ class Estimate:
 
 
 def mean_interval(values: ArrayLike, overlap: float = 0.0) -> tuple[float, float, float]:
-    """Mean with its 95 % interval, (mean, low, high). The bounds are NaN for a single value.
-
-    Parameters
-    ----------
-    values : ArrayLike
-        (n,) one value per seed. Values that are not finite are left out.
-    overlap : float
-        As for `Estimate.of_mean`.
-    """
+    """Mean with its 95 % interval, (mean, low, high). The bounds are NaN for a single value."""
     values = np.asarray(values, dtype=float)
     estimate = Estimate.of_mean(values[np.isfinite(values)], overlap)
     low, high = estimate.interval()

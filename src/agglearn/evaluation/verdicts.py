@@ -14,15 +14,7 @@ ALPHA = (1 - LEVEL) / 2  # of each one-sided test: a test rejects where the 95 %
 
 @dataclass(frozen=True)
 class Region:
-    """Values for which a claim is true.
-
-    Parameters
-    ----------
-    low, high : float
-        Bounds.
-    strict : bool
-        Whether the bounds themselves are left out.
-    """
+    """Values for which a claim is true."""
 
     low: float = -np.inf
     high: float = np.inf
@@ -54,17 +46,6 @@ class Comparison:
     """A measured number against the region where a statement on it is true.
 
     The statement may be a claim, or that a mean differs from a printed number by no more than a tolerance.
-
-    Parameters
-    ----------
-    value : float
-        The number.
-    low, high : float
-        Its 95 % interval, or the smallest and the largest of several values. NaN where there is none.
-    region : Region
-        Values for which the statement is true.
-    outcome : str
-        `holds`, `fails` or `undecided`.
     """
 
     value: float
@@ -87,13 +68,7 @@ class Comparison:
 
 
 def holm(p: ArrayLike) -> np.ndarray:
-    """P values adjusted so that the chance of any wrong rejection among all stays below the level (Holm 1979).
-
-    Parameters
-    ----------
-    p : ArrayLike
-        (m,) P values.
-    """
+    """P values adjusted so that the chance of any wrong rejection among all stays below the level (Holm 1979)."""
     p = np.asarray(p, dtype=float)
     order = np.argsort(p)
     adjusted = np.empty(len(p))
@@ -105,13 +80,6 @@ def combine_p_values(outside: ArrayLike, inside: ArrayLike, needed: int) -> tupl
     """P values of a claim that is true where at least `needed` of m cases are (Benjamini and Heller 2008, eq. 1).
 
     Where all are needed, the first is the largest of `outside`, and the second is the smallest of `inside` times m.
-
-    Parameters
-    ----------
-    outside, inside : ArrayLike
-        (..., m) P values of the cases, as from `Region.p_values`.
-    needed : int
-        How many cases must be true.
     """
     outside, inside = np.sort(outside, axis=-1), np.sort(inside, axis=-1)
     m = outside.shape[-1]

@@ -70,17 +70,7 @@ Import = tuple[str, str | None, str]  # module, name or None, local name
 
 
 class Summary(NamedTuple):
-    """What a module is to what depends on it.
-
-    Attributes
-    ----------
-    digest : str
-        Of its code without docstrings.
-    imports : list of tuple
-        (module, name or None, local name) of every import and every `optional.require`, at any depth.
-    defined : list of str
-        Names of its classes and functions.
-    """
+    """What a module is to what depends on it."""
 
     digest: str
     imports: list[Import]

@@ -53,17 +53,6 @@ class DirectionMonitor:
         """Return the largest systematic part plus one standard error of it at the end of a window, else None.
 
         The directions v of this step are in `sum` already.
-
-        Parameters
-        ----------
-        step : int
-            Iteration.
-        curvatures : Sequence
-            h, for each kind.
-        energy : Sequence
-            Σ h·v² of this step, for each kind.
-        noise : Sequence
-            Expectation of `energy` by the randomness of the chains alone.
         """
         self.energy += np.transpose([energy, noise])
         if step < self.end:

@@ -17,11 +17,6 @@ def start_jax() -> None:
 
     The order of additions in a matrix product depends on the number of threads. A program that has started JAX before, or
     has set `PJRT_NPROC`, keeps its threads. Results then agree to rounding.
-
-    Raises
-    ------
-    NotAvailable
-        JAX is not installed.
     """
     jax = require("jax", "networks")
     if THREADS in os.environ:

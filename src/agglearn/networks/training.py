@@ -168,13 +168,7 @@ def random_key(seed: int) -> "Array":
 
 @contextlib.contextmanager
 def on_device(name: str) -> Iterator[None]:
-    """Compute on JAX's default device (`auto`), on the processor (`cpu`) or on a CUDA device (`cuda`).
-
-    Raises
-    ------
-    NotAvailable
-        JAX has no such device.
-    """
+    """Compute on JAX's default device (`auto`), on the processor (`cpu`) or on a CUDA device (`cuda`)."""
     try:
         device = None if name == "auto" else jax.devices(name)[0]
     except RuntimeError:

@@ -416,13 +416,7 @@ class LabelledBags(Observation):
 
 
 def order_columns(x: np.ndarray, names: Sequence[str], expected: Sequence[str]) -> np.ndarray:
-    """(n, d) covariates with columns `names` in the order `expected`. Where either has no names, they stay as they are.
-
-    Raises
-    ------
-    DataError
-        Columns are missing. They are listed.
-    """
+    """(n, d) covariates with columns `names` in the order `expected`. Where either has no names, they stay as they are."""
     names, expected = tuple(map(str, names)), tuple(expected)
     if not names or not expected or names == expected:
         return x

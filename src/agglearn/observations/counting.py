@@ -25,17 +25,7 @@ Map = Callable[[Callable, Iterable], Iterable]
 
 
 class Tally:
-    """Running counts of tables over encoded records.
-
-    Parameters
-    ----------
-    sizes : ndarray of shape (D,)
-        Modalities of each feature.
-    keys : Sequence[Key]
-        Features of each table, (i,) or (i, j).
-    hashed : Mapping[Key, int] or None
-        {(i, j): H}, pair tables whose cells are hashed into H buckets.
-    """
+    """Running counts of tables over encoded records."""
 
     def __init__(self, sizes: np.ndarray, keys: Sequence[Key], hashed: Mapping[Key, int] | None = None) -> None:
         self.sizes, self.keys, self.hashed = np.asarray(sizes, np.int64), list(keys), dict(hashed or {})
@@ -44,13 +34,7 @@ class Tally:
         self._start()
 
     def add(self, codes: np.ndarray, y: np.ndarray) -> None:
-        """Count records: codes (n, D) integers, −1 for a value in no modality, and y (n,) in {0, 1}.
-
-        Raises
-        ------
-        DataError
-            Codes of another shape, or above the modalities of a feature, and labels other than 0 and 1.
-        """
+        """Count records: codes (n, D) integers, −1 for a value in no modality, and y (n,) in {0, 1}."""
         if np.ndim(codes) != 2 or np.shape(codes) != (len(y), len(self.sizes)):
             raise DataError(f"codes have the shape {np.shape(codes)}, not {(len(y), len(self.sizes))}")
         check_labels(y, len(y))

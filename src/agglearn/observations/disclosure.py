@@ -31,28 +31,6 @@ def certify(
 
     Features that are public were cut to those that a map or encoder names when the observation was made (`public_features`),
     and the sensitivity that noise is calibrated for was checked against them (`LabelSums.sensitivity`).
-
-    Parameters
-    ----------
-    spec : NoiseSpec
-        Mechanism and guarantee, not private.
-    observation : Released
-        Without noise.
-    draw : Draw
-        Draws the noise. Any but `draw_private` promises nothing, and nothing is refused.
-    records : float
-        N where it is public, else an upper bound from the release itself.
-    accept : bool
-        Whether the caller accepts facts that no noise hides. The release is then not private.
-    allow_large_epsilon : bool
-        Accept ε above 20.
-    advice : str
-        What to do about such facts.
-
-    Raises
-    ------
-    ConfigError
-        ε above 20, δ from 1/N on, facts that are not accepted, halves by coins of a known seed.
     """
     if draw is not draw_private:
         return spec

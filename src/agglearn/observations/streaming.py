@@ -36,20 +36,7 @@ def as_columns(table: pa.Table | pa.RecordBatch) -> pd.DataFrame:
 
 
 class ParquetRecords:
-    """A Parquet file of records.
-
-    Parameters
-    ----------
-    label, features
-        Columns. None for all but the label.
-    missing : list[str]
-        Spellings of a missing value besides null.
-
-    Raises
-    ------
-    DataError
-        Absent column, no rows, no features.
-    """
+    """A Parquet file of records."""
 
     def __init__(self, path: str | Path, label: str, features: Iterable[str] | None, missing: list[str]) -> None:
         self.path, self.label, self.missing = path, label, missing
@@ -82,13 +69,7 @@ class ParquetRecords:
         return FrameEncoder(tuple(features))
 
     def batches(self, encoder: FrameEncoder, labels: LabelsOf) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """(codes, y) of some rows at a time, in order.
-
-        Parameters
-        ----------
-        labels : LabelsOf
-            Takes the label's column, and returns (labels of the rows that have one, (n,) whether each row has one).
-        """
+        """(codes, y) of some rows at a time, in order."""
         y, labelled = labels(as_columns(self.file.read(columns=[self.label]))[self.label])
         n_before = np.append(0, np.cumsum(labelled))
         file, start = pq.ParquetFile(self.path, read_dictionary=self._repetitive(encoder)), 0

@@ -29,13 +29,7 @@ def thin_tables(tables: ContingencyTables, rng: np.random.Generator) -> tuple[Co
 def thin_table(
     t: Table, variance: float, noise: NoiseSpec | None, rng: np.random.Generator, fraction: float = 0.5
 ) -> tuple[Table, Table]:
-    """Two tables that add up to a table. The first has a fraction of its records and of the variance of its noise.
-
-    Parameters
-    ----------
-    variance : float
-        Variance of the noise on a cell of the table.
-    """
+    """Two tables that add up to a table. The first has a fraction of its records and of the variance of its noise."""
     if noise is None:
         c, zeros = (rng.binomial(v.astype(np.int64), fraction) for v in (t.label_sums, t.counts - t.label_sums))
         d, c = (c + zeros).astype(t.counts.dtype), c.astype(t.label_sums.dtype)

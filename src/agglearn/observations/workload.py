@@ -17,17 +17,7 @@ RECORD_SECONDS = 2e-9  # of a record in a table
 
 
 class Workload(NamedTuple):
-    """Memory and time of counting.
-
-    Parameters
-    ----------
-    tables, records : int
-        How many.
-    bytes : int
-        Memory.
-    seconds : float
-        Time, on two cores.
-    """
+    """Memory and time of counting."""
 
     tables: int
     records: int
@@ -57,19 +47,7 @@ def within_memory(workload: Workload) -> None:
 def workload_of(
     sizes: np.ndarray, pairs: str | Iterable[Key], records: int = 0, cross_buckets: int | None = None
 ) -> Workload:
-    """The work of counting tables.
-
-    Parameters
-    ----------
-    sizes : ndarray of shape (D,)
-        Modalities of the features.
-    pairs : str or Iterable[Key]
-        `all`, `none`, or positions of features.
-    records : int
-        Upper bound of the occupied cells of a table. 0 for a lower bound of the work.
-    cross_buckets : int or None
-        Cells that a pair's table has at most.
-    """
+    """The work of counting tables."""
     sizes = np.asarray(sizes, dtype=float)
     n_tables, dense, occupied = 0, 0.0, 0.0
     for cells in _cells(sizes, pairs, cross_buckets or np.inf):

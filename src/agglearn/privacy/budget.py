@@ -24,16 +24,7 @@ CHANGES = {"record": (2, 2), "label": (1, 1)}
 
 
 def budget_shares(cells: Mapping[Key, int], split: str = "uniform") -> dict[Key | str, float]:
-    """{table, …, TOTALS: fraction of the budget}, adding up to 1.
-
-    Parameters
-    ----------
-    cells : Mapping[Key, int]
-        Number of cells of each table.
-    split : str
-        `uniform` gives each table the same. `cells` gives the totals their uniform fraction, and the rest to tables in
-        proportion to their cells.
-    """
+    """{table, …, TOTALS: fraction of the budget}, adding up to 1."""
     if split not in SPLITS:
         raise ConfigError(f"split: {split!r} is not known; use {' or '.join(SPLITS)}")
     each = 1 / (len(cells) + 1)
@@ -46,19 +37,7 @@ def mechanisms(
     cells: Mapping[Key, int], mechanism: str, epsilon: float, delta: float | None, split: str = "uniform",
     adjacency: str = "record",
 ) -> dict[Key | str, Mechanism]:  # fmt: skip
-    """{table, …, TOTALS: mechanism} of a release of all tables that guarantees (ε, δ) as a whole.
-
-    Parameters
-    ----------
-    cells, split
-        As in `budget_shares`.
-    mechanism : str
-        One of `MECHANISMS`.
-    epsilon, delta
-        Parameters of the guarantee.
-    adjacency : str
-        `record` or `label`.
-    """
+    """{table, …, TOTALS: mechanism} of a release of all tables that guarantees (ε, δ) as a whole."""
     epsilon, delta = check_promise(epsilon, delta, mechanism)
     if adjacency not in CHANGES:
         raise ConfigError(f"adjacency: {adjacency!r} is not known; use {' or '.join(CHANGES)}")

@@ -28,13 +28,7 @@ CALIBRATIONS = {  # of each Gaussian mechanism, the default first
 def check_promise(
     epsilon: Real | Decimal | float, delta: Real | Decimal | float | None, mechanism: str
 ) -> tuple[float, float]:
-    """ε and δ as floats, from real numbers of any type. δ is 0 for Laplace noise.
-
-    Raises
-    ------
-    ConfigError
-        Numbers that guarantee nothing, or a δ for Laplace noise.
-    """
+    """ε and δ as floats, from real numbers of any type. δ is 0 for Laplace noise."""
     checked_epsilon, checked_delta = _real(epsilon), 0.0 if delta is None else _real(delta)
     if not 0 < checked_epsilon < math.inf:
         raise ConfigError(f"epsilon: must be a number above 0, got {epsilon}")

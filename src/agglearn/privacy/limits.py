@@ -22,13 +22,7 @@ def check_epsilon(epsilon: float, allow_large_epsilon: bool) -> None:
 
 
 def check_delta(delta: float | None, records: float) -> None:
-    """Raise ConfigError for δ from 1/N on: the publication of one record in N, drawn at random, would satisfy it.
-
-    Parameters
-    ----------
-    records : float
-        N where it is public, else an upper bound from the release itself.
-    """
+    """Raise ConfigError for δ from 1/N on: the publication of one record in N, drawn at random, would satisfy it."""
     if delta and delta * records >= 1:
         raise ConfigError(
             f"delta: {delta:g} is not below one over the number of records; choose one far below, for example 1/N²"

@@ -160,13 +160,7 @@ def probabilities(score: np.ndarray, classes: int) -> np.ndarray:
 
 
 def counts_of(bags: Bags) -> np.ndarray:
-    """(B, C) counts of the classes.
-
-    Raises
-    ------
-    DataError
-        The bags have no counts.
-    """
+    """(B, C) counts of the classes."""
     if bags.counts is None:
         raise DataError("these bags have no counts; learning with label proportions needs them")
     return bags.counts

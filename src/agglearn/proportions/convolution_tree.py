@@ -19,11 +19,6 @@ def tree_posterior(probabilities: np.ndarray, counts: np.ndarray) -> tuple[np.nd
     """(posteriors (n, C), log P(counts)) of one bag for probabilities (n, C) and counts (C,).
 
     The last class is left out of the messages: entries are [0 … m]^{C−1}.
-
-    Raises
-    ------
-    DataError
-        The counts are impossible, or so improbable that the FFT's rounding errors drown them.
     """
     free = probabilities.shape[1] - 1
     leaves = []

@@ -136,13 +136,7 @@ class InverseCalibrationClassifier(BagClassifier):
 
 
 def bag_means(bags: Bags) -> np.ndarray:
-    """(B, d) weighted means of the covariates.
-
-    Raises
-    ------
-    DataError
-        All weights of a bag are zero.
-    """
+    """(B, d) weighted means of the covariates."""
     weights = np.ones(len(bags.X)) if bags.weights is None else bags.weights
     sums = bag_sums(as_single(bags.X), weights[:, None], bags.offsets)[:, 0]
     if (sums[:, -1] <= 0).any():

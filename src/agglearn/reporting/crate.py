@@ -18,19 +18,7 @@ TYPES = {
 
 
 def write(plan: Plan, datasets: list[dict], commit: str, out: Path) -> None:
-    """Write the manifest of a site.
-
-    Parameters
-    ----------
-    plan : Plan
-        Plan of the site.
-    datasets : list of dict
-        Rows of the site's page on data.
-    commit : str
-        Commit of the source code, or empty.
-    out : Path
-        Folder of the site, with all its files.
-    """
+    """Write the manifest of a site."""
     from rocrate.model import ContextEntity
     from rocrate.rocrate import ROCrate
 

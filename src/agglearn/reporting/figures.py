@@ -23,24 +23,6 @@ def draw(rows: pd.DataFrame, table: pd.DataFrame, experiment: dict, titles: dict
     """Write the figure of an experiment, or several below each other where `figure:` is a list.
 
     A sentence replaces a figure without data, and one that fails.
-
-    Parameters
-    ----------
-    rows : pd.DataFrame
-        Measurements of the runs.
-    table : pd.DataFrame
-        Their summary.
-    experiment : dict
-        The experiment.
-    titles : dict
-        Names of the data sets.
-    path : Path
-        File to write.
-
-    Returns
-    -------
-    list of str
-        Reasons of the figures that failed.
     """
     main = experiment["table"]["measure"] if "table" in experiment else experiment["measures"][0]
     spec = experiment.get("figure") or {"kind": "dots", "y": main[0] if isinstance(main, list) else main}

@@ -12,15 +12,7 @@ LONGEST = 40  # letters of a case's label
 
 
 def in_words(claim: dict, case: dict) -> str:
-    """The measured value of a case, with its interval and the bound of the claim.
-
-    Parameters
-    ----------
-    claim : dict
-        A claim with its verdict. Its `sides` are the names of what is compared.
-    case : dict
-        One of its cases, with the `numbers` of `predicates.judge_case`.
-    """
+    """The measured value of a case, with its interval and the bound of the claim."""
     numbers = case.get("numbers")
     if not numbers or numbers["value"] is None:
         return case["detail"]

@@ -32,15 +32,6 @@ def inventory(config: dict, experiments: dict, base: Path) -> list[dict]:
     `note`, `experiments`.
 
     `bytes` is None for an unknown size. `origin` is the kind of route of the files, in parentheses where they are not here.
-
-    Parameters
-    ----------
-    config : dict
-        Effective configuration.
-    experiments : dict
-        Experiments of the plan, or all.
-    base : Path
-        Root of the project.
     """
     return [_row(name, entry, config, experiments, base) for name, entry in sorted(config["datasets"].items())]
 

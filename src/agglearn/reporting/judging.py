@@ -24,15 +24,6 @@ def judge_all(claims: dict, plan: Plan, results: str | Path) -> list[dict]:
     """One entry per claim: name, source, claim, place, verdict, detail, cases.
 
     Where judging itself fails, the verdict is `failed`, with the reason.
-
-    Parameters
-    ----------
-    claims : dict
-        Name → claim on an experiment of the plan.
-    plan : Plan
-        The plan.
-    results : str or Path
-        Folder of the scale, with measurements.
     """
     rows: dict[str, Rows] = {}
     verdicts = []
@@ -54,15 +45,6 @@ def judge_record(claims: dict, plan: Plan, folder: str | Path) -> dict[str, str]
     """Claim → its verdict at scale paper by the record.
 
     Claims are left out whose experiment the record does not have whole, or has the same runs in the plan.
-
-    Parameters
-    ----------
-    claims : dict
-        Name → claim on an experiment of the plan.
-    plan : Plan
-        The plan, at any scale.
-    folder : str or Path
-        Folder of the record.
     """
     names = {claim["experiment"] for claim in claims.values()} & set(record.experiments(folder))
     paper = Plan(plan.config | {"scale": "paper", "run": sorted(names)}) if names else plan

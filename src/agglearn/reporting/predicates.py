@@ -20,21 +20,7 @@ MIN_PAIRS = 3
 
 @dataclass(frozen=True)
 class Predicate:
-    """The numbers that a claim is about, and the region where it is true.
-
-    Parameters
-    ----------
-    sample : callable
-        The numbers, from a claim and the rows.
-    region : callable
-        The region, from a claim.
-    name : str
-        Name of the numbers.
-    text : callable
-        Text of one number.
-    scale : callable
-        Number for readers, from one of the numbers.
-    """
+    """The numbers that a claim is about, and the region where it is true."""
 
     sample: Callable[[dict, Rows], Sample]
     region: Callable[[dict], Region]

@@ -19,25 +19,7 @@ NO_RESULT = "No run of this table has a result."
 
 @dataclass
 class Cell:
-    """A cell of a printed table.
-
-    Parameters
-    ----------
-    value : str
-        The number, or a statement in its place.
-    reported : str
-        The number that the source prints.
-    difference : str
-        Our number less the printed one.
-    outcome : str
-        Outcome of their comparison.
-    note : int, optional
-        Number of a note below the table.
-    best : bool
-        Whether it is the best of its group, or the intervals do not separate it from the best.
-    stated : bool
-        Whether `value` is a statement.
-    """
+    """A cell of a printed table."""
 
     value: str = ""
     reported: str = ""
@@ -50,23 +32,7 @@ class Cell:
 
 @dataclass
 class Grid:
-    """A printed table.
-
-    Parameters
-    ----------
-    stubs : list of str
-        Heading of each column of row labels.
-    rows : list of tuple
-        Labels of each row.
-    heads : list of tuple
-        Labels of each column, from the outermost to the innermost.
-    cells : dict
-        Cells by row and column.
-    corner : str
-        The measure, if there is only one.
-    notes : list of str
-        Notes below the table.
-    """
+    """A printed table."""
 
     stubs: list[str]
     rows: list[tuple[str, ...]]

@@ -37,17 +37,7 @@ class SourceJobs:
 
 @dataclass
 class Progress:
-    """Progress of each source of a plan.
-
-    Parameters
-    ----------
-    plan : Plan
-        The plan, with the sources in their order.
-    jobs : iterable
-        Jobs to run: objects with `jobid`, `rule` and `wildcards`.
-    clock : callable
-        Seconds from any start.
-    """
+    """Progress of each source of a plan."""
 
     plan: Plan
     jobs: Iterable

@@ -11,18 +11,7 @@ from agglearn.reporting.inventory import entry_package, kind_of
 
 
 def used(results: Path) -> tuple[set[str], set[str], dict[str, set[str]]]:
-    """(sources, data sets, package → versions) of the successful runs behind the measurements of a results folder.
-
-    Parameters
-    ----------
-    results : Path
-        Results folder.
-
-    Raises
-    ------
-    DataError
-        The folder has no measurements, or none of a successful run.
-    """
+    """(sources, data sets, package → versions) of the successful runs behind the measurements of a results folder."""
     files = sorted(Path(results).glob("measurements/*/*.parquet"))
     if not files:
         raise DataError(f"{results}: has no measurements; give the results folder of a run of the workflow")
@@ -53,15 +42,7 @@ def _record(results: Path, run: str) -> dict:
 
 
 def references(config: dict, results: Path) -> list[str]:
-    """Lines on papers, data sets and software.
-
-    Parameters
-    ----------
-    config : dict
-        Effective configuration, with `datasets` and `references`.
-    results : Path
-        Results folder.
-    """
+    """Lines on papers, data sets and software."""
     sources, datasets, versions = used(results)
     return [
         "Papers",

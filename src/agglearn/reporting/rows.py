@@ -15,13 +15,7 @@ T = TypeVar("T")
 
 
 class Rows:
-    """A table of n rows, for many selections.
-
-    Parameters
-    ----------
-    frame : pd.DataFrame
-        Measurements of an experiment, or the table of one.
-    """
+    """A table of n rows, for many selections."""
 
     def __init__(self, frame: pd.DataFrame) -> None:
         self.frame = frame

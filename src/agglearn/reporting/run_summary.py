@@ -20,19 +20,7 @@ STARTED = time.time()
 def summary_lines(
     results: str | Path, folder: str | Path, experiments: Container[str] | None = None, failed: bool = False
 ) -> list[str]:
-    """The last lines of a run.
-
-    Parameters
-    ----------
-    results : str or Path
-        Results folder, with data and logs.
-    folder : str or Path
-        Folder of the scale in it, with tables and figures.
-    experiments : container of str, optional
-        Names. The default is all experiments that have a table.
-    failed : bool
-        Whether to add the errors of jobs.
-    """
+    """The last lines of a run."""
     folder = Path(folder)
     names, without = _rendered(folder, experiments), problems(results, folder, experiments)
     lines = problem_lines(folder, without)
@@ -161,17 +149,7 @@ def error_in(log: str | Path) -> str | None:
 def print_summary(
     results: str | Path, folder: str | Path, show: Iterable[str] = (), logs: Iterable[str | Path] = ()
 ) -> None:
-    """Print the last lines of a run.
-
-    Parameters
-    ----------
-    results, folder : str or Path
-        As for `summary_lines`.
-    show : iterable of str
-        Experiments whose tables are printed as text.
-    logs : iterable
-        Files with the whole log of the run.
-    """
+    """Print the last lines of a run."""
     for name in show:
         path = Path(folder) / f"tables/{name}.md"
         if path.exists():

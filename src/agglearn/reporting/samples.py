@@ -22,21 +22,7 @@ MOST = 1000  # replicates that a claim may ask for
 
 @dataclass(frozen=True)
 class Sample:
-    """Numbers that a claim is judged by.
-
-    Parameters
-    ----------
-    values : pd.Series
-        One number per replicate: of one side, or differences between pairs.
-    against : pd.Series or None
-        Numbers of the other side, where the sides have no pairs.
-    single : array
-        Every value before replicates are averaged, for deterministic claims.
-    overlap : float
-        See `agglearn.evaluation.intervals.Estimate.of_mean`.
-    notes : list of str
-        Rows that were left out, and why.
-    """
+    """Numbers that a claim is judged by."""
 
     values: pd.Series
     against: pd.Series | None

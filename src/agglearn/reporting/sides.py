@@ -33,21 +33,7 @@ class Cells(NamedTuple):
 
 @dataclass(frozen=True)
 class Side:
-    """Rows of one side.
-
-    Parameters
-    ----------
-    rows : Rows
-        All rows of the experiment.
-    index : (n,) array of int
-        Indices of the side's rows.
-    values : (n,) array
-        Numbers.
-    by_part : bool
-        Whether a part of the tested units is a replicate, in place of a seed.
-    notes : list of str
-        Rows that were left out, and why.
-    """
+    """Rows of one side."""
 
     rows: Rows
     index: np.ndarray
@@ -71,15 +57,7 @@ class Side:
         return pd.Series(self.values).groupby(self.replicates).mean()
 
     def by_cell(self, freed: frozenset[str], reduced: str) -> Cells:
-        """Values by cell and replicate.
-
-        Parameters
-        ----------
-        freed : frozenset of str
-            Fields that do not distinguish cells.
-        reduced : str
-            Reduction of several rows to one value: `mean` or `min`.
-        """
+        """Values by cell and replicate."""
         cells, pairs = (codes[self.index] for codes in self.rows.cells(freed, self.by_part))
         distinct, first, groups = np.unique(pairs, return_index=True, return_inverse=True)
         values = pd.Series(self.values).groupby(groups).agg(reduced).to_numpy()
@@ -98,17 +76,6 @@ def select_side(claim: dict, rows: Rows, name: str, curve: bool = False) -> Side
     """The side `value` or `reference` of a claim, without replicates that lack cells of the others.
 
     A deterministic claim is about every value, so that its replicates may have different cells.
-
-    Parameters
-    ----------
-    claim : dict
-        The claim.
-    rows : Rows
-        All rows of the experiment.
-    name : str
-        `value` or `reference`.
-    curve : bool
-        Use the points of curves in place of single values. Curves may have different lengths.
     """
     index, by_part = _good(rows, claim[name], curve), claim.get("replicates") == "part"
     notes = _without_result(rows, claim[name], name)

@@ -34,23 +34,7 @@ MAX_ROWS = 800  # of the page with every measure, for less than 300 kB
 
 
 def build(plan: Plan, claims: list[dict], results: Path, out: Path, base: Path, unfinished: Iterable[str] = ()) -> None:
-    """Write the site of a plan into an empty folder.
-
-    Parameters
-    ----------
-    plan : Plan
-        The plan.
-    claims : list of dict
-        Verdicts of `claims.json`.
-    results : Path
-        Folder of the scale, with tables, figures and measurements.
-    out : Path
-        Empty folder.
-    base : Path
-        Root of the project.
-    unfinished : iterable of str
-        Sources with unfinished jobs.
-    """
+    """Write the site of a plan into an empty folder."""
     pages = Environment(loader=PackageLoader("agglearn.reporting"), autoescape=True, undefined=StrictUndefined)
     pages.trim_blocks = True
     experiments = {n: _experiment(plan, n, results, out, pages) for n in plan.experiments}

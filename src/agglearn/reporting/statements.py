@@ -21,28 +21,7 @@ def count_verdicts(claims: list[dict]) -> list[tuple[str, int]]:
 def describe_claim(
     claim: dict, entry: dict, seeds: int, names: dict[str, str] | None = None, spent: float = 0.0
 ) -> dict:
-    """Texts of a claim for the pages.
-
-    Parameters
-    ----------
-    claim : dict
-        A claim of `claims.json`.
-    entry : dict
-        The same claim in the configuration.
-    seeds : int
-        Number of seeds of its experiment.
-    names : dict, optional
-        Names of data sets and methods, for the labels of cases.
-    spent : float
-        Seconds of all runs of its experiment.
-
-    Returns
-    -------
-    dict
-        `sentence`, `decisive` (the number that decides), `why` (the reason for a failure), `open` (what would decide it), `rests`
-        (a note on intervals over parts of the test), `lines` (one per case), `forest` (SVG), `query`, and `of_time` (whether it
-        compares times).
-    """
+    """Texts of a claim for the pages."""
     cases = [case | {"case": _named(case["case"], names or {})} for case in claim["cases"]]
     claim = claim | {"of_time": _is_of_time(entry), "cases": cases, "sides": _sides(entry, names or {})}
     text = claim["claim"].strip()

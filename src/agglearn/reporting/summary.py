@@ -175,21 +175,6 @@ def compare(row: pd.Series, entry: dict, margins: dict[str, float]) -> dict[str,
 
     It `agrees` where its whole interval lies within the tolerance of the number, and is `above` or `below` where the whole interval
     lies outside. Otherwise, and without an interval, it is `undecided`.
-
-    Parameters
-    ----------
-    row : pd.Series
-        Row of the summary.
-    entry : dict
-        The printed number, an entry of `reported`.
-    margins : dict
-        Measure → difference without practical relevance. A measure without a margin is not compared.
-
-    Returns
-    -------
-    dict
-        The columns `difference` (mean less the printed number), `tolerance` (the largest difference that counts as none) and
-        `outcome` (`agrees`, `above`, `below`, `undecided`, `not compared` or `not judged`).
     """
     if row["status"] != "ok":
         return {"difference": np.nan, "tolerance": np.nan, "outcome": "not judged"}

@@ -26,23 +26,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, eq=False)
 class Persons:
-    """Persons, region after region.
-
-    Parameters
-    ----------
-    frame : pd.DataFrame
-        Columns of the persons, int32.
-    categorical : tuple of str
-        Columns that hold categories.
-    region : (n,) array of int
-        Number of the region.
-    weight : (n,) array
-        Survey weight.
-    regions : pd.DataFrame
-        Name, state, centroid and votes of every region.
-    polls : pd.DataFrame, optional
-        Exit polls by state.
-    """
+    """Persons, region after region."""
 
     frame: pd.DataFrame
     categorical: tuple[str, ...]

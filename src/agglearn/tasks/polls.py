@@ -46,17 +46,6 @@ def measure_groups(
     """National shares with their scores against the polls, and scores of the shares by state.
 
     Shares are those of the most probable votes, as in the thesis, and those of expected votes.
-
-    Parameters
-    ----------
-    p : (n, 3) array
-        Probabilities of none or other, R, D.
-    groups : pd.DataFrame
-        What `groups_of` returns.
-    polls : pd.DataFrame or None
-        Area, covariate, group, share, size. The area of the nation is `US`.
-    measures : list of str
-        Measures that the experiment uses.
     """
     votes = most_probable(p)
     for covariate, (_, names) in COVARIATES.items():

@@ -36,19 +36,7 @@ HEAD = "| measure | mean over seeds | seeds | printed in the source |\n| --- | -
 
 @dataclass(frozen=True)
 class Entry:
-    """A run as MLflow shows it: of one seed, the mean over the seeds of a cell, or the overview of an experiment.
-
-    Attributes
-    ----------
-    tags : dict
-        Among them the key, which stays the same through edits, and the fingerprint of what is no tag.
-    metrics : callable
-        It reads the metrics.
-    times : tuple of int
-        Begin and end in milliseconds since 1970.
-    parent : str or None
-        Key of the entry that this one belongs to.
-    """
+    """A run as MLflow shows it: of one seed, the mean over the seeds of a cell, or the overview of an experiment."""
 
     title: str
     tags: dict[str, str]
@@ -85,19 +73,7 @@ def read_contents(
     rows: pd.DataFrame | None = None,
     rendered: Path | str | None = None,
 ) -> Contents:
-    """The contents of an experiment from its runs.
-
-    Parameters
-    ----------
-    results : Path
-        Folder with the runs.
-    keys : list of str
-        Keys of the runs, at least one.
-    rows : DataFrame, optional
-        Their measurements. By default those in the folders of the runs are read.
-    rendered : path, optional
-        Folder with tables and figures. By default it is `results`.
-    """
+    """The contents of an experiment from its runs."""
     records = [read_json(results / f"runs/{key}/run.json") for key in keys]
     if rows is None:
         rows = pa.concat_tables([pq.read_table(results / f"runs/{k}/measurements.parquet") for k in keys]).to_pandas()
@@ -147,15 +123,7 @@ def tags(record: dict) -> dict[str, str]:
 
 
 def experiment_tags(experiment: dict, latest: dict, links: dict[str, str]) -> dict[str, str]:
-    """Tags of an experiment: its source, what it reproduces there, its scale, and a description in Markdown.
-
-    Parameters
-    ----------
-    latest : dict
-        Record of its latest run.
-    links : dict
-        Text → address of links in the description.
-    """
+    """Tags of an experiment: its source, what it reproduces there, its scale, and a description in Markdown."""
     config, position = latest["config"], PLACE.match(experiment["title"])
     paper = config.get("references", {}).get("papers", {}).get(experiment["source"], {})
     source = f"Source: [{paper['short']}]({paper['url']})" if "url" in paper else paper.get("short", "")
@@ -236,17 +204,7 @@ def tag_of_units(rows: pd.DataFrame) -> dict[str, str]:
 def of_cells(
     rows: pd.DataFrame, records: list[dict], experiment: dict, names: Names, units: dict[str, str]
 ) -> list[Entry]:
-    """An entry per cell of an experiment, with the numbers of its table.
-
-    Parameters
-    ----------
-    rows : DataFrame
-        Measurements of its runs.
-    records : list of dict
-        Records of the same runs.
-    units : dict
-        The tag of `tag_of_units`.
-    """
+    """An entry per cell of an experiment, with the numbers of its table."""
     runs, summary = defaultdict(list), defaultdict(list)
     for record in records:
         runs[tuple(record[field] for field in CELL)].append(record)

@@ -10,13 +10,7 @@ PARAMS = "dataset_params", "observation_params", "params"
 
 
 class Names:
-    """Names of the runs of an experiment.
-
-    Parameters
-    ----------
-    records : iterable of dict
-        Records of all its runs.
-    """
+    """Names of the runs of an experiment."""
 
     def __init__(self, records: Iterable[dict]):
         values: dict[tuple, dict[str, set]] = {}

@@ -13,16 +13,7 @@ EMBEDDING_STD = 0.05
 
 
 def initial(n_clusters: int, widths: list[int], n_features: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Weights before training.
-
-    Parameters
-    ----------
-    n_clusters : int
-        Clusters of all features together.
-    widths : list of int
-        Width of an embedding, then those of the hidden layers.
-    n_features : int
-    """
+    """Weights before training."""
     table = rng.normal(0, EMBEDDING_STD, (n_clusters, widths[0])).astype(np.float32)
     return {"embedding": table} | initial_perceptron("layers", [n_features * widths[0], *widths[1:], 1], rng)
 

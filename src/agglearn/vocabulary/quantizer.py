@@ -287,13 +287,7 @@ class Quantizer(TransformerMixin, Estimator):
 
 
 def single_tables(tables: ContingencyTables) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """{feature: (V,) counts and label sums of its values}, with the noise removed.
-
-    Warns
-    -----
-    LooksLikeCodes
-        A feature was taken for numbers, so that its bins would be compressed and not its values.
-    """
+    """{feature: (V,) counts and label sums of its values}, with the noise removed."""
     sums_by_feature, variances = {}, noise_variances(tables)
     if binned := [f"{f.name!r} ({f.size})" for f in tables.encoder.features if isinstance(f, BinnedEncoder)]:
         warnings.warn(
@@ -314,15 +308,7 @@ def single_tables(tables: ContingencyTables) -> dict[str, tuple[np.ndarray, np.n
 def estimate_counts(
     tables: ContingencyTables, table: Table, variance: float, fraction: float = 1.0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(V,) counts and label sums of a single feature, with the noise of `variance` removed.
-
-    Parameters
-    ----------
-    tables : ContingencyTables
-        Tables that the table belongs to.
-    fraction : float
-        Fraction of their records, and of the variance, that the table has.
-    """
+    """(V,) counts and label sums of a single feature, with the noise of `variance` removed."""
     counts, sums = table.dense()
     if tables.noise is None:
         return counts, sums
@@ -331,13 +317,7 @@ def estimate_counts(
 
 
 def whole_budget(budget: float, rankings: list[Ranking]) -> int:
-    """The budget in clusters.
-
-    Raises
-    ------
-    DataError
-        The features cannot use it.
-    """
+    """The budget in clusters."""
     units = sum(r.n_units for r in rankings)
     clusters = round(float(budget) * units) if budget < 1 else budget
     if clusters < len(rankings):

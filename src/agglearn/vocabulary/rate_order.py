@@ -137,13 +137,7 @@ def pool_rare(
 
 
 def validate_counts(name: str, counts: object, label_sums: object, noisy: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Counts and label sums of one feature as float64. Noisy ones are clipped to 0 ≤ label sum ≤ count, with a warning.
-
-    Raises
-    ------
-    DataError
-        They are no counts and label sums. The message names the first value.
-    """
+    """Counts and label sums of one feature as float64. Noisy ones are clipped to 0 ≤ label sum ≤ count, with a warning."""
     label = f"feature {name!r}"
     try:
         n, c = np.asarray(counts, dtype=np.float64), np.asarray(label_sums, dtype=np.float64)

@@ -15,18 +15,7 @@ EMPIRICAL = "beta_binomial"
 
 
 def shrink_sums(counts: np.ndarray, sums: np.ndarray, mode: str | float) -> np.ndarray:
-    """Label sums that have the shrunk rates.
-
-    Parameters
-    ----------
-    mode : 'beta_binomial' or float
-        A number is that of records at the base rate that are added to those of each value.
-
-    Raises
-    ------
-    ConfigError
-        Another mode.
-    """
+    """Label sums that have the shrunk rates."""
     if mode == EMPIRICAL:
         a, b = beta_prior(counts, sums)
     elif isinstance(mode, (int, float)) and not isinstance(mode, bool) and mode > 0:

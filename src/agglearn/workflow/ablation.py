@@ -17,12 +17,7 @@ SHOWN = ("table", "figure", "reported", "agreement", "ablate")
 
 
 def expand_ablation(experiment: dict, file: str) -> dict:
-    """The experiment with a method for the base and one for each change, in place of its own methods.
-
-    Raises
-    ------
-    ConfigError : the base is no method, is no single setting, or a change names nothing that could be changed.
-    """
+    """The experiment with a method for the base and one for each change, in place of its own methods."""
     if not isinstance(experiment, dict) or "ablate" not in experiment:
         return experiment
     base, changes = experiment["ablate"]["base"], experiment["ablate"]["changes"]
@@ -93,21 +88,7 @@ def assign(mapping: dict, keys: list[str], value: object) -> None:
 
 
 def read_settings(texts: Iterable[str], experiments: Iterable[str], settings: Iterable[str]) -> dict:
-    """An overlay from texts such as `maxent_table5.methods.maxent.params.n_sweeps=2`.
-
-    Parameters
-    ----------
-    texts : iterable of str
-        A path, =, and a value that is read as YAML.
-    experiments : iterable of str
-        Names of experiments, one of which may be the first key of the path.
-    settings : iterable of str
-        Other first keys: those of the configuration.
-
-    Raises
-    ------
-    ConfigError : a text without =, or a path that begins with none of these.
-    """
+    """An overlay from texts such as `maxent_table5.methods.maxent.params.n_sweeps=2`."""
     overlay: dict[str, Any] = {}
     experiments, settings = list(experiments), list(settings)
     for text in texts:

@@ -203,18 +203,7 @@ def _check_build(route: dict, file: str, path: str) -> None:
 
 
 def check_experiment(e: dict, file: str, datasets: dict, shipped: dict | None = None) -> None:
-    """Check everything that an experiment names.
-
-    Parameters
-    ----------
-    e : dict
-        The experiment.
-    datasets : dict
-        Entries by name.
-    shipped : dict, optional
-        The experiment as its file has it, where something is laid over it: methods and data sets that are left out
-        may still be named by tables, printed numbers and claims.
-    """
+    """Check everything that an experiment names."""
     check_class(e["task"], TASK, file, "task")
     for key in ("datasets", "observe", "methods"):
         _check_names(e[key], file, key)
@@ -417,17 +406,7 @@ def _check_figure(figure: dict, named: Named, file: str, path: str) -> None:
 
 
 def check_claim(name: str, claim: dict, file: str, source_name: str, named: Named, datasets: dict) -> None:
-    """Check that the rows that a claim selects can be there.
-
-    Parameters
-    ----------
-    source_name : str
-        Source of the claim's experiment.
-    named : Named
-        Names in its results.
-    datasets : dict
-        Entries by name. An experiment may leave out one that a claim is about.
-    """
+    """Check that the rows that a claim selects can be there."""
     check_name(claim["source"], {source_name}, file, f"{name}.source")
     for key in ("each", "x"):
         _check_fields(claim.get(key, []), named, file, f"{name}.{key}")

@@ -57,27 +57,7 @@ def load(
     folder: Path | str | None = None,
     targets: Collection[str] | None = None,
 ) -> dict:
-    """The effective configuration.
-
-    Parameters
-    ----------
-    base : path
-        The project's files, which hold `config/` and `workflow/schemas/`.
-    overrides : dict, optional
-        Settings of the command line or of `--configfile`, laid over the files key by key. It may also hold `datasets`,
-        `experiments`, `claims`, and `set`: one text `path.to.setting=value` or several, which count most.
-    folder : path, optional
-        Relative folders of the configuration start here, by default in `base`. Its own `config/` counts more than that of
-        `base`: a data set, an experiment or a claim takes the place of the one of the same name, settings are laid over.
-    targets : collection of str, optional
-        Experiments, sources, files of results, or `all`. Where it is given, a wrong experiment or data set that no target needs
-        is left out, and the list `left_out` of the configuration has its error. Otherwise any wrong entry is an error.
-
-    Raises
-    ------
-    ConfigError
-        In one line, with the file and the key.
-    """
+    """The effective configuration."""
     base = Path(base)
     folder = base if folder is None else Path(folder)
     roots = [base] if folder.resolve() == base.resolve() else [base, folder]
@@ -298,13 +278,7 @@ def parse_scalars(value: Any) -> Any:
 
 
 def deep_merge(under: Any, over: Any, file: str | None = None, prefix: str = "") -> Any:
-    """`over` laid over `under`, mapping by mapping. A null in `over` removes the key.
-
-    Raises
-    ------
-    ConfigError
-        There is no key to remove, and `file` is given, which the error names.
-    """
+    """`over` laid over `under`, mapping by mapping. A null in `over` removes the key."""
     if not (isinstance(under, dict) and isinstance(over, dict)):
         return over
     out = {k: v for k, v in under.items() if not (k in over and over[k] is None)}

@@ -45,15 +45,7 @@ class Outcome(NamedTuple):
 
 
 def execute_run(run: Run, observed: Path, folder: Path) -> Outcome:
-    """Fit and measure. An error of a method is a result, not the end of the table.
-
-    Parameters
-    ----------
-    observed : Path
-        Product with the observations of the run's data set.
-    folder : Path
-        Folder of the run, where its model is saved.
-    """
+    """Fit and measure. An error of a method is a result, not the end of the table."""
     settings = run.settings
     task = resolve(settings.task)()
     started = time.perf_counter()

@@ -19,11 +19,6 @@ def run_isolated(work: Callable[[Item], object], items: list[Item], limit: float
     """Run `work(item)` for every item in a forked child, and yield (item, reason) for each that died or took too long.
 
     A child takes one item after the other. After a death the next child goes on with the following item.
-
-    Parameters
-    ----------
-    limit : float
-        Seconds per item.
     """
     fork = multiprocessing.get_context("fork")
     start = 0

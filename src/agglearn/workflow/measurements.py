@@ -43,12 +43,7 @@ def write_batch(runs: Iterable[Run], folders: Mapping[Run, Path], out: str | Pat
 
 
 def is_batch_of(path: str | Path, runs: Iterable[Run], from_record: bool) -> bool:
-    """Whether a file has the runs, computed or from the record, and not those of another scale in the same folder.
-
-    Raises
-    ------
-    FileNotFoundError : there is no file.
-    """
+    """Whether a file has the runs, computed or from the record, and not those of another scale in the same folder."""
     metadata = pq.read_schema(path).metadata or {}
     keys = json.loads(metadata.get(b"recipes", b"{}")).keys()
     return keys == {run.key for run in runs} and (b"marks" in metadata) == from_record

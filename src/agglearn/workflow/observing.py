@@ -12,21 +12,7 @@ from agglearn.workflow.plan import Slot
 
 
 def observe_slot(slot: Slot, experiment: dict, entry: dict, records: Path | None, out: Path) -> dict:
-    """Write `<out>/<key>/observation`, `truth` and `units.json` of a slot, and return facts on its data.
-
-    Parameters
-    ----------
-    slot : Slot
-        What is observed.
-    experiment : dict
-        The experiment at its scale.
-    entry : dict
-        Of the data set.
-    records : path or None
-        Product with stored records. None for a simulated data set, which is drawn.
-    out : path
-        Folder of the slots. Features that slots share are written into `<out>/features`.
-    """
+    """Write `<out>/<key>/observation`, `truth` and `units.json` of a slot, and return facts on its data."""
     task = resolve(experiment["task"])()
     params = json.loads(slot.dataset_params)
     seed_globals(derive_seed("observe", slot.dataset, slot.dataset_params, slot.seed))  # whatever is observed of them

@@ -44,19 +44,7 @@ class Slot:
 
 @dataclass(frozen=True)
 class Settings:
-    """How a run is computed, besides its identity. Classes are dotted names.
-
-    Attributes
-    ----------
-    method_class, task, observation_class : str
-        Classes of the learner, of its task, and of the observation that it learns from.
-    measures : tuple of str
-        What is measured.
-    keep_model : {'none', 'first_seed', 'all'}
-        Whose models are saved.
-    ignore_noise : bool
-        Whether the learner may take noisy aggregates for exact ones.
-    """
+    """How a run is computed, besides its identity. Classes are dotted names."""
 
     method_class: str
     task: str

@@ -24,13 +24,7 @@ def manifest(product: Path | str) -> dict:
 
 
 def require_product(product: Path | str) -> dict:
-    """Manifest of a product that is needed.
-
-    Raises
-    ------
-    NotAvailable, AgglearnError
-        The product could not be had, or could not be made. The text is its reason.
-    """
+    """Manifest of a product that is needed."""
     content = manifest(product)
     if content["status"] != "ok":
         raise (NotAvailable if content["status"] == "unavailable" else AgglearnError)(content["reason"])
@@ -82,15 +76,6 @@ def build_product(
 
     An `ok` product of the same recipe is not replaced by one that is not available: it stays, and a line on `terminal`
     states why.
-
-    Parameters
-    ----------
-    on_failure : callable, optional
-        It is called with an error of `build`, which then becomes the status `failed`. A failed upstream product does too.
-    recipe : str, optional
-        Digest of entry, settings and code that the product is made with.
-    facts : dict, optional
-        Fields that the manifest has whatever the status.
     """
     before = _before(out)
     stays = recipe is not None and before.get("recipe") == recipe

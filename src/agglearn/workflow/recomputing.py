@@ -29,15 +29,6 @@ def draw_sample(
     """At most `n` recorded runs of today's recipes that can be computed here, each in at most `seconds` of CPU time.
 
     The data of a run are here where they are simulated, or where `results` has the records.
-
-    Parameters
-    ----------
-    plan : Plan
-        The plan.
-    folder : Path
-        The record.
-    seed : int, optional
-        Seed of the draw.
     """
     candidates = []
     for name in plan.experiments:

@@ -44,15 +44,7 @@ NOT_RECORDED = "not recorded"
 
 @dataclass(frozen=True)
 class RecordedRun:
-    """A finished run.
-
-    Parameters
-    ----------
-    facts : dict
-        The fields of `FACTS`, and those that identify the run.
-    rows : pa.Table
-        Its measurements, in the columns of `SCHEMA`.
-    """
+    """A finished run."""
 
     facts: dict[str, Any]
     rows: pa.Table
@@ -75,13 +67,7 @@ def experiments(folder: Path | str) -> list[str]:
 
 
 def read(folder: Path | str, experiment: str) -> Recorded:
-    """The recorded runs of an experiment. It is empty where the record has none.
-
-    Raises
-    ------
-    DataError
-        A file is damaged, or has other columns than those of today's measurements.
-    """
+    """The recorded runs of an experiment. It is empty where the record has none."""
     paths = sorted((Path(folder) / experiment).glob("*.parquet"), key=lambda path: int(path.stem))
     tables = [_read_file(path) for path in paths]
     return _split(pa.concat_tables(tables)) if tables else {}
@@ -172,13 +158,7 @@ def of_results(results: Path | str, runs: Iterable[Run]) -> Recorded:
 
 
 def merge(ours: Recorded, theirs: Recorded, recipes: Mapping[str, str]) -> Recorded:
-    """The runs of two records. Of a run that both have, the one of today's recipe counts, then the newer one.
-
-    Parameters
-    ----------
-    recipes : mapping
-        Run → today's recipe.
-    """
+    """The runs of two records. Of a run that both have, the one of today's recipe counts, then the newer one."""
 
     def rank(key: str, run: RecordedRun) -> tuple[bool, float]:
         return run.facts["recipe"] == recipes.get(key), run.facts["ended"]

@@ -40,27 +40,7 @@ def fit_batch(
     newer_than: int = 0,
     recorded: Recorded | None = None,
 ) -> None:
-    """Compute the runs that are missing and write the batch's measurements.
-
-    Parameters
-    ----------
-    runs : list of Run
-        The batch.
-    observed : mapping
-        Data set → its observations' product.
-    results : path
-        Results folder.
-    out : path
-        Parquet file to write. Its metadata hold the recipe of every run.
-    limit : float
-        Seconds per run.
-    effective : dict
-        Configuration, which is kept beside each result.
-    newer_than : int
-        Runs that are not newer are computed again (nanoseconds of the file system's clock).
-    recorded : dict, optional
-        Runs of the record. One that is current is taken from there, unless its model is to be kept.
-    """
+    """Compute the runs that are missing and write the batch's measurements."""
     manifests = {dataset: products.manifest(product) for dataset, product in observed.items()}
     folders = {run: Path(results) / "runs" / run.key for run in runs}
     todo = [run for run in runs if not _is_current(run, folders[run], manifests[run.dataset], newer_than)]

@@ -19,12 +19,7 @@ RECORD = "scale.json"
 
 
 def scale_folder(results: str, scale: str) -> str:
-    """The results folder itself, or `<results>/<scale>` where a larger scale has rendered its tables there.
-
-    Raises
-    ------
-    ConfigError : the record names no scale.
-    """
+    """The results folder itself, or `<results>/<scale>` where a larger scale has rendered its tables there."""
     recorded = _recorded(results)
     return results if recorded is None or _rank(scale) >= _rank(recorded) else f"{results}/{scale}"
 

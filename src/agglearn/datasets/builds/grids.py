@@ -53,21 +53,7 @@ def occupancy_grids(inputs: Inputs, out: Path, size: int = 30, padding: int = 3)
 
 
 def occupancy(vertices: np.ndarray, triangles: np.ndarray, size: int, padding: int) -> np.ndarray:
-    """Grid of the voxels that a mesh touches or encloses. Its longest side spans `size` − 2 `padding` voxels.
-
-    Parameters
-    ----------
-    vertices : ndarray of shape (V, 3)
-        Coordinates.
-    triangles : ndarray of shape (F, 3)
-        Rows of `vertices`.
-    size, padding : int
-        See `occupancy_grids`.
-
-    Returns
-    -------
-    (size, size, size) bool, axes x, y, z. The bounding box of the mesh is in the middle.
-    """
+    """Grid of the voxels that a mesh touches or encloses. Its longest side spans `size` − 2 `padding` voxels."""
     inner = size - 2 * padding
     grid = np.zeros((size, size, size), bool)
     if len(triangles):
@@ -82,15 +68,7 @@ def occupancy(vertices: np.ndarray, triangles: np.ndarray, size: int, padding: i
 
 @njit(cache=True)
 def mark_triangles(corners, grid):
-    """Set every voxel of a cubic grid that a triangle touches.
-
-    Parameters
-    ----------
-    corners
-        (F, 3, 3) corners of the triangles in voxels: voxel i spans i to i + 1 along each axis.
-    grid
-        (n, n, n) bool, changed in place. The triangles lie within it. A face of two voxels belongs to the upper one.
-    """
+    """Set every voxel of a cubic grid that a triangle touches."""
     last = len(grid) - 1
     first, end = np.empty(3, np.int64), np.empty(3, np.int64)
     for f in range(len(corners)):

@@ -71,13 +71,7 @@ class Weights(NamedTuple):
 
 
 class JaxChains:
-    """`agglearn.maxent.engines.numba_chains.Chains` in JAX.
-
-    Parameters
-    ----------
-    index, n, intercept, seed, start, sampler, n_proposals
-        As in `Chains`.
-    """
+    """`agglearn.maxent.engines.numba_chains.Chains` in JAX."""
 
     def __init__(
         self, index: WeightIndex, n: int, intercept: float, seed: int, start: str = "marginals", sampler: str = "gibbs",

@@ -28,17 +28,7 @@ MovedBlock = tuple[int, np.ndarray, np.ndarray]  # with (2, w) sums
 
 
 class SparkChains:
-    """`agglearn.maxent.engines.numba_chains.Chains` over a Spark session.
-
-    Parameters
-    ----------
-    index, n, intercept, seed, start, sampler, n_proposals
-        As in `Chains`.
-    partitions : int, optional
-        Number of blocks. None takes the session's default parallelism.
-    session : SparkSession, optional
-        None takes the active one.
-    """
+    """`agglearn.maxent.engines.numba_chains.Chains` over a Spark session."""
 
     _blocks: "RDD"
     _moves: int
