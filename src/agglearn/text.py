@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FORMULA = re.compile(r"[=+\-@\t\r\n'\uff1d\uff0b\uff0d\uff20]")  # first characters, full-width ones too
+LONGEST = 200  # characters of a name in a message
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
@@ -35,9 +36,14 @@ def visible(text: object) -> str:
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(text))
 
 
+def shorten(text: str) -> str:
+    """The text, cut where it is longer than a person reads: a file without line breaks is one name of a column."""
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+
+
 def list_some(names: Iterable[object], limit: int = 12) -> str:
-    """The first names, and how many follow."""
-    texts = [visible(name) for name in names]
+    """The first names, each of at most `LONGEST` characters, and how many follow."""
+    texts = [visible(shorten(str(name))) for name in names]
     return ", ".join(texts[:limit]) + (f" and {len(texts) - limit} more" if len(texts) > limit else "")
 
 

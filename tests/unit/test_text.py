@@ -16,6 +16,7 @@ def test_sizes(size, words):
 def test_the_first_names_and_how_many_follow():
     assert list_some("abc", 3) == "a, b, c"
     assert list_some("abcd", 3) == "a, b, c and 1 more"
+    assert list_some(["n" * 200, "n" * 201], 3) == f"{'n' * 200}, {'n' * 199}…"
 
 
 @pytest.mark.parametrize("sign", ["\x1b[2J", "\x07", "\x9b31m", "\u202e", "\r", "\n", "\x00", "\udc9b"])
