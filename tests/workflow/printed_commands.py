@@ -20,6 +20,7 @@ IN_A_MESSAGE = re.compile(
 # What stands for an expression in a message or in a template.
 VALUES = {
     "name": "maxent_table4", "scale": "smoke", "run.experiment": "maxent_table4", "dataset": "adult", "port + 1": "5001",
+    "claim['experiment']": "maxent_table4",
     "e.name": "maxent_table4", 'snakemake.config["scale"]': "smoke", "snakemake.wildcards.experiment": "maxent_table4",
 }  # fmt: skip
 
