@@ -102,6 +102,13 @@ def test_a_pipe_or_a_device_in_the_place_of_a_file_is_refused(row, tmp_path):
     type(row).load(tmp_path)
 
 
+def test_a_folder_of_flows_with_another_name_than_a_number_is_refused(tmp_path):
+    FlowInstances((FLOWS, FLOWS)).save(tmp_path)
+    (tmp_path / "notes").mkdir()
+    with pytest.raises(DataError, match="damaged"):
+        FlowInstances.load(tmp_path)
+
+
 @pytest.mark.parametrize("row", [FLOWS, SUMS, COUNTED], ids=lambda row: type(row).__name__)
 def test_arrays_beyond_the_memory_are_refused_packed(row, tmp_path, monkeypatch):
     row.save(tmp_path)
