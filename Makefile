@@ -44,7 +44,7 @@ quick: SETTINGS = --configfile=config/quick.yaml
 record: SETTINGS = --configfile=config/to_record.yaml
 reproduce: SETTINGS = $(FROM:%=--configfile=config/from_%.yaml)
 quick reproduce record: $(READY)
-	@$(BIN)/snakemake --logger=agglearn $(SETTINGS) $(ARGS)
+	@$(BIN)/agglearn reproduce $(SETTINGS) -- $(ARGS)
 
 check-record: $(READY)
 	@$(BIN)/agglearn record check --sample $(SAMPLE) $(ARGS)
@@ -52,7 +52,7 @@ check-record: $(READY)
 retry: $(READY)
 	@again=$$($(BIN)/python -m agglearn.reporting.run_summary $(RESULTS)); \
 	if [ -z "$$again" ]; then echo "agglearn: nothing to try again"; \
-	else AGGLEARN_RETRY=1 $(MAKE) reproduce ARGS="$(ARGS) --forcerun $$(echo $$again)"; fi
+	else $(MAKE) reproduce ARGS="$(ARGS) --forcerun $$(echo $$again)"; fi
 
 test: $(READY)
 	@$(BIN)/python -m pytest $(PARALLEL) $(ARGS)

@@ -1,23 +1,24 @@
-# Fits: one job per batch of runs. Finished runs lie in runs/ and are reused while they hold. Where results are shown from the
-# record, a job writes the recorded measurements of its batch, and needs no input.
-#   in: observations/      out: measurements/, runs/
+# Fits: one job per batch of runs. It observes the records, and learners see the observations alone. Finished runs lie in runs/
+# and are reused while they hold. `snakemake --notemp` keeps the observations.
+#   in: records/      out: measurements/, runs/
 
 
 rule fit:
     input:
-        observed=observations,
-        manifests=[] if RECORDED else f"{S}/observations/{{experiment}}.json",
+        records,
     output:
-        f"{S}/measurements/{{experiment}}/{{batch}}.parquet",
+        measurements=f"{S}/measurements/{{experiment}}/{{batch}}.parquet",
+        observations=temp(directory(f"{S}/observations/{{experiment}}/{{batch}}")),
     log:
         f"{S}/logs/fit/{{experiment}}/{{batch}}.log",
-    priority: urgency
+    priority: budget
     threads: fit_threads
     resources:
         mem_mb=fitting_memory,
     params:
-        recipes=recipes,
-        recorded=recorded_files,
+        settings=fit_settings,
+        data=fit_data,
+        code=fit_code,
         library_threads=library_threads,
     script:
-        "../workflow/scripts/stage.py"
+        "../workflow/scripts/fit.py"

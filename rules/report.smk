@@ -1,10 +1,10 @@
-# Reports: tables and figures beside the papers' numbers, runs in MLflow, verdicts on claims, the site, the outcome.
-#   in: measurements/      out: tables/, figures/, tracking/, claims/, claims.json, site/, outcome/
+# Reports: tables and figures beside the papers' numbers, runs in MLflow, pages with the verdicts, the outcome.
+#   in: measurements/      out: tables/, figures/, tracking/, site/, pages/, claims.json, claims/, outcome/
 
 
 rule render:
     input:
-        batches,
+        measured,
     output:
         csv=f"{S}/tables/{{experiment}}.csv",
         md=f"{S}/tables/{{experiment}}.md",
@@ -13,128 +13,82 @@ rule render:
             f"{S}/tables/{{experiment}}.html",
             caption="../workflow/report/result.rst",
             category=source_title,
-            labels=shown_as("table"),
+            labels={"experiment": "{experiment}", "shown as": "table"},
         ),
         svg=report(
             f"{S}/figures/{{experiment}}.svg",
             caption="../workflow/report/result.rst",
             category=source_title,
-            labels=shown_as("figure"),
+            labels={"experiment": "{experiment}", "shown as": "figure"},
         ),
         json=f"{S}/tables/{{experiment}}.json",
     log:
         f"{S}/logs/render/{{experiment}}.log",
-    priority: urgency
-    resources:
-        mem_mb=memory.FLOOR,
+    priority: 1000
     params:
-        shown=shown,
+        settings=table_settings,
         code=code_digest("agglearn.reporting.render"),
     script:
-        "../workflow/scripts/stage.py"
+        "../workflow/scripts/render.py"
 
 
-# The experiments of a group are sent together, and one that is asked for alone is sent alone. A store takes each run once.
+# A store takes each run once.
 rule track:
     input:
-        batches=tracked_measurements,
-        rendered=tracked_tables,
+        measured,
+        rendered,
     output:
         update(f"{S}/tracking/{{group}}.json"),
     log:
         f"{S}/logs/track/{{group}}.log",
-    priority: urgency
-    resources:
-        tracking=1,
-        mem_mb=memory.FLOOR,
     params:
         uri=config["tracking"]["uri"],
         attempt=sending_attempt,
     script:
-        "../workflow/scripts/stage.py"
+        "../workflow/scripts/track.py"
 
 
-# Each claim is judged here, once, and pages read the verdicts. `Plan.groups` has what is judged together.
-rule judge:
-    input:
-        claimed,
-    output:
-        f"{S}/claims/{{group}}.json",
-    log:
-        f"{S}/logs/judge/{{group}}.log",
-    priority: urgency
-    resources:
-        mem_mb=memory.FLOOR,
-    params:
-        claims=claims_digest,
-        record=record_digest,
-        code=code_digest("agglearn.reporting.judging"),
-    script:
-        "../workflow/scripts/stage.py"
-
-
-rule collect:
-    input:
-        verdicts(plan.groups()),
-    output:
-        f"{S}/claims.json",
-    log:
-        f"{S}/logs/collect.log",
-    params:
-        claims=digest(list(config["claims"].items())),
-    script:
-        "../workflow/scripts/stage.py"
-
-
-# The site of all sources that are done so far, made when one more is.
-rule page:
-    input:
-        source_results,
-        verdicts(["{source}"]),
-    output:
-        f"{S}/site/{{source}}.html",
-    log:
-        f"{S}/logs/page/{{source}}.log",
-    priority: urgency
-    resources:
-        mem_mb=memory.FLOOR,
-        site=1,
-    script:
-        "../workflow/scripts/stage.py"
-
-
+# All pages, with the verdicts on all claims.
 rule site:
     input:
-        pages(plan.sources()),
+        measurements(plan.experiments),
         tables(plan.experiments),
         receipts("all"),
-        f"{S}/claims.json",
     output:
-        f"{S}/site/index.html",
+        site=directory(pages("all")),
+        claims=verdicts("all"),
     log:
         f"{S}/logs/site.log",
-    resources:
-        mem_mb=memory.FLOOR,
     params:
-        shown=everything_shown,
-        code=code_digest("agglearn.reporting.site"),
-        templates=template_digest,
+        settings=page_settings,
+        claims=claims,
+        record=recorded_files,
+        texts=page_texts,
+        code=code_digest("agglearn.reporting.site", "agglearn.reporting.judging"),
     script:
-        "../workflow/scripts/stage.py"
+        "../workflow/scripts/site.py"
 
 
-# It writes the pages of what is made, unless the target has them. A failure leaves no outcome behind: this job fails, and runs
-# again with the next call.
+# The pages of a source or of an experiment that is asked for alone.
+use rule site as page with:
+    input:
+        measured,
+        rendered,
+        sent,
+    output:
+        site=directory(pages("{target}")),
+        claims=verdicts("{target}"),
+    log:
+        f"{S}/logs/pages/{{target}}.log",
+
+
+# A failed cell, table, figure or claim leaves no outcome: this job fails, and with it the workflow.
 rule conclude:
     input:
-        belonging,
+        reported,
     output:
-        f"{S}/outcome/{{target}}.txt",
+        outcome("{target}"),
     log:
         f"{S}/logs/outcome/{{target}}.log",
-    resources:
-        site=1,
-    params:
-        code=code_digest("agglearn.reporting.run_summary"),
     script:
-        "../workflow/scripts/stage.py"
+        "../workflow/scripts/conclude.py"

@@ -17,8 +17,8 @@ from agglearn.workflow.plan import Plan
 from agglearn.workflow.scales import ORDER, SCALES
 
 GENERATED = (
-    "runs", "observations", "measurements", "records", "sources", "tables", "figures", "tracking", "claims", "claims.json", "site",
-    "quick.html", "docs", "bench", "logs", "mlflow.db", "mlartifacts", "scale.json", "outcome", "forced", *ORDER,
+    "runs", "observations", "measurements", "records", "tables", "figures", "tracking", "claims", "claims.json", "site",
+    "pages", "docs", "bench", "logs", "mlflow.db", "mlartifacts", "scale.json", "outcome", *ORDER,
 )  # fmt: skip
 
 PAGES = ("docs/api", "docs/gallery")  # sources of pages that `make docs` writes, below the project's root

@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import os
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -106,10 +107,9 @@ def _route(route: dict) -> str:
 def get(config: dict, name: str) -> None:
     """Fetch the files of one data set into the cache. The next run of the workflow then has it.
 
-    NotAvailable and DataError as in `agglearn.datasets.fetching.fetch`.
+    NotAvailable and DataError as in `agglearn.datasets.fetching.obtain`.
     """
-    from agglearn import storage
-    from agglearn.datasets.fetching import fetch, obtain
+    from agglearn.datasets.fetching import obtain
     from agglearn.reporting.inventory import entry_package, kind_of
     from agglearn.workflow import products, results_lock
 
@@ -118,15 +118,11 @@ def get(config: dict, name: str) -> None:
         package = entry_package(entry)
         return print(f"{name}: {f'inside {package}' if package else 'simulated'}, nothing to fetch")
     results = base / config["results"]
-    product = results / "sources" / name
+    records = results / "records" / name
     with results_lock.acquire(results / ".lock"), progress_on(sys.stderr) as bar:
-        log = bar or sys.stderr
-        if product.exists() and products.manifest(product)["status"] != "ok":
-            write = lambda out: fetch(name, entry, config, base, out, terminal=log, progress=bar)  # type: ignore[arg-type]  # noqa: E731
-            products.build_product(product, write, on_missing="fail")
-            files = storage.read_json(product / "files.json")
-        else:
-            files = obtain(name, entry, config, base, terminal=log, progress=bar)  # type: ignore[arg-type]
+        files = obtain(name, entry, config, base, terminal=bar or sys.stderr, progress=bar)  # type: ignore[arg-type]
+        if records.exists() and products.manifest(records)["status"] != "ok":
+            shutil.rmtree(records)  # the next run parses what is here now
     size, kinds = sum(f["bytes"] for f in files.values()), dict.fromkeys(f["kind"] for f in files.values())
     folder = os.path.normpath(Path(next(iter(files.values()))["path"]).parent)
     print(f"{name}: {number(len(files), 'file')}, {bytes_text(size)}, from {', '.join(kinds)}, in {folder}")

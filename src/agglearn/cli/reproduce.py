@@ -2,7 +2,9 @@
 
 import argparse
 import os
+import subprocess
 import sys
+from pathlib import Path
 
 from agglearn.cli.project import add_project_options, project_config
 from agglearn.local_files import project_files
@@ -53,27 +55,47 @@ def count(text: str) -> int:
 
 def run(args: argparse.Namespace) -> None:
     """Check the names, then replace this process by Snakemake."""
-    from agglearn.errors import ConfigError
     from agglearn.optional import require
 
     require("jsonschema", "workflow")
     require("snakemake", "workflow")
-    overrides = {key: value for key, value in (("scale", args.scale), ("set", args.set)) if value}
-    config = project_config(args.configfile, overrides, () if args.list else args.targets or ["all"])
-    sources = experiments_by_source(config)
-    if args.list:
-        return print("\n".join(listing(config, sources)))
-    names = {*sources, *(name for experiments in sources.values() for name in experiments)}
-    for name in args.targets:
-        if name not in names:
-            from agglearn.settings import meant
+    if args.list or args.targets:
+        overrides = {key: value for key, value in (("scale", args.scale), ("set", args.set)) if value}
+        config = project_config(args.configfile, overrides, () if args.list else args.targets)
+        sources = experiments_by_source(config)
+        if args.list:
+            return print("\n".join(listing(config, sources)))
+        check_targets(args.targets, {*sources, *(name for names in sources.values() for name in names)})
+    elif args.configfile:
+        from agglearn.workflow.config import read_mapping
 
+        read_mapping(Path(args.configfile))  # which refuses keys that stand twice
+    if any(Path(".snakemake/locks").glob("*")):
+        unlock(project_config(args.configfile, targets=())["results"])
+    sys.stdout.flush()
+    # Signals and exit status are then Snakemake's.
+    os.execv(sys.executable, [sys.executable, "-m", "snakemake", *arguments(args)])
+
+
+def check_targets(targets: list[str], names: set[str]) -> None:
+    """ConfigError at a target that is neither an experiment nor a source."""
+    from agglearn.errors import ConfigError
+    from agglearn.settings import meant
+
+    for name in targets:
+        if name not in names:
             raise ConfigError(
                 f"reproduce: there is no experiment or source {name!r}{meant(name, names)}; see `agglearn reproduce --list`"
             )
-    sys.stdout.flush()
-    call = [sys.executable, "-m", "snakemake", *arguments(args)]
-    os.execv(sys.executable, call)  # signals and exit status are then Snakemake's
+
+
+def unlock(results: str) -> None:
+    """Remove Snakemake's lock of this folder, which a killed run has left there. A run that works holds the lock of the results."""
+    from agglearn.workflow import results_lock
+
+    results_lock.acquire(f"{results}/.lock").close()
+    snakemake = [sys.executable, "-m", "snakemake", "--snakefile", str(project_files() / "Snakefile")]
+    subprocess.run([*snakemake, "--cores", "1", "--unlock"], check=False, capture_output=True)
 
 
 def arguments(args: argparse.Namespace) -> list[str]:
@@ -84,9 +106,9 @@ def arguments(args: argparse.Namespace) -> list[str]:
         *(["--configfile", args.configfile] if args.configfile else []),
         *(["--config", *settings] if settings else []),
         *(["--cores", str(args.cores)] if args.cores else []),
-        *(["--dry-run"] if args.dry_run else ["--logger=agglearn"]),
+        *(["--dry-run"] if args.dry_run else []),
         *args.snakemake,
-        "--", *args.targets,
+        *(["--", *args.targets] if args.targets else []),
     ]  # fmt: skip
 
 

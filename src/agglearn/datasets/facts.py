@@ -16,7 +16,7 @@ from agglearn.storage import digest, read_json
 def of_records(folder: Path) -> dict:
     """Facts on stored records: `digest` of their files, `sizes` such as rows, and `types` by column where they are a table."""
     stated = read_json(folder / "manifest.json")
-    sizes = {k: v for k, v in stated.items() if isinstance(v, int) and k != "memory"}
+    sizes = {k: v for k, v in stated.items() if isinstance(v, int) and k not in ("memory", "bytes")}
     features = folder / "features.parquet"
     frame = pq.read_schema(features).empty_table().to_pandas() if features.exists() else pd.DataFrame()
     return {"digest": digest(stated["content"]), "sizes": sizes, "types": types(frame)}

@@ -15,20 +15,9 @@ from typing import TextIO
 
 from agglearn.datasets.downloading import Downloads, Progress
 from agglearn.datasets.routes import Fetcher
-from agglearn.storage import write_json
 
 QUIET = 2  # seconds between two lines on a download
 LARGE = 10_000_000  # bytes from which on the end of a download is printed
-
-
-def fetch(
-    name: str, entry: dict, config: dict, base: Path, out: Path, terminal: TextIO = sys.stderr,
-    progress: Progress | None = None,
-) -> dict:  # fmt: skip
-    """Find, download or build every file of an entry and write `files.json` into `out`."""
-    files = obtain(name, entry, config, base, terminal, progress)
-    write_json(out / "files.json", files)
-    return {"origins": {f: v["origin"] for f, v in files.items()}}
 
 
 def obtain(

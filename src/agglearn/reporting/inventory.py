@@ -4,7 +4,7 @@ from pathlib import Path
 
 from agglearn import local_files, storage
 from agglearn.inspection import classes
-from agglearn.workflow.checks import SIMULATED
+from agglearn.workflow.entries import has_records
 
 PACKAGED = "agglearn.datasets.tabular.Packaged"
 DISTRIBUTIONS = {"sklearn": "scikit-learn"}  # modules whose package has another name
@@ -16,7 +16,7 @@ def kind_of(entry: dict) -> str:
         return "files"
     if entry_package(entry):
         return "package"
-    return "simulated" if classes.is_subclass(entry["class"], SIMULATED) else "files"
+    return "files" if has_records(entry) else "simulated"
 
 
 def entry_package(entry: dict) -> str | None:

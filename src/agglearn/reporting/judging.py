@@ -2,7 +2,6 @@
 
 import tempfile
 import traceback
-from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
@@ -12,7 +11,6 @@ from agglearn.reporting.claims import judge
 from agglearn.reporting.predicates import FAILED, NOT_JUDGED
 from agglearn.reporting.rows import Rows
 from agglearn.reporting.summary import load_rows
-from agglearn.storage import read_json
 from agglearn.workflow import record
 from agglearn.workflow.plan import Plan
 
@@ -74,12 +72,18 @@ def _entry(name: str, claim: dict, outcome: dict) -> dict:
     return {"name": name, **{key: claim.get(key) for key in COPIED}, **outcome}
 
 
-def collect(claims: dict, plan: Plan, files: Iterable[Path]) -> list[dict]:
-    """One entry per claim, as `judge_all` has written it into one of the files, in the order of the claims.
+def judge_target(plan: Plan, names: list[str], folder: Path | str) -> list[dict]:
+    """One entry per claim on some experiments of a plan. The verdict of the record stands beside that of a smaller scale.
 
-    A claim on an experiment of the plan that no file has is left out. A claim on another experiment is not judged.
+    A claim on an experiment that the plan lacks is not judged.
     """
-    entries = {entry["name"]: entry for file in files for entry in read_json(file)}
+    claims = plan.config["claims"]
+    planned = {name: claim for name, claim in claims.items() if claim["experiment"] in names}
+    computes = plan.config["scale"] != "paper" and plan.config["from"] != "record"
+    recorded = judge_record(planned, plan, plan.config["record"]) if computes else {}
+    entries = {entry["name"]: entry for entry in judge_all(planned, plan, folder)}
+    for name in entries.keys() & recorded.keys():
+        entries[name]["recorded"] = recorded[name]
     entries |= {name: _absent(name, c) for name, c in claims.items() if c["experiment"] not in plan.experiments}
     return [entries[name] for name in claims if name in entries]
 

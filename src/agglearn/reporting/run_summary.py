@@ -10,8 +10,9 @@ from collections.abc import Container, Iterable
 from pathlib import Path
 from typing import Any
 
+from agglearn.errors import AgglearnError
+from agglearn.storage import atomic_file
 from agglearn.text import bytes_text
-from agglearn.workflow.products import has_failed
 
 CELL = ["dataset", "dataset_params", "observation", "observation_params", "method", "params"]  # key of a cell
 STARTED = time.time()
@@ -28,8 +29,8 @@ def summary_lines(
         lines += errors(results, folder)
     if names:
         lines.append(f"tables: {folder}/tables/ ({len(names)} experiments), figures: {folder}/figures/")
-    if (folder / "site/index.html").exists():
-        lines.append(f"read them at {folder}/site/index.html")
+    if pages := _newest([folder / "site/index.html", *folder.glob("pages/*/index.html")]):
+        lines.append(f"read them at {pages[-1]}")
     if without["unavailable"] or without["failed"]:
         lines.append(
             f"{len(without['unavailable'])} data sets or packages not available, {len(without['failed'])} cells, tables, figures "
@@ -72,7 +73,7 @@ def problems(
                 stopped[f"stopped: {name}, {method}: {reason}"] += 1
             else:
                 failed.append(f"{status}: {name}, {dataset}, {method} {params}: {reason}")
-    for claim in _read(folder / "claims.json", []):
+    for claim in _claims(folder):
         if claim["verdict"] == "failed" and claim["experiment"] in names:
             failed.append(f"failed: claim {claim['name']}: {claim['detail']}")
     return {
@@ -89,9 +90,20 @@ def problems(
     }
 
 
+def _newest(paths: Iterable[Path]) -> list[Path]:
+    """Those of some files that are there, the newest last."""
+    return sorted((path for path in paths if path.exists()), key=lambda path: path.stat().st_mtime_ns)
+
+
+def _claims(folder: Path) -> list[dict]:
+    """The newest verdict on each claim."""
+    files = _newest([folder / "claims.json", *folder.glob("claims/*.json")])
+    return list({claim["name"]: claim for path in files for claim in _read(path, [])}.values())
+
+
 def _not_tracked(folder: Path) -> list[str]:
     """A line for each experiment that could not be sent, by the latest receipt that has it."""
-    receipts = sorted((folder / "tracking").glob("*.json"), key=lambda path: path.stat().st_mtime_ns)
+    receipts = _newest((folder / "tracking").glob("*.json"))
     states = {name: state for path in receipts for name, state in _read(path, {}).get("experiments", {}).items()}
     pending = {name: state for name, state in sorted(states.items()) if state["status"] != "ok"}
     return [f"not tracked: {name}: {state['reason']} ({state['todo']})" for name, state in pending.items()]
@@ -116,7 +128,7 @@ def _without_result(folder: Path, name: str) -> list[tuple]:
 
 def _lacking(results: Path, dataset: str, reason: str, names: list[str]) -> str:
     """One line on a data set or package that is not available."""
-    source = _read(results / f"sources/{dataset}/manifest.json", {"status": "ok"})
+    source = _read(results / f"records/{dataset}/manifest.json", {"status": "ok"})
     absent = source["status"] != "ok" and source["reason"] in reason
     size = f" ({bytes_text(source['bytes'])})" if absent and source.get("bytes") else ""
     get = f"; get it: agglearn data get {dataset}" if absent else ""
@@ -146,16 +158,22 @@ def error_in(log: str | Path) -> str | None:
     return last if last.startswith("error: ") else None
 
 
-def print_summary(
-    results: str | Path, folder: str | Path, show: Iterable[str] = (), logs: Iterable[str | Path] = ()
-) -> None:
+def print_summary(results: str | Path, folder: str | Path, show: Iterable[str] = ()) -> None:
     """Print the last lines of a run."""
     for name in show:
         path = Path(folder) / f"tables/{name}.md"
         if path.exists():
             print(f"\n{as_text(path.read_text())}\n", file=sys.stderr)
-    for line in [*(f"whole log: {path}" for path in logs), *summary_lines(results, folder, failed=True)]:
+    for line in summary_lines(results, folder, failed=True):
         print(f"agglearn: {line}", file=sys.stderr)
+
+
+def conclude(results: str | Path, folder: str | Path, names: list[str], out: str | Path) -> None:
+    """Write the outcome of some experiments. AgglearnError where something that belongs to them has failed."""
+    if failed := problems(results, folder, names)["failed"]:
+        raise AgglearnError(f"{len(failed)} cells, tables, figures or claims failed, the first: {failed[0]}")
+    with atomic_file(out) as work:
+        work.write_text("\n".join(summary_lines(results, folder, names)) + "\n")
 
 
 def as_text(markdown: str) -> str:
@@ -181,17 +199,16 @@ def _two_lines(head: str) -> tuple[str, str]:
 def retry_targets(results: str | Path) -> list[str]:
     """Files to make anew so that unavailable and failed results are tried again."""
     results, files = Path(results), []
-    for manifest in sorted([*results.glob("sources/*/manifest.json"), *results.glob("records/*/manifest.json")]):
+    for manifest in sorted(results.glob("records/*/manifest.json")):
         if json.loads(manifest.read_text())["status"] != "ok":
             files.append(str(manifest.parent))
-    files += [str(path) for path in sorted(results.glob("observations/*.json")) if has_failed(path)]
     import pyarrow.parquet as pq
 
     for path in sorted(results.glob("measurements/*/*.parquet")):
         if {"failed", "unavailable"} & set(pq.read_table(path, columns=["status"])["status"].to_pylist()):
             files.append(str(path))
     files += [str(p.with_suffix(".csv")) for p in sorted(results.glob("tables/*.json")) if _read(p, {})["failed"]]
-    for path in sorted(results.glob("claims/*.json")):
+    for path in sorted([*results.glob("claims.json"), *results.glob("claims/*.json")]):
         if any(claim["verdict"] == "failed" for claim in _read(path, [])):
             files.append(str(path))
     return files

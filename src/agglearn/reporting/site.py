@@ -6,7 +6,6 @@ The folder is complete. Its pages open from disk, and from any web server.
 import datetime
 import os
 import shutil
-from collections.abc import Iterable
 from html import escape
 from pathlib import Path
 
@@ -33,8 +32,8 @@ LONG = 24  # rows above which a table is folded
 MAX_ROWS = 800  # of the page with every measure, for less than 300 kB
 
 
-def build(plan: Plan, claims: list[dict], results: Path, out: Path, base: Path, unfinished: Iterable[str] = ()) -> None:
-    """Write the site of a plan into an empty folder."""
+def build(plan: Plan, claims: list[dict], results: Path, out: Path, base: Path, address: Path) -> None:
+    """Write the site of a plan into an empty folder. `address` is where it will lie."""
     pages = Environment(loader=PackageLoader("agglearn.reporting"), autoescape=True, undefined=StrictUndefined)
     pages.trim_blocks = True
     experiments = {n: _experiment(plan, n, results, out, pages) for n in plan.experiments}
@@ -55,13 +54,12 @@ def build(plan: Plan, claims: list[dict], results: Path, out: Path, base: Path, 
         "recorded_counts": _recorded_counts(claims),
         "failing": [c | {"paper": s["paper"]} for s in sources for c in s["claims"] if c["verdict"] == FAILS],
         "timed": [c for s in sources for c in s["claims"] if c["of_time"]],
-        "unfinished": list(unfinished),
         "ladder": _ladder(plan, experiments, results, base),
         "benchmarks": _benchmarks(Path(plan.config["results"])),
         "datasets": _datasets(plan, base),
         "without": problem_lines(results, problems(plan.config["results"], results, plan.experiments)),
         "here": "",
-        "guide": _guide(Path(plan.config["results"]), results / "site"),
+        "guide": _guide(Path(plan.config["results"]), address),
     }
     for source in sources:
         page = pages.get_template("source.html").render(context | {"source": source, "here": source["name"]})
@@ -72,8 +70,7 @@ def build(plan: Plan, claims: list[dict], results: Path, out: Path, base: Path, 
     for page in ("data", "index"):  # the index is never older than what it links
         (out / f"{page}.html").write_text(pages.get_template(f"{page}.html").render(context | {"here": page}))
     shutil.copy(Path(__file__).parent / "templates/style.css", out / "style.css")
-    if not context["unfinished"]:
-        crate.write(plan, context["datasets"], context["commit"], out)
+    crate.write(plan, context["datasets"], context["commit"], out)
 
 
 def _source(plan: Plan, name: str, experiments: dict, claims: list[dict], results: Path, base: Path) -> dict:
@@ -277,13 +274,12 @@ def _datasets(plan: Plan, base: Path) -> list[dict]:
 
 def _state(results: Path, name: str, kind: str, is_recorded: bool) -> dict[str, str]:
     """`status`, and `state`: the number of records, or the reason why there are none."""
-    for product in () if is_recorded else ("records", "sources"):
-        path = results / product / name / products.MANIFEST
-        if path.exists():
-            manifest = storage.read_json(path)
-            size = f"{manifest['rows']:,} records, {manifest['columns']} features" if "rows" in manifest else ""
-            size += f", rate {manifest['rate']:.3f}" if "rate" in manifest else ""
-            return {"status": manifest["status"], "state": size or manifest.get("reason", "")}
+    path = results / "records" / name / products.MANIFEST
+    if path.exists() and not is_recorded:
+        manifest = storage.read_json(path)
+        size = f"{manifest['rows']:,} records, {manifest['columns']} features" if "rows" in manifest else ""
+        size += f", rate {manifest['rate']:.3f}" if "rate" in manifest else ""
+        return {"status": manifest["status"], "state": size or manifest.get("reason", "")}
     if is_recorded:
         return {"status": "not checked", "state": "not looked at: results come from the record"}
     return {"status": "ok", "state": "drawn anew for every seed" if kind == "simulated" else ""}

@@ -1,8 +1,7 @@
 """Send runs to MLflow by its client: one writer, each run once by its key.
 
 A run that MLflow has with today's tags, times and status stays. A half one, a changed one and doubles are replaced. When the server
-is away, the experiment is `pending` in the receipt, no other experiment of this invocation asks the server, and the next
-invocation tries again.
+is away, the experiments are `pending` in the receipt, and the next invocation tries again.
 """
 
 import contextlib
@@ -25,7 +24,7 @@ from agglearn import storage
 from agglearn.errors import NotAvailable, describe
 from agglearn.tracking import models
 from agglearn.tracking.entry import PARENT, Contents, Entry, experiment_tags
-from agglearn.tracking.receipts import KEY, SITE, SQLITE, away_mark, mark_of, overview_key
+from agglearn.tracking.receipts import KEY, SITE, SQLITE, mark_of, overview_key
 
 PATIENCE = 5  # seconds for a server to answer that has just failed
 MAX_METRICS = 800  # of one request, whose limit of 1,000 holds for all that it brings
@@ -35,7 +34,6 @@ def track(
     uri: str,
     names: Iterable[str],
     read: Callable[[str], Contents],
-    results: Path,
     receipt: Path | str,
     attempt: int,
     terminal: TextIO,
@@ -44,15 +42,14 @@ def track(
 
     An experiment that cannot be sent is `pending` there, and the others are sent all the same.
     """
-    away, states = away_mark(results), {}
+    is_away, states = not answers(uri), {}
     for name in names:
         try:
-            if away.exists():
-                raise NotAvailable(f"{uri} did not answer earlier in this run")
+            if is_away:
+                raise NotAvailable(f"{uri} does not answer")
             states[name] = {"status": "ok", **send(uri, read(name), terminal)}
         except Exception as error:  # a tracking server that is away must not cost a result
-            if not away.exists() and not answers(uri):
-                away.touch()
+            is_away = is_away or not answers(uri)
             reason, todo = describe(error)[:200], "the next run sends it"
             if uri.startswith(SQLITE):
                 todo += f"; if that fails again, delete {uri.removeprefix(SQLITE)}, and a new one is filled"

@@ -41,11 +41,6 @@ def mark_of(uri: str) -> int | None:
         return None
 
 
-def away_mark(results: Path | str) -> Path:
-    """File that is there once the server has not answered in this run."""
-    return Path(results) / ".tracking_away"
-
-
 def overview_key(name: str) -> str:
     """Key of the run with table and figure of an experiment."""
     return digest([name, "overview"])

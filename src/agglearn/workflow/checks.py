@@ -6,6 +6,7 @@ Followed code is read, not imported (`agglearn.inspection.signatures`). A class 
 import ast
 import importlib
 import inspect
+import itertools
 import reprlib
 import typing
 from collections.abc import Collection, Iterator, Mapping
@@ -15,10 +16,10 @@ from agglearn import settings
 from agglearn.errors import ConfigError
 from agglearn.inspection import classes, modules, signatures
 from agglearn.settings import Fault, Parameter, keys_at_fault, meant
+from agglearn.workflow.entries import SIMULATED
 from agglearn.workflow.scales import SCALES
 
 DATASET = "agglearn.datasets.base.Dataset"
-SIMULATED = "agglearn.datasets.base.Simulated"
 ESTIMATOR = "agglearn.estimator.Estimator"
 OBSERVATION = "agglearn.observations.base.Observation"
 TASK = "agglearn.tasks.base.Task"
@@ -344,8 +345,9 @@ def _check_shown(e: dict, file: str, named: Named, datasets: dict) -> None:
     for i, name in enumerate(e["measures"]):
         check_name(name, named.measures, file, f"measures.{i}")
     of_runs = {f for f in named.fields if f.partition(".")[0] not in ("measure", "keys")}
-    for i, field in enumerate(e["batch_by"]):
-        check_name(field, of_runs, file, f"batch_by.{i}")
+    batch_by = e["batch_by"]
+    for field in itertools.chain(*(batch_by.values() if isinstance(batch_by, dict) else [batch_by])):
+        check_name(field, of_runs, file, "batch_by")
     for i, entry in enumerate(e.get("exclude", [])):
         for field, value in entry.items():
             check_name(field, of_runs, file, f"exclude.{i}")

@@ -32,20 +32,7 @@ OWN = (
     "workflow",
 )  # folders of the project that nothing is written into
 LAYERS = ("datasets", "experiments", "claims")  # that overrides may hold beside the keys of `config/config.yaml`
-RULES = {
-    "all",
-    "fetch",
-    "prepare",
-    "observe",
-    "fit",
-    "render",
-    "track",
-    "judge",
-    "collect",
-    "page",
-    "site",
-    "conclude",
-}  # of the workflow
+RULES = {"all", "prepare", "fit", "recall", "render", "track", "site", "page", "conclude"}  # of the workflow
 
 
 Faults = dict[tuple[str, str], ConfigError]  # (folder of config/, name) → what is wrong with an entry that is left out

@@ -4,7 +4,9 @@ import re
 from typing import Any
 
 from agglearn.errors import ConfigError
+from agglearn.inspection.classes import is_subclass
 
+SIMULATED = "agglearn.datasets.base.Simulated"
 VARIABLE = re.compile(r"\{(\w+)\}")
 
 
@@ -80,3 +82,8 @@ def _fill(value: Any, row: dict) -> Any:
     if whole and whole[1] in row:
         return row[whole[1]]
     return VARIABLE.sub(lambda match: str(row.get(match[1], match[0])), value)
+
+
+def has_records(entry: dict) -> bool:
+    """Whether a data set has records. A simulated one has none, as it is drawn where it is observed."""
+    return not is_subclass(entry["class"], SIMULATED)

@@ -1,21 +1,25 @@
 """Work in forked children under a time limit."""
 
+import contextlib
+import ctypes
 import multiprocessing
 import os
+import platform
 import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import TypeVar
-
-from agglearn.workflow.lifeline import die_with_parent, end_tree
 
 Item = TypeVar("Item")
 STEP = b"."  # a child's message before each item, and after the last one
 
 
-def run_isolated(work: Callable[[Item], object], items: list[Item], limit: float) -> Iterator[tuple[Item, str]]:
+def run_isolated(
+    work: Callable[[Item], object], items: list[Item], limit: float | None = None
+) -> Iterator[tuple[Item, str]]:
     """Run `work(item)` for every item in a forked child, and yield (item, reason) for each that died or took too long.
 
     A child takes one item after the other. After a death the next child goes on with the following item.
@@ -59,7 +63,7 @@ def _work_through(work: Callable[[Item], object], items: list[Item], sender: Con
         os._exit(status)
 
 
-def _count_steps(receiver: Connection, n_steps: int, limit: float) -> tuple[int, bool]:
+def _count_steps(receiver: Connection, n_steps: int, limit: float | None) -> tuple[int, bool]:
     """(messages, whether the last item passed the limit) of a child that sends `n_steps` of them unless it dies."""
     for count in range(n_steps):
         if not receiver.poll(limit):
@@ -77,3 +81,29 @@ def _describe_death(exitcode: int | None) -> str:
         hint = " (out of memory?)" if name == "SIGKILL" else ""
         return f"the process was ended by {name}{hint}"
     return f"the process ended with status {exitcode}"
+
+
+def die_with_parent(by: int = signal.SIGKILL) -> None:
+    """Ask Linux to end this child with its parent, by a signal, so that a killed job leaves nothing behind."""
+    if platform.system() == "Linux":
+        ctypes.CDLL(None).prctl(1, by)
+
+
+def end_tree(number: int) -> None:
+    """Kill a process and all processes that it has started."""
+    parents = _parents()
+    tree = [number]
+    for parent in tree:  # which grows
+        tree += [child for child, its in parents.items() if its == parent]
+    for process in reversed(tree):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
+
+
+def _parents() -> dict[int, int]:
+    """Process → its parent. It is empty where the kernel does not list them."""
+    parents = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            parents[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
+    return parents

@@ -13,7 +13,7 @@ from agglearn.storage import read_json
 
 MB = 10**6
 FLOOR = 600  # MB of a job with small data. Most of it is libraries.
-PER_SOURCE, PER_RECORDS, PER_SLOT = 25, 2, 5  # peak over bytes of compressed files, of records, of one observation
+PER_SOURCE, PER_RECORDS = 25, 5  # peak over bytes of compressed files, of records
 
 
 def unpacked(path: Path) -> int:
@@ -31,29 +31,15 @@ def unpacked(path: Path) -> int:
     return path.stat().st_size
 
 
-def largest_slot(observations: Path) -> int:
-    """Bytes of the largest observation with its truth in memory, features of both included."""
-    slots = [unpacked(p) for p in observations.iterdir() if p.is_dir() and p.name != "features"]
-    features = [unpacked(p) for p in (observations / "features").glob("*")]
-    return max(slots, default=0) + 2 * max(features, default=0)
+def for_parsing(entry: dict, files: int) -> int:
+    """MB for the records of a data set, from the bytes of its files."""
+    return FLOOR + math.ceil((PER_SOURCE * files + drawn(entry, [{}])) / MB)
 
 
-def for_parsing(entry: dict, fetched: Path) -> int:
-    """MB for the records of a data set, from the files fetched for it."""
-    sizes = sum(file["bytes"] for file in _json(fetched / "files.json").values())
-    return FLOOR + math.ceil((PER_SOURCE * sizes + drawn(entry, [{}])) / MB)
-
-
-def for_observing(entry: dict, varied: list[dict], records: Path | None) -> int:
-    """MB for the observations of a data set, from its records or, where it is simulated, from its parameters."""
-    size = PER_RECORDS * _json(records / "manifest.json").get("memory", 0) if records else drawn(entry, varied)
-    return FLOOR + math.ceil(size / MB)
-
-
-def for_fitting(manifests: Path, datasets: list[str]) -> int:
-    """MB for the runs of a batch, from the manifests of its experiment's observations, by data set."""
-    content = _json(manifests)
-    return FLOOR + math.ceil(PER_SLOT * max(content.get(d, {}).get("memory", 0) for d in datasets) / MB)
+def for_fitting(entry: dict, varied: list[dict], records: Path) -> int:
+    """MB for observing and fitting a data set, from its records or, where it is simulated, from its parameters."""
+    size = PER_RECORDS * _json(records / "manifest.json").get("memory", 0)
+    return FLOOR + math.ceil(max(size, drawn(entry, varied)) / MB)
 
 
 def drawn(entry: dict, varied: list[dict]) -> int:

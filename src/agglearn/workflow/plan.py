@@ -112,7 +112,8 @@ class Run:
     @property
     def code(self) -> list[str]:
         """Dotted names of the classes that compute the run."""
-        return [self.settings.method_class, self.settings.task, *classes_in(json.loads(self.params))]
+        settings = self.settings
+        return [settings.method_class, settings.task, settings.observation_class, *classes_in(json.loads(self.params))]
 
 
 def select_scale(value: object, scale: str) -> Any:
@@ -222,9 +223,11 @@ class Plan:
         """Runs of an experiment, or of one of its batches."""
         return list(self._runs[experiment] if batch is None else self._batches[experiment].get(batch, ()))
 
-    def code(self) -> set[tuple[str, ...]]:
-        """Dotted names of the classes that compute runs, as each run has them together."""
-        return {tuple(r.code) for runs in self._runs.values() for r in runs}
+    def code(self, experiment: str, batch: str) -> list[str]:
+        """Dotted names of the classes that compute a batch, those of its data sets among them."""
+        runs = self.runs(experiment, batch)
+        data = {self.config["datasets"][run.dataset]["class"] for run in runs}
+        return sorted(data.union(*(run.code for run in runs)))
 
     def batch_of(self, run: Run) -> str:
         """Name of a run's batch: the values that the experiment's `batch_by` names, or `all`."""
@@ -232,38 +235,20 @@ class Plan:
         return re.sub(r"[^A-Za-z0-9_.-]", "_", "-".join(map(str, values)) or "all")
 
     def batches(self, experiment: str) -> list[str]:
-        """Names of the batches, one Snakemake job each."""
+        """Names of the batches, one job each."""
         return sorted(self._batches[experiment])
 
     def datasets(self, experiment: str, batch: str | None = None) -> list[str]:
         """Data sets of an experiment, or of one of its batches."""
         return sorted({r.dataset for r in self.runs(experiment, batch)})
 
-    def slots(self, experiment: str, dataset: str) -> list[Slot]:
-        """What has to be observed of a data set for an experiment."""
-        return list(dict.fromkeys(r.slot for r in self._runs[experiment] if r.dataset == dataset))
+    def varied(self, experiment: str, dataset: str) -> list[dict]:
+        """Parameters of a data set in an experiment."""
+        return [json.loads(text) for text in {r.dataset_params for r in self._runs[experiment] if r.dataset == dataset}]
 
     def named(self, target: str) -> list[str]:
         """Experiments that a target of the workflow stands for: `all`, a source, or one experiment."""
         return [n for n, e in self.experiments.items() if target in ("all", n, e["source"])]
-
-    def untimed(self, source: str) -> list[str]:
-        """Experiments of a source that run beside others, or all of them where all are timed."""
-        names = self.named(source)
-        return [n for n in names if not self.experiments[n]["timed"]] or names
-
-    def groups(self) -> dict[str, list[str]]:
-        """Experiments that are judged and tracked together: of each source those that its page waits for, and apart the timed ones."""
-        groups = {}
-        for source in self.sources():
-            groups[source] = self.untimed(source)
-            if timed := [n for n in self.named(source) if n not in groups[source]]:
-                groups[f"{source}_timed"] = timed
-        return groups
-
-    def members(self, group: str) -> list[str]:
-        """Experiments of a group. An experiment is a group of its own too, for a call that asks for it alone."""
-        return [group] if group in self.experiments else self.groups()[group]
 
     def sources(self) -> list[str]:
         """Short names of the papers in the plan: in the order of `config/references.yaml`, then others by name."""

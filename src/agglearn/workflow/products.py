@@ -31,16 +31,6 @@ def require_product(product: Path | str) -> dict:
     return content
 
 
-def has_failed(product: Path | str) -> bool:
-    """Whether a path is a product folder with the status `failed`, or a file of manifests of which one has it."""
-    path = Path(product) / MANIFEST if Path(product).is_dir() else Path(product)
-    if path.suffix != ".json" or not path.exists():
-        return False
-    content = read_json(path)
-    manifests = [content, *content.values()] if isinstance(content, dict) else []
-    return any(isinstance(m, dict) and m.get("status") == "failed" for m in manifests)
-
-
 def content_digests(folder: Path | str) -> dict[str, str]:
     """Digest of every file below `folder`, by relative path."""
     folder = Path(folder)

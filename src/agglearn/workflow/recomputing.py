@@ -8,9 +8,8 @@ import pandas as pd
 import pyarrow as pa
 
 from agglearn import storage
-from agglearn.inspection.classes import is_subclass
 from agglearn.workflow import products, record
-from agglearn.workflow.checks import SIMULATED
+from agglearn.workflow.entries import has_records
 from agglearn.workflow.execution import Outcome, execute_run
 from agglearn.workflow.measurements import SCHEMA, table_of
 from agglearn.workflow.observing import observe_slot
@@ -43,7 +42,7 @@ def draw_sample(
 
 
 def _is_here(config: dict, dataset: str) -> bool:
-    if is_subclass(config["datasets"][dataset]["class"], SIMULATED):
+    if not has_records(config["datasets"][dataset]):
         return True
     manifest = _records(config, dataset) / products.MANIFEST
     return manifest.exists() and storage.read_json(manifest)["status"] == "ok"
@@ -56,7 +55,7 @@ def _records(config: dict, dataset: str) -> Path:
 def recompute(run: Run, plan: Plan) -> tuple[Outcome, str]:
     """(outcome, digest of the observation) of a run that is observed, fitted and measured again."""
     entry = plan.config["datasets"][run.dataset]
-    records = None if is_subclass(entry["class"], SIMULATED) else _records(plan.config, run.dataset)
+    records = _records(plan.config, run.dataset) if has_records(entry) else None
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder)
         observe_slot(run.slot, plan.experiments[run.experiment], entry, records, out)

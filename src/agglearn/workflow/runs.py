@@ -1,7 +1,7 @@
 """Runs of one batch: each in a forked child under a time limit, each kept as a folder and reused while it is current.
 
 A finished run is `results/runs/<key>/` with `run.json`, `measurements.parquet` and, where it is kept, `model/`. It is reused
-while its fingerprint (key, code, content of its observation) is the same and it has a result: it is `ok`, or `stopped` at
+while its fingerprint (key, settings, code, content of its records) is the same and it has a result: it is `ok`, or `stopped` at
 its solver's own limit. A run that failed is tried again whenever its batch is.
 
 Runs of this package's methods share a child, which loads compiled code once. Runs of a user's methods have a child each, so
@@ -26,37 +26,43 @@ from agglearn.workflow.cost import measure_cost
 from agglearn.workflow.execution import Outcome, execute_run
 from agglearn.workflow.isolation import run_isolated
 from agglearn.workflow.measurements import SCHEMA, table_of, write_batch
+from agglearn.workflow.observing import Source
 from agglearn.workflow.plan import Run
 from agglearn.workflow.record import FINISHED, Recorded, RecordedRun
 
 
 def fit_batch(
     runs: list[Run],
-    observed: Mapping[str, str | Path],
+    sources: Mapping[str, Source],
+    observe: Callable[[list[Run]], Mapping[str, Path]],
     results: str | Path,
     out: str | Path,
     limit: float,
     effective: dict,
-    newer_than: int = 0,
+    reuse: bool = True,
     recorded: Recorded | None = None,
 ) -> None:
-    """Compute the runs that are missing and write the batch's measurements."""
-    manifests = {dataset: products.manifest(product) for dataset, product in observed.items()}
+    """Compute the runs that are missing and write the batch's measurements.
+
+    `sources` and `observe` are by data set: what it is observed from, and the products with the observations of some runs.
+    """
     folders = {run: Path(results) / "runs" / run.key for run in runs}
-    todo = [run for run in runs if not _is_current(run, folders[run], manifests[run.dataset], newer_than)]
-    taken = []
-    for run in [] if newer_than else todo:
-        one = (recorded or {}).get(run.key)
-        if one and _is_todays(run, one.facts, manifests[run.dataset]):
+    todo = [run for run in runs if not (reuse and _is_current(run, folders[run], sources[run.dataset]))]
+    restored = []
+    for run in todo if reuse else []:
+        finished = (recorded or {}).get(run.key)
+        if finished and _is_todays(run, finished.facts, sources[run.dataset]):
             if run.keeps_model:
                 print(f"run {run.key} is in the record, and is computed because its model is kept")
             else:
-                _restore(run, one, folders[run], effective)
-                taken.append(run)
-    todo = [run for run in todo if run not in taken]
+                _restore(run, finished, folders[run], effective)
+                restored.append(run)
+    todo = [run for run in todo if run not in restored]
+    observed = observe(todo)
+    manifests = {dataset: products.manifest(product) for dataset, product in observed.items()}
 
     def record(run: Run, compute: Callable[[Path], Outcome]) -> None:
-        _record(run, compute, folders[run], manifests[run.dataset], effective)
+        _record(run, compute, folders[run], sources[run.dataset], manifests[run.dataset], effective)
 
     ready = []
     for run in todo:
@@ -70,14 +76,14 @@ def fit_batch(
         resolve(dotted)  # imported once here, for all children. Kernels run in children only.
 
     def work(run: Run) -> None:
-        record(run, lambda folder: execute_run(run, Path(observed[run.dataset]), folder))
+        record(run, lambda folder: execute_run(run, observed[run.dataset], folder))
 
     apart = [run for run in ready if _is_of_a_user(run)]
     for together in ([run for run in ready if run not in apart], *([run] for run in apart)):
         for run, reason in run_isolated(work, together, limit):
             record(run, functools.partial(_refrain, Outcome("failed", reason)))
     write_batch(runs, folders, out)
-    print(f"{len(todo)} of {len(runs)} runs computed, {len(taken)} taken from the record, the rest reused")
+    print(f"{len(todo)} of {len(runs)} runs computed, {len(restored)} taken from the record, the rest reused")
 
 
 def _refrain(outcome: Outcome, folder: Path) -> Outcome:
@@ -90,35 +96,26 @@ def _is_of_a_user(run: Run) -> bool:
     return any(modules.is_followed(name) and not name.startswith("agglearn.") for name in run.code)
 
 
-def fingerprint(run: Run, manifest: dict) -> str:
-    """Digest of all that the run's result depends on: its recipe and the content of its observation and truth."""
-    return digest([run.recipe, _content(run, manifest), manifest.get("reason")])
+def fingerprint(run: Run, source: Source) -> str:
+    """Digest of all that the run's result depends on: its recipe, and what its data set is observed from."""
+    return digest([run.recipe, source.recipe, source.content])
 
 
-def _content(run: Run, manifest: dict) -> dict[str, str]:
-    """Digests of the files of a run's observation and truth."""
-    return {k: v for k, v in manifest["content"].items() if k.startswith(f"{run.slot.key}/")}
-
-
-def _is_current(run: Run, folder: Path, manifest: dict, newer_than: int) -> bool:
+def _is_current(run: Run, folder: Path, source: Source) -> bool:
     """Whether the run is finished and whole, and is the one that would be computed today."""
     try:
         record = storage.read_json(folder / "run.json")
         rows = pq.read_table(folder / "measurements.parquet", schema=SCHEMA).num_rows
-        written = (folder / "run.json").stat().st_mtime_ns
     except (OSError, ValueError):  # Arrow's errors are ValueErrors
         return False
-    return record["status"] in FINISHED and bool(rows) and written > newer_than and _is_todays(run, record, manifest)
+    return record["status"] in FINISHED and bool(rows) and _is_todays(run, record, source)
 
 
-def _is_todays(run: Run, record: dict, manifest: dict) -> bool:
-    """Whether a run would be computed with the same recipe from the same observation today.
-
-    Without an observation, its recipes have to be those of today.
-    """
-    if manifest["status"] != "ok" and manifest.get("recipe"):
-        return (record["recipe"], record.get("observation_recipe")) == (run.recipe, manifest["recipe"])
-    return record["fingerprint"] == fingerprint(run, manifest)
+def _is_todays(run: Run, record: dict, source: Source) -> bool:
+    """Whether a run would be computed with the same recipe from the same data today. Without data, its recipes have to be today's."""
+    if source.status == "ok":
+        return record["fingerprint"] == fingerprint(run, source)
+    return (record["recipe"], record["observation_recipe"]) == (run.recipe, source.recipe)
 
 
 def _restore(run: Run, recorded: RecordedRun, folder: Path, effective: dict) -> None:
@@ -129,7 +126,9 @@ def _restore(run: Run, recorded: RecordedRun, folder: Path, effective: dict) -> 
         storage.write_json(work / "run.json", outcome | recorded.facts | {"config": effective})
 
 
-def _record(run: Run, compute: Callable[[Path], Outcome], folder: Path, manifest: dict, effective: dict) -> None:
+def _record(
+    run: Run, compute: Callable[[Path], Outcome], folder: Path, source: Source, manifest: dict, effective: dict
+) -> None:
     """Write the folder of a run."""
     with storage.atomic_dir(folder) as work:
         began = time.time()
@@ -144,11 +143,11 @@ def _record(run: Run, compute: Callable[[Path], Outcome], folder: Path, manifest
             work / "run.json",
             {
                 **own,
-                "fingerprint": fingerprint(run, manifest),
+                "fingerprint": fingerprint(run, source),
                 "recipe": run.recipe,
                 "code": digests.code_digest(*run.code),
-                "observed": digest(_content(run, manifest)),
-                "observation_recipe": manifest.get("recipe"),
+                "observed": digest({k: v for k, v in manifest["content"].items() if k.startswith(f"{run.slot.key}/")}),
+                "observation_recipe": source.recipe,
                 "data": manifest.get("data", {}).get(run.slot.key),
                 "spec": run.settings.record(),
                 "python": platform.python_version(),

@@ -6,7 +6,6 @@ import sys
 
 import numpy as np
 import pytest
-
 from agglearn.prefork import limited
 
 pytestmark = pytest.mark.slow

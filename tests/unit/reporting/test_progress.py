@@ -4,12 +4,12 @@ import logging
 from types import SimpleNamespace
 
 import pytest
+from agglearn.reporting.progress import LogHandler, Progress, start
 from snakemake.iocontainers import Wildcards
 from snakemake_interface_logger_plugins.common import LogEvent
 
 from agglearn.reporting import progress
 from agglearn.reporting.numbers import duration_text
-from agglearn.reporting.progress import LogHandler, Progress, start
 from agglearn.workflow import config as configuration
 from agglearn.workflow.plan import Plan
 

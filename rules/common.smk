@@ -1,0 +1,220 @@
+# The configuration, the plan, and the functions that rules ask for inputs, parameters and resources. They only read.
+import os
+import sys
+from pathlib import Path
+
+SOURCE = Path(workflow.source_path("../Snakefile")).parent / "src"
+if (SOURCE / "agglearn").is_dir():  # a checkout uses its own code, other deployments the installed package
+    sys.path.insert(0, str(SOURCE))
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(SOURCE), os.environ.get("PYTHONPATH")]))
+
+from agglearn.errors import ConfigError
+from agglearn.inspection.digests import code_digest
+from agglearn.local_files import PACKAGE, local_candidates, project_files
+from agglearn.reporting.inventory import stated_bytes
+from agglearn.reporting.run_summary import print_summary
+from agglearn.storage import file_digest
+from agglearn.tracking.receipts import attempts
+from agglearn.workflow import memory, results_lock
+from agglearn.workflow.config import essence, load, parse_scalars
+from agglearn.workflow.entries import has_records
+from agglearn.workflow.plan import Plan
+from agglearn.workflow.scales import FROM_RECORD, scale_folder
+
+OVERLAY = parse_scalars(dict(config))  # of --configfile and --config
+try:
+    config.update(load(project_files(), OVERLAY, Path.cwd(), targets=()))
+    LEFT_OUT = config.pop("left_out")
+    RECORDED = config["from"] == FROM_RECORD  # nothing is computed, hence nothing is tracked
+    if RECORDED:
+        config["tracking"] = {"uri": "none"}
+    config["scale_folder"] = scale_folder(config["results"], FROM_RECORD if RECORDED else config["scale"])
+    plan = Plan(config)
+except ConfigError as error:
+    sys.exit(f"agglearn: {error}")
+
+for line in LEFT_OUT:
+    print(f"agglearn: left out: {line}", file=sys.stderr)
+
+R = config["results"]  # of all scales: records, finished runs
+S = config["scale_folder"]  # of this scale: what is measured and rendered
+SHOWN = ("title", "caption", "table", "figure", "reported", "agreement", "baseline", "budget")  # beside the measurements
+COMPUTED = ("task", "datasets", "observe", "seeds", "measures", "exclude", "batch_by", "keep_model", "time_limit")
+
+
+wildcard_constraints:
+    experiment="|".join(plan.experiments),
+    dataset="|".join(config["datasets"]),
+    batch="[A-Za-z0-9_.-]+",
+    target="|".join(["all", *plan.sources(), *plan.experiments]),
+    group="|".join([*plan.sources(), *plan.experiments]),
+
+
+def experiment_of(wildcards):
+    return plan.experiments[wildcards.experiment]
+
+
+# -- files ------------------------------------------------------------------------------------------------------------
+
+
+def records(wildcards):
+    names = plan.datasets(wildcards.experiment, wildcards.batch)
+    return [f"{R}/records/{name}" for name in names if has_records(config["datasets"][name])]
+
+
+def measurements(experiments):
+    return [f"{S}/measurements/{name}/{batch}.parquet" for name in experiments for batch in plan.batches(name)]
+
+
+def measured(wildcards):
+    return measurements(plan.named(wildcards.get("experiment") or wildcards.get("group") or wildcards.target))
+
+
+def tables(experiments):
+    return [f"{S}/tables/{name}.csv" for name in experiments]
+
+
+def rendered(wildcards):
+    return tables(plan.named(wildcards.get("group") or wildcards.target))
+
+
+def receipts(target):
+    """The experiments of a source are sent together, and an experiment that is asked for alone is sent alone."""
+    groups = plan.sources() if target == "all" else [target]
+    return [f"{S}/tracking/{group}.json" for group in groups] if config["tracking"]["uri"] != "none" else []
+
+
+def sent(wildcards):
+    return receipts(wildcards.target)
+
+
+def pages(target):
+    return f"{S}/site" if target == "all" else f"{S}/pages/{target}"
+
+
+def verdicts(target):
+    return f"{S}/claims.json" if target == "all" else f"{S}/claims/{target}.json"
+
+
+def reported(wildcards):
+    return [pages(wildcards.target), verdicts(wildcards.target)]
+
+
+def outcome(target):
+    return f"{S}/outcome/{target}.txt"
+
+
+def everything(wildcards):
+    """The outcome of all. What was left out is an error here, where it belongs to all."""
+    try:
+        load(project_files(), OVERLAY, Path.cwd(), targets=["all"]) if LEFT_OUT else None
+    except ConfigError as error:
+        sys.exit(f"agglearn: {error}")
+    return outcome("all")
+
+
+# -- parameters: a job runs again when one of them changes --------------------------------------------------------------
+
+
+def dataset_entry(wildcards):
+    return essence(config["datasets"][wildcards.dataset])
+
+
+def dataset_code(wildcards):
+    return code_digest(config["datasets"][wildcards.dataset]["class"])
+
+
+def local_files(wildcards):
+    """Local files that could serve the data set, with size and time: one that appears or changes is read."""
+    entry = config["datasets"][wildcards.dataset]
+    files = [p for p in local_candidates(wildcards.dataset, entry, config, Path.cwd()) if p.is_file()]
+    return [f"{p} {p.stat().st_size} {p.stat().st_mtime_ns}" for p in files]
+
+
+def fit_settings(wildcards):
+    e = experiment_of(wildcards)
+    methods = {name: {k: v for k, v in m.items() if k not in ("name", "change")} for name, m in e["methods"].items()}
+    return {key: e[key] for key in COMPUTED if key in e} | {"methods": methods}
+
+
+def fit_data(wildcards):
+    """Entries of the data sets, without what readers alone need."""
+    return {name: essence(config["datasets"][name]) for name in plan.datasets(wildcards.experiment, wildcards.batch)}
+
+
+def fit_code(wildcards):
+    return code_digest(*plan.code(wildcards.experiment, wildcards.batch))
+
+
+def table_settings(wildcards):
+    e = experiment_of(wildcards)
+    titles = {name: config["datasets"][name]["title"] for name in e["datasets"]}
+    return {key: e.get(key) for key in SHOWN} | {"methods": {n: m.get("name") for n, m in e["methods"].items()}} | titles
+
+
+def source_title(wildcards):
+    source = experiment_of(wildcards)["source"]
+    return config["references"].get("papers", {}).get(source, {"title": source})["title"]
+
+
+def sending_attempt(wildcards):
+    """How often sending failed so far: it changes when something is left to be sent."""
+    return attempts(f"{S}/tracking/{wildcards.group}.json", config["tracking"]["uri"])
+
+
+def page_settings(wildcards):
+    """What stands on pages besides tables and figures."""
+    names = plan.named(wildcards.get("target", "all"))
+    fields = {n: {k: plan.experiments[n].get(k) for k in ("title", "caption", "budget", "source")} for n in names}
+    guide = Path(R, "docs/index.html").is_file()  # to which the pages then link
+    return {"experiments": fields, "datasets": config["datasets"], "references": config["references"], "guide": guide}
+
+
+def claims(wildcards):
+    names = plan.named(wildcards.get("target", "all"))
+    return {name: claim for name, claim in config["claims"].items() if claim["experiment"] in names}
+
+
+def recorded_files(wildcards):
+    """Path → digest of each file of the record that a job reads. Verdicts of the record stand beside those of smaller scales."""
+    if "experiment" in wildcards.keys():
+        names = [wildcards.experiment]
+    else:
+        judged = {claim["experiment"] for claim in claims(wildcards).values()}
+        names = [] if RECORDED or config["scale"] == "paper" else sorted(judged)
+    files = sorted(path for name in names for path in Path(config["record"], name).glob("*.parquet"))
+    return {str(path): file_digest(path) for path in files}
+
+
+def page_texts(wildcards):
+    """File → digest of the words that stand on pages, and of their templates."""
+    findings, folder = project_files() / "config/findings", PACKAGE / "reporting/templates"
+    files = [*sorted(folder.iterdir()), *sorted(findings.glob("*.md")), project_files() / "docs/verdicts.md"]
+    return {path.name: file_digest(path) for path in files}
+
+
+# -- resources ----------------------------------------------------------------------------------------------------------
+
+
+def fit_threads(wildcards):
+    """Fits of a timed experiment have the machine for themselves."""
+    return workflow.cores if experiment_of(wildcards)["timed"] else 1
+
+
+def library_threads(wildcards):
+    return experiment_of(wildcards).get("threads", fit_threads(wildcards))
+
+
+def budget(wildcards):
+    """Seconds that an experiment is expected to take. The longest comes first, so that no long job is left at the end."""
+    return experiment_of(wildcards).get("budget", 0)
+
+
+def parsing_memory(wildcards):
+    entry = config["datasets"][wildcards.dataset]
+    return memory.for_parsing(entry, stated_bytes(entry) or 0)
+
+
+def fitting_memory(wildcards):
+    names = plan.datasets(wildcards.experiment, wildcards.batch)
+    return max(memory.for_fitting(config["datasets"][n], plan.varied(wildcards.experiment, n), Path(R, "records", n)) for n in names)

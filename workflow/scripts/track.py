@@ -1,0 +1,22 @@
+"""Send runs with their means, tables and figures to MLflow."""
+
+from pathlib import Path
+
+from agglearn.jobs import job_log
+
+with job_log(snakemake) as terminal:
+    from agglearn.reporting.summary import load_rows
+    from agglearn.tracking.entry import Contents, read_contents
+    from agglearn.tracking.push import track
+    from agglearn.workflow.plan import Plan
+
+    config, folder = snakemake.config, snakemake.config["scale_folder"]
+    results, plan = Path(config["results"]), Plan(config)
+
+    def read(name: str) -> Contents:
+        paths = [f"{folder}/measurements/{name}/{batch}.parquet" for batch in plan.batches(name)]
+        keys, rows = [run.key for run in plan.runs(name)], load_rows(paths, plan, name)
+        return read_contents(name, plan.experiments[name], results, keys, rows, folder)
+
+    names = plan.named(snakemake.wildcards.group)
+    track(snakemake.params.uri, names, read, snakemake.output[0], snakemake.params.attempt, terminal)
