@@ -101,7 +101,7 @@ web: $(READY)
 
 lint: $(READY)
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/snakefmt --check Snakefile workflow/Snakefile rules && \
-	$(BIN)/python workflow/scripts/lint.py && $(BIN)/lint-imports --no-logo --no-cache && \
+	$(BIN)/snakemake --lint && $(BIN)/lint-imports --no-logo --no-cache && \
 	$(BIN)/mypy && $(BIN)/python workflow/scripts/docstrings.py
 
 image:

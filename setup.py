@@ -6,15 +6,17 @@ from pathlib import Path
 from setuptools import setup
 from setuptools.command.build_py import build_py
 
+SCRIPTS = ("prepare", "fit", "recall", "render", "track", "site", "conclude")  # of the rules
 PROJECT = (
     "Snakefile",
     "config",
     "docs/verdicts.md",
+    "environment.yml",
     "profiles",
     "rules",
     "workflow/report",
     "workflow/schemas",
-    "workflow/scripts/stage.py",
+    *(f"workflow/scripts/{script}.py" for script in SCRIPTS),
 )
 
 

@@ -7,6 +7,8 @@ rule recall:
         f"{S}/measurements/{{experiment}}/{{batch}}.parquet",
     log:
         f"{S}/logs/recall/{{experiment}}/{{batch}}.log",
+    conda:
+        "../environment.yml"
     params:
         settings=fit_settings,
         data=fit_data,

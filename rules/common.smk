@@ -6,7 +6,7 @@ from pathlib import Path
 SOURCE = Path(workflow.source_path("../Snakefile")).parent / "src"
 if (SOURCE / "agglearn").is_dir():  # a checkout uses its own code, other deployments the installed package
     sys.path.insert(0, str(SOURCE))
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(SOURCE), os.environ.get("PYTHONPATH")]))
+    os.environ.update(PYTHONPATH=os.pathsep.join([str(SOURCE), *filter(None, [os.environ.get("PYTHONPATH")])]))
 
 from agglearn.errors import ConfigError
 from agglearn.inspection.digests import code_digest
@@ -38,7 +38,8 @@ for line in LEFT_OUT:
 
 R = config["results"]  # of all scales: records, finished runs
 S = config["scale_folder"]  # of this scale: what is measured and rendered
-SHOWN = ("title", "caption", "table", "figure", "reported", "agreement", "baseline", "budget")  # beside the measurements
+# Keys of an experiment that tables show beside the measurements, and keys that runs depend on.
+SHOWN = ("title", "caption", "table", "figure", "reported", "agreement", "baseline", "budget")
 COMPUTED = ("task", "datasets", "observe", "seeds", "measures", "exclude", "batch_by", "keep_model", "time_limit")
 
 
@@ -149,7 +150,9 @@ def fit_code(wildcards):
 def table_settings(wildcards):
     e = experiment_of(wildcards)
     titles = {name: config["datasets"][name]["title"] for name in e["datasets"]}
-    return {key: e.get(key) for key in SHOWN} | {"methods": {n: m.get("name") for n, m in e["methods"].items()}} | titles
+    return (
+        {key: e.get(key) for key in SHOWN} | {"methods": {n: m.get("name") for n, m in e["methods"].items()}} | titles
+    )
 
 
 def source_title(wildcards):
@@ -217,4 +220,7 @@ def parsing_memory(wildcards):
 
 def fitting_memory(wildcards):
     names = plan.datasets(wildcards.experiment, wildcards.batch)
-    return max(memory.for_fitting(config["datasets"][n], plan.varied(wildcards.experiment, n), Path(R, "records", n)) for n in names)
+    return max(
+        memory.for_fitting(config["datasets"][n], plan.varied(wildcards.experiment, n), Path(R, "records", n))
+        for n in names
+    )

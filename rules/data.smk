@@ -9,6 +9,8 @@ rule prepare:
     log:
         f"{R}/logs/prepare/{{dataset}}.log",
     priority: 1000
+    conda:
+        "../environment.yml"
     resources:
         mem_mb=parsing_memory,
     params:

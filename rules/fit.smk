@@ -12,6 +12,8 @@ rule fit:
     log:
         f"{S}/logs/fit/{{experiment}}/{{batch}}.log",
     priority: budget
+    conda:
+        "../environment.yml"
     threads: fit_threads
     resources:
         mem_mb=fitting_memory,

@@ -25,6 +25,8 @@ rule render:
     log:
         f"{S}/logs/render/{{experiment}}.log",
     priority: 1000
+    conda:
+        "../environment.yml"
     params:
         settings=table_settings,
         code=code_digest("agglearn.reporting.render"),
@@ -41,6 +43,8 @@ rule track:
         update(f"{S}/tracking/{{group}}.json"),
     log:
         f"{S}/logs/track/{{group}}.log",
+    conda:
+        "../environment.yml"
     params:
         uri=config["tracking"]["uri"],
         attempt=sending_attempt,
@@ -59,6 +63,8 @@ rule site:
         claims=verdicts("all"),
     log:
         f"{S}/logs/site.log",
+    conda:
+        "../environment.yml"
     params:
         settings=page_settings,
         claims=claims,
@@ -90,5 +96,7 @@ rule conclude:
         outcome("{target}"),
     log:
         f"{S}/logs/outcome/{{target}}.log",
+    conda:
+        "../environment.yml"
     script:
         "../workflow/scripts/conclude.py"

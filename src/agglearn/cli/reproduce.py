@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from agglearn import machine
 from agglearn.cli.project import add_project_options, project_config
 from agglearn.local_files import project_files
 
@@ -21,7 +22,7 @@ examples:
 
 reads   the configuration that agglearn ships. A folder config/ here is laid over it: files like config/datasets/mine.yaml or
         config/experiments/mine.yaml add entries or replace those of the same name.
-writes  results/ (open results/site/index.html) with results/cache/ for downloads, and .snakemake/.
+writes  results/ (open results/site/index.html, or results/pages/NAME/index.html) with results/cache/ for downloads, and .snakemake/.
 
 The exit status is 0 when everything that could run ran."""
 STOPPED = "the same command goes on where it stopped"
@@ -106,6 +107,7 @@ def arguments(args: argparse.Namespace) -> list[str]:
         *(["--configfile", args.configfile] if args.configfile else []),
         *(["--config", *settings] if settings else []),
         *(["--cores", str(args.cores)] if args.cores else []),
+        "--resources", f"mem_mb={machine.memory_bytes() // 10**6}",
         *(["--dry-run"] if args.dry_run else []),
         *args.snakemake,
         *(["--", *args.targets] if args.targets else []),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import yaml
 
 from agglearn.tracking.receipts import SITE, SQLITE
-from agglearn.workflow.lifeline import die_with_parent
+from agglearn.workflow.isolation import die_with_parent
 
 if TYPE_CHECKING:
     from flask import Flask
