@@ -1,0 +1,48 @@
+"""The table of rules in `docs/architecture.md` is that of the rules: their names, scripts and what they write."""
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+HELPERS = {
+    "pages(": "pages",
+    "verdicts(": "claims",
+    "outcome(": "outcome",
+}  # functions of `rules/common.smk` that name outputs
+OF_ALL = {"pages": "site", "claims": "claims.json"}  # what they name of the target `all`
+
+
+def stated() -> dict[str, tuple[str, set[str]]]:
+    """Rule → its script, and folders that it writes, by the table."""
+    rows = re.findall(
+        r"^\| `(\w+)` \| .* \| `(\w+\.py)`.*? \| (.*) \|$", (ROOT / "docs/architecture.md").read_text(), re.M
+    )
+    return {rule: (script, set(re.findall(r"`([\w.]+)`", writes)) - {"runs"}) for rule, script, writes in rows}
+
+
+def written() -> dict[str, tuple[str, set[str]]]:
+    """The same by the rules."""
+    found, script = {}, ""
+    for path in sorted((ROOT / "rules").glob("*.smk")):
+        for block in re.split(r"^(?=rule |use rule )", path.read_text(), flags=re.M)[1:]:
+            name = re.match(r"(?:use rule \w+ as |rule )(\w+)", block)[1]
+            script = (re.findall(r"scripts/(\w+\.py)", block) or [script])[0]  # a rule that uses another has its script
+            output = re.search(r"^    output:\n(.*?)^    \w+:", block, re.M | re.S)[1]
+            folders = set(re.findall(r"\{[RS]\}/(\w+)", output))
+            folders |= {
+                OF_ALL[kind] if f'{call}"all"' in output else kind for call, kind in HELPERS.items() if call in output
+            }
+            found[name] = script, folders
+    return found
+
+
+def test_the_table_is_that_of_the_rules():
+    assert stated() == written()
+    assert len(stated()) == 8
+
+
+def test_a_script_belongs_to_a_rule():
+    named = {script for script, _ in written().values()}
+    assert all((ROOT / "workflow/scripts" / script).exists() for script in named)
+    handed = {p.name for p in (ROOT / "workflow/scripts").glob("*.py") if "job_log(snakemake" in p.read_text()}
+    assert handed == named
