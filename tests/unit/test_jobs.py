@@ -1,17 +1,52 @@
-"""What the jobs of the workflow hand on."""
+"""What a job writes into its log, and how it ends at an error."""
 
-from samples import shipped_config
+import logging
+import sys
+from types import SimpleNamespace
 
-from agglearn.jobs import _effective
+import pytest
+
+from agglearn import jobs
+from agglearn.errors import DataError
 
 
-def test_a_run_records_its_own_part_of_the_configuration():
-    """Thousands of runs keep it: no other experiment, data set or paper is in it."""
-    config = shipped_config()
-    experiment = config["experiments"]["maxent_table4"]
-    recorded = _effective(config, experiment, ["adult"])
-    assert recorded["experiment"] == experiment
-    assert list(recorded["datasets"]) == ["adult"]
-    assert recorded["references"] == {"papers": {"maxent": config["references"]["papers"]["maxent"]}}
-    assert recorded["mirrors"] == config["mirrors"]
-    assert not {"experiments", "claims", "digests"} & set(recorded)
+@pytest.fixture
+def job(tmp_path, monkeypatch):
+    """A job as Snakemake hands it to its script."""
+    monkeypatch.setattr(jobs.kernel_cache, "choose", lambda *_: None)
+    for name in ("OMP", "OPENBLAS", "MKL", "NUMBA"):
+        monkeypatch.setenv(f"{name}_NUM_THREADS", "1")
+    return SimpleNamespace(rule="fit", config={"code": []}, log=[str(tmp_path / "fit.log")], wildcards=["trial", "all"])
+
+
+def log_of(job) -> str:
+    with open(job.log[0]) as log:
+        return log.read()
+
+
+def test_messages_of_loggers_and_what_is_printed_are_in_the_log_of_the_job(job, capsys):
+    logger = logging.getLogger("agglearn.tasks.observers")
+    with jobs.job_log(job) as terminal:
+        logger.info("left out: %s", "zip")
+        print("printed")
+        print("complained", file=sys.stderr)
+        print("shown", file=terminal)
+    *lines, cost = log_of(job).splitlines()
+    assert lines == ["left out: zip", "printed", "complained"]
+    assert cost.startswith("took ")
+    assert capsys.readouterr() == ("", "shown\n")
+    logger.info("after the job")
+    assert "after" not in log_of(job)
+
+
+def test_an_error_is_one_line_and_the_end_of_the_process(job):
+    """An error of ours names what it is on. Of another, the log has the traceback, and the line its rule."""
+    with pytest.raises(SystemExit) as end, jobs.job_log(job):
+        raise DataError("a.csv: no column y")
+    assert end.value.code == f"agglearn: error: trial all: a.csv: no column y (log: {job.log[0]})"
+    assert log_of(job) == end.value.code.removeprefix("agglearn: ") + "\n"
+    with pytest.raises(SystemExit) as end, jobs.job_log(job):
+        raise ValueError("planted")
+    assert end.value.code == f"agglearn: error: fit trial all: ValueError: planted (log: {job.log[0]})"
+    assert "Traceback" in log_of(job)
+    assert log_of(job).endswith(end.value.code.removeprefix("agglearn: ") + "\n")

@@ -25,13 +25,14 @@ from numba.core.caching import UserProvidedCacheLocator
 from samples import OFFLINE
 
 import agglearn
-from agglearn import kernel_cache, prefork
+from agglearn import kernel_cache
 from agglearn.inspection import digests, summaries
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = tuple(p.stem for p in (ROOT / "config/experiments").glob("[!_]*.yaml"))
 COPIED = (
     "Snakefile",
+    "environment.yml",
     "config",
     "docs",
     "profiles",
@@ -96,8 +97,7 @@ class Project:
         path = self.folder / "overlay.yaml"
         path.write_text(yaml.safe_dump(self.overlay))
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("NUMBA", "AGGLEARN", "PIP_"))} | OFFLINE
-        environment["PYTHONPATH"] = str(self.folder / "src")  # Snakemake loads our logger before it reads the Snakefile
-        environment[prefork.ADDRESS] = shared_server(self.folder / "src")
+        environment["PYTHONPATH"] = str(self.folder / "src")
         return ["--cores", "2", *arguments, "--configfile", str(path)], environment | self.environ
 
     def start(self, *arguments: str, **more) -> subprocess.Popen:
@@ -193,22 +193,6 @@ def run_snakemake(arguments: list[str], environ: dict[str, str], cwd: Path, prin
 def snakemake_server() -> ForkServer:
     """A process that has imported Snakemake, and nothing of this package, of which each project has a copy."""
     return ForkServer(*SNAKEMAKE)
-
-
-@functools.cache
-def shared_server(source: Path) -> str:
-    """Address of a prefork server that imports the package from `source` and serves all runs of this process."""
-    code = "import os, sys; from agglearn import prefork as n; n.start(); print(os.environ[n.ADDRESS], flush=True); sys.stdin.read()"
-    environment = {k: v for k, v in os.environ.items() if k != prefork.ADDRESS} | {"PYTHONPATH": str(source)}
-    process = subprocess.Popen(
-        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd="/", env=environment
-    )
-    shared.append(process)  # it ends as its standard input does, with this process
-    return process.stdout.readline().strip()
-
-
-shared = []
-OWN_SERVER = {prefork.ADDRESS: ""}  # what a project's `environ` holds to start one of its own
 
 
 class Outcome:

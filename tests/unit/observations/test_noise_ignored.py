@@ -2,13 +2,11 @@
 
 import json
 import warnings
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from samples import ROOT, people, shipped_config
 
-from agglearn import jobs
 from agglearn.encoding import FeatureMap, FrameEncoder
 from agglearn.errors import NoiseIgnored
 from agglearn.labelsums import AggregateSearch, BaseRateClassifier, WALRClassifier
@@ -28,6 +26,7 @@ from agglearn.registry import build
 from agglearn.vocabulary import OptimalQuantizer
 from agglearn.workflow import config as configuration
 from agglearn.workflow.execution import execute_run
+from agglearn.workflow.observing import Source, observe_runs
 from agglearn.workflow.plan import Plan
 
 QUICK = {"n_chains": 200, "max_iter": 5}
@@ -127,15 +126,9 @@ def test_experiments_say_that_they_ignore_noise(tmp_path):
         ROOT, {"scale": "smoke", "experiments": {"trial": experiment(methods)}, "run": ["trial"]}
     )
     plan, observed = Plan(config), tmp_path / "observed"
-    jobs.observe(
-        SimpleNamespace(
-            config=config,
-            wildcards=SimpleNamespace(experiment="trial"),
-            input=[],
-            params=SimpleNamespace(recipes={"loglinear": ""}),
-            output=SimpleNamespace(folder=observed, manifests=tmp_path / "observed.json"),
-        )
-    )
+    entries = {"loglinear": config["datasets"]["loglinear"]}
+    sources = {"loglinear": Source.of(entries["loglinear"], None)}
+    observe_runs(plan.runs("trial"), plan.experiments["trial"], entries, sources, observed, lambda *_: None)
     outcome = {}
     for run in plan.runs("trial"):
         (tmp_path / run.method).mkdir()

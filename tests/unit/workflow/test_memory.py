@@ -1,7 +1,5 @@
 """What jobs are expected to take, from their data."""
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -21,40 +19,23 @@ def test_bytes_when_read(tmp_path):
     assert memory.unpacked(tmp_path) == pytest.approx(36_500, abs=600)
 
 
-def test_of_many_observations_the_largest_counts(tmp_path):
-    """One at a time is read; features of training and test rows are read with it."""
-    for slot, rows in (("a", 1000), ("b", 5000), ("c", 10)):
-        (tmp_path / slot / "observation").mkdir(parents=True)
-        np.save(tmp_path / slot / "observation/X.npy", np.zeros(rows))
-    (tmp_path / "features").mkdir()
-    for rows in (2000, 500):
-        np.save(tmp_path / f"features/{rows}.npy", np.zeros(rows))
-    (tmp_path / "manifest.json").write_text("{}")
-    assert memory.largest_slot(tmp_path) == pytest.approx(8 * (5000 + 2 * 2000), abs=600)
-
-
 def test_files_and_records_raise_the_floor(tmp_path):
-    assert memory.for_parsing({"class": "agglearn.datasets.Delimited"}, tmp_path) == memory.FLOOR  # nothing fetched yet
-    (tmp_path / "files.json").write_text(json.dumps({"a": {"bytes": 10**7}, "b": {"bytes": 3 * 10**7}}))
-    expected = memory.FLOOR + 40 * memory.PER_SOURCE
-    assert memory.for_parsing({"class": "agglearn.datasets.Delimited"}, tmp_path) == expected
+    entry = {"class": "agglearn.datasets.Delimited"}
+    assert memory.for_parsing(entry, 0) == memory.FLOOR  # of an unknown size
+    assert memory.for_parsing(entry, 4 * 10**7) == memory.FLOOR + 40 * memory.PER_SOURCE
+    assert memory.for_fitting(entry, [{}], tmp_path) == memory.FLOOR  # nothing parsed yet
     (tmp_path / "manifest.json").write_text('{"memory": 500000000}')
-    assert memory.for_observing({}, [], tmp_path) == memory.FLOOR + 500 * memory.PER_RECORDS
-    (tmp_path / "manifests.json").write_text('{"a": {"memory": 500000000}, "b": {"memory": 1000000}, "gone": {}}')
-    assert memory.for_fitting(tmp_path / "manifests.json", ["a", "b"]) == memory.FLOOR + 500 * memory.PER_SLOT
-    assert memory.for_fitting(tmp_path / "manifests.json", ["b", "gone"]) == memory.FLOOR + memory.PER_SLOT
-    assert memory.for_fitting(tmp_path / "none.json", ["a"]) == memory.FLOOR
+    assert memory.for_fitting(entry, [{}], tmp_path) == memory.FLOOR + 500 * memory.PER_RECORDS
 
 
-def test_simulated_data_count_by_their_parameters():
+def test_simulated_data_count_by_their_parameters(tmp_path):
     small, large = {"n_bags": 10, "bag_size": 100}, {"n_bags": 1000, "bag_size": 1000, "dimension": 5}
-    assert memory.for_observing(GAUSSIAN, [small, large], None) == memory.FLOOR + 12 * 5
+    assert memory.for_fitting(GAUSSIAN, [small, large], tmp_path) == memory.FLOOR + 12 * 5
     entry = GAUSSIAN | {"params": {"dimension": 10, "n_bags": 1000, "bag_size": 1000}}
-    assert memory.for_observing(entry, [{}], None) == memory.FLOOR + 12 * 10
-    assert (
-        memory.for_observing(entry, [{"dimension": None}], None) == memory.FLOOR + 12 * 32
-    )  # as the simulator takes null
-    assert memory.for_observing({"class": "agglearn.datasets.BirdMigration"}, [{}], None) == memory.FLOOR
+    assert memory.for_fitting(entry, [{}], tmp_path) == memory.FLOOR + 12 * 10
+    # as the simulator takes null
+    assert memory.for_fitting(entry, [{"dimension": None}], tmp_path) == memory.FLOOR + 12 * 32
+    assert memory.for_fitting({"class": "agglearn.datasets.BirdMigration"}, [{}], tmp_path) == memory.FLOOR
 
 
 @pytest.mark.parametrize("name", ["GaussianBags", "Categorical", "LogLinear", "Xor", "ClickLog", "PointClouds"])

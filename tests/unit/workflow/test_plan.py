@@ -107,6 +107,22 @@ def test_batches(project):
     assert plan.datasets("trial", "fair-maxent") == ["fair"]
     project.edit("experiments/trial", lambda e: e.update(batch_by=["seed"]))
     assert plan_of(project).batches("trial") == ["0", "1", "2"]
+    project.edit("experiments/trial", lambda e: e.update(batch_by={"paper": ["dataset"], "default": []}))
+    assert plan_of(project).batches("trial") == ["all"]
+    assert plan_of(project, scale="paper").batches("trial") == ["fair", "loglinear"]
+
+
+def test_code_and_varied_parameters_of_a_batch(project):
+    project.edit("experiments/trial", lambda e: e.update(batch_by=["dataset", "method"]))
+    plan = plan_of(project)
+    assert plan.code("trial", "loglinear-maxent") == [
+        "agglearn.datasets.LogLinear",
+        "agglearn.maxent.MaxEntClassifier",
+        "agglearn.observations.ContingencyTables",
+        "agglearn.tasks.Classification",
+    ]
+    assert sorted(v["n"] for v in plan.varied("trial", "loglinear")) == [100, 200]
+    assert plan.varied("trial", "fair") == [{}]
 
 
 @pytest.mark.parametrize(
@@ -147,10 +163,8 @@ def test_an_entry_of_exclude_may_be_on_a_data_set_that_an_overlay_drops(project)
 
 def test_slots_are_shared_by_methods(project):
     plan = plan_of(project)
-    slots = plan.slots("trial", "fair")
-    assert len(slots) == 2 * 3
-    assert len({s.key for s in slots}) == 6
-    assert {r.slot for r in plan.runs("trial") if r.dataset == "fair"} == set(slots)
+    slots = {run.slot for run in plan.runs("trial") if run.dataset == "fair"}
+    assert len(slots) == len({slot.key for slot in slots}) == 2 * 3
 
 
 def test_extends(project):
@@ -199,9 +213,3 @@ def test_the_readme_names_the_sources_in_their_order():
     papers = configuration.read_mapping(ROOT / "config/references.yaml")["papers"]
     pages = [f"docs/{name}.md" for name in papers]
     assert pages == sorted(pages, key=(ROOT / "README.md").read_text().index)
-
-
-def test_untimed_experiments(project):
-    project.path("experiments/clock").write_text("extends: trial\ntimed: true\n")
-    assert plan_of(project, run=["trial", "clock"]).untimed("maxent") == ["trial"]
-    assert plan_of(project, run=["clock"]).untimed("maxent") == ["clock"]

@@ -160,21 +160,17 @@ def test_an_ok_product_of_another_recipe_does_not_stand_in(tmp_path):
     assert build_product(tmp_path / "p", missing, recipe="two")["reason"] == "no source"
 
 
-def test_what_has_failed(tmp_path):
+def test_a_failure_is_reported_once(tmp_path):
     def broken(folder):
         raise ValueError("no columns")
 
     told = []
     products.build_product(tmp_path / "p", broken, on_failure=told.append)
-    assert products.has_failed(tmp_path / "p")
-    assert products.has_failed(tmp_path / "p/manifest.json")
+    assert products.manifest(tmp_path / "p")["status"] == "failed"
     assert [str(error) for error in told] == ["no columns"]
     products.build_product(tmp_path / "q", lambda folder: None, [tmp_path / "p"], on_failure=told.append)
     assert products.manifest(tmp_path / "q")["reason"] == "ValueError: no columns"
     assert len(told) == 1  # the product that it needs has said so
-    (tmp_path / "claims.json").write_text("[]")
-    for other in ("claims.json", "nothing", "nothing.json"):
-        assert not products.has_failed(tmp_path / other)
 
 
 def test_json_has_a_line_for_each_item_of_the_outer_levels():

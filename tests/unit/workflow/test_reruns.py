@@ -1,13 +1,11 @@
 """Every input of a rule makes its jobs run again, and no other jobs: keys of the configuration, code, templates, local files.
 
-The parameters of a rule are read from `rules/*.smk` and evaluated by the functions of `rules/wiring.py`. A job runs again where
+The parameters of a rule are read from `rules/*.smk` and evaluated by the functions of `rules/common.smk`. A job runs again where
 one of its own changes; what follows from it runs through its files.
 """
 
 import contextlib
 import copy
-import dataclasses
-import json
 import os
 import re
 import shutil
@@ -20,8 +18,8 @@ from samples import ROOT, Project
 
 from agglearn.inspection import modules
 from agglearn.workflow import config as configuration
-from agglearn.workflow import runs
-from agglearn.workflow.plan import IDENTITY, Plan, Run, Settings, Slot, canonical, classes_in
+from agglearn.workflow.entries import has_records
+from agglearn.workflow.plan import Plan
 
 CLAIM = {
     "source": "maxent", "claim": "A is better", "place": "p. 1", "experiment": "trial", "predicate": "greater",
@@ -89,6 +87,12 @@ def base(before, template) -> Path:
     return copied(template)
 
 
+class Wildcards(dict):
+    """Wildcards of a job, as Snakemake has them."""
+
+    __getattr__ = dict.__getitem__
+
+
 def rules() -> dict[str, dict[str, str]]:
     """Expressions of the parameters of every rule, as its file has them."""
     found = {}
@@ -96,51 +100,51 @@ def rules() -> dict[str, dict[str, str]]:
         for name, body in re.findall(r"^rule (\w+):\n(.*?)(?=^\S|\Z)", path.read_text(), re.MULTILINE | re.DOTALL):
             params = re.search(r"^    params:\n((?:        .*\n)+)", body, re.MULTILINE)
             found[name] = dict(re.findall(r"^        (\w+)=(.*),$", params[1], re.MULTILINE)) if params else {}
+        for old, new in re.findall(r"^use rule (\w+) as (\w+) with:$", path.read_text(), re.MULTILINE):
+            found[new] = found[old]
     return found
 
 
-def jobs(base: Path, over: dict | None = None) -> dict[str, list]:
+def jobs(base: Path, over: dict | None = None) -> dict[str, dict]:
     """The parameters of every job, by `rule wildcards`, for the workflow in the project's folder."""
     with contextlib.chdir(base):
         return _jobs(base, over)
 
 
-def wiring(base: Path, over: dict | None = None) -> dict[str, object]:
+def common(base: Path, over: dict | None = None) -> dict[str, object]:
     """The functions of the rules, on the plan of the project in `base`."""
     config = configuration.load(base, copy.deepcopy(over or {}))
     config["scale_folder"] = config["results"]
-    plan = Plan(config)
-    names = {"config": config, "plan": plan, "R": config["results"], "S": config["results"], "FILES": base, "Path": Path,
-             "workflow": SimpleNamespace(cores=8), "start_run": lambda: None, "DELETES": False, "RECORDED": False}  # fmt: skip
-    exec(compile((ROOT / "rules/wiring.py").read_text(), "wiring.py", "exec"), names)
-    names["PACKAGE"] = base / "src/agglearn"
+    text = (ROOT / "rules/common.smk").read_text()
+    imports = "\n".join(re.findall(r"^(?:import|from) .*$", text, re.MULTILINE))
+    functions = re.sub(r"^wildcard_constraints:\n(    .*\n)+", "", text[text.index("\nR = ") :], flags=re.MULTILINE)
+    names = {"config": config, "plan": Plan(config), "workflow": SimpleNamespace(cores=8), "RECORDED": config["from"] == "record"}  # fmt: skip
+    exec(compile(imports + functions, "common.smk", "exec"), names)
+    names |= {"PACKAGE": base / "src/agglearn", "project_files": lambda: base}
     return names
 
 
-def _jobs(base: Path, over: dict | None) -> dict[str, list]:
-    names = wiring(base, over)
-    plan = names["plan"]
-    datasets = sorted({d for e in plan.experiments for d in plan.datasets(e)})
+def _jobs(base: Path, over: dict | None) -> dict[str, dict]:
+    names = common(base, over)
+    plan, entries = names["plan"], names["config"]["datasets"]
+    batches = [{"experiment": e, "batch": b} for e in plan.experiments for b in plan.batches(e)]
     cells = {
-        "fetch": [{"dataset": d} for d in datasets],
-        "prepare": [{"dataset": d} for d in datasets],
-        "observe": [{"experiment": e} for e in plan.experiments],
-        "fit": [{"experiment": e, "batch": b} for e in plan.experiments for b in plan.batches(e)],
+        "prepare": [{"dataset": d} for d in sorted({d for e in plan.experiments for d in plan.datasets(e)}) if has_records(entries[d])],
+        "fit": [] if names["RECORDED"] else batches,
+        "recall": batches if names["RECORDED"] else [],
         "render": [{"experiment": e} for e in plan.experiments],
-        "track": [{"group": g} for g in plan.groups()],
-        "judge": [{"group": g} for g in plan.groups()],
-        "collect": [{}],
-        "page": [{"source": s} for s in plan.sources()],
+        "track": [{"group": s} for s in plan.sources()],
         "site": [{}],
+        "page": [{"target": s} for s in plan.sources()],
         "conclude": [{"target": "all"}],
-    }
+    }  # fmt: skip
     found = {}
     for rule, params in rules().items():
         for wildcards in cells[rule]:
-            of = SimpleNamespace(**wildcards)
             values = {k: eval(expression, names) for k, expression in params.items()}
             key = " ".join([rule, *wildcards.values()])
-            found[key] = {k: v(of) if callable(v) else v for k, v in values.items()}
+            # Snakemake compares what it would print of a value
+            found[key] = {k: repr(v(Wildcards(wildcards)) if callable(v) else v) for k, v in values.items()}
     return found
 
 
@@ -148,41 +152,41 @@ def changed(before: dict, after: dict) -> set[str]:
     return {k for k in before.keys() | after.keys() if before.get(k) != after.get(k)}
 
 
+def with_record(base: Path) -> Path:
+    """The project, with a record of another experiment."""
+    (base / "record/other").mkdir(parents=True)
+    (base / "record/other/0.parquet").write_bytes(b"one")
+    return base
+
+
 def of(rule: str, *names: str) -> set[str]:
     return {f"{rule} {name}" for name in names}
 
 
 BATCHES = ("trial fair-naive_bayes", "trial fair-logistic", "trial loglinear-naive_bayes", "trial loglinear-logistic")
-FITS, OBSERVED = of("fit", *BATCHES), {"observe trial"}
-TEXTS = {"render trial", "site"}
+FITS = of("fit", *BATCHES)
+PAGES = {"site", "page maxent", "page vocabulary"}
+TEXTS = {"render trial", "site", "page maxent"}
 AGREEMENT = {"margins": {"nllh": 0.1}, "reason": "nobody cares about less"}
 PRINTED = {"dataset": "fair", "method": "logistic", "measure": "nllh", "value": 0.1, "place": "Table 1"}
 EXPERIMENT_KEYS = {
     "extends": ({"extends": "nested"}, None),  # the parent's keys have rows of their own
-    "source": (
-        {"source": "another"},
-        {"page maxent", "page another", "judge maxent", "judge another", "track maxent", "track another", "site"},
-    ),
+    "source": ({"source": "another"}, {"page maxent", "page another", "track maxent", "track another", "site"}),
     "title": ({"title": "Other"}, TEXTS),
     "order": ({"order": 1}, {"site"}),
     "caption": ({"caption": "Read it so."}, TEXTS),
     "task": (None, None),  # an edit of its code is below
-    "datasets": ({"datasets": {"loglinear": {"n": 200}}}, of("fit", *BATCHES[2:]) | {"observe trial"}),
-    "observe": ({"observe": {"tables": {"binning": "deciles"}}}, of("fit", BATCHES[0], BATCHES[2]) | OBSERVED),
-    "seeds": ({"seeds": [0, 2]}, FITS | OBSERVED),
-    "methods": ({"methods": {"naive_bayes": {"params": {"smoothing": 2.0}}}}, of("fit", BATCHES[0], BATCHES[2])),
+    "datasets": ({"datasets": {"loglinear": {"n": 200}}}, FITS),
+    "observe": ({"observe": {"tables": {"binning": "deciles"}}}, FITS),
+    "seeds": ({"seeds": [0, 2]}, FITS),
+    "methods": ({"methods": {"naive_bayes": {"params": {"smoothing": 2.0}}}}, FITS),
     "ablate": (
         {"ablate": {"base": "naive_bayes", "changes": {"params.smoothing": [2.0]}}},
-        of("fit", BATCHES[1], BATCHES[3], "trial fair-smoothing_2_0", "trial loglinear-smoothing_2_0")
-        | OBSERVED
-        | {"render trial"},
+        FITS | of("fit", "trial fair-smoothing_2_0", "trial loglinear-smoothing_2_0") | {"render trial"},
     ),
     "measures": ({"measures": ["nllh"]}, FITS),
     "baseline": ({"baseline": "logistic"}, {"render trial"}),
-    "exclude": (
-        {"exclude": [{"dataset": "fair", "method": "naive_bayes", "seed": 1}]},
-        of("fit", BATCHES[0]) | {"observe trial"},
-    ),
+    "exclude": ({"exclude": [{"dataset": "fair", "method": "naive_bayes", "seed": 1}]}, FITS),
     "batch_by": ({"batch_by": ["dataset"]}, FITS | of("fit", "trial fair", "trial loglinear")),
     "time_limit": ({"time_limit": 7}, FITS),
     "budget": ({"budget": 9}, TEXTS),
@@ -195,32 +199,32 @@ EXPERIMENT_KEYS = {
     "agreement": ({"agreement": AGREEMENT}, {"render trial"}),
 }
 METHOD_KEYS = {
-    "class": ({"class": "agglearn.maxent.BestPairClassifier"}, of("fit", BATCHES[0], BATCHES[2])),
-    "observe": ({"observe": "more"}, of("fit", BATCHES[0], BATCHES[2]) | OBSERVED),
+    "class": ({"class": "agglearn.maxent.BestPairClassifier"}, FITS),
+    "observe": ({"observe": "more"}, FITS),
     "name": ({"name": "Naive"}, {"render trial"}),
-    "ignore_noise": ({"ignore_noise": True}, of("fit", BATCHES[0], BATCHES[2])),
-    "params": ({"params": {"smoothing": 3.0}}, of("fit", BATCHES[0], BATCHES[2])),
+    "ignore_noise": ({"ignore_noise": True}, FITS),
+    "params": ({"params": {"smoothing": 3.0}}, FITS),
     "change": ({"change": "params.smoothing = 3.0"}, set()),  # a tag of runs that are sent
 }
-OBSERVERS = {"fetch mine", "prepare mine", "observe nested"}
+OBSERVERS = {"prepare mine", "fit nested all"}
 DATASET_KEYS = {
-    "title": ("Other", {"render nested", "site"}),
+    "title": ("Other", {"render nested"} | PAGES),
     "class": ("agglearn.datasets.Packaged", None),  # its code is below
-    "licence": ("MIT", {"site"}),
-    "citation": ("Me (2020). Mine.", {"site"}),
-    "doi": ("10.1234/mine", {"site"}),
-    "homepage": ("https://example.org", {"site"}),
-    "note": ("Beware.", {"site"}),
+    "licence": ("MIT", PAGES),
+    "citation": ("Me (2020). Mine.", PAGES),
+    "doi": ("10.1234/mine", PAGES),
+    "homepage": ("https://example.org", PAGES),
+    "note": ("Beware.", PAGES),
     "params": (None, None),  # of a simulated data set, below
-    "mirror": ("elsewhere", OBSERVERS | {"site"}),
-    "files": ({"a.csv": {"sha256": "0" * 64}}, OBSERVERS | {"site"}),
-    "format": ({"separator": ";"}, OBSERVERS | {"site"}),
-    "label": ({"positive": "yes"}, OBSERVERS | {"site"}),
-    "features": ({"drop": ["b"]}, OBSERVERS | {"site"}),
-    "split": (0.3, OBSERVERS | {"site"}),
-    "split_like": ("fair", OBSERVERS | {"site"}),
-    "encoding": ({"target": {"holdout": 0.5, "above": 9, "modalities": 9}}, OBSERVERS | {"site"}),
-    "binning": ("width", OBSERVERS | {"site"}),
+    "mirror": ("elsewhere", OBSERVERS | PAGES),
+    "files": ({"a.csv": {"sha256": "0" * 64}}, OBSERVERS | PAGES),
+    "format": ({"separator": ";"}, OBSERVERS | PAGES),
+    "label": ({"positive": "yes"}, OBSERVERS | PAGES),
+    "features": ({"drop": ["b"]}, OBSERVERS | PAGES),
+    "split": (0.3, OBSERVERS | PAGES),
+    "split_like": ("fair", OBSERVERS | PAGES),
+    "encoding": ({"target": {"holdout": 0.5, "above": 9, "modalities": 9}}, OBSERVERS | PAGES),
+    "binning": ("width", OBSERVERS | PAGES),
 }
 CLAIM_KEYS = {
     "source": None, "claim": "B is better", "place": "p. 2", "experiment": None, "predicate": "less",
@@ -231,12 +235,12 @@ CLAIM_KEYS = {
 }  # fmt: skip
 CONFIG_KEYS = {
     "scale": ("smoke", set()),
-    "run": (["trial"], {"fetch mine", "prepare mine", "observe nested", "fit nested all", "render nested",
-                        "track vocabulary", "judge vocabulary", "page vocabulary", "site"}),
+    "run": (["trial"], {"prepare mine", "fit nested all", "render nested", "track vocabulary", "page vocabulary", "site"}),
     "show": (["trial"], set()),
-    "from": ("both", {"site"}),
+    "from": ("both", set()),
     "record": ("another", set()),
-    "mirrors": (["another"], {"fetch mine"}),
+    "reuse": (False, set()),
+    "mirrors": (["another"], {"prepare mine"}),
     "cache": ("another", set()),
     "on_missing": ("fail", set()),
     "on_failure": ("fail", set()),
@@ -262,29 +266,32 @@ def test_every_key_has_a_row():
 
 
 def test_rules_are_read(base, before):
-    assert {k.split()[0] for k in before} == {*rules()}
+    recalled = jobs(with_record(base), {"from": "record"})
+    assert {k.split()[0] for k in before.keys() | recalled.keys()} == {*rules()}
+    assert not of("fit", *BATCHES) & recalled.keys()
+    assert not of("recall", *BATCHES) & before.keys()
+    fit, pages = {"settings", "data", "code"}, {"settings", "claims", "record", "texts", "code"}
     assert {rule: set(params) for rule, params in rules().items() if params} == {
-        "fetch": {"recipe", "local"}, "prepare": {"recipe"}, "observe": {"slots", "recipes"}, "fit": {"recipes", "recorded", "library_threads"},
-        "render": {"shown", "code"}, "track": {"uri", "attempt"}, "judge": {"claims", "record", "code"}, "collect": {"claims"}, "conclude": {"code"}, "site": {"shown", "code", "templates"},
+        "prepare": {"entry", "code", "files"}, "fit": fit | {"library_threads"}, "recall": fit | {"files"},
+        "render": {"settings", "code"}, "track": {"uri", "attempt"},
+        "site": pages, "page": pages,
     }  # fmt: skip
     assert jobs(base) == before
 
 
 def test_a_target_waits_for_the_receipts_of_its_groups(base):
-    """A group of a source is sent together. An experiment that is asked for alone needs no other one of its source."""
+    """The experiments of a source are sent together. An experiment that is asked for alone needs no other one of its source."""
     with contextlib.chdir(base):
-        names = wiring(base, {"experiments": {n: {"source": "maxent"} for n in ("trial", "nested")}})
-        alone = wiring(base, {"run": ["trial"]})
+        names = common(base, {"experiments": {n: {"source": "maxent"} for n in ("trial", "nested")}})
 
-    def receipts(names, target: str) -> list[str]:
+    def receipts(target: str) -> list[str]:
         return [Path(path).stem for path in names["receipts"](target)]
 
-    assert receipts(names, "all") == receipts(names, "maxent") == ["maxent"]
-    assert receipts(names, "trial") == ["trial"]
-    assert receipts(alone, "trial") == ["maxent"]
-    both, one = (SimpleNamespace(group=group) for group in ("maxent", "trial"))
-    assert {Path(path).parent.name for path in names["tracked_measurements"](both)} == {"trial", "nested"}
-    assert {Path(path).parent.name for path in names["tracked_measurements"](one)} == {"trial"}
+    assert receipts("all") == receipts("maxent") == ["maxent"]
+    assert receipts("trial") == ["trial"]
+    both, one = (Wildcards(group=group) for group in ("maxent", "trial"))
+    assert {Path(path).parent.name for path in names["measured"](both)} == {"trial", "nested"}
+    assert {Path(path).parent.name for path in names["measured"](one)} == {"trial"}
 
 
 @pytest.mark.parametrize("key", [k for k, (_, jobs) in EXPERIMENT_KEYS.items() if jobs is not None])
@@ -323,37 +330,36 @@ def test_a_key_of_a_data_set(base, before, key):
 
 def test_parameters_of_a_simulated_data_set(base, before):
     after = jobs(base, {"datasets": {"loglinear": {"params": {"strength": 0.5}}}})
-    assert changed(before, after) == {"fetch loglinear", "prepare loglinear", "observe trial", "site"}
+    assert changed(before, after) == of("fit", *BATCHES[2:]) | PAGES
 
 
 def test_a_file_of_the_record(base, before):
     """Its verdicts stand beside those of a smaller scale, and nowhere else."""
-    assert not before["judge maxent"]["record"]
+    assert before["site"]["record"] == "{}"
+    recalled = jobs(with_record(base), {"from": "record"})  # of no experiment that is claimed on
+    assert jobs(base) == before
     path = base / "record/trial/0.parquet"
-    path.parent.mkdir(parents=True)
+    path.parent.mkdir()
     path.write_bytes(b"one")
     first = jobs(base)
-    assert changed(before, first) == {"judge maxent"}
+    assert changed(before, first) == {"site", "page maxent"}
+    assert changed(recalled, jobs(base, {"from": "record"})) == of("recall", *BATCHES)
     path.write_bytes(b"other")
-    assert changed(first, jobs(base)) == {"judge maxent"}
-    second = jobs(base)
-    (base / "record/other").mkdir()
-    (base / "record/other/0.parquet").write_bytes(b"one")  # of no experiment that is claimed on
-    assert jobs(base) == second
-    assert not jobs(base, {"scale": "paper"})["judge maxent"]["record"]
+    assert changed(first, jobs(base)) == {"site", "page maxent"}
+    assert jobs(base, {"scale": "paper"})["site"]["record"] == "{}"
 
 
 @pytest.mark.parametrize("key", [k for k, value in CLAIM_KEYS.items() if value is not None])
 def test_a_key_of_a_claim(base, before, key):
     after = jobs(base, {"claims": {"better": {key: CLAIM_KEYS[key]}}})
-    assert changed(before, after) == {"judge maxent", "collect"}
+    assert changed(before, after) == {"site", "page maxent"}
 
 
 @pytest.mark.parametrize("bounds", [(0.1, 0.2), ([0, 1], [0, 2])])
 def test_a_bound_of_a_claim(base, bounds):
     more = {"predicate": "at_least"} if bounds[0] == 0.1 else {"predicate": "slope_between", "x": "seed"}
     before, after = (jobs(base, {"claims": {"better": {"reference": None, "bound": b} | more}}) for b in bounds)
-    assert changed(before, after) == {"judge maxent", "collect"}
+    assert changed(before, after) == {"site", "page maxent"}
 
 
 @pytest.mark.parametrize("key", CONFIG_KEYS)
@@ -371,42 +377,41 @@ def test_local_files_and_references(base, before):
     path.parent.mkdir(parents=True)
     path.write_text("a,y\n1,0\n")
     there = jobs(base)
-    assert changed(before, there) == {"fetch mine"}
+    assert changed(before, there) == {"prepare mine"}
     os.utime(path, (1, 1))
     touched = jobs(base)
-    assert changed(there, touched) == {"fetch mine"}
+    assert changed(there, touched) == {"prepare mine"}
     path.write_text("a,y\n1,0\n2,1\n")
     os.utime(path, (1, 1))
-    assert changed(touched, jobs(base)) == {"fetch mine"}
+    assert changed(touched, jobs(base)) == {"prepare mine"}
     file = base / "config/references.yaml"
     file.write_text(file.read_text().replace("title: ", "title: Another ", 1))
-    assert changed(there, jobs(base)) - {"fetch mine"} == {"site"}
+    assert changed(there, jobs(base)) - {"prepare mine"} == PAGES
 
 
 # -- code ---------------------------------------------------------------------------------------------------------------
 
 ALL = {"nested all", *BATCHES}
-EVERY_OBSERVE = OBSERVED | {"observe nested"}
-RENDERED, JUDGED = {"render trial", "render nested"}, of("judge", "maxent", "vocabulary")
+RENDERED = {"render trial", "render nested"}
 EDITED = {  # module → jobs
     "maxent.naive_bayes": of("fit", BATCHES[0], BATCHES[2]),
     "maxent.skyline": of("fit", BATCHES[1], BATCHES[3]),
     "vocabulary.baselines": of("fit", "nested all"),  # the nested class
-    "tasks.classification": of("fit", *ALL) | EVERY_OBSERVE,
-    "tasks.splitting": of("fit", *ALL) | EVERY_OBSERVE,
-    "evaluation.metrics": of("fit", *ALL) | EVERY_OBSERVE,  # measures
-    "datasets.simulated": {"prepare loglinear", "observe trial"},
-    "datasets.tabular": {"prepare fair", "prepare mine", "observe trial", "observe nested"},
-    "reporting.printed_table": RENDERED | {"site"},
-    "reporting.writers": RENDERED | {"site"},
+    "tasks.classification": of("fit", *ALL),
+    "tasks.splitting": of("fit", *ALL),
+    "evaluation.metrics": of("fit", *ALL),  # measures
+    "datasets.simulated": of("fit", *BATCHES[2:]),
+    "datasets.tabular": {"prepare fair", "prepare mine"} | of("fit", *BATCHES[:2], "nested all"),
+    "reporting.printed_table": RENDERED | PAGES,
+    "reporting.writers": RENDERED | PAGES,
     "reporting.figures": RENDERED,
     "reporting.lines": RENDERED,
-    "reporting.svg": RENDERED | {"site"},
-    "reporting.claims": JUDGED,
-    "reporting.predicates": JUDGED | {"site"},
-    "reporting.samples": JUDGED | {"site"},
-    "reporting.site": {"site"},
-    "evaluation.verdicts": RENDERED | JUDGED | {"site"},
+    "reporting.svg": RENDERED | PAGES,
+    "reporting.claims": PAGES,
+    "reporting.predicates": PAGES,
+    "reporting.samples": PAGES,
+    "reporting.site": PAGES,
+    "evaluation.verdicts": RENDERED | PAGES,
 }
 
 
@@ -440,84 +445,15 @@ def test_an_edit_of_code(base, before, edited, module):
     assert changed(before, jobs(base)) == EDITED[module]
 
 
-@pytest.mark.parametrize(
-    "file",
-    [
-        "src/agglearn/reporting/templates/base.html",
-        "src/agglearn/reporting/templates/style.css",
-        "config/findings/maxent.md",
-        "docs/verdicts.md",
-    ],
-)
+@pytest.mark.parametrize("file", [
+    "src/agglearn/reporting/templates/base.html", "src/agglearn/reporting/templates/style.css", "config/findings/maxent.md", "docs/verdicts.md",
+])  # fmt: skip
 def test_an_edit_of_a_template_or_of_the_words_on_verdicts(base, before, file):
     (base / file).write_text((base / file).read_text() + " ")
-    assert changed(before, jobs(base)) == {"site"}
+    assert changed(before, jobs(base)) == PAGES
 
 
 def test_a_number_in_the_docs(base, before):
     page = base / "docs/maxent.md"
     page.write_text(page.read_text() + "\n<!-- trial: {measure: nllh, method: logistic, dataset: fair} -->.42\n")
     assert jobs(base) == before
-
-
-# -- identity, recipe and fingerprint of a run --------------------------------------------------------------------------
-
-SLOT = Slot("d", "{}", "tables", "{}", 0)
-SPEC = {"class": "agglearn.maxent.NaiveBayesClassifier", "task": "agglearn.tasks.Classification",
-        "type": "agglearn.observations.ContingencyTables", "measures": ["nllh"], "keep_model": "none", "ignore_noise": False}  # fmt: skip
-SETTINGS = Settings(SPEC["class"], SPEC["task"], SPEC["type"], ("nllh",))
-RUN = Run("e", "d", "{}", "tables", "{}", "m", "{}", 0, SETTINGS)
-
-
-def with_other(name: str) -> Run:
-    """The run with another value of one part of its identity."""
-    other = {"seed": 1}.get(name, '{"k": 1}' if name.endswith("params") else "other")
-    return dataclasses.replace(RUN, **{name: other})
-
-
-def test_every_part_of_the_identity_makes_another_run():
-    others = [with_other(name) for name in IDENTITY]
-    assert len({RUN.key, *(r.key for r in others)}) == len(IDENTITY) + 1
-    assert len({RUN.recipe, *(r.recipe for r in others)}) == len(IDENTITY) + 1
-    slots = [r.slot.key for r in others if r.slot != SLOT]
-    assert len({SLOT.key, *slots}) == len(Slot.__dataclass_fields__) + 1
-
-
-@pytest.mark.parametrize(("key", "value"), [
-    ("class", "agglearn.maxent.BestPairClassifier"), ("task", "agglearn.tasks.Compression"), ("type", "agglearn.observations.Records"),
-    ("measures", ["nllh", "auc"]), ("keep_model", "all"), ("ignore_noise", True),
-])  # fmt: skip
-def test_every_part_of_what_computes_a_run_changes_its_recipe(key, value):
-    assert SETTINGS.record() == SPEC
-    field = {"class": "method_class", "type": "observation_class"}.get(key, key)
-    value = tuple(value) if key == "measures" else value
-    other = dataclasses.replace(RUN, settings=dataclasses.replace(SETTINGS, **{field: value}))
-    assert other.key == RUN.key
-    assert other.recipe != RUN.recipe
-
-
-def test_code_behind_a_run_is_that_of_its_classes():
-    nested = dataclasses.replace(RUN, params=canonical({"quantizer": QUANTIZER, "k": [{"class": "a.B", "params": {}}]}))
-    assert sorted(nested.code) == sorted([SPEC["class"], SPEC["task"], QUANTIZER["class"], "a.B"])
-    assert classes_in({"x": {"y": [QUANTIZER]}}) == [QUANTIZER["class"]]
-
-
-def test_a_fingerprint_is_of_the_recipe_and_of_its_own_observation():
-    content = {
-        f"{SLOT.key}/observation/t.parquet": "1",
-        f"{SLOT.key}/truth/y.npz": "2",
-        "other/observation/t.parquet": "3",
-    }
-    mine = runs.fingerprint(RUN, {"content": content})
-    assert mine == runs.fingerprint(RUN, {"content": content | {"other/observation/t.parquet": "4"}})
-    others = [{"content": content | {name: "5"}} for name in list(content)[:2]]
-    others += [{"content": content, "reason": "no file"}, {"content": {}}]
-    prints = [runs.fingerprint(RUN, manifest) for manifest in others] + [
-        runs.fingerprint(with_other("method"), {"content": content})
-    ]
-    assert len({mine, *prints}) == len(prints) + 1
-
-
-def test_parameters_are_written_in_one_way():
-    assert canonical({"b": 1, "a": [1.0, None, True, "ä"]}) == '{"a": [1.0, null, true, "ä"], "b": 1}'
-    assert json.loads(canonical({"a": {"c": 1, "b": 2}})) == {"a": {"b": 2, "c": 1}}

@@ -8,8 +8,10 @@ import pandas as pd
 import pytest
 
 from agglearn import storage
+from agglearn.errors import NotAvailable
 from agglearn.inspection import digests, modules
-from agglearn.workflow import forcing, products, record
+from agglearn.workflow import products, record
+from agglearn.workflow.observing import Source
 from agglearn.workflow.plan import Run, Settings, canonical
 from agglearn.workflow.runs import fit_batch
 
@@ -138,11 +140,25 @@ def observed(slot) -> None:
     storage.write_json(slot / "units.json", {"tested": "0123", "overlap": 0.25})
 
 
+SOURCE = Source("ok", None, "recipe", "content", None)
+
+
+def compute(folder, runs, source=SOURCE, **more) -> pd.DataFrame:
+    """Fit a batch whose runs learn nothing, and return its measurements."""
+
+    def observe(missing):
+        keys = {run.slot.key for run in missing}
+        if missing:
+            products.build_product(folder / "none", lambda out: [observed(out / key) for key in keys] and None)
+        return {"none": folder / "none"} if missing else {}
+
+    fit_batch(runs, {"none": source}, observe, folder / "results", folder / "batch.parquet", 60, {}, **more)
+    return pd.read_parquet(folder / "batch.parquet")
+
+
 def fitted(folder, runs, **more) -> pd.DataFrame:
     """Measurements of a batch; a row per run."""
-    products.build_product(folder / "none", lambda out: [observed(out / run.slot.key) for run in runs] and None)
-    fit_batch(runs, {"none": folder / "none"}, folder / "results", folder / "batch.parquet", 60, {}, **more)
-    rows = pd.read_parquet(folder / "batch.parquet")
+    rows = compute(folder, runs, **more)
     assert set(rows.status) == {"ok"}, rows.reason.tolist()
     assert set(rows.tested) == {"0123"}
     assert set(rows.overlap) == {0.25}
@@ -171,11 +187,7 @@ def test_no_two_runs_share_a_random_state(code):
     sized = [dataclasses.replace(r, dataset_params=canonical({"n": 1})) for r in first]
     seen = [dataclasses.replace(r, observation_params=canonical({"k": 1})) for r in first]
     runs = [*first, *slow, *named, *sized, *seen]
-    products.build_product(
-        code / "none", lambda out: [observed(out / key) for key in {r.slot.key for r in runs}] and None
-    )
-    fit_batch(runs, {"none": code / "none"}, code / "results", code / "batch.parquet", 60, {})
-    states = pd.read_parquet(code / "batch.parquet").query("measure == 'state'").set_index("run")["value"]
+    states = compute(code, runs).query("measure == 'state'").set_index("run")["value"]
     assert states.nunique() == len(runs)
     alone = fitted(code / "other", first[:1])
     assert alone.loc[0, "state"] == states[first[0].key]
@@ -183,11 +195,9 @@ def test_no_two_runs_share_a_random_state(code):
 
 def test_a_run_that_failed_is_tried_again_and_good_ones_are_not(code, monkeypatch):
     runs = [*planned([0, 1], "Failing", ["runs"]), *planned([2])]
-    products.build_product(code / "none", lambda out: [observed(out / run.slot.key) for run in runs] and None)
 
     def batch() -> list[str]:
-        fit_batch(runs, {"none": code / "none"}, code / "results", code / "batch.parquet", 60, {})
-        rows = pd.read_parquet(code / "batch.parquet").drop_duplicates("run")
+        rows = compute(code, runs).drop_duplicates("run")
         return [(r.status, r.reason) for r in rows.itertuples()]
 
     failed = ("failed", "ValueError: not yet")
@@ -236,19 +246,48 @@ def test_a_run_without_its_measurements_is_computed_again(code, spoil):
 
 
 @pytest.mark.slow
-def test_a_marked_batch_is_computed_again_from_where_it_was_killed(code):
-    runs, results = planned(range(3)), code / "results"
+def test_without_reuse_all_runs_are_computed_anew(code):
+    runs = planned(range(3))
+    before, first = fitted(code, runs), written(code)
+    after = fitted(code, runs, reuse=False)
+    assert after["numpy"].tolist() == before["numpy"].tolist()
+    second = written(code)
+    assert [key for key in first if second[key] == first[key]] == []
     fitted(code, runs)
-    assert forcing.marked_at(results, "trial", "b") == 0
-    forcing.mark(results, "trial", "b")
-    marked = forcing.marked_at(results, "trial", "b")
-    fitted(code, runs[:1], newer_than=marked)
+    assert written(code) == second
+
+
+def test_runs_of_other_data_are_computed_anew(code):
+    """Of other records, or of an entry or a class of the data set that has changed since."""
+    runs = planned([0])
+    fitted(code, runs)
+    for change in ({"content": "other"}, {"recipe": "other"}):
+        first = written(code)
+        fitted(code, runs, source=SOURCE._replace(**change))
+        assert set(written(code).values()).isdisjoint(first.values())
+
+
+def test_without_data_finished_runs_stay_and_others_are_not_there(code):
+    """Results of data that are gone since still count while their recipes are today's. What is missing gets the data's status."""
+    fitted(code, planned([0]))
     first = written(code)
-    fitted(code, runs, newer_than=marked)
-    after = written(code)
-    assert {k for k in after if after[k] != first[k]} == {r.key for r in runs[1:]}
-    forcing.unmark(results, "trial", "b")
-    assert forcing.marked_at(results, "trial", "b") == 0
+    gone = Source("unavailable", "no mirror has it", SOURCE.recipe, None, None)
+
+    def missing(out):
+        raise NotAvailable(gone.reason)
+
+    def batch(source) -> list[tuple]:
+        def observe(runs):
+            products.build_product(code / "gone", missing)
+            return {"none": code / "gone"}
+
+        fit_batch(planned([0, 1]), {"none": source}, observe, code / "results", code / "batch.parquet", 60, {})
+        rows = pd.read_parquet(code / "batch.parquet").drop_duplicates("run")
+        return [(r.status, r.reason) for r in rows.itertuples()]
+
+    assert batch(gone) == [("ok", None), ("unavailable", gone.reason)]
+    assert first.items() <= written(code).items()
+    assert batch(gone._replace(recipe="of another entry")) == [("unavailable", gone.reason)] * 2
 
 
 def test_versions_of_packages_are_part_of_a_run(code, monkeypatch):
@@ -317,17 +356,16 @@ def test_a_run_whose_model_is_kept_is_computed_and_says_so(code, capsys):
     assert "1 of 2 runs computed, 1 taken from the record" in printed
 
 
-def test_a_forced_batch_takes_nothing_from_the_record(code, capsys):
+def test_a_batch_without_reuse_takes_nothing_from_the_record(code, capsys):
     runs = planned(range(2))
     fitted(code, runs)
-    fitted(code / "other", runs, recorded=record_of(code, runs), newer_than=1)
+    fitted(code / "other", runs, recorded=record_of(code, runs), reuse=False)
     assert "2 of 2 runs computed, 0 taken" in capsys.readouterr().out
 
 
 def test_failed_runs_are_no_part_of_a_record(code):
     runs = planned([0], "Failing", ["runs"])
-    products.build_product(code / "none", lambda out: [observed(out / run.slot.key) for run in runs] and None)
-    fit_batch(runs, {"none": code / "none"}, code / "results", code / "batch.parquet", 60, {})
+    compute(code, runs)
     assert record_of(code, runs) == {}
 
 

@@ -1,19 +1,21 @@
 """Children that raise, die or hang: the others all run, each once."""
 
-import logging
 import os
+import platform
 import signal
+import subprocess
+import sys
 import time
-from types import SimpleNamespace
+from pathlib import Path
 
 import psutil
 import pytest
 
-from agglearn import jobs
 from agglearn.registry import build
-from agglearn.workflow.isolation import run_isolated
+from agglearn.workflow.isolation import end_tree, run_isolated
 
 LIMIT = 0.6
+on_linux = pytest.mark.skipif(platform.system() != "Linux", reason="needs Linux")
 
 
 def run(tmp_path, behaviours: list[str], limit=LIMIT):
@@ -103,6 +105,72 @@ def test_no_child_is_left(tmp_path):
     assert set(psutil.Process().children(recursive=True)) <= set(before)
 
 
+def ended(number: int) -> bool:
+    """Whether a process has ended, or does within some seconds."""
+    for _ in range(200):
+        if not psutil.pid_exists(number) or psutil.Process(number).status() == psutil.STATUS_ZOMBIE:
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def numbers(path: Path, count: int) -> list[int]:
+    """The numbers of processes that a file is about to have."""
+    for _ in range(600):
+        if path.exists() and len(found := path.read_text().split()) == count:
+            return [int(number) for number in found]
+        time.sleep(0.05)
+    raise TimeoutError(path)
+
+
+JOB = """
+import os, subprocess, sys, time
+from agglearn.workflow.isolation import run_isolated
+
+def work(path):
+    with open(path, "w") as handle:
+        handle.write(f"{os.getpid()} {subprocess.Popen(['sleep', '600']).pid}")
+    time.sleep(600)
+
+list(run_isolated(work, sys.argv[2:], float(sys.argv[1])))
+"""
+
+
+def started(path: Path, limit: float) -> subprocess.Popen:
+    """A job whose work starts a process, and writes its own number and that of this process."""
+    environ = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    return subprocess.Popen([sys.executable, "-c", JOB, str(limit), str(path)], env=environ)
+
+
+@on_linux
+def test_what_a_late_work_has_started_ends_with_it(tmp_path):
+    job = started(tmp_path / "numbers", 2)
+    assert job.wait(60) == 0
+    assert all(ended(number) for number in numbers(tmp_path / "numbers", 2))
+
+
+@on_linux
+def test_a_work_ends_with_a_job_that_is_killed(tmp_path):
+    job = started(tmp_path / "numbers", 600)
+    work, below = numbers(tmp_path / "numbers", 2)
+    try:
+        job.kill()
+        job.wait()
+        assert ended(work)
+    finally:
+        psutil.Process(below).kill()
+
+
+@on_linux
+def test_a_tree_of_processes_is_ended_whole(tmp_path):
+    job = started(tmp_path / "numbers", 600)
+    below = numbers(tmp_path / "numbers", 2)
+    end_tree(job.pid)
+    assert job.wait(10) == -signal.SIGKILL
+    assert all(ended(number) for number in below)
+    end_tree(job.pid)  # nothing is left, and nothing is wrong
+
+
 def test_build():
     value = {"class": "agglearn.encoding.FrameEncoder", "params": {"features": [1]}}
     assert build(value).features == [1]
@@ -114,29 +182,3 @@ def test_build():
     assert (built.l2, built.random_state) == (3, 5)
     assert build({"a": 1}) == {"a": 1}
     assert build(4) == 4
-
-
-def test_kernels_of_timed_methods_are_compiled_where_data_are_observed(monkeypatch):
-    compiled = []
-
-    class Slow:
-        def warm_up(self):
-            compiled.append("warm")
-            raise RuntimeError
-
-    monkeypatch.setattr("agglearn.registry.build", lambda spec: compiled.append(spec["params"]) or Slow())
-    jobs._compile([{"class": "a", "params": {"n": {"grid": [3, 4]}}}, {"class": "b"}])
-    assert compiled == [{"n": 3}, "warm", {}, "warm"]
-
-
-def test_messages_of_loggers_are_in_the_log_of_the_job(tmp_path, monkeypatch):
-    logger = logging.getLogger("agglearn.tasks.observers")
-    monkeypatch.setattr(jobs.kernel_cache, "choose", lambda *_: None)
-    monkeypatch.setitem(jobs.STAGES, "fit", lambda job, terminal: logger.info("left out: %s", "zip"))
-    log = tmp_path / "fit.log"
-    config = {"code": [], "results": str(tmp_path), "cache": str(tmp_path)}
-    job = SimpleNamespace(rule="fit", config=config, log=[str(log)], wildcards=[])
-    assert jobs.run(job) is None
-    assert log.read_text().splitlines()[0] == "left out: zip"
-    logger.info("after the job")
-    assert "after" not in log.read_text()

@@ -1,14 +1,12 @@
 """Every experiment, at scale smoke, on data that need no source: one run per method, without a workflow."""
 
-from types import SimpleNamespace
-
 import pytest
 from samples import shipped_config
 
-from agglearn import jobs
 from agglearn.registry import resolve
 from agglearn.workflow import products
 from agglearn.workflow.execution import execute_run
+from agglearn.workflow.observing import Source, observe_runs
 from agglearn.workflow.plan import Plan
 
 pytestmark = pytest.mark.slow
@@ -26,14 +24,10 @@ def without_source(experiment: str) -> list[str]:
 @pytest.mark.parametrize("experiment", [e for e in PLAN.experiments if without_source(e)])
 def test_one_run_of_every_method(experiment, tmp_path):
     names, observed = without_source(experiment), tmp_path / "observed"
-    job = SimpleNamespace(
-        config=CONFIG,
-        wildcards=SimpleNamespace(experiment=experiment),
-        input=[],
-        params=SimpleNamespace(recipes=dict.fromkeys(names, "")),
-        output=SimpleNamespace(folder=observed, manifests=tmp_path / "observed.json"),
-    )
-    jobs.observe(job)
+    runs = [run for run in PLAN.runs(experiment) if run.dataset in names]
+    entries = {name: CONFIG["datasets"][name] for name in names}
+    sources = {name: Source.of(entry, None) for name, entry in entries.items()}
+    observe_runs(runs, PLAN.experiments[experiment], entries, sources, observed, lambda *_: None)
     for dataset in names:
         assert products.manifest(observed / dataset)["status"] == "ok", products.manifest(observed / dataset)["reason"]
         first = {run.method: run for run in reversed(PLAN.runs(experiment)) if run.dataset == dataset}

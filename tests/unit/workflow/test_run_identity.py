@@ -1,0 +1,66 @@
+"""Identity, recipe and fingerprint of a run."""
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+
+from agglearn.workflow import runs
+from agglearn.workflow.observing import Source
+from agglearn.workflow.plan import IDENTITY, Run, Settings, Slot, canonical, classes_in
+
+QUANTIZER = {"class": "agglearn.vocabulary.BucketingQuantizer", "params": {"budget": 0.3}}
+SLOT = Slot("d", "{}", "tables", "{}", 0)
+SPEC = {"class": "agglearn.maxent.NaiveBayesClassifier", "task": "agglearn.tasks.Classification",
+        "type": "agglearn.observations.ContingencyTables", "measures": ["nllh"], "keep_model": "none", "ignore_noise": False}  # fmt: skip
+SETTINGS = Settings(SPEC["class"], SPEC["task"], SPEC["type"], ("nllh",))
+RUN = Run("e", "d", "{}", "tables", "{}", "m", "{}", 0, SETTINGS)
+
+
+def with_other(name: str) -> Run:
+    """The run with another value of one part of its identity."""
+    other = {"seed": 1}.get(name, '{"k": 1}' if name.endswith("params") else "other")
+    return dataclasses.replace(RUN, **{name: other})
+
+
+def test_every_part_of_the_identity_makes_another_run():
+    others = [with_other(name) for name in IDENTITY]
+    assert len({RUN.key, *(r.key for r in others)}) == len(IDENTITY) + 1
+    assert len({RUN.recipe, *(r.recipe for r in others)}) == len(IDENTITY) + 1
+    slots = [r.slot.key for r in others if r.slot != SLOT]
+    assert len({SLOT.key, *slots}) == len(Slot.__dataclass_fields__) + 1
+
+
+@pytest.mark.parametrize(("key", "value"), [
+    ("class", "agglearn.maxent.BestPairClassifier"), ("task", "agglearn.tasks.Compression"), ("type", "agglearn.observations.Records"),
+    ("measures", ["nllh", "auc"]), ("keep_model", "all"), ("ignore_noise", True),
+])  # fmt: skip
+def test_every_part_of_what_computes_a_run_changes_its_recipe(key, value):
+    assert SETTINGS.record() == SPEC
+    field = {"class": "method_class", "type": "observation_class"}.get(key, key)
+    value = tuple(value) if key == "measures" else value
+    other = dataclasses.replace(RUN, settings=dataclasses.replace(SETTINGS, **{field: value}))
+    assert other.key == RUN.key
+    assert other.recipe != RUN.recipe
+
+
+def test_code_behind_a_run_is_that_of_its_classes():
+    nested = dataclasses.replace(RUN, params=canonical({"quantizer": QUANTIZER, "k": [{"class": "a.B", "params": {}}]}))
+    assert sorted(nested.code) == sorted([SPEC["class"], SPEC["task"], SPEC["type"], QUANTIZER["class"], "a.B"])
+    assert classes_in({"x": {"y": [QUANTIZER]}}) == [QUANTIZER["class"]]
+
+
+def test_a_fingerprint_is_of_the_recipe_and_of_what_is_observed():
+    """Neither where records lie nor a reason is part of it."""
+    source = Source("ok", None, "recipe", "content", None)
+    mine = runs.fingerprint(RUN, source)
+    assert mine == runs.fingerprint(RUN, source._replace(records=Path("elsewhere"), reason="none"))
+    others = [runs.fingerprint(RUN, source._replace(**{key: "other"})) for key in ("recipe", "content")]
+    others += [runs.fingerprint(with_other(name), source) for name in IDENTITY]
+    assert len({mine, *others}) == len(others) + 1
+
+
+def test_parameters_are_written_in_one_way():
+    assert canonical({"b": 1, "a": [1.0, None, True, "ä"]}) == '{"a": [1.0, null, true, "ä"], "b": 1}'
+    assert json.loads(canonical({"a": {"c": 1, "b": 2}})) == {"a": {"b": 2, "c": 1}}
