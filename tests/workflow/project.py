@@ -118,6 +118,15 @@ class Project:
         given, environment = self.call(arguments)
         return run_snakemake(given, environment, self.folder, self.folder / "printed.txt")
 
+    def reproduce(self, *arguments: str) -> "Outcome":
+        """Run `agglearn reproduce` to its end."""
+        given, environment = self.call(arguments)
+        with (self.folder / "printed.txt").open("w") as printed:
+            command = [sys.executable, "-m", "agglearn", "reproduce", *given[-2:], *given[:-2]]
+            began = time.monotonic()
+            ended = subprocess.run(command, cwd=self.folder, stdout=printed, stderr=subprocess.STDOUT, env=environment)
+        return Outcome(ended.returncode, (self.folder / "printed.txt").read_text(), time.monotonic() - began)
+
     def computed(self) -> dict[str, float]:
         """Run key → time at which its folder was written."""
         return {p.parent.name: p.stat().st_mtime_ns for p in self.results.glob("runs/*/run.json")}

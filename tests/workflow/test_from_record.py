@@ -56,9 +56,7 @@ def test_a_record_shows_what_was_computed(places, tmp_path):
     shutil.copytree(tmp_path / "record", second.folder / "record")
     assert second.run().status == 0
     assert shown(second) == computed
-    assert not [
-        name for name in ("runs", "observations", "records", "sources", "mlflow.db") if (second.results / name).exists()
-    ]
+    assert not [name for name in ("runs", "observations", "records", "mlflow.db") if (second.results / name).exists()]
     page = (second.results / "site/index.html").read_text()
     assert "nothing was computed for these pages, and data were not checked. 6 of 6 runs are recorded" in page
     assert "Recorded: 6 of 6 runs" in (second.results / "site/maxent.html").read_text()

@@ -19,6 +19,7 @@ from readme_blocks import ROOT
 from snakemake.cli import get_argument_parser, parse_config
 
 from agglearn import cli
+from agglearn.cli import reproduce
 from agglearn.errors import ConfigError
 from agglearn.privacy.calibration import check_promise
 from agglearn.workflow.config import load, parse_scalars, read_mapping, stack
@@ -72,7 +73,7 @@ def started(place: Path, command: str) -> list[list[str]]:
 def check_snakemake(place: Path, arguments: list[str]) -> None:
     """Whether Snakemake takes the arguments, the configuration loads, and every target is one."""
     args = get_argument_parser().parse_args(arguments)
-    assert set(args.logger) <= {"agglearn"}
+    assert args.logger == []
     over = {}
     for file in args.configfile or ():
         over = stack(over, read_mapping(place / file))
@@ -81,6 +82,15 @@ def check_snakemake(place: Path, arguments: list[str]) -> None:
     allowed = {"all", *plan.experiments, *plan.sources()}
     for target in [*args.targets, *(args.forcerun or ())]:
         assert target in allowed or target.startswith("results/records/"), f"{target!r} is no target"
+
+
+def check_reproduce(place: Path, arguments: list[str]) -> None:
+    """Whether `agglearn reproduce` takes the arguments before `--`, and Snakemake those that it is then given."""
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    check_agglearn(arguments, in_a_sentence=False)
+    args = cli.parser().parse_args(arguments[:end])
+    args.snakemake = arguments[end + 1 :]
+    check_snakemake(place, reproduce.arguments(args))
 
 
 def check_agglearn(arguments: list[str], in_a_sentence: bool) -> None:
@@ -132,12 +142,12 @@ def test_there_are_commands_of_every_kind():
 def test_a_printed_command_of_make_and_snakemake(place, command, capsys):
     calls = started(place, command)
     if command.startswith("make") and command.split()[1] in ("quick", "reproduce", "record", "retry"):
-        assert "snakemake" in [program for program, *_ in calls]
+        assert ["agglearn", "reproduce"] in [call[:2] for call in calls]
     for program, *arguments in calls:
         if program == "snakemake" and arguments != ["--check", "Snakefile", "workflow/Snakefile", "rules"]:
             check_snakemake(place, arguments)
         if program == "agglearn":
-            check_agglearn(arguments, in_a_sentence=False)
+            check_reproduce(place, arguments) if arguments[0] == "reproduce" else check_agglearn(arguments, in_a_sentence=False)
 
 
 @pytest.mark.parametrize("command", [c for c in COMMANDS if c.startswith("agglearn")])
@@ -147,7 +157,7 @@ def test_a_printed_command_of_agglearn(place, command, capsys):
     check_agglearn(arguments, in_a_sentence=not re.search(r"[/.=]|\d", command))
 
 
-@pytest.mark.parametrize("arguments", [["--logger", "agglearn", "maxent_table4"], ["maxent_tabel4"], ["--nothing"]])
+@pytest.mark.parametrize("arguments", [["--logger", "none", "maxent_table4"], ["maxent_tabel4"], ["--nothing"]])
 def test_a_command_that_snakemake_does_not_take_is_noticed(place, arguments, capsys):
     with pytest.raises((SystemExit, AssertionError, ConfigError)):
         check_snakemake(place, arguments)

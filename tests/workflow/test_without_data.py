@@ -1,4 +1,4 @@
-"""Every task, source and data set that is fetched, on a machine that can get none."""
+"""Every task that fetches data, on a machine that can get none."""
 
 import json
 from collections import Counter
@@ -15,8 +15,7 @@ pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 def reduced(folder) -> dict:
     """Overlay with experiments that fetch data: one method, one data set that is fetched, and one that is drawn if there is one.
 
-    Each brings a data set, a task, a source or a kind of figure that those before it lack. `tests/unit/workflow/test_missing_data.py`
-    has all experiments.
+    Each brings a task that those before it lack, or lack with such data. `tests/unit/workflow/test_missing_data.py` has all experiments.
     """
     files = {p.stem: read_mapping(p) for p in (folder / "config/experiments").glob("[!_]*.yaml")}
     config, asked = load(folder), Counter()
@@ -41,9 +40,7 @@ def reduced(folder) -> dict:
     for name, e in config["experiments"].items():
         fetched = {d for d in kept[name]["datasets"] if config["datasets"][d].get("files")}
         drawn = fetched < kept[name]["datasets"]
-        figure = e.get("figure", [])
-        kinds = {f["kind"] for f in ([figure] if isinstance(figure, dict) else figure)}
-        brings = {*fetched, *kinds, (e["task"], drawn), e["source"]} - met
+        brings = {(e["task"], drawn)} - met
         if fetched and brings:
             run.append(name)
             met |= brings

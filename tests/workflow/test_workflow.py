@@ -48,8 +48,8 @@ def test_attribution_in_the_upstream_format(project, first):
     table = project.table("maxent_table4_attribution").query("measure == 'nllh'").set_index("method")["mean"]
     assert table["logistic"] > 0.1  # the planted dependence is found
     assert table["maxent"] > 0.1
-    log = (project.results / "logs/observe/maxent_table4_attribution.log").read_text()
-    assert "left out: ['cat7']" in log
+    [log] = project.results.glob("logs/fit/maxent_table4_attribution/*.log")
+    assert "left out: ['cat7']" in log.read_text()
 
 
 def test_what_has_no_source_is_stated(project, first):
@@ -126,49 +126,31 @@ def test_comment_changes_nothing(project, first):
     assert "Nothing to be done" in project.run().text
 
 
-def test_edit_reruns_what_depends_on_it(project, first):
+def test_changes_rerun_what_depends_on_them(project, first):
+    """The code of a method, a parameter of another, a seed, and a file: four changes in one run, each of which has its own runs."""
     before = project.computed()
     project.edit("tests/workflow/spikes/bags.py", "1 - observation.counts", "1.0 - observation.counts")
+    project.overlay["experiments"]["maxent_table4"] = {"methods": {"naive_bayes": {"params": {"smoothing": 2.0}}}}
+    project.overlay["experiments"]["spike_chain"]["seeds"] = [0, 1, 2]
+    path = project.folder / "mirror/bank_marketing/bank-additional-full.csv"
+    lines = path.read_text().splitlines(keepends=True)
+    project.write_data("bank", "bank_marketing", path.name, "".join(lines[:-25]))
     outcome = project.run()
     assert outcome.status == 0, outcome.text[-2000:]
     after = project.computed()
     changed = {k for k in after if after[k] != before.get(k)}
-    assert changed == runs_of(project, experiment="spike_regions")
-
-
-def test_parameter_reruns_its_method_only(project, first):
-    before = project.computed()
-    project.overlay["experiments"]["maxent_table4"] = {"methods": {"naive_bayes": {"params": {"smoothing": 2.0}}}}
-    outcome = project.run("maxent_table4")
-    assert outcome.status == 0, outcome.text[-2000:]
-    new = set(project.computed()) - set(before)
-    assert len(new) == 2  # Adult and Bank
-    assert {(r["method"], r["experiment"]) for r in project.records() if r["run"] in new} == {
-        ("naive_bayes", "maxent_table4")
+    of_bank = runs_of(project, dataset="bank") & changed
+    assert of_bank
+    assert {r["dataset"] for r in project.records() if r["run"] in changed - of_bank} == {"adult", "walkers", "regions"}
+    assert changed - of_bank == (
+        runs_of(project, experiment="spike_regions")
+        | runs_of(project, experiment="spike_chain", seed=2)
+        | runs_of(project, method="naive_bayes", dataset="adult", params='{"smoothing": 2.0}')
+    )
+    assert {r["method"] for r in project.records() if r["run"] in of_bank} == {
+        r["method"] for r in project.records() if r["dataset"] == "adult" and r["experiment"] == "maxent_table4"
     }
-    assert all(project.computed()[k] == before[k] for k in before)
-
-
-def test_new_seed_computes_new_runs_only(project, first):
-    before = project.computed()
-    project.overlay["experiments"]["spike_chain"]["seeds"] = [0, 1, 2]
-    assert project.run("spike_chain").status == 0
-    after = project.computed()
-    assert {r["seed"] for r in project.records() if r["run"] in set(after) - set(before)} == {2}
-    assert all(after[k] == before[k] for k in before)
     assert (project.table("spike_chain").query("measure == 'transition_error'").n == 3).all()
-
-
-def test_changed_file_reruns_its_data_set_only(project, first):
-    before = project.computed()
-    path = project.folder / "mirror/bank_marketing/bank-additional-full.csv"
-    lines = path.read_text().splitlines(keepends=True)
-    project.write_data("bank", "bank_marketing", path.name, "".join(lines[:-25]))
-    outcome = project.run("maxent_table4")
-    assert outcome.status == 0, outcome.text[-2000:]
-    after = project.computed()
-    changed = {r["dataset"] for r in project.records() if after[r["run"]] != before.get(r["run"])}
-    assert changed == {"bank"}
 
 
 def test_lost_tracking_store_is_filled_again(project, first):

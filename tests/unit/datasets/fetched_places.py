@@ -5,8 +5,7 @@ import io
 import tarfile
 import zipfile
 
-from agglearn.datasets.fetching import fetch
-from agglearn.storage import read_json
+from agglearn.datasets.fetching import obtain
 
 GOOD = b"0123456789" * 5000
 BAD = b"something else"
@@ -46,8 +45,6 @@ class Place:
         self.cache = base / "cache/d"
         self.mirror = base / "mirror/d/f"
         self.mirror.parent.mkdir(parents=True)
-        self.out = base / "out"
-        self.out.mkdir()
         self.said = io.StringIO()
         self.progress = []
 
@@ -57,8 +54,7 @@ class Place:
     def fetch(self, files: dict, mirrors=("mirror",)) -> dict:
         config = {"mirrors": list(mirrors), "cache": "cache"}
         entry = {"files": files}
-        fetch("d", entry, config, self.base, self.out, self.said, lambda *said: self.progress.append(said))
-        return read_json(self.out / "files.json")
+        return obtain("d", entry, config, self.base, self.said, lambda *said: self.progress.append(said))
 
     def get(self, *routes: dict, sha256=SHA, mirrors=("mirror",), name="f", **spec):
         """(kind, origin, content) of one file that comes from the mirrors, or by these routes."""

@@ -1,17 +1,19 @@
 """Each data set missing alone: its own experiments, one method each, on to the site, in this process."""
 
 import copy
+import runpy
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
-from samples import OFFLINE, shipped_config
+from samples import OFFLINE, ROOT, shipped_config
+from snakemake.iocontainers import Namedlist
 
-from agglearn import jobs, storage
+from agglearn import kernel_cache, storage
 from agglearn.reporting import inventory, run_summary
 from agglearn.text import bytes_text
-from agglearn.workflow import products, runs
+from agglearn.workflow import batches, observing, products, runs
 from agglearn.workflow.execution import Outcome
 from agglearn.workflow.plan import SCALES, Plan
 
@@ -52,54 +54,61 @@ def measured(run, observed, folder):
     return Outcome("ok", None, "", rows)
 
 
-def job(config: dict, rule: str, output, given=(), **wildcards):
-    """A job as the workflow hands it over."""
-    params = SimpleNamespace(recipe="recipe", slots="slots", local=[], record="")
-    space = SimpleNamespace(**wildcards)
-    return SimpleNamespace(config=config, rule=rule, output=output, input=given, wildcards=space, params=params)
+@pytest.fixture
+def script(tmp_path, monkeypatch):
+    """A function that runs the script of a rule as Snakemake does, in this process."""
+    monkeypatch.setattr(kernel_cache, "choose", lambda *_: None)
+    for name, value in OFFLINE.items() | {(f"{name}_NUM_THREADS", "1") for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")}:
+        monkeypatch.setenv(name, value)
+
+    def run(rule: str, config: dict, output: dict, given=(), **wildcards) -> None:
+        job = SimpleNamespace(
+            rule=rule,
+            config=config,
+            input=given,
+            output=Namedlist(fromdict=output),
+            wildcards=Namedlist(fromdict=wildcards),
+            params=SimpleNamespace(entry="entry", code="code", library_threads=1),
+            log=[str(tmp_path / "log")],
+        )
+        runpy.run_path(str(ROOT / f"workflow/scripts/{rule}.py"), {"snakemake": job}, "__main__")
+
+    return run
 
 
 @pytest.fixture
-def way(tmp_path, monkeypatch):
-    """A function that goes the whole way without a data set; returns (configuration, plan)."""
+def way(script, tmp_path, monkeypatch):
+    """A function that goes the whole way without a data set; returns its plan."""
     monkeypatch.setattr(runs, "execute_run", measured)
-    for name, value in OFFLINE.items():
-        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(batches, "observe_runs", observe)
 
-    def go(missing: str):
+    def go(missing: str) -> Plan:
         config = reduced(CONFIG, missing, tmp_path)
         plan = Plan(config)
-        source, records = (tmp_path / stop / missing for stop in ("sources", "records"))
-        jobs.fetch(job(config, "fetch", [source], dataset=missing))
-        jobs.prepare(job(config, "prepare", [records], [source], dataset=missing))
+        script("prepare", config, {"folder": str(tmp_path / "records" / missing)}, dataset=missing)
+        for other in {name for e in plan.experiments for name in plan.datasets(e)} - {missing}:
+            products.build_product(tmp_path / "records" / other, lambda out: None)
         for name in plan.experiments:
-            observe(config, plan, name, missing, records)
-            for batch in plan.batches(name):
-                given = tmp_path / "observations" / name
-                out = tmp_path / f"measurements/{name}/{batch}.parquet"
-                jobs.fit(job(config, "fit", [out], SimpleNamespace(observed=given), experiment=name, batch=batch))
-            paths = [tmp_path / f"measurements/{name}/{b}.parquet" for b in plan.batches(name)]
-            jobs.render(job(config, "render", [], paths, experiment=name))
-        files = {group: tmp_path / f"claims/{group}.json" for group in plan.groups()}
-        for group, path in files.items():
-            jobs.judge(job(config, "judge", [path], group=group))
-        jobs.collect(job(config, "collect", [tmp_path / "claims.json"], files.values()))
-        jobs.site(job(config, "site", [tmp_path / "site/index.html"]))
-        jobs.conclude(job(config, "conclude", [tmp_path / "outcome/all.txt"], target="all"))
+            paths = [f"{tmp_path}/measurements/{name}/{batch}.parquet" for batch in plan.batches(name)]
+            for path, batch in zip(paths, plan.batches(name), strict=True):
+                output = {"measurements": path, "observations": f"{tmp_path}/observations/{name}/{batch}"}
+                script("fit", config, output, experiment=name, batch=batch)
+            script("render", config, {}, paths, experiment=name)
+        script("site", config, {"site": f"{tmp_path}/site", "claims": f"{tmp_path}/claims.json"})
+        script("conclude", config, {"outcome": f"{tmp_path}/outcome/all.txt"}, target="all")
         return plan
 
     return go
 
 
-def observe(config, plan, name, missing, records) -> None:
-    folder = records.parents[1] / "observations" / name
-    output = SimpleNamespace(folder=folder, manifests=folder.with_suffix(".json"))
-    task = job(config, "observe", output, [records], experiment=name)
-    task.params.recipes = {missing: "recipe"}
-    jobs.observe(task)
-    for dataset in plan.datasets(name):
-        if dataset != missing:
-            products.build_product(folder / dataset, lambda out: None)
+def observe(runs, experiment, entries, sources, out, report) -> dict:
+    """What the real function does for a data set that is missing; the others are there, and empty."""
+    lacking = [run for run in runs if sources[run.dataset].status != "ok"]
+    observed = observing.observe_runs(lacking, experiment, entries, sources, out, report)
+    for dataset in {run.dataset for run in runs} - observed.keys():
+        products.build_product(out / dataset, lambda folder: None)
+        observed[dataset] = out / dataset
+    return observed
 
 
 @pytest.mark.parametrize("missing", FETCHED)
