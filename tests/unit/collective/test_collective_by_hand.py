@@ -10,12 +10,13 @@ import pytest
 from agglearn.collective import ChainModel, PublishedCounts, SharedTableEM, gibbs, learning
 from agglearn.collective.balance import balance_flows
 from agglearn.collective.gaussian import _Smoother, _tilted_moments
-from agglearn.collective.migration import commuting_potentials, migration_features
+from agglearn.collective.migration import migration_features
 from agglearn.collective.noise import noise_model
 from agglearn.collective.population import population_size
 from agglearn.collective.problem import Problem
 from agglearn.collective.reconstruction import _seconds_to_lowest
 from agglearn.collective.results import Iterate, Recorder
+from agglearn.datasets.flows import commuting_potentials
 from agglearn.errors import DataError
 from agglearn.observations import (
     FlowCounts,
