@@ -60,10 +60,8 @@ class ParametricModel(Protocol):
 
         Parameters
         ----------
-        theta : ndarray, shape (K,)
-            Parameters.
-        tables : sequence of sequences of ndarray
-            Edge tables of each instance.
+        theta, tables
+            As in `maximise`.
         """
 
 

@@ -23,12 +23,8 @@ class Descent:
 
     Attributes
     ----------
-    x : sparse.csr_array
-        (n, k) coordinates.
-    weights : np.ndarray
-        (n,) weights of the records.
-    penalty : np.ndarray
-        (k,) λ_j, as in `Objective`.
+    x, weights, penalty
+        As in `Objective`.
     label_term : Callable
         (step, rows or None) → (k,) mean of y X over these records.
     batch_size : int or None

@@ -16,7 +16,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from agglearn.errors import DataError, NotAvailable
-from agglearn.estimator import RecordClassifier
+from agglearn.estimator import RecordClassifier, StagedClassifier
 from agglearn.linear.sparse_logistic import log_odds
 from agglearn.maxent import kernels, pcd_step
 from agglearn.maxent.engines.numba_chains import Chains
@@ -47,7 +47,23 @@ class Sampler(Protocol):
         """Move all chains, and return (w,) sums of counts and label sums over chains."""
 
 
-class MaxEntClassifier(RecordClassifier):
+class PairwiseClassifier(RecordClassifier):
+    """Base of classifiers with weights of single features and of pairs."""
+
+    mu_: np.ndarray
+    theta_: np.ndarray
+    intercept_: float
+
+    def _check_state(self) -> None:
+        super()._check_state()
+        k = int(self.encoder_.sizes.sum())
+        expect(self, theta_=("f", (k, k)), mu_=("f", (k, k)), intercept_=float)
+
+    def _predict_positive(self, X: pd.DataFrame | np.ndarray) -> np.ndarray:
+        return label_probability(positions(self.encoder_, X), self.theta_, self.intercept_)
+
+
+class MaxEntClassifier(PairwiseClassifier, StagedClassifier):
     """Pairwise Markov random field over features and label, fitted to contingency tables.
 
     π(x, y) ∝ exp(φ(x)·(μ + y·θ) + y·b), with one weight per cell of every table (single features and pairs) and b fixed at the
@@ -297,27 +313,7 @@ class MaxEntClassifier(RecordClassifier):
         """
         return label_log_likelihood(self._index, self.mu_, self.theta_, self.intercept_, held_out, n_chains, seed)
 
-    def _check_state(self) -> None:
-        super()._check_state()
-        k = int(self.encoder_.sizes.sum())
-        expect(self, theta_=("f", (k, k)), mu_=("f", (k, k)), intercept_=float)
-
-    def _predict_positive(self, X: pd.DataFrame | np.ndarray) -> np.ndarray:
-        return label_probability(positions(self.encoder_, X), self.theta_, self.intercept_)
-
     def staged_predict_proba(self, X: pd.DataFrame | np.ndarray) -> Iterator[tuple[int, float, np.ndarray]]:
-        """Yield (step, seconds since the start of training, (n,) P(Y=1)) for every recorded iterate.
-
-        Parameters
-        ----------
-        X : pd.DataFrame or np.ndarray
-            (n, D) raw columns, see `predict_proba`.
-
-        Raises
-        ------
-        NotAvailable
-            No iterates were recorded.
-        """
         check_is_fitted(self)
         if not getattr(self, "trace_", None):
             raise NotAvailable("no iterates were recorded: fit with trace_every > 0 (they are not saved with a model)")

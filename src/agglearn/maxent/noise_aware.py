@@ -113,10 +113,8 @@ class ExactNoiseAwareMaxEntClassifier(ExactMaxEntClassifier):
 
     Parameters
     ----------
-    l2_mu : float
-        λ on μ, as in `MaxEntClassifier`.
-    l2_theta : float or str
-        λ on θ, or `moments`, as in `MaxEntClassifier`.
+    l2_mu, l2_theta
+        As in `MaxEntClassifier`.
     max_iter : int
         Alternations at most.
     tol : float
