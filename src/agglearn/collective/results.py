@@ -14,16 +14,8 @@ from agglearn.collective.problem import Point, Problem
 class Iterate(NamedTuple):
     """An iterate of inference.
 
-    Attributes
-    ----------
-    iteration : int
-        0 is the start.
-    seconds : float
-        Time since the start, without that of the trace itself.
-    objective : float
-        F of eq. 2.7.
-    violation : float
-        L1 distance from the local polytope (eq. 2.5).
+    iteration : 0 is the start. seconds : time since the start, without that of the trace itself. objective : F of eq.
+    2.7. violation : L1 distance from the local polytope (eq. 2.5).
     """
 
     iteration: int

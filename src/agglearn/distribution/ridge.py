@@ -137,14 +137,7 @@ class _Factors:
 
     Eigenvalues that are rounding are left out.
 
-    Attributes
-    ----------
-    s : (r,)
-    u : (n, r)
-    projected : (r, k)
-        Uᵀy.
-    mean_eigenvalue : float
-        trace / n, the scale of the penalties.
+    s : (r,). u : (n, r). projected : (r, k) uᵀy. mean_eigenvalue : trace / n, the scale of the penalties.
     """
 
     def __init__(self, z: np.ndarray, centre: np.ndarray, y: np.ndarray):
