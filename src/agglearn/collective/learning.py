@@ -5,7 +5,6 @@ envelope theorem it also gives the gradient: that of −Σ z log p(θ) at the ta
 steps in turn, which is slow where counts have little information. L-BFGS takes the gradient itself.
 """
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
@@ -14,6 +13,7 @@ import numpy as np
 
 from agglearn.collective.inference import MAP_METHODS, Inference, infer
 from agglearn.collective.model import ChainModel
+from agglearn.collective.results import Stopwatch
 from agglearn.errors import DataError
 from agglearn.linear.lbfgs import lbfgs
 from agglearn.observations import FlowCounts
@@ -112,7 +112,7 @@ class _Steps:
         self.parametric_model, self.counts, self.population_sizes = parametric_model, counts, population_sizes
         self.method, self.options, self.on_iteration = method, options, on_iteration
         self.duals: list[np.ndarray | None] = [None] * len(counts)
-        self.evaluations, self.started, self.seconds_paused = 0, time.perf_counter(), 0.0
+        self.evaluations, self.clock = 0, Stopwatch()
         self.trace: list[ThetaIterate] = []
 
     def infer(self, theta: np.ndarray) -> tuple[list[Inference], float]:
@@ -129,15 +129,13 @@ class _Steps:
 
     def record(self, iteration: int, theta: np.ndarray) -> None:
         """Append an iterate to the trace."""
-        seconds = time.perf_counter() - self.started - self.seconds_paused
-        self.trace.append(ThetaIterate(iteration, seconds, theta.copy()))
+        self.trace.append(ThetaIterate(iteration, self.clock.seconds(), theta.copy()))
 
     def report(self, iteration: int, theta: np.ndarray, inferences: list[Inference]) -> None:
         """Call `on_iteration`, off the clock."""
-        started = time.perf_counter()
         if self.on_iteration:
-            self.on_iteration(iteration, theta, inferences)
-        self.seconds_paused += time.perf_counter() - started
+            with self.clock.pause():
+                self.on_iteration(iteration, theta, inferences)
 
 
 def learn(

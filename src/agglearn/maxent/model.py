@@ -32,6 +32,7 @@ from agglearn.seeds import RandomState, draw_seed
 from agglearn.settings import Count, NonNegative, Positive, Range, Share, Whole
 
 LARGEST_WEIGHT = 1000.0  # keeps any choice of steps finite: weights in practice stay below 20
+Pair = tuple[np.ndarray, np.ndarray]  # of μ and θ, or of d and c
 MOMENTUM = 0.8
 
 
@@ -246,10 +247,11 @@ class MaxEntClassifier(PairwiseClassifier, StagedClassifier):
         started, step, misfit, self.trace_ = time.perf_counter(), 0, [], []
         for step in track(rule.steps(), "training", self.max_iter):  # the last one is used
             chains.set_weights(mu, theta)
-            expected = d_hat, c_hat = [scale * s for s in chains.sweep(step, self.n_sweeps, self.marginalize_label)]
+            d_hat, c_hat = (scale * s for s in chains.sweep(step, self.n_sweeps, self.marginalize_label))
+            expected = d_hat, c_hat
             distances = pcd_step.distance(d_hat, index.d), pcd_step.distance(c_hat, index.c)
             misfit.append([distances[0] / observed[0], distances[1] / observed[1]])
-            gradients, curvatures = self._gradients(index, mu, theta, d_hat, c_hat, work)
+            gradients, curvatures = self._gradients(index, (mu, theta), expected, work)
             moved = [
                 pcd_step.advance(
                     gradients[k], curvatures[k], expected[k], weights, velocity[k], steps[k], momenta[k], monitor.sum[k],
@@ -284,18 +286,10 @@ class MaxEntClassifier(PairwiseClassifier, StagedClassifier):
         momentum = MOMENTUM if self.momentum is None else float(self.momentum)
         return np.array([step_mu, min((1.2 if momentum else 2.0) / n_tables, 0.1)], float), np.array([0.0, momentum])
 
-    def _gradients(
-        self,
-        index: WeightIndex,
-        mu: np.ndarray,
-        theta: np.ndarray,
-        d_hat: np.ndarray,
-        c_hat: np.ndarray,
-        out: np.ndarray,
-    ) -> np.ndarray:
-        """Gradients on μ and θ and their preconditioners, in `out` (2, 2, w), for d̂ and ĉ on the scale of the records."""
+    def _gradients(self, index: WeightIndex, weights: Pair, expected: Pair, out: np.ndarray) -> np.ndarray:
+        """Gradients on μ and θ and their preconditioners, in `out` (2, 2, w), for the expected d̂ and ĉ of all records."""
         choices = self.gradient == "rescaled", bool(self.clip_ratio), self.preconditioner == "both"
-        statistics, penalties = (index.d, index.c, d_hat, c_hat, mu, theta), (float(self.l2_mu), self.l2_theta_)
+        statistics, penalties = (index.d, index.c, *expected, *weights), (float(self.l2_mu), self.l2_theta_)
         pcd_step.gradients(*statistics, *penalties, *choices, *out)
         return out
 

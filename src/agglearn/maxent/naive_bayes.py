@@ -51,12 +51,8 @@ class NaiveBayesClassifier(StagedClassifier):
     ----------
     theta_ : np.ndarray
         (K,) weights in the encoder's order.
-    intercept_ : float
-        b.
-    encoder_ : FrameEncoder
-        Modalities of the tables.
-    classes_ : np.ndarray
-        [0, 1].
+    intercept_, encoder_, classes_
+        As in `MaxEntClassifier`.
     n_iter_ : int
         Number of iterations (`pcd`).
     l2_grid_ : np.ndarray

@@ -155,10 +155,8 @@ def gaussian_epsilon(sigma: float, sensitivity: float, delta: float) -> float:
 
     Parameters
     ----------
-    sigma : float
-        Standard deviation of the noise.
-    sensitivity : float
-        L2.
+    sigma, sensitivity : float
+        As in `gaussian_delta`.
     delta : float
         At which ε is computed.
     """
