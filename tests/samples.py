@@ -136,3 +136,14 @@ features:
   home: {values: [own, rent], missing: true}
   zone: {values: ['11', '22', '33'], missing: false}
 """
+
+
+def counted_paths(paths: np.ndarray):
+    """Exact counts of paths (n, 3) over four states."""
+    from agglearn.observations import FlowCounts
+
+    nodes = np.array([np.bincount(paths[:, t], minlength=4) for t in range(3)], float)
+    edges = np.zeros((2, 4, 4))
+    for t in range(2):
+        np.add.at(edges[t], (paths[:, t], paths[:, t + 1]), 1)
+    return FlowCounts(nodes, edges, noise="exact", population_size=len(paths))

@@ -1,7 +1,7 @@
 """Base classes of all learners, with scikit-learn's conventions, a declared observation type, and model files without pickle."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any, ClassVar, Self
 
@@ -209,6 +209,25 @@ class RecordClassifier(ClassifierMixin, Estimator):
             `y` holds other labels.
         """
         return super().score(X, check_labels(y, self.classes_), sample_weight)
+
+
+class StagedClassifier(RecordClassifier):
+    """Base of a `RecordClassifier` that also predicts by the stages of its fit: iterates, or candidates."""
+
+    def staged_predict_proba(self, X: pd.DataFrame | np.ndarray) -> Iterator[tuple[float, float, np.ndarray]]:
+        """Yield (stage, seconds since the start of the fit or NaN, (n,) P(Y=1)) of every stage.
+
+        Parameters
+        ----------
+        X : pd.DataFrame or np.ndarray
+            (n, D) raw columns, see `predict_proba`.
+
+        Raises
+        ------
+        NotAvailable
+            The fit has no stages, or recorded none.
+        """
+        raise NotImplementedError
 
 
 def choose_best(scores: Sequence[float] | np.ndarray) -> int:

@@ -25,9 +25,12 @@ def routes(spec: dict) -> list[dict]:
     return spec.get("routes", DEFAULT_ROUTES)
 
 
-def list_mirrors(folder: str, file: str, config: dict) -> list[str]:
-    """Paths and URLs of a file in the mirrors."""
-    return [f"{mirror.rstrip('/')}/{folder}/{file}" for mirror in config["mirrors"]]
+def places(folder: str, file: str, spec: dict, config: dict) -> list[dict]:
+    """Routes of a file in order of trial: the user's own path, then those of the entry, with a `path` or `url` for each mirror."""
+    addresses = [f"{mirror.rstrip('/')}/{folder}/{file}" for mirror in config["mirrors"]]
+    mirrors = [{"kind": "mirror", "url" if "://" in address else "path": address} for address in addresses]
+    path = [{"kind": "path", "path": spec["path"]}] if "path" in spec else []
+    return path + [place for route in routes(spec) for place in (mirrors if route["kind"] == "mirror" else [route])]
 
 
 def note_of(path: Path) -> Path:
@@ -37,9 +40,11 @@ def note_of(path: Path) -> Path:
 
 def local_candidates(name: str, entry: dict, config: dict, base: Path) -> list[Path]:
     """Local files that could serve an entry, existing or not: what makes fetch run again when it changes."""
-    paths = []
+    folder, paths = entry.get("mirror", name), []
     for file, spec in entry.get("files", {}).items():
-        paths += _candidates(entry.get("mirror", name), file, spec, config, base)
+        paths += _local_places(folder, file, spec, config, base)
+        for route in routes(spec):
+            paths += local_candidates(folder, {"files": route.get("inputs", {})}, config, base)
     return paths
 
 
@@ -50,22 +55,13 @@ def local_copies(name: str, entry: dict, config: dict, base: Path) -> dict[str, 
     """
     copies = {}
     for file, spec in entry.get("files", {}).items():
-        paths = [base / config["cache"] / name / file, *_own(entry.get("mirror", name), file, spec, config, base)]
+        paths = [
+            base / config["cache"] / name / file,
+            *_local_places(entry.get("mirror", name), file, spec, config, base),
+        ]
         copies[file] = next((p for p in paths if p.is_file()), None)
     return copies
 
 
-def _own(folder: str, file: str, spec: dict, config: dict, base: Path) -> list[Path]:
-    """The user's own path and local mirrors of one file."""
-    paths = [base / spec["path"]] if "path" in spec else []
-    if any(r["kind"] == "mirror" for r in routes(spec)):
-        paths += [base / p for p in list_mirrors(folder, file, config) if "://" not in p]
-    return paths
-
-
-def _candidates(folder: str, file: str, spec: dict, config: dict, base: Path) -> list[Path]:
-    paths = _own(folder, file, spec, config, base)
-    for route in routes(spec):
-        for name, given in route.get("inputs", {}).items():
-            paths += _candidates(folder, name, given, config, base)
-    return paths
+def _local_places(folder: str, file: str, spec: dict, config: dict, base: Path) -> list[Path]:
+    return [base / place["path"] for place in places(folder, file, spec, config) if "path" in place]

@@ -141,7 +141,6 @@ class MigrationEM(_Learner[LogLinearTransitions]):
         return FlowCounts(node_counts=np.ones((3, 4)), population_size=4, context=context)
 
     def parametric_model(self) -> LogLinearTransitions:
-        """Return log-linear transitions with the features of the instances."""
         features = [migration_features(int(c["shape"][0]), int(c["shape"][1]), c["wind"]) for c in self.contexts_]
         return LogLinearTransitions(features, self.contexts_[0]["log_initial"], self._find_allowed_steps())
 
@@ -162,12 +161,8 @@ class MobilityEM(_Learner[HomogeneousPotentials]):
 
     Parameters
     ----------
-    method : str
-        Inference method of the E step, see `infer`.
-    n_iter : int
-        Maximal number of iterations.
-    options : dict, optional
-        Options of the method.
+    method, n_iter, options
+        As in `MigrationEM`.
     start : {'baseline', 'random'}
         Maximum likelihood that ignores the noise, from edge counts, or random numbers.
     m_steps : int
@@ -175,7 +170,7 @@ class MobilityEM(_Learner[HomogeneousPotentials]):
     baseline_iter : int
         L-BFGS iterations of the baseline.
     trace_every : int
-        Every so many iterates are recorded in `trace_`.
+        As in `MigrationEM`.
     random_state : int, RandomState, Generator or None
         Seed of the random start.
     learner : {'lbfgs', 'em'}
@@ -210,7 +205,6 @@ class MobilityEM(_Learner[HomogeneousPotentials]):
         return FlowCounts(edge_counts=np.ones((2, 2, 2)), noise="laplace", population_size=4)
 
     def parametric_model(self) -> HomogeneousPotentials:
-        """Return homogeneous potentials of the instances' size."""
         return HomogeneousPotentials(self.size_, self.n_steps_, self.m_steps, self._find_allowed_steps())
 
     def _start(self, family: HomogeneousPotentials, observation: FlowInstances) -> np.ndarray:
@@ -268,14 +262,10 @@ class SharedTableEM(_Learner[FreeTables]):
 
     Parameters
     ----------
-    method : str
-        Inference method of the E step, see `infer`.
-    n_iter : int
-        Maximal number of iterations.
-    options : dict, optional
-        Options of the method.
+    method, n_iter, options
+        As in `MigrationEM`.
     trace_every : int
-        Every so many iterates are recorded in `trace_`.
+        As in `MigrationEM`.
     random_state : int, RandomState, Generator or None
         Unused: the result is deterministic, but for sampling methods, whose seed is in `options`.
     learner : {'lbfgs', 'em'}
@@ -302,7 +292,6 @@ class SharedTableEM(_Learner[FreeTables]):
         return FlowCounts(edge_counts=np.ones((1, 2, 2)), noise="laplace", population_size=4)
 
     def parametric_model(self) -> FreeTables:
-        """Return one free table of the instances' size."""
         return FreeTables(self.size_, allowed=self._find_allowed_steps())
 
     def _start(self, family: FreeTables, observation: FlowInstances) -> np.ndarray:

@@ -11,9 +11,8 @@ from typing import Literal
 import numpy as np
 from scipy.special import gammaln, logsumexp
 
-from agglearn.collective.model import TreeModel
-from agglearn.collective.problem import Counts, Problem
-from agglearn.collective.results import Inference
+from agglearn.collective.problem import Problem
+from agglearn.collective.results import Inference, Recorder
 from agglearn.errors import DataError
 from agglearn.settings import Count
 
@@ -25,25 +24,21 @@ Loss = Callable[[int, np.ndarray], np.ndarray]  # (node, tables) → −log p(y 
 
 
 def infer_exact(
-    model: TreeModel,
-    counts: Counts,
-    population_size: float,
-    *,
-    trace: bool = False,
+    problem: Problem,
     kind: Literal["map", "marginals"] = "map",
     max_tables: Count = MAX_TABLES,
+    record: Recorder | None = None,
 ) -> Inference:
     """Return the most probable integer tables (`kind="map"`), or their posterior mean (`kind="marginals"`).
 
     details : `log_evidence`, log p(y) (for `marginals`), or `log_posterior`, log p(n) p(y | n) at the maximum.
     """
-    if population_size != int(population_size):
-        raise DataError(f"population_size: exact inference needs a whole number, got {population_size}")
-    passing = TableMessagePassing(Problem(model, counts, int(population_size)), kind == "map", max_tables)
+    problem.require_whole("exact inference")
+    passing = TableMessagePassing(problem, kind == "map", max_tables)
     edges = passing.best_tables() if kind == "map" else passing.mean_tables()
-    nodes = model.node_tables_of(edges)
+    nodes = problem.model.node_tables_of(edges)
     name = "log_posterior" if kind == "map" else "log_evidence"
-    return Inference(edges, nodes, passing.problem.objective_of(edges, nodes), details={name: passing.log_total})
+    return Inference(edges, nodes, problem.objective_of(edges, nodes), details={name: passing.log_total})
 
 
 class TableMessagePassing:

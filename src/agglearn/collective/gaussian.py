@@ -10,9 +10,8 @@ import numpy as np
 from scipy.linalg import lstsq
 
 from agglearn.collective.kernels import EXACT, GAUSSIAN
-from agglearn.collective.model import TreeModel
 from agglearn.collective.noise import NoiseModel, Poisson
-from agglearn.collective.problem import Counts, Problem
+from agglearn.collective.problem import Problem
 from agglearn.collective.results import Inference, Recorder
 from agglearn.errors import DataError, NotAvailable
 from agglearn.progress import track
@@ -24,23 +23,18 @@ FilterStep = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # mean, cova
 
 
 def infer_gaussian(
-    model: TreeModel,
-    counts: Counts,
-    population_size: float,
-    *,
-    trace: bool = False,
+    problem: Problem,
     max_iter: Count = 30,
     damping: Damping = 0.7,
     tol: NonNegative = 1e-4,
+    record: Recorder | None = None,
 ) -> Inference:
     """Return the posterior mean under the Gaussian approximation (GCGM), for node counts of chains.
 
     max_iter, tol, damping : of expectation propagation, which stops when means change by less than tol · M.
     details : `negative`, the sum of negative entries.
     """
-    problem = Problem(model, counts, population_size)
     smoother = _Smoother(problem)
-    record = Recorder(problem) if trace else None
     site_mean, precision = smoother.start()
     last, converged = np.full(site_mean.shape, np.inf), False
     for _ in track(range(max_iter), "rounds"):
@@ -55,7 +49,7 @@ def infer_gaussian(
     edges = smoother.edge_tables(mean)
     negative = sum(float(-np.minimum(t, 0).sum()) for t in edges)
     rows = record.finish() if record else []
-    nodes = [row.copy() for row in model.split_nodes(mean)]
+    nodes = [row.copy() for row in problem.model.split_nodes(mean)]
     return Inference(edges, nodes, np.nan, rows, converged=converged, details={"negative": negative})
 
 

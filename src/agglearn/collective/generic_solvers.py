@@ -16,11 +16,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from agglearn.collective.model import TreeModel
 from agglearn.collective.noise import Gaussian, Laplace, Poisson
-from agglearn.collective.problem import HALF, Counts, Problem
+from agglearn.collective.problem import HALF, Problem
 from agglearn.collective.propagation import propagate
-from agglearn.collective.results import Inference
+from agglearn.collective.results import Inference, Recorder
 from agglearn.errors import AgglearnError, NotAvailable, Stopped
 from agglearn.optional import require
 from agglearn.settings import Count, Positive
@@ -100,23 +99,19 @@ def _support(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
 
 
 def infer_cvxpy(
-    model: TreeModel,
-    counts: Counts,
-    population_size: float,
-    *,
-    trace: bool = False,
+    problem: Problem,
     tol: Positive = 1e-8,
     time_limit: Positive | None = None,
+    record: Recorder | None = None,
 ) -> Inference:
     """Minimise F by Clarabel, an interior point method on exponential cones, through CVXPY.
 
     tol : relative gap of eq. 2.7, as for the other methods. Clarabel's own tolerance is a millionth of it, which its
         results need, and at least 1e-10, which it can still reach. Large problems end at a gap of about 1e-5.
-    time_limit : seconds for set-up and solve together, see `Clock`.
+    time_limit : seconds for the solver's set-up and solve together, see `Clock`.
     """
     cp = require("cvxpy", "generic")
     clock = Clock(time_limit)
-    problem = Problem(model, counts, population_size)
     layout, m = Layout(problem), problem.M / UNIT
     x, n = cp.Variable(len(layout.edge_cells), nonneg=True), cp.Variable(len(layout.node_cells), nonneg=True)
     total = m * (cp.sum(cp.rel_entr(x, n[layout.parent])) - cp.sum(cp.entr(n[layout.root])) - layout.score @ x)
@@ -155,23 +150,19 @@ def infer_cvxpy(
 
 
 def infer_ipopt(
-    model: TreeModel,
-    counts: Counts,
-    population_size: float,
-    *,
-    trace: bool = False,
+    problem: Problem,
     tol: Positive = 1e-8,
     time_limit: Positive | None = None,
     max_iter: Count = 500,
+    record: Recorder | None = None,
 ) -> Inference:
     """Minimise F by IPOPT, a primal-dual interior point method, with exact derivatives from CasADi.
 
     tol : relative gap of eq. 2.7, as for the other methods. IPOPT's own tolerance is a hundredth of it, which its results need.
-    time_limit : seconds for set-up and solve together, see `Clock`. max_iter : iterations after which the solver stops.
+    time_limit : seconds for the solver's set-up and solve together, see `Clock`. max_iter : iterations after which the solver stops.
     """
     ca = require("casadi", "generic")
     clock = Clock(time_limit)
-    problem = Problem(model, counts, population_size)
     layout, m = Layout(problem), problem.M
     k = len(layout.edge_cells)
     v = ca.MX.sym("v", k + len(layout.node_cells))
@@ -216,7 +207,7 @@ def infer_ipopt(
 
 
 class Clock:
-    """A limit of time for set-up and solve together, or None.
+    """A limit of time for the solver's set-up and solve together, or None.
 
     The limit is checked after each step of the set-up and in each iteration. A step that started before the limit is finished.
     """

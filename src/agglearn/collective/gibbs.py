@@ -11,7 +11,7 @@ from agglearn.collective import gibbs_kernels as kernels
 from agglearn.collective.kernels import EXACT
 from agglearn.collective.model import TreeModel
 from agglearn.collective.newton import dual_newton
-from agglearn.collective.problem import Counts, Point, Problem
+from agglearn.collective.problem import Point, Problem
 from agglearn.collective.propagation import Beliefs, propagate
 from agglearn.collective.results import Inference, Recorder
 from agglearn.errors import DataError, NotAvailable
@@ -25,30 +25,26 @@ START_TOLERANCE = 1e-4  # of the approximate MAP that chains start from
 
 
 def infer_gibbs(
-    model: TreeModel,
-    counts: Counts,
-    population_size: float,
-    *,
-    trace: bool = False,
+    problem: Problem,
     n_moves: Count = 1_000_000,
     burn_in: Share = 0.2,
     stages: Count = 20,
     random_state: Stream = None,
+    record: Recorder | None = None,
 ) -> Inference:
     """Return the mean of the tables over `n_moves` moves, without the fraction `burn_in`.
 
     stages : number of iterates in the trace, each the mean so far. details["means"] has (seconds, moves, tables) of each,
         burn-in included. random_state : see `draw_seed`. A tuple names a stream of its own.
     """
-    problem = Problem(model, counts, _check_whole(population_size))
-    record = Recorder(problem) if trace else None
+    problem.require_whole("sampling")
     seed = random_state if isinstance(random_state, tuple) else draw_seed(random_state)
     chain = Chain(problem, derive_generator("gibbs", seed))
     n_burn_in = int(n_moves * burn_in)
     chain.run(n_burn_in, derive_seed("burn-in", seed))
     chain.reset()
     means: list[tuple[float, int, list[np.ndarray]]] = []
-    n_stages = stages if trace else 1
+    n_stages = stages if record else 1
     for k in track(range(n_stages), "stages"):
         chain.run(max(1, (n_moves - n_burn_in) // n_stages), derive_seed("stage", k, seed))
         if record:
@@ -56,7 +52,7 @@ def infer_gibbs(
                 means.append((record.seconds(), n_burn_in + chain.n_moves, chain.mean()))
             record(means[-1][2])
     edges = chain.mean()
-    nodes = model.node_tables_of(edges)
+    nodes = problem.model.node_tables_of(edges)
     rows, details = (record.finish(), {"means": means}) if record else ([], {})
     return Inference(edges, nodes, problem.objective_of(edges, nodes), rows, details=details)
 
@@ -228,10 +224,3 @@ def _transport(problem: Problem, child: int, fixed: Fixed, nodes: np.ndarray) ->
         raise DataError(f"edge {a}–{b}: no whole table has the exact counts of the edge and of its nodes")
     table[tuple(free.T)] = np.round(solution.x)
     return table
-
-
-def _check_whole(population_size: float) -> int:
-    """M as an integer. Raises DataError if it is not whole."""
-    if population_size != int(population_size):
-        raise DataError(f"population_size: sampling needs a whole number, got {population_size}")
-    return int(population_size)

@@ -23,7 +23,8 @@ POINT_METHODS: dict[str, Callable[..., Point]] = {
     "mirror-descent": first_order.mirror_descent,
     "accelerated-rda": first_order.accelerated_rda,
 }
-OTHER_METHODS: dict[str, Callable[..., Inference]] = {
+METHODS: dict[str, Callable] = {
+    **POINT_METHODS,
     "nlbp-naive": infer_naive,
     "exact": infer_exact,
     "gibbs": infer_gibbs,
@@ -32,8 +33,7 @@ OTHER_METHODS: dict[str, Callable[..., Inference]] = {
     "generic-ipopt": infer_ipopt,
 }
 MAP_METHODS = {*POINT_METHODS, "nlbp-naive", "generic-cvxpy", "generic-ipopt"}  # they minimise eq. 2.7
-METHODS: dict[str, Callable] = {**POINT_METHODS, **OTHER_METHODS}
-GIVEN = ("problem", "model", "counts", "population_size", "trace", "record", "start")  # arguments that are no options
+GIVEN = ("problem", "record", "start")  # arguments that are no options
 Method = Annotated[str, OneOf(METHODS)]
 Options = Annotated[dict | None, OptionsOf("method", METHODS, GIVEN)]
 
@@ -81,9 +81,17 @@ def infer(
     """
     check_choice("method", method, METHODS)
     check_options(method, options)
-    if method in POINT_METHODS:
-        return _minimise(Problem(model, counts, population_size), POINT_METHODS[method], trace, **options)
-    return OTHER_METHODS[method](model, counts, population_size, trace=trace, **options)
+    problem = Problem(model, counts, population_size)
+    record = Recorder(problem) if trace else None
+    result = METHODS[method](problem, record=record, **options)
+    if isinstance(result, Inference):
+        return result
+    converged = problem.is_solved(result, options.get("tol", 1e-8))
+    if not converged and problem.exact.any():
+        problem.refuse_impossible()
+    rows = record.finish() if record else []
+    details = {"dual": result.dual}
+    return Inference(*problem.tables(result.beliefs), result.objective, rows, result.duality_gap, converged, details)
 
 
 def check_options(method: str, options: dict) -> None:
@@ -91,16 +99,3 @@ def check_options(method: str, options: dict) -> None:
     declared = {k: p for k, p in (parameters(METHODS[method]) or {}).items() if k not in GIVEN or k == "start"}
     for key, fault in keys_at_fault(f"method {method}", declared, options):
         raise ConfigError(f"{key}: {fault}" if key else fault)
-
-
-def _minimise(problem: Problem, method: Callable[..., Point], trace: bool, **options: Any) -> Inference:
-    """Tables of the last point of a method."""
-    record = Recorder(problem) if trace else None
-    tol = options.get("tol", 1e-8)
-    point = method(problem, record=record, **options)
-    converged = problem.is_solved(point, tol)
-    if not converged and problem.exact.any():
-        problem.refuse_impossible()
-    edges, nodes = problem.tables(point.beliefs)
-    rows = record.finish() if record else []
-    return Inference(edges, nodes, point.objective, rows, point.duality_gap, converged, {"dual": point.dual})

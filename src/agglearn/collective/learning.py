@@ -5,7 +5,6 @@ envelope theorem it also gives the gradient: that of −Σ z log p(θ) at the ta
 steps in turn, which is slow where counts have little information. L-BFGS takes the gradient itself.
 """
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
@@ -14,6 +13,7 @@ import numpy as np
 
 from agglearn.collective.inference import MAP_METHODS, Inference, infer
 from agglearn.collective.model import ChainModel
+from agglearn.collective.results import Stopwatch
 from agglearn.errors import DataError
 from agglearn.linear.lbfgs import lbfgs
 from agglearn.observations import FlowCounts
@@ -29,14 +29,40 @@ OnIteration = Callable[[int, np.ndarray, list[Inference]], None]
 class ParametricModel(Protocol):
     """Family of models, see `agglearn.collective.parametric_models`."""
 
+    @property
+    def n_parameters(self) -> int:
+        """Number of parameters, K."""
+
     def model(self, theta: np.ndarray, instance: int) -> ChainModel:
-        """Model of one instance."""
+        """Return the chain of one instance.
+
+        Parameters
+        ----------
+        theta : ndarray, shape (K,)
+            Parameters.
+        instance : int
+            Index of the instance.
+        """
 
     def maximise(self, theta: np.ndarray, tables: InstanceTables) -> np.ndarray:
-        """θ of a larger likelihood of the tables: the M step."""
+        """Return θ of a larger likelihood of the tables: the M step.
+
+        Parameters
+        ----------
+        theta : ndarray, shape (K,)
+            Start.
+        tables : sequence of sequences of ndarray
+            Edge tables of each instance.
+        """
 
     def gradient(self, theta: np.ndarray, tables: InstanceTables) -> tuple[np.ndarray, np.ndarray]:
-        """Gradient of −Σ n log p, and the diagonal of its Hessian."""
+        """Return the gradient of −Σ n log p and the diagonal of its Hessian, or a bound of it, both (K,).
+
+        Parameters
+        ----------
+        theta, tables
+            As in `maximise`.
+        """
 
 
 class ThetaIterate(NamedTuple):
@@ -86,7 +112,7 @@ class _Steps:
         self.parametric_model, self.counts, self.population_sizes = parametric_model, counts, population_sizes
         self.method, self.options, self.on_iteration = method, options, on_iteration
         self.duals: list[np.ndarray | None] = [None] * len(counts)
-        self.evaluations, self.started, self.seconds_paused = 0, time.perf_counter(), 0.0
+        self.evaluations, self.clock = 0, Stopwatch()
         self.trace: list[ThetaIterate] = []
 
     def infer(self, theta: np.ndarray) -> tuple[list[Inference], float]:
@@ -103,15 +129,13 @@ class _Steps:
 
     def record(self, iteration: int, theta: np.ndarray) -> None:
         """Append an iterate to the trace."""
-        seconds = time.perf_counter() - self.started - self.seconds_paused
-        self.trace.append(ThetaIterate(iteration, seconds, theta.copy()))
+        self.trace.append(ThetaIterate(iteration, self.clock.seconds(), theta.copy()))
 
     def report(self, iteration: int, theta: np.ndarray, inferences: list[Inference]) -> None:
         """Call `on_iteration`, off the clock."""
-        started = time.perf_counter()
         if self.on_iteration:
-            self.on_iteration(iteration, theta, inferences)
-        self.seconds_paused += time.perf_counter() - started
+            with self.clock.pause():
+                self.on_iteration(iteration, theta, inferences)
 
 
 def learn(

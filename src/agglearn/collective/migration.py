@@ -1,7 +1,6 @@
-"""Geometry of the two simulated applications: birds on a square grid, commuters on a rectangular one (Sun 2019, 2.6).
+"""Features of the steps of birds on a map (Sun 2019, section 2.6.1). The thesis leaves the formulas open, so they are ours.
 
-The thesis leaves the formulas open, so they are ours. Cells are numbered row by row, and their centres are one apart. Row 0 is
-the bottom, column 0 the left.
+Cells are numbered row by row, and their centres are one apart. Row 0 is the bottom, column 0 the left.
 """
 
 import numpy as np
@@ -37,21 +36,3 @@ def _cosine(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Cosine between vectors on the last axis, 0 if one is zero."""
     size = np.linalg.norm(a, axis=-1) * np.linalg.norm(b, axis=-1)
     return np.divide((a * b).sum(axis=-1), size, out=np.zeros(size.shape), where=size > 0)
-
-
-def commuting_potentials(
-    rows: int, columns: int, home_spread: float, work_spread: float, step_spread: float
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """log φ_1 (L,), log φ_T (L,), log ψ (L, L): Gaussian home at the top right, work at the bottom left, short steps.
-
-    Both centres are a quarter of the map away from their corners. Spreads are standard deviations in cells.
-    """
-    xy = centres(rows, columns)
-    size = np.array([columns, rows])
-    home_centre, work_centre = 0.75 * size - 0.5, 0.25 * size - 0.5
-    steps = ((xy[None, :] - xy[:, None]) ** 2).sum(axis=2)
-    return (
-        -((xy - home_centre) ** 2).sum(axis=1) / (2 * home_spread**2),
-        -((xy - work_centre) ** 2).sum(axis=1) / (2 * work_spread**2),
-        -steps / (2 * step_spread**2),
-    )

@@ -173,10 +173,8 @@ class TreeModel(PaddedTree):
 
         Parameters
         ----------
-        edge_tables : sequence of ndarray
-            One (L_i, L_j) array per edge.
-        population_size : int
-            Number of individuals, M.
+        edge_tables, population_size
+            As in `violation`.
         form : {'potentials', 'marginals'}
             Formula: eq. 2.6, or eq. 2.4, with the same value.
         """
@@ -238,23 +236,9 @@ class ChainModel(TreeModel):
         super().__init__([(t, t + 1) for t in range(len(log_potentials))], list(log_potentials))
 
     def with_potentials(self, log_potentials: Sequence[np.ndarray]) -> "ChainModel":
-        """Return a chain with other potentials.
-
-        Parameters
-        ----------
-        log_potentials : sequence of ndarray
-            T−1 arrays (L, L).
-        """
         return ChainModel(log_potentials)
 
     def node_name(self, node: int) -> str:
-        """Return the name of a node for messages: nodes of a chain are steps.
-
-        Parameters
-        ----------
-        node : int
-            Index of the node.
-        """
         return f"node {node} (step {node})"
 
 

@@ -4,8 +4,7 @@ import numpy as np
 
 from agglearn.collective import kernels
 from agglearn.collective.kernels import EXACT
-from agglearn.collective.model import TreeModel
-from agglearn.collective.problem import Counts, Problem
+from agglearn.collective.problem import Problem
 from agglearn.collective.results import Inference, Recorder
 from agglearn.errors import NotAvailable
 from agglearn.progress import track
@@ -13,24 +12,20 @@ from agglearn.settings import Count, Damping, NonNegative
 
 
 def infer_naive(
-    model: TreeModel,
-    counts: Counts,
-    population_size: float,
-    *,
-    trace: bool = False,
+    problem: Problem,
     damping: Damping = 0.1,
     tol: NonNegative = 1e-6,
     max_iter: Count = 2000,
+    record: Recorder | None = None,
 ) -> Inference:
     """Minimise F by rounds of the naive schedule (Algorithm 1), with messages and tables damped by `damping` (Heskes 2003).
 
     The method stops when the tables violate consistency (eq. 2.5) and change by less than `tol` · M · N in a round.
     """
-    problem = Problem(model, counts, population_size)
     if any(noise.code == EXACT for noise, _, _ in problem.list_observed()):
         raise NotAvailable("exact counts have no gradient; use method='dual-newton'")
     evidence, state = problem.evidence(), _State(problem)
-    record = Recorder(problem) if trace else None
+    model = problem.model
     tree, converged, enough = model.rooted, False, tol * problem.M * model.n_nodes
     for _ in track(range(max_iter), "rounds"):
         last = state.row_sums.copy(), state.column_sums.copy()

@@ -160,6 +160,11 @@ class Problem:
                 "of zero) forbid it"
             )
 
+    def require_whole(self, method: str) -> None:
+        """Raise DataError where M is not whole."""
+        if int(self.M) != self.M:
+            raise DataError(f"population_size: {method} needs a whole number, got {self.M:g}")
+
     def list_observed(self) -> Observed:
         """(noise, cells, counts) of all observed cells, the settled ones included."""
         return [(t.noise, t.cells, t.y) for t in self.terms if len(t.y)] + self.settled

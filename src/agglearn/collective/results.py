@@ -14,16 +14,8 @@ from agglearn.collective.problem import Point, Problem
 class Iterate(NamedTuple):
     """An iterate of inference.
 
-    Attributes
-    ----------
-    iteration : int
-        0 is the start.
-    seconds : float
-        Time since the start, without that of the trace itself.
-    objective : float
-        F of eq. 2.7.
-    violation : float
-        L1 distance from the local polytope (eq. 2.5).
+    iteration : 0 is the start. seconds : time since the start, without that of the trace itself. objective : F of eq.
+    2.7. violation : L1 distance from the local polytope (eq. 2.5).
     """
 
     iteration: int
@@ -63,17 +55,11 @@ class Inference:
     details: dict = field(default_factory=dict)
 
 
-class Recorder:
-    """Collects the trace of a method. Its own time does not count.
+class Stopwatch:
+    """A clock that can be paused."""
 
-    The first 20 iterates are recorded, then each one whose number is 5 % above that of the last recorded one, and the final one.
-    """
-
-    def __init__(self, problem: Problem) -> None:
-        self.problem, self.started, self.seconds_paused = problem, time.perf_counter(), 0.0
-        self.rows: list[Iterate] = []
-        self.count, self.due = 0, 0
-        self.last: tuple[int, float, Point | list[np.ndarray]] | None = None
+    def __init__(self) -> None:
+        self.started, self.seconds_paused = time.perf_counter(), 0.0
 
     @contextlib.contextmanager
     def pause(self) -> Iterator[None]:
@@ -85,6 +71,20 @@ class Recorder:
     def seconds(self) -> float:
         """Time since the start, without pauses."""
         return time.perf_counter() - self.started - self.seconds_paused
+
+
+class Recorder(Stopwatch):
+    """Collects the trace of a method. Its own time does not count.
+
+    The first 20 iterates are recorded, then each one whose number is 5 % above that of the last recorded one, and the final one.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__()
+        self.problem = problem
+        self.rows: list[Iterate] = []
+        self.count, self.due = 0, 0
+        self.last: tuple[int, float, Point | list[np.ndarray]] | None = None
 
     def __call__(self, result: Point | list[np.ndarray]) -> None:
         """Take an iterate: a Point, or its edge tables."""

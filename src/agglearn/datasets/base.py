@@ -159,6 +159,13 @@ class Stored(Dataset, ABC):
             Name → path.
         out : Path
             Folder to write into.
+
+        Raises
+        ------
+        DataError
+            A file is damaged or empty, or lacks a column, a label or a part.
+        NotAvailable
+            The package with the data is not installed.
         """
 
     def write(self, out: Path, features: pd.DataFrame, y: np.ndarray, subsets: dict | None = None) -> dict:
@@ -226,7 +233,7 @@ class Simulated(Dataset, ABC):
 
     @abstractmethod
     def draw(self, seed: int, **params: Any) -> object:
-        """A population.
+        """A population with its truth.
 
         Parameters
         ----------
@@ -234,6 +241,11 @@ class Simulated(Dataset, ABC):
             Of the draw.
         **params : Any
             The experiment's, which replace the constructor's.
+
+        Raises
+        ------
+        DataError
+            Parameters that do not go together.
         """
 
     def overlay(self, params: dict) -> dict:

@@ -109,20 +109,6 @@ class Census(Stored):
         self.covariates = covariates
 
     def parse(self, files: dict[str, Path], out: Path) -> dict:
-        """Facts for the manifest, after persons, regions and polls were written.
-
-        Parameters
-        ----------
-        files : dict[str, Path]
-            Name → path.
-        out : Path
-            Folder to write into.
-
-        Raises
-        ------
-        DataError
-            A file lacks a column, or a region has no person.
-        """
         links = read_crosswalk(files[self.crosswalk], self.puma, self.county)
         region, components = regions_of(links)
         links = links.assign(region=region)

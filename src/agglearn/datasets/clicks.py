@@ -83,20 +83,6 @@ class ClickTables(Simulated):
         )
 
     def draw(self, seed: int, **params: Any) -> TablePopulation:
-        """Tables of training and held-out records.
-
-        Parameters
-        ----------
-        seed : int
-            Of the records.
-        **params : Any
-            Replace the constructor's.
-
-        Raises
-        ------
-        DataError
-            A feature has more values than there are records.
-        """
         p = self.overlay(params)
         sizes = vocabularies(p["n_features"], p["n_values"])
         if sizes[-1] > p["n"]:
@@ -145,15 +131,6 @@ class ClickLog(Simulated):
         super().__init__(n_features=n_features, n_values=n_values, n=n, exponent=exponent, rate=rate, strength=strength)
 
     def draw(self, seed: int, **params: Any) -> Population:
-        """Records with their labels and probabilities.
-
-        Parameters
-        ----------
-        seed : int
-            Of the records.
-        **params : Any
-            Replace the constructor's.
-        """
         p = self.overlay(params)
         rng = derive_generator("click log", sorted(p.items()), seed)
         score, frame = np.full(p["n"], np.log(p["rate"] / (1 - p["rate"]))), {}

@@ -56,11 +56,9 @@ class Downloads:
             self._patiently(url, lambda agent: self._receive(url, partial, name, agent))
             try:
                 _check_plausible(partial, unproven)
-            except OSError:
+                os.replace(partial, whole)
+            finally:
                 _forget(partial)
-                raise
-            os.replace(partial, whole)
-            _forget(partial)
         return whole
 
     @contextlib.contextmanager
@@ -88,17 +86,13 @@ class Downloads:
                 if error.code not in BUSY or not waits:
                     raise OSError(f"{error.code} {error.reason}") from None
                 time.sleep(max(_parse_retry_after(error.headers.get("Retry-After")), waits.pop(0)))
-            except ValueError as error:  # a redirect to an address that is none
-                raise OSError(str(error)) from None
-            except (urllib.error.URLError, ConnectionError, TimeoutError, http.client.HTTPException) as error:
+            except (OSError, http.client.HTTPException, ValueError) as error:
                 reason = getattr(error, "reason", None) or error
-                text = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
                 slow = isinstance(reason, TimeoutError)
-                if isinstance(error, urllib.error.URLError) and not slow:
-                    raise OSError(text) from None  # no such host, nobody listens there
-                if not waits:
-                    if slow:
-                        self._silent.add(host)
+                lasting = not slow and not isinstance(error, (ConnectionError, http.client.HTTPException))
+                if lasting or not waits:  # no such host, nobody listens there, a redirect to no address, a full disk
+                    self._silent |= {host} if slow else set()
+                    text = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
                     raise OSError(text) from None
                 time.sleep(waits.pop(0))
 
@@ -113,15 +107,14 @@ class Downloads:
         except urllib.error.HTTPError as error:
             if error.code != 416 or not done:
                 raise
-            _forget(partial)
-            return self._receive(url, partial, name, agent)
+            answer = error  # type: ignore[assignment]
         with answer:
-            if not done and answer.status == 206:
-                raise OSError("206 with a part of the file, where the whole was asked for")
-            if done and answer.status == 206 and not _continues(answer, version, done):
+            resumed = bool(done) and _continues(answer, version, done)
+            if answer.status in (206, 416) and not resumed:
+                if not done:
+                    raise OSError("206 with a part of the file, where the whole was asked for")
                 _forget(partial)
                 return self._receive(url, partial, name, agent)
-            resumed = bool(done) and answer.status == 206
             if not resumed:
                 done, version = 0, _describe_version(answer)
                 _forget(partial)
@@ -152,10 +145,8 @@ def require_room(folder: Path, size: int) -> None:
 
 
 def _open(url: str, agent: str, headers: dict[str, str] | None = None) -> HTTPResponse:
-    request = urllib.request.Request(
-        url, headers={"User-Agent": agent, "Accept-Encoding": "identity"} | (headers or {})
-    )
-    return urllib.request.urlopen(request, timeout=TIMEOUT)
+    sent = {"User-Agent": agent, "Accept-Encoding": "identity"} | (headers or {})
+    return urllib.request.urlopen(urllib.request.Request(url, headers=sent), timeout=TIMEOUT)
 
 
 def _parse_retry_after(retry_after: str | None) -> float:
@@ -208,10 +199,10 @@ def _version(partial: Path) -> tuple[dict[str, Any], int]:
 
 
 def _continues(answer: HTTPResponse, version: dict[str, Any], done: int) -> bool:
-    """Whether a partial answer is the rest of this version."""
+    """Whether an answer is the rest of this version."""
     validators = {answer.headers.get("ETag"), answer.headers.get("Last-Modified")} - {None}
-    whole = answer.headers.get("Content-Range") == f"bytes {done}-{version['total'] - 1}/{version['total']}"
-    return whole and (not validators or version["validator"] in validators)
+    completes = answer.headers.get("Content-Range") == f"bytes {done}-{version['total'] - 1}/{version['total']}"
+    return answer.status == 206 and completes and (not validators or version["validator"] in validators)
 
 
 def _is_page(content_type: str | None) -> bool:

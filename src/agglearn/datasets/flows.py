@@ -76,15 +76,6 @@ class BirdMigration(Simulated):
         super().__init__(side=side, steps=steps, population=population, theta=list(theta), years=years)
 
     def draw(self, seed: int, **params: Any) -> FlowPopulation:
-        """Movements with their truth.
-
-        Parameters
-        ----------
-        seed : int
-            Of the draw.
-        **params : Any
-            Replace the constructor's.
-        """
         from agglearn.collective.migration import migration_features
         from agglearn.collective.parametric_models import LogLinearTransitions
 
@@ -140,16 +131,6 @@ class HumanMobility(Simulated):
         )
 
     def draw(self, seed: int, **params: Any) -> FlowPopulation:
-        """Movements with their truth.
-
-        Parameters
-        ----------
-        seed : int
-            Of the draw.
-        **params : Any
-            Replace the constructor's.
-        """
-        from agglearn.collective.migration import commuting_potentials
         from agglearn.collective.model import ChainModel
 
         p = self.overlay(params)
@@ -173,20 +154,6 @@ class StateFlows(Stored):
     KEYS = ("mirror", "files")
 
     def parse(self, files: dict[str, Path], out: Path) -> dict:
-        """Facts for the manifest, after the flows were written.
-
-        Parameters
-        ----------
-        files : dict[str, Path]
-            Name → path.
-        out : Path
-            Folder to write into.
-
-        Raises
-        ------
-        DataError
-            No table of a week, or one that lacks a column.
-        """
         frames = []
         for path in files.values():
             with tarfile.open(path) as archive:
@@ -207,3 +174,23 @@ def _week(archive: tarfile.TarFile, member: str, week: str) -> pd.DataFrame:
     if missing := sorted(set(columns) - set(table)):
         raise DataError(f"{member}: no column {missing[0]!r}; the columns are {', '.join(table)}")
     return table[list(columns)].rename(columns=columns).assign(week=week)
+
+
+def commuting_potentials(
+    rows: int, columns: int, home_spread: float, work_spread: float, step_spread: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """log φ_1 (L,), log φ_T (L,), log ψ (L, L): Gaussian home at the top right, work at the bottom left, short steps.
+
+    The thesis leaves the formulas open, so they are ours. Both centres are a quarter of the map away from their corners. Spreads are standard deviations in cells.
+    """
+    from agglearn.collective.migration import centres
+
+    xy = centres(rows, columns)
+    size = np.array([columns, rows])
+    home_centre, work_centre = 0.75 * size - 0.5, 0.25 * size - 0.5
+    steps = ((xy[None, :] - xy[:, None]) ** 2).sum(axis=2)
+    return (
+        -((xy - home_centre) ** 2).sum(axis=1) / (2 * home_spread**2),
+        -((xy - work_centre) ** 2).sum(axis=1) / (2 * work_spread**2),
+        -steps / (2 * step_spread**2),
+    )

@@ -67,15 +67,6 @@ class GaussianBags(Simulated):
         )
 
     def draw(self, seed: int, **params: Any) -> BagPopulation:
-        """Training and test bags.
-
-        Parameters
-        ----------
-        seed : int
-            Of the draw.
-        **params : Any
-            Replace the constructor's.
-        """
         p = self.overlay(params)
         family = COVARIANCE_FAMILIES[p["statistic"]]
         d = p["dimension"] or (2 if p["statistic"] == "rotation" else 32)

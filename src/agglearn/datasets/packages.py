@@ -7,7 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from agglearn.datasets.checking import ChecksumMismatch, differs
+from agglearn.datasets.cache import ChecksumMismatch
 
 COMMAND = (
     "download", "--no-deps", "--only-binary=:all:", "--require-hashes", "--no-input", "--quiet", "--progress-bar=off",
@@ -19,14 +19,14 @@ def download(package: str, sha256: str, target: Path) -> None:
     """Download the wheel of `package` (name==version) with this digest to `target`. Its code does not run."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as folder:
-        listed, wheels = Path(folder, "requirements.txt"), Path(folder, "wheels")
-        listed.write_text(f"{package} --hash=sha256:{sha256}\n")
-        command = [sys.executable, "-m", "pip", *COMMAND, "--dest", str(wheels), "--requirement", str(listed)]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL)
-        if done.returncode:
-            if other := GOT.search(done.stderr):
-                raise ChecksumMismatch(differs(package, other[1], sha256))
-            raise OSError(_reason(done.stderr))
+        requirements, wheels = Path(folder, "requirements.txt"), Path(folder, "wheels")
+        requirements.write_text(f"{package} --hash=sha256:{sha256}\n")
+        command = [sys.executable, "-m", "pip", *COMMAND, "--dest", str(wheels), "--requirement", str(requirements)]
+        pip = subprocess.run(command, cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        if pip.returncode:
+            if wrong := GOT.search(pip.stderr):
+                raise ChecksumMismatch.between(package, wrong[1], sha256)
+            raise OSError(_reason(pip.stderr))
         [wheel] = wheels.iterdir()
         os.replace(wheel, target)
 

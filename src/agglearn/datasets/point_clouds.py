@@ -45,20 +45,6 @@ class PointClouds(Stored):
         self.points = points
 
     def parse(self, files: dict[str, Path], out: Path) -> dict:
-        """Facts for the manifest, after the clouds were written.
-
-        Parameters
-        ----------
-        files : dict[str, Path]
-            Name → path.
-        out : Path
-            Folder to write into.
-
-        Raises
-        ------
-        DataError
-            Shapes of the training or of the test set are missing, or a mesh is damaged.
-        """
         clouds: list[np.ndarray] = []
         classes: list[str | int] = []
         train = empty = 0
@@ -178,15 +164,6 @@ class DigitClouds(Simulated):
         super().__init__(test=test, n_bags=n_bags)
 
     def draw(self, seed: int, **params: Any) -> BagPopulation:
-        """Training and test bags.
-
-        Parameters
-        ----------
-        seed : int
-            Of the draw.
-        **params : Any
-            Replace the constructor's.
-        """
         from sklearn.datasets import load_digits
 
         p = self.overlay(params)

@@ -4,19 +4,19 @@ import contextlib
 import http.client
 import os
 import shutil
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
 from agglearn import local_files
 from agglearn.datasets import packages
-from agglearn.datasets.cache import Cached, describe, mirror_urls, stated_digests
-from agglearn.datasets.checking import ChecksumMismatch, Expected
+from agglearn.datasets.cache import Cached, ChecksumMismatch, Expected, describe, stated_digests
 from agglearn.datasets.downloading import Downloads
 from agglearn.datasets.unpacking import UnreadableArchive, unpack
 from agglearn.errors import DataError, NotAvailable
 from agglearn.registry import resolve
+
+FAILURES = (OSError, http.client.HTTPException, DataError, NotAvailable)
 
 
 class Fetcher:
@@ -27,96 +27,73 @@ class Fetcher:
     ) -> None:
         self.name, self.folder, self.config, self.base = name, entry.get("mirror", name), config, base
         self.downloads, self.terminal = downloads, terminal
-        named = [_source(r) for r in _all_routes(entry.get("files", {}))]
-        self.shared = {n for n in named if named.count(n) > 1}  # downloads that more than one file needs
+        sources = list(_sources(entry.get("files", {})))
+        self.shared = {source for source in sources if sources.count(source) > 1}  # more than one file needs them
 
     def get(self, file: str, spec: dict, cache: Path) -> dict:
         """One file: from `cache` if it is there, else by the first route that brings the right one."""
         target = cache / file
         if not target.resolve().is_relative_to(cache.resolve()):
             raise DataError(f"{self.name}: the file name {file!r} leads out of the cache; use a path below it")
-        cached = Cached(target, spec, [*local_files.routes(spec), *mirror_urls(self.folder, file, self.config)])
+        cached = Cached(target, spec, local_files.places(self.folder, file, spec, self.config))
         tried, wrong = [], []
-        for label, attempt in self._attempts(file, cached):
+        for route in [{"kind": "cache"}, *cached.routes]:
             try:
-                if described := attempt():
+                if described := self._bring(file, cached, route):
                     return described
             except ChecksumMismatch as error:
                 wrong.append(str(error))
                 print(f"agglearn: {error}", file=self.terminal)
-            except (OSError, http.client.HTTPException, DataError, NotAvailable) as error:
-                tried.append(f"{label}: {_reason(error)}")
+            except FAILURES as error:
+                tried.append(f"{_origin(route)}: {_reason(error)}")
         if wrong:
             advice = f"restore the file, or set its sha256 in config/datasets/{self.name}.yaml if the new one is right"
             raise DataError(f"{self.name}: {'; '.join([*wrong, *tried])}; {advice}")
         raise NotAvailable(f"{file} cannot be had ({'; '.join(tried) or 'the entry names no place'})")
 
-    def _attempts(self, file: str, cached: Cached) -> Iterator[tuple[str, Callable[[], dict | None]]]:
-        """(label, function that gets the file), in order of trial."""
-        spec = cached.spec
-        yield "cache", cached.find
-        if "path" in spec:
-            yield spec["path"], partial(self._use_local, spec["path"], "path", spec)
-        for route in local_files.routes(spec):
-            if route["kind"] == "build":
-                yield route["function"], partial(self._build, file, cached, route)
-            elif route["kind"] != "mirror":
-                yield _origin(route), partial(self._download, file, cached, route)
-            else:
-                for address in local_files.list_mirrors(self.folder, file, self.config):
-                    if "://" in address:
-                        yield address, partial(self._download, file, cached, {"kind": "mirror", "url": address})
-                    else:
-                        yield address, partial(self._use_local, address, "mirror", spec)
-
-    def _use_local(self, address: str, kind: str, spec: dict) -> dict:
-        """A local file, used where it lies."""
-        path = self.base / address
-        if not path.is_file():
-            raise OSError("no such file")
-        return describe(path, stated_digests(spec).check(path, address), address, kind)
+    def _bring(self, file: str, cached: Cached, route: dict) -> dict | None:
+        if route["kind"] == "cache":
+            return cached.find()
+        if "path" in route:  # used where it lies
+            path = self.base / route["path"]
+            if not path.is_file():
+                raise OSError("no such file")
+            return describe(path, stated_digests(cached.spec).check(path, route["path"]), route["path"], route["kind"])
+        return self._build(file, cached, route) if "function" in route else self._download(file, cached, route)
 
     def _download(self, file: str, cached: Cached, route: dict) -> dict:
         """A download, or a member of one."""
-        whole = self._whole(file, cached.spec, route)
+        source, origin = _source(route), _origin(route)
+        download, expected = self.downloads.path(source), Expected.from_entry(route.get("sha256"), None)
         new = self.downloads.folder / "made" / cached.path.name
-        new.parent.mkdir(exist_ok=True)
+        if "package" not in route:
+            unproven = not (expected.exists or stated_digests(cached.spec, route).exists)
+            self.downloads.get(route["url"], file, unproven)
+        elif not download.exists():
+            packages.download(route["package"], route["sha256"], download)
         try:
+            expected.check(download, origin)
+            new.parent.mkdir(exist_ok=True)
             if "member" in route:
-                unpack(whole, route["member"], new, cached.spec.get("bytes", 0))
+                unpack(download, route["member"], new, cached.spec.get("bytes", 0))
             else:
-                os.replace(whole, new)
-            described = cached.keep(new, route, _origin(route))
+                os.replace(download, new)
+            described = cached.keep(new, route, origin)
         except (UnreadableArchive, ChecksumMismatch):
-            whole.unlink(missing_ok=True)
+            download.unlink(missing_ok=True)
             raise
         finally:
             new.unlink(missing_ok=True)
-        if _source(route) not in self.shared:
-            whole.unlink(missing_ok=True)
+        if source not in self.shared:
+            download.unlink(missing_ok=True)
         return described
-
-    def _whole(self, file: str, spec: dict, route: dict) -> Path:
-        """The download of a route, with the digest that the route states for it."""
-        whole, expected = self.downloads.path(_source(route)), Expected.from_entry(route.get("sha256"), None)
-        if "package" not in route:
-            unproven = not (expected.exists or stated_digests(spec, route).exists)
-            self.downloads.get(route["url"], file, unproven)
-        elif not whole.exists():
-            packages.download(route["package"], route["sha256"], whole)
-        try:
-            expected.check(whole, _origin(route))
-        except ChecksumMismatch:
-            whole.unlink()
-            raise
-        return whole
 
     def _build(self, file: str, cached: Cached, route: dict) -> dict:
         """A file that a function makes from inputs, which are deleted once all of them were there."""
         folder = cached.path.parent / ".inputs" / cached.path.name
         new = folder / ".made" / cached.path.name
         with contextlib.ExitStack() as stack:
-            inputs = {n: self._input(n, given, folder, stack) for n, given in route["inputs"].items()}
+            inputs = {name: self._input(name, spec, folder, stack) for name, spec in route["inputs"].items()}
             new.parent.mkdir(parents=True, exist_ok=True)
             print(f"building {file}", file=self.terminal, flush=True)
             stack.callback(shutil.rmtree, folder, ignore_errors=True)  # wrong inputs must come again
@@ -128,21 +105,21 @@ class Fetcher:
         if not spec.get("stream"):
             return Path(self.get(name, spec, folder)["path"])
         tried = []
-        for route in local_files.routes(spec):
-            is_mirror = route["kind"] == "mirror"
-            for address in local_files.list_mirrors(self.folder, name, self.config) if is_mirror else [route["url"]]:
-                try:
-                    if "://" in address:
-                        return stack.enter_context(self.downloads.stream(address))
-                    return stack.enter_context(open(self.base / address, "rb"))
-                except (OSError, http.client.HTTPException) as error:
-                    tried.append(f"{address}: {_reason(error)}")
+        for route in local_files.places(self.folder, name, spec, self.config):
+            try:
+                if "path" in route:
+                    return stack.enter_context(open(self.base / route["path"], "rb"))
+                return stack.enter_context(self.downloads.stream(route["url"]))
+            except FAILURES as error:
+                tried.append(f"{_origin(route)}: {_reason(error)}")
         raise NotAvailable(f"{name} cannot be had ({'; '.join(tried)})")
 
 
 def _origin(route: dict) -> str:
-    """The name of a download in messages."""
-    return route.get("url") or f"package {route['package']}"
+    """What messages and notes call a route."""
+    if "package" in route:
+        return f"package {route['package']}"
+    return next(route[k] for k in ("path", "url", "function", "kind") if k in route)
 
 
 def _reason(error: Exception) -> str:
@@ -154,11 +131,11 @@ def _source(route: dict) -> str:
     return route.get("url") or f"{route['package']}#{route['sha256']}"
 
 
-def _all_routes(files: dict) -> Iterator[dict]:
-    """Routes of files and of inputs that download something."""
+def _sources(files: dict) -> Iterator[str]:
+    """Downloads that the entry names for its files and for their inputs."""
     for spec in files.values():
         for route in local_files.routes(spec):
             if "inputs" in route:
-                yield from _all_routes(route["inputs"])
+                yield from _sources(route["inputs"])
             elif route["kind"] != "mirror":
-                yield route
+                yield _source(route)

@@ -49,15 +49,6 @@ class LogLinear(Simulated):
         )
 
     def draw(self, seed: int, **params: Any) -> Population:
-        """Records with their labels and probabilities.
-
-        Parameters
-        ----------
-        seed : int
-            Of the draw.
-        **params : Any
-            Replace the constructor's.
-        """
         p = self.overlay(params)
         d, m = p["n_features"], p["n_modalities"]
         if m**d > MAX_STATES:
@@ -95,15 +86,6 @@ class Categorical(Simulated):
         super().__init__(n_features=n_features, n_modalities=n_modalities, n=n)
 
     def draw(self, seed: int, **params: Any) -> Population:
-        """Records with their labels and probabilities.
-
-        Parameters
-        ----------
-        seed : int
-            Of the draw.
-        **params : Any
-            Replace the constructor's.
-        """
         p = self.overlay(params)
         d, m, n = p["n_features"], p["n_modalities"], p["n"]
         rng = derive_generator("categorical", sorted(p.items()), seed)
@@ -132,15 +114,6 @@ class Xor(Simulated):
         super().__init__(n=n)
 
     def draw(self, seed: int, **params: Any) -> Population:
-        """Records with their labels and probabilities.
-
-        Parameters
-        ----------
-        seed : int
-            Of the draw.
-        **params : Any
-            Replace the constructor's.
-        """
         n = self.overlay(params)["n"]
         if n % 16:
             raise DataError(f"xor: takes n, a multiple of 16; got {params}")

@@ -25,20 +25,6 @@ class Streamed(Stored):
     )  # fmt: skip
 
     def parse(self, files: dict[str, Path], out: Path) -> dict:
-        """Facts for the manifest, after the records were written.
-
-        Parameters
-        ----------
-        files : dict[str, Path]
-            One name → path.
-        out : Path
-            Folder to write into.
-
-        Raises
-        ------
-        DataError
-            A line of another form, or a label without two values.
-        """
         [path] = files.values()
         columns, label = self.entry["format"]["columns"], self.entry["label"]["column"]
         dropped = {label, *self.entry.get("features", {}).get("drop", [])}

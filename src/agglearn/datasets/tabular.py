@@ -26,20 +26,6 @@ class Tabular(Stored):
     """Files with one record per line, read by `format`, `label`, `features` and `split` of the entry."""
 
     def parse(self, files: dict[str, Path], out: Path) -> dict:
-        """Facts for the manifest, after the records were written.
-
-        Parameters
-        ----------
-        files : dict[str, Path]
-            Name → path.
-        out : Path
-            Folder to write into.
-
-        Raises
-        ------
-        DataError
-            A damaged or empty file, a column or a label that is missing.
-        """
         frames = {name: self._read(path) for name, path in files.items()}
         split, subsets = self.entry.get("split"), None
         if isinstance(split, dict) and "train" in split:
@@ -104,20 +90,6 @@ class Packaged(Stored):
         self.loader = loader
 
     def parse(self, files: dict[str, Path], out: Path) -> dict:
-        """Facts for the manifest, after the records were written.
-
-        Parameters
-        ----------
-        files : dict[str, Path]
-            None.
-        out : Path
-            Folder to write into.
-
-        Raises
-        ------
-        NotAvailable
-            The package is not installed.
-        """
         try:
             load = resolve(self.loader)
         except ImportError as error:

@@ -171,10 +171,8 @@ class Embedding(Estimator):
 
         Parameters
         ----------
-        bags : Bags, list of arrays or (X, offsets)
-            See `as_bags`.
-        y : array-like or None
-            Targets, not used.
+        bags, y
+            As in `fit`.
         """
         return self.fit(bags).transform(bags)
 

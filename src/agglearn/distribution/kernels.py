@@ -27,16 +27,7 @@ def _cosine(turns):
 def fourier_sums(turns, weights, offsets, out):
     """Σ_i w_i (cos 2πt_i, sin 2πt_i) of every bag.
 
-    Parameters
-    ----------
-    turns : (n, F) float32
-        Phases, in turns.
-    weights : (n,) float32
-        Weights, or (0,) for 1.
-    offsets : (B + 1,)
-        Rows of the bags.
-    out : (B, 2F) float32
-        Result.
+    weights : weights, or (0,) for 1. offsets : (B + 1,) rows of the bags.
     """
     width = turns.shape[1]
     for b in numba.prange(len(offsets) - 1):

@@ -9,9 +9,9 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from agglearn.distribution.ridge import Labelled, at_edge
+from agglearn.distribution.ridge import Labelled, VectorModel, at_edge
 from agglearn.errors import DataError
-from agglearn.estimator import Estimator, choose_best
+from agglearn.estimator import choose_best
 from agglearn.linear.path import fit_path
 from agglearn.linear.softmax import CHUNK, Logistic, as_single, scores, softmax
 from agglearn.persistence import check_classes, expect
@@ -22,7 +22,7 @@ PATH = tuple(0.5 * 10.0**k for k in (1, 0, -1, -2, -3, -4))  # values of λ, fro
 VALIDATION = 0.2  # fraction of the vectors that chooses λ where none are given for it
 
 
-class MultinomialLogistic(ClassifierMixin, Estimator):
+class MultinomialLogistic(ClassifierMixin, VectorModel):
     """Minimises the sum of cross-entropies + λ‖θ‖² on centred vectors, scaled by one number to a mean variance of 1.
 
     λ goes from strong to weak, until the likelihood of the validation vectors falls. Each solution starts from the
@@ -59,20 +59,7 @@ class MultinomialLogistic(ClassifierMixin, Estimator):
         self.l2 = l2
         self.random_state = random_state
 
-    def fit(  # type: ignore[override]  # vectors with their targets are no observation
-        self, Z: ArrayLike, y: ArrayLike, validation: Labelled | None = None
-    ) -> Self:
-        """Learn from vectors and classes.
-
-        Parameters
-        ----------
-        Z : array-like of shape (n, d)
-            Vectors.
-        y : array-like of shape (n,)
-            Their classes.
-        validation : (vectors, classes) or None
-            They choose λ. None: a fifth of the vectors does.
-        """
+    def fit(self, Z: ArrayLike, y: ArrayLike, validation: Labelled | None = None) -> Self:  # type: ignore[override]
         check_parameters(self)
         x, y = validate_data(self, Z, y, dtype=np.float64)
         check_classification_targets(y)
@@ -122,13 +109,6 @@ class MultinomialLogistic(ClassifierMixin, Estimator):
         return softmax(scores(self._scale(x), self.coef_))[0]
 
     def predict(self, Z: ArrayLike) -> np.ndarray:
-        """Most probable classes (n,).
-
-        Parameters
-        ----------
-        Z : array-like of shape (n, d)
-            Vectors.
-        """
         return self.classes_[self.predict_proba(Z).argmax(axis=1)]
 
 

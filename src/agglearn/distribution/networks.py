@@ -268,13 +268,6 @@ class DeepSetsRegressor(SetModel):
         super()._fit(observation)
 
     def predict(self, bags: BagsLike) -> np.ndarray:
-        """Predictions (B,) or (B, k) of the bags' targets.
-
-        Parameters
-        ----------
-        bags : Bags, list of arrays or (X, offsets)
-            See `as_bags`.
-        """
         values = self._clip(self._outputs(bags) * self.target_scale_ + self.target_centre_)
         return values[:, 0] if self.n_out_ == 1 else values
 
@@ -323,13 +316,6 @@ class DeepSetsClassifier(SetModel):
         return p / p.sum(axis=1, keepdims=True)
 
     def predict(self, bags: BagsLike) -> np.ndarray:
-        """Most probable classes (B,).
-
-        Parameters
-        ----------
-        bags : Bags, list of arrays or (X, offsets)
-            See `as_bags`.
-        """
         return self.classes_[self._outputs(bags).argmax(axis=1)]
 
 

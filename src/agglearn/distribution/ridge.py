@@ -30,7 +30,38 @@ NEGLIGIBLE = 1e-13  # eigenvalues below this fraction of the largest are roundin
 Labelled = tuple[np.ndarray, ArrayLike]  # vectors (n, d), and targets or classes
 
 
-class _VectorRegressor(RegressorMixin, Estimator):
+class VectorModel(Estimator):
+    """Base of models of vectors."""
+
+    def fit(  # type: ignore[override]  # vectors with their targets are no observation
+        self, Z: ArrayLike, y: ArrayLike, validation: Labelled | None = None
+    ) -> Self:
+        """Learn from vectors and targets.
+
+        Parameters
+        ----------
+        Z : array-like of shape (n, d)
+            Vectors.
+        y : array-like of shape (n,) or (n, k)
+            Their targets, or (n,) classes.
+        validation : (vectors, targets) or None
+            They choose the settings. None: the vectors themselves do, by the leave-one-out error of numbers, or a fifth
+            of them by the likelihood of classes.
+        """
+        raise NotImplementedError
+
+    def predict(self, Z: ArrayLike) -> np.ndarray:
+        """Predictions (n,) or (n, k), as the targets were, or the most probable classes (n,).
+
+        Parameters
+        ----------
+        Z : array-like of shape (n, d)
+            Vectors.
+        """
+        raise NotImplementedError
+
+
+class _VectorRegressor(RegressorMixin, VectorModel):
     """Base of regressors of one target or several on vectors."""
 
     def __sklearn_tags__(self) -> Tags:
@@ -77,20 +108,7 @@ class LinearRidge(_VectorRegressor):
         self.strengths = strengths
         self.random_state = random_state
 
-    def fit(  # type: ignore[override]  # vectors with their targets are no observation
-        self, Z: ArrayLike, y: ArrayLike, validation: Labelled | None = None
-    ) -> Self:
-        """Learn from vectors and targets.
-
-        Parameters
-        ----------
-        Z : array-like of shape (n, d)
-            Vectors.
-        y : array-like of shape (n,) or (n, k)
-            Their targets.
-        validation : (vectors, targets) or None
-            They choose λ. None: the leave-one-out error does.
-        """
+    def fit(self, Z: ArrayLike, y: ArrayLike, validation: Labelled | None = None) -> Self:  # type: ignore[override]
         check_parameters(self)
         z, targets = validate_data(self, Z, y, dtype=FLOATS, multi_output=True, y_numeric=True, ensure_min_samples=2)
         target = _columns(targets)
@@ -110,13 +128,6 @@ class LinearRidge(_VectorRegressor):
         return self
 
     def predict(self, Z: ArrayLike) -> np.ndarray:
-        """Predictions (n,) or (n, k), as the targets were.
-
-        Parameters
-        ----------
-        Z : array-like of shape (n, d)
-            Vectors.
-        """
         check_is_fitted(self)
         return validate_data(self, Z, dtype=np.float64, reset=False) @ self.coef_ + self.intercept_
 
@@ -126,14 +137,7 @@ class _Factors:
 
     Eigenvalues that are rounding are left out.
 
-    Attributes
-    ----------
-    s : (r,)
-    u : (n, r)
-    projected : (r, k)
-        Uᵀy.
-    mean_eigenvalue : float
-        trace / n, the scale of the penalties.
+    s : (r,). u : (n, r). projected : (r, k) uᵀy. mean_eigenvalue : trace / n, the scale of the penalties.
     """
 
     def __init__(self, z: np.ndarray, centre: np.ndarray, y: np.ndarray):
@@ -232,20 +236,7 @@ class KernelRidge(_VectorRegressor):
         self.strengths = strengths
         self.random_state = random_state
 
-    def fit(  # type: ignore[override]  # vectors with their targets are no observation
-        self, Z: ArrayLike, y: ArrayLike, validation: Labelled | None = None
-    ) -> Self:
-        """Learn from vectors and targets. The width is chosen together with λ.
-
-        Parameters
-        ----------
-        Z : array-like of shape (n, d)
-            Vectors.
-        y : array-like of shape (n,) or (n, k)
-            Their targets.
-        validation : (vectors, targets) or None
-            They choose width and λ. None: the leave-one-out error does.
-        """
+    def fit(self, Z: ArrayLike, y: ArrayLike, validation: Labelled | None = None) -> Self:  # type: ignore[override]
         check_parameters(self)
         z, y = validate_data(self, Z, y, dtype=np.float64, multi_output=True, y_numeric=True, ensure_min_samples=2)
         order = derive_generator("landmarks", draw_seed(self.random_state)).permutation(len(z))
@@ -269,13 +260,6 @@ class KernelRidge(_VectorRegressor):
         return self
 
     def predict(self, Z: ArrayLike) -> np.ndarray:
-        """Predictions (n,) or (n, k), as the targets were.
-
-        Parameters
-        ----------
-        Z : array-like of shape (n, d)
-            Vectors.
-        """
         check_is_fitted(self)
         z = validate_data(self, Z, dtype=np.float64, reset=False)
         squares = euclidean_distances(z, self.landmarks_, squared=True)

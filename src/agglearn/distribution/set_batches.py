@@ -24,16 +24,8 @@ Augmentation = Callable[[np.ndarray, np.ndarray, np.random.Generator], np.ndarra
 class Batch(NamedTuple):
     """Some bags, for a network.
 
-    Attributes
-    ----------
-    x : (R, C, d)
-        Instances, C in a row.
-    weights : (R, C) or None
-        Weight of each instance, 0 where there is none. None: all are 1.
-    bag : (R,) or None
-        Bag of each row, ascending. None: every bag is one row.
-    total : (B,)
-        Weight of each bag.
+    x : (R, C, d) instances, C in a row. weights : weight of each instance, 0 where there is none. None: all are 1.
+    bag : bag of each row, ascending. None: every bag is one row. total : (B,) weight of each bag.
     """
 
     x: np.ndarray
@@ -46,12 +38,7 @@ class Batch(NamedTuple):
 class Batches:
     """Bags as training and prediction read them, standardised.
 
-    Attributes
-    ----------
-    bags : Bags
-        No instance has weight 0.
-    centre, scale : (d,)
-        Mean and scale of the covariates.
+    bags : no instance has weight 0. centre, scale : (d,) mean and scale of the covariates.
     """
 
     bags: Bags

@@ -25,21 +25,9 @@ Weights = dict[str, np.ndarray]
 class SetNetwork:
     """g((pool φ(x) − shift)·factor) over the instances x of each bag. Training does not change shift and factor.
 
-    Attributes
-    ----------
-    width, out : int
-        Covariates of an instance, outputs of a bag.
-    features, regressor : tuple of int
-        Widths of the layers of φ and of g.
-    pooling : {'sum', 'mean', 'max', 'attention'}
-    layers : {'dense', 'equivariant'}
-        Layers of φ. Equivariant ones are x ↦ Γ(x − max over the bag), as in DeepSets' point clouds (Zaheer et al.
-        2017), with an activation after each.
-    activation : {'elu', 'tanh', 'relu'}
-    dropout : float
-        Rate before each layer of g.
-    heads : int
-        Number of heads of attention.
+    width, out : covariates of an instance, outputs of a bag. features, regressor : widths of the layers of φ and of g.
+    layers : layers of φ. Equivariant ones are x ↦ Γ(x − max over the bag), as in DeepSets' point clouds (Zaheer et al.
+    2017), with an activation after each. dropout : rate before each layer of g. heads : number of heads of attention.
     """
 
     width: int

@@ -60,7 +60,7 @@ class BagModel(Estimator):
         raise DataError(f"{type(self).__name__} needs a target of every bag: fit(bags, y)")
 
     def predict(self, bags: BagsLike) -> np.ndarray:
-        """Predictions (B,) or (B, k) of the bags' targets.
+        """Predictions (B,) or (B, k) of the bags' targets, or their most probable classes (B,).
 
         Parameters
         ----------
@@ -74,10 +74,8 @@ class BagModel(Estimator):
 
         Parameters
         ----------
-        bags : Bags, list of arrays or (X, offsets)
-            See `as_bags`.
-        y : array-like of shape (B,) or (B, k) or None
-            Targets. None: those of the bags.
+        bags, y
+            As in `fit`.
         """
         target = as_bags(bags, y).target
         if target is None:
@@ -222,13 +220,6 @@ class EmbeddingRegressor(BagModel):
         self.embedding.warm_up()
 
     def predict(self, bags: BagsLike) -> np.ndarray:
-        """Predictions (B,) or (B, k) of the bags' targets.
-
-        Parameters
-        ----------
-        bags : Bags, list of arrays or (X, offsets)
-            See `as_bags`.
-        """
         values = self._clip(self.regressor_.predict(self.embedding_.transform(self._truncate(bags))))
         return values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
 
@@ -260,13 +251,6 @@ class EmbeddingClassifier(EmbeddingRegressor):
         return self.regressor_.predict_proba(self.embedding_.transform(self._truncate(bags)))
 
     def predict(self, bags: BagsLike) -> np.ndarray:
-        """Most probable classes (B,).
-
-        Parameters
-        ----------
-        bags : Bags, list of arrays or (X, offsets)
-            See `as_bags`.
-        """
         return self.classes_[self.predict_proba(bags).argmax(axis=1)]
 
 

@@ -66,13 +66,6 @@ class BinnedEncoder(Levels):
         return [*bins, *self._last_labels]
 
     def encode(self, column: pd.Series) -> np.ndarray:
-        """(n,) int32 codes.
-
-        Parameters
-        ----------
-        column : Series
-            Raw values.
-        """
         values = numbers_or_nan(column) if self.has_other else numbers(column)
         codes = np.searchsorted(np.asarray(self.edges), values, side="left").astype(np.int32)
         codes[np.isnan(values)] = UNSEEN
@@ -80,5 +73,4 @@ class BinnedEncoder(Levels):
         return self._complete(codes)
 
     def to_dict(self) -> dict:
-        """The fields, for JSON."""
         return {"name": self.name, "edges": list(self.edges)} | self._state()

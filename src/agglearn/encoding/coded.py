@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 
 from agglearn.encoding.columns import numbers
-from agglearn.encoding.levels import UNSEEN
+from agglearn.encoding.levels import UNSEEN, ColumnEncoder
 
 
 @dataclass(frozen=True)
-class CodedEncoder:
+class CodedEncoder(ColumnEncoder):
     """One feature whose values are the whole numbers 0 … size − 1. Anything else is unseen.
 
     Parameters
@@ -30,17 +30,9 @@ class CodedEncoder:
         return list(map(str, range(self.size)))
 
     def encode(self, column: pd.Series) -> np.ndarray:
-        """(n,) int32 codes.
-
-        Parameters
-        ----------
-        column : Series
-            Raw values.
-        """
         values = numbers(column)
         valid = (values >= 0) & (values < self.size) & (values == np.floor(values))
         return np.where(valid, np.nan_to_num(values), UNSEEN).astype(np.int32)
 
     def to_dict(self) -> dict:
-        """The fields, for JSON."""
         return {"name": self.name, "coded": self.size}

@@ -234,13 +234,7 @@ class FeatureMap:
 
     @classmethod
     def from_dict(cls, state: dict) -> Self:
-        """Restore a map.
-
-        Parameters
-        ----------
-        state : dict
-            Result of `to_dict`.
-        """
+        """Restore the result of `to_dict`."""
         ranges = {k: tuple(v) for k, v in state["ranges"].items()}
         cells = tuple(np.asarray(c, dtype=np.int64) for c in state["cells"])
         columns = tuple(state["columns"])

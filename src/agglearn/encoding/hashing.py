@@ -71,18 +71,10 @@ class HashedEncoder(Levels):
         return [*(f"#{b}" for b in range(self.buckets)), *self._last_labels]
 
     def encode(self, column: pd.Series) -> np.ndarray:
-        """(n,) int32 codes.
-
-        Parameters
-        ----------
-        column : Series
-            Raw values.
-        """
         index, values = distinct(column)
         return self._complete(np.append(buckets_of(as_text(values), self.buckets), self._missing_code)[index])
 
     def to_dict(self) -> dict:
-        """The fields, for JSON."""
         return {"name": self.name, "buckets": self.buckets} | self._state()
 
 

@@ -4,13 +4,32 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 import numpy as np
+import pandas as pd
 
 UNSEEN = -1
 MISSING = "missing"
 OTHER = "other"
 
 
-class Levels(ABC):
+class ColumnEncoder(ABC):
+    """Base of encoders of one column."""
+
+    @abstractmethod
+    def encode(self, column: pd.Series) -> np.ndarray:
+        """(n,) int32 codes.
+
+        Parameters
+        ----------
+        column : Series
+            Raw values.
+        """
+
+    @abstractmethod
+    def to_dict(self) -> dict:
+        """The fields, for JSON."""
+
+
+class Levels(ColumnEncoder):
     """Base of encoders whose last modalities may be a missing value and anything else."""
 
     has_missing: bool

@@ -12,13 +12,14 @@ import numpy as np
 import pandas as pd
 
 from agglearn.encoding.columns import as_text, distinct
+from agglearn.encoding.levels import ColumnEncoder
 
 NEVER = "not held out"
 MISSING_VALUE = "\0missing"
 
 
 @dataclass(frozen=True)
-class TargetEncoder:
+class TargetEncoder(ColumnEncoder):
     """Modalities of one feature by count and label rate of its values in held-out records.
 
     Modality 0 is for values that no held-out record has: rare ones, and a missing value where there was
@@ -102,30 +103,16 @@ class TargetEncoder:
         return len(self.labels)
 
     def encode(self, column: pd.Series) -> np.ndarray:
-        """(n,) int32 codes.
-
-        Parameters
-        ----------
-        column : Series
-            Raw values.
-        """
         index, values = distinct(column)
         rank = pd.Index(self.values, dtype=object).get_indexer([*as_text(values), MISSING_VALUE])
         return np.where(rank >= 0, np.asarray(self.codes, dtype=np.int32)[rank], np.int32(0))[index]
 
     def to_dict(self) -> dict:
-        """The fields, for JSON."""
         return {"name": self.name, "values": list(self.values), "codes": list(self.codes), "labels": list(self.labels)}
 
     @classmethod
     def from_dict(cls, state: dict) -> Self:
-        """Restore an encoder.
-
-        Parameters
-        ----------
-        state : dict
-            Result of `to_dict`.
-        """
+        """Restore the result of `to_dict`."""
         return cls(state["name"], tuple(state["values"]), tuple(state["codes"]), tuple(state["labels"]))
 
 

@@ -24,10 +24,8 @@ def log_loss(y: np.ndarray, p: np.ndarray) -> float:
 
     Parameters
     ----------
-    y : ndarray of shape (n,)
-        Labels in {0, 1}.
-    p : ndarray of shape (n,)
-        Predicted P(Y = 1).
+    y, p : ndarray of shape (n,)
+        As in `log_likelihood`.
     """
     return -log_likelihood(y, p)
 
@@ -50,10 +48,8 @@ def normalized_log_likelihood(y: np.ndarray, p: np.ndarray) -> float:
 
     Parameters
     ----------
-    y : ndarray of shape (n,)
-        Labels in {0, 1}.
-    p : ndarray of shape (n,)
-        Predicted P(Y = 1).
+    y, p : ndarray of shape (n,)
+        As in `log_likelihood`.
     """
     h = entropy(float(np.mean(y)))
     return 1 + log_likelihood(y, p) / h if h > 0 else float("nan")
@@ -64,10 +60,8 @@ def auc(y: np.ndarray, p: np.ndarray) -> float:
 
     Parameters
     ----------
-    y : ndarray of shape (n,)
-        Labels in {0, 1}.
-    p : ndarray of shape (n,)
-        Predicted P(Y = 1).
+    y, p : ndarray of shape (n,)
+        As in `log_likelihood`.
     """
     from sklearn.metrics import roc_auc_score  # slow to import, and observing needs only the other metrics
 
@@ -79,10 +73,8 @@ def brier(y: np.ndarray, p: np.ndarray) -> float:
 
     Parameters
     ----------
-    y : ndarray of shape (n,)
-        Labels in {0, 1}.
-    p : ndarray of shape (n,)
-        Predicted P(Y = 1).
+    y, p : ndarray of shape (n,)
+        As in `log_likelihood`.
     """
     return float(np.mean((np.asarray(p, dtype=float) - y) ** 2))
 
@@ -94,10 +86,8 @@ def calibration_error(y: np.ndarray, p: np.ndarray, bins: int = 10) -> float:
 
     Parameters
     ----------
-    y : ndarray of shape (n,)
-        Labels in {0, 1}.
-    p : ndarray of shape (n,)
-        Predicted P(Y = 1).
+    y, p : ndarray of shape (n,)
+        As in `log_likelihood`.
     bins : int
         Number of groups.
     """

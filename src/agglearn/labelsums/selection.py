@@ -100,7 +100,6 @@ class AggregateSearch(MetaEstimator, RecordClassifier):
 
     @property
     def feature_names_in_(self) -> np.ndarray:
-        """(D,) names of the features, in order."""
         return self.model_.feature_names_in_
 
     def _predict_positive(self, X: pd.DataFrame | np.ndarray) -> np.ndarray:

@@ -14,7 +14,7 @@ from scipy.special import expit
 
 from agglearn.encoding.design import FeatureMap
 from agglearn.errors import ConfigError, NotAvailable
-from agglearn.estimator import RecordClassifier
+from agglearn.estimator import StagedClassifier
 from agglearn.linear.descent import Descent, Iterate
 from agglearn.linear.sum_logistic import Objective, penalties, prior_variance
 from agglearn.observations import LabelSums
@@ -22,7 +22,7 @@ from agglearn.seeds import RandomState, draw_generator
 from agglearn.settings import Count, NonNegative, Positive, Whole
 
 
-class LinearModel(RecordClassifier):
+class LinearModel(StagedClassifier):
     """Prediction of a logistic model over a feature map.
 
     Attributes
@@ -81,18 +81,6 @@ class LinearModel(RecordClassifier):
         return expit(self._matrix(X) @ self._theta())
 
     def staged_predict_proba(self, X: pd.DataFrame | np.ndarray) -> Iterator[tuple[float, float, np.ndarray]]:
-        """Yield (step, seconds, (n,) P(Y=1)) of every recorded step.
-
-        Parameters
-        ----------
-        X : pd.DataFrame or np.ndarray
-            (n, D) raw columns, see `predict_proba`.
-
-        Raises
-        ------
-        NotAvailable
-            No steps were recorded.
-        """
         if not self.trace_:
             raise NotAvailable("no steps were recorded; set traced")
         x = self._matrix(X)

@@ -21,29 +21,12 @@ Iterate = tuple[int, float, np.ndarray, float]  # step, seconds, θ, error of th
 class Descent:
     """min F/N by θ ← θ − rate_t · gradient.
 
-    Attributes
-    ----------
-    x : sparse.csr_array
-        (n, k) coordinates.
-    weights : np.ndarray
-        (n,) weights of the records.
-    penalty : np.ndarray
-        (k,) λ_j, as in `Objective`.
-    label_term : Callable
-        (step, rows or None) → (k,) mean of y X over these records.
-    batch_size : int or None
-        Rows of a mini-batch, drawn with replacement. None takes all rows.
-    rate : float or None
-        The note's learning rate. None takes one per coordinate, 1/(¼ Σ_i w_i|x_ij|·‖x_i‖₁/N + 2λ_j/N), with which descent
-        on all rows cannot diverge. With mini-batches the rate falls as (1 + steps·batch/N)^−½.
-    steps : int
-        Number of steps.
-    traced : int
-        Number of steps whose θ is recorded.
-    labels : np.ndarray or None
-        (n,) labels, if the label term comes from the mini-batch. Only `gradient_error` reads them.
-    noise_variance : float
-        Variance of the noise in N times the label term. Only `gradient_error` reads it.
+    x, weights, penalty : as in `Objective`. label_term : (step, rows or None) → (k,) mean of y X over these records.
+    batch_size : rows of a mini-batch, drawn with replacement. None takes all rows. rate : the note's learning rate.
+    None takes one per coordinate, 1/(¼ Σ_i w_i|x_ij|·‖x_i‖₁/N + 2λ_j/N), with which descent on all rows cannot diverge.
+    With mini-batches the rate falls as (1 + steps·batch/N)^−½. traced : number of steps whose θ is recorded.
+    labels : (n,) labels, if the label term comes from the mini-batch. Only `gradient_error` reads them.
+    noise_variance : variance of the noise in N times the label term. Only `gradient_error` reads it.
     """
 
     x: sparse.csr_array

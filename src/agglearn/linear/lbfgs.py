@@ -27,24 +27,11 @@ def lbfgs(
 
     If a line search gives up, the pairs are dropped, and the next step goes along the scaled gradient.
 
-    Parameters
-    ----------
-    objective : Callable
-        x ↦ (value, gradient). If the value is infinite, the gradient is not used.
-    start : np.ndarray
-        (n,) first point.
-    scale : np.ndarray
-        (n,) positive numbers of the order of the Hessian's diagonal.
-    max_iter : int
-        Number of iterations at most.
-    memory : int
-        Number of pairs of steps and gradient changes.
-    gtol, ftol : float
-        The search stops at this largest entry of the gradient, or at this relative decrease of the value.
-    shortest : float
-        Step below which a line search gives up. Without pairs the whole search ends there.
-    on_step : Callable, optional
-        Called with every point after the start.
+    objective : x ↦ (value, gradient). If the value is infinite, the gradient is not used. start : (n,) first point.
+    scale : (n,) positive numbers of the order of the Hessian's diagonal. max_iter : number of iterations at most.
+    memory : number of pairs of steps and gradient changes. gtol, ftol : the search stops at this largest entry of the
+    gradient, or at this relative decrease of the value. shortest : step below which a line search gives up. Without
+    pairs the whole search ends there. on_step : called with every point after the start.
     """
     x, (value, gradient) = start, objective(start)
     pairs: Pairs = deque(maxlen=memory)

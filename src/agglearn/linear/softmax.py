@@ -24,18 +24,9 @@ FEW = 1_000_000  # numbers in the covariates up to which their products are adde
 class Logistic:
     """The fitting problem for fixed covariates.
 
-    Attributes
-    ----------
-    x : np.ndarray
-        (n, d) float32 covariates.
-    offsets : np.ndarray
-        (B + 1,) bounds of the runs of rows that are added up together.
-    weights : np.ndarray or None
-        (n,) weights of the rows.
-    l2 : float
-        λ in λ‖θ‖², without the intercepts.
-    gram : np.ndarray
-        (d + 1, d + 1) Σ w (x, 1)(x, 1)ᵀ, computed once.
+    x : (n, d) float32 covariates. offsets : (B + 1,) bounds of the runs of rows that are added up together.
+    weights : (n,) weights of the rows. l2 : λ in λ‖θ‖², without the intercepts. gram : (d + 1, d + 1) Σ w (x, 1)(x,
+    1)ᵀ, computed once.
     """
 
     x: np.ndarray

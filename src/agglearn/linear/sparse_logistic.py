@@ -23,14 +23,8 @@ def log_odds(positives: float, total: float) -> float:
 class SparseLogistic:
     """min over (b, w) of −log-likelihood + λ‖w‖², without a penalty on the intercept b.
 
-    Attributes
-    ----------
-    index : np.ndarray
-        (P, n) int32 active weight of each row in each table.
-    counts, positives : np.ndarray
-        (n,) float64 records of each row, and those with label 1.
-    size : int
-        Number of weights.
+    index : (P, n) int32 active weight of each row in each table. counts, positives : (n,) float64 records of each row,
+    and those with label 1.
     """
 
     index: np.ndarray

@@ -18,16 +18,7 @@ from agglearn.seeds import draw_generator
 class Objective:
     """F for one set of features and one vector.
 
-    Attributes
-    ----------
-    x : sparse.csr_array
-        (n, k) coordinates.
-    weights : np.ndarray
-        (n,) weights of the records.
-    sums : np.ndarray
-        (k,) s.
-    penalty : np.ndarray
-        (k,) λ_j.
+    x : (n, k) coordinates. weights : (n,) weights of the records. sums : (k,) s. penalty : (k,) λ_j.
     """
 
     x: sparse.csr_array

@@ -8,7 +8,7 @@ import pandas as pd
 from scipy.special import expit
 
 from agglearn.errors import DataError
-from agglearn.estimator import RecordClassifier, choose_best
+from agglearn.estimator import StagedClassifier, choose_best
 from agglearn.linear.sparse_logistic import SparseLogistic
 from agglearn.observations import ContingencyTables, Table
 from agglearn.progress import track
@@ -18,7 +18,7 @@ from agglearn.settings import Count, NonNegative
 Coefficients = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, float]
 
 
-class BestPairClassifier(RecordClassifier):
+class BestPairClassifier(StagedClassifier):
     """One logistic regression per pair table, on both features and their interaction, exactly from the table.
 
     The tables alone choose the pair for prediction: largest log-likelihood minus effective number of weights (Akaike's
@@ -75,13 +75,7 @@ class BestPairClassifier(RecordClassifier):
         return self._label_probability(self.encoder_.encode(X), self.best_)
 
     def staged_predict_proba(self, X: pd.DataFrame | np.ndarray) -> Iterator[tuple[int, float, np.ndarray]]:
-        """Yield (index in `pairs_`, seconds until it was fitted, (n,) P(Y=1)) for every pair.
-
-        Parameters
-        ----------
-        X : pd.DataFrame or np.ndarray
-            (n, D) raw columns, see `predict_proba`.
-        """
+        # a stage is an index in `pairs_`
         codes = self.encoder_.encode(X)
         seconds = getattr(self, "_seconds", [float("nan")] * len(self.pairs_))
         for stage in range(len(self.pairs_)):

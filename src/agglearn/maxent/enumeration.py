@@ -22,18 +22,8 @@ MAX_STATES = 1_000_000
 class Enumeration:
     """Every state of the features, and its cells.
 
-    Attributes
-    ----------
-    states : np.ndarray
-        (S, D) codes.
-    cells : np.ndarray
-        (S, m) 0/1, φ of each state.
-    d, c : np.ndarray
-        (m,) observed counts and label sums.
-    total : float
-        Number of records.
-    intercept : float
-        b, log-odds of the label.
+    states : (S, D) codes. cells : (S, m) 0/1, φ of each state. d, c : (m,) observed counts and label sums.
+    intercept : b, log-odds of the label.
     """
 
     states: np.ndarray

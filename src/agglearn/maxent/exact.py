@@ -3,30 +3,25 @@
 from typing import Literal
 
 import numpy as np
-import pandas as pd
 
-from agglearn.estimator import RecordClassifier
 from agglearn.maxent.enumeration import Enumeration
-from agglearn.maxent.model import label_probability
+from agglearn.maxent.model import PairwiseClassifier
 from agglearn.maxent.penalty import theta_penalty
-from agglearn.maxent.weight_index import WeightIndex, positions
+from agglearn.maxent.weight_index import WeightIndex
 from agglearn.observations import ContingencyTables
-from agglearn.persistence import expect
 from agglearn.seeds import RandomState
 from agglearn.settings import NonNegative
 
 
-class ExactMaxEntClassifier(RecordClassifier):
+class ExactMaxEntClassifier(PairwiseClassifier):
     """Optimum of the penalised likelihood (Gilotte et al. 2022, eqs. 4 and 5) by enumeration of all states.
 
     `fit` raises a DataError if the features have too many states.
 
     Parameters
     ----------
-    l2_mu : float
-        λ on μ, as in `MaxEntClassifier`.
-    l2_theta : float or str
-        λ on θ, or `moments`, as in `MaxEntClassifier`.
+    l2_mu, l2_theta
+        As in `MaxEntClassifier`.
     random_state : int, RandomState, Generator or None
         Not used. Every estimator has it.
 
@@ -57,11 +52,3 @@ class ExactMaxEntClassifier(RecordClassifier):
         index = WeightIndex.from_tables(observation)
         self._set_encoder(observation.encoder)
         self.mu_, self.theta_, self.intercept_ = index.matrix(mu), index.matrix(theta), model.intercept
-
-    def _check_state(self) -> None:
-        super()._check_state()
-        k = int(self.encoder_.sizes.sum())
-        expect(self, theta_=("f", (k, k)), mu_=("f", (k, k)), intercept_=float)
-
-    def _predict_positive(self, X: pd.DataFrame | np.ndarray) -> np.ndarray:
-        return label_probability(positions(self.encoder_, X), self.theta_, self.intercept_)

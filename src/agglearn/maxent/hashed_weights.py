@@ -19,12 +19,8 @@ from agglearn.observations.counting import buckets_of
 class CrossHash:
     """The weight of each cell of all tables.
 
-    Attributes
-    ----------
-    weight_of : np.ndarray
-        (m,) int64 weight of each cell, tables in their order, cells of a table in C order.
-    size : int
-        Number of weights. A table that is not hashed has one per cell.
+    weight_of : (m,) int64 weight of each cell, tables in their order, cells of a table in C order. size : number of
+    weights. A table that is not hashed has one per cell.
     """
 
     weight_of: np.ndarray

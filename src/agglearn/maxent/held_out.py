@@ -24,18 +24,8 @@ def label_log_likelihood(
     P(Y|X) enters through label sums and through one expectation over features. Tables do not have it, so x is drawn from the
     model.
 
-    Parameters
-    ----------
-    index : WeightIndex
-        Index of the model's weights.
-    mu, theta : np.ndarray
-        (K, K) weights of the model.
-    intercept : float
-        b.
-    held_out : ContingencyTables
-        Tables of other records.
-    n_chains, seed : int
-        Number and seed of the chains.
+    index : index of the model's weights. mu, theta : (K, K) weights of the model. held_out : tables of other records.
+    n_chains, seed : number and seed of the chains.
     """
     held_out.refuse_hashed_pairs("the choice by held-out tables")
     weights = theta[index.rows, index.columns]

@@ -16,7 +16,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from agglearn.errors import DataError, NotAvailable
-from agglearn.estimator import RecordClassifier
+from agglearn.estimator import RecordClassifier, StagedClassifier
 from agglearn.linear.sparse_logistic import log_odds
 from agglearn.maxent import kernels, pcd_step
 from agglearn.maxent.engines.numba_chains import Chains
@@ -32,6 +32,7 @@ from agglearn.seeds import RandomState, draw_seed
 from agglearn.settings import Count, NonNegative, Positive, Range, Share, Whole
 
 LARGEST_WEIGHT = 1000.0  # keeps any choice of steps finite: weights in practice stay below 20
+Pair = tuple[np.ndarray, np.ndarray]  # of μ and θ, or of d and c
 MOMENTUM = 0.8
 
 
@@ -47,7 +48,23 @@ class Sampler(Protocol):
         """Move all chains, and return (w,) sums of counts and label sums over chains."""
 
 
-class MaxEntClassifier(RecordClassifier):
+class PairwiseClassifier(RecordClassifier):
+    """Base of classifiers with weights of single features and of pairs."""
+
+    mu_: np.ndarray
+    theta_: np.ndarray
+    intercept_: float
+
+    def _check_state(self) -> None:
+        super()._check_state()
+        k = int(self.encoder_.sizes.sum())
+        expect(self, theta_=("f", (k, k)), mu_=("f", (k, k)), intercept_=float)
+
+    def _predict_positive(self, X: pd.DataFrame | np.ndarray) -> np.ndarray:
+        return label_probability(positions(self.encoder_, X), self.theta_, self.intercept_)
+
+
+class MaxEntClassifier(PairwiseClassifier, StagedClassifier):
     """Pairwise Markov random field over features and label, fitted to contingency tables.
 
     π(x, y) ∝ exp(φ(x)·(μ + y·θ) + y·b), with one weight per cell of every table (single features and pairs) and b fixed at the
@@ -230,10 +247,11 @@ class MaxEntClassifier(RecordClassifier):
         started, step, misfit, self.trace_ = time.perf_counter(), 0, [], []
         for step in track(rule.steps(), "training", self.max_iter):  # the last one is used
             chains.set_weights(mu, theta)
-            expected = d_hat, c_hat = [scale * s for s in chains.sweep(step, self.n_sweeps, self.marginalize_label)]
+            d_hat, c_hat = (scale * s for s in chains.sweep(step, self.n_sweeps, self.marginalize_label))
+            expected = d_hat, c_hat
             distances = pcd_step.distance(d_hat, index.d), pcd_step.distance(c_hat, index.c)
             misfit.append([distances[0] / observed[0], distances[1] / observed[1]])
-            gradients, curvatures = self._gradients(index, mu, theta, d_hat, c_hat, work)
+            gradients, curvatures = self._gradients(index, (mu, theta), expected, work)
             moved = [
                 pcd_step.advance(
                     gradients[k], curvatures[k], expected[k], weights, velocity[k], steps[k], momenta[k], monitor.sum[k],
@@ -268,18 +286,10 @@ class MaxEntClassifier(RecordClassifier):
         momentum = MOMENTUM if self.momentum is None else float(self.momentum)
         return np.array([step_mu, min((1.2 if momentum else 2.0) / n_tables, 0.1)], float), np.array([0.0, momentum])
 
-    def _gradients(
-        self,
-        index: WeightIndex,
-        mu: np.ndarray,
-        theta: np.ndarray,
-        d_hat: np.ndarray,
-        c_hat: np.ndarray,
-        out: np.ndarray,
-    ) -> np.ndarray:
-        """Gradients on μ and θ and their preconditioners, in `out` (2, 2, w), for d̂ and ĉ on the scale of the records."""
+    def _gradients(self, index: WeightIndex, weights: Pair, expected: Pair, out: np.ndarray) -> np.ndarray:
+        """Gradients on μ and θ and their preconditioners, in `out` (2, 2, w), for the expected d̂ and ĉ of all records."""
         choices = self.gradient == "rescaled", bool(self.clip_ratio), self.preconditioner == "both"
-        statistics, penalties = (index.d, index.c, d_hat, c_hat, mu, theta), (float(self.l2_mu), self.l2_theta_)
+        statistics, penalties = (index.d, index.c, *expected, *weights), (float(self.l2_mu), self.l2_theta_)
         pcd_step.gradients(*statistics, *penalties, *choices, *out)
         return out
 
@@ -297,27 +307,7 @@ class MaxEntClassifier(RecordClassifier):
         """
         return label_log_likelihood(self._index, self.mu_, self.theta_, self.intercept_, held_out, n_chains, seed)
 
-    def _check_state(self) -> None:
-        super()._check_state()
-        k = int(self.encoder_.sizes.sum())
-        expect(self, theta_=("f", (k, k)), mu_=("f", (k, k)), intercept_=float)
-
-    def _predict_positive(self, X: pd.DataFrame | np.ndarray) -> np.ndarray:
-        return label_probability(positions(self.encoder_, X), self.theta_, self.intercept_)
-
     def staged_predict_proba(self, X: pd.DataFrame | np.ndarray) -> Iterator[tuple[int, float, np.ndarray]]:
-        """Yield (step, seconds since the start of training, (n,) P(Y=1)) for every recorded iterate.
-
-        Parameters
-        ----------
-        X : pd.DataFrame or np.ndarray
-            (n, D) raw columns, see `predict_proba`.
-
-        Raises
-        ------
-        NotAvailable
-            No iterates were recorded.
-        """
         check_is_fitted(self)
         if not getattr(self, "trace_", None):
             raise NotAvailable("no iterates were recorded: fit with trace_every > 0 (they are not saved with a model)")

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from agglearn.errors import DataError, NotAvailable
-from agglearn.estimator import RecordClassifier
+from agglearn.estimator import StagedClassifier
 from agglearn.linear.sparse_logistic import log_odds
 from agglearn.maxent.model import MaxEntClassifier
 from agglearn.maxent.warming import tiny_tables
@@ -26,7 +26,7 @@ L2_GRID = tuple(2.0**e for e in range(12, -7, -1))
 LARGEST = 50.0  # log-odds of a modality that never occurs with one label, without smoothing
 
 
-class NaiveBayesClassifier(RecordClassifier):
+class NaiveBayesClassifier(StagedClassifier):
     """P(Y=1|X=x) = σ(b + Σ_i θ_i(x_i)), each θ_i learned from the table of feature i alone. Pair tables are ignored.
 
     Parameters
@@ -51,12 +51,8 @@ class NaiveBayesClassifier(RecordClassifier):
     ----------
     theta_ : np.ndarray
         (K,) weights in the encoder's order.
-    intercept_ : float
-        b.
-    encoder_ : FrameEncoder
-        Modalities of the tables.
-    classes_ : np.ndarray
-        [0, 1].
+    intercept_, encoder_, classes_
+        As in `MaxEntClassifier`.
     n_iter_ : int
         Number of iterations (`pcd`).
     l2_grid_ : np.ndarray
@@ -142,18 +138,6 @@ class NaiveBayesClassifier(RecordClassifier):
         return self._label_probability(positions(self.encoder_, X), self.theta_)
 
     def staged_predict_proba(self, X: pd.DataFrame | np.ndarray) -> Iterator[tuple[int, float, np.ndarray]]:
-        """Yield (step, seconds, (n,) P(Y=1)) of recorded iterates (`pcd`), or of indices in `l2_grid_` (`logistic`).
-
-        Parameters
-        ----------
-        X : pd.DataFrame or np.ndarray
-            (n, D) raw columns, see `predict_proba`.
-
-        Raises
-        ------
-        NotAvailable
-            The kind has no stages, or none were recorded.
-        """
         check_is_fitted(self)
         stages: Iterable[tuple[int, float, np.ndarray]]
         if self.kind == "logistic":

@@ -13,7 +13,7 @@ import numpy as np
 
 from agglearn.maxent.enumeration import Enumeration
 from agglearn.maxent.exact import ExactMaxEntClassifier
-from agglearn.maxent.model import MaxEntClassifier
+from agglearn.maxent.model import MaxEntClassifier, Pair
 from agglearn.maxent.pcd_step import SMALLEST_CURVATURE
 from agglearn.maxent.penalty import theta_penalty
 from agglearn.maxent.weight_index import WeightIndex
@@ -86,22 +86,14 @@ class NoiseAwareMaxEntClassifier(MaxEntClassifier):
         self._expected: np.ndarray | None = None
         super()._fit(observation)
 
-    def _gradients(
-        self,
-        index: WeightIndex,
-        mu: np.ndarray,
-        theta: np.ndarray,
-        d_hat: np.ndarray,
-        c_hat: np.ndarray,
-        out: np.ndarray,
-    ) -> np.ndarray:
+    def _gradients(self, index: WeightIndex, weights: Pair, expected: Pair, out: np.ndarray) -> np.ndarray:
         if self._noise is None:
-            return super()._gradients(index, mu, theta, d_hat, c_hat, out)
-        now = np.stack([d_hat, c_hat])
+            return super()._gradients(index, weights, expected, out)
+        now = np.stack(expected)
         self._expected = now if self._expected is None else self._expected + SMOOTH * (now - self._expected)
         gain = gains(self._expected[0], self._expected[1], *self._noise)
-        d, c = posterior_means(index.d, index.c, d_hat, c_hat, gain)
-        super()._gradients(replace(index, d=d, c=c), mu, theta, d_hat, c_hat, out)
+        d, c = posterior_means(index.d, index.c, *expected, gain)
+        super()._gradients(replace(index, d=d, c=c), weights, expected, out)
         for h, follows, l2 in zip(out[1], (gain.dd, gain.cc), (self.l2_mu, self.l2_theta_), strict=True):
             information = (h - 2 * l2) * np.maximum(follows, SHARE)  # the data's information that noise leaves
             h[:] = np.maximum(information + 2 * l2, SMALLEST_CURVATURE)
@@ -113,10 +105,8 @@ class ExactNoiseAwareMaxEntClassifier(ExactMaxEntClassifier):
 
     Parameters
     ----------
-    l2_mu : float
-        λ on μ, as in `MaxEntClassifier`.
-    l2_theta : float or str
-        λ on θ, or `moments`, as in `MaxEntClassifier`.
+    l2_mu, l2_theta
+        As in `MaxEntClassifier`.
     max_iter : int
         Alternations at most.
     tol : float

@@ -26,24 +26,11 @@ PAIR_BYTES = 28  # per pair of modalities: the sampler's weights, the result
 class WeightIndex:
     """Positions of features and of the m cells, and the observed statistics of their w weights (w = m without hashing).
 
-    Attributes
-    ----------
-    offsets, sizes : np.ndarray
-        (D,) first position and number of modalities of each feature.
-    starts : np.ndarray
-        (D + 1,) first padded column of each feature.
-    padded : np.ndarray
-        (K,) padded column of each position.
-    cells : np.ndarray
-        (D, D) first cell of the table of features d < e, of d alone on the diagonal, −1 without a table.
-    rows, columns : np.ndarray
-        (m,) positions of each cell. They are equal for cells of single tables.
-    d, c : np.ndarray
-        (w,) observed counts and label sums (section 2), float64.
-    marginals : list
-        Counts of each feature's modalities.
-    buckets : CrossHash or None
-        The weight of each cell. None if each has its own.
+    offsets, sizes : (D,) first position and number of modalities of each feature. starts : (D + 1,) first padded column
+    of each feature. padded : (K,) padded column of each position. cells : (D, D) first cell of the table of features d
+    < e, of d alone on the diagonal, −1 without a table. rows, columns : (m,) positions of each cell. They are equal for
+    cells of single tables. d, c : (w,) observed counts and label sums (section 2), float64. marginals : counts of each
+    feature's modalities. buckets : the weight of each cell. None if each has its own.
     """
 
     offsets: np.ndarray

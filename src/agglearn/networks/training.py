@@ -34,22 +34,10 @@ Shapes = tuple[tuple[str, tuple[int, ...]], ...]  # name and shape of each array
 class Schedule(NamedTuple):
     """Course of a training.
 
-    Attributes
-    ----------
-    rate : float
-        Learning rate of Adam.
-    clip : float
-        Norm at which gradients are clipped.
-    steps : int
-        Number of steps.
-    every : int
-        Steps between two evaluations of the validation loss.
-    patience : int or None
-        Training ends after as many evaluations without improvement. None for never.
-    l2 : float
-        Weight decay: l2·w is added to the gradient of a batch's mean loss.
-    cosine : bool
-        Whether the rate falls to 0 along a cosine.
+    rate : learning rate of Adam. clip : norm at which gradients are clipped. every : steps between two evaluations of
+    the validation loss. patience : training ends after as many evaluations without improvement. None for never.
+    l2 : weight decay: l2·w is added to the gradient of a batch's mean loss. cosine : whether the rate falls to 0 along
+    a cosine.
     """
 
     rate: float
@@ -95,29 +83,9 @@ def train(
 ) -> tuple[Weights, list[float]]:
     """Train a network, and return the checkpoint with the least validation loss.
 
-    Parameters
-    ----------
-    network : Network
-        Hashable function of weights, a batch, and a key of random numbers or None.
-    weights : dict
-        Initial weights.
-    batches : Iterable
-        (inputs, targets) of every step.
-    validate : Callable
-        Weights → validation loss.
-    loss : str
-        Key of `LOSSES`.
-    schedule : Schedule
-        Rates and limits.
-    seed : int
-        Seed of dropout.
-
-    Returns
-    -------
-    dict
-        Weights of the checkpoint.
-    list
-        Validation loss of every checkpoint.
+    network : hashable function of weights, a batch, and a key of random numbers or None. batches : (inputs, targets) of
+    every step. validate : weights → validation loss. loss : key of `LOSSES`. Returns the weights of the
+    checkpoint, and the validation loss of every checkpoint.
     """
     shapes = tuple((name, np.shape(weights[name])) for name in sorted(weights))
     vector = np.concatenate([np.ravel(weights[name]) for name, _ in shapes])

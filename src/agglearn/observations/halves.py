@@ -78,10 +78,8 @@ class Halves(Observation):
 
         Parameters
         ----------
-        epsilon, delta
-            Parameters of the guarantee.
-        **options : Any
-            See `agglearn.observations.release.release_tables`.
+        epsilon, delta, **options
+            As in `ContingencyTables.private`.
         """
         halves = (self.first, self.second)
         return type(self)(*(half.private(epsilon, delta, draw=draw_private, **options) for half in halves))

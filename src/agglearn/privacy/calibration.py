@@ -135,10 +135,8 @@ def analytic_gaussian_scale(sensitivity: float, epsilon: float, delta: float) ->
 
     Parameters
     ----------
-    sensitivity : float
-        L2.
-    epsilon, delta : float
-        Parameters of the guarantee.
+    sensitivity, epsilon, delta : float
+        As in `classic_gaussian_scale`.
     """
     excess = lambda log_ratio: math.log(max(gaussian_delta(math.exp(log_ratio), 1.0, epsilon), 1e-300) / delta)  # noqa: E731
     low, high = -1.0, 1.0
@@ -157,10 +155,8 @@ def gaussian_epsilon(sigma: float, sensitivity: float, delta: float) -> float:
 
     Parameters
     ----------
-    sigma : float
-        Standard deviation of the noise.
-    sensitivity : float
-        L2.
+    sigma, sensitivity : float
+        As in `gaussian_delta`.
     delta : float
         At which ε is computed.
     """

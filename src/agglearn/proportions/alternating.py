@@ -43,10 +43,8 @@ class AlternatingMeanMapClassifier(BagClassifier):
     tol : float
         A round that changes no more than this fraction of the labels is the last. The weights of least loss are
         returned.
-    n_bags : int or None
-        Number of bags to learn from, in their order. None: all bags.
-    random_state : int, RandomState, Generator or None
-        Seed of the choice of held-out bags.
+    n_bags, random_state
+        As in `MeanEmbeddingClassifier`.
 
     Attributes
     ----------
@@ -75,7 +73,6 @@ class AlternatingMeanMapClassifier(BagClassifier):
         self.random_state = random_state
 
     def warm_up(self) -> None:
-        """Compile or load the kernels."""
         super().warm_up()
         label_highest(np.zeros(2), np.array([0, 2]), np.array([1]))
 

@@ -201,25 +201,10 @@ def choose_l2(
 ) -> tuple[float, np.ndarray | None]:
     """(λ, solution near there or None) for `l2` a number, or `held_out`: chosen by cross-validation over bags.
 
-    Parameters
-    ----------
-    l2 : float or 'held_out'
-        A number is returned as it is.
-    bags : Bags
-        They are divided into five random folds.
-    solver_on : callable
-        (bags) → solver of (λ, start) on these bags.
-    score : callable
-        (held-out bags, θ) → mean score over bags. The λ of the largest sum of scores is taken, of equal ones the
-        largest λ.
-    random_state : int, RandomState, Generator or None
-        Seed of the folds.
-    path : sequence of float or None
-        Values of λ from strong to weak. None: `PATH`. A single bag takes the middle one.
-
-    Notes
-    -----
-    A solution starts from that of the next larger λ, or from that of the previous fold.
+    l2 : a number is returned as it is. bags : they are divided into five random folds. solver_on : (bags) → solver of
+    (λ, start) on these bags. score : (held-out bags, θ) → mean score over bags. The λ of the largest sum of scores is
+    taken, of equal ones the largest λ. random_state : seed of the folds. path : values of λ from strong to weak. None:
+    `PATH`. A single bag takes the middle one.
     """
     if not isinstance(l2, str):
         return float(l2), None

@@ -50,10 +50,8 @@ class CardinalityClassifier(BagClassifier):
         Largest number of steps.
     tol : float
         A step that gains less than this, in nats per bag, is the last.
-    n_bags : int or None
-        Number of bags to learn from, in their order. None: all bags.
-    random_state : int, RandomState, Generator or None
-        Seed of the choice of held-out bags.
+    n_bags, random_state
+        As in `MeanEmbeddingClassifier`.
 
     Attributes
     ----------
@@ -144,13 +142,6 @@ class CardinalityClassifier(BagClassifier):
         self._set(theta)
 
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
-        """Class probabilities (n, C) of instances.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            Covariates. The columns of a data frame are matched by name.
-        """
         if getattr(self, "_classifier", None) is not None:
             return self._classifier.predict_proba(self._ordered(X))
         return super().predict_proba(X)
@@ -173,7 +164,6 @@ class CardinalityClassifier(BagClassifier):
         super().save(folder)
 
     def warm_up(self) -> None:
-        """Compile or load the kernels."""
         super().warm_up()
         if self.multiclass == "exact" or self.classifier is not None:
             class_posteriors(np.full((3, 3), np.log(1 / 3)), [0, 3], np.ones((1, 3), np.int64))

@@ -52,15 +52,8 @@ def normal_posteriors(
 class CountLikelihood:
     """Climbs ℓ from a start.
 
-    Attributes
-    ----------
-    problem : Logistic
-        Covariates and λ. Its offsets are the bags.
-    counts : (B, C) ndarray of int
-    infer : callable
-        E step, `exact_posteriors` or `normal_posteriors`.
-    trace : list of float
-        ℓ, unpenalised, at every step.
+    problem : covariates and λ. Its offsets are the bags. infer : E step, `exact_posteriors` or `normal_posteriors`.
+    trace : ℓ, unpenalised, at every step.
     """
 
     problem: Logistic

@@ -39,7 +39,6 @@ class BagLearnerOnRecords(RecordClassifier):
 
     @property
     def accounts_for_noise(self) -> bool:
-        """Whether the learner of bags accounts for noise."""
         return self.learner.accounts_for_noise
 
     def _fit(self, observation: CountedBags) -> None:
@@ -53,11 +52,4 @@ class BagLearnerOnRecords(RecordClassifier):
         self.learner.warm_up()
 
     def predict_proba(self, X: pd.DataFrame | np.ndarray) -> np.ndarray:
-        """Probabilities (n, 2) of both labels.
-
-        Parameters
-        ----------
-        X : pd.DataFrame or np.ndarray
-            (n, D) raw columns, matched by name. Values without a modality add nothing.
-        """
         return self.learner_.predict_proba(coordinates(self.encoder_, X))

@@ -80,16 +80,9 @@ def stochastic_greedy(N, C, bounds, weights, cuts, sample, seed):
     Each candidate has the index of its segment, so that a query costs O(1). Where a segment is split the smaller half
     gets a new index, which is O(log n) per candidate over a whole run.
 
-    Parameters
-    ----------
-    bounds : (D + 1,)
-        Ranks at which the features of N, C start, and the end. They are cuts of every solution.
-    weights : (D,)
-        Factor of the gains of each feature.
-
-    Returns
-    -------
-    (cuts,) int64 cuts in the order in which they were made, (cuts,) float64 their gains.
+    bounds : (D + 1,) ranks at which the features of N, C start, and the end. They are cuts of every solution.
+    weights : (D,) factor of the gains of each feature. Returns (cuts,) int64 cuts in the order in which they were made,
+    (cuts,) float64 their gains.
     """
     n = N.size - 1
     left, right = np.empty(bounds.size - 1 + cuts, np.int64), np.empty(bounds.size - 1 + cuts, np.int64)
@@ -142,9 +135,7 @@ def threshold_cuts(N, C, largest, epsilon, rounds, limit):
 
     A gain only falls as cuts are added, so that a candidate whose last gain lies below the threshold is skipped.
 
-    Returns
-    -------
-    (m,) int64 cuts in the order in which they were made, m ≤ limit, and (m,) int64 the round of each.
+    Returns (m,) int64 cuts in the order in which they were made, m ≤ limit, and (m,) int64 the round of each.
     """
     n = N.size - 1
     last, following = np.full(n, np.inf), np.full(n + 1, n, np.int64)
@@ -209,14 +200,8 @@ def penalised(N, C, S, p, penalty, best, before, start, queue):
     better. A queue holds the starts that are still best somewhere, each with the first end where it is (Hirschberg and
     Larmore 1987, Galil and Park 1992).
 
-    Parameters
-    ----------
-    best, before, start, queue
-        Scratch arrays, (n + 1,) float64 and three times (n + 1,) int32.
-
-    Returns
-    -------
-    Ascending cuts, and the loss without penalties.
+    best, before, start, queue : scratch arrays, (n + 1,) float64 and three times (n + 1,) int32. Returns ascending
+    cuts, and the loss without penalties.
     """
     n, head, tail = N.size - 1, 0, 1
     best[0], queue[0], start[0] = 0.0, 0, 1
@@ -248,9 +233,7 @@ def penalised(N, C, S, p, penalty, best, before, start, queue):
 def quadratic_program(N, C, S, p, limit):
     """Dynamic program of Kurkoski and Yagi 2014 over all starts: O(n²·limit).
 
-    Returns
-    -------
-    (limit + 1, n + 1) float64 smallest losses of the first j ranks in m clusters, and int32 starts of the last
+    Returns (limit + 1, n + 1) float64 smallest losses of the first j ranks in m clusters, and int32 starts of the last
     clusters.
     """
     n = N.size - 1
@@ -300,9 +283,7 @@ def agglomerate(N, C, bounds, weights, merges):
     With two labels the cheapest pair is always a pair of neighbours: moving a cluster's partner nearer to it lowers the
     cost of the union, whatever the partner weighs. So a heap of neighbours serves: O(n log n).
 
-    Returns
-    -------
-    (n,) bool: whether a cluster starts at each rank.
+    Returns (n,) bool: whether a cluster starts at each rank.
     """
     n = N.size - 1
     starts, before, after = np.ones(n, np.bool_), np.empty(n + 1, np.int64), np.empty(n + 1, np.int64)
@@ -333,12 +314,8 @@ def agglomerate(N, C, bounds, weights, merges):
 def information_of(counts, sums, labels, n, c):
     """Information preserved by clusters of units, and lost by them. Both are sums of divergences.
 
-    Parameters
-    ----------
-    counts, sums, labels : (U,)
-        Records, label sums and cluster of each unit.
-    n, c : (m,)
-        Records and label sums of each cluster.
+    counts, sums, labels : (U,) records, label sums and cluster of each unit. n, c : (m,) records and label sums of each
+    cluster.
     """
     p, preserved, lost = c.sum() / n.sum(), 0.0, 0.0
     for k in range(n.size):

@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
-from agglearn.estimator import RecordClassifier, choose_best
+from agglearn.estimator import StagedClassifier, choose_best
 from agglearn.evaluation.metrics import log_likelihood
 from agglearn.observations import ContingencyTables, Records
 from agglearn.progress import track
@@ -23,7 +23,7 @@ from agglearn.vocabulary import cluster_training
 from agglearn.vocabulary.quantizer import Quantizer
 
 
-class ClusterClassifier(RecordClassifier):
+class ClusterClassifier(StagedClassifier):
     """Base of learners that compress the features and predict with the best candidate on validation rows.
 
     Of equal candidates the first is taken. It is not fitted again to the validation rows. Subclasses write `_candidates(rows)`, which yields predictors, and
@@ -74,15 +74,9 @@ class ClusterClassifier(RecordClassifier):
     def _predict_positive(self, X: pd.DataFrame | np.ndarray) -> np.ndarray:
         return self._probabilities(self.tries_[self.best_], self._clusters(self.encoder_.encode(X)))
 
-    def staged_predict_proba(self, frame: pd.DataFrame) -> Iterator[tuple[int, float, np.ndarray]]:
-        """Yield (candidate, NaN for its seconds, (n,) P(Y=1)) for every candidate.
-
-        Parameters
-        ----------
-        frame : pd.DataFrame
-            (n, D) raw columns, matched by name.
-        """
-        clusters = self._clusters(self.encoder_.encode(frame))
+    def staged_predict_proba(self, X: pd.DataFrame | np.ndarray) -> Iterator[tuple[int, float, np.ndarray]]:
+        # a stage is a candidate
+        clusters = self._clusters(self.encoder_.encode(X))
         for number, candidate in enumerate(self.tries_):
             yield number, float("nan"), self._probabilities(candidate, clusters)
 

@@ -25,21 +25,10 @@ Result = TypeVar("Result")
 class Ranking:
     """One feature.
 
-    Attributes
-    ----------
-    name : str
-        Name of the feature.
-    units : (V,) int32
-        Unit of each value, −1 for values without records. Units are clustered: a unit is a value, or all values of
-        fewer records than `min_count` together, the last one.
-    counts, label_sums : (U,) float64
-        Records, and records with label 1, of each unit.
-    ranks : (U,) int32
-        Rank of each unit among the n distinct rates, ascending.
-    N, C : (n + 1,) float64
-        Prefix sums of records and label sums over ranks.
-    pooled : bool
-        Whether the last unit has the rare values.
+    name : name of the feature. units : unit of each value, −1 for values without records. Units are clustered: a unit
+    is a value, or all values of fewer records than `min_count` together, the last one. counts, label_sums : records,
+    and records with label 1, of each unit. ranks : rank of each unit among the n distinct rates, ascending. N,
+    C : prefix sums of records and label sums over ranks. pooled : whether the last unit has the rare values.
     """
 
     name: str

@@ -87,14 +87,8 @@ class SubmodularQuantizer(Quantizer):
 class ConcatenatedFeatures:
     """Features side by side, as kernels take them: prefix sums that go on from one feature to the next.
 
-    Attributes
-    ----------
-    N, C : (P + 1,)
-        Prefix sums over the ranks of all features.
-    bounds : (D + 1,)
-        Starts of the features, and the end.
-    weights : (D,)
-        1 / records of each feature, which turns gains into nats.
+    N, C : (P + 1,) prefix sums over the ranks of all features. bounds : (D + 1,) starts of the features, and the end.
+    weights : (D,) 1 / records of each feature, which turns gains into nats.
     """
 
     N: np.ndarray

@@ -7,15 +7,16 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from agglearn.collective import ChainModel, PublishedCounts, SharedTableEM, gibbs, learning
+from agglearn.collective import ChainModel, PublishedCounts, SharedTableEM, gibbs, infer, learning
 from agglearn.collective.balance import balance_flows
 from agglearn.collective.gaussian import _Smoother, _tilted_moments
-from agglearn.collective.migration import commuting_potentials, migration_features
+from agglearn.collective.migration import migration_features
 from agglearn.collective.noise import noise_model
 from agglearn.collective.population import population_size
 from agglearn.collective.problem import Problem
 from agglearn.collective.reconstruction import _seconds_to_lowest
 from agglearn.collective.results import Iterate, Recorder
+from agglearn.datasets.flows import commuting_potentials
 from agglearn.errors import DataError
 from agglearn.observations import (
     FlowCounts,
@@ -102,7 +103,7 @@ def test_stages_of_a_sampler_have_streams_of_their_own(monkeypatch):
     monkeypatch.setattr(gibbs.Chain, "run", spied)
     counts = FlowCounts(node_counts=np.array([[3.0, 3], [2, 4]]))
     model = gibbs.TreeModel([(0, 1)], [np.zeros((2, 2))])
-    found = gibbs.infer_gibbs(model, counts, 6, trace=True, n_moves=100, burn_in=0.2, stages=4, random_state=1)
+    found = infer(model, counts, 6, "gibbs", trace=True, n_moves=100, burn_in=0.2, stages=4, random_state=1)
     assert [n for n, _ in seeds] == [20, 20, 20, 20, 20]
     assert len({s for _, s in seeds}) == 5
     assert [moves for _, moves, _ in found.details["means"]] == [40, 60, 80, 100]

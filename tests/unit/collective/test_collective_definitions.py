@@ -9,10 +9,11 @@ from scipy import stats
 from agglearn.collective import noise
 from agglearn.collective.balance import balance_flows
 from agglearn.collective.em import fit_ignoring_noise
-from agglearn.collective.migration import commuting_potentials, migration_features
+from agglearn.collective.migration import migration_features
 from agglearn.collective.noise import NoiseModel, noise_model
 from agglearn.collective.parametric_models import HomogeneousPotentials, LogLinearTransitions
 from agglearn.collective.population import population_size
+from agglearn.datasets.flows import commuting_potentials
 from agglearn.observations import FlowCounts, FlowInstances
 
 LAWS = {

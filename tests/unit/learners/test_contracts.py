@@ -18,44 +18,41 @@ from sklearn.base import ClassifierMixin, clone
 from sklearn.exceptions import NotFittedError
 
 import agglearn
-from agglearn import progress
+from agglearn import observations, progress
 from agglearn.distribution import Embedding, LinearRidge, MomentEmbedding, MultinomialLogistic
 from agglearn.errors import DataError
 from agglearn.estimator import Estimator
 from agglearn.maxent import MaxEntClassifier
-from agglearn.observations import (
-    Bags,
-    ContingencyTables,
-    CountedBags,
-    FlowCounts,
-    FlowInstances,
-    Halves,
-    LabelledBags,
-    LabelSums,
-    Records,
-)
 from agglearn.proportions import MeanMapClassifier
 from agglearn.vocabulary import OptimalQuantizer, Quantizer
 
 COLUMNS = ["job", "home", "zone"]
-TABLES = ContingencyTables.from_records(FRAME[[*COLUMNS, "y"]], "y", categorical=COLUMNS)
-RECORDS = Records.from_records(FRAME[[*COLUMNS, "y"]], "y", categorical=COLUMNS)
+TABLES = observations.ContingencyTables.from_records(FRAME[[*COLUMNS, "y"]], "y", categorical=COLUMNS)
+RECORDS = observations.Records.from_records(FRAME[[*COLUMNS, "y"]], "y", categorical=COLUMNS)
 SUMS, COUNTED = sums_of(RECORDS), bags_of(RECORDS)
 X = np.random.default_rng(0).normal(size=(160, 2))
 Y = (X[:, 0] + np.random.default_rng(1).normal(size=160) > 0).astype(int)
 ENDS = np.arange(0, 161, 4)
-BAGS = Bags(X, ENDS, np.add.reduceat(Y, ENDS[:-1]))
+BAGS = observations.Bags(X, ENDS, np.add.reduceat(Y, ENDS[:-1]))
 SAMPLES = {  # what a class observes → samples of it; a learner takes one of them
-    ContingencyTables: [TABLES],
-    Records: [RECORDS],
-    LabelSums: [SUMS],
-    CountedBags: [COUNTED],
-    Bags: [BAGS, Bags(X, ENDS, target=X[::4, 0]), Bags(X, ENDS, target=(X[::4, 0] > 0).astype(int))],
-    LabelledBags: [LabelledBags(BAGS, Y)],
-    FlowCounts: [FLOWS],
-    FlowInstances: [FlowInstances((MOVES,)), FlowInstances((NESTS,)), FlowInstances((MOVE,))],
+    observations.ContingencyTables: [TABLES],
+    observations.Records: [RECORDS],
+    observations.LabelSums: [SUMS],
+    observations.CountedBags: [COUNTED],
+    observations.Bags: [
+        BAGS,
+        observations.Bags(X, ENDS, target=X[::4, 0]),
+        observations.Bags(X, ENDS, target=(X[::4, 0] > 0).astype(int)),
+    ],
+    observations.LabelledBags: [observations.LabelledBags(BAGS, Y)],
+    observations.FlowCounts: [FLOWS],
+    observations.FlowInstances: [
+        observations.FlowInstances((MOVES,)),
+        observations.FlowInstances((NESTS,)),
+        observations.FlowInstances((MOVE,)),
+    ],
 }
-SAMPLES[agglearn.observations.Observation] = [TABLES, Halves(TABLES, TABLES)]
+SAMPLES[agglearn.observations.Observation] = [TABLES, observations.Halves(TABLES, TABLES)]
 NEEDED = {  # parameters without a default, by name
     "base": MaxEntClassifier(n_chains=40, max_iter=3),
     "learner": MeanMapClassifier(l2=1.0),
@@ -109,7 +106,7 @@ def learned(model: Estimator) -> dict:
 def answers(model: Estimator, sample) -> dict:
     """What a fitted model says of the sample that it was fitted to."""
     x = FRAME
-    if isinstance(sample, Bags | LabelledBags):
+    if isinstance(sample, observations.Bags | observations.LabelledBags):
         x = X if isinstance(model, ClassifierMixin) and "predict_counts" in dir(model) else sample
     asked = [n for n in ("predict_proba", "predict", "transform", "subset_predict_proba") if hasattr(model, n)]
     out = {n: getattr(model, n)(x) for n in asked}

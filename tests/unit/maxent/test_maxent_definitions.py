@@ -49,15 +49,15 @@ def test_steps_of_noise_aware_training(tables):
     mu, theta = rng.normal(size=(2, m))
     first, now = (rng.uniform(5, 90, m) for _ in range(2))
     share = rng.uniform(0.1, 0.9, m)
-    model._gradients(index, mu, theta, first, first * share, np.zeros((2, 2, m)))
-    found = model._gradients(index, mu, theta, now, now * share, np.zeros((2, 2, m)))
+    model._gradients(index, (mu, theta), (first, first * share), np.zeros((2, 2, m)))
+    found = model._gradients(index, (mu, theta), (now, now * share), np.zeros((2, 2, m)))
     mean = first + SMOOTH * (now - first)
     gain = gains(mean, mean * share, *model._noise)
     d, c = posterior_means(index.d, index.c, now, now * share, gain)
     plain = MaxEntClassifier(l2_mu=3.0, l2_theta=11.0)
     plain.l2_theta_ = 11.0
     right = plain._gradients(
-        index.__class__(**{**vars(index), "d": d, "c": c}), mu, theta, now, now * share, np.zeros((2, 2, m))
+        index.__class__(**{**vars(index), "d": d, "c": c}), (mu, theta), (now, now * share), np.zeros((2, 2, m))
     )
     np.testing.assert_allclose(found[0], right[0])
     for h, before, of, l2 in zip(found[1], right[1], (gain.dd, gain.cc), (3.0, 11.0), strict=True):

@@ -15,46 +15,39 @@ import pandas as pd
 import pytest
 from samples import people
 
+from agglearn import observations
 from agglearn.encoding import FeatureMap, FrameEncoder
 from agglearn.errors import DataError
-from agglearn.observations import (
-    Bags,
-    ContingencyTables,
-    CountedBags,
-    FlowCounts,
-    FlowInstances,
-    Halves,
-    LabelledBags,
-    LabelSums,
-    NoiseSpec,
-    Records,
-)
 from agglearn.observations.base import Observation
 
 FRAME = people(23)
 Y, X = FRAME["y"].to_numpy(), FRAME.drop(columns="y")
 ENCODER = FrameEncoder.fit(X)
-NOISE = NoiseSpec("gaussian", 2.5, 0.75, 1e-4, "label", False, {"age": 1.25, "totals": 2.5}, "clipped", "for a reason")
+NOISE = observations.NoiseSpec(
+    "gaussian", 2.5, 0.75, 1e-4, "label", False, {"age": 1.25, "totals": 2.5}, "clipped", "for a reason"
+)
 OFFSETS = np.array([0, 2, 3, 6])
-BAGS = Bags(
+BAGS = observations.Bags(
     X=np.arange(12.0).reshape(6, 2), offsets=OFFSETS, counts=np.array([[0.5, 1.0], [2.0, 0.0], [1.0, 3.5]]),
     weights=np.array([1.0, 0.5, 2.0, 0.5, 1.0, 3.0]), target=np.array([0.25, 2.0, -1.0]), names=("a", "b"),
     bag_names=("u", "v", "w"), noise=NOISE,
 )  # fmt: skip
-FLOWS = FlowCounts(
+FLOWS = observations.FlowCounts(
     np.array([[4.0, 3.0, 1.0], [2.0, np.nan, 5.0]]), np.arange(9.0).reshape(1, 3, 3), noise="poisson", rate=0.5,
     scale=3.0, population_size=9.0, context={"wind": np.array([1.0, -2.0])}, privacy=NOISE,
 )  # fmt: skip
-TABLES = dataclasses.replace(ContingencyTables.from_records(FRAME, "y"), noise=NOISE)
+TABLES = dataclasses.replace(observations.ContingencyTables.from_records(FRAME, "y"), noise=NOISE)
 MAPPED = FeatureMap.fit("quadratic", ENCODER, X)
 SUMS = dataclasses.replace(
-    LabelSums.from_map(MAPPED, X, Y, weights=1 + np.arange(23.0) / 7, label="bought"), noise=NOISE
+    observations.LabelSums.from_map(MAPPED, X, Y, weights=1 + np.arange(23.0) / 7, label="bought"), noise=NOISE
 )
-COUNTED = CountedBags(ENCODER, X, np.array([7, 3, 20, 1, 0, 11]), OFFSETS, np.array([[1, 1], [1, 0], [0, 3]]), NOISE)
+COUNTED = observations.CountedBags(
+    ENCODER, X, np.array([7, 3, 20, 1, 0, 11]), OFFSETS, np.array([[1, 1], [1, 0], [0, 3]]), NOISE
+)
 ROWS = [
-    BAGS, FLOWS, TABLES, SUMS, COUNTED, FlowInstances((FLOWS, dataclasses.replace(FLOWS, rate=0.75))),
-    LabelledBags(BAGS, np.array([1, 0, 0, 1, 1, 0])), Records(ENCODER, X, Y, "bought", 5),
-    Halves(TABLES, dataclasses.replace(TABLES, total=99.0)),
+    BAGS, FLOWS, TABLES, SUMS, COUNTED, observations.FlowInstances((FLOWS, dataclasses.replace(FLOWS, rate=0.75))),
+    observations.LabelledBags(BAGS, np.array([1, 0, 0, 1, 1, 0])), observations.Records(ENCODER, X, Y, "bought", 5),
+    observations.Halves(TABLES, dataclasses.replace(TABLES, total=99.0)),
 ]  # fmt: skip
 
 
@@ -103,10 +96,10 @@ def test_a_pipe_or_a_device_in_the_place_of_a_file_is_refused(row, tmp_path):
 
 
 def test_a_folder_of_flows_with_another_name_than_a_number_is_refused(tmp_path):
-    FlowInstances((FLOWS, FLOWS)).save(tmp_path)
+    observations.FlowInstances((FLOWS, FLOWS)).save(tmp_path)
     (tmp_path / "notes").mkdir()
     with pytest.raises(DataError, match="damaged"):
-        FlowInstances.load(tmp_path)
+        observations.FlowInstances.load(tmp_path)
 
 
 @pytest.mark.parametrize("row", [FLOWS, SUMS, COUNTED], ids=lambda row: type(row).__name__)

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from samples import counted_paths
 
 import agglearn
 from agglearn.cli.tabular_input import read_records
@@ -302,12 +303,7 @@ def test_flow_counts(mechanism, draw, tmp_path):
     delta = None if mechanism.endswith("laplace") else DELTA
 
     def release(paths):
-        nodes = np.array([np.bincount(paths[:, t], minlength=4) for t in range(3)], float)
-        edges = np.zeros((2, 4, 4))
-        for t in range(2):
-            np.add.at(edges[t], (paths[:, t], paths[:, t + 1]), 1)
-        flows = FlowCounts(nodes, edges, noise="exact", population_size=len(paths))
-        return release_flow_counts(flows, EPSILON, delta, mechanism=mechanism, draw=draw)
+        return release_flow_counts(counted_paths(paths), EPSILON, delta, mechanism=mechanism, draw=draw)
 
     for k, path in enumerate(([0, 0, 0], [3, 1, 2])):
         assert compare(release, [paths, np.vstack([paths, path])], draw, tmp_path / str(k)) == 5

@@ -15,9 +15,10 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+from samples import counted_paths
 
 from agglearn.encoding import FeatureMap, Schema
-from agglearn.observations import Bags, ContingencyTables, CountedBags, FlowCounts, Halves, LabelSums
+from agglearn.observations import Bags, ContingencyTables, CountedBags, Halves, LabelSums
 from agglearn.observations.release import release_bag_counts, release_flow_counts, release_tables
 
 SCHEMA = Schema.parse("""
@@ -268,12 +269,7 @@ def test_releases_of_flows_have_one_support(monkeypatch):
     paths = rng.integers(0, 4, (N, 3))
 
     def release(paths):
-        nodes = np.array([np.bincount(paths[:, t], minlength=4) for t in range(3)], float)
-        edges = np.zeros((2, 4, 4))
-        for t in range(2):
-            np.add.at(edges[t], (paths[:, t], paths[:, t + 1]), 1)
-        flows = FlowCounts(nodes, edges, noise="exact", population_size=len(paths))
-        noisy = release_flow_counts(flows, 1.0, draw=draw)
+        noisy = release_flow_counts(counted_paths(paths), 1.0, draw=draw)
         shown = replace(noisy, node_counts=abs(0 * noisy.node_counts), edge_counts=abs(0 * noisy.edge_counts))
         return repr([vars(shown), noisy.privacy])
 

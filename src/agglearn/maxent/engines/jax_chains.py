@@ -30,16 +30,9 @@ MAX_CHAINS = 1 << 18
 class Shape(NamedTuple):
     """What a compiled sweep depends on.
 
-    Attributes
-    ----------
-    offsets, sizes : tuple
-        First position and number of modalities of each feature.
-    wide : tuple
-        Whether Metropolis–Hastings moves a feature.
-    tables : tuple
-        (feature, feature, first cell) of each table.
-    n_cells, n_proposals : int
-        Number of cells, and of proposals per feature and sweep.
+    offsets, sizes : first position and number of modalities of each feature. wide : whether Metropolis–Hastings moves a
+    feature. tables : (feature, feature, first cell) of each table. n_cells, n_proposals : number of cells, and of
+    proposals per feature and sweep.
     """
 
     offsets: tuple[int, ...]
@@ -53,14 +46,9 @@ class Shape(NamedTuple):
 class Weights(NamedTuple):
     """Arrays on the device.
 
-    Attributes
-    ----------
-    theta : Array
-        (K, K) weights of pairs with the label, symmetric, and of single features on the diagonal.
-    leading : list
-        Per feature (2(K + 1), size) weights towards it: rows of y = 0, its single weights, the same of y = 1.
-    threshold, alias, log_q : Array
-        (K,) proposals, see `numba_chains.proposals`.
+    theta : (K, K) weights of pairs with the label, symmetric, and of single features on the diagonal. leading : per
+    feature (2(K + 1), size) weights towards it: rows of y = 0, its single weights, the same of y = 1. threshold, alias,
+    log_q : (K,) proposals, see `numba_chains.proposals`.
     """
 
     theta: "Array"
