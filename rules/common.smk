@@ -16,12 +16,12 @@ from agglearn.reporting.run_summary import print_summary
 from agglearn.storage import file_digest
 from agglearn.tracking.receipts import attempts
 from agglearn.workflow import memory, results_lock
-from agglearn.workflow.config import essence, load, parse_scalars
+from agglearn.workflow.config import essence, load, parse_scalars, stack
 from agglearn.workflow.entries import has_records
 from agglearn.workflow.plan import Plan
 from agglearn.workflow.scales import FROM_RECORD, scale_folder
 
-OVERLAY = parse_scalars(dict(config))  # of --configfile and --config
+OVERLAY = stack(config, parse_scalars(dict(workflow.config_settings.config)))  # of --configfile and --config
 try:
     config.update(load(project_files(), OVERLAY, Path.cwd(), targets=()))
     LEFT_OUT = config.pop("left_out")
@@ -45,7 +45,7 @@ COMPUTED = ("task", "datasets", "observe", "seeds", "measures", "exclude", "batc
 
 wildcard_constraints:
     experiment="|".join(plan.experiments),
-    dataset="|".join(config["datasets"]),
+    dataset="|".join(name for name, entry in config["datasets"].items() if has_records(entry)),
     batch="[A-Za-z0-9_.-]+",
     target="|".join(["all", *plan.sources(), *plan.experiments]),
     group="|".join([*plan.sources(), *plan.experiments]),

@@ -20,7 +20,7 @@ def job_log(job: Any, threads: int = 1) -> Iterator[TextIO]:
     """Write what a job prints into its log, and yield the terminal.
 
     `job` is what Snakemake hands to its script, and `threads` the number of threads of the numerical libraries, which are to be
-    imported in the block. An error is one line on the terminal and the end of the process; the log has the traceback too.
+    imported in the block. An error is one line on the terminal and the end of the process. The log has the traceback, too.
     """
     os.environ |= {f"{name}_NUM_THREADS": str(threads) for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
     for folder in job.config["code"]:

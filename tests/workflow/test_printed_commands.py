@@ -147,7 +147,9 @@ def test_a_printed_command_of_make_and_snakemake(place, command, capsys):
         if program == "snakemake" and arguments != ["--check", "Snakefile", "workflow/Snakefile", "rules"]:
             check_snakemake(place, arguments)
         if program == "agglearn":
-            check_reproduce(place, arguments) if arguments[0] == "reproduce" else check_agglearn(arguments, in_a_sentence=False)
+            check_reproduce(place, arguments) if arguments[0] == "reproduce" else check_agglearn(
+                arguments, in_a_sentence=False
+            )
 
 
 @pytest.mark.parametrize("command", [c for c in COMMANDS if c.startswith("agglearn")])

@@ -54,7 +54,7 @@ def test_without_records_what_was_computed_otherwise_is_marked(small):
     before = small.computed()
     shutil.rmtree(small.folder / ".snakemake")
     assert "Nothing to be done" in small.run().text
-    small.overlay["datasets"]["regions"]["params"] = {"bag_size": 50}
+    small.edit("tests/workflow/spikes/bags.py", "1 - observation.counts", "1.0 - observation.counts")
     assert small.run(*FITTED, "results/tables/spike_regions.csv", "--forcerun", "render").status == 0
     assert changed(small, before) == set()
     assert statuses(small) == {"stale"}

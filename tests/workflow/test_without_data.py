@@ -62,7 +62,7 @@ def test_every_task_that_fetches_data_without_any(places):
     assert outcome.status == 0, outcome.text[-3000:]
     plan = Plan(load(project.folder, dict(project.overlay)))
     fetched = {d for n in plan.experiments for d in plan.datasets(n) if plan.config["datasets"][d].get("files")}
-    assert len(plan.experiments) > 10
+    assert len(plan.experiments) > 5
     for name in plan.experiments:
         statuses = set(project.table(name)["status"])
         drawn = set(plan.datasets(name)) - fetched
@@ -70,7 +70,7 @@ def test_every_task_that_fetches_data_without_any(places):
         assert ("ok" in statuses) == bool(drawn), name
         assert (project.results / f"figures/{name}.svg").read_text().startswith("<?xml")
         assert json.loads((project.results / f"tables/{name}.json").read_text())["failed"] == []
-    assert len(fetched) > 10
+    assert len(fetched) > 5
     for name in fetched:
         assert any(s.startswith(f"agglearn: not available: {name}") and f"data get {name}" in s for s in outcome.said)
     assert (project.results / "site/index.html").exists()

@@ -1,5 +1,6 @@
 """The job that fits a batch: its runs are observed, computed or reused, and added to the record where that is asked for."""
 
+import traceback
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TextIO
@@ -28,6 +29,7 @@ def fit(plan: Plan, name: str, batch: str, out: str | Path, observations: str | 
     }
 
     def report(dataset: str, error: Exception) -> None:
+        traceback.print_exception(error)  # for the log
         print(f"agglearn: error: {name} {dataset} was not observed: {describe(error)}", file=terminal)
 
     def observe(missing: list[Run]) -> dict[str, Path]:

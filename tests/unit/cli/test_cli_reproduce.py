@@ -7,8 +7,11 @@ import pytest
 import yaml
 from samples import ROOT
 
+from agglearn import machine
 from agglearn.cli import main
 from agglearn.local_files import project_files
+
+MEMORY = ["--resources", f"mem_mb={machine.memory_bytes() // 10**6}"]
 
 
 @pytest.fixture
@@ -28,21 +31,21 @@ def test_names_and_options_reach_snakemake(started):
     [arguments] = started
     assert arguments[:4] == ["-m", "snakemake", "--snakefile", str(project_files() / "Snakefile")]
     assert arguments[4:] == [
-        "--config", "scale=smoke", "--cores", "3", "--logger=agglearn", "-k", "--forceall", "--", "maxent_xor", "labelsums",
+        "--config", "scale=smoke", "--cores", "3", *MEMORY, "-k", "--forceall", "--", "maxent_xor", "labelsums",
     ]  # fmt: skip
 
 
 def test_without_names_everything_runs(started):
     assert main(["reproduce", "--dry-run"]) == 0
-    assert started[0][4:] == ["--dry-run", "--"]
+    assert started[0][4:] == [*MEMORY, "--dry-run"]
 
 
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
         (["maxent_tabel4"], "there is no experiment or source 'maxent_tabel4' (did you mean 'maxent_table4'?); see `agglearn reproduce --list`"),
-        (["--scale", "tiny"], "scale: 'tiny'"),
-        (["--set", "maxent_xor.methods.maxent.params.n_chain=3"], "n_chain"),
+        (["maxent_xor", "--scale", "tiny"], "scale: 'tiny'"),
+        (["maxent_xor", "--set", "maxent_xor.methods.maxent.params.n_chain=3"], "n_chain"),
         (["--configfile", "absent.yaml"], "absent.yaml: no such file"),
     ],
 )  # fmt: skip

@@ -6,7 +6,6 @@ import sys
 
 import numpy as np
 import pytest
-from agglearn.prefork import limited
 
 pytestmark = pytest.mark.slow
 
@@ -26,6 +25,11 @@ def trained():  # predictions of a network, as a text
     assert {v.dtype for v in model.weights_.values()} == {np.dtype(np.float32)}
     return model.predict(bags).astype(float).tobytes().hex()
 """
+
+
+def limited(threads: int) -> dict[str, str]:
+    """The variables that a job of the workflow sets."""
+    return {f"{name}_NUM_THREADS": str(threads) for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
 
 
 def run(code: str, **environment) -> str:
@@ -72,7 +76,7 @@ def test_a_program_may_have_chosen_64_bits(one_thread):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 def test_a_process_that_imported_jax_forks_silently_and_its_child_trains(one_thread):
-    """As the prefork process and `isolation.run_isolated` do."""
+    """As in `isolation.run_isolated`."""
     code = """
 import jax, optax
 pid = os.fork()

@@ -70,9 +70,9 @@ def test_the_citation_names_every_source_and_this_version():
 
 def test_the_catalogue_finds_what_it_reads():
     entry = yaml.safe_load((ROOT / ".snakemake-workflow-catalog.yml").read_text())["usage"]
-    assert set(entry["software-stack-deployment"].values()) == {False}  # no rule names an environment of its own
+    assert set(entry["software-stack-deployment"].values()) == {False}  # the environment was solved by pip alone
     rules = "".join(path.read_text() for path in (ROOT / "rules").glob("*.smk"))
-    assert not re.search(r"^ +(conda|container):", rules, re.M)
+    assert set(re.findall(r"^    conda:\n +(.*)$", rules, re.M)) == {'"../environment.yml"'}
     assert 'include: "../Snakefile"' in (ROOT / "workflow/Snakefile").read_text()  # where deployment tools look
 
 

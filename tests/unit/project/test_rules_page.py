@@ -15,7 +15,9 @@ OF_ALL = {"pages": "site", "claims": "claims.json"}  # what they name of the tar
 def stated() -> dict[str, tuple[str, set[str]]]:
     """Rule → its script, and folders that it writes, by the table."""
     rows = re.findall(
-        r"^\| `(\w+)` \| .* \| `(\w+\.py)`.*? \| (.*) \|$", (ROOT / "docs/architecture.md").read_text(), re.M
+        r"^\| `(\w+)` \| .* \| `workflow/scripts/(\w+\.py)`.*? \| (.*) \|$",
+        (ROOT / "docs/architecture.md").read_text(),
+        re.M,
     )
     return {rule: (script, set(re.findall(r"`([\w.]+)`", writes)) - {"runs"}) for rule, script, writes in rows}
 

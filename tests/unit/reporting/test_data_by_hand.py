@@ -113,14 +113,13 @@ def test_every_line_on_one_data_set(config, tmp_path):
 
 @pytest.mark.parametrize("origin", ["data", "record"])
 def test_every_row_of_the_page_on_data(config, tmp_path, origin):
-    """Records count before sources. Results of the record rest on no data that are here."""
+    """Results of the record rest on no data that are here."""
     results = tmp_path / "results"
     write_json(
         results / "records/all_here/manifest.json", {"status": "ok", "rows": 12345, "columns": 7, "rate": 0.24078}
     )
-    write_json(results / "sources/all_here/manifest.json", {"status": "unavailable", "reason": "no"})
     write_json(
-        results / "sources/half_here/manifest.json", {"status": "unavailable", "reason": "far.csv cannot be had"}
+        results / "records/half_here/manifest.json", {"status": "unavailable", "reason": "far.csv cannot be had"}
     )
     write_json(results / "records/xor/manifest.json", {"status": "ok", "rows": 4, "columns": 2})
     states = {

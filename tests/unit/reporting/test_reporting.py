@@ -261,7 +261,7 @@ def test_last_lines_name_what_failed_stopped_and_cannot_be_had(tmp_path):
     plan, path = project_of(tmp_path, found)
     render(plan, "e", [path], tmp_path)
     source = {"status": "unavailable", "reason": "no file", "bytes": 5_000_000}
-    write_json(tmp_path / "sources/a/manifest.json", source)
+    write_json(tmp_path / "records/a/manifest.json", source)
     problems = run_summary.problems(tmp_path, tmp_path)
     assert problems == {
         "failed": ["failed: e, b, base {}: boom"],
@@ -281,7 +281,7 @@ def test_last_lines_name_what_failed_stopped_and_cannot_be_had(tmp_path):
         "stopped": [],
         "unavailable": [],
     }
-    assert set(run_summary.retry_targets(tmp_path)) == {str(tmp_path / "sources/a"), str(path)}
+    assert set(run_summary.retry_targets(tmp_path)) == {str(tmp_path / "records/a"), str(path)}
 
 
 def test_a_table_is_printed_as_text(tmp_path, capsys):
@@ -291,7 +291,7 @@ def test_a_table_is_printed_as_text(tmp_path, capsys):
     (tmp_path / "tables/e.md").write_text(
         f"**Table 4: NLLH**\n\n{head}\n| --- | --- | --- | --- |\n{rows}\n\nCaption.\n"
     )
-    run_summary.print_summary(tmp_path, tmp_path, ["e", "not_rendered"], ["run.log"])
+    run_summary.print_summary(tmp_path, tmp_path, ["e", "not_rendered"])
     said = capsys.readouterr().err
     assert said.splitlines()[1:6] == [
         "Table 4: NLLH",
@@ -300,15 +300,15 @@ def test_a_table_is_printed_as_text(tmp_path, capsys):
         "Logistic   0.433 (0.427, +0.006)  0.9   not available [1]",
         "Best pair                  0.380                     −0.1",
     ]
-    assert said.splitlines()[7:] == ["agglearn: whole log: run.log"]
+    assert said.splitlines()[6:] == [""]
 
 
 def test_errors_of_a_scale_with_its_own_folder_are_named(tmp_path):
     folder = tmp_path / "quick"
-    for place, text in ((tmp_path, "error: fetch adult: gone"), (folder, "error: fit e: boom")):
+    for place, text in ((tmp_path, "error: prepare adult: gone"), (folder, "error: fit e: boom")):
         (place / "logs/job").mkdir(parents=True)
         (place / "logs/job/one.log").write_text(f"...\n{text}\n")
-    assert {"error: fetch adult: gone", "error: fit e: boom"} <= set(
+    assert {"error: prepare adult: gone", "error: fit e: boom"} <= set(
         run_summary.summary_lines(tmp_path, folder, [], failed=True)
     )
     assert len(run_summary.errors(tmp_path, tmp_path)) == 1  # the first scale has no folder of its own

@@ -35,11 +35,8 @@ def test_names_at_the_ends_of_lines_do_not_overlap(heights):
 def test_every_kind_of_result_is_tried_again_by_its_own_status(tmp_path):
     """A file for each status, and files in which one of several rows has it."""
     products = ["failed", "ok", "unavailable"]
-    for kind in ("sources", "records"):
-        for status in products:
-            write_json(tmp_path / kind / status / "manifest.json", {"status": status})
     for status in products:
-        write_json(tmp_path / f"observations/{status}.json", {"first": {"status": "ok"}, "second": {"status": status}})
+        write_json(tmp_path / "records" / status / "manifest.json", {"status": status})
         write_json(tmp_path / f"claims/{status}.json", [{"verdict": "holds"}, {"verdict": status}])
         write_json(tmp_path / f"tables/{status}.json", {"failed": ["figure: no"] if status == "failed" else []})
     write_json(tmp_path / "claims/none.json", [])
@@ -51,8 +48,6 @@ def test_every_kind_of_result_is_tried_again_by_its_own_status(tmp_path):
     lost = ("failed", "unavailable")
     assert [str(Path(target).relative_to(tmp_path)) for target in retry_targets(tmp_path)] == [
         *(f"records/{status}" for status in lost),
-        *(f"sources/{status}" for status in lost),
-        "observations/failed.json",  # what lacks its data is observed again once they are there
         *(f"measurements/{folder}/{status}.parquet" for folder in ("alone", "among") for status in lost),
         "tables/failed.csv",
         "claims/failed.json",
@@ -109,7 +104,7 @@ def test_problems_of_several_experiments(tmp_path):
     )
     for name, reason in (("a", "no file"), ("b", "no host")):
         write_json(
-            tmp_path / f"sources/{name}/manifest.json", {"status": "unavailable", "reason": reason, "bytes": 7_000}
+            tmp_path / f"records/{name}/manifest.json", {"status": "unavailable", "reason": reason, "bytes": 7_000}
         )
     assert problems(tmp_path, tmp_path) == {
         "failed": ["failed: e, figure: no", "stale: e, c, m {}: old", "failed: e, c, n {}: boom", "failed: claim ours: ValueError"],

@@ -342,7 +342,7 @@ def pages(results, tmp_path, monkeypatch):
     monkeypatch.setattr(site.crate, "write", lambda *_: None)
     verdicts = judging.judge_all(claims, plan, folder)
     verdicts[1]["recorded"] = "holds"
-    site.build(plan, verdicts, folder, out, base)
+    site.build(plan, verdicts, folder, out, base, folder / "site")
     return {path.stem: words_of(path.read_text()) for path in out.glob("*.html")}
 
 
