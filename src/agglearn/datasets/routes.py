@@ -35,7 +35,7 @@ class Fetcher:
         target = cache / file
         if not target.resolve().is_relative_to(cache.resolve()):
             raise DataError(f"{self.name}: the file name {file!r} leads out of the cache; use a path below it")
-        cached = Cached(target, spec, local_files.places(self.folder, file, spec, self.config))
+        cached = Cached(target, spec, local_files.expand_routes(self.folder, file, spec, self.config))
         tried, wrong = [], []
         for route in [{"kind": "cache"}, *cached.routes]:
             try:
@@ -106,7 +106,7 @@ class Fetcher:
         if not spec.get("stream"):
             return Path(self.get(name, spec, folder)["path"])
         tried = []
-        for route in local_files.places(self.folder, name, spec, self.config):
+        for route in local_files.expand_routes(self.folder, name, spec, self.config):
             try:
                 if "path" in route:
                     return stack.enter_context(open(self.base / route["path"], "rb"))
