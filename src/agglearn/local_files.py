@@ -25,12 +25,12 @@ def routes(spec: dict) -> list[dict]:
     return spec.get("routes", DEFAULT_ROUTES)
 
 
-def places(folder: str, file: str, spec: dict, config: dict) -> list[dict]:
+def expand_routes(folder: str, file: str, spec: dict, config: dict) -> list[dict]:
     """Routes of a file in order of trial: the user's own path, then those of the entry, with a `path` or `url` for each mirror."""
     addresses = [f"{mirror.rstrip('/')}/{folder}/{file}" for mirror in config["mirrors"]]
     mirrors = [{"kind": "mirror", "url" if "://" in address else "path": address} for address in addresses]
     path = [{"kind": "path", "path": spec["path"]}] if "path" in spec else []
-    return path + [place for route in routes(spec) for place in (mirrors if route["kind"] == "mirror" else [route])]
+    return path + [r for route in routes(spec) for r in (mirrors if route["kind"] == "mirror" else [route])]
 
 
 def note_of(path: Path) -> Path:
@@ -42,7 +42,7 @@ def local_candidates(name: str, entry: dict, config: dict, base: Path) -> list[P
     """Local files that could serve an entry, existing or not: what makes fetch run again when it changes."""
     folder, paths = entry.get("mirror", name), []
     for file, spec in entry.get("files", {}).items():
-        paths += _local_places(folder, file, spec, config, base)
+        paths += _list_local(folder, file, spec, config, base)
         for route in routes(spec):
             paths += local_candidates(folder, {"files": route.get("inputs", {})}, config, base)
     return paths
@@ -57,11 +57,11 @@ def local_copies(name: str, entry: dict, config: dict, base: Path) -> dict[str, 
     for file, spec in entry.get("files", {}).items():
         paths = [
             base / config["cache"] / name / file,
-            *_local_places(entry.get("mirror", name), file, spec, config, base),
+            *_list_local(entry.get("mirror", name), file, spec, config, base),
         ]
         copies[file] = next((p for p in paths if p.is_file()), None)
     return copies
 
 
-def _local_places(folder: str, file: str, spec: dict, config: dict, base: Path) -> list[Path]:
-    return [base / place["path"] for place in places(folder, file, spec, config) if "path" in place]
+def _list_local(folder: str, file: str, spec: dict, config: dict, base: Path) -> list[Path]:
+    return [base / r["path"] for r in expand_routes(folder, file, spec, config) if "path" in r]

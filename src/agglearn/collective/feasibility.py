@@ -114,10 +114,7 @@ def _describe(model: TreeModel, population_size: float, node: int, cell: int, co
         a, b = model.edges[model.rooted.edge[node]]
         end = f"edge {a}–{b} to {end}"
     n_cells = model.n_nodes * model.size
-    if cell < n_cells:
-        worst = f"{model.node_name(cell // model.size)}, state {cell % model.size}"
-    else:
-        worst = model.edge_cell_name(cell - n_cells)
+    worst = model.node_cell_name(cell) if cell < n_cells else model.edge_cell_name(cell - n_cells)
     return (
         f"{end}: the exact counts up to here contradict each other, the potentials or the population of {population_size:g}. "
         f"{worst} counts {count:g}, the nearest possible tables have {nearest:g}. Correct the counts, or declare their noise"

@@ -53,16 +53,14 @@ class Layout:
         self.node_variable[self.node_cells] = np.arange(len(self.node_cells))
         self.parent = self.node_variable[model.rooted.parent[child] * size + i]
         self.root = np.flatnonzero(self.node_cells // size == order[0])
-        keys, rows = np.unique(
-            np.concatenate([child * size + i, problem.n_cells + child * size + j]), return_inverse=True
-        )
+        sums = np.concatenate([child * size + i, problem.n_cells + child * size + j])
+        keys, rows = np.unique(sums, return_inverse=True)
         k = np.tile(np.arange(len(self.edge_cells)), 2)
         self.sums = sparse.csr_matrix((np.ones(len(k)), (rows, k)), (len(keys), len(self.edge_cells)))
         nodes = np.zeros(len(keys), np.int64)
         nodes[rows] = np.concatenate([self.parent, self.node_variable[child * size + j]])
-        self.to_nodes = sparse.csr_matrix(
-            (np.ones(len(keys)), (np.arange(len(keys)), nodes)), (len(keys), len(self.node_cells))
-        )
+        shape = len(keys), len(self.node_cells)
+        self.to_nodes = sparse.csr_matrix((np.ones(len(keys)), (np.arange(len(keys)), nodes)), shape)
 
     def tables(self, problem: Problem, x: np.ndarray) -> list[np.ndarray]:
         """Edge tables of x."""
@@ -73,15 +71,13 @@ class Layout:
     def observation_matrix(self, problem: Problem, cells: np.ndarray) -> sparse.csr_matrix:
         """(cells, k + r) matrix that maps x and n to the observed cells. Rows of cells that are left out are zero."""
         size, k = problem.model.size, len(self.edge_cells)
-        edge_variable = np.full(problem.model.n_nodes * size**2, -1)
-        edge_variable[np.ravel_multi_index(tuple(self.edge_cells.T), (problem.model.n_nodes, size, size))] = np.arange(
-            k
-        )
+        edge_variable = np.full((problem.model.n_nodes, size, size), -1)
+        edge_variable[tuple(self.edge_cells.T)] = np.arange(k)
         is_node = cells < problem.n_cells
         column = np.empty(len(cells), np.int64)
         variable = self.node_variable[cells[is_node]]
         column[is_node] = np.where(variable >= 0, variable + k, -1)
-        column[~is_node] = edge_variable[cells[~is_node] - problem.n_cells]
+        column[~is_node] = edge_variable.reshape(-1)[cells[~is_node] - problem.n_cells]
         rows = np.flatnonzero(column >= 0)
         return sparse.csr_matrix((np.ones(len(rows)), (rows, column[rows])), (len(cells), k + len(self.node_cells)))
 
@@ -133,10 +129,10 @@ def infer_cvxpy(
         with warnings.catch_warnings(action="ignore"):  # the status below covers them
             program.get_problem_data(cp.CLARABEL, canon_backend="SCIPY")  # cached for `solve`
             limit = {} if time_limit is None else {"time_limit": clock.left()}
-            own = max(CLARABEL_FACTOR * tol, CLARABEL_MIN)
-            program.solve(
-                solver=cp.CLARABEL, tol_gap_rel=own, tol_gap_abs=own, tol_feas=own, canon_backend="SCIPY", **limit
+            tolerances = dict.fromkeys(
+                ("tol_gap_rel", "tol_gap_abs", "tol_feas"), max(CLARABEL_FACTOR * tol, CLARABEL_MIN)
             )
+            program.solve(solver=cp.CLARABEL, canon_backend="SCIPY", **tolerances, **limit)
     except cp.error.SolverError:
         raise AgglearnError("generic-cvxpy: Clarabel failed on this problem") from None
     if x.value is None or program.status not in ("optimal", "optimal_inaccurate"):

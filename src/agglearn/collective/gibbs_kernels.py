@@ -306,11 +306,8 @@ def make_moves(
     max_cells = 2 * (int(degrees.max()) + 1 + sizes.max()) + 4
     last = np.zeros(sizes.max(), np.int64)
     old_path, new_path = np.zeros(len(nodes), np.int64), np.zeros(len(nodes), np.int64)
-    signs, codes, cells = (
-        np.zeros(max_cells, np.int64),
-        np.zeros(max_cells, np.int64),
-        np.zeros((max_cells, 3), np.int64),
-    )
+    signs, codes = np.zeros(max_cells, np.int64), np.zeros(max_cells, np.int64)
+    cells = np.zeros((max_cells, 3), np.int64)
     n, log_phi, powers = np.zeros(max_cells), np.zeros(max_cells), np.zeros(max_cells)
     counts, parameters = np.zeros(max_cells), np.zeros(max_cells)
     for move in range(n_moves):

@@ -401,41 +401,17 @@ def run_naive_round(
     """
     n, size = up.shape
     parent_factors, child_factors, into, other, new = np.empty((5, size))
+    node_arrays = order, parent, children, bounds, degrees, codes, counts, parameters, row_sums, column_sums
     for turn in range(2 * n):
         upward = turn < n
         c = order[n - 1 - turn] if upward else order[turn - n]
         p = parent[c]
         if p < 0:
             continue
-        _fill_node_factors(
-            p,
-            order,
-            parent,
-            children,
-            bounds,
-            degrees,
-            codes,
-            counts,
-            parameters,
-            row_sums,
-            column_sums,
-            parent_factors,
-        )
-        _fill_node_factors(
-            c, order, parent, children, bounds, degrees, codes, counts, parameters, row_sums, column_sums, child_factors
-        )
-        _update_edge_potential(
-            c,
-            tables[table_index[c]],
-            parent_factors,
-            child_factors,
-            edge_codes,
-            edge_counts,
-            edge_parameters,
-            has_edges,
-            z,
-            potentials[c],
-        )
+        _fill_node_factors(p, *node_arrays, parent_factors)
+        _fill_node_factors(c, *node_arrays, child_factors)
+        factors = tables[table_index[c]], parent_factors, child_factors
+        _update_edge_potential(c, *factors, edge_codes, edge_counts, edge_parameters, has_edges, z, potentials[c])
         old = up[c] if upward else down[c]
         _multiply_messages(c if upward else p, c, parent, children, bounds, up, down, states, into)
         if upward:

@@ -148,17 +148,11 @@ class Problem:
         self.start = propagate(self.model, self.base, self.base_edges, self.needed)
         if not np.isfinite(self.start.log_z):
             self.refuse_impossible()
+        forbidden = "somebody is counted there, but potentials of zero (or exact counts of zero) forbid it"
         if (empty := nodes[self.start.marginals.reshape(-1)[nodes] <= 0]).size:
-            node, state = np.unravel_index(empty[0], self.base.shape)
-            raise DataError(
-                f"{self.model.node_name(node)}, state {state}: somebody is counted there, but potentials of zero (or exact "
-                "counts of zero) forbid it"
-            )
+            raise DataError(f"{self.model.node_cell_name(empty[0])}: {forbidden}")
         if edges.size and (empty := edges[self.start.pairs().reshape(-1)[edges] <= 0]).size:
-            raise DataError(
-                f"{self.model.edge_cell_name(empty[0])}: somebody is counted there, but potentials of zero (or exact counts "
-                "of zero) forbid it"
-            )
+            raise DataError(f"{self.model.edge_cell_name(empty[0])}: {forbidden}")
 
     def require_whole(self, method: str) -> None:
         """Raise DataError where M is not whole."""
@@ -181,16 +175,9 @@ class Problem:
                 )
             codes[cells], counts[cells], parameters[cells] = noise.code, y, noise.parameter
         arrays = codes, counts, parameters
-        n, end, edge_shape = (
-            self.n_cells,
-            total if self.has_edges else self.n_cells,
-            shape if self.has_edges else (0, 0, 0),
-        )
-        node_codes, node_counts, node_parameters = (a[:n].reshape(self.base.shape) for a in arrays)
-        edge_codes, edge_counts, edge_parameters = (a[n:end].reshape(edge_shape) for a in arrays)
-        return Evidence(
-            node_codes, node_counts, node_parameters, edge_codes, edge_counts, edge_parameters, self.has_edges
-        )
+        nodes = (a[: self.n_cells].reshape(self.base.shape) for a in arrays)
+        edges = (a[self.n_cells :].reshape(shape) if self.has_edges else a[:0].reshape(0, 0, 0) for a in arrays)
+        return Evidence._make([*nodes, *edges, self.has_edges])
 
     def refuse_impossible(self) -> None:
         """Raise DataError if no tables of real numbers have all exact counts, see `agglearn.collective.feasibility`."""

@@ -124,6 +124,10 @@ class PaddedTree:
         """Name of a node for messages."""
         return f"node {node}"
 
+    def node_cell_name(self, cell: int) -> str:
+        """Name of a flat cell of an (N, L) array."""
+        return f"{self.node_name(cell // self.size)}, state {cell % self.size}"
+
     def edge_cell_name(self, cell: int) -> str:
         """Name of a flat cell of an (N, L, L) array of edges by child."""
         node, i, j = np.unravel_index(cell, (self.n_nodes, self.size, self.size))

@@ -204,6 +204,20 @@ def value_names(prefix: str, codes: np.ndarray) -> pd.Series:
     return pd.Series(names[codes])
 
 
+def draw_labels(
+    columns: dict[str, np.ndarray],
+    prefix: str,
+    log_odds: np.ndarray,
+    rng: np.random.Generator,
+    **parameters: np.ndarray,
+) -> Population:
+    """Records of coded columns, with labels drawn from their log-odds (n,). `parameters` are the truth behind it."""
+    probability = 1 / (1 + np.exp(-log_odds))
+    y = (rng.random(len(probability)) < probability).astype(np.int8)
+    frame = pd.DataFrame({name: value_names(prefix, codes) for name, codes in columns.items()})
+    return Population(frame, y, probability, parameters)
+
+
 class Simulated(Dataset, ABC):
     """A data set that is drawn anew for every seed. Nothing is fetched or stored.
 

@@ -21,39 +21,33 @@ class ChecksumMismatch(Exception):
         return cls(f"{name}: {kind} is {actual[:12]}…, expected {expected[:12]}…")
 
 
-@dataclass(frozen=True)
-class Expected:
-    """Digests of the right file, None where none is stated. One of the two suffices."""
+Digests = tuple[str | None, str | None]  # sha256 of a file, and digest of its content: None where none is stated
 
-    sha256: str | None
-    content: str | None
 
-    @classmethod
-    def from_entry(cls, sha256: str | None, content: str | None) -> Self:
-        """From an entry, in which `unknown` means that none is stated."""
-        return cls(*(None if d in (None, "unknown") else d for d in (sha256, content)))
+def stated_digests(spec: dict, route: dict | None = None) -> Digests:
+    """Digests that an entry states for a file. A build may make another file than the other routes bring."""
+    if route and "content" in route:
+        spec = {"sha256": None, "content": route["content"]}
+    sha256, content = (None if d == "unknown" else d for d in (spec.get("sha256"), spec.get("content")))
+    return sha256, content
 
-    @property
-    def exists(self) -> bool:
-        """Whether there is a digest."""
-        return bool(self.sha256 or self.content)
 
-    def check(self, path: Path, name: str) -> str:
-        """The sha256 of a file that is right."""
-        if path.stat().st_size == 0:
-            raise ChecksumMismatch(f"{name}: the file is empty")
-        sha256 = file_digest(path)
-        if not self.exists or sha256 == self.sha256:
-            return sha256
-        if not self.content:
-            raise ChecksumMismatch.between(name, sha256, str(self.sha256))
-        try:
-            content = content_digest(path)
-        except DataError as error:
-            raise ChecksumMismatch(f"{name}: {error}") from None
-        if content != self.content:
-            raise ChecksumMismatch.between(name, content, self.content, "digest of the content")
-        return sha256
+def check_digest(path: Path, name: str, expected: Digests) -> str:
+    """The sha256 of a file that is right: not empty, and as one of the digests."""
+    if path.stat().st_size == 0:
+        raise ChecksumMismatch(f"{name}: the file is empty")
+    actual, (sha256, content) = file_digest(path), expected
+    if actual == sha256 or not any(expected):
+        return actual
+    if not content:
+        raise ChecksumMismatch.between(name, actual, str(sha256))
+    try:
+        actual_content = content_digest(path)
+    except DataError as error:
+        raise ChecksumMismatch(f"{name}: {error}") from None
+    if actual_content != content:
+        raise ChecksumMismatch.between(name, actual_content, content, "digest of the content")
+    return actual
 
 
 @dataclass(frozen=True)
@@ -76,10 +70,10 @@ class Cached:
         note = self._read_note()
         current = next((r for r in self.routes if note.get("route") == key(r)), None)
         expected = self._find_expected(current, note) if current else stated_digests(self.spec)
-        if not expected.exists:
+        if not any(expected):
             return None  # nothing ties these bytes to the routes of today
         try:
-            sha256 = expected.check(self.path, str(self.path))
+            sha256 = check_digest(self.path, str(self.path), expected)
         except ChecksumMismatch as error:
             if note and not current:
                 return None
@@ -93,9 +87,9 @@ class Cached:
         note = self._read_note()
         before = note if note.get("route") == key(route) else {}
         try:
-            sha256 = self._find_expected(route, before).check(new, origin)
+            sha256 = check_digest(new, origin, self._find_expected(route, before))
         except ChecksumMismatch as error:
-            if not before or stated_digests(self.spec, route).exists:
+            if not before or any(stated_digests(self.spec, route)):
                 raise
             raise ChecksumMismatch(f"{error} as it first came (delete {self.note} to take the new one)") from None
         note = {"route": key(route), "sha256": sha256, "origin": origin, "kind": route["kind"]}
@@ -110,17 +104,10 @@ class Cached:
     def _read_note(self) -> dict:
         return read_json(self.note) if self.note.is_file() else {}
 
-    def _find_expected(self, route: dict, note: dict) -> Expected:
+    def _find_expected(self, route: dict, note: dict) -> Digests:
         """The digests that the entry states, else those of the first time."""
         expected = stated_digests(self.spec, route)
-        return expected if expected.exists else Expected(note.get("sha256"), note.get("content"))
-
-
-def stated_digests(spec: dict, route: dict | None = None) -> Expected:
-    """Digests that an entry states for a file. A build may make another file than the other routes bring."""
-    if route and "content" in route:
-        return Expected.from_entry(None, route["content"])
-    return Expected.from_entry(spec["sha256"], spec.get("content"))
+        return expected if any(expected) else (note.get("sha256"), note.get("content"))
 
 
 def key(route: dict) -> str:

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import pandas as pd
 
-from agglearn.datasets.base import Population, Simulated, value_names
+from agglearn.datasets.base import Population, Simulated, draw_labels
 from agglearn.encoding import CodedEncoder, FrameEncoder
 from agglearn.errors import DataError
 from agglearn.observations import ContingencyTables, Table
@@ -133,13 +132,12 @@ class ClickLog(Simulated):
     def draw(self, seed: int, **params: Any) -> Population:
         p = self.overlay(params)
         rng = derive_generator("click log", sorted(p.items()), seed)
-        score, frame = np.full(p["n"], np.log(p["rate"] / (1 - p["rate"]))), {}
+        score, columns = np.full(p["n"], np.log(p["rate"] / (1 - p["rate"]))), {}
         for i, size in enumerate(vocabularies(p["n_features"], p["n_values"])):
             codes = np.searchsorted(np.cumsum(_power_law(size, p["exponent"])), rng.random(p["n"])).clip(max=size - 1)
             score += rng.normal(0, p["strength"] / np.sqrt(p["n_features"]), size)[codes]
-            frame[f"c{i + 1}"] = value_names("v", codes)
-        probability = 1 / (1 + np.exp(-score))
-        return Population(pd.DataFrame(frame), (rng.random(p["n"]) < probability).astype(np.int8), probability)
+            columns[f"c{i + 1}"] = codes
+        return draw_labels(columns, "v", score, rng)
 
 
 def vocabularies(n_features: int, n_values: int) -> list[int]:

@@ -10,7 +10,7 @@ from typing import BinaryIO, TextIO
 
 from agglearn import local_files
 from agglearn.datasets import packages
-from agglearn.datasets.cache import Cached, ChecksumMismatch, Expected, describe, stated_digests
+from agglearn.datasets.cache import Cached, ChecksumMismatch, check_digest, describe, stated_digests
 from agglearn.datasets.downloading import Downloads
 from agglearn.datasets.unpacking import UnreadableArchive, unpack
 from agglearn.errors import DataError, NotAvailable
@@ -35,7 +35,7 @@ class Fetcher:
         target = cache / file
         if not target.resolve().is_relative_to(cache.resolve()):
             raise DataError(f"{self.name}: the file name {file!r} leads out of the cache; use a path below it")
-        cached = Cached(target, spec, local_files.places(self.folder, file, spec, self.config))
+        cached = Cached(target, spec, local_files.expand_routes(self.folder, file, spec, self.config))
         tried, wrong = [], []
         for route in [{"kind": "cache"}, *cached.routes]:
             try:
@@ -58,21 +58,22 @@ class Fetcher:
             path = self.base / route["path"]
             if not path.is_file():
                 raise OSError("no such file")
-            return describe(path, stated_digests(cached.spec).check(path, route["path"]), route["path"], route["kind"])
+            sha256 = check_digest(path, route["path"], stated_digests(cached.spec))
+            return describe(path, sha256, route["path"], route["kind"])
         return self._build(file, cached, route) if "function" in route else self._download(file, cached, route)
 
     def _download(self, file: str, cached: Cached, route: dict) -> dict:
         """A download, or a member of one."""
         source, origin = _source(route), _origin(route)
-        download, expected = self.downloads.path(source), Expected.from_entry(route.get("sha256"), None)
+        download, expected = self.downloads.path(source), stated_digests({"sha256": route.get("sha256")})
         new = self.downloads.folder / "made" / cached.path.name
         if "package" not in route:
-            unproven = not (expected.exists or stated_digests(cached.spec, route).exists)
+            unproven = not any(expected + stated_digests(cached.spec, route))
             self.downloads.get(route["url"], file, unproven)
         elif not download.exists():
             packages.download(route["package"], route["sha256"], download)
         try:
-            expected.check(download, origin)
+            check_digest(download, origin, expected)
             new.parent.mkdir(exist_ok=True)
             if "member" in route:
                 unpack(download, route["member"], new, cached.spec.get("bytes", 0))
@@ -105,7 +106,7 @@ class Fetcher:
         if not spec.get("stream"):
             return Path(self.get(name, spec, folder)["path"])
         tried = []
-        for route in local_files.places(self.folder, name, spec, self.config):
+        for route in local_files.expand_routes(self.folder, name, spec, self.config):
             try:
                 if "path" in route:
                     return stack.enter_context(open(self.base / route["path"], "rb"))

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from agglearn.datasets.base import Population, Simulated, value_names
+from agglearn.datasets.base import Population, Simulated, draw_labels
 from agglearn.errors import DataError
 from agglearn.seeds import derive_generator
 from agglearn.settings import Count, NonNegative, Range, Whole
@@ -60,11 +60,8 @@ class LogLinear(Simulated):
         mass = np.exp(log_mass - log_mass.max())
         rng = derive_generator("loglinear-records", sorted(p.items()), seed)
         state = rng.choice(len(mass), p["n"], p=mass / mass.sum())
-        probability = 1 / (1 + np.exp(-theta_sum[state]))
-        y = (rng.random(p["n"]) < probability).astype(np.int8)
-        codes = np.stack(np.unravel_index(state, (m,) * d), axis=1)
-        frame = pd.DataFrame({f"x{i + 1}": value_names("m", codes[:, i]) for i in range(d)})
-        return Population(frame, y, probability, {"theta": theta})
+        columns = {f"x{i + 1}": codes for i, codes in enumerate(np.unravel_index(state, (m,) * d))}
+        return draw_labels(columns, "m", theta_sum[state], rng, theta=theta)
 
 
 class Categorical(Simulated):
@@ -92,9 +89,7 @@ class Categorical(Simulated):
         mass = 1 / np.arange(1, m + 1)
         codes = rng.choice(m, (n, d), p=mass / mass.sum())
         score = rng.normal(0, 1 / np.sqrt(d), (d, m))[np.arange(d), codes].sum(axis=1) - 1
-        probability = 1 / (1 + np.exp(-score))
-        frame = pd.DataFrame({f"x{i + 1}": value_names("m", codes[:, i]) for i in range(d)})
-        return Population(frame, (rng.random(n) < probability).astype(np.int8), probability)
+        return draw_labels({f"x{i + 1}": codes[:, i] for i in range(d)}, "m", score, rng)
 
 
 class Xor(Simulated):
