@@ -30,13 +30,37 @@ class ParametricModel(Protocol):
     """Family of models, see `agglearn.collective.parametric_models`."""
 
     def model(self, theta: np.ndarray, instance: int) -> ChainModel:
-        """Model of one instance."""
+        """Return the model of one instance.
+
+        Parameters
+        ----------
+        theta : ndarray, shape (K,)
+            Parameters.
+        instance : int
+            Index of the instance.
+        """
 
     def maximise(self, theta: np.ndarray, tables: InstanceTables) -> np.ndarray:
-        """θ of a larger likelihood of the tables: the M step."""
+        """Return θ of a larger likelihood of the tables: the M step.
+
+        Parameters
+        ----------
+        theta : ndarray, shape (K,)
+            Start.
+        tables : sequence of sequences of ndarray
+            Edge tables of each instance.
+        """
 
     def gradient(self, theta: np.ndarray, tables: InstanceTables) -> tuple[np.ndarray, np.ndarray]:
-        """Gradient of −Σ n log p, and the diagonal of its Hessian."""
+        """Return the gradient of −Σ n log p, and the diagonal of its Hessian or expected counts in its place, both (K,).
+
+        Parameters
+        ----------
+        theta : ndarray, shape (K,)
+            Parameters.
+        tables : sequence of sequences of ndarray
+            Edge tables of each instance.
+        """
 
 
 class ThetaIterate(NamedTuple):

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from agglearn.collective import kernels
-from agglearn.collective.learning import InstanceTables
+from agglearn.collective.learning import InstanceTables, ParametricModel
 from agglearn.collective.model import ChainModel
 from agglearn.collective.tree import Tables
 from agglearn.errors import DataError
@@ -24,7 +24,7 @@ MIN_STEP = 1e-6  # of Newton's line search
 Moments = tuple[float, np.ndarray, np.ndarray]  # log-likelihood, gradient, minus the Hessian
 
 
-class LogLinearTransitions:
+class LogLinearTransitions(ParametricModel):
     """Model of bird migration: p(x_{t+1} = j | x_t = i) ∝ exp(θ · f_t(i, j)), with a known start.
 
     Parameters
@@ -65,15 +65,6 @@ class LogLinearTransitions:
         return self.features[0].shape[3]
 
     def model(self, theta: np.ndarray, instance: int) -> ChainModel:
-        """Return the chain of one instance.
-
-        Parameters
-        ----------
-        theta : ndarray, shape (K,)
-            Parameters.
-        instance : int
-            Index of the instance.
-        """
         scores = np.where(self.allowed, self.features[instance] @ theta, -np.inf)
         scores -= scores.max(axis=2, keepdims=True)
         scores -= np.log(np.exp(scores).sum(axis=2, keepdims=True))
@@ -82,15 +73,7 @@ class LogLinearTransitions:
         return ChainModel(tables)
 
     def maximise(self, theta: np.ndarray, tables: InstanceTables) -> np.ndarray:
-        """Maximise the likelihood by Newton's method (it is concave, with few parameters), and return θ.
-
-        Parameters
-        ----------
-        theta : ndarray, shape (K,)
-            Start.
-        tables : sequence of sequences of ndarray
-            Edge tables of each instance.
-        """
+        # Newton's method: the likelihood is concave, and parameters are few
         weights, feature_sums = self._statistics(tables)
         value, gradient, hessian = self._moments(theta, weights, feature_sums)
         for _ in range(50):
@@ -110,15 +93,6 @@ class LogLinearTransitions:
         return theta
 
     def gradient(self, theta: np.ndarray, tables: InstanceTables) -> tuple[np.ndarray, np.ndarray]:
-        """Return the gradient of −Σ n log p and the diagonal of its Hessian, both (K,).
-
-        Parameters
-        ----------
-        theta : ndarray, shape (K,)
-            Parameters.
-        tables : sequence of sequences of ndarray
-            Edge tables of each instance.
-        """
         _, gradient, hessian = self._moments(theta, *self._statistics(tables))
         return -gradient, np.diag(hessian) + 1e-9 * np.trace(hessian)
 
@@ -139,7 +113,7 @@ class LogLinearTransitions:
         return total, gradient, hessian
 
 
-class HomogeneousPotentials:
+class HomogeneousPotentials(ParametricModel):
     """Model of mobility: p(x) ∝ φ_1(x_1) Π ψ(x_t, x_{t+1}) φ_T(x_T) with free φ_1, ψ and φ_T, ψ the same at all times.
 
     θ is log φ_1, then log ψ of the allowed steps row by row: L + L² numbers in a complete network. φ_T is one. Any other φ_T
@@ -186,15 +160,6 @@ class HomogeneousPotentials:
         return theta[: self.size], psi
 
     def model(self, theta: np.ndarray, instance: int = 0) -> ChainModel:
-        """Return the chain, which is the same for all instances.
-
-        Parameters
-        ----------
-        theta : ndarray, shape (K,)
-            Parameters.
-        instance : int
-            Index of the instance.
-        """
         first, psi = self.split(theta)
         return ChainModel([psi + first[:, None], *[psi] * (self.n_steps - 2)])
 
@@ -209,27 +174,9 @@ class HomogeneousPotentials:
         return np.concatenate([np.sum(tables[0], axis=1), np.sum(tables, axis=0)[self.allowed]])
 
     def maximise(self, theta: np.ndarray, tables: InstanceTables) -> np.ndarray:
-        """Return θ after `max_iter` steps of L-BFGS on the likelihood of all instances.
-
-        Parameters
-        ----------
-        theta : ndarray, shape (K,)
-            Start.
-        tables : sequence of sequences of ndarray
-            Edge tables of each instance.
-        """
         return self.fit(theta, np.sum([self.statistics(t) for t in tables], axis=0), self.max_iter)
 
     def gradient(self, theta: np.ndarray, tables: InstanceTables) -> tuple[np.ndarray, np.ndarray]:
-        """Return the gradient of −Σ n log p and, for the diagonal of its Hessian, the expected counts, both (K,).
-
-        Parameters
-        ----------
-        theta : ndarray, shape (K,)
-            Parameters.
-        tables : sequence of sequences of ndarray
-            Edge tables of each instance.
-        """
         population, (_, expected) = sum(np.sum(t[0]) for t in tables), self._compute_expectations(theta)
         statistics = np.sum([self.statistics(t) for t in tables], axis=0)
         return population * expected - statistics, population * np.maximum(expected, MIN_VISITS)
@@ -263,7 +210,7 @@ class HomogeneousPotentials:
         return beliefs.log_z, np.concatenate([beliefs.marginals[0], beliefs.pairs().sum(axis=0)[self.allowed]])
 
 
-class FreeTables:
+class FreeTables(ParametricModel):
     """One free table φ(x_1, x_2) shared by all instances. The M step has a closed form, φ ∝ Σ n.
 
     θ is log φ of the allowed steps, row by row.
@@ -287,29 +234,11 @@ class FreeTables:
         return int(self.allowed.sum())
 
     def model(self, theta: np.ndarray, instance: int = 0) -> ChainModel:
-        """Return the chain of two steps, which is the same for all instances.
-
-        Parameters
-        ----------
-        theta : ndarray, shape (K,)
-            Parameters.
-        instance : int
-            Index of the instance.
-        """
         table = np.full((self.size, self.size), -np.inf)
         table[self.allowed] = theta
         return ChainModel([table])
 
     def maximise(self, theta: np.ndarray, tables: InstanceTables) -> np.ndarray:
-        """Return θ of the largest likelihood.
-
-        Parameters
-        ----------
-        theta : ndarray, shape (K,)
-            Present parameters, which do not matter.
-        tables : sequence of sequences of ndarray
-            Edge tables of each instance.
-        """
         return self.log_fractions(np.sum([t[0] for t in tables], axis=0))
 
     def log_fractions(self, total: np.ndarray) -> np.ndarray:
@@ -324,15 +253,6 @@ class FreeTables:
         return np.log(np.maximum(fractions, self.smallest))
 
     def gradient(self, theta: np.ndarray, tables: InstanceTables) -> tuple[np.ndarray, np.ndarray]:
-        """Return the gradient of −Σ n log p and, for the diagonal of its Hessian, the expected counts, both (K,).
-
-        Parameters
-        ----------
-        theta : ndarray, shape (K,)
-            Parameters.
-        tables : sequence of sequences of ndarray
-            Edge tables of each instance.
-        """
         total, fractions = np.sum([t[0] for t in tables], axis=0)[self.allowed], np.exp(theta - logsumexp(theta))
         return total.sum() * fractions - total, total.sum() * np.maximum(fractions, self.smallest)
 

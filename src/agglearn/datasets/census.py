@@ -1,6 +1,7 @@
 """Person records of the American Community Survey with their regions, and votes by region."""
 
 import logging
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NotRequired, TypedDict
 
@@ -53,6 +54,7 @@ class CountyColumns(TypedDict):
     totals: NotRequired[list[str]]
 
 
+@dataclass(eq=False, repr=False)
 class Census(Stored):
     """Adult citizens (AGEP ≥ 18, CIT ≠ 5) of ACS microdata, by region.
 
@@ -70,13 +72,13 @@ class Census(Stored):
         File with the columns `state`, `puma` and `county` (named below), two header lines.
     puma, county : str
         Names of these columns in it.
-    votes : dict[int, VoteColumns] or None
+    votes : dict[int, VoteColumns]
         Year → {file, county, democratic, republican}: county results and the names of their columns.
     polls : str or None
         File of exit polls by state.
     centroids : str or None
         File with `region` (starting with the state's letters), x, y, z.
-    scales : dict[str, float] or None
+    scales : dict[str, float]
         Start of a person file's name → factor of its weights, where files of several years are merged.
     covariates : CountyColumns or None
         {file, county, population, totals}: covariates of counties, whose numbers become the regions' means by
@@ -85,28 +87,15 @@ class Census(Stored):
 
     KEYS = ("mirror", "files")
 
-    def __init__(
-        self,
-        persons: str,
-        crosswalk: str,
-        puma: str = "puma22",
-        county: str = "county",
-        votes: dict[int, VoteColumns] | None = None,
-        polls: str | None = None,
-        centroids: str | None = None,
-        scales: dict[str, Positive] | None = None,
-        covariates: CountyColumns | None = None,
-    ) -> None:
-        super().__init__()
-        self.persons = persons
-        self.crosswalk = crosswalk
-        self.puma = puma
-        self.county = county
-        self.votes = votes or {}
-        self.polls = polls
-        self.centroids = centroids
-        self.scales = scales or {}
-        self.covariates = covariates
+    persons: str
+    crosswalk: str
+    puma: str = "puma22"
+    county: str = "county"
+    votes: dict[int, VoteColumns] = field(default_factory=dict)
+    polls: str | None = None
+    centroids: str | None = None
+    scales: dict[str, Positive] = field(default_factory=dict)
+    covariates: CountyColumns | None = None
 
     def parse(self, files: dict[str, Path], out: Path) -> dict:
         """Facts for the manifest, after persons, regions and polls were written.

@@ -7,10 +7,12 @@ import pandas as pd
 
 from agglearn.encoding.columns import numbers
 from agglearn.encoding.levels import UNSEEN
+from agglearn.errors import ConfigError
+from agglearn.saving import Saved
 
 
 @dataclass(frozen=True)
-class CodedEncoder:
+class CodedEncoder(Saved):
     """One feature whose values are the whole numbers 0 … size − 1. Anything else is unseen.
 
     Parameters
@@ -23,6 +25,10 @@ class CodedEncoder:
 
     name: str
     size: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.size < 1 << 31:
+            raise ConfigError(f"{self.name}: size must be a whole number from 1 on, got {self.size!r}")
 
     @property
     def labels(self) -> list[str]:
@@ -40,7 +46,3 @@ class CodedEncoder:
         values = numbers(column)
         valid = (values >= 0) & (values < self.size) & (values == np.floor(values))
         return np.where(valid, np.nan_to_num(values), UNSEEN).astype(np.int32)
-
-    def to_dict(self) -> dict:
-        """The fields, for JSON."""
-        return {"name": self.name, "coded": self.size}

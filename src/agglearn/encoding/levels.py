@@ -5,12 +5,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from agglearn.saving import Saved
+
 UNSEEN = -1
 MISSING = "missing"
 OTHER = "other"
 
 
-class Levels(ABC):
+class Levels(ABC, Saved):
     """Base of encoders whose last modalities may be a missing value and anything else."""
 
     has_missing: bool
@@ -37,9 +39,6 @@ class Levels(ABC):
     def _complete(self, codes: np.ndarray) -> np.ndarray:
         """The codes with `other` in place of UNSEEN, where there is such a modality."""
         return np.where(codes == UNSEEN, np.int32(self.size - 1), codes) if self.has_other else codes
-
-    def _state(self) -> dict[str, bool]:
-        return {"has_missing": self.has_missing} | ({"has_other": True} if self.has_other else {})
 
 
 def flat_cells(codes: np.ndarray, sizes: Sequence[int] | np.ndarray, features: Sequence[int]) -> np.ndarray:

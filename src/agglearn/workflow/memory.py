@@ -32,10 +32,8 @@ def unpacked(path: Path) -> int:
 
 
 def largest_slot(observations: Path) -> int:
-    """Bytes of the largest observation with its truth in memory, features of both included."""
-    slots = [unpacked(p) for p in observations.iterdir() if p.is_dir() and p.name != "features"]
-    features = [unpacked(p) for p in (observations / "features").glob("*")]
-    return max(slots, default=0) + 2 * max(features, default=0)
+    """Bytes of the largest observation with its truth in memory."""
+    return max((unpacked(p) for p in observations.iterdir() if p.is_dir()), default=0)
 
 
 def for_parsing(entry: dict, fetched: Path) -> int:

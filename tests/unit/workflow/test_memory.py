@@ -22,15 +22,12 @@ def test_bytes_when_read(tmp_path):
 
 
 def test_of_many_observations_the_largest_counts(tmp_path):
-    """One at a time is read; features of training and test rows are read with it."""
+    """One at a time is read."""
     for slot, rows in (("a", 1000), ("b", 5000), ("c", 10)):
         (tmp_path / slot / "observation").mkdir(parents=True)
         np.save(tmp_path / slot / "observation/X.npy", np.zeros(rows))
-    (tmp_path / "features").mkdir()
-    for rows in (2000, 500):
-        np.save(tmp_path / f"features/{rows}.npy", np.zeros(rows))
     (tmp_path / "manifest.json").write_text("{}")
-    assert memory.largest_slot(tmp_path) == pytest.approx(8 * (5000 + 2 * 2000), abs=600)
+    assert memory.largest_slot(tmp_path) == pytest.approx(8 * 5000, abs=600)
 
 
 def test_files_and_records_raise_the_floor(tmp_path):
