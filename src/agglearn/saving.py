@@ -63,12 +63,12 @@ class Saved:
             Existing or new folder.
         """
         folder = make_folder(folder)
-        parts = Parts(self)
-        for name, frame in parts.frames.items():
+        packed = Packed(self)
+        for name, frame in packed.frames.items():
             with atomic_file(folder / f"{name}.parquet") as path:
                 frame.to_parquet(path, index=False, compression="zstd")
-        arrays = dict(parts.arrays)
-        for name, array in parts.arrays.items():
+        arrays = dict(packed.arrays)
+        for name, array in packed.arrays.items():
             if self._maps_arrays and array.nbytes >= MAPPED_BYTES:
                 with atomic_file(folder / f"{name}.npy") as path:
                     np.save(path, arrays.pop(name))
@@ -77,7 +77,7 @@ class Saved:
             with atomic_file(folder / f"{self._file}.npz") as path:
                 write(path, **arrays)  # type: ignore[arg-type]  # the names are paths, no option's
         with atomic_file(folder / f"{self._file}.json") as path:
-            path.write_text(json_lines(parts.description) + "\n")
+            path.write_text(json_lines(packed.description) + "\n")
 
     @classmethod
     def load(cls, folder: Path | str, trusted: Iterable[str] = ()) -> Self:
@@ -138,10 +138,15 @@ def make_folder(folder: str | Path) -> Path:
     return path
 
 
+def _is_plain(values: Iterable) -> bool:
+    """Whether all values are written as they are."""
+    return set(map(type, values)) <= {str, bool, int, float, type(None)}
+
+
 # -- writing ----------------------------------------------------------------------------------------------------------
 
 
-class Parts:
+class Packed:
     """An object as JSON (`description`), `arrays` and `frames`. The JSON refers to both by their path within the object."""
 
     def __init__(self, value: Saved):
@@ -186,10 +191,9 @@ class Parts:
                 return dict(zip(value, values, strict=True))
             keys = [self._pack(k, f"{path}.k{i}") for i, k in enumerate(value)]
             return {"__dict__": list(zip(keys, values, strict=True))}
-        if isinstance(value, tuple):
-            return {"__tuple__": [self._pack(v, f"{path}.{i}") for i, v in enumerate(value)]}
-        if isinstance(value, list):
-            return [self._pack(v, f"{path}.{i}") for i, v in enumerate(value)]
+        if isinstance(value, tuple | list):
+            items = list(value) if _is_plain(value) else [self._pack(v, f"{path}.{i}") for i, v in enumerate(value)]
+            return {"__tuple__": items} if isinstance(value, tuple) else items
         if isinstance(value, GENERATORS):
             return None
         return value.item() if isinstance(value, np.generic) else value
@@ -265,7 +269,7 @@ class _Reader:
     def unpack(self, value: Any) -> Any:
         """A value from its JSON."""
         if isinstance(value, list):
-            return [self.unpack(v) for v in value]
+            return value if _is_plain(value) else [self.unpack(v) for v in value]
         if not isinstance(value, dict):
             return value
         match list(value.items()):
@@ -276,7 +280,7 @@ class _Reader:
             case [("__object__", description)]:
                 return self.build(description)
             case [("__tuple__", values)]:
-                return tuple(self.unpack(v) for v in values)
+                return tuple(self.unpack(values))
             case [("__dict__", items)]:
                 return {self.unpack(k): self.unpack(v) for k, v in items}
         return {k: self.unpack(v) for k, v in value.items()}
@@ -320,7 +324,7 @@ def _read_header(handle: IO[bytes], label: str) -> tuple[tuple[int, ...], np.dty
 
 
 def _fits(value: object, hint: Any) -> bool:
-    """Whether a value is of the type that a dataclass declares. Parts of lists and dicts are not looked at."""
+    """Whether a value is of the type that a dataclass declares. Packed of lists and dicts are not looked at."""
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
         return any(_fits(value, arm) for arm in args)

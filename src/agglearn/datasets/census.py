@@ -1,7 +1,7 @@
 """Person records of the American Community Survey with their regions, and votes by region."""
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NotRequired, TypedDict
 
@@ -72,13 +72,13 @@ class Census(Stored):
         File with the columns `state`, `puma` and `county` (named below), two header lines.
     puma, county : str
         Names of these columns in it.
-    votes : dict[int, VoteColumns]
+    votes : dict[int, VoteColumns] or None
         Year → {file, county, democratic, republican}: county results and the names of their columns.
     polls : str or None
         File of exit polls by state.
     centroids : str or None
         File with `region` (starting with the state's letters), x, y, z.
-    scales : dict[str, float]
+    scales : dict[str, float] or None
         Start of a person file's name → factor of its weights, where files of several years are merged.
     covariates : CountyColumns or None
         {file, county, population, totals}: covariates of counties, whose numbers become the regions' means by
@@ -91,10 +91,10 @@ class Census(Stored):
     crosswalk: str
     puma: str = "puma22"
     county: str = "county"
-    votes: dict[int, VoteColumns] = field(default_factory=dict)
+    votes: dict[int, VoteColumns] | None = None
     polls: str | None = None
     centroids: str | None = None
-    scales: dict[str, Positive] = field(default_factory=dict)
+    scales: dict[str, Positive] | None = None
     covariates: CountyColumns | None = None
 
     def parse(self, files: dict[str, Path], out: Path) -> dict:
@@ -136,12 +136,12 @@ class Census(Stored):
         """(all persons, file → columns that it lacks, regions of the persons in such files)."""
         region_of = dict(zip(links["state"] + links["puma"], links["region"], strict=True))
         paths = {n: p for n, p in sorted(files.items()) if n.startswith(f"{self.persons}/")}
-        for start in self.scales:
+        for start in self.scales or {}:
             if not any(Path(n).name.startswith(start) for n in paths):
                 raise DataError(
                     f"scales: the name of no person file starts with {start!r}; there are {', '.join(paths)[:200]}"
                 )
-        scale = lambda name: next((v for k, v in self.scales.items() if Path(name).name.startswith(k)), 1.0)  # noqa: E731
+        scale = lambda name: next((v for k, v in (self.scales or {}).items() if Path(name).name.startswith(k)), 1.0)  # noqa: E731
         tables = {n: read_persons(p, region_of, scale(n)) for n, p in paths.items()}
         if not tables:
             raise DataError(f"persons: no file lies in {self.persons!r}; there are {', '.join(sorted(files))[:200]}")
@@ -182,7 +182,7 @@ class Census(Stored):
             for s in WHOLE_STATES
             if (links["state"] == s).any()
         }
-        for year, spec in self.votes.items():
+        for year, spec in (self.votes or {}).items():
             for party, counts in votes_of(files[spec["file"]], spec, region_of, whole, len(regions)).items():
                 regions[f"{party}_{year}"] = counts
         if self.covariates:

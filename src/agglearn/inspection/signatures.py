@@ -57,7 +57,12 @@ def parameters(dotted: str) -> dict[str, Parameter] | None:
             if isinstance(item, ast.FunctionDef) and item.name == "__init__":
                 return _arguments(name.rpartition(".")[0], item, without=1)
         if _is_dataclass(node):
-            return {k: p for base, part in reversed(chain) if _is_dataclass(part) for k, p in _parameters(base, part)}
+            return {
+                k: p
+                for base, ancestor in reversed(chain)
+                if _is_dataclass(ancestor)
+                for k, p in _parameters(base, ancestor)
+            }
     return {}
 
 

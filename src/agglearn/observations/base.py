@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass, field
 
-from agglearn.saving import Parts, Saved
+from agglearn.saving import Packed, Saved
 
 
 @dataclass(frozen=True)
@@ -82,4 +82,4 @@ class Observation(Saved):
     @property
     def digest(self) -> str:
         """Digest of the content: equal for equal observations, wherever they are stored."""
-        return Parts(self).digest()
+        return Packed(self).digest()
