@@ -3,18 +3,20 @@
 import warnings
 from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
 
 from agglearn.encoding import FrameEncoder
 from agglearn.errors import DataError, NoiseIgnored
 from agglearn.observations import ContingencyTables, NoiseSpec, Observation
-from agglearn.persistence import Persistent, check_classes, is_learned
 from agglearn.progress import verbosity
+from agglearn.saving import Saved, check_classes, expect, is_learned
 from agglearn.settings import check_parameters
 
 __all__ = ["Estimator", "MetaEstimator", "RecordClassifier"]
@@ -22,12 +24,12 @@ __all__ = ["Estimator", "MetaEstimator", "RecordClassifier"]
 _INSIDE_FIT = ContextVar("inside_fit", default=False)  # the fit of another learner, which has judged the noise
 
 
-class Estimator(Persistent, BaseEstimator):
+class Estimator(Saved, BaseEstimator):
     """Base of a learner from one kind of observation.
 
-    Subclasses set `observes` and write `_fit(observation)`. Parameters live in `__init__`, learned state in attributes that
-    end in an underscore. `save` writes the learned state: arrays, numbers, text, lists and dicts of these, encoders, and
-    estimators.
+    Subclasses set `observes` and write `_fit(observation)`. Parameters are fields of a dataclass or arguments of `__init__`.
+    Learned state is in attributes that end in an underscore. `save` writes it: arrays, numbers, text, lists and dicts of these,
+    encoders, and estimators.
 
     A fit that takes longer than three seconds shows its progress on a terminal, and nothing elsewhere. `model.verbose = False`
     turns that off, `Estimator.verbose = False` for all learners.
@@ -40,6 +42,32 @@ class Estimator(Persistent, BaseEstimator):
     def accounts_for_noise(self) -> bool:
         """Whether the learner uses what an observation states of its noise. Others fit the noise as if it were data."""
         return False
+
+    _file = _title = "model"
+    _advice = "; make one with `agglearn fit`"
+    _maps_arrays = False
+
+    def save(self, folder: Path | str) -> None:
+        """Write `model.json` and `model.npz`: class, parameters and learned state.
+
+        Parameters
+        ----------
+        folder : str or Path
+            Existing or new folder.
+        """
+        check_is_fitted(self)
+        super().save(folder)
+
+    def _parameters(self) -> dict[str, Any]:
+        return self.get_params(deep=False)
+
+    @classmethod
+    def _restore(cls, parameters: dict[str, Any]) -> Self:
+        return cls(**parameters)
+
+    def _check_state(self) -> None:
+        if vars(self).get("encoder_") is not None:
+            expect(self, encoder_=FrameEncoder)
 
     def __getattr__(self, name: str) -> Any:
         """Raise for an attribute that does not exist. NotFittedError is an AttributeError too."""
@@ -70,7 +98,7 @@ class Estimator(Persistent, BaseEstimator):
         Raises
         ------
         ConfigError
-            The annotation of a parameter in `__init__` does not allow its value.
+            The annotation of a parameter does not allow its value.
         DataError
             The observation is of another type, or there are labels beside it.
         """
@@ -145,6 +173,7 @@ class RecordClassifier(ClassifierMixin, Estimator):
     encoder_: FrameEncoder
 
     def _check_state(self) -> None:
+        super()._check_state()
         check_classes(self, 2)
         if self.classes_.tolist() != [0, 1]:
             raise ValueError(f"{type(self).__name__}.classes_: must be 0 and 1")

@@ -132,20 +132,6 @@ def check_parameters(estimator: Any) -> None:
         raise ConfigError(f"{type(estimator).__name__}: {path}: {fault}")
 
 
-def check_calls(function: Callable) -> Callable:
-    """The function, with its arguments checked against their annotations at every call."""
-    signature = inspect.signature(function)
-    declared = {k: Parameter(Any if p.annotation is p.empty else p.annotation) for k, p in signature.parameters.items()}
-
-    @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        for path, fault in values_at_fault(signature.bind(*args, **kwargs).arguments, declared):
-            raise ConfigError(f"{path}: {fault}")
-        return function(*args, **kwargs)
-
-    return call
-
-
 def check_choice(name: str, value: object, choices: Collection[str]) -> None:
     """Check an option that is one of several words."""
     if value not in choices:

@@ -51,7 +51,7 @@ def with_remedy(command: str) -> Iterator[None]:
 
 def reading_of(folder: str) -> dict:
     """Format of the aggregated records. The defaults for tables of another origin."""
-    from agglearn.observations.base import refuse_damaged
+    from agglearn.saving import refuse_damaged
     from agglearn.storage import read_json
 
     if not (Path(folder) / READING).is_file():

@@ -1,5 +1,6 @@
 """Estimators that learn the model of a population's individuals from noisy counts of several populations."""
 
+from dataclasses import dataclass
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
 import numpy as np
@@ -94,6 +95,7 @@ class _Learner(Estimator, Generic[Family]):
         return [family.model(theta, k) for k in range(len(self.contexts_))]
 
 
+@dataclass(eq=False, repr=False)
 class MigrationEM(_Learner[LogLinearTransitions]):
     """Four parameters of bird migration from node counts of several years (Sun 2019, section 2.6.1.5).
 
@@ -118,23 +120,13 @@ class MigrationEM(_Learner[LogLinearTransitions]):
         L-BFGS on the marginal objective, or the thesis's EM, which the methods gaussian, gibbs and exact need.
     """
 
-    def __init__(
-        self,
-        method: Method = "dual-newton",
-        n_iter: Whole = 60,
-        options: Options = None,
-        start_scale: NonNegative = 1.0,
-        trace_every: Count = 1,
-        random_state: RandomState = None,
-        learner: Learner = "lbfgs",
-    ) -> None:
-        self.method = method
-        self.learner = learner
-        self.n_iter = n_iter
-        self.options = options
-        self.start_scale = start_scale
-        self.trace_every = trace_every
-        self.random_state = random_state
+    method: Method = "dual-newton"
+    n_iter: Whole = 60
+    options: Options = None
+    start_scale: NonNegative = 1.0
+    trace_every: Count = 1
+    random_state: RandomState = None
+    learner: Learner = "lbfgs"
 
     def _small_counts(self) -> FlowCounts:
         context = {"shape": np.array([2, 2]), "wind": np.ones((2, 2)), "log_initial": np.zeros(4)}
@@ -154,6 +146,7 @@ class MigrationEM(_Learner[LogLinearTransitions]):
         return generator.normal(0, self.start_scale, family.n_parameters)
 
 
+@dataclass(eq=False, repr=False)
 class MobilityEM(_Learner[HomogeneousPotentials]):
     """Free, time-homogeneous potentials of human mobility from noisy counts (Sun 2019, section 2.6.2).
 
@@ -177,27 +170,15 @@ class MobilityEM(_Learner[HomogeneousPotentials]):
         L-BFGS on the marginal objective, or the thesis's EM.
     """
 
-    def __init__(
-        self,
-        method: Method = "dual-newton",
-        n_iter: Whole = 250,
-        options: Options = None,
-        start: Literal["baseline", "random"] = "baseline",
-        m_steps: Count = 10,
-        baseline_iter: Whole = 200,
-        trace_every: Count = 10,
-        random_state: RandomState = None,
-        learner: Learner = "lbfgs",
-    ) -> None:
-        self.method = method
-        self.learner = learner
-        self.n_iter = n_iter
-        self.options = options
-        self.start = start
-        self.m_steps = m_steps
-        self.baseline_iter = baseline_iter
-        self.trace_every = trace_every
-        self.random_state = random_state
+    method: Method = "dual-newton"
+    n_iter: Whole = 250
+    options: Options = None
+    start: Literal["baseline", "random"] = "baseline"
+    m_steps: Count = 10
+    baseline_iter: Whole = 200
+    trace_every: Count = 10
+    random_state: RandomState = None
+    learner: Learner = "lbfgs"
 
     def _small_counts(self) -> FlowCounts:
         if self.start == "random":
@@ -254,6 +235,7 @@ def fit_ignoring_noise(family: HomogeneousPotentials, observation: FlowInstances
     return family.fit(np.zeros(family.n_parameters), np.concatenate([first, pairs[allowed]]), max_iter)
 
 
+@dataclass(eq=False, repr=False)
 class SharedTableEM(_Learner[FreeTables]):
     """One free table of origins and destinations, shared by several periods whose noisy tables were published.
 
@@ -272,21 +254,12 @@ class SharedTableEM(_Learner[FreeTables]):
         L-BFGS on the marginal objective, or the thesis's EM.
     """
 
-    def __init__(
-        self,
-        method: Method = "dual-newton",
-        n_iter: Whole = 30,
-        options: Options = None,
-        trace_every: Count = 10,
-        random_state: RandomState = None,
-        learner: Learner = "lbfgs",
-    ) -> None:
-        self.method = method
-        self.learner = learner
-        self.n_iter = n_iter
-        self.options = options
-        self.trace_every = trace_every
-        self.random_state = random_state
+    method: Method = "dual-newton"
+    n_iter: Whole = 30
+    options: Options = None
+    trace_every: Count = 10
+    random_state: RandomState = None
+    learner: Learner = "lbfgs"
 
     def _small_counts(self) -> FlowCounts:
         return FlowCounts(edge_counts=np.ones((1, 2, 2)), noise="laplace", population_size=4)

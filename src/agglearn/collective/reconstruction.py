@@ -2,6 +2,7 @@
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import numpy as np
@@ -22,6 +23,7 @@ TOLERANCE = 1e-6  # relative distance from the lowest objective at which tuning 
 ProblemArguments = tuple[ChainModel, FlowCounts, float]  # model, counts and population size, as `infer` takes them
 
 
+@dataclass(eq=False, repr=False)
 class FlowReconstruction(Estimator):
     """Tables of a population under a known chain, which is public: `context["log_potentials"]` of the counts.
 
@@ -50,17 +52,10 @@ class FlowReconstruction(Estimator):
 
     observes = FlowCounts
 
-    def __init__(
-        self,
-        method: Method = "dual-newton",
-        options: Options = None,
-        trace: bool = False,
-        random_state: RandomState = None,
-    ) -> None:
-        self.method = method
-        self.options = options
-        self.trace = trace
-        self.random_state = random_state
+    method: Method = "dual-newton"
+    options: Options = None
+    trace: bool = False
+    random_state: RandomState = None
 
     def warm_up(self) -> None:
         """Compile on a problem of two states, and products with large tables, which are of single precision."""
@@ -143,6 +138,7 @@ def _seconds_to_lowest(trace: list[Iterate], runs: list[Inference]) -> tuple[flo
     return (trace[first].seconds if first < len(trace) else np.inf), trace[-1].objective
 
 
+@dataclass(eq=False, repr=False)
 class GibbsVersusMAP(Estimator):
     """Comparison of Gibbs sampling with the approximate MAP by their distance from the posterior mean (Sun 2019, Table 2.1).
 
@@ -184,25 +180,14 @@ class GibbsVersusMAP(Estimator):
 
     observes = FlowCounts
 
-    def __init__(
-        self,
-        method: Method = "dual-newton",
-        n_runs: Count = 10,
-        n_moves: Count = 10_000_000,
-        stages: Count = 40,
-        random_state: RandomState = None,
-        reference: Literal["exact", "runs"] = "runs",
-        n_references: Annotated[int, Range(2)] = 4,
-        reference_moves: Count = 40_000_000,
-    ) -> None:
-        self.method = method
-        self.n_runs = n_runs
-        self.n_moves = n_moves
-        self.stages = stages
-        self.random_state = random_state
-        self.reference = reference
-        self.n_references = n_references
-        self.reference_moves = reference_moves
+    method: Method = "dual-newton"
+    n_runs: Count = 10
+    n_moves: Count = 10_000_000
+    stages: Count = 40
+    random_state: RandomState = None
+    reference: Literal["exact", "runs"] = "runs"
+    n_references: Annotated[int, Range(2)] = 4
+    reference_moves: Count = 40_000_000
 
     def warm_up(self) -> None:
         """Compile on a problem of two states."""
@@ -250,6 +235,7 @@ def _relative_distance(tables: np.ndarray, reference: np.ndarray) -> float:
     return float(np.abs(tables - reference).sum() / np.abs(reference).sum())
 
 
+@dataclass(eq=False, repr=False)
 class PublishedCounts(Estimator):
     """The published tables themselves: what a user has without any model.
 
@@ -268,9 +254,8 @@ class PublishedCounts(Estimator):
 
     observes = FlowInstances
 
-    def __init__(self, clip: bool = False, random_state: RandomState = None) -> None:
-        self.clip = clip
-        self.random_state = random_state
+    clip: bool = False
+    random_state: RandomState = None
 
     def _fit(self, observation: FlowInstances) -> None:
         tables = [list(t) for t in first_tables(observation, type(self).__name__)]

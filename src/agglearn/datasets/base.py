@@ -1,7 +1,7 @@
 """Where records come from: files that are fetched, data inside installed packages, or a simulator."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from agglearn.errors import ConfigError
 from agglearn.observations import Bags
-from agglearn.settings import Parameter, check_calls, keys_at_fault, parameters
+from agglearn.settings import keys_at_fault, parameters
 from agglearn.storage import read_json, write_json
 
 
@@ -106,8 +106,9 @@ class Population:
     parameters: dict[str, np.ndarray] = field(default_factory=dict)
 
 
+@dataclass(eq=False, repr=False)
 class Dataset:
-    """One entry of `config/datasets/`. Subclasses take the entry's `params` as constructor arguments.
+    """One entry of `config/datasets/`. Subclasses are dataclasses, whose fields are the entry's `params`.
 
     Arguments that their annotations do not allow are a ConfigError.
 
@@ -122,13 +123,18 @@ class Dataset:
         "mirror", "files", "format", "label", "features", "split", "split_like", "encoding", "binning",
     )  # fmt: skip
 
-    def __init__(self) -> None:
-        self.entry: dict = {}
+    entry: dict = field(init=False, default_factory=dict)
 
-    def __init_subclass__(cls, **kwargs: object) -> None:
-        super().__init_subclass__(**kwargs)
-        if "__init__" in vars(cls):
-            cls.__init__ = check_calls(cls.__init__)  # type: ignore[method-assign]
+    def __post_init__(self) -> None:
+        self._check(self._arguments())
+
+    def _arguments(self) -> dict[str, Any]:
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.init}
+
+    def _check(self, arguments: dict[str, Any]) -> None:
+        kind: Any = type(self)
+        for path, fault in keys_at_fault(kind.__name__, parameters(kind), arguments):
+            raise ConfigError(f"{kind.__name__}: {path}: {fault}" if path else fault)
 
     @classmethod
     def from_entry(cls, entry: dict) -> Self:
@@ -221,15 +227,7 @@ def draw_labels(
 class Simulated(Dataset, ABC):
     """A data set that is drawn anew for every seed. Nothing is fetched or stored.
 
-    Parameters
-    ----------
-    **params : Any
-        The arguments of a subclass's constructor by name, which an experiment may replace.
-
-    Attributes
-    ----------
-    params : dict
-        These arguments.
+    An experiment may replace the arguments of a subclass's constructor.
     """
 
     KEYS: ClassVar[tuple[str, ...]] = (
@@ -240,10 +238,6 @@ class Simulated(Dataset, ABC):
         "encoding",
         "binning",
     )
-
-    def __init__(self, **params: Any) -> None:
-        super().__init__()
-        self.params = params
 
     @abstractmethod
     def draw(self, seed: int, **params: Any) -> object:
@@ -263,7 +257,7 @@ class Simulated(Dataset, ABC):
         """
 
     def overlay(self, params: dict) -> dict:
-        """The constructor's arguments (`self.params`) with those of an experiment over them.
+        """The constructor's arguments with those of an experiment over them.
 
         Parameters
         ----------
@@ -275,10 +269,9 @@ class Simulated(Dataset, ABC):
         ConfigError
             An argument that the constructor does not take, or a value that it cannot have.
         """
-        name, declared = type(self).__name__, parameters(type(self)) or {}
-        for path, what in keys_at_fault(name, {k: Parameter(p.hint, None) for k, p in declared.items()}, params):
-            raise ConfigError(f"{name}: {path}: {what}" if path else what)
-        return {**self.params, **params}
+        merged = {**self._arguments(), **params}
+        self._check(merged)
+        return merged
 
 
 @dataclass(frozen=True, eq=False)

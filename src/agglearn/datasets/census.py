@@ -1,6 +1,7 @@
 """Person records of the American Community Survey with their regions, and votes by region."""
 
 import logging
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NotRequired, TypedDict
 
@@ -53,6 +54,7 @@ class CountyColumns(TypedDict):
     totals: NotRequired[list[str]]
 
 
+@dataclass(eq=False, repr=False)
 class Census(Stored):
     """Adult citizens (AGEP ≥ 18, CIT ≠ 5) of ACS microdata, by region.
 
@@ -85,28 +87,15 @@ class Census(Stored):
 
     KEYS = ("mirror", "files")
 
-    def __init__(
-        self,
-        persons: str,
-        crosswalk: str,
-        puma: str = "puma22",
-        county: str = "county",
-        votes: dict[int, VoteColumns] | None = None,
-        polls: str | None = None,
-        centroids: str | None = None,
-        scales: dict[str, Positive] | None = None,
-        covariates: CountyColumns | None = None,
-    ) -> None:
-        super().__init__()
-        self.persons = persons
-        self.crosswalk = crosswalk
-        self.puma = puma
-        self.county = county
-        self.votes = votes or {}
-        self.polls = polls
-        self.centroids = centroids
-        self.scales = scales or {}
-        self.covariates = covariates
+    persons: str
+    crosswalk: str
+    puma: str = "puma22"
+    county: str = "county"
+    votes: dict[int, VoteColumns] | None = None
+    polls: str | None = None
+    centroids: str | None = None
+    scales: dict[str, Positive] | None = None
+    covariates: CountyColumns | None = None
 
     def parse(self, files: dict[str, Path], out: Path) -> dict:
         links = read_crosswalk(files[self.crosswalk], self.puma, self.county)
@@ -133,12 +122,12 @@ class Census(Stored):
         """(all persons, file → columns that it lacks, regions of the persons in such files)."""
         region_of = dict(zip(links["state"] + links["puma"], links["region"], strict=True))
         paths = {n: p for n, p in sorted(files.items()) if n.startswith(f"{self.persons}/")}
-        for start in self.scales:
+        for start in self.scales or {}:
             if not any(Path(n).name.startswith(start) for n in paths):
                 raise DataError(
                     f"scales: the name of no person file starts with {start!r}; there are {', '.join(paths)[:200]}"
                 )
-        scale = lambda name: next((v for k, v in self.scales.items() if Path(name).name.startswith(k)), 1.0)  # noqa: E731
+        scale = lambda name: next((v for k, v in (self.scales or {}).items() if Path(name).name.startswith(k)), 1.0)  # noqa: E731
         tables = {n: read_persons(p, region_of, scale(n)) for n, p in paths.items()}
         if not tables:
             raise DataError(f"persons: no file lies in {self.persons!r}; there are {', '.join(sorted(files))[:200]}")
@@ -179,7 +168,7 @@ class Census(Stored):
             for s in WHOLE_STATES
             if (links["state"] == s).any()
         }
-        for year, spec in self.votes.items():
+        for year, spec in (self.votes or {}).items():
             for party, counts in votes_of(files[spec["file"]], spec, region_of, whole, len(regions)).items():
                 regions[f"{party}_{year}"] = counts
         if self.covariates:

@@ -35,6 +35,7 @@ class TablePopulation:
     test: ContingencyTables
 
 
+@dataclass(eq=False, repr=False)
 class ClickTables(Simulated):
     """Tables of a click log of any size, drawn directly.
 
@@ -61,25 +62,13 @@ class ClickTables(Simulated):
         A + b.
     """
 
-    def __init__(
-        self,
-        n_features: Count = 26,
-        n_values: Count = 300_000,
-        n: Count = 400_000,
-        n_test: Count = 50_000,
-        exponent: NonNegative = 1.05,
-        rate: Part = 0.25,
-        strength: Positive = 20.0,
-    ):
-        super().__init__(
-            n_features=n_features,
-            n_values=n_values,
-            n=n,
-            n_test=n_test,
-            exponent=exponent,
-            rate=rate,
-            strength=strength,
-        )
+    n_features: Count = 26
+    n_values: Count = 300_000
+    n: Count = 400_000
+    n_test: Count = 50_000
+    exponent: NonNegative = 1.05
+    rate: Part = 0.25
+    strength: Positive = 20.0
 
     def draw(self, seed: int, **params: Any) -> TablePopulation:
         p = self.overlay(params)
@@ -97,6 +86,7 @@ class ClickTables(Simulated):
         )
 
 
+@dataclass(eq=False, repr=False)
 class ClickLog(Simulated):
     """Rows of a click log: independent features, P(click) from the sum of the values' planted effects on the log-odds.
 
@@ -118,16 +108,12 @@ class ClickLog(Simulated):
 
     PEAK: ClassVar = {"bytes": 100, "n": 50_000, "n_features": 12}
 
-    def __init__(
-        self,
-        n_features: Count = 12,
-        n_values: Count = 20_000,
-        n: Count = 50_000,
-        exponent: NonNegative = 1.05,
-        rate: Part = 0.25,
-        strength: NonNegative = 1.5,
-    ):
-        super().__init__(n_features=n_features, n_values=n_values, n=n, exponent=exponent, rate=rate, strength=strength)
+    n_features: Count = 12
+    n_values: Count = 20_000
+    n: Count = 50_000
+    exponent: NonNegative = 1.05
+    rate: Part = 0.25
+    strength: NonNegative = 1.5
 
     def draw(self, seed: int, **params: Any) -> Population:
         p = self.overlay(params)

@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from agglearn.errors import DataError
-from agglearn.observations.base import Hasher
 from agglearn.storage import file_digest
 
 
@@ -37,23 +36,21 @@ def _parquet(path: Path) -> str:
     total = hashlib.sha256(b"parquet")
     with pq.ParquetFile(path) as file:
         for name in sorted(file.schema_arrow.names):
-            _add_column(total, name, file.read(columns=[name])[name].combine_chunks())
+            total.update(_column_bytes(name, file.read(columns=[name])[name].combine_chunks()))
     return total.hexdigest()
 
 
-def _add_column(total: Hasher, name: str, column: pa.Array) -> None:
+def _column_bytes(name: str, column: pa.Array) -> bytes:
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     kind, valid = _kind(name, column.type), column.is_valid().to_numpy(zero_copy_only=False)
-    total.update(f"{name}\0{kind}\0{len(column)}\0".encode())
-    total.update(np.packbits(valid).tobytes())
+    header = f"{name}\0{kind}\0{len(column)}\0".encode() + np.packbits(valid).tobytes()
     if kind == "text":
         texts = column.cast(pa.large_string()).drop_null()
-        total.update(pc.binary_length(texts).to_numpy(zero_copy_only=False).astype("<i8").tobytes())
-        total.update("".join(texts.to_pylist()).encode())
-    else:
-        values = column.drop_null().to_numpy(zero_copy_only=False)
-        total.update(values.astype({"integer": "<i8", "real": "<f8", "logical": "u1"}[kind]).tobytes())
+        lengths = pc.binary_length(texts).to_numpy(zero_copy_only=False).astype("<i8")
+        return header + lengths.tobytes() + "".join(texts.to_pylist()).encode()
+    values = column.drop_null().to_numpy(zero_copy_only=False)
+    return header + values.astype({"integer": "<i8", "real": "<f8", "logical": "u1"}[kind]).tobytes()
 
 
 def _kind(name: str, value: pa.DataType) -> str:

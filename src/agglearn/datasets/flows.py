@@ -44,6 +44,7 @@ class FlowPopulation:
     shape: tuple[int, int] | None = None
 
 
+@dataclass(eq=False, repr=False)
 class BirdMigration(Simulated):
     """Birds from the bottom-left to the top-right cell of a square grid, with a wind of its own at each step.
 
@@ -65,21 +66,18 @@ class BirdMigration(Simulated):
 
     KEYS = ()
 
-    def __init__(
-        self,
-        side: Count = 10,
-        steps: Annotated[int, Range(2)] = 20,
-        population: Count = 1000,
-        theta: tuple[Number, Number, Number, Number] = (5, 10, 10, 10),
-        years: Count = 1,
-    ) -> None:
-        super().__init__(side=side, steps=steps, population=population, theta=list(theta), years=years)
+    side: Count = 10
+    steps: Annotated[int, Range(2)] = 20
+    population: Count = 1000
+    theta: tuple[Number, Number, Number, Number] = (5, 10, 10, 10)
+    years: Count = 1
 
     def draw(self, seed: int, **params: Any) -> FlowPopulation:
         from agglearn.collective.migration import migration_features
         from agglearn.collective.parametric_models import LogLinearTransitions
 
         p = self.overlay(params)
+        p["theta"] = list(p["theta"])  # its spelling feeds the seed
         side, n = int(p["side"]), int(p["side"]) ** 2
         rng = derive_generator("birds", sorted((k, str(v)) for k, v in p.items()), seed)
         initial = np.where(np.arange(n) == 0, 0.0, -np.inf)
@@ -93,6 +91,7 @@ class BirdMigration(Simulated):
         return FlowPopulation(tables, potentials, p["population"], theta, context, (side, side))
 
 
+@dataclass(eq=False, repr=False)
 class HumanMobility(Simulated):
     """Commuters of a rectangular map from home (top right) to work (bottom left) (Sun 2019, section 2.6.2.1).
 
@@ -110,25 +109,13 @@ class HumanMobility(Simulated):
 
     KEYS = ()
 
-    def __init__(
-        self,
-        rows: Count = 15,
-        columns: Count = 14,
-        steps: Annotated[int, Range(2)] = 10,
-        population: Count = 1_000_000,
-        home_spread: Positive = 2.0,
-        work_spread: Positive = 2.0,
-        step_spread: Positive = 1.0,
-    ) -> None:
-        super().__init__(
-            rows=rows,
-            columns=columns,
-            steps=steps,
-            population=population,
-            home_spread=home_spread,
-            work_spread=work_spread,
-            step_spread=step_spread,
-        )
+    rows: Count = 15
+    columns: Count = 14
+    steps: Annotated[int, Range(2)] = 10
+    population: Count = 1_000_000
+    home_spread: Positive = 2.0
+    work_spread: Positive = 2.0
+    step_spread: Positive = 1.0
 
     def draw(self, seed: int, **params: Any) -> FlowPopulation:
         from agglearn.collective.model import ChainModel

@@ -1,6 +1,7 @@
 """Samples of Gaussians whose statistics are known: bags with a target."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -16,6 +17,7 @@ Drawn = tuple[np.ndarray, np.ndarray, np.ndarray]  # (n, d, d) covariances, (n,)
 Covariances = Callable[[np.ndarray, np.random.Generator], Drawn]  # of (n,) points of (0, 1)
 
 
+@dataclass(eq=False, repr=False)
 class GaussianBags(Simulated):
     """Samples of Gaussians, one per bag, with a statistic of the Gaussian as target (Sun 2019, section 4.3.1).
 
@@ -48,23 +50,12 @@ class GaussianBags(Simulated):
     KEYS = ()
     PEAK: ClassVar = {"bytes": 12, "n_bags": 1024, "bag_size": 512, "dimension": 32}
 
-    def __init__(
-        self,
-        statistic: Literal["rotation", "correlation", "rank1", "random"] = "rotation",
-        dimension: Annotated[int, Range(2)] | None = None,
-        n_bags: Count = 1024,
-        n_validation: Whole = 512,
-        n_test: Count = 512,
-        bag_size: Count = 512,
-    ) -> None:
-        super().__init__(
-            statistic=statistic,
-            dimension=dimension,
-            n_bags=n_bags,
-            n_validation=n_validation,
-            n_test=n_test,
-            bag_size=bag_size,
-        )
+    statistic: Literal["rotation", "correlation", "rank1", "random"] = "rotation"
+    dimension: Annotated[int, Range(2)] | None = None
+    n_bags: Count = 1024
+    n_validation: Whole = 512
+    n_test: Count = 512
+    bag_size: Count = 512
 
     def draw(self, seed: int, **params: Any) -> BagPopulation:
         p = self.overlay(params)

@@ -5,6 +5,7 @@ import logging
 import re
 import zipfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -22,6 +23,7 @@ logger = logging.getLogger(__name__)
 Shapes = Iterator[tuple[np.ndarray, str | int]]  # points and class
 
 
+@dataclass(eq=False, repr=False)
 class PointClouds(Stored):
     """Shapes of several classes as clouds of points, centred and scaled to the unit sphere, in their official parts.
 
@@ -40,9 +42,7 @@ class PointClouds(Stored):
     KEYS = ("mirror", "files")
     PEAK: ClassVar = {"bytes": 20, "points": 5000, "clouds": 4899}
 
-    def __init__(self, points: Count = 5000) -> None:
-        super().__init__()
-        self.points = points
+    points: Count = 5000
 
     def parse(self, files: dict[str, Path], out: Path) -> dict:
         clouds: list[np.ndarray] = []
@@ -144,6 +144,7 @@ def points_on(vertices: np.ndarray, triangles: np.ndarray, n: int, rng: np.rando
     return a[drawn] + u * (b - a)[drawn] + v * (c - a)[drawn]
 
 
+@dataclass(eq=False, repr=False)
 class DigitClouds(Simulated):
     """Handwritten digits (8 × 8 pixels, inside scikit-learn) as bags of the positions of their inked pixels.
 
@@ -160,8 +161,8 @@ class DigitClouds(Simulated):
     KEYS = ()
     PACKAGE = "scikit-learn"
 
-    def __init__(self, test: Part = 0.3, n_bags: Count | None = None) -> None:
-        super().__init__(test=test, n_bags=n_bags)
+    test: Part = 0.3
+    n_bags: Count | None = None
 
     def draw(self, seed: int, **params: Any) -> BagPopulation:
         from sklearn.datasets import load_digits

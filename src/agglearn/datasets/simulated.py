@@ -1,6 +1,7 @@
 """Populations with a known truth."""
 
 import itertools
+from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -14,6 +15,7 @@ from agglearn.settings import Count, NonNegative, Range, Whole
 MAX_STATES = 4_000_000
 
 
+@dataclass(eq=False, repr=False)
 class LogLinear(Simulated):
     """Records drawn exactly from a pairwise model π(x, y) ∝ exp(φ(x)·(μ + yθ)) (Gilotte et al. 2022, eq. 1).
 
@@ -36,17 +38,11 @@ class LogLinear(Simulated):
 
     PEAK: ClassVar = {"bytes": 100, "n": 20_000, "n_features": 6}
 
-    def __init__(
-        self,
-        n_features: Annotated[int, Range(2)] = 6,
-        n_modalities: Annotated[int, Range(2)] = 5,
-        strength: NonNegative = 0.8,
-        n: Count = 20_000,
-        weights_seed: Whole = 0,
-    ) -> None:
-        super().__init__(
-            n_features=n_features, n_modalities=n_modalities, strength=strength, n=n, weights_seed=weights_seed
-        )
+    n_features: Annotated[int, Range(2)] = 6
+    n_modalities: Annotated[int, Range(2)] = 5
+    strength: NonNegative = 0.8
+    n: Count = 20_000
+    weights_seed: Whole = 0
 
     def draw(self, seed: int, **params: Any) -> Population:
         p = self.overlay(params)
@@ -64,6 +60,7 @@ class LogLinear(Simulated):
         return draw_labels(columns, "m", theta_sum[state], rng, theta=theta)
 
 
+@dataclass(eq=False, repr=False)
 class Categorical(Simulated):
     """Independent features with power-law frequencies and a label that depends on each, of any shape, without enumeration.
 
@@ -79,8 +76,9 @@ class Categorical(Simulated):
 
     PEAK: ClassVar = {"bytes": 100, "n": 20_000, "n_features": 10}
 
-    def __init__(self, n_features: Count = 10, n_modalities: Count = 10, n: Count = 20_000) -> None:
-        super().__init__(n_features=n_features, n_modalities=n_modalities, n=n)
+    n_features: Count = 10
+    n_modalities: Count = 10
+    n: Count = 20_000
 
     def draw(self, seed: int, **params: Any) -> Population:
         p = self.overlay(params)
@@ -92,6 +90,7 @@ class Categorical(Simulated):
         return draw_labels({f"x{i + 1}": codes[:, i] for i in range(d)}, "m", score, rng)
 
 
+@dataclass(eq=False, repr=False)
 class Xor(Simulated):
     """X3 = X1 xor X2, P(Y=1) = 0.25 + 0.5·X3: pairs of features do not predict what all three predict.
 
@@ -105,8 +104,7 @@ class Xor(Simulated):
 
     PEAK: ClassVar = {"bytes": 100, "n": 16_000, "features": 3}
 
-    def __init__(self, n: Annotated[int, Range(16)] = 16_000) -> None:
-        super().__init__(n=n)
+    n: Annotated[int, Range(16)] = 16_000
 
     def draw(self, seed: int, **params: Any) -> Population:
         n = self.overlay(params)["n"]

@@ -3,6 +3,7 @@
 import logging
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -73,6 +74,7 @@ class Tabular(Stored):
         return pd.concat(list(frames.values()), ignore_index=True)
 
 
+@dataclass(eq=False, repr=False)
 class Packaged(Stored):
     """A data set inside an installed Python package.
 
@@ -85,9 +87,7 @@ class Packaged(Stored):
 
     KEYS = ("label", "features", "split.last", "split_like", "encoding", "binning")
 
-    def __init__(self, loader: str) -> None:
-        super().__init__()
-        self.loader = loader
+    loader: str
 
     def parse(self, files: dict[str, Path], out: Path) -> dict:
         try:

@@ -1,16 +1,19 @@
 """Bag of words: instances counted by their nearest centre (Sun 2019, section 4.1.2)."""
 
+from dataclasses import dataclass
+
 import numpy as np
 from sklearn.cluster import kmeans_plusplus
 
 from agglearn.distribution.embedding import Embedding
 from agglearn.distribution.kernels import histogram_sums, largest
-from agglearn.persistence import expect
 from agglearn.progress import track
+from agglearn.saving import expect
 from agglearn.seeds import RandomState, derive_seed, draw_seed
 from agglearn.settings import Count, Whole
 
 
+@dataclass(eq=False, repr=False)
 class BagOfWordsEmbedding(Embedding):
     """Fraction of a bag's instances nearest to each of K centres, the k-means of all instances.
 
@@ -29,10 +32,9 @@ class BagOfWordsEmbedding(Embedding):
         Centres, float32.
     """
 
-    def __init__(self, n_words: Count = 200, max_iter: Whole = 25, random_state: RandomState = None):
-        self.n_words = n_words
-        self.max_iter = max_iter
-        self.random_state = random_state
+    n_words: Count = 200
+    max_iter: Whole = 25
+    random_state: RandomState = None
 
     def _learn(self, sample: np.ndarray) -> None:
         self.centres_ = k_means(sample, self.n_words, self.max_iter, derive_seed("words", draw_seed(self.random_state)))

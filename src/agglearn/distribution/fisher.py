@@ -1,5 +1,6 @@
 """Fisher vectors of a mixture of diagonal Gaussians (Sun 2019, section 4.1.2, and Perronnin and Dance 2007)."""
 
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Annotated
 
@@ -18,6 +19,7 @@ NOTHING = np.zeros(0, np.float32)
 CACHED = 2048  # instances whose posteriors stay in a processor's cache from one pass over them to the next
 
 
+@dataclass(eq=False, repr=False)
 class FisherVectorEmbedding(Embedding):
     """Mean over instances of φ_k(x) = γ_k/√w_k ((x − μ_k)/σ_k, ((x − μ_k)²/σ_k² − 1)/√2), for K components.
 
@@ -51,19 +53,11 @@ class FisherVectorEmbedding(Embedding):
 
     sums_type = float  # differences of large sums remain, and the order of instances must not show in them
 
-    def __init__(
-        self,
-        n_components: Count = 200,
-        max_iter: Whole = 20,
-        power: Annotated[float, Range(0, 1, open="low")] = 1.0,
-        unit_norm: bool = False,
-        random_state: RandomState = None,
-    ):
-        self.n_components = n_components
-        self.max_iter = max_iter
-        self.power = power
-        self.unit_norm = unit_norm
-        self.random_state = random_state
+    n_components: Count = 200
+    max_iter: Whole = 20
+    power: Annotated[float, Range(0, 1, open="low")] = 1.0
+    unit_norm: bool = False
+    random_state: RandomState = None
 
     def _learn(self, sample: np.ndarray) -> None:
         self.centre_ = sample.mean(axis=0, dtype=float).astype(np.float32)  # near 0 the sums lose fewer digits

@@ -1,5 +1,6 @@
 """Kernel mean embeddings of the Gaussian kernel by random features (Sun 2019, section 4.1.1, eq. 4.3)."""
 
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -7,13 +8,14 @@ from scipy.spatial.distance import pdist
 
 from agglearn.distribution.embedding import Embedding
 from agglearn.distribution.kernels import fourier_sums
-from agglearn.persistence import expect
+from agglearn.saving import expect
 from agglearn.seeds import RandomState, derive_generator, draw_seed
 from agglearn.settings import Count, Positive
 
 PAIRED = 1000  # instances whose distances give the median
 
 
+@dataclass(eq=False, repr=False)
 class RandomFourierEmbedding(Embedding):
     """Mean of √(1/F) (cos ω_f·x, sin ω_f·x) over F random frequencies (Rahimi and Recht 2008).
 
@@ -39,17 +41,10 @@ class RandomFourierEmbedding(Embedding):
         Frequencies in turns, ω/2π.
     """
 
-    def __init__(
-        self,
-        n_frequencies: Count = 512,
-        bandwidth: Literal["median"] | Positive = "median",
-        scale: Positive = 1.0,
-        random_state: RandomState = None,
-    ):
-        self.n_frequencies = n_frequencies
-        self.bandwidth = bandwidth
-        self.scale = scale
-        self.random_state = random_state
+    n_frequencies: Count = 512
+    bandwidth: Literal["median"] | Positive = "median"
+    scale: Positive = 1.0
+    random_state: RandomState = None
 
     def _learn(self, sample: np.ndarray) -> None:
         if self.bandwidth == "median":

@@ -1,6 +1,7 @@
 """Multinomial logistic regression of classes on vectors, its penalty chosen by validation vectors."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -13,8 +14,8 @@ from agglearn.distribution.ridge import Labelled, VectorModel, at_edge
 from agglearn.errors import DataError
 from agglearn.estimator import choose_best
 from agglearn.linear.path import fit_path
-from agglearn.linear.softmax import CHUNK, Logistic, as_single, scores, softmax
-from agglearn.persistence import check_classes, expect
+from agglearn.linear.softmax import CHUNK, LogisticProblem, as_single, scores, softmax
+from agglearn.saving import check_classes, expect
 from agglearn.seeds import RandomState, derive_generator, draw_seed, split_validation
 from agglearn.settings import NonNegative, check_parameters
 
@@ -22,6 +23,7 @@ PATH = tuple(0.5 * 10.0**k for k in (1, 0, -1, -2, -3, -4))  # values of λ, fro
 VALIDATION = 0.2  # fraction of the vectors that chooses λ where none are given for it
 
 
+@dataclass(eq=False, repr=False)
 class MultinomialLogistic(ClassifierMixin, VectorModel):
     """Minimises the sum of cross-entropies + λ‖θ‖² on centred vectors, scaled by one number to a mean variance of 1.
 
@@ -55,9 +57,8 @@ class MultinomialLogistic(ClassifierMixin, VectorModel):
         Mean negative log-likelihood of the validation vectors there.
     """
 
-    def __init__(self, l2: list[NonNegative] | None = None, random_state: RandomState = None):
-        self.l2 = l2
-        self.random_state = random_state
+    l2: list[NonNegative] | None = None
+    random_state: RandomState = None
 
     def fit(self, Z: ArrayLike, y: ArrayLike, validation: Labelled | None = None) -> Self:  # type: ignore[override]
         check_parameters(self)
@@ -87,7 +88,7 @@ class MultinomialLogistic(ClassifierMixin, VectorModel):
         """(λ, start) → solution on scaled vectors and the codes of their classes."""
         problem = _problem(z)
         moments = problem.moments(np.eye(len(self.classes_))[y])
-        return lambda l2, start: problem.with_l2(l2).fit(moments, start)
+        return lambda l2, start: problem.with_l2(l2).minimise(moments, start)[0]
 
     def _check_state(self) -> None:
         check_classes(self)
@@ -112,11 +113,11 @@ class MultinomialLogistic(ClassifierMixin, VectorModel):
         return self.classes_[self.predict_proba(Z).argmax(axis=1)]
 
 
-def _problem(z: np.ndarray) -> Logistic:
+def _problem(z: np.ndarray) -> LogisticProblem:
     """The fitting problem with its bound in double precision: vectors are nearly collinear, and penalties small."""
     x = np.column_stack([z.astype(float), np.ones(len(z))])
     offsets = np.append(np.arange(0, len(z), CHUNK), len(z))
-    return Logistic(z, offsets, gram=x.T @ x)
+    return LogisticProblem(z, offsets, gram=x.T @ x)
 
 
 def _loss(theta: np.ndarray, z: np.ndarray, y: np.ndarray) -> float:

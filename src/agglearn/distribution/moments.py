@@ -1,5 +1,6 @@
 """First and second moments of a bag, the plainest fixed embedding."""
 
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
@@ -9,6 +10,7 @@ from agglearn.distribution.embedding import Embedding
 from agglearn.seeds import RandomState
 
 
+@dataclass(eq=False, repr=False)
 class MomentEmbedding(Embedding):
     """Mean, and with `order` 2 the covariances of a bag's instances: d, or d + d(d + 1)/2 entries.
 
@@ -27,9 +29,8 @@ class MomentEmbedding(Embedding):
         Subtracted before sums are formed.
     """
 
-    def __init__(self, order: Literal[1, 2] = 2, random_state: RandomState = None):
-        self.order = order
-        self.random_state = random_state
+    order: Literal[1, 2] = 2
+    random_state: RandomState = None
 
     def _learn(self, sample: np.ndarray) -> None:
         d = sample.shape[1]

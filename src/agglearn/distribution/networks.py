@@ -4,9 +4,9 @@ JAX is imported when a network is trained or predicts.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import ModuleType
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from agglearn.distribution.two_step import BagModel
 from agglearn.errors import ConfigError, DataError
 from agglearn.networks import start_jax
 from agglearn.observations import Bags
-from agglearn.persistence import check_classes, expect
+from agglearn.saving import check_classes, expect
 from agglearn.seeds import RandomState, derive_generator, derive_seed, draw_seed, split_validation
 from agglearn.settings import Count, Number, Positive, Range, Share, Whole
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from agglearn.distribution.set_network import SetNetwork
 
 
+@dataclass(eq=False, repr=False)
 class SetModel(BagModel):
     """A network on sets, trained with Adam on the bags' targets. Subclasses fix the loss and the defaults.
 
@@ -93,54 +94,29 @@ class SetModel(BagModel):
         JAX is not installed, or has no such device.
     """
 
-    loss: str
-    n_out_: int
+    loss: ClassVar[str]
 
-    def __init__(
-        self,
-        features: tuple[Count, ...] = (50, 100, 50),
-        regressor: tuple[Count, ...] = (30, 30, 10),
-        pooling: Literal["mean", "sum", "max", "attention"] = "mean",
-        layers: Literal["dense", "equivariant"] = "dense",
-        activation: Literal["elu", "tanh", "relu"] = "elu",
-        dropout: Annotated[float, Range(0, 1, open="high")] = 0.0,
-        heads: Count = 5,
-        rate: Positive = 1e-3,
-        clip: Positive = 5.0,
-        batch_size: Count = 128,
-        steps: Count = 2000,
-        patience: Count | None = None,
-        instances: Count | None = None,
-        full_share: Share = 0.25,
-        augment: Literal["turn"] | None = None,
-        n_bags: Count | None = None,
-        bag_size: Count | None = None,
-        n_validation: Whole = 0,
-        bounds: tuple[Number, Number] | None = None,
-        device: Literal["auto", "cpu", "cuda"] = "auto",
-        random_state: RandomState = None,
-    ):
-        self.features = features
-        self.regressor = regressor
-        self.pooling = pooling
-        self.layers = layers
-        self.activation = activation
-        self.dropout = dropout
-        self.heads = heads
-        self.rate = rate
-        self.clip = clip
-        self.batch_size = batch_size
-        self.steps = steps
-        self.patience = patience
-        self.instances = instances
-        self.full_share = full_share
-        self.augment = augment
-        self.n_bags = n_bags
-        self.bag_size = bag_size
-        self.n_validation = n_validation
-        self.bounds = bounds
-        self.device = device
-        self.random_state = random_state
+    features: tuple[Count, ...] = (50, 100, 50)
+    regressor: tuple[Count, ...] = (30, 30, 10)
+    pooling: Literal["mean", "sum", "max", "attention"] = "mean"
+    layers: Literal["dense", "equivariant"] = "dense"
+    activation: Literal["elu", "tanh", "relu"] = "elu"
+    dropout: Annotated[float, Range(0, 1, open="high")] = 0.0
+    heads: Count = 5
+    rate: Positive = 1e-3
+    clip: Positive = 5.0
+    batch_size: Count = 128
+    steps: Count = 2000
+    patience: Count | None = None
+    instances: Count | None = None
+    full_share: Share = 0.25
+    augment: Literal["turn"] | None = None
+    n_bags: Count | None = None
+    bag_size: Count | None = None
+    n_validation: Whole = 0
+    bounds: tuple[Number, Number] | None = None
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    random_state: RandomState = None
 
     # -- learning -----------------------------------------------------------------------------------------------
 
@@ -319,6 +295,7 @@ class DeepSetsClassifier(SetModel):
         return self.classes_[self._outputs(bags).argmax(axis=1)]
 
 
+@dataclass(eq=False, repr=False)
 class PointNetClassifier(DeepSetsClassifier):
     """A shared perceptron, max pooling, a perceptron: PointNet without its transformation networks (Qi et al. 2017).
 
@@ -334,34 +311,14 @@ class PointNetClassifier(DeepSetsClassifier):
         See `SetModel`.
     """
 
-    def __init__(
-        self,
-        features: tuple[Count, ...] = (64, 128, 256),
-        regressor: tuple[Count, ...] = (128, 64),
-        pooling: Literal["mean", "sum", "max", "attention"] = "max",
-        layers: Literal["dense", "equivariant"] = "dense",
-        activation: Literal["elu", "tanh", "relu"] = "relu",
-        dropout: Annotated[float, Range(0, 1, open="high")] = 0.3,
-        heads: Count = 4,
-        rate: Positive = 1e-3,
-        clip: Positive = 5.0,
-        batch_size: Count = 32,
-        steps: Count = 2000,
-        patience: Count | None = None,
-        instances: Count | None = None,
-        full_share: Share = 0.25,
-        augment: Literal["turn"] | None = None,
-        n_bags: Count | None = None,
-        bag_size: Count | None = None,
-        n_validation: Whole = 0,
-        bounds: tuple[Number, Number] | None = None,
-        device: Literal["auto", "cpu", "cuda"] = "auto",
-        random_state: RandomState = None,
-    ):
-        super().__init__(
-            features, regressor, pooling, layers, activation, dropout, heads, rate, clip, batch_size, steps, patience,
-            instances, full_share, augment, n_bags, bag_size, n_validation, bounds, device, random_state,
-        )  # fmt: skip
+    features: tuple[Count, ...] = (64, 128, 256)
+    regressor: tuple[Count, ...] = (128, 64)
+    pooling: Literal["mean", "sum", "max", "attention"] = "max"
+    activation: Literal["elu", "tanh", "relu"] = "relu"
+    dropout: Annotated[float, Range(0, 1, open="high")] = 0.3
+    heads: Count = 4
+    rate: Positive = 1e-3
+    batch_size: Count = 32
 
 
 def _jax_modules() -> tuple[ModuleType, ModuleType]:

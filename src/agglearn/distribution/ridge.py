@@ -8,6 +8,7 @@ thesis's closed solution of (K + αI)⁻¹y drew warnings from its solver (secti
 import math
 import numbers
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -70,6 +71,7 @@ class _VectorRegressor(RegressorMixin, VectorModel):
         return tags
 
 
+@dataclass(eq=False, repr=False)
 class LinearRidge(_VectorRegressor):
     """Minimises ‖y − Zβ − β₀‖² + λ‖β‖² for any number of targets.
 
@@ -104,9 +106,8 @@ class LinearRidge(_VectorRegressor):
         Settings chosen at an end of their grid.
     """
 
-    def __init__(self, strengths: list[NonNegative] | None = None, random_state: RandomState = None):
-        self.strengths = strengths
-        self.random_state = random_state
+    strengths: list[NonNegative] | None = None
+    random_state: RandomState = None
 
     def fit(self, Z: ArrayLike, y: ArrayLike, validation: Labelled | None = None) -> Self:  # type: ignore[override]
         check_parameters(self)
@@ -189,6 +190,7 @@ class _Factors:
         return [float(np.mean((target - z @ c) ** 2)) for c in self.coefficients(penalties)]
 
 
+@dataclass(eq=False, repr=False)
 class KernelRidge(_VectorRegressor):
     """Ridge regression with the kernel exp(−‖z − z'‖²/2s²) of vectors, s a multiple of their median distance.
 
@@ -224,17 +226,10 @@ class KernelRidge(_VectorRegressor):
         Settings chosen at an end of their grid.
     """
 
-    def __init__(
-        self,
-        widths: tuple[Positive, ...] = (0.5, 1.0, 2.0, 4.0),
-        landmarks: Count = 1000,
-        strengths: list[NonNegative] | None = None,
-        random_state: RandomState = None,
-    ):
-        self.widths = widths
-        self.landmarks = landmarks
-        self.strengths = strengths
-        self.random_state = random_state
+    widths: tuple[Positive, ...] = (0.5, 1.0, 2.0, 4.0)
+    landmarks: Count = 1000
+    strengths: list[NonNegative] | None = None
+    random_state: RandomState = None
 
     def fit(self, Z: ArrayLike, y: ArrayLike, validation: Labelled | None = None) -> Self:  # type: ignore[override]
         check_parameters(self)

@@ -3,6 +3,7 @@
 import itertools
 import warnings
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, Self
 
 import numpy as np
@@ -109,6 +110,7 @@ class BagModel(Estimator):
         return truncate_bags(as_bags(bags, names=self.feature_names_in_), self.bag_size)
 
 
+@dataclass(eq=False, repr=False)
 class EmbeddingRegressor(BagModel):
     """Embeds bags, then regresses their targets on the vectors.
 
@@ -150,25 +152,14 @@ class EmbeddingRegressor(BagModel):
         The value chosen of a parameter to tune is an end of its grid.
     """
 
-    def __init__(
-        self,
-        embedding: Embedding,
-        regressor: Built,
-        tune: Annotated[dict[str, list] | None, ParametersOf("embedding")] = None,
-        n_bags: Count | None = None,
-        bag_size: Count | None = None,
-        n_validation: Whole = 0,
-        bounds: tuple[Number, Number] | None = None,
-        random_state: RandomState = None,
-    ):
-        self.embedding = embedding
-        self.regressor = regressor
-        self.tune = tune
-        self.n_bags = n_bags
-        self.bag_size = bag_size
-        self.n_validation = n_validation
-        self.bounds = bounds
-        self.random_state = random_state
+    embedding: Embedding
+    regressor: Built
+    tune: Annotated[dict[str, list] | None, ParametersOf("embedding")] = None
+    n_bags: Count | None = None
+    bag_size: Count | None = None
+    n_validation: Whole = 0
+    bounds: tuple[Number, Number] | None = None
+    random_state: RandomState = None
 
     def _fit(self, observation: Bags) -> None:
         training, validation = self._split(observation)

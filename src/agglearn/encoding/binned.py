@@ -11,6 +11,7 @@ from agglearn.encoding.binning import Binning
 from agglearn.encoding.codes import warn_of_codes
 from agglearn.encoding.columns import is_missing, numbers, numbers_or_nan
 from agglearn.encoding.levels import UNSEEN, Levels
+from agglearn.errors import ConfigError
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,10 @@ class BinnedEncoder(Levels):
     edges: tuple[float, ...]
     has_missing: bool = False
     has_other: bool = False
+
+    def __post_init__(self) -> None:
+        if any(not a < b for a, b in itertools.pairwise(self.edges)):
+            raise ConfigError(f"feature {self.name!r}: its edges do not ascend")
 
     @classmethod
     def fit(cls, column: pd.Series, binning: Binning, counts: np.ndarray | None = None) -> Self:
@@ -71,6 +76,3 @@ class BinnedEncoder(Levels):
         codes[np.isnan(values)] = UNSEEN
         codes[is_missing(column)] = self._missing_code
         return self._complete(codes)
-
-    def to_dict(self) -> dict:
-        return {"name": self.name, "edges": list(self.edges)} | self._state()

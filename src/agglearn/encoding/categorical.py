@@ -54,6 +54,3 @@ class CategoricalEncoder(Levels):
         index, values = distinct(column)
         codes = pd.Index(self.values, dtype=object).get_indexer(as_text(values)).astype(np.int32)
         return self._complete(np.append(codes, self._missing_code)[index])
-
-    def to_dict(self) -> dict:
-        return {"name": self.name, "values": list(self.values)} | self._state()

@@ -7,6 +7,7 @@ import pandas as pd
 
 from agglearn.encoding.columns import numbers
 from agglearn.encoding.levels import UNSEEN, ColumnEncoder
+from agglearn.errors import ConfigError
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,10 @@ class CodedEncoder(ColumnEncoder):
     name: str
     size: int
 
+    def __post_init__(self) -> None:
+        if not 1 <= self.size < 1 << 31:
+            raise ConfigError(f"{self.name}: size must be a whole number from 1 on, got {self.size!r}")
+
     @property
     def labels(self) -> list[str]:
         """Name of each modality."""
@@ -33,6 +38,3 @@ class CodedEncoder(ColumnEncoder):
         values = numbers(column)
         valid = (values >= 0) & (values < self.size) & (values == np.floor(values))
         return np.where(valid, np.nan_to_num(values), UNSEEN).astype(np.int32)
-
-    def to_dict(self) -> dict:
-        return {"name": self.name, "coded": self.size}

@@ -18,6 +18,7 @@ from agglearn.encoding.columns import as_frame, numbers
 from agglearn.encoding.frame import FeatureEncoder, FrameEncoder
 from agglearn.encoding.levels import flat_cells
 from agglearn.errors import ConfigError, DataError
+from agglearn.saving import Saved
 from agglearn.settings import Number
 
 Features = Literal["onehot", "quadratic", "scaled"]
@@ -27,7 +28,7 @@ INTERCEPT = "intercept"
 
 
 @dataclass(frozen=True, eq=False)
-class FeatureMap:
+class FeatureMap(Saved):
     """A design matrix from raw columns.
 
     Parameters
@@ -219,26 +220,6 @@ class FeatureMap:
                 return None
             return sum(max(map(abs, r)) ** order for r in self.ranges.values()) + self.intercept
         return len(self._features) + len(self.cells) + self.intercept  # a feature, or a pair, fills one with ≤ 1
-
-    def to_dict(self) -> dict:
-        """The fields as plain values, arrays, and the encoder, for `from_dict`."""
-        ranges = {k: list(map(float, v)) for k, v in self.ranges.items()}
-        return {
-            "kind": self.kind,
-            "encoder": self.encoder,
-            "columns": list(self.columns),
-            "ranges": ranges,
-            "cells": list(self.cells),
-            "intercept": self.intercept,
-        }
-
-    @classmethod
-    def from_dict(cls, state: dict) -> Self:
-        """Restore the result of `to_dict`."""
-        ranges = {k: tuple(v) for k, v in state["ranges"].items()}
-        cells = tuple(np.asarray(c, dtype=np.int64) for c in state["cells"])
-        columns = tuple(state["columns"])
-        return cls(state["kind"], state["encoder"], columns, ranges, cells, state["intercept"])
 
 
 def _pairs(codes: np.ndarray, sizes: np.ndarray) -> Iterator[np.ndarray]:

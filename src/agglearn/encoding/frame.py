@@ -6,7 +6,6 @@ counted in no table, and adds nothing to a prediction. Encoders of a declared sc
 last modality, `other`, for all of that.
 """
 
-import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
@@ -23,13 +22,14 @@ from agglearn.encoding.columns import as_frame, is_continuous
 from agglearn.encoding.hashing import HashedEncoder
 from agglearn.encoding.target import TargetEncoder
 from agglearn.errors import DataError
+from agglearn.saving import Saved
 from agglearn.text import list_some
 
 FeatureEncoder = CategoricalEncoder | BinnedEncoder | CodedEncoder | HashedEncoder | TargetEncoder
 
 
 @dataclass(frozen=True)
-class FrameEncoder:
+class FrameEncoder(Saved):
     """Encoders of all features, in order. Codes of a frame are an (n, D) int32 array.
 
     Parameters
@@ -42,6 +42,10 @@ class FrameEncoder:
 
     features: tuple[FeatureEncoder, ...]
     schema: str = "learned"
+
+    def __post_init__(self) -> None:
+        if self.schema not in ("declared", "learned"):
+            raise ValueError(f"schema: {self.schema!r} is neither declared nor learned")
 
     @classmethod
     def fit(
@@ -136,32 +140,6 @@ class FrameEncoder:
         by_name = {f.name: f for f in self.features}
         return FrameEncoder(tuple(by_name[n] for n in names), self.schema)
 
-    def to_dict(self) -> list[dict]:
-        """Descriptions of the features, for JSON."""
-        return [f.to_dict() for f in self.features]
-
-    @classmethod
-    def from_dict(cls, state: list[dict], schema: str = "learned") -> Self:
-        """Restore an encoder.
-
-        Parameters
-        ----------
-        state : list[dict]
-            Result of `to_dict`.
-        schema : str
-            `declared` or `learned`.
-
-        Raises
-        ------
-        ValueError
-            A description has wrong types or impossible codes.
-        """
-        for s in state:
-            _check_description(s)
-        if schema not in ("declared", "learned"):
-            raise ValueError(f"schema: {schema!r} is neither declared nor learned")
-        return cls(tuple(_feature(s) for s in state), schema)
-
 
 def fit_column(
     column: pd.Series, bins: Binning, named: bool, buckets: int | None, hash_above: tuple[int, int] | None,
@@ -204,37 +182,3 @@ def with_target_encodings(
     """
     frame = as_frame(frame, encoder.names)
     return FrameEncoder(tuple(fit(frame[f.name], y, modalities) if f.size > above else f for f in encoder.features))
-
-
-def _check_description(state: dict) -> None:
-    """Refuse the description of a feature whose codes could leave their range: kernels do not check bounds."""
-    lists = {"values": str, "labels": str, "codes": int, "edges": int | float}
-    right = isinstance(state.get("name"), str) and all(
-        isinstance(state.get(key, False), bool) for key in ("has_missing", "has_other")
-    )
-    for key, kind in lists.items():
-        right &= isinstance(state.get(key, []), list) and all(isinstance(v, kind) for v in state.get(key, []))
-    right &= all(
-        isinstance(state.get(key, 1), int) and 1 <= state.get(key, 1) < 1 << 31 for key in ("coded", "buckets")
-    )
-    if not right:
-        raise ValueError(f"feature {state.get('name')!r}: its description has values of a wrong type or size")
-    edges, codes = state.get("edges", []), state.get("codes", [])
-    if any(not a < b for a, b in itertools.pairwise(edges)):
-        raise ValueError(f"feature {state['name']!r}: its edges do not ascend")
-    if codes and not 0 <= min(codes) <= max(codes) < len(state["labels"]):
-        raise ValueError(f"feature {state['name']!r}: it has codes outside its {len(state['labels'])} modalities")
-
-
-def _feature(state: dict) -> FeatureEncoder:
-    """The encoder that `to_dict` described. Each kind has a key of its own."""
-    levels = state.get("has_missing", False), state.get("has_other", False)
-    if "edges" in state:
-        return BinnedEncoder(state["name"], tuple(state["edges"]), *levels)
-    if "coded" in state:
-        return CodedEncoder(state["name"], state["coded"])
-    if "codes" in state:
-        return TargetEncoder.from_dict(state)
-    if "buckets" in state:
-        return HashedEncoder(state["name"], state["buckets"], *levels)
-    return CategoricalEncoder(state["name"], tuple(state["values"]), *levels)

@@ -74,9 +74,6 @@ class HashedEncoder(Levels):
         index, values = distinct(column)
         return self._complete(np.append(buckets_of(as_text(values), self.buckets), self._missing_code)[index])
 
-    def to_dict(self) -> dict:
-        return {"name": self.name, "buckets": self.buckets} | self._state()
-
 
 def buckets_of(values: Iterable[str], buckets: int) -> np.ndarray:
     """(n,) int32 bucket of each text."""

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from agglearn.saving import Saved
+
 UNSEEN = -1
 MISSING = "missing"
 OTHER = "other"
 
 
-class ColumnEncoder(ABC):
+class ColumnEncoder(ABC, Saved):
     """Base of encoders of one column."""
 
     @abstractmethod
@@ -23,10 +25,6 @@ class ColumnEncoder(ABC):
         column : Series
             Raw values.
         """
-
-    @abstractmethod
-    def to_dict(self) -> dict:
-        """The fields, for JSON."""
 
 
 class Levels(ColumnEncoder):
@@ -56,9 +54,6 @@ class Levels(ColumnEncoder):
     def _complete(self, codes: np.ndarray) -> np.ndarray:
         """The codes with `other` in place of UNSEEN, where there is such a modality."""
         return np.where(codes == UNSEEN, np.int32(self.size - 1), codes) if self.has_other else codes
-
-    def _state(self) -> dict[str, bool]:
-        return {"has_missing": self.has_missing} | ({"has_other": True} if self.has_other else {})
 
 
 def flat_cells(codes: np.ndarray, sizes: Sequence[int] | np.ndarray, features: Sequence[int]) -> np.ndarray:

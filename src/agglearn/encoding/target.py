@@ -13,6 +13,7 @@ import pandas as pd
 
 from agglearn.encoding.columns import as_text, distinct
 from agglearn.encoding.levels import ColumnEncoder
+from agglearn.errors import ConfigError
 
 NEVER = "not held out"
 MISSING_VALUE = "\0missing"
@@ -42,6 +43,10 @@ class TargetEncoder(ColumnEncoder):
     values: tuple[str, ...]
     codes: tuple[int, ...]
     labels: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if self.codes and not 0 <= min(self.codes) <= max(self.codes) < self.size:
+            raise ConfigError(f"feature {self.name!r}: it has codes outside its {self.size} modalities")
 
     @classmethod
     def fit(cls, column: pd.Series, y: np.ndarray, modalities: int = 1000, prior: float = 20.0) -> Self:
@@ -106,14 +111,6 @@ class TargetEncoder(ColumnEncoder):
         index, values = distinct(column)
         rank = pd.Index(self.values, dtype=object).get_indexer([*as_text(values), MISSING_VALUE])
         return np.where(rank >= 0, np.asarray(self.codes, dtype=np.int32)[rank], np.int32(0))[index]
-
-    def to_dict(self) -> dict:
-        return {"name": self.name, "values": list(self.values), "codes": list(self.codes), "labels": list(self.labels)}
-
-    @classmethod
-    def from_dict(cls, state: dict) -> Self:
-        """Restore the result of `to_dict`."""
-        return cls(state["name"], tuple(state["values"]), tuple(state["codes"]), tuple(state["labels"]))
 
 
 def _text(column: pd.Series) -> pd.Series:

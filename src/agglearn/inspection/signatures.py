@@ -6,6 +6,7 @@ name. What cannot be read (an expression, a class outside followed code) stands 
 
 import ast
 import typing
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal, NotRequired, Required, Union
 
 from agglearn import settings
@@ -55,7 +56,28 @@ def parameters(dotted: str) -> dict[str, Parameter] | None:
         for item in node.body:
             if isinstance(item, ast.FunctionDef) and item.name == "__init__":
                 return _arguments(name.rpartition(".")[0], item, without=1)
+        if _is_dataclass(node):
+            return {
+                k: p
+                for base, ancestor in reversed(chain)
+                if _is_dataclass(ancestor)
+                for k, p in _parameters(base, ancestor)
+            }
     return {}
+
+
+def _is_dataclass(node: ast.ClassDef) -> bool:
+    return any(ast.unparse(decorator).startswith("dataclass") for decorator in node.decorator_list)
+
+
+def _parameters(dotted: str, node: ast.ClassDef) -> Iterator[tuple[str, Parameter]]:
+    """Fields of a dataclass that its constructor takes."""
+    for item in node.body:
+        if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name) and item.target.id != "_":
+            text = ast.unparse(item)
+            if "ClassVar" not in text and "init=False" not in text:
+                default = REQUIRED if item.value is None else _value(item.value)
+                yield item.target.id, Parameter(_hint(dotted.rpartition(".")[0], item.annotation), default)
 
 
 def _arguments(module: str, function: ast.FunctionDef, without: int = 0) -> dict[str, Parameter] | None:

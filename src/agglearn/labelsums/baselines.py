@@ -1,5 +1,6 @@
 """The lowest and the highest step of the ladder: the base rate alone, and boosted trees on all records."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -13,13 +14,14 @@ from agglearn.encoding.columns import as_frame
 from agglearn.estimator import RecordClassifier
 from agglearn.labelsums.trees import from_bytes, to_bytes
 from agglearn.observations import ContingencyTables, Records
-from agglearn.persistence import expect
+from agglearn.saving import expect
 from agglearn.seeds import RandomState, draw_seed
 from agglearn.settings import Count, Positive, Range
 
 MAX_CATEGORIES = 255  # that scikit-learn's trees split as categories
 
 
+@dataclass(eq=False, repr=False)
 class BaseRateClassifier(RecordClassifier):
     """P(Y=1|X) is the fraction of records with label 1. No table is read.
 
@@ -40,8 +42,7 @@ class BaseRateClassifier(RecordClassifier):
 
     observes = ContingencyTables
 
-    def __init__(self, random_state: RandomState = None) -> None:
-        self.random_state = random_state
+    random_state: RandomState = None
 
     def _fit(self, observation: ContingencyTables) -> None:
         self._set_encoder(observation.encoder)
@@ -51,6 +52,7 @@ class BaseRateClassifier(RecordClassifier):
         return np.full(len(as_frame(X, self.encoder_.names)), self.rate_)
 
 
+@dataclass(eq=False, repr=False)
 class BoostedTreesSkyline(RecordClassifier):
     """Gradient-boosted trees on the codes of all records: a ceiling for what is learned from aggregates of these codes.
 
@@ -77,17 +79,10 @@ class BoostedTreesSkyline(RecordClassifier):
 
     observes = Records
 
-    def __init__(
-        self,
-        max_iter: Count = 100,
-        learning_rate: Positive = 0.1,
-        max_leaf_nodes: Annotated[int, Range(2)] = 31,
-        random_state: RandomState = None,
-    ) -> None:
-        self.max_iter = max_iter
-        self.learning_rate = learning_rate
-        self.max_leaf_nodes = max_leaf_nodes
-        self.random_state = random_state
+    max_iter: Count = 100
+    learning_rate: Positive = 0.1
+    max_leaf_nodes: Annotated[int, Range(2)] = 31
+    random_state: RandomState = None
 
     def _fit(self, observation: Records) -> None:
         self._set_encoder(observation.encoder)

@@ -1,6 +1,7 @@
 """Learners with all labels, to which WALR is compared."""
 
 import math
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -16,6 +17,7 @@ from agglearn.seeds import RandomState, draw_generator
 from agglearn.settings import Count, NonNegative, Part, Positive, Whole
 
 
+@dataclass(eq=False, repr=False)
 class SklearnLogistic(LinearModel):
     """Logistic regression of scikit-learn over the same coordinates and with the same λ‖θ‖² as WALR.
 
@@ -37,21 +39,12 @@ class SklearnLogistic(LinearModel):
 
     observes = Records
 
-    def __init__(
-        self,
-        features: Features = "onehot",
-        ranges: Ranges = None,
-        l2: Positive = 0.5,
-        max_iter: Count = 200,
-        tol: NonNegative = 1e-8,
-        random_state: RandomState = None,
-    ) -> None:
-        self.features = features
-        self.ranges = ranges
-        self.l2 = l2
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
+    features: Features = "onehot"
+    ranges: Ranges = None
+    l2: Positive = 0.5
+    max_iter: Count = 200
+    tol: NonNegative = 1e-8
+    random_state: RandomState = None
 
     def _fit(self, observation: Records) -> None:
         mapped = FeatureMap.fit(self.features, observation.encoder, observation.frame, self.ranges, intercept=True)
@@ -61,6 +54,7 @@ class SklearnLogistic(LinearModel):
         self._set_solution(mapped, np.append(model.coef_[0], model.intercept_[0]))
 
 
+@dataclass(eq=False, repr=False)
 class LabelledGradientDescent(LinearModel):
     """Gradient descent that reads labels at every step: the traditional mini-batch, or fresh noise at every step.
 
@@ -96,33 +90,18 @@ class LabelledGradientDescent(LinearModel):
 
     observes = Records
 
-    def __init__(
-        self,
-        solver: Literal["minibatch", "noise_per_step"] = "minibatch",
-        epsilon: Positive | None = None,
-        delta: Part | None = None,
-        features: Features = "onehot",
-        ranges: Ranges = None,
-        l2: NonNegative = 0.5,
-        noise_aware: bool = True,
-        max_iter: Count = 500,
-        batch_size: Count = 256,
-        rate: Positive | None = None,
-        traced: Whole = 0,
-        random_state: RandomState = None,
-    ) -> None:
-        self.solver = solver
-        self.epsilon = epsilon
-        self.delta = delta
-        self.features = features
-        self.ranges = ranges
-        self.l2 = l2
-        self.noise_aware = noise_aware
-        self.max_iter = max_iter
-        self.batch_size = batch_size
-        self.rate = rate
-        self.traced = traced
-        self.random_state = random_state
+    solver: Literal["minibatch", "noise_per_step"] = "minibatch"
+    epsilon: Positive | None = None
+    delta: Part | None = None
+    features: Features = "onehot"
+    ranges: Ranges = None
+    l2: NonNegative = 0.5
+    noise_aware: bool = True
+    max_iter: Count = 500
+    batch_size: Count = 256
+    rate: Positive | None = None
+    traced: Whole = 0
+    random_state: RandomState = None
 
     def _fit(self, observation: Records) -> None:
         mapped = FeatureMap.fit(self.features, observation.encoder, observation.frame, self.ranges)

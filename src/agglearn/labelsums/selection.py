@@ -4,6 +4,7 @@ The source of the maximum-entropy model tunes on held-out records, which its use
 split by thinning its counts. A data holder can release two disjoint halves of the records instead.
 """
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -23,6 +24,7 @@ from agglearn.seeds import RandomState, derive_seed, draw_generator, draw_seed
 from agglearn.settings import ParametersOf, Part
 
 
+@dataclass(eq=False, repr=False)
 class AggregateSearch(MetaEstimator, RecordClassifier):
     """A learner with one parameter chosen by aggregates alone, then fitted to the whole aggregate.
 
@@ -56,17 +58,11 @@ class AggregateSearch(MetaEstimator, RecordClassifier):
 
     observes: ClassVar[type[Observation]] = Observation  # type: ignore[type-abstract]  # only compared with
 
-    def __init__(
-        self,
-        base: Estimator,
-        parameter: Annotated[str, ParametersOf("base")] = "l2_theta",
-        values: list = (2.0, 8.0, 32.0, 128.0, 512.0),  # type: ignore[assignment]  # not mutable
-        random_state: RandomState = None,
-    ) -> None:
-        self.base = base
-        self.parameter = parameter
-        self.values = values
-        self.random_state = random_state
+    base: Estimator
+    parameter: Annotated[str, ParametersOf("base")] = "l2_theta"
+    values: list = (2.0, 8.0, 32.0, 128.0, 512.0)  # type: ignore[assignment]  # not mutable
+    _: KW_ONLY
+    random_state: RandomState = None
 
     def _fit(self, observation: Any) -> None:
         seed = draw_seed(self.random_state)
@@ -106,6 +102,7 @@ class AggregateSearch(MetaEstimator, RecordClassifier):
         return self.model_.predict_proba(X)[:, 1]
 
 
+@dataclass(eq=False, repr=False)
 class RecordSearch(AggregateSearch):
     """The choice of `AggregateSearch` by held-out records, which a user of aggregates does not have.
 
@@ -129,18 +126,8 @@ class RecordSearch(AggregateSearch):
 
     observes = Records
 
-    def __init__(
-        self,
-        base: Estimator,
-        parameter: Annotated[str, ParametersOf("base")] = "l2_theta",
-        values: list = (2.0, 8.0, 32.0, 128.0, 512.0),  # type: ignore[assignment]  # not mutable
-        features: Features = "onehot",
-        validation: Part = 0.2,
-        random_state: RandomState = None,
-    ) -> None:
-        super().__init__(base, parameter, values, random_state)
-        self.features = features
-        self.validation = validation
+    features: Features = "onehot"
+    validation: Part = 0.2
 
     def _fit(self, observation: Records) -> None:
         seed = draw_seed(self.random_state)

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from agglearn.optional import require
-from agglearn.persistence import ARRAY_BYTES
+from agglearn.saving import ARRAY_BYTES
 
 if TYPE_CHECKING:
     from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor

@@ -5,6 +5,7 @@ are ours.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -33,8 +34,8 @@ class LinearModel(StagedClassifier):
         Intercept, 0 if there is none.
     coef_names_ : list
         Names of the coordinates.
-    map_ : dict
-        State of the `FeatureMap`.
+    map_ : FeatureMap
+        Map from raw columns to coordinates.
     classes_ : np.ndarray
         [0, 1].
     trace_ : list
@@ -44,7 +45,7 @@ class LinearModel(StagedClassifier):
     """
 
     def _set_solution(self, mapped: FeatureMap, theta: np.ndarray, trace: Sequence[Iterate] = ()) -> None:
-        self.classes_, self.map_ = np.array([0, 1]), mapped.to_dict()
+        self.classes_, self.map_ = np.array([0, 1]), mapped
         k = len(theta) - mapped.intercept
         self.coef_, self.intercept_ = theta[:k], float(theta[k]) if mapped.intercept else 0.0
         self.coef_names_ = mapped.names[:k]
@@ -54,13 +55,13 @@ class LinearModel(StagedClassifier):
     @property
     def feature_names_in_(self) -> np.ndarray:
         """(D,) names of the columns of which the coordinates are made, in order."""
-        return np.array(FeatureMap.from_dict(self.map_).inputs, dtype=object)
+        return np.array(self.map_.inputs, dtype=object)
 
     def _matrix(self, X: pd.DataFrame | np.ndarray) -> sparse.csr_array:
-        return FeatureMap.from_dict(self.map_).matrix(X)
+        return self.map_.matrix(X)
 
     def _theta(self) -> np.ndarray:
-        return np.append(self.coef_, self.intercept_) if self.map_["intercept"] else self.coef_
+        return np.append(self.coef_, self.intercept_) if self.map_.intercept else self.coef_
 
     def held_out_score(self, held_out: LabelSums, seed: int | None = None) -> float:
         """Return the mean log-likelihood of the labels behind held-out sums: (s·θ − Σ w ln(1 + e^{X·θ}))/Σ w.
@@ -88,6 +89,7 @@ class LinearModel(StagedClassifier):
             yield step, seconds, expit(x @ theta)
 
 
+@dataclass(eq=False, repr=False)
 class WALRClassifier(LinearModel):
     """P(Y=1|X) = σ(X·θ + b) at the minimum of Σ w ln(1 + e^{Xθ}) − s·θ + λ‖θ‖², which needs s in place of labels.
 
@@ -127,27 +129,15 @@ class WALRClassifier(LinearModel):
 
     observes = LabelSums
 
-    def __init__(
-        self,
-        solver: Literal["lbfgs", "newton", "full_batch", "hybrid"] = "lbfgs",
-        l2: Literal["moments"] | NonNegative = 0.5,
-        noise_aware: bool = True,
-        max_iter: Count = 500,
-        tol: NonNegative = 1e-6,
-        batch_size: Count = 256,
-        rate: Positive | None = None,
-        traced: Whole = 0,
-        random_state: RandomState = None,
-    ) -> None:
-        self.solver = solver
-        self.l2 = l2
-        self.noise_aware = noise_aware
-        self.max_iter = max_iter
-        self.tol = tol
-        self.batch_size = batch_size
-        self.rate = rate
-        self.traced = traced
-        self.random_state = random_state
+    solver: Literal["lbfgs", "newton", "full_batch", "hybrid"] = "lbfgs"
+    l2: Literal["moments"] | NonNegative = 0.5
+    noise_aware: bool = True
+    max_iter: Count = 500
+    tol: NonNegative = 1e-6
+    batch_size: Count = 256
+    rate: Positive | None = None
+    traced: Whole = 0
+    random_state: RandomState = None
 
     @property
     def accounts_for_noise(self) -> bool:

@@ -21,7 +21,7 @@ FEW = 1_000_000  # numbers in the covariates up to which their products are adde
 
 
 @dataclass
-class Logistic:
+class LogisticProblem:
     """The fitting problem for fixed covariates.
 
     x : (n, d) float32 covariates. offsets : (B + 1,) bounds of the runs of rows that are added up together.
@@ -52,22 +52,12 @@ class Logistic:
         """Return the same problem with another λ."""
         return replace(self, l2=l2)
 
-    def probabilities(self, theta: np.ndarray) -> np.ndarray:
-        """Return (n, C) class probabilities under θ (C − 1, d + 1)."""
-        return softmax(scores(self.x, theta))[0]
-
     def moments(self, soft: np.ndarray) -> np.ndarray:
         """Return (C − 1, d + 1) sufficient statistics of soft labels (n, C)."""
         labels = soft[:, 1:] if self.weights is None else soft[:, 1:] * self.weights[:, None]
         return bag_sums(self.x, labels, self.offsets).sum(axis=0)
 
-    def fit(
-        self, moments: np.ndarray, start: np.ndarray | None = None, max_iter: int = 100, tol: float = 1e-6
-    ) -> np.ndarray:
-        """Return θ (C − 1, d + 1) that maximises the penalised likelihood, see `minimum`."""
-        return self.minimum(moments, start, max_iter, tol)[0]
-
-    def minimum(
+    def minimise(
         self, moments: np.ndarray, start: np.ndarray | None = None, max_iter: int = 100, tol: float = 1e-6
     ) -> tuple[np.ndarray, float]:
         """Return θ and the penalised loss there.

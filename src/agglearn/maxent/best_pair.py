@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -18,6 +19,7 @@ from agglearn.settings import Count, NonNegative
 Coefficients = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, float]
 
 
+@dataclass(eq=False, repr=False)
 class BestPairClassifier(StagedClassifier):
     """One logistic regression per pair table, on both features and their interaction, exactly from the table.
 
@@ -52,10 +54,9 @@ class BestPairClassifier(StagedClassifier):
 
     observes = ContingencyTables
 
-    def __init__(self, l2: NonNegative = 4.0, max_iter: Count = 200, random_state: RandomState = None) -> None:
-        self.l2 = l2
-        self.max_iter = max_iter
-        self.random_state = random_state
+    l2: NonNegative = 4.0
+    max_iter: Count = 200
+    random_state: RandomState = None
 
     def _fit(self, observation: ContingencyTables) -> None:
         if not observation.pairs:

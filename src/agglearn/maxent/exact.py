@@ -1,5 +1,6 @@
 """The maximum-entropy model of small tables, exactly. Training by sampling approximates it."""
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
 import numpy as np
@@ -13,6 +14,7 @@ from agglearn.seeds import RandomState
 from agglearn.settings import NonNegative
 
 
+@dataclass(eq=False, repr=False)
 class ExactMaxEntClassifier(PairwiseClassifier):
     """Optimum of the penalised likelihood (Gilotte et al. 2022, eqs. 4 and 5) by enumeration of all states.
 
@@ -33,15 +35,10 @@ class ExactMaxEntClassifier(PairwiseClassifier):
 
     observes = ContingencyTables
 
-    def __init__(
-        self,
-        l2_mu: NonNegative = 1.0,
-        l2_theta: Literal["moments"] | NonNegative = "moments",
-        random_state: RandomState = None,
-    ) -> None:
-        self.l2_mu = l2_mu
-        self.l2_theta = l2_theta
-        self.random_state = random_state
+    l2_mu: NonNegative = 1.0
+    l2_theta: Literal["moments"] | NonNegative = "moments"
+    _: KW_ONLY
+    random_state: RandomState = None
 
     def _fit(self, observation: ContingencyTables) -> None:
         self.l2_theta_ = theta_penalty(self.l2_theta, observation)

@@ -7,6 +7,7 @@ import itertools
 import math
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Annotated, Literal, Protocol
 
 import numpy as np
@@ -26,8 +27,8 @@ from agglearn.maxent.stopping import ROUNDS, DirectionMonitor, StoppingRule, eff
 from agglearn.maxent.warming import tiny_tables
 from agglearn.maxent.weight_index import WeightIndex, positions
 from agglearn.observations import ContingencyTables
-from agglearn.persistence import expect
 from agglearn.progress import track
+from agglearn.saving import expect
 from agglearn.seeds import RandomState, draw_seed
 from agglearn.settings import Count, NonNegative, Positive, Range, Share, Whole
 
@@ -64,6 +65,7 @@ class PairwiseClassifier(RecordClassifier):
         return label_probability(positions(self.encoder_, X), self.theta_, self.intercept_)
 
 
+@dataclass(eq=False, repr=False)
 class MaxEntClassifier(PairwiseClassifier, StagedClassifier):
     """Pairwise Markov random field over features and label, fitted to contingency tables.
 
@@ -155,53 +157,28 @@ class MaxEntClassifier(PairwiseClassifier, StagedClassifier):
 
     observes = ContingencyTables
 
-    def __init__(
-        self,
-        n_chains: Count = 10_000,
-        l2_mu: NonNegative = 1.0,
-        l2_theta: Literal["moments"] | NonNegative = "moments",
-        max_iter: Count = 1000,
-        step_mu: Positive | None = None,
-        step_theta: Positive | None = None,
-        momentum: Annotated[float, Range(0, 1, open="high")] | None = None,
-        n_sweeps: Count = 1,
-        sampler: Literal["auto", "gibbs", "mh"] = "auto",
-        n_proposals: Count = 8,
-        gradient: Literal["rescaled", "exact"] = "rescaled",
-        clip_ratio: bool = True,
-        preconditioner: Literal["both", "predicted"] = "both",
-        clip: Annotated[float, Range(0, open="low", infinite=True)] = 2.0,
-        marginalize_label: bool = True,
-        average: Share = 0.3,
-        initial_chains: Literal["marginals", "uniform"] = "marginals",
-        missing: Literal["train", "refuse"] = "train",
-        trace_every: Whole = 0,
-        tol: NonNegative = 0.1,
-        engine: Literal["numba", "spark", "jax"] = "numba",
-        random_state: RandomState = None,
-    ) -> None:
-        self.n_chains = n_chains
-        self.l2_mu = l2_mu
-        self.l2_theta = l2_theta
-        self.max_iter = max_iter
-        self.step_mu = step_mu
-        self.step_theta = step_theta
-        self.momentum = momentum
-        self.n_sweeps = n_sweeps
-        self.sampler = sampler
-        self.n_proposals = n_proposals
-        self.gradient = gradient
-        self.clip_ratio = clip_ratio
-        self.preconditioner = preconditioner
-        self.clip = clip
-        self.marginalize_label = marginalize_label
-        self.average = average
-        self.initial_chains = initial_chains
-        self.missing = missing
-        self.trace_every = trace_every
-        self.tol = tol
-        self.engine = engine
-        self.random_state = random_state
+    n_chains: Count = 10_000
+    l2_mu: NonNegative = 1.0
+    l2_theta: Literal["moments"] | NonNegative = "moments"
+    max_iter: Count = 1000
+    step_mu: Positive | None = None
+    step_theta: Positive | None = None
+    momentum: Annotated[float, Range(0, 1, open="high")] | None = None
+    n_sweeps: Count = 1
+    sampler: Literal["auto", "gibbs", "mh"] = "auto"
+    n_proposals: Count = 8
+    gradient: Literal["rescaled", "exact"] = "rescaled"
+    clip_ratio: bool = True
+    preconditioner: Literal["both", "predicted"] = "both"
+    clip: Annotated[float, Range(0, open="low", infinite=True)] = 2.0
+    marginalize_label: bool = True
+    average: Share = 0.3
+    initial_chains: Literal["marginals", "uniform"] = "marginals"
+    missing: Literal["train", "refuse"] = "train"
+    trace_every: Whole = 0
+    tol: NonNegative = 0.1
+    engine: Literal["numba", "spark", "jax"] = "numba"
+    random_state: RandomState = None
 
     def _fit(self, observation: ContingencyTables) -> None:
         self.missing_ = missing_pairs(observation)

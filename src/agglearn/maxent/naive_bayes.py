@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -18,7 +18,7 @@ from agglearn.maxent.model import MaxEntClassifier
 from agglearn.maxent.warming import tiny_tables
 from agglearn.maxent.weight_index import positions
 from agglearn.observations import ContingencyTables, Table
-from agglearn.persistence import expect
+from agglearn.saving import expect
 from agglearn.seeds import RandomState
 from agglearn.settings import Count, NonNegative, Positive, Share, Whole
 
@@ -26,6 +26,7 @@ L2_GRID = tuple(2.0**e for e in range(12, -7, -1))
 LARGEST = 50.0  # log-odds of a modality that never occurs with one label, without smoothing
 
 
+@dataclass(eq=False, repr=False)
 class NaiveBayesClassifier(StagedClassifier):
     """P(Y=1|X=x) = σ(b + Σ_i θ_i(x_i)), each θ_i learned from the table of feature i alone. Pair tables are ignored.
 
@@ -65,33 +66,18 @@ class NaiveBayesClassifier(StagedClassifier):
 
     observes = ContingencyTables
 
-    def __init__(
-        self,
-        kind: Literal["generative", "pcd", "logistic"] = "generative",
-        smoothing: NonNegative = 1.0,
-        l2: NonNegative = 1.0,
-        n_chains: Count = 10_000,
-        l2_mu: NonNegative = 1.0,
-        l2_theta: NonNegative = 16.0,
-        max_iter: Count = 200,
-        step_mu: Positive | None = None,
-        step_theta: Positive | None = None,
-        average: Share = 0.0,
-        trace_every: Whole = 1,
-        random_state: RandomState = None,
-    ) -> None:
-        self.kind = kind
-        self.smoothing = smoothing
-        self.l2 = l2
-        self.n_chains = n_chains
-        self.l2_mu = l2_mu
-        self.l2_theta = l2_theta
-        self.max_iter = max_iter
-        self.step_mu = step_mu
-        self.step_theta = step_theta
-        self.average = average
-        self.trace_every = trace_every
-        self.random_state = random_state
+    kind: Literal["generative", "pcd", "logistic"] = "generative"
+    smoothing: NonNegative = 1.0
+    l2: NonNegative = 1.0
+    n_chains: Count = 10_000
+    l2_mu: NonNegative = 1.0
+    l2_theta: NonNegative = 16.0
+    max_iter: Count = 200
+    step_mu: Positive | None = None
+    step_theta: Positive | None = None
+    average: Share = 0.0
+    trace_every: Whole = 1
+    random_state: RandomState = None
 
     def warm_up(self) -> None:
         """Compile the kernels, or load them, so that the first fit of a process does not include it."""

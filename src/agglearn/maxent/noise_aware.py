@@ -6,8 +6,8 @@ mean of the true counts (E step) and one step of Algorithm 1 towards them (M ste
 (Sheldon and Dietterich 2011), cell by cell.
 """
 
-from dataclasses import replace
-from typing import Literal, NamedTuple
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,6 @@ from agglearn.maxent.weight_index import WeightIndex
 from agglearn.observations import ContingencyTables
 from agglearn.observations.consistency import noise_variances
 from agglearn.progress import track
-from agglearn.seeds import RandomState
 from agglearn.settings import Count, NonNegative
 
 SMOOTH = 0.05  # weight of the newest expectations in the average from which the gains are computed
@@ -100,6 +99,7 @@ class NoiseAwareMaxEntClassifier(MaxEntClassifier):
         return out
 
 
+@dataclass(eq=False, repr=False)
 class ExactNoiseAwareMaxEntClassifier(ExactMaxEntClassifier):
     """`NoiseAwareMaxEntClassifier` of small tables, with every state enumerated. It alternates until nothing changes.
 
@@ -124,17 +124,8 @@ class ExactNoiseAwareMaxEntClassifier(ExactMaxEntClassifier):
 
     accounts_for_noise = True
 
-    def __init__(
-        self,
-        l2_mu: NonNegative = 1.0,
-        l2_theta: Literal["moments"] | NonNegative = "moments",
-        max_iter: Count = 500,
-        tol: NonNegative = 1e-2,
-        random_state: RandomState = None,
-    ) -> None:
-        super().__init__(l2_mu, l2_theta, random_state)
-        self.max_iter = max_iter
-        self.tol = tol
+    max_iter: Count = 500
+    tol: NonNegative = 1e-2
 
     def _fit(self, observation: ContingencyTables) -> None:
         model = Enumeration.from_tables(observation)

@@ -1,5 +1,6 @@
 """Logistic regression on all records with the weights of the maximum-entropy model: the best that it could reach."""
 
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -13,13 +14,14 @@ from agglearn.linear.sparse_design import Cells, table_keys
 from agglearn.linear.sparse_logistic import BLOCKS, WORTH_THREADS, SparseLogistic, predict
 from agglearn.maxent.warming import tiny_records
 from agglearn.observations import Records
-from agglearn.persistence import expect
+from agglearn.saving import expect
 from agglearn.seeds import RandomState, draw_generator, split_validation
 from agglearn.settings import Count, NonNegative, Part
 
 FIRST, STRONGEST, WEAKEST = 7, 12, -6  # exponents of the path of λ
 
 
+@dataclass(eq=False, repr=False)
 class LogisticSkyline(RecordClassifier):
     """P(Y=1|X=x) = σ(φ(x)·θ + b), fitted to individual records (Gilotte et al. 2022, sections 3.2, 5.2, appendix A).
 
@@ -64,21 +66,12 @@ class LogisticSkyline(RecordClassifier):
 
     observes = Records
 
-    def __init__(
-        self,
-        quadratic: bool = True,
-        l2: Literal["held_out"] | NonNegative = "held_out",
-        max_iter: Count = 200,
-        validation: Part = 0.2,
-        tol: NonNegative = 1e-8,
-        random_state: RandomState = None,
-    ) -> None:
-        self.quadratic = quadratic
-        self.l2 = l2
-        self.max_iter = max_iter
-        self.validation = validation
-        self.tol = tol
-        self.random_state = random_state
+    quadratic: bool = True
+    l2: Literal["held_out"] | NonNegative = "held_out"
+    max_iter: Count = 200
+    validation: Part = 0.2
+    tol: NonNegative = 1e-8
+    random_state: RandomState = None
 
     def _fit(self, observation: Records) -> None:
         codes, y = observation.codes, np.asarray(observation.y, dtype=float)

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from agglearn.seeds import RandomState, draw_generator, draw_seed
 from agglearn.settings import Count
 
 
+@dataclass(eq=False, repr=False)
 class FeatureSubsets(MetaEstimator):
     """A learner fitted to every subset of `size` features.
 
@@ -36,13 +38,10 @@ class FeatureSubsets(MetaEstimator):
 
     observes = Observation
 
-    def __init__(
-        self, base: Estimator, size: Count = 3, most: Count | None = None, random_state: RandomState = None
-    ) -> None:
-        self.base = base
-        self.size = size
-        self.most = most
-        self.random_state = random_state
+    base: Estimator
+    size: Count = 3
+    most: Count | None = None
+    random_state: RandomState = None
 
     def _fit(self, observation: Any) -> None:
         self._check_base(observation)

@@ -3,7 +3,6 @@
 import functools
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import ClassVar, Self, TypeAlias
 
 import numpy as np
@@ -11,9 +10,8 @@ import pandas as pd
 
 from agglearn.encoding.labels import check_labels
 from agglearn.errors import DataError
-from agglearn.observations.base import Hasher, NoiseSpec, Observation, make_folder, refuse_damaged
+from agglearn.observations.base import NoiseSpec, Observation
 from agglearn.rounding import round_to_totals
-from agglearn.storage import read_json, write_json
 from agglearn.text import list_some
 
 CHUNK = 1 << 17  # rows checked at a time
@@ -301,56 +299,6 @@ class Bags(Observation):
             raise DataError(f"target: not a number for bag {self._bag(b)}")
         return target
 
-    # -- keeping ------------------------------------------------------------------------------------------------
-
-    _ARRAYS = ("X", "offsets", "counts", "weights", "target")
-
-    def save(self, folder: str | Path) -> None:
-        """Write one `.npy` per array and `bags.json`.
-
-        Parameters
-        ----------
-        folder : str or Path
-            Existing or new folder.
-        """
-        folder = make_folder(folder)
-        for name in self._ARRAYS:
-            if getattr(self, name) is not None:
-                np.save(folder / f"{name}.npy", getattr(self, name))
-        noise = self.noise and self.noise.to_dict()
-        write_json(folder / "bags.json", {"names": self.names, "bag_names": self.bag_names, "noise": noise})
-
-    @classmethod
-    def load(cls, folder: str | Path) -> Self:
-        """Read the files that `save` wrote. Covariates stay on disk until they are used.
-
-        Parameters
-        ----------
-        folder : str or Path
-            Folder with these files.
-
-        Raises
-        ------
-        DataError
-            Other files, damaged ones, or none.
-        """
-        folder = Path(folder)
-        with refuse_damaged(folder, "bags"):
-            header = read_json(folder / "bags.json")
-            stored = [(n, p) for n in cls._ARRAYS if (p := folder / f"{n}.npy").exists()]
-            arrays = {n: np.load(p, mmap_mode="c" if n == "X" else None) for n, p in stored}
-            noise = NoiseSpec.from_dict(header.get("noise"))
-            return cls(**arrays, names=tuple(header["names"]), bag_names=tuple(header["bag_names"]), noise=noise)
-
-    def _fingerprint(self, hasher: Hasher) -> None:
-        header = [self.names, self.bag_names, *([self.noise.to_dict()] if self.noise else [])]
-        hasher.update(repr(header).encode())
-        for name in self._ARRAYS:
-            value = getattr(self, name)
-            hasher.update(f"{name}{None if value is None else (value.dtype.str, value.shape)}".encode())
-            if value is not None:
-                hasher.update(np.ascontiguousarray(value).tobytes())
-
 
 @dataclass(frozen=True, eq=False)
 class LabelledBags(Observation):
@@ -381,38 +329,6 @@ class LabelledBags(Observation):
                 f"labels: bag {bags._bag(b)} has {labelled[b].tolist()} of each class by its labels, and counts "
                 f"{counts[b].tolist()}"
             )
-
-    def save(self, folder: str | Path) -> None:
-        """Write the bags, and `y.npy` beside them.
-
-        Parameters
-        ----------
-        folder : str or Path
-            Existing or new folder.
-        """
-        self.bags.save(folder)
-        np.save(Path(folder) / "y.npy", self.y)
-
-    @classmethod
-    def load(cls, folder: str | Path) -> Self:
-        """Read the files that `save` wrote.
-
-        Parameters
-        ----------
-        folder : str or Path
-            Folder with these files.
-
-        Raises
-        ------
-        DataError
-            Other files, damaged ones, or none.
-        """
-        with refuse_damaged(folder, "labelled bags"):
-            return cls(Bags.load(folder), np.load(Path(folder) / "y.npy"))
-
-    def _fingerprint(self, hasher: Hasher) -> None:
-        self.bags._fingerprint(hasher)
-        hasher.update(self.y.tobytes())
 
 
 def order_columns(x: np.ndarray, names: Sequence[str], expected: Sequence[str]) -> np.ndarray:

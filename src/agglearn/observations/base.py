@@ -1,30 +1,13 @@
 """All that a learner may be given. An observation is data in memory: it holds no path and no label it does not declare."""
 
-import contextlib
-import errno
-import hashlib
 import math
-import os
-import zipfile
-from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import ClassVar, Protocol, Self
+from dataclasses import dataclass, field
 
-from agglearn.errors import AgglearnError, DataError
-from agglearn.machine import memory_bytes
-
-
-class Hasher(Protocol):
-    """An object of `hashlib`."""
-
-    def update(self, data: bytes, /) -> None:
-        """Feed bytes."""
+from agglearn.saving import Packed, Saved
 
 
 @dataclass(frozen=True)
-class NoiseSpec:
+class NoiseSpec(Saved):
     """Privacy noise in an observation: its mechanism, and the privacy guarantee.
 
     Parameters
@@ -59,10 +42,14 @@ class NoiseSpec:
     postprocessing: str = "none"
     unprotected: str = ""
     stated_sensitivity: float = 0.0
+    meaning: str = field(
+        init=False, compare=False, repr=False
+    )  # the guarantee for a person who does not know what ε is
 
-    @property
-    def meaning(self) -> str:
-        """The guarantee in words for a person who does not know what ε is."""
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "meaning", self._describe())
+
+    def _describe(self) -> str:
         if not self.private:
             return f"Not private: {self.unprotected or 'this is the seeded noise of an experiment, which can be drawn again'}."
         change = {
@@ -81,83 +68,18 @@ class NoiseSpec:
             )
         return words
 
-    def to_dict(self) -> dict:
-        """The fields and `meaning`, for JSON."""
-        return asdict(self) | {"meaning": self.meaning}
 
-    @classmethod
-    def from_dict(cls, state: dict | None) -> Self | None:
-        """Restore the result of `to_dict`. None for None."""
-        return None if state is None else cls(**{k: v for k, v in state.items() if k != "meaning"})
+class Observation(Saved):
+    """Base of everything that a learner may be given. Subclasses are dataclasses."""
 
-
-class Observation(ABC):
-    """Base of everything that a learner may be given.
-
-    `shares_features`: `save` takes a second folder for the features of records, which several observations refer to.
-    """
-
-    shares_features: ClassVar[bool] = False
+    _file = _title = "observation"
 
     @property
     def noise(self) -> NoiseSpec | str | None:
         """How noise was added, or None."""
         return None
 
-    @abstractmethod
-    def save(self, folder: str | Path) -> None:
-        """Write the observation.
-
-        Parameters
-        ----------
-        folder : str or Path
-            Existing or new folder.
-        """
-
-    @classmethod
-    @abstractmethod
-    def load(cls, folder: str | Path) -> Self:
-        """Read the files that `save` wrote."""
-
-    @abstractmethod
-    def _fingerprint(self, hasher: Hasher) -> None:
-        """Feed every value that a learner could use into the hasher."""
-
     @property
     def digest(self) -> str:
         """Digest of the content: equal for equal observations, wherever they are stored."""
-        hasher = hashlib.sha256(type(self).__name__.encode())
-        self._fingerprint(hasher)
-        return hasher.hexdigest()[:16]
-
-
-@contextlib.contextmanager
-def refuse_damaged(folder: str | Path, what: str) -> Iterator[None]:
-    """Turn any error while a damaged or foreign folder is read into one DataError that names the folder.
-
-    Refused before they are read: pipes and devices, which may never end, and arrays that unpacked do not fit into memory.
-    """
-    for path in Path(folder).glob("*"):
-        if path.exists() and not (path.is_file() or path.is_dir()):
-            raise DataError(f"{path}: is no file, but a pipe or a device; remove it")
-        if path.suffix == ".npz" and zipfile.is_zipfile(path):
-            with zipfile.ZipFile(path) as archive:
-                size = sum(member.file_size for member in archive.infolist())
-            if size > memory_bytes():
-                raise DataError(f"{path}: unpacked it has {size:,} bytes, more than this machine's memory")
-    try:
-        yield
-    except AgglearnError:
-        raise
-    except PermissionError as error:
-        raise DataError(f"{error.filename or folder}: cannot be read ({os.strerror(errno.EACCES)})") from error
-    except Exception as error:
-        message = f"{type(error).__name__}: {error}".splitlines()[0]
-        raise DataError(f"{folder}: damaged, or not {what} made by agglearn ({message}); make it again") from error
-
-
-def make_folder(folder: str | Path) -> Path:
-    """The folder, made where it is missing."""
-    path = Path(folder)
-    path.mkdir(parents=True, exist_ok=True)
-    return path
+        return Packed(self).digest()

@@ -1,7 +1,6 @@
 """Bags of records with public features, and the number of records with label 1 in each bag."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar, Self
 
 import numpy as np
@@ -11,10 +10,8 @@ from agglearn.encoding import FeatureMap, FrameEncoder
 from agglearn.encoding.labels import check_labels
 from agglearn.errors import DataError
 from agglearn.observations.bags import Bags
-from agglearn.observations.base import Hasher, NoiseSpec, Observation, make_folder, refuse_damaged
+from agglearn.observations.base import NoiseSpec, Observation
 from agglearn.observations.disclosure import describe_learned, public_features
-from agglearn.observations.feature_store import load_features, save_features
-from agglearn.storage import read_json, write_json
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +46,6 @@ class CountedBags(Observation):
     counts: np.ndarray
     noise: NoiseSpec | None = None
     weights: ClassVar[None] = None
-    shares_features: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "frame", public_features(self.frame, self.encoder.names))
@@ -107,53 +103,6 @@ class CountedBags(Observation):
         """The same bags with one coordinate per modality, for learners of bags."""
         x = coordinates(self.encoder, self.frame)[self.rows]
         return Bags(x, self.offsets, self.counts, noise=self.noise)
-
-    def save(self, folder: str | Path, features: str | Path | None = None) -> None:
-        """Write the features, the bags and their counts.
-
-        Parameters
-        ----------
-        folder : str or Path
-            Existing or new folder.
-        features : str or Path or None
-            Folder for the features. By default they lie in `folder`.
-        """
-        folder = make_folder(folder)
-        path = save_features(self.frame, folder, features)
-        np.savez(folder / "bags.npz", rows=self.rows, offsets=self.offsets, counts=self.counts)
-        noise = self.noise and self.noise.to_dict()
-        write_json(
-            folder / "bags.json",
-            {"features": path, "encoder": self.encoder.to_dict(), "schema": self.encoder.schema, "noise": noise},
-        )
-
-    @classmethod
-    def load(cls, folder: str | Path) -> Self:
-        """Read the files that `save` wrote.
-
-        Parameters
-        ----------
-        folder : str or Path
-            Folder with these files.
-
-        Raises
-        ------
-        DataError
-            Other files, damaged ones, or none.
-        """
-        folder = Path(folder)
-        with refuse_damaged(folder, "counted bags"):
-            header = read_json(folder / "bags.json")
-            encoder = FrameEncoder.from_dict(header["encoder"], header["schema"])
-            frame, noise = load_features(folder, header["features"]), NoiseSpec.from_dict(header["noise"])
-            with np.load(folder / "bags.npz") as arrays:
-                return cls(encoder, frame, arrays["rows"], arrays["offsets"], arrays["counts"], noise)
-
-    def _fingerprint(self, hasher: Hasher) -> None:
-        hasher.update(repr([self.encoder.to_dict(), self.noise and self.noise.to_dict()]).encode())
-        hasher.update(pd.util.hash_pandas_object(self.frame, index=False).to_numpy().tobytes())
-        for values in (self.rows, self.offsets, self.counts):
-            hasher.update(np.ascontiguousarray(values).tobytes())
 
 
 def coordinates(encoder: FrameEncoder, frame: pd.DataFrame) -> np.ndarray:

@@ -4,16 +4,15 @@ Source: Sun 2019, section 2.1.2.1: y_i(x_i) and y_ij(x_i, x_j) observed through 
 and may be observed repeatedly.
 """
 
+import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Literal, Self
+from dataclasses import asdict, dataclass, field
+from typing import Literal
 
 import numpy as np
 
 from agglearn.errors import DataError
-from agglearn.observations.base import Hasher, NoiseSpec, Observation, make_folder, refuse_damaged
-from agglearn.storage import read_json, write_json
+from agglearn.observations.base import NoiseSpec, Observation
 
 NOISES = ("exact", "poisson", "gaussian", "laplace")
 WHATS: tuple[Literal["node", "edge"], ...] = ("node", "edge")
@@ -118,56 +117,18 @@ class FlowCounts(Observation):
         if self.population_size is not None and totals and abs(total - self.population_size) > 1e-9 * max(1.0, total):
             raise DataError(f"{name} counts {total:g} in all, the population has {self.population_size:g}")
 
-    # -- keeping ------------------------------------------------------------------------------------------------
-
-    def save(self, folder: str | Path) -> None:
-        """Write `flows.npz` and `flows.json`.
-
-        Parameters
-        ----------
-        folder : str or Path
-            Existing or new folder.
-        """
-        folder = make_folder(folder)
-        arrays = {f"context_{k}": v for k, v in self.context.items()}
-        for name in ("node_counts", "edge_counts"):
-            if (counts := getattr(self, name)) is not None:
-                arrays[name] = counts
-        np.savez(folder / "flows.npz", **arrays)  # type: ignore[arg-type]
-        header = {k: getattr(self, k) for k in ("noise", "rate", "scale", "population_size")}
-        write_json(folder / "flows.json", header | {"privacy": self.privacy and self.privacy.to_dict()})
-
-    @classmethod
-    def load(cls, folder: str | Path) -> Self:
-        """Read the files that `save` wrote. The checks of the constructor apply.
-
-        Parameters
-        ----------
-        folder : str or Path
-            Folder with these files.
-
-        Raises
-        ------
-        DataError
-            Other files, damaged ones, or none.
-        """
-        folder = Path(folder)
-        with refuse_damaged(folder, "flow counts"):
-            header = read_json(folder / "flows.json")
-            with np.load(folder / "flows.npz") as file:
-                arrays = {k: file[k] for k in file.files}
-            context = {k.removeprefix("context_"): v for k, v in arrays.items() if k.startswith("context_")}
-            privacy = NoiseSpec.from_dict(header.pop("privacy"))
-            return cls(arrays.get("node_counts"), arrays.get("edge_counts"), **header, context=context, privacy=privacy)
-
-    def _fingerprint(self, hasher: Hasher) -> None:
-        privacy = self.privacy and self.privacy.to_dict()
+    @property
+    def digest(self) -> str:
+        """As of any observation. Random starts of learners follow from it, so it has a form of its own, which stays."""
+        hasher = hashlib.sha256(type(self).__name__.encode())
+        privacy = self.privacy and asdict(self.privacy)
         hasher.update(repr([self.noise, self.rate, self.scale, self.population_size, privacy]).encode())
         arrays = {"node": self.node_counts, "edge": self.edge_counts, **dict(sorted(self.context.items()))}
         for name, values in arrays.items():
             if values is not None:
                 hasher.update(repr([name, np.shape(values), str(np.asarray(values).dtype)]).encode())
                 hasher.update(np.ascontiguousarray(values).tobytes())
+        return hasher.hexdigest()[:16]
 
 
 def _stack(counts: np.ndarray | Sequence[np.ndarray] | None, ndim: int, name: str) -> np.ndarray | None:
@@ -199,37 +160,8 @@ class FlowInstances(Observation):
 
     instances: tuple[FlowCounts, ...]
 
-    def save(self, folder: str | Path) -> None:
-        """Write each population into a folder of its own.
-
-        Parameters
-        ----------
-        folder : str or Path
-            Existing or new folder.
-        """
-        for k, counts in enumerate(self.instances):
-            counts.save(make_folder(folder) / str(k))
-
-    @classmethod
-    def load(cls, folder: str | Path) -> Self:
-        """Read the files that `save` wrote.
-
-        Parameters
-        ----------
-        folder : str or Path
-            Folder with these files.
-
-        Raises
-        ------
-        DataError
-            Other files, damaged ones, or none.
-        """
-        with refuse_damaged(folder, "flow counts"):
-            folders = sorted((p for p in Path(folder).iterdir() if p.is_dir()), key=lambda p: int(p.name))
-        if not folders:
-            raise DataError(f"{folder}: no flow counts here")
-        return cls(tuple(FlowCounts.load(p) for p in folders))
-
-    def _fingerprint(self, hasher: Hasher) -> None:
-        for counts in self.instances:
-            hasher.update(counts.digest.encode())
+    @property
+    def digest(self) -> str:
+        """As of any observation. Random starts of learners follow from it, see `FlowCounts.digest`."""
+        digests = "".join(counts.digest for counts in self.instances)
+        return hashlib.sha256(f"{type(self).__name__}{digests}".encode()).hexdigest()[:16]

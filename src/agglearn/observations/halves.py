@@ -8,23 +8,21 @@ import functools
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 
 from agglearn.errors import DataError
-from agglearn.observations.base import Hasher, NoiseSpec, Observation, make_folder, refuse_damaged
+from agglearn.observations.base import NoiseSpec, Observation
 from agglearn.observations.label_sums import LabelSums
 from agglearn.observations.tables import ContingencyTables, Pairs, encode_records
 from agglearn.observations.workload import check_pairs, within_memory
 from agglearn.privacy.mechanisms import draw_private
 from agglearn.seeds import RandomState, draw_generator
-from agglearn.storage import read_json, write_json
 
 Half = ContingencyTables | LabelSums
-KINDS: dict[str, type[Half]] = {"ContingencyTables": ContingencyTables, "LabelSums": LabelSums}
+KINDS = ("ContingencyTables", "LabelSums")
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,42 +93,6 @@ class Halves(Observation):
         if isinstance(self.first, ContingencyTables) and isinstance(self.second, ContingencyTables):
             return add_tables(self.first, self.second)
         return add_sums(self.first, self.second)  # type: ignore[arg-type]  # both are of one kind
-
-    def save(self, folder: str | Path) -> None:
-        """Write both halves into folders of their own, and `halves.json`.
-
-        Parameters
-        ----------
-        folder : str or Path
-            Existing or new folder.
-        """
-        folder = make_folder(folder)
-        self.first.save(folder / "first")
-        self.second.save(folder / "second")
-        write_json(folder / "halves.json", {"of": type(self.first).__name__})
-
-    @classmethod
-    def load(cls, folder: str | Path) -> Self:
-        """Read the files that `save` wrote. The checks of the constructor apply.
-
-        Parameters
-        ----------
-        folder : str or Path
-            Folder with these files.
-
-        Raises
-        ------
-        DataError
-            Other files, damaged ones, or none.
-        """
-        folder = Path(folder)
-        with refuse_damaged(folder, "halves"):
-            kind = KINDS[read_json(folder / "halves.json")["of"]]
-            return cls(kind.load(folder / "first"), kind.load(folder / "second"))
-
-    def _fingerprint(self, hasher: Hasher) -> None:
-        self.first._fingerprint(hasher)
-        self.second._fingerprint(hasher)
 
 
 def toss_coins(n: int, rng: np.random.Generator) -> np.ndarray:

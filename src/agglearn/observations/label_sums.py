@@ -7,25 +7,21 @@ import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from agglearn.encoding import FrameEncoder
 from agglearn.encoding.codes import EXACT
 from agglearn.encoding.columns import as_frame
 from agglearn.encoding.design import FeatureMap
 from agglearn.errors import ConfigError, DataError
-from agglearn.observations.base import Hasher, NoiseSpec, Observation, make_folder, refuse_damaged
+from agglearn.observations.base import NoiseSpec, Observation
 from agglearn.observations.disclosure import certify, describe_learned, public_features
-from agglearn.observations.feature_store import load_features, save_features
 from agglearn.observations.release import SCHEMA_ADVICE
 from agglearn.privacy.calibration import calibrate, check_promise
 from agglearn.privacy.mechanisms import Draw, Mechanism, draw_private
-from agglearn.storage import read_json, write_json
 
 SENSITIVITIES = ("declared", "features", "coordinates")
 Bounds = tuple[float, float] | Mapping[str, tuple[float, float]]
@@ -66,7 +62,6 @@ class LabelSums(Observation):
     weights: np.ndarray | None = None
     label: str = "label"
     noise: NoiseSpec | None = None
-    shares_features: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sums", np.asarray(self.sums, dtype=float))
@@ -326,77 +321,6 @@ class LabelSums(Observation):
         x, slack = self.matrix, 1e-9 * np.maximum(abs(self.sums), 1)
         low, high = x.minimum(0).T @ w, x.maximum(0).T @ w
         return (self.sums < low - slack) | (self.sums > high + slack)
-
-    # -- keeping ------------------------------------------------------------------------------------------------
-
-    def save(self, folder: str | Path, features: str | Path | None = None) -> None:
-        """Write the features, `map.npz` and, apart from them, the release.
-
-        The release is `release.json` with mechanism, ε, δ and adjacency, and `sums.npy`.
-
-        Parameters
-        ----------
-        folder : str or Path
-            Existing or new folder.
-        features : str or Path or None
-            Folder for the features. By default they become `features.parquet` in `folder`.
-        """
-        folder = make_folder(folder)
-        path = save_features(self.frame, folder, features)
-        state = self.map.to_dict()
-        cells = {f"cells{i}": c for i, c in enumerate(state.pop("cells"))}
-        np.savez(folder / "map.npz", **cells)  # type: ignore[arg-type]
-        encoder = state.pop("encoder")
-        np.save(folder / "sums.npy", self.sums)
-        if self.weights is not None:
-            np.save(folder / "weights.npy", np.asarray(self.weights))
-        write_json(
-            folder / "map.json",
-            state
-            | {
-                "encoder": encoder and encoder.to_dict(),
-                "schema": encoder and encoder.schema,
-                "cells": len(self.map.cells),
-                "features": path,
-            },
-        )
-        noise = self.noise and self.noise.to_dict()
-        write_json(folder / "release.json", {"label": self.label, "names": self.names, "noise": noise})
-
-    @classmethod
-    def load(cls, folder: str | Path) -> Self:
-        """Read the files that `save` wrote. The checks of the constructor apply.
-
-        Parameters
-        ----------
-        folder : str or Path
-            Folder with these files.
-
-        Raises
-        ------
-        DataError
-            Other files, damaged ones, or none.
-        """
-        folder = Path(folder)
-        with refuse_damaged(folder, "label sums"):
-            state, release = read_json(folder / "map.json"), read_json(folder / "release.json")
-            with np.load(folder / "map.npz") as arrays:
-                state["cells"] = [arrays[f"cells{i}"] for i in range(state["cells"])]
-            if state["encoder"]:
-                state["encoder"] = FrameEncoder.from_dict(state["encoder"], state["schema"])
-            weights = np.load(folder / "weights.npy") if (folder / "weights.npy").is_file() else None
-            noise = NoiseSpec.from_dict(release["noise"])
-            frame, sums = load_features(folder, state["features"]), np.load(folder / "sums.npy")
-            return cls(FeatureMap.from_dict(state), frame, release["names"], sums, weights, release["label"], noise)
-
-    def _fingerprint(self, hasher: Hasher) -> None:
-        hasher.update(repr([self.map.kind, self.names, self.map.ranges, self.label]).encode())
-        hasher.update(
-            repr([self.map.encoder and self.map.encoder.to_dict(), self.noise and self.noise.to_dict()]).encode()
-        )
-        hasher.update(pd.util.hash_pandas_object(self.frame, index=False).to_numpy().tobytes())
-        for values in (self.sums, self.weights):
-            hasher.update(b"" if values is None else np.ascontiguousarray(values).tobytes())
 
 
 def _bounds(bounds: Bounds | None, columns: list[str]) -> dict[str, tuple[float, float]]:

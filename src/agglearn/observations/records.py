@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -11,9 +10,8 @@ import pandas as pd
 from agglearn.encoding import FrameEncoder
 from agglearn.encoding.columns import as_frame
 from agglearn.encoding.labels import check_labels
-from agglearn.observations.base import Hasher, Observation, make_folder, refuse_damaged
+from agglearn.observations.base import Observation
 from agglearn.observations.tables import encode_records
-from agglearn.storage import read_json, write_json
 
 
 @dataclass(frozen=True)
@@ -81,45 +79,3 @@ class Records(Observation):
         requested = set(map(str, names))
         names = [n for n in self.encoder.names if n in requested]
         return replace(self, encoder=self.encoder.select(names), frame=self.frame[names])
-
-    def save(self, folder: str | Path) -> None:
-        """Write `features.parquet`, `labels.npy` and `records.json`.
-
-        Parameters
-        ----------
-        folder : str or Path
-            Existing or new folder.
-        """
-        folder = make_folder(folder)
-        self.frame.to_parquet(folder / "features.parquet", index=False)
-        np.save(folder / "labels.npy", self.y)
-        header = {"label": self.label, "cross_buckets": self.cross_buckets, "encoder": self.encoder.to_dict()}
-        header["schema"] = self.encoder.schema
-        write_json(folder / "records.json", header)
-
-    @classmethod
-    def load(cls, folder: str | Path) -> Self:
-        """Read the files that `save` wrote.
-
-        Parameters
-        ----------
-        folder : str or Path
-            Folder with these files.
-
-        Raises
-        ------
-        DataError
-            Other files, damaged ones, or none.
-        """
-        folder = Path(folder)
-        with refuse_damaged(folder, "records"):
-            header = read_json(folder / "records.json")
-            frame = pd.read_parquet(folder / "features.parquet")
-            encoder, y = FrameEncoder.from_dict(header["encoder"], header["schema"]), np.load(folder / "labels.npy")
-            return cls(encoder, frame, y, header["label"], header.get("cross_buckets"))
-
-    def _fingerprint(self, hasher: Hasher) -> None:
-        header = [self.encoder.to_dict(), list(self.frame.columns), self.label, self.cross_buckets]
-        hasher.update(repr(header).encode())
-        hasher.update(pd.util.hash_pandas_object(self.frame, index=False).to_numpy().tobytes())
-        hasher.update(self.y.tobytes())

@@ -5,7 +5,6 @@ Source: Gilotte, Ben Yahmed, Rohde 2022, section 2 (d = Σ φ(x_i), c = Σ φ(x_
 
 import functools
 import itertools
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,20 +12,17 @@ from typing import Any, Literal, Self
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from agglearn.encoding import Binning, FrameEncoder, Schema
 from agglearn.encoding.columns import as_frame, present
 from agglearn.encoding.labels import label_all, require_label, take_label
 from agglearn.errors import DataError
-from agglearn.observations.base import Hasher, NoiseSpec, Observation, make_folder, refuse_damaged
+from agglearn.observations.base import Observation
 from agglearn.observations.counting import Counts, Key, Tally
 from agglearn.observations.release import release_tables
 from agglearn.observations.streaming import LabelsOf, ParquetRecords
 from agglearn.observations.table import Table, TableSet
 from agglearn.observations.workload import Check, check_pairs, within_memory, workload_of
-from agglearn.storage import json_lines
 
 Pairs = Literal["all", "none"] | Iterable[tuple[str, str]]
 
@@ -320,29 +316,19 @@ class ContingencyTables(TableSet, Observation):
 
     # -- keeping ------------------------------------------------------------------------------------------------
 
-    def save(self, folder: str | Path) -> None:
-        """Write `tables.parquet` (features, codes, count, label_sum) and `tables.json` (everything else).
+    _file = "tables"
+    _title = "contingency tables"
+    _advice = "; make them with `agglearn aggregate`"
 
-        Parameters
-        ----------
-        folder : str or Path
-            Existing or new folder.
-        """
-        folder = make_folder(folder)
-        rows = pa.Table.from_pandas(self._rows(), preserve_index=False)
-        pq.write_table(rows, folder / "tables.parquet", compression="zstd")
-        header = {
-            "label": self.label,
-            "total": self.total,
-            "positives": self.positives,
-            "encoder": self.encoder.to_dict(),
-            "schema": self.encoder.schema,
-            "tables": [list(k) for k in self.tables],
-            "noise": self.noise and self.noise.to_dict(),
+    def _parameters(self) -> dict[str, Any]:
+        """The fields. `tables` is one data frame (feature_a, feature_b, code_a, code_b, count, label_sum)."""
+        hashed = [[*key, buckets] for key, buckets in self.hashed_pairs.items()]
+        return {
+            **super()._parameters(),
+            "keys": [list(key) for key in self.tables],
+            "hashed": hashed,
+            "tables": self._rows(),
         }
-        header |= {"hashed": [[*k, buckets] for k, buckets in self.hashed_pairs.items()]} if self.hashed_pairs else {}
-        header |= {"seeded_coins": True} if self.seeded_coins else {}
-        (folder / "tables.json").write_text(json_lines(header) + "\n")
 
     def _rows(self) -> pd.DataFrame:
         """The cells of all tables, table after table. A table of one feature has −1 for the second feature and code."""
@@ -362,55 +348,21 @@ class ContingencyTables(TableSet, Observation):
         return pd.DataFrame(dict(zip(COLUMNS, columns, strict=True)))
 
     @classmethod
-    def load(cls, folder: str | Path) -> Self:
-        """Read the files that `save` wrote. The checks of the constructor apply.
-
-        Parameters
-        ----------
-        folder : str or Path
-            Folder with these files.
-
-        Raises
-        ------
-        DataError
-            Other files, damaged ones, or none.
-        """
-        folder = Path(folder)
-        if not (folder / "tables.json").is_file():
-            raise DataError(
-                f"{folder}: no contingency tables here (tables.json is missing); make them with `agglearn aggregate`"
-            )
-        with refuse_damaged(folder, "contingency tables"):
-            header = json.loads((folder / "tables.json").read_text())
-            encoder = FrameEncoder.from_dict(header["encoder"], header["schema"])
-            stored = pq.read_table(folder / "tables.parquet")
-            rows = {name: stored[name].to_numpy() for name in COLUMNS}
-            features = _pair(rows["feature_a"], rows["feature_b"])
-            order = np.argsort(features, kind="stable")
-            tables, buckets = {}, {(i, j): (size,) for i, j, size in header.get("hashed", [])}
-            for listed in header["tables"]:
-                key = tuple(listed)
-                shape = buckets.get(key) or tuple(int(encoder.sizes[i]) for i in key)
-                pair = _pair(key[0], key[1] if len(key) == 2 else -1)
-                first = np.searchsorted(features, pair, "left", order)
-                own = order[first : np.searchsorted(features, pair, "right", order)]
-                codes = [rows[c][own].astype(np.int64) for c in ("code_a", "code_b")[: len(shape)]]
-                cells = np.ravel_multi_index(codes, shape)
-                tables[key] = Table(shape, cells, rows["count"][own], rows["label_sum"][own])
-            noise = NoiseSpec.from_dict(header["noise"])
-            totals = header["total"], header["positives"]
-            return cls(encoder, header["label"], *totals, tables, noise, header.get("seeded_coins", False))
-
-    def _fingerprint(self, hasher: Hasher) -> None:
-        hasher.update(
-            json.dumps([self.encoder.to_dict(), self.encoder.schema, self.label, self.total, self.positives]).encode()
-        )
-        hasher.update(json.dumps([self.noise and self.noise.to_dict(), self.seeded_coins]).encode())
-        hashed = self.hashed_pairs
-        for key, table in self.tables.items():
-            hasher.update(repr((key, table.shape) if key in hashed else key).encode())
-            for column in (table.cells, table.counts, table.label_sums):
-                hasher.update(np.ascontiguousarray(column).tobytes())
+    def _restore(cls, parameters: dict[str, Any]) -> Self:
+        stored, encoder = parameters.pop("tables"), parameters["encoder"]
+        rows = {name: stored[name].to_numpy() for name in COLUMNS}
+        features = _pair(rows["feature_a"], rows["feature_b"])
+        order = np.argsort(features, kind="stable")
+        tables, buckets = {}, {(i, j): (size,) for i, j, size in parameters.pop("hashed")}
+        for key in map(tuple, parameters.pop("keys")):
+            shape = buckets.get(key) or tuple(int(encoder.sizes[i]) for i in key)
+            pair = _pair(key[0], key[1] if len(key) == 2 else -1)
+            first = np.searchsorted(features, pair, "left", order)
+            selected = order[first : np.searchsorted(features, pair, "right", order)]
+            codes = [rows[c][selected].astype(np.int64) for c in ("code_a", "code_b")[: len(shape)]]
+            cells = np.ravel_multi_index(codes, shape)
+            tables[key] = Table(shape, cells, rows["count"][selected], rows["label_sum"][selected])
+        return super()._restore({**parameters, "tables": tables})
 
 
 def encode_records(

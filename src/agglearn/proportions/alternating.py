@@ -1,10 +1,11 @@
 """Alternating mean map: labels and weights in turn (Patrini et al. 2014, Algorithm 1)."""
 
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from agglearn.linear.softmax import Logistic, as_single, scores
+from agglearn.linear.softmax import LogisticProblem, as_single, scores
 from agglearn.observations import Bags
 from agglearn.progress import track
 from agglearn.proportions import kernels
@@ -24,6 +25,7 @@ from agglearn.settings import Count, NonNegative
 SHORT = 3  # iterations of a fit whose labels will change again
 
 
+@dataclass(eq=False, repr=False)
 class AlternatingMeanMapClassifier(BagClassifier):
     """Labels that agree with the counts, and the logistic regression of these labels, in turn.
 
@@ -54,23 +56,13 @@ class AlternatingMeanMapClassifier(BagClassifier):
         λ per class.
     """
 
-    def __init__(
-        self,
-        labels: Literal["min", "max"] = "min",
-        start: Literal["mean_embedding", "mean_map", "zero"] = "mean_embedding",
-        l2: Penalty = "held_out",
-        max_iter: Count = 20,
-        tol: NonNegative = 5e-3,
-        n_bags: Count | None = None,
-        random_state: RandomState = None,
-    ):
-        self.labels = labels
-        self.start = start
-        self.l2 = l2
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_bags = n_bags
-        self.random_state = random_state
+    labels: Literal["min", "max"] = "min"
+    start: Literal["mean_embedding", "mean_map", "zero"] = "mean_embedding"
+    l2: Penalty = "held_out"
+    max_iter: Count = 20
+    tol: NonNegative = 5e-3
+    n_bags: Count | None = None
+    random_state: RandomState = None
 
     def warm_up(self) -> None:
         super().warm_up()
@@ -86,11 +78,11 @@ class AlternatingMeanMapClassifier(BagClassifier):
             start = self._start(binary)
 
             def solver_on(subset: Bags, start: np.ndarray = start) -> Solver:
-                problem, totals = Logistic(as_single(subset.X), subset.offsets), counts_of(subset)[:, 1]
+                problem, totals = LogisticProblem(as_single(subset.X), subset.offsets), counts_of(subset)[:, 1]
                 return lambda value, _: self._alternate(problem.with_l2(value), totals, start)[0]
 
             l2, _ = choose_l2(self.l2, binary, solver_on, validation_likelihood, self.random_state)
-            theta, losses = self._alternate(Logistic(x, bags.offsets, l2=l2), counts[:, 1], start)
+            theta, losses = self._alternate(LogisticProblem(x, bags.offsets, l2=l2), counts[:, 1], start)
             rows.append(theta)
             self.losses_.append(np.array(losses))
             self.l2_.append(l2)
@@ -103,7 +95,9 @@ class AlternatingMeanMapClassifier(BagClassifier):
             return mean_map_solver(bags)(0.5, None)
         return np.zeros((1, bags.X.shape[1] + 1))
 
-    def _alternate(self, problem: Logistic, totals: np.ndarray, theta: np.ndarray) -> tuple[np.ndarray, list[float]]:
+    def _alternate(
+        self, problem: LogisticProblem, totals: np.ndarray, theta: np.ndarray
+    ) -> tuple[np.ndarray, list[float]]:
         """(θ of least loss, losses) for (B,) numbers of positives."""
         sign = 1.0 if self.labels == "min" else -1.0
         best, losses, before = theta, [], None
@@ -113,11 +107,11 @@ class AlternatingMeanMapClassifier(BagClassifier):
             if before is not None and (y != before).mean() <= self.tol:
                 break
             moments = problem.moments(np.column_stack([1.0 - y, y]))
-            theta, loss = problem.minimum(moments, theta, SHORT)
+            theta, loss = problem.minimise(moments, theta, SHORT)
             losses.append(loss)
             best = theta if losses[-1] == min(losses) else best
             before = y
-        return problem.fit(moments, best) if losses[-1] == min(losses) else best, losses
+        return problem.minimise(moments, best)[0] if losses[-1] == min(losses) else best, losses
 
 
 def label_highest(score: np.ndarray, offsets: np.ndarray, totals: np.ndarray) -> np.ndarray:

@@ -12,12 +12,12 @@ from sklearn.base import ClassifierMixin
 from agglearn.errors import ConfigError, DataError
 from agglearn.estimator import Estimator, check_labels, choose_best
 from agglearn.linear.path import fit_path
-from agglearn.linear.softmax import Logistic, as_single, bag_sums, scores, softmax
+from agglearn.linear.softmax import LogisticProblem, as_single, bag_sums, scores, softmax
 from agglearn.observations import Bags, Observation
 from agglearn.observations.bags import order_columns
-from agglearn.persistence import check_classes, expect
 from agglearn.progress import track
 from agglearn.proportions.posterior import binary_posteriors
+from agglearn.saving import check_classes, expect
 from agglearn.seeds import RandomState, draw_generator
 from agglearn.settings import Positive
 
@@ -84,7 +84,7 @@ class BagClassifier(ClassifierMixin, Estimator):
         x = np.linspace(-1, 1, 8).reshape(8, 1).astype(np.float32)
         scores(x, np.ones((1, 2)))
         bag_sums(x, np.ones((8, 1)), np.array([0, 4, 8]))
-        Logistic(x, np.array([0, 4, 8])).loss(np.ones((1, 2)), np.zeros((1, 2)))
+        LogisticProblem(x, np.array([0, 4, 8])).loss(np.ones((1, 2)), np.zeros((1, 2)))
         binary_posteriors(x[:, 0], [0, 4, 8], [1, 2])
 
     def predict_proba(self, X: ArrayLike) -> np.ndarray:

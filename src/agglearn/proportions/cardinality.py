@@ -1,5 +1,6 @@
 """The thesis's method: maximum likelihood of the bags' counts, by exact posteriors of the labels."""
 
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -8,7 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from agglearn.errors import NotAvailable
-from agglearn.linear.softmax import Logistic, as_single, scores
+from agglearn.linear.softmax import LogisticProblem, as_single, scores
 from agglearn.observations import Bags
 from agglearn.progress import track
 from agglearn.proportions.base import (
@@ -30,6 +31,7 @@ from agglearn.settings import Built, Count, NonNegative
 COARSE = 10  # factor on the tolerance of the solutions that only choose λ
 
 
+@dataclass(eq=False, repr=False)
 class CardinalityClassifier(BagClassifier):
     """Logistic regression that maximises P(counts | covariates) (Sun 2019, sections 3.4.1 to 3.4.3).
 
@@ -62,27 +64,16 @@ class CardinalityClassifier(BagClassifier):
     """
 
     infer = staticmethod(exact_posteriors)
-    l2_: float | list[float] | None
+    l2_: float | list[float] | None = field(init=False)
 
-    def __init__(
-        self,
-        multiclass: Literal["ovr", "exact"] = "ovr",
-        solver: Literal["scoring", "em"] = "scoring",
-        classifier: Built | None = None,
-        l2: Penalty = "held_out",
-        max_iter: Count = 100,
-        tol: NonNegative = 1e-4,
-        n_bags: Count | None = None,
-        random_state: RandomState = None,
-    ):
-        self.multiclass = multiclass
-        self.solver = solver
-        self.classifier = classifier
-        self.l2 = l2
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_bags = n_bags
-        self.random_state = random_state
+    multiclass: Literal["ovr", "exact"] = "ovr"
+    solver: Literal["scoring", "em"] = "scoring"
+    classifier: Built | None = None
+    l2: Penalty = "held_out"
+    max_iter: Count = 100
+    tol: NonNegative = 1e-4
+    n_bags: Count | None = None
+    random_state: RandomState = None
 
     def _learn(self, bags: Bags) -> None:
         bags = bags.drop_zero_weights()
@@ -103,7 +94,9 @@ class CardinalityClassifier(BagClassifier):
         """(θ, λ) of one problem with these counts."""
 
         def likelihood_of(subset: Bags) -> CountLikelihood:
-            return CountLikelihood(Logistic(as_single(subset.X), subset.offsets), counts_of(subset), type(self).infer)
+            return CountLikelihood(
+                LogisticProblem(as_single(subset.X), subset.offsets), counts_of(subset), type(self).infer
+            )
 
         def solver_on(subset: Bags) -> Solver:
             climb = likelihood_of(subset)

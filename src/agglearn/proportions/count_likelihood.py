@@ -13,7 +13,7 @@ from typing import Self
 
 import numpy as np
 
-from agglearn.linear.softmax import Logistic, bag_sums, log_softmax, scores, softmax, solve
+from agglearn.linear.softmax import LogisticProblem, bag_sums, log_softmax, scores, softmax, solve
 from agglearn.progress import track
 from agglearn.proportions.posterior import binary_posteriors, class_posteriors
 
@@ -56,7 +56,7 @@ class CountLikelihood:
     trace : ℓ, unpenalised, at every step.
     """
 
-    problem: Logistic
+    problem: LogisticProblem
     counts: np.ndarray
     infer: Infer = exact_posteriors
     trace: list[float] = field(default_factory=list)
@@ -82,7 +82,7 @@ class CountLikelihood:
         self.trace.append(likelihood)
         for _ in track(range(max_iter), "EM"):
             best = self.penalised(likelihood, theta)
-            theta = self.problem.fit(self.problem.moments(q), theta, tol=1e-9)
+            theta = self.problem.minimise(self.problem.moments(q), theta, tol=1e-9)[0]
             _, q, likelihood = self.e_step(theta)
             self.trace.append(likelihood)
             if self.penalised(likelihood, theta) - best < tol * len(self.counts):

@@ -1,14 +1,17 @@
 """The oracle that learns from every label."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from agglearn.linear.softmax import Logistic
+from agglearn.linear.softmax import LogisticProblem
 from agglearn.observations import LabelledBags
 from agglearn.proportions.base import BagClassifier, counts_of
 from agglearn.seeds import RandomState
 from agglearn.settings import Count, NonNegative
 
 
+@dataclass(eq=False, repr=False)
 class IndividualClassifier(BagClassifier):
     """Softmax regression on individual labels (Sun 2019, section 3.5.2.2), an upper bound for methods on proportions.
 
@@ -24,15 +27,14 @@ class IndividualClassifier(BagClassifier):
 
     observes = LabelledBags
 
-    def __init__(self, l2: NonNegative = 0.5, n_bags: Count | None = None, random_state: RandomState = None):
-        self.l2 = l2
-        self.n_bags = n_bags
-        self.random_state = random_state
+    l2: NonNegative = 0.5
+    n_bags: Count | None = None
+    random_state: RandomState = None
 
     def _fit(self, observation: LabelledBags) -> None:  # type: ignore[override]  # what `observes` names
         bags = self._first_bags(observation.bags)
         y = observation.y[: len(bags.X)]
         self.classes_ = np.arange(max(counts_of(observation.bags).shape[1], 2))
-        problem = Logistic.from_rows(bags.X, bags.weights, self.l2)
+        problem = LogisticProblem.from_rows(bags.X, bags.weights, self.l2)
         self.l2_, self.feature_names_in_ = self.l2, list(bags.names)
-        self._set(problem.fit(problem.moments(np.eye(len(self.classes_))[y])))
+        self._set(problem.minimise(problem.moments(np.eye(len(self.classes_))[y]))[0])

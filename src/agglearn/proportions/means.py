@@ -1,11 +1,12 @@
 """Methods on bag means: mean embedding, mean map, inverse calibration."""
 
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from agglearn.errors import DataError
-from agglearn.linear.softmax import Logistic, as_single, bag_sums, scores
+from agglearn.linear.softmax import LogisticProblem, as_single, bag_sums, scores
 from agglearn.observations import Bags
 from agglearn.proportions.base import (
     PATH,
@@ -23,6 +24,7 @@ from agglearn.settings import Count, NonNegative, Positive
 PATH_OF_MEANS = tuple(0.01 * l2 for l2 in PATH)  # weaker, because there are fewer bags than instances
 
 
+@dataclass(eq=False, repr=False)
 class MeanEmbeddingClassifier(BagClassifier):
     """Logistic regression on bag means, with the bags' proportions as soft labels (Sun 2019, section 3.5.2.2).
 
@@ -40,35 +42,29 @@ class MeanEmbeddingClassifier(BagClassifier):
         Seed of the choice of held-out bags.
     """
 
-    def __init__(
-        self,
-        l2: Penalty = "held_out",
-        multiclass: Literal["softmax", "ovr"] = "softmax",
-        n_bags: Count | None = None,
-        random_state: RandomState = None,
-    ):
-        self.l2 = l2
-        self.multiclass = multiclass
-        self.n_bags = n_bags
-        self.random_state = random_state
+    l2: Penalty = "held_out"
+    multiclass: Literal["softmax", "ovr"] = "softmax"
+    n_bags: Count | None = None
+    random_state: RandomState = None
 
     def _learn(self, bags: Bags) -> None:
         means = Bags(bag_means(bags), np.arange(len(bags) + 1), target=proportions_of(bags))
 
         def solver_on(subset: Bags) -> Solver:
-            problem = Logistic.from_rows(subset.X)
+            problem = LogisticProblem.from_rows(subset.X)
             return lambda l2, start: self._solve(problem.with_l2(l2), np.asarray(subset.target), start)
 
         self.l2_, _ = choose_l2(self.l2, means, solver_on, _soft_likelihood, self.random_state, PATH_OF_MEANS)
         self._set(solver_on(means)(self.l2_, None))
 
-    def _solve(self, problem: Logistic, proportions: np.ndarray, start: np.ndarray | None) -> np.ndarray:
+    def _solve(self, problem: LogisticProblem, proportions: np.ndarray, start: np.ndarray | None) -> np.ndarray:
         if self.multiclass == "softmax" or proportions.shape[1] == 2:
-            return problem.fit(problem.moments(proportions), start, tol=1e-8)
+            return problem.minimise(problem.moments(proportions), start, tol=1e-8)[0]
         columns = [problem.moments(np.column_stack([1 - s, s])) for s in proportions.T]
-        return np.concatenate([problem.fit(m, None, tol=1e-8) for m in columns])
+        return np.concatenate([problem.minimise(m, None, tol=1e-8)[0] for m in columns])
 
 
+@dataclass(eq=False, repr=False)
 class MeanMapClassifier(BagClassifier):
     """Logistic regression from estimated class means (Quadrianto et al. 2009).
 
@@ -83,10 +79,9 @@ class MeanMapClassifier(BagClassifier):
         As in `MeanEmbeddingClassifier`.
     """
 
-    def __init__(self, l2: Penalty = "held_out", n_bags: Count | None = None, random_state: RandomState = None):
-        self.l2 = l2
-        self.n_bags = n_bags
-        self.random_state = random_state
+    l2: Penalty = "held_out"
+    n_bags: Count | None = None
+    random_state: RandomState = None
 
     def _learn(self, bags: Bags) -> None:
         bags = bags.drop_zero_weights()
@@ -94,6 +89,7 @@ class MeanMapClassifier(BagClassifier):
         self._set(mean_map_solver(bags)(self.l2_, None))
 
 
+@dataclass(eq=False, repr=False)
 class InverseCalibrationClassifier(BagClassifier):
     """Support vector regression of the log-odds of proportions on bag means (Rueping 2010), one class against the rest.
 
@@ -107,17 +103,10 @@ class InverseCalibrationClassifier(BagClassifier):
         Not used: the solver takes the bags in a fixed order.
     """
 
-    def __init__(
-        self,
-        C: Positive = 1.0,
-        epsilon: NonNegative = 0.0,
-        n_bags: Count | None = None,
-        random_state: RandomState = None,
-    ):
-        self.C = C
-        self.epsilon = epsilon
-        self.n_bags = n_bags
-        self.random_state = random_state
+    C: Positive = 1.0
+    epsilon: NonNegative = 0.0
+    n_bags: Count | None = None
+    random_state: RandomState = None
 
     def _learn(self, bags: Bags) -> None:
         from sklearn.svm import LinearSVR
@@ -154,10 +143,10 @@ def mean_map_solver(bags: Bags) -> Solver:
     """Solver of the logistic regression with the estimated class means in place of labels."""
     proportions, means, counts = proportions_of(bags), bag_means(bags), counts_of(bags)
     class_means = np.linalg.lstsq(proportions, np.column_stack([means, np.ones(len(means))]), rcond=None)[0]
-    problem = Logistic.from_rows(bags.X)
+    problem = LogisticProblem.from_rows(bags.X)
     moments = counts.sum(axis=0)[:, None] * class_means
     moments[:, -1] = counts.sum(axis=0)
-    return lambda l2, start: problem.with_l2(l2).fit(moments[1:], start)
+    return lambda l2, start: problem.with_l2(l2).minimise(moments[1:], start)[0]
 
 
 def mean_embedding(bags: Bags, multiclass: Literal["softmax", "ovr"] = "softmax") -> np.ndarray:

@@ -1,5 +1,7 @@
 """Learners of bags on records: raw features in, the same predictions as any other classifier of records out."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pandas as pd
 from sklearn.base import clone
@@ -11,6 +13,7 @@ from agglearn.proportions.base import BagClassifier
 from agglearn.seeds import RandomState, draw_seed
 
 
+@dataclass(eq=False, repr=False)
 class BagLearnerOnRecords(RecordClassifier):
     """A learner of bags, over one coordinate per modality of the features.
 
@@ -33,9 +36,8 @@ class BagLearnerOnRecords(RecordClassifier):
 
     observes = CountedBags
 
-    def __init__(self, learner: BagClassifier, random_state: RandomState = None):
-        self.learner = learner
-        self.random_state = random_state
+    learner: BagClassifier
+    random_state: RandomState = None
 
     @property
     def accounts_for_noise(self) -> bool:

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -46,22 +45,6 @@ class HeldOutPersons(Truth):
     groups: pd.DataFrame | None = None
     polls: pd.DataFrame | None = None
     states: pd.DataFrame | None = None
-
-    def save(self, folder: Path) -> None:
-        self.bags.save(folder)
-        if self.y is not None:
-            np.save(folder / "y.npy", self.y)
-        for name in ("groups", "polls", "states"):
-            if getattr(self, name) is not None:
-                getattr(self, name).to_parquet(folder / f"{name}.parquet", index=False)
-
-    @classmethod
-    def load(cls, folder: Path) -> Self:
-        y = np.load(folder / "y.npy") if (folder / "y.npy").exists() else None
-        frames = {
-            n: pd.read_parquet(p) for n in ("groups", "polls", "states") if (p := folder / f"{n}.parquet").exists()
-        }
-        return cls(Bags.load(folder), y, **frames)
 
     def units(self) -> list[np.ndarray]:
         arrays = [self.y] if self.y is not None else [self.bags.target, self.bags.weights]

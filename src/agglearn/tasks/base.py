@@ -4,8 +4,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from agglearn.datasets import Dataset
 from agglearn.errors import ConfigError
 from agglearn.estimator import Estimator
 from agglearn.observations import Observation
+from agglearn.saving import Saved
 from agglearn.settings import keys_at_fault, parameters
 
 
@@ -63,28 +63,10 @@ class TaskInput:
     data: Any
 
 
-class Truth(ABC):
-    """What a learner is judged by. Learners never get it.
+class Truth(ABC, Saved):
+    """What a learner is judged by. Learners never get it. Subclasses are dataclasses."""
 
-    `shares_features` as in `Observation`.
-    """
-
-    shares_features: ClassVar[bool] = False
-
-    @abstractmethod
-    def save(self, folder: Path) -> None:
-        """Write the truth into a folder.
-
-        Parameters
-        ----------
-        folder : Path
-            Folder that exists.
-        """
-
-    @classmethod
-    @abstractmethod
-    def load(cls, folder: Path) -> Self:
-        """Read what `save` wrote."""
+    _file = _title = "truth"
 
     @abstractmethod
     def units(self) -> Iterable[np.ndarray]:

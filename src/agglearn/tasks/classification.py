@@ -3,8 +3,7 @@
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -16,7 +15,6 @@ from agglearn.estimator import Estimator
 from agglearn.evaluation import auc, brier, calibration_error, log_loss, normalized_log_likelihood
 from agglearn.evaluation.interactions import pair_interactions
 from agglearn.observations import ContingencyTables, CountedBags, Halves, LabelSums, Observation, Records
-from agglearn.observations.feature_store import load_features, save_features
 from agglearn.settings import check
 from agglearn.tasks.base import Measurement, Task, TaskInput, Truth
 from agglearn.tasks.keys import (
@@ -55,22 +53,6 @@ class HeldOutRows(Truth):
     y: np.ndarray
     probabilities: np.ndarray | None = None
     parameters: dict[str, np.ndarray] | None = None
-    shares_features: ClassVar[bool] = True
-
-    def save(self, folder: Path, features: Path | None = None) -> None:
-        arrays = {"y": self.y, "features": np.array(save_features(self.frame, folder, features))}
-        arrays |= {f"parameter_{k}": v for k, v in (self.parameters or {}).items()}
-        if self.probabilities is not None:
-            arrays["probabilities"] = self.probabilities
-        np.savez(folder / "truth.npz", **arrays)  # type: ignore[arg-type]
-
-    @classmethod
-    def load(cls, folder: Path) -> Self:
-        with np.load(folder / "truth.npz") as arrays:
-            saved = {k: arrays[k] for k in arrays.files}
-        parameters = {k.removeprefix("parameter_"): v for k, v in saved.items() if k.startswith("parameter_")}
-        frame = load_features(folder, str(saved["features"]))
-        return cls(frame, saved["y"], saved.get("probabilities"), parameters or None)
 
     def units(self) -> list[np.ndarray]:
         return [self.y] if self.probabilities is None else [self.y, self.probabilities]

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -36,14 +35,6 @@ class HeldOut(Truth):
 
     train: ContingencyTables
     test: ContingencyTables
-
-    def save(self, folder: Path) -> None:
-        self.train.save(folder / "train")
-        self.test.save(folder / "test")
-
-    @classmethod
-    def load(cls, folder: Path) -> Self:
-        return cls(ContingencyTables.load(folder / "train"), ContingencyTables.load(folder / "test"))
 
     def units(self) -> list[np.ndarray]:
         return [array for t in self.test.tables.values() for array in (t.counts, t.label_sums)]

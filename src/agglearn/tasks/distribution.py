@@ -3,8 +3,7 @@
 import numbers
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 
@@ -38,14 +37,6 @@ class HeldOutBags(Truth):
 
     bags: Bags
     columns: tuple[str, ...] = ()
-
-    def save(self, folder: Path) -> None:
-        self.bags.save(folder)
-        (folder / "columns.txt").write_text("\n".join(self.columns))
-
-    @classmethod
-    def load(cls, folder: Path) -> Self:
-        return cls(Bags.load(folder), tuple((folder / "columns.txt").read_text().splitlines()))
 
     def units(self) -> list[np.ndarray]:
         return [] if self.bags.target is None else [self.bags.target]

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 
@@ -45,23 +44,6 @@ class TrueFlows(Truth):
     theta: np.ndarray | None
     positions: np.ndarray
     counts: FlowCounts
-
-    def save(self, folder: Path) -> None:
-        arrays = {"edge_tables": self.edge_tables, "places": self.positions}
-        for name in ("log_potentials", "theta"):
-            if (value := getattr(self, name)) is not None:
-                arrays[name] = value
-        np.savez(folder / "truth.npz", **arrays)  # type: ignore[arg-type]
-        self.counts.save(folder / "counts")
-
-    @classmethod
-    def load(cls, folder: Path) -> Self:
-        with np.load(folder / "truth.npz") as file:
-            arrays = {k: file[k] for k in file.files}
-        return cls(
-            arrays["edge_tables"], arrays.get("log_potentials"), arrays.get("theta"), arrays["places"],
-            FlowCounts.load(folder / "counts"),
-        )  # fmt: skip
 
     def units(self) -> list[np.ndarray]:
         return [self.edge_tables]

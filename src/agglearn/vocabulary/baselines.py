@@ -1,19 +1,20 @@
 """Baselines of the submodular method: bucketing, frequency, divisive and agglomerative clustering."""
 
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from scipy.special import rel_entr
 
-from agglearn.seeds import RandomState
 from agglearn.settings import NonNegative, Positive, Whole
 from agglearn.vocabulary import kernels
 from agglearn.vocabulary.allocation import allocate
-from agglearn.vocabulary.quantizer import Budget, Quantizer, Shrinkage
+from agglearn.vocabulary.quantizer import Quantizer
 from agglearn.vocabulary.rate_order import Ranking, in_threads
 from agglearn.vocabulary.submodular import ConcatenatedFeatures
 
 
+@dataclass(eq=False, repr=False)
 class BucketingQuantizer(Quantizer):
     """Intervals of label rate, k of equal width, [0, 1/k), [1/k, 2/k), …, [(k − 1)/k, 1] (Bateni et al. 2019, 2.4).
 
@@ -37,17 +38,7 @@ class BucketingQuantizer(Quantizer):
         Feature → k.
     """
 
-    def __init__(
-        self,
-        budget: Budget,
-        allocation: Literal["uniform", "information"] = "uniform",
-        min_count: NonNegative = 0,
-        shrinkage: Shrinkage = None,
-        noisy: bool = False,
-        random_state: RandomState = None,
-    ):
-        super().__init__(budget, min_count, shrinkage, noisy, random_state)
-        self.allocation = allocation
+    allocation: Literal["uniform", "information"] = "uniform"
 
     def _quantize(self, rankings: list[Ranking], budget: int) -> list[np.ndarray]:
         buckets = allocate(budget, rankings, self.allocation)
@@ -108,6 +99,7 @@ def _frequency_labels(ranking: Ranking, threshold: float) -> np.ndarray:
     return np.where(frequent, np.cumsum(frequent) - 1, frequent.sum()).astype(np.int32)
 
 
+@dataclass(eq=False, repr=False)
 class DivisiveQuantizer(Quantizer):
     """Divisive clustering: k-means in Kullback–Leibler divergence (Dhillon, Mallela, Kumar 2003).
 
@@ -142,23 +134,10 @@ class DivisiveQuantizer(Quantizer):
         Feature → number of iterations.
     """
 
-    def __init__(
-        self,
-        budget: Budget,
-        allocation: Literal["uniform", "information"] = "uniform",
-        max_iter: Whole = 100,
-        tol: NonNegative = 1e-3,
-        smoothing: Positive = 1e-3,
-        min_count: NonNegative = 0,
-        shrinkage: Shrinkage = None,
-        noisy: bool = False,
-        random_state: RandomState = None,
-    ):
-        super().__init__(budget, min_count, shrinkage, noisy, random_state)
-        self.allocation = allocation
-        self.max_iter = max_iter
-        self.tol = tol
-        self.smoothing = smoothing
+    allocation: Literal["uniform", "information"] = "uniform"
+    max_iter: Whole = 100
+    tol: NonNegative = 1e-3
+    smoothing: Positive = 1e-3
 
     def _quantize(self, rankings: list[Ranking], budget: int) -> list[np.ndarray]:
         clusters = allocate(budget, rankings, self.allocation, np.array([r.n_ranks for r in rankings]))

@@ -6,10 +6,9 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from agglearn.seeds import RandomState
-from agglearn.settings import NonNegative, Part
+from agglearn.settings import Part
 from agglearn.vocabulary import kernels
-from agglearn.vocabulary.quantizer import Budget, Quantizer, Shrinkage
+from agglearn.vocabulary.quantizer import Quantizer
 from agglearn.vocabulary.rate_order import Ranking, in_threads
 from agglearn.vocabulary.submodular import ConcatenatedFeatures
 
@@ -55,6 +54,7 @@ class Machines:
         """Do nothing: no data lie elsewhere."""
 
 
+@dataclass(eq=False, repr=False)
 class DistributedSubmodularQuantizer(Quantizer):
     """Decreasing thresholds on εk machines, k the number of cuts that the budget allows (theorem 5).
 
@@ -86,19 +86,8 @@ class DistributedSubmodularQuantizer(Quantizer):
         Number of rounds until the budget was spent.
     """
 
-    def __init__(
-        self,
-        budget: Budget,
-        epsilon: Part = 0.1,
-        engine: Literal["local", "spark"] = "local",
-        min_count: NonNegative = 0,
-        shrinkage: Shrinkage = None,
-        noisy: bool = False,
-        random_state: RandomState = None,
-    ):
-        super().__init__(budget, min_count, shrinkage, noisy, random_state)
-        self.epsilon = epsilon
-        self.engine = engine
+    epsilon: Part = 0.1
+    engine: Literal["local", "spark"] = "local"
 
     def _quantize(self, rankings: list[Ranking], budget: int) -> list[np.ndarray]:
         joined = ConcatenatedFeatures.from_rankings(rankings)

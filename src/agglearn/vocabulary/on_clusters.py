@@ -5,6 +5,7 @@ accounts for clusters that fit the labels by chance.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -81,6 +82,7 @@ class ClusterClassifier(StagedClassifier):
             yield number, float("nan"), self._probabilities(candidate, clusters)
 
 
+@dataclass(eq=False, repr=False)
 class LogisticOnClusters(ClusterClassifier):
     """L2 logistic regression on the clusters, one weight each (scikit-learn, sparse).
 
@@ -115,19 +117,11 @@ class LogisticOnClusters(ClusterClassifier):
         Clusters of each feature.
     """
 
-    def __init__(
-        self,
-        quantizer: Quantizer,
-        l2: tuple[Positive, ...] = (50 / 3, 5.0, 5 / 3),
-        validation: Part = 0.2,
-        max_iter: Count = 100,
-        random_state: RandomState = None,
-    ):
-        self.quantizer = quantizer
-        self.l2 = l2
-        self.validation = validation
-        self.max_iter = max_iter
-        self.random_state = random_state
+    quantizer: Quantizer
+    l2: tuple[Positive, ...] = (50 / 3, 5.0, 5 / 3)
+    validation: Part = 0.2
+    max_iter: Count = 100
+    random_state: RandomState = None
 
     def _candidates(self, rows: cluster_training.Rows) -> Iterator[tuple[np.ndarray, float]]:
         x = self._one_hot(rows.clusters)
@@ -145,6 +139,7 @@ class LogisticOnClusters(ClusterClassifier):
         return csr_array((np.ones(n * d), columns.ravel(), np.arange(0, n * d + 1, d)), (n, sum(self.sizes_)))
 
 
+@dataclass(eq=False, repr=False)
 class NetworkOnClusters(ClusterClassifier):
     """Embeddings of the clusters, then a multi-layer perceptron, trained with Adam (JAX).
 
@@ -185,23 +180,13 @@ class NetworkOnClusters(ClusterClassifier):
         JAX is not installed.
     """
 
-    def __init__(
-        self,
-        quantizer: Quantizer,
-        trials: Count = 4,
-        epochs: Count = 3,
-        batch_size: Count = 512,
-        embedding: Count = 8,
-        validation: Part = 0.2,
-        random_state: RandomState = None,
-    ):
-        self.quantizer = quantizer
-        self.trials = trials
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.embedding = embedding
-        self.validation = validation
-        self.random_state = random_state
+    quantizer: Quantizer
+    trials: Count = 4
+    epochs: Count = 3
+    batch_size: Count = 512
+    embedding: Count = 8
+    validation: Part = 0.2
+    random_state: RandomState = None
 
     def _fit(self, observation: Records) -> None:
         cluster_training.jax_modules()  # before any work

@@ -15,10 +15,8 @@ import numpy as np
 
 from agglearn.errors import ConfigError
 from agglearn.progress import track
-from agglearn.seeds import RandomState
-from agglearn.settings import NonNegative
 from agglearn.vocabulary import kernels
-from agglearn.vocabulary.quantizer import Budget, Quantizer, Shrinkage
+from agglearn.vocabulary.quantizer import Quantizer
 from agglearn.vocabulary.rate_order import Ranking, in_threads
 
 MAX_CELLS = 400_000_000  # of a dynamic program's tables
@@ -26,6 +24,7 @@ ROUNDING = 1e-13  # fraction of all information that rounding may seem to gain
 MAX_GUESSES = 30  # before every step is along a chord
 
 
+@dataclass(eq=False, repr=False)
 class OptimalQuantizer(Quantizer):
     """Clusters of the largest possible information for the budget, over one feature or many.
 
@@ -51,17 +50,7 @@ class OptimalQuantizer(Quantizer):
         λ at which the budget is spent (`lagrangian`): about the nats that one more cluster would gain.
     """
 
-    def __init__(
-        self,
-        budget: Budget,
-        algorithm: Literal["lagrangian", "divide", "quadratic"] = "lagrangian",
-        min_count: NonNegative = 0,
-        shrinkage: Shrinkage = None,
-        noisy: bool = False,
-        random_state: RandomState = None,
-    ):
-        super().__init__(budget, min_count, shrinkage, noisy, random_state)
-        self.algorithm = algorithm
+    algorithm: Literal["lagrangian", "divide", "quadratic"] = "lagrangian"
 
     def _quantize(self, rankings: list[Ranking], budget: int) -> list[np.ndarray]:
         budget = min(budget, sum(r.n_ranks for r in rankings))

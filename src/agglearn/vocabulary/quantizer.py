@@ -6,6 +6,7 @@ optimization*.
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Annotated, Literal, Self
 
 import numpy as np
@@ -34,6 +35,7 @@ Shrinkage = Literal["beta_binomial"] | Positive | None
 ONE = "x0"  # name of a feature that was given without one
 
 
+@dataclass(eq=False, repr=False)
 class Quantizer(TransformerMixin, Estimator):
     """Maps the values of categorical features to few clusters that are informative about a binary label.
 
@@ -96,24 +98,16 @@ class Quantizer(TransformerMixin, Estimator):
     observes = ContingencyTables
     accounts_for_noise = True
     uses_labels = True
-    labels_: dict[str, np.ndarray]  # its only value after a fit to 1-D arrays, as `unseen_`
-    unseen_: dict[str, int]
-    values_: dict[str, list]
-    encoder_: FrameEncoder | None
-
-    def __init__(
-        self,
-        budget: Budget,
-        min_count: NonNegative = 0,
-        shrinkage: Shrinkage = None,
-        noisy: bool = False,
-        random_state: RandomState = None,
-    ):
-        self.budget = budget
-        self.min_count = min_count
-        self.shrinkage = shrinkage
-        self.noisy = noisy
-        self.random_state = random_state
+    labels_: dict[str, np.ndarray] = field(init=False)  # its only value after a fit to 1-D arrays, as `unseen_`
+    unseen_: dict[str, int] = field(init=False)
+    values_: dict[str, list] = field(init=False)
+    encoder_: FrameEncoder | None = field(init=False)
+    budget: Budget
+    _: KW_ONLY
+    min_count: NonNegative = 0
+    shrinkage: Shrinkage = None
+    noisy: bool = False
+    random_state: RandomState = None
 
     def fit(self, X: Values, y: Values | None = None) -> Self:  # type: ignore[override]  # also arrays and records
         """Learn clusters from tables, from counts and label sums, or from records and labels.

@@ -6,13 +6,14 @@ from typing import Literal, Self
 
 import numpy as np
 
-from agglearn.seeds import RandomState, derive_seed, draw_seed
-from agglearn.settings import NonNegative, Part
+from agglearn.seeds import derive_seed, draw_seed
+from agglearn.settings import Part
 from agglearn.vocabulary import kernels
-from agglearn.vocabulary.quantizer import Budget, Quantizer, Shrinkage
+from agglearn.vocabulary.quantizer import Quantizer
 from agglearn.vocabulary.rate_order import Ranking, in_threads
 
 
+@dataclass(eq=False, repr=False)
 class SubmodularQuantizer(Quantizer):
     """Lazier-than-lazy greedy cuts: each is the best of n·log(1/ε)/m random candidates (theorem 4).
 
@@ -37,19 +38,8 @@ class SubmodularQuantizer(Quantizer):
         Seed of the candidates.
     """
 
-    def __init__(
-        self,
-        budget: Budget,
-        epsilon: Part = 0.01,
-        allocation: Literal["merged", "joint"] = "merged",
-        min_count: NonNegative = 0,
-        shrinkage: Shrinkage = None,
-        noisy: bool = False,
-        random_state: RandomState = None,
-    ):
-        super().__init__(budget, min_count, shrinkage, noisy, random_state)
-        self.epsilon = epsilon
-        self.allocation = allocation
+    epsilon: Part = 0.01
+    allocation: Literal["merged", "joint"] = "merged"
 
     def _quantize(self, rankings: list[Ranking], budget: int) -> list[np.ndarray]:
         joined, state = ConcatenatedFeatures.from_rankings(rankings), draw_seed(self.random_state)

@@ -92,8 +92,7 @@ def observe_slot(slot: Slot, experiment: dict, entry: dict, records: Path | None
     observation, truth = task.observe(source, kind, json.loads(slot.observation_params), slot.seed)
     folder = out / slot.key
     for name, saved in (("observation", observation), ("truth", truth)):
-        (folder / name).mkdir(parents=True)
-        saved.save(folder / name, **({"features": out / "features"} if saved.shares_features else {}))
+        saved.save(folder / name)
     units = {"tested": truth.tested, "overlap": task.overlap(source)}
     (folder / "units.json").write_text(json.dumps(units))
     return facts.of_records(records) if records else facts.of_draw(entry, slot.dataset_params, slot.seed, data)

@@ -4,7 +4,7 @@ import argparse
 import json
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -42,7 +42,7 @@ def small(prepared) -> Path:
 def of_tables(out: Path, said: str) -> dict:
     tables, reading = ContingencyTables.load(out), json.loads((out / "reading.json").read_text())
     counts = {k: tables.dense(*k) for k in tables.tables}
-    found = {f"feature {f.name}": json.dumps(f.to_dict(), default=str) for f in tables.encoder.features}
+    found = {f"feature {f.name}": json.dumps(asdict(f), default=str) for f in tables.encoder.features}
     found |= {
         "label": tables.label,
         "positives": tables.positives,
@@ -63,7 +63,7 @@ def of_release(out: Path, said: str) -> dict:
     parts["scales differ"] = noise.scales is not None and len(set(noise.scales.values())) > 1
     parts["exact counts"] = all((counts == np.round(counts)).all() for counts, _ in dense)
     parts["below zero"] = any((counts < 0).any() for counts, _ in dense)
-    parts["features"] = [json.dumps(f.to_dict(), default=str) for f in tables.encoder.features]
+    parts["features"] = [json.dumps(asdict(f), default=str) for f in tables.encoder.features]
     parts["reading"] = (out / "reading.json").read_text()
     return parts
 

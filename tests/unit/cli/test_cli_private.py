@@ -37,10 +37,11 @@ def test_draft_edit_aggregate_private(at, capsys):
     assert "by a declared schema: age (" in capsys.readouterr().out
     assert run("private", "t", *PRIVATE, "--out", "noisy") == 0
     assert "at most 2.72 times as likely with any one record as without it" in capsys.readouterr().out
-    header = json.loads(Path("noisy/tables.json").read_text())
-    assert header["schema"] == "declared"
-    assert header["noise"]["private"] is True
-    assert "at most 2.72 times" in header["noise"]["meaning"]
+    header = json.loads(Path("noisy/tables.json").read_text())["params"]
+    assert header["encoder"]["__object__"]["params"]["schema"] == "declared"
+    noise = header["noise"]["__object__"]["params"]
+    assert noise["private"] is True
+    assert "at most 2.72 times" in noise["meaning"]
 
 
 def test_a_draft_to_a_file(at, capsys):
@@ -142,7 +143,7 @@ def test_a_learned_schema_is_not_private(at, capsys):
     said = capsys.readouterr().out
     assert "Not private: bins, categories and which features have missing values were learned from the records" in said
     assert "at most" not in said
-    assert json.loads(Path("noisy/tables.json").read_text())["noise"]["private"] is False
+    assert ContingencyTables.load("noisy").noise.private is False
 
 
 def test_large_promises(at, capsys):

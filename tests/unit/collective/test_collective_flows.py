@@ -55,8 +55,8 @@ def test_impossible_counts_are_named(given, said):
 
 def test_a_damaged_folder_is_named(tmp_path):
     counts().save(tmp_path)
-    (tmp_path / "flows.npz").write_bytes(b"nothing")
-    with pytest.raises(DataError, match="damaged, or not flow counts"):
+    (tmp_path / "observation.npz").write_bytes(b"nothing")
+    with pytest.raises(DataError, match="damaged, or no observation"):
         FlowCounts.load(tmp_path)
 
 

@@ -47,12 +47,12 @@ def name_of(frame: pd.DataFrame, j: int) -> object:
 
 
 DOORS = {
-    "FrameEncoder.fit": lambda f: encoder_of(f).to_dict(),
+    "FrameEncoder.fit": encoder_of,
     "FrameEncoder.fit, settings": lambda f: FrameEncoder.fit(
         f, categorical=[name_of(f, 1)], hashed={name_of(f, 2): 7}
-    ).to_dict(),
+    ),
     "FrameEncoder.encode": lambda f: encoder_of(TEXTS).encode(f),
-    "with_target_encodings": lambda f: with_target_encodings(encoder_of(TEXTS), f, Y, 2, 5).to_dict(),
+    "with_target_encodings": lambda f: with_target_encodings(encoder_of(TEXTS), f, Y, 2, 5),
     "FeatureMap.fit": lambda f: FeatureMap.fit("scaled", encoder_of(TEXTS), f, "features").ranges,
     "FeatureMap.matrix": lambda f: FeatureMap.fit("quadratic", encoder_of(TEXTS), TEXTS).matrix(f).toarray(),
     "ContingencyTables": lambda f: ContingencyTables.from_records(labelled(f), labelled(f).columns[3]),

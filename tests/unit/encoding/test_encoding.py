@@ -211,14 +211,15 @@ def test_which_columns_are_binned():
     }  # fmt: skip
 
 
-def test_frames_are_matched_by_name(records):
+def test_frames_are_matched_by_name(records, tmp_path):
     x = records.drop(columns="y")
     encoder = FrameEncoder.fit(x)
     codes = encoder.encode(x)
     assert codes.dtype == np.int32
     np.testing.assert_array_equal(encoder.encode(records[["y", *x.columns[::-1]]]), codes)
     assert encoder.offsets.tolist() == [0, *np.cumsum(encoder.sizes)]
-    assert FrameEncoder.from_dict(encoder.to_dict()) == encoder
+    encoder.save(tmp_path)
+    assert FrameEncoder.load(tmp_path) == encoder
     np.testing.assert_array_equal(encoder.select(["home", "age"]).encode(x), codes[:, [2, 0]])
 
 

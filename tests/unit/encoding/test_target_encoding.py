@@ -73,10 +73,11 @@ def test_modalities_are_the_optimal_clusters():
 
 
 @pytest.mark.parametrize("fit", [TargetEncoder.fit, optimal_encoder])
-def test_survives_saving(fit):
+def test_survives_saving(fit, tmp_path):
     frame, y = clicks(500)
     encoder = with_target_encodings(FrameEncoder.fit(frame), frame, y, 20, 40, fit)
-    again = FrameEncoder.from_dict(encoder.to_dict())
+    encoder.save(tmp_path)
+    again = FrameEncoder.load(tmp_path)
     assert again == encoder
     assert (again.encode(frame) == encoder.encode(frame)).all()
     assert isinstance(encoder.features[0], TargetEncoder)

@@ -65,7 +65,7 @@ def test_sums_are_the_definition(n, k, number):
     assert bounded.sensitivity(of="features") <= bounded.sensitivity() * (1 + 1e-9)
 
 
-def test_features_map_to_names(records):
+def test_features_map_to_names(records, tmp_path):
     frame, _ = records
     for kind in ("onehot", "quadratic", "scaled"):
         m = mapped(kind, frame)
@@ -75,7 +75,8 @@ def test_features_map_to_names(records):
         assert (x.toarray() >= 0).all()
         assert (x.toarray() <= 1).all()
         assert ((x * x).sum(axis=1) <= m.largest(2) + 1e-12).all()
-        again = FeatureMap.from_dict(m.to_dict())
+        m.save(tmp_path)
+        again = FeatureMap.load(tmp_path)
         assert (again.matrix(frame) != x).nnz == 0
     one = mapped("onehot", frame)
     job = frame["job"].iloc[0]

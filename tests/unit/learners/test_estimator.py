@@ -134,6 +134,6 @@ def test_records_saved_and_loaded(records, tmp_path):
     changed = records.copy()
     changed.loc[0, "age"] += 30
     assert Records.from_records(changed, "y", ["age", "home"]).digest != seen.digest
-    (tmp_path / "r/labels.npy").write_bytes(b"no")
+    (tmp_path / "r/observation.npz").write_bytes(b"no")
     with pytest.raises(DataError, match="damaged"):
         Records.load(tmp_path / "r")

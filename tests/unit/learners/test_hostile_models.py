@@ -49,7 +49,7 @@ def replace_array(folder: Path, name: str, value: np.ndarray) -> None:
 
 def command(path: Path) -> dict:
     """A nested estimator that would run a command."""
-    return {"__estimator__": {"class": "os.system", "params": {"command": f"touch {path}"}, "state": {}}}
+    return {"__object__": {"class": "os.system", "params": {"command": f"touch {path}"}, "state": {}}}
 
 
 @pytest.mark.parametrize("spoil", ["cut", "other type", "left", "feature_idx", "bitset_idx"])
@@ -76,7 +76,7 @@ def test_no_command_runs(folder, frame, tmp_path, where, capsys):
 
     def change(description):
         if where == "top":
-            description |= command(planted)["__estimator__"]
+            description |= command(planted)["__object__"]
         else:
             description[where]["x_" if where == "state" else "smoothing"] = command(planted)
 
@@ -94,13 +94,13 @@ def test_no_command_runs(folder, frame, tmp_path, where, capsys):
 @pytest.mark.parametrize(
     "name",
     [
-        "subprocess.Popen", "builtins.eval", "agglearn.persistence.Iterable", "agglearn.errors.DataError", "agglearn.cli.main",
+        "subprocess.Popen", "builtins.eval", "agglearn.saving.Iterable", "agglearn.errors.DataError", "agglearn.cli.main",
         "agglearn.__main__.main", "agglearnx.Thing", "agglearn.estimator.BaseEstimator", "sklearn.linear_model.LogisticRegression", 7,
     ],
 )  # fmt: skip
 def test_only_estimators_of_the_package_are_built(folder, name):
     edit(folder, lambda d: d.update({"class": name}))
-    with pytest.raises(DataError, match=r"refused to import|is not an estimator|must be a dotted name"):
+    with pytest.raises(DataError, match=r"refused to import|is not a class of saved|must be a dotted name"):
         Estimator.load(folder)
 
 
@@ -157,7 +157,7 @@ def test_empty_texts_without_number_are_refused(folder):
 
 
 def test_more_than_the_limit_is_refused_unread(folder, monkeypatch):
-    monkeypatch.setattr("agglearn.persistence.ARRAY_BYTES", 1000)
+    monkeypatch.setattr("agglearn.saving.ARRAY_BYTES", 1000)
     replace_array(folder, "theta_", np.zeros(1000))
     with pytest.raises(DataError, match="8,000 bytes, more than is there or allowed"):
         Estimator.load(folder)
@@ -254,16 +254,28 @@ def test_kernels_get_no_array_of_another_size(frame, tmp_path):
         Estimator.load(tmp_path / "skyline")
 
 
+def packed(*values) -> dict:
+    return {"__tuple__": list(values)}
+
+
 @pytest.mark.parametrize(
-    "change",
+    ("kind", "params"),
     [
-        {"values": "xyz"}, {"values": [1, 2]}, {"name": 3}, {"has_missing": 100}, {"coded": 1 << 40},
-        {"codes": [1, 99], "labels": ["a", "b"]}, {"edges": [2.0, 1.0]}, {"edges": ["a"]}, {"buckets": -1},
+        ("categorical.CategoricalEncoder", {"values": "xyz"}), ("categorical.CategoricalEncoder", {"values": packed(1, 2)}),
+        ("categorical.CategoricalEncoder", {"name": 3, "values": packed("x")}),
+        ("categorical.CategoricalEncoder", {"values": packed("x"), "has_missing": 100}),
+        ("coded.CodedEncoder", {"size": 1 << 40}), ("coded.CodedEncoder", {"size": 2.5}), ("hashing.HashedEncoder", {"buckets": -1}),
+        ("target.TargetEncoder", {"values": packed("x", "y"), "codes": packed(1, 99), "labels": packed("a", "b")}),
+        ("binned.BinnedEncoder", {"edges": packed(2.0, 1.0)}), ("binned.BinnedEncoder", {"edges": packed("a")}),
     ],
 )  # fmt: skip
-def test_encoders_are_checked(folder, change):
-    edit(folder, lambda d: d["state"]["encoder_"]["__encoder__"][0].update(change))
-    with pytest.raises(DataError):
+def test_encoders_are_checked(folder, kind, params):
+    def change(description):
+        features = description["state"]["encoder_"]["__object__"]["params"]["features"]["__tuple__"]
+        features[0] = {"__object__": {"class": f"agglearn.encoding.{kind}", "params": {"name": "a", **params}}}
+
+    edit(folder, change)
+    with pytest.raises(DataError, match=r"wrong type|whole number|outside its|do not ascend"):
         Estimator.load(folder)
 
 

@@ -3,6 +3,7 @@
 import itertools
 import math
 from dataclasses import replace
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pandas as pd
@@ -25,6 +26,7 @@ from agglearn.privacy import draw_seeded
 from agglearn.privacy.calibration import gaussian_delta
 from agglearn.privacy.mechanisms import MECHANISMS
 from agglearn.proportions import cardinality_posterior
+from agglearn.saving import Saved
 from agglearn.vocabulary import FrequencyQuantizer, Quantizer
 
 FEW = settings(max_examples=15, deadline=None, derandomize=True)
@@ -44,6 +46,13 @@ def frame_of(bits, data, features=2) -> tuple[pd.DataFrame, np.ndarray]:
     return pd.DataFrame({f"f{i}": data.draw(drawn) for i in range(features)}), y
 
 
+def reloaded(value: Saved) -> Saved:
+    """A saved object, read again."""
+    with TemporaryDirectory() as folder:
+        value.save(folder)
+        return type(value).load(folder)
+
+
 # -- encodings --------------------------------------------------------------------------------------------------------
 
 
@@ -60,7 +69,7 @@ def test_categories(values, others):
         assert v is None if encoder.has_missing and k == encoder.size - 1 else encoder.labels[k] == v
     for v, k in zip(others, encoder.encode(column(others)), strict=True):
         assert k == (codes[values.index(v)] if v in values else UNSEEN)
-    assert FrameEncoder.from_dict(FrameEncoder((encoder,)).to_dict()).features == (encoder,)
+    assert reloaded(encoder) == encoder
 
 
 @given(

@@ -95,17 +95,10 @@ def test_a_pipe_or_a_device_in_the_place_of_a_file_is_refused(row, tmp_path):
     type(row).load(tmp_path)
 
 
-def test_a_folder_of_flows_with_another_name_than_a_number_is_refused(tmp_path):
-    observations.FlowInstances((FLOWS, FLOWS)).save(tmp_path)
-    (tmp_path / "notes").mkdir()
-    with pytest.raises(DataError, match="damaged"):
-        observations.FlowInstances.load(tmp_path)
-
-
 @pytest.mark.parametrize("row", [FLOWS, SUMS, COUNTED], ids=lambda row: type(row).__name__)
 def test_arrays_beyond_the_memory_are_refused_packed(row, tmp_path, monkeypatch):
     row.save(tmp_path)
-    monkeypatch.setattr("agglearn.observations.base.memory_bytes", lambda: 100)
+    monkeypatch.setattr("agglearn.saving.memory_bytes", lambda: 100)
     with pytest.raises(DataError, match=r"unpacked it has [\d,]+ bytes, more than this machine's memory$"):
         type(row).load(tmp_path)
 
@@ -127,9 +120,17 @@ def test_no_field_is_empty(row):
 UNSEEN = re.compile(r"encoder\.schema|shape|map\.cells|map\.intercept")
 
 
+def digest_of(observation: Observation) -> str | None:
+    """The digest. None for tables with a cell outside their shape, which have none."""
+    try:
+        return observation.digest
+    except ValueError:
+        return None
+
+
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: type(row).__name__)
 def test_another_value_is_another_digest(row):
-    same = [place for place, other in others(row) if other.digest == row.digest]
+    same = [place for place, other in others(row) if digest_of(other) == row.digest]
     assert [place for place in same if not UNSEEN.search(place)] == []
 
 

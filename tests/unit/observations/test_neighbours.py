@@ -326,8 +326,7 @@ def test_a_release_has_the_columns_that_its_map_names_and_no_label(tmp_path):
     bags = CountedBags.from_records(encoder, frame, frame["y"], 4, np.random.default_rng(0))
     released = {"sums": sums, "bags": release_bag_counts(bags, 1.0)}
     for name, observation in released.items():
-        for shared in (None, tmp_path / "shared"):
-            observation.save(tmp_path / name, shared)
+        observation.save(tmp_path / name)
         assert list(type(observation).load(tmp_path / name).frame.columns) == ["job"]
     for path in tmp_path.rglob("*"):
         if path.is_file():
@@ -404,7 +403,7 @@ def test_exact_facts_beside_noisy_flows_are_accepted_by_name_and_never_called_pr
         noisy.save(tmp_path)
         assert not noisy.privacy.private
         assert noisy.privacy.meaning.startswith(f"Not private: {facts}")
-        assert noisy.privacy.meaning in (tmp_path / "flows.json").read_text()
+        assert noisy.privacy.meaning in (tmp_path / "observation.json").read_text()
         assert not release_flow_counts(flows, 1.0, draw=draw_seeded(0)).privacy.private
     assert release_flow_counts(FlowCounts(nodes, noise="exact"), 1.0).privacy.private
 
@@ -420,28 +419,14 @@ def test_private_is_set_in_one_place():
     assert places == ["disclosure"]
 
 
-def test_features_are_read_where_they_are_written_alone(tmp_path):
+def test_a_frame_is_read_from_its_folder_alone(tmp_path):
     frame, encoder = people()
-    sums = LabelSums.from_map(FeatureMap.fit("onehot", encoder, frame), frame, frame["y"])
     bags = CountedBags.from_records(encoder, frame, frame["y"], 4, np.random.default_rng(0))
     frame[["job"]].to_parquet(tmp_path / "secret.parquet")
-    for observation, header in ((sums, "map.json"), (bags, "bags.json")):
-        folder = tmp_path / header.removesuffix(".json")
-        observation.save(folder, tmp_path / "features of all")
-        state = json.loads((folder / header).read_text())
-        assert type(observation).load(folder).digest == observation.digest
-        for path in (
-            "../secret.parquet",
-            str(tmp_path / "secret.parquet"),
-            str(tmp_path / f"{'0' * 16}.parquet"),
-            "",
-            ".",
-        ):
-            (folder / header).write_text(json.dumps(state | {"features": path}))
-            with pytest.raises(
-                DataError, match=r"the features are at .*, where no observation keeps them; make it again$"
-            ):
-                type(observation).load(folder)
-        (folder / header).write_text(json.dumps(state | {"features": 3}))
+    bags.save(tmp_path / "bags")
+    header = tmp_path / "bags/observation.json"
+    text = header.read_text()
+    for path in ("../secret", "../secret.parquet", str(tmp_path / "secret.parquet"), "", ".", 3):
+        header.write_text(text.replace(json.dumps({"__frame__": "frame"}), json.dumps({"__frame__": path})))
         with pytest.raises(DataError, match="damaged"):
-            type(observation).load(folder)
+            CountedBags.load(tmp_path / "bags")

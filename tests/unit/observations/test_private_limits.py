@@ -119,7 +119,7 @@ def test_little_noise_on_the_number_of_records_does_not_let_a_large_delta_throug
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_promise_in_words(released, kind):
+def test_the_promise_in_words(released, kind, tmp_path):
     noisy = released[kind](1.0, 1e-6)
     spec = noisy.privacy if kind == "flows" else noisy.noise
     assert spec.private
@@ -127,8 +127,10 @@ def test_the_promise_in_words(released, kind):
     assert "1e-06 (delta)" in spec.meaning
     change = "one record as without it" if spec.adjacency == "record" else "one label of a record as with the other"
     assert change in spec.meaning
-    assert spec.to_dict()["meaning"] == spec.meaning
-    assert type(spec).from_dict(spec.to_dict()) == spec
+    spec.save(tmp_path)
+    again = type(spec).load(tmp_path)
+    assert again == spec
+    assert again.meaning == spec.meaning
     assert released[kind](1.0, 1e-6, draw=draw_seeded(0)) is not None
     with pytest.warns(PrivacyWarning):
         large = released[kind](12.0, 1e-6)

@@ -81,7 +81,7 @@ def test_categories_of_rows_that_are_not_there_are_not_saved(tmp_path):
     kinds = pd.CategoricalDtype(["a", "b", "c", "of_another_row"])
     released = release_bag_counts(replace(BAGS, frame=BAGGED.astype(kinds)), 1, draw=draw_seeded(0))
     released.save(tmp_path)
-    assert b"of_another_row" not in (tmp_path / "features.parquet").read_bytes()
+    assert b"of_another_row" not in (tmp_path / "frame.parquet").read_bytes()
     assert CountedBags.load(tmp_path).frame.astype(str).equals(BAGGED)
 
 

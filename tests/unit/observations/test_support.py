@@ -7,7 +7,7 @@ the same for both: names of files, keys, tables, cells, types, metadata. Otherwi
 import itertools
 import json
 import math
-from dataclasses import replace
+from dataclasses import asdict, replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -114,7 +114,7 @@ def support(tables: ContingencyTables) -> tuple:
         (key, t.shape, t.cells.tobytes(), t.cells.dtype, t.counts.dtype, t.label_sums.dtype, len(t.counts))
         for key, t in tables.tables.items()
     ]
-    said = [tables.encoder.to_dict(), tables.encoder.schema, tables.label, tables.noise.to_dict()]
+    said = [asdict(tables.encoder), tables.label, asdict(tables.noise)]
     return json.dumps(said), type(tables.total), type(tables.positives), tables.hashed_pairs, parts
 
 
@@ -205,7 +205,7 @@ def test_files_of_neighbours_differ_in_noisy_numbers_alone(neighbours, mechanism
 def written(folder: Path) -> str:
     """Everything in the files of saved tables but the noisy numbers."""
     header = json.loads((folder / "tables.json").read_text())
-    noisy = [type(header.pop(key)).__name__ for key in ("total", "positives")]
+    noisy = [type(header["params"].pop(key)).__name__ for key in ("total", "positives")]
     table = pq.read_table(folder / "tables.parquet")
     kept = [c for c in table.column_names if c not in ("count", "label_sum")]
     files = sorted(p.name for p in folder.iterdir())

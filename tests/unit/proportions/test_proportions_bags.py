@@ -60,7 +60,7 @@ def test_labels_that_are_no_classes_are_refused(wrong):
 
 def test_damaged_bags_are_said_to_be(tmp_path):
     Bags(X, [0, 6], [[3, 3]]).save(tmp_path / "bags")
-    (tmp_path / "bags/X.npy").write_bytes(b"nothing")
+    (tmp_path / "bags/observation.npz").write_bytes(b"nothing")
     with pytest.raises(DataError, match="damaged"):
         Bags.load(tmp_path / "bags")
 

@@ -9,7 +9,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from agglearn.errors import AgglearnError, ConfigError, DataError, NotAvailable
 from agglearn.estimator import Estimator
-from agglearn.linear.softmax import Logistic, softmax
+from agglearn.linear.softmax import LogisticProblem, softmax
 from agglearn.observations import Bags, LabelledBags
 from agglearn.proportions import (
     AlternatingMeanMapClassifier,
@@ -75,7 +75,7 @@ def test_learns_predicts_and_is_kept(learner, classes, tmp_path):
 @pytest.mark.parametrize("multiclass", ["ovr", "exact"])
 def test_the_likelihood_never_falls(solver, multiclass):
     seen, _ = persons(classes=3, size=20, n_bags=60)
-    problem = Logistic(seen.bags.X, seen.bags.offsets, l2=1e-6)
+    problem = LogisticProblem(seen.bags.X, seen.bags.offsets, l2=1e-6)
     counts = seen.bags.counts
     if multiclass == "ovr":
         counts = np.column_stack([20 - counts[:, 1], counts[:, 1]])
@@ -114,7 +114,7 @@ def test_exact_multiclass_is_binary_for_two_classes():
 def test_gradient_of_the_likelihood(infer):
     """The posteriors minus the probabilities, times covariates, are the derivative of log P(z)."""
     seen, _ = persons(n_bags=6, size=15)
-    climb = CountLikelihood(Logistic(seen.bags.X, seen.bags.offsets), seen.bags.counts, infer)
+    climb = CountLikelihood(LogisticProblem(seen.bags.X, seen.bags.offsets), seen.bags.counts, infer)
     theta = np.array([[0.3, -0.5, 0.2, 0.1]])
     p, q, _ = climb.e_step(theta)
     gradient = climb.problem.moments(q - p)[0]
@@ -129,7 +129,7 @@ def test_information_is_the_variance_of_the_gradient():
     """For the normal approximation's linear part: Σ_b G_bᵀ V_b⁻¹ G_b is Var(Σ (q − p) x) over counts drawn from the model."""
     seen, _ = persons(n_bags=40, size=30)
     theta = np.array([[0.3, -0.5, 0.2, 0.1]])
-    climb = CountLikelihood(Logistic(seen.bags.X, seen.bags.offsets), seen.bags.counts)
+    climb = CountLikelihood(LogisticProblem(seen.bags.X, seen.bags.offsets), seen.bags.counts)
     p, _, _ = climb.e_step(theta)
     rng, gradients = np.random.default_rng(0), []
     for _ in range(400):
@@ -217,7 +217,7 @@ def test_the_loss_in_one_pass_is_that_of_its_parts(classes, weighted):
     rng = np.random.default_rng(1)
     x, offsets = rng.normal(size=(40, 3)).astype(np.float32), np.array([0, 7, 8, 40])
     weights = rng.random(40) if weighted else None
-    problem = Logistic(x, offsets, weights, l2=0.7)
+    problem = LogisticProblem(x, offsets, weights, l2=0.7)
     theta, moments = rng.normal(size=(2, classes - 1, 4)) * [[[30.0]], [[1.0]]]  # some scores are far apart
     scores = np.column_stack([np.zeros(40), x @ theta[:, :-1].T + theta[:, -1]])
     each = logsumexp(scores, axis=1) * (1 if weights is None else weights)

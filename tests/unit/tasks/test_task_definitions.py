@@ -87,7 +87,7 @@ def test_kept_encoders_are_those_of_their_settings(folder):
         {"max_modalities": 5},
         {"max_modalities": 5, "buckets": 3},
     ]
-    ask = lambda how: Classification().observe(stored(folder), Records, how, 0)[0].encoder.to_dict()  # noqa: E731
+    ask = lambda how: Classification().observe(stored(folder), Records, how, 0)[0].encoder  # noqa: E731
     together, alone = [ask(how) for how in settings], []
     for how in settings:
         forget()
@@ -102,7 +102,7 @@ def test_an_encoder_is_that_of_its_own_frame_also_where_an_earlier_one_is_gone()
         frame, y = pd.DataFrame({"a": [f"{i}u", f"{i}v", f"{i}w"] * 20}), np.arange(60) % 2
         inputs = TaskInput("a", {}, {}, Population(frame, y, np.full(60, 0.5)))
         observed = Classification().observe(inputs, Records, {}, 0)[0]
-        assert observed.encoder.to_dict()[0]["values"] == [f"{i}u", f"{i}v", f"{i}w"]
+        assert observed.encoder.features[0].values == (f"{i}u", f"{i}v", f"{i}w")
         del observed
 
 

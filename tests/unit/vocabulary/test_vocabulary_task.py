@@ -201,9 +201,10 @@ def test_streamed_labels_that_are_not_two(tmp_path):
         parsed(tmp_path, [*LINES, "2\t1\ta\tb"])
 
 
-def test_coded_features():
+def test_coded_features(tmp_path):
     encoder = FrameEncoder((CodedEncoder("c", 5),))
     column = pd.DataFrame({"c": [0, 4, 5, -1, None, 2.5]})
     assert encoder.encode(column)[:, 0].tolist() == [0, 4, -1, -1, -1, -1]
-    assert FrameEncoder.from_dict(encoder.to_dict()) == encoder
+    encoder.save(tmp_path)
+    assert FrameEncoder.load(tmp_path) == encoder
     assert encoder.features[0].labels == list("01234")

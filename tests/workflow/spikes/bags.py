@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 
@@ -34,30 +34,11 @@ class BagCounts(Observation):
     x: np.ndarray
     counts: np.ndarray
 
-    def save(self, folder) -> None:
-        np.savez(Path(folder) / "bags.npz", x=self.x, counts=self.counts)
-
-    @classmethod
-    def load(cls, folder) -> Self:
-        with np.load(Path(folder) / "bags.npz") as arrays:
-            return cls(arrays["x"], arrays["counts"])
-
-    def _fingerprint(self, hasher) -> None:
-        hasher.update(self.x.tobytes() + self.counts.tobytes())
-
 
 @dataclass(frozen=True)
 class Labels(Truth):
     x: np.ndarray
     y: np.ndarray
-
-    def save(self, folder) -> None:
-        np.savez(Path(folder) / "labels.npz", x=self.x, y=self.y)
-
-    @classmethod
-    def load(cls, folder) -> Self:
-        with np.load(Path(folder) / "labels.npz") as arrays:
-            return cls(arrays["x"], arrays["y"])
 
     def units(self):
         return [self.y]

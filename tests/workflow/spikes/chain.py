@@ -1,8 +1,7 @@
 """A simulated Markov chain seen through noisy counts per state and time: proves that curves (`step`) travel the road."""
 
 from dataclasses import dataclass
-from pathlib import Path
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 
@@ -37,28 +36,10 @@ class NodeCounts(Observation):
     before: np.ndarray
     after: np.ndarray
 
-    def save(self, folder) -> None:
-        np.savez(Path(folder) / "counts.npz", before=self.before, after=self.after)
-
-    @classmethod
-    def load(cls, folder) -> Self:
-        with np.load(Path(folder) / "counts.npz") as arrays:
-            return cls(arrays["before"], arrays["after"])
-
-    def _fingerprint(self, hasher) -> None:
-        hasher.update(self.before.tobytes() + self.after.tobytes())
-
 
 @dataclass(frozen=True)
 class Transition(Truth):
     matrix: np.ndarray
-
-    def save(self, folder) -> None:
-        np.save(Path(folder) / "matrix.npy", self.matrix)
-
-    @classmethod
-    def load(cls, folder) -> Self:
-        return cls(np.load(Path(folder) / "matrix.npy"))
 
     def units(self):
         return [self.matrix]

@@ -1,0 +1,377 @@
+"""Objects as files: structure in JSON, arrays in NPZ and NPY, data frames in Parquet. A folder cannot choose what code runs.
+
+`load` builds objects of this package, of the module whose class reads, and of the classes or modules that the caller trusts.
+It checks names, types, shapes and sizes, and refuses everything else by name.
+"""
+
+import contextlib
+import dataclasses
+import errno
+import hashlib
+import json
+import math
+import os
+import types
+import typing
+import zipfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import IO, Any, ClassVar, Self
+
+import numpy as np
+import pandas as pd
+
+from agglearn.errors import DataError, NotAvailable
+from agglearn.machine import memory_bytes
+from agglearn.registry import resolve
+from agglearn.seeds import GENERATORS
+from agglearn.storage import atomic_file, json_lines
+
+PACKAGE = __name__.partition(".")[0]
+JSON_BYTES = 1 << 29  # longest description
+ARRAY_BYTES = 4 << 30  # of all arrays in an NPZ file together, unpacked
+MAPPED_BYTES = 1 << 20  # arrays from this size on stay on disk until they are used
+ARRAY_KINDS = "biufcU"  # NumPy's codes: booleans, integers, floats, complex numbers, text
+FLOATS = "fdFD"  # of single and double precision, which all kernels take
+WEIGHTS = ("coef_", "intercept_", "mu_", "theta_")
+SCALARS: dict[Any, set[type]] = {
+    str: {str},
+    bool: {bool},
+    int: {int},
+    float: {int, float},
+}  # annotation → types that JSON gives for it
+
+
+class Saved:
+    """What `save` writes and `load` reads: constructor parameters, and learned state (`is_learned`).
+
+    Parameters of a dataclass are its fields. `_file` is the name of the files, `_title` the noun of messages, `_advice` how to
+    make what is missing.
+    """
+
+    _file: ClassVar[str] = "object"
+    _title: ClassVar[str] = "object"
+    _advice: ClassVar[str] = ""
+    _maps_arrays: ClassVar[bool] = True
+
+    def save(self, folder: Path | str) -> None:
+        """Write the object. Its JSON file comes last, when the others are complete.
+
+        Parameters
+        ----------
+        folder : str or Path
+            Existing or new folder.
+        """
+        folder = make_folder(folder)
+        packed = Packed(self)
+        for name, frame in packed.frames.items():
+            with atomic_file(folder / f"{name}.parquet") as path:
+                frame.to_parquet(path, index=False, compression="zstd")
+        arrays = dict(packed.arrays)
+        for name, array in packed.arrays.items():
+            if self._maps_arrays and array.nbytes >= MAPPED_BYTES:
+                with atomic_file(folder / f"{name}.npy") as path:
+                    np.save(path, arrays.pop(name))
+        if arrays or not self._maps_arrays:
+            write = np.savez if self._maps_arrays else np.savez_compressed
+            with atomic_file(folder / f"{self._file}.npz") as path:
+                write(path, **arrays)  # type: ignore[arg-type]  # the names are paths, no option's
+        with atomic_file(folder / f"{self._file}.json") as path:
+            path.write_text(json_lines(packed.description) + "\n")
+
+    @classmethod
+    def load(cls, folder: Path | str, trusted: Iterable[str] = ()) -> Self:
+        """Read an object that `save` wrote. Called on a base class it gives whatever class was saved.
+
+        Parameters
+        ----------
+        folder : str or Path
+            Reading it runs no code but that of this package, of the module of this class, and of what is trusted.
+        trusted : iterable of str
+            Dotted names of further classes, modules or packages that the folder may name.
+
+        Raises
+        ------
+        DataError
+            There is no such object, a damaged one, one of another class, or one that is not trusted.
+        """
+        folder = Path(folder)
+        if not (folder / f"{cls._file}.json").exists():
+            raise DataError(f"{folder}: no {cls._title} here ({cls._file}.json is missing){cls._advice}")
+        with refuse_damaged(folder, cls._title):
+            path = folder / f"{cls._file}.json"
+            if path.stat().st_size > JSON_BYTES:
+                raise DataError(f"{folder}: {path.name} is longer than {JSON_BYTES >> 20} MiB")
+            reader = _Reader(folder, _read_arrays(folder, f"{cls._file}.npz"), (PACKAGE, cls.__module__, *trusted))
+            value = reader.build(json.loads(path.read_text()))
+        if not isinstance(value, cls):
+            raise DataError(f"{folder}: holds a {type(value).__name__}, not a {cls.__name__}")
+        return value
+
+    def _parameters(self) -> dict[str, Any]:
+        """What the constructor takes, and fields that it computes."""
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
+
+    @classmethod
+    def _restore(cls, parameters: dict[str, Any]) -> Self:
+        """The object of `_parameters`."""
+        fields, hints = dataclasses.fields(cls), typing.get_type_hints(cls)  # type: ignore[arg-type]
+        parameters = {k: v for k, v in parameters.items() if k not in {f.name for f in fields if not f.init}}
+        for name in parameters.keys() & hints.keys():
+            if not _fits(parameters[name], hints[name]):
+                raise ValueError(f"{cls.__name__}.{name}: has a wrong type")
+        return cls(**parameters)
+
+    def _check_state(self) -> None:
+        """Refuse learned state of a loaded model that predictions cannot use, see `expect`."""
+
+
+def is_learned(name: str) -> bool:
+    """Whether an attribute of this name is learned state."""
+    return name.isidentifier() and name.endswith("_") and not name.startswith("_")
+
+
+def make_folder(folder: str | Path) -> Path:
+    """The folder, made where it is missing."""
+    path = Path(folder)
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def _is_plain(values: Iterable) -> bool:
+    """Whether all values are written as they are."""
+    return set(map(type, values)) <= {str, bool, int, float, type(None)}
+
+
+# -- writing ----------------------------------------------------------------------------------------------------------
+
+
+class Packed:
+    """An object as JSON (`description`), `arrays` and `frames`. The JSON refers to both by their path within the object."""
+
+    def __init__(self, value: Saved):
+        self.arrays: dict[str, np.ndarray] = {}
+        self.frames: dict[str, pd.DataFrame] = {}
+        self.description = self._describe(value, "")
+
+    def digest(self) -> str:
+        """16 hex digits over the content."""
+        hasher = hashlib.sha256(json.dumps(self.description).encode())
+        for name, array in self.arrays.items():
+            hasher.update(f"{name}{array.dtype.str}{array.shape}".encode())
+            hasher.update(array.tobytes())
+        for name, frame in self.frames.items():
+            hasher.update(f"{name}{list(frame.columns)}".encode())
+            hasher.update(pd.util.hash_pandas_object(frame, index=False).to_numpy().tobytes())
+        return hasher.hexdigest()[:16]
+
+    def _describe(self, value: Saved, path: str) -> dict:
+        learned = {k: v for k, v in vars(value).items() if is_learned(k) and k != "trace_"}
+        return {
+            "class": f"{type(value).__module__}.{type(value).__qualname__}",
+            "params": {k: self._pack(v, f"{path}{k}") for k, v in value._parameters().items()},
+            **({"state": {k: self._pack(v, f"{path}{k}") for k, v in learned.items()}} if learned else {}),
+        }
+
+    def _pack(self, value: object, path: str) -> object:
+        """JSON for a value. A generator has been drawn from: what stays of it is None."""
+        if isinstance(value, np.ndarray):
+            if value.dtype.kind not in ARRAY_KINDS:
+                raise TypeError(f"{path}: an array of {value.dtype} (objects?) cannot be written; use a list")
+            self.arrays[path] = value
+            return {"__array__": path}
+        if isinstance(value, pd.DataFrame):
+            self.frames[path] = value
+            return {"__frame__": path}
+        if isinstance(value, Saved):
+            return {"__object__": self._describe(value, f"{path}.")}
+        if isinstance(value, dict):
+            values = [self._pack(v, f"{path}.{i}") for i, v in enumerate(value.values())]
+            if all(isinstance(k, str) and not k.startswith("__") for k in value):
+                return dict(zip(value, values, strict=True))
+            keys = [self._pack(k, f"{path}.k{i}") for i, k in enumerate(value)]
+            return {"__dict__": list(zip(keys, values, strict=True))}
+        if isinstance(value, tuple | list):
+            items = list(value) if _is_plain(value) else [self._pack(v, f"{path}.{i}") for i, v in enumerate(value)]
+            return {"__tuple__": items} if isinstance(value, tuple) else items
+        if isinstance(value, GENERATORS):
+            return None
+        return value.item() if isinstance(value, np.generic) else value
+
+
+# -- reading ----------------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def refuse_damaged(folder: str | Path, title: str) -> Iterator[None]:
+    """Turn any error while a damaged or foreign folder is read into one DataError that names the folder.
+
+    Refused before they are read: pipes and devices, which may never end, and arrays that unpacked do not fit into memory.
+    """
+    for path in Path(folder).glob("*"):
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise DataError(f"{path}: is no file, but a pipe or a device; remove it")
+        if path.suffix == ".npz" and zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as packed:
+                size = sum(member.file_size for member in packed.infolist())
+            if size > memory_bytes():
+                raise DataError(f"{path}: unpacked it has {size:,} bytes, more than this machine's memory")
+    try:
+        yield
+    except (DataError, NotAvailable):
+        raise
+    except PermissionError as error:
+        raise DataError(f"{error.filename or folder}: cannot be read ({os.strerror(errno.EACCES)})") from error
+    except Exception as error:
+        message = f"{type(error).__name__}: {error}".splitlines()[0]
+        raise DataError(f"{folder}: damaged, or no {title} made by agglearn ({message}); make it again") from error
+
+
+class _Reader:
+    """Builds the objects of one folder."""
+
+    def __init__(self, folder: Path, arrays: dict[str, np.ndarray], trusted: tuple[str, ...]):
+        self.folder, self.arrays, self.trusted = folder, arrays, trusted
+
+    def build(self, description: Any) -> Saved:
+        """An object from its description. Its class decides what its learned state must look like."""
+        if not (
+            isinstance(description, dict) and {"class", "params"} <= set(description) <= {"class", "params", "state"}
+        ):
+            raise DataError(f"{self.folder}: the description is not that of an object (class, params, state)")
+        kind = self.find_class(description["class"])
+        built = kind._restore({k: self.unpack(v) for k, v in description["params"].items()})
+        if state := description.get("state"):
+            for name, value in state.items():
+                if not is_learned(name) or hasattr(kind, name):
+                    raise DataError(f"{self.folder}: {name!r} is no learned attribute of a {kind.__name__}")
+                setattr(built, name, self.unpack(value))
+            for name in WEIGHTS:
+                _check_finite(vars(built).get(name), f"{kind.__name__}.{name}")
+            built._check_state()
+        return built
+
+    def find_class(self, dotted: object) -> type[Saved]:
+        """A class of this package or a trusted one. Nothing else is imported."""
+        if not isinstance(dotted, str):
+            raise DataError(f"{self.folder}: the class is {dotted!r}; it must be a dotted name")
+        if not any(dotted == name or dotted.startswith(f"{name}.") for name in self.trusted):
+            raise DataError(
+                f"{self.folder}: refused to import {dotted!r}: not a class of {PACKAGE}, nor one that you trust "
+                f"(Estimator.load(folder, trusted=[{dotted!r}]) imports it and may run its code)"
+            )
+        module = dotted.rpartition(".")[0]
+        kind = None if module.endswith("__main__") else resolve(dotted)
+        if not (isinstance(kind, type) and kind.__module__ == module and issubclass(kind, Saved)):
+            raise DataError(f"{self.folder}: {dotted!r} is not a class of saved objects")
+        return kind
+
+    def unpack(self, value: Any) -> Any:
+        """A value from its JSON."""
+        if isinstance(value, list):
+            return value if _is_plain(value) else [self.unpack(v) for v in value]
+        if not isinstance(value, dict):
+            return value
+        match list(value.items()):
+            case [("__array__", path)]:
+                return self.arrays[path]
+            case [("__frame__", path)]:
+                return pd.read_parquet({p.stem: p for p in self.folder.glob("*.parquet")}[path])
+            case [("__object__", description)]:
+                return self.build(description)
+            case [("__tuple__", values)]:
+                return tuple(self.unpack(values))
+            case [("__dict__", items)]:
+                return {self.unpack(k): self.unpack(v) for k, v in items}
+        return {k: self.unpack(v) for k, v in value.items()}
+
+
+def _read_arrays(folder: Path, packed: str) -> dict[str, np.ndarray]:
+    """Arrays of an NPZ file whose headers agree with the sizes of its members, and of NPY files. Objects are refused."""
+    arrays = {p.stem: np.asarray(np.load(p, mmap_mode="c")) for p in folder.glob("*.npy")}
+    if not (path := folder / packed).exists():
+        return arrays
+    budget = ARRAY_BYTES
+    with zipfile.ZipFile(path) as members:
+        for member in members.infolist():
+            name = member.filename.removesuffix(".npy")
+            with members.open(member) as handle:
+                shape, dtype = _read_header(handle, f"{path}: {name}")
+            size = math.prod(shape) * max(dtype.itemsize, 1)  # empty texts take room as soon as they are compared
+            budget -= size
+            if dtype.kind not in ARRAY_KINDS or (dtype.kind in "fc" and dtype.char not in FLOATS):
+                raise DataError(f"{path}: {name}: arrays of type {dtype} are refused")
+            if size > member.file_size or budget < 0:
+                raise DataError(f"{path}: {name}: shape {shape} needs {size:,} bytes, more than is there or allowed")
+            with members.open(member) as handle:
+                array = np.lib.format.read_array(handle, allow_pickle=False)
+            arrays[name] = array.astype(
+                dtype.newbyteorder("="), copy=False
+            )  # kernels take this machine's order of bytes
+    return arrays
+
+
+def _read_header(handle: IO[bytes], label: str) -> tuple[tuple[int, ...], np.dtype]:
+    version = np.lib.format.read_magic(handle)
+    readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    if version not in readers:
+        raise DataError(f"{label}: NPY format {version} is not supported")
+    shape, _, dtype = readers[version](handle)
+    return shape, dtype
+
+
+# -- types and shapes -------------------------------------------------------------------------------------------------
+
+
+def _fits(value: object, hint: Any) -> bool:
+    """Whether a value is of the type that a dataclass declares. Packed of lists and dicts are not looked at."""
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        return any(_fits(value, arm) for arm in args)
+    if origin is tuple and args[1:] == (Ellipsis,):
+        if args[0] in SCALARS:
+            return isinstance(value, tuple) and set(map(type, value)) <= SCALARS[args[0]]
+        return isinstance(value, tuple) and all(_fits(v, args[0]) for v in value)
+    if hint in SCALARS:
+        return type(value) in SCALARS[hint]
+    kind = origin or hint
+    return kind is Any or not isinstance(kind, type) or isinstance(value, kind)
+
+
+def expect(model: object, **expected: type | tuple[str, tuple]) -> None:
+    """Refuse learned attributes that are not as expected. Kernels do not check bounds, so what they read is checked here."""
+    for name, what in expected.items():
+        value, label = getattr(model, name, None), f"{type(model).__name__}.{name}"
+        if isinstance(what, tuple):
+            _check_array(value, *what, label)
+        else:
+            _check_type(value, what, label)
+
+
+def _check_type(value: object, expected: type, label: str) -> None:
+    allowed = (int, float) if expected is float else expected
+    if not isinstance(value, allowed) or (isinstance(value, bool) and expected is not bool):
+        raise ValueError(f"{label}: must be of type {expected.__name__}, not {type(value).__name__}")
+
+
+def check_classes(model: object, classes: int | None = None) -> None:
+    """Refuse `classes_` that are not ascending and distinct, or of another number. Arguments and errors as of `expect`."""
+    expect(model, classes_=("biufU", (classes,)))
+    values = vars(model)["classes_"]
+    if not len(values) or not np.array_equal(np.unique(values), values):
+        raise ValueError(f"{type(model).__name__}.classes_: must be distinct and ascend")
+
+
+def _check_finite(value: Any, label: str) -> None:
+    numeric = isinstance(value, float) or (isinstance(value, np.ndarray) and value.dtype.kind == "f")
+    if numeric and not np.isfinite(value).all():
+        raise ValueError(f"{label}: holds values that are no finite numbers")
+
+
+def _check_array(value: object, kinds: str, shape: tuple, label: str) -> None:
+    if not (isinstance(value, np.ndarray) and value.dtype.kind in kinds):
+        raise ValueError(
+            f"{label}: must be an array of kind {kinds}, not {getattr(value, 'dtype', type(value).__name__)}"
+        )
+    if value.ndim != len(shape) or any(e not in (None, n) for e, n in zip(shape, value.shape, strict=True)):
+        raise ValueError(f"{label}: has shape {value.shape}, expected {shape}")
