@@ -30,6 +30,7 @@ rule render:
     params:
         shown=shown,
         code=code_digest("agglearn.reporting.render"),
+        templates=table_digest,
     script:
         "../workflow/scripts/stage.py"
 

@@ -245,6 +245,10 @@ def everything_shown(wildcards):
     return digest([fields, config["datasets"], config["references"], guide, config["from"]])
 
 
+def table_digest(wildcards):
+    return digest([file_digest(path) for path in sorted((PACKAGE / "reporting/templates").glob("table.*"))])
+
+
 def template_digest(wildcards):
     templates, findings = PACKAGE / "reporting/templates", FILES / "config/findings"
     shown = [*sorted(templates.iterdir()), *sorted(findings.glob("*.md")), FILES / "docs/verdicts.md"]

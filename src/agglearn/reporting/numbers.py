@@ -53,6 +53,16 @@ def parameter_name(key: str) -> str:
     return SYMBOLS.get(key, key.replace("_", " "))
 
 
+def setting(field: str, value: object, sign: str = " ") -> str:
+    """A value of the field `params.l2` as text: its symbol or name, the sign, the value. Empty without a value."""
+    return "" if value is None or value != value else f"{parameter_name(field.rpartition('.')[2])}{sign}{plain(value)}"
+
+
+def method_name(experiment: dict, key: str) -> str:
+    """The name of a method for readers."""
+    return experiment["methods"][key].get("name") or key.replace("_", " ")
+
+
 def measure_name(name: str) -> str:
     """The name of a measure for readers."""
     return " ".join(ABBREVIATIONS.get(w, w) for w in name.split("_")) if isinstance(name, str) else ""

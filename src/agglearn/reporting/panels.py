@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from agglearn.reporting import summary
-from agglearn.reporting.numbers import SYMBOLS, measure_name, plain
+from agglearn.reporting.numbers import measure_name, method_name, setting
 
 STYLE = {
     "svg.hashsalt": "agglearn", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False,
@@ -48,10 +48,7 @@ def series(frame: pd.DataFrame, fields: list[str], experiment: dict) -> pd.Serie
     """Name of the series of each row. Empty where there are no fields."""
 
     def text(name: str, value: Any) -> str:
-        if name == "method":
-            return experiment["methods"][value].get("name") or value.replace("_", " ")
-        key = name.rpartition(".")[2]
-        return "" if value is None or value != value else f"{SYMBOLS.get(key, key.replace('_', ' '))} {plain(value)}"
+        return method_name(experiment, value) if name == "method" else setting(name, value)
 
     if not fields:
         return pd.Series("", frame.index, dtype=object)

@@ -7,13 +7,12 @@ import datetime
 import os
 import shutil
 from collections.abc import Iterable
-from html import escape
 from pathlib import Path
 
 import pandas as pd
 import pyarrow.parquet as pq
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from agglearn import __version__, machine, storage
 from agglearn.evaluation.verdicts import FAILS

@@ -265,7 +265,7 @@ def test_rules_are_read(base, before):
     assert {k.split()[0] for k in before} == {*rules()}
     assert {rule: set(params) for rule, params in rules().items() if params} == {
         "fetch": {"recipe", "local"}, "prepare": {"recipe"}, "observe": {"slots", "recipes"}, "fit": {"recipes", "recorded", "library_threads"},
-        "render": {"shown", "code"}, "track": {"uri", "attempt"}, "judge": {"claims", "record", "code"}, "collect": {"claims"}, "conclude": {"code"}, "site": {"shown", "code", "templates"},
+        "render": {"shown", "code", "templates"}, "track": {"uri", "attempt"}, "judge": {"claims", "record", "code"}, "collect": {"claims"}, "conclude": {"code"}, "site": {"shown", "code", "templates"},
     }  # fmt: skip
     assert jobs(base) == before
 
@@ -452,6 +452,12 @@ def test_an_edit_of_code(base, before, edited, module):
 def test_an_edit_of_a_template_or_of_the_words_on_verdicts(base, before, file):
     (base / file).write_text((base / file).read_text() + " ")
     assert changed(before, jobs(base)) == {"site"}
+
+
+def test_an_edit_of_the_template_of_tables(base, before):
+    path = base / "src/agglearn/reporting/templates/table.md"
+    path.write_text(path.read_text() + " ")
+    assert changed(before, jobs(base)) == RENDERED | {"site"}
 
 
 def test_a_number_in_the_docs(base, before):
