@@ -118,6 +118,11 @@ def _signed(x: float, decimals: int) -> str:
     return text.replace("-", "−") if float(text.replace(",", "")) else text.replace("-", "")
 
 
+def count(n: int, noun: str) -> str:
+    """A number of things, as text."""
+    return f"{n} {noun}{'s' * (n != 1)}"
+
+
 def duration_text(seconds: float) -> str:
     """A time in seconds as text: `40 s`, `3 min`, `2 h 5 min`."""
     if seconds < 90:

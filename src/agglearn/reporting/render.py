@@ -41,7 +41,7 @@ def render(plan: Plan, name: str, paths: Iterable[str | Path], results: str | Pa
             work.write_text(text)
     with storage.atomic_file(figure) as work:
         if rows is None:
-            work.write_text(svg.sentence(f"This figure has no table to start from: {reason}"))
+            svg.write(svg.sentence(f"This figure has no table to start from: {reason}"), work)
         else:
             failed += [f"figure: {problem}" for problem in figures.draw(rows, table, experiment, titles, work)]
     storage.write_json(tables / f"{name}.json", {"failed": failed, "rows": sum(len(grid.rows) for _, grid in grids)})

@@ -14,8 +14,8 @@ import pandas as pd
 from scipy.special import stdtrit
 
 from agglearn.evaluation.intervals import LEVEL, NOTHING, Estimate
-from agglearn.reporting.rows import Rows
-from agglearn.reporting.sides import RowsMissing, Side, select_side
+from agglearn.reporting.numbers import count
+from agglearn.reporting.rows import Rows, RowsMissing, Side, select_side
 
 MOST = 1000  # replicates that a claim may ask for
 
@@ -58,7 +58,7 @@ def average(samples: list[Sample]) -> Sample:
         against = _common([s.against for s in samples])
     notes = list(dict.fromkeys(note for s in samples for note in s.notes))
     lost = max(len(s.values) for s in samples) - len(values)
-    notes += [f"{_count(lost, 'replicate')} left out, which some cases lack"] if lost else []
+    notes += [f"{count(lost, 'replicate')} left out, which some cases lack"] if lost else []
     single = np.concatenate([s.single for s in samples])
     return Sample(values, against, single, max(s.overlap for s in samples), notes)
 
@@ -151,7 +151,7 @@ def _match(claim: dict, a: Side, b: Side, reduced: str) -> Sample:
         single = np.array([first.mean() - second.mean()])
         return Sample(first, second, single, overlap, [*notes, "the two sides were tested on different units"])
     lost = len(one.pairs) + len(two.pairs) - 2 * len(i)
-    notes += [f"{_count(lost, 'value')} without a partner left out"] if lost else []
+    notes += [f"{count(lost, 'value')} without a partner left out"] if lost else []
     if not same.all():
         notes.append(f"{(~same).sum()} of {len(i)} pairs left out: their sides were tested on different units")
     first, second = one.values[i][same], two.values[j][same]
@@ -180,7 +180,3 @@ def _freed(claim: dict) -> frozenset[str]:
     """Fields that both sides set to different values. Pairs need not agree in them."""
     a, b = claim["value"], claim["reference"]
     return frozenset(name for name in a.keys() & b.keys() if a[name] != b[name])
-
-
-def _count(n: int, what: str) -> str:
-    return f"{n} {what}{'s' * (n != 1)}"

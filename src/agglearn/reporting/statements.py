@@ -1,15 +1,20 @@
-"""Claims with their verdicts as sentences, for the pages."""
+"""Claims with their verdicts as sentences and drawings, for the pages."""
 
 import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from markupsafe import Markup
 
 from agglearn.evaluation.verdicts import FAILS, HOLDS, UNDECIDED
-from agglearn.reporting.forest import forest, in_words
-from agglearn.reporting.numbers import duration_text, measure_name, parameter_name, plain
-from agglearn.reporting.predicates import NOT_JUDGED, TOO_FEW, VERDICTS
+from agglearn.reporting.claims import NOT_JUDGED, TOO_FEW, VERDICTS
+from agglearn.reporting.numbers import duration_text, measure_name, number, setting
+from agglearn.reporting.templating import TEMPLATES
 
 WORST_FIRST = (FAILS, UNDECIDED, TOO_FEW, HOLDS)
+WIDTH, LABEL, ROW, MAX_CASES = 560, 240, 18, 12  # pixels, and cases in a drawing
+LONGEST = 40  # letters of a case's label
 
 
 def count_verdicts(claims: list[dict]) -> list[tuple[str, int]]:
@@ -66,11 +71,7 @@ def _side(selector: dict, fields: list[str], names: dict[str, str]) -> str:
 def _field(field: str, value: object, names: dict[str, str]) -> str:
     if field == "measure":
         return measure_name(str(value))
-    return (
-        f"{parameter_name(field.rpartition('.')[2])} {plain(value)}"
-        if "." in field
-        else names.get(str(value), str(value))
-    )
+    return setting(field, value) if "." in field else names.get(str(value), str(value))
 
 
 def _decisive(claim: dict, judged: list[dict]) -> str:
@@ -134,3 +135,138 @@ def _capital(text: str) -> str:
 def _query(entry: dict) -> str:
     keys = ("value", "reference", "each", "cases", "bound", "tolerance", "margin")
     return f"{entry['predicate']} {json.dumps({k: entry[k] for k in keys if k in entry}, ensure_ascii=False)}"
+
+
+# -- the measured value -----------------------------------------------------------------------------------------------
+
+
+def in_words(claim: dict, case: dict) -> str:
+    """The measured value of a case, with its interval and the bound of the claim."""
+    numbers = case.get("numbers")
+    if not numbers or numbers["value"] is None:
+        return case["detail"]
+    words = TIME if claim.get("of_time") else LEVEL
+    if claim["predicate"] == "ratio_at_least":
+        multiple = f"{number(numbers['value'])} times {words.multiple}{_of_sides(*claim.get('sides', ('', '')))}"
+        return f"{multiple}{_interval(numbers)}; the claim asks for at least {number(numbers['from'])}"
+    return _sentence(claim["predicate"], numbers["value"], _interval(numbers), numbers, words)
+
+
+def _of_sides(one: str, other: str) -> str:
+    """What a multiple compares. A side that the label of the case names may be empty."""
+    return (f" for {one}" if one else "") + (f" as for {other}" if other else "")
+
+
+@dataclass(frozen=True)
+class Words:
+    """Words for a quantity: a larger and a smaller value, a multiple, and the unit."""
+
+    larger: str
+    smaller: str
+    multiple: str
+    unit: str
+
+
+LEVEL, TIME = Words("higher", "lower", "as large", ""), Words("longer", "shorter", "as long", " s")
+
+
+def _sentence(predicate: str, value: float, interval: str, numbers: dict, words: Words) -> str:
+    low, high = numbers["from"], numbers["to"]
+    if predicate in ("less", "greater"):
+        return f"{_apart(value, words)}{_of_difference(numbers, words)}{_slack(low, high, words)}"
+    if predicate == "within":
+        return f"the difference is {number(value)}{interval}; up to {number(high)} counts as none"
+    if predicate == "slope_between":
+        return f"the slope is {number(value)}{interval}; the claim asks for {number(low)} to {number(high)}"
+    if predicate == "earlier":
+        return f"{number(abs(value))} steps {'earlier' if value < 0 else 'later'}{interval}"
+    asked = f"at least {number(low)}" if low is not None else f"at most {number(high)}"
+    return f"{number(value)}{words.unit}{interval}; the claim asks for {asked}{words.unit}"
+
+
+def _apart(difference: float, words: Words) -> str:
+    return f"{words.larger if difference > 0 else words.smaller} by {number(abs(difference))}{words.unit}"
+
+
+def _of_difference(numbers: dict, words: Words) -> str:
+    """The interval of a difference, without signs."""
+    low, high = numbers["low"], numbers["high"]
+    if low is None or low == high:
+        return ""
+    if low * high > 0:
+        small, large = sorted((abs(low), abs(high)))
+        return f" (95 %: {number(small)} to {number(large)})"
+    return f" (95 %: {_apart(low, words)} to {_apart(high, words)})"
+
+
+def _slack(low: float | None, high: float | None, words: Words) -> str:
+    """Tolerance or margin of a claim of less or more."""
+    bound = high if low is None else -low
+    if not bound:
+        return ""
+    return f"; {number(abs(bound))}{words.unit} {'are allowed' if bound > 0 else 'more are asked for'}"
+
+
+def _interval(numbers: dict) -> str:
+    if numbers["low"] is None or numbers["low"] == numbers["high"]:
+        return ""
+    return f" (95 %: {number(numbers['low'])} to {number(numbers['high'])})"
+
+
+# -- the drawing ------------------------------------------------------------------------------------------------------
+
+
+def forest(claim: dict) -> str:
+    """SVG with a row for each case: estimate, interval, and in green the values for which the claim is true. Empty without cases."""
+    cases = [c for c in claim["cases"] if (c.get("numbers") or {}).get("value") is not None]
+    if not cases:
+        return ""
+    drawn = cases[:MAX_CASES]
+    numbers = [c["numbers"] for c in drawn]
+    scale = _log if claim["predicate"] == "ratio_at_least" and all(n["value"] > 0 for n in numbers) else float
+    position, first, last = _axis(numbers, scale)
+    low, high = numbers[0]["from"], numbers[0]["to"]
+    start, end = first if low is None else position(low), last if high is None else position(high)
+    return TEMPLATES.get_template("forest.svg").render(
+        title="; ".join(in_words(claim, c) for c in drawn),
+        width=WIDTH,
+        row=ROW,
+        rows=[_row(case, position, first, last) for case in drawn],
+        region=(start, max(end - start, 1)),
+        bounds=[(position(x), number(x)) for x in sorted({x for x in (low, high) if x is not None})],
+        hidden=len(cases) - len(drawn),
+    )
+
+
+def _row(case: dict, position: Callable[[float], float], first: float, last: float) -> dict:
+    numbers, label = case["numbers"], case["case"]
+    x = position(numbers["value"])
+    low, high = (x if numbers[k] is None else position(numbers[k]) for k in ("low", "high"))
+    return {
+        "label": label if len(label) <= LONGEST else label[: LONGEST - 1] + "…",
+        "verdict": case["verdict"].split()[0],
+        "x": x,
+        "low": max(low, first),
+        "high": min(high, last),
+    }
+
+
+def _axis(numbers: list[dict], scale: Callable[[float], float]) -> tuple[Callable[[float], float], float, float]:
+    """(position of a number, left end, right end) of an axis with all estimates, bounds and, as far as they fit, intervals."""
+    values = [scale(n[k]) for n in numbers for k in ("value", "from", "to") if n[k] is not None]
+    spread = max(values) - min(values) or abs(values[0]) or 1.0
+    ends = [
+        scale(n[k])
+        for n in numbers
+        for k in ("low", "high")
+        if n[k] is not None and n[k] > (0 if scale is _log else -math.inf)
+    ]
+    left = max(min([*values, *ends]), min(values) - spread)
+    right = min(max([*values, *ends]), max(values) + spread)
+    pad = 0.06 * (right - left or 1.0)
+    left, right, width = left - pad, right + pad, WIDTH - LABEL
+    return lambda x: LABEL + width * (scale(x) - left) / (right - left), LABEL, WIDTH
+
+
+def _log(x: float) -> float:
+    return math.log(x) if x > 0 else -math.inf
