@@ -13,16 +13,7 @@ import numpy as np
 import pandas as pd
 
 from agglearn.evaluation.intervals import Estimate
-from agglearn.evaluation.verdicts import (
-    ALPHA,
-    FAILS,
-    HOLDS,
-    UNDECIDED,
-    Comparison,
-    Region,
-    combine_p_values,
-    holm,
-)
+from agglearn.evaluation.verdicts import ALPHA, FAILS, HOLDS, UNDECIDED, Comparison, Region, combine_p_values, holm
 from agglearn.reporting import samples
 from agglearn.reporting.numbers import count, parameter_name, setting
 from agglearn.reporting.rows import Rows, RowsMissing, without_measure
@@ -176,20 +167,20 @@ def _cases(claim: dict, rows: Rows) -> Iterator[tuple[str, dict]]:
         case = dict(zip(each, key, strict=True))
         # the reference keeps its own values: every level of a parameter may be compared with one of them
         sides = {k: {**case, **claim[k]} for k in ("reference",) if k in claim} | {"value": {**claim["value"], **case}}
-        yield ", ".join(itertools.starmap(_case_name, zip(each, key, strict=True))), claim | sides
+        yield ", ".join(itertools.starmap(describe_level, zip(each, key, strict=True))), claim | sides
 
 
-def _case_name(field: str, value: object) -> str:
+def describe_level(field: str, value: object) -> str:
     """A value of a field as text, with the name of its parameter."""
     if "." not in field:
         return str(value)
     return setting(field, value) or f"without {parameter_name(field.rpartition('.')[2])}"
 
 
-def _levels(rows: Rows, names: list[str], here: np.ndarray) -> set[tuple]:
-    """Combinations of values of the fields in the rows `here`."""
+def _levels(rows: Rows, names: list[str], chosen: np.ndarray) -> set[tuple]:
+    """Combinations of values of the fields in the chosen rows."""
     codes, values = zip(*map(rows.field, names), strict=True)
-    keys = set(zip(*(c[here].tolist() for c in codes), strict=True))
+    keys = set(zip(*(c[chosen].tolist() for c in codes), strict=True))
     return {tuple(v[c] for v, c in zip(values, key, strict=True)) for key in keys}
 
 
@@ -214,20 +205,20 @@ def _over_all(claim: dict, cases: list[dict], drawn: list[Sample]) -> tuple[str,
     undecided = TOO_FEW if TOO_FEW in verdicts and UNDECIDED not in verdicts else UNDECIDED
     verdict = HOLDS if p_false <= ALPHA else FAILS if p_true <= ALPHA else undecided
     first = [c for v in (FAILS, UNDECIDED, TOO_FEW, HOLDS) for c in cases if c["verdict"] == v][:SHOWN]
-    shown = "; ".join(f"{c['case']}: {c['detail']}" for c in first)
-    return verdict, f"{_tally(cases)}: {shown}{' …' if m > SHOWN else ''}"
+    details = "; ".join(f"{c['case']}: {c['detail']}" for c in first)
+    return verdict, f"{_tally(cases)}: {details}{' …' if m > SHOWN else ''}"
 
 
 def _tally(cases: list[dict]) -> str:
     """Number of cases by verdict."""
     counts = {v: sum(c["verdict"] == v for c in cases) for v in VERDICTS}
-    others = [f"{n} {v}" for v, n in counts.items() if n and v != HOLDS]
-    return ", ".join([f"holds in {counts[HOLDS]} of {len(cases)}", *others])
+    against = [f"{n} {v}" for v, n in counts.items() if n and v != HOLDS]
+    return ", ".join([f"holds in {counts[HOLDS]} of {len(cases)}", *against])
 
 
 def _without_result(cases: list[dict]) -> str:
-    left = [c for c in cases if c["verdict"] == NOT_JUDGED]
-    return f"{len(left)} of {len(cases)} cases not judged ({left[0]['detail']})" if left else ""
+    open_cases = [c for c in cases if c["verdict"] == NOT_JUDGED]
+    return f"{len(open_cases)} of {len(cases)} cases not judged ({open_cases[0]['detail']})" if open_cases else ""
 
 
 def _below(cases: list[dict]) -> str:

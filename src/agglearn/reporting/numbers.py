@@ -14,18 +14,8 @@ SYMBOLS = {
     "l2_mu": "λμ", "l2_theta": "λθ", "l2": "λ", "theta": "θ", "epsilon": "ε", "delta": "δ", "population": "M", "scale": "b",
     "n_chains": "chains", "n_bags": "bags", "noise_share": "noise / total",
 }  # fmt: skip
-LOWER = {
-    "error",
-    "rmse",
-    "mse",
-    "nmse",
-    "mae",
-    "loss",
-    "gap",
-    "seconds",
-    "brier",
-    "violation",
-}  # words of a measure's name
+# Words of a measure's name.
+LOWER = {"error", "rmse", "mse", "nmse", "mae", "loss", "gap", "seconds", "brier", "violation"}
 HIGHER = {"nllh", "auc", "accuracy", "information", "predictive", "correlation"}
 UNITS = {  # name, size, and the least number of them that is written
     "s": [("µs", 1e-6, 1), ("ms", 1e-3, 1), ("s", 1.0, 1), ("min", 60.0, 2), ("h", 3600.0, 2)],

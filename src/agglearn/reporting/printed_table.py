@@ -2,7 +2,6 @@
 
 import itertools
 import json
-from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -124,19 +123,10 @@ def grid(table: pd.DataFrame, experiment: dict, titles: dict[str, str]) -> Grid:
     units = {m: numbers.fitting_unit(part["unit"].dropna().iloc[0] if part["unit"].notna().any() else "", part["mean"])
              for m, part in table.groupby("measure")}  # fmt: skip
     names = {m: numbers.measure_name(m) + (f" ({units[m][0]})" if units.get(m, ("",))[0] else "") for m in measures}
-    row_keys, row_places = _places(table, rows, experiment)
-    column_keys, column_places = _places(table, columns, experiment)
-    places: dict[tuple[int, int], pd.Series] = {}
-    for k, place in enumerate(zip(row_places, column_places, strict=True)):
-        if place not in places:
-            places[place] = table.iloc[k]
-    settings = {
-        (i, j): [
-            (f, v) for f, v in zip(rows + columns, row_keys[i] + column_keys[j], strict=True) if _is_setting(f, columns)
-        ]
-        for i, j in places
-    }
-    cells, notes = _cells(dict(sorted(places.items())), settings, {m: size for m, (_, size) in units.items()})
+    row_keys, table["row"] = _places(table, rows, experiment)
+    column_keys, table["column"] = _places(table, columns, experiment)
+    table["setting"] = list(map(str, _values(table, [f for f in rows + columns if _is_setting(f, columns)])))
+    cells, notes = _cells(table, {m: size for m, (_, size) in units.items()})
     return Grid(
         [numbers.parameter_name(f.rpartition(".")[2]) if "." in f else "" for f in rows],
         [tuple(_stub(f, v, experiment, titles, names) for f, v in zip(rows, key, strict=True)) for key in row_keys],
@@ -205,38 +195,32 @@ def _ordered(values: list[tuple], fields: list[str], experiment: dict) -> list[t
     return sorted(dict.fromkeys(values), key=rank)
 
 
-def _cells(
-    rows: dict[tuple[int, int], pd.Series], settings: dict[tuple[int, int], list], units: dict[str, float]
-) -> tuple[dict[tuple[int, int], Cell], list[str]]:
+def _cells(table: pd.DataFrame, units: dict[str, float]) -> tuple[dict[tuple[int, int], Cell], list[str]]:
     """(cells by row and column, notes). The best of each setting are marked."""
     notes: list[str] = []
-    cells = {place: _cell(row, units[row["measure"]], notes) for place, row in rows.items()}
-    compared: dict[tuple[str, str], dict[tuple[int, int], pd.Series]] = defaultdict(dict)
-    for place, row in rows.items():
-        if not cells[place].stated:
-            compared[row["measure"], str(settings[place])][place] = row
-    for (measure, _), group in compared.items():
-        for place in _best(group, numbers.direction(measure)):
-            cells[place].best = True
-    return cells, notes
+    table = table.drop_duplicates(["row", "column"]).sort_values(["row", "column"], ignore_index=True)
+    cells = [_cell(row, units[row["measure"]], notes) for _, row in table.iterrows()]
+    compared = table[[not cell.stated for cell in cells]]
+    for (measure, _), group in compared.groupby(["measure", "setting"]):
+        for k in _best(group, numbers.direction(measure)):
+            cells[k].best = True
+    return dict(zip(zip(table["row"], table["column"], strict=True), cells, strict=True)), notes
 
 
-def _best(group: dict[tuple[int, int], pd.Series], better: str | None) -> list[tuple[int, int]]:
-    """Positions of the best mean of a group, and of the means that the intervals do not separate from it.
+def _best(group: pd.DataFrame, better: str | None) -> list[int]:
+    """Index of the best mean of a group, and of the means that the intervals do not separate from it.
 
     Two means are separate where their difference exceeds both half intervals together. Seeds that are all equal have no interval,
     and their mean is exact. The value of a single seed has the widest interval of the group. The list is empty where nothing is
     separate, or nothing has an interval.
     """
-    if better is None or len(group) < 2:
+    if better is None:
         return []
-    means = {position: row["mean"] for position, row in group.items()}
-    halves = {position: (row["high"] - row["low"]) / 2 for position, row in group.items()}
-    widest = max((half for half in halves.values() if half == half), default=np.nan)
-    halves = {p: half if half == half else widest * (group[p]["n"] == 1) for p, half in halves.items()}
-    top = (max if better == "higher" else min)(means, key=lambda position: means[position])
-    near = [p for p in group if not abs(means[p] - means[top]) > np.hypot(halves[p], halves[top])]
-    return near if len(near) < len(group) else []
+    means, halves = group["mean"], (group["high"] - group["low"]) / 2
+    halves = halves.fillna(halves.max() * (group["n"] == 1))
+    top = means.idxmax() if better == "higher" else means.idxmin()
+    near = ~((means - means[top]).abs() > np.hypot(halves, halves[top]))
+    return [] if near.all() else group.index[near].tolist()
 
 
 def _heads(

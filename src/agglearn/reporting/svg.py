@@ -86,17 +86,17 @@ def _size(drawing: Element) -> tuple[float, float]:
 
 def first_figure(path: Path) -> tuple[str, float] | None:
     """(fragment of a drawing's address that shows the uppermost of its figures, width over height). None without a figure."""
-    return _region(path, whole=True)
+    return _region(path, entire=True)
 
 
 def first_panel(path: Path) -> tuple[str, float] | None:
     """(fragment of a drawing's address that shows the first panel only, its width over its height). None without a figure."""
-    return _region(path, whole=False)
+    return _region(path, entire=False)
 
 
-def _region(path: Path, whole: bool) -> tuple[str, float] | None:
+def _region(path: Path, entire: bool) -> tuple[str, float] | None:
     drawings = ElementTree.parse(path).iter(f"{{{SVG}}}svg")
     if (first := next((d for d in drawings if PANEL in d.attrib), None)) is None:
         return None
-    top, width, height = (0.0, *_size(first)) if whole else map(float, first.attrib[PANEL].split())
+    top, width, height = (0.0, *_size(first)) if entire else map(float, first.attrib[PANEL].split())
     return f"#svgView(viewBox(0,{top:g},{width:g},{height:g}))", width / height
