@@ -112,8 +112,8 @@ def grid(table: pd.DataFrame, experiment: dict, titles: dict[str, str]) -> Grid:
     beside = {b: m for m in measures if (b := f"{spec.get('beside')}_{m}") in experiment["measures"]}
     table = _of_measures(table, [*measures, *beside])
     if beside:  # `expected_share` stands in a column beside `share`
-        table["beside"] = table["measure"].isin(beside).map({True: spec["beside"], False: None})
-        table["measure"] = table["measure"].map(lambda m: beside.get(m, m))
+        stands_beside = table["measure"].isin(beside).map({True: spec["beside"], False: None})
+        table = table.assign(beside=stands_beside, measure=table["measure"].replace(beside))
         columns.append("beside")
     if len(measures) > 1 and "measure" not in rows + columns:
         columns.append("measure")
@@ -123,10 +123,11 @@ def grid(table: pd.DataFrame, experiment: dict, titles: dict[str, str]) -> Grid:
     units = {m: numbers.fitting_unit(part["unit"].dropna().iloc[0] if part["unit"].notna().any() else "", part["mean"])
              for m, part in table.groupby("measure")}  # fmt: skip
     names = {m: numbers.measure_name(m) + (f" ({units[m][0]})" if units.get(m, ("",))[0] else "") for m in measures}
-    row_keys, table["row"] = _places(table, rows, experiment)
-    column_keys, table["column"] = _places(table, columns, experiment)
-    table["setting"] = list(map(str, _values(table, [f for f in rows + columns if _is_setting(f, columns)])))
-    cells, notes = _cells(table, {m: size for m, (_, size) in units.items()})
+    row_keys, in_rows = _places(table, rows, experiment)
+    column_keys, in_columns = _places(table, columns, experiment)
+    settings = list(map(str, _values(table, [f for f in rows + columns if _is_setting(f, columns)])))
+    placed = table.assign(row=in_rows, column=in_columns, setting=settings)
+    cells, notes = _cells(placed, {m: size for m, (_, size) in units.items()})
     return Grid(
         [numbers.parameter_name(f.rpartition(".")[2]) if "." in f else "" for f in rows],
         [tuple(_stub(f, v, experiment, titles, names) for f, v in zip(rows, key, strict=True)) for key in row_keys],
