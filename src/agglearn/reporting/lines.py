@@ -51,9 +51,9 @@ def lines(chart: Chart) -> Figure | None:
     return _draw(chart, chosen[chosen["x"].notna()], printed, label)
 
 
-def _chosen(chart: Chart, at: pd.Series) -> pd.DataFrame:
-    """Rows with a value of the measure, and the series of each."""
-    chosen = chart.rows[at & (chart.rows["measure"] == chart.spec["y"]) & chart.rows["value"].notna()]
+def _chosen(chart: Chart, mask: pd.Series) -> pd.DataFrame:
+    """Rows of a mask that have a value of the measure, and the series of each."""
+    chosen = chart.rows[mask & (chart.rows["measure"] == chart.spec["y"]) & chart.rows["value"].notna()]
     return chosen.assign(series=chart.series(chosen))
 
 

@@ -35,14 +35,14 @@ def areas(chart: Chart) -> Figure | None:
     return figure
 
 
-def _draw(chart: Chart, height: float, places: Callable[[dict], list], draw: Callable) -> Figure | None:
-    """A map per panel. `places` has the coordinates of a row's keys, and `draw` draws rows at their projected places."""
+def _draw(chart: Chart, height: float, coordinates: Callable[[dict], list], draw: Callable) -> Figure | None:
+    """A map per panel. `coordinates` reads them from a row's keys, and `draw` draws rows at their projection."""
     panels = list(_panels(chart))
     if not panels:
         return None
     figure, axes = grid([title for title, _ in panels], height, max_columns=2)
     for (_, panel), ax in zip(panels, axes, strict=True):
-        points = np.array([places(keys) for keys in map(json.loads, panel["keys"])], dtype=float)
+        points = np.array([coordinates(keys) for keys in map(json.loads, panel["keys"])], dtype=float)
         inside = _inside(points, chart.spec).reshape(len(points), -1).all(axis=1)
         draw(ax, panel[inside], _project(points[inside], chart.spec), "extent" in chart.spec)
         ax.set_aspect("equal")
@@ -100,10 +100,10 @@ def project_albers(points: np.ndarray) -> np.ndarray:
 
 def _discs(ax: Axes, panel: pd.DataFrame, xy: np.ndarray, of_earth: bool) -> None:
     """Draw a disc at each place (n, 2), with the name of its state."""
-    shares = panel["mean"]
-    ax.scatter(xy[:, 0], xy[:, 1], c=shares, s=150, cmap="RdBu", vmin=0.2, vmax=0.8, ec="0.4", lw=0.4)
-    for state, (x, y), share in zip(column_or_param(panel, "keys.state"), xy, shares, strict=True):
-        ax.text(x, y, state, fontsize=5.5, ha="center", va="center", color="w" if abs(share - 0.5) > 0.17 else "k")
+    means = panel["mean"]
+    ax.scatter(xy[:, 0], xy[:, 1], c=means, s=150, cmap="RdBu", vmin=0.2, vmax=0.8, ec="0.4", lw=0.4)
+    for state, (x, y), mean in zip(column_or_param(panel, "keys.state"), xy, means, strict=True):
+        ax.text(x, y, state, fontsize=5.5, ha="center", va="center", color="w" if abs(mean - 0.5) > 0.17 else "k")
 
 
 def _arrows(ax: Axes, panel: pd.DataFrame, ends: np.ndarray, of_earth: bool) -> None:

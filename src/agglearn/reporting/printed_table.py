@@ -59,8 +59,8 @@ class Grid:
     @property
     def lines(self) -> list[tuple[tuple[str, ...], list[Cell]]]:
         """(labels, cells) of each row."""
-        places = range(len(self.heads))
-        return [(labels, [self.cells.get((i, j), Cell()) for j in places]) for i, labels in enumerate(self.rows)]
+        columns = range(len(self.heads))
+        return [(labels, [self.cells.get((i, j), Cell()) for j in columns]) for i, labels in enumerate(self.rows)]
 
     @property
     def spanned_lines(self) -> list[tuple[list[tuple[str, int]], list[Cell]]]:
@@ -94,8 +94,8 @@ def grids(table: pd.DataFrame, experiment: dict, titles: dict[str, str]) -> list
     values = _values(table, [each])
     tables = []
     for key in _ordered(values, [each], experiment):
-        part = table[[value == key for value in values]]
-        tables.append((f"{title}: {_label(each, key[0], experiment, titles)}", grid(part, experiment, titles)))
+        rows = table[[value == key for value in values]]
+        tables.append((f"{title}: {_label(each, key[0], experiment, titles)}", grid(rows, experiment, titles)))
     return tables or [(title, sentence(NO_RESULT))]
 
 
@@ -120,11 +120,11 @@ def grid(table: pd.DataFrame, experiment: dict, titles: dict[str, str]) -> Grid:
     rows += _undistinguished(table, rows + columns)
     if table.empty:
         return sentence(NO_RESULT)
-    units = {m: numbers.fitting_unit(part["unit"].dropna().iloc[0] if part["unit"].notna().any() else "", part["mean"])
-             for m, part in table.groupby("measure")}  # fmt: skip
+    groups = table.groupby("measure")
+    units = {m: numbers.fitting_unit(next(iter(group["unit"].dropna()), ""), group["mean"]) for m, group in groups}
     names = {m: numbers.measure_name(m) + (f" ({units[m][0]})" if units.get(m, ("",))[0] else "") for m in measures}
-    row_keys, in_rows = _places(table, rows, experiment)
-    column_keys, in_columns = _places(table, columns, experiment)
+    row_keys, in_rows = _positions(table, rows, experiment)
+    column_keys, in_columns = _positions(table, columns, experiment)
     settings = list(map(str, _values(table, [f for f in rows + columns if _is_setting(f, columns)])))
     placed = table.assign(row=in_rows, column=in_columns, setting=settings)
     cells, notes = _cells(placed, {m: size for m, (_, size) in units.items()})
@@ -165,12 +165,12 @@ def _undistinguished(table: pd.DataFrame, used: list[str]) -> list[str]:
     return list(texts.columns[len(fields) :])
 
 
-def _places(table: pd.DataFrame, fields: list[str], experiment: dict) -> tuple[list[tuple], list[int]]:
+def _positions(table: pd.DataFrame, fields: list[str], experiment: dict) -> tuple[list[tuple], list[int]]:
     """(keys in order, number of the key of each row) of the combinations of values of some fields."""
     values = _values(table, fields)
     keys = _ordered(values, fields, experiment)
-    places = {key: k for k, key in enumerate(keys)}
-    return keys, [places[value] for value in values]
+    positions = {key: k for k, key in enumerate(keys)}
+    return keys, [positions[value] for value in values]
 
 
 def _values(table: pd.DataFrame, fields: list[str]) -> list[tuple]:

@@ -54,8 +54,8 @@ def references(config: dict, results: Path) -> list[str]:
         f"{package} {', '.join(sorted(versions[package]))}" + (f": {software[package]}" if package in software else "")
         for package in sorted(versions, key=str.lower)
     ]
-    parts = {"Papers": _grouped(of_papers), "Data sets": _grouped(of_data), "Software": packages}
-    return [line for title, texts in parts.items() for line in ("", title, *(f"  {text}" for text in texts))][1:]
+    sections = {"Papers": _grouped(of_papers), "Data sets": _grouped(of_data), "Software": packages}
+    return [line for title, texts in sections.items() for line in ("", title, *(f"  {text}" for text in texts))][1:]
 
 
 def _grouped(references: list[tuple[str, str]]) -> list[str]:
