@@ -189,6 +189,11 @@ def recorded_files(wildcards):
     return {str(path): file_digest(path) for path in files}
 
 
+def table_templates(wildcards):
+    """File → digest of the templates of tables."""
+    return {path.name: file_digest(path) for path in sorted((PACKAGE / "reporting/templates").glob("table.*"))}
+
+
 def page_texts(wildcards):
     """File → digest of the words that stand on pages, and of their templates."""
     findings, folder = project_files() / "config/findings", PACKAGE / "reporting/templates"

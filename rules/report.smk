@@ -29,7 +29,9 @@ rule render:
         "../environment.yml"
     params:
         settings=table_settings,
+        templates=table_templates,
         code=code_digest("agglearn.reporting.render"),
+        templates=table_digest,
     script:
         "../workflow/scripts/render.py"
 

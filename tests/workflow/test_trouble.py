@@ -76,8 +76,8 @@ def test_failed_and_missing_cells_are_stated(small):
 
 
 def test_a_figure_and_a_claim_that_fail_leave_the_site(small):
-    draws = 'as marks."""\n    chosen = '
-    fails = draws.replace("chosen", 'raise ValueError("no ink")\n    chosen')
+    draws = 'as marks."""\n    table'
+    fails = draws.replace("table", 'raise ValueError("no ink")\n    table')
     small.edit("src/agglearn/reporting/figures.py", draws, fails)
     selector = {"method": "threshold", "measure": "accuracy"}
     claim = {"source": "spike", "experiment": "spike_regions", "claim": "c", "place": "p", "value": selector}

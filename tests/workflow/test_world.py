@@ -28,7 +28,7 @@ from world_tables import LAYOUTS, Place, grids
 from world_tracking import check_mean, check_run
 
 from agglearn.inspection import modules
-from agglearn.reporting.predicates import PREDICATES
+from agglearn.reporting.claims import PREDICATES
 from agglearn.reporting.render import render
 
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]

@@ -1,9 +1,9 @@
 """Tables in Markdown, LaTeX and HTML, read back and compared with what should stand there."""
 
-import html
 import re
 from html.parser import HTMLParser
 
+from markupsafe import escape
 from world_tables import Grid, Layout, Place
 
 
@@ -131,7 +131,7 @@ def check_html(text: str, layout: Layout, expected: list[Grid]) -> None:
         cells = [[c for c in row if not c["head"]] for row in body]
         check_body([a + b for a, b in zip(labels, cells, strict=True)], layout, grid, in_html, verdicts=True)
         assert f"<figcaption>World &amp; 5 % of_it{grid.title}</figcaption>" in figure
-        assert re.findall("<li>(.*?)</li>", figure) == [html.escape(note) for note in grid.notes]
+        assert re.findall("<li>(.*?)</li>", figure) == [escape(note) for note in grid.notes]
 
 
 def check_head(levels: list[list[str]], layout: Layout) -> None:

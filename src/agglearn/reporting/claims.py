@@ -1,26 +1,132 @@
 """Verdicts on the claims of a source, by predicates over measurements. There is no expression language.
 
-docs/verdicts.md explains how a verdict is reached. With `each`, a claim is judged for every value of those fields,
-and `cases` is the number of cases that must agree.
+A predicate is the numbers that a claim is about, and the region where it is true. docs/verdicts.md explains how a verdict is
+reached. With `each`, a claim is judged for every value of those fields, and `cases` is the number of cases that must agree.
 """
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from agglearn.evaluation.verdicts import ALPHA, FAILS, HOLDS, UNDECIDED, combine_p_values, holm
+from agglearn.evaluation.intervals import Estimate
+from agglearn.evaluation.verdicts import ALPHA, FAILS, HOLDS, UNDECIDED, Comparison, Region, combine_p_values, holm
 from agglearn.reporting import samples
-from agglearn.reporting.numbers import parameter_name, plain
-from agglearn.reporting.predicates import NOT_JUDGED, PREDICATES, TOO_FEW, VERDICTS, judge_case
-from agglearn.reporting.rows import Rows
+from agglearn.reporting.numbers import count, parameter_name, setting
+from agglearn.reporting.rows import Rows, RowsMissing, without_measure
 from agglearn.reporting.samples import Sample
-from agglearn.reporting.sides import RowsMissing, without_measure
 
+NOT_JUDGED, FAILED = "not judged", "failed"
+TOO_FEW = "undecided at this scale"
+VERDICTS = (HOLDS, FAILS, UNDECIDED, TOO_FEW, NOT_JUDGED, FAILED)
+MIN_PAIRS = 3
 BASE_RATE = {"nllh": 0.0, "nllh_best_on_test": 0.0, "nllh_best_on_validation": 0.0, "auc": 0.5, "nmse": 1.0}  # no skill
 LOWER_IS_BETTER = {"nmse"}
 SHOWN = 4  # cases in a line
+
+
+# -- one case ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Predicate:
+    """The numbers that a claim is about, and the region where it is true."""
+
+    sample: Callable[[dict, Rows], Sample]
+    region: Callable[[dict], Region]
+    name: str
+    text: Callable[[Any], str]
+    scale: Callable[[Any], float] = float
+
+
+def _slack(claim: dict) -> float:
+    return claim.get("tolerance", 0.0) - claim.get("margin", 0.0)
+
+
+def _ratio(log_ratio: float) -> str:
+    return f"{np.exp(log_ratio):.3g}"
+
+
+SIGNED, PLAIN = "{:+.4g}".format, "{:.4g}".format
+
+PREDICATES: dict[str, Predicate] = {
+    "less": Predicate(samples.differences, lambda c: Region(high=_slack(c), strict=True), "difference", SIGNED),
+    "greater": Predicate(samples.differences, lambda c: Region(low=-_slack(c), strict=True), "difference", SIGNED),
+    "within": Predicate(samples.differences, lambda c: Region(-c["tolerance"], c["tolerance"]), "difference", SIGNED),
+    "at_least": Predicate(samples.values, lambda c: Region(low=c["bound"]), "mean", PLAIN),
+    "at_most": Predicate(samples.values, lambda c: Region(high=c["bound"]), "mean", PLAIN),
+    "ratio_at_least": Predicate(samples.log_ratios, lambda c: Region(low=np.log(c["bound"])), "ratio", _ratio, np.exp),
+    "slope_between": Predicate(samples.slopes, lambda c: Region(*c["bound"]), "slope", PLAIN),
+    "earlier": Predicate(samples.delays, lambda c: Region(high=0.0, strict=True), "delay in steps", SIGNED),
+}
+
+
+def judge_case(claim: dict, sample: Sample) -> dict:
+    """Verdict on one case, with its detail and two P values: that the claim is false, that it is true."""
+    return _judge_every_value(claim, sample) if "deterministic" in claim else _judge_by_interval(claim, sample)
+
+
+def _judge_every_value(claim: dict, sample: Sample) -> dict:
+    predicate = PREDICATES[claim["predicate"]]
+    comparison = Comparison.by_every_value(sample.single, predicate.region(claim))
+    name = "value" if predicate.name == "mean" else predicate.name
+    numbers = predicate.text(comparison.low)
+    numbers += f" to {predicate.text(comparison.high)}" if comparison.high > comparison.low else ""
+    detail = f"{name} {numbers}{_bound(claim)}, {count(len(sample.single), 'value')}, each judged by itself"
+    true = float(comparison.outcome == HOLDS)
+    return _entry(predicate, comparison, comparison.outcome, (1 - true, true), [detail, *sample.notes])
+
+
+def _judge_by_interval(claim: dict, sample: Sample) -> dict:
+    predicate, estimate = PREDICATES[claim["predicate"]], sample.estimate()
+    low, high = map(float, estimate.interval())
+    comparison = Comparison.by_interval(float(estimate.value), low, high, predicate.region(claim))
+    verdict, p = comparison.outcome, tuple(map(float, comparison.region.p_values(estimate)))
+    detail = f"{predicate.name} {predicate.text(estimate.value)}{_interval(predicate, estimate)}{_bound(claim)}"
+    detail += f", {count(estimate.n, 'pair' if 'reference' in claim and sample.against is None else 'replicate')}"
+    least = claim.get("min_pairs", MIN_PAIRS)
+    if estimate.n < least:
+        verdict, p, detail = TOO_FEW, (1.0, 1.0), f"{detail}; a verdict needs {least}"
+    elif not np.isfinite(estimate.error):
+        same = "all the same" if np.isfinite(estimate.value) else "not all finite"
+        verdict, p, detail = TOO_FEW, (1.0, 1.0), f"{detail}, {same}, so that they have no interval"
+    case = _entry(predicate, comparison, verdict, p, [detail, *sample.notes])
+    if verdict != UNDECIDED:
+        return case
+    region = comparison.region
+    return case | {
+        "replicates": estimate.n,
+        "deciding": sample.deciding(min(abs(comparison.value - region.low), abs(comparison.value - region.high))),
+    }
+
+
+def _entry(
+    predicate: Predicate, comparison: Comparison, verdict: str, p: tuple[float, ...], details: list[str]
+) -> dict:
+    """A case for `claims.json`: the comparison in numbers for readers, None where infinite, and its two P values."""
+    ends = {"value": comparison.value, "low": comparison.low, "high": comparison.high}
+    ends |= {"from": comparison.region.low, "to": comparison.region.high}
+    numbers = {k: float(predicate.scale(x)) if np.isfinite(x) else None for k, x in ends.items()}
+    return {"verdict": verdict, "detail": "; ".join(details), "p_false": p[0], "p_true": p[1], "numbers": numbers}
+
+
+def _interval(predicate: Predicate, estimate: Estimate) -> str:
+    low, high = estimate.interval()
+    return f" [{predicate.text(low)}, {predicate.text(high)}]" if np.isfinite(low) else ""
+
+
+def _bound(claim: dict) -> str:
+    """The bound, tolerance or margin of a claim as text."""
+    bound = claim.get("bound")
+    if bound is not None:
+        return f" against {bound:g}" if isinstance(bound, int | float) else f" against {bound[0]:g} to {bound[1]:g}"
+    return "".join(f", {key} {claim[key]:g}" for key in ("tolerance", "margin") if key in claim)
+
+
+# -- one claim --------------------------------------------------------------------------------------------------------
 
 
 def judge(claim: dict, rows: Rows) -> dict:
@@ -61,21 +167,20 @@ def _cases(claim: dict, rows: Rows) -> Iterator[tuple[str, dict]]:
         case = dict(zip(each, key, strict=True))
         # the reference keeps its own values: every level of a parameter may be compared with one of them
         sides = {k: {**case, **claim[k]} for k in ("reference",) if k in claim} | {"value": {**claim["value"], **case}}
-        yield ", ".join(itertools.starmap(_case_name, zip(each, key, strict=True))), claim | sides
+        yield ", ".join(itertools.starmap(describe_level, zip(each, key, strict=True))), claim | sides
 
 
-def _case_name(field: str, value: object) -> str:
+def describe_level(field: str, value: object) -> str:
     """A value of a field as text, with the name of its parameter."""
     if "." not in field:
         return str(value)
-    name = parameter_name(field.rpartition(".")[2])
-    return f"without {name}" if value is None else f"{name} {plain(value)}"
+    return setting(field, value) or f"without {parameter_name(field.rpartition('.')[2])}"
 
 
-def _levels(rows: Rows, names: list[str], here: np.ndarray) -> set[tuple]:
-    """Combinations of values of the fields in the rows `here`."""
+def _levels(rows: Rows, names: list[str], chosen: np.ndarray) -> set[tuple]:
+    """Combinations of values of the fields in the chosen rows."""
     codes, values = zip(*map(rows.field, names), strict=True)
-    keys = set(zip(*(c[here].tolist() for c in codes), strict=True))
+    keys = set(zip(*(c[chosen].tolist() for c in codes), strict=True))
     return {tuple(v[c] for v, c in zip(values, key, strict=True)) for key in keys}
 
 
@@ -100,20 +205,20 @@ def _over_all(claim: dict, cases: list[dict], drawn: list[Sample]) -> tuple[str,
     undecided = TOO_FEW if TOO_FEW in verdicts and UNDECIDED not in verdicts else UNDECIDED
     verdict = HOLDS if p_false <= ALPHA else FAILS if p_true <= ALPHA else undecided
     first = [c for v in (FAILS, UNDECIDED, TOO_FEW, HOLDS) for c in cases if c["verdict"] == v][:SHOWN]
-    shown = "; ".join(f"{c['case']}: {c['detail']}" for c in first)
-    return verdict, f"{_tally(cases)}: {shown}{' …' if m > SHOWN else ''}"
+    details = "; ".join(f"{c['case']}: {c['detail']}" for c in first)
+    return verdict, f"{_tally(cases)}: {details}{' …' if m > SHOWN else ''}"
 
 
 def _tally(cases: list[dict]) -> str:
     """Number of cases by verdict."""
     counts = {v: sum(c["verdict"] == v for c in cases) for v in VERDICTS}
-    others = [f"{n} {v}" for v, n in counts.items() if n and v != HOLDS]
-    return ", ".join([f"holds in {counts[HOLDS]} of {len(cases)}", *others])
+    against = [f"{n} {v}" for v, n in counts.items() if n and v != HOLDS]
+    return ", ".join([f"holds in {counts[HOLDS]} of {len(cases)}", *against])
 
 
 def _without_result(cases: list[dict]) -> str:
-    left = [c for c in cases if c["verdict"] == NOT_JUDGED]
-    return f"{len(left)} of {len(cases)} cases not judged ({left[0]['detail']})" if left else ""
+    open_cases = [c for c in cases if c["verdict"] == NOT_JUDGED]
+    return f"{len(open_cases)} of {len(cases)} cases not judged ({open_cases[0]['detail']})" if open_cases else ""
 
 
 def _below(cases: list[dict]) -> str:

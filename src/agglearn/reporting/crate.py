@@ -32,10 +32,11 @@ def write(plan: Plan, datasets: list[dict], commit: str, out: Path) -> None:
         crate.add_file(dest_path=page.name, properties=_file(page.name))
     data = {d["name"]: crate.add(ContextEntity(crate, f"#data-{d['name']}", _dataset(d))) for d in datasets}
     crate.root_dataset["mentions"] = list(data.values())
-    own = crate.add(ContextEntity(crate, "#agglearn", _own(commit)))
+    version = f"{__version__} at {commit}" if commit else __version__
+    library = crate.add(ContextEntity(crate, "#agglearn", _software("agglearn", version) | {"license": LICENCE}))
     packages: dict[tuple[str, str], ContextEntity] = {}
     for name, e in plan.experiments.items():
-        tools = [own]
+        tools = [library]
         for package, version in sorted(digests.versions(*{c for run in plan.runs(name) for c in run.code}).items()):
             if (package, version) not in packages:
                 application = ContextEntity(crate, f"#{package}-{version}", _software(package, version))
@@ -78,10 +79,6 @@ def _dataset(row: dict) -> dict:
         "creativeWorkStatus": {"ok": "", "not checked": "not checked"}.get(row["status"], "not available in this run"),
     }
     return {key: value for key, value in entry.items() if value}
-
-
-def _own(commit: str) -> dict:
-    return _software("agglearn", f"{__version__} at {commit}" if commit else __version__) | {"license": LICENCE}
 
 
 def _software(name: str, version: str) -> dict:

@@ -13,8 +13,7 @@ from agglearn.errors import describe
 from agglearn.reporting import svg
 from agglearn.reporting.lines import curves, lines
 from agglearn.reporting.maps import areas, flows
-from agglearn.reporting.numbers import measure_name
-from agglearn.reporting.panels import COLORS, STYLE, axis_label, color, grid, ordered, panel_titles, series
+from agglearn.reporting.panels import COLORS, STYLE, Chart, axis_label, color, grid
 
 NO_RESULT = "No run of this figure has a result."
 
@@ -25,15 +24,14 @@ def draw(rows: pd.DataFrame, table: pd.DataFrame, experiment: dict, titles: dict
     A sentence replaces a figure without data, and one that fails.
     """
     main = experiment["table"]["measure"] if "table" in experiment else experiment["measures"][0]
-    spec = experiment.get("figure") or {"kind": "dots", "y": main[0] if isinstance(main, list) else main}
-    kinds = {"dots": dots, "curve": curves, "line": lines, "scatter": scatter, "flows": flows, "map": areas}
+    specs = experiment.get("figure") or {"kind": "dots", "y": main[0] if isinstance(main, list) else main}
     title, caption = experiment["title"], experiment.get("caption", "").strip()
     drawings, failed = [], []
-    for one in spec if isinstance(spec, list) else [spec]:
+    for spec in specs if isinstance(specs, list) else [specs]:
         try:
             with plt.rc_context(STYLE):  # type: ignore[arg-type]
-                figure = kinds[one["kind"]](rows, table, experiment, one, titles)
-                name = one.get("title", title)
+                figure = KINDS[spec["kind"]](Chart(rows, table, experiment, spec, titles))
+                name = spec.get("title", title)
                 drawings.append(svg.sentence(NO_RESULT) if figure is None else svg.from_figure(figure, name, caption))
         except Exception as error:
             traceback.print_exc()
@@ -41,29 +39,27 @@ def draw(rows: pd.DataFrame, table: pd.DataFrame, experiment: dict, titles: dict
             drawings.append(svg.sentence(f"This figure failed: {failed[-1]}"))
         finally:
             plt.close("all")
-    path.write_text(svg.stacked(drawings, title))
+    svg.write(svg.stack(drawings, title), path)
     return failed
 
 
-def dots(
-    rows: pd.DataFrame, table: pd.DataFrame, experiment: dict, spec: dict, titles: dict[str, str]
-) -> Figure | None:
+def dots(chart: Chart) -> Figure | None:
     """Means with intervals, one line per series, and the printed values as marks."""
+    table, spec = chart.table, chart.spec
     chosen = table[(table["measure"] == spec["y"]) & table["mean"].notna()]
     if chosen.empty:
         return None
-    names = [d for d in experiment["datasets"] if d in set(chosen["dataset"])]
-    labels = series(chosen, spec.get("series", ["method"]), experiment)
+    names = [d for d in chart.experiment["datasets"] if d in set(chosen["dataset"])]
+    labels = chart.series(chosen)
     order = list(dict.fromkeys(labels))
-    figure, axes = grid(names, 0.6 + 0.32 * max(len(order), 2), titles, wrap=28)
+    figure, axes = grid(names, 0.6 + 0.32 * max(len(order), 2), chart.titles, wrap=28)
     for name, ax in zip(names, axes, strict=True):
         panel = chosen[chosen["dataset"] == name]
         for (_, row), label in zip(panel.iterrows(), labels[panel.index], strict=True):
             y = order.index(label)
             half = (row["high"] - row["low"]) / 2
-            ax.errorbar(
-                row["mean"], y, xerr=half if np.isfinite(half) else None, fmt="o", ms=4, color=COLORS[0], capsize=2
-            )
+            xerr = half if np.isfinite(half) else None
+            ax.errorbar(row["mean"], y, xerr=xerr, fmt="o", ms=4, color=COLORS[0], capsize=2)
             if pd.notna(row["reported"]):
                 ax.plot(row["reported"], y, "D", mfc="none", mec=COLORS[1], ms=5)
         ax.set_yticks(range(len(order)), order)
@@ -83,33 +79,34 @@ def dots(
     return figure
 
 
-def scatter(
-    rows: pd.DataFrame, table: pd.DataFrame, experiment: dict, spec: dict, titles: dict[str, str]
-) -> Figure | None:
+def scatter(chart: Chart) -> Figure | None:
     """Values of the methods by key against those of the method `x`, or against the same method's measure `x`."""
-    chosen = table[(table["measure"] == spec["y"]) & table["mean"].notna() & table["keys"].notna()]
+    table, spec = chart.table, chart.spec
+    measured = table[table["mean"].notna()]
+    points = measured[(measured["measure"] == spec["y"]) & measured["keys"].notna()]
     keys = ["dataset", "dataset_params", "keys"]
-    if spec["x"] in experiment["methods"]:
-        base = chosen[chosen["method"] == spec["x"]]
-        others = chosen[chosen["method"] != spec["x"]]
+    if spec["x"] in chart.experiment["methods"]:
+        is_base = points["method"] == spec["x"]
+        base, points = points[is_base], points[~is_base]
     else:
-        base = table[(table["measure"] == spec["x"]) & table["mean"].notna()]
-        keys, others = [*keys, "method", "params"], chosen
-    others = others.merge(base[[*keys, "mean"]].drop_duplicates(keys), on=keys, suffixes=("", "_base"))
-    if others.empty:
+        base = measured[measured["measure"] == spec["x"]]
+        keys += ["method", "params"]
+    points = points.merge(base[[*keys, "mean"]].drop_duplicates(keys), on=keys, suffixes=("", "_base"))
+    if points.empty:
         return None
-    panel = panel_titles(others, experiment, spec, titles)
-    names = ordered(panel, others, experiment)
+    panel, labels = chart.panels(points), chart.series(points)
+    names = chart.ordered(panel, points)
     figure, axes = grid(names, 3.6)
-    labels = series(others, spec.get("series", ["method"]), experiment)
-    order = list(dict.fromkeys(labels))
     for name, ax in zip(names, axes, strict=True):
-        for k, label in enumerate(order):
-            points = others[(panel == name) & (labels == label)]
-            ax.scatter(points["mean_base"], points["mean"], s=9, color=color(k), label=label, alpha=0.7, lw=0)
-        here = others.loc[panel == name, "mean_base"]
-        ax.plot([here.min(), here.max()], [here.min(), here.max()], color="0.6", lw=0.8, zorder=0)
-        ax.set_xlabel(spec.get("x_label", measure_name(spec["x"])))
-    axes[0].set_ylabel(spec.get("y_label", measure_name(spec["y"])))
+        for k, label in enumerate(dict.fromkeys(labels)):
+            of_series = points[(panel == name) & (labels == label)]
+            ax.scatter(of_series["mean_base"], of_series["mean"], s=9, color=color(k), label=label, alpha=0.7, lw=0)
+        x = points.loc[panel == name, "mean_base"]
+        ax.plot([x.min(), x.max()], [x.min(), x.max()], color="0.6", lw=0.8, zorder=0)
+        ax.set_xlabel(chart.name("x"))
+    axes[0].set_ylabel(chart.name("y"))
     axes[0].legend(fontsize=7, frameon=False)
     return figure
+
+
+KINDS = {"dots": dots, "curve": curves, "line": lines, "scatter": scatter, "flows": flows, "map": areas}

@@ -24,10 +24,7 @@ def read_findings(base: Path, name: str) -> dict:
         return {"finding": "", "findings": ""}
     text = MARK.sub(lambda mark: mark["number"], path.read_text()).strip()
     first = " ".join(text.partition("\n\n")[0].split())
-    return {
-        "finding": first,
-        "findings": render_markdown(text),
-    }
+    return {"finding": first, "findings": render_markdown(text)}
 
 
 def render_markdown(text: str) -> Markup:

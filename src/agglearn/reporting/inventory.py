@@ -38,14 +38,22 @@ def inventory(config: dict, experiments: dict, base: Path) -> list[dict]:
 
 def _row(name: str, entry: dict, config: dict, experiments: dict, base: Path) -> dict:
     kind = kind_of(entry)
-    here, origin, size = True, kind, None
+    is_here, origin, size = True, kind, None
     if kind == "package":
         origin = f"inside {entry_package(entry)}"
     elif kind == "files":
-        here, origin, size = _files(name, entry, config, base)
-    shown = {k: entry.get(k, "") for k in ("title", "licence", "citation", "doi", "homepage", "note")}
+        is_here, origin, size = _files(name, entry, config, base)
+    texts = {k: entry.get(k, "") for k in ("title", "licence", "citation", "doi", "homepage", "note")}
     needed = [e for e, spec in experiments.items() if name in spec["datasets"]]
-    return {"name": name, "kind": kind, "here": here, "origin": origin, "bytes": size, "experiments": needed, **shown}
+    return {
+        "name": name,
+        "kind": kind,
+        "here": is_here,
+        "origin": origin,
+        "bytes": size,
+        "experiments": needed,
+        **texts,
+    }
 
 
 def _files(name: str, entry: dict, config: dict, base: Path) -> tuple[bool, str, int | None]:

@@ -7,8 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from agglearn.errors import describe
-from agglearn.reporting.claims import judge
-from agglearn.reporting.predicates import FAILED, NOT_JUDGED
+from agglearn.reporting.claims import FAILED, NOT_JUDGED, judge
 from agglearn.reporting.rows import Rows
 from agglearn.reporting.summary import load_rows
 from agglearn.workflow import record

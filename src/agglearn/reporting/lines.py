@@ -13,7 +13,7 @@ from matplotlib.ticker import LogLocator, NullFormatter
 from agglearn.evaluation.intervals import mean_interval
 from agglearn.reporting import summary
 from agglearn.reporting.numbers import number
-from agglearn.reporting.panels import WIDTH, axis_label, color, grid, natural, ordered, panel_titles, series
+from agglearn.reporting.panels import WIDTH, Chart, axis_label, color, grid, natural
 
 MAX_NAMED = 8  # lines with a colour and a name at their ends, more have a legend
 LABEL = 24  # letters in a line of a name
@@ -23,59 +23,42 @@ SPREAD = 0.75  # of the range of the means, by which intervals may widen an axis
 STROKES = ("-", "--", ":")
 
 
-def curves(
-    rows: pd.DataFrame, table: pd.DataFrame, experiment: dict, spec: dict, titles: dict[str, str]
-) -> Figure | None:
+def curves(chart: Chart) -> Figure | None:
     """Means over seeds against the step (or the seconds at that step)."""
-    chosen = rows[(rows["measure"] == spec["y"]) & rows["step"].notna() & rows["value"].notna()].copy()
-    if chosen.empty:
-        return None
-    chosen["series"] = series(chosen, spec.get("series", ["method"]), experiment)
+    chosen = _chosen(chart, chart.rows["step"].notna())
     chosen["x"] = chosen["step"]
-    if spec.get("x") == "seconds":
-        clock = rows[(rows["measure"] == "seconds") & rows["step"].notna()]
+    if chart.spec.get("x") == "seconds":
+        clock = chart.rows[(chart.rows["measure"] == "seconds") & chart.rows["step"].notna()]
         chosen = chosen.merge(clock[["run", "step", "value"]], on=["run", "step"], suffixes=("", "_clock"))
-        if chosen.empty:
-            return None
-        panel = panel_titles(chosen, experiment, spec, titles)
-        chosen["x"] = chosen.groupby([panel, "series", "step"])["value_clock"].transform("mean")
-    return _draw(chosen, None, experiment, spec, titles, spec.get("x_label", "iteration"))
+        by = [chart.panels(chosen), "series", "step"]
+        chosen["x"] = chosen.groupby(by)["value_clock"].transform("mean")
+    return _draw(chart, chosen, chart.table[:0].assign(series=""), chart.spec.get("x_label", "iteration"))
 
 
-def lines(
-    rows: pd.DataFrame, table: pd.DataFrame, experiment: dict, spec: dict, titles: dict[str, str]
-) -> Figure | None:
+def lines(chart: Chart) -> Figure | None:
     """Means over seeds against a parameter, with the printed values as marks.
 
     With `x_none`, rows without the parameter are drawn to the right of its largest value.
     """
-    chosen = rows[(rows["measure"] == spec["y"]) & rows["step"].isna() & rows["value"].notna()].copy()
-    if chosen.empty:
-        return None
-    chosen["series"] = series(chosen, spec.get("series", ["method"]), experiment)
+    spec, table = chart.spec, chart.table
+    chosen = _chosen(chart, chart.rows["step"].isna())
     chosen["x"] = _numbers(chosen, spec)
-    label = spec.get("x_label", spec["x"].rpartition(".")[2].replace("_", " "))
     if "x_none" in spec:
         chosen["x"] = chosen["x"].fillna(_beyond(chosen["x"], spec.get("x_log")))
-    chosen = chosen[chosen["x"].notna()]
-    printed = _printed(table, experiment, spec)
-    return None if chosen.empty else _draw(chosen, printed, experiment, spec, titles, label)
+    printed = table[(table["measure"] == spec["y"]) & table["reported"].notna()]
+    printed = printed.assign(series=chart.series(printed), x=_numbers(printed, spec))
+    label = spec.get("x_label", spec["x"].rpartition(".")[2].replace("_", " "))
+    return _draw(chart, chosen[chosen["x"].notna()], printed, label)
+
+
+def _chosen(chart: Chart, mask: pd.Series) -> pd.DataFrame:
+    """Rows of a mask that have a value of the measure, and the series of each."""
+    chosen = chart.rows[mask & (chart.rows["measure"] == chart.spec["y"]) & chart.rows["value"].notna()]
+    return chosen.assign(series=chart.series(chosen))
 
 
 def _numbers(frame: pd.DataFrame, spec: dict) -> pd.Series:
     return pd.to_numeric(summary.column_or_param(frame, spec["x"])).astype(float)
-
-
-def _printed(table: pd.DataFrame | None, experiment: dict, spec: dict) -> pd.DataFrame | None:
-    """Printed values of the measure, with their series and x. None where there are none."""
-    if table is None or "reported" not in table:
-        return None
-    printed = table[(table["measure"] == spec["y"]) & table["reported"].notna()].copy()
-    if printed.empty:
-        return None
-    printed["series"] = series(printed, spec.get("series", ["method"]), experiment)
-    printed["x"] = _numbers(printed, spec)
-    return printed
 
 
 def _beyond(x: pd.Series, log: bool | None) -> float:
@@ -86,71 +69,56 @@ def _beyond(x: pd.Series, log: bool | None) -> float:
     return present[-1] * (present[-1] / present[-2]) if log else 2 * present[-1] - present[-2]
 
 
-def _draw(
-    chosen: pd.DataFrame,
-    printed: pd.DataFrame | None,
-    experiment: dict,
-    spec: dict,
-    titles: dict[str, str],
-    x_label: str,
-) -> Figure:
+def _draw(chart: Chart, chosen: pd.DataFrame, printed: pd.DataFrame, x_label: str) -> Figure | None:
     """The figure: a panel per title, in each a line per series."""
-    panel = panel_titles(chosen, experiment, spec, titles)
-    names = ordered(panel, chosen, experiment)
-    order, highlighted = _order(chosen, experiment), {h["series"]: h["name"] for h in spec.get("highlight", [])}
+    if chosen.empty:
+        return None
+    spec, panel, of_printed = chart.spec, chart.panels(chosen), chart.panels(printed)
+    names, order = chart.ordered(panel, chosen), _order(chosen, chart.experiment)
+    highlighted = {h["series"]: h["name"] for h in spec.get("highlight", [])}
     highlighted = highlighted if set(highlighted) & set(order) else {}  # else none of them has a result
-    named = highlighted or ({s: s for s in order} if len(order) <= MAX_NAMED else {})
-    named = {s: textwrap.fill(text, LABEL) for s, text in named.items()}
-    alone = len(order) == 1
-    figure, axes = grid(
-        names, 3.2, max_columns=2 if named and not alone else 3, width=WIDTH + LABEL_WIDTH * (bool(named) and not alone)
-    )
+    labels = highlighted or ({s: s for s in order} if len(order) <= MAX_NAMED else {})
+    labels = {s: textwrap.fill(text, LABEL) for s, text in labels.items()}
+    beside = bool(labels) and len(order) > 1
+    figure, axes = grid(names, 3.2, max_columns=2 if beside else 3, width=WIDTH + LABEL_WIDTH * beside)
     end = chosen["x"].max() if "x_none" in spec else None
     looks = {label: _look(k, label, highlighted) for k, label in enumerate(order)}
-    of_printed = panel_titles(printed, experiment, spec, titles) if printed is not None else None
     for name, ax in zip(names, axes, strict=True):
-        marks = printed[of_printed == name] if printed is not None else None
-        ends = _panel(ax, chosen[panel == name], marks, looks, named, end, spec)
+        ends = _panel(ax, chosen[panel == name], printed[of_printed == name], looks, labels, end, spec)
         _scales(ax, spec, x_label, chosen, end)
-        _label_ends(ax, {} if alone else ends)
+        if beside:
+            _label_ends(ax, ends)
     axes[0].set_ylabel(axis_label(spec, chosen))
     if "title" in spec:
         figure.suptitle(spec["title"], x=0.01, ha="left", fontsize=11, fontweight="bold")
-    _legend(figure, axes[0], order, named, printed is not None)
+    handles, texts = axes[0].get_legend_handles_labels() if len(order) > 1 and not labels else ([], [])
+    if len(printed):
+        handles.append(axes[0].plot([], [], "D", mfc="none", mec="0.3", ms=5)[0])
+        texts.append("printed in the source")
+    if handles:
+        figure.legend(handles, texts, fontsize=7, frameon=False, loc="outside lower left", ncols=2)
     return figure
 
 
 def _panel(
-    ax: Axes, here: pd.DataFrame, printed: pd.DataFrame | None, looks: dict, named: dict, end: float | None, spec: dict
+    ax: Axes, rows: pd.DataFrame, printed: pd.DataFrame, looks: dict, names: dict, end: float | None, spec: dict
 ) -> dict[str, tuple[float, str]]:
-    """Draw the lines of one panel, with printed values as marks, and return the end and colour of each named line."""
+    """Draw the lines of one panel, with printed values as marks, and return the end and colour of each line with a name."""
     ax.set_xscale("log" if spec.get("x_log") else "linear")
     ax.set_yscale("log" if spec.get("y_log") else "linear")
     levels, ends = [], {}
     for label, look in looks.items():
-        line = here[here["series"] == label]
+        line, marks = rows[rows["series"] == label], printed[printed["series"] == label]
         if line.empty:
             continue
-        points = _line(ax, line, end, bool(spec.get("y_log")), label in named, label=label, **look)
-        levels.append(points[:, 1])
-        if label in named:
-            ends[named[label]] = (points[-1, 1], look["color"])
-        if printed is not None:
-            marks = printed[printed["series"] == label]
+        points = _line(ax, line, end, bool(spec.get("y_log")), label in names, label=label, **look)
+        if label in names:
+            ends[names[label]] = (points[-1, 1], look["color"])
+        if len(printed):
             ax.plot(marks["x"], marks["reported"], "D", mfc="none", mec=look["color"], ms=5)
-            levels.append(marks["reported"].to_numpy(float))
+        levels += [points[:, 1], marks["reported"].to_numpy(float)]
     _limit(ax, np.concatenate(levels), spec)
     return ends
-
-
-def _legend(figure: Figure, ax: Axes, order: list[str], named: dict, printed: bool) -> None:
-    """Add a legend below the first panel, with the series that have no name at their ends, and with the marks."""
-    handles, labels = ax.get_legend_handles_labels() if len(order) > 1 and not named else ([], [])
-    if printed:
-        handles.append(ax.plot([], [], "D", mfc="none", mec="0.3", ms=5)[0])
-        labels.append("printed in the source")
-    if handles:
-        figure.legend(handles, labels, fontsize=7, frameon=False, loc="outside lower left", ncols=2)
 
 
 def _look(k: int, label: str, highlighted: dict) -> dict:
@@ -192,8 +160,6 @@ def _limit(ax: Axes, means: np.ndarray, spec: dict) -> None:
 
 def _label_ends(ax: Axes, ends: dict[str, tuple[float, str]]) -> None:
     """Write the names of lines at their right ends, moved apart so that they do not overlap."""
-    if not ends:
-        return
     transform = (ax.transScale + ax.transLimits).transform
     heights = {text: np.clip(np.nan_to_num(transform((1, y))[1]), 0, 1) for text, (y, _) in ends.items()}
     order = sorted(heights, key=lambda text: heights[text])
@@ -241,13 +207,13 @@ def _line(ax: Axes, rows: pd.DataFrame, end: float | None, log: bool, band: bool
         points[:, 2] = np.maximum(points[:, 2], points[:, 4])
         points[points[:, 1] <= 0] = np.nan
     x, mean, low, high = points[:, :4].T
-    shown = band and np.isfinite(low).any()
+    band = band and np.isfinite(low).any()
     if end is not None and len(points) == 1 and x[0] == end:
         ax.axhline(mean[0], alpha=0.8, **look | {"lw": 0.7 * look["lw"]})
-        if shown:
+        if band:
             ax.axhspan(low[0], high[0], color=look["color"], alpha=0.08, lw=0)
         return points
     ax.plot(x, mean, marker="." if len(points) < 15 else None, **look)
-    if shown:
+    if band:
         ax.fill_between(x, low, high, color=look["color"], alpha=0.15, lw=0)
     return points

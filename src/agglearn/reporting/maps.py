@@ -1,7 +1,7 @@
 """Maps: flows as arrows, shares of areas as coloured discs at their centroids."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pandas as pd
@@ -9,87 +9,70 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from agglearn.reporting.numbers import measure_name
-from agglearn.reporting.panels import COLORS, grid, series
+from agglearn.reporting.panels import COLORS, Chart, grid, series
 from agglearn.reporting.summary import column_or_param
 
 PARALLELS, ORIGIN = (29.5, 45.5), (-96.0, 37.5)  # degrees, of the projection that maps of the United States use
 LAND = "#eef0e8"
 
 
-def flows(
-    rows: pd.DataFrame, table: pd.DataFrame, experiment: dict, spec: dict, titles: dict[str, str]
-) -> Figure | None:
+def flows(chart: Chart) -> Figure | None:
     """Maps with an arrow from the key `from` (x, y) to the key `to`, wider for a larger value.
 
     There is a panel per data set and series of the measure `y`, and one of the measure `x`, if there is one. With `extent` (west,
     east, south, north) x and y are degrees.
     """
-    panels = list(_panels(table, experiment, spec, titles))
-    if not panels:
-        return None
-    figure, axes = grid([title for title, _ in panels], 2.7 if "extent" in spec else 3.8, max_columns=2)
-    for (_, panel), ax in zip(panels, axes, strict=True):
-        ends = np.stack([_points(panel, "from"), _points(panel, "to")], axis=1)
-        inside = _inside(ends, spec).all(axis=1)
-        panel, ends = panel[inside], _project(ends[inside], spec)
-        _ground(ax, ends.reshape(-1, 2), spec)
-        _arrows(ax, ends, panel["mean"].to_numpy())
-        _bare(ax)
-    return figure
+    height = 2.7 if "extent" in chart.spec else 3.8
+    return _draw(chart, height, lambda keys: [keys["from"], keys["to"]], _arrows)
 
 
-def areas(
-    rows: pd.DataFrame, table: pd.DataFrame, experiment: dict, spec: dict, titles: dict[str, str]
-) -> Figure | None:
+def areas(chart: Chart) -> Figure | None:
     """Maps with a disc for the key `state` at `longitude`, `latitude`, coloured by its share. Panels are as for `flows`."""
-    panels = list(_panels(table, experiment, spec, titles))
-    if not panels:
-        return None
-    figure, axes = grid([title for title, _ in panels], 3.0, max_columns=2)
-    for (_, panel), ax in zip(panels, axes, strict=True):
-        centroids = np.array([[keys["longitude"], keys["latitude"]] for keys in map(json.loads, panel["keys"])])
-        inside = _inside(centroids, spec)
-        panel, xy = panel[inside], _project(centroids[inside], spec)
-        colored = ax.scatter(
-            xy[:, 0], xy[:, 1], c=panel["mean"], s=150, cmap="RdBu", vmin=0.2, vmax=0.8, ec="0.4", lw=0.4
-        )
-        states = column_or_param(panel, "keys.state")
-        for state, (x, y), value in zip(states, xy, panel["mean"], strict=True):
-            dark = abs(value - 0.5) > 0.17
-            ax.text(x, y, state, fontsize=5.5, ha="center", va="center", color="w" if dark else "k")
-        _bare(ax)
-    figure.colorbar(colored, ax=axes, shrink=0.8, label=spec.get("y_label", measure_name(spec["y"])))
+    figure = _draw(chart, 3.0, lambda keys: [keys["longitude"], keys["latitude"]], _discs)
+    if figure is not None:
+        axes = [ax for ax in figure.axes if ax.axison]
+        figure.colorbar(axes[0].collections[0], ax=axes, shrink=0.8, label=chart.name("y"))
     return figure
 
 
-def _panels(
-    table: pd.DataFrame, experiment: dict, spec: dict, titles: dict[str, str]
-) -> Iterator[tuple[str, pd.DataFrame]]:
+def _draw(chart: Chart, height: float, coordinates: Callable[[dict], list], draw: Callable) -> Figure | None:
+    """A map per panel. `coordinates` reads them from a row's keys, and `draw` draws rows at their projection."""
+    panels = list(_panels(chart))
+    if not panels:
+        return None
+    figure, axes = grid([title for title, _ in panels], height, max_columns=2)
+    for (_, panel), ax in zip(panels, axes, strict=True):
+        points = np.array([coordinates(keys) for keys in map(json.loads, panel["keys"])], dtype=float)
+        inside = _inside(points, chart.spec).reshape(len(points), -1).all(axis=1)
+        draw(ax, panel[inside], _project(points[inside], chart.spec), "extent" in chart.spec)
+        ax.set_aspect("equal")
+        ax.margins(0.08)
+        ax.grid(False)
+        ax.spines[:].set_visible(False)
+        ax.set_xticks([])
+        ax.set_yticks([])
+    return figure
+
+
+def _panels(chart: Chart) -> Iterator[tuple[str, pd.DataFrame]]:
     """(title, rows) of every data set: first the measure `x`, if there is one, then each series of the measure `y`."""
+    table, spec, experiment = chart.table, chart.spec, chart.experiment
     rows = table[table["mean"].notna() & table["keys"].notna()]
-    chosen = rows[rows["measure"] == spec["y"]].copy()
-    chosen["series"] = series(chosen, spec.get("series", ["method"]), experiment)
-    keys = ["dataset", "dataset_params", "keys"]
-    truth = rows[rows["measure"] == spec.get("x")].drop_duplicates(keys)
+    chosen = rows[rows["measure"] == spec["y"]]
+    truth = rows[rows["measure"] == spec.get("x")].drop_duplicates(["dataset", "dataset_params", "keys"])
     varied = [f for f in spec.get("series", []) if f.startswith("dataset_params.")]
     for name in [d for d in experiment["datasets"] if d in set(chosen["dataset"])]:
-        title = titles.get(name, name) if chosen["dataset"].nunique() > 1 or "extent" not in spec else ""
-        true = truth[truth["dataset"] == name]
+        title = chart.titles.get(name, name) if chosen["dataset"].nunique() > 1 or "extent" not in spec else ""
+        true, panels = truth[truth["dataset"] == name], chosen[chosen["dataset"] == name]
         for setting, panel in true.groupby(series(true, varied, experiment), sort=False):
-            yield _title(title, setting, spec.get("x_label", measure_name(spec["x"]))), panel
-        for label, panel in chosen[chosen["dataset"] == name].groupby("series", sort=False):
+            yield _title(title, setting, chart.name("x")), panel
+        for label, panel in panels.groupby(chart.series(panels), sort=False):
             yield _title(title, label), panel
 
 
 def _title(*texts: str) -> str:
     text = ": ".join(filter(None, texts))
     return text[:1].upper() + text[1:]
-
-
-def _points(panel: pd.DataFrame, name: str) -> np.ndarray:
-    """(n, 2) points of a key."""
-    return np.array([json.loads(text)[name] for text in panel["keys"]], dtype=float)
 
 
 def _inside(points: np.ndarray, spec: dict) -> np.ndarray:
@@ -115,19 +98,18 @@ def project_albers(points: np.ndarray) -> np.ndarray:
     return np.stack([radius * np.sin(n * lon), centre - radius * np.cos(n * lon)], axis=-1)
 
 
-def _ground(ax: Axes, points: np.ndarray, spec: dict) -> None:
-    """Draw the ground below arrows: squares of a grid, or dots at centroids."""
-    points = np.unique(points, axis=0)
-    if "extent" in spec:
-        ax.scatter(points[:, 0], points[:, 1], s=26, color=LAND, ec="0.6", lw=0.5)
-        return
-    side = min(np.diff(np.unique(points[:, 0])).min(initial=np.inf), np.diff(np.unique(points[:, 1])).min(initial=1.0))
-    for x, y in points - side / 2:
-        ax.add_patch(Rectangle((x, y), side, side, fc=LAND, ec="0.85", lw=0.6, zorder=0))
+def _discs(ax: Axes, panel: pd.DataFrame, xy: np.ndarray, of_earth: bool) -> None:
+    """Draw a disc at each place (n, 2), with the name of its state."""
+    means = panel["mean"]
+    ax.scatter(xy[:, 0], xy[:, 1], c=means, s=150, cmap="RdBu", vmin=0.2, vmax=0.8, ec="0.4", lw=0.4)
+    for state, (x, y), mean in zip(column_or_param(panel, "keys.state"), xy, means, strict=True):
+        ax.text(x, y, state, fontsize=5.5, ha="center", va="center", color="w" if abs(mean - 0.5) > 0.17 else "k")
 
 
-def _arrows(ax: Axes, ends: np.ndarray, sizes: np.ndarray) -> None:
-    """Draw arrows (n, 2, 2) from and to, wider and darker for larger sizes (n,), and a note on the widest."""
+def _arrows(ax: Axes, panel: pd.DataFrame, ends: np.ndarray, of_earth: bool) -> None:
+    """Draw arrows (n, 2, 2) from and to, wider and darker for larger flows, and a note on the widest."""
+    _ground(ax, np.unique(ends.reshape(-1, 2), axis=0), of_earth)
+    sizes = panel["mean"].to_numpy()
     relative = np.sqrt(sizes / sizes.max())  # small flows stay visible
     for k in np.argsort(sizes):
         (start, stop), s = ends[k], relative[k]
@@ -140,10 +122,11 @@ def _arrows(ax: Axes, ends: np.ndarray, sizes: np.ndarray) -> None:
     ax.autoscale_view()
 
 
-def _bare(ax: Axes) -> None:
-    ax.set_aspect("equal")
-    ax.margins(0.08)
-    ax.grid(False)
-    ax.spines[:].set_visible(False)
-    ax.set_xticks([])
-    ax.set_yticks([])
+def _ground(ax: Axes, points: np.ndarray, of_earth: bool) -> None:
+    """Draw the ground below arrows: dots at centroids, or squares of a grid."""
+    if of_earth:
+        ax.scatter(points[:, 0], points[:, 1], s=26, color=LAND, ec="0.6", lw=0.5)
+        return
+    side = min(np.diff(np.unique(points[:, 0])).min(initial=np.inf), np.diff(np.unique(points[:, 1])).min(initial=1.0))
+    for x, y in points - side / 2:
+        ax.add_patch(Rectangle((x, y), side, side, fc=LAND, ec="0.85", lw=0.6, zorder=0))

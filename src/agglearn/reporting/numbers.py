@@ -14,18 +14,8 @@ SYMBOLS = {
     "l2_mu": "λμ", "l2_theta": "λθ", "l2": "λ", "theta": "θ", "epsilon": "ε", "delta": "δ", "population": "M", "scale": "b",
     "n_chains": "chains", "n_bags": "bags", "noise_share": "noise / total",
 }  # fmt: skip
-LOWER = {
-    "error",
-    "rmse",
-    "mse",
-    "nmse",
-    "mae",
-    "loss",
-    "gap",
-    "seconds",
-    "brier",
-    "violation",
-}  # words of a measure's name
+# Words of a measure's name.
+LOWER = {"error", "rmse", "mse", "nmse", "mae", "loss", "gap", "seconds", "brier", "violation"}
 HIGHER = {"nllh", "auc", "accuracy", "information", "predictive", "correlation"}
 UNITS = {  # name, size, and the least number of them that is written
     "s": [("µs", 1e-6, 1), ("ms", 1e-3, 1), ("s", 1.0, 1), ("min", 60.0, 2), ("h", 3600.0, 2)],
@@ -51,6 +41,16 @@ def _plain(value: object) -> str:
 def parameter_name(key: str) -> str:
     """The symbol of a parameter, or its name in words."""
     return SYMBOLS.get(key, key.replace("_", " "))
+
+
+def setting(field: str, value: object, sign: str = " ") -> str:
+    """A value of the field `params.l2` as text: its symbol or name, the sign, the value. Empty without a value."""
+    return "" if value is None or value != value else f"{parameter_name(field.rpartition('.')[2])}{sign}{plain(value)}"
+
+
+def method_name(experiment: dict, key: str) -> str:
+    """The name of a method for readers."""
+    return experiment["methods"][key].get("name") or key.replace("_", " ")
 
 
 def measure_name(name: str) -> str:
@@ -106,6 +106,11 @@ def _signed(x: float, decimals: int) -> str:
     """With a minus sign in place of a hyphen, and never −0."""
     text = f"{x:,.{decimals}f}"
     return text.replace("-", "−") if float(text.replace(",", "")) else text.replace("-", "")
+
+
+def count(n: int, noun: str) -> str:
+    """A number of things, as text."""
+    return f"{n} {noun}{'s' * (n != 1)}"
 
 
 def duration_text(seconds: float) -> str:

@@ -1,8 +1,8 @@
 """Small multiples: panels of rows, and names, order and colours of series."""
 
-import functools
 import re
 import textwrap
+from dataclasses import dataclass
 from typing import Any
 
 import matplotlib
@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from agglearn.reporting import summary
-from agglearn.reporting.numbers import SYMBOLS, measure_name, plain
+from agglearn.reporting.numbers import measure_name, method_name, setting
 
 STYLE = {
     "svg.hashsalt": "agglearn", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False,
@@ -44,43 +44,52 @@ def color(k: int) -> str:
     return COLORS[k % len(COLORS)]
 
 
+def natural(label: str) -> list:
+    """Sort key under which numbers inside text count as numbers."""
+    return [float(text) if i % 2 else text for i, text in enumerate(re.split(r"(\d+(?:\.\d+)?)", label))]
+
+
 def series(frame: pd.DataFrame, fields: list[str], experiment: dict) -> pd.Series:
     """Name of the series of each row. Empty where there are no fields."""
 
     def text(name: str, value: Any) -> str:
-        if name == "method":
-            return experiment["methods"][value].get("name") or value.replace("_", " ")
-        key = name.rpartition(".")[2]
-        return "" if value is None or value != value else f"{SYMBOLS.get(key, key.replace('_', ' '))} {plain(value)}"
+        return method_name(experiment, value) if name == "method" else setting(name, value)
 
-    if not fields:
-        return pd.Series("", frame.index, dtype=object)
     columns = [summary.column_or_param(frame, f) for f in fields]
     names = [", ".join(filter(None, map(text, fields, values))) for values in zip(*columns, strict=True)]
-    return pd.Series(names, frame.index, dtype=object)
+    return pd.Series(names if fields else "", frame.index, dtype=object)
 
 
-def panel_titles(frame: pd.DataFrame, experiment: dict, spec: dict, titles: dict[str, str]) -> pd.Series:
-    """Title of the panel of each row: its data set and the fields of `panel`."""
-    fields = spec.get("panel", [])
-    titles_of_rows = [frame["dataset"].map(lambda d: titles.get(d, str(d)))] if _names_data(frame, fields) else []
-    titles_of_rows += [series(frame, fields, experiment)] if fields else []
-    return functools.reduce(lambda left, right: left + ": " + right, titles_of_rows)
+@dataclass(frozen=True)
+class Chart:
+    """What a figure is drawn from: rows of runs, their summary, an experiment, one of its figures, titles of data sets."""
 
+    rows: pd.DataFrame
+    table: pd.DataFrame
+    experiment: dict
+    spec: dict
+    titles: dict[str, str]
 
-def _names_data(frame: pd.DataFrame, fields: list[str]) -> bool:
-    return not fields or frame["dataset"].nunique() > 1
+    def series(self, frame: pd.DataFrame) -> pd.Series:
+        """Name of the series of each row."""
+        return series(frame, self.spec.get("series", ["method"]), self.experiment)
 
+    def panels(self, frame: pd.DataFrame) -> pd.Series:
+        """Title of the panel of each row: its data set and the fields of `panel`."""
+        fields = self.spec.get("panel", [])
+        data, names = frame["dataset"].map(lambda d: self.titles.get(d, str(d))), series(frame, fields, self.experiment)
+        if not fields:
+            return data
+        return data + ": " + names if frame["dataset"].nunique() > 1 else names
 
-def ordered(panel: pd.Series, frame: pd.DataFrame, experiment: dict) -> list[str]:
-    """Panels in the order of the data sets, numbers ascending."""
-    rank = frame["dataset"].map(list(experiment["datasets"]).index)
-    return sorted(set(panel), key=lambda name: (rank[panel == name].min(), natural(name)))
+    def ordered(self, panel: pd.Series, frame: pd.DataFrame) -> list[str]:
+        """Panels in the order of the data sets, numbers ascending."""
+        rank = frame["dataset"].map(list(self.experiment["datasets"]).index)
+        return sorted(set(panel), key=lambda name: (rank[panel == name].min(), natural(name)))
 
-
-def natural(label: str) -> list:
-    """Sort key under which numbers inside text count as numbers."""
-    return [float(text) if i % 2 else text for i, text in enumerate(re.split(r"(\d+(?:\.\d+)?)", label))]
+    def name(self, axis: str) -> str:
+        """The measure on an axis."""
+        return self.spec.get(f"{axis}_label", measure_name(self.spec[axis]))
 
 
 def axis_label(spec: dict, frame: pd.DataFrame) -> str:

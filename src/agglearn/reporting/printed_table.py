@@ -2,7 +2,6 @@
 
 import itertools
 import json
-from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,11 +9,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from agglearn.reporting import summary
-from agglearn.reporting.numbers import UNITS, direction, fitting_unit, measure_name, number, parameter_name, plain
+from agglearn.reporting import numbers, summary
 from agglearn.reporting.run_summary import CELL
 
 NO_RESULT = "No run of this table has a result."
+LONG_LABEL = 14  # letters
+BEST = "Bold: the best of its setting, and what the intervals do not separate from it."
 
 
 @dataclass
@@ -29,6 +29,12 @@ class Cell:
     best: bool = False
     stated: bool = False
 
+    @property
+    def beside(self) -> str:
+        """The printed number with our difference from it, in parentheses, and the note."""
+        printed = ", ".join(filter(None, [self.reported, self.difference]))
+        return (f" ({printed})" if printed else "") + (f" [{self.note}]" if self.note else "")
+
 
 @dataclass
 class Grid:
@@ -41,10 +47,43 @@ class Grid:
     corner: str = ""
     notes: list[str] = field(default_factory=list)
 
+    def explain(self, caption: str) -> str:
+        """The caption, and what bold numbers are."""
+        return " ".join(filter(None, [caption, BEST if any(c.best for c in self.cells.values()) else ""]))
+
     @property
-    def marked(self) -> bool:
-        """Whether some cell is marked as the best."""
-        return any(c.best for c in self.cells.values())
+    def in_words(self) -> bool:
+        """Whether the first column of row labels has words, which need more room than numbers."""
+        return max((len(labels[0]) for labels in self.rows if labels), default=0) > LONG_LABEL
+
+    @property
+    def lines(self) -> list[tuple[tuple[str, ...], list[Cell]]]:
+        """(labels, cells) of each row."""
+        columns = range(len(self.heads))
+        return [(labels, [self.cells.get((i, j), Cell()) for j in columns]) for i, labels in enumerate(self.rows)]
+
+    @property
+    def spanned_lines(self) -> list[tuple[list[tuple[str, int]], list[Cell]]]:
+        """As `lines`, with (label, number of rows that it spans). A label stands in the first of its rows."""
+        labels: list[list[tuple[str, int]]] = [[] for _ in self.rows]
+        for k in range(len(self.stubs)):
+            for first, n in _spans(self.rows, k):
+                labels[first].append((self.rows[first][k], n))
+        return [(spanned, cells) for spanned, (_, cells) in zip(labels, self.lines, strict=True)]
+
+    @property
+    def levels(self) -> list[list[tuple[str, int]]]:
+        """Rows of the header, outermost first: (label, number of columns that it spans)."""
+        levels = [[(self.heads[first][k], n) for first, n in _spans(self.heads, k)] for k in range(len(self.heads[0]))]
+        corner = [(self.corner, len(self.heads))]
+        return [level for level in (corner, *levels) if any(text for text, _ in level)]
+
+
+def _spans(labels: list[tuple[str, ...]], k: int) -> list[tuple[int, int]]:
+    """(first, number) of neighbours that share their labels up to level k. Labels of the last level span one place each."""
+    prefixes = (label[: k + 1] if k < len(label) - 1 else i for i, label in enumerate(labels))
+    sizes = [len(list(same)) for _, same in itertools.groupby(prefixes)]
+    return list(zip(itertools.accumulate(sizes, initial=0), sizes, strict=False))
 
 
 def grids(table: pd.DataFrame, experiment: dict, titles: dict[str, str]) -> list[tuple[str, Grid]]:
@@ -52,9 +91,10 @@ def grids(table: pd.DataFrame, experiment: dict, titles: dict[str, str]) -> list
     title, each = experiment["title"], (experiment.get("table") or {}).get("each")
     if each is None:
         return [(title, grid(table, experiment, titles))]
+    values = _values(table, [each])
     tables = []
-    for key in _keys(table, [each], experiment):
-        rows = table[_is_key(table, [each], key)]
+    for key in _ordered(values, [each], experiment):
+        rows = table[[value == key for value in values]]
         tables.append((f"{title}: {_label(each, key[0], experiment, titles)}", grid(rows, experiment, titles)))
     return tables or [(title, sentence(NO_RESULT))]
 
@@ -68,28 +108,29 @@ def grid(table: pd.DataFrame, experiment: dict, titles: dict[str, str]) -> Grid:
     """Lay a summary out by the experiment's `table:` (default: methods × data sets, first measure)."""
     spec = experiment.get("table") or {"rows": ["method"], "columns": ["dataset"], "measure": experiment["measures"][0]}
     measures = spec["measure"] if isinstance(spec["measure"], list) else [spec["measure"]]
-    beside = _measures_beside(spec, experiment["measures"])
-    shown = _shown(table, [*measures, *beside])
     rows, columns = list(spec["rows"]), list(spec["columns"])
-    if beside:
-        shown["beside"] = shown["measure"].isin(beside).map({True: spec["beside"], False: None})
-        shown["measure"] = shown["measure"].map(lambda m: beside.get(m, m))
+    beside = {b: m for m in measures if (b := f"{spec.get('beside')}_{m}") in experiment["measures"]}
+    table = _of_measures(table, [*measures, *beside])
+    if beside:  # `expected_share` stands in a column beside `share`
+        stands_beside = table["measure"].isin(beside).map({True: spec["beside"], False: None})
+        table = table.assign(beside=stands_beside, measure=table["measure"].replace(beside))
         columns.append("beside")
     if len(measures) > 1 and "measure" not in rows + columns:
         columns.append("measure")
-    rows += _undistinguished(shown, rows + columns)
-    if shown.empty:
+    rows += _undistinguished(table, rows + columns)
+    if table.empty:
         return sentence(NO_RESULT)
-    units = {m: fitting_unit(rows_of["unit"].dropna().iloc[0] if rows_of["unit"].notna().any() else "", rows_of["mean"])
-             for m, rows_of in shown.groupby("measure")}  # fmt: skip
-    names = {m: measure_name(m) + (f" ({units[m][0]})" if units.get(m, ("",))[0] else "") for m in measures}
-    row_keys, column_keys = _keys(shown, rows, experiment), _keys(shown, columns, experiment)
-    cells, notes = _cells(
-        shown, rows, row_keys, columns, column_keys, {m: size for m, (_, size) in units.items()}, experiment
-    )
+    groups = table.groupby("measure")
+    units = {m: numbers.fitting_unit(next(iter(group["unit"].dropna()), ""), group["mean"]) for m, group in groups}
+    names = {m: numbers.measure_name(m) + (f" ({units[m][0]})" if units.get(m, ("",))[0] else "") for m in measures}
+    row_keys, in_rows = _positions(table, rows, experiment)
+    column_keys, in_columns = _positions(table, columns, experiment)
+    settings = list(map(str, _values(table, [f for f in rows + columns if _is_setting(f, columns)])))
+    placed = table.assign(row=in_rows, column=in_columns, setting=settings)
+    cells, notes = _cells(placed, {m: size for m, (_, size) in units.items()})
     return Grid(
-        [_heading(f) for f in rows],
-        [tuple(_bare(f, v, experiment, titles, names) for f, v in zip(rows, key, strict=True)) for key in row_keys],
+        [numbers.parameter_name(f.rpartition(".")[2]) if "." in f else "" for f in rows],
+        [tuple(_stub(f, v, experiment, titles, names) for f, v in zip(rows, key, strict=True)) for key in row_keys],
         _heads(columns, column_keys, spec, experiment, titles, names),
         cells,
         names[measures[0]] if len(measures) == 1 else "",
@@ -97,43 +138,13 @@ def grid(table: pd.DataFrame, experiment: dict, titles: dict[str, str]) -> Grid:
     )
 
 
-def _cells(
-    shown: pd.DataFrame, rows: list[str], row_keys: list[tuple], columns: list[str], column_keys: list[tuple],
-    units: dict[str, float], experiment: dict,
-) -> tuple[dict[tuple[int, int], Cell], list[str]]:  # fmt: skip
-    """(cells by row and column, notes). The best of each setting are marked."""
-    notes: list[str] = []
-    cells: dict[tuple[int, int], Cell] = {}
-    compared: dict[tuple[str, str], dict[tuple[int, int], pd.Series]] = defaultdict(dict)
-    for i, j in itertools.product(range(len(row_keys)), range(len(column_keys))):
-        match = shown[_is_key(shown, rows, row_keys[i]) & _is_key(shown, columns, column_keys[j])]
-        if match.empty:
-            continue
-        row = match.iloc[0]
-        cells[i, j] = _cell(row, units[row["measure"]], notes)
-        if not cells[i, j].stated:
-            named = zip(rows + columns, row_keys[i] + column_keys[j], strict=True)
-            setting = str([(f, v) for f, v in named if _is_setting(f, columns)])
-            compared[row["measure"], setting][i, j] = row
-    for (measure, _), group in compared.items():
-        for position in _best(group, direction(measure)):
-            cells[position].best = True
-    return cells, notes
-
-
-def _shown(table: pd.DataFrame, measures: list[str]) -> pd.DataFrame:
+def _of_measures(table: pd.DataFrame, measures: list[str]) -> pd.DataFrame:
     """Rows of the measures. A run without a result has one for the first measure, also where another one is printed."""
     without = table[table["status"] != "ok"].assign(
         measure=measures[0], reported=np.nan, printed=None, place=None, outcome=None
     )
-    shown = pd.concat([table[table["measure"].isin(measures)], without])
-    return shown.drop_duplicates([*CELL, "measure", "keys"])
-
-
-def _measures_beside(spec: dict, measures: list[str]) -> dict[str, str]:
-    """Measures in a column beside another, with the name of the other: `expected_share` and `share`."""
-    names = spec["measure"] if isinstance(spec["measure"], list) else [spec["measure"]]
-    return {other: name for name in names if (other := f"{spec.get('beside')}_{name}") in measures}
+    rows = pd.concat([table[table["measure"].isin(measures)], without])
+    return rows.drop_duplicates([*CELL, "measure", "keys"])
 
 
 def _is_setting(name: str, columns: list[str]) -> bool:
@@ -142,71 +153,37 @@ def _is_setting(name: str, columns: list[str]) -> bool:
     return kind in ("dataset", "dataset_params", "keys") or (kind == "observation_params" and name in columns)
 
 
-def _best(group: dict[tuple[int, int], pd.Series], better: str | None) -> list[tuple[int, int]]:
-    """Positions of the best mean of a group, and of the means that the intervals do not separate from it.
-
-    Two means are separate where their difference exceeds both half intervals together. Seeds that are all equal have no interval,
-    and their mean is exact. The value of a single seed has the widest interval of the group. The list is empty where nothing is
-    separate, or nothing has an interval.
-    """
-    if better is None or len(group) < 2:
-        return []
-    means = {position: row["mean"] for position, row in group.items()}
-    halves = {position: (row["high"] - row["low"]) / 2 for position, row in group.items()}
-    widest = max((half for half in halves.values() if half == half), default=np.nan)
-    halves = {p: half if half == half else widest * (group[p]["n"] == 1) for p, half in halves.items()}
-    top = (max if better == "higher" else min)(means, key=lambda position: means[position])
-    near = [p for p in group if not abs(means[p] - means[top]) > np.hypot(halves[p], halves[top])]
-    return near if len(near) < len(group) else []
-
-
-def _heads(
-    columns: list[str], keys: list[tuple], spec: dict, experiment: dict, titles: dict, names: dict
-) -> list[tuple]:
-    """Labels of each column, a level for each of its settings, and under them the measure."""
-    settings = [f for f in columns if f != "measure"]
-    labels = [
-        [_label(f, v, experiment, titles) for f, v in zip(columns, key, strict=True) if f != "measure"] for key in keys
-    ]
-    used = [k for k in range(len(settings)) if any(texts[k] for texts in labels)]
-    heads = []
-    for key, texts in zip(keys, labels, strict=True):
-        above = [texts[k] for k in used]
-        if settings and not any(above):
-            above = [spec.get("none", ""), *above[1:]]
-        below = [names[v] for f, v in zip(columns, key, strict=True) if f == "measure"]
-        heads.append(tuple(above + below) or ("value",))
-    return heads
-
-
-def _undistinguished(shown: pd.DataFrame, used: list[str]) -> list[str]:
+def _undistinguished(table: pd.DataFrame, used: list[str]) -> list[str]:
     """Parameters and keys that distinguish rows which `used` does not distinguish. They join the row headers."""
-    candidates = []
+    fields = dict.fromkeys([*used, "measure"])
+    texts = pd.DataFrame({f: summary.column_or_param(table, f).map(str) for f in fields})
     for column in ("dataset_params", "observation_params", "params", "keys"):
-        names = sorted({k for text in shown[column].dropna() for k in json.loads(text)})
-        candidates += [f"{column}.{n}" for n in names if f"{column}.{n}" not in used]
-    needed = []
-    base = [f for f in [*used, "measure"] if f]
-    for name in candidates:
-        groups = pd.DataFrame(
-            {f: summary.column_or_param(shown, f).map(str) for f in base}
-            | {name: summary.column_or_param(shown, name).map(str)}
-        )
-        if groups.groupby(base, dropna=False)[name].nunique().max() > 1:
-            needed.append(name)
-            base.append(name)
-    return needed
+        for name in sorted({f"{column}.{k}" for text in table[column].dropna() for k in json.loads(text)} - set(used)):
+            wider = texts.assign(**{name: summary.column_or_param(table, name).map(str)})
+            if len(wider.drop_duplicates()) > len(texts.drop_duplicates()):
+                texts = wider
+    return list(texts.columns[len(fields) :])
 
 
-def _keys(shown: pd.DataFrame, fields: list[str], experiment: dict) -> list[tuple]:
-    """Combinations of values in the order of the configuration, numbers ascending. Of no fields there is one."""
-    if not fields:
-        return [()]
+def _positions(table: pd.DataFrame, fields: list[str], experiment: dict) -> tuple[list[tuple], list[int]]:
+    """(keys in order, number of the key of each row) of the combinations of values of some fields."""
+    values = _values(table, fields)
+    keys = _ordered(values, fields, experiment)
+    positions = {key: k for k, key in enumerate(keys)}
+    return keys, [positions[value] for value in values]
+
+
+def _values(table: pd.DataFrame, fields: list[str]) -> list[tuple]:
+    """The values of some fields in each row, None where there is none."""
+    columns = [summary.column_or_param(table, f) for f in fields]
+    return list(zip(*(c.where(c.notna(), None) for c in columns), strict=True)) if fields else [()] * len(table)
+
+
+def _ordered(values: list[tuple], fields: list[str], experiment: dict) -> list[tuple]:
+    """Distinct combinations of values in the order of the configuration, numbers ascending."""
+    measures = (experiment.get("table") or {}).get("measure", [])
     order = {"method": list(experiment["methods"]), "dataset": list(experiment["datasets"])}
-    spec = (experiment.get("table") or {}).get("measure", [])
-    order["measure"] = spec if isinstance(spec, list) else [spec]
-    columns = [summary.column_or_param(shown, f) for f in fields]
-    keys = list(dict.fromkeys(zip(*(c.where(c.notna(), None) for c in columns), strict=True)))
+    order["measure"] = measures if isinstance(measures, list) else [measures]
 
     def rank(key: tuple) -> list[tuple]:
         return [
@@ -216,48 +193,77 @@ def _keys(shown: pd.DataFrame, fields: list[str], experiment: dict) -> list[tupl
             for f, v in zip(fields, key, strict=True)
         ]  # fmt: skip
 
-    return sorted(keys, key=rank)
+    return sorted(dict.fromkeys(values), key=rank)
 
 
-def _is_key(shown: pd.DataFrame, fields: list[str], key: tuple) -> pd.Series:
-    """Whether a row has the values of a key in some fields."""
-    same = pd.Series(True, index=shown.index)
-    for name, value in zip(fields, key, strict=True):
-        column = summary.column_or_param(shown, name)
-        same &= column.isna() if value is None else column == value
-    return same
+def _cells(table: pd.DataFrame, units: dict[str, float]) -> tuple[dict[tuple[int, int], Cell], list[str]]:
+    """(cells by row and column, notes). The best of each setting are marked."""
+    notes: list[str] = []
+    table = table.drop_duplicates(["row", "column"]).sort_values(["row", "column"], ignore_index=True)
+    cells = [_cell(row, units[row["measure"]], notes) for _, row in table.iterrows()]
+    compared = table[[not cell.stated for cell in cells]]
+    for (measure, _), group in compared.groupby(["measure", "setting"]):
+        for k in _best(group, numbers.direction(measure)):
+            cells[k].best = True
+    return dict(zip(zip(table["row"], table["column"], strict=True), cells, strict=True)), notes
 
 
-def _heading(name: str) -> str:
-    """Heading of a column of row labels: the name of a parameter or key. Methods, data sets and measures have none."""
-    return parameter_name(name.rpartition(".")[2]) if "." in name else ""
+def _best(group: pd.DataFrame, better: str | None) -> list[int]:
+    """Index of the best mean of a group, and of the means that the intervals do not separate from it.
+
+    Two means are separate where their difference exceeds both half intervals together. Seeds that are all equal have no interval,
+    and their mean is exact. The value of a single seed has the widest interval of the group. The list is empty where nothing is
+    separate, or nothing has an interval.
+    """
+    if better is None:
+        return []
+    means, halves = group["mean"], (group["high"] - group["low"]) / 2
+    halves = halves.fillna(halves.max() * (group["n"] == 1))
+    top = means.idxmax() if better == "higher" else means.idxmin()
+    near = ~((means - means[top]).abs() > np.hypot(halves, halves[top]))
+    return [] if near.all() else group.index[near].tolist()
 
 
-def _bare(name: str, value: Any, experiment: dict, titles: dict[str, str], names: dict[str, str]) -> str:
+def _heads(
+    columns: list[str], keys: list[tuple], spec: dict, experiment: dict, titles: dict, names: dict
+) -> list[tuple]:
+    """Labels of each column, a level for each of its settings, and under them the measure."""
+    settings = [k for k, f in enumerate(columns) if f != "measure"]
+    measure = [k for k, f in enumerate(columns) if f == "measure"]
+    labels = [[_label(columns[k], key[k], experiment, titles) for k in settings] for key in keys]
+    used = [k for k in range(len(settings)) if any(texts[k] for texts in labels)]
+    heads = []
+    for key, texts in zip(keys, labels, strict=True):
+        above = [texts[k] for k in used]
+        if settings and not any(above):
+            above = [spec.get("none", ""), *above[1:]]
+        heads.append((*above, *(names[key[k]] for k in measure)) or ("value",))
+    return heads
+
+
+def _stub(name: str, value: Any, experiment: dict, titles: dict[str, str], names: dict[str, str]) -> str:
     """A row's label below its heading."""
     if name == "measure":
         return names[value]
-    return ("" if value is None else plain(value)) if "." in name else _label(name, value, experiment, titles)
+    return ("" if value is None else numbers.plain(value)) if "." in name else _label(name, value, experiment, titles)
 
 
 def _label(name: str, value: Any, experiment: dict, titles: dict[str, str]) -> str:
     """Label of a column. Empty for a parameter that it does not have."""
     if name == "method":
-        return experiment["methods"][value].get("name") or value.replace("_", " ")
+        return numbers.method_name(experiment, value)
     if name == "dataset":
         return titles.get(value, value)
     if name == "measure":
-        return measure_name(value)
-    if name == "beside":
-        return "" if value is None else str(value)
-    return "" if value is None else f"{parameter_name(name.rpartition('.')[2])} = {plain(value)}"
+        return numbers.measure_name(value)
+    return (value or "") if name == "beside" else numbers.setting(name, value, " = ")
 
 
 def _cell(row: pd.Series, unit: float, notes: list[str]) -> Cell:
     """A row of the summary as a cell. `unit` is the size of the unit."""
     reported = ""
     if pd.notna(row["reported"]):
-        reported = row["printed"] if unit == 1.0 else number(row["reported"] / unit)
+        reported = row["printed"] if unit == 1.0 else numbers.number(row["reported"] / unit)
     note = None
     if isinstance(row["reason"], str) and row["reason"] and row["status"] != "stopped":
         if row["reason"] not in notes:
@@ -266,15 +272,15 @@ def _cell(row: pd.Series, unit: float, notes: list[str]) -> Cell:
     if row["status"] != "ok" or not np.isfinite(row["mean"]):
         return Cell(statement(row), reported, note=note, stated=True)
     difference = _difference(row, reported) if reported else ""
-    value = number(row["mean"] / unit, row["low"] / unit, row["high"] / unit)
+    value = numbers.number(row["mean"] / unit, row["low"] / unit, row["high"] / unit)
     return Cell(value, reported, difference, row["outcome"] if isinstance(row["outcome"], str) else "", note)
 
 
 def _difference(row: pd.Series, reported: str) -> str:
     """Our number less the printed one. For times and sizes, which depend on the machine, the ratio."""
-    if row["unit"] in UNITS and row["mean"] > 0 < row["reported"]:
+    if row["unit"] in numbers.UNITS and row["mean"] > 0 < row["reported"]:
         ratio = row["mean"] / row["reported"]
-        return f"{number(ratio)}× as much" if ratio > 1 else f"{number(1 / ratio)}× less"
+        return f"{numbers.number(ratio)}× as much" if ratio > 1 else f"{numbers.number(1 / ratio)}× less"
     digits = max(len(reported.partition(".")[2]), 2)
     return f"{row['difference']:+,.{digits}f}".replace("-", "−")
 

@@ -9,6 +9,8 @@ from agglearn import __version__, storage
 from agglearn.errors import DataError
 from agglearn.reporting.inventory import entry_package, kind_of
 
+SIMULATED = "simulated, nothing to cite"
+
 
 def used(results: Path) -> tuple[set[str], set[str], dict[str, set[str]]]:
     """(sources, data sets, package → versions) of the successful runs behind the measurements of a results folder."""
@@ -44,45 +46,34 @@ def _record(results: Path, run: str) -> dict:
 def references(config: dict, results: Path) -> list[str]:
     """Lines on papers, data sets and software."""
     sources, datasets, versions = used(results)
-    return [
-        "Papers",
-        *_indented(_papers(config["references"].get("papers", {}), sources)),
-        "",
-        "Data sets",
-        *_indented(_datasets(config["datasets"], datasets)),
-        "",
-        "Software",
-        *_indented(_software(config["references"].get("software", {}), versions)),
+    papers, software = (config["references"].get(key, {}) for key in ("papers", "software"))
+    of_papers = [(source, _paper(papers.get(source))) for source in sorted(sources)]
+    of_data = [(name, text) for name in sorted(datasets) for text in _data_set(config["datasets"].get(name))]
+    of_data.sort(key=lambda reference: reference[1] == SIMULATED)
+    packages = [
+        f"{package} {', '.join(sorted(versions[package]))}" + (f": {software[package]}" if package in software else "")
+        for package in sorted(versions, key=str.lower)
     ]
+    sections = {"Papers": _grouped(of_papers), "Data sets": _grouped(of_data), "Software": packages}
+    return [line for title, texts in sections.items() for line in ("", title, *(f"  {text}" for text in texts))][1:]
 
 
-def _indented(lines: list[str]) -> list[str]:
-    return [f"  {line}" for line in lines]
+def _grouped(references: list[tuple[str, str]]) -> list[str]:
+    """A line per reference, after the names of what has it."""
+    names: dict[str, list[str]] = {}
+    for name, text in references:
+        names.setdefault(text, []).append(name)
+    return [f"{', '.join(sharing)}: {text}" for text, sharing in names.items()]
 
 
-def _papers(papers: dict, sources: set[str]) -> list[str]:
-    """One line per paper, after the sources that reproduce it."""
-    texts: dict[str, list[str]] = {}
-    for source in sorted(sources):
-        paper = papers.get(source)
-        text = _joined(paper["citation"], paper.get("url")) if paper else "no reference in config/references.yaml"
-        texts.setdefault(text, []).append(source)
-    return [f"{', '.join(names)}: {text}" for text, names in texts.items()]
+def _paper(paper: dict | None) -> str:
+    return _joined(paper["citation"], paper.get("url")) if paper else "no reference in config/references.yaml"
 
 
-def _datasets(entries: dict, names: set[str]) -> list[str]:
-    """One line per reference, after its data sets. Simulated data sets share a line."""
-    texts: dict[str, list[str]] = {}
-    simulated = []
-    for name in sorted(names):
-        entry = entries.get(name)
-        if entry and kind_of(entry) == "simulated":
-            simulated.append(name)
-            continue
-        for text in citation_lines(entry) if entry else ["no entry in config/datasets/"]:
-            texts.setdefault(text, []).append(name)
-    lines = [f"{', '.join(names_of)}: {text}" for text, names_of in texts.items()]
-    return lines + ([f"{', '.join(simulated)}: simulated, nothing to cite"] if simulated else [])
+def _data_set(entry: dict | None) -> list[str]:
+    if entry is None:
+        return ["no entry in config/datasets/"]
+    return [SIMULATED] if kind_of(entry) == "simulated" else citation_lines(entry)
 
 
 def citation_lines(entry: dict) -> list[str]:
@@ -100,27 +91,15 @@ def citations(entry: dict) -> list[dict[str, str]]:
     `label` and `url` are empty where there is neither a DOI nor a homepage.
     """
     files = {name: f for name, f in entry.get("files", {}).items() if {"citation", "doi", "licence"} & set(f)}
-    own = [_citation(entry, entry["title"]), *(_citation(f, name) for name, f in files.items())]
-    return list({c["text"] + c["label"]: c for c in own}.values())
+    references = [_citation(entry, entry["title"]), *(_citation(f, name) for name, f in files.items())]
+    return list({c["text"] + c["label"]: c for c in references}.values())
 
 
 def _citation(source: dict, title: str) -> dict[str, str]:
     url = f"https://doi.org/{source['doi']}" if "doi" in source else source.get("homepage", "")
     label = f"doi:{source['doi']}" if "doi" in source else url
-    return {
-        "text": source.get("citation", title).strip(),
-        "label": label,
-        "url": url,
-        "licence": source.get("licence", ""),
-    }
-
-
-def _software(texts: dict[str, str], versions: dict[str, set[str]]) -> list[str]:
-    lines = []
-    for package in sorted(versions, key=str.lower):
-        line = f"{package} {', '.join(sorted(versions[package]))}"
-        lines.append(f"{line}: {texts[package]}" if package in texts else line)
-    return lines
+    text = source.get("citation", title).strip()
+    return {"text": text, "label": label, "url": url, "licence": source.get("licence", "")}
 
 
 def _joined(*texts: str | None) -> str:

@@ -13,8 +13,6 @@ from agglearn.reporting.numbers import measure_name
 from agglearn.text import write_csv
 from agglearn.workflow.plan import Plan
 
-WRITERS = {"md": writers.markdown, "tex": writers.latex, "html": writers.html}
-
 
 def render(plan: Plan, name: str, paths: Iterable[str | Path], results: str | Path) -> None:
     """Write `tables/<name>.csv .md .tex .html`, `figures/<name>.svg` and, last, `tables/<name>.json`.
@@ -28,30 +26,25 @@ def render(plan: Plan, name: str, paths: Iterable[str | Path], results: str | Pa
         rows = summary.load_rows(paths, plan, name)
         table = summary.summarise(rows, experiment)
         grids = printed_table.grids(table, experiment, titles)
-        texts = _texts(grids, caption_of(experiment, table))
+        texts = writers.write(experiment["title"], grids, caption_of(experiment, table))
         failed = []
     except Exception as error:
         traceback.print_exc()
         reason = describe(error)
         rows, table, failed = None, pd.DataFrame(columns=summary.COLUMNS), [f"table: {reason}"]
         grids = [(experiment["title"], printed_table.sentence(f"This table failed: {reason}"))]
-        texts = _texts(grids, "")
+        texts = writers.write(experiment["title"], grids, "")
     with storage.atomic_file(tables / f"{name}.csv") as work:
         write_csv(table, work)
     for kind, text in texts.items():
         with storage.atomic_file(tables / f"{name}.{kind}") as work:
-            work.write_text(writers.document(experiment["title"], text) if kind == "html" else text)
+            work.write_text(text)
     with storage.atomic_file(figure) as work:
         if rows is None:
-            work.write_text(svg.sentence(f"This figure has no table to start from: {reason}"))
+            svg.write(svg.sentence(f"This figure has no table to start from: {reason}"), work)
         else:
             failed += [f"figure: {problem}" for problem in figures.draw(rows, table, experiment, titles, work)]
     storage.write_json(tables / f"{name}.json", {"failed": failed, "rows": sum(len(grid.rows) for _, grid in grids)})
-
-
-def _texts(grids: list[tuple[str, printed_table.Grid]], caption: str) -> dict[str, str]:
-    """The tables in every format."""
-    return {kind: "\n".join(write(grid, title, caption) for title, grid in grids) for kind, write in WRITERS.items()}
 
 
 def _agreement(experiment: dict, table: pd.DataFrame) -> list[str]:

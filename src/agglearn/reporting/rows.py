@@ -1,9 +1,13 @@
-"""Rows of an experiment for the selections and groups of claims. Columns are read once and stored as codes."""
+"""Rows of an experiment for the selections and groups of claims, and the sides of a claim, value and reference.
+
+Columns are read once and stored as codes. A side has rows with a result, of replicates with all cells.
+"""
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import reduce
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -119,3 +123,111 @@ def _together(*codes: np.ndarray) -> np.ndarray:
 def _without(text: str | None, name: str, freed: frozenset[str]) -> str:
     values = json.loads(text) if text else {}
     return json.dumps({k: v for k, v in values.items() if f"{name}.{k}" not in freed}, sort_keys=True)
+
+
+# -- sides ------------------------------------------------------------------------------------------------------------
+
+
+class RowsMissing(Exception):
+    """Rows of a claim are missing. With `absent` no run of this scale has such rows, otherwise runs lack results or pairs."""
+
+    def __init__(self, message: str, absent: bool = False) -> None:
+        super().__init__(message)
+        self.absent = absent
+
+
+class Cells(NamedTuple):
+    """Values by cell and replicate: (m,) arrays in the order of `pairs`, the codes of both.
+
+    `tested` has the set of digests of the tested units, empty where they are unknown.
+    """
+
+    pairs: np.ndarray
+    cells: np.ndarray
+    replicates: np.ndarray
+    values: np.ndarray
+    tested: np.ndarray
+
+
+@dataclass(frozen=True)
+class Side:
+    """Rows of one side."""
+
+    rows: Rows
+    index: np.ndarray
+    values: np.ndarray
+    by_part: bool
+    notes: list[str]
+
+    @property
+    def overlap(self) -> float:
+        """Test units per training unit of the splits behind the rows, 0 where seeds do not split one pool anew."""
+        overlap = self.rows.number("overlap")[self.index]
+        return float(overlap[np.isfinite(overlap)].max(initial=0.0))
+
+    @property
+    def replicates(self) -> np.ndarray:
+        """(n,) codes of the replicates."""
+        return self.rows.replicates(self.by_part)[self.index]
+
+    def per_replicate(self) -> pd.Series:
+        """The mean of every replicate."""
+        return pd.Series(self.values).groupby(self.replicates).mean()
+
+    def by_cell(self, freed: frozenset[str], reduced: str) -> Cells:
+        """Values by cell and replicate."""
+        cells, pairs = (codes[self.index] for codes in self.rows.cells(freed, self.by_part))
+        distinct, first, groups = np.unique(pairs, return_index=True, return_inverse=True)
+        values = pd.Series(self.values).groupby(groups).agg(reduced).to_numpy()
+        return Cells(distinct, cells[first], self.replicates[first], values, self._tested(groups, len(distinct)))
+
+    def _tested(self, groups: np.ndarray, n: int) -> np.ndarray:
+        """(n,) digests of the tested units of each group."""
+        codes, digests = self.rows.field("tested")
+        tested: list[set] = [set() for _ in range(n)]
+        for group, code in zip(groups.tolist(), codes[self.index].tolist(), strict=True):
+            tested[group].add(digests[code])
+        return np.fromiter((frozenset(digest - {None}) for digest in tested), dtype=object, count=n)
+
+
+def select_side(claim: dict, rows: Rows, name: str, curve: bool = False) -> Side:
+    """The side `value` or `reference` of a claim, without replicates that lack cells of the others.
+
+    A deterministic claim is about every value, so that its replicates may have different cells.
+    """
+    selector, by_part = claim[name], claim.get("replicates") == "part"
+    lost, n, reasons = _runs(rows, selector)
+    with_value = rows.ok & (np.isnan(rows.number("step")) != curve) & ~np.isnan(rows.number("value"))
+    index = np.flatnonzero(rows.selected(selector) & with_value)
+    if not len(index):
+        raise RowsMissing(reasons[0] if reasons else f"no rows for {json.dumps(selector)}", absent=not reasons)
+    reason = f" ({reasons[0]})" if reasons else ""
+    notes = [f"{lost} of {n} runs of the {name} have no result{reason}"] if lost else []
+    if not curve and "deterministic" not in claim:
+        complete, lacking = _complete(rows.kinds(by_part)[index], rows.replicates(by_part)[index])
+        index, notes = index[complete], notes + lacking
+    return Side(rows, index, rows.number("value")[index], by_part, notes)
+
+
+def _runs(rows: Rows, selector: dict) -> tuple[int, int, list[str]]:
+    """Runs without a result, all runs of a selector, and the reasons."""
+    chosen = rows.selected(without_measure(selector))
+    runs = rows.frame[chosen & ~rows.ok].drop_duplicates("run")
+    reasons = runs["reason"].where(runs["status"] != "stopped", "stopped: " + runs["reason"]).dropna().unique().tolist()
+    return len(runs), len(np.unique(rows.field("run")[0][chosen])), reasons
+
+
+def without_measure(selector: dict) -> dict:
+    """The selector of runs, which have results or not: measures and keys are of results only."""
+    return {k: v for k, v in selector.items() if k.partition(".")[0] not in ("measure", "keys")}
+
+
+def _complete(cells: np.ndarray, replicates: np.ndarray) -> tuple[np.ndarray, list[str]]:
+    """(n,) whether the row is of a replicate that has all cells, and a note on the others."""
+    n, width = len(np.unique(cells)), cells.max() + 1
+    distinct, per = np.unique(np.unique(replicates * width + cells) // width, return_counts=True)
+    lost = int((per < n).sum())
+    if lost == len(distinct):
+        raise RowsMissing(f"no replicate has all {n} cells")
+    notes = [f"{lost} of {len(distinct)} replicates left out, which lack some cells"] if lost else []
+    return np.isin(replicates, distinct[per == n]), notes

@@ -14,8 +14,8 @@ import pandas as pd
 from scipy.special import stdtrit
 
 from agglearn.evaluation.intervals import LEVEL, NOTHING, Estimate
-from agglearn.reporting.rows import Rows
-from agglearn.reporting.sides import RowsMissing, Side, select_side
+from agglearn.reporting.numbers import count
+from agglearn.reporting.rows import Rows, RowsMissing, Side, select_side
 
 MOST = 1000  # replicates that a claim may ask for
 
@@ -58,7 +58,7 @@ def average(samples: list[Sample]) -> Sample:
         against = _common([s.against for s in samples])
     notes = list(dict.fromkeys(note for s in samples for note in s.notes))
     lost = max(len(s.values) for s in samples) - len(values)
-    notes += [f"{_count(lost, 'replicate')} left out, which some cases lack"] if lost else []
+    notes += [f"{count(lost, 'replicate')} left out, which some cases lack"] if lost else []
     single = np.concatenate([s.single for s in samples])
     return Sample(values, against, single, max(s.overlap for s in samples), notes)
 
@@ -73,8 +73,8 @@ def _common(series: list[pd.Series]) -> pd.Series:
 
 def values(claim: dict, rows: Rows) -> Sample:
     """The value's mean per replicate."""
-    one = select_side(claim, rows, "value")
-    return Sample(one.per_replicate(), None, one.values, one.overlap, one.notes)
+    side = select_side(claim, rows, "value")
+    return Sample(side.per_replicate(), None, side.values, side.overlap, side.notes)
 
 
 def differences(claim: dict, rows: Rows, scale: Callable = lambda x: x) -> Sample:
@@ -90,14 +90,14 @@ def log_ratios(claim: dict, rows: Rows) -> Sample:
 
 def slopes(claim: dict, rows: Rows) -> Sample:
     """Slope of log value on log x, one per replicate."""
-    one = select_side(claim, rows, "value")
+    side = select_side(claim, rows, "value")
     codes, levels = rows.field(claim["x"])
-    x = pd.to_numeric(pd.Series([levels[code] for code in codes[one.index]], dtype=object)).to_numpy(float)
+    x = pd.to_numeric(pd.Series([levels[code] for code in codes[side.index]], dtype=object)).to_numpy(float)
     if len(np.unique(x)) < 2:
         raise RowsMissing(f"fewer than two values of {claim['x']}")
-    table = pd.Series(_log(one.values)).groupby([one.replicates, _log(x)]).mean().unstack()
+    table = pd.Series(_log(side.values)).groupby([side.replicates, _log(x)]).mean().unstack()
     per_replicate = pd.Series(slope(table.to_numpy(), table.columns.to_numpy()), table.index)
-    return Sample(per_replicate, None, per_replicate.to_numpy(), one.overlap, one.notes)
+    return Sample(per_replicate, None, per_replicate.to_numpy(), side.overlap, side.notes)
 
 
 def delays(claim: dict, rows: Rows) -> Sample:
@@ -108,19 +108,19 @@ def delays(claim: dict, rows: Rows) -> Sample:
     return _match(claim, _steps_to(a, final, tolerance), _steps_to(b, final, tolerance), "min")
 
 
-def _final(one: Side) -> pd.Series:
+def _final(side: Side) -> pd.Series:
     """Last value of every curve."""
-    order = np.argsort(one.rows.number("step")[one.index])
-    return pd.Series(one.values[order]).groupby(one.rows.curves()[one.index][order]).last()
+    order = np.argsort(side.rows.number("step")[side.index])
+    return pd.Series(side.values[order]).groupby(side.rows.curves()[side.index][order]).last()
 
 
-def _steps_to(one: Side, final: pd.Series, tolerance: float) -> Side:
+def _steps_to(side: Side, final: pd.Series, tolerance: float) -> Side:
     """The side with steps as values where the curve reaches the level."""
-    curves, steps = one.rows.curves()[one.index], one.rows.number("step")[one.index]
+    curves, steps = side.rows.curves()[side.index], side.rows.number("step")[side.index]
     level = (final - tolerance).reindex(curves).to_numpy()
     last = pd.Series(steps).groupby(curves).transform("max").to_numpy()
     # a curve below the level counts as reaching it after its last step, which favours it
-    return replace(one, values=np.where(one.values >= level, steps, last + 1))
+    return replace(side, values=np.where(side.values >= level, steps, last + 1))
 
 
 def slope(y: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -141,25 +141,25 @@ def _log(x: np.ndarray) -> np.ndarray:
 def _match(claim: dict, a: Side, b: Side, reduced: str) -> Sample:
     """The two sides as pairs, or as two samples where their tested units differ."""
     notes, overlap = [*a.notes, *b.notes], max(a.overlap, b.overlap)
-    one, two = (s.by_cell(_freed(claim), reduced) for s in (a, b))
-    _, i, j = np.intersect1d(one.pairs, two.pairs, assume_unique=True, return_indices=True)
+    of_a, of_b = (s.by_cell(_freed(claim), reduced) for s in (a, b))
+    _, i, j = np.intersect1d(of_a.pairs, of_b.pairs, assume_unique=True, return_indices=True)
     if not len(i):
         raise RowsMissing("value and reference have no data set and seed in common")
-    same = one.tested[i] == two.tested[j]
+    same = of_a.tested[i] == of_b.tested[j]
     if not same.any():
-        first, second = (pd.Series(s.values).groupby(s.replicates).mean() for s in (one, two))
+        first, second = (pd.Series(s.values).groupby(s.replicates).mean() for s in (of_a, of_b))
         single = np.array([first.mean() - second.mean()])
         return Sample(first, second, single, overlap, [*notes, "the two sides were tested on different units"])
-    lost = len(one.pairs) + len(two.pairs) - 2 * len(i)
-    notes += [f"{_count(lost, 'value')} without a partner left out"] if lost else []
+    lost = len(of_a.pairs) + len(of_b.pairs) - 2 * len(i)
+    notes += [f"{count(lost, 'value')} without a partner left out"] if lost else []
     if not same.all():
         notes.append(f"{(~same).sum()} of {len(i)} pairs left out: their sides were tested on different units")
-    first, second = one.values[i][same], two.values[j][same]
+    first, second = of_a.values[i][same], of_b.values[j][same]
     # one sum in two orders is no difference
     pair_differences = np.where(np.isclose(first, second, rtol=NOTHING, atol=0.0), 0.0, first - second)
     if "deterministic" in claim:
         return Sample(pd.Series(pair_differences), None, pair_differences, overlap, notes)
-    per, missing = _per_replicate(pair_differences, one.cells[i][same], one.replicates[i][same])
+    per, missing = _per_replicate(pair_differences, of_a.cells[i][same], of_a.replicates[i][same])
     return Sample(per, None, pair_differences, overlap, notes + missing)
 
 
@@ -168,19 +168,15 @@ def _per_replicate(values: np.ndarray, cells: np.ndarray, replicates: np.ndarray
     (distinct, i), (labels, j) = (np.unique(codes, return_inverse=True) for codes in (cells, replicates))
     table = np.full((len(distinct), len(labels)), np.nan)
     table[i, j] = values
-    whole = ~np.isnan(table).any(axis=0)
-    if not whole.any():
+    complete = ~np.isnan(table).any(axis=0)
+    if not complete.any():
         raise RowsMissing("no replicate has all pairs")
-    left = len(labels) - whole.sum()
-    notes = [f"{left} of {len(labels)} replicates left out, which lack some pairs"] if left else []
-    return pd.Series(table[:, whole].mean(axis=0), labels[whole]), notes
+    lost = len(labels) - complete.sum()
+    notes = [f"{lost} of {len(labels)} replicates left out, which lack some pairs"] if lost else []
+    return pd.Series(table[:, complete].mean(axis=0), labels[complete]), notes
 
 
 def _freed(claim: dict) -> frozenset[str]:
     """Fields that both sides set to different values. Pairs need not agree in them."""
     a, b = claim["value"], claim["reference"]
     return frozenset(name for name in a.keys() & b.keys() if a[name] != b[name])
-
-
-def _count(n: int, what: str) -> str:
-    return f"{n} {what}{'s' * (n != 1)}"

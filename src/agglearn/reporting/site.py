@@ -6,13 +6,12 @@ The folder is complete. Its pages open from disk, and from any web server.
 import datetime
 import os
 import shutil
-from html import escape
 from pathlib import Path
 
 import pandas as pd
 import pyarrow.parquet as pq
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from agglearn import __version__, machine, storage
 from agglearn.evaluation.verdicts import FAILS

@@ -13,6 +13,7 @@ from agglearn.datasets import BirdMigration, RecordStore, StateFlows
 from agglearn.errors import ConfigError, DataError
 from agglearn.observations import ContingencyTables, FlowCounts, FlowInstances
 from agglearn.reporting import figures, maps
+from agglearn.reporting.panels import Chart
 from agglearn.tasks import FlowInference, FlowLearning, TaskInput
 from agglearn.tasks.flows import TrueFlows
 
@@ -146,7 +147,7 @@ def test_a_map_has_an_arrow_per_flow():
     ]
     experiment = {"datasets": {"birds": {}}, "methods": {"ours": {"name": "ours"}}}
     spec = {"kind": "flows", "y": "flow", "x": "true_flow", "x_label": "what happened"}
-    figure = maps.flows(None, pd.DataFrame(rows), experiment, spec, {"birds": "Birds"})
+    figure = maps.flows(Chart(pd.DataFrame(), pd.DataFrame(rows), experiment, spec, {"birds": "Birds"}))
     first, second = figure.axes[:2]
     assert [first.get_title("left"), second.get_title("left")] == ["Birds: what happened", "Birds: ours"]
     for axes in (first, second):
@@ -167,6 +168,6 @@ def test_a_scatter_plot_takes_a_measure_as_abscissa():
         row["mean"] = float(json.loads(row["keys"])["time"]) if row["measure"] == "true_count" else row["mean"]
     experiment = {"datasets": {"birds": {}}, "methods": {"a": {}, "b": {}}}
     spec = {"kind": "scatter", "x": "true_count", "y": "count"}
-    axes = figures.scatter(None, pd.DataFrame(rows), experiment, spec, {}).axes[0]
+    axes = figures.scatter(Chart(pd.DataFrame(), pd.DataFrame(rows), experiment, spec, {})).axes[0]
     np.testing.assert_allclose(axes.collections[0].get_offsets(), [[k, k + 1] for k in range(4)])
     np.testing.assert_allclose(axes.collections[1].get_offsets(), [[k, k + 2] for k in range(4)])

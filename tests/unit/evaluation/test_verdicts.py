@@ -10,7 +10,7 @@ from scipy import stats
 
 from agglearn.evaluation.intervals import Estimate, mean_interval
 from agglearn.evaluation.verdicts import ALPHA, FAILS, HOLDS, UNDECIDED, Comparison, Region, combine_p_values, holm
-from agglearn.reporting.predicates import PREDICATES
+from agglearn.reporting.claims import PREDICATES
 from agglearn.reporting.samples import slope
 
 DRAWS, MOST = 10_000, 0.061

@@ -16,8 +16,10 @@ VALUES = tuple(
         "workflow",
         "encoding",
         "reporting.samples",
-        "reporting.sides",
-        "reporting.forest",
+        "reporting.rows",
+        "reporting.claims",
+        "reporting.statements",
+        "reporting.panels",
     )
 )
 

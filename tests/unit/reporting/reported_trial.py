@@ -1,5 +1,8 @@
 """An experiment whose results are reported: two methods on two data sets."""
 
+from agglearn.reporting import writers
+from agglearn.reporting.printed_table import Grid
+
 EXPERIMENT = {
     "title": "T & U_1",
     "datasets": {"a": {}, "b": {}},
@@ -7,3 +10,8 @@ EXPERIMENT = {
     "measures": ["nllh"],
     "reported": [],
 }
+
+
+def written(kind: str, grid: Grid, title: str = "T") -> str:
+    """A table without a caption."""
+    return writers.write(title, [(title, grid)], "")[kind]

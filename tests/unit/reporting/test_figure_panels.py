@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from agglearn.reporting import figures, lines, maps
+from agglearn.reporting.panels import Chart
 from agglearn.reporting.summary import CELL
 
 EXPERIMENT = {"title": "T", "datasets": {"a": {}}, "methods": {"ours": {}, "base": {}}, "measures": ["share"]}
@@ -17,7 +18,7 @@ def cells(*found) -> pd.DataFrame:
     """Summary rows from (method, dataset parameters, measure, keys, mean)."""
     rows = [
         dict.fromkeys(CELL, "{}")
-        | {"dataset": "a", "method": m, "dataset_params": json.dumps(p), "measure": k, "keys": i and json.dumps(i), "mean": v,
+        | {"run": "r", "dataset": "a", "method": m, "dataset_params": json.dumps(p), "measure": k, "keys": i and json.dumps(i), "mean": v,
            "low": np.nan, "high": np.nan, "reported": np.nan, "step": np.nan, "overlap": np.nan, "value": v}
         for m, p, k, i, v in found
     ]  # fmt: skip
@@ -31,7 +32,7 @@ def texts(figure) -> list[str]:
 def test_a_panel_per_parameter_in_the_order_of_numbers():
     table = cells(*[("ours", {"size": s, "n": n}, "share", None, n / 10) for s in (100, 10, 2) for n in (1, 2)])
     spec = {"kind": "line", "y": "share", "x": "dataset_params.n", "panel": ["dataset_params.size"]}
-    figure = lines.lines(table, table, EXPERIMENT, spec | {"title": "Left"}, {})
+    figure = lines.lines(Chart(table, table, EXPERIMENT, spec | {"title": "Left"}, {}))
     assert figure.get_suptitle() == "Left"
     assert 0 <= figure._suptitle.get_position()[0] < 0.1
     assert texts(figure) == ["size 2", "size 10", "size 100"]
@@ -44,7 +45,7 @@ def test_one_measure_against_another_by_key():
         keys = {"covariate": covariate, "group": group}
         found += [("ours", {}, "share", keys, poll + 0.1), ("ours", {}, "poll", keys, poll)]
     spec = {"kind": "scatter", "y": "share", "x": "poll", "panel": ["keys.covariate"]}
-    figure = figures.scatter(cells(*found), cells(*found), EXPERIMENT, spec, {})
+    figure = figures.scatter(Chart(cells(*found), cells(*found), EXPERIMENT, spec, {}))
     assert texts(figure) == ["covariate race", "covariate sex"]
     points = figure.axes[1].collections[0].get_offsets()
     assert np.allclose(points, [[0.4, 0.5], [0.6, 0.7]])
@@ -53,19 +54,11 @@ def test_one_measure_against_another_by_key():
 def test_a_method_against_another():
     found = [(m, {}, "share", {"group": i}, v) for m, v in (("ours", 0.1), ("base", 0.2)) for i in ("x", "y")]
     spec = {"kind": "scatter", "y": "share", "x": "base"}
-    figure = figures.scatter(cells(*found), cells(*found), EXPERIMENT, spec, {"a": "Data"})
+    figure = figures.scatter(Chart(cells(*found), cells(*found), EXPERIMENT, spec, {"a": "Data"}))
     assert texts(figure) == ["Data"]
     assert np.allclose(figure.axes[0].collections[0].get_offsets(), [[0.2, 0.1], [0.2, 0.1]])
-    assert (
-        figures.scatter(
-            cells(("ours", {}, "share", {"group": "x"}, 1)),
-            cells(("ours", {}, "share", {"group": "x"}, 1)),
-            EXPERIMENT,
-            spec,
-            {},
-        )
-        is None
-    )
+    alone = cells(("ours", {}, "share", {"group": "x"}, 1))
+    assert figures.scatter(Chart(alone, alone, EXPERIMENT, spec, {})) is None
 
 
 def measured(*found) -> pd.DataFrame:
@@ -76,7 +69,7 @@ def measured(*found) -> pd.DataFrame:
 def test_what_has_no_parameter_has_a_place_of_its_own():
     table = measured(*[("ours", x, "share", (x or 9) / 10) for x in (0.1, 1, None)], ("base", None, "share", 0.5))
     spec = {"kind": "line", "y": "share", "x": "dataset_params.epsilon", "x_log": True, "x_none": "∞"}
-    figure = lines.lines(table, table, EXPERIMENT, spec, {"a": "Data"})
+    figure = lines.lines(Chart(table, table, EXPERIMENT, spec, {"a": "Data"}))
     ours = next(line for line in figure.axes[0].lines if line.get_label() == "ours")
     assert ours.get_xdata().tolist() == [0.1, 1, 10]
     assert [t.get_text() for t in figure.axes[0].get_xticklabels()] == ["0.1", "1", "∞"]
@@ -144,7 +137,7 @@ def test_a_legend_of_many_series_stands_below_the_first_panel():
         "series": ["method"],
         "panel": ["dataset_params.size"],
     }
-    figure = lines.lines(table, table, experiment, spec, {})
+    figure = lines.lines(Chart(table, table, experiment, spec, {}))
     figure.canvas.draw()
     [legend] = figure.legends
     box = legend.get_window_extent()
@@ -158,7 +151,7 @@ def test_lines_are_named_inside_the_height_of_their_panel():
     found = [(f"m{k}", {"n": n}, "share", None, 10.0**-n) for k in range(6) for n in (1, 2, 3)]
     experiment = EXPERIMENT | {"methods": {f"m{k}": {} for k in range(6)}}
     spec = {"kind": "line", "y": "share", "x": "dataset_params.n", "y_log": True}
-    [ax] = lines.lines(cells(*found), None, experiment, spec, {}).axes
+    [ax] = lines.lines(Chart(cells(*found), cells(*found), experiment, spec, {})).axes
     heights = sorted(text.xy[1] for text in ax.texts)
     assert len(heights) == 6
     assert heights[0] > 0
@@ -168,9 +161,8 @@ def test_lines_are_named_inside_the_height_of_their_panel():
 
 def test_a_wide_interval_leaves_the_lines_apart():
     found = [("ours", {"n": n}, "share", None, v) for n in (1, 2) for v in (n - 50.0, float(n), n + 50.0)]
-    [ax] = lines.lines(
-        cells(*found), None, EXPERIMENT, {"kind": "line", "y": "share", "x": "dataset_params.n"}, {}
-    ).axes
+    spec = {"kind": "line", "y": "share", "x": "dataset_params.n"}
+    [ax] = lines.lines(Chart(cells(*found), cells(*found), EXPERIMENT, spec, {})).axes
     low, high = ax.get_ylim()
     assert high - low == pytest.approx(1 + 2 * lines.SPREAD)
 
@@ -178,7 +170,7 @@ def test_a_wide_interval_leaves_the_lines_apart():
 def test_printed_numbers_are_marks_beside_their_line():
     table = cells(("ours", {"n": 1}, "share", None, 0.1), ("ours", {"n": 2}, "share", None, 0.2))
     table["reported"] = [0.15, np.nan]
-    figure = lines.lines(table, table, EXPERIMENT, {"kind": "line", "y": "share", "x": "dataset_params.n"}, {})
+    figure = lines.lines(Chart(table, table, EXPERIMENT, {"kind": "line", "y": "share", "x": "dataset_params.n"}, {}))
     [marks] = [line for line in figure.axes[0].lines if line.get_marker() == "D" and len(line.get_xdata())]
     assert (marks.get_xdata().tolist(), marks.get_ydata().tolist()) == ([1], [0.15])
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["printed in the source"]
@@ -190,7 +182,7 @@ def test_a_map_shows_places_inside_its_extent_in_the_right_order():
     keys = [dict(zip(("state", "longitude", "latitude"), place, strict=True)) for place in places]
     found = [("ours", {}, "share", one, 0.2 * k) for k, one in enumerate(keys)]
     spec = {"kind": "map", "y": "share", "extent": [-125, -66, 24, 50]}
-    ax, *_ = maps.areas(None, cells(*found), EXPERIMENT, spec, {}).axes
+    ax, *_ = maps.areas(Chart(cells(*found), cells(*found), EXPERIMENT, spec, {})).axes
     at = {text.get_text(): text.get_position() for text in ax.texts}
     assert set(at) == {"WA", "FL", "ME"}
     assert at["FL"][1] < at["ME"][1] < at["WA"][1] + 0.1

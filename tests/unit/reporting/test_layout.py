@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from reported_trial import EXPERIMENT
+from reported_trial import EXPERIMENT, written
 
 from agglearn import tasks
 from agglearn.reporting import panels, printed_table, writers
@@ -125,7 +125,7 @@ def test_methods_are_rows_and_measures_stand_side_by_side():
         (0, 2): "0.5",
         (1, 0): "0.4",
     }
-    [header, line, *_] = re.findall(r"<tr>.*?</tr>", writers.html(grid, "T", ""))
+    [header, line, *_] = re.findall(r"<tr>.*?</tr>", written("html", grid))
     assert re.findall(r"colspan=(\d)>(.*?)<", header) == [("2", "A"), ("1", "B")]
     assert re.findall(r"<th scope=\"col\" colspan=1>(.*?)<", line) == ["NLLH", "time (ms)", "NLLH"]
 
@@ -134,7 +134,7 @@ def test_parameters_that_differ_become_headers():
     table = summary([{"params": '{"l2": 1.0}'}, {"params": '{"l2": 4.0}', "mean": 0.6}])
     grid = printed_table.grid(table, EXPERIMENT, {"a": "A"})
     assert (grid.stubs, grid.rows) == (["", "λ"], [("Ours", "1"), ("Ours", "4")])
-    assert re.findall(r"<th scope=\"row.*?</th>", writers.html(grid, "T", "")) == [
+    assert re.findall(r"<th scope=\"row.*?</th>", written("html", grid)) == [
         '<th scope="rowgroup" rowspan=2>Ours</th>',
         '<th scope="row" rowspan=1>1</th>',
         '<th scope="row" rowspan=1>4</th>',
@@ -177,9 +177,9 @@ def test_the_best_is_bold_and_what_is_not_told_from_it(measure, ours, base, best
     e = EXPERIMENT | {"table": {"rows": ["method"], "columns": ["dataset"], "measure": measure}}
     grid = printed_table.grid(summary([*cells, far]), e, {})
     assert [grid.rows[i][0] for (i, _), cell in grid.cells.items() if cell.best] == best
-    assert ("Bold:" in writers.markdown(grid, "T", "")) == bool(best)
-    assert writers.html(grid, "T", "").count("<strong>") == len(best)
-    assert writers.latex(grid, "T", "").count(r"\textbf{") == len(best)
+    assert ("Bold:" in written("md", grid)) == bool(best)
+    assert written("html", grid).count("<strong>") == len(best)
+    assert written("tex", grid).count(r"\textbf{") == len(best)
 
 
 def test_equal_reasons_share_a_note():
@@ -204,8 +204,7 @@ def test_a_wide_interval_of_another_row_brings_no_row_to_the_best():
     near = {"params": '{"l2": 1}', **around(0.3, 0.01)}
     for n, best in ((5, [True, False, False]), (1, [True, False, True])):
         cells = [{"mean": 0.1, "low": np.nan, "high": np.nan, "n": n}, wide, near]
-        group = {(i, 0): row for i, row in summary(cells).iterrows()}
-        assert [(i, 0) in printed_table._best(group, "lower") for i in range(3)] == best
+        assert [i in printed_table._best(summary(cells), "lower") for i in range(3)] == best
 
 
 def test_the_printed_number_stands_with_its_difference():
@@ -228,11 +227,10 @@ def test_the_printed_number_stands_with_its_difference():
         ]
     )
     grid = printed_table.grid(table, e, {"a": "A"})
-    assert "| Ours | 0.500 ± 0.010 (0.520, −0.020) |" in writers.markdown(grid, "T", "")
-    assert r"0.500 $\pm$ 0.010 (0.520, $-$0.020)" in writers.latex(grid, "T", "")
-    assert (
-        '<span class="reported agrees" title="agrees">0.520, <span class=difference>−0.020</span></span>'
-        in writers.html(grid, "T", "")
+    assert "| Ours | 0.500 ± 0.010 (0.520, −0.020) |" in written("md", grid)
+    assert r"0.500 $\pm$ 0.010 (0.520, $-$0.020)" in written("tex", grid)
+    assert '<span class="reported agrees" title="agrees">0.520, <span class=difference>−0.020</span></span>' in written(
+        "html", grid
     )
 
 
@@ -249,15 +247,15 @@ def test_a_printed_number_is_written_in_the_unit_of_its_column():
         "place": "Table 1",
         **around(0.0014, 0.0002),
     }
-    assert "| Ours | 1.40 ± 0.20 (900, 643× less) |" in writers.markdown(
-        printed_table.grid(summary([cell]), e, {"a": "A"}), "T", ""
+    assert "| Ours | 1.40 ± 0.20 (900, 643× less) |" in written(
+        "md", printed_table.grid(summary([cell]), e, {"a": "A"})
     )
 
 
 def test_text_is_escaped():
     table = summary([{"status": "failed", "reason": "x < y & 50 % of z_1", "mean": np.nan}])
     grid = printed_table.grid(table, EXPERIMENT, {"a": "<A>"})
-    html, tex = writers.html(grid, "T & U_1", ""), writers.latex(grid, "T & U_1", "")
+    html, tex = written("html", grid, "T & U_1"), written("tex", grid, "T & U_1")
     assert "&lt;A&gt;" in html
     assert "x &lt; y &amp; 50 %" in html
     assert r"x $<$ y \& 50 \% of z\_1" in tex  # LaTeX's text fonts print other signs for <, > and |
@@ -292,8 +290,8 @@ def test_a_table_without_rows_is_a_sentence():
         e = EXPERIMENT | {"title": "T", "table": spec}
         for table in (summary([{"measure": "auc"}]), summarise(measured[:0], e)):
             [(title, grid)] = printed_table.grids(table, e, {})
-            for write in (writers.markdown, writers.latex, writers.html):
-                assert "No run of this table has a result." in write(grid, title, "")
+            for kind in writers.KINDS:
+                assert "No run of this table has a result." in written(kind, grid, title)
 
 
 def test_columns_stay_in_the_order_of_the_configuration():
@@ -341,13 +339,14 @@ def test_a_table_of_one_measure_may_have_no_columns():
     e = EXPERIMENT | {"table": {"rows": ["method"], "columns": [], "measure": "nllh"}}
     grid = printed_table.grid(summary([around(0.5, 0.01)]), e, {"a": "A"})
     assert (grid.rows, grid.heads, grid.cells[0, 0].value) == ([("Ours",)], [("value",)], "0.500 ± 0.010")
-    assert "| Ours | 0.500 ± 0.010 |" in writers.markdown(grid, "T", "")
+    assert "| Ours | 0.500 ± 0.010 |" in written("md", grid)
 
 
 def test_a_table_file_says_how_it_is_encoded():
     """A browser takes a file without a declaration for Latin-1, and shows ± as two letters."""
-    figures = "<figure>1 ± 2</figure>\n<figure>−3</figure>\n"
-    text = writers.document("A & B", figures)
+    grids = [(title, printed_table.sentence("±")) for title in ("A & B: 1", "A & B: 2")]
+    text = writers.write("A & B", grids, "")["html"]
     assert text.startswith("<!doctype html>")
     assert '<meta charset="utf-8"><title>A &amp; B</title>' in text
-    assert writers.figures_in(text) == figures
+    figures = writers.figures_in(text)
+    assert (figures[:7], figures[-10:], figures.count("<figcaption>A &amp; B: ")) == ("<figure", "</figure>\n", 2)

@@ -8,11 +8,11 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from reported_trial import EXPERIMENT
+from reported_trial import EXPERIMENT, written
 from scipy import stats
 
 from agglearn.evaluation.intervals import mean_interval
-from agglearn.reporting import printed_table, run_summary, summary, writers
+from agglearn.reporting import printed_table, run_summary, summary
 from agglearn.reporting.judging import judge_all
 from agglearn.reporting.render import caption_of, render
 from agglearn.reporting.summary import column_or_param, compare, summarise
@@ -68,7 +68,7 @@ def test_one_failure_does_not_empty_the_table():
         EXPERIMENT,
     )
     assert set(table.status) == {"ok", "unavailable", "failed"}
-    text = writers.markdown(printed_table.grid(table, EXPERIMENT, {"a": "A", "b": "B"}), "T", "")
+    text = written("md", printed_table.grid(table, EXPERIMENT, {"a": "A", "b": "B"}))
     assert "not available [" in text
     assert "failed [" in text
     assert "| 0.5 |" in text
@@ -107,7 +107,7 @@ def test_reported_without_measurement_keeps_its_place():
     table = summarise(rows({("b", "ours"): ("unavailable", "no file")}), e)
     assert table.reported.tolist() == [0.4]
     assert table["outcome"].tolist() == ["not judged"]
-    assert "(0.4)" in writers.markdown(printed_table.grid(table, e, {}), "T", "")
+    assert "(0.4)" in written("md", printed_table.grid(table, e, {}))
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_each_text_of_parameters_is_read_once(monkeypatch):
 
 def test_a_solver_that_stopped_shows_its_limit():
     table = summarise(rows({("a", "ours"): ("stopped", "> 8 s"), ("a", "base"): [0.5]}), EXPERIMENT)
-    text = writers.markdown(printed_table.grid(table, EXPERIMENT, {"a": "A"}), "T", "")
+    text = written("md", printed_table.grid(table, EXPERIMENT, {"a": "A"}))
     assert "| Ours | > 8 s |\n| base | 0.5 |" in text
     assert "[1]" not in text
 

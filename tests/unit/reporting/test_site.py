@@ -12,9 +12,9 @@ from scipy import stats
 
 from agglearn.evaluation.verdicts import Region
 from agglearn.reporting import findings, judging, lines, panels, site, statements, svg
-from agglearn.reporting.forest import LABEL, MAX_CASES, WIDTH, _axis, forest, in_words
-from agglearn.reporting.predicates import PREDICATES, judge_case
+from agglearn.reporting.claims import PREDICATES, judge_case
 from agglearn.reporting.samples import Sample
+from agglearn.reporting.statements import LABEL, MAX_CASES, WIDTH, _axis, forest, in_words
 
 BOUNDS = {"at_least": 0.5, "at_most": 0.5, "ratio_at_least": 2.0, "slope_between": [0.9, 1.1]}
 
@@ -248,15 +248,15 @@ def test_the_first_panel_of_a_figure(tmp_path):
     figure, axes = panels.grid(["a", "b"], 3.0)
     axes[0].plot([0, 1])
     path = tmp_path / "f.svg"
-    for drawing in (one := svg.from_figure(figure, "t"), svg.stacked([one, one], "t")):
-        path.write_text(drawing)
+    for copies in (1, 2):
+        svg.write(svg.stack([svg.from_figure(figure, "t") for _ in range(copies)], "t"), path)
         fragment, ratio = svg.first_panel(path)
         width, height = map(float, re.fullmatch(r"#svgView\(viewBox\(0,0,([\d.]+),([\d.]+)\)\)", fragment).groups())
         assert ratio == pytest.approx(width / height, rel=1e-3)
         assert 200 < width < 340  # the left one of two panels, 662 points wide
         assert height > 200
         assert svg.first_figure(path)[1] == pytest.approx(662.4 / 216, rel=1e-3)
-    path.write_text(svg.sentence("nothing"))
+    svg.write(svg.sentence("nothing"), path)
     assert svg.first_panel(path) is None
     assert svg.first_figure(path) is None
 
@@ -265,12 +265,12 @@ def test_a_source_is_shown_by_its_first_figure_that_has_a_result(tmp_path):
     (tmp_path / "figures").mkdir()
     experiments = [{"name": name, "title": name.upper()} for name in ("headline", "second", "third")]
     for e in experiments:
-        (tmp_path / f"figures/{e['name']}.svg").write_text(svg.sentence("No run of this figure has a result."))
+        svg.write(svg.sentence("No run of this figure has a result."), tmp_path / f"figures/{e['name']}.svg")
     assert site._picture(experiments, tmp_path) is None
     figure, axes = panels.grid(["a"], 3.0)
     axes[0].plot([0, 1])
     for name in ("second", "third"):
-        (tmp_path / f"figures/{name}.svg").write_text(svg.from_figure(figure, "t"))
+        svg.write(svg.from_figure(figure, "t"), tmp_path / f"figures/{name}.svg")
     shown = site._picture(experiments, tmp_path)
     assert (shown["name"], shown["title"]) == ("second", "SECOND")
 
@@ -294,7 +294,7 @@ def test_the_title_above_all_panels_is_not_cut(tmp_path):
     axes[0].plot([0, 1])
     figure.suptitle("a title that is wider than the first panel " * 2)
     path = tmp_path / "f.svg"
-    path.write_text(svg.from_figure(figure, "t"))
+    svg.write(svg.from_figure(figure, "t"), path)
     _, top, _, height = map(float, re.search(r"viewBox\((.*)\)\)", svg.first_panel(path)[0])[1].split(","))
     points = 72 / figure.dpi
     box = axes[0].get_tightbbox()
@@ -312,7 +312,7 @@ def test_nothing_of_the_panel_beside_is_shown(tmp_path):
     shift = (second.x0 - first.x1 - 2) / figure.bbox.width  # two pixels between them
     axes[1].set_position(axes[1].get_position().translated(-shift, 0))
     figure.set_layout_engine("none")
-    path.write_text(svg.from_figure(figure, "t"))
+    svg.write(svg.from_figure(figure, "t"), path)
     _, _, width, _ = map(float, re.search(r"viewBox\((.*)\)\)", svg.first_panel(path)[0])[1].split(","))
     left = axes[1].get_tightbbox().x0 * 72 / figure.dpi
     assert left - 3 < width <= left + 0.06  # written with one digit
@@ -322,7 +322,7 @@ def test_highlighted_lines_are_named_at_their_ends():
     rows = pd.DataFrame(
         [
             {"dataset": "a", "dataset_params": "{}", "method": m, "params": f'{{"k": {k}}}', "observation_params": "{}", "keys": None,
-             "measure": "nllh", "step": np.nan, "value": v, "overlap": np.nan, "seed": 0}
+             "measure": "nllh", "step": np.nan, "value": v, "overlap": np.nan, "seed": 0, "reported": np.nan}
             for m, v in (("ours", 0.5), ("base", 0.5), ("other", 0.1)) for k in (1, 2)
         ]
     )  # fmt: skip
@@ -334,7 +334,7 @@ def test_highlighted_lines_are_named_at_their_ends():
         "highlight": [{"series": "Ours", "name": "ours!"}, {"series": "base", "name": "base!"}],
         "title": "A sentence",
     }
-    figure = lines.lines(rows, None, experiment, spec, {})
+    figure = lines.lines(panels.Chart(rows, rows, experiment, spec, {}))
     [ax] = figure.axes
     texts = {t.get_text(): t for t in ax.texts}
     assert set(texts) == {"ours!", "base!"}
@@ -342,7 +342,8 @@ def test_highlighted_lines_are_named_at_their_ends():
     assert abs(heights[0] - heights[1]) > 0.06  # apart, though the lines are one
     assert figure.get_suptitle() == "A sentence"
     assert [line.get_color() for line in ax.lines].count("0.75") == 1
-    alone = lines.lines(rows, None, experiment, spec | {"highlight": [{"series": "nobody", "name": "x"}]}, {})
+    other = spec | {"highlight": [{"series": "nobody", "name": "x"}]}
+    alone = lines.lines(panels.Chart(rows, rows, experiment, other, {}))
     assert "0.75" not in [line.get_color() for line in alone.axes[0].lines]
 
 

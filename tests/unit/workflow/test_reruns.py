@@ -273,7 +273,7 @@ def test_rules_are_read(base, before):
     fit, pages = {"settings", "data", "code"}, {"settings", "claims", "record", "texts", "code"}
     assert {rule: set(params) for rule, params in rules().items() if params} == {
         "prepare": {"entry", "code", "files"}, "fit": fit | {"library_threads"}, "recall": fit | {"files"},
-        "render": {"settings", "code"}, "track": {"uri", "attempt"},
+        "render": {"settings", "code", "templates"}, "track": {"uri", "attempt"},
         "site": pages, "page": pages,
     }  # fmt: skip
     assert jobs(base) == before
@@ -408,7 +408,6 @@ EDITED = {  # module → jobs
     "reporting.lines": RENDERED,
     "reporting.svg": RENDERED | PAGES,
     "reporting.claims": PAGES,
-    "reporting.predicates": PAGES,
     "reporting.samples": PAGES,
     "reporting.site": PAGES,
     "evaluation.verdicts": RENDERED | PAGES,
@@ -451,6 +450,12 @@ def test_an_edit_of_code(base, before, edited, module):
 def test_an_edit_of_a_template_or_of_the_words_on_verdicts(base, before, file):
     (base / file).write_text((base / file).read_text() + " ")
     assert changed(before, jobs(base)) == PAGES
+
+
+def test_an_edit_of_the_template_of_tables(base, before):
+    path = base / "src/agglearn/reporting/templates/table.md"
+    path.write_text(path.read_text() + " ")
+    assert changed(before, jobs(base)) == RENDERED | PAGES
 
 
 def test_a_number_in_the_docs(base, before):
