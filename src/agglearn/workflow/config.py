@@ -7,6 +7,7 @@ import functools
 import math
 import numbers
 import re
+import sys
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,7 @@ def load(
     _check_folders(config, folder, faults)
     for code in config["code"]:
         modules.add_root(folder / code)
+        sys.path[:0] = {str((folder / code).resolve())} - set(sys.path)
     entries = _datasets(roots, layered.get("datasets", {}), faults)
     config["datasets"] = _each("datasets", entries, lambda name: _checked(entries, name, base), faults)
     config["references"] = _settings(roots, "config/references.yaml")
