@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> None:
     from agglearn.errors import ConfigError
     from agglearn.optional import require
 
-    require("jsonschema", "workflow")
+    require("pydantic", "workflow")
     require("snakemake", "workflow")
     overrides = {key: value for key, value in (("scale", args.scale), ("set", args.set)) if value}
     config = project_config(args.configfile, overrides, () if args.list else args.targets or ["all"])
