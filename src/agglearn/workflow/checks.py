@@ -49,10 +49,8 @@ class Configured(settings.Runtime):
     def description(self, value: Any, hint: Any, path: str) -> Iterator[Fault]:
         for key in value:
             if key not in ("class", "params"):
-                yield (
-                    path,
-                    f"unknown key {key!r}{meant(key, ['class', 'params', 'grid', *SCALES])}; allowed: class, params",
-                )
+                nearest = meant(key, ["class", "params", "grid", *SCALES])
+                yield path, f"unknown key {key!r}{nearest}; allowed: class, params"
         dotted = value.get("class")
         if wrong := class_fault(dotted, classes.name_of(hint) if hint not in (Any, object, settings.Built) else None):
             yield f"{path}.class", wrong
@@ -180,7 +178,7 @@ def _check_build(route: dict, file: str, path: str) -> None:
     refuse(keys_at_fault(dotted, declared, route.get("params", {}), f"{path}.params"), file)
     for name, given in route["inputs"].items():
         sources = [
-            r for r in given.get("routes", []) if r["kind"] in ("package", "build") or {"member", "sha256"} & set(r)
+            r for r in given.get("routes", ()) if r["kind"] in ("package", "build") or {"member", "sha256"} & {*r}
         ]
         if given.get("stream") and (sources or given["sha256"] != "unknown"):
             raise ConfigError(
@@ -250,10 +248,8 @@ def _observation(task: str, dataset_class: str, dataset: str, given: Any, name: 
     ways = [w for w in ways if w[0] is ways[0][0]]
     if not (fitting := [w for w in ways if issubclass(kind, w[1])]):
         kinds = ", ".join(sorted({w[1].__name__ for w in ways})) or "nothing"
-        yield (
-            f"observe.{name}.type",
-            f"{task} cannot make {spec['type']} of {dataset} ({dataset_class}); it makes {kinds}",
-        )
+        fault = f"{task} cannot make {spec['type']} of {dataset} ({dataset_class}); it makes {kinds}"
+        yield f"observe.{name}.type", fault
         return
     observed = {k: v for k, v in spec.items() if k != "type"}
     options = [
@@ -316,6 +312,10 @@ class Named:
         """Columns of results, `params.<name>` for every parameter that the experiment sets, and `keys.<name>` for every key of its measurements."""
         return FIELDS | {f"{kind}.{path}" for kind, paths in self.paths.items() for path in paths}
 
+    def allowed(self, datasets: Collection) -> dict[str, Collection]:
+        """Names that a field of results may hold."""
+        return {"measure": self.measures, "dataset": datasets, "method": self.methods, "observation": self.observations}
+
 
 def _paths(value: Any) -> Iterator[str]:
     """Dotted names of all parameters in a mapping, whatever scales and grids they stand in."""
@@ -330,17 +330,13 @@ def _check_shown(e: dict, file: str, named: Named, datasets: dict) -> None:
     shown = named.measures | named.differences
     for i, name in enumerate(e["measures"]):
         check_name(name, named.measures, file, f"measures.{i}")
+    allowed = named.allowed(datasets)
     of_runs = {f for f in named.fields if f.partition(".")[0] not in ("measure", "keys")}
     for i, field in enumerate(e["batch_by"]):
         check_name(field, of_runs, file, f"batch_by.{i}")
     for i, entry in enumerate(e.get("exclude", [])):
         for field, value in entry.items():
             check_name(field, of_runs, file, f"exclude.{i}")
-            allowed: dict[str, Collection] = {
-                "dataset": datasets,
-                "method": named.methods,
-                "observation": named.observations,
-            }
             if field in allowed:
                 check_name(value, allowed[field], file, f"exclude.{i}.{field}")
     if "baseline" in e:
@@ -385,6 +381,8 @@ def _check_figure(figure: dict, named: Named, file: str, path: str) -> None:
         _check_fields(figure["x"], named, file, f"{path}.x")
     if figure["kind"] == "scatter":
         check_name(figure["x"], named.methods | named.measures, file, f"{path}.x")
+    if figure["kind"] == "curve":
+        check_name(figure.get("x", "seconds"), {"seconds"}, file, f"{path}.x")
     if figure["kind"] in ("flows", "map") and "x" in figure:
         check_name(figure["x"], named.measures, file, f"{path}.x")
 
@@ -397,12 +395,7 @@ def check_claim(name: str, claim: dict, file: str, source_name: str, named: Name
     check_name(claim["source"], {source_name}, file, f"{name}.source")
     for key in ("each", "x"):
         _check_fields(claim.get(key, []), named, file, f"{name}.{key}")
-    allowed: dict[str, Collection] = {
-        "measure": named.measures,
-        "dataset": datasets,
-        "method": named.methods,
-        "observation": named.observations,
-    }
+    allowed = named.allowed(datasets)
     for side in ("value", "reference"):
         for field, value in claim.get(side, {}).items():
             check_name(field, named.fields, file, f"{name}.{side}")

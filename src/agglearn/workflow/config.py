@@ -22,32 +22,11 @@ from agglearn.workflow.ablation import expand_ablation, read_settings
 from agglearn.workflow.checks import FOR_READERS, check_name
 from agglearn.workflow.entries import expand_entry
 
-OWN = (
-    "config",
-    "docs",
-    "profiles",
-    "rules",
-    "src",
-    "tests",
-    "workflow",
-)  # folders of the project that nothing is written into
+# Folders of the project that nothing is written into
+OWN = ("config", "docs", "profiles", "rules", "src", "tests", "workflow")
 LAYERS = ("datasets", "experiments", "claims")  # that overrides may hold beside the keys of `config/config.yaml`
-RULES = {
-    "all",
-    "fetch",
-    "prepare",
-    "observe",
-    "fit",
-    "render",
-    "track",
-    "judge",
-    "collect",
-    "page",
-    "site",
-    "conclude",
-}  # of the workflow
-
-
+# Rules of the workflow
+RULES = {"all", "fetch", "prepare", "observe", "fit", "render", "track", "judge", "collect", "page", "site", "conclude"}
 Faults = dict[tuple[str, str], ConfigError]  # (folder of config/, name) → what is wrong with an entry that is left out
 
 
@@ -71,7 +50,7 @@ def load(
         modules.add_root(folder / code)
         sys.path[:0] = {str((folder / code).resolve())} - set(sys.path)
     entries = _datasets(roots, layered.get("datasets", {}), faults)
-    config["datasets"] = _each("datasets", entries, lambda name: _checked(entries, name), faults)
+    config["datasets"] = _each("datasets", entries, lambda name: check_dataset(entries[name], name, entries), faults)
     config["references"] = _settings(roots, "config/references.yaml")
     validate(config["references"], "references", "config/references.yaml")
     named = _experiments(config, roots, layered.get("experiments", {}), faults)
@@ -138,16 +117,12 @@ def _with_settings(overrides: dict, roots: list[Path]) -> dict:
     return stack(overrides, read_settings(texts, sorted(experiments), keys)) if texts else overrides
 
 
-def _checked(entries: dict, name: str) -> dict:
-    check_dataset(entries[name], name, entries)
-    return entries[name]
-
-
-def check_dataset(entry: dict, name: str, datasets: dict) -> None:
-    """Check an entry against its model and the code. `datasets` are all entries."""
+def check_dataset(entry: dict, name: str, datasets: dict) -> dict:
+    """The entry, checked against its model and the code. `datasets` are all entries."""
     file = f"config/datasets/{name}.yaml"
     validate(entry, "dataset", file)
     checks.check_dataset(entry, file, datasets)
+    return entry
 
 
 def check_experiment(e: dict, name: str, datasets: dict, shipped: dict | None = None) -> dict:
@@ -439,7 +414,7 @@ def _problem(error: ErrorDetails, value: Any) -> Problem:
     if last == "[key]":
         place, value = place[:-1], error["input"]
     if kind == "string_pattern_mismatch":
-        return Problem(place, value, f"{value!r} is not allowed; {dict(models.FORMS.values())[context['pattern']]}")
+        return Problem(place, value, f"{value!r} is not allowed; {models.FORMS[context['pattern']]}")
     must = error["msg"].partition(" should ")[2].replace("valid dictionary", "mapping (name: value)")
     return Problem(place, value, must=re.sub("( or instance| or object| after validation).*", "", must))
 

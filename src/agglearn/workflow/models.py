@@ -41,45 +41,31 @@ NonNegative = Annotated[float, Field(ge=0)]
 Positive = Annotated[float, Field(gt=0)]
 Part = Annotated[float, Field(gt=0, lt=1)]
 Params = dict[str, Any]
-FORMS = {  # name → pattern of a text, what it is
-    "word": ("^[a-z0-9_]+$", "small letters, digits and _"),
-    "source": ("^[a-z0-9]+$", "short name of the paper: small letters and digits"),
-    "doi": (r"^10\.[0-9]{4,9}/\S+$", "a DOI without https://doi.org/"),
-    "homepage": (r'^https?://[^\s"<>]+$', "a page on the web: it starts with https:// or http://"),
-    "url": ("^(https?|ftp|file)://", "it starts with https://, http://, ftp:// or file://"),
-    "uri": ("^(none|sqlite:///.+|https?://[^/]+.*)$", "MLflow's store, sqlite:///file or http(s)://server, or none"),
-    "sha256": ("^[0-9a-f]{64}$", "64 hex digits"),
-    "digest": ("^([0-9a-f]{64}|unknown)$", "64 hex digits, or unknown: recorded at the first download"),
-    "package": ("^[A-Za-z0-9][A-Za-z0-9._-]*==[A-Za-z0-9][A-Za-z0-9.!+_-]*$", "name==version"),
-    "file": (
-        r"^[^./\\{}][^/\\{}]*(/[^./\\{}][^/\\{}]*)*$",
-        "a name is a relative path with no hidden or parent folder in it; {variables} need `each`",
-    ),
-    "folder": (
-        r"^(\.|[^./\\][^/\\]*(/[^./\\][^/\\]*)*)$",
-        "folder inside each mirror, a relative path with no hidden or parent folder in it; default: the entry's name",
-    ),
-    "batch_field": (
-        r"^(dataset|observation|method|seed|params\.[a-z0-9_]+)$",
-        "one of dataset, observation, method, seed, params.<name>",
-    ),
-    "run_field": (
-        r"^(dataset|observation|method|seed|(dataset_params|observation_params|params)(\.[A-Za-z0-9_]+)+)$",
-        "one of dataset, observation, method, seed, dataset_params.<name>, observation_params.<name>, params.<name>",
-    ),
-}
+FORMS: dict[str, str] = {}  # pattern of a text → what it is
 
 
-def form(name: str) -> Any:
-    """Constraint on a text by one of `FORMS`."""
-    return Field(pattern=FORMS[name][0], description=FORMS[name][1])
+def form(pattern: str, words: str) -> Any:
+    """Constraint on a text."""
+    FORMS[pattern] = words
+    return Field(pattern=pattern, description=words)
 
 
-Word = Annotated[str, form("word")]
-DOI = Annotated[str, form("doi")]
-Homepage = Annotated[str, form("homepage")]
-SHA256 = Annotated[str, form("sha256")]
-Digest = Annotated[str, form("digest")]
+Word = Annotated[str, form("^[a-z0-9_]+$", "small letters, digits and _")]
+DOI = Annotated[str, form(r"^10\.[0-9]{4,9}/\S+$", "a DOI without https://doi.org/")]
+Homepage = Annotated[str, form(r'^https?://[^\s"<>]+$', "a page on the web: it starts with https:// or http://")]
+URL = Annotated[str, form("^(https?|ftp|file)://", "it starts with https://, http://, ftp:// or file://")]
+SHA256 = Annotated[str, form("^[0-9a-f]{64}$", "64 hex digits")]
+Digest = Annotated[str, form("^([0-9a-f]{64}|unknown)$", "64 hex digits, or unknown: recorded at the first download")]
+Wheel = Annotated[str, form("^[A-Za-z0-9][A-Za-z0-9._-]*==[A-Za-z0-9][A-Za-z0-9.!+_-]*$", "name==version")]
+FILE_WORDS = "a name is a relative path with no hidden or parent folder in it; {variables} need `each`"
+FileName = Annotated[str, form(r"^[^./\\{}][^/\\{}]*(/[^./\\{}][^/\\{}]*)*$", FILE_WORDS)]
+FOLDER_WORDS = "folder in each mirror, a relative path with no hidden or parent folder in it; default: the entry's name"
+Folder = Annotated[str, form(r"^(\.|[^./\\][^/\\]*(/[^./\\][^/\\]*)*)$", FOLDER_WORDS)]
+BATCH_WORDS = "one of dataset, observation, method, seed, params.<name>"
+BatchField = Annotated[str, form(r"^(dataset|observation|method|seed|params\.[a-z0-9_]+)$", BATCH_WORDS)]
+RUN_WORDS = f"{BATCH_WORDS}, observation_params.<name>, dataset_params.<name>"
+RUN = r"^(dataset|observation|method|seed|(dataset_params|observation_params|params)(\.[A-Za-z0-9_]+)+)$"
+RunField = Annotated[str, form(RUN, RUN_WORDS)]
 
 
 class Model(BaseModel):
@@ -119,17 +105,19 @@ class Model(BaseModel):
 
 
 class Tracking(Model):
-    uri: str = form("uri")
+    uri: str = form("^(none|sqlite:///.+|https?://[^/]+.*)$", "sqlite:///file or http(s)://server of MLflow, or none")
+
+
+FROM = (
+    "data: every run is computed; record: results are shown from the record; both: its runs are taken, others computed"
+)
 
 
 class Configuration(Model):
     scale: Literal[SCALES] = Field(description="sizes, seeds and budgets to use")  # type: ignore[valid-type]
     run: Literal["all"] | Annotated[Texts, Len(1)] = Field(description="experiments to run")
     show: Unique[Name] = Field(description="experiments whose tables are printed at the end of a run")
-    origin: Literal["data", "record", "both"] = Field(
-        alias="from",
-        description="data: every run is computed; record: results are shown from the record; both: its runs are taken, others computed",
-    )
+    origin: Literal["data", "record", "both"] = Field(alias="from", description=FROM)
     record: Name = Field(description="folder with the results of finished runs")
     mirrors: Unique[Name] = Field(description="folders or URL prefixes, searched in this order")
     cache: Name = Field(description="folder for downloads")
@@ -239,14 +227,14 @@ class Package(Packed):
     KIND = "kind"
     USES = {"package": ("sha256 member", "")}
     kind: Literal["package"]
-    package: str = form("package")
+    package: Wheel
 
 
 class Download(Packed):
     """A file at the publisher's (primary) or a frozen copy of it elsewhere (archive)."""
 
     kind: Literal["primary", "archive"]
-    url: str = form("url")
+    url: URL
 
 
 class Build(Model):
@@ -259,7 +247,6 @@ class Build(Model):
     inputs: Annotated["dict[FileName, Input]", Len(1)]
 
 
-FileName = Annotated[str, form("file")]
 Route = Annotated[Mirror | Package | Download | Build, Field(discriminator="kind")]
 
 
@@ -319,23 +306,13 @@ class Split(Model):
         return self
 
 
+ENCODING = "replace large features by count and label rate (target), or by clusters (vocabulary), of held-out rows"
+
+
 class Encoding(Model):
     holdout: Part = Field(description="share of the training rows")
     above: Count = Field(description="features with more modalities are encoded")
     modalities: int = Field(ge=3, description="at most this many result (target: fewer)")
-
-
-class Encodings(Model):
-    model_config = ConfigDict(json_schema_extra={"maxProperties": 1})
-    target: Encoding = key("by count and label rate of their values in those rows")
-    vocabulary: Encoding = key("by the clusters of values that tell most about the label there")
-
-    @model_validator(mode="after")
-    def check_number(self) -> Self:
-        """Refuse two encodings."""
-        if len(self.model_fields_set) > 1:
-            raise refusal("it must be one of target, vocabulary")
-        return self
 
 
 class Dataset(Model):
@@ -347,14 +324,14 @@ class Dataset(Model):
     homepage: Homepage = key()
     note: str = key("quirks worth telling the reader of a table")
     params: Params = key("what the class's constructor takes")
-    mirror: Annotated[str, form("folder")] = key()
+    mirror: Folder = key()
     files: dict[FileName, File] = key("file name → where it comes from")
     format: Format = key("how text files are written; Parquet files need none of it")
     label: Label = key()
     features: Features = key()
     split: Part | Split = key("random share for the test, or a mapping")
     split_like: str = key("data set whose random parts are taken, for comparisons on the same rows")
-    encoding: Encodings = key("replace large features, learning how from rows held out for it")
+    encoding: Annotated[dict[Literal["target", "vocabulary"], Encoding], Len(0, 1)] = key(ENCODING)
     binning: Literal["deciles", "width"] = key("default for numeric columns")
 
 
@@ -379,8 +356,8 @@ class Method(Model):
 
 class Ablation(Model):
     base: str = Field(description="a name under methods")
-    changes: Annotated[dict[str, Some[Any]], Len(1)] = Field(
-        description="class, params.<name> or observe.<name> of the base → values that are tried, each alone"
+    changes: Annotated[dict[str, Some[Any]], Len(1)] = key(
+        "class, params.<name> or observe.<name> → values to try", ...
     )
 
 
@@ -426,13 +403,6 @@ class Figure(Model):
         "series that are named at the end of their line; the others are grey (line, curve)"
     )
 
-    @model_validator(mode="after")
-    def check_curve(self) -> Self:
-        """Refuse anything but seconds as the abscissa of a curve."""
-        if self.kind == "curve" and self.x not in (None, "seconds"):
-            raise refusal(f"{self.x!r} is not allowed; one of seconds", "x")
-        return self
-
 
 class Reported(Model):
     dataset: str
@@ -448,15 +418,13 @@ class Reported(Model):
 
 
 class Agreement(Model):
-    margins: dict[str, Positive] = Field(
-        description="measure → difference that is none in practice; a measure without is shown and not compared"
-    )
+    margins: dict[str, Positive] = Field(description="measure → difference that is none in practice")
     reason: Reason = Field(description="why differences of that size are none in practice")
 
 
 class Experiment(Model):
     extends: str = key("experiment whose keys lie under these; a null removes a key")
-    source: str = form("source")
+    source: str = form("^[a-z0-9]+$", "short name of the paper: small letters and digits")
     title: str
     order: int = key("place on the source's page; small numbers first")
     caption: str = key("what a reader must know to read the table")
@@ -468,12 +436,8 @@ class Experiment(Model):
     ablate: Ablation = key("one change at a time against a method; it and its variants take the place of all methods")
     measures: Annotated[Texts, Len(1)]
     baseline: str = key("method that the others are compared with on the same split")
-    exclude: Some[Annotated[dict[Annotated[str, form("run_field")], Any], Len(1)]] = key(
-        "a run that has all values of an entry is not planned"
-    )
-    batch_by: Annotated[Unique[Annotated[str, form("batch_field")]], Len(1)] = key(
-        "runs that share these make one job; default: one job. Fits of more than a minute gain from several", []
-    )
+    exclude: Some[Annotated[dict[RunField, Any], Len(1)]] = key("a run that has all values of an entry is not planned")
+    batch_by: Annotated[Unique[BatchField], Len(1)] = key("runs that share these make one job; default: one job", [])
     time_limit: Positive = key("seconds per run", 600)
     budget: NonNegative = key("seconds of fitting at scale default")
     timed: bool = key("jobs get the whole machine", False)
@@ -486,10 +450,6 @@ class Experiment(Model):
 
 
 FILES: dict[str, type[Model]] = {
-    "config": Configuration,
-    "references": References,
-    "claim": Claim,
-    "dataset": Dataset,
-    "experiment": Experiment,
-}
+    "config": Configuration, "references": References, "claim": Claim, "dataset": Dataset, "experiment": Experiment,
+}  # fmt: skip
 DEFAULTS = {k: f.default for k, f in Experiment.model_fields.items() if not f.is_required() and f.default is not None}
