@@ -82,8 +82,6 @@ def class_fault(dotted: object, base: str | None = None) -> str | None:
         return f"{reprlib.repr(dotted)} is not allowed; give the dotted path of {kind}"
     try:
         target = classes.find(dotted) if modules.is_followed(dotted) or not base else None
-    except SyntaxError:
-        raise  # `config` names its line
     except Exception as error:
         return f"{dotted!r} cannot be imported: {type(error).__name__}: {error}; mend its module"
     if not inspect.isclass(target):

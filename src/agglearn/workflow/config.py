@@ -80,19 +80,11 @@ def _each(kind: str, names: Iterable[str], build: Callable[[str], Any], faults: 
     for name in names:
         try:
             built[name] = build(name)
-        except (ConfigError, SyntaxError) as reason:
-            error = reason if isinstance(reason, ConfigError) else _of_code(f"config/{kind}/{name}.yaml", reason)
+        except ConfigError as error:
             if faults is None:
-                raise error from None
+                raise
             faults.setdefault((kind, name), error)
     return built
-
-
-def _of_code(file: str, error: SyntaxError) -> ConfigError:
-    text = (error.text or "").strip()
-    return ConfigError(
-        f"{file}: a module under code: is not Python: line {error.lineno}, {text!r}: {error.msg}; mend it"
-    )
 
 
 def _refuse_needed(faults: Faults, config: dict, targets: Collection[str]) -> None:

@@ -354,11 +354,13 @@ class Method(Model):
     change: str = key("what an ablation has changed in its base; MLflow shows it as a tag")
 
 
+CHANGE = r"^(class|(params|observe)(\.[A-Za-z0-9_]+)+)$"
+Change = Annotated[str, form(CHANGE, "use class, params.<name> or observe.<name>")]
+
+
 class Ablation(Model):
     base: str = Field(description="a name under methods")
-    changes: Annotated[dict[str, Some[Any]], Len(1)] = key(
-        "class, params.<name> or observe.<name> → values to try", ...
-    )
+    changes: Annotated[dict[Change, Some[Any]], Len(1)] = key("what is changed → values to try, each alone", ...)
 
 
 class Table(Model):

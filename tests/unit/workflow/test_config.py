@@ -410,6 +410,11 @@ def test_code_of_ones_own(project, monkeypatch):
     with pytest.raises(ConfigError, match=r"no class 'own_methods_for_test\.My'"):
         load_it(project)
     assert load_it(project, {"code": ["mine"]})["code"] == ["mine"]
+    (project.base / "mine/broken_methods_for_test.py").write_text("import agglearn\n\n1 / 0\n")
+    line = r"^config/experiments/trial.yaml: methods.mine.class: 'broken_methods_for_test.My' cannot be imported: ZeroDivisionError: [^\n]*$"
+    broken = {"trial": {"methods": {"mine": {"class": "broken_methods_for_test.My"}}}}
+    with pytest.raises(ConfigError, match=line):
+        load_it(project, {"code": ["mine"], "experiments": broken})
     with pytest.raises(ConfigError, match="takes no 'rat'"):
         load_it(project, {"code": ["mine"], "experiments": {"trial": {"methods": {"mine": {"params": {"rat": 1}}}}}})
 

@@ -75,6 +75,13 @@ PLANTED = {
     ),
     "y of a figure": ("experiments/trial", put("figure", {"kind": "dots", "y": "nlh"}), ["figure.y", "'nlh'", "did you mean 'nllh'?"]),
     "x of a line": ("experiments/trial", put("figure", {"kind": "line", "x": "params.l2", "y": "nllh"}), ["figure.x", "'params.l2'"]),
+    "x of a curve": ("experiments/trial", put("figure", {"kind": "curve", "y": "nllh", "x": "params.l2"}), ["figure.x", "'params.l2'", "seconds"]),
+    "two encodings": (
+        "datasets/fair",
+        put("encoding", {key: {"holdout": 0.1, "above": 5, "modalities": 3} for key in ("target", "vocabulary")}),
+        ["fair.yaml: encoding: ", "at most 1"],
+    ),
+    "half of a split": ("datasets/fair", put("split", {"train": "a"}), ["fair.yaml: split: it must be {last: share}, or {train: file, test: file}"]),
     "key that a figure ignores": ("experiments/trial", put("figure", {"kind": "dots", "y": "nllh", "x_log": True}), ["figure.x_log"]),
     "key of one of several figures": ("experiments/trial", put("figure", [{"knd": "dots", "y": "nllh"}]), ["figure.0", "'knd'", "did you mean 'kind'?"]),
     "field of a claim": ("claims", put("c", {**CLAIM, "value": {"measure": "nllh", "methd": "maxent"}}), ["claims.yaml: c.value", "'methd'", "'method'"]),
