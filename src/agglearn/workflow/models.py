@@ -16,9 +16,9 @@ def key(description: str | None = None, default: Any = None, **limits: Any) -> A
     return Field(default, **limits | ({"description": description} if description else {}))
 
 
-def refusal(text: str, place: str = "") -> PydanticCustomError:
-    """An error with a message of its own, at a place within the model."""
-    return PydanticCustomError("refusal", "{text}", {"text": text, "place": place})
+def refusal(text: str, name: str = "") -> PydanticCustomError:
+    """An error with a message of its own, at the key of this name within the model."""
+    return PydanticCustomError("refusal", "{text}", {"text": text, "name": name})
 
 
 def check_unique(values: list) -> list:
