@@ -84,8 +84,7 @@ def rows(schema: dict, root: dict, prefix: str, open_refs: tuple) -> Iterator[tu
     """(key, what it may be, description) of all keys of a schema, inner ones as `outer.inner`."""
     needed = schema.get("required", ())
     for key, inner in schema.get("properties", {}).items():
-        if inner:
-            yield from row(inner, root, f"{prefix}{key}", open_refs, key in needed)
+        yield from row(inner, root, f"{prefix}{key}", open_refs, key in needed)
     extra = schema.get("additionalProperties")
     if isinstance(extra, dict) and ("properties" in extra or "$ref" in extra):
         yield from row(extra, root, f"{prefix}<name>", open_refs)
@@ -94,27 +93,27 @@ def rows(schema: dict, root: dict, prefix: str, open_refs: tuple) -> Iterator[tu
 def row(
     schema: dict, root: dict, key: str, open_refs: tuple, is_needed: bool = False
 ) -> Iterator[tuple[str, str, str]]:
-    """A key, then the keys inside it. A definition inside itself is not opened again."""
+    """A key, then the keys inside it."""
+    text = "; ".join(
+        dict.fromkeys(filter(None, [schema.get("description"), resolved(schema, root).get("description")]))
+    )
+    yield key, words(schema, root) + (", needed" if is_needed else ""), text
+    for form, place, refs in forms(schema, root, open_refs):
+        yield from rows(form, root, f"{key}{place}.", refs)
+
+
+def forms(schema: dict, root: dict, open_refs: tuple, place: str = "") -> Iterator[tuple[dict, str, tuple]]:
+    """(schema, place, references to it) of all that a value may be, items of lists included. None is opened inside itself."""
     name = schema.get("$ref", "").rpartition("/")[2]
-    own = resolved(schema, root)
-    text = "; ".join(dict.fromkeys(filter(None, [schema.get("description"), own.get("description")])))
-    yield key, words(own, root) + (", needed" if is_needed else ""), text
     if name in open_refs:
         return
-    inside = (*open_refs, name) if name else open_refs
-    for form in [own, *own.get("oneOf", ()), *branches(own)]:
-        form = resolved(form, root)
-        yield from rows(form, root, f"{key}.", inside)
-        if "items" in form:
-            items = resolved(form["items"], root)
-            yield from rows(items, root, f"{key}[].", inside)
-            for branch in branches(items):
-                yield from rows(resolved(branch, root), root, f"{key}[].", inside)
-
-
-def branches(schema: dict) -> list[dict]:
-    """What holds besides under a condition."""
-    return [one["then"] for one in schema.get("allOf", ()) if "then" in one]
+    refs = (*open_refs, name) if name else open_refs
+    content = resolved(schema, root)
+    yield content, place, refs
+    for form in (*content.get("oneOf", ()), *content.get("anyOf", ())):
+        yield from forms(form, root, refs, place)
+    if "items" in content:
+        yield from forms(content["items"], root, refs, f"{place}[]")
 
 
 def resolved(schema: dict, root: dict) -> dict:
@@ -125,8 +124,8 @@ def resolved(schema: dict, root: dict) -> dict:
 def words(schema: dict, root: dict) -> str:
     """What a value may be."""
     schema = resolved(schema, root)
-    if "oneOf" in schema:
-        return " or ".join(dict.fromkeys(words(one, root) for one in schema["oneOf"]))
+    if alternatives := schema.get("oneOf") or schema.get("anyOf"):
+        return " or ".join(dict.fromkeys(words(form, root) for form in alternatives))
     if "enum" in schema:
         return " or ".join(f"`{value}`" for value in schema["enum"])
     if "const" in schema:

@@ -329,14 +329,7 @@ def _names(hint: Any) -> Iterator:
             yield from mark.names if isinstance(mark, OneOf) else ()
 
 
-NAMES = {
-    int: "a whole number",
-    float: "a number",
-    str: "text",
-    bool: "true or false",
-    None: "null",
-    types.NoneType: "null",
-}
+NAMES = {int: "a whole number", float: "a number", str: "text", bool: "true or false", types.NoneType: "null"}
 
 
 def type_words(hint: Any) -> str:

@@ -112,7 +112,7 @@ BROKEN = {  # name → files that are written, settings of the configuration, an
     "no module": ({}, {}, "methods.mine.class: there is no class 'mine_code.Mine': no folder under code: (config/config.yaml) has a"),
     "no folder": ({}, {"code": ["tests/workflow/spikes", "gone"]}, "no folder under code:"),
     "no class": ({"tests/workflow/spikes/mine_code.py": MODULE}, {}, "there is no class 'mine_code.Mine' in "),
-    "no Python": ({"tests/workflow/spikes/mine_code.py": "class Mine(:\n"}, {}, "mine.yaml: a module under code: is not Python: line 1, 'class Mine(:'"),
+    "no Python": ({"tests/workflow/spikes/mine_code.py": "class Mine(:\n"}, {}, "methods.mine.class: 'mine_code.Mine' cannot be imported: SyntaxError: invalid syntax (mine_code.py, line 1)"),
     "no YAML": ({"config/experiments/mine.yaml": "title: [\n"}, {}, "mine.yaml:2: not valid YAML"),
     "no UTF-8": ({"config/experiments/mine.yaml": b"title: \xff\n"}, {}, "is not UTF-8"),
     "no mapping": ({"config/experiments/mine.yaml": "- a\n"}, {}, "config/experiments/mine.yaml: top level"),

@@ -18,7 +18,7 @@ from agglearn import __version__
 from agglearn.cli.doctor import ask_index
 
 STATED = """agglearn() { printf '%q ' "$@"; echo; }"""  # in the shell: a call is printed, not carried out
-WORKFLOW = ("snakemake", "mlflow", "matplotlib", "jsonschema", "jinja2", "pydantic", "statsmodels")
+WORKFLOW = ("snakemake", "mlflow", "matplotlib", "jinja2", "pydantic", "statsmodels")
 INSTALL = ROOT / "workflow/scripts/install.py"
 
 

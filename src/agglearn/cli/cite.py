@@ -26,7 +26,7 @@ def run(args: argparse.Namespace) -> None:
     """Print the references."""
     from agglearn.optional import require
 
-    require("jsonschema", "workflow")
+    require("pydantic", "workflow")
     from agglearn.reporting.references import references
 
     config = project_config(args.configfile)

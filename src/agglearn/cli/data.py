@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> None:
 
     if (args.action == "list") != (args.name is None):
         raise ConfigError("data: `show` and `get` take the name of one data set, `list` takes none")
-    require("jsonschema", "workflow")
+    require("pydantic", "workflow")
     from agglearn.workflow.config import check_name
 
     config = project_config(args.configfile, targets=[args.name] if args.name else [])

@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> None:
     """Print the table."""
     from agglearn.optional import require
 
-    require("jsonschema", "workflow")
+    require("pydantic", "workflow")
     from agglearn.workflow import prices
     from agglearn.workflow.config import check_name
     from agglearn.workflow.plan import Plan

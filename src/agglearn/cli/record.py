@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> None:
     """Do what the action names."""
     from agglearn.optional import require
 
-    require("jsonschema", "workflow")
+    require("pydantic", "workflow")
     from agglearn.workflow import record
     from agglearn.workflow.plan import Plan
 

@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> None:
     """Check the names, then replace this process by Snakemake."""
     from agglearn.optional import require
 
-    require("jsonschema", "workflow")
+    require("pydantic", "workflow")
     require("snakemake", "workflow")
     if args.list or args.targets:
         overrides = {key: value for key, value in (("scale", args.scale), ("set", args.set)) if value}

@@ -1,1 +1,1 @@
-"""Facts about modules from their text: digests of code, classes, signatures. No module is imported for them."""
+"""Facts about code: digests of modules from their text, classes by their names."""

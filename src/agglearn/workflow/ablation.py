@@ -9,9 +9,9 @@ import yaml
 
 from agglearn.errors import ConfigError
 from agglearn.settings import meant
+from agglearn.workflow.checks import check_name
 from agglearn.workflow.scales import SCALES
 
-CHANGED = re.compile(r"class|(params|observe)(\.[A-Za-z0-9_]+)+")
 # Keys of the experiment on how its own methods are shown. They mean nothing for the changes of one of them.
 SHOWN = ("table", "figure", "reported", "agreement", "ablate")
 
@@ -22,10 +22,7 @@ def expand_ablation(experiment: dict, file: str) -> dict:
         return experiment
     base, changes = experiment["ablate"]["base"], experiment["ablate"]["changes"]
     methods, observe = experiment["methods"], experiment["observe"]
-    if base not in methods:
-        raise ConfigError(
-            f"{file}: ablate.base: unknown method {base!r}{meant(base, methods)}; choose one of {', '.join(methods)}"
-        )
+    check_name(base, methods, file, "ablate.base")
     original = methods[base]
     if grid := next(_grids({"params": original.get("params", {}), "observe": observe[original["observe"]]}), None):
         raise ConfigError(
@@ -34,10 +31,6 @@ def expand_ablation(experiment: dict, file: str) -> dict:
     expanded = {k: v for k, v in experiment.items() if k not in SHOWN} | {"baseline": base}
     expanded |= {"methods": {base: original}, "observe": {original["observe"]: observe[original["observe"]]}}
     for path, values in changes.items():
-        if not CHANGED.fullmatch(path):
-            raise ConfigError(
-                f"{file}: ablate.changes: {path!r} is not allowed; use class, params.<name> or observe.<name>"
-            )
         for value in values:
             _add_change(expanded, base, path, value, file)
     first, axes = expanded["measures"][0], {g for given in experiment["datasets"].values() for g in _grids(given or {})}

@@ -1,20 +1,19 @@
 """Configuration against the code: classes, functions, keys and types of everything that an entry names, before anything runs.
 
-Followed code is read, not imported (`agglearn.inspection.signatures`). A class outside it is imported, which shipped files never need.
+The classes that an entry names are imported, and no others.
 """
 
-import ast
-import importlib
 import inspect
 import itertools
 import reprlib
+import sys
 import typing
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from agglearn import settings
 from agglearn.errors import ConfigError
-from agglearn.inspection import classes, modules, signatures
+from agglearn.inspection import classes, modules
 from agglearn.settings import Fault, Parameter, keys_at_fault, meant
 from agglearn.workflow.entries import SIMULATED
 from agglearn.workflow.scales import SCALES
@@ -45,17 +44,16 @@ class Configured(settings.Runtime):
             yield path, value
 
     def is_object(self, value: Any, hint: Any) -> bool:
-        return hint in (settings.Any, object) and not (isinstance(value, dict) and "class" in value)
+        is_description = isinstance(value, dict) and "class" in value
+        return not is_description and (hint in (Any, object) or not modules.is_followed(hint.__module__))
 
     def description(self, value: Any, hint: Any, path: str) -> Iterator[Fault]:
         for key in value:
             if key not in ("class", "params"):
-                yield (
-                    path,
-                    f"unknown key {key!r}{meant(key, ['class', 'params', 'grid', *SCALES])}; allowed: class, params",
-                )
+                nearest = meant(key, ["class", "params", "grid", *SCALES])
+                yield path, f"unknown key {key!r}{nearest}; allowed: class, params"
         dotted = value.get("class")
-        if wrong := class_fault(dotted, getattr(hint, "dotted", None)):
+        if wrong := class_fault(dotted, classes.name_of(hint) if hint not in (Any, object, settings.Built) else None):
             yield f"{path}.class", wrong
             return
         for here, params in self.variants(value.get("params", {}), f"{path}.params"):
@@ -72,11 +70,7 @@ class Configured(settings.Runtime):
 
     def parameters(self, target: Any) -> dict[str, Parameter] | None:
         dotted = target.get("class") if isinstance(target, Mapping) else target
-        if not isinstance(dotted, str):
-            return None
-        if classes.find_class(dotted) or classes.find_function(dotted):
-            return signatures.parameters(dotted)
-        return outside_parameters(dotted)
+        return parameters(dotted) if isinstance(dotted, str) else settings.parameters(target)
 
 
 READING = Configured()
@@ -87,12 +81,14 @@ def class_fault(dotted: object, base: str | None = None) -> str | None:
     kind = f"a subclass of {base}" if base else "a class"
     if not isinstance(dotted, str):
         return f"{reprlib.repr(dotted)} is not allowed; give the dotted path of {kind}"
-    if classes.find_class(dotted):
-        if not base or classes.is_subclass(dotted, base):
-            return None
-        return f"{dotted!r} is not a subclass of {base.rpartition('.')[2]} ({base})"
-    if base or not inspect.isclass(outside(dotted)):
+    try:
+        target = classes.find(dotted) if modules.is_followed(dotted) or not base else None
+    except Exception as error:
+        return f"{dotted!r} cannot be imported: {type(error).__name__}: {error}; mend its module"
+    if not inspect.isclass(target):
         return f"there is no class {dotted!r}{_describe_place(dotted)}; give the dotted path of {kind}"
+    if base and not classes.is_subclass(dotted, base):
+        return f"{dotted!r} is not a subclass of {base.rpartition('.')[2]} ({base})"
     return None
 
 
@@ -105,22 +101,14 @@ def _describe_place(dotted: str) -> str:
     return f" in {file}" if file else f": no folder under code: (config/config.yaml) has a module {module!r}"
 
 
-def outside(dotted: str) -> Any:
-    """The object at a dotted path outside followed code, or None."""
-    module, _, name = dotted.rpartition(".")
+def parameters(dotted: str) -> dict[str, Parameter] | None:
+    """Keys that a class or a function takes. Of one outside followed code they may have any type."""
     try:
-        return getattr(importlib.import_module(module), name, None)
-    except (ImportError, ValueError):
-        return None
-
-
-def outside_parameters(dotted: str) -> dict[str, Parameter] | None:
-    """Keys that a class outside followed code takes, of any type, or None where it takes any or cannot be read."""
-    try:
-        taken = settings.parameters(outside(dotted))
+        declared = settings.parameters(classes.find(dotted))
     except (TypeError, ValueError):
-        return None
-    return taken and {k: Parameter(default=p.default) for k, p in taken.items()}
+        return None  # its signature cannot be read
+    is_ours = modules.is_followed(dotted)
+    return declared if is_ours else declared and {k: Parameter(default=p.default) for k, p in declared.items()}
 
 
 def refuse(faults: Iterator[Fault], file: str) -> None:
@@ -149,9 +137,7 @@ def check_name(name: object, allowed: Collection, file: str, path: str) -> None:
 def check_dataset(entry: dict, file: str, datasets: dict) -> None:
     """Check an entry's class, what it is constructed with, and the functions that build its files."""
     check_class(entry["class"], DATASET, file, "class")
-    refuse(
-        keys_at_fault(entry["class"], signatures.parameters(entry["class"]), entry.get("params", {}), "params"), file
-    )
+    refuse(keys_at_fault(entry["class"], parameters(entry["class"]), entry.get("params", {}), "params"), file)
     refuse(_unread(entry, classes.constant(entry["class"], "KEYS")), file)
     if {"positive", "above"} <= set(entry.get("label", {})):
         raise ConfigError(f"{file}: label.positive: is not used beside above; give one of them")
@@ -180,18 +166,18 @@ def _unread(entry: dict, keys: tuple[str, ...]) -> Iterator[Fault]:
 def _check_build(route: dict, file: str, path: str) -> None:
     """The function of a build exists and takes the parameters."""
     dotted = route["function"]
-    if not classes.find_function(dotted):
+    if not (modules.is_followed(dotted) and inspect.isfunction(classes.find(dotted))):
         raise ConfigError(f"{file}: {path}.function: there is no function {dotted!r}; there are those of {RULES}")
-    declared = signatures.parameters(dotted)
-    inputs = (declared or {}).get("inputs", Parameter()).hint
+    declared = dict(parameters(dotted) or {})
+    inputs = declared.pop("inputs", Parameter()).hint
+    declared.pop("out", None)
     if typing.is_typeddict(inputs):
         needed = {name: Parameter() for name in settings.parameters(inputs) or ()}
         refuse(keys_at_fault(dotted, needed, route["inputs"], f"{path}.inputs"), file)
-    declared = declared and {k: p for k, p in declared.items() if k not in ("inputs", "out")}
     refuse(keys_at_fault(dotted, declared, route.get("params", {}), f"{path}.params"), file)
     for name, given in route["inputs"].items():
         sources = [
-            r for r in given.get("routes", []) if r["kind"] in ("package", "build") or {"member", "sha256"} & set(r)
+            r for r in given.get("routes", ()) if r["kind"] in ("package", "build") or {"member", "sha256"} & {*r}
         ]
         if given.get("stream") and (sources or given["sha256"] != "unknown"):
             raise ConfigError(
@@ -244,33 +230,32 @@ def _axes(value: Any, path: str) -> Iterator[Fault]:
 def _check_method(m: dict, e: dict, file: str, path: str) -> None:
     check_class(m["class"], ESTIMATOR, file, f"{path}.class")
     check_name(m["observe"], e["observe"], file, f"{path}.observe")
-    declared = signatures.parameters(m["class"])
+    declared = parameters(m["class"])
     declared = declared and {k: p for k, p in declared.items() if k != "random_state"}  # comes from `seeds`
     for here, params in READING.variants(m.get("params", {}), f"{path}.params"):
         refuse(keys_at_fault(m["class"], declared, params, here, READING), file)
-    kind, learns = e["observe"][m["observe"]]["type"], signatures.attribute(m["class"], "observes")
-    if learns and not classes.is_subclass(kind, learns):
-        raise ConfigError(f"{file}: {path}.observe: {m['class']} learns from {learns}, not from {kind}")
+    kind, learns = e["observe"][m["observe"]]["type"], classes.constant(m["class"], "observes")
+    if inspect.isclass(learns) and not classes.is_subclass(kind, classes.name_of(learns)):
+        learns_from = classes.name_of(learns)
+        raise ConfigError(f"{file}: {path}.observe: {m['class']} learns from {learns_from}, not from {kind}")
 
 
 def _observation(task: str, dataset_class: str, dataset: str, given: Any, name: str, spec: dict) -> Iterator[Fault]:
     """Faults of the keys of a data set and of an observation, for the nearest of what the task makes of them."""
-    ways = signatures.rows(task, "OBSERVATIONS")
-    ways = [w for w in ways if classes.is_subclass(dataset_class, w[0])]
-    ways = [w for w in ways if w[0] == ways[0][0]]
-    if not (fitting := [w for w in ways if classes.is_subclass(spec["type"], w[1])]):
-        kinds = ", ".join(sorted({w[1].rpartition(".")[2] for w in ways})) or "nothing"
-        yield (
-            f"observe.{name}.type",
-            f"{task} cannot make {spec['type']} of {dataset} ({dataset_class}); it makes {kinds}",
-        )
+    data, kind = classes.find(dataset_class), classes.find(spec["type"])
+    ways = [w for w in classes.find(task).OBSERVATIONS if issubclass(data, w[0])]
+    ways = [w for w in ways if w[0] is ways[0][0]]
+    if not (fitting := [w for w in ways if issubclass(kind, w[1])]):
+        kinds = ", ".join(sorted({w[1].__name__ for w in ways})) or "nothing"
+        fault = f"{task} cannot make {spec['type']} of {dataset} ({dataset_class}); it makes {kinds}"
+        yield f"observe.{name}.type", fault
         return
     observed = {k: v for k, v in spec.items() if k != "type"}
     options = [
         [
             *_source_keys(task, dataset_class, keys, given, f"datasets.{dataset}"),
-            *_keys(spec["type"], signatures.parameters(options_of), observed, f"observe.{name}"),
-            *_together(observed, options_of.rpartition(".")[0], f"observe.{name}"),
+            *_keys(spec["type"], settings.parameters(options_of), observed, f"observe.{name}"),
+            *_together(observed, options_of.__module__, f"observe.{name}"),
         ]
         for _, _, keys, options_of in fitting
     ]
@@ -279,25 +264,21 @@ def _observation(task: str, dataset_class: str, dataset: str, given: Any, name: 
 
 def _together(observed: dict, module: str, path: str) -> Iterator[Fault]:
     """Keys that mean nothing without another one, or beside it, by `BESIDE` and `INSTEAD` of the module that declares them."""
-    for key, others in _constant(module, "BESIDE").items():
+    beside, instead = (getattr(sys.modules[module], table, {}) for table in ("BESIDE", "INSTEAD"))
+    for key, others in beside.items():
         if key in observed and not set(others) & set(observed):
             yield f"{path}.{key}", f"means something beside {' or '.join(others)} only; give that, or leave it out"
-    for key, others in _constant(module, "INSTEAD").items():
+    for key, others in instead.items():
         for other in others if key in observed else ():
             if other in observed:
                 yield f"{path}.{other}", f"is not used beside {key}; give one of them"
 
 
-def _constant(module: str, name: str) -> dict:
-    node = classes.find_assignment(module, name)
-    return ast.literal_eval(node) if node is not None else {}
-
-
-def _source_keys(task: str, dataset_class: str, keys: str, given: Any, path: str) -> Iterator[Fault]:
+def _source_keys(task: str, dataset_class: str, keys: type, given: Any, path: str) -> Iterator[Fault]:
     """Faults of an experiment's keys of a data set: a simulated one takes what its constructor does."""
     if not classes.is_subclass(dataset_class, SIMULATED):
-        return _keys(task, signatures.parameters(keys), given, path)
-    declared = signatures.parameters(dataset_class)
+        return _keys(task, settings.parameters(keys), given, path)
+    declared = parameters(dataset_class)
     return _keys(dataset_class, declared and {k: Parameter(p.hint, None) for k, p in declared.items()}, given, path)
 
 
@@ -330,6 +311,10 @@ class Named:
         """Columns of results, `params.<name>` for every parameter that the experiment sets, and `keys.<name>` for every key of its measurements."""
         return FIELDS | {f"{kind}.{path}" for kind, paths in self.paths.items() for path in paths}
 
+    def allowed(self, datasets: Collection) -> dict[str, Collection]:
+        """Names that a field of results may hold."""
+        return {"measure": self.measures, "dataset": datasets, "method": self.methods, "observation": self.observations}
+
 
 def _paths(value: Any) -> Iterator[str]:
     """Dotted names of all parameters in a mapping, whatever scales and grids they stand in."""
@@ -344,6 +329,7 @@ def _check_shown(e: dict, file: str, named: Named, datasets: dict) -> None:
     shown = named.measures | named.differences
     for i, name in enumerate(e["measures"]):
         check_name(name, named.measures, file, f"measures.{i}")
+    allowed = named.allowed(datasets)
     of_runs = {f for f in named.fields if f.partition(".")[0] not in ("measure", "keys")}
     batch_by = e["batch_by"]
     for field in itertools.chain(*(batch_by.values() if isinstance(batch_by, dict) else [batch_by])):
@@ -351,11 +337,6 @@ def _check_shown(e: dict, file: str, named: Named, datasets: dict) -> None:
     for i, entry in enumerate(e.get("exclude", [])):
         for field, value in entry.items():
             check_name(field, of_runs, file, f"exclude.{i}")
-            allowed: dict[str, Collection] = {
-                "dataset": datasets,
-                "method": named.methods,
-                "observation": named.observations,
-            }
             if field in allowed:
                 check_name(value, allowed[field], file, f"exclude.{i}.{field}")
     if "baseline" in e:
@@ -400,6 +381,8 @@ def _check_figure(figure: dict, named: Named, file: str, path: str) -> None:
         _check_fields(figure["x"], named, file, f"{path}.x")
     if figure["kind"] == "scatter":
         check_name(figure["x"], named.methods | named.measures, file, f"{path}.x")
+    if figure["kind"] == "curve":
+        check_name(figure.get("x", "seconds"), {"seconds"}, file, f"{path}.x")
     if figure["kind"] in ("flows", "map") and "x" in figure:
         check_name(figure["x"], named.measures, file, f"{path}.x")
 
@@ -412,12 +395,7 @@ def check_claim(name: str, claim: dict, file: str, source_name: str, named: Name
     check_name(claim["source"], {source_name}, file, f"{name}.source")
     for key in ("each", "x"):
         _check_fields(claim.get(key, []), named, file, f"{name}.{key}")
-    allowed: dict[str, Collection] = {
-        "measure": named.measures,
-        "dataset": datasets,
-        "method": named.methods,
-        "observation": named.observations,
-    }
+    allowed = named.allowed(datasets)
     for side in ("value", "reference"):
         for field, value in claim.get(side, {}).items():
             check_name(field, named.fields, file, f"{name}.{side}")

@@ -1,40 +1,32 @@
-"""Configuration: files read, laid over each other, checked against schemas and against the code, before anything runs.
+"""Configuration: files read, laid over each other, checked against models and against the code, before anything runs.
 
 Every error names the file, the key and what is allowed there.
 """
 
 import functools
-import math
-import numbers
 import re
+import sys
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import jsonschema
 import yaml
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from agglearn.errors import ConfigError
 from agglearn.inspection import modules
 from agglearn.settings import meant, scalar
-from agglearn.workflow import checks
+from agglearn.workflow import checks, models
 from agglearn.workflow.ablation import expand_ablation, read_settings
 from agglearn.workflow.checks import FOR_READERS, check_name
 from agglearn.workflow.entries import expand_entry
 
-OWN = (
-    "config",
-    "docs",
-    "profiles",
-    "rules",
-    "src",
-    "tests",
-    "workflow",
-)  # folders of the project that nothing is written into
+# Folders of the project that nothing is written into
+OWN = ("config", "docs", "profiles", "rules", "src", "tests", "workflow")
 LAYERS = ("datasets", "experiments", "claims")  # that overrides may hold beside the keys of `config/config.yaml`
-RULES = {"all", "prepare", "fit", "recall", "render", "track", "site", "page", "conclude"}  # of the workflow
-
-
+# Rules of the workflow
+RULES = {"all", "prepare", "fit", "recall", "render", "track", "site", "page", "conclude"}
 Faults = dict[tuple[str, str], ConfigError]  # (folder of config/, name) → what is wrong with an entry that is left out
 
 
@@ -51,15 +43,16 @@ def load(
     overrides = _with_settings(dict(overrides or {}), roots)
     layered = {k: _mapping(overrides.pop(k), "the command line", k) for k in LAYERS if k in overrides}
     config = deep_merge(_settings(roots, "config/config.yaml"), overrides, "config/config.yaml")
-    validate(config, base, "config", "config/config.yaml")
+    validate(config, "config", "config/config.yaml")
     faults: Faults | None = None if targets is None else {}
     _check_folders(config, folder, faults)
     for code in config["code"]:
         modules.add_root(folder / code)
+        sys.path[:0] = {str((folder / code).resolve())} - set(sys.path)
     entries = _datasets(roots, layered.get("datasets", {}), faults)
-    config["datasets"] = _each("datasets", entries, lambda name: _checked(entries, name, base), faults)
+    config["datasets"] = _each("datasets", entries, lambda name: check_dataset(entries[name], name, entries), faults)
     config["references"] = _settings(roots, "config/references.yaml")
-    validate(config["references"], base, "references", "config/references.yaml")
+    validate(config["references"], "references", "config/references.yaml")
     named = _experiments(config, roots, layered.get("experiments", {}), faults)
     claims = {name: claim for mapping in _mappings(roots, "config/claims.yaml") for name, claim in mapping.items()}
     claims = deep_merge(claims, layered.get("claims", {}), "config/claims.yaml")
@@ -68,7 +61,7 @@ def load(
         k: v for k, v in claims.items() if v is not None and not (isinstance(v, dict) and v.get("experiment") in gone)
     }
     for name, claim in config["claims"].items():
-        check_claim(claim, name, base, config, named)
+        check_claim(claim, name, config, named)
     for key in ("run", "show"):
         for name in [] if config[key] == "all" else config[key]:
             check_name(name, {*config["experiments"], *gone}, "config/config.yaml", key)
@@ -87,19 +80,11 @@ def _each(kind: str, names: Iterable[str], build: Callable[[str], Any], faults: 
     for name in names:
         try:
             built[name] = build(name)
-        except (ConfigError, SyntaxError) as reason:
-            error = reason if isinstance(reason, ConfigError) else _of_code(f"config/{kind}/{name}.yaml", reason)
+        except ConfigError as error:
             if faults is None:
-                raise error from None
+                raise
             faults.setdefault((kind, name), error)
     return built
-
-
-def _of_code(file: str, error: SyntaxError) -> ConfigError:
-    text = (error.text or "").strip()
-    return ConfigError(
-        f"{file}: a module under code: is not Python: line {error.lineno}, {text!r}: {error.msg}; mend it"
-    )
 
 
 def _refuse_needed(faults: Faults, config: dict, targets: Collection[str]) -> None:
@@ -124,31 +109,27 @@ def _with_settings(overrides: dict, roots: list[Path]) -> dict:
     return stack(overrides, read_settings(texts, sorted(experiments), keys)) if texts else overrides
 
 
-def _checked(entries: dict, name: str, base: Path) -> dict:
-    check_dataset(entries[name], name, base, entries)
-    return entries[name]
-
-
-def check_dataset(entry: dict, name: str, base: Path, datasets: dict) -> None:
-    """Check an entry against its schema and the code. `datasets` are all entries."""
+def check_dataset(entry: dict, name: str, datasets: dict) -> dict:
+    """The entry, checked against its model and the code. `datasets` are all entries."""
     file = f"config/datasets/{name}.yaml"
-    validate(entry, base, "dataset", file)
+    validate(entry, "dataset", file)
     checks.check_dataset(entry, file, datasets)
+    return entry
 
 
-def check_experiment(e: dict, name: str, base: Path, datasets: dict, shipped: dict | None = None) -> dict:
-    """The experiment with its defaults, checked against its schema and the code. `shipped` is as in `agglearn.workflow.checks`."""
+def check_experiment(e: dict, name: str, datasets: dict, shipped: dict | None = None) -> dict:
+    """The experiment with its defaults, checked against its model and the code. `shipped` is as in `agglearn.workflow.checks`."""
     file = f"config/experiments/{name}.yaml"
-    validate(e, base, "experiment", file)
-    e = {**DEFAULTS, **e}
+    validate(e, "experiment", file)
+    e = {**models.DEFAULTS, **e}
     checks.check_experiment(e, file, datasets, shipped)
     return e
 
 
-def check_claim(claim: Any, name: str, base: Path, config: dict, named: dict) -> None:
-    """Check a claim against its schema and its experiment. `named` has the names in each experiment's results."""
+def check_claim(claim: Any, name: str, config: dict, named: dict) -> None:
+    """Check a claim against its model and its experiment. `named` has the names in each experiment's results."""
     file = "config/claims.yaml"
-    validate(claim, base, "claim", file, name)
+    validate(claim, "claim", file, name)
     experiment = claim["experiment"]
     check_name(experiment, config["experiments"], file, f"{name}.experiment")
     source_name = config["experiments"][experiment]["source"]
@@ -157,7 +138,7 @@ def check_claim(claim: Any, name: str, base: Path, config: dict, named: dict) ->
 
 def _experiments(config: dict, roots: list[Path], layered: dict, faults: Faults | None) -> dict[str, checks.Named]:
     """Put the checked experiments into the configuration, and return the names in the results of each."""
-    base, folder = roots[0], "config/experiments"
+    folder = "config/experiments"
 
     def each(names: Iterable[str], build: Callable[[str], Any]) -> dict:
         return _each("experiments", names, build, faults)
@@ -165,16 +146,16 @@ def _experiments(config: dict, roots: list[Path], layered: dict, faults: Faults 
     paths = _entry_files(roots, folder)
     files = each(paths, lambda name: read_yaml(paths[name]))
     raw = deep_merge(files, layered, folder)
-    shipped = each(files, lambda name: _ablate(resolve_extends(name, files, folder), name, base))
+    shipped = each(files, lambda name: _ablate(resolve_extends(name, files, folder), name))
     # what is laid over a parent may have removed already what its children remove
-    whole = each(raw, lambda name: _ablate(resolve_extends(name, raw, folder, strict=False), name, base))
+    whole = each(raw, lambda name: _ablate(resolve_extends(name, raw, folder, strict=False), name))
     changed = {n: e for n, e in shipped.items() if n in whole and whole[n] != e}
 
     def check(name: str) -> dict:
         if name in changed:
-            validate(changed[name], base, "experiment", f"{folder}/{name}.yaml")
+            validate(changed[name], "experiment", f"{folder}/{name}.yaml")
         try:
-            return check_experiment(whole[name], name, base, config["datasets"], changed.get(name))
+            return check_experiment(whole[name], name, config["datasets"], changed.get(name))
         except ConfigError as error:
             e = whole[name] if isinstance(whole[name], dict) else {}
             of_data = [faults[key] for d in e.get("datasets") or () if faults and (key := ("datasets", d)) in faults]
@@ -189,15 +170,12 @@ def _experiments(config: dict, roots: list[Path], layered: dict, faults: Faults 
     return {n: checks.Named(e, changed.get(n, e)) for n, e in config["experiments"].items()}
 
 
-def _ablate(e: Any, name: str, base: Path) -> Any:
+def _ablate(e: Any, name: str) -> Any:
     """The experiment with its ablation as methods."""
     file = f"config/experiments/{name}.yaml"
     if isinstance(e, dict) and "ablate" in e:
-        validate(e, base, "experiment", file)
+        validate(e, "experiment", file)
     return expand_ablation(e, file)
-
-
-DEFAULTS = {"batch_by": [], "time_limit": 600, "keep_model": "none", "timed": False, "reported": []}
 
 
 class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # the C library's is the same safe subset, faster
@@ -388,73 +366,57 @@ def _expand(entries: dict, folder: str) -> dict:
     return out
 
 
-# -- schemas ----------------------------------------------------------------------------------------------------------
+# -- models -----------------------------------------------------------------------------------------------------------
 
 
-def validate(value: object, base: Path, schema: str, file: str, *prefix: str) -> None:
-    """Check against `workflow/schemas/<schema>.schema.yaml`."""
-    validator = _validator(base / f"workflow/schemas/{schema}.schema.yaml")
-    errors = sorted(validator.iter_errors(value), key=lambda e: (len(e.path), str(e.path)))
-    if errors:
-        raise ConfigError(f"{file}: {_describe(_nearest(errors[0]), prefix)}")
+def validate(value: object, model: str, file: str, *prefix: str) -> None:
+    """Check against a model of `agglearn.workflow.models`."""
+    try:
+        models.FILES[model].model_validate(value)
+    except ValidationError as error:
+        keys, text = _nearest([_problem(e, value) for e in error.errors(include_url=False)])
+        raise ConfigError(f"{file}: {'.'.join(map(str, [*prefix, *keys])) or 'top level'}: {text}") from None
 
 
-@functools.cache
-def _validator(path: Path) -> jsonschema.Draft202012Validator:
-    return FINITE(read_yaml(path))
+class Problem(NamedTuple):
+    """What is wrong at a place: a whole message, or what the value must be or have."""
+
+    keys: tuple
+    value: Any
+    text: str = ""
+    must: str = ""
 
 
-def _is_finite(checker: object, value: object) -> bool:
-    return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
+def _problem(error: ErrorDetails, value: Any) -> Problem:
+    """An error at its place in the file: without the names of types and of alternatives that pydantic puts between keys."""
+    kind, context, last = error["type"], error.get("ctx", {}), ("", *error["loc"])[-1]
+    keys: tuple = ()
+    for item in error["loc"][:-1] if kind == "missing" else error["loc"]:
+        items = dict(enumerate(value)) if isinstance(value, list) else value
+        if isinstance(items, dict) and item in items:
+            keys, value = (*keys, item), items[item]
+    if kind == "refusal":
+        return Problem((*keys, context["name"]) if context["name"] else keys, value, context["text"])
+    if kind == "missing":
+        return Problem(keys if isinstance(value, dict) else keys[:-1], value, f"key {last!r} is missing")
+    if kind == "union_tag_not_found":
+        return Problem(keys, value, f"key {context['discriminator']} is missing")
+    if kind == "union_tag_invalid":
+        return Problem((*keys, "kind"), context["tag"], must=f"be one of {context['expected_tags']}")
+    if last == "[key]":
+        keys, value = keys[:-1], error["input"]
+    if kind == "string_pattern_mismatch":
+        return Problem(keys, value, f"{value!r} is not allowed; {models.FORMS[context['pattern']]}")
+    must = error["msg"].partition(" should ")[2].replace("valid dictionary", "mapping (name: value)")
+    return Problem(keys, value, must=re.sub("( or instance| or object| after validation).*", "", must))
 
 
-FINITE = jsonschema.validators.extend(
-    jsonschema.Draft202012Validator,
-    type_checker=jsonschema.Draft202012Validator.TYPE_CHECKER.redefine("number", _is_finite),
-)
-
-
-def _nearest(error: jsonschema.ValidationError) -> jsonschema.ValidationError:
-    """The error within the alternative whose type fits the value, or the error itself where none or several do."""
-    while error.validator == "oneOf":
-        within: dict[object, list] = {}
-        for inner in error.context:
-            within.setdefault(inner.schema_path[0], []).append(inner)
-        fitting = [w for w in within.values() if not any(e.validator in ("type", "const") and not e.path for e in w)]
-        if len(fitting) != 1:
-            return error
-        error = fitting[0][0]
-    return error
-
-
-def _describe(error: Any, prefix: tuple[str, ...]) -> str:
-    path = ".".join(map(str, [*prefix, *error.absolute_path])) or "top level"
-    if error.validator == "additionalProperties":
-        allowed = sorted(error.schema.get("properties", {}))
-        wrong = sorted(set(error.instance) - set(allowed), key=str)[0]
-        return f"{path}: unknown key {wrong!r}{meant(wrong, allowed)}; allowed: {', '.join(allowed)}"
-    if error.validator == "enum":
-        return f"{path}: {error.instance!r} is not allowed; one of {', '.join(map(str, error.validator_value))}"
-    if error.validator == "required":
-        lacking = next(k for k in error.validator_value if k not in error.instance)
-        return f"{path}: key {lacking!r} is missing"
-    if error.validator == "not":
-        return f"{path}: the key is not allowed here; its kind or predicate makes no use of it"
-    if error.validator == "uniqueItems":
-        twice = next(v for v in error.instance if error.instance.count(v) > 1)
-        return f"{path}: {twice!r} stands twice; name it once"
-    if error.validator == "pattern":
-        allowed = error.schema.get("description", f"it has the form {error.validator_value}")
-        return f"{path}: {error.instance!r} is not allowed; {allowed}"
-    if error.validator == "oneOf":
-        return f"{path}: {error.instance!r} is not allowed; it must be {' or '.join(map(_kind, error.validator_value))}"
-    return f"{path}: {error.message}"
-
-
-def _kind(option: dict) -> str:
-    """One alternative of a schema in words."""
-    if "$ref" in option:
-        return f"a list of {option['$ref'].rpartition('/')[2]}"
-    if "const" in option:
-        return repr(option["const"])
-    return {"array": "a list", "object": "a mapping", "number": "a number"}.get(option["type"], option["type"])
+def _nearest(problems: list[Problem]) -> tuple[tuple, str]:
+    """The outermost problem. Where a value has parts, an alternative that looked into them counts alone."""
+    inner = {p.keys[:depth] for p in problems for depth in range(len(p.keys))}
+    outer = [p for p in problems if p.text or p.keys not in inner]
+    keys = min((p.keys for p in outer), key=lambda keys: (len(keys), str(keys)))
+    nearest = sorted((p for p in outer if p.keys == keys), key=lambda p: not p.text)
+    value = nearest[0].value
+    must = " or ".join(dict.fromkeys(p.must for p in nearest))
+    return keys, nearest[0].text or f"{value!r} is not allowed; it must {must}"

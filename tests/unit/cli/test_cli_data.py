@@ -263,7 +263,7 @@ def test_outside_of_a_project_its_files_are_used_from_where_the_package_is(tmp_p
 
 def test_without_the_workflow_extra_one_line_names_it(here, tmp_path):
     (tmp_path / "blocked").mkdir()
-    (tmp_path / "blocked/sitecustomize.py").write_text("import sys\nsys.modules['jsonschema'] = None\n")
+    (tmp_path / "blocked/sitecustomize.py").write_text("import sys\nsys.modules['pydantic'] = None\n")
     environment = {**os.environ, "PYTHONPATH": f"{tmp_path / 'blocked'}:{ROOT / 'src'}"}
     for command in (["data"], ["cite"], ["reproduce", "trial"]):
         done = subprocess.run(
@@ -271,5 +271,5 @@ def test_without_the_workflow_extra_one_line_names_it(here, tmp_path):
         )
         assert done.returncode == 1
         assert (
-            done.stderr == "agglearn: jsonschema is not installed; install it with `pip install 'agglearn[workflow]'`\n"
+            done.stderr == "agglearn: pydantic is not installed; install it with `pip install 'agglearn[workflow]'`\n"
         )

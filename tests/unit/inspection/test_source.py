@@ -1,10 +1,10 @@
-"""Digests of code: what must change them, what must not; and what is read from classes without importing them."""
+"""Digests of code: what must change them, what must not; and classes by their names."""
 
 import itertools
 
 import pytest
 
-from agglearn.inspection import classes, digests, modules, signatures, summaries
+from agglearn.inspection import classes, digests, modules, summaries
 
 numbers = itertools.count()
 
@@ -43,6 +43,7 @@ class Package:
 @pytest.fixture
 def package(tmp_path, monkeypatch):
     monkeypatch.setattr(summaries, "_new", {})  # never written
+    monkeypatch.syspath_prepend(tmp_path)
     before = list(modules.ROOTS)
     package = Package(tmp_path)
     yield package
@@ -92,13 +93,19 @@ def test_edits_in_a_package_that_is_imported_as_a_module(package):
 
 
 def test_names_through_packages(package):
-    for name in ("Model", "models.Model"):
-        module, node = classes.find_class(f"{package.name}.{name}")
-        assert (module, node.name) == (f"{package.name}.models", "Model")
+    for name in ("Model", "Renamed", "models.Model"):
+        assert classes.name_of(classes.find(f"{package.name}.{name}")) == f"{package.name}.models.Model"
     assert package.digest("Model") == package.digest("models.Model")
-    for wrong in ("Nothing", "models.Nothing", "nowhere.Model", "helpers.near"):
-        assert classes.find_class(f"{package.name}.{wrong}") is None
-    assert classes.find_class("Model") is None
+    for wrong in ("Nothing", "models.Nothing", "nowhere.Model", "Model.nothing.Deeper"):
+        assert classes.find(f"{package.name}.{wrong}") is None
+    assert classes.find("Model") is None
+    assert classes.find("") is None
+
+
+def test_a_module_that_imports_what_is_not_there(package):
+    package.write("broken", "import nowhere_at_all\n\nclass Broken:\n    pass\n")
+    with pytest.raises(ModuleNotFoundError, match="nowhere_at_all"):
+        classes.find(f"{package.name}.broken.Broken")
 
 
 def test_descent(package):
@@ -116,12 +123,8 @@ def test_descent(package):
     assert classes.is_subclass(f"{name}.Renamed", f"{name}.base.Base")
 
 
-def test_parameters_and_constants(package):
+def test_constants(package):
     name = package.name
-    assert set(signatures.parameters(f"{name}.Model")) == {"rate", "seed"}
-    assert signatures.parameters(f"{name}.apart.Apart") is None
-    package.write("bare", "class Bare:\n    pass\n")
-    assert signatures.parameters(f"{name}.bare.Bare") == {}
     assert classes.constant(f"{name}.Model", "KIND") == "m"
     assert classes.constant(f"{name}.Model", "TABLE") == {"a": ("", 1)}
     assert classes.constant(f"{name}.Model", "NONE") is None
@@ -132,7 +135,6 @@ def test_parameters_and_constants(package):
 
 def test_our_own_classes():
     assert classes.is_subclass("agglearn.datasets.Tabular", "agglearn.datasets.base.Dataset")
-    assert "n_chains" in signatures.parameters("agglearn.maxent.MaxEntClassifier")
     assert "nllh" in classes.constant("agglearn.tasks.Classification", "MEASURES")
     behind = digests.modules_behind("agglearn.maxent.MaxEntClassifier")
     assert {"agglearn.maxent.kernels", "agglearn.encoding.binning", "agglearn.observations.tables"} <= set(behind)

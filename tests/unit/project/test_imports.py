@@ -21,7 +21,7 @@ LIBRARY = (
     "registry",
 )
 OPTIONAL = (
-    "snakemake", "mlflow", "matplotlib", "statsmodels", "jinja2", "jsonschema", "pydantic", "rocrate", "opendp", "jax", "optax", "cvxpy",
+    "snakemake", "mlflow", "matplotlib", "statsmodels", "jinja2", "pydantic", "rocrate", "opendp", "jax", "optax", "cvxpy",
     "casadi", "clarabel", "markdown2", "pyspark",
 )  # fmt: skip
 

@@ -13,7 +13,11 @@ EMPTY = {
     "at", "begin", "bend", "found", "gap", "held", "home", "homes", "how", "kept", "known", "law", "laws", "made", "more", "most",
     "part", "parts", "place", "places", "room", "said", "seen", "share", "shares", "since", "wanted", "where", "which",
 }  # fmt: skip
-PUBLIC = {("results.py", "gap"), ("subsets.py", "most")}  # parameters and fields that users write
+PUBLIC = {
+    ("results.py", "gap"),
+    ("subsets.py", "most"),
+    ("models.py", "place"),
+}  # parameters and fields that users write
 INFORMATION = re.compile(r"I\([^()]*;[^()]*\)")  # mutual information
 
 

@@ -126,7 +126,7 @@ def test_without_an_ablation_nothing_changes():
 @pytest.mark.parametrize(
     ("base", "changes", "wrong"),
     [
-        ("bas", {"params.n": [1]}, "unknown method 'bas' .did you mean 'base'"),
+        ("bas", {"params.n": [1]}, "'bas' is not known .did you mean 'base'"),
         ("base", {"name": ["x"]}, "'name' is not allowed"),
         ("base", {"params": [{}]}, "'params' is not allowed"),
         ("base", {"params.": [1]}, r"'params\.' is not allowed"),
@@ -138,8 +138,10 @@ def test_without_an_ablation_nothing_changes():
     ],
 )
 def test_what_is_no_change_of_a_method_is_refused(base, changes, wrong):
+    given = experiment(base=base, changes=changes) | {"source": "x", "title": "x", "task": "t", "seeds": [0]}
+    del given["reported"], given["agreement"]
     with pytest.raises(ConfigError, match=f"x.yaml: ablate.*{wrong}"):
-        expand_ablation(experiment(base=base, changes=changes), "x.yaml")
+        configuration._ablate(given, "x")
 
 
 def test_a_base_with_a_grid_is_refused():

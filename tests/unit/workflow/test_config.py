@@ -68,12 +68,12 @@ WRONG = {
     # file to edit, change, what the line must name
     "unknown key": ("config", put("scael", "smoke"), ["config/config.yaml", "'scael'", "did you mean 'scale'?", "allowed:"]),
     "key missing": ("config", drop("mirrors"), ["config/config.yaml", "'mirrors' is missing"]),
-    "unknown scale": ("config", put("scale", "big"), ["config/config.yaml", "scale", "'big'", "smoke, quick, default, paper"]),
+    "unknown scale": ("config", put("scale", "big"), ["config/config.yaml", "scale", "'big'", "'smoke', 'quick', 'default' or 'paper'"]),
     "empty run": ("config", put("run", []), ["config/config.yaml"]),
-    "one name to run": ("config", put("run", "trial"), ["config/config.yaml: run: 'trial'", "it must be 'all' or a list"]),
-    "seeds by number": ("experiments/trial", put("seeds", 3), [TRIAL, "seeds: 3", "a list of seeds or a mapping"]),
+    "one name to run": ("config", put("run", "trial"), ["config/config.yaml: run: 'trial'", "it must be 'all' or be a valid list"]),
+    "seeds by number": ("experiments/trial", put("seeds", 3), [TRIAL, "seeds: 3", "a valid list or be a mapping"]),
     "wrong type": ("config", put("cache", 3), ["config/config.yaml", "cache", "string"]),
-    "on_missing": ("config", put("on_missing", "stop"), ["config/config.yaml", "on_missing", "report, fail"]),
+    "on_missing": ("config", put("on_missing", "stop"), ["config/config.yaml", "on_missing", "'report' or 'fail'"]),
     "tracking key": ("config", put("tracking", "url", "x"), ["config/config.yaml", "tracking", "'url'", "uri"]),
     "dataset key": ("datasets/fair", put("titel", "x"), ["config/datasets/fair.yaml", "'titel'", "did you mean 'title'?"]),
     "dataset format key": (
@@ -144,7 +144,7 @@ WRONG = {
     "route kind": (
         "datasets/bank",
         put("files", "bank-additional-full.csv", "routes", [{"kind": "torrent"}]),
-        ["routes.0.kind", "'torrent'", "mirror, package, primary, archive, build"],
+        ["routes.0.kind", "'torrent'", "'mirror', 'package', 'primary', 'archive', 'build'"],
     ),
     "route key": (
         "datasets/bank",
@@ -410,6 +410,11 @@ def test_code_of_ones_own(project, monkeypatch):
     with pytest.raises(ConfigError, match=r"no class 'own_methods_for_test\.My'"):
         load_it(project)
     assert load_it(project, {"code": ["mine"]})["code"] == ["mine"]
+    (project.base / "mine/broken_methods_for_test.py").write_text("import agglearn\n\n1 / 0\n")
+    line = r"^config/experiments/trial.yaml: methods.mine.class: 'broken_methods_for_test.My' cannot be imported: ZeroDivisionError: [^\n]*$"
+    broken = {"trial": {"methods": {"mine": {"class": "broken_methods_for_test.My"}}}}
+    with pytest.raises(ConfigError, match=line):
+        load_it(project, {"code": ["mine"], "experiments": broken})
     with pytest.raises(ConfigError, match="takes no 'rat'"):
         load_it(project, {"code": ["mine"], "experiments": {"trial": {"methods": {"mine": {"params": {"rat": 1}}}}}})
 

@@ -1,9 +1,12 @@
 """What jobs are expected to take, from their data."""
 
+import inspect
+
 import numpy as np
 import pandas as pd
 import pytest
 
+from agglearn import datasets
 from agglearn.workflow import memory
 
 GAUSSIAN = {"class": "agglearn.datasets.GaussianBags"}
@@ -41,8 +44,7 @@ def test_simulated_data_count_by_their_parameters(tmp_path):
 @pytest.mark.parametrize("name", ["GaussianBags", "Categorical", "LogLinear", "Xor", "ClickLog", "PointClouds"])
 def test_factors_are_parameters_of_the_class(name):
     """Two of them are numbers that no parameter sets."""
-    from agglearn.inspection import classes, signatures
-
-    factors = set(classes.constant(f"agglearn.datasets.{name}", "PEAK"))
-    assert factors - {"bytes", "features", "clouds"} <= set(signatures.parameters(f"agglearn.datasets.{name}"))
+    kind = getattr(datasets, name)
+    factors = set(kind.PEAK)
+    assert factors - {"bytes", "features", "clouds"} <= set(inspect.signature(kind).parameters)
     assert "bytes" in factors

@@ -1,0 +1,76 @@
+"""What annotations demand of the arguments of learners and data sets."""
+
+import importlib
+import inspect
+import pkgutil
+
+import agglearn
+from agglearn import settings
+from agglearn.inspection import modules
+from agglearn.inspection.classes import find, is_subclass
+from agglearn.settings import REQUIRED
+from agglearn.workflow.checks import DATASET, ESTIMATOR, READING, parameters
+
+OPTIONAL = ("agglearn.spark", "agglearn.networks", "agglearn.cli")
+
+
+def classes() -> list[str]:
+    """Dotted names of all learners and data sets of the package, where they are defined."""
+    names = [m.name for m in pkgutil.walk_packages(agglearn.__path__, "agglearn.") if not m.name.startswith(OPTIONAL)]
+    defined = [f"{m}.{n}" for m in names for n in modules.summary_of(m).defined]
+    return sorted(d for d in defined if is_subclass(d, ESTIMATOR) or is_subclass(d, DATASET))
+
+
+def test_defaults_are_allowed():
+    for dotted in classes():
+        declared = settings.parameters(find(dotted)) or {}
+        given = {k: p.default for k, p in declared.items() if p.default is not REQUIRED}
+        if not inspect.isabstract(find(dotted)):
+            assert list(settings.values_at_fault(given, declared)) == [], dotted
+        for parameter in declared.values():
+            assert parameter.hint is not settings.Any or parameter.default is None, "only random_state may be anything"
+
+
+def test_scales_and_grids_stand_for_values():
+    assert list(READING.variants({"smoke": 1, "default": {"grid": [2, {"paper": 3}]}}, "a")) == [
+        ("a.smoke", 1),
+        ("a.default.grid.0", 2),
+        ("a.default.grid.1.paper", 3),
+    ]
+
+
+ODD = """
+from collections.abc import Callable
+from enum import Enum
+from typing import Annotated, Literal, TypeVar
+import numpy as np
+from agglearn.settings import Count
+
+T = TypeVar("T")
+Size = Count | None
+
+class Odd:
+    def __init__(
+        self, a: "Count", b: Callable[..., int], c: Annotated[int, "doc"], d: T, e: np.ndarray, f: list["T"], g: Size = 2,
+        h: np.dtype[int] = None, *, i: tuple[int, ...] = (), j=3,
+    ): ...
+"""
+
+
+def test_annotations_of_other_kinds_may_be_anything(tmp_path, monkeypatch):
+    monkeypatch.setattr(modules, "ROOTS", list(modules.ROOTS))
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "odd_for_test.py").write_text(ODD)
+    modules.add_root(tmp_path)
+    importlib.invalidate_caches()
+    declared = parameters("odd_for_test.Odd")
+    assert list(declared) == list("abcdefghij")
+    given = {"a": "x", "b": print, "c": 1, "d": [1], "f": ["x"], "g": None, "h": 3, "i": (1, 2), "j": "x"}
+    assert list(settings.values_at_fault(given, declared)) == []
+    wrong = [place for place, _ in settings.values_at_fault({"c": 1.5, "g": 0, "i": (1, "x")}, declared)]
+    assert wrong == ["c", "g", "i.1"]
+
+
+def test_a_class_outside_followed_code_takes_values_of_any_type():
+    assert parameters("sklearn.naive_bayes.GaussianNB")["var_smoothing"].hint is settings.Any
+    assert parameters("builtins.dict") is None
