@@ -31,7 +31,6 @@ rule render:
         settings=table_settings,
         templates=table_templates,
         code=code_digest("agglearn.reporting.render"),
-        templates=table_digest,
     script:
         "../workflow/scripts/render.py"
 
