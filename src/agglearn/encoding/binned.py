@@ -22,7 +22,6 @@ class BinnedEncoder(Levels):
     Parameters
     ----------
     name : str
-        Of the feature.
     edges : tuple[float, ...]
         Inner edges, ascending.
     has_missing, has_other : bool

@@ -17,7 +17,6 @@ class CategoricalEncoder(Levels):
     Parameters
     ----------
     name : str
-        Of the feature.
     values : tuple[str, ...]
         Categories as text, sorted.
     has_missing, has_other : bool

@@ -16,7 +16,6 @@ class CodedEncoder:
     Parameters
     ----------
     name : str
-        Of the feature.
     size : int
         Number of values.
     """

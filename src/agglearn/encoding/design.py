@@ -66,7 +66,6 @@ class FeatureMap:
         kind : str
             `onehot`, `quadratic` or `scaled`.
         encoder : FrameEncoder
-            Modalities of the features.
         frame : DataFrame
             Rows of raw columns.
         ranges : Ranges

@@ -35,7 +35,6 @@ class FrameEncoder:
     Parameters
     ----------
     features : tuple[FeatureEncoder, ...]
-        One encoder each.
     schema : str
         `declared` by a person (`agglearn.encoding.schema`), or `learned` from records, on which they then show facts.
     """
@@ -190,7 +189,6 @@ def with_target_encodings(
     Parameters
     ----------
     encoder : FrameEncoder
-        Of all features.
     frame : DataFrame
         Records that are used for nothing else.
     y : ndarray of shape (n,)

@@ -58,7 +58,6 @@ class Schema:
         Parameters
         ----------
         path : str or Path
-            Of the file.
 
         Raises
         ------
@@ -83,7 +82,6 @@ class Schema:
         Parameters
         ----------
         text : str
-            YAML.
 
         Raises
         ------

@@ -27,7 +27,6 @@ class TargetEncoder:
     Parameters
     ----------
     name : str
-        Of the feature.
     values : tuple[str, ...]
         Of the held-out records.
     codes : tuple[int, ...]
@@ -71,7 +70,6 @@ class TargetEncoder:
         Parameters
         ----------
         name : str
-            Of the feature.
         values : tuple[str, ...]
             Its m values.
         counts : ndarray of shape (m,)
@@ -79,7 +77,6 @@ class TargetEncoder:
         label_sums : ndarray of shape (m,)
             Of them with label 1.
         base_rate : float
-            Of the label.
         modalities, prior
             As in `fit`.
         """

@@ -99,7 +99,6 @@ def calibration_error(y: np.ndarray, p: np.ndarray, bins: int = 10) -> float:
     p : ndarray of shape (n,)
         Predicted P(Y = 1).
     bins : int
-        Number of groups.
     """
     order = np.argsort(p)
     y, p = np.asarray(y, dtype=float)[order], np.asarray(p, dtype=float)[order]

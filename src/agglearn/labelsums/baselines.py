@@ -33,8 +33,7 @@ class BaseRateClassifier(RecordClassifier):
     rate_ : float
         P(Y=1).
     encoder_ : FrameEncoder
-        Encoder of the tables.
-    classes_ : np.ndarray
+    classes_ : ndarray
         [0, 1].
     """
 
@@ -68,11 +67,10 @@ class BoostedTreesSkyline(RecordClassifier):
     Attributes
     ----------
     encoder_ : FrameEncoder
-        Encoder of the records.
-    classes_ : np.ndarray
+    classes_ : ndarray
         [0, 1].
-    trees_ : np.ndarray
-        (n,) the fitted trees as bytes, once the model has been saved or loaded.
+    trees_ : ndarray of shape (n,)
+        The fitted trees as bytes, once the model has been saved or loaded.
     """
 
     observes = Records
@@ -114,7 +112,6 @@ class BoostedTreesSkyline(RecordClassifier):
         Parameters
         ----------
         folder : str or Path
-            Folder of the model.
         """
         check_is_fitted(self)
         self.trees_ = to_bytes(self._trees)

@@ -38,7 +38,6 @@ class AggregateSearch(MetaEstimator, RecordClassifier):
     parameter : str
         Name of the parameter to choose.
     values : list
-        Values to choose from.
     random_state : int, RandomState, Generator or None
         Seed of the thinning, the samples and the learner, or None for a fresh one.
 
@@ -46,11 +45,11 @@ class AggregateSearch(MetaEstimator, RecordClassifier):
     ----------
     value_ : object
         The chosen value, the first of equally good ones.
-    scores_ : np.ndarray
-        (V,) score of each value.
+    scores_ : ndarray of shape (V,)
+        Score of each value.
     model_ : Estimator
         The learner, fitted to the whole.
-    classes_ : np.ndarray
+    classes_ : ndarray
         [0, 1].
     """
 
@@ -119,11 +118,9 @@ class RecordSearch(AggregateSearch):
     parameter : str
         Name of the parameter to choose.
     values : list
-        Values to choose from.
     features : str
         Coordinates of label sums, see `FeatureMap`.
     validation : float
-        Fraction of the records that is held out.
     random_state : int, RandomState, Generator or None
         Seed of the held-out records and the learner, or None for a fresh one.
     """

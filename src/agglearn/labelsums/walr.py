@@ -23,24 +23,10 @@ from agglearn.settings import Count, NonNegative, Positive, Whole
 
 
 class LinearModel(RecordClassifier):
-    """Prediction of a logistic model over a feature map.
+    """Prediction of a logistic model over a feature map: `coef_` (k,) are θ without the intercept, `map_` the state of the map.
 
-    Attributes
-    ----------
-    coef_ : np.ndarray
-        (k,) θ without the intercept.
-    intercept_ : float
-        Intercept, 0 if there is none.
-    coef_names_ : list
-        Names of the coordinates.
-    map_ : dict
-        State of the `FeatureMap`.
-    classes_ : np.ndarray
-        [0, 1].
-    trace_ : list
-        (step, seconds, θ, error of the gradient) of recorded steps. It is not saved.
-    gradient_errors_ : np.ndarray
-        (T, 2) step, and root mean square error of the gradient there. It is empty if no steps were recorded.
+    `trace_`, which is not saved, has (step, seconds, θ, error of the gradient) of recorded steps, `gradient_errors_` (T, 2) steps and
+    root mean square errors of the gradient.
     """
 
     def _set_solution(self, mapped: FeatureMap, theta: np.ndarray, trace: Sequence[Iterate] = ()) -> None:
@@ -63,15 +49,7 @@ class LinearModel(RecordClassifier):
         return np.append(self.coef_, self.intercept_) if self.map_["intercept"] else self.coef_
 
     def held_out_score(self, held_out: LabelSums, seed: int | None = None) -> float:
-        """Return the mean log-likelihood of the labels behind held-out sums: (s·θ − Σ w ln(1 + e^{X·θ}))/Σ w.
-
-        Parameters
-        ----------
-        held_out : LabelSums
-            Sums over other records. The score is exact if they are.
-        seed : int, optional
-            Not used, because nothing is drawn.
-        """
+        """Return the mean log-likelihood of the labels behind held-out sums: (s·θ − Σ w ln(1 + e^{X·θ}))/Σ w."""
         theta = self._theta()
         z = held_out.matrix @ theta
         weights = np.ones(len(z)) if held_out.weights is None else np.asarray(held_out.weights, float)
@@ -81,18 +59,7 @@ class LinearModel(RecordClassifier):
         return expit(self._matrix(X) @ self._theta())
 
     def staged_predict_proba(self, X: pd.DataFrame | np.ndarray) -> Iterator[tuple[float, float, np.ndarray]]:
-        """Yield (step, seconds, (n,) P(Y=1)) of every recorded step.
-
-        Parameters
-        ----------
-        X : pd.DataFrame or np.ndarray
-            (n, D) raw columns, see `predict_proba`.
-
-        Raises
-        ------
-        NotAvailable
-            No steps were recorded.
-        """
+        """Yield (step, seconds, (n,) P(Y=1)) of every recorded step. NotAvailable if there are none."""
         if not self.trace_:
             raise NotAvailable("no steps were recorded; set traced")
         x = self._matrix(X)
@@ -129,10 +96,8 @@ class WALRClassifier(LinearModel):
     ----------
     coef_, intercept_, coef_names_, map_, classes_, trace_, gradient_errors_
         See `LinearModel`.
-    penalty_ : np.ndarray
-        (k,) λ_j.
+    penalty_ : ndarray of shape (k,)
     l2_ : float
-        λ.
     n_iter_ : int
         Number of iterations or steps.
     """

@@ -93,22 +93,9 @@ def softmax_sums(x, coef, intercept, weights, offsets):
 def rows_loss(index, counts, positives, weights, intercept, z, out):
     """Negative log-likelihood of grouped rows and its gradient.
 
-    It reads two tables at a time: the weights of two tables stay in the first cache, those of all do not.
-
-    Parameters
-    ----------
-    index : (P, n) int32
-        The active weight of each row in each table.
-    counts, positives : (n,)
-        Records of the row, and those with label 1.
-    weights : (m,)
-        Weights of the cells.
-    intercept : float
-        Added to every row.
-    z : (n,)
-        Scratch.
-    out : (m + 2,)
-        Overwritten: the gradient, then that of the intercept, then the loss.
+    It reads two tables at a time: the weights of two tables stay in the first cache, those of all do not. `index` (P, n) has the
+    active weight of each row in each table. `counts` and `positives` (n,) are the records of each row, and those with label 1.
+    `weights` is (m,). `z` (n,) is scratch. `out` (m + 2,) gets the gradient, then that of the intercept, then the loss.
     """
     tables, n, m = index.shape[0], index.shape[1], weights.size
     z[:], out[:] = intercept, 0.0

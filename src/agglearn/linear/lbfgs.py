@@ -25,26 +25,10 @@ def lbfgs(
 ) -> np.ndarray:
     """Return a point of low value (Nocedal and Wright 2006, algorithms 3.1 and 7.4). Values never rise.
 
-    If a line search gives up, the pairs are dropped, and the next step goes along the scaled gradient.
-
-    Parameters
-    ----------
-    objective : Callable
-        x ↦ (value, gradient). If the value is infinite, the gradient is not used.
-    start : np.ndarray
-        (n,) first point.
-    scale : np.ndarray
-        (n,) positive numbers of the order of the Hessian's diagonal.
-    max_iter : int
-        Number of iterations at most.
-    memory : int
-        Number of pairs of steps and gradient changes.
-    gtol, ftol : float
-        The search stops at this largest entry of the gradient, or at this relative decrease of the value.
-    shortest : float
-        Step below which a line search gives up. Without pairs the whole search ends there.
-    on_step : Callable, optional
-        Called with every point after the start.
+    `objective` gives (value, gradient) at a point, and `scale` (n,) positive numbers of the order of the Hessian's diagonal. The
+    search stops where the largest entry of the gradient is `gtol`, or where the value falls by less than a fraction of `ftol`. If a
+    line search comes below the step `shortest`, the pairs are dropped, and the next step goes along the scaled gradient. If there are
+    no pairs, the search ends. The gradient of an infinite value is not used. `on_step` gets every point after the start.
     """
     x, (value, gradient) = start, objective(start)
     pairs: Pairs = deque(maxlen=memory)

@@ -21,20 +21,10 @@ def fit_path(
     previous: PathFit | None = None,
     stop: bool = True,
 ) -> list[PathFit]:
-    """Return the fits for values of λ, in order. Each fit starts from the solution of the last.
+    """Return the fits for values of λ, in order. Each fit starts from the solution of the last, the first from that of `previous`.
 
-    Parameters
-    ----------
-    l2s : iterable of float
-        Values of λ in λ‖θ‖², which is added to a sum of losses.
-    solve : callable
-        (λ, solution to start from or None) → solution.
-    score : callable
-        Solution → held-out score, larger is better.
-    previous : PathFit or None
-        Fit that the path goes on from. It is not returned.
-    stop : bool
-        Whether the first fit with a lower score than the fit before it is the last.
+    `solve` gets λ and a solution to start from, or None. With `stop`, the first fit with a lower score than the fit before it is the
+    last.
     """
     fits: list[PathFit] = []
     for l2 in track(l2s, "penalties"):

@@ -22,27 +22,13 @@ FEW = 1_000_000  # numbers in the covariates up to which their products are adde
 
 @dataclass
 class Logistic:
-    """The fitting problem for fixed covariates.
+    """The fitting problem for fixed covariates."""
 
-    Attributes
-    ----------
-    x : np.ndarray
-        (n, d) float32 covariates.
-    offsets : np.ndarray
-        (B + 1,) bounds of the runs of rows that are added up together.
-    weights : np.ndarray or None
-        (n,) weights of the rows.
-    l2 : float
-        λ in λ‖θ‖², without the intercepts.
-    gram : np.ndarray
-        (d + 1, d + 1) Σ w (x, 1)(x, 1)ᵀ, computed once.
-    """
-
-    x: np.ndarray
-    offsets: np.ndarray
-    weights: np.ndarray | None = None
-    l2: float = 0.5
-    gram: np.ndarray = field(default=None, repr=False)  # type: ignore[arg-type]  # computed if it is not given
+    x: np.ndarray  # (n, d) float32 covariates
+    offsets: np.ndarray  # (B + 1,) bounds of the runs of rows that are added up together
+    weights: np.ndarray | None = None  # (n,), of the rows
+    l2: float = 0.5  # λ in λ‖θ‖², without the intercepts
+    gram: np.ndarray = field(default=None, repr=False)  # type: ignore[arg-type]  # (d + 1, d + 1) Σ w (x, 1)(x, 1)ᵀ
 
     def __post_init__(self) -> None:
         if self.gram is None:

@@ -14,20 +14,11 @@ Key = tuple[int, ...]
 
 
 class Cells:
-    """Numbers the cells that occur in some records: table after table, ascending within each.
+    """Numbers the m cells that occur in some records: table after table, ascending within each.
 
-    Attributes
-    ----------
-    sizes : np.ndarray
-        (D,) modalities of each feature.
-    keys : list
-        Features of each table: (i,) and, for a quadratic design, (i, j) with i < j.
-    flat : np.ndarray
-        (m,) int64 C-order index of each cell within its table.
-    bounds : np.ndarray
-        (tables + 1,) first cell of each table.
-    cross_buckets : int or None
-        Pairs with more cells than this are hashed into as many buckets, which are then their cells.
+    `sizes` (D,) are the modalities of each feature, `keys` the features of each table: (i,) and, for a quadratic design, (i, j) with
+    i < j. `flat` (m,) int64 is the C-order index of each cell within its table, `bounds` (tables + 1,) the first cell of each table.
+    Pairs with more than `cross_buckets` cells are hashed into as many buckets, which are then their cells.
     """
 
     def __init__(

@@ -38,15 +38,14 @@ class BestPairClassifier(RecordClassifier):
     ----------
     pairs_ : list
         Names of the two features of each pair, in the order of the stages.
-    scores_ : np.ndarray
-        (P,) criterion of each pair.
+    scores_ : ndarray of shape (P,)
+        Criterion of each pair.
     best_ : int
         Index of the chosen pair.
     coefs_ : list
         Per pair: weights of the first feature, of the second, occupied cells, their weights, and the intercept.
     encoder_ : FrameEncoder
-        Modalities of the tables.
-    classes_ : np.ndarray
+    classes_ : ndarray
         [0, 1].
     """
 
@@ -79,8 +78,8 @@ class BestPairClassifier(RecordClassifier):
 
         Parameters
         ----------
-        X : pd.DataFrame or np.ndarray
-            (n, D) raw columns, see `predict_proba`.
+        X : DataFrame or ndarray of shape (n, D)
+            Raw columns, see `predict_proba`.
         """
         codes = self.encoder_.encode(X)
         seconds = getattr(self, "_seconds", [float("nan")] * len(self.pairs_))

@@ -22,20 +22,7 @@ def label_log_likelihood(
     """Return the mean log-likelihood of the labels behind held-out tables, (Σ c·θ + n₁b)/n − E ln(1 + e^{φ(x)·θ + b}).
 
     P(Y|X) enters through label sums and through one expectation over features. Tables do not have it, so x is drawn from the
-    model.
-
-    Parameters
-    ----------
-    index : WeightIndex
-        Index of the model's weights.
-    mu, theta : np.ndarray
-        (K, K) weights of the model.
-    intercept : float
-        b.
-    held_out : ContingencyTables
-        Tables of other records.
-    n_chains, seed : int
-        Number and seed of the chains.
+    model, whose `mu` and `theta` are (K, K).
     """
     held_out.refuse_hashed_pairs("the choice by held-out tables")
     weights = theta[index.rows, index.columns]

@@ -279,26 +279,10 @@ def gibbs(
 ):  # fmt: skip
     """Lines 2–7 of Algorithm 1: draw y, sweep x, count.
 
-    Parameters
-    ----------
-    chains : (n, D)
-        Positions, changed in place.
-    number : int
-        Number of the first chain, which names its random stream.
-    weights : (2, K + 1, Kp)
-        Pair weights by label, columns padded. The last row holds single weights.
-    theta : (K, K)
-        Weights of P(Y|X).
-    intercept : float
-        Constant of P(Y|X).
-    space, proposals, n_proposals
-        See `Space`, `Proposals`, `metropolis`.
-    seed, n_sweeps : int
-        Seed of the iteration, and number of sweeps.
-    marginalize : bool
-        Whether to add P(Y=1|X) (line 7), or the drawn label.
-    acc : (threads, m)
-        Packed statistics of all cells, to which it adds. Each row takes a contiguous run of chains.
+    `chains` (n, D) holds positions, changed in place. `number` is that of the first chain, whose random stream it names. `weights`
+    (2, K + 1, Kp) holds pair weights by label, with padded columns, and single weights in the last row. `theta` (K, K) and `intercept`
+    are those of P(Y|X). If `marginalize`, P(Y=1|X) is added (line 7), else the drawn label. `acc` (threads, m) has packed statistics of
+    all cells, to which it adds. Each row of it takes a contiguous run of chains.
     """
     runs, n = acc.shape[0], len(chains)
     for run in prange(runs):

@@ -49,20 +49,18 @@ class NaiveBayesClassifier(RecordClassifier):
 
     Attributes
     ----------
-    theta_ : np.ndarray
-        (K,) weights in the encoder's order.
+    theta_ : ndarray of shape (K,)
+        Weights in the encoder's order.
     intercept_ : float
-        b.
     encoder_ : FrameEncoder
-        Modalities of the tables.
-    classes_ : np.ndarray
+    classes_ : ndarray
         [0, 1].
     n_iter_ : int
         Number of iterations (`pcd`).
-    l2_grid_ : np.ndarray
-        (G,) λs of a log2 grid, strong to weak (`logistic`).
-    theta_grid_ : np.ndarray
-        (G, K) weights at these λs (`logistic`).
+    l2_grid_ : ndarray of shape (G,)
+        λs of a log2 grid, strong to weak (`logistic`).
+    theta_grid_ : ndarray of shape (G, K)
+        Weights at these λs (`logistic`).
     trace_ : list
         (step, seconds, (K,) weights), not saved (`pcd`).
     """
@@ -146,8 +144,8 @@ class NaiveBayesClassifier(RecordClassifier):
 
         Parameters
         ----------
-        X : pd.DataFrame or np.ndarray
-            (n, D) raw columns, see `predict_proba`.
+        X : DataFrame or ndarray of shape (n, D)
+            Raw columns, see `predict_proba`.
 
         Raises
         ------

@@ -10,24 +10,10 @@ SMALLEST_CURVATURE = 1e-3  # records (noise can make half of an observed count n
 def gradients(d, c, d_hat, c_hat, mu, theta, l2_mu, l2_theta, rescaled, clip_ratio, both, gradient, curvature):
     """Gradients on μ and θ and their preconditioners (Gilotte et al. 2022, Algorithm 1, lines 8–11).
 
-    Parameters
-    ----------
-    d, c : (w,)
-        Observed counts and label sums.
-    d_hat, c_hat : (w,)
-        The model's, on the scale of the records.
-    mu, theta : (w,)
-        Weights.
-    l2_mu, l2_theta : float
-        λ.
-    rescaled : bool
-        Whether ĉ is rescaled by the ratio of counts (eq. 6). False takes the exact gradient (lemma 2).
-    clip_ratio : bool
-        Whether the larger count is scaled down to the smaller.
-    both : bool
-        Whether curvature comes from observed and predicted counts. False takes predicted ones, as printed.
-    gradient, curvature : (2, w)
-        Overwritten, μ first.
+    Counts, label sums and weights are (w,). `d_hat` and `c_hat` are the model's, on the scale of the records. If `rescaled`, ĉ is
+    multiplied by the ratio of counts (eq. 6), else the gradient is exact (lemma 2). `clip_ratio` scales the larger count down to the
+    smaller. If `both`, curvature comes from observed and predicted counts, else from predicted ones, as printed. `gradient` and
+    `curvature` (2, w) are overwritten, μ first.
     """
     for k in range(mu.size):
         gradient[0, k] = d_hat[k] - d[k] + 2 * l2_mu * mu[k]
@@ -48,25 +34,11 @@ def gradients(d, c, d_hat, c_hat, mu, theta, l2_mu, l2_theta, rescaled, clip_rat
 
 @njit(cache=True, fastmath=FAST)
 def advance(gradient, curvature, expected, weights, velocity, step, momentum, total, clip, largest):
-    """Move weights against v = g/h, clipped, with momentum (lines 10–13).
+    """Move weights against v = g/h, clipped, with momentum (lines 10–13), and return Σ h v² and Σ expected/h.
 
-    Parameters
-    ----------
-    gradient, curvature, expected : (w,)
-        g, h, and the model's statistics.
-    weights, velocity : (w,)
-        Changed in place.
-    step, momentum : float
-        Step size, and fraction of the last step that is added.
-    total : (w,)
-        v is added to it.
-    clip, largest : float
-        Limits of v and of a weight.
-
-    Returns
-    -------
-    energy, noise : float
-        Σ h v², and Σ expected/h, its expectation by the randomness of one chain per record alone.
+    The second is the expectation of the first by the randomness of one chain per record alone. Arrays are (w,). `weights` and
+    `velocity` are changed in place, and v is added to `total`. `momentum` is the fraction of the last step that is added. `clip` and
+    `largest` are limits of v and of a weight.
     """
     energy = noise = 0.0
     for k in range(weights.size):

@@ -43,22 +43,19 @@ class LogisticSkyline(RecordClassifier):
     Attributes
     ----------
     l2_ : float
-        λ.
-    path_ : np.ndarray
-        (λs, 2) each λ of the path and its mean log-likelihood of held-out records. It is empty for a given λ.
-    coef_ : np.ndarray
-        (m,) weights of the cells that occur, or of the buckets if the pairs of the records are hashed.
-    cells_flat_ : np.ndarray
-        (m,) the cells that occur, by number within their table.
-    cells_bounds_ : np.ndarray
-        (tables + 1,) first cell of each table.
+    path_ : ndarray of shape (λs, 2)
+        Each λ of the path and its mean log-likelihood of held-out records. It is empty for a given λ.
+    coef_ : ndarray of shape (m,)
+        Weights of the cells that occur, or of the buckets if the pairs of the records are hashed.
+    cells_flat_ : ndarray of shape (m,)
+        The cells that occur, by number within their table.
+    cells_bounds_ : ndarray of shape (tables + 1,)
+        First cell of each table.
     cross_buckets_ : int or None
         `cross_buckets` of the records.
     intercept_ : float
-        b.
     encoder_ : FrameEncoder
-        Encoder of the records.
-    classes_ : np.ndarray
+    classes_ : ndarray
         [0, 1].
     """
 

@@ -18,23 +18,11 @@ class DirectionMonitor:
     """Mean directions over successive windows of iterations, which separate the systematic part from noise.
 
     Noise has no correlation between windows, so that Σ h·v̄·v̄′ over two of them estimates the systematic part of
-    v = g/h alone. Divided by the number of weights that the data determine, it is in squared standard errors of the
-    data: a gradient of d has variance d ≈ h.
+    v = g/h alone. Divided by the number of weights that the data determine, `effective`, it is in squared standard errors of the
+    data: a gradient of d has variance d ≈ h. The code that moves weights adds directions to `sum`, one row for each kind of weight.
 
-    Parameters
-    ----------
-    effective : tuple
-        Number of weights that the data determine, for each kind of weight.
-    size : int
-        Length of each direction.
-
-    Attributes
-    ----------
-    sum : np.ndarray
-        Sum of directions since the window started, for each kind. The code that moves weights adds to it.
-    unstable : bool
-        Whether the steps are too large: in the last window directions fluctuated far more than the randomness of the chains
-        explains, and no less than before. Slow but steady progress is not fluctuation.
+    The steps are too large, `unstable`, if in the last window directions fluctuated far more than the randomness of the chains
+    explains, and no less than before. Slow but steady progress is not fluctuation.
     """
 
     first: int
@@ -84,28 +72,10 @@ class DirectionMonitor:
 
 
 class StoppingRule:
-    """The running mean of (μ, θ), and the last iteration.
+    """The running mean `result` of (μ, θ) over the last `average` of the iterations, and the `last` iteration.
 
-    Parameters
-    ----------
-    max_iter : int
-        Iterations at most.
-    average : float
-        Fraction of the iterations, at the end, over which the mean is taken.
-    tol : float
-        Training has settled when the systematic part of the directions is below this many standard errors of the data, per
-        weight, or below five times as many and no longer falling. 0 for never.
-    at_least : int
-        Iterations to average over once settled.
-
-    Attributes
-    ----------
-    last : int
-        The last iteration.
-    settled : bool
-        Whether training has settled.
-    result : tuple or np.ndarray
-        μ and θ if training stopped now.
+    Training has settled when the systematic part of the directions is below `tol` standard errors of the data, per weight, or below
+    five times as many and no longer falling. Then it averages over `at_least` iterations. If `tol` is 0, it never settles.
     """
 
     def __init__(self, max_iter: int, average: float, tol: float, at_least: int = 0) -> None:

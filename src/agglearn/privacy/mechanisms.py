@@ -67,9 +67,7 @@ class Mechanism:
         Parameters
         ----------
         rng : Generator
-            Draws it.
         shape : int or tuple[int, ...]
-            Of the result.
         """
         if self.kind == "gaussian":
             return rng.normal(0, self.scale, shape)
@@ -111,7 +109,6 @@ def draw_seeded(seed: int) -> Draw:
     Parameters
     ----------
     seed : int
-        Of the streams.
     """
 
     def draw(mechanism: Mechanism, values: np.ndarray, *names: object) -> np.ndarray:
@@ -127,9 +124,7 @@ def draw_private(mechanism: Mechanism, values: np.ndarray, *names: object) -> np
     Parameters
     ----------
     mechanism : Mechanism
-        Of the noise.
     values : ndarray
-        To be protected.
     *names : object
         Unused here. They name the streams of `draw_seeded`.
 

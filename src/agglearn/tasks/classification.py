@@ -37,24 +37,12 @@ MAX_VALUES = 5  # values of a feature whose predictions are shown one by one
 
 @dataclass(frozen=True)
 class HeldOutRows(Truth):
-    """Held-out records, with the truth behind them where it was simulated.
+    """Held-out records, with the truth behind them where it was simulated."""
 
-    Parameters
-    ----------
-    frame : pd.DataFrame
-        Raw features of the test rows.
-    y : (n,) array of int8
-        Labels of the test rows.
-    probabilities : (n,) array, optional
-        True P(Y = 1 | x), for simulated data.
-    parameters : dict of arrays, optional
-        True parameters, for simulated data.
-    """
-
-    frame: pd.DataFrame
-    y: np.ndarray
-    probabilities: np.ndarray | None = None
-    parameters: dict[str, np.ndarray] | None = None
+    frame: pd.DataFrame  # raw features
+    y: np.ndarray  # (n,) int8 labels
+    probabilities: np.ndarray | None = None  # (n,) true P(Y = 1 | x), for simulated data
+    parameters: dict[str, np.ndarray] | None = None  # true ones, for simulated data
     shares_features: ClassVar[bool] = True
 
     def save(self, folder: Path, features: Path | None = None) -> None:

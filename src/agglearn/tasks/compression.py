@@ -26,13 +26,7 @@ from agglearn.vocabulary.shrinkage import EMPIRICAL, shrink_sums
 
 @dataclass(frozen=True)
 class HeldOut(Truth):
-    """Tables of single features, of training and of held-out records. They hold values of the training records only.
-
-    Parameters
-    ----------
-    train, test : ContingencyTables
-        Tables of training and of held-out records.
-    """
+    """Tables of single features, of training and of held-out records. They hold values of the training records only."""
 
     train: ContingencyTables
     test: ContingencyTables

@@ -26,18 +26,10 @@ MAX_PREDICTIONS = 64  # test bags whose prediction is recorded
 
 @dataclass(frozen=True)
 class HeldOutBags(Truth):
-    """Held-out bags with their targets.
-
-    Parameters
-    ----------
-    bags : Bags
-        Bags with target.
-    columns : tuple of str
-        Names of the target's entries, where it is a vector.
-    """
+    """Held-out bags with their targets."""
 
     bags: Bags
-    columns: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()  # names of the target's entries, where it is a vector
 
     def save(self, folder: Path) -> None:
         self.bags.save(folder)

@@ -13,7 +13,12 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from mlflow.data.code_dataset_source import CodeDatasetSource
+from mlflow.data.dataset_source import DatasetSource
+from mlflow.data.http_dataset_source import HTTPDatasetSource
+from mlflow.data.meta_dataset import MetaDataset
 from mlflow.entities import Dataset, DatasetInput, InputTag, Metric
+from mlflow.types.schema import ColSpec, Schema
 
 from agglearn.reporting.numbers import fitting_unit, number, plain
 from agglearn.reporting.run_summary import CELL
@@ -45,6 +50,7 @@ class Entry:
     params: dict[str, str] = field(default_factory=dict)
     metrics: Callable[[], list[Metric]] = list
     inputs: list[DatasetInput] = field(default_factory=list)
+    types: dict[str, str] = field(default_factory=dict)
     files: tuple[Path, ...] = ()
     model: Path | None = None
     parent: str | None = None
@@ -95,6 +101,7 @@ def of_run(record: dict, folder: Path, names: Names, parent: str, units: dict[st
         params=parameters(record) | {"seed": str(record["seed"])},
         metrics=partial(_metrics, folder / FILES[0], times[1]),
         inputs=inputs([record]),
+        types={name: TYPES[kind] for name, kind in (record.get("data") or {}).get("types", {}).items()},
         files=tuple(folder / name for name in FILES if (folder / name).exists()),
         model=folder / "model" if (folder / "model").exists() else None,
         parent=parent,
@@ -166,14 +173,14 @@ def inputs(records: list[dict]) -> list[DatasetInput]:
 
 def _input(record: dict) -> DatasetInput:
     data, entry = record["data"], record["config"]["datasets"][record["dataset"]]
-    columns = [{"name": name, "type": TYPES[kind], "required": True} for name, kind in data["types"].items()]
-    schema = json.dumps({"mlflow_colspec": columns}) if columns else None
+    schema = Schema([ColSpec(TYPES[kind], name) for name, kind in data["types"].items()]) if data["types"] else None
     profile = {"title": entry["title"], **{f"num_{name}": n for name, n in data["sizes"].items()}}
     if url := f"https://doi.org/{entry['doi']}" if "doi" in entry else entry.get("homepage"):
-        kind, source = "http", {"url": url}
+        source: DatasetSource = HTTPDatasetSource(url)
     else:
-        kind, source = "code", {"class": entry["class"], "params": entry.get("params", {})}
-    dataset = Dataset(record["dataset"], data["digest"], kind, json.dumps(source), schema, json.dumps(profile))
+        source = CodeDatasetSource({"class": entry["class"], "params": entry.get("params", {})})
+    described = MetaDataset(source, record["dataset"], data["digest"], schema).to_dict()  # type: ignore[abstract]
+    dataset = Dataset(**described, profile=json.dumps(profile))
     return DatasetInput(dataset, [InputTag("mlflow.data.context", "train")])
 
 

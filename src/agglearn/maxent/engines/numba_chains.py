@@ -14,29 +14,11 @@ class Chains:
     """`n` persistent samples of X, and what the sampler needs to move them.
 
     Every chain has a random stream of its own in every iteration, made from (seed, iteration, chain), and statistics
-    are exact integer sums. Results do not depend on the number of threads.
+    are exact integer sums. Results do not depend on the number of threads. `first` numbers the first chain, for a block of more
+    chains. `positions` (n, D) come in place of `start`.
 
-    Parameters
-    ----------
-    index : WeightIndex
-        Positions of features and cells.
-    n : int
-        Number of chains.
-    intercept : float
-        b.
-    seed : int
-        Seed of all streams.
-    start : str
-        `marginals` or `uniform`, see `starting_positions`.
-    sampler : str
-        `gibbs` draws every feature from its exact conditional distribution. `mh` moves it by Metropolis–Hastings steps with
-        proposals from its marginal. `auto` does so for features of `WIDE` modalities and more.
-    n_proposals : int
-        Metropolis–Hastings steps per feature and sweep.
-    first : int
-        Number of the first chain, for a block of more chains.
-    positions : np.ndarray, optional
-        (n, D) positions of the chains, in place of `start`.
+    The sampler `gibbs` draws every feature from its exact conditional distribution. `mh` moves it by `n_proposals` Metropolis–Hastings
+    steps per sweep, with proposals from its marginal. `auto` does so for features of `WIDE` modalities and more.
     """
 
     def __init__(
