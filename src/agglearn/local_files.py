@@ -50,12 +50,15 @@ def local_copies(name: str, entry: dict, config: dict, base: Path) -> dict[str, 
     """
     copies = {}
     for file, spec in entry.get("files", {}).items():
-        paths = [base / config["cache"] / name / file, *_own(entry.get("mirror", name), file, spec, config, base)]
+        paths = [
+            base / config["cache"] / name / file,
+            *_user_paths(entry.get("mirror", name), file, spec, config, base),
+        ]
         copies[file] = next((p for p in paths if p.is_file()), None)
     return copies
 
 
-def _own(folder: str, file: str, spec: dict, config: dict, base: Path) -> list[Path]:
+def _user_paths(folder: str, file: str, spec: dict, config: dict, base: Path) -> list[Path]:
     """The user's own path and local mirrors of one file."""
     paths = [base / spec["path"]] if "path" in spec else []
     if any(r["kind"] == "mirror" for r in routes(spec)):
@@ -64,8 +67,8 @@ def _own(folder: str, file: str, spec: dict, config: dict, base: Path) -> list[P
 
 
 def _candidates(folder: str, file: str, spec: dict, config: dict, base: Path) -> list[Path]:
-    paths = _own(folder, file, spec, config, base)
+    paths = _user_paths(folder, file, spec, config, base)
     for route in routes(spec):
-        for name, given in route.get("inputs", {}).items():
-            paths += _candidates(folder, name, given, config, base)
+        for name, required in route.get("inputs", {}).items():
+            paths += _candidates(folder, name, required, config, base)
     return paths

@@ -54,7 +54,7 @@ class BinnedEncoder(Levels):
         return cls(str(column.name), tuple(map(float, edges)), not observed.all())
 
     @property
-    def _own(self) -> int:
+    def _n_values(self) -> int:
         return len(self.edges) + 1
 
     @property

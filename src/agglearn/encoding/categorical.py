@@ -41,7 +41,7 @@ class CategoricalEncoder(Levels):
         return cls(str(column.name), tuple(sorted(set(as_text(values)))), bool((index < 0).any()))
 
     @property
-    def _own(self) -> int:
+    def _n_values(self) -> int:
         return len(self.values)
 
     @property

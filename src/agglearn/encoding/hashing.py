@@ -59,7 +59,7 @@ class HashedEncoder(Levels):
         return cls(str(column.name), buckets, bool(is_missing(column).any()))
 
     @property
-    def _own(self) -> int:
+    def _n_values(self) -> int:
         return self.buckets
 
     @property

@@ -48,8 +48,8 @@ def resolve_name(module: str, base: ast.expr) -> str:
     for imported, name, local in imports_of(module):
         if name is None and text.startswith(f"{local}."):
             return imported + text[len(local) :]
-    head, _, rest = text.partition(".")
-    return ".".join(word for word in (*origin_of(module, head), rest) if word)
+    head, _, tail = text.partition(".")
+    return ".".join(word for word in (*origin_of(module, head), tail) if word)
 
 
 def is_subclass(dotted: str, base: str) -> bool:

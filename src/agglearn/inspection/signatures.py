@@ -78,7 +78,7 @@ def attribute(dotted: str, name: str) -> str | None:
 def rows(dotted: str, name: str) -> list[tuple[str, ...]]:
     """A class attribute that is a tuple of tuples of names, each as its dotted name."""
     module, node = classes.attribute(dotted, name) or ("", None)
-    return [tuple(classes.resolve_name(module, one) for one in row.elts) for row in getattr(node, "elts", ())]
+    return [tuple(classes.resolve_name(module, x) for x in row.elts) for row in getattr(node, "elts", ())]
 
 
 def _value(node: ast.expr) -> Any:
@@ -145,8 +145,8 @@ def _subscript(module: str, node: ast.Subscript) -> Any:
 def _mark(module: str, call: ast.Call) -> Any:
     """A mark of an annotation. Where it takes names from a mapping or a tuple of the code, these are read too."""
     args = [functions(module, a) if isinstance(a, ast.Name | ast.Attribute) else _value(a) for a in call.args]
-    given = {k.arg: _value(k.value) for k in call.keywords if k.arg}
-    return MARKS[ast.unparse(call.func).rpartition(".")[2]](*args, **given)
+    keywords = {k.arg: _value(k.value) for k in call.keywords if k.arg}
+    return MARKS[ast.unparse(call.func).rpartition(".")[2]](*args, **keywords)
 
 
 def _resolve_named(module: str, node: ast.expr) -> Any:

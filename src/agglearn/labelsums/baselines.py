@@ -89,11 +89,11 @@ class BoostedTreesSkyline(RecordClassifier):
 
     def _fit(self, observation: Records) -> None:
         self._set_encoder(observation.encoder)
-        named = [isinstance(f, CategoricalEncoder) and f.size < MAX_CATEGORIES for f in self.encoder_.features]
+        categorical = [isinstance(f, CategoricalEncoder) and f.size < MAX_CATEGORIES for f in self.encoder_.features]
         seed = draw_seed(self.random_state) % 2**32
         self._trees = HistGradientBoostingClassifier(
             max_iter=self.max_iter, learning_rate=self.learning_rate, max_leaf_nodes=self.max_leaf_nodes,
-            categorical_features=named, early_stopping=True, random_state=seed,
+            categorical_features=categorical, early_stopping=True, random_state=seed,
         ).fit(self._codes(observation.frame), observation.y)  # fmt: skip
 
     def _codes(self, X: pd.DataFrame | np.ndarray) -> np.ndarray:

@@ -69,18 +69,18 @@ class AggregateSearch(MetaEstimator, RecordClassifier):
 
     def _fit(self, observation: Any) -> None:
         seed = draw_seed(self.random_state)
-        training, held_out, whole = self._split(observation, seed)
-        self._check_base(whole)
+        training, held_out, aggregate = self._split(observation, seed)
+        self._check_base(aggregate)
         if not hasattr(self.base, "held_out_score"):
             raise DataError(f"{type(self.base).__name__} has no score on held-out aggregates (held_out_score)")
         models = [self._learner(value, seed).fit(training) for value in track(self.values, self.parameter)]
         self.scores_ = np.array([model.held_out_score(held_out, derive_seed("score", seed)) for model in models])
-        self._fit_best(whole, seed)
+        self._fit_best(aggregate, seed)
 
-    def _fit_best(self, whole: Observation, seed: int) -> None:
+    def _fit_best(self, aggregate: Observation, seed: int) -> None:
         """Fit the learner with the best value to the whole aggregate."""
         self.value_, self.classes_ = self.values[choose_best(self.scores_)], np.array([0, 1])
-        self.model_ = self._learner(self.value_, seed).fit(whole)
+        self.model_ = self._learner(self.value_, seed).fit(aggregate)
 
     def _split(self, observation: Observation, seed: int) -> tuple[Observation, Observation, Observation]:
         """Training half, held-out half, and the whole."""

@@ -102,8 +102,11 @@ class LogisticSkyline(RecordClassifier):
 
     def _choose(self, index: np.ndarray, row_of: np.ndarray, y: np.ndarray, size: int) -> np.ndarray:
         """Set `l2_` and `path_`, and return the solution at the chosen λ."""
-        validation, rest = split_validation(len(y), self.validation, draw_generator(self.random_state))
-        problem, rows = group_records(index, row_of[rest], y[rest], size), index.take(row_of[validation], axis=1)
+        validation, training = split_validation(len(y), self.validation, draw_generator(self.random_state))
+        problem, rows = (
+            group_records(index, row_of[training], y[training], size),
+            index.take(row_of[validation], axis=1),
+        )
 
         def solve(l2: float, start: np.ndarray | None) -> np.ndarray:
             return problem.fit(l2, start, self.max_iter, tol=1e-5)

@@ -132,7 +132,7 @@ class Observation(ABC):
 
 
 @contextlib.contextmanager
-def refuse_damaged(folder: str | Path, what: str) -> Iterator[None]:
+def refuse_damaged(folder: str | Path, kind: str) -> Iterator[None]:
     """Turn any error while a damaged or foreign folder is read into one DataError that names the folder.
 
     Refused before they are read: pipes and devices, which may never end, and arrays that unpacked do not fit into memory.
@@ -153,7 +153,7 @@ def refuse_damaged(folder: str | Path, what: str) -> Iterator[None]:
         raise DataError(f"{error.filename or folder}: cannot be read ({os.strerror(errno.EACCES)})") from error
     except Exception as error:
         message = f"{type(error).__name__}: {error}".splitlines()[0]
-        raise DataError(f"{folder}: damaged, or not {what} made by agglearn ({message}); make it again") from error
+        raise DataError(f"{folder}: damaged, or not {kind} made by agglearn ({message}); make it again") from error
 
 
 def make_folder(folder: str | Path) -> Path:

@@ -299,12 +299,12 @@ class ContingencyTables(TableSet, Observation):
                     matrix[rows, columns], matrix[columns, rows] = block, block.T
         return d, c
 
-    def refuse_hashed_pairs(self, what: str) -> None:
+    def refuse_hashed_pairs(self, use: str) -> None:
         """Refuse hashed tables.
 
         Parameters
         ----------
-        what : str
+        use : str
             The computation that needs the cells themselves.
 
         Raises
@@ -314,7 +314,7 @@ class ContingencyTables(TableSet, Observation):
         """
         for i, j in self.hashed_pairs:
             raise DataError(
-                f"table {self.names[i]!r} × {self.names[j]!r} is hashed: {what} cannot use it; leave the pair out, or "
+                f"table {self.names[i]!r} × {self.names[j]!r} is hashed: {use} cannot use it; leave the pair out, or "
                 "hash the features themselves"
             )
 
@@ -393,10 +393,10 @@ class ContingencyTables(TableSet, Observation):
                 shape = buckets.get(key) or tuple(int(encoder.sizes[i]) for i in key)
                 pair = _pair(key[0], key[1] if len(key) == 2 else -1)
                 first = np.searchsorted(features, pair, "left", order)
-                own = order[first : np.searchsorted(features, pair, "right", order)]
-                codes = [rows[c][own].astype(np.int64) for c in ("code_a", "code_b")[: len(shape)]]
+                rows_of_pair = order[first : np.searchsorted(features, pair, "right", order)]
+                codes = [rows[c][rows_of_pair].astype(np.int64) for c in ("code_a", "code_b")[: len(shape)]]
                 cells = np.ravel_multi_index(codes, shape)
-                tables[key] = Table(shape, cells, rows["count"][own], rows["label_sum"][own])
+                tables[key] = Table(shape, cells, rows["count"][rows_of_pair], rows["label_sum"][rows_of_pair])
             noise = NoiseSpec.from_dict(header["noise"])
             totals = header["total"], header["positives"]
             return cls(encoder, header["label"], *totals, tables, noise, header.get("seeded_coins", False))

@@ -236,8 +236,8 @@ def group_rows(
 
 def text_columns(frame: pd.DataFrame, entry: dict) -> list[str]:
     """Columns that are categories: text, and numbers that the entry declares as categories."""
-    named = set(entry.get("features", {}).get("categorical", []))
-    return [c for c in frame if c in named or not pd.api.types.is_numeric_dtype(frame[c])]
+    categories = set(entry.get("features", {}).get("categorical", []))
+    return [c for c in frame if c in categories or not pd.api.types.is_numeric_dtype(frame[c])]
 
 
 def fill_text(frame: pd.DataFrame) -> pd.DataFrame:

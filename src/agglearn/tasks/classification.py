@@ -240,17 +240,17 @@ def _iterates(estimator: Estimator, truth: HeldOutRows, measures: list[str]) -> 
     `nllh_best_on_validation` chooses on one half of these records and scores on the other, both ways, and averages.
     """
     half = np.arange(len(truth.y)) % 2 == 0
-    whole, first, second = [], [], []
+    every, first, second = [], [], []
     for step, seconds, p in _staged_predictions(estimator, truth.frame):
-        whole.append(normalized_log_likelihood(truth.y, p))
+        every.append(normalized_log_likelihood(truth.y, p))
         first.append(normalized_log_likelihood(truth.y[half], p[half]))
         second.append(normalized_log_likelihood(truth.y[~half], p[~half]))
         if "curve" in measures:
-            yield Measurement("nllh", whole[-1], step=step)
+            yield Measurement("nllh", every[-1], step=step)
             yield Measurement("seconds", seconds, step=step, unit="s")
-    if whole and "nllh_best_on_test" in measures:
-        yield Measurement("nllh_best_on_test", max(whole))
-    if whole and "nllh_best_on_validation" in measures:
+    if every and "nllh_best_on_test" in measures:
+        yield Measurement("nllh_best_on_test", max(every))
+    if every and "nllh_best_on_validation" in measures:
         scores = second[int(np.argmax(first))], first[int(np.argmax(second))]
         yield Measurement("nllh_best_on_validation", float(np.mean(scores)))
 

@@ -124,10 +124,10 @@ def count_tables(inputs: TaskInput, seed: int) -> HeldOut:
 
 
 def _categorical(inputs: TaskInput) -> Iterator[tuple[str, pd.Series]]:
-    data, named = inputs.data, inputs.entry.get("features", {}).get("categorical", [])
+    data, categories = inputs.data, inputs.entry.get("features", {}).get("categorical", [])
     for name in data.names if isinstance(data, RecordStore) else data.frame.columns:
         column = data.column(name) if isinstance(data, RecordStore) else data.frame[name]
-        if name in named or not is_continuous(column):
+        if name in categories or not is_continuous(column):
             yield name, column
 
 

@@ -115,18 +115,18 @@ def overview(name: str, latest: dict, rendered: Path) -> list[Entry]:
     """
     files = tuple(path for pattern in RENDERED if (path := rendered / pattern.format(name)).exists())
     fingerprint = digest([file_digest(path) for path in files])
-    shown = {KIND: "overview", "scale": latest["config"]["scale"], "mlflow.source.name": name}
-    all_tags, (_, ended) = shown | {KEY: overview_key(name), PRINT: fingerprint}, milliseconds(latest)
+    shared = {KIND: "overview", "scale": latest["config"]["scale"], "mlflow.source.name": name}
+    all_tags, (_, ended) = shared | {KEY: overview_key(name), PRINT: fingerprint}, milliseconds(latest)
     return [Entry("Table and figure", all_tags, "FINISHED", (ended, ended), files=files)] if files else []
 
 
 def tags(record: dict) -> dict[str, str]:
     """Tags of a run. A run that is tried again may end otherwise under the same fingerprint."""
-    own = {name: record[name] for name in ("dataset", "observation", "method", "status")}
+    cell = {name: record[name] for name in ("dataset", "observation", "method", "status")}
     change = record["config"]["experiment"]["methods"][record["method"]].get("change")
-    own |= {"change": change} if change else {}
-    shown = {"mlflow.source.name": record["experiment"], "mlflow.source.git.commit": record["commit"] or ""}
-    return own | shown | {"scale": record["config"]["scale"], NOTE: shorten_note(record["reason"] or "")}
+    cell |= {"change": change} if change else {}
+    source = {"mlflow.source.name": record["experiment"], "mlflow.source.git.commit": record["commit"] or ""}
+    return cell | source | {"scale": record["config"]["scale"], NOTE: shorten_note(record["reason"] or "")}
 
 
 def experiment_tags(experiment: dict, latest: dict, links: dict[str, str]) -> dict[str, str]:
@@ -134,10 +134,10 @@ def experiment_tags(experiment: dict, latest: dict, links: dict[str, str]) -> di
     config, position = latest["config"], PLACE.match(experiment["title"])
     paper = config.get("references", {}).get("papers", {}).get(experiment["source"], {})
     source = f"Source: [{paper['short']}]({paper['url']})" if "url" in paper else paper.get("short", "")
-    shown = [f"[{text}]({address})" for text, address in links.items()]
+    anchors = [f"[{text}]({address})" for text, address in links.items()]
     kinds = "Runs named `mean of … seeds` hold means with 95 % intervals; under each are the runs of its seeds. Times are in seconds."
     title, caption = f"**{experiment['title']}**", experiment.get("caption", "").strip()
-    note = "\n\n".join(filter(None, (title, caption, " · ".join(filter(None, [*shown, source])), kinds)))
+    note = "\n\n".join(filter(None, (title, caption, " · ".join(filter(None, [*anchors, source])), kinds)))
     printed_in = {"place": position.group()} if position else {}
     return {"source": experiment["source"], **printed_in, "scale": config["scale"], NOTE: shorten_note(note)}
 
@@ -217,7 +217,9 @@ def of_cells(
         runs[tuple(record[field] for field in CELL)].append(record)
     for row in summarise(rows, experiment).to_dict("records"):
         summary[tuple(row[field] for field in CELL)].append(row)
-    return [_of_cell(summary[cell], sorted(own, key=lambda r: r["seed"]), names, units) for cell, own in runs.items()]
+    return [
+        _of_cell(summary[cell], sorted(group, key=lambda r: r["seed"]), names, units) for cell, group in runs.items()
+    ]
 
 
 def _of_cell(rows: list[dict], runs: list[dict], names: Names, units: dict[str, str]) -> Entry:
@@ -246,10 +248,10 @@ def _numbers(rows: list[dict]) -> dict[str, float]:
 
 def _tags(rows: list[dict], runs: list[dict]) -> dict[str, str]:
     each = [tags(record) for record in runs]
-    several = {name: ", ".join(dict.fromkeys(own[name] for own in each)) for name in MAY_DIFFER}
+    several = {name: ", ".join(dict.fromkeys(run[name] for run in each)) for name in MAY_DIFFER}
     seeds = ", ".join(str(record["seed"]) for record in runs)
-    own = {KIND: "mean", "seeds": seeds, "status": rows[0]["status"], NOTE: shorten_note(_note(rows))}
-    return each[-1] | several | own | _printed(rows)
+    mean = {KIND: "mean", "seeds": seeds, "status": rows[0]["status"], NOTE: shorten_note(_note(rows))}
+    return each[-1] | several | mean | _printed(rows)
 
 
 def _printed(rows: list[dict]) -> dict[str, str]:
@@ -262,8 +264,8 @@ def _printed(rows: list[dict]) -> dict[str, str]:
 def _note(rows: list[dict]) -> str:
     """The rows of a cell in the table, in Markdown."""
     reasons = list(dict.fromkeys(row["reason"] for row in rows if isinstance(row["reason"], str)))
-    named = [row for row in rows if isinstance(row["measure"], str)]
-    lines = [_line(row) for row in named if _is_printed(row) or not isinstance(row["keys"], str)]
+    measured = [row for row in rows if isinstance(row["measure"], str)]
+    lines = [_line(row) for row in measured if _is_printed(row) or not isinstance(row["keys"], str)]
     return "\n\n".join(reasons + (["\n".join([HEAD, *lines])] if lines else []))
 
 
