@@ -17,6 +17,7 @@
 #   make docs        guide, sources, examples, API and configuration as pages: results/docs/index.html
 #   make web         the site and MLflow's pages in a browser, with screenshots (installs Chromium where it may)
 #   make lint        style of code and workflow, layers of modules, types, public docstrings
+#   make lowest      three experiments with the lowest versions that pyproject.toml allows, in an environment of their own
 #   make image       a container image with everything, where Docker is  (DOCKER=podman for another engine)
 #   make lock        new pins from pyproject.toml
 PYTHON ?= python3
@@ -33,7 +34,7 @@ BIN = $(VENV)/bin
 READY = $(VENV)/.ready
 EXTRAS = workflow networks privacy generic docs dev
 
-.PHONY: quick reproduce record check-record test coverage mutants ui retry prune clean bench spark peers docs web lint image lock
+.PHONY: quick reproduce record check-record test coverage mutants ui retry prune clean bench spark peers docs web lint lowest image lock
 .DEFAULT_GOAL := reproduce
 
 $(READY): requirements.lock pyproject.toml workflow/scripts/setup.sh workflow/scripts/install.py
@@ -103,6 +104,12 @@ lint: $(READY)
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/snakefmt --check Snakefile workflow/Snakefile rules && \
 	$(BIN)/snakemake --lint && $(BIN)/lint-imports --no-logo --no-cache && \
 	$(BIN)/mypy && $(BIN)/python workflow/scripts/docstrings.py && $(BIN)/python workflow/scripts/count.py
+
+lowest: $(READY)
+	@rm -rf .lowest && $(BIN)/python -m venv .lowest && mkdir .lowest/work
+	@.lowest/bin/python workflow/scripts/install.py --resolution lowest-direct --editable '.[all]'
+	@.lowest/bin/snakemake --logger=agglearn --directory .lowest/work --config scale=smoke -- \
+	  maxent_xor collective_figure3 distribution_digits
 
 image:
 	@$(DOCKER) build --tag agglearn .

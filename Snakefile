@@ -2,7 +2,7 @@
 
 from snakemake.utils import min_version
 
-min_version("9.17")
+min_version("9.19")
 
 
 report: "workflow/report/workflow.rst"

@@ -13,8 +13,8 @@ def describe() -> str:
     """Processor, cores and system of this machine."""
     model = ""
     if (info := Path("/proc/cpuinfo")).exists():
-        named = re.search(r"model name\s*: (.*)", info.read_text())
-        model = named.group(1) if named else ""
+        match = re.search(r"model name\s*: (.*)", info.read_text())
+        model = match.group(1) if match else ""
     return ", ".join([model or platform.machine(), f"{cores()} cores", platform.system()])
 
 
@@ -46,8 +46,8 @@ def _folders(proc: Path, root: Path) -> set[Path]:
         _, controllers, path = line.split(":", 2)
         if controllers == "" or "memory" in controllers.split(","):
             mount = root if controllers == "" else root / "memory"
-            own = mount / path.strip("/")
-            folders |= {own, *(p for p in own.parents if p.is_relative_to(mount))}
+            group = mount / path.strip("/")
+            folders |= {group, *(p for p in group.parents if p.is_relative_to(mount))}
     return folders
 
 

@@ -19,7 +19,6 @@ CHECKS = {
     "PR01": "parameters without a description",
     "PR02": "descriptions without a parameter",
     "PR03": "parameters in another order",
-    "PR07": "a parameter has no description",
     "SS02": "summary starts with a small letter",
     "SS03": "summary does not end with a full stop",
 }

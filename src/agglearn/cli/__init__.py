@@ -81,17 +81,17 @@ def parser() -> Parser:
 
 
 def _add_output(command: argparse.ArgumentParser, module: ModuleType) -> None:
-    what = "file to write" if module in (predict, compress, schema) else "folder to write"
-    command.add_argument("--out", required=module not in (predict, schema), metavar="OUT", help=what)
+    output = "file to write" if module in (predict, compress, schema) else "folder to write"
+    command.add_argument("--out", required=module not in (predict, schema), metavar="OUT", help=output)
     command.add_argument("--force", action="store_true", help="replace OUT where it exists")
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run a command and return the exit status."""
-    given = sys.argv[1:] if arguments is None else list(arguments)
-    end = given.index("--") if given[:1] == ["reproduce"] and "--" in given else len(given)
-    args = parser().parse_args(given[:end])
-    args.snakemake = given[end + 1 :]
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    end = words.index("--") if words[:1] == ["reproduce"] and "--" in words else len(words)
+    args = parser().parse_args(words[:end])
+    args.snakemake = words[end + 1 :]
     try:
         with warnings.catch_warnings():
             warnings.showwarning = partial(_warn, set())

@@ -161,33 +161,33 @@ def feature_names(
     """Columns that are features. Errors for an absent label or feature."""
     label = schema.label if schema else args.label
     if label not in columns:
-        if len(columns) == 1 and (other := [s for s in ";\t|," if s != separator and s in columns[0]]):
-            name = "tab" if other[0] == "\t" else other[0]
+        if len(columns) == 1 and (separators := [s for s in ";\t|," if s != separator and s in columns[0]]):
+            name = "tab" if separators[0] == "\t" else separators[0]
             raise DataError(
                 f"{args.data}: only one column, {columns[0][:40]!r}; is the separator right? try --separator '{name}'"
             )
         raise DataError(f"{args.data}: no label column {label!r}; the columns are {list_some(columns)}")
-    others = schema.encoder.names if schema else [c for c in columns if c != label]
-    if not others:
+    features = schema.encoder.names if schema else [c for c in columns if c != label]
+    if not features:
         raise DataError(f"{args.data}: no column besides the label {label!r}; features are needed")
-    names = parse_names("--features", args.features, [label, *others] if schema else columns)
+    names = parse_names("--features", args.features, [label, *features] if schema else columns)
     if label in split_items(args.features):
         raise ConfigError(f"--features: {label!r} is the label; leave it out")
-    return [name for name in names if name != label] or others  # a pattern may name the label as well
+    return [name for name in names if name != label] or features  # a pattern may name the label as well
 
 
-def parse_names(option: str, given: list[str] | None, columns: list[str]) -> list[str]:
+def parse_names(option: str, values: list[str] | None, columns: list[str]) -> list[str]:
     """Names in the values of an option, separated by commas. A name with a comma is quoted."""
-    names = [name for item in split_items(given) for name in match_columns(option, item, columns)]
+    names = [name for item in split_items(values) for name in match_columns(option, item, columns)]
     for i, name in enumerate(names):
         if name in names[:i]:
             raise ConfigError(f"{option}: {name!r} is named twice")
     return names
 
 
-def split_items(given: list[str] | None) -> list[str]:
+def split_items(values: list[str] | None) -> list[str]:
     """Items between the commas in the values of an option."""
-    return [item for text in given or [] for item in next(csv.reader([text], skipinitialspace=True))]
+    return [item for text in values or [] for item in next(csv.reader([text], skipinitialspace=True))]
 
 
 def match_columns(option: str, item: str, columns: list[str]) -> list[str]:
@@ -218,10 +218,10 @@ def parse_pairs(text: str, features: list[str]) -> str | list[tuple[str, str]]:
     return pairs
 
 
-def parse_hashes(given: list[str], features: list[str]) -> dict[str, int]:
+def parse_hashes(values: list[str], features: list[str]) -> dict[str, int]:
     """{column: buckets} from `COLUMN:BUCKETS`. Names may have colons, and be patterns."""
     hashes: dict[str, int] = {}
-    for text in given:
+    for text in values:
         item, _, buckets = text.rpartition(":")
         if ":" not in text or (text in features and item not in features):
             raise ConfigError(f"--hash: {text!r} has no number of buckets; write COLUMN:BUCKETS, as {text}:1000")
@@ -261,15 +261,15 @@ def describe(tables: "ContingencyTables", out: str) -> None:
     cells, smallest, small = smallest_cells(tables)
     counted = BinnedEncoder, CategoricalEncoder, HashedEncoder  # the encoders of records
     features = [(i, f) for i, f in enumerate(tables.encoder.features) if isinstance(f, counted)]
-    named = [describe_feature(f) for _, f in features]
+    described = [describe_feature(f) for _, f in features]
     print(f"{out}: {tables.total:,} records, {tables.positives:,} with label 1 ({100 * rate:.3g} %)")
-    print(f"{number(len(named), 'feature')}, by a {tables.encoder.schema} schema: {list_some(named)}")
+    print(f"{number(len(described), 'feature')}, by a {tables.encoder.schema} schema: {list_some(described)}")
     if tables.encoder.schema == "learned":
         print(f"taken for numbers, in bins: {', '.join(map(visible, names(BinnedEncoder))) or 'none'}")
     if hashed := names(HashedEncoder):
         print(f"hashed: {', '.join(map(visible, hashed))}")
-    if other := [f"{f.name} {n:,.0f}" for i, f in features if f.has_other and (n := tables.dense(i)[0][-1])]:
-        print(f"records that the schema has no level of their own for: {list_some(other)}")
+    if outside := [f"{f.name} {n:,.0f}" for i, f in features if f.has_other and (n := tables.dense(i)[0][-1])]:
+        print(f"records that the schema has no level of their own for: {list_some(outside)}")
     print(f"{number(len(tables.tables), 'table')}, {number(cells, 'cell')} with records")
     print(
         f"the smallest cell holds {smallest:g}; {small:,} cells hold fewer than 10 records. Counts are exact, without noise"

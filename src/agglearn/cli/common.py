@@ -24,13 +24,13 @@ def add_reading_options(command: argparse.ArgumentParser, missing: str, separato
     )
 
 
-def separator_of(given: str | None) -> str:
+def separator_of(text: str | None) -> str:
     """The separator of an option. ConfigError for a text that cannot be one."""
-    if given is None:
+    if text is None:
         return ","
-    if given not in ("tab", "\\t") and len(given.strip(" ") or given) != 1:
-        raise ConfigError(f"--separator: {given!r} is not one character; write for example ';' or tab")
-    return given
+    if text not in ("tab", "\\t") and len(text.strip(" ") or text) != 1:
+        raise ConfigError(f"--separator: {text!r} is not one character; write for example ';' or tab")
+    return text
 
 
 @contextlib.contextmanager
@@ -99,6 +99,6 @@ def positive(text: str) -> float:
     return value
 
 
-def number(n: int, what: str) -> str:
+def number(n: int, noun: str) -> str:
     """`1 table`, `2 tables`."""
-    return f"{n:,} {what}{'' if n == 1 else 's'}"
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"

@@ -193,5 +193,5 @@ def cluster_table(quantizer: "Quantizer", tables: "ContingencyTables") -> "pd.Da
         frame.insert(0, "feature", feature.name)
         frames.append(frame)
     table = pd.concat(frames, ignore_index=True)
-    whole = ["cluster"] if tables.noise else ["cluster", "count", "label_sum"]
-    return table.astype(dict.fromkeys(whole, int))
+    integers = ["cluster"] if tables.noise else ["cluster", "count", "label_sum"]
+    return table.astype(dict.fromkeys(integers, int))

@@ -143,7 +143,7 @@ class Bar:
     """Progress on one line of a terminal, with a bar of `width` characters."""
 
     def __init__(self, terminal: TextIO, width: int = 30) -> None:
-        self.terminal, self.width, self.shown = terminal, width, ""
+        self.terminal, self.width, self.printed = terminal, width, ""
 
     def __call__(self, file: str, done: int, total: int) -> None:
         """Show `done` of `total` bytes of a file. A total of 0 is unknown."""
@@ -153,16 +153,16 @@ class Bar:
             line = f"{name} [{marks:<{self.width}}] {100 * done // total:3} % of {bytes_text(total)}"
         else:
             line = f"{name} {bytes_text(done)}"
-        if line != self.shown:
-            self.terminal.write("\r" + line.ljust(len(self.shown)))
+        if line != self.printed:
+            self.terminal.write("\r" + line.ljust(len(self.printed)))
             self.terminal.flush()
-            self.shown = line
+            self.printed = line
 
     def write(self, text: str) -> None:
         """Replace the bar by a text."""
-        cleared = "\r" + " " * len(self.shown) + "\r" if self.shown else ""
+        cleared = "\r" + " " * len(self.printed) + "\r" if self.printed else ""
         self.terminal.write(cleared + text)
-        self.shown = ""
+        self.printed = ""
         self.terminal.flush()
 
     def flush(self) -> None:

@@ -69,10 +69,10 @@ def run(args: argparse.Namespace) -> None:
         model, seconds = learn(args, tables)
         model.save(work)
         copy_reading(args.tables, work)
-    what = f"{number(len(tables.names), 'feature')} and {number(len(tables.tables), 'table')}"
+    size = f"{number(len(tables.names), 'feature')} and {number(len(tables.tables), 'table')}"
     aware = ", noise-aware," if tables.noise and model.accounts_for_noise else ""
     print(
-        f"{args.out}: {args.method}{aware} on {what} of {tables.total:,.0f} records, {seconds:.1f} s{strength(model, args.tune)}"
+        f"{args.out}: {args.method}{aware} on {size} of {tables.total:,.0f} records, {seconds:.1f} s{strength(model, args.tune)}"
     )
     print(reproduction(model, tables))
 
@@ -82,12 +82,12 @@ def learn(args: argparse.Namespace, tables: "ContingencyTables") -> tuple["Estim
     from agglearn.registry import resolve
 
     kind = resolve(learner(args.method, tables.noise is not None, args.ignore_noise))
-    given = parameters(kind, args.method, args.set, args.seed)
+    arguments = parameters(kind, args.method, args.set, args.seed)
     if args.tune and args.method != "maxent":
         raise ConfigError(f"--tune: {args.method} has no strength to choose; leave it out")
-    if args.tune and "l2_theta" in given:
+    if args.tune and "l2_theta" in arguments:
         raise ConfigError("--set: l2_theta is what --tune chooses; give one of them")
-    model = kind(**given)
+    model = kind(**arguments)
     if hasattr(model, "warm_up"):
         model.warm_up()
     started = time.perf_counter()
@@ -126,13 +126,13 @@ def learner(method: str, noisy: bool, ignore_noise: bool) -> str:
     return NOISE_AWARE[method]
 
 
-def parameters(kind: type, method: str, given: list[str], seed: int) -> dict:
+def parameters(kind: type, method: str, texts: list[str], seed: int) -> dict:
     """Constructor arguments from NAME=VALUE, checked against the constructor."""
     from agglearn import settings
 
     declared, values = dict(settings.parameters(kind) or {}), {}
     seeded = {"random_state": seed} if declared.pop("random_state", None) else {}
-    for text in given:
+    for text in texts:
         name, equals, value = text.partition("=")
         if not equals:
             raise ConfigError(f"--set: {text!r} is not NAME=VALUE")

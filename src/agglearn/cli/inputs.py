@@ -16,42 +16,42 @@ COMPRESSED = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\xfd7zXZ\x00": ".xz", b"\x28
 
 
 @contextlib.contextmanager
-def input_file(given: str) -> Iterator[str]:
+def input_file(path: str) -> Iterator[str]:
     """Path of a file of records that can be read more than once.
 
     Standard input (`-`, `/dev/stdin`) and other pipes (`<(…)`) are copied to a temporary file, which is removed at the end.
     Errors name what was given.
     """
-    if given != STANDARD_INPUT and not _is_stream(given):
-        yield given
+    if path != STANDARD_INPUT and not _is_stream(path):
+        yield path
         return
-    name = "standard input" if given == STANDARD_INPUT else given
+    name = "standard input" if path == STANDARD_INPUT else path
     with tempfile.TemporaryDirectory(prefix="agglearn.") as folder:
-        copy = _copy(given, Path(folder) / "records")
+        copy = _copy(path, Path(folder) / "records")
         try:
             yield str(copy)
         except AgglearnError as error:
             raise type(error)(str(error).replace(str(copy), name)) from None
 
 
-def _is_stream(given: str) -> bool:
+def _is_stream(path: str) -> bool:
     """Whether a path is a pipe, or a terminal."""
     try:
-        mode = os.stat(given).st_mode
+        mode = os.stat(path).st_mode
     except OSError:
         return False  # the reader of the file reports the error
     if stat.S_ISCHR(mode):
-        with open(given, "rb", buffering=0) as handle:
+        with open(path, "rb", buffering=0) as handle:
             if not handle.isatty():
-                raise DataError(f"{given}: is a device; give a file, or a pipe")
+                raise DataError(f"{path}: is a device; give a file, or a pipe")
         return True
     return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
 
 
-def _copy(given: str, path: Path) -> Path:
+def _copy(source_path: str, path: Path) -> Path:
     """Copy a stream to a file with the ending of its compression, and return the path."""
     with contextlib.ExitStack() as stack:
-        source = sys.stdin.buffer if given == STANDARD_INPUT else stack.enter_context(open(given, "rb"))
+        source = sys.stdin.buffer if source_path == STANDARD_INPUT else stack.enter_context(open(source_path, "rb"))
         with open(path, "wb") as copy:
             shutil.copyfileobj(source, copy)
     with open(path, "rb") as handle:

@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> None:
         names = list(plan.experiments)
     for name in names:
         runs = plan.runs(name) if name in plan.experiments else []
-        recipes = {one.key: one.recipe for one in runs}
+        recipes = {run.key: run.recipe for run in runs}
         results = (
             record.read(args.folder, name) if args.action == "merge" else record.of_results(config["results"], runs)
         )
@@ -92,9 +92,9 @@ def listing(plan: "Plan", folder: Path) -> list[str]:
             text += f", {f['outdated']} with other code or settings than today's"
         lines.append(f"{name:{width}}  {text}")
     files = list(folder.glob("*/*.parquet"))
-    whole = sum(f["recorded"] == f["planned"] for f in facts.values())
+    n_complete = sum(f["recorded"] == f["planned"] for f in facts.values())
     size = bytes_text(sum(path.stat().st_size for path in files))
-    return [*lines, f"{whole} of {len(facts)} experiments are whole; {len(files)} files, {size}"]
+    return [*lines, f"{n_complete} of {len(facts)} experiments are whole; {len(files)} files, {size}"]
 
 
 def check(plan: "Plan", folder: Path, args: argparse.Namespace) -> None:

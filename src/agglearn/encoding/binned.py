@@ -23,7 +23,6 @@ class BinnedEncoder(Levels):
     Parameters
     ----------
     name : str
-        Of the feature.
     edges : tuple[float, ...]
         Inner edges, ascending.
     has_missing, has_other : bool
@@ -60,7 +59,7 @@ class BinnedEncoder(Levels):
         return cls(str(column.name), tuple(map(float, edges)), not observed.all())
 
     @property
-    def _own(self) -> int:
+    def _n_values(self) -> int:
         return len(self.edges) + 1
 
     @property

@@ -19,7 +19,6 @@ class Quantiles:
     Parameters
     ----------
     bins : int
-        How many.
     """
 
     bins: int = 10
@@ -45,7 +44,6 @@ class EqualWidth:
     Parameters
     ----------
     bins : int
-        How many.
     rounded : bool
         Whether edges are rounded to integers. Features whose range is below 1 keep their unrounded edges.
     """

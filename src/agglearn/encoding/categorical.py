@@ -17,7 +17,6 @@ class CategoricalEncoder(Levels):
     Parameters
     ----------
     name : str
-        Of the feature.
     values : tuple[str, ...]
         Categories as text, sorted.
     has_missing, has_other : bool
@@ -42,7 +41,7 @@ class CategoricalEncoder(Levels):
         return cls(str(column.name), tuple(sorted(set(as_text(values)))), bool((index < 0).any()))
 
     @property
-    def _own(self) -> int:
+    def _n_values(self) -> int:
         return len(self.values)
 
     @property

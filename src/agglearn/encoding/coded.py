@@ -17,7 +17,6 @@ class CodedEncoder(ColumnEncoder):
     Parameters
     ----------
     name : str
-        Of the feature.
     size : int
         Number of values.
     """

@@ -36,8 +36,8 @@ def as_text(column: pd.Series) -> pd.Series:
 def spell(value: object) -> str:
     """The text of one value. 3, 3.0, "3.0" and Decimal("3.00") are "3" (a missing value turns integers into floats)."""
     text = str(value) if isinstance(value, str) else _spell_object(_real(value))
-    if whole := WHOLE.fullmatch(text):
-        return "0" if whole[1] == "-0" else whole[1]
+    if integer := WHOLE.fullmatch(text):
+        return "0" if integer[1] == "-0" else integer[1]
     return text
 
 

@@ -67,7 +67,6 @@ class FeatureMap(Saved):
         kind : str
             `onehot`, `quadratic` or `scaled`.
         encoder : FrameEncoder
-            Modalities of the features.
         frame : DataFrame
             Rows of raw columns.
         ranges : Ranges
@@ -118,9 +117,11 @@ class FeatureMap(Saved):
         return [*names, INTERCEPT] if self.intercept else names
 
     def _pair_names(self) -> list[str]:
-        named = [[f"{f.name} = {m}" for m in f.labels] for f in self._features]
-        pairs = zip(itertools.combinations(range(len(named)), 2), self.cells, strict=True)
-        return [f"{named[i][c // len(named[j])]} & {named[j][c % len(named[j])]}" for (i, j), cs in pairs for c in cs]
+        labels = [[f"{f.name} = {m}" for m in f.labels] for f in self._features]
+        pairs = zip(itertools.combinations(range(len(labels)), 2), self.cells, strict=True)
+        return [
+            f"{labels[i][c // len(labels[j])]} & {labels[j][c % len(labels[j])]}" for (i, j), cs in pairs for c in cs
+        ]
 
     def matrix(self, frame: pd.DataFrame | np.ndarray) -> sparse.csr_array:
         """(n, k) float64 coordinates. An unseen value fills none.

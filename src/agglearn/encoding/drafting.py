@@ -47,9 +47,9 @@ def draft(
     deciles, rounded to the power of ten below a tenth of their spread. Columns that look like identifiers are hashed: those
     most of whose records have a value that few share, and whole numbers that hardly ever repeat.
     """
-    frame, label, named = as_frame(frame), None if label is None else str(label), set(map(str, categorical))
+    frame, label, names = as_frame(frame), None if label is None else str(label), set(map(str, categorical))
     with one_warning():
-        features = {c: _draft_feature(frame[c], c in named) for c in frame.columns if c != label}
+        features = {c: _draft_feature(frame[c], c in names) for c in frame.columns if c != label}
     head = [HEAD, "reviewed: false", _line("label", _label(frame, label, positive)), "features:"]
     return "\n".join([*head, *(f"  {_line(name, state)}" for name, state in features.items())]) + "\n"
 
@@ -70,17 +70,17 @@ def _label(frame: pd.DataFrame, label: str | None, positive: object) -> dict:
     return blank | {"positive": spelling, "negative": next(v for v in values if v != spelling)}
 
 
-def _draft_feature(column: pd.Series, named: bool) -> dict:
+def _draft_feature(column: pd.Series, is_name: bool) -> dict:
     """`values`, `edges` or `buckets`, and `missing`, of one column."""
     missing = {"missing": bool(is_missing(column).sum() >= LEAST)}
-    if not named and is_continuous(column) and not is_time(column):  # a declared bin holds numbers alone
+    if not is_name and is_continuous(column) and not is_time(column):  # a declared bin holds numbers alone
         numbers = numbers_or_nan(column)
         numbers = numbers[np.isfinite(numbers)]
         if hardly_repeats(numbers):
             return {"buckets": BUCKETS} | missing
         warn_of_codes(column, numbers, None)
         return {"edges": _edges(numbers)} | missing
-    if not named:
+    if not is_name:
         warn_of_amounts(str(column.name), as_text(distinct(column)[1]).unique())
     values, covered = _common(column)
     if covered < 0.5:

@@ -35,7 +35,6 @@ class FrameEncoder(Saved):
     Parameters
     ----------
     features : tuple[FeatureEncoder, ...]
-        One encoder each.
     schema : str
         `declared` by a person (`agglearn.encoding.schema`), or `learned` from records, on which they then show facts.
     """
@@ -77,15 +76,15 @@ class FrameEncoder(Saved):
             Numbers that look like names were taken for amounts, or have lost digits, or text that looks like amounts was taken
             for names. One warning names the first columns.
         """
-        frame, bins, named = as_frame(frame), binning(binning_), set(map(str, categorical))
+        frame, bins, names = as_frame(frame), binning(binning_), set(map(str, categorical))
         hashed = {str(name): buckets for name, buckets in (hashed or {}).items()}
-        absent = named - set(frame.columns)
+        absent = names - set(frame.columns)
         if absent:
             raise DataError(f"categorical: no column {sorted(absent)[0]!r}; there are {list_some(frame.columns)}")
         if absent := set(hashed) - set(frame.columns):
             raise DataError(f"hashed: no column {sorted(absent)[0]!r}; there are {list_some(frame.columns)}")
         with one_warning():
-            return cls(tuple(fit_column(frame[c], bins, c in named, hashed.get(c), hash_above) for c in frame.columns))
+            return cls(tuple(fit_column(frame[c], bins, c in names, hashed.get(c), hash_above) for c in frame.columns))
 
     @property
     def names(self) -> list[str]:
@@ -142,17 +141,17 @@ class FrameEncoder(Saved):
 
 
 def fit_column(
-    column: pd.Series, bins: Binning, named: bool, buckets: int | None, hash_above: tuple[int, int] | None,
+    column: pd.Series, bins: Binning, is_name: bool, buckets: int | None, hash_above: tuple[int, int] | None,
     counts: np.ndarray | None = None,
 ) -> FeatureEncoder:  # fmt: skip
     """The encoder of one column."""
-    if buckets is None and not named and is_continuous(column, counts):
+    if buckets is None and not is_name and is_continuous(column, counts):
         return BinnedEncoder.fit(column, bins, counts)
     warn_of_lost_digits(column)
     if buckets is not None:
         return HashedEncoder.fit(column, buckets)
     encoder = CategoricalEncoder.fit(column)
-    if not named:
+    if not is_name:
         warn_of_amounts(encoder.name, encoder.values)
     if hash_above is not None and len(encoder.values) > hash_above[0]:
         return HashedEncoder.fit(column, hash_above[1])
@@ -168,7 +167,6 @@ def with_target_encodings(
     Parameters
     ----------
     encoder : FrameEncoder
-        Of all features.
     frame : DataFrame
         Records that are used for nothing else.
     y : ndarray of shape (n,)

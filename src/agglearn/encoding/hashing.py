@@ -27,9 +27,7 @@ class HashedEncoder(Levels):
     Parameters
     ----------
     name : str
-        Of the feature.
     buckets : int
-        How many.
     has_missing, has_other : bool
         Whether a missing value, and everything else, is a modality.
 
@@ -57,12 +55,11 @@ class HashedEncoder(Levels):
         column : Series
             Raw values.
         buckets : int
-            How many.
         """
         return cls(str(column.name), buckets, bool(is_missing(column).any()))
 
     @property
-    def _own(self) -> int:
+    def _n_values(self) -> int:
         return self.buckets
 
     @property

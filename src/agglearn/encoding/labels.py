@@ -25,17 +25,17 @@ def binary_label(column: pd.Series, positive: object = None) -> np.ndarray:
     spelt = as_text(raw).tolist()
     values = sorted(set(spelt))
     if len(values) != 2:
-        shown = ", ".join(values[:5]) + (", …" if len(values) > 5 else "")
-        raise DataError(f"label {column.name!r} must have two values, it has {len(values)}: {shown}")
+        listed = ", ".join(values[:5]) + (", …" if len(values) > 5 else "")
+        raise DataError(f"label {column.name!r} must have two values, it has {len(values)}: {listed}")
     if positive is None and values not in (["0", "1"], ["False", "True"]):
         raise DataError(
-            f"label {column.name!r} has the values {_shown(values[0])} and {_shown(values[1])}; "
+            f"label {column.name!r} has the values {_quote(values[0])} and {_quote(values[1])}; "
             f"say which one is positive (positive=…, on the command line --positive)"
         )
     spelling = values[1] if positive is None else spell(positive)
     if spelling not in values:
         raise DataError(
-            f"label {column.name!r} has no value {spelling}; it has {_shown(values[0])} and {_shown(values[1])}"
+            f"label {column.name!r} has no value {spelling}; it has {_quote(values[0])} and {_quote(values[1])}"
         )
     if wrong := swapped_label(spelling, *(v for v in values if v != spelling)):
         raise DataError(f"label {column.name!r}: {wrong}")
@@ -77,6 +77,6 @@ def check_labels(y: ArrayLike, n: int, classes: int | None = 2) -> np.ndarray:
     return y
 
 
-def _shown(value: str) -> str:
+def _quote(value: str) -> str:
     """The value, in quotes where it has blanks at an end."""
     return repr(value) if value != value.strip() else value

@@ -35,13 +35,13 @@ class Levels(ColumnEncoder):
 
     @property
     @abstractmethod
-    def _own(self) -> int:
+    def _n_values(self) -> int:
         """Number of the other modalities."""
 
     @property
     def size(self) -> int:
         """Number of modalities."""
-        return self._own + self.has_missing + self.has_other
+        return self._n_values + self.has_missing + self.has_other
 
     @property
     def _last_labels(self) -> list[str]:
@@ -49,7 +49,7 @@ class Levels(ColumnEncoder):
 
     @property
     def _missing_code(self) -> np.int32:
-        return np.int32(self._own if self.has_missing else UNSEEN)
+        return np.int32(self._n_values if self.has_missing else UNSEEN)
 
     def _complete(self, codes: np.ndarray) -> np.ndarray:
         """The codes with `other` in place of UNSEEN, where there is such a modality."""

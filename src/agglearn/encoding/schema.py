@@ -58,7 +58,6 @@ class Schema:
         Parameters
         ----------
         path : str or Path
-            Of the file.
 
         Raises
         ------
@@ -83,7 +82,6 @@ class Schema:
         Parameters
         ----------
         text : str
-            YAML.
 
         Raises
         ------
@@ -209,21 +207,21 @@ def _feature(name: str, description: object) -> FeatureEncoder:
     """The encoder of one feature: `values`, `edges` or `buckets`, and whether `missing` is a level."""
     path = f"features.{name}"
     state = _mapping(path, description, (*KINDS, "missing"))
-    given = [k for k in KINDS if k in state]
-    if len(given) != 1:
+    kinds = [k for k in KINDS if k in state]
+    if len(kinds) != 1:
         raise ConfigError(f"{path}: needs one of {', '.join(KINDS)}")
     missing = _flag(f"{path}.missing", state.get("missing", "false"))
-    if given == ["buckets"]:
+    if kinds == ["buckets"]:
         buckets = state["buckets"]
         if not (isinstance(buckets, str) and is_buckets(buckets)):
             raise ConfigError(f"{path}.buckets: {buckets!r:.40} is not a number of buckets")
         return HashedEncoder(name, int(buckets), missing, not missing)
-    listed = state[given[0]]
+    listed = state[kinds[0]]
     if not isinstance(listed, list) or not all(isinstance(v, str) for v in listed):
-        raise ConfigError(f"{path}.{given[0]}: must be a list")
+        raise ConfigError(f"{path}.{kinds[0]}: must be a list")
     encoder = (
         CategoricalEncoder(name, tuple(map(spell, listed)), missing, True)
-        if given == ["values"]
+        if kinds == ["values"]
         else BinnedEncoder(name, _edges(f"{path}.edges", listed), missing, True)
     )
     if twice := {label for label in encoder.labels if encoder.labels.count(label) > 1}:

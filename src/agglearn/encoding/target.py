@@ -29,7 +29,6 @@ class TargetEncoder(ColumnEncoder):
     Parameters
     ----------
     name : str
-        Of the feature.
     values : tuple[str, ...]
         Of the held-out records.
     codes : tuple[int, ...]
@@ -77,7 +76,6 @@ class TargetEncoder(ColumnEncoder):
         Parameters
         ----------
         name : str
-            Of the feature.
         values : tuple[str, ...]
             Its m values.
         counts : ndarray of shape (m,)
@@ -85,7 +83,6 @@ class TargetEncoder(ColumnEncoder):
         label_sums : ndarray of shape (m,)
             Of them with label 1.
         base_rate : float
-            Of the label.
         modalities, prior
             As in `fit`.
         """

@@ -89,7 +89,6 @@ def calibration_error(y: np.ndarray, p: np.ndarray, bins: int = 10) -> float:
     y, p : ndarray of shape (n,)
         As in `log_likelihood`.
     bins : int
-        Number of groups.
     """
     order = np.argsort(p)
     y, p = np.asarray(y, dtype=float)[order], np.asarray(p, dtype=float)[order]

@@ -35,8 +35,7 @@ class BaseRateClassifier(RecordClassifier):
     rate_ : float
         P(Y=1).
     encoder_ : FrameEncoder
-        Encoder of the tables.
-    classes_ : np.ndarray
+    classes_ : ndarray
         [0, 1].
     """
 
@@ -70,11 +69,10 @@ class BoostedTreesSkyline(RecordClassifier):
     Attributes
     ----------
     encoder_ : FrameEncoder
-        Encoder of the records.
-    classes_ : np.ndarray
+    classes_ : ndarray
         [0, 1].
-    trees_ : np.ndarray
-        (n,) the fitted trees as bytes, once the model has been saved or loaded.
+    trees_ : ndarray of shape (n,)
+        The fitted trees as bytes, once the model has been saved or loaded.
     """
 
     observes = Records
@@ -86,11 +84,11 @@ class BoostedTreesSkyline(RecordClassifier):
 
     def _fit(self, observation: Records) -> None:
         self._set_encoder(observation.encoder)
-        named = [isinstance(f, CategoricalEncoder) and f.size < MAX_CATEGORIES for f in self.encoder_.features]
+        categorical = [isinstance(f, CategoricalEncoder) and f.size < MAX_CATEGORIES for f in self.encoder_.features]
         seed = draw_seed(self.random_state) % 2**32
         self._trees = HistGradientBoostingClassifier(
             max_iter=self.max_iter, learning_rate=self.learning_rate, max_leaf_nodes=self.max_leaf_nodes,
-            categorical_features=named, early_stopping=True, random_state=seed,
+            categorical_features=categorical, early_stopping=True, random_state=seed,
         ).fit(self._codes(observation.frame), observation.y)  # fmt: skip
 
     def _codes(self, X: pd.DataFrame | np.ndarray) -> np.ndarray:
@@ -109,7 +107,6 @@ class BoostedTreesSkyline(RecordClassifier):
         Parameters
         ----------
         folder : str or Path
-            Folder of the model.
         """
         check_is_fitted(self)
         self.trees_ = to_bytes(self._trees)

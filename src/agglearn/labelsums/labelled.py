@@ -28,11 +28,9 @@ class SklearnLogistic(LinearModel):
     ranges : dict, optional
         Ranges of `scaled`, see `FeatureMap.fit`.
     l2 : float
-        λ > 0.
     max_iter : int
         Iterations of Newton-CG at most.
     tol : float
-        Tolerance of Newton-CG.
     random_state : int, RandomState, Generator or None
         Not used, because the solution is unique.
     """
@@ -77,7 +75,6 @@ class LabelledGradientDescent(LinearModel):
     noise_aware : bool
         As in `WALRClassifier`, with the variance of one release under the same budget.
     max_iter : int
-        Number of steps.
     batch_size : int
         Rows of a mini-batch.
     rate : float, optional

@@ -40,7 +40,6 @@ class AggregateSearch(MetaEstimator, RecordClassifier):
     parameter : str
         Name of the parameter to choose.
     values : list
-        Values to choose from.
     random_state : int, RandomState, Generator or None
         Seed of the thinning, the samples and the learner, or None for a fresh one.
 
@@ -48,11 +47,11 @@ class AggregateSearch(MetaEstimator, RecordClassifier):
     ----------
     value_ : object
         The chosen value, the first of equally good ones.
-    scores_ : np.ndarray
-        (V,) score of each value.
+    scores_ : ndarray of shape (V,)
+        Score of each value.
     model_ : Estimator
         The learner, fitted to the whole.
-    classes_ : np.ndarray
+    classes_ : ndarray
         [0, 1].
     """
 
@@ -66,18 +65,18 @@ class AggregateSearch(MetaEstimator, RecordClassifier):
 
     def _fit(self, observation: Any) -> None:
         seed = draw_seed(self.random_state)
-        training, held_out, whole = self._split(observation, seed)
-        self._check_base(whole)
+        training, held_out, aggregate = self._split(observation, seed)
+        self._check_base(aggregate)
         if not hasattr(self.base, "held_out_score"):
             raise DataError(f"{type(self.base).__name__} has no score on held-out aggregates (held_out_score)")
         models = [self._learner(value, seed).fit(training) for value in track(self.values, self.parameter)]
         self.scores_ = np.array([model.held_out_score(held_out, derive_seed("score", seed)) for model in models])
-        self._fit_best(whole, seed)
+        self._fit_best(aggregate, seed)
 
-    def _fit_best(self, whole: Observation, seed: int) -> None:
+    def _fit_best(self, aggregate: Observation, seed: int) -> None:
         """Fit the learner with the best value to the whole aggregate."""
         self.value_, self.classes_ = self.values[choose_best(self.scores_)], np.array([0, 1])
-        self.model_ = self._learner(self.value_, seed).fit(whole)
+        self.model_ = self._learner(self.value_, seed).fit(aggregate)
 
     def _split(self, observation: Observation, seed: int) -> tuple[Observation, Observation, Observation]:
         """Training half, held-out half, and the whole."""
@@ -115,11 +114,9 @@ class RecordSearch(AggregateSearch):
     parameter : str
         Name of the parameter to choose.
     values : list
-        Values to choose from.
     features : str
         Coordinates of label sums, see `FeatureMap`.
     validation : float
-        Fraction of the records that is held out.
     random_state : int, RandomState, Generator or None
         Seed of the held-out records and the learner, or None for a fresh one.
     """

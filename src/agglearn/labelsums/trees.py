@@ -50,12 +50,12 @@ def _is_tree(predictor: "TreePredictor", categorical: np.ndarray) -> bool:
     nodes, sets = predictor.nodes, predictor.raw_left_cat_bitsets
     position = np.flatnonzero(nodes["is_leaf"] == 0)
     inner = nodes[position]
-    named = inner[inner["is_categorical"] != 0]
+    splits = inner[inner["is_categorical"] != 0]
     return bool(
         len(nodes)
         and all(((position < inner[side]) & (inner[side] < len(nodes))).all() for side in ("left", "right"))
         and ((inner["feature_idx"] >= 0) & (inner["feature_idx"] < len(categorical))).all()
-        and categorical[named["feature_idx"]].all()
-        and (named["bitset_idx"] < len(sets)).all()
-        and (sets.shape[1:] == (8,) or not len(named))
+        and categorical[splits["feature_idx"]].all()
+        and (splits["bitset_idx"] < len(sets)).all()
+        and (sets.shape[1:] == (8,) or not len(splits))
     )

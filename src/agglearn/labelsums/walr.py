@@ -64,15 +64,7 @@ class LinearModel(StagedClassifier):
         return np.append(self.coef_, self.intercept_) if self.map_.intercept else self.coef_
 
     def held_out_score(self, held_out: LabelSums, seed: int | None = None) -> float:
-        """Return the mean log-likelihood of the labels behind held-out sums: (s·θ − Σ w ln(1 + e^{X·θ}))/Σ w.
-
-        Parameters
-        ----------
-        held_out : LabelSums
-            Sums over other records. The score is exact if they are.
-        seed : int, optional
-            Not used, because nothing is drawn.
-        """
+        """Return the mean log-likelihood of the labels behind held-out sums: (s·θ − Σ w ln(1 + e^{X·θ}))/Σ w."""
         theta = self._theta()
         z = held_out.matrix @ theta
         weights = np.ones(len(z)) if held_out.weights is None else np.asarray(held_out.weights, float)
@@ -119,10 +111,8 @@ class WALRClassifier(LinearModel):
     ----------
     coef_, intercept_, coef_names_, map_, classes_, trace_, gradient_errors_
         See `LinearModel`.
-    penalty_ : np.ndarray
-        (k,) λ_j.
+    penalty_ : ndarray of shape (k,)
     l2_ : float
-        λ.
     n_iter_ : int
         Number of iterations or steps.
     """

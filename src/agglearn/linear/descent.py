@@ -19,26 +19,18 @@ Iterate = tuple[int, float, np.ndarray, float]  # step, seconds, θ, error of th
 
 @dataclass
 class Descent:
-    """min F/N by θ ← θ − rate_t · gradient.
+    """min F/N by θ ← θ − rate_t · gradient."""
 
-    x, weights, penalty : as in `Objective`. label_term : (step, rows or None) → (k,) mean of y X over these records.
-    batch_size : rows of a mini-batch, drawn with replacement. None takes all rows. rate : the note's learning rate.
-    None takes one per coordinate, 1/(¼ Σ_i w_i|x_ij|·‖x_i‖₁/N + 2λ_j/N), with which descent on all rows cannot diverge.
-    With mini-batches the rate falls as (1 + steps·batch/N)^−½. traced : number of steps whose θ is recorded.
-    labels : (n,) labels, if the label term comes from the mini-batch. Only `gradient_error` reads them.
-    noise_variance : variance of the noise in N times the label term. Only `gradient_error` reads it.
-    """
-
-    x: sparse.csr_array
-    weights: np.ndarray
-    penalty: np.ndarray
-    label_term: Callable[[int, np.ndarray | None], np.ndarray]
-    batch_size: int | None
-    rate: float | None
+    x: sparse.csr_array  # (n, k) coordinates
+    weights: np.ndarray  # (n,), of the records
+    penalty: np.ndarray  # (k,) λ_j, as in `Objective`
+    label_term: Callable[[int, np.ndarray | None], np.ndarray]  # (step, rows) → (k,) mean of y X over them
+    batch_size: int | None  # rows of a mini-batch, drawn with replacement, None for all rows
+    rate: float | None  # the note's learning rate, None for `_rates`
     steps: int
-    traced: int = 0
-    labels: np.ndarray | None = None
-    noise_variance: float = 0.0
+    traced: int = 0  # number of steps whose θ is recorded
+    labels: np.ndarray | None = None  # (n,), if the label term comes from the mini-batch, for `gradient_error`
+    noise_variance: float = 0.0  # of the noise in N times the label term, for `gradient_error`
 
     def run(self, rng: np.random.Generator) -> tuple[np.ndarray, list[Iterate]]:
         """Return (k,) θ and the recorded iterates. With mini-batches θ is the mean over the second half of the steps."""
@@ -64,6 +56,7 @@ class Descent:
         return x.T @ (w * expit(x @ theta)) / x.shape[0]
 
     def _rates(self) -> float | np.ndarray:
+        """One rate, or (k,) 1/(¼ Σ_i w_i|x_ij|·‖x_i‖₁/N + 2λ_j/N), with which descent on all rows cannot diverge."""
         if self.rate is not None:
             return self.rate
         size = abs(self.x)

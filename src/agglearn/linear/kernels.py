@@ -102,9 +102,9 @@ def rows_loss(index, counts, positives, weights, intercept, z, out):
     tables, n, m = index.shape[0], index.shape[1], weights.size
     z[:], out[:] = intercept, 0.0
     for t in range(0, tables - 1, 2):
-        one, two = index[t], index[t + 1]
+        even, odd = index[t], index[t + 1]
         for i in range(n):
-            z[i] += weights[one[i]] + weights[two[i]]
+            z[i] += weights[even[i]] + weights[odd[i]]
     for i in range(n):
         z_i = z[i] + (weights[index[-1, i]] if tables % 2 else 0.0)
         soft = np.log1p(np.exp(-abs(z_i))) + max(z_i, 0.0)  # log(1 + e^z)
@@ -112,10 +112,10 @@ def rows_loss(index, counts, positives, weights, intercept, z, out):
         out[m] += z[i]
         out[m + 1] += counts[i] * soft - positives[i] * z_i
     for t in range(0, tables - 1, 2):
-        one, two = index[t], index[t + 1]
+        even, odd = index[t], index[t + 1]
         for i in range(n):
-            out[one[i]] += z[i]
-            out[two[i]] += z[i]
+            out[even[i]] += z[i]
+            out[odd[i]] += z[i]
     if tables % 2:
         for i in range(n):
             out[index[-1, i]] += z[i]

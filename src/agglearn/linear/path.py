@@ -21,7 +21,7 @@ def fit_path(
     previous: PathFit | None = None,
     stop: bool = True,
 ) -> list[PathFit]:
-    """Return the fits for values of λ, in order. Each fit starts from the solution of the last.
+    """Return the fits for values of λ, in order. Each fit starts from the solution of the last, the first from that of `previous`.
 
     l2s : values of λ in λ‖θ‖², which is added to a sum of losses. solve : (λ, solution to start from or None) →
     solution. score : solution → held-out score, larger is better. previous : fit that the path goes on from. It is not

@@ -136,8 +136,8 @@ def softmax(score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def log_softmax(score: np.ndarray) -> np.ndarray:
     """Return (n, C) log-probabilities of scores (n, C − 1). The first class has the score 0. None of them underflows."""
-    whole = np.column_stack([np.zeros(len(score)), score])
-    return whole - logsumexp(whole, axis=1, keepdims=True)
+    scores = np.column_stack([np.zeros(len(score)), score])
+    return scores - logsumexp(scores, axis=1, keepdims=True)
 
 
 def solve(matrix: np.ndarray, vector: np.ndarray) -> np.ndarray:

@@ -14,7 +14,7 @@ Key = tuple[int, ...]
 
 
 class Cells:
-    """Numbers the cells that occur in some records: table after table, ascending within each.
+    """Numbers the m cells that occur in some records: table after table, ascending within each.
 
     sizes : (D,) modalities of each feature. keys : features of each table: (i,) and, for a quadratic design, (i, j)
     with i < j. flat : (m,) int64 C-order index of each cell within its table. bounds : (tables + 1,) first cell of each

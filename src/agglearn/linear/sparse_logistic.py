@@ -21,16 +21,12 @@ def log_odds(positives: float, total: float) -> float:
 
 @dataclass
 class SparseLogistic:
-    """min over (b, w) of −log-likelihood + λ‖w‖², without a penalty on the intercept b.
+    """min over (b, w) of −log-likelihood + λ‖w‖², without a penalty on the intercept b."""
 
-    index : (P, n) int32 active weight of each row in each table. counts, positives : (n,) float64 records of each row,
-    and those with label 1.
-    """
-
-    index: np.ndarray
-    counts: np.ndarray
-    positives: np.ndarray
-    size: int
+    index: np.ndarray  # (P, n) int32 active weight of each row in each table
+    counts: np.ndarray  # (n,) float64 records of each row
+    positives: np.ndarray  # (n,) float64, those with label 1
+    size: int  # number of weights
 
     def __post_init__(self) -> None:
         self.blocks = np.empty((BLOCKS if self.index.size > WORTH_THREADS else 1, self.size + 2))

@@ -16,15 +16,12 @@ from agglearn.seeds import draw_generator
 
 @dataclass
 class Objective:
-    """F for one set of features and one vector.
+    """F for one set of features and one vector."""
 
-    x : (n, k) coordinates. weights : (n,) weights of the records. sums : (k,) s. penalty : (k,) λ_j.
-    """
-
-    x: sparse.csr_array
-    weights: np.ndarray
-    sums: np.ndarray
-    penalty: np.ndarray
+    x: sparse.csr_array  # (n, k) coordinates
+    weights: np.ndarray  # (n,), of the records
+    sums: np.ndarray  # (k,) s
+    penalty: np.ndarray  # (k,) λ_j
     _row_curvature: tuple[np.ndarray, np.ndarray] | None = field(default=None, init=False, repr=False)
 
     def value_and_gradient(self, theta: np.ndarray) -> tuple[float, np.ndarray]:

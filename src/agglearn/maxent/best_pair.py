@@ -40,15 +40,14 @@ class BestPairClassifier(StagedClassifier):
     ----------
     pairs_ : list
         Names of the two features of each pair, in the order of the stages.
-    scores_ : np.ndarray
-        (P,) criterion of each pair.
+    scores_ : ndarray of shape (P,)
+        Criterion of each pair.
     best_ : int
         Index of the chosen pair.
     coefs_ : list
         Per pair: weights of the first feature, of the second, occupied cells, their weights, and the intercept.
     encoder_ : FrameEncoder
-        Modalities of the tables.
-    classes_ : np.ndarray
+    classes_ : ndarray
         [0, 1].
     """
 

@@ -20,18 +20,14 @@ MAX_STATES = 1_000_000
 
 @dataclass
 class Enumeration:
-    """Every state of the features, and its cells.
+    """Every state of the features, and its cells."""
 
-    states : (S, D) codes. cells : (S, m) 0/1, φ of each state. d, c : (m,) observed counts and label sums.
-    intercept : b, log-odds of the label.
-    """
-
-    states: np.ndarray
-    cells: np.ndarray
-    d: np.ndarray
-    c: np.ndarray
-    total: float
-    intercept: float
+    states: np.ndarray  # (S, D) codes
+    cells: np.ndarray  # (S, m) 0/1, φ of each state
+    d: np.ndarray  # (m,) observed counts
+    c: np.ndarray  # (m,) observed label sums
+    total: float  # number of records
+    intercept: float  # b, log-odds of the label
 
     @classmethod
     def from_tables(cls, tables: ContingencyTables) -> "Enumeration":

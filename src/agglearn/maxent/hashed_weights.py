@@ -17,14 +17,10 @@ from agglearn.observations.counting import buckets_of
 
 @dataclass(frozen=True)
 class CrossHash:
-    """The weight of each cell of all tables.
+    """The weight of each cell of all tables."""
 
-    weight_of : (m,) int64 weight of each cell, tables in their order, cells of a table in C order. size : number of
-    weights. A table that is not hashed has one per cell.
-    """
-
-    weight_of: np.ndarray
-    size: int
+    weight_of: np.ndarray  # (m,) int64 weight of each cell, tables in their order, cells of a table in C order
+    size: int  # number of weights, one per cell of a table that is not hashed
 
     @classmethod
     def from_tables(cls, tables: ContingencyTables) -> Self:

@@ -154,18 +154,16 @@ def wide_conditional(weights, rows, first, width, out):
     Weights of wide features are in no cache, and memory is fastest if it is read in long runs.
     """
     out[:width] = np.float32(0.0)
-    whole = len(rows) // 4 * 4
-    for r in range(0, whole, 4):
-        one, two, three, four = rows[r] + first, rows[r + 1] + first, rows[r + 2] + first, rows[r + 3] + first
+    full = len(rows) // 4 * 4
+    for r in range(0, full, 4):
+        r0, r1, r2, r3 = rows[r] + first, rows[r + 1] + first, rows[r + 2] + first, rows[r + 3] + first
         for b in range(0, width, LANES):
-            some = (load(weights, one + b) + load(weights, two + b)) + (
-                load(weights, three + b) + load(weights, four + b)
-            )
+            some = (load(weights, r0 + b) + load(weights, r1 + b)) + (load(weights, r2 + b) + load(weights, r3 + b))
             store(out, b, load(out, b) + some)
-    for r in range(whole, len(rows)):
-        one = rows[r] + first
+    for r in range(full, len(rows)):
+        r0 = rows[r] + first
         for b in range(0, width, LANES):
-            store(out, b, load(out, b) + load(weights, one + b))
+            store(out, b, load(out, b) + load(weights, r0 + b))
 
 
 @njit(cache=True)

@@ -132,24 +132,19 @@ class MaxEntClassifier(PairwiseClassifier, StagedClassifier):
 
     Attributes
     ----------
-    mu_, theta_ : np.ndarray
-        (K, K) symmetric weights: blocks (i, j) of pairs, diagonal of single features, 0 without a table.
+    mu_, theta_ : ndarray of shape (K, K)
+        Symmetric weights: blocks (i, j) of pairs, diagonal of single features, 0 without a table.
     intercept_ : float
-        b.
     encoder_ : FrameEncoder
-        Modalities of the tables.
-    classes_ : np.ndarray
+    classes_ : ndarray
         [0, 1].
     n_iter_ : int
-        Number of iterations.
     settled_ : bool
-        Whether training has settled.
     l2_theta_ : float
-        λ on θ.
     missing_ : list
         Pairs of features, by name, that had no table.
-    misfit_ : np.ndarray
-        (n_iter_, 2) Σ|d̂ − d| / Σd and Σ|ĉ − c| / Σc of each iteration.
+    misfit_ : ndarray of shape (n_iter_, 2)
+        Σ|d̂ − d| / Σd and Σ|ĉ − c| / Σc of each iteration.
     trace_ : list
         (step, seconds, θ of the cells in the order of the tables), not saved. Before averaging starts, θ is the iterate. From then on
         it is the mean so far: the model at that step.
@@ -278,9 +273,7 @@ class MaxEntClassifier(PairwiseClassifier, StagedClassifier):
         held_out : ContingencyTables
             Tables of other records.
         seed : int
-            Seed of the samples.
         n_chains : int
-            Number of chains.
         """
         return label_log_likelihood(self._index, self.mu_, self.theta_, self.intercept_, held_out, n_chains, seed)
 

@@ -56,10 +56,10 @@ class NaiveBayesClassifier(StagedClassifier):
         As in `MaxEntClassifier`.
     n_iter_ : int
         Number of iterations (`pcd`).
-    l2_grid_ : np.ndarray
-        (G,) λs of a log2 grid, strong to weak (`logistic`).
-    theta_grid_ : np.ndarray
-        (G, K) weights at these λs (`logistic`).
+    l2_grid_ : ndarray of shape (G,)
+        λs of a log2 grid, strong to weak (`logistic`).
+    theta_grid_ : ndarray of shape (G, K)
+        Weights at these λs (`logistic`).
     trace_ : list
         (step, seconds, (K,) weights), not saved (`pcd`).
     """

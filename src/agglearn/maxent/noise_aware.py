@@ -118,8 +118,8 @@ class ExactNoiseAwareMaxEntClassifier(ExactMaxEntClassifier):
     ----------
     n_iter_ : int
         Number of alternations.
-    counts_ : np.ndarray
-        (2, m) posterior means of counts and label sums.
+    counts_ : ndarray of shape (2, m)
+        Posterior means of counts and label sums.
     """
 
     accounts_for_noise = True

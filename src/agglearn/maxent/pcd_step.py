@@ -35,7 +35,7 @@ def gradients(d, c, d_hat, c_hat, mu, theta, l2_mu, l2_theta, rescaled, clip_rat
 
 @njit(cache=True, fastmath=FAST)
 def advance(gradient, curvature, expected, weights, velocity, step, momentum, total, clip, largest):
-    """Move weights against v = g/h, clipped, with momentum (lines 10–13).
+    """Move weights against v = g/h, clipped, with momentum (lines 10–13), and return Σ h v² and Σ expected/h.
 
     gradient, curvature, expected : (w,) g, h, and the model's statistics. weights, velocity : (w,) changed in place.
     step, momentum : step size, and fraction of the last step that is added. total : (w,) v is added to it. clip,

@@ -45,9 +45,9 @@ def _marginals(tables: ContingencyTables, noise: dict, i: int) -> tuple[np.ndarr
         return *tables.dense(i), noise[i,]
     for key in tables.pairs:
         if i in key and key not in tables.hashed_pairs:
-            other = 1 - key.index(i)
-            d, c = (counts.sum(axis=other) for counts in tables.dense(*key))
-            return d, c, noise[key] * int(tables.encoder.sizes[key[other]])
+            axis = 1 - key.index(i)
+            d, c = (counts.sum(axis=axis) for counts in tables.dense(*key))
+            return d, c, noise[key] * int(tables.encoder.sizes[key[axis]])
     return np.zeros(1), np.zeros(1), 0.0
 
 

@@ -7,8 +7,7 @@ one LLVM vector instruction, for any processor. `load(array, i)` and `store(arra
 import operator
 
 from llvmlite import ir
-from numba import types
-from numba.core import cgutils
+from numba import njit, types
 from numba.extending import intrinsic, models, overload, register_model
 
 LANES = 8
@@ -37,26 +36,36 @@ def _constant(value) -> ir.Constant:
     return ir.Constant(INTS, [value] * LANES)
 
 
-def _pointer(context, builder, kind, array, index):
-    data = context.make_array(kind)(context, builder, array).data
-    return builder.bitcast(builder.gep(data, [index]), FLOATS.as_pointer())
+def _pointer(builder, address, index):
+    first = builder.inttoptr(address, ir.FloatType().as_pointer())
+    return builder.bitcast(builder.gep(first, [index]), FLOATS.as_pointer())
 
 
 @intrinsic
-def load(typing, array, index):
+def _read(typing, address, index):
     def code(context, builder, signature, args):
-        return builder.load(_pointer(context, builder, signature.args[0], *args), align=4)
+        return builder.load(_pointer(builder, *args), align=4)
 
-    return lanes(array, types.int64), code
+    return lanes(types.int64, types.int64), code
 
 
 @intrinsic
-def store(typing, array, index, value):
+def _write(typing, address, index, value):
     def code(context, builder, signature, args):
-        builder.store(args[2], _pointer(context, builder, signature.args[0], *args[:2]), align=4)
-        return context.get_dummy_value()
+        builder.store(args[2], _pointer(builder, *args[:2]), align=4)
+        return args[2]
 
-    return types.void(array, types.int64, lanes), code
+    return lanes(types.int64, types.int64, lanes), code
+
+
+@njit(inline="always")
+def load(array, index):
+    return _read(array.ctypes.data, index)
+
+
+@njit(inline="always")
+def store(array, index, value):
+    _write(array.ctypes.data, index, value)
 
 
 @intrinsic
@@ -84,7 +93,12 @@ def _operation(n_arguments: int, instruction):
 
 def _floor(builder, a):
     function = ir.FunctionType(FLOATS, [FLOATS])
-    return builder.call(cgutils.get_or_insert_function(builder.module, function, f"llvm.floor.v{LANES}f32"), [a])
+    name = f"llvm.floor.v{LANES}f32"
+    try:
+        declared = builder.module.get_global(name)
+    except KeyError:
+        declared = ir.Function(builder.module, function, name)
+    return builder.call(declared, [a])
 
 
 def _power_of_two(builder, a):
@@ -113,9 +127,7 @@ for _symbol, _function in ((operator.add, _add), (operator.iadd, _add), (operato
 
 
 @intrinsic
-def store_transposed(typing, array, index, a, b, c, d, e, f, g, h):
-    """array[index + 8k + i] = lane k of the i-th value."""
-
+def _write_transposed(typing, address, index, a, b, c, d, e, f, g, h):
     def code(context, builder, signature, args):
         rows, half = args[2:], LANES // 2
         low, high = (
@@ -126,7 +138,13 @@ def store_transposed(typing, array, index, a, b, c, d, e, f, g, h):
             rows = [builder.shuffle_vector(x, y, mask) for x, y in pairs for mask in (low, high)]
         for k, row in enumerate(rows):
             position = builder.add(args[1], ir.Constant(ir.IntType(64), LANES * k))
-            builder.store(row, _pointer(context, builder, signature.args[0], args[0], position), align=4)
-        return context.get_dummy_value()
+            builder.store(row, _pointer(builder, args[0], position), align=4)
+        return args[2]
 
-    return types.void(array, types.int64, *[lanes] * LANES), code
+    return lanes(types.int64, types.int64, *[lanes] * LANES), code
+
+
+@njit(inline="always")
+def store_transposed(array, index, a, b, c, d, e, f, g, h):
+    """array[index + 8k + i] = lane k of the i-th value."""
+    _write_transposed(array.ctypes.data, index, a, b, c, d, e, f, g, h)

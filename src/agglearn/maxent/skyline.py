@@ -45,22 +45,19 @@ class LogisticSkyline(RecordClassifier):
     Attributes
     ----------
     l2_ : float
-        λ.
-    path_ : np.ndarray
-        (λs, 2) each λ of the path and its mean log-likelihood of held-out records. It is empty for a given λ.
-    coef_ : np.ndarray
-        (m,) weights of the cells that occur, or of the buckets if the pairs of the records are hashed.
-    cells_flat_ : np.ndarray
-        (m,) the cells that occur, by number within their table.
-    cells_bounds_ : np.ndarray
-        (tables + 1,) first cell of each table.
+    path_ : ndarray of shape (λs, 2)
+        Each λ of the path and its mean log-likelihood of held-out records. It is empty for a given λ.
+    coef_ : ndarray of shape (m,)
+        Weights of the cells that occur, or of the buckets if the pairs of the records are hashed.
+    cells_flat_ : ndarray of shape (m,)
+        The cells that occur, by number within their table.
+    cells_bounds_ : ndarray of shape (tables + 1,)
+        First cell of each table.
     cross_buckets_ : int or None
         `cross_buckets` of the records.
     intercept_ : float
-        b.
     encoder_ : FrameEncoder
-        Encoder of the records.
-    classes_ : np.ndarray
+    classes_ : ndarray
         [0, 1].
     """
 
@@ -98,8 +95,11 @@ class LogisticSkyline(RecordClassifier):
 
     def _choose(self, index: np.ndarray, row_of: np.ndarray, y: np.ndarray, size: int) -> np.ndarray:
         """Set `l2_` and `path_`, and return the solution at the chosen λ."""
-        validation, rest = split_validation(len(y), self.validation, draw_generator(self.random_state))
-        problem, rows = group_records(index, row_of[rest], y[rest], size), index.take(row_of[validation], axis=1)
+        validation, training = split_validation(len(y), self.validation, draw_generator(self.random_state))
+        problem, rows = (
+            group_records(index, row_of[training], y[training], size),
+            index.take(row_of[validation], axis=1),
+        )
 
         def solve(l2: float, start: np.ndarray | None) -> np.ndarray:
             return problem.fit(l2, start, self.max_iter, tol=1e-5)

@@ -18,8 +18,8 @@ class DirectionMonitor:
     """Mean directions over successive windows of iterations, which separate the systematic part from noise.
 
     Noise has no correlation between windows, so that Σ h·v̄·v̄′ over two of them estimates the systematic part of
-    v = g/h alone. Divided by the number of weights that the data determine, it is in squared standard errors of the
-    data: a gradient of d has variance d ≈ h.
+    v = g/h alone. Divided by the number of weights that the data determine, `effective`, it is in squared standard errors of the
+    data: a gradient of d has variance d ≈ h. The code that moves weights adds directions to `sum`, one row for each kind of weight.
 
     effective : number of weights that the data determine, for each kind of weight. size : length of each direction.
     sum : sum of directions since the window started, for each kind. The code that moves weights adds to it.
@@ -74,7 +74,7 @@ class DirectionMonitor:
 
 
 class StoppingRule:
-    """The running mean of (μ, θ), and the last iteration.
+    """The running mean `result` of (μ, θ) over the last `average` of the iterations, and the `last` iteration.
 
     average : fraction of the iterations, at the end, over which the mean is taken. tol : training has settled when the
     systematic part of the directions is below this many standard errors of the data, per weight, or below five times as

@@ -22,7 +22,6 @@ class FeatureSubsets(MetaEstimator):
     Parameters
     ----------
     base : Estimator
-        The learner.
     size : int
         Features per subset.
     most : int, optional
@@ -59,8 +58,8 @@ class FeatureSubsets(MetaEstimator):
 
         Parameters
         ----------
-        X : pd.DataFrame or np.ndarray
-            (n, D) raw columns of all features.
+        X : DataFrame or ndarray of shape (n, D)
+            Raw columns of all features.
         """
         for names, model in self.models_.items():
             yield names, model.predict_proba(X)[:, 1]

@@ -24,26 +24,19 @@ PAIR_BYTES = 28  # per pair of modalities: the sampler's weights, the result
 
 @dataclass(frozen=True)
 class WeightIndex:
-    """Positions of features and of the m cells, and the observed statistics of their w weights (w = m without hashing).
+    """Positions of features and of the m cells, and the observed statistics of their w weights (w = m without hashing)."""
 
-    offsets, sizes : (D,) first position and number of modalities of each feature. starts : (D + 1,) first padded column
-    of each feature. padded : (K,) padded column of each position. cells : (D, D) first cell of the table of features d
-    < e, of d alone on the diagonal, −1 without a table. rows, columns : (m,) positions of each cell. They are equal for
-    cells of single tables. d, c : (w,) observed counts and label sums (section 2), float64. marginals : counts of each
-    feature's modalities. buckets : the weight of each cell. None if each has its own.
-    """
-
-    offsets: np.ndarray
-    sizes: np.ndarray
-    starts: np.ndarray
-    padded: np.ndarray
-    cells: np.ndarray
-    rows: np.ndarray
+    offsets: np.ndarray  # (D,) first position of each feature
+    sizes: np.ndarray  # (D,) number of modalities of each feature
+    starts: np.ndarray  # (D + 1,) first padded column of each feature
+    padded: np.ndarray  # (K,) padded column of each position
+    cells: np.ndarray  # (D, D) first cell of the table of d < e, of d alone on the diagonal, −1 without a table
+    rows: np.ndarray  # (m,) position of each cell, equal to that in `columns` for cells of single tables
     columns: np.ndarray
-    d: np.ndarray
-    c: np.ndarray
-    marginals: list[np.ndarray]
-    buckets: CrossHash | None = None
+    d: np.ndarray  # (w,) observed counts (section 2), float64
+    c: np.ndarray  # (w,) observed label sums
+    marginals: list[np.ndarray]  # counts of each feature's modalities
+    buckets: CrossHash | None = None  # the weight of each cell, None if each has its own
 
     @classmethod
     def from_tables(cls, tables: ContingencyTables) -> "WeightIndex":

@@ -32,21 +32,15 @@ Shapes = tuple[tuple[str, tuple[int, ...]], ...]  # name and shape of each array
 
 
 class Schedule(NamedTuple):
-    """Course of a training.
+    """Course of a training."""
 
-    rate : learning rate of Adam. clip : norm at which gradients are clipped. every : steps between two evaluations of
-    the validation loss. patience : training ends after as many evaluations without improvement. None for never.
-    l2 : weight decay: l2·w is added to the gradient of a batch's mean loss. cosine : whether the rate falls to 0 along
-    a cosine.
-    """
-
-    rate: float
-    clip: float
+    rate: float  # learning rate of Adam
+    clip: float  # norm at which gradients are clipped
     steps: int
-    every: int
-    patience: int | None = None
-    l2: float = 0.0
-    cosine: bool = False
+    every: int  # steps between two evaluations of the validation loss
+    patience: int | None = None  # evaluations without improvement that end training, None for never
+    l2: float = 0.0  # weight decay: l2·w is added to the gradient of a batch's mean loss
+    cosine: bool = False  # whether the rate falls to 0 along a cosine
 
     def numbers(self, step: int) -> np.ndarray:
         """Return (3,) learning rate of step 1, 2, …, norm and L2, as compiled steps take them."""
@@ -81,11 +75,9 @@ def train(
     schedule: Schedule,
     seed: int,
 ) -> tuple[Weights, list[float]]:
-    """Train a network, and return the checkpoint with the least validation loss.
+    """Train a network, and return the checkpoint with the least validation loss, and the validation losses of all checkpoints.
 
-    network : hashable function of weights, a batch, and a key of random numbers or None. batches : (inputs, targets) of
-    every step. validate : weights → validation loss. loss : key of `LOSSES`. Returns the weights of the
-    checkpoint, and the validation loss of every checkpoint.
+    `batches` are (inputs, targets) of every step, `loss` is a key of `LOSSES`, `seed` that of dropout.
     """
     shapes = tuple((name, np.shape(weights[name])) for name in sorted(weights))
     vector = np.concatenate([np.ravel(weights[name]) for name, _ in shapes])

@@ -107,17 +107,17 @@ class Bags(Observation):
             raise DataError(f"bags: must name the bag of each of the {len(X)} instances, got shape {labels.shape}")
         if (counts is None) == (proportions is None):
             raise DataError("counts, proportions: give one of them, for every bag")
-        what, given = ("counts", counts) if proportions is None else ("proportions", proportions)
-        by_bag = _map_bags(given, what)
+        name, numbers = ("counts", counts) if proportions is None else ("proportions", proportions)
+        by_bag = _map_bags(numbers, name)
         keys = list(by_bag)
         number = {k: i for i, k in enumerate(keys)}
         without = [b for b in dict.fromkeys(labels.tolist()) if b not in number]
         if without:
-            raise DataError(f"bags without {what}: {list_some(without)}; add their {what} or leave their instances out")
+            raise DataError(f"bags without {name}: {list_some(without)}; add their {name} or leave their instances out")
         bag = np.array([number[b] for b in labels.tolist()], dtype=np.int64)
         sizes = np.bincount(bag, minlength=len(keys))
         if empty := [keys[i] for i in np.flatnonzero(sizes == 0)]:
-            raise DataError(f"{what} without instances: {list_some(empty)}; leave these bags out")
+            raise DataError(f"{name} without instances: {list_some(empty)}; leave these bags out")
         order = np.argsort(bag, kind="stable")
         weights = None if weights is None else np.asarray(weights, dtype=float)
         bare = cls(
@@ -127,7 +127,7 @@ class Bags(Observation):
             names=tuple(names) or tuple(getattr(X, "columns", ())),
             bag_names=tuple(map(str, keys)),
         )
-        values = _table([by_bag[k] for k in keys], what)
+        values = _table([by_bag[k] for k in keys], name)
         return replace(bare, counts=values if proportions is None else bare._counts_of(values))
 
     # -- using --------------------------------------------------------------------------------------------------
@@ -349,20 +349,20 @@ def apportion(proportions: np.ndarray, sizes: int | np.ndarray) -> np.ndarray:
     return round_to_totals(proportions / proportions.sum(axis=1, keepdims=True) * sizes[:, None], sizes)
 
 
-def _map_bags(values: object, what: str) -> dict[Hashable, object]:
+def _map_bags(values: object, name: str) -> dict[Hashable, object]:
     """{bag: value} from a mapping, a Series or a data frame with a row per bag."""
     if isinstance(values, pd.Series | pd.DataFrame):
         if not values.index.is_unique:
-            raise DataError(f"{what}: bag {values.index[values.index.duplicated()][0]!r} occurs more than once")
+            raise DataError(f"{name}: bag {values.index[values.index.duplicated()][0]!r} occurs more than once")
         return dict(zip(values.index.tolist(), values.to_numpy(), strict=True))
     if isinstance(values, Mapping):
         return dict(values)
-    raise DataError(f"{what}: must map bags to numbers (a dict, Series or data frame), got {type(values).__name__}")
+    raise DataError(f"{name}: must map bags to numbers (a dict, Series or data frame), got {type(values).__name__}")
 
 
-def _table(values: list, what: str) -> np.ndarray:
+def _table(values: list, name: str) -> np.ndarray:
     """(B,) or (B, C) numbers of the bags."""
     try:
-        return np.array(values, dtype=float if what == "proportions" else None)
+        return np.array(values, dtype=float if name == "proportions" else None)
     except (TypeError, ValueError):
-        raise DataError(f"{what}: every bag needs one number, or one for each class") from None
+        raise DataError(f"{name}: every bag needs one number, or one for each class") from None

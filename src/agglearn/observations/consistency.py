@@ -93,9 +93,9 @@ def noise_variances(tables: TableSet) -> dict[Key, float]:
     for key in plain:
         shape = tables.tables[key].shape
         size = math.prod(shape)
-        own = released[key] * math.prod(1 - 1 / n for n in shape) if len(key) == 2 else 0.0
+        pair = released[key] * math.prod(1 - 1 / n for n in shape) if len(key) == 2 else 0.0
         mains = sum((1 - 1 / n) / effects[i] / (size / n) ** 2 for i, n in zip(key, shape, strict=True))
-        variances[key] = own + mains + 1 / (total * size**2)
+        variances[key] = pair + mains + 1 / (total * size**2)
     return variances
 
 
@@ -121,9 +121,9 @@ def _main_effects(dense: Mapping[Key, np.ndarray], precision: Mapping[Key, float
     for key, t in dense.items():
         for axis, i in enumerate(key):
             marginal = t if len(key) == 1 else t.sum(axis=2 - axis)
-            others = math.prod(t.shape[1:]) / t.shape[1 + axis]
+            width = math.prod(t.shape[1:]) / t.shape[1 + axis]
             centred = marginal - marginal.mean(axis=1, keepdims=True)
-            effects.setdefault(i, []).append((centred, precision[key] / others))
+            effects.setdefault(i, []).append((centred, precision[key] / width))
     return {i: np.average([c for c, _ in e], axis=0, weights=[w for _, w in e]) for i, e in effects.items()}
 
 

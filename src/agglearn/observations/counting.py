@@ -54,11 +54,11 @@ class Tally:
     def _start(self) -> None:
         """Empty tables. The smallest are held whole, as far as memory goes."""
         self._tables: dict[Key, Dense | Sparse] = {}
-        self._records, left = 0, DENSE_TOTAL
+        self._records, budget = 0, DENSE_TOTAL
         cells = {k: self.hashed.get(k) or int(np.prod(self.sizes[list(k)], dtype=object)) for k in self.keys}
         for key in sorted(self.keys, key=lambda k: cells[k]):
-            dense = cells[key] <= min(DENSE_CELLS, left)
-            left -= cells[key] if dense else 0
+            dense = cells[key] <= min(DENSE_CELLS, budget)
+            budget -= cells[key] if dense else 0
             self._tables[key] = Dense(cells[key]) if dense else Sparse()
 
     def _add_block(self, codes: np.ndarray, y: np.ndarray, each: Map) -> None:

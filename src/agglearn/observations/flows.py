@@ -15,7 +15,7 @@ from agglearn.errors import DataError
 from agglearn.observations.base import NoiseSpec, Observation
 
 NOISES = ("exact", "poisson", "gaussian", "laplace")
-WHATS: tuple[Literal["node", "edge"], ...] = ("node", "edge")
+KINDS: tuple[Literal["node", "edge"], ...] = ("node", "edge")
 
 
 @dataclass(frozen=True)
@@ -76,37 +76,37 @@ class FlowCounts(Observation):
         facts += [f"the context ({', '.join(self.context)})"] * bool(self.context)
         return " and ".join(facts)
 
-    def repeats(self, what: Literal["node", "edge"]) -> np.ndarray:
+    def repeats(self, kind: Literal["node", "edge"]) -> np.ndarray:
         """(R, N, L) node counts or (R, E, L, L) edge counts. R = 0 where there are none.
 
         Parameters
         ----------
-        what : {'node', 'edge'}
+        kind : {'node', 'edge'}
             `node` or `edge`.
         """
-        counts = self.node_counts if what == "node" else self.edge_counts
+        counts = self.node_counts if kind == "node" else self.edge_counts
         if counts is None:
-            return np.zeros((0,) * (3 if what == "node" else 4))
-        return counts if counts.ndim == (3 if what == "node" else 4) else counts[None]
+            return np.zeros((0,) * (3 if kind == "node" else 4))
+        return counts if counts.ndim == (3 if kind == "node" else 4) else counts[None]
 
     def _refuse_negative(self) -> None:
-        for what in WHATS:
-            counts = self.repeats(what)
+        for kind in KINDS:
+            counts = self.repeats(kind)
             if (bad := np.argwhere(counts < 0)).size:
                 _, number, *cell = bad[0]
                 value = counts[tuple(bad[0])]
                 raise DataError(
-                    f"{what} {number}, state {', '.join(map(str, cell))}: negative count {value:g} under {self.noise} noise; "
+                    f"{kind} {number}, state {', '.join(map(str, cell))}: negative count {value:g} under {self.noise} noise; "
                     "use gaussian or laplace noise for counts that noise was added to"
                 )
 
     def _check_totals(self) -> None:
         totals = {}
-        for what in WHATS:
-            for repeat in self.repeats(what):
+        for kind in KINDS:
+            for repeat in self.repeats(kind):
                 for number, table in enumerate(repeat):
                     if table.size and not np.isnan(table).any():
-                        totals[f"{what} {number}"] = table.sum()
+                        totals[f"{kind} {number}"] = table.sum()
         for name, total in totals.items():
             first = next(iter(totals))
             if abs(total - totals[first]) > 1e-9 * max(1.0, total):

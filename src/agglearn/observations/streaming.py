@@ -43,8 +43,8 @@ class ParquetRecords:
         self.file = pq.ParquetFile(path)
         names = data_columns(self.file.schema_arrow)
         present([label], names)
-        others = [c for c in names if c != label]
-        self.columns = others if features is None else present(features, others)
+        candidates = [c for c in names if c != label]
+        self.columns = candidates if features is None else present(features, candidates)
         if not self.columns or not self.file.metadata.num_rows:
             raise DataError("there are no records to aggregate")
 
@@ -56,15 +56,17 @@ class ParquetRecords:
         hash_above: tuple[int, int] | None = None,
     ) -> FrameEncoder:
         """The encoder of all columns. Memory holds one column, of categories the distinct values only."""
-        named, hashed = set(present(categorical, self.columns)), {str(c): n for c, n in (hashed or {}).items()}
+        categories, hashed = set(present(categorical, self.columns)), {str(c): n for c, n in (hashed or {}).items()}
         present(hashed, self.columns)
         features = []
         with one_warning():
             for c in self.columns:
-                few = c in named or c in hashed or self._is_mostly_text(c)
+                few = c in categories or c in hashed or self._is_mostly_text(c)
                 frame = pd.DataFrame({c: self._distinct(c)}) if few else as_columns(self.file.read(columns=[c]))
                 buckets = {c: hashed[c]} if c in hashed else None
-                encoder = FrameEncoder.fit(with_missing(frame, self.missing), binning, named & {c}, buckets, hash_above)
+                encoder = FrameEncoder.fit(
+                    with_missing(frame, self.missing), binning, categories & {c}, buckets, hash_above
+                )
                 features.append(encoder.features[0])
         return FrameEncoder(tuple(features))
 

@@ -295,12 +295,12 @@ class ContingencyTables(TableSet, Observation):
                     matrix[rows, columns], matrix[columns, rows] = block, block.T
         return d, c
 
-    def refuse_hashed_pairs(self, what: str) -> None:
+    def refuse_hashed_pairs(self, use: str) -> None:
         """Refuse hashed tables.
 
         Parameters
         ----------
-        what : str
+        use : str
             The computation that needs the cells themselves.
 
         Raises
@@ -310,7 +310,7 @@ class ContingencyTables(TableSet, Observation):
         """
         for i, j in self.hashed_pairs:
             raise DataError(
-                f"table {self.names[i]!r} × {self.names[j]!r} is hashed: {what} cannot use it; leave the pair out, or "
+                f"table {self.names[i]!r} × {self.names[j]!r} is hashed: {use} cannot use it; leave the pair out, or "
                 "hash the features themselves"
             )
 

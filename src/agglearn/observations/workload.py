@@ -54,9 +54,9 @@ def workload_of(
         n_tables += len(cells)
         dense += cells[cells <= DENSE_CELLS].sum()
         occupied += np.minimum(cells, records).sum()
-    whole = min(1.0, DENSE_TOTAL / max(dense, 1))  # fraction of the tables that are held whole
-    memory = TABLE_BYTES * n_tables + CELL_BYTES * occupied + 8 * dense * whole
-    memory += 16 * FIRST_SLOTS * n_tables * (1 - whole)
+    fraction = min(1.0, DENSE_TOTAL / max(dense, 1))  # of the tables that is in memory
+    memory = TABLE_BYTES * n_tables + CELL_BYTES * occupied + 8 * dense * fraction
+    memory += 16 * FIRST_SLOTS * n_tables * (1 - fraction)
     seconds = TABLE_SECONDS * n_tables + RECORD_SECONDS * records * n_tables + CELL_SECONDS * occupied
     return Workload(n_tables, records, int(memory), float(seconds))
 

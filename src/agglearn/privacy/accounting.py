@@ -31,7 +31,6 @@ def discrete_gaussian_delta(
     changes : Sequence[int] or ndarray of shape (m,)
         Largest change of each number by a neighbour, whole.
     epsilon : float
-        At which δ is bounded.
     """
     groups = [(float(s), int(v), n) for (s, v), n in _count_pairs(sigmas, changes) if v]
     variance = sum(n * (v / s) ** 2 for s, v, n in groups)

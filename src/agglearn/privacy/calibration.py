@@ -108,7 +108,6 @@ def classic_gaussian_scale(sensitivity: float, epsilon: float, delta: float) -> 
     sensitivity : float
         L2.
     epsilon, delta : float
-        Parameters of the guarantee.
     """
     return sensitivity * math.sqrt(2 * math.log(1.25 / delta)) / epsilon
 
@@ -123,7 +122,6 @@ def gaussian_delta(sigma: float, sensitivity: float, epsilon: float) -> float:
     sensitivity : float
         L2.
     epsilon : float
-        At which δ is computed.
     """
     half, far = sensitivity / (2 * sigma), epsilon * sigma / sensitivity
     first, second = log_ndtr(half - far), epsilon + log_ndtr(-half - far)
@@ -158,7 +156,6 @@ def gaussian_epsilon(sigma: float, sensitivity: float, delta: float) -> float:
     sigma, sensitivity : float
         As in `gaussian_delta`.
     delta : float
-        At which ε is computed.
     """
     if gaussian_delta(sigma, sensitivity, 0.0) <= delta:
         return 0.0
@@ -178,7 +175,6 @@ def discrete_gaussian_scales(
     changes : Sequence[int] or ndarray of shape (m,)
         Largest change of each number by a neighbour, whole.
     epsilon, delta : float
-        Parameters of the guarantee.
     """
     ratios, changes = np.asarray(ratios, float), np.asarray(changes)
     start = analytic_gaussian_scale(math.sqrt(np.sum((changes / ratios) ** 2)), epsilon, delta)
@@ -204,7 +200,6 @@ def zcdp_budget(epsilon: float, delta: float) -> float:
     Parameters
     ----------
     epsilon, delta : float
-        Parameters of the guarantee.
     """
     log = math.log(1 / delta)
     return (epsilon / (math.sqrt(log + epsilon) + math.sqrt(log))) ** 2
@@ -216,8 +211,6 @@ def approximate_epsilon(rho: float, delta: float) -> float:
     Parameters
     ----------
     rho : float
-        Of zero-concentrated differential privacy.
     delta : float
-        At which ε is computed.
     """
     return rho + 2 * math.sqrt(rho * math.log(1 / delta))

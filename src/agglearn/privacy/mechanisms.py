@@ -67,9 +67,7 @@ class Mechanism:
         Parameters
         ----------
         rng : Generator
-            Draws it.
         shape : int or tuple[int, ...]
-            Of the result.
         """
         if self.kind == "gaussian":
             return rng.normal(0, self.scale, shape)
@@ -111,7 +109,6 @@ def draw_seeded(seed: int) -> Draw:
     Parameters
     ----------
     seed : int
-        Of the streams.
     """
 
     def draw(mechanism: Mechanism, values: np.ndarray, *names: object) -> np.ndarray:
@@ -127,9 +124,7 @@ def draw_private(mechanism: Mechanism, values: np.ndarray, *names: object) -> np
     Parameters
     ----------
     mechanism : Mechanism
-        Of the noise.
     values : ndarray
-        To be protected.
     *names : object
         Unused here. They name the streams of `draw_seeded`.
 
@@ -142,15 +137,17 @@ def draw_private(mechanism: Mechanism, values: np.ndarray, *names: object) -> np
     """
     dp = require("opendp.prelude", "privacy")
     dp.enable_features("contrib")
-    whole = mechanism.discrete
-    kind = "i64" if whole else "f64"
+    discrete = mechanism.discrete
+    kind = "i64" if discrete else "f64"
     flat = np.ravel(np.asarray(values))
-    if not np.isfinite(flat).all() or (whole and (flat != np.round(flat)).any()):
-        raise DataError(f"{mechanism.kind} noise needs {'whole' if whole else 'finite'} numbers; use another mechanism")
-    domain = dp.vector_domain(dp.atom_domain(T=kind) if whole else dp.atom_domain(T=kind, nan=False))
+    if not np.isfinite(flat).all() or (discrete and (flat != np.round(flat)).any()):
+        raise DataError(
+            f"{mechanism.kind} noise needs {'whole' if discrete else 'finite'} numbers; use another mechanism"
+        )
+    domain = dp.vector_domain(dp.atom_domain(T=kind) if discrete else dp.atom_domain(T=kind, nan=False))
     if mechanism.gaussian:
         measurement = dp.m.make_gaussian(domain, dp.l2_distance(T="f64"), scale=float(mechanism.scale))
     else:
         measurement = dp.m.make_laplace(domain, dp.l1_distance(T=kind), scale=float(mechanism.scale))
-    given = flat.astype(np.int64 if whole else np.float64).tolist()
-    return np.asarray(measurement(given)).reshape(np.shape(values)) if given else np.asarray(values)
+    numbers = flat.astype(np.int64 if discrete else np.float64).tolist()
+    return np.asarray(measurement(numbers)).reshape(np.shape(values)) if numbers else np.asarray(values)

@@ -72,9 +72,9 @@ def aggregate(
     encoder = encoder and select_features(encoder, features)
     label = require_label(label)
     present([label], dataframe.columns)
-    others = [c for c in dataframe.columns if c != label]
-    columns = encoder.names if encoder else others if features is None else list(features)
-    present(columns, others)
+    candidates = [c for c in dataframe.columns if c != label]
+    columns = encoder.names if encoder else candidates if features is None else list(features)
+    present(columns, candidates)
     labels = {schema.positive: 1, schema.negative: 0} if schema else label_values(dataframe, label, positive)
     if encoder is None:
         encoder = fit_encoder(dataframe, columns, binning or "deciles", categorical, hashed, hash_above)
@@ -104,17 +104,17 @@ def fit_encoder(
     hashed: Mapping[str, int] | None, hash_above: tuple[int, int] | None = None,
 ) -> FrameEncoder:  # fmt: skip
     """Return the encoder that `FrameEncoder.fit` makes, from the value counts of one column at a time."""
-    bins, named, hashed = binning_of(binning), set(present(categorical, columns)), dict(hashed or {})
+    bins, names, hashed = binning_of(binning), set(present(categorical, columns)), dict(hashed or {})
     present(hashed, columns)
     features = []
     with one_warning():
         for name in columns:
-            text = name in named or name in hashed
+            text = name in names or name in hashed
             counts = dataframe.select(_column(dataframe, name, text).alias("value")).groupBy("value").count().toPandas()
             if counts.empty:
                 raise DataError("there are no records to aggregate")
             values, rows = counts["value"].rename(name), counts["count"].to_numpy()
-            features.append(fit_column(values, bins, name in named, hashed.get(name), hash_above, rows))
+            features.append(fit_column(values, bins, name in names, hashed.get(name), hash_above, rows))
     return FrameEncoder(tuple(features))
 
 

@@ -24,27 +24,13 @@ from agglearn.tasks.splitting import split_overlap
 
 @dataclass(frozen=True)
 class HeldOutPersons(Truth):
-    """Held-out instances with their labels, or with exit polls where labels are secret.
-
-    Parameters
-    ----------
-    bags : Bags
-        Covariates, in bags, with counts where labels are available.
-    y : (n,) array, optional
-        Labels.
-    groups : pd.DataFrame, optional
-        State, weight and demographic groups of every person, where votes are judged by exit polls.
-    polls : pd.DataFrame, optional
-        Exit polls.
-    states : pd.DataFrame, optional
-        Position and counted share of every state.
-    """
+    """Held-out instances with their labels, or with exit polls where labels are secret."""
 
     bags: Bags
-    y: np.ndarray | None = None
-    groups: pd.DataFrame | None = None
+    y: np.ndarray | None = None  # (n,) labels
+    groups: pd.DataFrame | None = None  # state, weight and demographic groups of every person
     polls: pd.DataFrame | None = None
-    states: pd.DataFrame | None = None
+    states: pd.DataFrame | None = None  # position and counted share of every state
 
     def units(self) -> list[np.ndarray]:
         arrays = [self.y] if self.y is not None else [self.bags.target, self.bags.weights]
@@ -233,8 +219,8 @@ def group_rows(
 
 def text_columns(frame: pd.DataFrame, entry: dict) -> list[str]:
     """Columns that are categories: text, and numbers that the entry declares as categories."""
-    named = set(entry.get("features", {}).get("categorical", []))
-    return [c for c in frame if c in named or not pd.api.types.is_numeric_dtype(frame[c])]
+    categories = set(entry.get("features", {}).get("categorical", []))
+    return [c for c in frame if c in categories or not pd.api.types.is_numeric_dtype(frame[c])]
 
 
 def fill_text(frame: pd.DataFrame) -> pd.DataFrame:

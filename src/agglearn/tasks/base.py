@@ -23,9 +23,7 @@ class Measurement:
     Parameters
     ----------
     measure : str
-        Name of the measure.
     value : float
-        Its value.
     keys : dict, optional
         What the value is about, by the names in `Task.KEYS`: text, numbers or lists of them. The default is everything that was tested.
     step : float, optional
@@ -108,9 +106,7 @@ class Task(ABC, Generic[TruthT]):
         Parameters
         ----------
         inputs : TaskInput
-            Data to observe.
         kind : type[Observation]
-            Class of the observation.
         params : dict
             The experiment's parameters for the observation.
         seed : int
@@ -141,9 +137,7 @@ class Task(ABC, Generic[TruthT]):
         Parameters
         ----------
         kind : type[Observation]
-            Class of the observation.
         params : dict
-            Parameters of the observation.
 
         Raises
         ------
@@ -165,7 +159,6 @@ class Task(ABC, Generic[TruthT]):
         Parameters
         ----------
         estimator : Estimator
-            A fitted learner.
         truth : Truth
             What `observe` returned beside the observation.
         measures : list of str

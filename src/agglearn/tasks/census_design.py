@@ -103,8 +103,8 @@ def draw_per_region(
 
 def race(frame: pd.DataFrame) -> np.ndarray:
     """(n,) codes: 0 Hispanic of any race, 1 White, 2 Black, 3 Asian, 4 other."""
-    one = frame["RAC1P"].map({1: 1, 2: 2, 6: 3}).fillna(4).astype(int)
-    return np.where(frame["HISP"] > 1, 0, one)
+    races = frame["RAC1P"].map({1: 1, 2: 2, 6: 3}).fillna(4).astype(int)
+    return np.where(frame["HISP"] > 1, 0, races)
 
 
 def education(frame: pd.DataFrame) -> np.ndarray:
@@ -172,7 +172,7 @@ def hidden_design(folder: Path, columns: str, hidden: str, n_test: int, componen
     if hidden not in HIDDEN or not set(HIDDEN[hidden][1]) <= set(persons.frame):
         allowed = [name for name, (_, needed) in HIDDEN.items() if set(needed) <= set(persons.frame)]
         raise ConfigError(f"hidden: {hidden!r} cannot be hidden in these columns; {', '.join(allowed)} can")
-    label, own = HIDDEN[hidden]
+    label, sources = HIDDEN[hidden]
     labels = label(persons.frame)
     test = draw_once(persons.weight, n_test, derive_generator("test persons", hidden, columns))
     weight = persons.weight.copy()
@@ -181,11 +181,11 @@ def hidden_design(folder: Path, columns: str, hidden: str, n_test: int, componen
     sample = persons.take(rows)
     encoder = DenseEncoder(sample, persons.categorical)
     correlated = encoder.drop_correlated(sample, labels[rows])
-    encoder.mask &= ~np.isin(encoder.attributes, own)
+    encoder.mask &= ~np.isin(encoder.attributes, sources)
     explained = encoder.reduce(sample, components)
     logger.info(
         "%s: %d regions; left out %s; %d columns, %d components explain %.0f %% of their variance",
-        hidden, len(persons.regions), ", ".join(sorted({*correlated, *own})), encoder.mask.sum(), components, 100 * explained,
+        hidden, len(persons.regions), ", ".join(sorted({*correlated, *sources})), encoder.mask.sum(), components, 100 * explained,
     )  # fmt: skip
     return HiddenDesign(persons, test, weight, encoder, labels)
 

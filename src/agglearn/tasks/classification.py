@@ -35,24 +35,12 @@ MAX_VALUES = 5  # values of a feature whose predictions are shown one by one
 
 @dataclass(frozen=True)
 class HeldOutRows(Truth):
-    """Held-out records, with the truth behind them where it was simulated.
+    """Held-out records, with the truth behind them where it was simulated."""
 
-    Parameters
-    ----------
-    frame : pd.DataFrame
-        Raw features of the test rows.
-    y : (n,) array of int8
-        Labels of the test rows.
-    probabilities : (n,) array, optional
-        True P(Y = 1 | x), for simulated data.
-    parameters : dict of arrays, optional
-        True parameters, for simulated data.
-    """
-
-    frame: pd.DataFrame
-    y: np.ndarray
-    probabilities: np.ndarray | None = None
-    parameters: dict[str, np.ndarray] | None = None
+    frame: pd.DataFrame  # raw features
+    y: np.ndarray  # (n,) int8 labels
+    probabilities: np.ndarray | None = None  # (n,) true P(Y = 1 | x), for simulated data
+    parameters: dict[str, np.ndarray] | None = None  # true ones, for simulated data
 
     def units(self) -> list[np.ndarray]:
         return [self.y] if self.probabilities is None else [self.y, self.probabilities]
@@ -234,17 +222,17 @@ def _iterates(estimator: Estimator, truth: HeldOutRows, measures: list[str]) -> 
     `nllh_best_on_validation` chooses on one half of these records and scores on the other, both ways, and averages.
     """
     half = np.arange(len(truth.y)) % 2 == 0
-    whole, first, second = [], [], []
+    every, first, second = [], [], []
     for step, seconds, p in _staged_predictions(estimator, truth.frame):
-        whole.append(normalized_log_likelihood(truth.y, p))
+        every.append(normalized_log_likelihood(truth.y, p))
         first.append(normalized_log_likelihood(truth.y[half], p[half]))
         second.append(normalized_log_likelihood(truth.y[~half], p[~half]))
         if "curve" in measures:
-            yield Measurement("nllh", whole[-1], step=step)
+            yield Measurement("nllh", every[-1], step=step)
             yield Measurement("seconds", seconds, step=step, unit="s")
-    if whole and "nllh_best_on_test" in measures:
-        yield Measurement("nllh_best_on_test", max(whole))
-    if whole and "nllh_best_on_validation" in measures:
+    if every and "nllh_best_on_test" in measures:
+        yield Measurement("nllh_best_on_test", max(every))
+    if every and "nllh_best_on_validation" in measures:
         scores = second[int(np.argmax(first))], first[int(np.argmax(second))]
         yield Measurement("nllh_best_on_validation", float(np.mean(scores)))
 

@@ -25,13 +25,7 @@ from agglearn.vocabulary.shrinkage import EMPIRICAL, shrink_sums
 
 @dataclass(frozen=True)
 class HeldOut(Truth):
-    """Tables of single features, of training and of held-out records. They hold values of the training records only.
-
-    Parameters
-    ----------
-    train, test : ContingencyTables
-        Tables of training and of held-out records.
-    """
+    """Tables of single features, of training and of held-out records. They hold values of the training records only."""
 
     train: ContingencyTables
     test: ContingencyTables
@@ -121,10 +115,10 @@ def count_tables(inputs: TaskInput, seed: int) -> HeldOut:
 
 
 def _categorical(inputs: TaskInput) -> Iterator[tuple[str, pd.Series]]:
-    data, named = inputs.data, inputs.entry.get("features", {}).get("categorical", [])
+    data, categories = inputs.data, inputs.entry.get("features", {}).get("categorical", [])
     for name in data.names if isinstance(data, RecordStore) else data.frame.columns:
         column = data.column(name) if isinstance(data, RecordStore) else data.frame[name]
-        if name in named or not is_continuous(column):
+        if name in categories or not is_continuous(column):
             yield name, column
 
 

@@ -25,18 +25,10 @@ MAX_PREDICTIONS = 64  # test bags whose prediction is recorded
 
 @dataclass(frozen=True)
 class HeldOutBags(Truth):
-    """Held-out bags with their targets.
-
-    Parameters
-    ----------
-    bags : Bags
-        Bags with target.
-    columns : tuple of str
-        Names of the target's entries, where it is a vector.
-    """
+    """Held-out bags with their targets."""
 
     bags: Bags
-    columns: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()  # names of the target's entries, where it is a vector
 
     def units(self) -> list[np.ndarray]:
         return [] if self.bags.target is None else [self.bags.target]

@@ -23,27 +23,13 @@ DIGITS = 4  # of a position after the point, in degrees on a map
 
 @dataclass(frozen=True)
 class TrueFlows(Truth):
-    """True flows, and the noisy counts that the learner gets.
+    """True flows, and the noisy counts that the learner gets."""
 
-    Parameters
-    ----------
-    edge_tables : (S, T−1, L, L) array
-        True counts of S instances.
-    log_potentials : (S, T−1, L, L) array or None
-        True model, None for published flows.
-    theta : array or None
-        True parameters.
-    positions : (L, 2) array
-        x and y of each state.
-    counts : FlowCounts
-        Observation of the first instance.
-    """
-
-    edge_tables: np.ndarray
-    log_potentials: np.ndarray | None
+    edge_tables: np.ndarray  # (S, T−1, L, L) counts of S instances
+    log_potentials: np.ndarray | None  # (S, T−1, L, L), None for published flows
     theta: np.ndarray | None
-    positions: np.ndarray
-    counts: FlowCounts
+    positions: np.ndarray  # (L, 2) x and y of each state
+    counts: FlowCounts  # observation of the first instance
 
     def units(self) -> list[np.ndarray]:
         return [self.edge_tables]

@@ -13,7 +13,12 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from mlflow.data.code_dataset_source import CodeDatasetSource
+from mlflow.data.dataset_source import DatasetSource
+from mlflow.data.http_dataset_source import HTTPDatasetSource
+from mlflow.data.meta_dataset import MetaDataset
 from mlflow.entities import Dataset, DatasetInput, InputTag, Metric
+from mlflow.types.schema import ColSpec, Schema
 
 from agglearn.reporting.numbers import fitting_unit, number, plain
 from agglearn.reporting.run_summary import CELL
@@ -45,6 +50,7 @@ class Entry:
     params: dict[str, str] = field(default_factory=dict)
     metrics: Callable[[], list[Metric]] = list
     inputs: list[DatasetInput] = field(default_factory=list)
+    types: dict[str, str] = field(default_factory=dict)
     files: tuple[Path, ...] = ()
     model: Path | None = None
     parent: str | None = None
@@ -95,6 +101,7 @@ def of_run(record: dict, folder: Path, names: Names, parent: str, units: dict[st
         params=parameters(record) | {"seed": str(record["seed"])},
         metrics=partial(_metrics, folder / FILES[0], times[1]),
         inputs=inputs([record]),
+        types={name: TYPES[kind] for name, kind in (record.get("data") or {}).get("types", {}).items()},
         files=tuple(folder / name for name in FILES if (folder / name).exists()),
         model=folder / "model" if (folder / "model").exists() else None,
         parent=parent,
@@ -108,18 +115,18 @@ def overview(name: str, latest: dict, rendered: Path) -> list[Entry]:
     """
     files = tuple(path for pattern in RENDERED if (path := rendered / pattern.format(name)).exists())
     fingerprint = digest([file_digest(path) for path in files])
-    shown = {KIND: "overview", "scale": latest["config"]["scale"], "mlflow.source.name": name}
-    all_tags, (_, ended) = shown | {KEY: overview_key(name), PRINT: fingerprint}, milliseconds(latest)
+    shared = {KIND: "overview", "scale": latest["config"]["scale"], "mlflow.source.name": name}
+    all_tags, (_, ended) = shared | {KEY: overview_key(name), PRINT: fingerprint}, milliseconds(latest)
     return [Entry("Table and figure", all_tags, "FINISHED", (ended, ended), files=files)] if files else []
 
 
 def tags(record: dict) -> dict[str, str]:
     """Tags of a run. A run that is tried again may end otherwise under the same fingerprint."""
-    own = {name: record[name] for name in ("dataset", "observation", "method", "status")}
+    cell = {name: record[name] for name in ("dataset", "observation", "method", "status")}
     change = record["config"]["experiment"]["methods"][record["method"]].get("change")
-    own |= {"change": change} if change else {}
-    shown = {"mlflow.source.name": record["experiment"], "mlflow.source.git.commit": record["commit"] or ""}
-    return own | shown | {"scale": record["config"]["scale"], NOTE: shorten_note(record["reason"] or "")}
+    cell |= {"change": change} if change else {}
+    source = {"mlflow.source.name": record["experiment"], "mlflow.source.git.commit": record["commit"] or ""}
+    return cell | source | {"scale": record["config"]["scale"], NOTE: shorten_note(record["reason"] or "")}
 
 
 def experiment_tags(experiment: dict, latest: dict, links: dict[str, str]) -> dict[str, str]:
@@ -127,10 +134,10 @@ def experiment_tags(experiment: dict, latest: dict, links: dict[str, str]) -> di
     config, position = latest["config"], PLACE.match(experiment["title"])
     paper = config.get("references", {}).get("papers", {}).get(experiment["source"], {})
     source = f"Source: [{paper['short']}]({paper['url']})" if "url" in paper else paper.get("short", "")
-    shown = [f"[{text}]({address})" for text, address in links.items()]
+    anchors = [f"[{text}]({address})" for text, address in links.items()]
     kinds = "Runs named `mean of … seeds` hold means with 95 % intervals; under each are the runs of its seeds. Times are in seconds."
     title, caption = f"**{experiment['title']}**", experiment.get("caption", "").strip()
-    note = "\n\n".join(filter(None, (title, caption, " · ".join(filter(None, [*shown, source])), kinds)))
+    note = "\n\n".join(filter(None, (title, caption, " · ".join(filter(None, [*anchors, source])), kinds)))
     printed_in = {"place": position.group()} if position else {}
     return {"source": experiment["source"], **printed_in, "scale": config["scale"], NOTE: shorten_note(note)}
 
@@ -166,14 +173,14 @@ def inputs(records: list[dict]) -> list[DatasetInput]:
 
 def _input(record: dict) -> DatasetInput:
     data, entry = record["data"], record["config"]["datasets"][record["dataset"]]
-    columns = [{"name": name, "type": TYPES[kind], "required": True} for name, kind in data["types"].items()]
-    schema = json.dumps({"mlflow_colspec": columns}) if columns else None
+    schema = Schema([ColSpec(TYPES[kind], name) for name, kind in data["types"].items()]) if data["types"] else None
     profile = {"title": entry["title"], **{f"num_{name}": n for name, n in data["sizes"].items()}}
     if url := f"https://doi.org/{entry['doi']}" if "doi" in entry else entry.get("homepage"):
-        kind, source = "http", {"url": url}
+        source: DatasetSource = HTTPDatasetSource(url)
     else:
-        kind, source = "code", {"class": entry["class"], "params": entry.get("params", {})}
-    dataset = Dataset(record["dataset"], data["digest"], kind, json.dumps(source), schema, json.dumps(profile))
+        source = CodeDatasetSource({"class": entry["class"], "params": entry.get("params", {})})
+    described = MetaDataset(source, record["dataset"], data["digest"], schema).to_dict()  # type: ignore[abstract]
+    dataset = Dataset(**described, profile=json.dumps(profile))
     return DatasetInput(dataset, [InputTag("mlflow.data.context", "train")])
 
 
@@ -210,7 +217,9 @@ def of_cells(
         runs[tuple(record[field] for field in CELL)].append(record)
     for row in summarise(rows, experiment).to_dict("records"):
         summary[tuple(row[field] for field in CELL)].append(row)
-    return [_of_cell(summary[cell], sorted(own, key=lambda r: r["seed"]), names, units) for cell, own in runs.items()]
+    return [
+        _of_cell(summary[cell], sorted(group, key=lambda r: r["seed"]), names, units) for cell, group in runs.items()
+    ]
 
 
 def _of_cell(rows: list[dict], runs: list[dict], names: Names, units: dict[str, str]) -> Entry:
@@ -239,10 +248,10 @@ def _numbers(rows: list[dict]) -> dict[str, float]:
 
 def _tags(rows: list[dict], runs: list[dict]) -> dict[str, str]:
     each = [tags(record) for record in runs]
-    several = {name: ", ".join(dict.fromkeys(own[name] for own in each)) for name in MAY_DIFFER}
+    several = {name: ", ".join(dict.fromkeys(run[name] for run in each)) for name in MAY_DIFFER}
     seeds = ", ".join(str(record["seed"]) for record in runs)
-    own = {KIND: "mean", "seeds": seeds, "status": rows[0]["status"], NOTE: shorten_note(_note(rows))}
-    return each[-1] | several | own | _printed(rows)
+    mean = {KIND: "mean", "seeds": seeds, "status": rows[0]["status"], NOTE: shorten_note(_note(rows))}
+    return each[-1] | several | mean | _printed(rows)
 
 
 def _printed(rows: list[dict]) -> dict[str, str]:
@@ -255,8 +264,8 @@ def _printed(rows: list[dict]) -> dict[str, str]:
 def _note(rows: list[dict]) -> str:
     """The rows of a cell in the table, in Markdown."""
     reasons = list(dict.fromkeys(row["reason"] for row in rows if isinstance(row["reason"], str)))
-    named = [row for row in rows if isinstance(row["measure"], str)]
-    lines = [_line(row) for row in named if _is_printed(row) or not isinstance(row["keys"], str)]
+    measured = [row for row in rows if isinstance(row["measure"], str)]
+    lines = [_line(row) for row in measured if _is_printed(row) or not isinstance(row["keys"], str)]
     return "\n\n".join(reasons + (["\n".join([HEAD, *lines])] if lines else []))
 
 

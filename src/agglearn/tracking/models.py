@@ -1,6 +1,5 @@
 """Kept models as MLflow's logged models, with their signature and an example. `model.json` names the class: no pickle."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -65,23 +64,17 @@ def signature_and_example(entry: Entry) -> tuple[ModelSignature, pd.DataFrame] |
 
     Both are None for a model that does not predict from records, and for one of a class outside this package, which is not loaded.
     """
-    types = {column["name"]: column["type"] for d in entry.inputs for column in _columns(d.dataset.schema)}
     try:
         model: Any = Estimator.load(str(entry.model))
     except DataError:
         return None, None
     features = model.encoder_.features if hasattr(model, "predict_proba") and hasattr(model, "encoder_") else ()
-    if not features or {feature.name for feature in features} - types.keys():
+    if not features or {feature.name for feature in features} - entry.types.keys():
         return None, None
-    inputs = Schema([ColSpec(types[feature.name], feature.name) for feature in features])
+    inputs = Schema([ColSpec(entry.types[feature.name], feature.name) for feature in features])
     outputs = Schema([TensorSpec(np.dtype(float), (-1,))])
-    example = {feature.name: [_example(feature, types[feature.name])] for feature in features}
+    example = {feature.name: [_example(feature, entry.types[feature.name])] for feature in features}
     return ModelSignature(inputs, outputs), pd.DataFrame(example)
-
-
-def _columns(schema: str | None) -> list[dict]:
-    """Name and MLflow's type of each column. There are none where the data are no table."""
-    return json.loads(schema)["mlflow_colspec"] if schema else []
 
 
 def _example(feature: Any, kind: str) -> int | float | bool | str:

@@ -15,10 +15,10 @@ class Names:
     def __init__(self, records: Iterable[dict]):
         values: dict[tuple, dict[str, set]] = {}
         for method, dataset, *texts in {(r["method"], r["dataset"], *(r[field] for field in PARAMS)) for r in records}:
-            own = values.setdefault((method, dataset), {})
+            by_name = values.setdefault((method, dataset), {})
             for name, value in _all_leaves(texts).items():
-                own.setdefault(name, set()).add(plain(value))
-        self._varied = {key: sorted(n for n, v in own.items() if len(v) > 1) for key, own in values.items()}
+                by_name.setdefault(name, set()).add(plain(value))
+        self._varied = {key: sorted(n for n, v in by_name.items() if len(v) > 1) for key, by_name in values.items()}
 
     def of_run(self, record: dict) -> str:
         """The name of a run of one seed."""

@@ -124,8 +124,8 @@ def _is_sent(old: list[Run], entry: Entry) -> bool:
 
 def delete_run(client: mlflow.MlflowClient, run: Run) -> None:
     """Delete a run and its models. MLflow keeps both, hidden, until its garbage is collected."""
-    own = f"source_run_id = '{run.info.run_id}'"
-    for model in client.search_logged_models([run.info.experiment_id], own):
+    filter_ = f"source_run_id = '{run.info.run_id}'"
+    for model in client.search_logged_models([run.info.experiment_id], filter_):
         client.delete_logged_model(model.model_id)  # deleting a run leaves its models
     client.delete_run(run.info.run_id)
 
@@ -157,10 +157,10 @@ def _adjust(client: mlflow.MlflowClient, run: Run, title: str, parent: str | Non
         client.set_tag(run.info.run_id, PARENT, parent)
 
 
-def _detach(client: mlflow.MlflowClient, others: list[Run], numbers: Mapping[str | None, str]) -> None:
+def _detach(client: mlflow.MlflowClient, unplanned: list[Run], numbers: Mapping[str | None, str]) -> None:
     """Let runs that are no longer planned stand by themselves where the mean that they belonged to is another one today."""
-    there = {*numbers.values(), *(run.info.run_id for run in others)}
-    for run in others:
+    there = {*numbers.values(), *(run.info.run_id for run in unplanned)}
+    for run in unplanned:
         if run.data.tags.get(PARENT, run.info.run_id) not in there:
             client.delete_tag(run.info.run_id, PARENT)
 

@@ -1,5 +1,7 @@
 """The methods need the packages of `dependencies` and no other; what an extra brings is imported when it is used."""
 
+import ast
+import re
 import subprocess
 import sys
 import tomllib
@@ -81,3 +83,24 @@ def test_the_optional_packages_here_are_those_of_the_extras():
         for line in extras[extra]
     }
     assert named <= set(OPTIONAL)
+
+
+UNDOCUMENTED = {"sklearn.ensemble._hist_gradient_boosting.predictor", "trees._bin_mapper", "trees._predictors"}
+PRIVATE = re.compile(r"(^|\.)_[a-z]|^numba\.(core|np)\b")
+
+
+def private_uses(text: str) -> set[str]:
+    """Private modules that a module imports, and private attributes that it reads."""
+    nodes = list(ast.walk(ast.parse(text)))
+    names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    names |= {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module}
+    names |= {ast.unparse(n) for n in nodes if isinstance(n, ast.Attribute) and PRIVATE.match(n.attr)}
+    return {name for name in names if PRIVATE.search(name)}
+
+
+def test_private_names_of_other_packages_are_those_of_the_list():
+    texts = [path.read_text() for path in (ROOT / "src").rglob("*.py")]
+    defined = {name for text in texts for name in re.findall(r"(?:def |self\.|cls\.|^|: |\()(_[a-z]\w*)", text, re.M)}
+    uses = {use for text in texts for use in private_uses(text) if use.rpartition(".")[2] not in defined}
+    assert uses - {"os._exit"} == UNDOCUMENTED  # Python documents that one
+    assert private_uses("from numba.core import cgutils") == {"numba.core"}

@@ -28,32 +28,22 @@ MAX_CHAINS = 1 << 18
 
 
 class Shape(NamedTuple):
-    """What a compiled sweep depends on.
+    """What a compiled sweep depends on."""
 
-    offsets, sizes : first position and number of modalities of each feature. wide : whether Metropolis–Hastings moves a
-    feature. tables : (feature, feature, first cell) of each table. n_cells, n_proposals : number of cells, and of
-    proposals per feature and sweep.
-    """
-
-    offsets: tuple[int, ...]
-    sizes: tuple[int, ...]
-    wide: tuple[bool, ...]
-    tables: tuple[tuple[int, int, int], ...]
+    offsets: tuple[int, ...]  # first position of each feature
+    sizes: tuple[int, ...]  # number of modalities of each feature
+    wide: tuple[bool, ...]  # whether Metropolis–Hastings moves a feature
+    tables: tuple[tuple[int, int, int], ...]  # (feature, feature, first cell) of each table
     n_cells: int
-    n_proposals: int
+    n_proposals: int  # per feature and sweep
 
 
 class Weights(NamedTuple):
-    """Arrays on the device.
+    """Arrays on the device."""
 
-    theta : (K, K) weights of pairs with the label, symmetric, and of single features on the diagonal. leading : per
-    feature (2(K + 1), size) weights towards it: rows of y = 0, its single weights, the same of y = 1. threshold, alias,
-    log_q : (K,) proposals, see `numba_chains.proposals`.
-    """
-
-    theta: "Array"
-    leading: "list[Array]"
-    threshold: "Array"
+    theta: "Array"  # (K, K), of pairs with the label, symmetric, and of single features on the diagonal
+    leading: "list[Array]"  # per feature (2(K + 1), size): rows of y = 0, its single weights, the same of y = 1
+    threshold: "Array"  # (K,), as are the next two, see `numba_chains.proposals`
     alias: "Array"
     log_q: "Array"
 

@@ -14,7 +14,8 @@ class Chains:
     """`n` persistent samples of X, and what the sampler needs to move them.
 
     Every chain has a random stream of its own in every iteration, made from (seed, iteration, chain), and statistics
-    are exact integer sums. Results do not depend on the number of threads.
+    are exact integer sums. Results do not depend on the number of threads. `first` numbers the first chain, for a block of more
+    chains. `positions` (n, D) come in place of `start`.
 
     index : positions of features and cells. seed : seed of all streams. start : `marginals` or `uniform`, see
     `starting_positions`. sampler : `gibbs` draws every feature from its exact conditional distribution. `mh` moves it
