@@ -23,7 +23,7 @@ from agglearn.maxent import MaxEntClassifier
 from agglearn.maxent.engines.jax_chains import JaxChains
 from agglearn.maxent.engines.numba_chains import Chains
 from agglearn.maxent.model import initial_mu
-from agglearn.maxent.weight_index import Layout
+from agglearn.maxent.weight_index import WeightIndex
 from agglearn.observations import ContingencyTables
 
 SHAPES = {
@@ -52,7 +52,7 @@ class NumPyPeer:
     """The same iteration in NumPy: vectorised over chains, feature by feature, statistics by one matrix product."""
 
     def __init__(self, chains: Chains, mu: np.ndarray, theta: np.ndarray):
-        layout = chains.layout
+        layout = chains.index
         self.layout, self.intercept, self.rng = layout, chains.intercept, np.random.default_rng(0)
         self.x = chains.positions.astype(np.int64)
         self.mu, self.theta = (layout.matrix(v).astype(np.float32) for v in (mu, theta))
@@ -84,7 +84,7 @@ class NumPyPeer:
         return hot.T @ hot, hot.T @ (hot * p[:, None])
 
 
-def model_of(layout: Layout) -> tuple[np.ndarray, np.ndarray]:
+def model_of(layout: WeightIndex) -> tuple[np.ndarray, np.ndarray]:
     """Weights of the size that trained ones have."""
     rng = np.random.default_rng(1)
     return initial_mu(layout), rng.normal(0, 0.05, len(layout.rows))
@@ -92,7 +92,7 @@ def model_of(layout: Layout) -> tuple[np.ndarray, np.ndarray]:
 
 def iteration(tables, n_chains: int, times: int = 3, sampler: str = "gibbs", made=Chains) -> float:
     """Seconds of one iteration's sampling: weights in, sweep, statistics out."""
-    layout = Layout.of(tables)
+    layout = WeightIndex.from_tables(tables)
     weights, chains = model_of(layout), made(layout, n_chains, -1.0, seed=0, sampler=sampler)
 
     def iterate():
@@ -111,7 +111,7 @@ def beside_peers() -> None:
     rows = []
     for name, shape in SHAPES.items():
         tables = simulated(*shape)
-        layout = Layout.of(tables)
+        layout = WeightIndex.from_tables(tables)
         ours = iteration(tables, 10_000, 20)
         theirs = fastest(NumPyPeer(Chains(layout, 10_000, -1.0, seed=0), *model_of(layout)).iterate, 2)
         shipped, tuned = AUTHORS[name]
@@ -150,7 +150,7 @@ def curve(what: str, x, seconds) -> None:
 
 
 def memory() -> None:
-    layout, peaks = Layout.of(simulated(*SHAPES["Adult-shaped"])), []
+    layout, peaks = WeightIndex.from_tables(simulated(*SHAPES["Adult-shaped"])), []
     for n in (1_000, 500_000):
         tracemalloc.start()
         chains = Chains(layout, n, -1.0, seed=0)
@@ -163,7 +163,7 @@ def memory() -> None:
 
 def busy_cores(n_chains: int = 100_000) -> None:
     """Processor seconds of a sweep over its seconds."""
-    layout = Layout.of(simulated(*SHAPES["Adult-shaped"]))
+    layout = WeightIndex.from_tables(simulated(*SHAPES["Adult-shaped"]))
     chains, shares = Chains(layout, n_chains, -1.0, seed=0), []
     chains.set_weights(*model_of(layout))
     for step in range(5):
@@ -175,7 +175,7 @@ def busy_cores(n_chains: int = 100_000) -> None:
 
 def effective_samples(shape: tuple[int, ...], n_chains: int = 10_000, sweeps: int = 30) -> None:
     """Gibbs beside Metropolis–Hastings on features of 1,000 modalities, judged by the first of them."""
-    layout, rows = Layout.of(simulated(200_000, shape)), []
+    layout, rows = WeightIndex.from_tables(simulated(200_000, shape)), []
     rng = np.random.default_rng(2)
     mu, theta = initial_mu(layout), rng.normal(0, 0.3, len(layout.rows))
     mu = mu + np.where(layout.single, 0, rng.normal(0, 0.3, len(mu)))
