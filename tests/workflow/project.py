@@ -186,7 +186,7 @@ def share_kernels(package: Path, base: Path) -> None:
 SNAKEMAKE = (
     "docutils.core", "jinja2", "jsonschema", "nbformat", "pandas", "pyarrow.parquet", "pydantic", "requests", "runpy", "smart_open",
     "snakemake.cli", "snakemake.executors.local", "snakemake.profiles", "snakemake.report.html_reporter", "snakemake.storage",
-    "snakemake.workflow", "yaml",
+    "snakemake.workflow", "yaml", "numba", "scipy.optimize", "scipy.sparse", "scipy.stats", "sklearn.base", "sklearn.linear_model",
 )  # fmt: skip
 
 

@@ -24,8 +24,8 @@ from agglearn.reporting.run_summary import problem_lines, problems
 from agglearn.reporting.writers import figures_in
 from agglearn.text import bytes_text
 from agglearn.workflow import products, record
+from agglearn.workflow.commit import commit
 from agglearn.workflow.plan import Plan
-from agglearn.workflow.runs import commit
 
 LONG = 24  # rows above which a table is folded
 MAX_ROWS = 800  # of the page with every measure, for less than 300 kB

@@ -10,7 +10,6 @@ that nothing that one leaves behind in modules or classes reaches the next.
 
 import functools
 import platform
-import subprocess
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -22,6 +21,7 @@ from agglearn.inspection import digests, modules
 from agglearn.registry import resolve
 from agglearn.storage import digest
 from agglearn.workflow import products
+from agglearn.workflow.commit import commit
 from agglearn.workflow.cost import measure_cost
 from agglearn.workflow.execution import Outcome, execute_run
 from agglearn.workflow.isolation import run_isolated
@@ -160,19 +160,3 @@ def _record(
                 "config": effective,
             },
         )
-
-
-@functools.cache
-def commit() -> str | None:
-    """Commit of the working tree, with a mark when it holds changes. It is None outside a repository."""
-    try:
-        described = subprocess.run(
-            ["git", "describe", "--always", "--dirty", "--abbrev=12"],
-            cwd=Path(__file__).parent,
-            capture_output=True,
-            text=True,
-            timeout=5,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return described.stdout.strip() or None

@@ -12,10 +12,11 @@ from agglearn.inspection import modules
 
 ROOT = Path(__file__).resolve().parents[3]
 PACKAGE = ROOT / "src/agglearn"
-# Imported inside functions: what loads compiled kernels, JAX or Spark, which few processes need.
+# Imported inside functions: what loads compiled kernels, scikit-learn, JAX or Spark, which few processes need.
 SLOW = (
     "agglearn.collective",
     "agglearn.distribution.embedding",
+    "agglearn.estimator",
     "agglearn.networks.training",
     "agglearn.observations.kernels",
     "agglearn.vocabulary.encoder",
