@@ -1,10 +1,11 @@
-# Measurements from the record, in the place of fits.
+# Measurements from the record, in the place of fits. The outputs are those of fits, so that Snakemake compares their parameters.
 #   in: record/      out: measurements/
 
 
 rule recall:
     output:
-        f"{S}/measurements/{{experiment}}/{{batch}}.parquet",
+        measurements=f"{S}/measurements/{{experiment}}/{{batch}}.parquet",
+        observations=temp(directory(f"{S}/observations/{{experiment}}/{{batch}}")),
     log:
         f"{S}/logs/recall/{{experiment}}/{{batch}}.log",
     conda:

@@ -46,7 +46,7 @@ class Saved:
     """What `save` writes and `load` reads: constructor parameters, and learned state (`is_learned`).
 
     Parameters of a dataclass are its fields. `_file` is the name of the files, `_title` the noun of messages, `_advice` how to
-    make what is missing.
+    get a file that is absent.
     """
 
     _file: ClassVar[str] = "object"

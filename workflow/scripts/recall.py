@@ -1,5 +1,7 @@
 """Write the recorded measurements of a batch."""
 
+from pathlib import Path
+
 from agglearn.jobs import job_log
 
 with job_log(snakemake):
@@ -8,4 +10,5 @@ with job_log(snakemake):
 
     name, batch = snakemake.wildcards.experiment, snakemake.wildcards.batch
     runs = Plan(snakemake.config | {"run": [name]}).runs(name, batch)
-    record.write_batch(runs, record.read(snakemake.config["record"], name), snakemake.output[0])
+    record.write_batch(runs, record.read(snakemake.config["record"], name), snakemake.output.measurements)
+    Path(snakemake.output.observations).mkdir(parents=True)

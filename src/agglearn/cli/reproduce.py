@@ -103,11 +103,11 @@ def arguments(args: argparse.Namespace) -> list[str]:
     """Arguments of Snakemake. Options that take several values stand before others, names come last."""
     settings = [f"scale={args.scale}"] * bool(args.scale) + [f"set={list(args.set)}"] * bool(args.set)
     return [
+        "--resources", f"mem_mb={machine.memory_bytes() // 10**6}",
         "--snakefile", str(project_files() / "Snakefile"),
         *(["--configfile", args.configfile] if args.configfile else []),
         *(["--config", *settings] if settings else []),
         *(["--cores", str(args.cores)] if args.cores else []),
-        "--resources", f"mem_mb={machine.memory_bytes() // 10**6}",
         *(["--dry-run"] if args.dry_run else []),
         *args.snakemake,
         *(["--", *args.targets] if args.targets else []),

@@ -29,15 +29,15 @@ def test_names_and_options_reach_snakemake(started):
         == 0
     )
     [arguments] = started
-    assert arguments[:4] == ["-m", "snakemake", "--snakefile", str(project_files() / "Snakefile")]
-    assert arguments[4:] == [
-        "--config", "scale=smoke", "--cores", "3", *MEMORY, "-k", "--forceall", "--", "maxent_xor", "labelsums",
+    assert arguments[:6] == ["-m", "snakemake", *MEMORY, "--snakefile", str(project_files() / "Snakefile")]
+    assert arguments[6:] == [
+        "--config", "scale=smoke", "--cores", "3", "-k", "--forceall", "--", "maxent_xor", "labelsums",
     ]  # fmt: skip
 
 
 def test_without_names_everything_runs(started):
     assert main(["reproduce", "--dry-run"]) == 0
-    assert started[0][4:] == [*MEMORY, "--dry-run"]
+    assert started[0][6:] == ["--dry-run"]
 
 
 @pytest.mark.parametrize(

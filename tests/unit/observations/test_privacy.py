@@ -177,7 +177,7 @@ def made_of(kind, frame, y, folder) -> list[Observation]:
         return label_sums_made_of(frame, y, folder)
     if kind is CountedBags:
         made = [CountedBags.from_records(FrameEncoder.fit(frame), frame, y, 10, np.random.default_rng(0))]
-        made[0].save(folder.parent / "shown", features=folder.parent / "features")
+        made[0].save(folder.parent / "shown")
         return [*made, CountedBags.load(folder.parent / "shown")]
     if kind is Halves:
         return halves_made_of(frame, y, folder)

@@ -61,7 +61,7 @@ def test_the_labels_of_least_loss_are_kept():
     script = iter([(np.array([[-1.0, 0.0]]), 3.0), (np.array([[1.0, 0.0]]), 1.0), (np.array([[-2.0, 0.0]]), 2.0)])
     problem = SimpleNamespace(
         x=np.array([[1.0], [2.0], [-1.0], [0.5]], np.float32), offsets=np.array([0, 2, 4]), moments=lambda soft: soft,
-        minimum=lambda moments, theta, steps: next(script), fit=lambda moments, theta: theta,
+        minimise=lambda moments, theta, *steps: next(script) if steps else (theta, 0.0),
     )  # fmt: skip
     model = AlternatingMeanMapClassifier(max_iter=3, tol=0.0)
     theta, losses = model._alternate(problem, np.array([1, 1]), np.array([[0.5, 0.0]]))

@@ -200,7 +200,7 @@ PLANTED = {
     "random state": ("experiments/trial", put("methods", "maxent", "params", "random_state", 3), ["methods.maxent.params", "'random_state'"]),
     "learns from something else": ("experiments/trial", put("methods", "maxent", "observe", "records"), ["methods.maxent.observe", "ContingencyTables"]),
     "time limit": ("experiments/trial", put("time_limit", math.nan), [TRIAL, "time_limit", "nan"]),
-    "batches": ("experiments/trial", put("batch_by", ["params.l2_thet"]), ["batch_by.0", "'params.l2_thet'", "'params.l2_theta'"]),
+    "batches": ("experiments/trial", put("batch_by", ["params.l2_thet"]), ["batch_by", "'params.l2_thet'", "'params.l2_theta'"]),
     "parameter of a printed number": (
         "experiments/trial",
         put("reported", [{"dataset": "fair", "method": "maxent", "measure": "nllh", "value": 1, "place": "x", "params": {"l2": 1}}]),

@@ -253,7 +253,7 @@ def test_from_record_is_refused_without_a_record(tmp_path):
     plan = Plan(load(base, {"scale": "smoke"}))
     record.write(base / "record", "trial", as_record(plan.runs("trial")))
     assert load(base, {"from": "record"})["from"] == "record"
-    with pytest.raises(ConfigError, match="from: 'thin air' is not allowed; one of data, record, both"):
+    with pytest.raises(ConfigError, match="from: 'thin air' is not allowed; it must be 'data', 'record' or 'both'"):
         load(base, {"from": "thin air"})
 
 
