@@ -13,6 +13,7 @@ from mlflow.types.schema import ColSpec, Schema, TensorSpec
 
 from agglearn import __version__
 from agglearn.errors import DataError
+from agglearn.estimator import Estimator
 from agglearn.tracking.entry import Entry
 
 # MLflow's types
@@ -28,8 +29,6 @@ class Predictor:
     """`predict(frame)` gives P(label = 1) for every row."""
 
     def __init__(self, path: Path | str):
-        from agglearn.estimator import Estimator
-
         self.model: Any = Estimator.load(path)
 
     def predict(self, model_input: pd.DataFrame, params: dict | None = None) -> np.ndarray:

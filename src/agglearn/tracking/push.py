@@ -22,7 +22,6 @@ from sqlalchemy import Engine, event
 
 from agglearn import storage
 from agglearn.errors import NotAvailable, describe
-from agglearn.tracking import models
 from agglearn.tracking.entry import PARENT, Contents, Entry, experiment_tags
 from agglearn.tracking.receipts import KEY, SITE, SQLITE, mark_of, overview_key
 
@@ -140,6 +139,8 @@ def _send_entry(client: mlflow.MlflowClient, experiment_id: str, entry: Entry, p
         client.log_inputs(number, entry.inputs)
     metrics = entry.metrics()
     if entry.model:
+        from agglearn.tracking import models  # which loads scikit-learn
+
         metrics = models.bind(metrics, entry, number, models.log_model(entry, number))
     params = [Param(name, value) for name, value in entry.params.items()]
     client.log_batch(number, metrics[:MAX_METRICS], params)

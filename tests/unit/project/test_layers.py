@@ -16,7 +16,7 @@ PACKAGE = ROOT / "src/agglearn"
 SLOW = (
     "agglearn.collective",
     "agglearn.distribution.embedding",
-    "agglearn.estimator",
+    "agglearn.tracking.models",
     "agglearn.networks.training",
     "agglearn.observations.kernels",
     "agglearn.vocabulary.encoder",
