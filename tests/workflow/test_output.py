@@ -57,7 +57,7 @@ def test_an_interrupt_ends_every_process(small):
 
 
 def test_what_cannot_be_observed_is_one_line(small):
-    small.edit("tests/workflow/spikes/bags.py", "class Planted", "raise ImportError('broken')\n\n\nclass Planted")
+    small.edit("tests/workflow/spikes/bags.py", "        size, rng =", "        raise ImportError('broken')\n        size, rng =")
     (small.results / "tables/spike_chain.csv").unlink()
     outcome = small.run()
     assert outcome.status == 1

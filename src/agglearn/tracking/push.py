@@ -5,6 +5,7 @@ is away, the experiments are `pending` in the receipt, and the next invocation t
 """
 
 import contextlib
+import fcntl
 import os
 import secrets
 import sqlite3
@@ -12,7 +13,7 @@ import sys
 import urllib.error
 import urllib.request
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -42,6 +43,27 @@ def track(
     An experiment that cannot be sent is `pending` there, and the others are sent all the same.
     """
     is_away, states = not answers(uri), {}
+    with _writing_alone(uri):
+        _track_each(uri, names, read, is_away, states, terminal)
+    pending = any(state["status"] == "pending" for state in states.values())
+    storage.write_json(receipt, {"attempts": attempt + pending, "store": mark_of(uri), "experiments": states})
+
+
+@contextlib.contextmanager
+def _writing_alone(uri: str) -> Iterator[None]:
+    """Wait until no other process writes to a SQLite store."""
+    path = Path(uri.removeprefix(SQLITE))
+    with contextlib.ExitStack() as stack:
+        if uri.startswith(SQLITE):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            fcntl.flock(stack.enter_context(open(path.with_name(f".{path.name}.lock"), "w")), fcntl.LOCK_EX)
+        yield
+
+
+def _track_each(
+    uri: str, names: Iterable[str], read: Callable[[str], Contents], is_away: bool, states: dict, terminal: TextIO
+) -> None:
+    """Send experiments one after the other, and enter the state of each."""
     for name in names:
         try:
             if is_away:
@@ -54,8 +76,6 @@ def track(
                 todo += f"; if that fails again, delete {uri.removeprefix(SQLITE)}, and a new one is filled"
             print(f"agglearn: {name} is not tracked: {reason}; {todo}", file=terminal)
             states[name] = {"status": "pending", "reason": reason, "todo": todo}
-    pending = any(state["status"] == "pending" for state in states.values())
-    storage.write_json(receipt, {"attempts": attempt + pending, "store": mark_of(uri), "experiments": states})
 
 
 def answers(uri: str) -> bool:
