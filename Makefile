@@ -106,7 +106,7 @@ lint: $(READY)
 	$(BIN)/mypy && $(BIN)/python workflow/scripts/docstrings.py && $(BIN)/python workflow/scripts/count.py
 
 lowest: $(READY)
-	@rm -rf .lowest && $(BIN)/python -m venv .lowest && mkdir -p .lowest/work
+	@$(BIN)/python -m venv --clear .lowest && mkdir -p .lowest/work
 	@.lowest/bin/python workflow/scripts/install.py --resolution lowest-direct --editable '.[all]'
 	@.lowest/bin/snakemake --directory .lowest/work --config scale=smoke -- \
 	  maxent_xor collective_figure3 distribution_digits

@@ -43,7 +43,7 @@ def test_an_interrupt_ends_every_process(small):
     os.killpg(process.pid, signal.SIGINT)
     text, _ = process.communicate(timeout=120)
     assert process.returncode == 1, text
-    for _ in range(100):
+    for _ in range(600):
         try:
             os.killpg(process.pid, 0)
         except ProcessLookupError:
@@ -57,7 +57,11 @@ def test_an_interrupt_ends_every_process(small):
 
 
 def test_what_cannot_be_observed_is_one_line(small):
-    small.edit("tests/workflow/spikes/bags.py", "        size, rng =", "        raise ImportError('broken')\n        size, rng =")
+    small.edit(
+        "tests/workflow/spikes/bags.py",
+        "        size, rng =",
+        "        raise ImportError('broken')\n        size, rng =",
+    )
     (small.results / "tables/spike_chain.csv").unlink()
     outcome = small.run()
     assert outcome.status == 1

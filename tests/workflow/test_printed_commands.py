@@ -56,6 +56,7 @@ def place(tmp_path_factory):
         (base / ".venv/bin" / name).write_text(RECORDER.format(python=sys.executable, log=str(base / "log")))
         (base / ".venv/bin" / name).chmod(0o755)
     (base / ".venv/.ready").touch()
+    (base / ".lowest").symlink_to(base / ".venv")
     return base
 
 

@@ -147,7 +147,7 @@ def test_changes_rerun_what_depends_on_them(project, first):
     assert changed - of_bank == (
         runs_of(project, experiment="spike_regions")
         | runs_of(project, experiment="spike_chain", seed=2)
-        | runs_of(project, method="naive_bayes", params='{"smoothing": 2.0}') - of_bank
+        | runs_of(project, method="naive_bayes", params='{"kind": "generative", "smoothing": 2.0}') - of_bank
     )
     assert {r["method"] for r in project.records() if r["run"] in of_bank} == {
         r["method"] for r in project.records() if r["dataset"] == "adult" and r["experiment"] == "maxent_table4"

@@ -100,16 +100,17 @@ def unlock(results: str) -> None:
 
 
 def arguments(args: argparse.Namespace) -> list[str]:
-    """Arguments of Snakemake. Options that take several values stand before others, names come last."""
+    """Arguments of Snakemake. An option that takes several values stands before another one, so names come last, or first."""
     settings = [f"scale={args.scale}"] * bool(args.scale) + [f"set={list(args.set)}"] * bool(args.set)
+    memory = [] if "--resources" in args.snakemake else ["--resources", f"mem_mb={machine.memory_bytes() // 10**6}"]
     return [
-        "--resources", f"mem_mb={machine.memory_bytes() // 10**6}",
-        "--snakefile", str(project_files() / "Snakefile"),
+        *args.snakemake,
+        *memory,
         *(["--configfile", args.configfile] if args.configfile else []),
         *(["--config", *settings] if settings else []),
         *(["--cores", str(args.cores)] if args.cores else []),
         *(["--dry-run"] if args.dry_run else []),
-        *args.snakemake,
+        "--snakefile", str(project_files() / "Snakefile"),
         *(["--", *args.targets] if args.targets else []),
     ]  # fmt: skip
 

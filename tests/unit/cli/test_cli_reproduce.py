@@ -11,6 +11,7 @@ from agglearn import machine
 from agglearn.cli import main
 from agglearn.local_files import project_files
 
+FILE = ["--snakefile", str(project_files() / "Snakefile")]
 MEMORY = ["--resources", f"mem_mb={machine.memory_bytes() // 10**6}"]
 
 
@@ -29,15 +30,14 @@ def test_names_and_options_reach_snakemake(started):
         == 0
     )
     [arguments] = started
-    assert arguments[:6] == ["-m", "snakemake", *MEMORY, "--snakefile", str(project_files() / "Snakefile")]
-    assert arguments[6:] == [
-        "--config", "scale=smoke", "--cores", "3", "-k", "--forceall", "--", "maxent_xor", "labelsums",
+    assert arguments == [
+        "-m", "snakemake", "-k", "--forceall", *MEMORY, "--config", "scale=smoke", "--cores", "3", *FILE, "--", "maxent_xor", "labelsums",
     ]  # fmt: skip
 
 
 def test_without_names_everything_runs(started):
     assert main(["reproduce", "--dry-run"]) == 0
-    assert started[0][6:] == ["--dry-run"]
+    assert started[0] == ["-m", "snakemake", *MEMORY, "--dry-run", *FILE]
 
 
 @pytest.mark.parametrize(
