@@ -1,9 +1,9 @@
 # Each target sets up what it needs. On a machine with Python ≥ 3.11 and make nothing else has to be installed.
 #   make quick       Table 4 and an example of each source in two minutes, printed and as pages
 #   make reproduce   data → methods → tables, figures, site       (ARGS="…" goes to snakemake; PYTHON=… picks the Python)
-#   make reproduce FROM=record   the same from the results in record/: nothing is computed, no data are needed
-#   make record      runs at the papers' sizes that record/ lacks, computed and added to it  (ARGS=maxent_table4 names experiments)
-#   make check-record   a random sample of cheap runs of record/, computed again and compared  (SAMPLE=10)
+#   make reproduce FROM=archive   the same from the results in archive/: nothing is computed, no data are needed
+#   make archive      runs at the papers' sizes that archive/ lacks, computed and added to it  (ARGS=maxent_table4 names experiments)
+#   make check-archive   a random sample of cheap runs of archive/, computed again and compared  (SAMPLE=10)
 #   make test        all tests
 #   make coverage    all tests again, with the lines and branches that no test runs
 #   make mutants     planted bugs that no test notices  (SAMPLE=200; ARGS=--quick runs quick tests only, ARGS=--kinds plants those that people make; needs `make coverage` once)
@@ -28,13 +28,13 @@ PORT = 5000
 DOCKER ?= docker
 FROM ?=
 SAMPLE = 200
-check-record: SAMPLE = 10
+check-archive: SAMPLE = 10
 PARALLEL = -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 BIN = $(VENV)/bin
 READY = $(VENV)/.ready
 EXTRAS = workflow networks privacy generic docs dev
 
-.PHONY: quick reproduce record check-record test coverage mutants ui retry prune clean bench spark peers docs web lint lowest image lock
+.PHONY: quick reproduce archive check-archive test coverage mutants ui retry prune clean bench spark peers docs web lint lowest image lock
 .DEFAULT_GOAL := reproduce
 
 $(READY): requirements.lock pyproject.toml workflow/scripts/setup.sh workflow/scripts/install.py
@@ -42,16 +42,16 @@ $(READY): requirements.lock pyproject.toml workflow/scripts/setup.sh workflow/sc
 	@touch $@
 
 quick: SETTINGS = --configfile=config/quick.yaml
-record: SETTINGS = --configfile=config/to_record.yaml
+archive: SETTINGS = --configfile=config/to_archive.yaml
 reproduce: SETTINGS = $(FROM:%=--configfile=config/from_%.yaml)
-quick reproduce record: $(READY)
+quick reproduce archive: $(READY)
 	@$(BIN)/agglearn reproduce $(SETTINGS) -- $(ARGS)
 
-check-record: $(READY)
-	@$(BIN)/agglearn record check --sample $(SAMPLE) $(ARGS)
+check-archive: $(READY)
+	@$(BIN)/agglearn archive check --sample $(SAMPLE) $(ARGS)
 
 retry: $(READY)
-	@again=$$($(BIN)/python -m agglearn.reporting.run_summary $(RESULTS)); \
+	@again=$$($(BIN)/python -m agglearn_workflow.run_summary $(RESULTS)); \
 	if [ -z "$$again" ]; then echo "agglearn: nothing to try again"; \
 	else $(MAKE) reproduce ARGS="$(ARGS) --forcerun $$(echo $$again)"; fi
 
@@ -76,10 +76,10 @@ mutants: .mutants/.ready .mutants/coverage
 	@cd tests && $(abspath $(BIN))/python -m mutation --sample $(SAMPLE) $(ARGS)
 
 ui: $(READY)
-	@exec $(BIN)/python -m agglearn.tracking.ui $(PORT)
+	@exec $(BIN)/python -m agglearn_workflow.tracking.ui $(PORT)
 
 prune clean: $(READY)
-	@$(BIN)/python -m agglearn.pruning $@ $(ARGS)
+	@$(BIN)/python -m agglearn_workflow.pruning $@ $(ARGS)
 
 bench: $(READY)
 	@mkdir -p $(RESULTS)/bench; for file in benchmarks/[a-z]*.py; do echo "== $$file"; \

@@ -27,7 +27,7 @@ class BuildWithProject(build_py):
         super().run()
         if self.editable_mode:  # a checkout has them where they are
             return
-        target = Path(self.build_lib, "agglearn/project")
+        target = Path(self.build_lib, "agglearn_workflow/project")
         shutil.rmtree(target, ignore_errors=True)
         for name in PROJECT:
             path, copy = Path(__file__).parent / name, target / name

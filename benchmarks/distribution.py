@@ -132,9 +132,9 @@ def census(frequencies: int = 1024, components: int = 50) -> None:
     from agglearn.errors import AgglearnError
     from agglearn.storage import read_json
     from agglearn.tasks import census_design as regions
-    from agglearn.workflow import config
+    from agglearn_workflow.config import loading
 
-    found = config.load(ROOT)
+    found = loading.load(ROOT)
     entry = found["datasets"]["acs_2024"]
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder)

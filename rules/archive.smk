@@ -1,5 +1,5 @@
-# Measurements from the record, in the place of fits. The outputs are those of fits, so that Snakemake compares their parameters.
-#   in: record/      out: measurements/
+# Measurements from the archive, in the place of fits. The outputs are those of fits, so that Snakemake compares their parameters.
+#   in: archive/      out: measurements/
 
 
 rule recall:
@@ -14,6 +14,6 @@ rule recall:
         settings=fit_settings,
         data=fit_data,
         code=fit_code,
-        files=recorded_files,
+        files=archived_files,
     script:
         "../workflow/scripts/recall.py"

@@ -9,26 +9,28 @@ if (SOURCE / "agglearn").is_dir():  # a checkout uses its own code, other deploy
     os.environ.update(PYTHONPATH=os.pathsep.join([str(SOURCE), *filter(None, [os.environ.get("PYTHONPATH")])]))
 
 from agglearn.errors import ConfigError
-from agglearn.inspection.digests import code_digest
-from agglearn.local_files import PACKAGE, local_candidates, project_files
-from agglearn.reporting.inventory import stated_bytes
-from agglearn.reporting.run_summary import print_summary
+from agglearn_workflow.digests.digests import code_digest
+from agglearn.local_files import local_candidates
+from agglearn_workflow.site.inventory import stated_bytes
+from agglearn_workflow.run_summary import print_summary
 from agglearn.storage import file_digest
-from agglearn.tracking.receipts import attempts
-from agglearn.workflow import memory, results_lock
-from agglearn.workflow.config import essence, load, parse_scalars, stack
-from agglearn.workflow.entries import has_records
-from agglearn.workflow.plan import Plan
-from agglearn.workflow.scales import FROM_RECORD, scale_folder
+from agglearn_workflow.tracking.receipts import attempts
+from agglearn_workflow import memory
+from agglearn_workflow.runs import results_lock
+from agglearn_workflow.config.loading import essence, load, parse_scalars, stack
+from agglearn_workflow.config.entries import has_records
+from agglearn_workflow.plan import Plan
+from agglearn_workflow.config.scales import FROM_ARCHIVE, scale_folder
+from agglearn_workflow.project import TEMPLATES, project_files
 
 OVERLAY = stack(config, parse_scalars(dict(workflow.config_settings.config)))  # of --configfile and --config
 try:
     config.update(load(project_files(), OVERLAY, Path.cwd(), targets=()))
     LEFT_OUT = config.pop("left_out")
-    RECORDED = config["from"] == FROM_RECORD  # nothing is computed, hence nothing is tracked
-    if RECORDED:
+    FROM_THE_ARCHIVE = config["from"] == FROM_ARCHIVE  # nothing is computed, hence nothing is tracked
+    if FROM_THE_ARCHIVE:
         config["tracking"] = {"uri": "none"}
-    config["scale_folder"] = scale_folder(config["results"], FROM_RECORD if RECORDED else config["scale"])
+    config["scale_folder"] = scale_folder(config["results"], FROM_ARCHIVE if FROM_THE_ARCHIVE else config["scale"])
     plan = Plan(config)
 except ConfigError as error:
     sys.exit(f"agglearn: {error}")
@@ -178,25 +180,25 @@ def claims(wildcards):
     return {name: claim for name, claim in config["claims"].items() if claim["experiment"] in names}
 
 
-def recorded_files(wildcards):
-    """Path → digest of each file of the record that a job reads. Verdicts of the record stand beside those of smaller scales."""
+def archived_files(wildcards):
+    """Path → digest of each file of the archive that a job reads. Verdicts of the archive stand beside those of smaller scales."""
     if "experiment" in wildcards.keys():
         names = [wildcards.experiment]
     else:
         judged = {claim["experiment"] for claim in claims(wildcards).values()}
-        names = [] if RECORDED or config["scale"] == "paper" else sorted(judged)
-    files = sorted(path for name in names for path in Path(config["record"], name).glob("*.parquet"))
+        names = [] if FROM_THE_ARCHIVE or config["scale"] == "paper" else sorted(judged)
+    files = sorted(path for name in names for path in Path(config["archive"], name).glob("*.parquet"))
     return {str(path): file_digest(path) for path in files}
 
 
 def table_templates(wildcards):
     """File → digest of the templates of tables."""
-    return {path.name: file_digest(path) for path in sorted((PACKAGE / "reporting/templates").glob("table.*"))}
+    return {path.name: file_digest(path) for path in sorted((TEMPLATES).glob("table.*"))}
 
 
 def page_texts(wildcards):
     """File → digest of the words that stand on pages, and of their templates."""
-    findings, folder = project_files() / "config/findings", PACKAGE / "reporting/templates"
+    findings, folder = project_files() / "config/findings", TEMPLATES
     files = [*sorted(folder.iterdir()), *sorted(findings.glob("*.md")), project_files() / "docs/verdicts.md"]
     return {path.name: file_digest(path) for path in files}
 

@@ -30,7 +30,7 @@ rule render:
     params:
         settings=table_settings,
         templates=table_templates,
-        code=code_digest("agglearn.reporting.render"),
+        code=code_digest("agglearn_workflow.render"),
     script:
         "../workflow/scripts/render.py"
 
@@ -69,9 +69,9 @@ rule site:
     params:
         settings=page_settings,
         claims=claims,
-        record=recorded_files,
+        archive=archived_files,
         texts=page_texts,
-        code=code_digest("agglearn.reporting.site", "agglearn.reporting.judging"),
+        code=code_digest("agglearn_workflow.site.pages", "agglearn_workflow.claims.judging"),
     script:
         "../workflow/scripts/site.py"
 

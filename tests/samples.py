@@ -47,7 +47,7 @@ DATASETS = ("acs_2024", "adkdd21", "adkdd21_raw", "adult", "bank", "criteo_dac_h
 @functools.cache
 def shipped_config() -> dict:
     """The configuration of the project, read and checked once for all tests of a process; whoever changes it takes a copy."""
-    from agglearn.workflow.config import load
+    from agglearn_workflow.config.loading import load
 
     return load(ROOT)
 
@@ -96,7 +96,7 @@ def empty_environment(folder: Path) -> Path:
 @functools.cache
 def _empty_store() -> bytes:
     """MLflow's database without runs, which dozens of migrations make."""
-    from agglearn.tracking import push
+    from agglearn_workflow.tracking import push
 
     with tempfile.TemporaryDirectory() as folder:
         push.create_database(Path(folder, "mlflow.db"))

@@ -14,8 +14,8 @@ from sphinx import addnodes
 from sphinx.transforms import SphinxTransform
 
 from agglearn.cli import COMMANDS
-from agglearn.reporting.findings import MARK
-from agglearn.workflow.config import load
+from agglearn_workflow.config.loading import load
+from agglearn_workflow.site.findings import MARK
 
 ADDRESSES = {
     "numpy": "https://numpy.org/doc/stable/reference/generated/{}.html",

@@ -1,23 +1,11 @@
-"""Paths of files on this machine: those of the project, and those of data sets.
+"""Paths of the files of data sets on this machine.
 
 The workflow asks while it plans, so nothing heavy is imported.
 """
 
 from pathlib import Path
 
-PACKAGE = Path(__file__).resolve().parent
-SHIPPED = PACKAGE / "project"  # in a wheel, where `setup.py` puts the files
 DEFAULT_ROUTES = [{"kind": "mirror"}]
-
-
-def project_files() -> Path:
-    """Folder with the files of the project besides the package: Snakefile, `rules/`, `workflow/`, `config/`, `profiles/`, `docs/`.
-
-    It is the root of a checkout, or a folder inside an installed package. Nothing is written there: relative folders of the
-    configuration (`results`, `cache`, `mirrors`, `code`) and its own `config/` belong to the current folder.
-    """
-    checkout = PACKAGE.parents[1]
-    return checkout if (checkout / "Snakefile").is_file() else SHIPPED
 
 
 def routes(spec: dict) -> list[dict]:

@@ -1,7 +1,7 @@
 """Types of settings: what a parameter may be stands in its annotation, and is checked where the parameter is given.
 
 A constructor declares `n_chains: Count = 10_000`. The configuration is checked against such annotations before anything
-runs (`agglearn.workflow.checks`), an estimator when it is fitted, a data set when it is made. Parameters without an annotation, or
+runs (`agglearn_workflow.config.checks`), an estimator when it is fitted, a data set when it is made. Parameters without an annotation, or
 with one of another kind, may be anything. Planning reads it, so nothing heavy is imported.
 """
 
@@ -151,7 +151,7 @@ def scalar(text: str) -> str | float | bool | None:
 
 
 class Runtime:
-    """How values of running code are read. Those of a configuration are read otherwise, see `agglearn.workflow.checks`."""
+    """How values of running code are read. Those of a configuration are read otherwise, see `agglearn_workflow.config.checks`."""
 
     def variants(self, value: Any, path: str) -> Iterator[tuple[str, Any]]:
         """(path, value) of all values that `value` stands for."""

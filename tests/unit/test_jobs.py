@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from agglearn import jobs
 from agglearn.errors import DataError
+from agglearn_workflow import jobs
 
 
 @pytest.fixture

@@ -4,9 +4,10 @@ import pytest
 import yaml
 from samples import ROOT
 
-from agglearn import kernel_cache, pruning
-from agglearn.workflow.config import load
-from agglearn.workflow.plan import Plan
+from agglearn import kernel_cache
+from agglearn_workflow import pruning
+from agglearn_workflow.config.loading import load
+from agglearn_workflow.plan import Plan
 
 OLD = "agglearn-0123456789abcdef"  # compiled kernels of another state of the code
 

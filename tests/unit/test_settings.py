@@ -6,10 +6,10 @@ import pkgutil
 
 import agglearn
 from agglearn import settings
-from agglearn.inspection import modules
-from agglearn.inspection.classes import find, is_subclass
 from agglearn.settings import REQUIRED
-from agglearn.workflow.checks import DATASET, ESTIMATOR, READING, parameters
+from agglearn_workflow.config.checks import DATASET, ESTIMATOR, READING, parameters
+from agglearn_workflow.digests import modules
+from agglearn_workflow.digests.classes import find, is_subclass
 
 OPTIONAL = ("agglearn.spark", "agglearn.networks", "agglearn.cli")
 

@@ -62,7 +62,7 @@ def test_mlflow_pages(project):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "agglearn.tracking.ui", str(port)]
+    command = [sys.executable, "-m", "agglearn_workflow.tracking.ui", str(port)]
     env = {
         "PYTHONPATH": str(project.folder / "src"),
         "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",

@@ -8,7 +8,7 @@ import pytest
 from census_sample import country_for_experiments
 from project import ATTRIBUTION, CHAIN, REGIONS, ROOT, SPIKE_DATA, Project, adult_like, attribution_like, bank_like
 
-from agglearn.workflow.config import load
+from agglearn_workflow.config.loading import load
 
 pytest.register_assert_rewrite("world_readers", "world_figures", "world_tracking")  # so that a failure shows both sides
 

@@ -26,7 +26,7 @@ from samples import OFFLINE
 
 import agglearn
 from agglearn import kernel_cache
-from agglearn.inspection import digests, summaries
+from agglearn_workflow.digests import digests, summaries
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = tuple(p.stem for p in (ROOT / "config/experiments").glob("[!_]*.yaml"))

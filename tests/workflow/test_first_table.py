@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from project import ROOT, Project
 
-from agglearn.workflow.config import read_mapping
+from agglearn_workflow.config.loading import read_mapping
 
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 

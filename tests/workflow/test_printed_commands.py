@@ -19,18 +19,18 @@ from readme_blocks import ROOT
 from snakemake.cli import get_argument_parser, parse_config
 
 from agglearn import cli
-from agglearn.cli import reproduce
 from agglearn.errors import ConfigError
 from agglearn.privacy.calibration import check_promise
-from agglearn.workflow.config import load, parse_scalars, read_mapping, stack
-from agglearn.workflow.plan import Plan
+from agglearn_workflow.commands import reproduce
+from agglearn_workflow.config.loading import load, parse_scalars, read_mapping, stack
+from agglearn_workflow.plan import Plan
 
 COMMANDS = printed()
 RECORDER = """#!{python} -SE
 import json, os, sys
 with open({log!r}, "a") as log:
     log.write(json.dumps([os.path.basename(sys.argv[0]), *sys.argv[1:]]) + "\\n")
-if "agglearn.reporting.run_summary" in sys.argv:
+if "agglearn_workflow.run_summary" in sys.argv:
     print("results/records/adult")  # what is to be tried again
 """
 PROGRAMS = ("snakemake", "agglearn", "python", "pip", "uv", "sphinx-build", "ruff", "snakefmt", "lint-imports", "mypy", "coverage", "docker",
@@ -48,7 +48,7 @@ def place(tmp_path_factory):
         shutil.copytree(ROOT / name, base / name)
     (base / "config/datasets/mine.yaml").write_text(yaml.safe_dump(MINE))
     (base / "config/experiments/mine.yaml").write_text("extends: maxent_xor\n")
-    (base / "record").symlink_to(ROOT / "record")
+    (base / "archive").symlink_to(ROOT / "archive")
     (base / "tests").mkdir()
     (base / "my.yaml").write_text("scale: smoke\n")
     (base / ".venv/bin").mkdir(parents=True)
@@ -123,14 +123,18 @@ def test_there_are_commands_of_every_kind():
         "Makefile",
         "config/config.yaml",
         "config/README.md",
-        "docs/record.md",
+        "docs/archive.md",
         "docs/extending.md",
     } <= places
-    assert {"src/agglearn/cli/__init__.py", "src/agglearn/tracking/ui.py", "src/agglearn/pruning.py"} <= places
+    assert {
+        "src/agglearn/cli/__init__.py",
+        "src/agglearn_workflow/tracking/ui.py",
+        "src/agglearn_workflow/pruning.py",
+    } <= places
     for command in (
         "make reproduce ARGS=maxent_table4",  # under every table
         'make reproduce ARGS="maxent_table4 --config scale=smoke"',
-        "make record ARGS=maxent_table4",
+        "make archive ARGS=maxent_table4",
         "agglearn data get adult",
         "make ui PORT=5001",
         "snakemake --cores 4 maxent_table4",
@@ -142,7 +146,7 @@ def test_there_are_commands_of_every_kind():
 @pytest.mark.parametrize("command", [c for c in COMMANDS if not c.startswith("agglearn")])
 def test_a_printed_command_of_make_and_snakemake(place, command, capsys):
     calls = started(place, command)
-    if command.startswith("make") and command.split()[1] in ("quick", "reproduce", "record", "retry"):
+    if command.startswith("make") and command.split()[1] in ("quick", "reproduce", "archive", "retry"):
         assert ["agglearn", "reproduce"] in [call[:2] for call in calls]
     for program, *arguments in calls:
         if program == "snakemake" and arguments != ["--check", "Snakefile", "workflow/Snakefile", "rules"]:

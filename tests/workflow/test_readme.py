@@ -11,7 +11,7 @@ import pytest
 from project import run_snakemake
 from readme_blocks import LONG, ROOT, blocks, check_minute, commands, minute
 
-from agglearn.cli.doctor import ask_index
+from agglearn_workflow.commands.doctor import ask_index
 
 LONG_COMMANDS = [c for b in blocks() if b.is_long for c in commands(b)]
 

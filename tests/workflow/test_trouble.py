@@ -10,7 +10,7 @@ import pytest
 import yaml
 from project import ADULT, REGIONS, SPIKE_DATA, Project, adult_like
 
-from agglearn.workflow import products
+from agglearn_workflow.runs import products
 
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 
@@ -78,7 +78,7 @@ def test_failed_and_missing_cells_are_stated(small):
 def test_a_figure_and_a_claim_that_fail_leave_the_site(small):
     draws = 'as marks."""\n    table'
     fails = draws.replace("table", 'raise ValueError("no ink")\n    table')
-    small.edit("src/agglearn/reporting/figures.py", draws, fails)
+    small.edit("src/agglearn_workflow/figures/drawing.py", draws, fails)
     selector = {"method": "threshold", "measure": "accuracy"}
     claim = {"source": "spike", "experiment": "spike_regions", "claim": "c", "place": "p", "value": selector}
     small.overlay["claims"] = {"planted": claim | {"predicate": "slope_between", "x": "method", "bound": [0, 1]}}
@@ -91,7 +91,7 @@ def test_a_figure_and_a_claim_that_fail_leave_the_site(small):
     assert "claim planted" in page
     assert "This figure failed: ValueError: no ink" in (small.results / "site/figures/spike_regions.svg").read_text()
     assert small.table("spike_regions")["mean"].notna().all()
-    small.edit("src/agglearn/reporting/figures.py", fails, draws)
+    small.edit("src/agglearn_workflow/figures/drawing.py", fails, draws)
     del small.overlay["claims"]
     assert small.run().status == 0
 

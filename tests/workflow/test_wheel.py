@@ -15,7 +15,7 @@ from readme_blocks import ROOT, Block, check_minute, minute
 from samples import empty_environment
 
 from agglearn import __version__
-from agglearn.cli.doctor import ask_index
+from agglearn_workflow.commands.doctor import ask_index
 
 STATED = """agglearn() { printf '%q ' "$@"; echo; }"""  # in the shell: a call is printed, not carried out
 WORKFLOW = ("snakemake", "mlflow", "matplotlib", "jinja2", "pydantic", "statsmodels")

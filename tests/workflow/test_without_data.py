@@ -6,8 +6,8 @@ from collections import Counter
 import pytest
 from project import SHIPPED, Project
 
-from agglearn.workflow.config import load, read_mapping
-from agglearn.workflow.plan import Plan
+from agglearn_workflow.config.loading import load, read_mapping
+from agglearn_workflow.plan import Plan
 
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 

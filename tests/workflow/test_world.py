@@ -27,9 +27,9 @@ from world_readers import CHECKS, Tables, check_html
 from world_tables import LAYOUTS, Place, grids
 from world_tracking import check_mean, check_run
 
-from agglearn.inspection import modules
-from agglearn.reporting.claims import PREDICATES
-from agglearn.reporting.render import render
+from agglearn_workflow.claims.predicates import PREDICATES
+from agglearn_workflow.digests import modules
+from agglearn_workflow.render import render
 
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 

@@ -7,8 +7,9 @@ import world as w
 from matplotlib.collections import FillBetweenPolyCollection, PathCollection
 from matplotlib.text import Annotation
 
-from agglearn.reporting import figures, summary, svg
-from agglearn.workflow.plan import Plan
+from agglearn_workflow.figures import drawing, svg
+from agglearn_workflow.plan import Plan
+from agglearn_workflow.tables import summary
 
 
 def figures_of(plan: Plan, paths, out) -> list[list[dict]]:
@@ -23,7 +24,7 @@ def figures_of(plan: Plan, paths, out) -> list[list[dict]]:
             lambda f, *words: kept.append([panel(ax) for ax in f.axes if ax.axison]) or write(f, *words),
         )
         titles = {"people": plan.config["datasets"]["people"]["title"]}
-        assert figures.draw(rows, summary.summarise(rows, experiment), experiment, titles, out) == []
+        assert drawing.draw(rows, summary.summarise(rows, experiment), experiment, titles, out) == []
     return kept
 
 

@@ -10,9 +10,9 @@ import world as w
 from project import Outcome, Project
 from world_claims import BROKEN, CLAIMS
 
-from agglearn.inspection import modules
-from agglearn.workflow import config as configuration
-from agglearn.workflow.plan import Plan
+from agglearn_workflow.config import loading as configuration
+from agglearn_workflow.digests import modules
+from agglearn_workflow.plan import Plan
 
 
 @dataclass

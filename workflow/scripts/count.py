@@ -7,8 +7,7 @@ import tokenize
 from collections import Counter
 from pathlib import Path
 
-MACHINERY = ("src/agglearn/workflow/", "src/agglearn/reporting/", "src/agglearn/tracking/", "src/agglearn/inspection/",
-             "src/agglearn/jobs.py", "src/agglearn/pruning.py", "rules/", "workflow/scripts/", "Snakefile")  # fmt: skip
+MACHINERY = ("src/agglearn_workflow/", "rules/", "workflow/scripts/", "Snakefile")
 SURPLUS = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 

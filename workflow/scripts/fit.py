@@ -1,11 +1,11 @@
 """Observe the data sets of a batch, then fit and measure its runs."""
 
-from agglearn.jobs import job_log
+from agglearn_workflow.jobs import job_log
 
 if __name__ == "__main__":  # a process that a method spawns imports this file too
     with job_log(snakemake, snakemake.params.library_threads) as terminal:
-        from agglearn.workflow.batches import fit
-        from agglearn.workflow.plan import Plan
+        from agglearn_workflow.plan import Plan
+        from agglearn_workflow.runs.batches import fit
 
         name, batch = snakemake.wildcards.experiment, snakemake.wildcards.batch
         plan, out = Plan(snakemake.config | {"run": [name]}), snakemake.output

@@ -3,14 +3,15 @@
 import sys
 from pathlib import Path
 
-from agglearn.jobs import error_line, job_log
+from agglearn_workflow.jobs import error_line, job_log
 
 with job_log(snakemake) as terminal:
     from agglearn import storage
     from agglearn.datasets.fetching import obtain
     from agglearn.registry import resolve
-    from agglearn.reporting.inventory import stated_bytes
-    from agglearn.workflow import memory, products
+    from agglearn_workflow import memory
+    from agglearn_workflow.runs import products
+    from agglearn_workflow.site.inventory import stated_bytes
 
     name, config = snakemake.wildcards.dataset, snakemake.config
     entry = config["datasets"][name]

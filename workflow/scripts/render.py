@@ -1,13 +1,13 @@
 """Draw the table and the figure of an experiment beside the numbers that its source printed."""
 
-from agglearn.jobs import job_log
+from agglearn_workflow.jobs import job_log
 
 with job_log(snakemake):
-    from agglearn.reporting.render import render
-    from agglearn.workflow.plan import Plan
-    from agglearn.workflow.scales import FROM_RECORD, record_scale
+    from agglearn_workflow.config.scales import FROM_ARCHIVE, note_scale
+    from agglearn_workflow.plan import Plan
+    from agglearn_workflow.render import render
 
     name, config, folder = snakemake.wildcards.experiment, snakemake.config, snakemake.config["scale_folder"]
     if folder == config["results"]:
-        record_scale(folder, FROM_RECORD if config["from"] == FROM_RECORD else config["scale"])
+        note_scale(folder, FROM_ARCHIVE if config["from"] == FROM_ARCHIVE else config["scale"])
     render(Plan(config | {"run": [name]}), name, snakemake.input, folder)

@@ -5,10 +5,10 @@ from pathlib import Path
 import yaml
 from pydantic.json_schema import GenerateJsonSchema
 
-from agglearn.workflow.models import FILES
+from agglearn_workflow.config.models import FILES
 
 FOLDER = Path(__file__).resolve().parents[1] / "schemas"
-HEAD = "# Written by workflow/scripts/schemas.py from src/agglearn/workflow/models.py\n"
+HEAD = "# Written by workflow/scripts/schemas.py from src/agglearn_workflow/config/models.py\n"
 DIALECT = {"$schema": GenerateJsonSchema.schema_dialect}
 
 

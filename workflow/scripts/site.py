@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
-from agglearn.jobs import job_log
+from agglearn_workflow.jobs import job_log
 
 with job_log(snakemake):
     from agglearn import storage
-    from agglearn.local_files import project_files
-    from agglearn.reporting import site
-    from agglearn.reporting.judging import judge_target
-    from agglearn.workflow.plan import Plan
+    from agglearn_workflow.claims.judging import judge_target
+    from agglearn_workflow.plan import Plan
+    from agglearn_workflow.project import project_files
+    from agglearn_workflow.site import pages
 
     config, folder = snakemake.config, Path(snakemake.config["scale_folder"])
     plan, address = Plan(config), Path(snakemake.output.site)
@@ -17,4 +17,4 @@ with job_log(snakemake):
     claims = judge_target(plan, names, folder)
     storage.write_json(snakemake.output.claims, claims)
     with storage.atomic_dir(address) as out:
-        site.build(Plan(config | {"run": names}), claims, folder, out, project_files(), address)
+        pages.build(Plan(config | {"run": names}), claims, folder, out, project_files(), address)

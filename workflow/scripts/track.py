@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from agglearn.jobs import job_log
+from agglearn_workflow.jobs import job_log
 
 with job_log(snakemake) as terminal:
-    from agglearn.reporting.summary import load_rows
-    from agglearn.tracking.entry import Contents, read_contents
-    from agglearn.tracking.push import track
-    from agglearn.workflow.plan import Plan
+    from agglearn_workflow.plan import Plan
+    from agglearn_workflow.tables.summary import load_rows
+    from agglearn_workflow.tracking.entry import Contents, read_contents
+    from agglearn_workflow.tracking.push import track
 
     config, folder = snakemake.config, snakemake.config["scale_folder"]
     results, plan = Path(config["results"]), Plan(config)

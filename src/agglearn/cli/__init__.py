@@ -1,7 +1,8 @@
 """The command line: aggregate records, fit a model to the tables, predict for new records.
 
 The exit status is 0 for success, 1 for wrong data, 2 for a wrong command. An error is one line on standard error.
-Each command is a module with HELP, ABOUT, `add_options(command)` and `run(args)`. Its heavy imports are inside `run`.
+Each command is a module with HELP, ABOUT, `add_options(command)` and `run(args)`. Its heavy imports are inside `run`. Further
+commands come from the entry points `agglearn.commands`.
 """
 
 import argparse
@@ -9,32 +10,19 @@ import os
 import sys
 import warnings
 from functools import partial
+from importlib import metadata
 from types import ModuleType
 from typing import Any, NoReturn
 
 from agglearn import __version__
-from agglearn.cli import (
-    aggregate,
-    cite,
-    compress,
-    data,
-    doctor,
-    fit,
-    plan,
-    predict,
-    private,
-    record,
-    reproduce,
-    schema,
-    track,
-)
+from agglearn.cli import aggregate, compress, fit, predict, private, schema
 from agglearn.errors import AgglearnError, ConfigError
 from agglearn.text import visible
 
 COMMANDS = {
     "aggregate": aggregate, "private": private, "fit": fit, "predict": predict, "compress": compress, "schema": schema,
-    "reproduce": reproduce, "plan": plan, "record": record, "data": data, "cite": cite, "track": track, "doctor": doctor,
 }  # fmt: skip
+GROUP = "agglearn.commands"  # entry points of packages that add commands, such as the workflow's
 
 ABOUT = """Learn a classifier from contingency tables instead of records.
 
@@ -71,10 +59,11 @@ def parser() -> Parser:
     top = Parser(prog="agglearn", description=ABOUT)
     top.add_argument("--version", action="version", version=f"agglearn {__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for name, module in COMMANDS.items():
+    added = {point.name: point.load() for point in metadata.entry_points(group=GROUP)}
+    for name, module in (COMMANDS | added).items():
         command = commands.add_parser(name, description=module.ABOUT, help=module.HELP)
         module.add_options(command)
-        if module not in (data, cite, track, doctor, reproduce, plan, record):
+        if name in COMMANDS:
             _add_output(command, module)
         command.set_defaults(run=module.run, stopped=getattr(module, "STOPPED", "nothing was written"))
     return top

@@ -2,13 +2,13 @@
 
 import os
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Self
 
 from agglearn import local_files
 from agglearn.datasets.content import content_digest
 from agglearn.errors import DataError
-from agglearn.inspection.digests import code_digest
 from agglearn.storage import digest, file_digest, read_json, write_json
 
 
@@ -112,8 +112,15 @@ class Cached:
 
 def key(route: dict) -> str:
     """Digest that changes when a route may bring another file."""
-    code = code_digest(route["function"]) if "function" in route else ""
+    code = _code_digests(route["function"]) if "function" in route else []
     return digest([{k: v for k, v in route.items() if k != "bytes"}, code])
+
+
+def _code_digests(function: str) -> list[str]:
+    """Digests of the modules in the folder of a function that builds files."""
+    module = find_spec(function.rpartition(".")[0])
+    folder = Path(str(module and module.origin)).parent
+    return [file_digest(path) for path in sorted(folder.glob("*.py"))]
 
 
 def describe(path: Path, sha256: str, origin: str, kind: str) -> dict:

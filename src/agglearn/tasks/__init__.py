@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from agglearn.tasks.base import Measurement, Task, TaskInput, Truth
 
-if TYPE_CHECKING:  # read by tools, and by `agglearn.inspection`
+if TYPE_CHECKING:  # read by tools, and by `agglearn_workflow.digests`
     from agglearn.tasks.bags import BagClassification
     from agglearn.tasks.classification import Classification, SubsetClassification
     from agglearn.tasks.compression import Compression

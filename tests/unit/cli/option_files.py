@@ -11,10 +11,11 @@ from cli_calls import run, write_runs
 from samples import ROOT, Project, write_empty_store
 
 from agglearn import storage
-from agglearn.workflow import recomputing, record
-from agglearn.workflow.config import load
-from agglearn.workflow.measurements import table_of
-from agglearn.workflow.plan import Plan
+from agglearn_workflow.archive import store
+from agglearn_workflow.commands import recomputing
+from agglearn_workflow.config.loading import load
+from agglearn_workflow.measurements import table_of
+from agglearn_workflow.plan import Plan
 
 SCHEMA = """
 reviewed: true
@@ -101,7 +102,7 @@ def write_project(folder: Path) -> None:
 
 
 def write_recorded(folder: Path) -> None:
-    """A project, `small`, with three finished runs in its results and in its record, and configurations that name another record."""
+    """A project, `small`, with three finished runs in its results and in its archive, and configurations that name another archive."""
     project = Project(folder / "small")
     quick = {"class": "agglearn.maxent.NaiveBayesClassifier", "observe": "tables"}
     few = {"datasets": {"loglinear": {"n": 100}}, "methods": {"naive_bayes": quick}, "baseline": "naive_bayes"}
@@ -109,19 +110,19 @@ def write_recorded(folder: Path) -> None:
     plan, runs = Plan(load(project.base, {"scale": "default"})), {}
     for planned in plan.runs("trial"):
         outcome, observed = recomputing.recompute(planned, plan)
-        facts = dict.fromkeys(record.FACTS.names) | planned.identity | {
-            "recipe": planned.recipe, "observed": observed, "data": {}, "spec": planned.settings.record(), "versions": {}, "status": "ok",
+        facts = dict.fromkeys(store.FACTS.names) | planned.identity | {
+            "recipe": planned.recipe, "observed": observed, "data": {}, "spec": planned.settings.spec, "versions": {}, "status": "ok",
             "ended": 2.0, "cpu_seconds": 20.0 if planned.seed else 2.0,
         }  # fmt: skip
         rows = table_of([{"run": planned.key, **planned.identity, "status": "ok"} | row for row in outcome.rows])
-        runs[planned.key] = record.RecordedRun(facts, rows)
+        runs[planned.key] = store.ArchivedRun(facts, rows)
         storage.write_json(project.base / f"results/runs/{planned.key}/run.json", facts)
         pq.write_table(rows, project.base / f"results/runs/{planned.key}/measurements.parquet")
-    record.write(project.base / "record", "trial", runs)
+    store.write(project.base / "archive", "trial", runs)
     first = {key: one for key, one in runs.items() if not one.facts["seed"]}
-    record.write(project.base / "part", "trial", first)
-    old = {key: record.RecordedRun(one.facts | {"recipe": "old", "ended": 3.0}, one.rows) for key, one in runs.items()}
+    store.write(project.base / "part", "trial", first)
+    old = {key: store.ArchivedRun(one.facts | {"recipe": "old", "ended": 3.0}, one.rows) for key, one in runs.items()}
     for name in ("old1", "old2"):
-        record.write(project.base / name, "trial", old)
+        store.write(project.base / name, "trial", old)
     for name in ("part", "old1", "old2", *(f"new{k}" for k in range(1, 7))):
-        (folder / f"{name}.yaml").write_text(f"record: {name}\n")
+        (folder / f"{name}.yaml").write_text(f"archive: {name}\n")

@@ -16,10 +16,10 @@ import yaml
 from cli_calls import run
 from samples import ROOT, Project
 
-from agglearn.cli.data import Bar, table
 from agglearn.errors import NotAvailable
 from agglearn.storage import write_json
-from agglearn.workflow.products import build_product
+from agglearn_workflow.commands.data import Bar, table
+from agglearn_workflow.runs.products import build_product
 
 CSV = b"a,y\n1,0\n2,1\n"
 PERSONS = "RT,SERIALNO,SPORDER,STATE,PUMA,PWGTP,AGEP\nP,2024HU0000001,1,1,402,7,30\n"
@@ -50,7 +50,7 @@ def here(tmp_path, monkeypatch):
         "fetched": {"files": {"a.csv": {"sha256": digest, "bytes": len(CSV), "routes": [{"kind": "mirror"}, primary]}}},
         "built": {"files": {"p_01.parquet": {"sha256": "unknown", "routes": [build]}}},
         "wrong": {"files": {"a.csv": {"sha256": "0" * 64, "routes": [primary]}}},
-        "dead": {"files": {"a.csv": {"sha256": digest, "routes": [{"kind": "archive", "url": f"{host}/gone.csv"}]}}},
+        "dead": {"files": {"a.csv": {"sha256": digest, "routes": [{"kind": "frozen", "url": f"{host}/gone.csv"}]}}},
     }
     for name, parts in datasets.items():
         (project.base / f"config/datasets/{name}.yaml").write_text(yaml.safe_dump({**entry, **parts}))
@@ -75,7 +75,7 @@ def test_the_list_tells_what_is_here_and_from_where(here, capsys):
     assert rows["mirrored"] == ["yes", "mirror", f"{len(CSV)} B", "MIT", "trial"]
     assert rows["fetched"] == ["no", "(mirror, primary)", f"{len(CSV)} B", "MIT", "no table"]
     assert rows["built"] == ["no", "(build)", "unknown", "MIT", "no table"]
-    assert rows["dead"] == ["no", "(archive)", "unknown", "MIT", "trial"]
+    assert rows["dead"] == ["no", "(frozen)", "unknown", "MIT", "trial"]
     assert rows["fair"][:2] == ["yes", "inside statsmodels"]
     assert rows["digits"][:2] == ["yes", "inside scikit-learn"]
     assert rows["loglinear"] == ["yes", "simulated", "trial"]
@@ -185,7 +185,7 @@ def test_another_configuration_can_be_laid_over(here, capsys):
 
 @pytest.mark.slow
 def test_a_running_workflow_is_not_disturbed(here):
-    from agglearn.workflow import results_lock
+    from agglearn_workflow.runs import results_lock
 
     with results_lock.acquire(here / "results/.lock"):
         command = [sys.executable, "-m", "agglearn", "data", "get", "fetched"]

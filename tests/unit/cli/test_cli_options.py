@@ -14,9 +14,10 @@ import yaml
 from cli_calls import run, state
 from option_files import prepare, records, write_recorded
 
-from agglearn.cli import doctor, parser
+from agglearn.cli import parser
 from agglearn.estimator import Estimator
 from agglearn.observations import ContingencyTables
+from agglearn_workflow.commands import doctor
 
 WRITES = ("aggregate", "private", "fit", "compress")  # always into what --out names
 
@@ -31,7 +32,7 @@ def prepared(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def small(prepared) -> Path:
-    """A project whose runs are in its record."""
+    """A project whose runs are in its archive."""
     write_recorded(prepared)
     return prepared / "small"
 
@@ -152,7 +153,7 @@ A, P, F = (
 )
 M = "fit {tables} --set n_chains=50 --set max_iter=3"
 C, S = "compress {pages} --budget 9 --min-count 3 --no-shrink", "schema draft {data.csv}"
-X, K = "reproduce maxent_xor", "record check --scale default --seed 0"
+X, K = "reproduce maxent_xor", "archive check --scale default --seed 0"
 ROWS = {
     "aggregate data": Row(A, f"aggregate {{half.csv}} {LABEL}", {"records", "positives", "feature age", "feature zone"}),
     "aggregate --label": Row(A, A.replace("label y", "label z"), {"label", "positives", "feature y", "feature z", "pairs"}),
@@ -247,28 +248,28 @@ ROWS = {
     "plan --scale": Row("plan maxent_xor", "plan maxent_xor --scale smoke", {"words"}, of_words),
     "plan --hours": Row("plan maxent_xor", "plan maxent_xor --hours 8", {"words"}, of_words),
     "plan --configfile": Row("plan maxent_xor", "plan maxent_xor --configfile {seed.yaml}", {"words"}, of_words),
-    "record action": Row("record list", "record last", set(), of_words, (0, 2)),
-    "record --scale": Row("record", "record --scale smoke", {"words"}, of_words),
-    "record --configfile": Row("record", "record --configfile {seed.yaml}", {"words"}, of_words),
-    "record list --scale": in_small("record list --scale smoke", "record list --scale default"),
-    "record list --configfile": in_small("record list", "record list --configfile {part.yaml}"),
-    "record add --scale": in_small(
-        "record add --scale smoke --configfile {new1.yaml}", "record add --scale default --configfile {new2.yaml}"
+    "archive action": Row("archive list", "archive last", set(), of_words, (0, 2)),
+    "archive --scale": Row("archive", "archive --scale smoke", {"words"}, of_words),
+    "archive --configfile": Row("archive", "archive --configfile {seed.yaml}", {"words"}, of_words),
+    "archive list --scale": in_small("archive list --scale smoke", "archive list --scale default"),
+    "archive list --configfile": in_small("archive list", "archive list --configfile {part.yaml}"),
+    "archive add --scale": in_small(
+        "archive add --scale smoke --configfile {new1.yaml}", "archive add --scale default --configfile {new2.yaml}"
     ),
-    "record add --configfile": in_small("record add", "record add --configfile {new3.yaml}"),
-    "record merge folder": in_small(
-        "record merge {small/part} --configfile {new4.yaml}", "record merge {small/record} --configfile {new5.yaml}"
+    "archive add --configfile": in_small("archive add", "archive add --configfile {new3.yaml}"),
+    "archive merge folder": in_small(
+        "archive merge {small/part} --configfile {new4.yaml}", "archive merge {small/archive} --configfile {new5.yaml}"
     ),
-    "record merge --scale": in_small(
-        "record merge {small/record} --scale smoke --configfile {old1.yaml}",
-        "record merge {small/record} --scale default --configfile {old2.yaml}",
+    "archive merge --scale": in_small(
+        "archive merge {small/archive} --scale smoke --configfile {old1.yaml}",
+        "archive merge {small/archive} --scale default --configfile {old2.yaml}",
     ),
-    "record merge --configfile": in_small("record merge {small/record}", "record merge {small/record} --configfile {new6.yaml}"),
-    "record check --sample": in_small(K + " --sample 1", K + " --sample 2"),
-    "record check --seconds": in_small(K, K + " --seconds 9"),
-    "record check --seed": in_small(K + " --sample 1", K.replace("seed 0", "seed 1") + " --sample 1"),
-    "record check --scale": in_small(K, K.replace("default", "smoke")),
-    "record check --configfile": in_small(K, K + " --configfile {part.yaml}"),
+    "archive merge --configfile": in_small("archive merge {small/archive}", "archive merge {small/archive} --configfile {new6.yaml}"),
+    "archive check --sample": in_small(K + " --sample 1", K + " --sample 2"),
+    "archive check --seconds": in_small(K, K + " --seconds 9"),
+    "archive check --seed": in_small(K + " --sample 1", K.replace("seed 0", "seed 1") + " --sample 1"),
+    "archive check --scale": in_small(K, K.replace("default", "smoke")),
+    "archive check --configfile": in_small(K, K + " --configfile {part.yaml}"),
     "doctor --offline": Row("doctor", "doctor --offline", {"words"}, of_words),
     "doctor --timeout": Row("doctor", "doctor --timeout 7", {"words"}, of_words),
 }  # fmt: skip

@@ -9,7 +9,7 @@ from samples import ROOT
 
 from agglearn import machine
 from agglearn.cli import main
-from agglearn.local_files import project_files
+from agglearn_workflow.project import project_files
 
 FILE = ["--snakefile", str(project_files() / "Snakefile")]
 MEMORY = ["--resources", f"mem_mb={machine.memory_bytes() // 10**6}"]

@@ -17,7 +17,7 @@ import pytest
 from cli_calls import run, write_runs
 from samples import write_empty_store
 
-from agglearn.tracking import ui
+from agglearn_workflow.tracking import ui
 
 
 @pytest.fixture

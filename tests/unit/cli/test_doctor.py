@@ -8,7 +8,8 @@ import pytest
 import yaml
 
 from agglearn import __version__, machine
-from agglearn.cli import doctor, main
+from agglearn.cli import main
+from agglearn_workflow.commands import doctor
 
 INSTALLED = """
 numba<0.69,>=0.61

@@ -30,7 +30,7 @@ CALLS = {  # the extra that a call needs, and its arguments; later calls read wh
     "compress": (None, "compress tables --budget 2 --out clusters.csv"),
     "reproduce": ("workflow", "reproduce --list"),
     "plan": ("workflow", "plan maxent_xor --scale smoke"),
-    "record": ("workflow", "record"),
+    "archive": ("workflow", "archive"),
     "data": ("workflow", "data"),
     "cite": ("workflow", "cite results"),
     "track": ("workflow", "track --from results --to sqlite:///tracked.db"),

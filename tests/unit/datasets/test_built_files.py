@@ -8,8 +8,8 @@ from fetched_places import BAD, GOOD, PAGE, SHA, sha, zipped
 from agglearn import local_files
 from agglearn.datasets.content import content_digest
 from agglearn.errors import DataError, NotAvailable
-from agglearn.inspection import modules
 from agglearn.storage import read_json
+from agglearn_workflow.digests import modules
 
 RULES = """
 import numpy as np

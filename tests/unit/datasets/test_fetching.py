@@ -22,8 +22,8 @@ def test_a_mirror_comes_before_upstream(place, host):
 def test_routes_are_tried_in_the_order_of_the_entry(place, host):
     host.serve("/g", GOOD)
     host.serve("/f", GOOD)
-    routes = [place.url("/nothing"), place.url("/g", "archive"), place.url("/f")]
-    assert place.get(*routes) == ("archive", f"{host.url}/g", GOOD)
+    routes = [place.url("/nothing"), place.url("/g", "frozen"), place.url("/f")]
+    assert place.get(*routes) == ("frozen", f"{host.url}/g", GOOD)
     assert [path for path, _ in host.asked] == ["/nothing", "/g"]
     place.mirror.write_bytes(GOOD)
     found = place.fetch({"h": {"sha256": SHA, "routes": [place.url("/f"), {"kind": "mirror"}]}})

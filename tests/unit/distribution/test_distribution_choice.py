@@ -8,7 +8,7 @@ from samples import shipped_config
 
 from agglearn.distribution import EmbeddingRegressor, FisherVectorEmbedding, LinearRidge, MomentEmbedding
 from agglearn.errors import GridEdge
-from agglearn.workflow.plan import Plan
+from agglearn_workflow.plan import Plan
 
 COMPONENTS = {"n_components": [1, 2, 5, 10, 20, 50]}
 

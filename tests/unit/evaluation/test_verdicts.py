@@ -10,8 +10,8 @@ from scipy import stats
 
 from agglearn.evaluation.intervals import Estimate, mean_interval
 from agglearn.evaluation.verdicts import ALPHA, FAILS, HOLDS, UNDECIDED, Comparison, Region, combine_p_values, holm
-from agglearn.reporting.claims import PREDICATES
-from agglearn.reporting.samples import slope
+from agglearn_workflow.claims.predicates import PREDICATES
+from agglearn_workflow.claims.samples import slope
 
 DRAWS, MOST = 10_000, 0.061
 SIZES = (3, 5, 16)

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from agglearn.inspection import classes, digests, modules, summaries
+from agglearn_workflow.digests import classes, digests, modules, summaries
 
 numbers = itertools.count()
 
@@ -138,7 +138,7 @@ def test_our_own_classes():
     assert "nllh" in classes.constant("agglearn.tasks.Classification", "MEASURES")
     behind = digests.modules_behind("agglearn.maxent.MaxEntClassifier")
     assert {"agglearn.maxent.kernels", "agglearn.encoding.binning", "agglearn.observations.tables"} <= set(behind)
-    assert not [m for m in behind if m.startswith(("agglearn.workflow.plan", "agglearn.jobs", "agglearn.cli"))]
+    assert not [m for m in behind if m.startswith(("agglearn_workflow.plan", "agglearn_workflow.jobs", "agglearn.cli"))]
 
 
 def test_a_module_is_written_out_once_for_all_digests(package, monkeypatch):

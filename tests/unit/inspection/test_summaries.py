@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agglearn import kernel_cache
-from agglearn.inspection import digests, modules, summaries
+from agglearn_workflow.digests import digests, modules, summaries
 
 
 @pytest.fixture

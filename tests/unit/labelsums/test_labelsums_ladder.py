@@ -19,8 +19,8 @@ from agglearn.privacy import draw_seeded
 from agglearn.proportions import AlternatingMeanMapClassifier, BagLearnerOnRecords, CardinalityClassifier
 from agglearn.registry import build, resolve
 from agglearn.tasks import Classification, TaskInput
-from agglearn.workflow import config as configuration
-from agglearn.workflow.plan import Plan
+from agglearn_workflow.config import loading as configuration
+from agglearn_workflow.plan import Plan
 
 
 @pytest.fixture(scope="module")

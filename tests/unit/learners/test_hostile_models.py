@@ -18,7 +18,7 @@ from agglearn.estimator import Estimator
 from agglearn.labelsums import BoostedTreesSkyline
 from agglearn.maxent import ExactMaxEntClassifier, LogisticSkyline, MaxEntClassifier, NaiveBayesClassifier
 from agglearn.observations import ContingencyTables, Records
-from agglearn.tracking.models import Predictor
+from agglearn_workflow.tracking.models import Predictor
 
 
 @pytest.fixture

@@ -24,8 +24,8 @@ from agglearn.observations import (
 )
 from agglearn.tasks import Classification, Measurement
 from agglearn.vocabulary import OptimalQuantizer, Quantizer
-from agglearn.workflow import execution
-from agglearn.workflow.plan import Run, Settings
+from agglearn_workflow.plan import Run, Settings
+from agglearn_workflow.runs import execution
 
 TABLES = ContingencyTables.from_records(FRAME[["job", "home", "y"]], "y")
 NOISY = with_gaussian_noise(TABLES, 2.0, 0)

@@ -24,10 +24,10 @@ from agglearn.privacy import draw_seeded
 from agglearn.proportions import BagLearnerOnRecords, CardinalityClassifier
 from agglearn.registry import build
 from agglearn.vocabulary import OptimalQuantizer
-from agglearn.workflow import config as configuration
-from agglearn.workflow.execution import execute_run
-from agglearn.workflow.observing import Source, observe_runs
-from agglearn.workflow.plan import Plan
+from agglearn_workflow.config import loading as configuration
+from agglearn_workflow.plan import Plan
+from agglearn_workflow.runs.execution import execute_run
+from agglearn_workflow.runs.observing import Source, observe_runs
 
 QUICK = {"n_chains": 200, "max_iter": 5}
 

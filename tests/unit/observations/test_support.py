@@ -1,7 +1,7 @@
 """Neighbours give private releases of equal support: whatever one record holds, only noisy numbers can tell of it.
 
 Two neighbours differ in one record in any way. What a release consists of, but for the numbers that noise was added to, must be
-the same for both: names of files, keys, tables, cells, types, metadata. Otherwise it tells of the record with probability 1.
+the same for both: names of files, keys, tables, cells, types, metadata. Otherwise it tells of the archive with probability 1.
 """
 
 import itertools

@@ -22,8 +22,8 @@ from samples import ROOT, shipped_config
 
 from agglearn.cli import COMMANDS
 from agglearn.encoding import Schema
-from agglearn.reporting.findings import MARK
-from agglearn.workflow.config import load
+from agglearn_workflow.config.loading import load
+from agglearn_workflow.site.findings import MARK
 
 sys.path.insert(0, str(ROOT / "docs/_ext"))
 import api_pages
@@ -211,7 +211,7 @@ def test_the_page_has_every_command():
 
 
 def test_site_and_pages_have_the_same_colours():
-    site = (ROOT / "src/agglearn/reporting/templates/style.css").read_text()
+    site = (ROOT / "src/agglearn_workflow/templates/style.css").read_text()
     pages = (ROOT / "docs/_static/pages.css").read_text()
     light, dark, *_ = re.findall(r":root \{([^}]*)\}", site)
     pairs = {"ink": "text-base", "soft": "text-muted", "line": "border", "paper": "background", "shade": "surface"}

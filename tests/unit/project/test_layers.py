@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agglearn.inspection import modules
+from agglearn_workflow.digests import modules
 
 ROOT = Path(__file__).resolve().parents[3]
 PACKAGE = ROOT / "src/agglearn"
@@ -16,7 +16,7 @@ PACKAGE = ROOT / "src/agglearn"
 SLOW = (
     "agglearn.collective",
     "agglearn.distribution.embedding",
-    "agglearn.tracking.models",
+    "agglearn_workflow.tracking.models",
     "agglearn.networks.training",
     "agglearn.observations.kernels",
     "agglearn.vocabulary.encoder",
@@ -45,11 +45,15 @@ def test_no_import_goes_up_or_round():
 
 
 PLANTED = {  # file, what it would import → what the message names
-    "up": ("encoding/labels.py", "agglearn.workflow.plan", "agglearn.encoding.labels -> agglearn.workflow.plan"),
+    "up": ("encoding/labels.py", "agglearn_workflow.plan", "agglearn.encoding.labels -> agglearn_workflow.plan"),
     "sibling": ("maxent/penalty.py", "agglearn.vocabulary.kernels", "agglearn.maxent.penalty -> agglearn.vocabulary"),
     "in a function": ("privacy/budget.py", "agglearn.encoding", "agglearn.privacy.budget -> agglearn.encoding"),
     "circle": ("collective/tree.py", "agglearn.collective.propagation", "agglearn.collective"),
-    "command": ("cli/predict.py", "agglearn.workflow.config", "agglearn.cli.predict -> agglearn.workflow.config"),
+    "command": (
+        "cli/predict.py",
+        "agglearn_workflow.config.loading",
+        "agglearn.cli.predict -> agglearn_workflow.config.loading",
+    ),
     "no layer": ("homeless.py", "agglearn.errors", "homeless"),
 }
 
@@ -86,14 +90,14 @@ def late_imports() -> list[tuple[str, str]]:
 @pytest.mark.slow
 def test_imports_inside_functions_are_slow_ones():
     """A command and a job import what they need when they run. Elsewhere an import inside a function could hide a circle."""
-    late = [f"{m} -> {t}" for m, t in late_imports() if not m.startswith(("agglearn.cli", "agglearn.jobs"))]
+    late = [f"{m} -> {t}" for m, t in late_imports() if not m.startswith(("agglearn.cli", "agglearn_workflow.jobs"))]
     slow = [one for one in late if one.partition(" -> ")[2].startswith(SLOW) or one.endswith(SLOW_IN_THEIR_PACKAGE)]
     assert len(slow) > 10
     assert sorted(set(late) - set(slow)) == []
 
 
 def test_commands_import_the_workflow_when_they_run():
-    above = ("agglearn.workflow", "agglearn.reporting", "agglearn.tracking", "agglearn.jobs")
+    above = ("agglearn.workflow", "agglearn.reporting", "agglearn_workflow.tracking", "agglearn_workflow.jobs")
     for path in (PACKAGE / "cli").glob("*.py"):
         nodes = [n for n in ast.parse(path.read_text()).body if isinstance(n, ast.ImportFrom)]
         named = [f"{n.module}.{a.name}" for n in nodes for a in n.names]

@@ -1,7 +1,7 @@
 """An experiment whose results are reported: two methods on two data sets."""
 
-from agglearn.reporting import writers
-from agglearn.reporting.printed_table import Grid
+from agglearn_workflow.tables import writers
+from agglearn_workflow.tables.printed_table import Grid
 
 EXPERIMENT = {
     "title": "T & U_1",

@@ -8,9 +8,9 @@ from rocrate.rocrate import ROCrate
 from samples import shipped_config
 
 from agglearn import __version__
-from agglearn.inspection import digests
-from agglearn.reporting import crate
-from agglearn.workflow.plan import Plan
+from agglearn_workflow.digests import digests
+from agglearn_workflow.plan import Plan
+from agglearn_workflow.site import crate
 
 NAMES = ["labelsums_ladder", "collective_routes"]
 STATUS = {"adult": "ok", "bank": "not checked"}

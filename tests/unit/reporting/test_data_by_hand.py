@@ -4,20 +4,20 @@ from types import SimpleNamespace
 
 import pytest
 
-from agglearn.cli import data
-from agglearn.reporting import site
-from agglearn.reporting.inventory import inventory, stated_bytes
 from agglearn.storage import write_json
+from agglearn_workflow.commands import data
+from agglearn_workflow.site import pages
+from agglearn_workflow.site.inventory import inventory, stated_bytes
 
 TABULAR = "agglearn.datasets.Tabular"
 PRIMARY = {"kind": "primary", "url": "https://p.org/x", "bytes": 700}
-ARCHIVE = {"kind": "archive", "url": "https://a.org/x", "bytes": 9}
+FROZEN = {"kind": "frozen", "url": "https://a.org/x", "bytes": 9}
 FROM_PACKAGE = {"kind": "package", "package": "pkg"}
 DATASETS = {
     "all_here": {"title": "All", "class": TABULAR, "licence": "MIT", "citation": "A (2001).", "doi": "10.1/a", "note": "Two files.",
                  "files": {"one.csv": {"bytes": 1, "routes": [PRIMARY]}, "two.csv": {"path": "own/two.csv"}, "three.csv": {}}},
     "half_here": {"title": "Half", "class": TABULAR, "homepage": "https://h.org",
-                  "files": {"one.csv": {"bytes": 5}, "far.csv": {"routes": [FROM_PACKAGE, PRIMARY, ARCHIVE]}, "off.csv": {"bytes": 20, "routes": [ARCHIVE]}}},
+                  "files": {"one.csv": {"bytes": 5}, "far.csv": {"routes": [FROM_PACKAGE, PRIMARY, FROZEN]}, "off.csv": {"bytes": 20, "routes": [ARCHIVE]}}},
     "unknown": {"title": "Unknown", "class": TABULAR, "files": {"a": {"bytes": 3}, "b": {"routes": [FROM_PACKAGE]}}},
     "fair": {"title": "Affairs", "class": "agglearn.datasets.Packaged", "citation": "F (1978).", "licence": "PD",
              "params": {"loader": "statsmodels.datasets.fair.load_pandas"}},
@@ -30,9 +30,9 @@ EXPERIMENTS = {
 }
 # here, origin, bytes, experiments
 STATES = {
-    "all_here": (True, "archive, path, mirror", 12_000 + 30 + 4, ["first"]),
+    "all_here": (True, "frozen, path, mirror", 12_000 + 30 + 4, ["first"]),
     "fair": (True, "inside statsmodels", None, []),
-    "half_here": (False, "(package, primary, archive)", 2 + 700 + 20, ["second"]),
+    "half_here": (False, "(package, primary, frozen)", 2 + 700 + 20, ["second"]),
     "unknown": (False, "(mirror, package)", None, ["third"]),
     "xor": (True, "simulated", None, ["first", "second", "third"]),
 }
@@ -50,7 +50,7 @@ def config(tmp_path, monkeypatch):
     for name, size in places.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(b"x" * size)
-    write_json(tmp_path / "cache/all_here/.one.csv.json", {"kind": "archive"})
+    write_json(tmp_path / "cache/all_here/.one.csv.json", {"kind": "frozen"})
     monkeypatch.chdir(tmp_path)
     return {"datasets": DATASETS, "experiments": EXPERIMENTS, "cache": "cache", "mirrors": ["m1", "m2", "https://m.org/"],
             "results": str(tmp_path / "results"), "from": "data"}  # fmt: skip
@@ -78,7 +78,7 @@ def test_every_line_of_the_list(config):
         "data set   here  from                         size     licence  needed by",
         "all_here   yes   archive, path, mirror        12 kB    MIT      first",
         "fair       yes   inside statsmodels                    PD       no table",
-        "half_here  no    (package, primary, archive)  722 B             second",
+        "half_here  no    (package, primary, frozen)  722 B             second",
         "unknown    no    (mirror, package)            unknown           third",
         "xor        yes   simulated                                      first, second and 1 more",
     ]
@@ -111,9 +111,9 @@ def test_every_line_on_one_data_set(config, tmp_path):
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("origin", ["data", "record"])
+@pytest.mark.parametrize("origin", ["data", "archive"])
 def test_every_row_of_the_page_on_data(config, tmp_path, origin):
-    """Results of the record rest on no data that are here."""
+    """Results of the archive rest on no data that are here."""
     results = tmp_path / "results"
     write_json(
         results / "records/all_here/manifest.json", {"status": "ok", "rows": 12345, "columns": 7, "rate": 0.24078}
@@ -128,9 +128,9 @@ def test_every_row_of_the_page_on_data(config, tmp_path, origin):
         "unknown": ("ok", ""),
         "xor": ("ok", "4 records, 2 features"),
     }
-    if origin == "record":
-        states = dict.fromkeys(states, ("not checked", "not looked at: results come from the record"))
-    rows = site._datasets(SimpleNamespace(config=config | {"from": origin}, experiments=EXPERIMENTS), tmp_path)
+    if origin == "archive":
+        states = dict.fromkeys(states, ("not checked", "not looked at: results come from the archive"))
+    rows = pages._datasets(SimpleNamespace(config=config | {"from": origin}, experiments=EXPERIMENTS), tmp_path)
     assert {row["name"]: (row["status"], row["state"]) for row in rows} == states
     assert [row["size"] for row in rows] == ["12 kB", "722 B", "unknown", ""]
     assert [[c["text"] for c in row["citations"]] for row in rows] == [["A (2001)."], ["Half"], ["Unknown"], []]

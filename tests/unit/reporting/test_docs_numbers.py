@@ -8,9 +8,9 @@ import pytest
 from docs_numbers import contradiction, pages, references
 from samples import ROOT, shipped_config
 
-from agglearn.reporting import summary
-from agglearn.workflow import record
-from agglearn.workflow.plan import Plan
+from agglearn_workflow.archive import store
+from agglearn_workflow.plan import Plan
+from agglearn_workflow.tables import summary
 
 COMMENT = "<!-- trial: {measure: nllh, method: maxent, params.l2_theta: 4.0} -->"
 
@@ -26,7 +26,7 @@ def written(tmp_path):
         row | {"params": '{"l2_theta": 64.0}', "mean": np.nan, "low": np.nan, "high": np.nan, "status": "unavailable"},
         row | {"dataset": "gone", "params": "{}", "mean": np.nan, "measure": np.nan, "status": "unavailable"},
     ]
-    table = pd.DataFrame([*rows, rows[0] | {"params": '{"l2_theta": 9.0}', "lost": "not recorded"}])
+    table = pd.DataFrame([*rows, rows[0] | {"params": '{"l2_theta": 9.0}', "lost": "not archived"}])
 
     def check(text: str) -> list[str | None]:
         page = tmp_path / "docs/page.md"
@@ -103,16 +103,16 @@ def planned() -> Plan:
 
 
 def measured(name: str, out) -> pd.DataFrame:
-    """The table of an experiment at scale default: of the runs that the record has, or that `make reproduce` has left in results/."""
+    """The table of an experiment at scale default: of the runs that the archive has, or that `make reproduce` has left in results/."""
     runs = planned().runs(name)
     recipes = {run.key: run.recipe for run in runs}
-    finished = record.merge(record.read(ROOT / "record", name), record.of_results(ROOT / "results", runs), recipes)
-    record.write_batch(runs, finished, out / f"{name}.parquet")
+    finished = store.merge(store.read(ROOT / "archive", name), store.of_results(ROOT / "results", runs), recipes)
+    store.write_batch(runs, finished, out / f"{name}.parquet")
     return summary.summarise(summary.load_rows([out / f"{name}.parquet"], planned(), name), planned().experiments[name])
 
 
 def test_numbers_are_those_measured(tmp_path):
-    """The record has the runs of a third of the numbers. A results folder of this checkout has those of all."""
+    """The archive has the runs of a third of the numbers. A results folder of this checkout has those of all."""
     tables, found = {}, {}
     for page in pages(ROOT):
         for line, name, selector, written in references(page):

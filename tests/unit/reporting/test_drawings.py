@@ -3,9 +3,9 @@
 import pandas as pd
 import pytest
 
-from agglearn.reporting.panels import axis_label
-from agglearn.reporting.statements import _axis
-from agglearn.reporting.svg import sentence
+from agglearn_workflow.claims.statements import _axis
+from agglearn_workflow.figures.panels import axis_label
+from agglearn_workflow.figures.svg import sentence
 
 
 def number(value: float, low: float, high: float) -> dict:

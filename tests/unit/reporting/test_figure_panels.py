@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from agglearn.reporting import figures, lines, maps
-from agglearn.reporting.panels import Chart
-from agglearn.reporting.summary import CELL
+from agglearn_workflow.figures import drawing, lines, maps
+from agglearn_workflow.figures.panels import Chart
+from agglearn_workflow.tables.summary import CELL
 
 EXPERIMENT = {"title": "T", "datasets": {"a": {}}, "methods": {"ours": {}, "base": {}}, "measures": ["share"]}
 
@@ -45,7 +45,7 @@ def test_one_measure_against_another_by_key():
         keys = {"covariate": covariate, "group": group}
         found += [("ours", {}, "share", keys, poll + 0.1), ("ours", {}, "poll", keys, poll)]
     spec = {"kind": "scatter", "y": "share", "x": "poll", "panel": ["keys.covariate"]}
-    figure = figures.scatter(Chart(cells(*found), cells(*found), EXPERIMENT, spec, {}))
+    figure = drawing.scatter(Chart(cells(*found), cells(*found), EXPERIMENT, spec, {}))
     assert texts(figure) == ["covariate race", "covariate sex"]
     points = figure.axes[1].collections[0].get_offsets()
     assert np.allclose(points, [[0.4, 0.5], [0.6, 0.7]])
@@ -54,11 +54,11 @@ def test_one_measure_against_another_by_key():
 def test_a_method_against_another():
     found = [(m, {}, "share", {"group": i}, v) for m, v in (("ours", 0.1), ("base", 0.2)) for i in ("x", "y")]
     spec = {"kind": "scatter", "y": "share", "x": "base"}
-    figure = figures.scatter(Chart(cells(*found), cells(*found), EXPERIMENT, spec, {"a": "Data"}))
+    figure = drawing.scatter(Chart(cells(*found), cells(*found), EXPERIMENT, spec, {"a": "Data"}))
     assert texts(figure) == ["Data"]
     assert np.allclose(figure.axes[0].collections[0].get_offsets(), [[0.2, 0.1], [0.2, 0.1]])
     alone = cells(("ours", {}, "share", {"group": "x"}, 1))
-    assert figures.scatter(Chart(alone, alone, EXPERIMENT, spec, {})) is None
+    assert drawing.scatter(Chart(alone, alone, EXPERIMENT, spec, {})) is None
 
 
 def measured(*found) -> pd.DataFrame:
@@ -83,7 +83,7 @@ def test_figures_stand_below_each_other(tmp_path):
     spec = {"kind": "line", "x": "dataset_params.size", "y": "share"}
     for count, name in ((1, "one"), (2, "two")):
         experiment = EXPERIMENT | {"figure": [spec] * count}
-        figures.draw(table, table, experiment, {}, tmp_path / name)
+        drawing.draw(table, table, experiment, {}, tmp_path / name)
     one, two = (ElementTree.parse(tmp_path / n).getroot() for n in ("one", "two"))
     height = lambda e: float(e.get("height").removesuffix("pt"))  # noqa: E731
     assert height(two) == pytest.approx(2 * height(one))
@@ -106,17 +106,17 @@ SPECS = [
 @pytest.mark.parametrize("found", [[("ours", {}, "share", None, np.nan)], [("ours", {}, "share", None, 0.5)], []])
 def test_a_figure_without_data_is_a_sentence(tmp_path, spec, found):
     table = cells(("ours", {}, "other", None, np.nan), *found)
-    assert figures.draw(table, table, EXPERIMENT | {"figure": spec}, {}, tmp_path / "f.svg") == []
-    drawing = ElementTree.parse(tmp_path / "f.svg").getroot()
+    assert drawing.draw(table, table, EXPERIMENT | {"figure": spec}, {}, tmp_path / "f.svg") == []
+    picture = ElementTree.parse(tmp_path / "f.svg").getroot()
     if spec["kind"] != "dots" or found != [("ours", {}, "share", None, 0.5)]:  # one value without x makes dots only
-        assert "".join(drawing.itertext()) == "No run of this figure has a result."
+        assert "".join(picture.itertext()) == "No run of this figure has a result."
 
 
 def test_a_figure_that_fails_leaves_the_others(tmp_path):
     table = cells(("ours", {"size": "<x>"}, "share", None, 0.5))
     lines = {"kind": "line", "y": "share", "x": "dataset_params.size"}
     experiment = EXPERIMENT | {"figure": [lines, {"kind": "dots", "y": "share"}]}
-    [reason] = figures.draw(table, table, experiment, {}, tmp_path / "f.svg")
+    [reason] = drawing.draw(table, table, experiment, {}, tmp_path / "f.svg")
     assert reason.startswith("ValueError: Unable to parse string")
     first, second = (e for e in ElementTree.parse(tmp_path / "f.svg").getroot() if e.tag.endswith("svg"))
     assert "This figure failed: ValueError" in "".join(first.itertext())
@@ -200,7 +200,7 @@ def test_the_projection_is_the_one_of_the_united_states():
 def test_a_drawing_has_a_title_and_a_description(tmp_path):
     table = cells(("ours", {}, "share", None, 0.5))
     experiment = EXPERIMENT | {"caption": "What is < shown."}
-    figures.draw(table, table, experiment, {}, tmp_path / "f.svg")
+    drawing.draw(table, table, experiment, {}, tmp_path / "f.svg")
     root = ElementTree.parse(tmp_path / "f.svg").getroot()
     words = {child.tag.rpartition("}")[2]: child.text for child in root}
     assert (words["title"], words["desc"]) == ("T", "What is < shown.")

@@ -5,20 +5,21 @@ import os
 import pytest
 from samples import shipped_config
 
-from agglearn.reporting import judging, run_summary
 from agglearn.storage import write_json
-from agglearn.workflow.plan import Plan
+from agglearn_workflow import run_summary
+from agglearn_workflow.claims import judging
+from agglearn_workflow.plan import Plan
 
 RUN = ["maxent_table4", "vocabulary_figure3", "labelsums_equality"]
 
 
 @pytest.fixture
 def config(monkeypatch):
-    """A configuration of three sources, whose claims all hold. Of some, the record has a verdict."""
+    """A configuration of three sources, whose claims all hold. Of some, the archive has a verdict."""
     monkeypatch.setattr(
         judging, "judge_all", lambda claims, *_: [{"name": name, "verdict": "holds"} for name in claims]
     )
-    monkeypatch.setattr(judging, "judge_record", lambda claims, *_: dict.fromkeys(list(claims)[:1], "fails"))
+    monkeypatch.setattr(judging, "judge_archive", lambda claims, *_: dict.fromkeys(list(claims)[:1], "fails"))
     return shipped_config() | {"scale": "smoke", "run": RUN}
 
 
@@ -47,11 +48,13 @@ def test_a_source_has_the_verdicts_on_its_own_claims(config, tmp_path):
     assert [e["name"] for e in entries if e["verdict"] == "holds"] == of(config, "maxent_table4")
 
 
-@pytest.mark.parametrize(("change", "verdict"), [({}, "fails"), ({"scale": "paper"}, None), ({"from": "record"}, None)])
+@pytest.mark.parametrize(
+    ("change", "verdict"), [({}, "fails"), ({"scale": "paper"}, None), ({"from": "archive"}, None)]
+)
 def test_the_verdict_of_the_record_stands_beside_that_of_a_smaller_scale(config, tmp_path, change, verdict):
     entries = judging.judge_target(Plan(config | change), ["maxent_table4"], tmp_path)
     judged = [e for e in entries if e["verdict"] == "holds"]
-    assert [e.get("recorded") for e in judged] == [verdict] + [None] * (len(judged) - 1)
+    assert [e.get("archived") for e in judged] == [verdict] + [None] * (len(judged) - 1)
 
 
 def test_a_claim_that_failed_is_tried_again_with_its_target(tmp_path):

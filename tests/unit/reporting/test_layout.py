@@ -9,10 +9,11 @@ import pytest
 from reported_trial import EXPERIMENT, written
 
 from agglearn import tasks
-from agglearn.reporting import panels, printed_table, writers
-from agglearn.reporting.numbers import direction, duration_text, fitting_unit, measure_name, number, plain
-from agglearn.reporting.summary import COLUMNS, summarise
-from agglearn.workflow.measurements import COLUMNS as MEASURED
+from agglearn_workflow.figures import panels
+from agglearn_workflow.measurements import COLUMNS as MEASURED
+from agglearn_workflow.tables import printed_table, writers
+from agglearn_workflow.tables.numbers import direction, duration_text, fitting_unit, measure_name, number, plain
+from agglearn_workflow.tables.summary import COLUMNS, summarise
 
 
 def summary(cells: list[dict]) -> pd.DataFrame:

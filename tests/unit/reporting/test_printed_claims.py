@@ -7,10 +7,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from agglearn.reporting.claims import judge
-from agglearn.reporting.rows import Rows
-from agglearn.workflow.config import read_mapping
-from agglearn.workflow.measurements import COLUMNS
+from agglearn_workflow.claims.predicates import judge
+from agglearn_workflow.claims.rows import Rows
+from agglearn_workflow.config.loading import read_mapping
+from agglearn_workflow.measurements import COLUMNS
 
 ROOT = Path(__file__).resolve().parents[3]
 CLAIMS = read_mapping(ROOT / "config/claims.yaml")
@@ -49,8 +49,8 @@ def test_a_claim_that_the_printed_numbers_contradict_is_noticed():
     "name", [n for n, c in CLAIMS.items() if c["source"] == "vocabulary" and n.endswith("guarantee")]
 )
 def test_a_bound_is_weak_where_every_method_keeps_it(name):
-    """By the record. Uniform bucketing keeps 4 % of the optimum's information there, frequency 1 %."""
-    frame = pd.concat(pd.read_parquet(path) for path in ROOT.glob(f"record/{CLAIMS[name]['experiment']}/*.parquet"))
+    """By the archive. Uniform bucketing keeps 4 % of the optimum's information there, frequency 1 %."""
+    frame = pd.concat(pd.read_parquet(path) for path in ROOT.glob(f"archive/{CLAIMS[name]['experiment']}/*.parquet"))
     everybody = CLAIMS[name] | {"value": {"measure": CLAIMS[name]["value"]["measure"]}}
     passed = judge(everybody, Rows(frame))["verdict"] == "holds"
     assert ("weak" in CLAIMS[name]) == passed

@@ -6,10 +6,10 @@ from samples import shipped_config
 
 from agglearn import __version__
 from agglearn.errors import DataError
-from agglearn.reporting.inventory import kind_of
-from agglearn.reporting.references import citations, references
 from agglearn.storage import write_json
-from agglearn.workflow.measurements import COLUMNS
+from agglearn_workflow.measurements import COLUMNS
+from agglearn_workflow.site.inventory import kind_of
+from agglearn_workflow.site.references import citations, references
 
 PAPERS = {
     "maxent": {"title": "M", "short": "A 2022", "citation": "A (2022). Maxima.", "url": "https://a.org/"},

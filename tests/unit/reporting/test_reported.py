@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agglearn.workflow.config import read_mapping
+from agglearn_workflow.config.loading import read_mapping
 
 ROOT = Path(__file__).resolve().parents[3]
 TEXTS = ROOT.parent / "shared/papers"

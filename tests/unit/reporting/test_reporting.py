@@ -12,12 +12,13 @@ from reported_trial import EXPERIMENT, written
 from scipy import stats
 
 from agglearn.evaluation.intervals import mean_interval
-from agglearn.reporting import printed_table, run_summary, summary
-from agglearn.reporting.judging import judge_all
-from agglearn.reporting.render import caption_of, render
-from agglearn.reporting.summary import column_or_param, compare, summarise
 from agglearn.storage import read_json, write_json
-from agglearn.workflow.measurements import COLUMNS
+from agglearn_workflow import run_summary
+from agglearn_workflow.claims.judging import judge_all
+from agglearn_workflow.measurements import COLUMNS
+from agglearn_workflow.render import caption_of, render
+from agglearn_workflow.tables import printed_table, summary
+from agglearn_workflow.tables.summary import column_or_param, compare, summarise
 
 
 def rows(values: dict, measure="nllh", step=None, keys=None) -> pd.DataFrame:
@@ -265,19 +266,19 @@ def test_last_lines_name_what_failed_stopped_and_cannot_be_had(tmp_path):
     problems = run_summary.problems(tmp_path, tmp_path)
     assert problems == {
         "failed": ["failed: e, b, base {}: boom"],
-        "not recorded": [],
+        "not archived": [],
         "stopped": ["stopped: e, ours: > 8 s (1 cell)"],
         "unavailable": ["not available: a (5 MB): no file (needed by e); get it: agglearn data get a"],
     }
     assert read_json(tmp_path / "tables/e.json") == {"failed": [], "rows": 2}
-    many = {"failed": [f"failed: {k}" for k in range(12)], "stopped": [], "unavailable": [], "not recorded": []}
+    many = {"failed": [f"failed: {k}" for k in range(12)], "stopped": [], "unavailable": [], "not archived": []}
     assert run_summary.problem_lines(tmp_path, many)[9:] == ["failed: 9", "… and 2 more"]
     said = run_summary.summary_lines(tmp_path, tmp_path)
     assert [line for kind in ("failed", "stopped", "unavailable") for line in problems[kind]] == said[:3]
     assert run_summary.problem_lines(tmp_path, problems) == said[:3]
     assert run_summary.problems(tmp_path, tmp_path, ["other"]) == {
         "failed": [],
-        "not recorded": [],
+        "not archived": [],
         "stopped": [],
         "unavailable": [],
     }

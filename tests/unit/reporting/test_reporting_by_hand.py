@@ -8,10 +8,10 @@ import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 
-from agglearn.reporting.claims import Rows, _rival_below_base
-from agglearn.reporting.lines import LINE_HEIGHT, _label_ends
-from agglearn.reporting.run_summary import CELL, problem_lines, problems, retry_targets
 from agglearn.storage import write_json
+from agglearn_workflow.claims.predicates import Rows, _rival_below_base
+from agglearn_workflow.figures.lines import LINE_HEIGHT, _label_ends
+from agglearn_workflow.run_summary import CELL, problem_lines, problems, retry_targets
 
 
 def test_only_a_better_side_can_have_a_rival_below_the_base_rate():
@@ -40,7 +40,7 @@ def test_every_kind_of_result_is_tried_again_by_its_own_status(tmp_path):
         write_json(tmp_path / f"claims/{status}.json", [{"verdict": "holds"}, {"verdict": status}])
         write_json(tmp_path / f"tables/{status}.json", {"failed": ["figure: no"] if status == "failed" else []})
     write_json(tmp_path / "claims/none.json", [])
-    runs = ["failed", "not recorded", "ok", "stopped", "unavailable"]
+    runs = ["failed", "not archived", "ok", "stopped", "unavailable"]
     for status in runs:
         for folder, rows in (("alone", [status]), ("among", ["ok", status, "stopped"])):
             (tmp_path / "measurements" / folder).mkdir(parents=True, exist_ok=True)
@@ -63,7 +63,7 @@ def test_a_claim_about_one_side_has_no_rival():
     ("n", "last"), [(9, "failed: 8"), (10, "failed: 9"), (11, "… and 1 more"), (40, "… and 30 more")]
 )
 def test_at_most_ten_failures_are_printed(tmp_path, n, last):
-    without = {"failed": [f"failed: {k}" for k in range(n)], "stopped": [], "unavailable": [], "not recorded": []}
+    without = {"failed": [f"failed: {k}" for k in range(n)], "stopped": [], "unavailable": [], "not archived": []}
     lines = problem_lines(tmp_path, without)
     assert lines[-1] == last
     assert len(lines) == min(n, 11)
@@ -80,7 +80,7 @@ def test_the_latest_receipt_counts_whatever_its_name(tmp_path):
     for time, (name, states) in enumerate(receipts):
         write_json(tmp_path / f"tracking/{name}.json", {"experiments": states})
         os.utime(tmp_path / f"tracking/{name}.json", (1e9 + time, 1e9 + time))
-    without = {key: [] for key in ("failed", "stopped", "unavailable", "not recorded")}
+    without = {key: [] for key in ("failed", "stopped", "unavailable", "not archived")}
     assert problem_lines(tmp_path, without) == ["not tracked: second: no server (try again)"]
 
 
@@ -90,7 +90,7 @@ def test_problems_of_several_experiments(tmp_path):
     states = [
         ("e", "a", "m", "unavailable", "records: no file"), ("f", "a", "m", "unavailable", "records: no file"),
         ("f", "b", "m", "unavailable", "opendp is not installed"), ("f", "b", "n", "stopped", "> 8 s"), ("f", "a", "n", "stopped", "> 8 s"),
-        ("e", "b", "n", "not recorded", "x"), ("e", "a", "n", "not recorded", "x"), ("f", "c", "n", "not recorded", "x"),
+        ("e", "b", "n", "not archived", "x"), ("e", "a", "n", "not archived", "x"), ("f", "c", "n", "not archived", "x"),
         ("e", "c", "m", "stale", "old"), ("e", "c", "n", "failed", "boom"), ("f", "d", "n", "ok", ""),
     ]  # fmt: skip
     for name in "ef":
@@ -112,9 +112,9 @@ def test_problems_of_several_experiments(tmp_path):
             "not available: a (7 kB): records: no file (needed by e, f); get it: agglearn data get a",
             "not available: b: opendp is not installed (needed by f)",
         ],
-        "not recorded": [
-            "not recorded: 2 cells of e; compute what is missing: make record ARGS=e",
-            "not recorded: 1 cell of f; compute what is missing: make record ARGS=f",
+        "not archived": [
+            "not archived: 2 cells of e; compute what is missing: make archive ARGS=e",
+            "not archived: 1 cell of f; compute what is missing: make archive ARGS=f",
         ],
         "stopped": ["stopped: f, n: > 8 s (2 cells)"],
     }  # fmt: skip

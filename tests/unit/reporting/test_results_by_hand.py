@@ -1,7 +1,7 @@
 """One irregular experiment, from the files of two batches to its table, caption and last lines: every field by hand.
 
 Data sets have different numbers of seeds, differences to the baseline have both signs, runs have every status, and one run of
-the record is of other code.
+the archive is of other code.
 """
 
 import datetime
@@ -17,9 +17,12 @@ from jinja2 import Environment, PackageLoader
 from test_summaries_by_hand import by_hand
 
 from agglearn import __version__
-from agglearn.reporting import judging, printed_table, render, run_summary, site, summary
-from agglearn.reporting.printed_table import Cell
-from agglearn.workflow.measurements import SCHEMA, table_of
+from agglearn_workflow import render, run_summary
+from agglearn_workflow.claims import judging
+from agglearn_workflow.measurements import SCHEMA, table_of
+from agglearn_workflow.site import pages
+from agglearn_workflow.tables import printed_table, summary
+from agglearn_workflow.tables.printed_table import Cell
 
 A_OURS, A_BASE = [0.40, 0.43, 0.41, 0.46, 0.45], [0.39, 0.44, 0.37]
 A_OURS_RMSE, A_BASE_RMSE = [2.0, 2.5, 2.25, 2.4, 2.1], [3.0, 2.0, 4.0]
@@ -169,7 +172,7 @@ def test_a_file_that_states_no_recipe_is_stale(results):
     ("outcome", "text"), [("above", "above by 0.25"), ("below", "below by 0.25"), ("agrees", "agrees"), (math.nan, "")]
 )
 def test_the_outcome_of_a_comparison_has_its_difference_without_sign(outcome, text):
-    assert site._outcome({"outcome": outcome, "difference": -0.25 if outcome == "below" else 0.25}) == text
+    assert pages._outcome({"outcome": outcome, "difference": -0.25 if outcome == "below" else 0.25}) == text
 
 
 def test_a_run_of_other_code_is_stale_and_has_no_value(results):
@@ -254,7 +257,7 @@ def test_every_line_of_a_run(results):
 def test_every_row_of_the_page_with_all_measures(results):
     plan, _, folder = results
     names = ("dataset", "method", "measure", "value", "unit", "n", "reported", "place", "outcome")
-    rows = site._full(summarised(results), EXPERIMENT)
+    rows = pages._full(summarised(results), EXPERIMENT)
     assert [tuple(row[name] for name in names) for row in rows] == [
         ("a", "Ours", "NLLH", "0.430 ± 0.047", "", 5, "0.42", "Table 1", "undecided"),
         ("a", "Ours", "RMSE", "2.25 ± 0.38", "", 5, "", "", ""),
@@ -273,7 +276,7 @@ def test_every_row_of_the_page_with_all_measures(results):
         ("bb", "Third", "NLLH", "not available", "", 0, "-0.2", "Table 1", "not judged"),
     ]  # fmt: skip
     assert {row["params"] for row in rows} == {""}
-    assert site._spent(plan, "e", folder) == pytest.approx(5 * 10.0 + 3 * 0.5 + 3.0 + 4.0 + 100.2)
+    assert pages._spent(plan, "e", folder) == pytest.approx(5 * 10.0 + 3 * 0.5 + 3.0 + 4.0 + 100.2)
 
 
 @pytest.mark.parametrize(("limit", "words"), [(4, "; the first 4 of 15 rows"), (15, ""), (800, "")])
@@ -281,11 +284,11 @@ def test_every_field_of_an_experiment_on_a_page(results, tmp_path, monkeypatch, 
     """The page with every measure states how many rows it leaves out."""
     plan, paths, folder = results
     render.render(plan, "e", paths, folder)
-    monkeypatch.setattr(site, "MAX_ROWS", limit)
-    monkeypatch.setattr(site, "LONG", 2)
+    monkeypatch.setattr(pages, "MAX_ROWS", limit)
+    monkeypatch.setattr(pages, "LONG", 2)
     (tmp_path / "out").mkdir()
-    entry = site._experiment(
-        plan, "e", folder, tmp_path / "out", Environment(loader=PackageLoader("agglearn.reporting"))
+    entry = pages._experiment(
+        plan, "e", folder, tmp_path / "out", Environment(loader=PackageLoader("agglearn_workflow"))
     )
     assert "<figcaption>T</figcaption>" not in entry["table"]
     assert entry.pop("table").startswith('<figure class="table">')
@@ -322,7 +325,7 @@ def words_of(html: str) -> list[str]:
 
 
 @pytest.fixture
-def pages(results, tmp_path, monkeypatch):
+def words_of_pages(results, tmp_path, monkeypatch):
     """The words of the pages of a site, by name."""
     plan, paths, folder = results
     render.render(plan, "e", paths, folder)
@@ -337,27 +340,27 @@ def pages(results, tmp_path, monkeypatch):
         (base / name).parent.mkdir(parents=True, exist_ok=True)
         (base / name).write_text(text)
     out.mkdir()
-    monkeypatch.setattr(site, "commit", lambda: "abc")
-    monkeypatch.setattr(site.machine, "describe", lambda: "a machine")
-    monkeypatch.setattr(site.crate, "write", lambda *_: None)
+    monkeypatch.setattr(pages, "commit", lambda: "abc")
+    monkeypatch.setattr(pages.machine, "describe", lambda: "a machine")
+    monkeypatch.setattr(pages.crate, "write", lambda *_: None)
     verdicts = judging.judge_all(claims, plan, folder)
-    verdicts[1]["recorded"] = "holds"
-    site.build(plan, verdicts, folder, out, base, folder / "site")
+    verdicts[1]["archived"] = "holds"
+    pages.build(plan, verdicts, folder, out, base, folder / "site")
     return {path.stem: words_of(path.read_text()) for path in out.glob("*.html")}
 
 
-def test_every_field_of_the_first_page(pages):
+def test_every_field_of_the_first_page(words_of_pages):
     """158.7 seconds are three minutes; three lines are without a result; of four claims one fails and one is undecided."""
     today = datetime.date.today().isoformat()
     expected = [
         "Work Data Verdicts",
         "Of their claims 1 fails, 1 is undecided, 2 could not be judged. Of those that were tested at the papers’ own sizes too, "
-        "1 holds there. make reproduce FROM=record shows these pages for them.",
+        "1 holds there. make reproduce FROM=archive shows these pages for them.",
         f"scale smoke date {today} commit abc machine a machine computed in 3 min of one core",
         "data sets 2 of 2 here",
         "without result 3 data sets, runs or solvers",
         "A work W 2020",
-        "It is so. 1 1 2 At the papers’ own sizes, from the record: 1 holds. 1 experiment, 4 claims",
+        "It is so. 1 1 2 At the papers’ own sizes, from the archive: 1 holds. 1 experiment, 4 claims",
         "fails undecided not judged How a verdict is reached.",
         "1 claim that the measurements contradict",
         "Ours is small. W 2020, §2",
@@ -367,10 +370,10 @@ def test_every_field_of_the_first_page(pages):
         "e 17 159",
         f"agglearn {__version__} at abc, scale “smoke”, {today}. Which table was made from what (RO-Crate)",
     ]
-    assert [line for line in pages["index"] if line in expected] == expected
+    assert [line for line in words_of_pages["index"] if line in expected] == expected
 
 
-def test_every_field_of_the_page_of_a_source(pages):
+def test_every_field_of_the_page_of_a_source(words_of_pages):
     """Of the first claim: 0.0252 · √(1/3 + 1/4) · 4.303 = 0.0827; more replicates of overlapping splits do not decide it."""
     wins = "igher by 0.0133 (95 %: lower by 0.0694 to higher by 0.096); 0.001 more are asked for"
     small = "0.43 (95 %: 0.383 to 0.477); the claim asks for at most 0.3"
@@ -380,7 +383,7 @@ def test_every_field_of_the_page_of_a_source(pages):
         "A work W 2020", "More.", "1 1 2", "fails (1)", "undecided (1)", "not judged (2)",
         f"undecided Ours beats base. §1 H{wins}. {never}",
         f"h{wins} 0.001",
-        "fails Ours is small. §2 " + small + ". In the record, at the sizes of the paper: holds. Why: It is large.",
+        "fails Ours is small. §2 " + small + ". In the archive, at the sizes of the paper: holds. Why: It is large.",
         f"{small} 0.3",
         f"mean 0.43 [0.3825, 0.4775] against 0.3, 5 replicates; {marked} small in config/claims.yaml : "
         'at_most {"value": {"measure": "nllh", "method": "ours", "dataset": "a"}, "bound": 0.3}',
@@ -394,12 +397,12 @@ def test_every_field_of_the_page_of_a_source(pages):
         'Make it again: make reproduce ARGS="e --config scale=smoke". Table: CSV, Markdown, LaTeX, every measure ;',
         "figure. 17 runs, 159 s of one core.",
     ]  # fmt: skip
-    assert [line for line in pages["s"] if line in expected] == expected
+    assert [line for line in words_of_pages["s"] if line in expected] == expected
     assert (
         f"difference +0.01333 [-0.06937, +0.09603], margin 0.001, 3 pairs; 2 values without a partner left out; {marked} wins"
-        in " ".join(pages["s"])
+        in " ".join(words_of_pages["s"])
     )
-    rows = pages["data"][pages["data"].index("a A") :]
+    rows = words_of_pages["data"][words_of_pages["data"].index("a A") :]
     assert rows[:8] == [
         "a A",
         "drawn anew for every seed",

@@ -11,10 +11,12 @@ from samples import ROOT, shipped_config
 from scipy import stats
 
 from agglearn.evaluation.verdicts import Region
-from agglearn.reporting import findings, judging, lines, panels, site, statements, svg
-from agglearn.reporting.claims import PREDICATES, judge_case
-from agglearn.reporting.samples import Sample
-from agglearn.reporting.statements import LABEL, MAX_CASES, WIDTH, _axis, forest, in_words
+from agglearn_workflow.claims import judging, statements
+from agglearn_workflow.claims.predicates import PREDICATES, judge_case
+from agglearn_workflow.claims.samples import Sample
+from agglearn_workflow.claims.statements import LABEL, MAX_CASES, WIDTH, _axis, forest, in_words
+from agglearn_workflow.figures import lines, panels, svg
+from agglearn_workflow.site import findings, pages
 
 BOUNDS = {"at_least": 0.5, "at_most": 0.5, "ratio_at_least": 2.0, "slope_between": [0.9, 1.1]}
 
@@ -266,25 +268,25 @@ def test_a_source_is_shown_by_its_first_figure_that_has_a_result(tmp_path):
     experiments = [{"name": name, "title": name.upper()} for name in ("headline", "second", "third")]
     for e in experiments:
         svg.write(svg.sentence("No run of this figure has a result."), tmp_path / f"figures/{e['name']}.svg")
-    assert site._picture(experiments, tmp_path) is None
+    assert pages._picture(experiments, tmp_path) is None
     figure, axes = panels.grid(["a"], 3.0)
     axes[0].plot([0, 1])
     for name in ("second", "third"):
         svg.write(svg.from_figure(figure, "t"), tmp_path / f"figures/{name}.svg")
-    shown = site._picture(experiments, tmp_path)
+    shown = pages._picture(experiments, tmp_path)
     assert (shown["name"], shown["title"]) == ("second", "SECOND")
 
 
 def test_the_first_page_counts_the_verdicts_of_the_record():
     claims = [
-        {"verdict": "undecided", "recorded": "holds"},
+        {"verdict": "undecided", "archived": "holds"},
         {"verdict": "holds"},
-        {"verdict": "fails", "recorded": "fails"},
+        {"verdict": "fails", "archived": "fails"},
     ]
-    assert site._recorded_counts(claims) == [("holds", 1), ("fails", 1)]
-    pages = Environment(loader=PackageLoader("agglearn.reporting"))
-    words = pages.get_template("parts.html").module.words
-    assert words(site._recorded_counts(claims)).strip() == "1 holds, 1 fails"
+    assert pages._archived_counts(claims) == [("holds", 1), ("fails", 1)]
+    templates = Environment(loader=PackageLoader("agglearn_workflow"))
+    words = templates.get_template("parts.html").module.words
+    assert words(pages._archived_counts(claims)).strip() == "1 holds, 1 fails"
     assert words([("holds", 2), ("undecided", 1)], True).strip() == "2 hold, 1 is undecided"
     assert '<a href="#failed">2 fail</a>' in words([("fails", 2)], True)
 
@@ -359,38 +361,38 @@ def test_highlighted_series_are_methods_of_their_experiment():
 
 
 def test_the_last_benchmarks_are_shown(tmp_path):
-    assert site._benchmarks(tmp_path) is None
+    assert pages._benchmarks(tmp_path) is None
     (tmp_path / "bench").mkdir()
     (tmp_path / "bench/noisy_maxent.txt").write_text("\nratio 2.0\n")
     (tmp_path / "bench/maxent.txt.new").write_text("half of")
-    shown = site._benchmarks(tmp_path)
+    shown = pages._benchmarks(tmp_path)
     assert shown["parts"] == [{"name": "noisy maxent", "text": "ratio 2.0"}]
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", shown["date"])
 
 
 def test_every_field_of_a_record_on_the_first_page():
     """Three experiments, of which two are complete; commits and machines that they have in common count once."""
-    names = ("planned", "recorded", "outdated", "cpu_seconds", "commits", "machines", "days")
+    names = ("planned", "archived", "outdated", "cpu_seconds", "commits", "machines", "days")
     facts = [
         (5, 5, 1, 30.5, ["c2"], ["m1"], ["2026-01-03"]),
         (7, 6, 0, 1.5, ["c1", "c2"], ["m1", "m2"], ["2026-01-01", "2026-02-05"]),
         (2, 2, 2, 0.0, [], [], []),
     ]
     recorded = {str(k): dict(zip(names, values, strict=True)) for k, values in enumerate(facts)}
-    assert site._totals(recorded) == {
-        "planned": 14, "recorded": 13, "outdated": 3, "cpu_seconds": 32.0, "complete": 2, "commits": ["c1", "c2"],
+    assert pages._totals(recorded) == {
+        "planned": 14, "archived": 13, "outdated": 3, "cpu_seconds": 32.0, "complete": 2, "commits": ["c1", "c2"],
         "machines": ["m1", "m2"], "days": ["2026-01-01", "2026-02-05"],
     }  # fmt: skip
-    assert site._totals({"0": recorded["0"], "1": recorded["0"]})["days"] == ["2026-01-03"]  # one day is stated once
-    assert site._totals({}) is None
+    assert pages._totals({"0": recorded["0"], "1": recorded["0"]})["days"] == ["2026-01-03"]  # one day is stated once
+    assert pages._totals({}) is None
 
 
 def test_the_guide_is_linked_where_it_has_been_made(tmp_path):
-    assert site._guide(tmp_path, tmp_path / "site") == ""
+    assert pages._guide(tmp_path, tmp_path / "site") == ""
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs/index.html").write_text("")
-    assert site._guide(tmp_path, tmp_path / "site") == "../docs"
-    assert site._guide(tmp_path, tmp_path / "smoke/site") == "../../docs"
+    assert pages._guide(tmp_path, tmp_path / "site") == "../docs"
+    assert pages._guide(tmp_path, tmp_path / "smoke/site") == "../../docs"
 
 
 @pytest.mark.parametrize(

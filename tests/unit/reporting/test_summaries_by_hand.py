@@ -18,10 +18,10 @@ from agglearn.evaluation.intervals import Estimate, mean_interval
 from agglearn.evaluation.verdicts import Region, combine_p_values, holm
 from agglearn.maxent import BestPairClassifier, NaiveBayesClassifier
 from agglearn.observations import ContingencyTables, FlowCounts
-from agglearn.reporting.numbers import number
-from agglearn.reporting.summary import compare, differences, summarise
 from agglearn.tasks import splitting
 from agglearn.tasks.base import TaskInput
+from agglearn_workflow.tables.numbers import number
+from agglearn_workflow.tables.summary import compare, differences, summarise
 
 STUDENT = {
     1: 12.706204736,

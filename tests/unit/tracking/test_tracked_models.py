@@ -20,8 +20,8 @@ from test_tracking import DATA, EXPERIMENT, RECORD, write_run
 from agglearn.datasets.facts import types
 from agglearn.maxent import NaiveBayesClassifier
 from agglearn.observations import ContingencyTables
-from agglearn.tracking import push
-from agglearn.tracking.entry import read_contents
+from agglearn_workflow.tracking import push
+from agglearn_workflow.tracking.entry import read_contents
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="ends a group of processes")]
 

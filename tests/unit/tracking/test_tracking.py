@@ -19,11 +19,11 @@ import sqlalchemy
 from samples import write_empty_store
 
 from agglearn import storage
-from agglearn.reporting import run_summary
-from agglearn.tracking import push, receipts
-from agglearn.tracking.entry import PRINT, Contents, Entry, read_contents
-from agglearn.tracking.receipts import KEY
-from agglearn.workflow.plan import IDENTITY, cell_key
+from agglearn_workflow import run_summary
+from agglearn_workflow.plan import IDENTITY, cell_key
+from agglearn_workflow.tracking import push, receipts
+from agglearn_workflow.tracking.entry import PRINT, Contents, Entry, read_contents
+from agglearn_workflow.tracking.receipts import KEY
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked")
 

@@ -15,8 +15,8 @@ import mlflow
 import pytest
 from samples import write_empty_store
 
-from agglearn.tracking.push import page_of
-from agglearn.tracking.ui import port_of, print_links
+from agglearn_workflow.tracking.push import page_of
+from agglearn_workflow.tracking.ui import port_of, print_links
 
 ROOT = Path(__file__).resolve().parents[3]
 pytestmark = pytest.mark.skipif(sys.platform != "linux" or not shutil.which("make"), reason="needs Linux and make")
@@ -145,7 +145,7 @@ def test_a_wrong_port_is_refused(port):
 
 @pytest.mark.slow
 def test_a_wrong_port_is_one_line(folder):
-    command = [sys.executable, "-m", "agglearn.tracking.ui", "65536"]
+    command = [sys.executable, "-m", "agglearn_workflow.tracking.ui", "65536"]
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
     ended = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
     assert ended.returncode == 1

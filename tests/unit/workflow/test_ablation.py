@@ -7,10 +7,10 @@ import yaml
 from samples import ROOT
 
 from agglearn.errors import ConfigError
-from agglearn.tracking.entry import tags
-from agglearn.workflow import config as configuration
-from agglearn.workflow.ablation import expand_ablation, read_settings
-from agglearn.workflow.plan import Plan
+from agglearn_workflow.config import loading as configuration
+from agglearn_workflow.config.ablation import expand_ablation, read_settings
+from agglearn_workflow.plan import Plan
+from agglearn_workflow.tracking.entry import tags
 
 FILES = sorted((ROOT / "config/ablations").glob("*.yaml"))
 

@@ -2,7 +2,7 @@
 
 from samples import shipped_config
 
-from agglearn.workflow.batches import effective
+from agglearn_workflow.runs.batches import effective
 
 
 def test_a_run_records_its_own_part_of_the_configuration():

@@ -8,8 +8,8 @@ import yaml
 from samples import ROOT
 
 from agglearn.errors import ConfigError
-from agglearn.inspection import modules
-from agglearn.workflow.config import deep_merge, load, parse_scalars, stack
+from agglearn_workflow.config.loading import deep_merge, load, parse_scalars, stack
+from agglearn_workflow.digests import modules
 
 TRIAL = "config/experiments/trial.yaml"
 
@@ -144,7 +144,7 @@ WRONG = {
     "route kind": (
         "datasets/bank",
         put("files", "bank-additional-full.csv", "routes", [{"kind": "torrent"}]),
-        ["routes.0.kind", "'torrent'", "'mirror', 'package', 'primary', 'archive', 'build'"],
+        ["routes.0.kind", "'torrent'", "'mirror', 'package', 'primary', 'frozen', 'build'"],
     ),
     "route key": (
         "datasets/bank",

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from agglearn.workflow import config as configuration
-from agglearn.workflow.plan import Plan
+from agglearn_workflow.config import loading as configuration
+from agglearn_workflow.plan import Plan
 
 ROOT = Path(__file__).resolve().parents[3]
 FILES = sorted((ROOT / "config").rglob("*.yaml"))

@@ -6,7 +6,7 @@ import pytest
 from samples import shipped_config
 
 from agglearn.errors import ConfigError
-from agglearn.workflow.entries import expand_entry
+from agglearn_workflow.config.entries import expand_entry
 
 SHIPPED = shipped_config()["datasets"]
 STATES = 51  # with the District of Columbia

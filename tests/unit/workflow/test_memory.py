@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from agglearn import datasets
-from agglearn.workflow import memory
+from agglearn_workflow import memory
 
 GAUSSIAN = {"class": "agglearn.datasets.GaussianBags"}
 

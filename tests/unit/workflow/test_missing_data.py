@@ -11,11 +11,12 @@ from samples import OFFLINE, ROOT, shipped_config
 from snakemake.iocontainers import Namedlist
 
 from agglearn import kernel_cache, storage
-from agglearn.reporting import inventory, run_summary
 from agglearn.text import bytes_text
-from agglearn.workflow import batches, observing, products, runs
-from agglearn.workflow.execution import Outcome
-from agglearn.workflow.plan import SCALES, Plan
+from agglearn_workflow import run_summary
+from agglearn_workflow.plan import SCALES, Plan
+from agglearn_workflow.runs import batches, observing, products, store
+from agglearn_workflow.runs.execution import Outcome
+from agglearn_workflow.site import inventory
 
 pytestmark = pytest.mark.slow
 
@@ -79,7 +80,7 @@ def script(tmp_path, monkeypatch):
 @pytest.fixture
 def way(script, tmp_path, monkeypatch):
     """A function that goes the whole way without a data set; returns its plan."""
-    monkeypatch.setattr(runs, "execute_run", measured)
+    monkeypatch.setattr(store, "execute_run", measured)
     monkeypatch.setattr(batches, "observe_runs", observe)
 
     def go(missing: str) -> Plan:

@@ -12,8 +12,8 @@ import pytest
 from samples import ROOT
 
 from agglearn.errors import ConfigError
-from agglearn.workflow import checks, config
-from agglearn.workflow.config import _expand, load, read_yaml, resolve_extends
+from agglearn_workflow.config import checks, loading
+from agglearn_workflow.config.loading import _expand, load, read_yaml, resolve_extends
 
 CONFIG = ROOT / "config"
 
@@ -100,7 +100,7 @@ def free_in_experiments(path) -> bool:
 def test_experiments(name, files, shipped):
     def check(content):
         e = resolve_extends(name, {**files, name: content}, "config/experiments")
-        config.check_experiment(e, name, shipped["datasets"])
+        loading.check_experiment(e, name, shipped["datasets"])
 
     check(files[name])
     assert accepted(files[name], check, free_in_experiments, f"config/experiments/{name}.yaml") == []
@@ -114,7 +114,7 @@ def test_datasets(name, shipped):
     def check(content):
         raw = {n: shortened(content if n == name else entries[n]) for n in needed}
         whole = _expand(raw, "config/datasets")
-        config.check_dataset(resolve_extends(name, whole, "config/datasets"), name, shipped["datasets"])
+        loading.check_dataset(resolve_extends(name, whole, "config/datasets"), name, shipped["datasets"])
 
     needed = {name, entries[name].get("extends", name)}
     check(entries[name])
@@ -130,7 +130,8 @@ def test_claims(shipped):
     named = {n: checks.Named(e) for n, e in shipped["experiments"].items()}
     for name, claim in claims.items():
         assert (
-            accepted(claim, lambda c, n=name: config.check_claim(c, n, shipped, named), file="config/claims.yaml") == []
+            accepted(claim, lambda c, n=name: loading.check_claim(c, n, shipped, named), file="config/claims.yaml")
+            == []
         )
 
 
@@ -138,7 +139,7 @@ def test_the_configuration_and_the_references():
     for file, free in (("config", lambda p: False), ("references", lambda p: len(p) == 2)):
         content = read_yaml(CONFIG / f"{file}.yaml")
         assert (
-            accepted(content, lambda c, f=file: config.validate(c, f, f"config/{f}.yaml"), free, f"{file}.yaml") == []
+            accepted(content, lambda c, f=file: loading.validate(c, f, f"config/{f}.yaml"), free, f"{file}.yaml") == []
         )
 
 

@@ -7,8 +7,8 @@ import pytest
 import yaml
 from samples import ROOT, shipped_config
 
-from agglearn.workflow import models
-from agglearn.workflow.config import read_yaml, validate
+from agglearn_workflow.config import models
+from agglearn_workflow.config.loading import read_yaml, validate
 
 TEXT_OF = runpy.run_path(str(ROOT / "workflow/scripts/schemas.py"))["text_of"]
 

@@ -7,18 +7,18 @@ import pandas as pd
 import pytest
 
 from agglearn.errors import AgglearnError, NotAvailable
-from agglearn.reporting.run_summary import retry_targets
-from agglearn.workflow import batches, observing, products, runs
-from agglearn.workflow.config import load
-from agglearn.workflow.execution import Outcome
-from agglearn.workflow.plan import Plan
+from agglearn_workflow.config.loading import load
+from agglearn_workflow.plan import Plan
+from agglearn_workflow.run_summary import retry_targets
+from agglearn_workflow.runs import batches, observing, products, store
+from agglearn_workflow.runs.execution import Outcome
 
 
 @pytest.fixture
 def fit(project, monkeypatch):
     """A function that fits experiment `trial` by a method that measures at once; returns its plan, its rows and what is printed."""
     rows = [{"measure": "nllh", "value": 0.5, "unit": ""}]
-    monkeypatch.setattr(runs, "execute_run", lambda run, observed, folder: Outcome("ok", rows=rows))
+    monkeypatch.setattr(store, "execute_run", lambda run, observed, folder: Outcome("ok", rows=rows))
     results = project.base / "results"
 
     def fit(**settings) -> tuple[Plan, pd.DataFrame, str]:

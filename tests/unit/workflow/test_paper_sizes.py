@@ -1,4 +1,4 @@
-"""Scale paper is as large as it was when the record was planned. `pinned_paper.json` has its values at commit 2e6aea3."""
+"""Scale paper is as large as it was when the archive was planned. `pinned_paper.json` has its values at commit 2e6aea3."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from samples import shipped_config
 
-from agglearn.workflow.plan import select_scale
+from agglearn_workflow.plan import select_scale
 
 PINNED = json.loads(Path(__file__).with_name("pinned_paper.json").read_text())
 

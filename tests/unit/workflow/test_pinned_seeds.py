@@ -11,8 +11,8 @@ import pytest
 from samples import shipped_config
 
 from agglearn.storage import digest
-from agglearn.workflow.execution import fit_seed
-from agglearn.workflow.plan import Plan
+from agglearn_workflow.plan import Plan
+from agglearn_workflow.runs.execution import fit_seed
 
 PINNED = Path(__file__).with_name("pinned_seeds.json")
 

@@ -7,9 +7,9 @@ import pytest
 from samples import ROOT
 
 from agglearn.errors import ConfigError
-from agglearn.workflow import config as configuration
-from agglearn.workflow import plan as planning
-from agglearn.workflow.plan import IDENTITY, Plan, Slot, canonical, classes_in, expand_grid, select_scale
+from agglearn_workflow import plan as planning
+from agglearn_workflow.config import loading as configuration
+from agglearn_workflow.plan import IDENTITY, Plan, Slot, canonical, classes_in, expand_grid, select_scale
 
 
 def test_points():
@@ -60,7 +60,7 @@ def test_runs_of_the_trial(project):
     first = runs[0]
     assert first.slot == Slot("fair", "{}", first.observation, first.observation_params, first.seed)
     assert first.observation_params == '{"binning": "width"}'
-    assert first.settings.record()["class"] == first.code[0]
+    assert first.settings.spec["class"] == first.code[0]
     assert plan.sources() == ["maxent"]
 
 

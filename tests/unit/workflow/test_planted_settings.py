@@ -14,7 +14,7 @@ from agglearn.maxent import LogisticSkyline, MaxEntClassifier, NaiveBayesClassif
 from agglearn.maxent.warming import tiny_records, tiny_tables
 from agglearn.tasks import census_design, keys, polls
 from agglearn.vocabulary import SubmodularQuantizer
-from agglearn.workflow.config import load
+from agglearn_workflow.config.loading import load
 
 OBSERVE = "agglearn.observations."
 CLAIM = {

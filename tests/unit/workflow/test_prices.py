@@ -1,4 +1,4 @@
-"""Prices: the median of recorded runs of the same cell, else of the data set and method, else of the method; else none."""
+"""Prices: the median of archived runs of the same cell, else of the data set and method, else of the method; else none."""
 
 import json
 import math
@@ -6,12 +6,13 @@ import math
 import pandas as pd
 import pytest
 from samples import Project
-from test_record import recorded
+from test_archive import archived
 
-from agglearn.cli import main, plan
-from agglearn.workflow import prices, record
-from agglearn.workflow.config import load
-from agglearn.workflow.plan import Plan
+from agglearn.cli import main
+from agglearn_workflow.archive import prices, store
+from agglearn_workflow.commands import plan
+from agglearn_workflow.config.loading import load
+from agglearn_workflow.plan import Plan
 
 
 @pytest.fixture
@@ -25,9 +26,9 @@ def planned(project, scale="paper") -> Plan:
 
 
 def keep(runs, seconds, memory=4e8) -> None:
-    """Write a record of runs, whose CPU seconds are those that a function has for a run."""
-    costs = {run.key: recorded(run, cpu_seconds=seconds(run), peak_memory=memory) for run in runs}
-    record.write("record", "trial", costs)
+    """Write an archive of runs, whose CPU seconds are those that a function has for a run."""
+    costs = {run.key: archived(run, cpu_seconds=seconds(run), peak_memory=memory) for run in runs}
+    store.write("archive", "trial", costs)
 
 
 def cell(run) -> tuple[str, str, float]:
@@ -47,11 +48,11 @@ FAIR = {("fair", "maxent", 4.0): (50.0, 50.0, 50.0)}
 
 
 def prices_after(plan, seconds) -> dict[tuple, set[float]]:
-    """Cell → CPU seconds of its runs, where the record has some cells."""
+    """Cell → CPU seconds of its runs, where the archive has some cells."""
     runs = plan.runs("trial")
     keep([run for run in runs if cell(run) in seconds], lambda run: seconds[cell(run)][run.seed])
     priced = {cell(run): set() for run in runs}
-    for run, row in zip(runs, prices.price_runs(plan, "record").itertuples(), strict=True):
+    for run, row in zip(runs, prices.price_runs(plan, "archive").itertuples(), strict=True):
         assert row.lacking == (cell(run) not in seconds)
         priced[cell(run)].add(row.cpu_seconds)
     return priced
@@ -74,7 +75,7 @@ def test_a_plan_sums_what_the_record_lacks(project, capsys):
     large = planned(project)
     runs = large.runs("trial")
     keep(runs[:20], lambda run: 60.0)
-    table = prices.price_plan(large, "record")
+    table = prices.price_plan(large, "archive")
     row = table.loc["trial"]
     n_priced = int(27 - row["unpriced"])
     assert (row["runs"], row["lacking"], row["peak_memory"]) == (27, 7, 4e8)

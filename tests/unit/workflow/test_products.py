@@ -8,8 +8,8 @@ import pytest
 from agglearn import storage
 from agglearn.errors import DataError, NotAvailable
 from agglearn.storage import atomic_dir, atomic_file, digest, file_digest, write_json
-from agglearn.workflow import products
-from agglearn.workflow.products import build_product, content_digests, manifest, require_product
+from agglearn_workflow.runs import products
+from agglearn_workflow.runs.products import build_product, content_digests, manifest, require_product
 
 
 def test_a_folder_appears_whole(tmp_path):

@@ -5,11 +5,11 @@ import json
 import pytest
 from samples import ROOT
 
-from agglearn.inspection.classes import is_subclass
-from agglearn.workflow import checks
-from agglearn.workflow import config as configuration
-from agglearn.workflow.config import read_mapping
-from agglearn.workflow.plan import Plan
+from agglearn_workflow.config import checks
+from agglearn_workflow.config import loading as configuration
+from agglearn_workflow.config.loading import read_mapping
+from agglearn_workflow.digests.classes import is_subclass
+from agglearn_workflow.plan import Plan
 
 PACKAGED = "agglearn.datasets.tabular.Packaged"
 

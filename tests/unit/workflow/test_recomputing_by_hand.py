@@ -1,4 +1,4 @@
-"""What `agglearn record` prints, field by field: what differs from the record, the list of experiments, the check."""
+"""What `agglearn archive` prints, field by field: what differs from the archive, the list of experiments, the check."""
 
 import math
 import time
@@ -6,12 +6,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from agglearn.cli import record as command
 from agglearn.errors import DataError
-from agglearn.workflow import recomputing, record
-from agglearn.workflow.execution import Outcome
-from agglearn.workflow.measurements import table_of
-from agglearn.workflow.record import RecordedRun
+from agglearn_workflow.archive import store
+from agglearn_workflow.archive.store import ArchivedRun
+from agglearn_workflow.commands import archive as command
+from agglearn_workflow.commands import recomputing
+from agglearn_workflow.measurements import table_of
+from agglearn_workflow.runs.execution import Outcome
 
 # (measure, step, keys, value, unit): two sizes, a negative value, a curve, doubles, missing numbers, times and memory
 MEASURED = [
@@ -38,49 +39,49 @@ def rows(values=()) -> list[dict]:
     return listed
 
 
-def recorded(status="ok", **facts) -> RecordedRun:
-    return RecordedRun({"observed": "o"} | facts, table_of([row | {"status": status} for row in rows()]))
+def archived(status="ok", **facts) -> ArchivedRun:
+    return ArchivedRun({"observed": "o"} | facts, table_of([row | {"status": status} for row in rows()]))
 
 
 @pytest.mark.parametrize(
     ("position", "value", "line"),
     [
         (0, 0.50004, ""),
-        (0, 0.5002, "nllh: 0.5002, and 0.5 in the record (tolerance 5.1e-05)"),
+        (0, 0.5002, "nllh: 0.5002, and 0.5 in the archive (tolerance 5.1e-05)"),
         (1, -2.0001, ""),  # the tolerance of a negative number is that of its size
-        (1, -2.001, "nllh, step 0.0: -2.001, and -2 in the record (tolerance 0.0002)"),
-        (2, 0.3, "nllh, step 1.0: 0.3, and 0.25 in the record (tolerance 2.6e-05)"),
+        (1, -2.001, "nllh, step 0.0: -2.001, and -2 in the archive (tolerance 0.0002)"),
+        (2, 0.3, "nllh, step 1.0: 0.3, and 0.25 in the archive (tolerance 2.6e-05)"),
         (3, -199.99, ""),
-        (3, -199.9, 'share, keys {"age": 3}: -199.9, and -200 in the record (tolerance 0.02)'),
-        (3, math.nan, 'share, keys {"age": 3}: nan, and -200 in the record (tolerance 0.02)'),
-        (4, 1.0, 'share, keys {"age": 4}: 1, and nan in the record (tolerance nan)'),
-        (5, 7.1, "gap: 7.1, and 7 in the record (tolerance 0.0007)"),
-        (6, 7.0, "gap: 7, and 8 in the record (tolerance 0.0008)"),
+        (3, -199.9, 'share, keys {"age": 3}: -199.9, and -200 in the archive (tolerance 0.02)'),
+        (3, math.nan, 'share, keys {"age": 3}: nan, and -200 in the archive (tolerance 0.02)'),
+        (4, 1.0, 'share, keys {"age": 4}: 1, and nan in the archive (tolerance nan)'),
+        (5, 7.1, "gap: 7.1, and 7 in the archive (tolerance 0.0007)"),
+        (6, 7.0, "gap: 7, and 8 in the archive (tolerance 0.0008)"),
         (7, 1.4e-3, ""),  # chains are chaotic
-        (7, 1.6e-3, "relative_gap: 0.0016, and 0.001 in the record (tolerance 0.0005)"),
-        (8, 1 + 1e-9, "converged: 1, and 1 in the record (tolerance 0)"),
+        (7, 1.6e-3, "relative_gap: 0.0016, and 0.001 in the archive (tolerance 0.0005)"),
+        (8, 1 + 1e-9, "converged: 1, and 1 in the archive (tolerance 0)"),
         (9, 99.0, ""),
         (10, 9e9, ""),
     ],
 )
 def test_each_value_is_compared_with_its_own_tolerance(position, value, line):
-    lines = recomputing.compare(recorded(), Outcome("ok", rows=rows([(position, value)])), "o")
+    lines = recomputing.compare(archived(), Outcome("ok", rows=rows([(position, value)])), "o")
     assert lines == ([line] if line else [])
 
 
 def test_rows_of_one_side_the_digest_and_the_status_have_a_line_each():
     fewer = [row for row in rows() if row["measure"] != "converged"]
     more = [*fewer, dict(rows()[0], measure="auc")]
-    assert recomputing.compare(recorded(), Outcome("ok", rows=more), "p") == [
-        "its observation has the digest p, and o in the record",
-        "converged: only in the record",
-        "auc: not in the record",
+    assert recomputing.compare(archived(), Outcome("ok", rows=more), "p") == [
+        "its observation has the digest p, and o in the archive",
+        "converged: only in the archive",
+        "auc: not in the archive",
     ]
     other = Outcome("failed", "boom", rows=[])
-    assert recomputing.compare(recorded("stopped"), other, "o") == ["status failed, and stopped in the record (boom)"]
+    assert recomputing.compare(archived("stopped"), other, "o") == ["status failed, and stopped in the archive (boom)"]
     elsewhere = [row | {"tested": "u"} for row in rows()]
     compared = 9  # neither the time nor the memory
-    assert len(recomputing.compare(recorded(), Outcome("ok", rows=elsewhere), "o")) == 2 * compared
+    assert len(recomputing.compare(archived(), Outcome("ok", rows=elsewhere), "o")) == 2 * compared
 
 
 # -- the sample -------------------------------------------------------------------------------------------------------
@@ -94,7 +95,7 @@ def run_of(key: str, dataset: str, **fields) -> SimpleNamespace:
 
 @pytest.fixture
 def world(monkeypatch, tmp_path):
-    """Two experiments of three and four runs, of which the record has five: one by other code, one dear, one without its data."""
+    """Two experiments of three and four runs, of which the archive has five: one by other code, one dear, one without its data."""
     plans = {
         "small": [run_of("a", "drawn"), run_of("b", "drawn"), run_of("c", "file")],
         "rather_large": [run_of(key, "drawn") for key in "defg"],
@@ -108,12 +109,12 @@ def world(monkeypatch, tmp_path):
         "e": {"ended": 1.7e9 + 0.5 * day, "cpu_seconds": 6.0, **of_other_code},
     }
     common = {"recipe": "today", "commit": "c1", "machine": "m1"}
-    runs = {key: RecordedRun(common | one, table_of([])) for key, one in facts.items()}
+    runs = {key: ArchivedRun(common | one, table_of([])) for key, one in facts.items()}
     monkeypatch.setattr(
-        record, "read", lambda folder, name: {run.key: runs[run.key] for run in plans[name] if run.key in runs}
+        store, "read", lambda folder, name: {run.key: runs[run.key] for run in plans[name] if run.key in runs}
     )
     datasets = {"drawn": {"class": HERE}, "file": {"class": GONE}}
-    config = {"datasets": datasets, "results": str(tmp_path), "code": [], "record": str(tmp_path)}
+    config = {"datasets": datasets, "results": str(tmp_path), "code": [], "archive": str(tmp_path)}
     return SimpleNamespace(experiments=dict.fromkeys(plans), runs=plans.__getitem__, config=config), tmp_path
 
 
@@ -152,10 +153,10 @@ def test_the_list_has_each_experiment_and_all(world, time_zone):
         "rather_large  2 of 4 runs, 2023-11-13 to 2023-11-15, 1.1 CPU minutes, 1 with other code or settings than today's",
         "1 of 2 experiments are whole; 3 files, 2.83 kB",
     ]
-    assert record.summarise(plan, folder, ["small", "rather_large"]) == {
-        "small": {"planned": 3, "recorded": 3, "outdated": 0, "commits": ["c1"], "machines": ["m1"],
+    assert store.summarise(plan, folder, ["small", "rather_large"]) == {
+        "small": {"planned": 3, "archived": 3, "outdated": 0, "commits": ["c1"], "machines": ["m1"],
                   "days": ["2023-11-14", "2023-11-19"], "cpu_seconds": 120.0},
-        "rather_large": {"planned": 4, "recorded": 2, "outdated": 1, "commits": ["c0", "c1"], "machines": ["m1", "m2"],
+        "rather_large": {"planned": 4, "archived": 2, "outdated": 1, "commits": ["c0", "c1"], "machines": ["m1", "m2"],
                          "days": ["2023-11-13", "2023-11-15"], "cpu_seconds": 67.0},
     }  # fmt: skip
 
@@ -168,7 +169,7 @@ def test_the_check_prints_a_line_per_run_and_counts_all_that_differ(world, monke
         SimpleNamespace(key=k, seed=s, dataset=d, **described)
         for k, s, d in (("a", 0, "x"), ("b", 7, "yy"), ("c", 2, "x"))
     ]
-    lines = {"a": ["auc: 1, and 2"], "b": ["auc: 3, and 4", "nllh: only in the record"], "c": []}
+    lines = {"a": ["auc: 1, and 2"], "b": ["auc: 3, and 4", "nllh: only in the archive"], "c": []}
     asked = []
     monkeypatch.setattr(
         recomputing, "draw_sample", lambda *call: asked.append(call) or [(run, run.key) for run in runs]
@@ -176,7 +177,7 @@ def test_the_check_prints_a_line_per_run_and_counts_all_that_differ(world, monke
     monkeypatch.setattr(recomputing, "recompute", lambda run, plan: (run.key, "observed"))
     monkeypatch.setattr(recomputing, "compare", lambda one, outcome, observed: lines[one] if one == outcome else ["?"])
     arguments = SimpleNamespace(sample=3, seconds=2.5, seed=11)
-    with pytest.raises(DataError, match=r"^2 of 3 runs differ from the record$"):
+    with pytest.raises(DataError, match=r"^2 of 3 runs differ from the archive$"):
         command.check(plan, folder, arguments)
     assert asked == [(plan, folder, 3, 2.5, 11)]
     assert capsys.readouterr().out.splitlines() == [
@@ -184,12 +185,12 @@ def test_the_check_prints_a_line_per_run_and_counts_all_that_differ(world, monke
         "  auc: 1, and 2",
         'e: yy, m {"l2": 1.0}, seed 7: differs',
         "  auc: 3, and 4",
-        "  nllh: only in the record",
+        "  nllh: only in the archive",
         'e: x, m {"l2": 1.0}, seed 2: same',
     ]
     runs[:2] = []
     command.check(plan, folder, arguments)
-    assert capsys.readouterr().out.splitlines()[-1] == "1 runs are as recorded"
+    assert capsys.readouterr().out.splitlines()[-1] == "1 runs are as archived"
     runs.clear()
     with pytest.raises(DataError, match=r"no run of today's code whose data are here takes at most 2\.5 s$"):
         command.check(plan, folder, arguments)

@@ -16,11 +16,11 @@ import pytest
 import yaml
 from samples import ROOT, Project
 
-from agglearn.inspection import modules
-from agglearn.workflow import config as configuration
-from agglearn.workflow import models
-from agglearn.workflow.entries import has_records
-from agglearn.workflow.plan import Plan
+from agglearn_workflow.config import loading as configuration
+from agglearn_workflow.config import models
+from agglearn_workflow.config.entries import has_records
+from agglearn_workflow.digests import modules
+from agglearn_workflow.plan import Plan
 
 CLAIM = {
     "source": "maxent", "claim": "A is better", "place": "p. 1", "experiment": "trial", "predicate": "greater",
@@ -64,7 +64,7 @@ def template(tmp_path_factory) -> Path:
     write("experiments/nested", NESTED)
     write("datasets/mine", MINE)
     write("claims", {"better": CLAIM})
-    for name in ("src/agglearn/reporting/templates", "config/findings", "docs"):
+    for name in ("src/agglearn_workflow/templates", "config/findings", "docs"):
         shutil.copytree(ROOT / name, project.base / name, ignore=shutil.ignore_patterns("*.png"))
     project.edit("config", lambda c: c.update(run=["trial", "nested"], mirrors=["mirror"]))
     return project.base
@@ -119,9 +119,9 @@ def common(base: Path, over: dict | None = None) -> dict[str, object]:
     text = (ROOT / "rules/common.smk").read_text()
     imports = "\n".join(re.findall(r"^(?:import|from) .*$", text, re.MULTILINE))
     functions = re.sub(r"^wildcard_constraints:\n(    .*\n)+", "", text[text.index("\nR = ") :], flags=re.MULTILINE)
-    names = {"config": config, "plan": Plan(config), "workflow": SimpleNamespace(cores=8), "RECORDED": config["from"] == "record"}  # fmt: skip
+    names = {"config": config, "plan": Plan(config), "workflow": SimpleNamespace(cores=8), "FROM_THE_ARCHIVE": config["from"] == "archive"}  # fmt: skip
     exec(compile(imports + functions, "common.smk", "exec"), names)
-    names |= {"PACKAGE": base / "src/agglearn", "project_files": lambda: base}
+    names |= {"TEMPLATES": base / "src/agglearn_workflow/templates", "project_files": lambda: base}
     return names
 
 
@@ -153,10 +153,10 @@ def changed(before: dict, after: dict) -> set[str]:
     return {k for k in before.keys() | after.keys() if before.get(k) != after.get(k)}
 
 
-def with_record(base: Path) -> Path:
-    """The project, with a record of another experiment."""
-    (base / "record/other").mkdir(parents=True)
-    (base / "record/other/0.parquet").write_bytes(b"one")
+def with_archive(base: Path) -> Path:
+    """The project, with an archive of another experiment."""
+    (base / "archive/other").mkdir(parents=True)
+    (base / "archive/other/0.parquet").write_bytes(b"one")
     return base
 
 
@@ -239,7 +239,7 @@ CONFIG_KEYS = {
     "run": (["trial"], {"prepare mine", "fit nested all", "render nested", "track vocabulary", "page vocabulary", "site"}),
     "show": (["trial"], set()),
     "from": ("both", set()),
-    "record": ("another", set()),
+    "archive": ("another", set()),
     "reuse": (False, set()),
     "mirrors": (["another"], {"prepare mine"}),
     "cache": ("another", set()),
@@ -264,11 +264,11 @@ def test_every_key_has_a_row():
 
 
 def test_rules_are_read(base, before):
-    recalled = jobs(with_record(base), {"from": "record"})
+    recalled = jobs(with_archive(base), {"from": "archive"})
     assert {k.split()[0] for k in before.keys() | recalled.keys()} == {*rules()}
     assert not of("fit", *BATCHES) & recalled.keys()
     assert not of("recall", *BATCHES) & before.keys()
-    fit, pages = {"settings", "data", "code"}, {"settings", "claims", "record", "texts", "code"}
+    fit, pages = {"settings", "data", "code"}, {"settings", "claims", "archive", "texts", "code"}
     assert {rule: set(params) for rule, params in rules().items() if params} == {
         "prepare": {"entry", "code", "files"}, "fit": fit | {"library_threads"}, "recall": fit | {"files"},
         "render": {"settings", "code", "templates"}, "track": {"uri", "attempt"},
@@ -333,18 +333,18 @@ def test_parameters_of_a_simulated_data_set(base, before):
 
 def test_a_file_of_the_record(base, before):
     """Its verdicts stand beside those of a smaller scale, and nowhere else."""
-    assert before["site"]["record"] == "{}"
-    recalled = jobs(with_record(base), {"from": "record"})  # of no experiment that is claimed on
+    assert before["site"]["archive"] == "{}"
+    recalled = jobs(with_archive(base), {"from": "archive"})  # of no experiment that is claimed on
     assert jobs(base) == before
-    path = base / "record/trial/0.parquet"
+    path = base / "archive/trial/0.parquet"
     path.parent.mkdir()
     path.write_bytes(b"one")
     first = jobs(base)
     assert changed(before, first) == {"site", "page maxent"}
-    assert changed(recalled, jobs(base, {"from": "record"})) == of("recall", *BATCHES)
+    assert changed(recalled, jobs(base, {"from": "archive"})) == of("recall", *BATCHES)
     path.write_bytes(b"other")
     assert changed(first, jobs(base)) == {"site", "page maxent"}
-    assert jobs(base, {"scale": "paper"})["site"]["record"] == "{}"
+    assert jobs(base, {"scale": "paper"})["site"]["archive"] == "{}"
 
 
 @pytest.mark.parametrize("key", [k for k, value in CLAIM_KEYS.items() if value is not None])
@@ -443,7 +443,7 @@ def test_an_edit_of_code(base, before, edited, module):
 
 
 @pytest.mark.parametrize("file", [
-    "src/agglearn/reporting/templates/base.html", "src/agglearn/reporting/templates/style.css", "config/findings/maxent.md", "docs/verdicts.md",
+    "src/agglearn_workflow/templates/base.html", "src/agglearn_workflow/templates/style.css", "config/findings/maxent.md", "docs/verdicts.md",
 ])  # fmt: skip
 def test_an_edit_of_a_template_or_of_the_words_on_verdicts(base, before, file):
     (base / file).write_text((base / file).read_text() + " ")
@@ -451,7 +451,7 @@ def test_an_edit_of_a_template_or_of_the_words_on_verdicts(base, before, file):
 
 
 def test_an_edit_of_the_template_of_tables(base, before):
-    path = base / "src/agglearn/reporting/templates/table.md"
+    path = base / "src/agglearn_workflow/templates/table.md"
     path.write_text(path.read_text() + " ")
     assert changed(before, jobs(base)) == RENDERED | PAGES
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from agglearn.workflow import runs
-from agglearn.workflow.observing import Source
-from agglearn.workflow.plan import IDENTITY, Run, Settings, Slot, canonical, classes_in
+from agglearn_workflow.plan import IDENTITY, Run, Settings, Slot, canonical, classes_in
+from agglearn_workflow.runs import store
+from agglearn_workflow.runs.observing import Source
 
 QUANTIZER = {"class": "agglearn.vocabulary.BucketingQuantizer", "params": {"budget": 0.3}}
 SLOT = Slot("d", "{}", "tables", "{}", 0)
@@ -37,7 +37,7 @@ def test_every_part_of_the_identity_makes_another_run():
     ("measures", ["nllh", "auc"]), ("keep_model", "all"), ("ignore_noise", True),
 ])  # fmt: skip
 def test_every_part_of_what_computes_a_run_changes_its_recipe(key, value):
-    assert SETTINGS.record() == SPEC
+    assert SETTINGS.spec == SPEC
     field = {"class": "method_class", "type": "observation_class"}.get(key, key)
     value = tuple(value) if key == "measures" else value
     other = dataclasses.replace(RUN, settings=dataclasses.replace(SETTINGS, **{field: value}))
@@ -54,10 +54,10 @@ def test_code_behind_a_run_is_that_of_its_classes():
 def test_a_fingerprint_is_of_the_recipe_and_of_what_is_observed():
     """Neither where records lie nor a reason is part of it."""
     source = Source("ok", None, "recipe", "content", None)
-    mine = runs.fingerprint(RUN, source)
-    assert mine == runs.fingerprint(RUN, source._replace(records=Path("elsewhere"), reason="none"))
-    others = [runs.fingerprint(RUN, source._replace(**{key: "other"})) for key in ("recipe", "content")]
-    others += [runs.fingerprint(with_other(name), source) for name in IDENTITY]
+    mine = store.fingerprint(RUN, source)
+    assert mine == store.fingerprint(RUN, source._replace(records=Path("elsewhere"), reason="none"))
+    others = [store.fingerprint(RUN, source._replace(**{key: "other"})) for key in ("recipe", "content")]
+    others += [store.fingerprint(with_other(name), source) for name in IDENTITY]
     assert len({mine, *others}) == len(others) + 1
 
 

@@ -9,11 +9,12 @@ import pytest
 
 from agglearn import storage
 from agglearn.errors import NotAvailable
-from agglearn.inspection import digests, modules
-from agglearn.workflow import products, record
-from agglearn.workflow.observing import Source
-from agglearn.workflow.plan import Run, Settings, canonical
-from agglearn.workflow.runs import fit_batch
+from agglearn_workflow.archive import store
+from agglearn_workflow.digests import modules
+from agglearn_workflow.plan import Run, Settings, canonical
+from agglearn_workflow.runs import products
+from agglearn_workflow.runs.observing import Source
+from agglearn_workflow.runs.store import fit_batch
 
 METHODS = """
 import os
@@ -288,8 +289,8 @@ def test_versions_of_packages_are_part_of_a_run(code, monkeypatch):
     runs = planned(range(2))
     fitted(code, runs)
     first = written(code)
-    version = digests.metadata.version
-    monkeypatch.setattr(digests.metadata, "version", lambda n: "0.0.1" if n == "numpy" else version(n))
+    version = code.metadata.version
+    monkeypatch.setattr(code.metadata, "version", lambda n: "0.0.1" if n == "numpy" else version(n))
     for cached in modules.CACHED:
         cached.cache_clear()
     try:
@@ -308,18 +309,18 @@ def test_a_method_may_spawn_processes(code, monkeypatch):
     assert fitted(code, planned([0], "Spawning", ["spawned"]))["spawned"].tolist() == [3]
 
 
-def record_of(folder, runs) -> dict:
-    return record.of_results(folder / "results", runs)
+def archive_of(folder, runs) -> dict:
+    return store.of_results(folder / "results", runs)
 
 
 def test_a_run_that_holds_is_taken_from_the_record(code, capsys):
     runs = planned(range(3))
     before = fitted(code, runs)
-    kept = record_of(code, runs)
+    kept = archive_of(code, runs)
     assert len(kept) == 3
     other = code / "other"
-    after = fitted(other, runs, recorded={key: kept[key] for key in list(kept)[:2]})
-    assert "1 of 3 runs computed, 2 taken from the record, the rest reused" in capsys.readouterr().out
+    after = fitted(other, runs, archived={key: kept[key] for key in list(kept)[:2]})
+    assert "1 of 3 runs computed, 2 taken from the archive, the rest reused" in capsys.readouterr().out
     assert after["numpy"].tolist() == before["numpy"].tolist()
     facts = [storage.read_json(f / "results/runs" / runs[0].key / "run.json") for f in (code, other)]
     assert facts[0] == facts[1]
@@ -331,36 +332,36 @@ def test_a_run_that_holds_is_taken_from_the_record(code, capsys):
 def test_a_recorded_run_of_other_code_or_another_observation_is_computed(code, capsys):
     runs = planned(range(2))
     fitted(code, runs)
-    kept = record_of(code, runs)
+    kept = archive_of(code, runs)
     changed = {
         key: dataclasses.replace(run, facts=run.facts | {"fingerprint": "of another observation"})
         for key, run in kept.items()
     }
-    fitted(code / "other", runs, recorded=changed)
+    fitted(code / "other", runs, archived=changed)
     assert "2 of 2 runs computed, 0 taken" in capsys.readouterr().out
-    assert record.of_results(code / "results", planned(range(2), measures=("numpy",))) == {}
+    assert store.of_results(code / "results", planned(range(2), measures=("numpy",))) == {}
 
 
 def test_a_run_whose_model_is_kept_is_computed_and_says_so(code, capsys):
     runs = planned(range(2), "Unsavable", keep_model="first_seed")
     fitted(code, runs)
-    fitted(code / "other", runs, recorded=record_of(code, runs))
+    fitted(code / "other", runs, archived=archive_of(code, runs))
     printed = capsys.readouterr().out
-    assert f"run {runs[0].key} is in the record, and is computed because its model is kept" in printed
-    assert "1 of 2 runs computed, 1 taken from the record" in printed
+    assert f"run {runs[0].key} is in the archive, and is computed because its model is kept" in printed
+    assert "1 of 2 runs computed, 1 taken from the archive" in printed
 
 
 def test_a_batch_without_reuse_takes_nothing_from_the_record(code, capsys):
     runs = planned(range(2))
     fitted(code, runs)
-    fitted(code / "other", runs, recorded=record_of(code, runs), reuse=False)
+    fitted(code / "other", runs, archived=archive_of(code, runs), reuse=False)
     assert "2 of 2 runs computed, 0 taken" in capsys.readouterr().out
 
 
 def test_failed_runs_are_no_part_of_a_record(code):
     runs = planned([0], "Failing", ["runs"])
     compute(code, runs)
-    assert record_of(code, runs) == {}
+    assert archive_of(code, runs) == {}
 
 
 def test_a_run_states_its_cost(code):

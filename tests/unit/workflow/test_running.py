@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from agglearn.registry import build
-from agglearn.workflow.isolation import end_tree, run_isolated
+from agglearn_workflow.runs.isolation import end_tree, run_isolated
 
 LIMIT = 0.6
 on_linux = pytest.mark.skipif(platform.system() != "Linux", reason="needs Linux")
@@ -125,7 +125,7 @@ def numbers(path: Path, count: int) -> list[int]:
 
 JOB = """
 import os, subprocess, sys, time
-from agglearn.workflow.isolation import run_isolated
+from agglearn_workflow.runs.isolation import run_isolated
 
 def work(path):
     with open(path, "w") as handle:

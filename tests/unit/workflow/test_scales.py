@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agglearn.errors import ConfigError
-from agglearn.workflow.scales import SCALES, record_scale, scale_folder
+from agglearn_workflow.config.scales import SCALES, note_scale, scale_folder
 
 
 def test_an_empty_folder_takes_any_scale(tmp_path):
@@ -16,7 +16,7 @@ def test_an_empty_folder_takes_any_scale(tmp_path):
 
 def test_smaller_scales_work_below_a_larger_one(tmp_path):
     results = str(tmp_path)
-    record_scale(results, "default")
+    note_scale(results, "default")
     assert [scale_folder(results, scale) for scale in SCALES] == [
         f"{results}/smoke", f"{results}/quick", results, results,
     ]  # fmt: skip
@@ -34,7 +34,7 @@ def test_logs_lie_beside_the_products_of_their_scale():
 
 def test_the_record_only_grows(tmp_path):
     for scale, recorded in [("smoke", "smoke"), ("paper", "paper"), ("default", "paper")]:
-        record_scale(str(tmp_path), scale)
+        note_scale(str(tmp_path), scale)
         assert json.loads((tmp_path / "scale.json").read_text()) == {"scale": recorded}
 
 

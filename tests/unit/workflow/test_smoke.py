@@ -4,10 +4,10 @@ import pytest
 from samples import shipped_config
 
 from agglearn.registry import resolve
-from agglearn.workflow import products
-from agglearn.workflow.execution import execute_run
-from agglearn.workflow.observing import Source, observe_runs
-from agglearn.workflow.plan import Plan
+from agglearn_workflow.plan import Plan
+from agglearn_workflow.runs import products
+from agglearn_workflow.runs.execution import execute_run
+from agglearn_workflow.runs.observing import Source, observe_runs
 
 pytestmark = pytest.mark.slow
 

@@ -1,1 +1,0 @@
-"""From measurements to tables, figures, verdicts and pages."""

@@ -1,1 +1,0 @@
-"""From configuration files to finished runs: configuration, plan, products, runs, measurements."""

@@ -1,0 +1,1 @@
+"""The workflow that reproduces the tables and figures of the sources: configuration, runs, reports, commands."""

@@ -1,0 +1,1 @@
+"""The archive: results of finished runs that the repository keeps."""

@@ -1,0 +1,232 @@
+"""The archive: results of finished runs that the repository keeps.
+
+It is a folder with a folder for each experiment. The Parquet files there hold one table together: the measurements of its runs
+in the columns of `measurements.SCHEMA`, and beside them the facts of the run (`FACTS`): with what code, on which observation,
+by which machine, when and at what cost it was computed. Equal content has equal bytes.
+
+A run is in the archive when it has a result: it is `ok`, or `stopped` at its solver's own limit.
+"""
+
+import contextlib
+import datetime
+import fcntl
+import io
+import itertools
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from agglearn import storage
+from agglearn.errors import DataError
+from agglearn_workflow.measurements import SCHEMA, table_of
+from agglearn_workflow.plan import IDENTITY, Plan, Run, canonical
+
+FACTS = pa.schema(
+    [
+        *((name, pa.string()) for name in ("recipe", "code", "fingerprint", "observed", "observation_recipe")),
+        *((name, pa.string()) for name in ("data", "spec", "versions")),  # JSON
+        *((name, pa.string()) for name in ("python", "machine", "commit")),
+        *((name, pa.float64()) for name in ("began", "ended", "cpu_seconds", "peak_memory")),
+    ]
+)
+NESTED = ("data", "spec", "versions")
+COLUMNS = pa.schema([*SCHEMA, *FACTS])
+MAX_BYTES = 2_000_000  # of a file
+FINISHED = ("ok", "stopped")
+NOT_ARCHIVED = "not archived"
+
+
+@dataclass(frozen=True)
+class ArchivedRun:
+    """A finished run."""
+
+    facts: dict[str, Any]
+    rows: pa.Table
+
+    @property
+    def day(self) -> str:
+        """Date of its end (UTC)."""
+        return datetime.datetime.fromtimestamp(self.facts["ended"], datetime.UTC).date().isoformat()
+
+
+Archived = dict[str, ArchivedRun]  # by the keys of runs
+
+
+# -- files ------------------------------------------------------------------------------------------------------------
+
+
+def experiments(folder: Path | str) -> list[str]:
+    """Names of the experiments that an archive has."""
+    return sorted(path.name for path in Path(folder).glob("[!.]*") if path.is_dir())
+
+
+def read(folder: Path | str, experiment: str) -> Archived:
+    """The archived runs of an experiment. It is empty where the archive has none."""
+    paths = sorted((Path(folder) / experiment).glob("*.parquet"), key=lambda path: int(path.stem))
+    tables = [_read_file(path) for path in paths]
+    return _split(pa.concat_tables(tables)) if tables else {}
+
+
+def _read_file(path: Path) -> pa.Table:
+    try:
+        table = pq.read_table(path, partitioning=None)
+    except (OSError, ValueError) as error:  # Arrow's errors are ValueErrors
+        raise DataError(f"{path}: not a file of the archive: {error}") from None
+    if table.schema.names != COLUMNS.names:
+        differing = sorted(set(table.schema.names) ^ set(COLUMNS.names))
+        raise DataError(f"{path}: its columns are not today's ({', '.join(differing)}); compute its runs again")
+    return table.cast(COLUMNS)
+
+
+def _split(table: pa.Table) -> Archived:
+    """The runs of a table in which the rows of a run follow one another."""
+    keys = table["run"].to_numpy()
+    bounds = [0, *(np.flatnonzero(keys[1:] != keys[:-1]) + 1).tolist(), len(keys)]
+    first = table.take(bounds[:-1]).select([*IDENTITY, *FACTS.names]).to_pylist()
+    measured = table.select(SCHEMA.names)
+    runs = {}
+    for facts, start, end in zip(first, bounds[:-1], bounds[1:], strict=True):
+        nested = {name: json.loads(facts[name]) for name in NESTED}
+        runs[keys[start]] = ArchivedRun(facts | nested, measured.slice(start, end - start))
+    return runs
+
+
+def write(folder: Path | str, experiment: str, runs: Archived) -> None:
+    """Write the archived runs of an experiment in the place of those that are there."""
+    ordered = sorted(runs.values(), key=lambda run: [run.facts[name] for name in IDENTITY])
+    pieces = _pieces(pa.concat_tables([_with_facts(run) for run in ordered]))
+    with storage.atomic_dir(Path(folder) / experiment) as out:
+        for number, piece in enumerate(pieces):
+            (out / f"{number}.parquet").write_bytes(piece)
+
+
+def _with_facts(run: ArchivedRun) -> pa.Table:
+    facts = run.facts | {name: canonical(run.facts[name]) for name in NESTED}
+    columns = [pa.repeat(pa.scalar(facts[field.name], field.type), run.rows.num_rows) for field in FACTS]
+    return pa.table([*run.rows.columns, *columns], schema=COLUMNS)
+
+
+def _pieces(table: pa.Table) -> Iterator[bytes]:
+    """The table as Parquet files of at most `MAX_BYTES`."""
+    content = _parquet(table)
+    if len(content) <= MAX_BYTES or table.num_rows < 2:
+        yield content
+        return
+    half = table.num_rows // 2
+    yield from itertools.chain(_pieces(table.slice(0, half)), _pieces(table.slice(half)))
+
+
+def _parquet(table: pa.Table) -> bytes:
+    buffer = io.BytesIO()
+    lean = {"write_statistics": False, "store_schema": False}
+    pq.write_table(table.combine_chunks(), buffer, compression="zstd", compression_level=15, **lean)
+    return buffer.getvalue()
+
+
+@contextlib.contextmanager
+def lock(folder: Path | str) -> Iterator[None]:
+    """Let one process at a time change an archive."""
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    with open(Path(folder) / ".lock", "w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+# -- what goes into it ------------------------------------------------------------------------------------------------
+
+
+def of_results(results: Path | str, runs: Iterable[Run]) -> Archived:
+    """The finished runs that a results folder holds of some runs, if they were computed with today's code and settings."""
+    finished = {}
+    for run in runs:
+        folder = Path(results) / "runs" / run.key
+        try:
+            facts = storage.read_json(folder / "run.json")
+            rows = pq.read_table(folder / "measurements.parquet", schema=SCHEMA)
+        except (OSError, ValueError):
+            continue
+        if facts["status"] in FINISHED and facts["recipe"] == run.recipe and rows.num_rows:
+            named = {name: facts.get(name) for name in (*IDENTITY, *FACTS.names)}
+            finished[run.key] = ArchivedRun(named, rows)
+    return finished
+
+
+def merge(ours: Archived, theirs: Archived, recipes: Mapping[str, str]) -> Archived:
+    """The runs of two archives. Of a run that both have, the one of today's recipe counts, then the newer one."""
+
+    def rank(key: str, run: ArchivedRun) -> tuple[bool, float]:
+        return run.facts["recipe"] == recipes.get(key), run.facts["ended"]
+
+    better = {key: run for key, run in theirs.items() if key not in ours or rank(key, run) > rank(key, ours[key])}
+    return ours | better
+
+
+def add(folder: Path | str, experiment: str, runs: Archived, recipes: Mapping[str, str]) -> int:
+    """Add runs to the archive of an experiment, as `merge` does, and return how many of them are new there."""
+    with lock(folder):
+        before = read(folder, experiment)
+        after = merge(before, runs, recipes)
+        new = [key for key, run in after.items() if key not in before or before[key] is not run]
+        if new:
+            write(folder, experiment, after)
+    return len(new)
+
+
+# -- what comes out of it ---------------------------------------------------------------------------------------------
+
+
+def outdated(run: Run, archived: ArchivedRun) -> str | None:
+    """A sentence on an archived run that would be computed with another recipe today. None where it would not."""
+    if archived.facts["recipe"] == run.recipe:
+        return None
+    facts = archived.facts
+    return f"archived with other code or settings than today's (commit {facts['commit']}, {archived.day})"
+
+
+def write_batch(runs: Iterable[Run], archived: Archived, out: str | Path) -> None:
+    """Write the archived measurements of a batch into one Parquet file, in the place of `measurements.write_batch`.
+
+    A run that the archive lacks is `not archived`. The file's metadata state the runs that are `outdated`.
+    """
+    runs = list(runs)
+    tables, marks = [], {}
+    for run in runs:
+        if run.key in archived:
+            tables.append(archived[run.key].rows)
+            if mark := outdated(run, archived[run.key]):
+                marks[run.key] = mark
+        else:
+            reason = f"make archive ARGS={run.experiment} computes it"
+            tables.append(table_of([{"run": run.key, **run.identity, "status": NOT_ARCHIVED, "reason": reason}]))
+    metadata = {"recipes": json.dumps({r.key: r.recipe for r in runs}), "marks": json.dumps(marks)}
+    with storage.atomic_file(out) as work:
+        pq.write_table(pa.concat_tables(tables).replace_schema_metadata(metadata), work, compression="zstd")
+
+
+def summarise(plan: Plan, folder: Path | str, names: Collection[str]) -> dict[str, dict]:
+    """Experiment → what the archive has of it, in numbers and as lists of texts.
+
+    `planned`, `archived` and `outdated` are numbers of runs. `commits`, `machines` and `days` are sorted, and of days there is the
+    first and the last. `cpu_seconds` is the sum over the archived runs.
+    """
+    facts = {}
+    for name in names:
+        archived, runs = read(folder, name), plan.runs(name)
+        here = [(run, archived[run.key]) for run in runs if run.key in archived]
+        days = sorted({one.day for _, one in here})
+        facts[name] = {
+            "planned": len(runs),
+            "archived": len(here),
+            "outdated": sum(outdated(run, one) is not None for run, one in here),
+            "commits": sorted({one.facts["commit"] or "" for _, one in here} - {""}),
+            "machines": sorted({one.facts["machine"] or "" for _, one in here} - {""}),
+            "days": days[:1] + days[1:][-1:],
+            "cpu_seconds": sum(one.facts["cpu_seconds"] or 0.0 for _, one in here),
+        }
+    return facts

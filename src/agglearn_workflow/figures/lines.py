@@ -1,0 +1,219 @@
+"""Lines with intervals: curves over steps or seconds, and means over a parameter. Lines are named at their right ends."""
+
+import textwrap
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter
+
+from agglearn.evaluation.intervals import mean_interval
+from agglearn_workflow.figures.panels import WIDTH, Chart, axis_label, color, grid, natural
+from agglearn_workflow.tables import summary
+from agglearn_workflow.tables.numbers import number
+
+MAX_NAMED = 8  # lines with a colour and a name at their ends, more have a legend
+LABEL = 24  # letters in a line of a name
+LABEL_WIDTH = 1.2  # inches beside a panel for the names of its lines
+LINE_HEIGHT = 0.055  # of the panel
+SPREAD = 0.75  # of the range of the means, by which intervals may widen an axis
+STROKES = ("-", "--", ":")
+
+
+def curves(chart: Chart) -> Figure | None:
+    """Means over seeds against the step (or the seconds at that step)."""
+    chosen = _chosen(chart, chart.rows["step"].notna())
+    chosen["x"] = chosen["step"]
+    if chart.spec.get("x") == "seconds":
+        clock = chart.rows[(chart.rows["measure"] == "seconds") & chart.rows["step"].notna()]
+        chosen = chosen.merge(clock[["run", "step", "value"]], on=["run", "step"], suffixes=("", "_clock"))
+        by = [chart.panels(chosen), "series", "step"]
+        chosen["x"] = chosen.groupby(by)["value_clock"].transform("mean")
+    return _draw(chart, chosen, chart.table[:0].assign(series=""), chart.spec.get("x_label", "iteration"))
+
+
+def lines(chart: Chart) -> Figure | None:
+    """Means over seeds against a parameter, with the printed values as marks.
+
+    With `x_none`, rows without the parameter are drawn to the right of its largest value.
+    """
+    spec, table = chart.spec, chart.table
+    chosen = _chosen(chart, chart.rows["step"].isna())
+    chosen["x"] = _numbers(chosen, spec)
+    if "x_none" in spec:
+        chosen["x"] = chosen["x"].fillna(_beyond(chosen["x"], spec.get("x_log")))
+    printed = table[(table["measure"] == spec["y"]) & table["reported"].notna()]
+    printed = printed.assign(series=chart.series(printed), x=_numbers(printed, spec))
+    label = spec.get("x_label", spec["x"].rpartition(".")[2].replace("_", " "))
+    return _draw(chart, chosen[chosen["x"].notna()], printed, label)
+
+
+def _chosen(chart: Chart, mask: pd.Series) -> pd.DataFrame:
+    """Rows of a mask that have a value of the measure, and the series of each."""
+    chosen = chart.rows[mask & (chart.rows["measure"] == chart.spec["y"]) & chart.rows["value"].notna()]
+    return chosen.assign(series=chart.series(chosen))
+
+
+def _numbers(frame: pd.DataFrame, spec: dict) -> pd.Series:
+    return pd.to_numeric(summary.column_or_param(frame, spec["x"])).astype(float)
+
+
+def _beyond(x: pd.Series, log: bool | None) -> float:
+    """A number to the right of all values, as far from the last as the values are from one another."""
+    present = np.sort(x.dropna().unique())
+    if len(present) < 2:
+        return 10 * present[0] if len(present) else 1.0
+    return present[-1] * (present[-1] / present[-2]) if log else 2 * present[-1] - present[-2]
+
+
+def _draw(chart: Chart, chosen: pd.DataFrame, printed: pd.DataFrame, x_label: str) -> Figure | None:
+    """The figure: a panel per title, in each a line per series."""
+    if chosen.empty:
+        return None
+    spec, panel, of_printed = chart.spec, chart.panels(chosen), chart.panels(printed)
+    names, order = chart.ordered(panel, chosen), _order(chosen, chart.experiment)
+    highlighted = {h["series"]: h["name"] for h in spec.get("highlight", [])}
+    highlighted = highlighted if set(highlighted) & set(order) else {}  # else none of them has a result
+    labels = highlighted or ({s: s for s in order} if len(order) <= MAX_NAMED else {})
+    labels = {s: textwrap.fill(text, LABEL) for s, text in labels.items()}
+    beside = bool(labels) and len(order) > 1
+    figure, axes = grid(names, 3.2, max_columns=2 if beside else 3, width=WIDTH + LABEL_WIDTH * beside)
+    end = chosen["x"].max() if "x_none" in spec else None
+    looks = {label: _look(k, label, highlighted) for k, label in enumerate(order)}
+    for name, ax in zip(names, axes, strict=True):
+        ends = _panel(ax, chosen[panel == name], printed[of_printed == name], looks, labels, end, spec)
+        _scales(ax, spec, x_label, chosen, end)
+        if beside:
+            _label_ends(ax, ends)
+    axes[0].set_ylabel(axis_label(spec, chosen))
+    if "title" in spec:
+        figure.suptitle(spec["title"], x=0.01, ha="left", fontsize=11, fontweight="bold")
+    handles, texts = axes[0].get_legend_handles_labels() if len(order) > 1 and not labels else ([], [])
+    if len(printed):
+        handles.append(axes[0].plot([], [], "D", mfc="none", mec="0.3", ms=5)[0])
+        texts.append("printed in the source")
+    if handles:
+        figure.legend(handles, texts, fontsize=7, frameon=False, loc="outside lower left", ncols=2)
+    return figure
+
+
+def _panel(
+    ax: Axes, rows: pd.DataFrame, printed: pd.DataFrame, looks: dict, names: dict, end: float | None, spec: dict
+) -> dict[str, tuple[float, str]]:
+    """Draw the lines of one panel, with printed values as marks, and return the end and colour of each line with a name."""
+    ax.set_xscale("log" if spec.get("x_log") else "linear")
+    ax.set_yscale("log" if spec.get("y_log") else "linear")
+    levels, ends = [], {}
+    for label, look in looks.items():
+        line, marks = rows[rows["series"] == label], printed[printed["series"] == label]
+        if line.empty:
+            continue
+        points = _line(ax, line, end, bool(spec.get("y_log")), label in names, label=label, **look)
+        if label in names:
+            ends[names[label]] = (points[-1, 1], look["color"])
+        if len(printed):
+            ax.plot(marks["x"], marks["reported"], "D", mfc="none", mec=look["color"], ms=5)
+        levels += [points[:, 1], marks["reported"].to_numpy(float)]
+    _limit(ax, np.concatenate(levels), spec)
+    return ends
+
+
+def _look(k: int, label: str, highlighted: dict) -> dict:
+    """Colour and stroke of a series: its own, or where some are highlighted, grey for the others."""
+    if not highlighted:
+        return {"color": color(k), "ls": STROKES[k // MAX_NAMED % len(STROKES)], "lw": 1.4}
+    if label in highlighted:
+        return {"color": color(list(highlighted).index(label)), "ls": "-", "lw": 1.8, "zorder": 3}
+    return {"color": "0.75", "ls": "-", "lw": 0.8}
+
+
+def _scales(ax: Axes, spec: dict, x_label: str, chosen: pd.DataFrame, end: float | None) -> None:
+    ax.set_xlabel(x_label)
+    if "x_from" in spec:
+        ax.set_xlim(left=spec["x_from"])
+    if spec.get("x_log"):
+        _readable(ax.xaxis)
+    if spec.get("y_log"):
+        _readable(ax.yaxis)
+    if end is not None:
+        ticks = sorted(chosen["x"].unique())
+        ax.set_xticks(ticks, [spec["x_none"] if x == end else f"{x:g}" for x in ticks])
+        ax.minorticks_off()
+
+
+def _limit(ax: Axes, means: np.ndarray, spec: dict) -> None:
+    """Limit the axis to the means. Intervals widen it by a fraction of the range of the means, so that lines stay apart."""
+    log = ax.get_yscale() == "log"
+    means = means[np.isfinite(means) & (means > (0 if log else -np.inf))]
+    means = np.maximum(means, spec.get("y_from", -np.inf))
+    low, high = ax.get_ylim()
+    if len(means) and means.min() < means.max():
+        ends = np.log(means) if log else means
+        margin = SPREAD * np.ptp(ends)
+        first, last = (np.exp if log else np.asarray)([ends.min() - margin, ends.max() + margin])
+        low, high = max(low, first), min(high, last)
+    ax.set_ylim(spec.get("y_from", low), high)
+
+
+def _label_ends(ax: Axes, ends: dict[str, tuple[float, str]]) -> None:
+    """Write the names of lines at their right ends, moved apart so that they do not overlap."""
+    transform = (ax.transScale + ax.transLimits).transform
+    heights = {text: np.clip(np.nan_to_num(transform((1, y))[1]), 0, 1) for text, (y, _) in ends.items()}
+    order = sorted(heights, key=lambda text: heights[text])
+    y = np.array([heights[text] for text in order])
+    need = np.array([LINE_HEIGHT * (1 + text.count("\n")) + 0.015 for text in order])
+    for _ in range(300):
+        short = np.maximum((need[1:] + need[:-1]) / 2 - np.diff(y), 0) / 2
+        y = y - np.append(short, 0) + np.insert(short, 0, 0)
+        y = np.clip(y, need / 2, 1 - need / 2)
+    for text, height in zip(order, y, strict=True):
+        ax.annotate(
+            text, (1.01, height), xycoords="axes fraction", color=ends[text][1], fontsize=8, va="center",
+            linespacing=1.0,
+        )  # fmt: skip
+
+
+def _order(chosen: pd.DataFrame, experiment: dict) -> list[str]:
+    """Names of the series by number, or in the order of the methods where there are more than eight."""
+    labels = list(chosen["series"].unique())
+    if len(labels) <= MAX_NAMED:
+        return sorted(labels, key=natural)
+    rank = chosen["method"].map(list(experiment["methods"]).index).groupby(chosen["series"]).min()
+    return sorted(labels, key=lambda label: (rank[label], natural(label)))
+
+
+def _readable(axis: Axis) -> None:
+    """Ticks at 1, 2 and 5 with plain numbers where a logarithmic axis spans few powers of ten."""
+    low, high = axis.get_view_interval()
+    if high < 300 * low:
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.set_major_formatter(lambda x, _: number(x))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def _line(ax: Axes, rows: pd.DataFrame, end: float | None, log: bool, band: bool, **look: Any) -> np.ndarray:
+    """Draw means and intervals over x, and return x, mean, low and high of each point.
+
+    A series without the parameter is a level line. On a logarithmic axis an interval ends at the smallest value, since it may
+    reach below 0.
+    """
+    points = np.array(
+        [[x, *mean_interval(g["value"], summary.overlap_of(g)), g["value"].min()] for x, g in rows.groupby("x")]
+    )
+    if log:
+        points[:, 2] = np.maximum(points[:, 2], points[:, 4])
+        points[points[:, 1] <= 0] = np.nan
+    x, mean, low, high = points[:, :4].T
+    band = band and np.isfinite(low).any()
+    if end is not None and len(points) == 1 and x[0] == end:
+        ax.axhline(mean[0], alpha=0.8, **look | {"lw": 0.7 * look["lw"]})
+        if band:
+            ax.axhspan(low[0], high[0], color=look["color"], alpha=0.08, lw=0)
+        return points
+    ax.plot(x, mean, marker="." if len(points) < 15 else None, **look)
+    if band:
+        ax.fill_between(x, low, high, color=look["color"], alpha=0.15, lw=0)
+    return points

@@ -1,0 +1,49 @@
+"""The table of measurements: its columns, and the file of a batch."""
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from agglearn import storage
+from agglearn_workflow.plan import IDENTITY, Run
+
+COLUMNS = [
+    "run",
+    *IDENTITY,
+    "status",
+    "reason",
+    "measure",
+    "keys",  # JSON: what the value is about, see `agglearn.tasks.Measurement`
+    "step",
+    "value",
+    "unit",
+    "tested",  # digest of the tested units
+    "overlap",  # of the seeds' splits, see `agglearn.tasks.Task.overlap`
+]
+NUMBERS = ("value", "step", "overlap")
+SCHEMA = pa.schema([(c, pa.int64() if c == "seed" else pa.float64() if c in NUMBERS else pa.string()) for c in COLUMNS])
+
+
+def table_of(rows: list[dict]) -> pa.Table:
+    """Rows in the columns of `SCHEMA`, where what is missing or NaN is null."""
+    columns = {c: [row.get(c) for row in rows] for c in COLUMNS}
+    columns |= {c: [None if v is None else float(v) for v in columns[c]] for c in NUMBERS}
+    return pa.table([pa.array(v, SCHEMA.field(c).type, from_pandas=True) for c, v in columns.items()], schema=SCHEMA)
+
+
+def write_batch(runs: Iterable[Run], folders: Mapping[Run, Path], out: str | Path) -> None:
+    """Write all measurements of a batch into one Parquet file, whose metadata hold the recipe of every run."""
+    table = pa.concat_tables([pq.read_table(folders[r] / "measurements.parquet", schema=SCHEMA) for r in runs])
+    recipes = json.dumps({r.key: r.recipe for r in runs})
+    with storage.atomic_file(out) as work:
+        pq.write_table(table.replace_schema_metadata({"recipes": recipes}), work, compression="zstd")
+
+
+def is_batch_of(path: str | Path, runs: Iterable[Run], from_archive: bool) -> bool:
+    """Whether a file has the runs, computed or from the archive, and not those of another scale in the same folder."""
+    metadata = pq.read_schema(path).metadata or {}
+    keys = json.loads(metadata.get(b"recipes", b"{}")).keys()
+    return keys == {run.key for run in runs} and (b"marks" in metadata) == from_archive

@@ -1,0 +1,59 @@
+"""How much memory a job is likely to take. The workflow asks while it plans, so nothing heavy is imported.
+
+A job's estimate is a floor, for the libraries, and a multiple of what its data take in memory. The multiples were
+measured: each job's log ends with the peak of its largest process ("took … MiB").
+"""
+
+import math
+import zipfile
+from pathlib import Path
+
+from agglearn.storage import read_json
+from agglearn_workflow.digests import classes
+
+MB = 10**6
+FLOOR = 600  # MB of a job with small data. Most of it is libraries.
+PER_SOURCE, PER_RECORDS = 25, 5  # peak over bytes of compressed files, of records
+
+
+def unpacked(path: Path) -> int:
+    """Bytes of a file, or of all files of a folder, when they are read: tables have 8 bytes per value."""
+    if path.is_dir():
+        return sum(unpacked(p) for p in path.rglob("*") if p.is_file())
+    if path.suffix == ".parquet":
+        import pyarrow.parquet as pq
+
+        table = pq.read_metadata(path)
+        return 8 * table.num_rows * table.num_columns
+    if path.suffix == ".npz":
+        with zipfile.ZipFile(path) as arrays:
+            return sum(member.file_size for member in arrays.infolist())
+    return path.stat().st_size
+
+
+def for_parsing(entry: dict, files: int) -> int:
+    """MB for the records of a data set, from the bytes of its files."""
+    return FLOOR + math.ceil((PER_SOURCE * files + drawn(entry, [{}])) / MB)
+
+
+def for_fitting(entry: dict, varied: list[dict], records: Path) -> int:
+    """MB for observing and fitting a data set, from its records or, where it is simulated, from its parameters."""
+    size = PER_RECORDS * _json(records / "manifest.json").get("memory", 0)
+    return FLOOR + math.ceil(max(size, drawn(entry, varied)) / MB)
+
+
+def drawn(entry: dict, varied: list[dict]) -> int:
+    """Bytes at the peak of drawing a data set: the product of its class's `PEAK`, with the parameters that are set."""
+    factors = classes.constant(entry["class"], "PEAK")
+    if not factors:
+        return 0
+    settings = [entry.get("params", {}) | params for params in varied]
+    given = [{k: p[k] for k in factors if p.get(k) is not None} for p in settings]
+    return max(math.prod((factors | p).values()) for p in given)
+
+
+def _json(path: Path) -> dict:
+    try:
+        return read_json(path)
+    except (OSError, ValueError):
+        return {}  # not made yet. Snakemake asks again when it is.

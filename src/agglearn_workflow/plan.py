@@ -1,0 +1,258 @@
+"""From configuration to runs: what is compared, in which batch, under which identity. Imports nothing heavy."""
+
+import itertools
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
+
+from agglearn.errors import ConfigError
+from agglearn.storage import digest
+from agglearn_workflow.config.scales import SCALES
+from agglearn_workflow.digests.digests import code_digest
+
+IDENTITY = ("experiment", "dataset", "dataset_params", "observation", "observation_params", "method", "params", "seed")
+
+
+def canonical(value: object) -> str:
+    """One spelling per value: the form of parameters in keys and in tables."""
+    return json.dumps(value, sort_keys=True, separators=(", ", ": "), ensure_ascii=False)
+
+
+def cell_key(fields: Mapping[str, str]) -> str:
+    """Key of a cell, from the fields of one of its runs: of all that the runs of its seeds have in common."""
+    return digest([fields[f] for f in IDENTITY if f != "seed"])
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One observation with its truth: what is observed of a data set under one seed."""
+
+    dataset: str
+    dataset_params: str
+    observation: str
+    observation_params: str
+    seed: int
+
+    @property
+    def key(self) -> str:
+        """Name of its folder."""
+        return digest([*asdict(self).values()])
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a run is computed, besides its identity. Classes are dotted names."""
+
+    method_class: str
+    task: str
+    observation_class: str
+    measures: tuple[str, ...]
+    keep_model: str = "none"
+    ignore_noise: bool = False
+
+    @property
+    def spec(self) -> dict[str, object]:
+        """The settings under the keys that recipes and `run.json` have for them."""
+        return {
+            "class": self.method_class,
+            "task": self.task,
+            "type": self.observation_class,
+            "measures": list(self.measures),
+            "keep_model": self.keep_model,
+            "ignore_noise": self.ignore_noise,
+        }
+
+
+@dataclass(frozen=True)
+class Run:
+    """One cell of a comparison under one seed, before its data are there. Parameters are canonical JSON."""
+
+    experiment: str
+    dataset: str
+    dataset_params: str
+    observation: str
+    observation_params: str
+    method: str
+    params: str
+    seed: int
+    settings: Settings
+
+    @cached_property
+    def slot(self) -> Slot:
+        """What the run learns from and is measured on."""
+        return Slot(self.dataset, self.dataset_params, self.observation, self.observation_params, self.seed)
+
+    @cached_property
+    def identity(self) -> dict[str, str]:
+        """The fields of `IDENTITY`."""
+        return {field: getattr(self, field) for field in IDENTITY}
+
+    @cached_property
+    def key(self) -> str:
+        """Digest of the identity. It stays through edits of code and data, and MLflow has the run under it."""
+        return digest([*self.identity.values()])
+
+    @property
+    def cell(self) -> str:
+        """Key of the run's cell, see `cell_key`."""
+        return cell_key(self.identity)
+
+    @cached_property
+    def recipe(self) -> str:
+        """Digest of all that the run would be computed with, but for its data."""
+        return digest([self.key, canonical(self.settings.spec), code_digest(*self.code)])
+
+    @property
+    def keeps_model(self) -> bool:
+        """Whether the model is saved."""
+        return self.settings.keep_model == "all" or (self.settings.keep_model == "first_seed" and self.seed == 0)
+
+    @property
+    def code(self) -> list[str]:
+        """Dotted names of the classes that compute the run."""
+        settings = self.settings
+        return [settings.method_class, settings.task, settings.observation_class, *classes_in(json.loads(self.params))]
+
+
+def select_scale(value: object, scale: str) -> Any:
+    """Replace every `{smoke:, quick:, default:, paper:}` by the value for the scale (default where it names none)."""
+    if isinstance(value, dict):
+        if value and set(value) <= set(SCALES):
+            if scale not in value and "default" not in value:
+                raise ConfigError(f"{canonical(value)}: no value for scale {scale!r} and no default")
+            return select_scale(value.get(scale, value.get("default")), scale)
+        return {k: select_scale(v, scale) for k, v in value.items()}
+    return [select_scale(v, scale) for v in value] if isinstance(value, list) else value
+
+
+def expand_grid(value: object) -> list:
+    """All values that `value` stands for: `{grid: [...]}` anywhere in it is an axis, and axes are multiplied."""
+    if isinstance(value, dict):
+        if set(value) == {"grid"}:
+            return [p for v in value["grid"] for p in expand_grid(v)]
+        axes = [[(k, p) for p in expand_grid(v)] for k, v in sorted(value.items())]
+        return [dict(p) for p in itertools.product(*axes)]
+    if isinstance(value, list):
+        return [list(p) for p in itertools.product(*map(expand_grid, value))]
+    return [value]
+
+
+def classes_in(value: object) -> list[str]:
+    """Dotted names of the classes that nested parameters build."""
+    if isinstance(value, dict):
+        own = [value["class"]] if "class" in value and set(value) <= {"class", "params"} else []
+        return own + [c for v in value.values() for c in classes_in(v)]
+    return [c for v in value for c in classes_in(v)] if isinstance(value, list) else []
+
+
+def value_of(run: Run, field: str) -> Any:
+    """A run's value of a field: of `dataset`, `method`, … or of a parameter, such as `params.budget`. None without the parameter."""
+    column, *path = field.split(".")
+    value = getattr(run, column)
+    for key in path:
+        value = json.loads(value) if isinstance(value, str) else value
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def _has(run: Run, values: Mapping[str, object]) -> bool:
+    """Whether a run has all values of an entry of `exclude`."""
+    return all(canonical(value_of(run, field)) == canonical(value) for field, value in values.items())
+
+
+class Plan:
+    """All runs of a configuration, as loaded by `agglearn_workflow.config.loading`."""
+
+    def __init__(self, config: dict):
+        self.config = config
+        chosen = config["experiments"] if config["run"] == "all" else config["run"]
+        chosen = sorted(chosen, key=lambda n: (config["experiments"][n].get("order", 100), n))
+        self.experiments = {n: select_scale(config["experiments"][n], config["scale"]) for n in chosen}
+        self._runs = {n: self._included(n, e) for n, e in self.experiments.items()}
+        self._batches: dict[str, dict[str, list[Run]]] = {n: {} for n in self._runs}
+        for run in itertools.chain(*self._runs.values()):
+            self._batches[run.experiment].setdefault(self.batch_of(run), []).append(run)
+
+    def _included(self, name: str, e: dict) -> list[Run]:
+        """The runs of an experiment without those that it excludes.
+
+        An entry that excludes no run at any scale is refused, but for one on a data set that the experiment does not have here.
+        """
+        entries = e.get("exclude", [])
+        if entries:
+            scaled = (select_scale(self.config["experiments"][name], scale) for scale in SCALES)
+            planned = [run for at_scale in scaled for run in self._expand(name, at_scale)]
+            for i, entry in enumerate(entries):
+                is_here = entry.get("dataset", next(iter(e["datasets"]))) in e["datasets"]
+                if is_here and not any(_has(run, entry) for run in planned):
+                    file = f"config/experiments/{name}.yaml"
+                    raise ConfigError(f"{file}: exclude.{i}: no run at any scale has {canonical(entry)}; remove it")
+        return [run for run in self._expand(name, e) if not any(_has(run, entry) for entry in entries)]
+
+    def _expand(self, name: str, e: dict) -> list[Run]:
+        runs = []
+        for dataset, varied in e["datasets"].items():
+            for dataset_params in expand_grid(varied or {}):
+                for method, m in e["methods"].items():
+                    observed = {k: v for k, v in e["observe"][m["observe"]].items() if k != "type"}
+                    settings = Settings(
+                        m["class"],
+                        e["task"],
+                        e["observe"][m["observe"]]["type"],
+                        tuple(e["measures"]),
+                        e["keep_model"],
+                        m.get("ignore_noise", False),
+                    )
+                    params_of_all = expand_grid(observed), expand_grid(m.get("params", {}))
+                    for observation_params, params in itertools.product(*params_of_all):
+                        observation = m["observe"], canonical(observation_params)
+                        cell = name, dataset, canonical(dataset_params), *observation, method, canonical(params)
+                        runs += [Run(*cell, seed, settings) for seed in e["seeds"]]
+        keys = [r.key for r in runs]
+        if len(set(keys)) < len(keys):
+            twice = next(r for r in runs if keys.count(r.key) > 1)
+            raise ConfigError(
+                f"config/experiments/{name}.yaml: the same run stands twice: "
+                f"{twice.dataset}, {twice.method} {twice.params}, seed {twice.seed}"
+            )
+        return runs
+
+    def runs(self, experiment: str, batch: str | None = None) -> list[Run]:
+        """Runs of an experiment, or of one of its batches."""
+        return list(self._runs[experiment] if batch is None else self._batches[experiment].get(batch, ()))
+
+    def code(self, experiment: str, batch: str) -> list[str]:
+        """Dotted names of the classes that compute a batch, those of its data sets among them."""
+        runs = self.runs(experiment, batch)
+        data = {self.config["datasets"][run.dataset]["class"] for run in runs}
+        return sorted(data.union(*(run.code for run in runs)))
+
+    def batch_of(self, run: Run) -> str:
+        """Name of a run's batch: the values that the experiment's `batch_by` names, or `all`."""
+        values = [value_of(run, field) for field in self.experiments[run.experiment]["batch_by"]]
+        return re.sub(r"[^A-Za-z0-9_.-]", "_", "-".join(map(str, values)) or "all")
+
+    def batches(self, experiment: str) -> list[str]:
+        """Names of the batches, one job each."""
+        return sorted(self._batches[experiment])
+
+    def datasets(self, experiment: str, batch: str | None = None) -> list[str]:
+        """Data sets of an experiment, or of one of its batches."""
+        return sorted({r.dataset for r in self.runs(experiment, batch)})
+
+    def varied(self, experiment: str, dataset: str) -> list[dict]:
+        """Parameters of a data set in an experiment."""
+        return [json.loads(text) for text in {r.dataset_params for r in self._runs[experiment] if r.dataset == dataset}]
+
+    def named(self, target: str) -> list[str]:
+        """Experiments that a target of the workflow stands for: `all`, a source, or one experiment."""
+        return [n for n, e in self.experiments.items() if target in ("all", n, e["source"])]
+
+    def sources(self) -> list[str]:
+        """Short names of the papers in the plan: in the order of `config/references.yaml`, then others by name."""
+        names = {e["source"] for e in self.experiments.values()}
+        papers = self.config["references"].get("papers", {})
+        return [n for n in papers if n in names] + sorted(names - set(papers))

@@ -1,0 +1,45 @@
+"""The files of the project, and the configuration that a command reads."""
+
+import argparse
+import warnings
+from collections.abc import Collection
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parent
+SHIPPED = PACKAGE / "project"  # in a wheel, where `setup.py` puts the files
+TEMPLATES = PACKAGE / "templates"  # of pages and tables
+SCHEMAS = "workflow/schemas"  # what every copy of the project has
+
+
+def project_files() -> Path:
+    """Folder with the files of the project besides the packages: Snakefile, `rules/`, `workflow/`, `config/`, `profiles/`, `docs/`.
+
+    It is the root of a checkout, or a folder inside the installed package. Nothing is written there: relative folders of the
+    configuration (`results`, `cache`, `mirrors`, `code`) and its own `config/` belong to the current folder.
+    """
+    checkout = PACKAGE.parents[1]
+    return checkout if (checkout / "Snakefile").is_file() else SHIPPED
+
+
+def add_project_options(command: argparse.ArgumentParser) -> None:
+    """Add the options of the commands that read the configuration."""
+    command.add_argument("--configfile", metavar="FILE", help="YAML laid over config/config.yaml, as with Snakemake")
+
+
+def project_base() -> Path:
+    """The current folder if it is a copy of the project, else the files of the project that this package belongs to."""
+    return Path.cwd() if (Path.cwd() / SCHEMAS).is_dir() else project_files()
+
+
+def project_config(configfile: str | None, overrides: dict | None = None, targets: Collection[str] = ("all",)) -> dict:
+    """The effective configuration in the current folder, with its own `config/`, a file and overrides laid over it.
+
+    An entry that is wrong and that no target needs is left out, with a warning.
+    """
+    from agglearn_workflow.config.loading import load, read_mapping, stack
+
+    laid_over = read_mapping(Path(configfile)) if configfile else {}
+    config = load(project_base(), stack(laid_over, overrides or {}), Path.cwd(), targets)
+    for line in config.pop("left_out"):
+        warnings.warn(f"left out: {line}", stacklevel=2)
+    return config

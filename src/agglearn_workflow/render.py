@@ -1,0 +1,83 @@
+"""Table and figure of one experiment: CSV for machines, Markdown, LaTeX and HTML for people, SVG."""
+
+import traceback
+from collections.abc import Iterable
+from pathlib import Path
+
+import pandas as pd
+
+from agglearn import storage
+from agglearn.errors import describe
+from agglearn.text import write_csv
+from agglearn_workflow.figures import drawing, svg
+from agglearn_workflow.plan import Plan
+from agglearn_workflow.tables import printed_table, summary, writers
+from agglearn_workflow.tables.numbers import measure_name
+
+
+def render(plan: Plan, name: str, paths: Iterable[str | Path], results: str | Path) -> None:
+    """Write `tables/<name>.csv .md .tex .html`, `figures/<name>.svg` and, last, `tables/<name>.json`.
+
+    A table or figure that fails has the reason in its place, and the JSON file lists it under `failed`. The file also has the number of `rows`.
+    """
+    experiment = plan.experiments[name]
+    titles = {d: plan.config["datasets"][d]["title"] for d in experiment["datasets"]}
+    tables, figure = Path(results) / "tables", Path(results) / f"figures/{name}.svg"
+    try:
+        rows = summary.load_rows(paths, plan, name)
+        table = summary.summarise(rows, experiment)
+        grids = printed_table.grids(table, experiment, titles)
+        texts = writers.write(experiment["title"], grids, caption_of(experiment, table))
+        failed = []
+    except Exception as error:
+        traceback.print_exc()
+        reason = describe(error)
+        rows, table, failed = None, pd.DataFrame(columns=summary.COLUMNS), [f"table: {reason}"]
+        grids = [(experiment["title"], printed_table.sentence(f"This table failed: {reason}"))]
+        texts = writers.write(experiment["title"], grids, "")
+    with storage.atomic_file(tables / f"{name}.csv") as work:
+        write_csv(table, work)
+    for kind, text in texts.items():
+        with storage.atomic_file(tables / f"{name}.{kind}") as work:
+            work.write_text(text)
+    with storage.atomic_file(figure) as work:
+        if rows is None:
+            svg.write(svg.sentence(f"This figure has no table to start from: {reason}"), work)
+        else:
+            failed += [f"figure: {problem}" for problem in drawing.draw(rows, table, experiment, titles, work)]
+    storage.write_json(tables / f"{name}.json", {"failed": failed, "rows": sum(len(grid.rows) for _, grid in grids)})
+
+
+def _agreement(experiment: dict, table: pd.DataFrame) -> list[str]:
+    """Numbers of cells that agree with the printed numbers, the margins, and the number of cells that would miss them by chance."""
+    margins, reason = experiment["agreement"]["margins"], experiment["agreement"]["reason"]
+    outcomes = table["outcome"].dropna()
+    counts = {
+        "agree": (outcomes == "agrees").sum(),
+        "are above or below": outcomes.isin(["above", "below"]).sum(),
+        "are undecided": (outcomes == "undecided").sum(),
+    }
+    if not sum(counts.values()):
+        return [f"They are not compared: {reason}."] if not margins else []
+    shown = ", ".join(f"{n} {what}" for what, n in counts.items() if n)
+    sizes = ", ".join(f"{m:g} ({measure_name(name)})" for name, m in margins.items())
+    chance = summary.missed_by_chance(table, experiment)
+    sentences = [f"Of {sum(counts.values())} printed numbers {shown}. Margins: {sizes}; {reason}."]
+    if not table.loc[table["outcome"].notna(), "low"].notna().any():
+        return sentences
+    return [
+        *sentences,
+        f"If every true mean were the printed number, {chance:.1f} cells with an interval would not agree by chance.",
+    ]
+
+
+def caption_of(experiment: dict, table: pd.DataFrame) -> str:
+    """The experiment's caption, and how to read the numbers."""
+    sentences = [experiment.get("caption", "").strip()]
+    if not (table["status"] == "ok").any():
+        sentences.append(printed_table.NO_RESULT)
+    if (table["n"] > 1).any():
+        sentences.append(f"Mean ± half the 95 % interval over {int(table['n'].max())} seeds.")
+    if table["reported"].notna().any():
+        sentences += ["In parentheses, or below: printed in the source.", *_agreement(experiment, table)]
+    return " ".join(filter(None, sentences))

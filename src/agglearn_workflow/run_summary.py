@@ -1,0 +1,218 @@
+"""The last lines of a run: where the tables are, what was not available, what failed."""
+
+import csv
+import json
+import sys
+import textwrap
+import time
+from collections import Counter
+from collections.abc import Container, Iterable
+from pathlib import Path
+from typing import Any
+
+from agglearn.errors import AgglearnError
+from agglearn.storage import atomic_file
+from agglearn.text import bytes_text
+
+CELL = ["dataset", "dataset_params", "observation", "observation_params", "method", "params"]  # key of a cell
+STARTED = time.time()
+
+
+def summary_lines(
+    results: str | Path, folder: str | Path, experiments: Container[str] | None = None, failed: bool = False
+) -> list[str]:
+    """The last lines of a run."""
+    folder = Path(folder)
+    names, without = _rendered(folder, experiments), problems(results, folder, experiments)
+    lines = problem_lines(folder, without)
+    if failed:
+        lines += errors(results, folder)
+    if names:
+        lines.append(f"tables: {folder}/tables/ ({len(names)} experiments), figures: {folder}/figures/")
+    if pages := _newest([folder / "site/index.html", *folder.glob("pages/*/index.html")]):
+        lines.append(f"read them at {pages[-1]}")
+    if without["unavailable"] or without["failed"]:
+        lines.append(
+            f"{len(without['unavailable'])} data sets or packages not available, {len(without['failed'])} cells, tables, figures "
+            "or claims failed; `make retry` tries these again"
+        )
+    return lines
+
+
+def problem_lines(folder: Path, without: dict[str, list[str]]) -> list[str]:
+    """Lines on what has no result, as `problems` returns them, at most ten of them on failures, and on what was not tracked."""
+    lines = without["failed"][:10]
+    if len(without["failed"]) > 10:
+        lines.append(f"… and {len(without['failed']) - 10} more")
+    return lines + without["stopped"] + without["unavailable"] + without["not archived"] + _not_tracked(folder)
+
+
+def problems(
+    results: str | Path, folder: str | Path, experiments: Container[str] | None = None
+) -> dict[str, list[str]]:
+    """Lines on cells without a result: `failed`, `unavailable`, `not archived`, or `stopped` at the limit of a solver.
+
+    Stale cells count as failed. A line on unavailable data has their size and the command that gets them.
+    """
+    results, folder = Path(results), Path(folder)
+    failed: list[str] = []
+    lacking: dict[tuple[str, str], list[str]] = {}
+    stopped: Counter[str] = Counter()
+    absent: Counter[str] = Counter()
+    names = _rendered(folder, experiments)
+    for name in names:
+        failed += [
+            f"failed: {name}, {problem}" for problem in _read(folder / f"tables/{name}.json", {"failed": []})["failed"]
+        ]
+        for dataset, *_, method, params, status, reason in _without_result(folder, name):
+            if status == "unavailable":
+                lacking.setdefault((dataset, reason), []).append(name)
+            elif status == "not archived":
+                absent[name] += 1
+            elif status == "stopped":
+                stopped[f"stopped: {name}, {method}: {reason}"] += 1
+            else:
+                failed.append(f"{status}: {name}, {dataset}, {method} {params}: {reason}")
+    for claim in _claims(folder):
+        if claim["verdict"] == "failed" and claim["experiment"] in names:
+            failed.append(f"failed: claim {claim['name']}: {claim['detail']}")
+    return {
+        "failed": list(dict.fromkeys(failed)),
+        "unavailable": [
+            _lacking(results, dataset, reason, sorted(set(users)))
+            for (dataset, reason), users in sorted(lacking.items())
+        ],
+        "not archived": [
+            f"not archived: {n} cell{'s' * (n > 1)} of {name}; compute what is missing: make archive ARGS={name}"
+            for name, n in sorted(absent.items())
+        ],
+        "stopped": [f"{line} ({n} cell{'s' * (n > 1)})" for line, n in sorted(stopped.items())],
+    }
+
+
+def _newest(paths: Iterable[Path]) -> list[Path]:
+    """Those of some files that are there, the newest last."""
+    return sorted((path for path in paths if path.exists()), key=lambda path: path.stat().st_mtime_ns)
+
+
+def _claims(folder: Path) -> list[dict]:
+    """The newest verdict on each claim."""
+    files = _newest([folder / "claims.json", *folder.glob("claims/*.json")])
+    return list({claim["name"]: claim for path in files for claim in _read(path, [])}.values())
+
+
+def _not_tracked(folder: Path) -> list[str]:
+    """A line for each experiment that could not be sent, by the latest receipt that has it."""
+    receipts = _newest((folder / "tracking").glob("*.json"))
+    states = {name: state for path in receipts for name, state in _read(path, {}).get("experiments", {}).items()}
+    pending = {name: state for name, state in sorted(states.items()) if state["status"] != "ok"}
+    return [f"not tracked: {name}: {state['reason']} ({state['todo']})" for name, state in pending.items()]
+
+
+def _rendered(folder: Path, experiments: Container[str] | None) -> list[str]:
+    names = sorted(p.stem for p in (folder / "tables").glob("*.csv"))
+    return [n for n in names if experiments is None or n in experiments]
+
+
+def _without_result(folder: Path, name: str) -> list[tuple]:
+    """`CELL`, status and reason of each cell of a table that lacks a run."""
+    with open(folder / f"tables/{name}.csv", newline="") as handle:
+        rows = list(csv.DictReader(handle))
+    cells = set()
+    for row in rows:
+        status = row["lost"] or row["status"]
+        if status != "ok":
+            cells.add((*(row[field] for field in CELL), status, row["reason"]))
+    return sorted(cells)
+
+
+def _lacking(results: Path, dataset: str, reason: str, names: list[str]) -> str:
+    """One line on a data set or package that is not available."""
+    source = _read(results / f"records/{dataset}/manifest.json", {"status": "ok"})
+    absent = source["status"] != "ok" and source["reason"] in reason
+    size = f" ({bytes_text(source['bytes'])})" if absent and source.get("bytes") else ""
+    get = f"; get it: agglearn data get {dataset}" if absent else ""
+    return f"not available: {dataset}{size}: {reason} (needed by {', '.join(names)}){get}"
+
+
+def _read(path: Path, default: Any) -> Any:
+    """Content of a JSON file, or the default where there is none."""
+    return json.loads(path.read_text()) if path.exists() else default
+
+
+def errors(*folders: str | Path) -> list[str]:
+    """Last lines of the logs of this run, below some folders, that are errors."""
+    lines = []
+    for log in sorted({log for folder in folders for log in Path(folder, "logs").rglob("*.log")}):
+        if log.stat().st_mtime < STARTED - 1:
+            continue
+        if line := error_in(log):
+            lines.append(line)
+    return lines
+
+
+def error_in(log: str | Path) -> str | None:
+    """The last line of the log of a job where it is an error, else None."""
+    path = Path(log)
+    last = path.read_text(errors="replace").rstrip().rpartition("\n")[2] if path.exists() else ""
+    return last if last.startswith("error: ") else None
+
+
+def print_summary(results: str | Path, folder: str | Path, show: Iterable[str] = ()) -> None:
+    """Print the last lines of a run."""
+    for name in show:
+        path = Path(folder) / f"tables/{name}.md"
+        if path.exists():
+            print(f"\n{as_text(path.read_text())}\n", file=sys.stderr)
+    for line in summary_lines(results, folder, failed=True):
+        print(f"agglearn: {line}", file=sys.stderr)
+
+
+def conclude(results: str | Path, folder: str | Path, names: list[str], out: str | Path) -> None:
+    """Write the outcome of some experiments. AgglearnError where something that belongs to them has failed."""
+    if failed := problems(results, folder, names)["failed"]:
+        raise AgglearnError(f"{len(failed)} cells, tables, figures or claims failed, the first: {failed[0]}")
+    with atomic_file(out) as work:
+        work.write_text("\n".join(summary_lines(results, folder, names)) + "\n")
+
+
+def as_text(markdown: str) -> str:
+    """A Markdown table as text with aligned columns: its title and its rows."""
+    title, *rest = markdown.splitlines()
+    rows = [[cell.strip().replace("**", "") for cell in row[1:-1].split(" | ")] for row in rest if row.startswith("|")]
+    head, *body = [row for row in rows if not row[0].startswith("---")]
+    above, below = zip(*map(_two_lines, head), strict=True)
+    repeated = [text if i == 0 or text != above[i - 1] else "" for i, text in enumerate(above)]
+    table = [row for row in (repeated, list(below), *body) if any(row)]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    aligned = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in table]
+    return "\n".join([title.strip("*"), *aligned])
+
+
+def _two_lines(head: str) -> tuple[str, str]:
+    """(setting, shortened, and measure) of the heading of a column."""
+    setting, comma, measure = head.rpartition(", ")
+    setting = setting if comma else head
+    return textwrap.shorten(setting.partition(" (")[0], 20, placeholder=" …"), measure if comma else ""
+
+
+def retry_targets(results: str | Path) -> list[str]:
+    """Files to make anew so that unavailable and failed results are tried again."""
+    results, files = Path(results), []
+    for manifest in sorted(results.glob("records/*/manifest.json")):
+        if json.loads(manifest.read_text())["status"] != "ok":
+            files.append(str(manifest.parent))
+    import pyarrow.parquet as pq
+
+    for path in sorted(results.glob("measurements/*/*.parquet")):
+        if {"failed", "unavailable"} & set(pq.read_table(path, columns=["status"])["status"].to_pylist()):
+            files.append(str(path))
+    files += [str(p.with_suffix(".csv")) for p in sorted(results.glob("tables/*.json")) if _read(p, {})["failed"]]
+    for path in sorted([*results.glob("claims.json"), *results.glob("claims/*.json")]):
+        if any(claim["verdict"] == "failed" for claim in _read(path, [])):
+            files.append(str(path))
+    return files
+
+
+if __name__ == "__main__":
+    print("\n".join(retry_targets(sys.argv[1])))

@@ -1,0 +1,1 @@
+"""Runs: observed, computed, kept."""

@@ -1,0 +1,85 @@
+"""Research-object manifest beside the site (RO-Crate 1.1): data, software, versions, licences, and how files were made."""
+
+from pathlib import Path
+
+from agglearn import __version__, storage
+from agglearn_workflow.digests import digests
+from agglearn_workflow.plan import Plan
+
+MANIFEST = "ro-crate-metadata.json"
+LICENCE = "https://spdx.org/licenses/Apache-2.0"
+TYPES = {
+    "csv": "text/csv",
+    "md": "text/markdown",
+    "tex": "application/x-tex",
+    "svg": "image/svg+xml",
+    "html": "text/html",
+}
+
+
+def write(plan: Plan, datasets: list[dict], commit: str, out: Path) -> None:
+    """Write the manifest of a site."""
+    from rocrate.model import ContextEntity
+    from rocrate.rocrate import ROCrate
+
+    crate = ROCrate(version="1.1")
+    crate.name = f'What can be learned from aggregated data: results at scale "{plan.config["scale"]}"'
+    crate.description = (
+        "Tables, figures and verdicts of a run, the data that they were made from, and the software that made them."
+    )
+    crate.license = LICENCE
+    for page in sorted(out.glob("*.html")):
+        crate.add_file(dest_path=page.name, properties=_file(page.name))
+    data = {d["name"]: crate.add(ContextEntity(crate, f"#data-{d['name']}", _dataset(d))) for d in datasets}
+    crate.root_dataset["mentions"] = list(data.values())
+    version = f"{__version__} at {commit}" if commit else __version__
+    library = crate.add(ContextEntity(crate, "#agglearn", _software("agglearn", version) | {"license": LICENCE}))
+    packages: dict[tuple[str, str], ContextEntity] = {}
+    for name, e in plan.experiments.items():
+        tools = [library]
+        for package, version in sorted(digests.versions(*{c for run in plan.runs(name) for c in run.code}).items()):
+            if (package, version) not in packages:
+                application = ContextEntity(crate, f"#{package}-{version}", _software(package, version))
+                packages[package, version] = crate.add(application)
+            tools.append(packages[package, version])
+        paths = [*(f"tables/{name}.{kind}" for kind in ("csv", "md", "tex")), f"figures/{name}.svg"]
+        files = [crate.add_file(dest_path=path, properties=_file(e["title"], path)) for path in paths]
+        crate.add_action(
+            tools,
+            identifier=f"#make-{name}",
+            object=[data[d] for d in e["datasets"] if d in data],
+            result=files,
+            properties={"name": command(plan, name)},
+        )
+    storage.write_json(out / MANIFEST, crate.metadata.generate())
+
+
+def command(plan: Plan, name: str) -> str:
+    """The command that makes the table and the figure of an experiment again, at the scale of the plan."""
+    scale = plan.config["scale"]
+    return (
+        f"make reproduce ARGS={name}" if scale == "default" else f'make reproduce ARGS="{name} --config scale={scale}"'
+    )
+
+
+def _file(name: str, path: str | None = None) -> dict:
+    return {"name": name, "encodingFormat": TYPES[(path or name).rpartition(".")[2]], "license": LICENCE}
+
+
+def _dataset(row: dict) -> dict:
+    """A row of the page on data with the terms of schema.org."""
+    entry = {
+        "@type": "Dataset",
+        "name": row["title"],
+        "license": row["licence"],
+        "citation": row["citation"],
+        "url": row["homepage"],
+        "identifier": f"https://doi.org/{row['doi']}" if row["doi"] else "",
+        "description": row["state"],
+        "creativeWorkStatus": {"ok": "", "not checked": "not checked"}.get(row["status"], "not available in this run"),
+    }
+    return {key: value for key, value in entry.items() if value}
+
+
+def _software(name: str, version: str) -> dict:
+    return {"@type": "SoftwareApplication", "name": name, "softwareVersion": version}

@@ -1,0 +1,1 @@
+"""Tables: means over seeds beside the printed numbers."""

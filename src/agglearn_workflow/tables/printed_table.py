@@ -1,0 +1,290 @@
+"""Layout of a summary as journals print tables: methods as rows, settings as columns."""
+
+import itertools
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from agglearn_workflow.run_summary import CELL
+from agglearn_workflow.tables import numbers, summary
+
+NO_RESULT = "No run of this table has a result."
+LONG_LABEL = 14  # letters
+BEST = "Bold: the best of its setting, and what the intervals do not separate from it."
+
+
+@dataclass
+class Cell:
+    """A cell of a printed table."""
+
+    value: str = ""
+    reported: str = ""
+    difference: str = ""
+    outcome: str = ""
+    note: int | None = None
+    best: bool = False
+    stated: bool = False
+
+    @property
+    def beside(self) -> str:
+        """The printed number with our difference from it, in parentheses, and the note."""
+        printed = ", ".join(filter(None, [self.reported, self.difference]))
+        return (f" ({printed})" if printed else "") + (f" [{self.note}]" if self.note else "")
+
+
+@dataclass
+class Grid:
+    """A printed table."""
+
+    stubs: list[str]
+    rows: list[tuple[str, ...]]
+    heads: list[tuple[str, ...]]
+    cells: dict[tuple[int, int], Cell]
+    corner: str = ""
+    notes: list[str] = field(default_factory=list)
+
+    def explain(self, caption: str) -> str:
+        """The caption, and what bold numbers are."""
+        return " ".join(filter(None, [caption, BEST if any(c.best for c in self.cells.values()) else ""]))
+
+    @property
+    def in_words(self) -> bool:
+        """Whether the first column of row labels has words, which need more room than numbers."""
+        return max((len(labels[0]) for labels in self.rows if labels), default=0) > LONG_LABEL
+
+    @property
+    def lines(self) -> list[tuple[tuple[str, ...], list[Cell]]]:
+        """(labels, cells) of each row."""
+        columns = range(len(self.heads))
+        return [(labels, [self.cells.get((i, j), Cell()) for j in columns]) for i, labels in enumerate(self.rows)]
+
+    @property
+    def spanned_lines(self) -> list[tuple[list[tuple[str, int]], list[Cell]]]:
+        """As `lines`, with (label, number of rows that it spans). A label stands in the first of its rows."""
+        labels: list[list[tuple[str, int]]] = [[] for _ in self.rows]
+        for k in range(len(self.stubs)):
+            for first, n in _spans(self.rows, k):
+                labels[first].append((self.rows[first][k], n))
+        return [(spanned, cells) for spanned, (_, cells) in zip(labels, self.lines, strict=True)]
+
+    @property
+    def levels(self) -> list[list[tuple[str, int]]]:
+        """Rows of the header, outermost first: (label, number of columns that it spans)."""
+        levels = [[(self.heads[first][k], n) for first, n in _spans(self.heads, k)] for k in range(len(self.heads[0]))]
+        corner = [(self.corner, len(self.heads))]
+        return [level for level in (corner, *levels) if any(text for text, _ in level)]
+
+
+def _spans(labels: list[tuple[str, ...]], k: int) -> list[tuple[int, int]]:
+    """(first, number) of neighbours that share their labels up to level k. Labels of the last level span one place each."""
+    prefixes = (label[: k + 1] if k < len(label) - 1 else i for i, label in enumerate(labels))
+    sizes = [len(list(same)) for _, same in itertools.groupby(prefixes)]
+    return list(zip(itertools.accumulate(sizes, initial=0), sizes, strict=False))
+
+
+def grids(table: pd.DataFrame, experiment: dict, titles: dict[str, str]) -> list[tuple[str, Grid]]:
+    """(title, grid) of every table of an experiment: one, or one for each value of the field `each`."""
+    title, each = experiment["title"], (experiment.get("table") or {}).get("each")
+    if each is None:
+        return [(title, grid(table, experiment, titles))]
+    values = _values(table, [each])
+    tables = []
+    for key in _ordered(values, [each], experiment):
+        rows = table[[value == key for value in values]]
+        tables.append((f"{title}: {_label(each, key[0], experiment, titles)}", grid(rows, experiment, titles)))
+    return tables or [(title, sentence(NO_RESULT))]
+
+
+def sentence(text: str) -> Grid:
+    """A table with one cell, which is a sentence."""
+    return Grid([""], [("all",)], [("result",)], {(0, 0): Cell(text, stated=True)})
+
+
+def grid(table: pd.DataFrame, experiment: dict, titles: dict[str, str]) -> Grid:
+    """Lay a summary out by the experiment's `table:` (default: methods × data sets, first measure)."""
+    spec = experiment.get("table") or {"rows": ["method"], "columns": ["dataset"], "measure": experiment["measures"][0]}
+    measures = spec["measure"] if isinstance(spec["measure"], list) else [spec["measure"]]
+    rows, columns = list(spec["rows"]), list(spec["columns"])
+    beside = {b: m for m in measures if (b := f"{spec.get('beside')}_{m}") in experiment["measures"]}
+    table = _of_measures(table, [*measures, *beside])
+    if beside:  # `expected_share` stands in a column beside `share`
+        stands_beside = table["measure"].isin(beside).map({True: spec["beside"], False: None})
+        table = table.assign(beside=stands_beside, measure=table["measure"].replace(beside))
+        columns.append("beside")
+    if len(measures) > 1 and "measure" not in rows + columns:
+        columns.append("measure")
+    rows += _undistinguished(table, rows + columns)
+    if table.empty:
+        return sentence(NO_RESULT)
+    groups = table.groupby("measure")
+    units = {m: numbers.fitting_unit(next(iter(group["unit"].dropna()), ""), group["mean"]) for m, group in groups}
+    names = {m: numbers.measure_name(m) + (f" ({units[m][0]})" if units.get(m, ("",))[0] else "") for m in measures}
+    row_keys, in_rows = _positions(table, rows, experiment)
+    column_keys, in_columns = _positions(table, columns, experiment)
+    settings = list(map(str, _values(table, [f for f in rows + columns if _is_setting(f, columns)])))
+    placed = table.assign(row=in_rows, column=in_columns, setting=settings)
+    cells, notes = _cells(placed, {m: size for m, (_, size) in units.items()})
+    return Grid(
+        [numbers.parameter_name(f.rpartition(".")[2]) if "." in f else "" for f in rows],
+        [tuple(_stub(f, v, experiment, titles, names) for f, v in zip(rows, key, strict=True)) for key in row_keys],
+        _heads(columns, column_keys, spec, experiment, titles, names),
+        cells,
+        names[measures[0]] if len(measures) == 1 else "",
+        notes,
+    )
+
+
+def _of_measures(table: pd.DataFrame, measures: list[str]) -> pd.DataFrame:
+    """Rows of the measures. A run without a result has one for the first measure, also where another one is printed."""
+    without = table[table["status"] != "ok"].assign(
+        measure=measures[0], reported=np.nan, printed=None, place=None, outcome=None
+    )
+    rows = pd.concat([table[table["measure"].isin(measures)], without])
+    return rows.drop_duplicates([*CELL, "measure", "keys"])
+
+
+def _is_setting(name: str, columns: list[str]) -> bool:
+    """Whether methods are compared within one value of this field: data, keys, and observations in columns."""
+    kind = name.partition(".")[0]
+    return kind in ("dataset", "dataset_params", "keys") or (kind == "observation_params" and name in columns)
+
+
+def _undistinguished(table: pd.DataFrame, used: list[str]) -> list[str]:
+    """Parameters and keys that distinguish rows which `used` does not distinguish. They join the row headers."""
+    fields = dict.fromkeys([*used, "measure"])
+    texts = pd.DataFrame({f: summary.column_or_param(table, f).map(str) for f in fields})
+    for column in ("dataset_params", "observation_params", "params", "keys"):
+        for name in sorted({f"{column}.{k}" for text in table[column].dropna() for k in json.loads(text)} - set(used)):
+            wider = texts.assign(**{name: summary.column_or_param(table, name).map(str)})
+            if len(wider.drop_duplicates()) > len(texts.drop_duplicates()):
+                texts = wider
+    return list(texts.columns[len(fields) :])
+
+
+def _positions(table: pd.DataFrame, fields: list[str], experiment: dict) -> tuple[list[tuple], list[int]]:
+    """(keys in order, number of the key of each row) of the combinations of values of some fields."""
+    values = _values(table, fields)
+    keys = _ordered(values, fields, experiment)
+    positions = {key: k for k, key in enumerate(keys)}
+    return keys, [positions[value] for value in values]
+
+
+def _values(table: pd.DataFrame, fields: list[str]) -> list[tuple]:
+    """The values of some fields in each row, None where there is none."""
+    columns = [summary.column_or_param(table, f) for f in fields]
+    return list(zip(*(c.where(c.notna(), None) for c in columns), strict=True)) if fields else [()] * len(table)
+
+
+def _ordered(values: list[tuple], fields: list[str], experiment: dict) -> list[tuple]:
+    """Distinct combinations of values in the order of the configuration, numbers ascending."""
+    measures = (experiment.get("table") or {}).get("measure", [])
+    order = {"method": list(experiment["methods"]), "dataset": list(experiment["datasets"])}
+    order["measure"] = measures if isinstance(measures, list) else [measures]
+
+    def rank(key: tuple) -> list[tuple]:
+        return [
+            (0, order[f].index(v), "") if f in order and v in order[f]
+            else (0, v, "") if isinstance(v, int | float) and not isinstance(v, bool)
+            else (1, 0, str(v))
+            for f, v in zip(fields, key, strict=True)
+        ]  # fmt: skip
+
+    return sorted(dict.fromkeys(values), key=rank)
+
+
+def _cells(table: pd.DataFrame, units: dict[str, float]) -> tuple[dict[tuple[int, int], Cell], list[str]]:
+    """(cells by row and column, notes). The best of each setting are marked."""
+    notes: list[str] = []
+    table = table.drop_duplicates(["row", "column"]).sort_values(["row", "column"], ignore_index=True)
+    cells = [_cell(row, units[row["measure"]], notes) for _, row in table.iterrows()]
+    compared = table[[not cell.stated for cell in cells]]
+    for (measure, _), group in compared.groupby(["measure", "setting"]):
+        for k in _best(group, numbers.direction(measure)):
+            cells[k].best = True
+    return dict(zip(zip(table["row"], table["column"], strict=True), cells, strict=True)), notes
+
+
+def _best(group: pd.DataFrame, better: str | None) -> list[int]:
+    """Index of the best mean of a group, and of the means that the intervals do not separate from it.
+
+    Two means are separate where their difference exceeds both half intervals together. Seeds that are all equal have no interval,
+    and their mean is exact. The value of a single seed has the widest interval of the group. The list is empty where nothing is
+    separate, or nothing has an interval.
+    """
+    if better is None:
+        return []
+    means, halves = group["mean"], (group["high"] - group["low"]) / 2
+    halves = halves.fillna(halves.max() * (group["n"] == 1))
+    top = means.idxmax() if better == "higher" else means.idxmin()
+    near = ~((means - means[top]).abs() > np.hypot(halves, halves[top]))
+    return [] if near.all() else group.index[near].tolist()
+
+
+def _heads(
+    columns: list[str], keys: list[tuple], spec: dict, experiment: dict, titles: dict, names: dict
+) -> list[tuple]:
+    """Labels of each column, a level for each of its settings, and under them the measure."""
+    settings = [k for k, f in enumerate(columns) if f != "measure"]
+    measure = [k for k, f in enumerate(columns) if f == "measure"]
+    labels = [[_label(columns[k], key[k], experiment, titles) for k in settings] for key in keys]
+    used = [k for k in range(len(settings)) if any(texts[k] for texts in labels)]
+    heads = []
+    for key, texts in zip(keys, labels, strict=True):
+        above = [texts[k] for k in used]
+        if settings and not any(above):
+            above = [spec.get("none", ""), *above[1:]]
+        heads.append((*above, *(names[key[k]] for k in measure)) or ("value",))
+    return heads
+
+
+def _stub(name: str, value: Any, experiment: dict, titles: dict[str, str], names: dict[str, str]) -> str:
+    """A row's label below its heading."""
+    if name == "measure":
+        return names[value]
+    return ("" if value is None else numbers.plain(value)) if "." in name else _label(name, value, experiment, titles)
+
+
+def _label(name: str, value: Any, experiment: dict, titles: dict[str, str]) -> str:
+    """Label of a column. Empty for a parameter that it does not have."""
+    if name == "method":
+        return numbers.method_name(experiment, value)
+    if name == "dataset":
+        return titles.get(value, value)
+    if name == "measure":
+        return numbers.measure_name(value)
+    return (value or "") if name == "beside" else numbers.setting(name, value, " = ")
+
+
+def _cell(row: pd.Series, unit: float, notes: list[str]) -> Cell:
+    """A row of the summary as a cell. `unit` is the size of the unit."""
+    reported = ""
+    if pd.notna(row["reported"]):
+        reported = row["printed"] if unit == 1.0 else numbers.number(row["reported"] / unit)
+    note = None
+    if isinstance(row["reason"], str) and row["reason"] and row["status"] != "stopped":
+        if row["reason"] not in notes:
+            notes.append(row["reason"])
+        note = notes.index(row["reason"]) + 1
+    if row["status"] != "ok" or not np.isfinite(row["mean"]):
+        return Cell(statement(row), reported, note=note, stated=True)
+    difference = _difference(row, reported) if reported else ""
+    value = numbers.number(row["mean"] / unit, row["low"] / unit, row["high"] / unit)
+    return Cell(value, reported, difference, row["outcome"] if isinstance(row["outcome"], str) else "", note)
+
+
+def _difference(row: pd.Series, reported: str) -> str:
+    """Our number less the printed one. For times and sizes, which depend on the machine, the ratio."""
+    if row["unit"] in numbers.UNITS and row["mean"] > 0 < row["reported"]:
+        ratio = row["mean"] / row["reported"]
+        return f"{numbers.number(ratio)}× as much" if ratio > 1 else f"{numbers.number(1 / ratio)}× less"
+    digits = max(len(reported.partition(".")[2]), 2)
+    return f"{row['difference']:+,.{digits}f}".replace("-", "−")
+
+
+def statement(row: Mapping[str, Any] | pd.Series) -> str:
+    """Text of a cell without a number. For a solver that stopped, its limit."""
+    return {"unavailable": "not available", "stopped": row["reason"]}.get(row["status"], row["status"])

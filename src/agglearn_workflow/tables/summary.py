@@ -1,0 +1,228 @@
+"""Summary of an experiment: measurements over seeds, beside the numbers that the source printed."""
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+from scipy.special import stdtr, stdtrit
+
+from agglearn.evaluation.intervals import LEVEL, Estimate
+from agglearn.evaluation.verdicts import FAILS, HOLDS, UNDECIDED, Comparison, Region
+from agglearn_workflow.plan import Plan
+from agglearn_workflow.run_summary import CELL
+
+COLUMNS = [
+    *CELL, "measure", "keys", "n", "mean", "low", "high", "unit", "reported", "printed", "place", "difference", "tolerance", "outcome",
+    "status", "reason", "lost",
+]  # fmt: skip
+TEXT = dict.fromkeys(("measure", "keys", "printed", "place", "outcome", "reason", "lost"), object)
+# Statuses of runs without numbers, the most urgent first.
+WITHOUT = ("failed", "stale", "unavailable", "not archived", "stopped")
+
+
+def load_rows(paths: Iterable[str | Path], plan: Plan, experiment: str) -> pd.DataFrame:
+    """Rows of the runs of a plan. A row with another recipe than today's is `stale` and has no value.
+
+    A row of the archive has a value whatever its recipe. Where that is not today's, the column `mark` states it.
+    """
+    current = {r.key: r.recipe for r in plan.runs(experiment)}
+    recipes: dict[str, str] = {}
+    marks: dict[str, str] = {}
+    tables = []
+    for path in paths:
+        table = pq.read_table(path)
+        metadata = table.schema.metadata or {}
+        recipes |= json.loads(metadata.get(b"recipes", b"{}"))
+        marks |= json.loads(metadata.get(b"marks", b"{}"))
+        tables.append(table)
+    rows = pa.concat_tables(tables).to_pandas()
+    rows = rows[rows["run"].isin(current)].reset_index(drop=True)
+    stale = rows["run"].isin([k for k, recipe in current.items() if recipes.get(k) != recipe])
+    rows.loc[stale, "status"] = "stale"
+    rows.loc[stale, "reason"] = "computed with other code or settings than today's; run the workflow again"
+    rows.loc[stale, "value"] = np.nan
+    return rows.assign(mark=rows["run"].map(marks).astype(object)) if marks else rows
+
+
+def summarise(rows: pd.DataFrame, experiment: dict) -> pd.DataFrame:
+    """The table of an experiment: one row per cell, measure and keys, with mean and 95 % interval over seeds.
+
+    Runs without a result are rows with their status and reason. With a `baseline`, paired differences on the same data
+    and seed are measures `<measure>_minus_<baseline>`.
+    """
+    scalars = rows[rows["step"].isna()]
+    good = scalars[(scalars["status"] == "ok") & scalars["measure"].notna()]
+    if "baseline" in experiment:
+        good = pd.concat([good, differences(good, experiment["baseline"], experiment["measures"])], ignore_index=True)
+    keys = [*CELL, "measure", "keys"]
+    number = good.groupby(keys, dropna=False, sort=False).ngroup().to_numpy()
+    first = np.unique(number, return_index=True)[1]
+    mean, low, high = _intervals(number, good["value"].to_numpy(float), good["overlap"].to_numpy(float), len(first))
+    n = np.bincount(number[good["value"].notna()], minlength=len(first))
+    table = good.iloc[first][[*keys, "unit"]].assign(n=n, mean=mean, low=low, high=high, status="ok")
+    table["keys"] = table["keys"].where(table["keys"].notna())
+    table = table.reindex(columns=COLUMNS).reset_index(drop=True).astype(TEXT)
+    table = _with_problems(table, scalars[scalars["status"] != "ok"].drop_duplicates("run"))
+    return _with_reported(_with_marks(table, scalars), experiment)[COLUMNS]
+
+
+def _intervals(number: np.ndarray, values: np.ndarray, overlap: np.ndarray, groups: int) -> np.ndarray:
+    """(3, groups) mean, low and high of the finite values of each group. Groups of one size are computed at once."""
+    shared = np.zeros(groups)
+    np.maximum.at(shared, number, np.where(np.isfinite(overlap), overlap, 0.0))
+    finite = np.isfinite(values)
+    number, values = number[finite], values[finite]
+    values, sizes = values[np.argsort(number, kind="stable")], np.bincount(number, minlength=groups)
+    first, intervals = np.cumsum(sizes) - sizes, np.full((3, groups), np.nan)
+    for size in np.unique(sizes[sizes > 0]):
+        same = np.flatnonzero(sizes == size)
+        means = Estimate.of_mean(values[first[same][:, None] + np.arange(size)], shared[same])
+        intervals[:, same] = means.value, *means.interval()
+    return intervals
+
+
+def differences(good: pd.DataFrame, baseline: str, measures: list[str]) -> pd.DataFrame:
+    """Value less the baseline's on the same data set, seed and tested units, for measures that the baseline has once per seed."""
+    match = ["dataset", "dataset_params", "seed", "measure", "keys", "tested"]
+    base = good[(good["method"] == baseline) & good["measure"].isin(measures)]
+    base = base.drop_duplicates(match, keep=False) if base.duplicated(match).any() else base
+    others = good[(good["method"] != baseline) & good["measure"].isin(measures)]
+    joined = others.merge(base[[*match, "value"]], on=match, suffixes=("", "_base"))
+    joined["value"] -= joined.pop("value_base")
+    joined["measure"] += f"_minus_{baseline}"
+    return joined
+
+
+def overlap_of(rows: pd.DataFrame) -> float:
+    """Test units per training unit of the splits behind some rows, 0 where seeds do not split one pool anew."""
+    overlap = rows["overlap"].astype(float).max()
+    return float(overlap) if np.isfinite(overlap) else 0.0
+
+
+def _with_problems(table: pd.DataFrame, bad: pd.DataFrame) -> pd.DataFrame:
+    """Add runs without a result: to the rows of cells that have others, else as rows of their own.
+
+    Of several statuses the first in `WITHOUT` counts. Rows that have a mean over other runs have it in `lost`.
+    """
+    extra = []
+    for keys, group in bad.groupby(CELL, sort=False):
+        worst = group[group["status"] == min(group["status"], key=WITHOUT.index)]
+        first, here = worst.iloc[0], _is_cell(table, keys)
+        if here.any():
+            table.loc[here, "lost"] = first["status"]
+            table.loc[here, "reason"] = f"{len(worst)} seeds {first['status']}: {first['reason']}"
+        else:
+            extra.append(
+                {**dict(zip(CELL, keys, strict=True)), "n": 0, "status": first["status"], "reason": first["reason"]}
+            )
+    return pd.concat([table, pd.DataFrame(extra, columns=COLUMNS)], ignore_index=True) if extra else table
+
+
+def _is_cell(table: pd.DataFrame, keys: tuple) -> pd.Series:
+    return (table[CELL] == list(keys)).all(axis=1)
+
+
+def _with_marks(table: pd.DataFrame, scalars: pd.DataFrame) -> pd.DataFrame:
+    """Add to the reason of a cell how many of its runs have a mark, and the first of the marks."""
+    if "mark" not in scalars:
+        return table
+    runs = scalars.drop_duplicates("run")
+    for keys, group in runs[runs["mark"].notna()].groupby(CELL, sort=False):
+        mark = f"{len(group)} of {_is_cell(runs, keys).sum()} seeds {group['mark'].iloc[0]}"
+        here = _is_cell(table, keys)
+        table.loc[here, "reason"] = [f"{r}; {mark}" if isinstance(r, str) else mark for r in table.loc[here, "reason"]]
+    return table
+
+
+def _with_reported(table: pd.DataFrame, experiment: dict) -> pd.DataFrame:
+    table = table.astype(TEXT)
+    for entry in experiment["reported"]:
+        rows = table.index[_matches(table, entry) & (table["measure"] == entry["measure"])]
+        if not len(rows):  # nothing is measured: the printed number has a row with the reason
+            without = table.index[_matches(table, entry) & table["measure"].isna()]
+            if not len(without):
+                continue
+            copy = table.loc[without[0]].copy()
+            copy["measure"] = entry["measure"]
+            table.loc[len(table)] = copy
+            rows = [len(table) - 1]
+        table.loc[rows, "reported"] = entry["value"]
+        table.loc[rows, "printed"] = entry.get("printed") or f"{entry['value']:g}"
+        table.loc[rows, "place"] = entry["place"]
+        for r in rows:
+            compared = compare(table.loc[r], entry, experiment["agreement"]["margins"])
+            table.loc[r, list(compared)] = list(compared.values())
+    cells, without = pd.MultiIndex.from_frame(table[CELL]), table["measure"].isna()
+    doubled = without & cells.isin(cells[~without])
+    return table[~doubled].reset_index(drop=True)
+
+
+def _matches(table: pd.DataFrame, entry: dict) -> pd.Series:
+    same = (table["dataset"] == entry["dataset"]) & (table["method"] == entry["method"])
+    for field in ("params", "observation_params", "dataset_params", "keys"):
+        for name, value in entry.get(field, {}).items():
+            same &= column_or_param(table, f"{field}.{name}") == value
+    return same
+
+
+def compare(row: pd.Series, entry: dict, margins: dict[str, float]) -> dict[str, Any]:
+    """Compare a measured mean with a printed number.
+
+    It `agrees` where its whole interval lies within the tolerance of the number, and is `above` or `below` where the whole interval
+    lies outside. Otherwise, and without an interval, it is `undecided`.
+    """
+    if row["status"] != "ok":
+        return {"difference": np.nan, "tolerance": np.nan, "outcome": "not judged"}
+    difference, low, high = (row[name] - entry["value"] for name in ("mean", "low", "high"))
+    if entry["measure"] not in margins:
+        return {"difference": difference, "tolerance": np.nan, "outcome": "not compared"}
+    tolerance = allowed(entry, margins)
+    outcome = Comparison.by_interval(difference, low, high, Region(-tolerance, tolerance)).outcome
+    words = {HOLDS: "agrees", FAILS: "above" if difference > 0 else "below", UNDECIDED: UNDECIDED}
+    return {"difference": difference, "tolerance": tolerance, "outcome": words[outcome]}
+
+
+def allowed(entry: dict, margins: dict[str, float]) -> float:
+    """The margin of a printed number, with half of its last digit."""
+    return margins[entry["measure"]] + 0.5 * 10.0 ** -_digits(entry)
+
+
+def _digits(entry: dict) -> int:
+    return len(entry.get("printed", repr(entry["value"])).partition(".")[2])
+
+
+def missed_by_chance(table: pd.DataFrame, experiment: dict) -> float:
+    """Expected number of cells that would not agree if every true mean were the printed number."""
+    expected, margins = 0.0, experiment["agreement"]["margins"]
+    for entry in [e for e in experiment["reported"] if e["measure"] in margins]:
+        rows = table[_matches(table, entry) & (table["measure"] == entry["measure"]) & table["low"].notna()]
+        half, df = (rows["high"] - rows["low"]).astype(float) / 2, rows["n"].astype(float) - 1
+        error = half / stdtrit(df, (1 + LEVEL) / 2)
+        left = np.maximum(allowed(entry, margins) - half, 0)
+        expected += float((2 * stdtr(df, -left / error)).sum())
+    return expected
+
+
+def column_or_param(table: pd.DataFrame, name: str) -> pd.Series:
+    """A column of the table, or a parameter in one (`params.l2_mu`, nested: `params.quantizer.params.budget`)."""
+    column, *keys = name.split(".")
+    if not keys:
+        return table[column]
+    # each text is read once: curves repeat it in thousands of rows
+    codes, texts = pd.factorize(table[column], use_na_sentinel=False)
+    values = [parameter(text, keys) for text in texts]
+    # as objects: a row without the parameter does not change the type of the others
+    return pd.Series([values[code] for code in codes], table.index, dtype=object)
+
+
+def parameter(text: str | None, keys: Sequence[str]) -> Any:
+    """Value of JSON parameters at a path of keys: None without it, and JSON of a mapping or a list."""
+    value = json.loads(text) if isinstance(text, str) else None
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return json.dumps(value) if isinstance(value, dict | list) else value

@@ -1,0 +1,284 @@
+"""What an experiment of the workflow is in MLflow: entries, each of which is a run there."""
+
+import json
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from mlflow.data.code_dataset_source import CodeDatasetSource
+from mlflow.data.dataset_source import DatasetSource
+from mlflow.data.http_dataset_source import HTTPDatasetSource
+from mlflow.data.meta_dataset import MetaDataset
+from mlflow.entities import Dataset, DatasetInput, InputTag, Metric
+from mlflow.types.schema import ColSpec, Schema
+
+from agglearn.storage import digest, file_digest, read_json
+from agglearn_workflow.plan import cell_key
+from agglearn_workflow.run_summary import CELL
+from agglearn_workflow.tables.numbers import fitting_unit, number, plain
+from agglearn_workflow.tables.summary import summarise
+from agglearn_workflow.tracking.names import Names, leaves
+from agglearn_workflow.tracking.receipts import KEY, overview_key
+
+PRINT, NOTE, PARENT = "agglearn.fingerprint", "mlflow.note.content", "mlflow.parentRunId"
+KIND = "kind"  # tag: `seed`, `mean` or `overview`
+LONGEST = {"note": 5000, "param": 500}  # characters
+FILES = "measurements.parquet", "run.json", "traceback.txt"
+RENDERED = "tables/{}.html", "figures/{}.svg", "tables/{}.csv", "tables/{}.md", "tables/{}.tex"
+PLACE = re.compile(r"(?:Table|Figure|Section|Appendix|Theorem)s? [\dA-Z](?:[^:,']|, (?=\d|Figure))*")
+TYPES = {"integer": "long", "number": "double", "boolean": "boolean", "text": "string"}  # ours → MLflow's
+MAY_DIFFER = "mlflow.source.git.commit", "scale"  # tags of the runs of one cell
+HEAD = "| measure | mean over seeds | seeds | printed in the source |\n| --- | --- | --- | --- |"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A run as MLflow shows it: of one seed, the mean over the seeds of a cell, or the overview of an experiment."""
+
+    title: str
+    tags: dict[str, str]
+    status: str
+    times: tuple[int, int]
+    params: dict[str, str] = field(default_factory=dict)
+    metrics: Callable[[], list[Metric]] = list
+    inputs: list[DatasetInput] = field(default_factory=list)
+    types: dict[str, str] = field(default_factory=dict)
+    files: tuple[Path, ...] = ()
+    model: Path | None = None
+    parent: str | None = None
+
+    @property
+    def key(self) -> str:
+        """What identifies it."""
+        return self.tags[KEY]
+
+
+@dataclass(frozen=True)
+class Contents:
+    """An experiment as MLflow shows it: its configuration, the facts on its latest run, and its entries, parents first."""
+
+    name: str
+    experiment: dict
+    latest: dict
+    entries: list[Entry]
+
+
+def read_contents(
+    name: str,
+    experiment: dict,
+    results: Path,
+    keys: list[str],
+    rows: pd.DataFrame | None = None,
+    rendered: Path | str | None = None,
+) -> Contents:
+    """The contents of an experiment from its runs."""
+    all_facts = [read_json(results / f"runs/{key}/run.json") for key in keys]
+    if rows is None:
+        rows = pa.concat_tables([pq.read_table(results / f"runs/{k}/measurements.parquet") for k in keys]).to_pandas()
+    names, latest = Names(all_facts), max(all_facts, key=lambda facts: facts["ended"])
+    units = tag_of_units(rows)
+    cells = of_cells(rows, all_facts, experiment, names, units)
+    runs = [of_run(r, results / "runs" / r["run"], names, cell_key(r), units) for r in all_facts]
+    return Contents(name, experiment, latest, [*cells, *runs, *overview(name, latest, Path(rendered or results))])
+
+
+def of_run(facts: dict, folder: Path, names: Names, parent: str, units: dict[str, str]) -> Entry:
+    """The entry of a single run from its facts and its folder, and the tag with the units of its metrics."""
+    times = milliseconds(facts)
+    return Entry(
+        names.of_run(facts),
+        tags(facts) | units | {KIND: "seed", KEY: facts["run"], PRINT: facts["fingerprint"]},
+        shown_status(facts["status"]),
+        times,
+        params=parameters(facts) | {"seed": str(facts["seed"])},
+        metrics=partial(_metrics, folder / FILES[0], times[1]),
+        inputs=inputs([facts]),
+        types={name: TYPES[kind] for name, kind in (facts.get("data") or {}).get("types", {}).items()},
+        files=tuple(folder / name for name in FILES if (folder / name).exists()),
+        model=folder / "model" if (folder / "model").exists() else None,
+        parent=parent,
+    )
+
+
+def overview(name: str, latest: dict, rendered: Path) -> list[Entry]:
+    """The entry with table and figure, which MLflow's experiments cannot hold. There is none where nothing is rendered.
+
+    It is the newest of the experiment: it bears the time of its latest run.
+    """
+    files = tuple(path for pattern in RENDERED if (path := rendered / pattern.format(name)).exists())
+    fingerprint = digest([file_digest(path) for path in files])
+    shared = {KIND: "overview", "scale": latest["config"]["scale"], "mlflow.source.name": name}
+    all_tags, (_, ended) = shared | {KEY: overview_key(name), PRINT: fingerprint}, milliseconds(latest)
+    return [Entry("Table and figure", all_tags, "FINISHED", (ended, ended), files=files)] if files else []
+
+
+def tags(facts: dict) -> dict[str, str]:
+    """Tags of a run. A run that is tried again may end otherwise under the same fingerprint."""
+    cell = {name: facts[name] for name in ("dataset", "observation", "method", "status")}
+    change = facts["config"]["experiment"]["methods"][facts["method"]].get("change")
+    cell |= {"change": change} if change else {}
+    source = {"mlflow.source.name": facts["experiment"], "mlflow.source.git.commit": facts["commit"] or ""}
+    return cell | source | {"scale": facts["config"]["scale"], NOTE: shorten_note(facts["reason"] or "")}
+
+
+def experiment_tags(experiment: dict, latest: dict, links: dict[str, str]) -> dict[str, str]:
+    """Tags of an experiment: its source, what it reproduces there, its scale, and a description in Markdown."""
+    config, position = latest["config"], PLACE.match(experiment["title"])
+    paper = config.get("references", {}).get("papers", {}).get(experiment["source"], {})
+    source = f"Source: [{paper['short']}]({paper['url']})" if "url" in paper else paper.get("short", "")
+    anchors = [f"[{text}]({address})" for text, address in links.items()]
+    kinds = "Runs named `mean of … seeds` hold means with 95 % intervals; under each are the runs of its seeds. Times are in seconds."
+    title, caption = f"**{experiment['title']}**", experiment.get("caption", "").strip()
+    note = "\n\n".join(filter(None, (title, caption, " · ".join(filter(None, [*anchors, source])), kinds)))
+    printed_in = {"place": position.group()} if position else {}
+    return {"source": experiment["source"], **printed_in, "scale": config["scale"], NOTE: shorten_note(note)}
+
+
+def shorten_note(text: str) -> str:
+    """A description, no longer than MLflow takes."""
+    return text[: LONGEST["note"]]
+
+
+def shown_status(status: str) -> str:
+    """MLflow's word for the status of a run."""
+    return "FINISHED" if status in ("ok", "stopped") else "FAILED"
+
+
+def milliseconds(facts: dict) -> tuple[int, int]:
+    """Begin and end of a run in milliseconds since 1970: loading, the fit and its measures, not the time of sending."""
+    return int(1000 * facts["began"]), int(1000 * facts["ended"])
+
+
+def parameters(facts: dict) -> dict[str, str]:
+    """Parameters of a cell. What is nested has a dotted name."""
+    values = {"dataset": facts["dataset"], "method": facts["method"]}
+    for field_name, prefix in (("dataset_params", "dataset."), ("observation_params", "observation."), ("params", "")):
+        values |= {prefix + name: value for name, value in leaves(json.loads(facts[field_name])).items()}
+    return {name: str(value)[: LONGEST["param"]] for name, value in values.items()}
+
+
+def inputs(all_facts: list[dict]) -> list[DatasetInput]:
+    """The data sets of some runs, each once. A run whose data were not available has none."""
+    by_digest = {facts["data"]["digest"]: facts for facts in all_facts if facts.get("data")}
+    return [_input(facts) for facts in by_digest.values()]
+
+
+def _input(facts: dict) -> DatasetInput:
+    data, entry = facts["data"], facts["config"]["datasets"][facts["dataset"]]
+    schema = Schema([ColSpec(TYPES[kind], name) for name, kind in data["types"].items()]) if data["types"] else None
+    profile = {"title": entry["title"], **{f"num_{name}": n for name, n in data["sizes"].items()}}
+    if url := f"https://doi.org/{entry['doi']}" if "doi" in entry else entry.get("homepage"):
+        source: DatasetSource = HTTPDatasetSource(url)
+    else:
+        source = CodeDatasetSource({"class": entry["class"], "params": entry.get("params", {})})
+    described = MetaDataset(source, facts["dataset"], data["digest"], schema).to_dict()  # type: ignore[abstract]
+    dataset = Dataset(**described, profile=json.dumps(profile))
+    return DatasetInput(dataset, [InputTag("mlflow.data.context", "train")])
+
+
+def _metrics(path: Path, ended: int) -> list[Metric]:
+    """Measurements without keys: curves at their steps. MLflow shows the last of a measure, so the number of the tables is that."""
+    table = pq.ParquetFile(path).read(columns=["measure", "keys", "step", "value"])
+    # What has keys travels in the file.
+    table = table.filter(pc.and_(pc.is_null(table["keys"]), pc.is_valid(table["value"])))
+    rows = list(zip(*(table[name].to_pylist() for name in ("measure", "value", "step")), strict=True))
+    last: dict[str, int] = {}
+    for measure, _, step in rows:
+        last[measure] = max(last.get(measure, 0), int(step or 0))
+    return [
+        Metric(measure, value, *((ended, int(step)) if step is not None else (ended + 1, last[measure])))
+        for measure, value, step in rows
+    ]
+
+
+# -- means over the seeds of a cell, to which the runs of its seeds belong -----------------------------------------------
+
+
+def tag_of_units(rows: pd.DataFrame) -> dict[str, str]:
+    """The tag `units`, such as `seconds: s`, of the measures that have a unit. MLflow's metrics have none."""
+    pairs = rows.loc[rows["unit"].fillna("") != "", ["measure", "unit"]].drop_duplicates().sort_values("measure")
+    return {"units": ", ".join(f"{pair.measure}: {pair.unit}" for pair in pairs.itertuples())} if len(pairs) else {}
+
+
+def of_cells(
+    rows: pd.DataFrame, all_facts: list[dict], experiment: dict, names: Names, units: dict[str, str]
+) -> list[Entry]:
+    """An entry per cell of an experiment, with the numbers of its table."""
+    runs, summary = defaultdict(list), defaultdict(list)
+    for facts in all_facts:
+        runs[tuple(facts[field] for field in CELL)].append(facts)
+    for row in summarise(rows, experiment).to_dict("records"):
+        summary[tuple(row[field] for field in CELL)].append(row)
+    return [
+        _of_cell(summary[cell], sorted(group, key=lambda r: r["seed"]), names, units) for cell, group in runs.items()
+    ]
+
+
+def _of_cell(rows: list[dict], runs: list[dict], names: Names, units: dict[str, str]) -> Entry:
+    times = [milliseconds(facts) for facts in runs]
+    began, ended = min(began for began, _ in times), max(end for _, end in times)
+    numbers = _numbers(rows) | {"n_seeds": float(sum(facts["status"] == "ok" for facts in runs))}
+    data = inputs(runs)
+    fingerprint = digest([numbers, [d.dataset.digest for d in data]])
+    return Entry(
+        names.of_mean(runs),
+        _tags(rows, runs) | units | {KEY: cell_key(runs[0]), PRINT: fingerprint},
+        shown_status(rows[0]["status"]),
+        (began, ended),
+        params=parameters(runs[-1]),
+        metrics=lambda: [Metric(name, value, ended, 0) for name, value in numbers.items()],
+        inputs=data,
+    )
+
+
+def _numbers(rows: list[dict]) -> dict[str, float]:
+    """Mean, low and high of every measure that has no keys."""
+    measured = [row for row in rows if row["status"] == "ok" and not isinstance(row["keys"], str)]
+    numbers = {f"{row['measure']}_{bound}": row[bound] for row in measured for bound in ("mean", "low", "high")}
+    return {name: value for name, value in numbers.items() if not math.isnan(value)}
+
+
+def _tags(rows: list[dict], runs: list[dict]) -> dict[str, str]:
+    each = [tags(facts) for facts in runs]
+    several = {name: ", ".join(dict.fromkeys(run[name] for run in each)) for name in MAY_DIFFER}
+    seeds = ", ".join(str(facts["seed"]) for facts in runs)
+    mean = {KIND: "mean", "seeds": seeds, "status": rows[0]["status"], NOTE: shorten_note(_note(rows))}
+    return each[-1] | several | mean | _printed(rows)
+
+
+def _printed(rows: list[dict]) -> dict[str, str]:
+    """How the printed numbers of a cell compare: `agrees`, `above`, `below` or another outcome in the table. Several are counted."""
+    outcomes = Counter(row["outcome"] for row in rows if isinstance(row["outcome"], str))
+    counted = ", ".join(f"{outcome} {n}" for outcome, n in outcomes.most_common())
+    return {"printed": counted if len(outcomes) > 1 else next(iter(outcomes))} if outcomes else {}
+
+
+def _note(rows: list[dict]) -> str:
+    """The rows of a cell in the table, in Markdown."""
+    reasons = list(dict.fromkeys(row["reason"] for row in rows if isinstance(row["reason"], str)))
+    measured = [row for row in rows if isinstance(row["measure"], str)]
+    lines = [_line(row) for row in measured if _is_printed(row) or not isinstance(row["keys"], str)]
+    return "\n\n".join(reasons + (["\n".join([HEAD, *lines])] if lines else []))
+
+
+def _is_printed(row: dict) -> bool:
+    return isinstance(row["outcome"], str)
+
+
+def _line(row: dict) -> str:
+    unit, size = fitting_unit(row["unit"], [row["mean"]])
+    numbers = (row[bound] / size for bound in ("mean", "low", "high"))
+    keys = f", {plain(row['keys'])}" if isinstance(row["keys"], str) else ""
+    is_measured = row["status"] == "ok" and not math.isnan(row["mean"])
+    value = f"{number(*numbers)} {unit}" if is_measured else row["status"]
+    printed = f"{row['reported']:g} ({row['place']}): {row['outcome']}" if _is_printed(row) else ""
+    cells = f"`{row['measure']}`{keys}", value, f"{row['n']}", printed
+    return "| " + " | ".join(text.replace("|", "\\|").strip() for text in cells) + " |"

@@ -1,0 +1,227 @@
+"""Send runs to MLflow by its client: one writer, each run once by its key.
+
+A run that MLflow has with today's tags, times and status stays. A half one, a changed one and doubles are replaced. When the server
+is away, the experiments are `pending` in the receipt, and the next invocation tries again.
+"""
+
+import contextlib
+import fcntl
+import os
+import secrets
+import sqlite3
+import sys
+import urllib.error
+import urllib.request
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, TextIO
+
+import mlflow
+from mlflow.entities import Experiment, Param, Run
+from sqlalchemy import Engine, event
+
+from agglearn import storage
+from agglearn.errors import NotAvailable, describe
+from agglearn_workflow.tracking.entry import PARENT, Contents, Entry, experiment_tags
+from agglearn_workflow.tracking.receipts import KEY, SITE, SQLITE, mark_of, overview_key
+
+PATIENCE = 5  # seconds for a server to answer that has just failed
+MAX_METRICS = 800  # of one request, whose limit of 1,000 holds for all that it brings
+
+
+def track(
+    uri: str,
+    names: Iterable[str],
+    read: Callable[[str], Contents],
+    receipt: Path | str,
+    attempt: int,
+    terminal: TextIO,
+) -> None:
+    """Send experiments one after the other, and write their receipt whatever happens.
+
+    An experiment that cannot be sent is `pending` there, and the others are sent all the same.
+    """
+    is_away, states = not answers(uri), {}
+    with _writing_alone(uri):
+        _track_each(uri, names, read, is_away, states, terminal)
+    pending = any(state["status"] == "pending" for state in states.values())
+    storage.write_json(receipt, {"attempts": attempt + pending, "store": mark_of(uri), "experiments": states})
+
+
+@contextlib.contextmanager
+def _writing_alone(uri: str) -> Iterator[None]:
+    """Wait until no other process writes to a SQLite store."""
+    path = Path(uri.removeprefix(SQLITE))
+    with contextlib.ExitStack() as stack:
+        if uri.startswith(SQLITE):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            fcntl.flock(stack.enter_context(open(path.with_name(f".{path.name}.lock"), "w")), fcntl.LOCK_EX)
+        yield
+
+
+def _track_each(
+    uri: str, names: Iterable[str], read: Callable[[str], Contents], is_away: bool, states: dict, terminal: TextIO
+) -> None:
+    """Send experiments one after the other, and enter the state of each."""
+    for name in names:
+        try:
+            if is_away:
+                raise NotAvailable(f"{uri} does not answer")
+            states[name] = {"status": "ok", **send(uri, read(name), terminal)}
+        except Exception as error:  # a tracking server that is away must not cost a result
+            is_away = is_away or not answers(uri)
+            reason, todo = describe(error)[:200], "the next run sends it"
+            if uri.startswith(SQLITE):
+                todo += f"; if that fails again, delete {uri.removeprefix(SQLITE)}, and a new one is filled"
+            print(f"agglearn: {name} is not tracked: {reason}; {todo}", file=terminal)
+            states[name] = {"status": "pending", "reason": reason, "todo": todo}
+
+
+def answers(uri: str) -> bool:
+    """Whether a store is there: a file, or a server that answers, if only with an error."""
+    try:
+        return uri.startswith(SQLITE) or bool(urllib.request.urlopen(uri, timeout=PATIENCE))
+    except Exception as error:
+        return isinstance(error, urllib.error.HTTPError)
+
+
+def send(uri: str, contents: Contents, terminal: TextIO | None = None) -> dict[str, Any]:
+    """Send what the store lacks and return counts of the runs of single seeds.
+
+    An experiment that somebody has deleted is restored, and a line states it.
+    """
+    if uri.startswith(SQLITE):
+        create_database(Path(uri.removeprefix(SQLITE)))
+        if mark_of(uri) is None:  # MLflow would try for minutes
+            raise NotAvailable(f"{uri.removeprefix(SQLITE)} is no SQLite database")
+    mlflow.set_tracking_uri(uri)
+    client = mlflow.MlflowClient()
+    experiment = _find_experiment(client, uri, contents.name, terminal or sys.stderr)
+    number, stored = experiment.experiment_id, defaultdict(list)
+    for run in mlflow.search_runs([number], output_format="list"):
+        stored[run.data.tags.get(KEY)].append(run)
+    numbers: dict[str | None, str] = {}
+    sent = 0
+    for entry in contents.entries:
+        old, parent = stored.pop(entry.key, []), numbers.get(entry.parent)
+        if _is_sent(old, entry):
+            _adjust(client, old[0], entry.title, parent)
+            numbers[entry.key] = old[0].info.run_id
+            continue
+        for run in old:
+            delete_run(client, run)
+        numbers[entry.key] = _send_entry(client, number, entry, parent)
+        sent += parent is not None
+    _detach(client, [run for key, runs in stored.items() if key for run in runs], numbers)
+    _describe(client, uri, experiment, contents, numbers.get(overview_key(contents.name)))
+    seeds = sum(entry.parent is not None for entry in contents.entries)
+    return {"sent": sent, "kept": seeds - sent, "experiment_id": number}
+
+
+def _find_experiment(client: mlflow.MlflowClient, uri: str, name: str, terminal: TextIO) -> Experiment:
+    """MLflow's experiment of that name, created or restored where need be. Files of a local store stand beside its database."""
+    experiment = client.get_experiment_by_name(name)
+    if experiment is None:
+        beside = Path(uri.removeprefix(SQLITE)).resolve().parent if uri.startswith(SQLITE) else None
+        artifacts = (beside / "mlartifacts" / name).as_uri() if beside else None
+        return client.get_experiment(client.create_experiment(name, artifacts))
+    if experiment.lifecycle_stage == "deleted":
+        client.restore_experiment(experiment.experiment_id)
+        print(f"agglearn: MLflow's experiment {name} was deleted; it is restored", file=terminal)
+    return experiment
+
+
+def _is_sent(old: list[Run], entry: Entry) -> bool:
+    """Whether the store has an entry once, complete and as it is today, but for its name and its parent."""
+    if len(old) != 1:
+        return False
+    info = old[0].info
+    ended = (info.status, info.start_time, info.end_time) == (entry.status, *entry.times)
+    return ended and entry.tags.items() <= old[0].data.tags.items()
+
+
+def delete_run(client: mlflow.MlflowClient, run: Run) -> None:
+    """Delete a run and its models. MLflow keeps both, hidden, until its garbage is collected."""
+    filter_ = f"source_run_id = '{run.info.run_id}'"
+    for model in client.search_logged_models([run.info.experiment_id], filter_):
+        client.delete_logged_model(model.model_id)  # deleting a run leaves its models
+    client.delete_run(run.info.run_id)
+
+
+def _send_entry(client: mlflow.MlflowClient, experiment_id: str, entry: Entry, parent: str | None) -> str:
+    """Send an entry and return its number in MLflow. It is complete when it has its status and its end, which come last."""
+    tags = entry.tags | ({PARENT: parent} if parent else {})
+    number = client.create_run(experiment_id, entry.times[0], tags, entry.title).info.run_id
+    for path in entry.files:
+        client.log_artifact(number, str(path))
+    if entry.inputs:
+        client.log_inputs(number, entry.inputs)
+    metrics = entry.metrics()
+    if entry.model:
+        from agglearn_workflow.tracking import models  # which loads scikit-learn
+
+        metrics = models.bind(metrics, entry, number, models.log_model(entry, number))
+    params = [Param(name, value) for name, value in entry.params.items()]
+    client.log_batch(number, metrics[:MAX_METRICS], params)
+    for start in range(MAX_METRICS, len(metrics), MAX_METRICS):
+        client.log_batch(number, metrics[start : start + MAX_METRICS])
+    client.set_terminated(number, entry.status, entry.times[1])
+    return number
+
+
+def _adjust(client: mlflow.MlflowClient, run: Run, title: str, parent: str | None) -> None:
+    """Give a run that stays the name and the parent of today: other settings may be varied, and a mean may be another run."""
+    if run.info.run_name != title:
+        client.update_run(run.info.run_id, name=title)
+    if parent and run.data.tags.get(PARENT) != parent:
+        client.set_tag(run.info.run_id, PARENT, parent)
+
+
+def _detach(client: mlflow.MlflowClient, unplanned: list[Run], numbers: Mapping[str | None, str]) -> None:
+    """Let runs that are no longer planned stand by themselves where the mean that they belonged to is another one today."""
+    there = {*numbers.values(), *(run.info.run_id for run in unplanned)}
+    for run in unplanned:
+        if run.data.tags.get(PARENT, run.info.run_id) not in there:
+            client.delete_tag(run.info.run_id, PARENT)
+
+
+def _describe(
+    client: mlflow.MlflowClient, uri: str, experiment: Experiment, contents: Contents, table: str | None
+) -> None:
+    """Give MLflow's experiment the tags of today. `table`: number of the run with table and figure."""
+    links = {"Table and figure": f"#/experiments/{experiment.experiment_id}/runs/{table}"} if table else {}
+    if uri.startswith(SQLITE):  # which `make ui` serves
+        links["Page with the verdicts"] = page_of(contents.name, contents.experiment["source"])
+    for name, value in experiment_tags(contents.experiment, contents.latest, links).items():
+        if experiment.tags.get(name) != value:
+            client.set_experiment_tag(experiment.experiment_id, name, value)
+
+
+def page_of(name: str, source: str) -> str:
+    """Address of an experiment on the site that `make ui` serves."""
+    return f"{SITE}/{source}.html#{name}"
+
+
+@event.listens_for(Engine, "connect")
+def _do_not_wait(connection: object, _: object) -> None:
+    """Let SQLite not wait for the disk after each of a run's transactions: what a power failure costs is sent again."""
+    if isinstance(connection, sqlite3.Connection):
+        connection.execute("PRAGMA synchronous = OFF")
+
+
+def create_database(path: Path) -> None:
+    """Make MLflow's SQLite database under another name, mark it and rename it, where there is none yet.
+
+    MLflow fills it by dozens of migrations. A process that is killed among them leaves a file that no MLflow can open.
+    """
+    if path.exists():
+        return
+    work = path.with_name(f".{path.name}.new")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for file in path.parent.glob(f"{work.name}*"):  # of a killed process, with its journal
+        file.unlink()
+    mlflow.MlflowClient(f"{SQLITE}{work}").search_experiments()
+    with contextlib.closing(sqlite3.connect(work)) as store:
+        store.execute(f"PRAGMA user_version = {1 + secrets.randbelow(2**31 - 1)}")
+    os.replace(work, path)
