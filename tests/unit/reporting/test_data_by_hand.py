@@ -17,7 +17,7 @@ DATASETS = {
     "all_here": {"title": "All", "class": TABULAR, "licence": "MIT", "citation": "A (2001).", "doi": "10.1/a", "note": "Two files.",
                  "files": {"one.csv": {"bytes": 1, "routes": [PRIMARY]}, "two.csv": {"path": "own/two.csv"}, "three.csv": {}}},
     "half_here": {"title": "Half", "class": TABULAR, "homepage": "https://h.org",
-                  "files": {"one.csv": {"bytes": 5}, "far.csv": {"routes": [FROM_PACKAGE, PRIMARY, FROZEN]}, "off.csv": {"bytes": 20, "routes": [ARCHIVE]}}},
+                  "files": {"one.csv": {"bytes": 5}, "far.csv": {"routes": [FROM_PACKAGE, PRIMARY, FROZEN]}, "off.csv": {"bytes": 20, "routes": [FROZEN]}}},
     "unknown": {"title": "Unknown", "class": TABULAR, "files": {"a": {"bytes": 3}, "b": {"routes": [FROM_PACKAGE]}}},
     "fair": {"title": "Affairs", "class": "agglearn.datasets.Packaged", "citation": "F (1978).", "licence": "PD",
              "params": {"loader": "statsmodels.datasets.fair.load_pandas"}},
