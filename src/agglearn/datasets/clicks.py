@@ -1,7 +1,6 @@
 """Simulated click logs: categorical features of power-law vocabularies, each value with a planted click rate.
 
-Vocabularies grow geometrically from feature to feature, so that a few features have almost all values, as in the Criteo
-display advertising log (26 features, 28M values, five features above a million).
+A few features have almost all values, as in the Criteo display advertising log (26 features, 28M values).
 """
 
 from dataclasses import dataclass
@@ -25,10 +24,8 @@ class TablePopulation:
 
     Parameters
     ----------
-    train : ContingencyTables
-        Of training records.
-    test : ContingencyTables
-        Of held-out records.
+    train, test : ContingencyTables
+        Of training and of held-out records.
     """
 
     train: ContingencyTables
@@ -46,20 +43,14 @@ class ClickTables(Simulated):
 
     Parameters
     ----------
-    n_features : int
-        Number of features.
-    n_values : int
-        Values of all features together.
-    n : int
-        Training records.
-    n_test : int
-        Held-out records.
+    n_features, n_values : int
+        Numbers of features, and of values of all features together.
+    n, n_test : int
+        Training and held-out records.
     exponent : float
         Of the power law.
-    rate : float
-        Mean of Beta(a, b).
-    strength : float
-        A + b.
+    rate, strength : float
+        Mean of Beta(a, b), and a + b.
     """
 
     n_features: Count = 26
@@ -76,14 +67,14 @@ class ClickTables(Simulated):
         if sizes[-1] > p["n"]:
             raise DataError(f"click tables: a feature has {sizes[-1]} values, more than the {p['n']} records")
         encoder = FrameEncoder(tuple(CodedEncoder(f"c{i + 1}", size) for i, size in enumerate(sizes)))
-        drawn = []
+        a, b = p["rate"] * p["strength"], (1 - p["rate"]) * p["strength"]
+        train, test = {}, {}
         for i, size in enumerate(sizes):
-            a, b = p["rate"] * p["strength"], (1 - p["rate"]) * p["strength"]
             rates = derive_generator("click rates", a, b, i, size).beta(a, b, size)
-            drawn.append(_draw_feature(rates, p, derive_generator("click tables", sorted(p.items()), seed, i)))
-        return TablePopulation(
-            *(_tables(encoder, [d[k] for d in drawn], n, p["rate"]) for k, n in enumerate((p["n"], p["n_test"])))
-        )
+            rng = derive_generator("click tables", sorted(p.items()), seed, i)
+            train[i,], test[i,] = _draw_feature(rates, p, rng)
+        parts = (p["n"], train), (p["n_test"], test)
+        return TablePopulation(*(ContingencyTables(encoder, "click", n, round(p["rate"] * n), t) for n, t in parts))
 
 
 @dataclass(eq=False, repr=False)
@@ -92,18 +83,14 @@ class ClickLog(Simulated):
 
     Parameters
     ----------
-    n_features : int
-        Number of features.
-    n_values : int
-        Values of all features together. Rare ones may not occur.
+    n_features, n_values : int
+        Numbers of features, and of values of all features together. Rare values may not occur.
     n : int
         Records.
     exponent : float
         Of the power law.
-    rate : float
-        Fraction of clicks, about.
-    strength : float
-        Standard deviation of all effects together.
+    rate, strength : float
+        Fraction of clicks, about, and standard deviation of all effects together.
     """
 
     PEAK: ClassVar = {"bytes": 100, "n": 50_000, "n_features": 12}
@@ -145,12 +132,18 @@ def _power_law(size: int, exponent: float) -> np.ndarray:
     return mass / mass.sum()
 
 
-def _draw_feature(rates: np.ndarray, p: dict, rng: np.random.Generator) -> list[tuple[np.ndarray, np.ndarray]]:
-    """(counts, label sums) of training and of held-out records of one feature, from its values' click rates."""
+def feature_table(counts: np.ndarray, label_sums: np.ndarray) -> Table:
+    """The table of one feature from the counts and label sums of all its values."""
+    cells = np.flatnonzero(counts)
+    return Table((len(counts),), cells, counts[cells], label_sums[cells])
+
+
+def _draw_feature(rates: np.ndarray, p: dict, rng: np.random.Generator) -> list[Table]:
+    """Tables of training and of held-out records of one feature, from its values' click rates."""
     mass, size = _power_law(len(rates), p["exponent"]), len(rates)
     counts = 1 + rng.multinomial(p["n"] - size, mass)
     held_out = rng.multinomial(p["n_test"], (mass * (p["n"] - size) + 1) / p["n"])
-    return [(n, _label_sums(n, rates, round(p["rate"] * n.sum()), rng)) for n in (counts, held_out)]
+    return [feature_table(n, _label_sums(n, rates, round(p["rate"] * n.sum()), rng)) for n in (counts, held_out)]
 
 
 def _label_sums(counts: np.ndarray, rates: np.ndarray, total: int, rng: np.random.Generator) -> np.ndarray:
@@ -160,13 +153,3 @@ def _label_sums(counts: np.ndarray, rates: np.ndarray, total: int, rng: np.rando
     free = sums if excess > 0 else counts - sums
     flipped = rng.multivariate_hypergeometric(free, abs(excess), method="marginals")
     return sums - flipped if excess > 0 else sums + flipped
-
-
-def _tables(
-    encoder: FrameEncoder, drawn: list[tuple[np.ndarray, np.ndarray]], n: int, rate: float
-) -> ContingencyTables:
-    tables: dict[tuple[int, ...], Table] = {}
-    for i, (counts, sums) in enumerate(drawn):
-        cells = np.flatnonzero(counts)
-        tables[i,] = Table((len(counts),), cells, counts[cells], sums[cells])
-    return ContingencyTables(encoder, "click", n, round(rate * n), tables)

@@ -19,21 +19,16 @@ MAX_STATES = 4_000_000
 class LogLinear(Simulated):
     """Records drawn exactly from a pairwise model π(x, y) ∝ exp(φ(x)·(μ + yθ)) (Gilotte et al. 2022, eq. 1).
 
-    The state space is enumerated, so the sample is exact. The weights belong to the data set, only the records
-    change with the seed.
+    The weights belong to the data set, only the records change with the seed.
 
     Parameters
     ----------
-    n_features : int
-        D.
-    n_modalities : int
-        M of each feature. M^D states are enumerated.
+    n_features, n_modalities : int
+        D, and M of each feature. All M^D states are enumerated, so the sample is exact.
     strength : float
         Standard deviation of the pair weights of μ and θ.
-    n : int
-        Records.
-    weights_seed : int
-        Seed of the weights.
+    n, weights_seed : int
+        Records, and the seed of the weights.
     """
 
     PEAK: ClassVar = {"bytes": 100, "n": 20_000, "n_features": 6}
@@ -66,12 +61,8 @@ class Categorical(Simulated):
 
     Parameters
     ----------
-    n_features : int
-        D.
-    n_modalities : int
-        M of each feature, P(modality k) ∝ 1/(k+1).
-    n : int
-        Records.
+    n_features, n_modalities, n : int
+        D, M of each feature with P(modality k) ∝ 1/(k+1), and records.
     """
 
     PEAK: ClassVar = {"bytes": 100, "n": 20_000, "n_features": 10}
@@ -92,9 +83,7 @@ class Categorical(Simulated):
 
 @dataclass(eq=False, repr=False)
 class Xor(Simulated):
-    """X3 = X1 xor X2, P(Y=1) = 0.25 + 0.5·X3: pairs of features do not predict what all three predict.
-
-    Gilotte et al. 2022, section 4.2.
+    """X3 = X1 xor X2, P(Y=1) = 0.25 + 0.5·X3: pairs do not predict what all three predict (Gilotte et al. 2022, section 4.2).
 
     Parameters
     ----------

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from agglearn.datasets.base import Stored
+from agglearn.datasets.base import Stored, write_header
 from agglearn.encoding.csv_files import CSVFormat, read_csv_blocks
 from agglearn.errors import DataError
 
@@ -36,7 +36,7 @@ class Streamed(Stored):
                 labels.append(self._labels(block[label], path))
         y = np.concatenate(labels)
         pq.write_table(pa.table({"label": y}), out / "labels.parquet")
-        self._describe(out, len(y))
+        write_header(out, len(y), label, self.entry.get("features", {}).get("categorical", []))
         return {"rows": len(y), "columns": len(features), "rate": float(np.mean(y))}
 
     def _labels(self, column: pa.ChunkedArray, path: Path) -> np.ndarray:

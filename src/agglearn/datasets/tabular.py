@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
-from agglearn.datasets.base import Stored
+from agglearn.datasets.base import Stored, write_header
 from agglearn.encoding.columns import as_text, numbers
 from agglearn.encoding.csv_files import CSVFormat, about, read_csv
 from agglearn.encoding.labels import binary_label
@@ -37,32 +37,20 @@ class Tabular(Stored):
             bounds = np.cumsum([0] + [len(frames[n]) for n in order]).tolist()
             subsets = {"train": bounds[:2], "test": bounds[1:]}
             frames = {n: frames[n] for n in order}
-        frame = self._combine(self._same_kinds(frames, files))
-        return write_labelled(self, out, frame, ", ".join(files), subsets)
-
-    def _same_kinds(self, frames: dict[str, pd.DataFrame], files: dict[str, Path]) -> dict[str, pd.DataFrame]:
-        """The files with columns that are text in one of them, for an empty field or a word, read as text in all."""
-        if self.entry.get("format", {}).get("combine") == "columns":
-            return frames
-        kinds = defaultdict[str, set[bool]](set)  # of each column, whether it is numeric, in files where it has values
-        for f in frames.values():
-            for c in f:
-                kinds[c] |= {is_numeric_dtype(f[c])} if f[c].notna().any() else set()
-        if mixed := [c for c, numeric in kinds.items() if len(numeric) > 1]:
-            return {name: self._read(files[name], mixed) for name in frames}
-        return frames
+        frame = self._combine(frames, files)
+        return write_labelled(self.entry, out, frame, ", ".join(files), subsets)
 
     def _read(self, path: Path, as_text: Sequence[str] = ()) -> pd.DataFrame:
         with about(path):
             if path.suffix != ".parquet":
                 return read_csv(path, CSVFormat.from_entry(self.entry), dict.fromkeys(as_text, str))
             if as_text:
-                raise DataError(
-                    f"column {as_text[0]!r} holds text in one file and numbers in another; write them alike"
-                )
+                name = as_text[0]
+                raise DataError(f"column {name!r} holds text in one file and numbers in another; write them alike")
             return pd.read_parquet(path)
 
-    def _combine(self, frames: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    def _combine(self, frames: dict[str, pd.DataFrame], files: dict[str, Path]) -> pd.DataFrame:
+        """All files as one. A column that is text in one of them, for an empty field or a word, is text in all."""
         lengths = {n: len(f) for n, f in frames.items()}
         for name, length in lengths.items():
             if length == 0:
@@ -71,6 +59,12 @@ class Tabular(Stored):
             if len(set(lengths.values())) > 1:
                 raise DataError(f"combine: columns needs files of equal length, they have {lengths}")
             return pd.concat(list(frames.values()), axis=1)
+        kinds = defaultdict[str, set[bool]](set)  # of each column, whether it is numeric, in files where it has values
+        for f in frames.values():
+            for c in f:
+                kinds[c] |= {is_numeric_dtype(f[c])} if f[c].notna().any() else set()
+        if mixed := [c for c, numeric in kinds.items() if len(numeric) > 1]:
+            frames = {name: self._read(files[name], mixed) for name in frames}
         return pd.concat(list(frames.values()), ignore_index=True)
 
 
@@ -95,39 +89,36 @@ class Packaged(Stored):
         except ImportError as error:
             raise NotAvailable(f"{error.name} is not installed") from None
         frame = load(as_frame=True).frame if self.loader.startswith("sklearn") else load().data
-        return write_labelled(self, out, frame, self.loader)
+        return write_labelled(self.entry, out, frame, self.loader)
 
 
-def write_labelled(dataset: Stored, out: Path, frame: pd.DataFrame, source: str, subsets: Rows | None = None) -> dict:
+def write_labelled(entry: dict, out: Path, frame: pd.DataFrame, source: str, subsets: Rows | None = None) -> dict:
     """Facts for the manifest, after the records of a frame were written.
 
     `label: {missing: drop}` leaves out those without a label, and logs their number.
     """
-    frame, subsets, facts = _drop_unlabelled(frame, dataset.entry.get("label"), source, subsets)
-    y = label_of(frame, dataset.entry.get("label"), source)
-    return dataset.write(out, features_of(frame, dataset.entry), y, subsets) | facts
-
-
-def _drop_unlabelled(
-    frame: pd.DataFrame, spec: dict | None, source: str, subsets: Rows | None
-) -> tuple[pd.DataFrame, Rows | None, dict[str, int]]:
-    """(records that have a label, subsets of them, facts), where those without are to be left out."""
-    spec = spec or {}
+    spec, facts = entry.get("label") or {}, {}
     if (treatment := spec.get("missing", "refuse")) not in ("refuse", "drop"):
         raise DataError(f"{source}: label.missing: {treatment!r} is not known; refuse or drop")
-    if treatment == "refuse" or spec.get("column") not in frame:
-        return frame, subsets, {}
-    labelled = frame[spec["column"]].notna().to_numpy()
-    n_before = np.append(0, np.cumsum(labelled))
-    subsets = subsets and {name: n_before[bounds].tolist() for name, bounds in subsets.items()}
-    dropped = int(len(labelled) - n_before[-1])
-    logger.info(
-        f"{source}: label {spec['column']!r} is missing in {dropped:,} of {len(labelled):,} rows, which are left out"
-    )
-    return frame[labelled].reset_index(drop=True), subsets, {"dropped": dropped}
+    if treatment == "drop" and spec.get("column") in frame:
+        labelled = frame[spec["column"]].notna().to_numpy()
+        n_before = np.append(0, np.cumsum(labelled))
+        subsets = subsets and {name: n_before[bounds].tolist() for name, bounds in subsets.items()}
+        facts["dropped"] = n = int((~labelled).sum())
+        logger.info(
+            f"{source}: label {spec['column']!r} is missing in {n:,} of {len(frame):,} rows, which are left out"
+        )
+        frame = frame[labelled].reset_index(drop=True)
+    y = label_of(frame, spec, source)
+    features = features_of(frame, entry)
+    features.columns = [str(c) for c in features.columns]
+    features.to_parquet(out / "features.parquet", index=False, compression="zstd")
+    pd.DataFrame({"label": y}).to_parquet(out / "labels.parquet", index=False)
+    write_header(out, len(y), spec["column"], entry.get("features", {}).get("categorical", []), subsets)
+    return {"rows": len(y), "columns": features.shape[1], "rate": float(np.mean(y))} | facts
 
 
-def label_of(frame: pd.DataFrame, spec: dict | None, source: str) -> np.ndarray:
+def label_of(frame: pd.DataFrame, spec: dict, source: str) -> np.ndarray:
     """(n,) int8 label by the entry's `label`."""
     if not spec:
         raise DataError(f"{source}: the entry has no label; add label: {{column: …}} in config/datasets/")
@@ -135,11 +126,9 @@ def label_of(frame: pd.DataFrame, spec: dict | None, source: str) -> np.ndarray:
     if name not in frame:
         raise DataError(f"{source}: no label column {name!r}; the columns are {list_some(frame.columns)}")
     column = frame[name]
-    if column.isna().any():
-        n = int(column.isna().sum())
-        raise DataError(
-            f"{source}: label {name!r} is missing in {n:,} rows; mend them, or leave them out by label: {{missing: drop}}"
-        )
+    if n := int(column.isna().sum()):
+        advice = "mend them, or leave them out by label: {missing: drop}"
+        raise DataError(f"{source}: label {name!r} is missing in {n:,} rows; {advice}")
     if "above" in spec:
         return (numbers(column) > spec["above"]).astype(np.int8)
     positive = spec.get("positive")
@@ -147,11 +136,9 @@ def label_of(frame: pd.DataFrame, spec: dict | None, source: str) -> np.ndarray:
         is_positive = as_text(column).isin(as_text(pd.Series(positive)))
         if not is_positive.any():
             raise DataError(f"{source}: label {name!r} never has the values {positive}")
-        rest = column[~is_positive].unique()
+        rest = column[~is_positive].unique().tolist()
         if not 0 < len(rest) <= min(2, len(positive)):  # a value may be spelt in two ways, as in two files
-            raise DataError(
-                f"{source}: label {name!r} must have two values, besides {positive} it has {rest[:5].tolist()}"
-            )
+            raise DataError(f"{source}: label {name!r} must have two values, besides {positive} it has {rest[:5]}")
         return is_positive.to_numpy().astype(np.int8)
     try:
         return binary_label(column, positive)
