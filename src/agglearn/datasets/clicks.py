@@ -12,6 +12,7 @@ from agglearn.datasets.base import Population, Simulated, draw_labels
 from agglearn.encoding import CodedEncoder, FrameEncoder
 from agglearn.errors import DataError
 from agglearn.observations import ContingencyTables, Table
+from agglearn.observations.counting import Key
 from agglearn.seeds import derive_generator
 from agglearn.settings import Count, NonNegative, Part, Positive
 
@@ -68,7 +69,7 @@ class ClickTables(Simulated):
             raise DataError(f"click tables: a feature has {sizes[-1]} values, more than the {p['n']} records")
         encoder = FrameEncoder(tuple(CodedEncoder(f"c{i + 1}", size) for i, size in enumerate(sizes)))
         a, b = p["rate"] * p["strength"], (1 - p["rate"]) * p["strength"]
-        train, test = {}, {}
+        train, test = dict[Key, Table](), dict[Key, Table]()
         for i, size in enumerate(sizes):
             rates = derive_generator("click rates", a, b, i, size).beta(a, b, size)
             rng = derive_generator("click tables", sorted(p.items()), seed, i)
