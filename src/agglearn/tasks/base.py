@@ -8,12 +8,12 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
-from agglearn.datasets import Dataset
+from agglearn.datasets import Dataset, RecordStore
 from agglearn.errors import ConfigError
 from agglearn.estimator import Estimator
 from agglearn.observations import Observation
 from agglearn.saving import Saved
-from agglearn.settings import keys_at_fault, parameters
+from agglearn.settings import check, keys_at_fault, parameters
 
 
 @dataclass(frozen=True)
@@ -25,11 +25,11 @@ class Measurement:
     measure : str
     value : float
     keys : dict, optional
-        What the value is about, by the names in `Task.KEYS`: text, numbers or lists of them. The default is everything that was tested.
+        What the value is about, by the names in `Task.KEYS`: text, numbers or lists. By default everything that was tested.
     step : float, optional
         Place of the value on a curve.
     unit : str, optional
-        Unit of the value. The default is the task's unit for the measure.
+        By default the task's unit for the measure.
     """
 
     measure: str
@@ -45,12 +45,8 @@ class TaskInput:
 
     Parameters
     ----------
-    name : str
-        Name of the data set.
-    entry : dict
-        Its entry in `config/datasets/`.
-    params : dict
-        The experiment's parameters for it.
+    name, entry, params : str, dict, dict
+        Name of the data set, its entry in `config/datasets/`, and the experiment's parameters for it.
     data : RecordStore or what a simulator draws
         Records, or a population.
     """
@@ -85,11 +81,10 @@ TruthT = TypeVar("TruthT", bound=Truth)
 class Task(ABC, Generic[TruthT]):
     """Observes data and measures an estimator against the truth.
 
-    `MEASURES` has every measure of a subclass: name → (unit, better direction: higher, lower or ""). `KEYS` has the names of what a
-    value may be about, such as a group or the two ends of a flow. `OBSERVATIONS` has
-    a tuple for everything that the subclass observes: (class of the data set, class of the observation, keys of the data set,
-    keys of the observation). Special data sets come before general ones. Keys are a TypedDict of what an experiment may set.
-    A simulated data set takes the parameters of its constructor as keys.
+    `MEASURES` has every measure of a subclass: name → (unit, better direction: higher, lower or ""). `KEYS` has the names of what
+    a value may be about, such as a group or the two ends of a flow. `OBSERVATIONS` has a tuple for everything that the subclass
+    observes: (class of the data set, class of the observation, keys of the data set, keys of the observation). Special data sets
+    come before general ones. Keys are a TypedDict of what an experiment may set. A simulated data set takes those of its constructor.
     """
 
     MEASURES: ClassVar[dict[str, tuple[str, str]]] = {}
@@ -111,18 +106,10 @@ class Task(ABC, Generic[TruthT]):
             The experiment's parameters for the observation.
         seed : int
             Seed of the split and of what is drawn.
-
-        Returns
-        -------
-        tuple[Observation, Truth]
-            What the learner gets, and what it is judged by.
         """
 
     def overlap(self, inputs: TaskInput) -> float:
-        """Test units per training unit, where every seed splits the same units anew.
-
-        Results of such splits are correlated, since they share units. The value is 0 where the split is fixed and where every
-        seed draws new units.
+        """Test units per training unit, where every seed splits the same units anew, so that results are correlated. Else 0.
 
         Parameters
         ----------
@@ -132,17 +119,12 @@ class Task(ABC, Generic[TruthT]):
         return 0.0
 
     def check_observation(self, kind: type[Observation], params: dict) -> None:
-        """Check that the task makes an observation with these parameters.
+        """Refuse, by a ConfigError, an observation that the task does not make, or parameters that it does not take.
 
         Parameters
         ----------
         kind : type[Observation]
         params : dict
-
-        Raises
-        ------
-        ConfigError
-            The task makes no such observation, or a parameter is unknown or has a value that is not allowed.
         """
         allowed = [keys for _, observation, _, keys in self.OBSERVATIONS if issubclass(kind, observation)]
         if not allowed:
@@ -163,9 +145,17 @@ class Task(ABC, Generic[TruthT]):
             What `observe` returned beside the observation.
         measures : list of str
             Measures that the experiment uses. Others may be left out.
-
-        Yields
-        ------
-        Measurement
-            One measured value.
         """
+
+
+def check_stored(inputs: TaskInput, keys: type) -> None:
+    """Check the experiment's parameters for stored records. Those of a simulator are checked when it draws."""
+    if isinstance(inputs.data, RecordStore):
+        check(keys, inputs.params, inputs.name)
+
+
+def select(measures: list[str], values: dict[str, float], keys: dict[str, Any] | None = None) -> Iterator[Measurement]:
+    """Measurements of the values whose measures an experiment uses."""
+    for name, value in values.items():
+        if name in measures:
+            yield Measurement(name, value, keys)

@@ -14,7 +14,7 @@ from agglearn.observations import Bags, Observation
 from agglearn.seeds import derive_generator
 from agglearn.settings import check
 from agglearn.tasks import census_design
-from agglearn.tasks.base import Measurement, Task, TaskInput, Truth
+from agglearn.tasks.base import Measurement, Task, TaskInput, Truth, check_stored
 from agglearn.tasks.keys import CloudKeys, NoKeys, RegionKeys, RegionPersonKeys
 
 TEST_FRACTION = 0.3  # of the regions
@@ -41,7 +41,7 @@ class DistributionRegression(Task[HeldOutBags]):
 
     * simulated bags: those of the simulator.
     * clouds of points: `points`, how many are drawn from each cloud (all where it has no more), and `n_clouds`, how many
-      random clouds to learn from (null for all). Training and test clouds are prepared alike.
+      random clouds to learn from (null for all).
     * census with elections: `elections` (years, the entries of the target: two-party share of D in a region), `columns` (`full`
       or `shared`), `components` of the covariates, `bag_size` persons drawn anew for every seed, per region by survey weight
       (null, the default, for all persons with weights), `states` (`contiguous`, the default, as in the thesis, or `all`). 30 %
@@ -76,23 +76,22 @@ class DistributionRegression(Task[HeldOutBags]):
         self, inputs: TaskInput, kind: type[Observation], params: dict, seed: int
     ) -> tuple[Observation, HeldOutBags]:
         self.check_observation(kind, params)
+        if census_design.has_regions(inputs):
+            check_stored(inputs, RegionKeys)
+            return self._regions(inputs, params, seed)
         if isinstance(inputs.data, BagPopulation):
             check(NoKeys, params, "observe")
             return inputs.data.train, HeldOutBags(inputs.data.test)
-        if not isinstance(inputs.data, RecordStore) or "parts" not in inputs.data.header:
+        if not isinstance(inputs.data, RecordStore):
             raise ConfigError(f"{inputs.name}: has no bags for this task")
-        if (inputs.data.folder / "clouds.npz").exists():
-            check(NoKeys, params, "observe")
-            check(CloudKeys, inputs.params, inputs.name)
-            return self._clouds(inputs, seed)
-        if "regions" not in inputs.data.header:
+        if not (inputs.data.folder / "clouds.npz").exists():
             raise ConfigError(f"{inputs.name}: has no bags for this task; use clouds, census persons or simulated bags")
-        check(RegionKeys, inputs.params, inputs.name)
-        return self._regions(inputs, params, seed)
+        check(NoKeys, params, "observe")
+        check_stored(inputs, CloudKeys)
+        return self._clouds(inputs, seed)
 
     def overlap(self, inputs: TaskInput) -> float:
-        regions = isinstance(inputs.data, RecordStore) and "regions" in inputs.data.header
-        return TEST_FRACTION / (1 - TEST_FRACTION) if regions else 0.0
+        return TEST_FRACTION / (1 - TEST_FRACTION) if census_design.has_regions(inputs) else 0.0
 
     def _clouds(self, inputs: TaskInput, seed: int) -> tuple[Observation, HeldOutBags]:
         from agglearn.distribution.embedding import truncate_bags
@@ -107,13 +106,8 @@ class DistributionRegression(Task[HeldOutBags]):
         return train, HeldOutBags(test)
 
     def _regions(self, inputs: TaskInput, params: dict, seed: int) -> tuple[Observation, HeldOutBags]:
-        p = {
-            "columns": "full",
-            "components": 50,
-            "bag_size": None,
-            "elections": [2016],
-            "states": "contiguous",
-        } | inputs.params
+        p: dict = {"columns": "full", "components": 50, "bag_size": None, "elections": [2016], "states": "contiguous"}
+        p |= inputs.params
         design = census_design.voter_design(inputs.data.folder, p["columns"], 0.0, p["components"])
         if params.get("persons", "sample") == "counties":
             bags = census_design.county_bags(design.persons)

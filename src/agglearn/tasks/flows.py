@@ -11,8 +11,7 @@ from agglearn.errors import DataError
 from agglearn.estimator import Estimator
 from agglearn.observations import FlowCounts, FlowInstances, NoiseSpec, Observation
 from agglearn.seeds import derive_generator
-from agglearn.settings import check
-from agglearn.tasks.base import Measurement, Task, TaskInput, Truth
+from agglearn.tasks.base import Measurement, Task, TaskInput, Truth, check_stored
 from agglearn.tasks.keys import FlowKeys, NoKeys, WeekKeys
 
 MAX_RELATIVE_GAP, MAX_VIOLATION = 1e-6, 1e-6  # of a solution, the latter per individual and node
@@ -40,8 +39,8 @@ class _Flows(Task[TrueFlows]):
 
     Parameters of an observation:
 
-    * `evidence`: `node`, `edge`, or `node_sums`. The last adds noisy edge counts up over destinations, as the thesis does, and
-      those of the last step over origins.
+    * `evidence`: `node`, `edge`, or `node_sums`: noisy edge counts added up over destinations, as the thesis does, and those of
+      the last step over origins.
     * `noise`, `rate`, `scale`. In place of the scale, `epsilon` gives Laplace noise of scale 1/ε, as a count of persons needs.
     * `summed_as`: likelihood of node_sums, `laplace` with the scale of one entry, or `gaussian` with the standard deviation of
       the sum.
@@ -59,13 +58,12 @@ class _Flows(Task[TrueFlows]):
         self, inputs: TaskInput, kind: type[Observation], params: dict, seed: int
     ) -> tuple[Observation, TrueFlows]:
         self.check_observation(kind, params)
-        if isinstance(inputs.data, RecordStore):
-            check(WeekKeys, inputs.params, inputs.name)
+        check_stored(inputs, WeekKeys)
         drawn, positions = _population(inputs)
-        counts = [
-            _add_noise(np.asarray(tables, float), context, drawn.population_size, params, derive_generator("flow noise", inputs.name, seed, k))
-            for k, (tables, context) in enumerate(zip(drawn.edge_tables, drawn.context, strict=True))
-        ]  # fmt: skip
+        counts = []
+        for k, (tables, context) in enumerate(zip(drawn.edge_tables, drawn.context, strict=True)):
+            rng = derive_generator("flow noise", inputs.name, seed, k)
+            counts.append(_add_noise(np.asarray(tables, float), context, drawn.population_size, params, rng))
         log_potentials = np.array(drawn.log_potentials) if drawn.log_potentials else None
         truth = TrueFlows(np.array(drawn.edge_tables), log_potentials, drawn.theta, positions, counts[0])
         if kind is FlowInstances:
@@ -87,14 +85,12 @@ def _population(inputs: TaskInput) -> tuple[FlowPopulation, np.ndarray]:
 def _published_population(inputs: TaskInput) -> tuple[FlowPopulation, np.ndarray]:
     """Published tables of flows: one instance for each of the first `weeks` weeks."""
     flows = inputs.data.features()
-    weeks = sorted(flows["week"].unique())[: inputs.params.get("weeks", 8)]
+    weeks = np.unique(flows["week"])[: inputs.params.get("weeks", 8)]
     flows = flows[flows["week"].isin(weeks)]
-    states = sorted(set(flows["origin"]) | set(flows["destination"]))
-    number = {s: k for k, s in enumerate(states)}
+    states = np.union1d(flows["origin"], flows["destination"])
     tables = np.zeros((len(weeks), 1, len(states), len(states)))
-    week = flows["week"].map({w: k for k, w in enumerate(weeks)})
-    cells = week, 0, flows["origin"].map(number), flows["destination"].map(number)
-    np.add.at(tables, cells, flows["flow"].to_numpy(float))
+    origins, destinations = (np.searchsorted(states, flows[end]) for end in ("origin", "destination"))
+    np.add.at(tables, (np.searchsorted(weeks, flows["week"]), 0, origins, destinations), flows["flow"].to_numpy(float))
     positions = flows.groupby("origin")[["x", "y"]].mean().reindex(states).to_numpy()
     return FlowPopulation(list(tables), [], 0, None, [{} for _ in weeks]), positions
 
@@ -171,8 +167,7 @@ class FlowInference(_Flows):
             for name, exact in zip(("map_error", "mean_error"), _exact(truth), strict=True):
                 yield Measurement(name, _l1_error(tables, exact))
         if "flow" in measures:
-            yield from _arrows("flow", tables, truth.positions)
-            yield from _arrows("true_flow", true, truth.positions)
+            yield from _arrows(tables, true, truth.positions)
 
 
 def _l1_error(estimated: np.ndarray, true: np.ndarray) -> float:
@@ -211,10 +206,8 @@ def _convergence(estimator: Estimator, truth: TrueFlows) -> Iterator[Measurement
         if np.isfinite(relative_gap):
             yield Measurement("relative_gap", relative_gap)
         trace = estimator.trace_
-        good = [
-            abs(f - best) <= MAX_RELATIVE_GAP * abs(best) and v <= MAX_VIOLATION * m * model.n_nodes
-            for *_, f, v in trace
-        ]
+        gap, off = MAX_RELATIVE_GAP * abs(best), MAX_VIOLATION * m * model.n_nodes
+        good = [abs(f - best) <= gap and v <= off for *_, f, v in trace]
         if trace:
             last_bad = max((k for k, g in enumerate(good) if not g), default=-1)
             yield Measurement("converged", float(good[-1]))
@@ -238,10 +231,8 @@ def _exact(truth: TrueFlows) -> list[np.ndarray]:
         model = ChainModel(list(potentials))
         if len(_EXACT) >= MAX_EXACT:
             _EXACT.clear()
-        _EXACT[key] = [
-            np.array(infer(model, truth.counts, m, method="exact", kind=kind).edge_tables)
-            for kind in ("map", "marginals")
-        ]
+        found = [infer(model, truth.counts, m, method="exact", kind=kind) for kind in ("map", "marginals")]
+        _EXACT[key] = [np.array(exact.edge_tables) for exact in found]
     return _EXACT[key]
 
 
@@ -249,15 +240,16 @@ _EXACT: dict[tuple, list[np.ndarray]] = {}  # of this process, which compares se
 MAX_EXACT = 16
 
 
-def _arrows(measure: str, tables: np.ndarray, positions: np.ndarray) -> Iterator[Measurement]:
+def _arrows(tables: np.ndarray, true: np.ndarray, positions: np.ndarray) -> Iterator[Measurement]:
     """The largest flows between two states, summed over time. The keys `from` and `to` have the positions (x, y) of the two."""
-    total = np.asarray(tables, float).sum(axis=0)
-    np.fill_diagonal(total, 0)
     points = np.round(positions, DIGITS).tolist()
-    for cell in np.argsort(-total, axis=None)[:MAX_FLOWS]:
-        i, j = np.unravel_index(cell, total.shape)
-        if total[i, j] > 0:
-            yield Measurement(measure, float(total[i, j]), {"from": points[i], "to": points[j]})
+    for measure, counts in (("flow", tables), ("true_flow", true)):
+        total = np.asarray(counts, float).sum(axis=0)
+        np.fill_diagonal(total, 0)
+        for cell in np.argsort(-total, axis=None)[:MAX_FLOWS]:
+            i, j = np.unravel_index(cell, total.shape)
+            if total[i, j] > 0:
+                yield Measurement(measure, float(total[i, j]), {"from": points[i], "to": points[j]})
 
 
 class FlowLearning(_Flows):
@@ -326,5 +318,4 @@ def _reconstruction(tables: np.ndarray, truth: TrueFlows, measures: list[str]) -
             yield Measurement("count", float(tables[0].flat[cell]), keys)
             yield Measurement("true_count", float(true[0].flat[cell]), keys)
     if "flow" in measures:
-        yield from _arrows("flow", tables[0], truth.positions)
-        yield from _arrows("true_flow", true[0], truth.positions)
+        yield from _arrows(tables[0], true[0], truth.positions)

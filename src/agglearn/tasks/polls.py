@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from agglearn.observations import Bags
-from agglearn.tasks.base import Measurement
+from agglearn.tasks.base import Measurement, select
 from agglearn.tasks.census_design import Persons, education, race
 
 COVARIATES: dict[str, tuple[Callable[[pd.DataFrame], np.ndarray], tuple[str, ...]]] = {
@@ -25,6 +25,13 @@ def groups_of(persons: Persons, rows: np.ndarray) -> pd.DataFrame:
     for name, (code, names) in COVARIATES.items():
         columns[name] = np.array(names, dtype=object)[code(frame)]
     return pd.DataFrame(columns)
+
+
+def join_polls(nation: dict, states: pd.DataFrame | None) -> pd.DataFrame:
+    """Polls of the nation from the configuration, and polls of the states from the data set."""
+    rows = [("US", c, g, value, size) for c, groups in nation.items() for g, (value, size) in groups.items()]
+    frame = pd.DataFrame(rows, columns=["area", "covariate", "group", "share", "size"])
+    return frame if states is None else pd.concat([frame, states[states["area"] != "US"]], ignore_index=True)
 
 
 def most_probable(p: np.ndarray) -> np.ndarray:
@@ -55,10 +62,9 @@ def measure_groups(
         for name, value in predicted.items():
             keys = {"covariate": covariate, "group": name}
             keys |= {"exit_poll": float(poll["share"][name])} if name in poll.index else {}
-            if "share" in measures and np.isfinite(value):  # a group without predicted votes has none
-                yield Measurement("share", float(value), keys)
-            if "expected_share" in measures and np.isfinite(expected[name]):
-                yield Measurement("expected_share", float(expected[name]), keys)
+            shares = {"share": float(value), "expected_share": float(expected[name])}
+            shares = {m: s for m, s in shares.items() if np.isfinite(s)}  # a group without predicted votes has none
+            yield from select(measures, shares, keys)
         if len(poll):
             yield from measure_nation(covariate, predicted.reindex(poll.index).to_numpy(), poll, measures)
             if "expected_poll_rmse" in measures:
@@ -71,11 +77,8 @@ def measure_groups(
 def measure_nation(
     covariate: str, predicted: np.ndarray, poll: pd.DataFrame, measures: list[str]
 ) -> Iterator[Measurement]:
-    """The scores of Table 3.3.
-
-    They are the groups with the correct majority, the fraction of pairs of groups in the correct order (`pair_auc_close`: pairs
-    whose polls differ by 0.01 count as correct), and the root mean squared error weighted by the polls' sizes.
-    """
+    """The scores of Table 3.3: groups with the correct majority, the fraction of pairs of groups in the correct order
+    (`pair_auc_close`: pairs whose polls differ by 0.01 count as correct), and the error weighted by the polls' sizes."""
     polled = poll["share"].to_numpy()
     predicted = np.where(np.isnan(predicted), 0.5, predicted)  # one half for a group without a predicted vote
     i, j = np.triu_indices(len(polled), 1)
@@ -87,9 +90,7 @@ def measure_nation(
         "pair_auc_close": float((correct | close).mean()),
         "poll_rmse": weighted_rmse(predicted, poll),
     }
-    for name, value in values.items():
-        if name in measures:
-            yield Measurement(name, value, {"covariate": covariate})
+    yield from select(measures, values, {"covariate": covariate})
 
 
 def weighted_rmse(predicted: np.ndarray, poll: pd.DataFrame) -> float:
@@ -101,10 +102,7 @@ def weighted_rmse(predicted: np.ndarray, poll: pd.DataFrame) -> float:
 def measure_states(
     votes: np.ndarray, groups: pd.DataFrame, polls: pd.DataFrame, measures: list[str]
 ) -> Iterator[Measurement]:
-    """Figure 3.6: share and exit poll of every group of every state that has a poll.
-
-    Each covariate has the root mean squared difference of the two, each group their correlation over states.
-    """
+    """Figure 3.6: share and exit poll of every group of every state that has a poll, and how far they agree."""
     for covariate in COVARIATES:
         state_shares = two_party_shares(votes, groups, ["state", covariate])
         points = polls[(polls["area"] != "US") & (polls["covariate"] == covariate)]
@@ -132,17 +130,16 @@ def measure_map(
     expected = two_party_shares(p, groups, ["state"])
     for row in states.itertuples():
         keys = {"state": row.state, "longitude": round(row.longitude, 2), "latitude": round(row.latitude, 2)}
-        if "map_counted" in measures:
-            yield Measurement("map_counted", float(row.share), keys)
-        if "map_share" in measures and np.isfinite(expected.get(row.state, np.nan)):
-            yield Measurement("map_share", float(expected[row.state]), keys)
+        shares = {"map_counted": float(row.share)}
+        if np.isfinite(expected.get(row.state, np.nan)):
+            shares["map_share"] = float(expected[row.state])
+        yield from select(measures, shares, keys)
 
 
 def region_rmse(votes: np.ndarray, bags: Bags) -> float:
-    """Root mean squared error of regions' two-party shares: expected for the tested persons against counted.
+    """Root mean squared error of regions' two-party shares, weighted by tested persons: expected against counted.
 
-    The weight of a region is that of its tested persons. `votes` (B, 3) are none or other, R, D. The counted share is the target
-    of the bags.
+    `votes` (B, 3) are none or other, R, D. The counted share is the target of the bags.
     """
     assert bags.weights is not None
     assert bags.target is not None

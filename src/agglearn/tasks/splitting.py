@@ -3,6 +3,7 @@
 import numpy as np
 
 from agglearn.datasets import Population, RecordStore
+from agglearn.errors import DataError
 from agglearn.seeds import derive_generator
 from agglearn.tasks.base import TaskInput
 
@@ -27,6 +28,13 @@ def split_rows(inputs: TaskInput, seed: int) -> tuple[np.ndarray, np.ndarray]:
         fraction = min(1, n_rows / (len(train) + len(test)))
         train, test = (np.sort(rng.choice(r, max(1, round(fraction * len(r))), replace=False)) for r in (train, test))
     return train, test
+
+
+def check_labels(name: str, y: np.ndarray, train: np.ndarray, test: np.ndarray) -> None:
+    """Refuse training rows, or test rows, that all have the same label."""
+    for part, rows in (("training", train), ("test", test)):
+        if len(np.unique(y[rows])) < 2:
+            raise DataError(f"{name}: all {len(rows)} {part} rows have the same label; use more rows")
 
 
 def split_overlap(inputs: TaskInput) -> float:
