@@ -16,7 +16,7 @@ from agglearn.observations import Bags, LabelledBags, Observation
 from agglearn.seeds import derive_generator
 from agglearn.settings import check
 from agglearn.tasks import census_design, keys, polls
-from agglearn.tasks.base import Measurement, Task, TaskInput, Truth, check_stored, select
+from agglearn.tasks.base import Measurement, Task, TaskInput, Truth, check_stored, higher, lower, neither, select
 from agglearn.tasks.classification import split_records
 from agglearn.tasks.splitting import split_overlap
 
@@ -59,26 +59,11 @@ class BagClassification(Task[HeldOutPersons]):
         (Dataset, Bags, keys.BagKeys, keys.NoKeys),
         (Dataset, LabelledBags, keys.BagKeys, keys.NoKeys),
     )
-    MEASURES: ClassVar = {
-        "accuracy": ("", "higher"),
-        "auc": ("", "higher"),
-        "count_error": ("", "lower"),
-        "gap_to_oracle": ("", "lower"),
-        "share": ("", ""),
-        "expected_share": ("", ""),
-        "majority": ("", "higher"),
-        "pair_auc": ("", "higher"),
-        "pair_auc_close": ("", "higher"),
-        "poll_rmse": ("", "lower"),
-        "expected_poll_rmse": ("", "lower"),
-        "region_rmse": ("", "lower"),
-        "map_share": ("", ""),
-        "map_counted": ("", ""),
-        "state_share": ("", ""),
-        "state_poll": ("", ""),
-        "state_rmse": ("", "lower"),
-        "state_correlation": ("", "higher"),
-    }
+    MEASURES: ClassVar = (
+        higher("accuracy", "auc", "majority", "pair_auc", "pair_auc_close", "state_correlation")
+        | lower("count_error", "gap_to_oracle", "poll_rmse", "expected_poll_rmse", "region_rmse", "state_rmse")
+        | neither("share", "expected_share", "map_share", "map_counted", "state_share", "state_poll")
+    )
     KEYS: ClassVar[tuple[str, ...]] = ("covariate", "group", "exit_poll", "state", "longitude", "latitude")
     truth: ClassVar = HeldOutPersons
 

@@ -1,5 +1,6 @@
 """Base classes of tasks. A task makes observations for learners and measures learners against a truth that they never get."""
 
+import functools
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
@@ -146,6 +147,14 @@ class Task(ABC, Generic[TruthT]):
         measures : list of str
             Measures that the experiment uses. Others may be left out.
         """
+
+
+def _list_measures(better: str, *names: str, unit: str = "") -> dict[str, tuple[str, str]]:
+    """Some of `Task.MEASURES`, which have the better direction and the unit in common."""
+    return dict.fromkeys(names, (unit, better))
+
+
+higher, lower, neither = (functools.partial(_list_measures, better) for better in ("higher", "lower", ""))
 
 
 def check_stored(inputs: TaskInput, keys: type) -> None:

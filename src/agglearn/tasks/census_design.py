@@ -77,9 +77,6 @@ def read_persons(folder: Path, columns: str) -> Persons:
     return Persons(frame, categorical, region, table["weight"].to_numpy().astype(float), regions, polled)
 
 
-# -- drawing ----------------------------------------------------------------------------------------------------------
-
-
 def draw_once(weight: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
     """n different rows by weight, sorted (Efraimidis and Spirakis 2006)."""
     with np.errstate(divide="ignore"):
@@ -97,9 +94,6 @@ def draw_per_region(
     u = low[:, None] + rng.random((len(order), size)) * (high - low)[:, None]
     rows = np.searchsorted(total, u, side="right") - 1
     return np.clip(rows, ends[:-1][order][:, None], ends[1:][order][:, None] - 1).ravel()
-
-
-# -- hidden attributes ------------------------------------------------------------------------------------------------
 
 
 def race(frame: pd.DataFrame) -> np.ndarray:
@@ -237,16 +231,14 @@ def votes_per_region(persons: Persons, election: int) -> np.ndarray:
 
 
 def states_of(persons: Persons, election: int) -> pd.DataFrame | None:
-    """`state`, `longitude`, `latitude` (degrees) and `share` (two-party share of D) of every state. None without centroids.
-
-    The centroids' x, y and z use the latitude in place of the polar angle.
-    """
+    """`state`, `longitude`, `latitude` (degrees) and `share` (two-party share of D) of every state. None without centroids."""
     regions = persons.regions
     if "x" not in regions:
         return None
     votes = pd.DataFrame(votes_per_region(persons, election)[:, 1:], columns=["R", "D"]).groupby(regions["state"]).sum()
     x, y, z = regions.groupby("state")[["x", "y", "z"]].first().to_numpy().T
-    longitude, latitude = np.degrees(np.arctan2(y, x)), np.degrees(np.arctan2(np.hypot(x, y), z))
+    longitude = np.degrees(np.arctan2(y, x))
+    latitude = np.degrees(np.arctan2(np.hypot(x, y), z))  # the file has the latitude in place of the polar angle
     democratic = votes["D"] / (votes["D"] + votes["R"])
     states = pd.DataFrame({"longitude": longitude, "latitude": latitude, "share": democratic})
     return states.rename_axis("state").reset_index()
@@ -302,9 +294,6 @@ def draw_voters(design: CensusDesign, size: int, *stream: object) -> np.ndarray:
     """(regions · size, d) vectors of persons drawn per region."""
     order = np.arange(len(design.persons.regions))
     return design.vectors(draw_per_region(design.persons, design.weight, size, order, derive_generator(*stream)))
-
-
-# -- regions as bags with a target -------------------------------------------------------------------------------------
 
 
 def democratic_share(persons: Persons, election: int) -> np.ndarray:

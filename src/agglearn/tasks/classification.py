@@ -17,7 +17,7 @@ from agglearn.evaluation import auc, brier, calibration_error, log_loss, normali
 from agglearn.evaluation.interactions import pair_interactions
 from agglearn.observations import ContingencyTables, CountedBags, Halves, LabelSums, Observation, Records
 from agglearn.tasks import keys
-from agglearn.tasks.base import Measurement, Task, TaskInput, Truth, check_stored, select
+from agglearn.tasks.base import Measurement, Task, TaskInput, Truth, check_stored, higher, lower, neither, select
 from agglearn.tasks.observers import ENCODING, OBSERVERS, TrainingRows, fit_encoder
 from agglearn.tasks.splitting import check_labels, split_name, split_overlap, split_rows
 
@@ -74,21 +74,12 @@ class Classification(Task[HeldOutRows]):
         (Dataset, LabelSums, keys.RowKeys, keys.LabelSumKeys),
         (Dataset, Records, keys.RowKeys, keys.RecordKeys),
     )
-    MEASURES: ClassVar = {
-        "nllh": ("", "higher"),
-        "log_loss": ("nat", "lower"),
-        "auc": ("", "higher"),
-        "brier": ("", "lower"),
-        "calibration_error": ("", "lower"),
-        "nllh_best_on_test": ("", "higher"),
-        "nllh_best_on_validation": ("", "higher"),
-        "prediction": ("", ""),
-        "curve": ("", "higher"),
-        "probability_rmse": ("", "lower"),
-        "theta_error": ("", "lower"),
-        "coefficient": ("", ""),
-        "gradient_error": ("", "lower"),
-    }
+    MEASURES: ClassVar = (
+        higher("nllh", "auc", "nllh_best_on_test", "nllh_best_on_validation", "curve")
+        | lower("brier", "calibration_error", "probability_rmse", "theta_error", "gradient_error")
+        | lower("log_loss", unit="nat")
+        | neither("prediction", "coefficient")
+    )
     KEYS: ClassVar[tuple[str, ...]] = ("coefficient", "feature", "modality")
     truth: ClassVar = HeldOutRows
 

@@ -15,7 +15,7 @@ from agglearn.errors import DataError
 from agglearn.estimator import Estimator
 from agglearn.evaluation.information import bucketing_bound, mutual_information, predictive_information
 from agglearn.observations import ContingencyTables, Observation, Table
-from agglearn.tasks.base import Measurement, Task, TaskInput, Truth, check_stored, select
+from agglearn.tasks.base import Measurement, Task, TaskInput, Truth, check_stored, higher, lower, neither, select
 from agglearn.tasks.keys import NoKeys, RowKeys
 from agglearn.tasks.splitting import check_labels, split_overlap, split_rows
 
@@ -46,18 +46,12 @@ class Compression(Task[HeldOut]):
     * `heldout_predictive_shrunk`: the same with each value's rate shrunk (beta-binomial) before clusters add up.
     """
 
-    MEASURES: ClassVar = {
-        "information_loss": ("", "lower"),
-        "information": ("nat", "higher"),
-        "information_ratio": ("", "higher"),
-        "loss_ratio": ("", "lower"),
-        "bound_ratio": ("", "lower"),
-        "heldout_information": ("nat", "higher"),
-        "heldout_predictive": ("nat", "higher"),
-        "heldout_predictive_shrunk": ("nat", "higher"),
-        "clusters": ("", ""),
-        "values": ("", ""),
-    }
+    MEASURES: ClassVar = (
+        higher("information_ratio")
+        | higher("information", "heldout_information", "heldout_predictive", "heldout_predictive_shrunk", unit="nat")
+        | lower("information_loss", "loss_ratio", "bound_ratio")
+        | neither("clusters", "values")
+    )
     OBSERVATIONS: ClassVar = ((Dataset, ContingencyTables, RowKeys, NoKeys),)
     truth: ClassVar = HeldOut
 

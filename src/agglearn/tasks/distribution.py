@@ -14,7 +14,7 @@ from agglearn.observations import Bags, Observation
 from agglearn.seeds import derive_generator
 from agglearn.settings import check
 from agglearn.tasks import census_design
-from agglearn.tasks.base import Measurement, Task, TaskInput, Truth, check_stored
+from agglearn.tasks.base import Measurement, Task, TaskInput, Truth, check_stored, higher, lower, neither
 from agglearn.tasks.keys import CloudKeys, NoKeys, RegionKeys, RegionPersonKeys
 
 TEST_FRACTION = 0.3  # of the regions
@@ -55,20 +55,11 @@ class DistributionRegression(Task[HeldOutBags]):
     """
 
     OBSERVATIONS: ClassVar = ((Census, Bags, RegionKeys, RegionPersonKeys), (Dataset, Bags, CloudKeys, NoKeys))
-    MEASURES: ClassVar = {
-        "mse": ("", "lower"),
-        "nmse": ("", "lower"),
-        "slope": ("", ""),
-        "mse_of_part": ("", "lower"),
-        "nmse_of_part": ("", "lower"),
-        "slope_of_part": ("", ""),
-        "accuracy": ("", "higher"),
-        "accuracy_of_part": ("", "higher"),
-        "prediction": ("", ""),
-        "target": ("", ""),
-        "tuned": ("", ""),
-        "edges": ("", "lower"),
-    }
+    MEASURES: ClassVar = (
+        higher("accuracy", "accuracy_of_part")
+        | lower("mse", "nmse", "mse_of_part", "nmse_of_part", "edges")
+        | neither("slope", "slope_of_part", "prediction", "target", "tuned")
+    )
     KEYS: ClassVar[tuple[str, ...]] = ("target", "part", "bag", "parameter")
     truth: ClassVar = HeldOutBags
 

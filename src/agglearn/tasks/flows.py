@@ -11,7 +11,7 @@ from agglearn.errors import DataError
 from agglearn.estimator import Estimator
 from agglearn.observations import FlowCounts, FlowInstances, NoiseSpec, Observation
 from agglearn.seeds import derive_generator
-from agglearn.tasks.base import Measurement, Task, TaskInput, Truth, check_stored
+from agglearn.tasks.base import Measurement, Task, TaskInput, Truth, check_stored, higher, lower, neither
 from agglearn.tasks.keys import FlowKeys, NoKeys, WeekKeys
 
 MAX_RELATIVE_GAP, MAX_VIOLATION = 1e-6, 1e-6  # of a solution, the latter per individual and node
@@ -35,9 +35,7 @@ class TrueFlows(Truth):
 
 
 class _Flows(Task[TrueFlows]):
-    """Draw noisy counts of flows.
-
-    Parameters of an observation:
+    """Draw noisy counts of flows. Parameters of an observation:
 
     * `evidence`: `node`, `edge`, or `node_sums`: noisy edge counts added up over destinations, as the thesis does, and those of
       the last step over origins.
@@ -74,16 +72,11 @@ class _Flows(Task[TrueFlows]):
 
 
 def _population(inputs: TaskInput) -> tuple[FlowPopulation, np.ndarray]:
-    """The population, and the positions (L, 2) of its states."""
-    if isinstance(inputs.data, RecordStore):
-        return _published_population(inputs)
-    rows, columns = inputs.data.shape
-    y, x = np.divmod(np.arange(rows * columns), columns)
-    return inputs.data, np.stack([x, y], axis=1).astype(float)
-
-
-def _published_population(inputs: TaskInput) -> tuple[FlowPopulation, np.ndarray]:
-    """Published tables of flows: one instance for each of the first `weeks` weeks."""
+    """The population, and the positions (L, 2) of its states. Of published flows each of the first `weeks` is an instance."""
+    if not isinstance(inputs.data, RecordStore):
+        rows, columns = inputs.data.shape
+        y, x = np.divmod(np.arange(rows * columns), columns)
+        return inputs.data, np.stack([x, y], axis=1).astype(float)
     flows = inputs.data.features()
     weeks = np.unique(flows["week"])[: inputs.params.get("weeks", 8)]
     flows = flows[flows["week"].isin(weeks)]
@@ -128,26 +121,13 @@ class FlowInference(_Flows):
     * `map_error`, `mean_error`: ‖n − n*‖₁ / ‖n*‖₁ with n* the exact MAP tables, the exact posterior mean.
     """
 
-    MEASURES: ClassVar = {
-        "relative_gap": ("", "lower"),
-        "violation": ("", "lower"),
-        "negative": ("", "lower"),
-        "time_to_convergence": ("s", "lower"),
-        "converged": ("", "higher"),
-        "map_error": ("", "lower"),
-        "mean_error": ("", "lower"),
-        "edge_error": ("", "lower"),
-        "node_error": ("", "lower"),
-        "map_seconds": ("s", "lower"),
-        "gibbs_seconds": ("s", "lower"),
-        "gibbs_error": ("", "lower"),
-        "gibbs_reached": ("", "higher"),
-        "gibbs_moves": ("", "lower"),
-        "reference_error": ("", "lower"),
-        "tuned_value": ("", ""),
-        "flow": ("", ""),
-        "true_flow": ("", ""),
-    }
+    MEASURES: ClassVar = (
+        higher("converged", "gibbs_reached")
+        | lower("relative_gap", "violation", "negative", "map_error", "mean_error", "edge_error", "node_error")
+        | lower("gibbs_error", "gibbs_moves", "reference_error")
+        | lower("time_to_convergence", "map_seconds", "gibbs_seconds", unit="s")
+        | neither("tuned_value", "flow", "true_flow")
+    )
     KEYS: ClassVar[tuple[str, ...]] = ("from", "to")
 
     def measure(self, estimator: Estimator, truth: TrueFlows, measures: list[str]) -> Iterator[Measurement]:
@@ -221,7 +201,7 @@ def _convergence(estimator: Estimator, truth: TrueFlows) -> Iterator[Measurement
 
 
 def _exact(truth: TrueFlows) -> list[np.ndarray]:
-    """Exact MAP tables and exact posterior mean. Every method is compared with them."""
+    """Exact MAP tables and exact posterior mean."""
     from agglearn.collective import ChainModel, infer
 
     assert truth.log_potentials is not None
@@ -241,7 +221,7 @@ MAX_EXACT = 16
 
 
 def _arrows(tables: np.ndarray, true: np.ndarray, positions: np.ndarray) -> Iterator[Measurement]:
-    """The largest flows between two states, summed over time. The keys `from` and `to` have the positions (x, y) of the two."""
+    """The largest flows between two states, summed over time, with the positions (x, y) of the two as keys."""
     points = np.round(positions, DIGITS).tolist()
     for measure, counts in (("flow", tables), ("true_flow", true)):
         total = np.asarray(counts, float).sum(axis=0)
@@ -261,17 +241,11 @@ class FlowLearning(_Flows):
     * `count`, `true_count`: single cells.
     """
 
-    MEASURES: ClassVar = {
-        "theta_error": ("", "lower"),
-        "pairwise_mae": ("", "lower"),
-        "node_mae": ("", "lower"),
-        "edge_error": ("", "lower"),
-        "small_edge_error": ("", "lower"),
-        "count": ("", ""),
-        "true_count": ("", ""),
-        "flow": ("", ""),
-        "true_flow": ("", ""),
-    }
+    MEASURES: ClassVar = (
+        lower("theta_error", "pairwise_mae", "node_mae")
+        | lower("edge_error", "small_edge_error")
+        | neither("count", "true_count", "flow", "true_flow")
+    )
     KEYS: ClassVar[tuple[str, ...]] = ("time", "from", "to")
 
     def measure(self, estimator: Estimator, truth: TrueFlows, measures: list[str]) -> Iterator[Measurement]:

@@ -34,11 +34,6 @@ def join_polls(nation: dict, states: pd.DataFrame | None) -> pd.DataFrame:
     return frame if states is None else pd.concat([frame, states[states["area"] != "US"]], ignore_index=True)
 
 
-def most_probable(p: np.ndarray) -> np.ndarray:
-    """(n, 3) indicator of each person's most probable vote."""
-    return np.eye(p.shape[1])[p.argmax(axis=1)]
-
-
 def two_party_shares(votes: np.ndarray, groups: pd.DataFrame, keys: list[str]) -> pd.Series:
     """Two-party share of D among the votes (n, 3: none or other, R, D) of every group, by weight."""
     weights = groups["weight"].to_numpy()
@@ -54,7 +49,7 @@ def measure_groups(
 
     Shares are those of the most probable votes, as in the thesis, and those of expected votes.
     """
-    votes = most_probable(p)
+    votes = np.eye(p.shape[1])[p.argmax(axis=1)]
     for covariate, (_, names) in COVARIATES.items():
         predicted, expected = (two_party_shares(v, groups, [covariate]).reindex(list(names)) for v in (votes, p))
         nation = polls[(polls["area"] == "US") & (polls["covariate"] == covariate)] if polls is not None else None
