@@ -7,8 +7,7 @@ from agglearn.datasets.flows import BirdMigration, FlowPopulation, HumanMobility
 from agglearn.datasets.gaussian_bags import GaussianBags
 from agglearn.datasets.point_clouds import DigitClouds, PointClouds
 from agglearn.datasets.simulated import Categorical, LogLinear, Xor
-from agglearn.datasets.streamed import Streamed
-from agglearn.datasets.tabular import Packaged, Tabular
+from agglearn.datasets.tabular import Packaged, Streamed, Tabular
 
 __all__ = [
     "BagPopulation",
