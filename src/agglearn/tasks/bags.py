@@ -1,6 +1,5 @@
 """Classification of instances from bags: learners get label counts per bag and are judged on other instances."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -16,8 +15,9 @@ from agglearn.observations import Bags, LabelledBags, Observation
 from agglearn.seeds import derive_generator
 from agglearn.settings import check
 from agglearn.tasks import census_design, keys, polls
-from agglearn.tasks.base import Measurement, Task, TaskInput, Truth, check_stored, higher, lower, neither, select
+from agglearn.tasks.base import Kind, Task, TaskInput, Truth, check_stored
 from agglearn.tasks.classification import split_records
+from agglearn.tasks.measures import Measurement, Measurements, higher, lower, neither, select
 from agglearn.tasks.splitting import split_overlap
 
 
@@ -70,9 +70,7 @@ class BagClassification(Task[HeldOutPersons]):
     def overlap(self, inputs: TaskInput) -> float:
         return 0.0 if census_design.has_regions(inputs) else split_overlap(inputs)
 
-    def observe(
-        self, inputs: TaskInput, kind: type[Observation], params: dict, seed: int
-    ) -> tuple[Observation, HeldOutPersons]:
+    def observe(self, inputs: TaskInput, kind: Kind, params: dict, seed: int) -> tuple[Observation, HeldOutPersons]:
         self.check_observation(kind, params)
         regions = census_design.has_regions(inputs)
         election = regions and "election" in inputs.params
@@ -85,9 +83,7 @@ class BagClassification(Task[HeldOutPersons]):
             return self._observe_election(inputs, kind, params, seed)
         return self._observe_hidden(inputs, kind, seed)
 
-    def _observe_records(
-        self, inputs: TaskInput, kind: type[Observation], seed: int
-    ) -> tuple[Observation, HeldOutPersons]:
+    def _observe_records(self, inputs: TaskInput, kind: Kind, seed: int) -> tuple[Observation, HeldOutPersons]:
         (frame, y), test = split_records(inputs, seed)
         order, offsets, names = group_rows(frame, inputs.params, derive_generator("bags", inputs.name, seed))
         encoder = DenseEncoder(fill_text(frame), text_columns(frame, inputs.entry))
@@ -96,9 +92,7 @@ class BagClassification(Task[HeldOutPersons]):
         truth = count_bags(encoder.transform(fill_text(test.frame)), chunks, test.y)
         return as_observation(kind, bags, y[order]), HeldOutPersons(truth, test.y)
 
-    def _observe_hidden(
-        self, inputs: TaskInput, kind: type[Observation], seed: int
-    ) -> tuple[Observation, HeldOutPersons]:
+    def _observe_hidden(self, inputs: TaskInput, kind: Kind, seed: int) -> tuple[Observation, HeldOutPersons]:
         p = {"bag_size": 10, "columns": "full", "components": 50, "n_test": 10_000} | inputs.params
         folder, hidden, size = inputs.data.folder, p["hidden"], p["bag_size"]
         design = census_design.hidden_design(folder, p["columns"], hidden, p["n_test"], p["components"])
@@ -107,7 +101,7 @@ class BagClassification(Task[HeldOutPersons]):
         return as_observation(kind, bags, y), truth
 
     def _observe_election(
-        self, inputs: TaskInput, kind: type[Observation], params: dict, seed: int
+        self, inputs: TaskInput, kind: Kind, params: dict, seed: int
     ) -> tuple[Observation, HeldOutPersons]:
         if kind is not Bags:
             raise ConfigError("observe: votes of single persons are secret; an election gives Bags only")
@@ -121,7 +115,7 @@ class BagClassification(Task[HeldOutPersons]):
         states = census_design.states_of(design.persons, p["election"])
         return bags, HeldOutPersons(census_design.tested_voters(design, p["election"]), None, groups, polled, states)
 
-    def measure(self, estimator: Estimator, truth: HeldOutPersons, measures: list[str]) -> Iterator[Measurement]:
+    def measure(self, estimator: Estimator, truth: HeldOutPersons, measures: list[str]) -> Measurements:
         p = estimator.predict_proba(truth.bags.X)
         if truth.groups is not None:
             yield from polls.measure_groups(p, truth.groups, truth.polls, measures)
@@ -142,7 +136,7 @@ class BagClassification(Task[HeldOutPersons]):
             yield Measurement("count_error", float((misplaced / truth.bags.sizes).mean()))
 
 
-def as_observation(kind: type[Observation], bags: Bags, y: np.ndarray) -> Observation:
+def as_observation(kind: Kind, bags: Bags, y: np.ndarray) -> Observation:
     """The bags as an observation of this kind."""
     if kind is Bags:
         return bags

@@ -1,9 +1,8 @@
 """Base classes of tasks. A task makes observations for learners and measures learners against a truth that they never get."""
 
-import functools
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -15,29 +14,9 @@ from agglearn.estimator import Estimator
 from agglearn.observations import Observation
 from agglearn.saving import Saved
 from agglearn.settings import check, keys_at_fault, parameters
+from agglearn.tasks.measures import Measurements
 
-
-@dataclass(frozen=True)
-class Measurement:
-    """One measured value.
-
-    Parameters
-    ----------
-    measure : str
-    value : float
-    keys : dict, optional
-        What the value is about, by the names in `Task.KEYS`: text, numbers or lists. By default everything that was tested.
-    step : float, optional
-        Place of the value on a curve.
-    unit : str, optional
-        By default the task's unit for the measure.
-    """
-
-    measure: str
-    value: float
-    keys: dict[str, Any] | None = None
-    step: float | None = None
-    unit: str | None = None
+Kind = type[Observation]  # which observation a task makes
 
 
 @dataclass(frozen=True)
@@ -94,9 +73,7 @@ class Task(ABC, Generic[TruthT]):
     truth: ClassVar[type[Truth]]
 
     @abstractmethod
-    def observe(
-        self, inputs: TaskInput, kind: type[Observation], params: dict, seed: int
-    ) -> tuple[Observation, TruthT]:
+    def observe(self, inputs: TaskInput, kind: Kind, params: dict, seed: int) -> tuple[Observation, TruthT]:
         """Make an observation and the truth that belongs to it.
 
         Parameters
@@ -119,7 +96,7 @@ class Task(ABC, Generic[TruthT]):
         """
         return 0.0
 
-    def check_observation(self, kind: type[Observation], params: dict) -> None:
+    def check_observation(self, kind: Kind, params: dict) -> None:
         """Refuse, by a ConfigError, an observation that the task does not make, or parameters that it does not take.
 
         Parameters
@@ -136,7 +113,7 @@ class Task(ABC, Generic[TruthT]):
             raise ConfigError(f"{key}: {problem}")
 
     @abstractmethod
-    def measure(self, estimator: Estimator, truth: TruthT, measures: list[str]) -> Iterator[Measurement]:
+    def measure(self, estimator: Estimator, truth: TruthT, measures: list[str]) -> Measurements:
         """Measure a fitted estimator.
 
         Parameters
@@ -149,22 +126,7 @@ class Task(ABC, Generic[TruthT]):
         """
 
 
-def _list_measures(better: str, *names: str, unit: str = "") -> dict[str, tuple[str, str]]:
-    """Some of `Task.MEASURES`, which have the better direction and the unit in common."""
-    return dict.fromkeys(names, (unit, better))
-
-
-higher, lower, neither = (functools.partial(_list_measures, better) for better in ("higher", "lower", ""))
-
-
 def check_stored(inputs: TaskInput, keys: type) -> None:
     """Check the experiment's parameters for stored records. Those of a simulator are checked when it draws."""
     if isinstance(inputs.data, RecordStore):
         check(keys, inputs.params, inputs.name)
-
-
-def select(measures: list[str], values: dict[str, float], keys: dict[str, Any] | None = None) -> Iterator[Measurement]:
-    """Measurements of the values whose measures an experiment uses."""
-    for name, value in values.items():
-        if name in measures:
-            yield Measurement(name, value, keys)

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -17,7 +16,8 @@ from agglearn.evaluation import auc, brier, calibration_error, log_loss, normali
 from agglearn.evaluation.interactions import pair_interactions
 from agglearn.observations import ContingencyTables, CountedBags, Halves, LabelSums, Observation, Records
 from agglearn.tasks import keys
-from agglearn.tasks.base import Measurement, Task, TaskInput, Truth, check_stored, higher, lower, neither, select
+from agglearn.tasks.base import Kind, Task, TaskInput, Truth, check_stored
+from agglearn.tasks.measures import Measurement, Measurements, higher, lower, neither, select
 from agglearn.tasks.observers import ENCODING, OBSERVERS, TrainingRows, fit_encoder
 from agglearn.tasks.splitting import check_labels, split_name, split_overlap, split_rows
 
@@ -83,9 +83,7 @@ class Classification(Task[HeldOutRows]):
     KEYS: ClassVar[tuple[str, ...]] = ("coefficient", "feature", "modality")
     truth: ClassVar = HeldOutRows
 
-    def observe(
-        self, inputs: TaskInput, kind: type[Observation], params: dict, seed: int
-    ) -> tuple[Observation, HeldOutRows]:
+    def observe(self, inputs: TaskInput, kind: Kind, params: dict, seed: int) -> tuple[Observation, HeldOutRows]:
         self.check_observation(kind, params)
         check_stored(inputs, keys.RowKeys)
         (frame, y), test = split_records(inputs, seed)
@@ -97,7 +95,7 @@ class Classification(Task[HeldOutRows]):
     def overlap(self, inputs: TaskInput) -> float:
         return split_overlap(inputs)
 
-    def measure(self, estimator: Estimator, truth: HeldOutRows, measures: list[str]) -> Iterator[Measurement]:
+    def measure(self, estimator: Estimator, truth: HeldOutRows, measures: list[str]) -> Measurements:
         y = truth.y
         p = estimator.predict_proba(truth.frame)[:, 1]
         scores = {"nllh": normalized_log_likelihood, "log_loss": log_loss, "auc": auc, "brier": brier,
@@ -159,7 +157,7 @@ class SubsetClassification(Classification):
     MEASURES: ClassVar = {"nllh": ("", "higher")}
     KEYS: ClassVar[tuple[str, ...]] = ("features",)
 
-    def measure(self, estimator: Estimator, truth: HeldOutRows, measures: list[str]) -> Iterator[Measurement]:
+    def measure(self, estimator: Estimator, truth: HeldOutRows, measures: list[str]) -> Measurements:
         for names, p in estimator.subset_predict_proba(truth.frame):
             yield Measurement("nllh", normalized_log_likelihood(truth.y, p), keys={"features": list(names)})
 
@@ -181,7 +179,7 @@ _ENCODERS: dict[tuple[int, str], tuple] = {}  # of the frames in `_SPLITS`
 MAX_ENCODERS = 10
 
 
-def _predictions(frame: pd.DataFrame, p: np.ndarray) -> Iterator[Measurement]:
+def _predictions(frame: pd.DataFrame, p: np.ndarray) -> Measurements:
     """Mean prediction for every value of every feature with at most MAX_VALUES values."""
     for name in frame:
         if frame[name].nunique() <= MAX_VALUES:
@@ -189,7 +187,7 @@ def _predictions(frame: pd.DataFrame, p: np.ndarray) -> Iterator[Measurement]:
                 yield Measurement("prediction", float(mean), keys={"feature": name, "modality": str(value)})
 
 
-def _iterates(estimator: Estimator, truth: HeldOutRows, measures: list[str]) -> Iterator[Measurement]:
+def _iterates(estimator: Estimator, truth: HeldOutRows, measures: list[str]) -> Measurements:
     """Curves over the iterates of an estimator, and the score of the iterate that held-out records choose.
 
     `nllh_best_on_test` is the best iterate's score on the records that chose it, as a paper may print it.

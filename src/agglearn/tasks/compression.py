@@ -15,8 +15,9 @@ from agglearn.errors import DataError
 from agglearn.estimator import Estimator
 from agglearn.evaluation.information import bucketing_bound, mutual_information, predictive_information
 from agglearn.observations import ContingencyTables, Observation, Table
-from agglearn.tasks.base import Measurement, Task, TaskInput, Truth, check_stored, higher, lower, neither, select
+from agglearn.tasks.base import Kind, Task, TaskInput, Truth, check_stored
 from agglearn.tasks.keys import NoKeys, RowKeys
+from agglearn.tasks.measures import Measurement, Measurements, higher, lower, neither, select
 from agglearn.tasks.splitting import check_labels, split_overlap, split_rows
 
 
@@ -55,9 +56,7 @@ class Compression(Task[HeldOut]):
     OBSERVATIONS: ClassVar = ((Dataset, ContingencyTables, RowKeys, NoKeys),)
     truth: ClassVar = HeldOut
 
-    def observe(
-        self, inputs: TaskInput, kind: type[Observation], params: dict, seed: int
-    ) -> tuple[Observation, HeldOut]:
+    def observe(self, inputs: TaskInput, kind: Kind, params: dict, seed: int) -> tuple[Observation, HeldOut]:
         self.check_observation(kind, params)
         check_stored(inputs, RowKeys)
         data = inputs.data
@@ -67,7 +66,7 @@ class Compression(Task[HeldOut]):
     def overlap(self, inputs: TaskInput) -> float:
         return split_overlap(inputs)
 
-    def measure(self, estimator: Estimator, truth: HeldOut, measures: list[str]) -> Iterator[Measurement]:
+    def measure(self, estimator: Estimator, truth: HeldOut, measures: list[str]) -> Measurements:
         values = {
             "information_loss": estimator.relative_loss_,
             "information": estimator.information_,

@@ -1,7 +1,7 @@
 """Distribution regression: learners get bags with a target and are judged on held-out bags."""
 
 import numbers
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -14,8 +14,9 @@ from agglearn.observations import Bags, Observation
 from agglearn.seeds import derive_generator
 from agglearn.settings import check
 from agglearn.tasks import census_design
-from agglearn.tasks.base import Measurement, Task, TaskInput, Truth, check_stored, higher, lower, neither
+from agglearn.tasks.base import Kind, Task, TaskInput, Truth, check_stored
 from agglearn.tasks.keys import CloudKeys, NoKeys, RegionKeys, RegionPersonKeys
+from agglearn.tasks.measures import Measurement, Measurements, higher, lower, neither
 
 TEST_FRACTION = 0.3  # of the regions
 BLOCKS = 16  # of the test bags, for intervals of paired differences
@@ -63,9 +64,7 @@ class DistributionRegression(Task[HeldOutBags]):
     KEYS: ClassVar[tuple[str, ...]] = ("target", "part", "bag", "parameter")
     truth: ClassVar = HeldOutBags
 
-    def observe(
-        self, inputs: TaskInput, kind: type[Observation], params: dict, seed: int
-    ) -> tuple[Observation, HeldOutBags]:
+    def observe(self, inputs: TaskInput, kind: Kind, params: dict, seed: int) -> tuple[Observation, HeldOutBags]:
         self.check_observation(kind, params)
         if census_design.has_regions(inputs):
             check_stored(inputs, RegionKeys)
@@ -112,7 +111,7 @@ class DistributionRegression(Task[HeldOutBags]):
         n_test = round(TEST_FRACTION * len(order))
         return bags.take(order[n_test:]), HeldOutBags(bags.take(order[:n_test]), tuple(map(str, p["elections"])))
 
-    def measure(self, estimator: Estimator, truth: HeldOutBags, measures: list[str]) -> Iterator[Measurement]:
+    def measure(self, estimator: Estimator, truth: HeldOutBags, measures: list[str]) -> Measurements:
         yield from _settings(estimator)
         predicted, target = estimator.predict(truth.bags), truth.bags.target
         assert target is not None
@@ -134,9 +133,7 @@ class DistributionRegression(Task[HeldOutBags]):
                 yield Measurement("target", float(target[b]), {"bag": int(b)})
 
 
-def _errors(
-    error: np.ndarray, target: np.ndarray, measures: list[str], keys: dict | None = None
-) -> Iterator[Measurement]:
+def _errors(error: np.ndarray, target: np.ndarray, measures: list[str], keys: dict | None = None) -> Measurements:
     """Mean squared error, and that over the variance of the targets."""
     mean = lambda block: float(error[block].mean())  # noqa: E731
     yield from _with_blocks("mse", mean, len(error), measures, keys)
@@ -151,7 +148,7 @@ def _slope(target: np.ndarray, predicted: np.ndarray) -> float | None:
 
 def _with_blocks(
     name: str, value: Callable[[slice], float | None], n: int, measures: list[str], keys: dict | None = None
-) -> Iterator[Measurement]:
+) -> Measurements:
     """A value of all n bags, and that of each block of them. There is no measurement where the value is None."""
     if (overall := value(slice(None))) is not None:
         yield Measurement(name, overall, keys)
@@ -161,7 +158,7 @@ def _with_blocks(
                 yield Measurement(f"{name}_of_part", of_block, {**(keys or {}), "part": k + 1})
 
 
-def _settings(estimator: Estimator) -> Iterator[Measurement]:
+def _settings(estimator: Estimator) -> Measurements:
     """Tuned numbers, and the number of settings at an end of their grid."""
     for name, value in getattr(estimator, "tuned_", {}).items():
         if isinstance(value, numbers.Real):

@@ -1,6 +1,5 @@
 """Flows of a population: reconstruct its tables under a given model, or learn the model of its individuals."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -11,8 +10,9 @@ from agglearn.errors import DataError
 from agglearn.estimator import Estimator
 from agglearn.observations import FlowCounts, FlowInstances, NoiseSpec, Observation
 from agglearn.seeds import derive_generator
-from agglearn.tasks.base import Measurement, Task, TaskInput, Truth, check_stored, higher, lower, neither
+from agglearn.tasks.base import Kind, Task, TaskInput, Truth, check_stored
 from agglearn.tasks.keys import FlowKeys, NoKeys, WeekKeys
+from agglearn.tasks.measures import Measurement, Measurements, higher, lower, neither
 
 MAX_RELATIVE_GAP, MAX_VIOLATION = 1e-6, 1e-6  # of a solution, the latter per individual and node
 MAX_FLOWS = 150  # arrows of a map
@@ -52,9 +52,7 @@ class _Flows(Task[TrueFlows]):
     )
     truth: ClassVar = TrueFlows
 
-    def observe(
-        self, inputs: TaskInput, kind: type[Observation], params: dict, seed: int
-    ) -> tuple[Observation, TrueFlows]:
+    def observe(self, inputs: TaskInput, kind: Kind, params: dict, seed: int) -> tuple[Observation, TrueFlows]:
         self.check_observation(kind, params)
         check_stored(inputs, WeekKeys)
         drawn, positions = _population(inputs)
@@ -130,7 +128,7 @@ class FlowInference(_Flows):
     )
     KEYS: ClassVar[tuple[str, ...]] = ("from", "to")
 
-    def measure(self, estimator: Estimator, truth: TrueFlows, measures: list[str]) -> Iterator[Measurement]:
+    def measure(self, estimator: Estimator, truth: TrueFlows, measures: list[str]) -> Measurements:
         if hasattr(estimator, "gibbs_seconds_"):
             yield from _gibbs(estimator)
             return
@@ -160,7 +158,7 @@ def _node_tables(tables: np.ndarray) -> np.ndarray:
     return np.concatenate([tables.sum(axis=2), tables[-1:].sum(axis=1)])
 
 
-def _gibbs(estimator: Estimator) -> Iterator[Measurement]:
+def _gibbs(estimator: Estimator) -> Measurements:
     yield Measurement("map_seconds", estimator.map_seconds_)
     yield Measurement("map_error", estimator.map_error_)
     yield Measurement("gibbs_seconds", estimator.gibbs_seconds_)
@@ -170,7 +168,7 @@ def _gibbs(estimator: Estimator) -> Iterator[Measurement]:
     yield Measurement("reference_error", estimator.reference_error_)
 
 
-def _convergence(estimator: Estimator, truth: TrueFlows) -> Iterator[Measurement]:
+def _convergence(estimator: Estimator, truth: TrueFlows) -> Measurements:
     """Distance of the result and of every iterate from the optimum."""
     from agglearn.collective import ChainModel, infer
     from agglearn.collective.problem import Problem
@@ -220,7 +218,7 @@ _EXACT: dict[tuple, list[np.ndarray]] = {}  # of this process, which compares se
 MAX_EXACT = 16
 
 
-def _arrows(tables: np.ndarray, true: np.ndarray, positions: np.ndarray) -> Iterator[Measurement]:
+def _arrows(tables: np.ndarray, true: np.ndarray, positions: np.ndarray) -> Measurements:
     """The largest flows between two states, summed over time, with the positions (x, y) of the two as keys."""
     points = np.round(positions, DIGITS).tolist()
     for measure, counts in (("flow", tables), ("true_flow", true)):
@@ -248,7 +246,7 @@ class FlowLearning(_Flows):
     )
     KEYS: ClassVar[tuple[str, ...]] = ("time", "from", "to")
 
-    def measure(self, estimator: Estimator, truth: TrueFlows, measures: list[str]) -> Iterator[Measurement]:
+    def measure(self, estimator: Estimator, truth: TrueFlows, measures: list[str]) -> Measurements:
         if "theta_error" in measures and truth.theta is not None:
             yield from _parameters(estimator, truth)
         if {"pairwise_mae", "node_mae"} & set(measures) and truth.log_potentials is not None:
@@ -257,7 +255,7 @@ class FlowLearning(_Flows):
             yield from _reconstruction(np.array(tables), truth, measures)
 
 
-def _parameters(estimator: Estimator, truth: TrueFlows) -> Iterator[Measurement]:
+def _parameters(estimator: Estimator, truth: TrueFlows) -> Measurements:
     assert truth.theta is not None
     norm = np.abs(truth.theta).sum()
     for step, seconds, theta in estimator.trace_:
@@ -266,7 +264,7 @@ def _parameters(estimator: Estimator, truth: TrueFlows) -> Iterator[Measurement]
     yield Measurement("theta_error", float(np.abs(estimator.theta_ - truth.theta).sum() / norm))
 
 
-def _marginals(estimator: Estimator, truth: TrueFlows) -> Iterator[Measurement]:
+def _marginals(estimator: Estimator, truth: TrueFlows) -> Measurements:
     from agglearn.collective import ChainModel
 
     assert truth.log_potentials is not None
@@ -276,7 +274,7 @@ def _marginals(estimator: Estimator, truth: TrueFlows) -> Iterator[Measurement]:
         yield Measurement(measure, float(error.mean()))
 
 
-def _reconstruction(tables: np.ndarray, truth: TrueFlows, measures: list[str]) -> Iterator[Measurement]:
+def _reconstruction(tables: np.ndarray, truth: TrueFlows, measures: list[str]) -> Measurements:
     true = truth.edge_tables
     if tables.shape != true.shape:
         raise DataError(f"reconstructed tables have shape {tables.shape}, the true ones {true.shape}")

@@ -1,13 +1,13 @@
 """Scores of predicted votes against exit polls (Sun 2019, section 3.5.3.2)."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
 
 from agglearn.observations import Bags
-from agglearn.tasks.base import Measurement, select
 from agglearn.tasks.census_design import Persons, education, race
+from agglearn.tasks.measures import Measurement, Measurements, select
 
 COVARIATES: dict[str, tuple[Callable[[pd.DataFrame], np.ndarray], tuple[str, ...]]] = {
     "sex": (lambda f: (f["SEX"] == 2).to_numpy().astype(int), ("male", "female")),
@@ -44,7 +44,7 @@ def two_party_shares(votes: np.ndarray, groups: pd.DataFrame, keys: list[str]) -
 
 def measure_groups(
     p: np.ndarray, groups: pd.DataFrame, polls: pd.DataFrame | None, measures: list[str]
-) -> Iterator[Measurement]:
+) -> Measurements:
     """National shares with their scores against the polls, and scores of the shares by state.
 
     Shares are those of the most probable votes, as in the thesis, and those of expected votes.
@@ -69,9 +69,7 @@ def measure_groups(
         yield from measure_states(votes, groups, polls, measures)
 
 
-def measure_nation(
-    covariate: str, predicted: np.ndarray, poll: pd.DataFrame, measures: list[str]
-) -> Iterator[Measurement]:
+def measure_nation(covariate: str, predicted: np.ndarray, poll: pd.DataFrame, measures: list[str]) -> Measurements:
     """The scores of Table 3.3: groups with the correct majority, the fraction of pairs of groups in the correct order
     (`pair_auc_close`: pairs whose polls differ by 0.01 count as correct), and the error weighted by the polls' sizes."""
     polled = poll["share"].to_numpy()
@@ -94,9 +92,7 @@ def weighted_rmse(predicted: np.ndarray, poll: pd.DataFrame) -> float:
     return float(np.sqrt(np.average(error**2, weights=poll["size"])))
 
 
-def measure_states(
-    votes: np.ndarray, groups: pd.DataFrame, polls: pd.DataFrame, measures: list[str]
-) -> Iterator[Measurement]:
+def measure_states(votes: np.ndarray, groups: pd.DataFrame, polls: pd.DataFrame, measures: list[str]) -> Measurements:
     """Figure 3.6: share and exit poll of every group of every state that has a poll, and how far they agree."""
     for covariate in COVARIATES:
         state_shares = two_party_shares(votes, groups, ["state", covariate])
@@ -118,9 +114,7 @@ def measure_states(
                     yield Measurement("state_correlation", correlation, {"covariate": covariate, "group": group})
 
 
-def measure_map(
-    p: np.ndarray, groups: pd.DataFrame, states: pd.DataFrame, measures: list[str]
-) -> Iterator[Measurement]:
+def measure_map(p: np.ndarray, groups: pd.DataFrame, states: pd.DataFrame, measures: list[str]) -> Measurements:
     """For a map: counted share of every state, and expected share of the states of tested persons."""
     expected = two_party_shares(p, groups, ["state"])
     for row in states.itertuples():
