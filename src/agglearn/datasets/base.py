@@ -22,10 +22,9 @@ class RecordStore:
 
     Parameters
     ----------
-    folder : Path
-        The `records/<dataset>` product.
-    header : dict
-        Rows, label name, categorical columns, and `parts`: row ranges of official train and test sets.
+    folder, header : Path, dict
+        The `records/<dataset>` product, and its rows, label name, categorical columns, and `parts`: row ranges of official
+        train and test sets.
     """
 
     folder: Path
@@ -77,10 +76,8 @@ class Population:
 
     Parameters
     ----------
-    frame : DataFrame
-        Features, one row per record.
-    y, probabilities : ndarray of shape (n,)
-        Int8 labels, and the true P(Y = 1 | x).
+    frame, y, probabilities : DataFrame, ndarray of shape (n,), ndarray of shape (n,)
+        Features, int8 labels, and the true P(Y = 1 | x).
     parameters : dict[str, ndarray]
         The truth behind it, arrays by name.
     """
@@ -97,10 +94,8 @@ class BagPopulation:
 
     Parameters
     ----------
-    train, test : Bags
-        With target.
-    parameter : ndarray of shape (test bags,) or None
-        Parameter that differs between the test bags, or None.
+    train, test, parameter : Bags, Bags, ndarray of shape (test bags,) or None
+        Bags with a target, and what differs between the test bags.
     """
 
     train: Bags
@@ -157,23 +152,14 @@ class Stored(Dataset, ABC):
 
     @abstractmethod
     def parse(self, files: dict[str, Path], out: Path) -> dict:
-        """Write the records of the fetched files, and return facts for the manifest.
+        """Write the records of the fetched files, and return facts for the manifest. Nothing is fitted: no bins, no split.
 
-        It fits nothing: no bins, no vocabularies, no split.
+        A file that is damaged or empty, or lacks a column, a label or a part, is a DataError. A missing package is NotAvailable.
 
         Parameters
         ----------
-        files : dict[str, Path]
-            Name → path.
-        out : Path
-            Folder to write into.
-
-        Raises
-        ------
-        DataError
-            A file is damaged or empty, or lacks a column, a label or a part.
-        NotAvailable
-            The package with the data is not installed.
+        files, out : dict[str, Path], Path
+            Name → path, and the folder to write into.
         """
 
 
@@ -218,17 +204,3 @@ def write_header(
     """Write `records.json`, see `RecordStore.header`."""
     header = {"n": n, "label": label, "categorical": list(categorical), "parts": parts or {}}
     write_json(out / "records.json", header | more)
-
-
-def draw_labels(
-    columns: dict[str, np.ndarray], prefix: str, log_odds: np.ndarray, rng: np.random.Generator, **truth: np.ndarray
-) -> Population:
-    """Records of numbered values, named `prefix` and number, with labels drawn from their log-odds (n,)."""
-    probability = 1 / (1 + np.exp(-log_odds))
-    y = (rng.random(len(probability)) < probability).astype(np.int8)
-    return Population(pd.DataFrame({c: _value_names(prefix, k) for c, k in columns.items()}), y, probability, truth)
-
-
-def _value_names(prefix: str, codes: np.ndarray) -> np.ndarray:
-    """(n,) names of values. Equal values share one text."""
-    return np.array([f"{prefix}{k}" for k in range(codes.max(initial=-1) + 1)], dtype=object)[codes]

@@ -35,10 +35,7 @@ T = TypeVar("T")
 
 @dataclass
 class Downloads:
-    """Whole files from URLs, in a folder, under names that belong to the URL.
-
-    A file that did not come whole stays as `.part` beside `.part.json`, which holds the version that the host stated.
-    """
+    """Whole files from URLs, in a folder. One that did not come whole is `.part`, beside the host's version in `.part.json`."""
 
     folder: Path
     progress: Progress
@@ -97,7 +94,6 @@ class Downloads:
                 time.sleep(waits.pop(0))
 
     def _receive(self, url: str, partial: Path, name: str, agent: str) -> None:
-        """Complete the partial file."""
         version, done = _version(partial)
         if done and done == version["total"]:
             return
@@ -159,9 +155,6 @@ def _parse_retry_after(retry_after: str) -> float:
     return min(max(0, wait), LONGEST_WAIT)  # in this order NaN is 0
 
 
-# -- versions of a file ------------------------------------------------------------------------------------------------
-
-
 def _beside(partial: Path) -> Path:
     return partial.with_name(partial.name + ".json")
 
@@ -172,7 +165,6 @@ def _forget(partial: Path) -> None:
 
 
 def _describe_version(answer: HTTPResponse) -> dict[str, Any]:
-    """The version that an answer states."""
     tag, length = answer.headers.get("ETag", ""), answer.headers.get("Content-Length", "")
     strong = "" if tag.startswith("W/") else tag
     states = length.isdecimal() and len(length) <= LONGEST_LENGTH

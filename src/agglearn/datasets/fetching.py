@@ -60,8 +60,6 @@ def _lock(cache: Path, terminal: TextIO) -> Iterator[None]:
 
 
 class _Lines:
-    """Progress as lines of text."""
-
     def __init__(self, terminal: TextIO) -> None:
         self.terminal, self.shown = terminal, time.monotonic()
 
@@ -74,8 +72,6 @@ class _Lines:
 
 
 class Fetcher:
-    """Gets the files of one data set by their routes."""
-
     def __init__(
         self, name: str, entry: dict, config: dict, base: Path, downloads: Downloads, terminal: TextIO
     ) -> None:
@@ -124,7 +120,6 @@ class Fetcher:
         return self._build(file, cached, route) if "function" in route else self._download(file, cached, route)
 
     def _download(self, file: str, cached: Cached, route: dict) -> dict:
-        """A download, or a member of one."""
         source, origin = _source(route), _origin(route)
         download, expected = self.downloads.path(source), stated_digests({"sha256": route.get("sha256")})
         new = self.downloads.folder / "made" / cached.path.name

@@ -23,14 +23,10 @@ class FlowPopulation:
     ----------
     edge_tables, log_potentials : list[ndarray]
         Per instance (T−1, L, L) true counts, and log ψ.
-    population_size : int
-        M of each instance.
-    theta : ndarray or None
-        True parameters, or None.
-    context : list[dict[str, ndarray]]
-        Per instance, public arrays besides counts.
-    shape : tuple[int, int] or None
-        Rows and columns of the map.
+    population_size, theta : int, ndarray or None
+        M of each instance, and the true parameters.
+    context, shape : list[dict[str, ndarray]], tuple[int, int] or None
+        Per instance, public arrays besides counts. Rows and columns of the map.
     """
 
     edge_tables: list[np.ndarray]
@@ -49,10 +45,8 @@ class BirdMigration(Simulated):
 
     Parameters
     ----------
-    side, steps, population : int
-        ℓ, cells along an edge, T, and M.
-    theta : tuple[float, float, float, float]
-        Four parameters.
+    side, steps, population, theta : int, int, int, tuple[float, float, float, float]
+        ℓ, cells along an edge, T, M, and the four parameters.
     years : int
         Independent realisations, each with its own wind, whose two components are N(1, 0.5²).
     """

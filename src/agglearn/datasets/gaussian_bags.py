@@ -30,10 +30,8 @@ class GaussianBags(Simulated):
 
     Parameters
     ----------
-    statistic : {'rotation', 'correlation', 'rank1', 'random'}
-        Of the list above.
-    dimension : int or None
-        Of an instance. The defaults are 2, 32, 32, 32.
+    statistic, dimension : {'rotation', 'correlation', 'rank1', 'random'}, int or None
+        Of the list above, and the dimension of an instance: by default 2, 32, 32, 32.
     n_bags, n_validation, n_test, bag_size : int
         Training, validation and test bags, and instances in each bag.
     """

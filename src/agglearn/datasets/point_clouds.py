@@ -89,7 +89,6 @@ def surface(grid: np.ndarray) -> np.ndarray:
 
 
 def _voxels(path: Path, subset: str) -> Shapes:
-    """(points, class) of each occupancy grid."""
     with np.load(path) as arrays:
         grids, labels = arrays[f"X_{subset}"], arrays[f"y_{subset}"]
     for grid, label in zip(grids, labels, strict=True):
@@ -97,7 +96,6 @@ def _voxels(path: Path, subset: str) -> Shapes:
 
 
 def _meshes(path: Path, subset: str, points: int) -> Shapes:
-    """(points, class) of each mesh."""
     with zipfile.ZipFile(path) as archive:
         for member, label, _ in mesh_members(archive, subset):
             mesh = read_off(archive.read(member).decode(), member)
@@ -148,10 +146,8 @@ class DigitClouds(Simulated):
 
     Parameters
     ----------
-    test : float
-        Random fraction of the digits that is held out.
-    n_bags : int or None
-        Training bags, at random. None for all of the others.
+    test, n_bags : float, int or None
+        Random fraction of the digits that is held out, and random training bags, or None for all of the others.
     """
 
     KEYS = ()

@@ -78,12 +78,8 @@ class Task(ABC, Generic[TruthT]):
 
         Parameters
         ----------
-        inputs : TaskInput
-        kind : type[Observation]
-        params : dict
-            The experiment's parameters for the observation.
-        seed : int
-            Seed of the split and of what is drawn.
+        inputs, kind, params, seed : TaskInput, type[Observation], dict, int
+            What is observed, as what, with which parameters of the experiment, and the seed of the split and of what is drawn.
         """
 
     def overlap(self, inputs: TaskInput) -> float:
@@ -101,8 +97,7 @@ class Task(ABC, Generic[TruthT]):
 
         Parameters
         ----------
-        kind : type[Observation]
-        params : dict
+        kind, params : type[Observation], dict
         """
         allowed = [keys for _, observation, _, keys in self.OBSERVATIONS if issubclass(kind, observation)]
         if not allowed:
@@ -118,9 +113,8 @@ class Task(ABC, Generic[TruthT]):
 
         Parameters
         ----------
-        estimator : Estimator
-        truth : Truth
-            What `observe` returned beside the observation.
+        estimator, truth : Estimator, Truth
+            Fitted to the observation, and what `observe` returned beside it.
         measures : list of str
             Measures that the experiment uses. Others may be left out.
         """

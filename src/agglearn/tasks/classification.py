@@ -190,8 +190,8 @@ def _predictions(frame: pd.DataFrame, p: np.ndarray) -> Measurements:
 def _iterates(estimator: Estimator, truth: HeldOutRows, measures: list[str]) -> Measurements:
     """Curves over the iterates of an estimator, and the score of the iterate that held-out records choose.
 
-    `nllh_best_on_test` is the best iterate's score on the records that chose it, as a paper may print it.
-    `nllh_best_on_validation` chooses on one half of these records and scores on the other, both ways, and averages.
+    `nllh_best_on_test` is its score on the records that chose it, as a paper may print it. `nllh_best_on_validation` chooses on
+    one half of these records and scores on the other, both ways, and averages.
     """
     half = np.arange(len(truth.y)) % 2 == 0
     every, first, second = [], [], []

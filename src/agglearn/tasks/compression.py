@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from agglearn.datasets import Dataset, RecordStore, TablePopulation
-from agglearn.datasets.clicks import feature_table
+from agglearn.datasets.simulated import feature_table
 from agglearn.encoding import CodedEncoder, FrameEncoder
 from agglearn.encoding.columns import is_continuous
 from agglearn.errors import DataError
@@ -117,10 +117,7 @@ def _categorical(inputs: TaskInput) -> Iterator[tuple[str, pd.Series]]:
 
 
 def _number_values(column: pd.Series, train: np.ndarray) -> tuple[np.ndarray, int]:
-    """(n,) number of each row's value, and how many numbers there are.
-
-    Values that no training row has are −1. Missing is a value of its own.
-    """
+    """(n,) number of each row's value, −1 where no training row has it, and how many numbers there are. Missing is a value."""
     indices, values = pd.factorize(column, use_na_sentinel=False)
     observed = np.unique(indices[train])
     numbers = np.full(len(values), -1)

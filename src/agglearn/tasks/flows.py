@@ -113,8 +113,8 @@ def _add_noise(
 class FlowInference(_Flows):
     """Judge tables of one population under its true model: distance from the optimum of eq. 2.7, and speed.
 
-    * `relative_gap`: |F − F*| / |F*| with F* from a tight solve. It has a curve over iterations.
-    * `violation`: L1 distance from eq. 2.5 per individual. It has a curve over iterations.
+    * `relative_gap`: |F − F*| / |F*| with F* from a tight solve, and a curve over iterations.
+    * `violation`: L1 distance from eq. 2.5 per individual, and a curve over iterations.
     * `time_to_convergence`: seconds after which both stay below 1e-6 (violation: times the number of nodes).
     * `map_error`, `mean_error`: ‖n − n*‖₁ / ‖n*‖₁ with n* the exact MAP tables, the exact posterior mean.
     """

@@ -12,14 +12,11 @@ class Measurement:
 
     Parameters
     ----------
-    measure : str
-    value : float
+    measure, value : str, float
     keys : dict, optional
         What the value is about, by the names in `Task.KEYS`: text, numbers or lists. By default everything that was tested.
-    step : float, optional
-        Place of the value on a curve.
-    unit : str, optional
-        By default the task's unit for the measure.
+    step, unit : float, str, optional
+        Place of the value on a curve, and its unit, by default the task's unit for the measure.
     """
 
     measure: str
