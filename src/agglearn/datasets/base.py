@@ -162,6 +162,23 @@ class Stored(Dataset, ABC):
             Name → path, and the folder to write into.
         """
 
+    def write(self, out: Path, features: pd.DataFrame, y: np.ndarray, subsets: dict | None = None) -> dict:
+        """Write records, and return facts for the manifest.
+
+        Parameters
+        ----------
+        out, features, y : Path, DataFrame, ndarray of shape (n,)
+            Folder to write into, one row per record, and labels in {0, 1}.
+        subsets : dict or None
+            {name of an official subset: [first, last + 1] rows}.
+        """
+        features.columns = [str(c) for c in features.columns]
+        features.to_parquet(out / "features.parquet", index=False, compression="zstd")
+        pd.DataFrame({"label": y}).to_parquet(out / "labels.parquet", index=False)
+        label = self.entry.get("label", {}).get("column", "label")
+        write_header(out, len(features), label, self.entry.get("features", {}).get("categorical", []), subsets)
+        return {"rows": len(features), "columns": features.shape[1], "rate": float(np.mean(y))}
+
 
 class Simulated(Dataset, ABC):
     """A data set that is drawn anew for every seed. Nothing is fetched or stored.

@@ -41,7 +41,7 @@ class Tabular(Stored):
             subsets = {"train": bounds[:2], "test": bounds[1:]}
             frames = {n: frames[n] for n in order}
         frame = self._combine(frames, files)
-        return write_labelled(self.entry, out, frame, ", ".join(files), subsets)
+        return write_labelled(self, out, frame, ", ".join(files), subsets)
 
     def _read(self, path: Path, as_text: Sequence[str] = ()) -> pd.DataFrame:
         with about(path):
@@ -125,15 +125,16 @@ class Packaged(Stored):
         except ImportError as error:
             raise NotAvailable(f"{error.name} is not installed") from None
         frame = load(as_frame=True).frame if self.loader.startswith("sklearn") else load().data
-        return write_labelled(self.entry, out, frame, self.loader)
+        return write_labelled(self, out, frame, self.loader)
 
 
-def write_labelled(entry: dict, out: Path, frame: pd.DataFrame, source: str, subsets: Rows | None = None) -> dict:
+def write_labelled(dataset: Stored, out: Path, frame: pd.DataFrame, source: str, subsets: Rows | None = None) -> dict:
     """Facts for the manifest, after the records of a frame were written.
 
     `label: {missing: drop}` leaves out those without a label, and logs their number.
     """
-    spec, facts = entry.get("label") or {}, {}
+    entry, facts = dataset.entry, {}
+    spec = entry.get("label") or {}
     if (treatment := spec.get("missing", "refuse")) not in ("refuse", "drop"):
         raise DataError(f"{source}: label.missing: {treatment!r} is not known; refuse or drop")
     if treatment == "drop" and spec.get("column") in frame:
@@ -141,17 +142,11 @@ def write_labelled(entry: dict, out: Path, frame: pd.DataFrame, source: str, sub
         n_before = np.append(0, np.cumsum(labelled))
         subsets = subsets and {name: n_before[bounds].tolist() for name, bounds in subsets.items()}
         facts["dropped"] = n = int((~labelled).sum())
-        logger.info(
-            f"{source}: label {spec['column']!r} is missing in {n:,} of {len(frame):,} rows, which are left out"
-        )
+        missing = f"label {spec['column']!r} is missing in {n:,} of {len(frame):,} rows"
+        logger.info(f"{source}: {missing}, which are left out")
         frame = frame[labelled].reset_index(drop=True)
     y = label_of(frame, spec, source)
-    features = features_of(frame, entry)
-    features.columns = [str(c) for c in features.columns]
-    features.to_parquet(out / "features.parquet", index=False, compression="zstd")
-    pd.DataFrame({"label": y}).to_parquet(out / "labels.parquet", index=False)
-    write_header(out, len(y), spec["column"], entry.get("features", {}).get("categorical", []), subsets)
-    return {"rows": len(y), "columns": features.shape[1], "rate": float(np.mean(y))} | facts
+    return dataset.write(out, features_of(frame, entry), y, subsets) | facts
 
 
 def label_of(frame: pd.DataFrame, spec: dict, source: str) -> np.ndarray:
