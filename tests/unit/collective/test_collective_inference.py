@@ -205,9 +205,9 @@ def test_a_wrong_hessian_is_noticed_by_its_convergence(monkeypatch):
     assert found.converged
     assert len(found.trace) <= 12
 
-    def wrong(*arrays):
-        right(*arrays)
-        arrays[-1][:] = arrays[10] * (arrays[11] + 3.0)
+    def wrong(tables, which, tree, messages, v, out):
+        right(tables, which, tree, messages, v, out)
+        out[:] = messages.marginals * (v + 3.0)
 
     monkeypatch.setattr(kernels, "covariance_product", wrong)
     sabotaged = infer(model, counts, 10_000, trace=True)
@@ -305,7 +305,12 @@ def test_naive_nlbp_reaches_the_same_optimum(on):
 
 def test_a_wrong_naive_round_is_noticed(monkeypatch):
     right = kernels.run_naive_round
-    monkeypatch.setattr(kernels, "run_naive_round", lambda *a: right(*a[:9], a[9] * 1.1, *a[10:]))  # counts too large
+
+    def wrong(tables, which, tree, degrees, states, evidence, *rest):  # counts too large
+        nodes = evidence.nodes._replace(counts=evidence.nodes.counts * 1.1)
+        return right(tables, which, tree, degrees, states, evidence._replace(nodes=nodes), *rest)
+
+    monkeypatch.setattr(kernels, "run_naive_round", wrong)
     with pytest.raises(AssertionError):
         test_naive_nlbp_reaches_the_same_optimum("node")
 
