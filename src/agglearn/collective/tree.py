@@ -103,6 +103,7 @@ class PaddedTree:
     # -- names for messages -------------------------------------------------------------------------------------
 
     def node_name(self, node: int) -> str:
+        """Name of a node for messages."""
         return f"node {node}"
 
     def edge_name(self, node: int) -> str:
