@@ -42,7 +42,8 @@ def infer_naive(
     z = potentials * (problem.M / potentials.sum(axis=(1, 2), keepdims=True))
     z[model.rooted.order[0]] = 0
     sums = z.sum(axis=2), z.sum(axis=1)
-    state = State(*np.ones((2, model.n_nodes, model.size)), potentials, z, *sums)
+    up, down = np.ones((2, model.n_nodes, model.size))
+    state = State(up, down, potentials, z, *sums)
     converged, enough = False, tol * problem.M * model.n_nodes
     for _ in track(range(max_iter), "rounds"):
         last = [s.copy() for s in sums]
