@@ -44,9 +44,7 @@ def gains(d_hat: np.ndarray, c_hat: np.ndarray, var_d: np.ndarray, var_c: np.nda
     return Gains((a * b + var_c * (a + b)) / det, a * var_d / det, a * var_c / det, a * (b + var_d) / det)
 
 
-def posterior_means(
-    d: np.ndarray, c: np.ndarray, d_hat: np.ndarray, c_hat: np.ndarray, gain: Gains
-) -> tuple[np.ndarray, np.ndarray]:
+def posterior_means(d: np.ndarray, c: np.ndarray, d_hat: np.ndarray, c_hat: np.ndarray, gain: Gains) -> Pair:
     """Return (m,) d* ≥ 0 and 0 ≤ c* ≤ d* of the true counts given observed d, c and expected d̂, ĉ."""
     error_d, error_c = d - d_hat, c - c_hat
     d_star = np.maximum(d_hat + gain.dd * error_d + gain.dc * error_c, 0)
@@ -54,7 +52,7 @@ def posterior_means(
     return d_star, np.clip(c_star, 0, d_star)
 
 
-def variances(tables: ContingencyTables) -> tuple[np.ndarray, np.ndarray]:
+def variances(tables: ContingencyTables) -> Pair:
     """Return (m,) noise variances of counts and of label sums, cells in the order of `WeightIndex`."""
     by_table = noise_variances(tables)
     each = np.concatenate([np.full(int(np.prod(t.shape)), by_table[k]) for k, t in tables.tables.items()])
@@ -105,14 +103,8 @@ class ExactNoiseAwareMaxEntClassifier(ExactMaxEntClassifier):
 
     Parameters
     ----------
-    l2_mu, l2_theta
-        As in `MaxEntClassifier`.
-    max_iter : int
-        Alternations at most.
-    tol : float
-        Largest change of an expectation at the end, in records.
-    random_state : int, RandomState, Generator or None
-        Not used. Every estimator has it.
+    l2_mu, l2_theta, max_iter, tol, random_state
+        As in `ExactMaxEntClassifier`, with at most `max_iter` alternations, until no expectation changes by `tol` records.
 
     Attributes
     ----------
@@ -128,9 +120,8 @@ class ExactNoiseAwareMaxEntClassifier(ExactMaxEntClassifier):
     tol: NonNegative = 1e-2
 
     def _fit(self, observation: ContingencyTables) -> None:
-        model = Enumeration.from_tables(observation)
+        self.l2_theta_, model = theta_penalty(self.l2_theta, observation), Enumeration.from_tables(observation)
         noise, d, c = variances(observation), model.d, model.c
-        self.l2_theta_ = theta_penalty(self.l2_theta, observation)
         mu, theta = np.zeros_like(model.d), np.zeros_like(model.c)
         expected = np.stack(model.compute_expectations(mu, theta))
         for step in track(range(1, self.max_iter + 1), "alternations"):

@@ -23,7 +23,6 @@ def moment_penalty(tables: ContingencyTables) -> float:
     Where the log-odds are linear in the single features, with variance s², g = c − r·d of their cells (r the base rate) has
     E‖g‖² = v tr K + v²s²‖K‖²/D, v = r(1 − r), K = Σ (φ − φ̄)(φ − φ̄)ᵀ, whose entries are in the tables of pairs (pairs
     without a table are taken for independent). The stated noise of tables is subtracted, and so is one standard error of s².
-    s² is at least 0.1, and λ at least 8.
     """
     rate = tables.positives / tables.total
     v, noise = rate * (1 - rate), noise_variances(tables)

@@ -22,10 +22,8 @@ class FeatureSubsets(MetaEstimator):
     Parameters
     ----------
     base : Estimator
-    size : int
-        Features per subset.
-    most : int, optional
-        Subsets at most, drawn at random without replacement, always the same ones. None takes all.
+    size, most : int, optional
+        Features per subset. Subsets at most, drawn at random without replacement, always the same ones. None takes all.
     random_state : int, RandomState, Generator or None
         Seed of each learner, or None for a fresh one.
 
