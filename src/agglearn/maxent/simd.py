@@ -82,13 +82,8 @@ def splat(typing, value):
 
 def _operation(n_arguments: int, instruction):
     """A function of lanes whose code is instruction(builder, *arguments)."""
-
-    def type_call(typing, *arguments):
-        return lanes(*[lanes] * n_arguments), lambda context, builder, signature, args: instruction(builder, *args)
-
-    return intrinsic(
-        (lambda typing, a: type_call(typing, a)) if n_arguments == 1 else (lambda typing, a, b: type_call(typing))
-    )
+    typed = lanes(*[lanes] * n_arguments), lambda context, builder, signature, args: instruction(builder, *args)
+    return intrinsic((lambda typing, a: typed) if n_arguments == 1 else (lambda typing, a, b: typed))
 
 
 def _floor(builder, a):

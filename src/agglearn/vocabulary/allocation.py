@@ -9,8 +9,7 @@ from agglearn.vocabulary.rate_order import Ranking
 def allocate(budget: int, rankings: list[Ranking], mode: str, limits: np.ndarray | None = None) -> list[int]:
     """Number of clusters of each feature, at least one.
 
-    mode : `information` is in proportion to I(X; C). limits : largest useful number of clusters of each feature. What a
-    feature gets beyond it is divided among the others in the same way.
+    `limits` are the largest useful numbers. What a feature gets beyond its own is divided among the others in the same way.
     """
     weights = np.ones(len(rankings)) if mode == "uniform" else np.array([r.total_information for r in rankings])
     limits = np.full(len(rankings), np.inf) if limits is None else limits

@@ -34,7 +34,7 @@ def held_out_information(quantizer: Quantizer, tables: ContingencyTables, random
     quantizer : Quantizer
         Its parameters are used. It stays as it is.
     tables : ContingencyTables
-        Tables of single features are used.
+        Those of single features are used.
     random_state : int, RandomState, Generator or None
         Seed of the splits.
     """

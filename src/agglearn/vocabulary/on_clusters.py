@@ -21,14 +21,14 @@ from agglearn.progress import track
 from agglearn.seeds import RandomState, derive_generator, derive_seed, draw_seed, split_validation
 from agglearn.settings import Count, Part, Positive
 from agglearn.vocabulary import cluster_training
-from agglearn.vocabulary.quantizer import Quantizer
+from agglearn.vocabulary.quantizer import Quantizer, look_up
 
 
 class ClusterClassifier(StagedClassifier):
     """Base of learners that compress the features and predict with the best candidate on validation rows.
 
-    Of equal candidates the first is taken. It is not fitted again to the validation rows. Subclasses write `_candidates(rows)`, which yields predictors, and
-    `_probabilities`.
+    Of equal candidates the first is taken. It is not fitted again to the validation rows. Subclasses write
+    `_candidates(rows)`, which yields predictors, and `_probabilities`.
     """
 
     observes = Records
@@ -40,19 +40,16 @@ class ClusterClassifier(StagedClassifier):
         codes, y = observation.codes, np.asarray(observation.y)
         rng = derive_generator("validation", draw_seed(self.random_state))
         validation, rest = split_validation(len(y), self.validation, rng)
-        encoder = observation.encoder
-        tables = ContingencyTables.from_codes(encoder, codes[rest], y[rest], pairs="none")
-        self.quantizer_ = clone(self.quantizer)
+        tables = ContingencyTables.from_codes(observation.encoder, codes[rest], y[rest], pairs="none")
         state = derive_seed("quantizer", draw_seed(self.random_state))
-        self.quantizer_.set_params(random_state=state).fit(tables)
-        self._set_encoder(encoder)
+        self.quantizer_ = clone(self.quantizer).set_params(random_state=state).fit(tables)
+        self._set_encoder(observation.encoder)
         self.sizes_ = [max(int(self.quantizer_.labels_[n].max()), u) + 1 for n, u in self.quantizer_.unseen_.items()]
         clusters = self._clusters(codes)
         rows = cluster_training.Rows(clusters[rest], y[rest], clusters[validation], y[validation])
         self.tries_ = list(self._candidates(rows))
-        self.scores_ = np.array(
-            [log_likelihood(rows.validation_y, self._probabilities(t, rows.validation)) for t in self.tries_]
-        )
+        predictions = [self._probabilities(candidate, rows.validation) for candidate in self.tries_]
+        self.scores_ = np.array([log_likelihood(rows.validation_y, p) for p in predictions])
         self.best_ = choose_best(self.scores_)
 
     def _candidates(self, rows: cluster_training.Rows) -> Iterator[Any]:
@@ -67,10 +64,7 @@ class ClusterClassifier(StagedClassifier):
         self.quantizer.warm_up()
 
     def _clusters(self, codes: np.ndarray) -> np.ndarray:
-        """(n, D) int64 clusters."""
-        q = self.quantizer_
-        columns = [np.append(q.labels_[n], q.unseen_[n])[codes[:, i]] for i, n in enumerate(self.encoder_.names)]
-        return np.column_stack(columns).astype(np.int64)
+        return look_up(self.quantizer_, codes.T).astype(np.int64)
 
     def _predict_positive(self, X: pd.DataFrame | np.ndarray) -> np.ndarray:
         return self._probabilities(self.tries_[self.best_], self._clusters(self.encoder_.encode(X)))
@@ -89,7 +83,6 @@ class LogisticOnClusters(ClusterClassifier):
     Parameters
     ----------
     quantizer : Quantizer
-        Any quantiser of this package.
     l2 : sequence of float
         Values of λ to choose from, in λ‖θ‖² added to the sum of the negative log-likelihoods.
     validation : float
@@ -102,17 +95,11 @@ class LogisticOnClusters(ClusterClassifier):
     Attributes
     ----------
     quantizer_ : Quantizer
-        The fitted quantiser.
     tries_ : list of (ndarray, float)
         Weights and intercept of each λ.
-    scores_ : ndarray
-        Mean log-likelihood of the validation rows for each λ.
-    best_ : int
-        Index of the λ that predicts.
-    encoder_ : FrameEncoder
-        Encoder of the raw columns.
-    classes_ : ndarray
-        0 and 1.
+    scores_, best_ : ndarray, int
+        Mean log-likelihood of the validation rows for each λ, and the index of the λ that predicts.
+    encoder_, classes_ : FrameEncoder, ndarray
     sizes_ : list of int
         Clusters of each feature.
     """
@@ -151,26 +138,16 @@ class NetworkOnClusters(ClusterClassifier):
     Parameters
     ----------
     quantizer : Quantizer
-        Any quantiser of this package.
-    trials : int
-        Number of settings (the paper: 2,000, by a Gaussian process and on the test records).
-    epochs : int
-        Number of passes over the rows.
-    batch_size : int
-        Number of rows per step.
-    embedding : int
-        Width of the embeddings.
-    validation : float
-        Fraction of the training records that chooses among the trials.
-    random_state : int, RandomState, Generator or None
-        Seed.
+    trials, epochs, batch_size, embedding : int
+        Number of settings (the paper: 2,000, by a Gaussian process and on the test records), of passes over the rows, and of
+        rows per step. Width of the embeddings.
+    validation, random_state
+        As in `LogisticOnClusters`.
 
     Attributes
     ----------
-    tries_ : list of dict
-        Weights by name, of each trial.
-    settings_ : list of dict
-        Settings of each trial.
+    tries_, settings_ : list of dict
+        Weights by name, and settings, of each trial.
     quantizer_, scores_, best_, encoder_, classes_, sizes_
         As in `LogisticOnClusters`.
 

@@ -21,7 +21,7 @@ SLOW = (
     "agglearn.observations.kernels",
     "agglearn.vocabulary.encoder",
 )
-SLOW_IN_THEIR_PACKAGE = ("cluster_network", "jax_chains", "set_network", "spark_chains", "spark_machines")
+SLOW_IN_THEIR_PACKAGE = ("cluster_network", "jax_chains", "set_network", "spark_chains")
 
 
 def lint(folder: Path) -> str:
