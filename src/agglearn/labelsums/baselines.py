@@ -38,7 +38,6 @@ class BaseRateClassifier(RecordClassifier):
     """
 
     observes = ContingencyTables
-
     random_state: RandomState = None
 
     def _fit(self, observation: ContingencyTables) -> None:
@@ -68,7 +67,6 @@ class BoostedTreesSkyline(RecordClassifier):
     """
 
     observes = Records
-
     max_iter: Count = 100
     learning_rate: Positive = 0.1
     max_leaf_nodes: Annotated[int, Range(2)] = 31

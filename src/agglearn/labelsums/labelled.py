@@ -32,7 +32,6 @@ class SklearnLogistic(LinearModel):
     """
 
     observes = Records
-
     features: Features = "onehot"
     ranges: Ranges = None
     l2: Positive = 0.5
@@ -55,9 +54,9 @@ class LabelledGradientDescent(LinearModel):
     Parameters
     ----------
     solver : str
-        `minibatch` takes the whole gradient from one mini-batch, which is not private. `noise_per_step` takes all records
-        and adds fresh Gaussian noise to the label term at every step. All steps together then satisfy (ε, δ) for one label:
-        their sum is one Gaussian release of √T times the sensitivity. The noise is seeded, hence not private either.
+        `minibatch` takes the whole gradient from one mini-batch, which is not private. `noise_per_step` takes all records and adds
+        fresh Gaussian noise to the label term at every step. All steps together satisfy (ε, δ) for one label: their sum is one
+        Gaussian release of √T times the sensitivity. The noise is seeded, hence not private either.
     epsilon, delta : float, optional
         ε and δ of `noise_per_step`. None takes 1/(10 N) for δ.
     features, ranges
@@ -69,7 +68,6 @@ class LabelledGradientDescent(LinearModel):
     """
 
     observes = Records
-
     solver: Literal["minibatch", "noise_per_step"] = "minibatch"
     epsilon: Positive | None = None
     delta: Part | None = None

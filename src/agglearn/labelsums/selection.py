@@ -51,7 +51,6 @@ class AggregateSearch(MetaEstimator, RecordClassifier):
     """
 
     observes: ClassVar[type[Observation]] = Observation  # type: ignore[type-abstract]  # only compared with
-
     base: Estimator
     parameter: Annotated[str, ParametersOf("base")] = "l2_theta"
     values: list = (2.0, 8.0, 32.0, 128.0, 512.0)  # type: ignore[assignment]  # not mutable
@@ -112,7 +111,6 @@ class RecordSearch(AggregateSearch):
     """
 
     observes = Records
-
     features: Features = "onehot"
     validation: Part = 0.2
 

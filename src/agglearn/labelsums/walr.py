@@ -96,7 +96,6 @@ class WALRClassifier(LinearModel):
     """
 
     observes = LabelSums
-
     solver: Literal["lbfgs", "newton", "full_batch", "hybrid"] = "lbfgs"
     l2: Literal["moments"] | NonNegative = 0.5
     noise_aware: bool = True

@@ -33,7 +33,6 @@ class ExactMaxEntClassifier(PairwiseClassifier):
     """
 
     observes = ContingencyTables
-
     l2_mu: NonNegative = 1.0
     l2_theta: Literal["moments"] | NonNegative = "moments"
     _: KW_ONLY

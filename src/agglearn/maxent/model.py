@@ -74,18 +74,14 @@ class MaxEntClassifier(PairwiseClassifier, StagedClassifier):
     ----------
     n_chains : int
         Gibbs chains (n′). About a tenth of the records is enough.
-    l2_mu : float
-        λ in λ‖μ‖², added to the negative log-likelihood of all records (eq. 5).
-    l2_theta : float or str
-        λ in λ‖θ‖², added likewise. `moments` chooses it from the tables: the weaker the label's dependence on the features
-        there, and the more tables, the larger (`agglearn.maxent.penalty`).
+    l2_mu, l2_theta : float, float or str
+        λ in λ‖μ‖² and in λ‖θ‖², added to the negative log-likelihood of all records (eq. 5). `moments` chooses that of θ: the
+        weaker the label's dependence on the features, and the more tables, the larger (`agglearn.maxent.penalty`).
     max_iter : int
         Iterations of Algorithm 1 at most. `tol` usually ends it far sooner.
-    step_mu : float, optional
-        Step size on μ. None takes min(10/T, 0.2), with T the number of tables.
-    step_theta : float, optional
-        Step size on θ. None takes min(1.2/T, 0.1). If both step sizes are None, and directions fluctuate far more than the
-        chains' randomness explains, training starts anew with a third of the steps.
+    step_mu, step_theta : float, optional
+        Step sizes. None takes min(10/T, 0.2) on μ and min(1.2/T, 0.1) on θ, with T the number of tables. If both are None, and
+        directions fluctuate far more than the chains' randomness explains, training starts anew with a third of the steps.
     momentum : float, optional
         Fraction of the last step on θ that is added to the next. None takes 0.8, or 0 if `step_theta` is given. (Momentum on μ
         would be unstable: chains follow μ with delay, while ĉ follows θ at once.)
@@ -141,7 +137,6 @@ class MaxEntClassifier(PairwiseClassifier, StagedClassifier):
     """
 
     observes = ContingencyTables
-
     n_chains: Count = 10_000
     l2_mu: NonNegative = 1.0
     l2_theta: Literal["moments"] | NonNegative = "moments"

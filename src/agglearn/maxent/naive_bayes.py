@@ -53,7 +53,6 @@ class NaiveBayesClassifier(StagedClassifier):
     """
 
     observes = ContingencyTables
-
     kind: Literal["generative", "pcd", "logistic"] = "generative"
     smoothing: NonNegative = 1.0
     l2: NonNegative = 1.0

@@ -1,9 +1,8 @@
 """Maximum entropy from noisy tables with latent true counts, which the paper leaves open.
 
-Given the model, the records of a cell with label 1 and with label 0 are Poisson numbers around its own expectations. Given them,
-released numbers are normal around their sums with the variance that the release states. Training alternates between the posterior
-mean of the true counts (E step) and one step of Algorithm 1 towards them (M step). This is the view of collective graphical models
-(Sheldon and Dietterich 2011), cell by cell.
+Given the model, the records of a cell with either label are Poisson numbers around its expectations. Given them, released numbers
+are normal around their sums with the variance that the release states. Training alternates between the posterior mean of the true
+counts (E step) and one step of Algorithm 1 towards them (M step), the view of Sheldon and Dietterich 2011, cell by cell.
 """
 
 from dataclasses import dataclass, replace

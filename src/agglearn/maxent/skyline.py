@@ -37,7 +37,7 @@ class LogisticSkyline(RecordClassifier):
         L-BFGS iterations per fit. Fraction of the records that is held out to choose λ, before the fit to all of them. Fraction
         of the loss that an iteration gains at least, or else it is the last.
     random_state : int, RandomState, Generator or None
-        Seed of the choice of held-out records, or None for a fresh one.
+        Seed of the choice of held-out records.
 
     Attributes
     ----------
@@ -57,7 +57,6 @@ class LogisticSkyline(RecordClassifier):
     """
 
     observes = Records
-
     quadratic: bool = True
     l2: Literal["held_out"] | NonNegative = "held_out"
     max_iter: Count = 200

@@ -34,7 +34,6 @@ class FeatureSubsets(MetaEstimator):
     """
 
     observes = Observation
-
     base: Estimator
     size: Count = 3
     most: Count | None = None

@@ -1,7 +1,6 @@
 """Learning from compressed features (Bateni et al. 2019, section 3.2): a quantiser, then a classifier on its clusters.
 
-Both are fitted to the same training records. The validation records choose the classifier's settings. So the choice
-accounts for clusters that fit the labels by chance.
+Both are fitted to the same records. Others choose the classifier's settings, so that clusters that fit the labels by chance count.
 """
 
 from collections.abc import Iterator
@@ -83,11 +82,8 @@ class LogisticOnClusters(ClusterClassifier):
     Parameters
     ----------
     quantizer : Quantizer
-    l2 : sequence of float
-        Values of λ to choose from, in λ‖θ‖² added to the sum of the negative log-likelihoods.
-    validation : float
-        Fraction of the training records that chooses among them.
-    max_iter : int
+    l2, validation, max_iter : sequence of float, float, int
+        Values of λ in λ‖θ‖², added to the sum of the negative log-likelihoods. Fraction of the records that chooses among them.
         Largest number of iterations of each fit.
     random_state : int, RandomState, Generator or None
         Seed of the validation records, and of the quantiser.
@@ -95,13 +91,11 @@ class LogisticOnClusters(ClusterClassifier):
     Attributes
     ----------
     quantizer_ : Quantizer
-    tries_ : list of (ndarray, float)
-        Weights and intercept of each λ.
+    tries_, sizes_ : list
+        (weights, intercept) of each λ, and number of clusters of each feature.
     scores_, best_ : ndarray, int
         Mean log-likelihood of the validation rows for each λ, and the index of the λ that predicts.
     encoder_, classes_ : FrameEncoder, ndarray
-    sizes_ : list of int
-        Clusters of each feature.
     """
 
     quantizer: Quantizer
@@ -130,10 +124,9 @@ class LogisticOnClusters(ClusterClassifier):
 class NetworkOnClusters(ClusterClassifier):
     """Embeddings of the clusters, then a multi-layer perceptron, trained with Adam (JAX).
 
-    Settings are drawn from the paper's ranges (appendix A.2): hidden units 100–1280, hidden layers 1–5, learning rate
-    1e-6–0.01 and norm of clipped gradients 1–1000 (both log-uniform), weight decay 0–1e-4. The first trial has plain
-    settings. The result of a trial is the epoch that is best on the validation rows. Results do not depend on the
-    number of threads.
+    Settings are drawn from the paper's ranges (appendix A.2): hidden units 100–1280, hidden layers 1–5, learning rate 1e-6–0.01 and
+    norm of clipped gradients 1–1000 (both log-uniform), weight decay 0–1e-4. The first trial has plain settings. The result of a
+    trial is the epoch that is best on the validation rows. Results do not depend on the number of threads.
 
     Parameters
     ----------

@@ -27,8 +27,8 @@ MAX_GUESSES = 30  # before every step is along a chord
 class OptimalQuantizer(Quantizer):
     """Clusters of the largest possible information for the budget, over one feature or many.
 
-    Where the budget exceeds the number of distinct label rates, as many clusters as these are used: they lose nothing.
-    What is not described here is as in `Quantizer`.
+    Where the budget exceeds the number of distinct label rates, as many clusters as these are used: they lose nothing. What is
+    not described here is as in `Quantizer`.
 
     Parameters
     ----------
@@ -83,9 +83,8 @@ class PenalisedSolver:
 def solve_budget(solvers: list[PenalisedSolver], budget: int) -> tuple[list[np.ndarray], float]:
     """Return cuts of every feature that lose least with exactly `budget` clusters in all, and their penalty.
 
-    Two solutions bracket the penalty, one of too few and one of too many clusters. A power law moves it, in the end the
-    slope of the chord between them. Where no solution lies below the chord, both are best at its slope, and so is every
-    mixture of their cuts.
+    Two solutions bracket the penalty. A power law moves it, in the end the slope of the chord between them. Where no solution lies
+    below the chord, both are best at its slope, and so is every mixture of their cuts.
     """
     everything = sum(s.S[-1] / s.ranking.N[-1] for s in solvers)
     few = Solution([np.empty(0, np.int64)] * len(solvers), len(solvers), everything)
@@ -140,8 +139,7 @@ def combine(few: Solution, many: Solution, budget: int) -> list[np.ndarray]:
 def splice(few: np.ndarray, many: np.ndarray, cuts: int) -> np.ndarray:
     """Return the first cuts of `many` and the last of `few`, joined where a cluster of `many` lies within one of `few`.
 
-    By the quadrangle inequality an exchange of the ends there costs nothing. Such a cluster exists for every number of
-    cuts (Aggarwal, Schieber, Tokuyama 1994).
+    By the quadrangle inequality that costs nothing, and there is such a cluster (Aggarwal, Schieber, Tokuyama 1994).
     """
     a, b = (np.concatenate([[-1], c, [np.iinfo(np.int64).max]]) for c in (few, many))
     extra = cuts - len(few)

@@ -35,13 +35,10 @@ ONE = "x0"  # name of a feature that was given without one
 class Quantizer(TransformerMixin, Estimator):
     """Maps the values of categorical features to few clusters that are informative about a binary label.
 
-    `fit` takes
-
-    * contingency tables, of which only those of single features are used. Noise on them is removed first, see
-      `shrinkage.remove_noise`, and the information is an estimate,
-    * counts and label sums of the values: two 1-D arrays for one feature, or two dicts {feature: array} for several
-      under one budget. Values are 0, 1, …, or the index of a pandas Series,
-    * records: a data frame or 2-D array of raw values, one column per feature, and binary labels.
+    `fit` takes contingency tables, of which only those of single features are used. Noise on them is removed first
+    (`shrinkage.remove_noise`), and the information is an estimate. It also takes counts and label sums of the values: two 1-D
+    arrays for one feature, or two dicts {feature: array} for several under one budget, with the values 0, 1, …, or those of the
+    index of a pandas Series. Or it takes records, a data frame or 2-D array of raw values, and binary labels.
 
     Parameters
     ----------
@@ -54,7 +51,6 @@ class Quantizer(TransformerMixin, Estimator):
         rates for ranking and clustering. Attributes are in raw rates.
     noisy : bool
         Whether counts given as arrays have noise. They may then be fractional, and are clipped, with a warning.
-        Contingency tables state their noise themselves.
     random_state : int, RandomState, Generator or None
         Seed of the folds of `fit_transform`, and of the candidates of `SubmodularQuantizer`. Others have none.
 
@@ -164,7 +160,7 @@ class Quantizer(TransformerMixin, Estimator):
         Parameters
         ----------
         X : data frame or array-like
-            Records, columns matched by name, or values. Unseen values go to the cluster `unseen_`.
+            Records, columns matched by name, or values.
         """
         check_is_fitted(self)
         if self.encoder_ is not None:
@@ -197,10 +193,8 @@ class Quantizer(TransformerMixin, Estimator):
 
         Parameters
         ----------
-        X, y
-            As in `fit`.
-        folds : int
-            At least 2.
+        X, y, folds
+            As in `fit`, and a number of at least 2.
         """
         if folds < 2:
             raise ConfigError(f"folds: {folds!r} is not allowed; it must be a whole number of at least 2")
